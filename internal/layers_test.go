@@ -27,7 +27,8 @@ func table(t *testing.T, header string) [][]string {
 	var rows [][]string
 	in := false
 	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(strings.Trim(strings.ReplaceAll(strings.TrimSpace(line), "`", ""), "|"), "|")
+		cells := strings.Split(strings.Trim(strings.ReplaceAll(strings.TrimSpace(line), "`", ""),
+			"|"), "|")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}

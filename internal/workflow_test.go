@@ -22,7 +22,8 @@ func TestTargetsAreInTheWorkflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets := regexp.MustCompile(`(?m)^(test[a-z-]*|[a-z]+-check):.*## `).FindAllSubmatch(makefile, -1)
+	targets := regexp.MustCompile(`(?m)^(test[a-z-]*|[a-z]+-check):.*## `).FindAllSubmatch(
+		makefile, -1)
 	if len(targets) < 8 {
 		t.Fatalf("the Makefile has %d targets that test", len(targets))
 	}

@@ -32,15 +32,26 @@ func commands(t *testing.T) map[string][]string {
 	t.Helper()
 	none := filepath.Join(t.TempDir(), "none")
 	needs := map[string][]string{
-		"compare": {"host", "--dry-run"}, "ladder": {"bridge", "--dry-run"}, "advise": {"bridge", "--dry-run"}, "scale": {"bridge", "--dry-run"}, "mesh": {"--dry-run"},
-		"run":    {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
-		"stream": {"http://127.0.0.1:1", "--dry-run"}, "sql": {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
+		"compare":   {"host", "--dry-run"},
+		"ladder":    {"bridge", "--dry-run"},
+		"advise":    {"bridge", "--dry-run"},
+		"scale":     {"bridge", "--dry-run"},
+		"mesh":      {"--dry-run"},
+		"run":       {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
+		"stream":    {"http://127.0.0.1:1", "--dry-run"},
+		"sql":       {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
 		"published": nil, "modes": {"host"}, "path": {"nothing"}, "ports": {"--results", none},
-		"report": {none}, "view": {none}, "predict": {none}, "diff": {none, none}, "gate": {none, "bridge/host bulk >= 0.8"},
+		"report":  {none},
+		"view":    {none},
+		"predict": {none},
+		"diff":    {none, none},
+		"gate":    {none, "bridge/host bulk >= 0.8"},
 		"history": {none}, "explain": {"nothing"}, "fast": nil, "kubernetes": nil,
 	}
 	for _, c := range newRoot(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}).Commands() {
-		if _, ok := needs[c.Name()]; !ok && !c.Hidden && !c.IsAdditionalHelpTopicCommand() && !slices.Contains([]string{"clean", "image", "version", "completion", "help"}, c.Name()) {
+		if _, ok := needs[c.Name()]; !ok && !c.Hidden && !c.IsAdditionalHelpTopicCommand() &&
+			!slices.Contains([]string{"clean", "image", "version", "completion", "help"},
+				c.Name()) {
 			t.Errorf("nothing is known of toll %s", c.Name())
 		}
 	}
@@ -88,7 +99,8 @@ func TestEmptyLists(t *testing.T) {
 			}
 		}
 	}
-	if code, _, stderr := toll(t, "--on="); code != exitUsage || !strings.Contains(stderr, "--on is empty") {
+	if code, _, stderr := toll(t, "--on="); code != exitUsage ||
+		!strings.Contains(stderr, "--on is empty") {
 		t.Errorf("toll --on=: exit %d, %s", code, stderr)
 	}
 	if n < 20 {
@@ -97,22 +109,26 @@ func TestEmptyLists(t *testing.T) {
 }
 
 var absurd = map[string][]string{
-	"int":      {"-1", "-9223372036854775808", "9223372036854775807", "1e309", "NaN", "", "0x", "\x1b[2J\u202e"},
+	"int": {"-1", "-9223372036854775808", "9223372036854775807", "1e309", "NaN", "", "0x",
+		"\x1b[2J\u202e"},
 	"uint64":   {"-1", "18446744073709551616", "NaN", "", "\x1b"},
 	"float64":  {"NaN", "-Inf", "+Inf", "1e309", "-1", "1e300", "", "\x1b"},
 	"duration": {"-1s", "0s", "NaN", "1e309s", "9999999999h", "2562047h", "1ns", "", "\x1b"},
 	"bool":     {"2", "", "NaN", "\x1b"},
 }
 
-var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309", strings.Repeat("9", 400), ",", "a\nb"}
+var absurdTexts = []string{"\x1b]0;x\a\u202e\u009b", "\xff", "NaN", "-1", "1e309",
+	strings.Repeat("9", 400), ",", "a\nb"}
 
 // The command line refuses no text for these flags.
-var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query", "image", "proxy", "congestion", "parent", "keep-image", "metric",
+var free = []string{"save", "output", "server", "client", "ready", "prompt", "model", "query",
+	"image", "proxy", "congestion", "parent", "keep-image", "metric",
 	"peer"} // TestParseHost has the invalid hosts
 
 func TestAbsurdFlags(t *testing.T) {
 	// At their bounds these mean: no slices, no limit, and no more rounds than necessary.
-	means := map[string]string{"duration 0s": "slice", "duration 2562047h": "budget", "duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
+	means := map[string]string{"duration 0s": "slice", "duration 2562047h": "budget",
+		"duration 1ns": "budget", "int 9223372036854775807": "rounds sweeps at-once"}
 	for command, needs := range commands(t) {
 		for _, f := range visible(t, command) {
 			if f.Name == "help" || f.Name == "others" || slices.Contains(free, f.Name) {
@@ -139,7 +155,9 @@ func TestAbsurdFlags(t *testing.T) {
 
 // A flag of a load that is not measured would be ignored, so it is refused whatever its value.
 func TestFlagsOfOtherLoads(t *testing.T) {
-	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true", "gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400", "slice": "4ms"}
+	flags := map[string]string{"reverse": "true", "bidir": "true", "under-load": "true",
+		"gso": "true", "nodelay": "on", "send": "copy", "bitrate": "1mbit", "datagram": "1400",
+		"slice": "4ms"}
 	var f runFlags
 	f.addLoads(pflag.NewFlagSet("", pflag.ContinueOnError), loadNames)
 	for _, flag := range append(slices.Collect(maps.Keys(f.loads.flags)), sliceFlag) {
@@ -148,24 +166,32 @@ func TestFlagsOfOtherLoads(t *testing.T) {
 		if value == "" {
 			value = "7"
 		}
-		other := loadNames[slices.IndexFunc(loadNames, func(n string) bool { return !slices.Contains(loads, n) })]
-		code, _, stderr := toll(t, "compare", "host", "--dry-run", "--load", other, "--"+flag+"="+value)
-		want := fmt.Sprintf("toll: error: --%s is for %s; the loads here are: %s\n", flag, strings.Join(loads, ", "), other)
+		other := loadNames[slices.IndexFunc(loadNames, func(n string) bool {
+			return !slices.Contains(loads, n)
+		})]
+		code, _, stderr := toll(t, "compare", "host", "--dry-run", "--load", other,
+			"--"+flag+"="+value)
+		want := fmt.Sprintf("toll: error: --%s is for %s; the loads here are: %s\n", flag,
+			strings.Join(loads, ", "), other)
 		if code != exitUsage || !strings.HasPrefix(stderr, want) {
 			t.Errorf("--load %s --%s: exit %d, %s", other, flag, code, stderr)
 		}
 	}
 	for _, f := range visible(t, "compare") {
 		loads, text := loadsWith(f.Name), f.Usage
-		if head, _, ok := strings.Cut(text, ": "); loads != nil && f.Name != "nodelay" && (!ok || head != strings.Join(loads, ", ")) {
+		if head, _, ok := strings.Cut(text, ": "); loads != nil && f.Name != "nodelay" &&
+			(!ok || head != strings.Join(loads, ", ")) {
 			t.Errorf("--%s is for %v, its help says: %s", f.Name, loads, text)
 		}
 	}
 	for _, args := range [][]string{
-		{"scale", "bridge", "--connections", "4"}, {"ladder", "bridge", "--load", "rr", "--streams", "3"}, {"mesh", "--load", "rr", "--streams", "3"},
+		{"scale", "bridge", "--connections", "4"},
+		{"ladder", "bridge", "--load", "rr", "--streams", "3"},
+		{"mesh", "--load", "rr", "--streams", "3"},
 		{"--load", "rr", "--streams", "3"},
 	} {
-		if code, _, stderr := toll(t, append(args, "--dry-run")...); code != exitUsage || !strings.Contains(stderr, "; the loads here are: ") {
+		if code, _, stderr := toll(t, append(args, "--dry-run")...); code != exitUsage ||
+			!strings.Contains(stderr, "; the loads here are: ") {
 			t.Errorf("toll %q: exit %d, %s", args, code, stderr)
 		}
 	}
@@ -190,14 +216,16 @@ func TestSameFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, err := range []error{os.Symlink("run", at("link")), os.Link(at("run"), at("hard")), os.Symlink(dir, at("dir")),
+	for _, err := range []error{os.Symlink("run", at("link")), os.Link(at("run"), at("hard")),
+		os.Symlink(dir, at("dir")),
 		os.Symlink("new", at("dangling")), os.Symlink("dangling", at("dangling2"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	read := [][]string{{"report"}, {"predict"}, {"published", "--against"}, {"ports", "--results"}}
-	for _, output := range []string{"run", "link", "hard", "./run", "dir/run", "dir/../" + filepath.Base(dir) + "/link", fmt.Sprintf("/proc/self/fd/%d", f.Fd())} {
+	for _, output := range []string{"run", "link", "hard", "./run", "dir/run",
+		"dir/../" + filepath.Base(dir) + "/link", fmt.Sprintf("/proc/self/fd/%d", f.Fd())} {
 		if !filepath.IsAbs(output) {
 			output = dir + "/" + output
 		}
@@ -209,11 +237,14 @@ func TestSameFile(t *testing.T) {
 			}
 		}
 	}
-	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"advise"}, {"scale"}, {"mesh"}, {"stream", "http://127.0.0.1:1"}, {"sql", "--dsn", "postgres://a@127.0.0.1:1/b"},
+	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"advise"}, {"scale"}, {"mesh"},
+		{"stream", "http://127.0.0.1:1"}, {"sql", "--dsn", "postgres://a@127.0.0.1:1/b"},
 		{"run", "host", "--server", "x {port}", "--client", "x {addr}"}}
-	for _, pair := range [][2]string{{"new", "new"}, {"new", "./new"}, {"dangling", "new"}, {"dangling2", "dir/new"}, {"dir/dangling", "dangling2"}, {"run", "hard"}} {
+	for _, pair := range [][2]string{{"new", "new"}, {"new", "./new"}, {"dangling", "new"},
+		{"dangling2", "dir/new"}, {"dir/dangling", "dangling2"}, {"run", "hard"}} {
 		for _, command := range write {
-			args := append(slices.Clone(command), "--save", dir+"/"+pair[0], "--output", dir+"/"+pair[1])
+			args := append(slices.Clone(command), "--save", dir+"/"+pair[0], "--output",
+				dir+"/"+pair[1])
 			code, _, stderr := toll(t, args...)
 			if code != exitUsage || !strings.Contains(stderr, "it is the same file") {
 				t.Errorf("toll %q: exit %d, %s", args, code, stderr)
@@ -231,7 +262,8 @@ func TestSameFile(t *testing.T) {
 		if output == "other" {
 			args = []string{"report", at("run"), "--output", at(output)}
 		}
-		if code, _, stderr := toll(t, args...); code == exitOK != (output == "other") || strings.Contains(stderr, "same file") {
+		if code, _, stderr := toll(t, args...); code == exitOK != (output == "other") ||
+			strings.Contains(stderr, "same file") {
 			t.Errorf("toll %q: exit %d, %s", args, code, stderr)
 		}
 	}
@@ -242,18 +274,24 @@ func TestBudgetTooShort(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"compare", "bridge", "--from", "host", "--pin", "far", "--budget", "2s", "--dry-run"}, "s, longer than its budget of 2 s: it makes 1 round at least"},
-		{[]string{"compare", "bridge", "--from", "host", "--pin", "far", "--slice", "0", "--budget", "2s", "--dry-run"}, "s, longer than its budget of 2 s: it makes 6 rounds at least"},
+		{[]string{"compare", "bridge", "--from", "host", "--pin", "far", "--budget", "2s",
+			"--dry-run"}, "s, longer than its budget of 2 s: it makes 1 round at least"},
+		{[]string{"compare", "bridge", "--from", "host", "--pin", "far", "--slice", "0", "--budget",
+			"2s", "--dry-run"}, "s, longer than its budget of 2 s: it makes 6 rounds at least"},
 		{[]string{"compare", "bridge", "--from", "host", "--budget", "20s", "--dry-run"}, ""},
-		{[]string{"compare", "bridge", "--from", "host", "--rounds", "50", "--budget", "2s", "--dry-run"}, ""},
-		{[]string{"run", "bridge", "--server", "x {port}", "--client", "x {addr}", "--seconds", "2", "--budget", "20s", "--dry-run"}, "the run will take about 37 s, longer than"},
-		{[]string{"stream", "http://127.0.0.1:1", "--budget", "3s", "--dry-run"}, "the run may take about"},
+		{[]string{"compare", "bridge", "--from", "host", "--rounds", "50", "--budget", "2s",
+			"--dry-run"}, ""},
+		{[]string{"run", "bridge", "--server", "x {port}", "--client", "x {addr}", "--seconds", "2",
+			"--budget", "20s", "--dry-run"}, "the run will take about 37 s, longer than"},
+		{[]string{"stream", "http://127.0.0.1:1", "--budget", "3s", "--dry-run"},
+			"the run may take about"},
 	} {
 		code, stdout, stderr := toll(t, tt.args...)
 		if code == exitNothing {
 			t.Skip("there is no lab here: ", stderr)
 		}
-		if code != exitOK || tt.want == "" == strings.Contains(stdout, " take about ") || !strings.Contains(stdout, tt.want) {
+		if code != exitOK || tt.want == "" == strings.Contains(stdout, " take about ") ||
+			!strings.Contains(stdout, tt.want) {
 			t.Errorf("toll %q: exit %d, %s%s", tt.args, code, stdout, stderr)
 		}
 	}

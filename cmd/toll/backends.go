@@ -141,7 +141,9 @@ func modesOn(on []string) []mode.Name {
 			some = append(some, b.modesOf()...)
 		}
 	}
-	return slices.DeleteFunc(mode.Names(), func(n mode.Name) bool { return !slices.Contains(some, n) })
+	return slices.DeleteFunc(mode.Names(), func(n mode.Name) bool {
+		return !slices.Contains(some, n)
+	})
 }
 
 var parseBackend = closed("backend", backendNames()...)

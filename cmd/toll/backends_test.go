@@ -48,7 +48,8 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--keep-image", "swarm", "--keep-image is for docker only"},
 		{"--keep-image=false --proxy=", "swarm", ""}, // the same as if they were not given
 		{"--nodes a,b", "lab", "--nodes is for swarm and kubernetes only"},
-		{"--nodes a,b --image x --context c --kubeconfig f --namespace n --unprivileged", "kubernetes", ""},
+		{"--nodes a,b --image x --context c --kubeconfig f --namespace n --unprivileged",
+			"kubernetes", ""},
 		{"--nodes a", "kubernetes", ""},
 		{"--nodes a,b --outside", "kubernetes", ""},
 		{"--outside", "swarm", "--outside is for kubernetes only"},
@@ -74,7 +75,8 @@ func TestFlagsFitBackends(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := f.fit(strings.Split(tt.on, ","))
-			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			if (err == nil) != (tt.want == "") ||
+				err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})

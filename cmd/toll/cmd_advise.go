@@ -19,7 +19,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-var adviseLoads = names(func(w workload.Workload) bool { return w.Gist != "" && w.Name != workload.Stream })
+var adviseLoads = names(func(w workload.Workload) bool {
+	return w.Gist != "" && w.Name != workload.Stream
+})
 
 func newAdvise(e env) *cobra.Command {
 	var (
@@ -42,13 +44,15 @@ It changes nothing on the machine: levers are put on toll's own containers and n
   toll advise --format markdown --output advice.md --save advice.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if slices.Contains(args, allModes) {
-				return usage(fmt.Errorf("advise takes modes by name, not %s", allModes), "toll advise bridge publish-nat")
+				return usage(fmt.Errorf("advise takes modes by name, not %s", allModes),
+					"toll advise bridge publish-nat")
 			}
 			if _, err := parseAll(levers, closed("lever", lever.Names()...)); err != nil {
 				return err
 			}
 			facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
-			here := lever.Host{CPUs: facts.CPUs, Congestion: cmp.Or(c.Flags().Lookup("congestion").Value.String(), facts.Congestion)}
+			here := lever.Host{CPUs: facts.CPUs,
+				Congestion: cmp.Or(c.Flags().Lookup("congestion").Value.String(), facts.Congestion)}
 			var later []sample.Plan
 			f.plan = func(r plan.Request) (p sample.Plan, err error) {
 				p, later, err = advice(r, here, levers)
@@ -70,8 +74,10 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 	fl := c.Flags()
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost, mode.FromContainer, mode.FromRemote)
-	fl.StringSliceVar(&levers, "lever", nil, "try only these (default all that there are for the mode)")
-	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR, workload.UDP)
+	fl.StringSliceVar(&levers, "lever", nil,
+		"try only these (default all that there are for the mode)")
+	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR,
+		workload.UDP)
 	f.addPin(fl, sample.PinFar)
 	f.onePin = true
 	f.addWindow(fl)
@@ -86,7 +92,8 @@ const adviseBudget = 5 * time.Minute
 
 // advice plans the first part of the first mode's search. later holds the searches of the other
 // modes.
-func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan, later []sample.Plan, err error) {
+func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
+	later []sample.Plan, err error) {
 	modes := r.Modes
 	if len(modes) == 0 {
 		modes = []mode.Name{r.Baseline}
@@ -143,7 +150,8 @@ func (s *searches) share(left float64) {
 	s.floor = max(0, left) - s.time
 }
 
-func (s *searches) next(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
+func (s *searches) next(p sample.Plan, visits []sample.Visit,
+	left float64) (sample.Step, []sample.Cell, float64) {
 	if step, cells, seconds := s.further(p, visits, left-s.floor); len(cells) > 0 {
 		return step, cells, seconds
 	}
@@ -153,12 +161,15 @@ func (s *searches) next(p sample.Plan, visits []sample.Visit, left float64) (sam
 	next := s.later[0]
 	s.later = s.later[1:]
 	s.share(left)
-	return sample.Step{Begins: &sample.Search{Baseline: next.Baseline, Elsewhere: next.Elsewhere, Levers: next.Levers}, Skipped: next.Skipped},
+	return sample.Step{Begins: &sample.Search{
+			Baseline: next.Baseline, Elsewhere: next.Elsewhere, Levers: next.Levers},
+			Skipped: next.Skipped},
 		next.Cells, firstShare * s.time
 }
 
 // further returns the current search's next step. Without cells, the search has ended.
-func (s *searches) further(p sample.Plan, visits []sample.Visit, left float64) (sample.Step, []sample.Cell, float64) {
+func (s *searches) further(p sample.Plan, visits []sample.Visit,
+	left float64) (sample.Step, []sample.Cell, float64) {
 	step, waiting := advise.Next(p, visits)
 	own := p.Now()
 	n := len(own.Steps)

@@ -56,13 +56,15 @@ func newAgent() *cobra.Command {
 				return peerAgent(c.Context(), stdio, remove)
 			}
 			if bundle == "" || len(dial) == 0 || id == "" {
-				return usage(errors.New("an agent needs --bundle, --dial and --id"), "toll starts agents itself")
+				return usage(errors.New("an agent needs --bundle, --dial and --id"),
+					"toll starts agents itself")
 			}
 			var at []netip.AddrPort
 			for _, s := range dial {
 				a, err := netip.ParseAddrPort(s)
 				if err != nil {
-					return usage(fmt.Errorf("--dial: %w", err), "an address with a port, such as 192.0.2.1:7000")
+					return usage(fmt.Errorf("--dial: %w", err),
+						"an address with a port, such as 192.0.2.1:7000")
 				}
 				at = append(at, a)
 			}
@@ -70,7 +72,8 @@ func newAgent() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return agent.Main(c.Context(), agent.Config{Bundle: secret, Dial: at, ID: id, Name: name, Version: version,
+			return agent.Main(c.Context(), agent.Config{
+				Bundle: secret, Dial: at, ID: id, Name: name, Version: version,
 				Starts: []string{worker.Arg, program.Arg}, Patience: patience})
 		},
 	}
@@ -78,11 +81,16 @@ func newAgent() *cobra.Command {
 	f.StringVar(&bundle, "bundle", "", "file with the run's key")
 	f.StringSliceVar(&dial, "dial", nil, "addresses of the toll that measures, tried in turn")
 	f.StringVar(&id, "id", "", "the ID that this agent shows; else $BRIDGETOLL_AGENT_ID")
-	f.StringVar(&name, "name", "", "the name in reports; else $BRIDGETOLL_AGENT_NAME, else the host name")
-	f.StringVar(&stdio, "stdio", "", "the hub is at the standard input and output, and knows this agent by that word")
+	f.StringVar(
+		&name, "name", "", "the name in reports; else $BRIDGETOLL_AGENT_NAME, else the host name")
+	f.StringVar(
+		&stdio, "stdio", "",
+		"the hub is at the standard input and output, and knows this agent by that word")
 	f.BoolVar(&remove, "remove", false, "with --stdio: remove this program and its directory, now")
-	f.Var(timeFlag(&sit, 0, 0, unlimited[time.Duration]()), "sit", "be the first process of a container, and end it when no agent has been there for so long")
-	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience", "how long to try")
+	f.Var(timeFlag(&sit, 0, 0, unlimited[time.Duration]()), "sit",
+		"be the first process of a container, and end it when no agent has been there for so long")
+	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience",
+		"how long to try")
 	return c
 }
 
@@ -135,8 +143,9 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 		cancel()
 	}()
 	engine := &box.Engine{}
-	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name, Version: version,
-		Starts: []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
+	err = agent.Main(ctx, agent.Config{Bundle: secret, Open: carrier.Open, ID: id, Name: name,
+		Version: version,
+		Starts:  []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
 	err = errors.Join(err, engine.Close())
 	if carrier.IsClosed() { // nobody would read an error
 		return nil
@@ -148,7 +157,9 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 type standard struct{ io.Reader }
 
 func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
-func (standard) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
+func (standard) Close() error {
+	return errors.Join(os.Stdin.Close(), os.Stdout.Close())
+}
 
 // removeSelf removes this program's file and its directory. The kernel keeps the program for
 // processes that run it.

@@ -29,7 +29,8 @@ func TestAgent(t *testing.T) {
 	const usual = "-all,+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write"
 	t.Run("here", func(t *testing.T) { agentOf(t, secret, secret, bin) })
 	t.Run("container", func(t *testing.T) {
-		agentOf(t, secret, "/bundle", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc="+filepath.Join(root, "proc"),
+		agentOf(t, secret, "/bundle", "unshare", "--mount", "--pid", "--fork", "--kill-child",
+			"--mount-proc="+filepath.Join(root, "proc"),
 			"setpriv", "--bounding-set", usual, "--inh-caps", "-all", "chroot", root, "/toll")
 	})
 }
@@ -49,9 +50,11 @@ func agentOf(t *testing.T, secret, bundle string, program ...string) {
 	if err := os.WriteFile(secret, key.Bundle(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append(program[1:len(program):len(program)], "agent", "--bundle", bundle, "--dial", "127.0.0.1:1,"+hub.Addr().String())
+	args := append(program[1:len(program):len(program)], "agent", "--bundle", bundle, "--dial",
+		"127.0.0.1:1,"+hub.Addr().String())
 	cmd := exec.CommandContext(ctx, program[0], args...)
-	cmd.Env = append(os.Environ(), "BRIDGETOLL_AGENT_ID=task.1", "BRIDGETOLL_AGENT_NAME=container on node b")
+	cmd.Env = append(os.Environ(), "BRIDGETOLL_AGENT_ID=task.1",
+		"BRIDGETOLL_AGENT_NAME=container on node b")
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
@@ -92,7 +95,8 @@ func agentOf(t *testing.T, secret, bundle string, program ...string) {
 	if u, err := use(ctx); err != nil || len(u.CPUs) == 0 {
 		t.Errorf("its meters say %+v, %v", u, err)
 	}
-	if c, err := a.Read(agent.Counter{Device: &agent.Device{Name: "lo"}})(); err != nil || c.ForwardPackets == 0 {
+	if c, err := a.Read(agent.Counter{Device: &agent.Device{Name: "lo"}})(); err != nil ||
+		c.ForwardPackets == 0 {
 		t.Errorf("its loopback device counts %+v, %v", c, err)
 	}
 	if all, err := a.Interfaces(ctx, ""); err != nil || len(all) == 0 {

@@ -52,10 +52,14 @@ belongs to a toll that is gone.`,
 		RunE: func(c *cobra.Command, _ []string) error { return clean(c.Context(), e, &d, &k) },
 	}
 	fl := c.Flags()
-	fl.BoolVar(&d.Others, "others", false, "also what tolls of other machines made in this one's swarm or in a cluster, and those whose process cannot be seen, whether they still run or not")
-	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "", "look in this cluster, too, as --on kubernetes finds it")
+	fl.BoolVar(
+		&d.Others, "others", false,
+		"also what tolls of other machines made in this one's swarm or in a cluster, and those whose process cannot be seen, whether they still run or not")
+	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "",
+		"look in this cluster, too, as --on kubernetes finds it")
 	fl.StringVar(&k.Access.Context, "context", "", "look in the cluster of this context, too")
-	fl.StringVar(&k.Access.Namespace, "namespace", "", "look in this namespace (default the context's)")
+	fl.StringVar(&k.Access.Namespace, "namespace", "",
+		"look in this namespace (default the context's)")
 	return c
 }
 
@@ -70,7 +74,8 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 		}
 	}
 	spared := func(what, why string) {
-		say(e.stdout, fmt.Sprintf("left alone: %s, %s; toll clean --others removes it", printable.Line(what), why))
+		say(e.stdout, fmt.Sprintf("left alone: %s, %s; toll clean --others removes it",
+			printable.Line(what), why))
 	}
 	ofDocker, dockerErr := d.Run(ctx)
 	removed(ofDocker)
@@ -97,7 +102,9 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 	}
 	ended, kept, fastErr := cleanFast()
 	if ended {
-		say(e.stdout, "removed the shortcuts of toll fast and restored its links: the lease had expired")
+		say(
+			e.stdout,
+			"removed the shortcuts of toll fast and restored its links: the lease had expired")
 		sayKept(e, kept)
 	}
 	if err := errors.Join(err, dockerErr, kubernetesErr, limitsErr, fastErr); err != nil {
@@ -105,8 +112,12 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 	}
 	done := len(limits) + len(killed) + len(ofDocker) + len(ofClusters)
 	if !ended && unclear == "" && done+len(d.Left)+len(k.Left) == 0 {
-		fmt.Fprintln(e.stdout, "Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
-		fmt.Fprintln(e.stdout, "have no names: the kernel removes them, and all that is in them, with their processes.")
+		fmt.Fprintln(
+			e.stdout,
+			"Nothing to clean: no process of an earlier toll is left, and the lab's namespaces")
+		fmt.Fprintln(
+			e.stdout,
+			"have no names: the kernel removes them, and all that is in them, with their processes.")
 	}
 	return nil
 }

@@ -36,11 +36,13 @@ of its own.`,
   toll diff old.jsonl new.jsonl --fail-above 5%`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 0 && len(args) != 2 {
-				return usage(fmt.Errorf("diff takes two results files or none, %d were given", len(args)),
+				return usage(fmt.Errorf("diff takes two results files or none, %d were given",
+					len(args)),
 					"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one like it")
 			}
 			if len(args) > 0 && args[0] == "-" && args[1] == "-" {
-				return usage(errors.New("the standard input is one file, not two"), "name one of them")
+				return usage(errors.New("the standard input is one file, not two"),
+					"name one of them")
 			}
 			return nil
 		},
@@ -68,7 +70,9 @@ of its own.`,
 			return worseThan(r, failAbove)
 		}),
 	}
-	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above", fmt.Sprintf("exit %d if a ratio is certainly worse by more than this, %d if nothing could be judged", exitWorse, exitUnjudged))
+	c.Flags().Var(shareFlag(&failAbove, 0.05), "fail-above",
+		fmt.Sprintf(
+			"exit %d if a ratio is certainly worse by more than this, %d if nothing could be judged", exitWorse, exitUnjudged))
 	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
 	out.add(c.Flags(), document.ADifference)
 	return c
@@ -83,9 +87,11 @@ func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Rep
 	if err != nil {
 		return nil, err
 	}
-	r, err := difference.Judge(difference.Input{Name: before, File: old}, difference.Input{Name: after, File: now})
+	r, err := difference.Judge(difference.Input{Name: before, File: old},
+		difference.Input{Name: after, File: now})
 	if err != nil {
-		return nil, &failure{exitBadFile, fmt.Errorf("%s and %s cannot be compared: %w", before, after, err), ""}
+		return nil, &failure{exitBadFile, fmt.Errorf(
+			"%s and %s cannot be compared: %w", before, after, err), ""}
 	}
 	return r, nil
 }
@@ -102,16 +108,21 @@ func newestPair() ([]string, error) {
 	case ok:
 		return []string{old.Name(), now.Name()}, nil
 	case now.Number == 0:
-		return nil, &failure{exitBadFile, errors.New("the history has no run to compare"), "run toll compare twice, or name two results files"}
+		return nil, &failure{exitBadFile, errors.New("the history has no run to compare"),
+			"run toll compare twice, or name two results files"}
 	}
 	hint := "run it again, or name two runs: toll history lists them"
 	if old, before, ok := trend.NewestAlike(l); ok {
-		hint = fmt.Sprintf("toll diff %s %s compares the newest two that are alike", old.Name(), before.Name())
+		hint = fmt.Sprintf("toll diff %s %s compares the newest two that are alike", old.Name(),
+			before.Name())
 	}
 	if now.Plan == "" {
-		return nil, &failure{exitBadFile, fmt.Errorf("the newest run, %s, is a mesh, which has no cells to compare", now.Name()), hint}
+		return nil, &failure{exitBadFile, fmt.Errorf(
+			"the newest run, %s, is a mesh, which has no cells to compare", now.Name()), hint}
 	}
-	return nil, &failure{exitBadFile, fmt.Errorf("no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(), now.CommandLine()), hint}
+	return nil, &failure{exitBadFile, fmt.Errorf(
+		"no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(),
+		now.CommandLine()), hint}
 }
 
 // A cell that had a result before and has none now fails.

@@ -38,7 +38,8 @@ docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
   sudo toll fast off`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
-			return usage(errors.New("toll fast needs one of on, off, status, watch"), "toll fast --help")
+			return usage(errors.New("toll fast needs one of on, off, status, watch"),
+				"toll fast --help")
 		}),
 	}
 	c.AddCommand(newFastOn(e), newFastOff(e), newFastStatus(e), newFastWatch(e), newFastExpire())
@@ -134,7 +135,8 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 }
 
 // turnOn changes nothing if nothing that was asked for is possible.
-func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice, lease time.Duration) error {
+func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice,
+	lease time.Duration) error {
 	routes, links, left, err := fast.Preview(ctx, want)
 	if err != nil {
 		return err
@@ -153,7 +155,9 @@ func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice, leas
 		return err
 	}
 	without := func(port uint16) bool {
-		return !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool { return r.Dial.Port() == port })
+		return !slices.ContainsFunc(s.Shortcuts, func(r fast.Route) bool {
+			return r.Dial.Port() == port
+		})
 	}
 	if want.With(fast.Connect) && slices.ContainsFunc(want.Ports, without) ||
 		want.With(fast.Links) && len(s.LinksLeft) > 0 {
@@ -180,7 +184,8 @@ func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 func nothingFor(want fast.Choice, left fast.Left) error {
 	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
 	if want.With(fast.Connect) {
-		err := fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports), whyLeft(left.Ports, want.Ports[0]))
+		err := fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports),
+			whyLeft(left.Ports, want.Ports[0]))
 		return &failure{exitNothing, err, hint}
 	}
 	why := "it changed meanwhile"
@@ -237,7 +242,8 @@ func portList(ports []uint16) string {
 func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 	switch {
 	case all && len(args) > 0:
-		return c, usage(errors.New("--all means every port: give ports or --all"), "toll fast on --all")
+		return c, usage(errors.New("--all means every port: give ports or --all"),
+			"toll fast on --all")
 	case !all && len(args) == 0:
 		return c, usage(errors.New("toll fast on needs ports, or --all"),
 			"toll fast on --all; toll ports lists them")
@@ -272,7 +278,9 @@ func newFastOff(e env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			say(e.stdout, "Fast is off. Connections that took a shortcut stay on it until they end.")
+			say(
+				e.stdout,
+				"Fast is off. Connections that took a shortcut stay on it until they end.")
 			sayKept(e, kept)
 			return nil
 		},
@@ -344,7 +352,9 @@ packages have a unit for systemd, toll-fast.`,
 			if err != nil {
 				return err
 			}
-			w := fast.Watcher{Lease: lease, Say: func(s string) { say(e.stdout, printable.Line(s)) }}
+			w := fast.Watcher{Lease: lease, Say: func(s string) {
+				say(e.stdout, printable.Line(s))
+			}}
 			err = errors.Join(w.Run(c.Context(), f), f.Close())
 			if errors.Is(err, fast.ErrOff) {
 				fmt.Fprintln(e.stdout, "Fast was turned off.")

@@ -57,7 +57,8 @@ func checkMeasure(word string) error {
 		return usage(fmt.Errorf("--measure=%s:…: no such load", kind), hint)
 	}
 	if err := endpoint.CheckProbe(word); err != nil {
-		return usage(fmt.Errorf("--measure: %w", err), "it is one of "+strings.Join(measureWords(), ", "))
+		return usage(fmt.Errorf("--measure: %w", err),
+			"it is one of "+strings.Join(measureWords(), ", "))
 	}
 	return nil
 }
@@ -74,7 +75,8 @@ type measureFlags struct {
 
 // measureOnly lists the flags that only fit each word; those of "" fit all.
 var measureOnly = map[string][]string{
-	"": {"budget", "precision", "rounds", "seed", saveFlag, "dry-run", "no-history", "quiet", "live",
+	"": {"budget", "precision", "rounds", "seed", saveFlag, "dry-run", "no-history", "quiet",
+		"live",
 		"details", "timeout"},
 	asStream: {"model", "prompt", "tokens", "api-key-env"},
 	asSQL:    {"dsn", "query", "queries", "password-env"},
@@ -82,8 +84,9 @@ var measureOnly = map[string][]string{
 }
 
 func (f *measureFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.word, "measure", "", "measure the ports with it and without, and keep it only if "+
-		"it helped; how they are asked: "+strings.Join(measureWords(), ", "))
+	fl.StringVar(
+		&f.word, "measure", "", "measure the ports with it and without, and keep it only if "+
+			"it helped; how they are asked: "+strings.Join(measureWords(), ", "))
 	fl.Lookup("measure").NoOptDefVal = "auto"
 	fl.StringVar(&f.dsn, "dsn", "",
 		"URL of the database, without a password; it may leave host and port out")
@@ -119,9 +122,11 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 			switch {
 			case !c.Flags().Changed(name):
 			case w == "" && f.word == "":
-				return usage(fmt.Errorf("--%s is for --measure", name), "toll fast on 8080 --measure")
+				return usage(fmt.Errorf("--%s is for --measure", name),
+					"toll fast on 8080 --measure")
 			case w != "" && w != command:
-				return usage(fmt.Errorf("--%s is for --measure=%s", name, w), "toll fast on 8080 --measure="+w)
+				return usage(fmt.Errorf("--%s is for --measure=%s", name, w),
+					"toll fast on 8080 --measure="+w)
 			}
 		}
 	}
@@ -324,8 +329,10 @@ func (m *measurement) measure(lease time.Duration) error {
 	if err := enable(m.cmd.Context(), m.want, lease); err != nil {
 		return err
 	}
-	say(m.env.stderr, fmt.Sprintf("Fast is kept: %s. It ends in %s unless toll fast watch renews it.",
-		why, lease))
+	say(
+		m.env.stderr,
+		fmt.Sprintf("Fast is kept: %s. It ends in %s unless toll fast watch renews it.",
+			why, lease))
 	return nil
 }
 
@@ -418,7 +425,8 @@ func (t tried) helped() (kept bool, why string) {
 	case better:
 		return true, "something was certainly better, and nothing certainly worse"
 	case t[stats.Unclear] > 0:
-		return false, "nothing was certainly better; a longer --budget or a quieter machine may tell"
+		return false,
+			"nothing was certainly better; a longer --budget or a quieter machine may tell"
 	}
 	return false, "nothing was better"
 }

@@ -85,7 +85,8 @@ func TestFastNeeds(t *testing.T) {
 		if os.Geteuid() != 0 {
 			says = "only root may load BPF programs"
 		}
-		if code != exitNothing || !strings.Contains(stderr, says) || !strings.Contains(stderr, "toll: hint: ") {
+		if code != exitNothing || !strings.Contains(stderr, says) ||
+			!strings.Contains(stderr, "toll: hint: ") {
 			t.Errorf("toll %s: exit %d, %s", line, code, stderr)
 		}
 	}
@@ -112,7 +113,8 @@ func TestTried(t *testing.T) {
 	metrics := func(names ...string) map[string]analysis.Metric {
 		out := map[string]analysis.Metric{}
 		for i, n := range names {
-			out[n] = analysis.Metric{Ratio: &analysis.Ratio{Verdict: []stats.Verdict{stats.Better, stats.Worse, stats.Same}[i]}}
+			out[n] = analysis.Metric{Ratio: &analysis.Ratio{
+				Verdict: []stats.Verdict{stats.Better, stats.Worse, stats.Same}[i]}}
 		}
 		return out
 	}
@@ -121,10 +123,17 @@ func TestTried(t *testing.T) {
 		load  sample.Load
 		cells []analysis.Cell
 	}{
-		"map[better:1 worse:1]": {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: program}}, []analysis.Cell{{Metrics: metrics("a", "b", workload.Elapsed)}}},
-		"map[better:1]":         {sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{}}}, []analysis.Cell{{Metrics: metrics(workload.Elapsed, workload.RTT)}}},
-		"map[better:1 same:1]":  {sample.Load{Kind: workload.SQL}, []analysis.Cell{{Baseline: true, Metrics: metrics(workload.LatencyP50)}, {Metrics: metrics(workload.LatencyP50, workload.RTT, workload.ConnectTime)}}},
-		"map[worse:1]":          {sample.Load{Kind: workload.Chat}, []analysis.Cell{{Metrics: metrics("x", workload.GapP50)}}},
+		"map[better:1 worse:1]": {sample.Load{
+			Kind: workload.Exec, Options: sample.ExecOptions{Program: program}},
+			[]analysis.Cell{{Metrics: metrics("a", "b", workload.Elapsed)}}},
+		"map[better:1]": {sample.Load{
+			Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{}}},
+			[]analysis.Cell{{Metrics: metrics(workload.Elapsed, workload.RTT)}}},
+		"map[better:1 same:1]": {sample.Load{Kind: workload.SQL},
+			[]analysis.Cell{{Baseline: true, Metrics: metrics(workload.LatencyP50)},
+				{Metrics: metrics(workload.LatencyP50, workload.RTT, workload.ConnectTime)}}},
+		"map[worse:1]": {sample.Load{Kind: workload.Chat},
+			[]analysis.Cell{{Metrics: metrics("x", workload.GapP50)}}},
 	} {
 		r := &analysis.Report{}
 		r.Plan.Loads, r.Cells = []sample.Load{c.load}, c.cells

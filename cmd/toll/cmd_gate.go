@@ -55,15 +55,19 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
   toll gate run.jsonl --rules network.rules --confirm 2 --unclear pass`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(errors.New("gate needs a results file"), "toll gate run.jsonl 'bridge.throughput >= 0.9 of host'")
+				return usage(errors.New("gate needs a results file"),
+					"toll gate run.jsonl 'bridge.throughput >= 0.9 of host'")
 			}
 			return nil
 		},
 		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.run(e, c, args) }),
 	}
-	c.Flags().StringVar(&f.rules, "rules", "", "read sentences from this file, one on a line; # begins a comment")
-	c.Flags().StringVar(&f.unclear, "unclear", "fail", "what an unclear sentence does: fail or pass")
-	c.Flags().StringSliceVar(&f.confirm, "confirm", nil, "measure again, up to N times, what is violated: if it is not each time, it is unclear; or FILE,…: the results files of further runs")
+	c.Flags().StringVar(&f.rules, "rules", "",
+		"read sentences from this file, one on a line; # begins a comment")
+	c.Flags().StringVar(&f.unclear, "unclear", "fail",
+		"what an unclear sentence does: fail or pass")
+	c.Flags().StringSliceVar(&f.confirm, "confirm", nil,
+		"measure again, up to N times, what is violated: if it is not each time, it is unclear; or FILE,…: the results files of further runs")
 	f.out.add(c.Flags(), document.AGate)
 	return c
 }
@@ -80,7 +84,8 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 		return err
 	}
 	if texts = append(args[1:], texts...); len(texts) == 0 {
-		return usage(errors.New("gate needs a sentence"), "toll gate "+args[0]+" 'bridge.throughput >= 0.9 of host'")
+		return usage(errors.New("gate needs a sentence"),
+			"toll gate "+args[0]+" 'bridge.throughput >= 0.9 of host'")
 	}
 	file, err := readResults(e, args[0], c.InOrStdin())
 	if err != nil {
@@ -97,7 +102,8 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	if err := f.out.print(e, view.Gate(r)); err != nil {
 		return err
 	}
-	if code := gateCodes[r.Outcome]; code != exitOK && (r.Outcome != gate.Unclear || f.unclear == "fail") {
+	if code := gateCodes[r.Outcome]; code != exitOK &&
+		(r.Outcome != gate.Unclear || f.unclear == "fail") {
 		return &failure{code: code}
 	}
 	return nil
@@ -106,10 +112,12 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 const mostConfirm = 10
 
 // confirmed checks violated sentences against further runs: those of files, or runs that it makes.
-func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report, sentences []gate.Sentence) error {
+func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report,
+	sentences []gate.Sentence) error {
 	times, err := 0, error(nil)
 	if len(f.confirm) == 1 {
-		if times, err = strconv.Atoi(f.confirm[0]); err == nil && (times < 1 || times > mostConfirm) {
+		if times, err = strconv.Atoi(f.confirm[0]); err == nil &&
+			(times < 1 || times > mostConfirm) {
 			return usage(fmt.Errorf("--confirm %d: must be from 1 to %d", times, mostConfirm), "")
 		}
 	}
@@ -127,7 +135,8 @@ func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gat
 		if r.Outcome != gate.Violated {
 			return nil
 		}
-		say(e.stderr, fmt.Sprintf("toll: a sentence is violated: measuring again, %d of at most %d", i+1, times))
+		say(e.stderr, fmt.Sprintf("toll: a sentence is violated: measuring again, %d of at most %d",
+			i+1, times))
 		further, err := remeasure(c.Context(), e, file.Header)
 		if err != nil {
 			return err
@@ -141,7 +150,8 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + cmp.Or(map[int]string{1: "st", 2: "nd", 3: "rd"}[n], "th")
 }
 
-var gateCodes = map[gate.Outcome]int{gate.Holds: exitOK, gate.Violated: exitWorse, gate.Missing: exitCells, gate.Unclear: exitUnclear}
+var gateCodes = map[gate.Outcome]int{gate.Holds: exitOK, gate.Violated: exitWorse,
+	gate.Missing: exitCells, gate.Unclear: exitUnclear}
 
 func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
 	known := gate.WordsOf(f)
@@ -182,19 +192,22 @@ func readRules(name string) ([]string, error) {
 		return nil, usage(fmt.Errorf("--rules %s: %w", name, err), "")
 	}
 	if len(out) == 0 {
-		return nil, usage(fmt.Errorf("--rules %s: it has no sentence", name), "one on a line, such as bridge.throughput >= 0.9 of host")
+		return nil, usage(fmt.Errorf("--rules %s: it has no sentence", name),
+			"one on a line, such as bridge.throughput >= 0.9 of host")
 	}
 	return out, nil
 }
 
 func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
 	if h.Command == nil {
-		return nil, usage(errors.New("the results file does not say by which command it was measured"),
-			"measure again, and give the new file: --confirm again.jsonl")
+		return nil,
+			usage(errors.New("the results file does not say by which command it was measured"),
+				"measure again, and give the new file: --confirm again.jsonl")
 	}
 	here, _ := machine.Machine{}.Read() // what cannot be read is left empty
 	if here.Kernel != h.Environment.Kernel || here.CPUModel != h.Environment.CPUModel {
-		return nil, usage(fmt.Errorf("the run was made on another machine: Linux %s on %s", h.Environment.Kernel, h.Environment.CPUModel),
+		return nil, usage(fmt.Errorf("the run was made on another machine: Linux %s on %s",
+			h.Environment.Kernel, h.Environment.CPUModel),
 			"measure again there, and give the new file: --confirm again.jsonl")
 	}
 	dir, err := os.MkdirTemp("", "toll-gate-")
@@ -208,7 +221,8 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 	}
 	saved := filepath.Join(dir, "again.jsonl")
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, append(slices.Clone(h.Command), "--save", saved, "--quiet")...)
+	cmd := exec.CommandContext(ctx, self, append(
+		slices.Clone(h.Command), "--save", saved, "--quiet")...)
 	cmd.Stderr = &said
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up
 	const patience = 30 * time.Second
@@ -219,7 +233,8 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 	}
 	in, err := os.Open(saved)
 	if err != nil { // it did not start
-		return nil, &failure{exitFailed, fmt.Errorf("measure again: %w: %s", runErr, strings.TrimSpace(said.String())), ""}
+		return nil, &failure{exitFailed, fmt.Errorf(
+			"measure again: %w: %s", runErr, strings.TrimSpace(said.String())), ""}
 	}
 	defer in.Close()
 	f, err := sample.Read(in)

@@ -14,7 +14,8 @@ var commandGroups = []named{
 	{"See where packets go", []string{"path", "ports", "modes"}},
 	{"Make it faster", []string{"advise", "fast"}},
 	{"Read results", []string{"report", "diff", "history", "view", "gate", "predict", "published"}},
-	{"Other commands", []string{"explain", "help", "completion", "image", "kubernetes", "clean", "version"}},
+	{"Other commands", []string{"explain", "help", "completion", "image", "kubernetes", "clean",
+		"version"}},
 }
 
 func helpful(root *cobra.Command) {
@@ -34,7 +35,8 @@ func helpful(root *cobra.Command) {
 		}
 	}
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		fmt.Fprint(c.OutOrStdout(), helpOf(c, min(helpWidth, terminalWidth(c.OutOrStdout())), false))
+		fmt.Fprint(c.OutOrStdout(), helpOf(c, min(helpWidth, terminalWidth(c.OutOrStdout())),
+			false))
 	})
 	addHelpAll(root)
 }
@@ -69,7 +71,9 @@ var topics = []struct {
 	long        func() string
 }{
 	{"exit-codes", "What toll's exit codes mean", exitCodesHelp},
-	{"environment", "The environment variables that toll reads", func() string { return environmentHelp }},
+	{"environment", "The environment variables that toll reads", func() string {
+		return environmentHelp
+	}},
 }
 
 func topicNames() (names []string) {
@@ -91,8 +95,9 @@ func exitCodesHelp() string {
 	for _, c := range exitCodes {
 		b.WriteString(entry("  "+c.code, c.means, len("  130, 143, 129  "), helpWidth))
 	}
-	b.WriteString("\nAn error is one line, \"toll: error: …\", on the standard error, with a line\n" +
-		"\"toll: hint: …\" where something can be done about it.")
+	b.WriteString(
+		"\nAn error is one line, \"toll: error: …\", on the standard error, with a line\n" +
+			"\"toll: hint: …\" where something can be done about it.")
 	return b.String()
 }
 

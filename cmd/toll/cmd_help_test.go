@@ -64,14 +64,18 @@ func TestFlagsHelpWidth(t *testing.T) {
 					copied = line == "Examples:" || line == "Usage:"
 				}
 				wide := columns
-				if copied || strings.HasPrefix(line, "  ") && strings.Contains(c.Long, "\n"+line+"\n") || strings.HasPrefix(line, "  ") && c.Parent() != nil && !c.Runnable() || c.HasParent() && c.Parent().Name() == "completion" {
+				if copied || strings.HasPrefix(line, "  ") &&
+					strings.Contains(c.Long, "\n"+line+"\n") ||
+					strings.HasPrefix(line, "  ") && c.Parent() != nil && !c.Runnable() ||
+					c.HasParent() && c.Parent().Name() == "completion" {
 					wide = helpWidth
 				}
 				if ansi.StringWidth(line) > wide && strings.Contains(strings.TrimSpace(line), " ") {
 					t.Errorf("%s at %d columns: %q", c.CommandPath(), columns, line)
 				}
 				if strings.TrimRight(line, " ") != line {
-					t.Errorf("%s at %d columns ends with a space: %q", c.CommandPath(), columns, line)
+					t.Errorf("%s at %d columns ends with a space: %q", c.CommandPath(), columns,
+						line)
 				}
 			}
 		}
@@ -79,9 +83,11 @@ func TestFlagsHelpWidth(t *testing.T) {
 }
 
 func TestFlagsHaveExamples(t *testing.T) {
-	bare := map[string]bool{"mesh": false, "clean": true, "version": true, "help": true, "completion": true}
+	bare := map[string]bool{"mesh": false, "clean": true, "version": true, "help": true,
+		"completion": true}
 	for _, c := range shownCommands(t) {
-		if c.Runnable() && (!c.HasParent() || !c.Parent().HasParent()) && !bare[c.Name()] && !c.HasExample() {
+		if c.Runnable() && (!c.HasParent() || !c.Parent().HasParent()) && !bare[c.Name()] &&
+			!c.HasExample() {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 	}
@@ -121,7 +127,8 @@ func TestShortHelp(t *testing.T) {
 		})
 		if !shortened(c) {
 			if len(all) > mostShown {
-				t.Errorf("%s shows %d flags: it needs a line in mainFlags", c.CommandPath(), len(all))
+				t.Errorf("%s shows %d flags: it needs a line in mainFlags", c.CommandPath(),
+					len(all))
 			}
 			continue
 		}

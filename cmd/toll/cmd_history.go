@@ -78,7 +78,8 @@ func newHistoryShow(e env) *cobra.Command {
 func oneRun(_ *cobra.Command, args []string) error {
 	const example = "toll history show 1 reports the newest run"
 	if len(args) != 1 {
-		return usage(fmt.Errorf("show takes the number of one run, %d were given", len(args)), example)
+		return usage(fmt.Errorf("show takes the number of one run, %d were given", len(args)),
+			example)
 	}
 	if n, err := strconv.Atoi(strings.TrimPrefix(args[0], "@")); err != nil || n < 1 {
 		return usage(fmt.Errorf("%q is not the number of a run", args[0]), example)
@@ -169,7 +170,8 @@ const historyEnv = "TOLL_HISTORY"
 func findHistory() (*history.Store, error) {
 	s, err := history.Find(os.Getenv)
 	if errors.Is(err, history.ErrNowhere) {
-		return nil, &failure{exitFailed, errors.New("there is no history: there is no home directory to keep it in"), "set XDG_STATE_HOME"}
+		return nil, &failure{exitFailed, errors.New(
+			"there is no history: there is no home directory to keep it in"), "set XDG_STATE_HOME"}
 	}
 	return s, err
 }
@@ -189,7 +191,8 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 		}
 	}
 	if said := trend.Unusual(now, before); len(said) > 0 {
-		warn(e, "this machine is not in its usual state: "+strings.Join(said, "; ")+"; ratios may differ from those of earlier runs, too")
+		warn(e, "this machine is not in its usual state: "+strings.Join(
+			said, "; ")+"; ratios may differ from those of earlier runs, too")
 	}
 }
 
@@ -212,7 +215,8 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 		err = s.Keep(f.Header.Started, results, summary)
 	}
 	if err != nil {
-		warn(e, fmt.Sprintf("this run is not kept in the history: %v; --no-history keeps none", err))
+		warn(e, fmt.Sprintf("this run is not kept in the history: %v; --no-history keeps none",
+			err))
 	}
 	return err == nil
 }
@@ -307,7 +311,9 @@ func openRun(name string) (f *os.File, is bool, err error) {
 	}
 	runs, err := s.Runs()
 	if err == nil && (n < 1 || n > len(runs)) {
-		return nil, true, &failure{exitBadFile, fmt.Errorf("there is no run %s: the history has %d", name, len(runs)), "toll history lists them; @1 is the newest"}
+		return nil, true, &failure{exitBadFile,
+			fmt.Errorf("there is no run %s: the history has %d", name, len(runs)),
+			"toll history lists them; @1 is the newest"}
 	}
 	if err == nil {
 		f, err = s.Open(runs[n-1])

@@ -15,8 +15,10 @@ func TestPriorsOfHistory(t *testing.T) {
 	t.Setenv("SUDO_UID", "")
 	t.Setenv(historyEnv, "")
 	cell := sample.Cell{From: "host", Load: workload.RR, On: "lab"}
-	p := sample.Plan{Cells: []sample.Cell{cell, cell}, CPUs: sample.CPUs{Client: []int{0}, Server: []int{1}},
-		Loads: []sample.Load{{Kind: workload.RR, Slice: 0.004, Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}}
+	p := sample.Plan{Cells: []sample.Cell{cell, cell},
+		CPUs: sample.CPUs{Client: []int{0}, Server: []int{1}},
+		Loads: []sample.Load{{Kind: workload.RR, Slice: 0.004,
+			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}}
 	env := sample.Environment{Kernel: "6.1", CPUModel: "EPYC"}
 	if got := priorsOf(p, env); got != nil {
 		t.Errorf("an empty history says %+v", got)
@@ -25,9 +27,15 @@ func TestPriorsOfHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := trend.Setting{From: "host", Work: "rr, 1 byte each way", Slice: 0.004, On: "lab", CPUs: "[0] [1] []"}
+	set := trend.Setting{From: "host", Work: "rr, 1 byte each way", Slice: 0.004, On: "lab",
+		CPUs: "[0] [1] []"}
 	for k, judged := range []string{version, version, "another"} {
-		summary, err := json.Marshal(trend.Summary{Schema: trend.Schema, Layout: trend.Layout, Judged: judged, Kernel: env.Kernel, CPU: env.CPUModel,
+		summary, err := json.Marshal(trend.Summary{
+			Schema:  trend.Schema,
+			Layout:  trend.Layout,
+			Judged:  judged,
+			Kernel:  env.Kernel,
+			CPU:     env.CPUModel,
 			Spreads: []trend.Spread{{Setting: set, Metric: workload.LatencyP50, SD: 0.01}}})
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +44,8 @@ func TestPriorsOfHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := sample.Prior{From: "host", Load: workload.RR, On: "lab", Metric: workload.LatencyP50, Variance: 1e-4, Freedom: 8}
+	want := sample.Prior{From: "host", Load: workload.RR, On: "lab", Metric: workload.LatencyP50,
+		Variance: 1e-4, Freedom: 8}
 	if got := priorsOf(p, env); len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -23,7 +23,8 @@ writes the same image.`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
 			if isTerminal(e.stdout) {
-				return usage(errors.New("an image is not for a terminal"), "toll image | ssh NODE docker load")
+				return usage(errors.New("an image is not for a terminal"),
+					"toll image | ssh NODE docker load")
 			}
 			name, archive, err := dockerapi.Archive("", dockerapi.NodeRepository)
 			if err != nil {

@@ -18,7 +18,8 @@ measure there with --on kubernetes.`,
 		Example: `  toll kubernetes manifest | kubectl apply -f -`,
 		Args:    noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
-			return usage(errors.New("toll kubernetes needs a command: manifest"), "toll kubernetes manifest")
+			return usage(errors.New("toll kubernetes needs a command: manifest"),
+				"toll kubernetes manifest")
 		}),
 	}
 	c.AddCommand(newManifest(e))
@@ -51,7 +52,9 @@ nothing else. Its first lines say how to become that account.`,
 	fl.SortFlags = false
 	fl.StringVar(&m.Namespace, "namespace", "toll", "the namespace to make")
 	fl.StringVar(&m.Account, "account", "toll", "the service account to make, and the roles' name")
-	fl.StringSliceVar(&m.Nodes, "nodes", nil, "only these nodes may be seen, so every run has to name them (default all of the cluster)")
-	fl.BoolVar(&m.Unprivileged, "unprivileged", false, "for runs with --unprivileged: the namespace forbids privileged pods")
+	fl.StringSliceVar(&m.Nodes, "nodes", nil,
+		"only these nodes may be seen, so every run has to name them (default all of the cluster)")
+	fl.BoolVar(&m.Unprivileged, "unprivileged", false,
+		"for runs with --unprivileged: the namespace forbids privileged pods")
 	return c
 }

@@ -55,7 +55,8 @@ func climb(r *plan.Request, all bool) error {
 		return err
 	}
 	if len(r.From) != 1 {
-		return usage(fmt.Errorf("a ladder has one placement, %d were given", len(r.From)), "one run for each: --from "+string(r.From[0]))
+		return usage(fmt.Errorf("a ladder has one placement, %d were given", len(r.From)),
+			"one run for each: --from "+string(r.From[0]))
 	}
 	from, to := r.From[0], r.Modes
 	if len(to) == 0 {
@@ -70,7 +71,8 @@ func climb(r *plan.Request, all bool) error {
 	}
 	rungs := mode.Climb(from, to)
 	if len(rungs) < 2 {
-		return usage(fmt.Errorf("%s is the bottom of the ladder from %s: it has no part to price", rungs[0].Mode, from),
+		return usage(fmt.Errorf("%s is the bottom of the ladder from %s: it has no part to price",
+			rungs[0].Mode, from),
 			"toll ladder --from "+string(from))
 	}
 	r.Study, r.Baseline = sample.StudyLadder, rungs[0].Mode

@@ -18,7 +18,8 @@ func newMan() *cobra.Command {
 		Hidden: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(fmt.Errorf("man takes one directory, %d were given", len(args)), "toll man ~/.local/share/man/man1")
+				return usage(fmt.Errorf("man takes one directory, %d were given", len(args)),
+					"toll man ~/.local/share/man/man1")
 			}
 			return nil
 		},

@@ -29,7 +29,8 @@ func TestMan(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if !strings.HasPrefix(string(page), ".nh\n.TH") || !strings.Contains(string(page), "toll "+version) {
+		if !strings.HasPrefix(string(page), ".nh\n.TH") ||
+			!strings.Contains(string(page), "toll "+version) {
 			t.Errorf("%s begins with %.100q", name, page)
 		}
 		if first, _, _ := strings.Cut(strings.TrimSpace(c.Example), "\n"); !strings.Contains(plain(string(page)), first) {

@@ -67,12 +67,14 @@ this one. toll starts itself there by ssh, and the machines dial each other.`,
 	fl.SortFlags = false
 	on := meshBackends()
 	last := len(on) - 1
-	fl.StringSliceVar(&f.on, "on", on[:1], "where the nodes are: "+strings.Join(on[:last], ", ")+" or "+on[last])
+	fl.StringSliceVar(&f.on, "on", on[:1], "where the nodes are: "+strings.Join(
+		on[:last], ", ")+" or "+on[last])
 	offer(fl, "on", on)
 	f.mesh = true
 	f.addSettings(fl, comparesRuns)
 	f.addMeshModes(fl, &m)
-	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once", "pairs that are measured at a time, at most (default as many as a round has)")
+	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once",
+		"pairs that are measured at a time, at most (default as many as a round has)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
 	f.addSweeps(fl, &m)
@@ -80,7 +82,8 @@ this one. toll starts itself there by ssh, and the machines dial each other.`,
 }
 
 func (f *runFlags) addMeshModes(fl *pflag.FlagSet, m *meshFlags) {
-	help, all := "the network mode between the nodes, or a mode and host, to compare it with host", []string{}
+	help, all := "the network mode between the nodes, or a mode and host, to compare it with host",
+		[]string{}
 	for _, b := range backends {
 		if b.meshModes == nil {
 			continue
@@ -103,7 +106,8 @@ func (f *runFlags) usualMesh(on string) string {
 
 func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 	takes := []string{workload.RR, workload.Bulk}
-	fl.StringSliceVar(&f.loads.kinds, "load", takes, "the traffic: rr (request/response), bulk (TCP stream, in both directions)")
+	fl.StringSliceVar(&f.loads.kinds, "load", takes,
+		"the traffic: rr (request/response), bulk (TCP stream, in both directions)")
 	offer(fl, "load", loadWords(takes))
 	f.loads.add(fl, []string{workload.Bulk, workload.RR}, func(flag string) bool {
 		return flag == "streams" || flag == "request" || flag == "reply"
@@ -112,11 +116,13 @@ func (f *runFlags) addMeshLoads(fl *pflag.FlagSet) {
 
 func (f *runFlags) addSweeps(fl *pflag.FlagSet, m *meshFlags) {
 	f.addRounds(fl)
-	fl.Var(wholeFlag(&m.sweeps, 0, 0, unlimited[int]()), "sweeps", "visit every pair this many times, regardless of budget and precision")
+	fl.Var(wholeFlag(&m.sweeps, 0, 0, unlimited[int]()), "sweeps",
+		"visit every pair this many times, regardless of budget and precision")
 	_ = fl.MarkHidden("rounds")
 }
 
-func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet, machines []string) error {
+func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pflag.FlagSet,
+	machines []string) error {
 	if f.quiet {
 		defer sayNothing()()
 	}
@@ -143,7 +149,8 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 	})
 }
 
-func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest, between []path.Spec, given *pflag.FlagSet, s cluster) error {
+func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
+	between []path.Spec, given *pflag.FlagSet, s cluster) error {
 	nodes, without, err := s.Cluster(ctx)
 	if err != nil {
 		return err
@@ -214,7 +221,11 @@ func parseMeshModes(text string) (name, beside mode.Name, err error) {
 		name, beside = beside, name
 	}
 	if len(words) > 2 || beside != mode.Host || name == mode.Host { //nolint:mnd // of which one is held against the other
-		return "", "", usage(fmt.Errorf("--mode %s: a mesh has one mode, or a mode and host, to compare it with host", text), example)
+		return "", "",
+			usage(
+				fmt.Errorf(
+					"--mode %s: a mesh has one mode, or a mode and host, to compare it with host",
+					text), example)
 	}
 	return name, beside, nil
 }
@@ -265,7 +276,8 @@ func checkMesh(ctx context.Context, s interface {
 	return first
 }
 
-func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet, machines []string) (r plan.MeshRequest, err error) {
+func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
+	machines []string) (r plan.MeshRequest, err error) {
 	if err := f.out.check(place{saveFlag, f.save}); err != nil {
 		return r, err
 	}
@@ -276,14 +288,16 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet, machines []st
 		m.mode = f.usualMesh(r.On)
 	}
 	if given.Changed("rounds") {
-		return r, usage(errors.New("a mesh has no --rounds"), "--sweeps: each visits every pair once")
+		return r, usage(errors.New("a mesh has no --rounds"),
+			"--sweeps: each visits every pair once")
 	}
 	if r.Mode, r.Beside, err = parseMeshModes(m.mode); err != nil {
 		return r, err
 	}
 	i := slices.IndexFunc(backends, func(b backend) bool { return b.name == r.On })
 	if known := backends[i].meshModes(); !slices.Contains(known, string(r.Mode)) {
-		return r, usage(fmt.Errorf("--mode %s: with --on %s a mesh has %s", r.Mode, r.On, strings.Join(known, ", ")), "leave --mode out")
+		return r, usage(fmt.Errorf("--mode %s: with --on %s a mesh has %s", r.Mode, r.On,
+			strings.Join(known, ", ")), "leave --mode out")
 	}
 	wire, err := parseWire("")
 	if err != nil {
@@ -292,7 +306,8 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet, machines []st
 	if r.Loads, err = f.loadsOver(wire); err != nil {
 		return r, err
 	}
-	r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = m.sweeps, m.atOnce, f.budget.Seconds(), f.precision, "none", f.seed
+	r.Sweeps, r.AtOnce, r.Budget, r.Precision, r.Pin, r.Seed = m.sweeps, m.atOnce,
+		f.budget.Seconds(), f.precision, "none", f.seed
 	return r, nil
 }
 
@@ -303,11 +318,13 @@ func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, erro
 		f.on = []string{peer.Name}
 	}
 	if len(f.on) != 1 || !slices.Contains(meshBackends(), f.on[0]) {
-		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster", strings.Join(f.on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
+		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster",
+			strings.Join(f.on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
 	}
 	on := f.on[0]
 	if len(peers.hosts) > 0 && on != peer.Name {
-		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known", peers.hosts[0], on), "leave --on out, or --nodes for some nodes")
+		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known",
+			peers.hosts[0], on), "leave --on out, or --nodes for some nodes")
 	}
 	return on, f.fit(f.on)
 }

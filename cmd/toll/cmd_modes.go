@@ -34,10 +34,11 @@ type apartInfo struct {
 }
 
 type routeInfo struct {
-	From    string   `json:"from"`
-	To      string   `json:"to"`
-	Hops    []string `json:"hops"`
-	Or      []string `json:"or_hops,omitempty"` // with the engine's other setting of userland-proxy, or to address6 with IPv6 on all networks
+	From string   `json:"from"`
+	To   string   `json:"to"`
+	Hops []string `json:"hops"`
+	// with the engine's other setting of userland-proxy, or to address6 with IPv6 on all networks
+	Or      []string `json:"or_hops,omitempty"`
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
 	Remedy  string   `json:"remedy,omitempty"`
@@ -87,7 +88,8 @@ up and the paths to it, and says what is missing here where a path cannot be bui
 
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(fmt.Errorf("%s takes no arguments, %q was given", c.CommandPath(), args[0]), "see "+c.CommandPath()+" --help")
+		return usage(fmt.Errorf("%s takes no arguments, %q was given", c.CommandPath(), args[0]),
+			"see "+c.CommandPath()+" --help")
 	}
 	return nil
 }
@@ -98,7 +100,8 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		if len(names) > 0 && !slices.Contains(names, m.Name) {
 			continue
 		}
-		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker, GivesUp: m.GivesUp, Usual: m.Usual, No6: m.No6}
+		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker,
+			GivesUp: m.GivesUp, Usual: m.Usual, No6: m.No6}
 		for _, a := range m.Apart {
 			info.Apart = append(info.Apart, apartInfo{string(a.From), a.Why, a.Around})
 		}
@@ -154,7 +157,8 @@ func joined(paths []routeInfo) []routeInfo {
 	}
 	order := mode.Placements()
 	slices.SortStableFunc(out, func(a, b routeInfo) int {
-		return slices.Index(order, mode.Placement(a.From)) - slices.Index(order, mode.Placement(b.From))
+		return slices.Index(order, mode.Placement(a.From)) - slices.Index(
+			order, mode.Placement(b.From))
 	})
 	return out
 }
@@ -176,11 +180,13 @@ func modeSection(m modeInfo) document.Section {
 		if len(p.Or) > 0 {
 			by += " or " + strings.Join(p.Or, "·")
 		}
-		routes.Rows = append(routes.Rows, document.Row{Cells: document.Texts("from "+p.From, "to "+p.To, by)})
+		routes.Rows = append(routes.Rows, document.Row{
+			Cells: document.Texts("from "+p.From, "to "+p.To, by)})
 	}
 	out.Add(routes)
 	if slices.ContainsFunc(m.Paths, func(p routeInfo) bool { return len(p.Or) > 0 }) {
-		say("or: of an engine with the other setting of userland-proxy; to address6, of one that gives networks IPv6 by itself", document.Words)
+		say(
+			"or: of an engine with the other setting of userland-proxy; to address6, of one that gives networks IPv6 by itself", document.Words)
 	}
 	if m.No6 != "" {
 		say("not over IPv6: "+m.No6, document.Words)

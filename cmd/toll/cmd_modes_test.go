@@ -13,10 +13,14 @@ func TestModesByReason(t *testing.T) {
 	const far = "docker has only this machine"
 	var out bytes.Buffer
 	d := modesDocument([]modeInfo{
-		{Mode: "host", Paths: []routeInfo{{From: "host", To: "loopback", Here: true}, {From: "remote", To: "address", Missing: far},
-			{From: "remote-container", To: "address", Missing: far}, {From: "container", To: "loopback", Missing: "no image", Remedy: "toll image"}}},
-		{Mode: "netkit", Paths: []routeInfo{{From: "host", To: "container", Missing: "no netkit"}, {From: "remote", To: "container", Missing: "no netkit"}},
-			Apart: []apartInfo{{"container", "there is none", "veth"}, {"remote-container", "there is none", "veth"}}},
+		{Mode: "host", Paths: []routeInfo{{From: "host", To: "loopback", Here: true},
+			{From: "remote", To: "address", Missing: far},
+			{From: "remote-container", To: "address", Missing: far},
+			{From: "container", To: "loopback", Missing: "no image", Remedy: "toll image"}}},
+		{Mode: "netkit", Paths: []routeInfo{{From: "host", To: "container", Missing: "no netkit"},
+			{From: "remote", To: "container", Missing: "no netkit"}},
+			Apart: []apartInfo{{"container", "there is none", "veth"},
+				{"remote-container", "there is none", "veth"}}},
 	})
 	if err := format.All()[0].Write(&out, d, format.Options{}); err != nil {
 		t.Fatal(err)
@@ -26,7 +30,8 @@ func TestModesByReason(t *testing.T) {
 	}
 	words := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
-		"not here from remote to address and from remote-container to address: " + far + " not here from container to loopback: no image; try toll image",
+		"not here from remote to address and from remote-container to address: " + far +
+			" not here from container to loopback: no image; try toll image",
 		"not from container and remote-container: there is none; instead: veth not here: no netkit",
 	} {
 		if !strings.Contains(words, want) {

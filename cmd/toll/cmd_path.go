@@ -22,7 +22,9 @@ import (
 )
 
 // probe is large enough to tell the load's packets from an ARP request.
-var probe = sample.Load{Kind: workload.RR, Options: sample.RROptions{Messages: sample.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03, Window: 0.2}
+var probe = sample.Load{Kind: workload.RR,
+	Options: sample.RROptions{Messages: sample.Messages{Request: 1000, Reply: 1000}}, Warmup: 0.03,
+	Window: 0.2}
 
 type pathFlags struct {
 	builderFlags
@@ -47,18 +49,26 @@ order, with the counters of each before and after.`,
   sudo toll path publish-proxy --on docker`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(fmt.Errorf("path takes one mode, %d were given", len(args)), "toll path bridge --from container")
+				return usage(fmt.Errorf("path takes one mode, %d were given", len(args)),
+					"toll path bridge --from container")
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return f.draw(c.Context(), e, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.draw(c.Context(), e, args[0])
+		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.from, "from", "", "where the client runs: "+mode.OfModes.Help()+" (default the first that the mode has)")
+	fl.StringVar(
+		&f.from, "from", "",
+		"where the client runs: "+mode.OfModes.Help()+" (default the first that the mode has)")
 	offerFrom(fl, mode.OfModes)
-	fl.StringVar(&f.to, "to", "", "what the client dials: "+targetsHelp+" (default the first that the mode has)")
+	fl.StringVar(
+		&f.to, "to", "",
+		"what the client dials: "+targetsHelp+" (default the first that the mode has)")
 	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
-	fl.StringSliceVar(&f.tune, "tune", nil, "settings to put on the path: "+tuneWords+"; join several by +")
+	fl.StringSliceVar(&f.tune, "tune", nil,
+		"settings to put on the path: "+tuneWords+"; join several by +")
 	f.addBuilder(fl, buildsPath)
 	f.out.add(fl, document.APath)
 	return c
@@ -122,7 +132,8 @@ func oneVariant(words []string) (mode.Tunes, error) {
 	case err != nil || len(variants) == 0:
 		return "", err
 	case len(variants) > 1:
-		return "", usage(fmt.Errorf("a path has one variant, %d were given", len(variants)), "join the tunes of one by +: --tune "+strings.Join(words, "+"))
+		return "", usage(fmt.Errorf("a path has one variant, %d were given", len(variants)),
+			"join the tunes of one by +: --tune "+strings.Join(words, "+"))
 	}
 	return variants[0], nil
 }
@@ -143,13 +154,17 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 		}
 		if routes = m.RoutesFrom(p); len(routes) == 0 {
 			why, _ := m.WhyNot(p)
-			return s, usage(fmt.Errorf("%s is not reached from %s: %s", name, from, why), fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
+			return s, usage(fmt.Errorf("%s is not reached from %s: %s", name, from, why),
+				fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
 		}
 	}
 	if six {
-		routes = slices.DeleteFunc(slices.Clone(routes), func(r mode.Route) bool { return r.To.Four() })
+		routes = slices.DeleteFunc(slices.Clone(routes), func(r mode.Route) bool {
+			return r.To.Four()
+		})
 		if len(routes) == 0 {
-			return s, usage(fmt.Errorf("%s has no path over IPv6 from there", name), "toll modes "+name+" lists its paths")
+			return s, usage(fmt.Errorf("%s has no path over IPv6 from there", name),
+				"toll modes "+name+" lists its paths")
 		}
 	}
 	if to == "" {
@@ -179,7 +194,8 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 	probe.Warmup += workload.Settled * w.RoundTrip()
 	probe.Window += workload.Measured * w.RoundTrip()
 	p := sample.Plan{Rounds: 1, Loads: []sample.Load{probe},
-		Cells: []sample.Cell{{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune, Load: probe.Kind, On: b.Name()}}}
+		Cells: []sample.Cell{{Mode: s.Mode, From: s.From, To: s.To, Tune: s.Tune, Load: probe.Kind,
+			On: b.Name()}}}
 	p, err := engine.Check(ctx, p, []path.Builder{b})
 	if err != nil {
 		return nil, err
@@ -202,7 +218,8 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 		v := f.Visits[len(f.Visits)-1] // a failed visit was repeated
 		switch {
 		case v.Failure == "":
-			return &view.Trace{Path: f.Header.Paths[0], Visit: v, Cards: f.Header.Environment.Cards}, nil
+			return &view.Trace{Path: f.Header.Paths[0], Visit: v,
+				Cards: f.Header.Environment.Cards}, nil
 		case i == tries || !v.Starved:
 			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
 		}

@@ -33,7 +33,8 @@ It changes nothing. Without root it says what it could not see.`,
   toll ports --results run.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage(fmt.Errorf("ports takes one port, %d were given", len(args)), "toll ports "+args[0])
+				return usage(fmt.Errorf("ports takes one port, %d were given", len(args)),
+					"toll ports "+args[0])
 			}
 			return nil
 		},
@@ -59,14 +60,16 @@ It changes nothing. Without root it says what it could not see.`,
 			return err
 		}),
 	}
-	c.Flags().StringVar(&results, "results", "", "a results file that says what such paths cost (toll compare --save)")
+	c.Flags().StringVar(&results, "results", "",
+		"a results file that says what such paths cost (toll compare --save)")
 	c.Flags().StringVar(&client, "client", "", "the `ADDRESS` of the other machine (default any)")
 	out.add(c.Flags(), document.PortList)
 	return c
 }
 
 // readPorts also connects to the port if it is not 0. It reads the results file, if given, first.
-func readPorts(c *cobra.Command, e env, port uint16, results, client string) (*ports.Report, error) {
+func readPorts(c *cobra.Command, e env, port uint16,
+	results, client string) (*ports.Report, error) {
 	from, err := parseClient(client)
 	if err != nil {
 		return nil, err
@@ -104,8 +107,10 @@ func parseClient(s string) (netip.Addr, error) {
 		return netip.Addr{}, nil
 	}
 	a, err := netip.ParseAddr(s)
-	if a = a.Unmap(); err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return a, usage(fmt.Errorf("--client %q is not an address of a machine", s), "toll ports --client 203.0.113.1")
+	if a = a.Unmap(); err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() ||
+		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+		return a, usage(fmt.Errorf("--client %q is not an address of a machine", s),
+			"toll ports --client 203.0.113.1")
 	}
 	return a, nil
 }

@@ -30,15 +30,18 @@ var containers = []string{
 
 func populate(e *dockerHost, echo string) {
 	e.t.Helper()
-	e.run("docker", "import", "-c", "EXPOSE 9000", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar", "echo")
+	e.run("docker", "import", "-c", "EXPOSE 9000", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar",
+		"echo")
 	e.run("docker", "network", "create", "-o", "com.docker.network.driver.mtu=1400", "small")
-	e.run("docker", "network", "create", "--ipv6", "--subnet", "172.30.0.0/24", "--subnet", "fd19::/64", "dual")
+	e.run("docker", "network", "create", "--ipv6", "--subnet", "172.30.0.0/24", "--subnet",
+		"fd19::/64", "dual")
 	for _, c := range containers {
 		options, listens, _ := strings.Cut(c, " | ")
 		args := append([]string{"docker", "run", "-d", "--name"}, strings.Fields(options)...)
 		e.run(append(args, "echo", "listen", listens)...)
 	}
-	e.start("ready", echo, "listen", "0.0.0.0:6000", "127.0.0.1:6001", "[::1]:6002", "198.18.0.1:6003")
+	e.start("ready", echo, "listen", "0.0.0.0:6000", "127.0.0.1:6001", "[::1]:6002",
+		"198.18.0.1:6003")
 	e.run("docker", "wait", "fight")
 	e.neighbours = neighbours(e)
 }
@@ -62,7 +65,8 @@ func reportOf(e *dockerHost, args ...string) *ports.Report {
 func rowsOf(r *ports.Report) []string {
 	var out []string
 	for _, row := range r.Ports {
-		out = append(out, fmt.Sprintf("%d/%s %s %s %s", row.Port, row.Proto, row.Address, row.Server.Name, row.Holder.Kind))
+		out = append(out, fmt.Sprintf("%d/%s %s %s %s", row.Port, row.Proto, row.Address,
+			row.Server.Name, row.Holder.Kind))
 	}
 	return out
 }
@@ -120,15 +124,22 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 	populate(e, echo)
 	r := listPorts(e, bin)
 	checkRows(t, r,
-		"6000/tcp * echo server", "6001/tcp 127.0.0.1 echo server", "6002/tcp ::1 echo server", "6003/tcp 198.18.0.1 echo server",
-		"7000/tcp * wide server", "8080/tcp 0.0.0.0 web docker-proxy", "8080/tcp :: web docker-proxy", "8081/tcp 127.0.0.1 local docker-proxy",
-		"8082/tcp ::1 six docker-proxy", "8083/tcp 0.0.0.0 inner docker-proxy", "8084/udp 0.0.0.0 udp docker-proxy", "8086/tcp 0.0.0.0 other docker-proxy",
-		"8087/tcp 0.0.0.0 side docker-proxy", "8088/tcp 0.0.0.0 dual docker-proxy", "8088/tcp :: dual docker-proxy")
-	if !slices.ContainsFunc(r.Inside, func(x ports.Inside) bool { return x.Server.Name == "quiet" && x.Port == 9000 }) {
+		"6000/tcp * echo server", "6001/tcp 127.0.0.1 echo server", "6002/tcp ::1 echo server",
+		"6003/tcp 198.18.0.1 echo server",
+		"7000/tcp * wide server", "8080/tcp 0.0.0.0 web docker-proxy",
+		"8080/tcp :: web docker-proxy", "8081/tcp 127.0.0.1 local docker-proxy",
+		"8082/tcp ::1 six docker-proxy", "8083/tcp 0.0.0.0 inner docker-proxy",
+		"8084/udp 0.0.0.0 udp docker-proxy", "8086/tcp 0.0.0.0 other docker-proxy",
+		"8087/tcp 0.0.0.0 side docker-proxy", "8088/tcp 0.0.0.0 dual docker-proxy",
+		"8088/tcp :: dual docker-proxy")
+	if !slices.ContainsFunc(r.Inside, func(x ports.Inside) bool {
+		return x.Server.Name == "quiet" && x.Port == 9000
+	}) {
 		t.Errorf("quiet's unpublished port is not in %+v", r.Inside)
 	}
 	for _, h := range r.Containers {
-		if h.Network == "" && (len(h.Devices) != 1 || !strings.HasPrefix(h.Devices[0].Peer, "veth") || len(h.Devices[0].Addresses) == 0) {
+		if h.Network == "" && (len(h.Devices) != 1 ||
+			!strings.HasPrefix(h.Devices[0].Peer, "veth") || len(h.Devices[0].Addresses) == 0) {
 			t.Errorf("%+v", h)
 		}
 	}
@@ -140,7 +151,8 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 		t.Errorf("%+v", r.Missing)
 	}
 	traps := trapsOf(r)
-	for _, code := range []string{ports.PortConflict, ports.PublishedNobody, ports.Loopback6Proxy4, ports.Unpublished, ports.MTUDiffers, ports.Loopback6Nothing} {
+	for _, code := range []string{ports.PortConflict, ports.PublishedNobody, ports.Loopback6Proxy4,
+		ports.Unpublished, ports.MTUDiffers, ports.Loopback6Nothing} {
 		if traps[code].Code == "" {
 			t.Errorf("no trap %s in %+v", code, r.Traps)
 		}
@@ -148,7 +160,8 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 	if c := traps[ports.PortConflict]; !strings.Contains(c.Text, "container wide has 7000/tcp") {
 		t.Errorf("%+v", c)
 	}
-	for _, code := range []string{ports.ProxyLoad, ports.PublicLocalOnly, ports.ReuseportTwins, ports.BridgeNFDrop} {
+	for _, code := range []string{ports.ProxyLoad, ports.PublicLocalOnly, ports.ReuseportTwins,
+		ports.BridgeNFDrop} {
 		if traps[code].Code != "" {
 			t.Errorf("%+v", traps[code])
 		}
@@ -174,9 +187,12 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	e.start("ready", "env", "REUSEPORT=1", echo, "listen", "127.0.0.1:6100")
 	e.run("cp", echo, "/run/twin")
 	e.start("ready", "env", "REUSEPORT=1", "/run/twin", "listen", "127.0.0.1:6100")
-	e.run("bash", "-c", "ip link add br1 type bridge && ip link set br1 up && ip link add p1 type veth peer name p2 && ip link set p1 master br1 && sysctl -qw net.bridge.bridge-nf-call-iptables=1")
+	e.run(
+		"bash", "-c",
+		"ip link add br1 type bridge && ip link set br1 up && ip link add p1 type veth peer name p2 && ip link set p1 master br1 && sysctl -qw net.bridge.bridge-nf-call-iptables=1")
 	traps := trapsOf(listPorts(e, bin))
-	says := map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB", ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
+	says := map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB",
+		ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
 		ports.PublicLocalOnly: "1 connection open from loopback"}
 	if native { // it drops only traffic to Docker's own bridges
 		delete(says, ports.BridgeNFDrop)
@@ -191,7 +207,8 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	}
 	e.start("flooding", echo, "flood", "127.0.0.1:8081")
 	burns := func(x ports.Trap) bool {
-		return x.Code == ports.ProxyLoad && slices.Contains(x.Ports, "8081/tcp") && strings.Contains(x.Evidence, "of a core now")
+		return x.Code == ports.ProxyLoad && slices.Contains(x.Ports, "8081/tcp") &&
+			strings.Contains(x.Evidence, "of a core now")
 	}
 	seen := false
 	for range 10 { // other programs may leave it little of a core
@@ -212,13 +229,15 @@ func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	user := func(words ...string) []string { return append([]string{"DOCKER-USER"}, words...) }
 	for _, rule := range [][]string{
 		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "-j", "DROP"),
-		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "--ctdir", "ORIGINAL", "-j", "REJECT"),
+		user("-p", "tcp", "-m", "conntrack", "--ctorigdstport", "8080", "--ctdir", "ORIGINAL", "-j",
+			"REJECT"),
 		user("-p", "udp", "-m", "conntrack", "--ctdir", "REPLY", "-j", "DROP"),
 		user("-i", "eth0", "-m", "conntrack", "--ctstate", "DNAT", "-j", "DROP"),
 		user("-i", "eth0", "-m", "conntrack", "!", "--ctorigdst", "198.18.0.1", "-j", "DROP"),
 		user("-s", "198.18.0.2", "-j", "DROP"),
 		user("-i", "eth0", "!", "-s", "198.18.0.2", "-j", "DROP"),
-		{"INPUT", "-p", "tcp", "-m", "conntrack", "--ctorigdstport", "6000", "--ctstate", "NEW", "-j", "REJECT"},
+		{"INPUT", "-p", "tcp", "-m", "conntrack", "--ctorigdstport", "6000", "--ctstate", "NEW",
+			"-j", "REJECT"},
 		{"OUTPUT", "-d", "127.0.0.1", "-p", "tcp", "--dport", "8081", "-j", "REJECT"},
 	} {
 		e.run(append([]string{"iptables", "-I"}, rule...)...)
@@ -244,7 +263,8 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 	defer e.run("iptables", "-D", "DOCKER-USER", "-s", "198.18.0.2", "-j", "DROP")
 	r := reportOf(e, about...)
 	shut := r.Ports[0].Paths[ports.Remote]
-	if shut.Kind != ports.Blocked || !strings.Contains(shut.Why, "DOCKER-USER rule 1") || !strings.Contains(strings.Join(r.Answer.Text, " "), shut.Remedy) {
+	if shut.Kind != ports.Blocked || !strings.Contains(shut.Why, "DOCKER-USER rule 1") ||
+		!strings.Contains(strings.Join(r.Answer.Text, " "), shut.Remedy) {
 		t.Fatalf("%+v\n%v", shut, r.Answer)
 	}
 	remedy := strings.Fields(strings.TrimPrefix(shut.Remedy, "sudo "))
@@ -258,9 +278,11 @@ func opened(e *dockerHost, t *testing.T, bin, echo string) {
 
 func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 	e.run("docker", "network", "create", "--internal", "shut")
-	e.run("docker", "run", "-d", "--name", "inside", "--network", "shut", "-p", "8090:80", "echo", "listen", ":80")
+	e.run("docker", "run", "-d", "--name", "inside", "--network", "shut", "-p", "8090:80", "echo",
+		"listen", ":80")
 	e.run("docker", "run", "-d", "--name", "frozen", "-p", "8091:80", "echo", "listen", ":80")
-	e.run("docker", "run", "-d", "--name", "flap", "--restart", "always", "-p", "8092:80", "echo", "listen", "nowhere")
+	e.run("docker", "run", "-d", "--name", "flap", "--restart", "always", "-p", "8092:80", "echo",
+		"listen", "nowhere")
 	defer e.run("docker", "rm", "-f", "inside", "frozen", "flap")
 	e.run("docker", "pause", "frozen")
 	defer e.run("docker", "unpause", "frozen")
@@ -273,13 +295,16 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 		traps = trapsOf(r)
 		return traps[ports.Restarting].Code != "" && !slices.ContainsFunc(r.Ports, starting)
 	})
-	for code, port := range map[string]string{ports.InternalNetwork: "8090/tcp", ports.Paused: "8091/tcp", ports.Restarting: "8092/tcp"} {
+	for code, port := range map[string]string{ports.InternalNetwork: "8090/tcp",
+		ports.Paused: "8091/tcp", ports.Restarting: "8092/tcp"} {
 		if !slices.Equal(traps[code].Ports, []string{port}) {
 			t.Errorf("%s: %+v", code, traps[code])
 		}
 	}
 	i := slices.IndexFunc(r.Ports, func(row ports.Row) bool { return row.Port == 8091 })
-	if i < 0 || r.Ports[i].Server.State != "paused" || r.Ports[i].Paths[ports.Loopback].Kind != ports.Held || r.Ports[i].Paths[ports.Remote].Kind != ports.Held {
+	if i < 0 || r.Ports[i].Server.State != "paused" ||
+		r.Ports[i].Paths[ports.Loopback].Kind != ports.Held ||
+		r.Ports[i].Paths[ports.Remote].Kind != ports.Held {
 		t.Errorf("%+v", r.Ports)
 	}
 	dialAll(e, echo, r)
@@ -287,7 +312,9 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 
 func onePort(e *dockerHost, t *testing.T, bin string) {
 	out := e.run(bin, "ports", "8080")
-	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)", "dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in", "[::1]:8080: connected in"} {
+	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)",
+		"dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in",
+		"[::1]:8080: connected in"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("%q is not in\n%s", says, out)
 		}
@@ -303,13 +330,15 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 		if command, isToll := strings.CutPrefix(r.MeasureServer, "toll "); isToll != (port == "8080" || port == "8081") {
 			t.Errorf("port %s is measured by %q", port, r.MeasureServer)
 		} else if isToll {
-			if out, err := e.try("sh", "-c", bin+" "+command+" --dry-run"); err != nil || !strings.Contains(out, " cells, ") {
+			if out, err := e.try("sh", "-c", bin+" "+command+" --dry-run"); err != nil ||
+				!strings.Contains(out, " cells, ") {
 				t.Errorf("%s: %v\n%s", command, err, out)
 			}
 		}
 		for _, m := range r.Measure {
 			args := append([]string{bin}, strings.Fields(m.Command)[1:]...)
-			if out, err := e.try(append(args, "--dry-run")...); err != nil || !strings.Contains(out, " cells, ") {
+			if out, err := e.try(append(args, "--dry-run")...); err != nil ||
+				!strings.Contains(out, " cells, ") {
 				t.Errorf("%s: %v\n%s", m.Command, err, out)
 			}
 		}
@@ -325,9 +354,11 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 
 func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 	r := listPorts(e, bin, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
-	checkRows(t, r, "8080/tcp 0.0.0.0 172.17.0.2:80 docker-proxy", "8082/tcp ::1 172.17.0.4:80 docker-proxy")
+	checkRows(t, r, "8080/tcp 0.0.0.0 172.17.0.2:80 docker-proxy",
+		"8082/tcp ::1 172.17.0.4:80 docker-proxy")
 	missing := fmt.Sprint(r.Missing)
-	for _, says := range []string{"open files to root only", "NAT and firewall rules", "need Docker's socket", "devices in containers"} {
+	for _, says := range []string{"open files to root only", "NAT and firewall rules",
+		"need Docker's socket", "devices in containers"} {
 		if !strings.Contains(missing, says) {
 			t.Errorf("%q is not in %s", says, missing)
 		}
@@ -365,7 +396,8 @@ func withoutProxy(t *testing.T, bin, echo, flags string) {
 	e := startEngine(t, flags+"--userland-proxy=false")
 	populate(e, echo)
 	r := listPorts(e, bin)
-	checkRows(t, r, "8080/tcp 0.0.0.0 web dockerd", "8081/tcp 127.0.0.1 local dockerd", "8086/tcp 0.0.0.0 other dockerd", "7000/tcp * wide server")
+	checkRows(t, r, "8080/tcp 0.0.0.0 web dockerd", "8081/tcp 127.0.0.1 local dockerd",
+		"8086/tcp 0.0.0.0 other dockerd", "7000/tcp * wide server")
 	dialAll(e, echo, r)
 	e.run("sysctl", "-qw", "net.ipv4.conf.docker0.route_localnet=0")
 	r = listPorts(e, bin)
@@ -379,7 +411,9 @@ func withoutProxy(t *testing.T, bin, echo, flags string) {
 	}
 	e.run("nft", "flush", "table", "ip", table) // as a careless firewall script does
 	r = listPorts(e, bin)
-	if row := r.Ports[slices.IndexFunc(r.Ports, func(r ports.Row) bool { return r.Port == 8080 })]; row.Paths[ports.Loopback].Kind != ports.Held {
+	if row := r.Ports[slices.IndexFunc(r.Ports, func(r ports.Row) bool {
+		return r.Port == 8080
+	})]; row.Paths[ports.Loopback].Kind != ports.Held {
 		t.Errorf("%+v", row)
 	}
 	dialAll(e, echo, r)

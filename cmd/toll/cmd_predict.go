@@ -33,9 +33,11 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usage(fmt.Errorf("predict takes one results file, %d were given", len(args)), "toll predict run.jsonl")
+				return usage(fmt.Errorf("predict takes one results file, %d were given", len(args)),
+					"toll predict run.jsonl")
 			case len(args) == 0 || args[0] == "":
-				return usage(errors.New("predict needs measured costs"), "toll compare --load rr,bulk, then toll predict @1")
+				return usage(errors.New("predict needs measured costs"),
+					"toll compare --load rr,bulk, then toll predict @1")
 			}
 			return nil
 		},
@@ -55,17 +57,21 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 				if errors.Is(err, predict.ErrSweep) || strings.HasPrefix(results, "@") {
 					to = "run.jsonl"
 				}
-				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), "toll compare --load rr,bulk --save " + to + " measures what is needed"}
+				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err),
+					"toll compare --load rr,bulk --save " + to + " measures what is needed"}
 			}
 			return out.print(e, view.Prediction(p))
 		}),
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.Var(wholeFlag(&w.Queries, 20, 1, mostPredicted), "queries", "queries of a page, one after another")
+	fl.Var(wholeFlag(&w.Queries, 20, 1, mostPredicted), "queries",
+		"queries of a page, one after another")
 	fl.Var(sizeFlag(&w.Bytes, 1<<10, 1, math.MaxInt32), "bytes", "bytes of a reply")
-	fl.Var(numberFlag(&w.QPS, 0, 0, mostPredicted), "qps", "queries per second of the whole application (default: no CPU is predicted)")
-	fl.Var(numberFlag(&w.Tokens, 0, 0, mostPredicted), "tokens-per-second", "streamed tokens per second of the whole application; needs the load stream in the file")
+	fl.Var(numberFlag(&w.QPS, 0, 0, mostPredicted), "qps",
+		"queries per second of the whole application (default: no CPU is predicted)")
+	fl.Var(numberFlag(&w.Tokens, 0, 0, mostPredicted), "tokens-per-second",
+		"streamed tokens per second of the whole application; needs the load stream in the file")
 	out.add(fl, document.APrediction)
 	return c
 }

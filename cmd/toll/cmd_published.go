@@ -53,7 +53,8 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 			return out.print(e, view.Published(r))
 		}),
 	}
-	c.Flags().StringSliceVar(&against, "against", nil, "results files to compare the published ratios with (toll compare --save)")
+	c.Flags().StringSliceVar(&against, "against", nil,
+		"results files to compare the published ratios with (toll compare --save)")
 	out.add(c.Flags(), document.AComparison)
 	out.addDetails(c.Flags())
 	return c

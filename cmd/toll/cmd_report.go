@@ -25,7 +25,8 @@ killed is read as far as it goes.`,
   ssh server cat run.jsonl | toll report -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(fmt.Errorf("report takes one results file, %d were given", len(args)), "toll report run.jsonl")
+				return usage(fmt.Errorf("report takes one results file, %d were given", len(args)),
+					"toll report run.jsonl")
 			}
 			return nil
 		},
@@ -66,7 +67,8 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	f, err := sample.Read(bar.reading(in, size))
 	bar.clear()
 	if err != nil {
-		return nil, &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), "a results file is what toll compare --save writes"}
+		return nil, &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
+			"a results file is what toll compare --save writes"}
 	}
 	return f, nil
 }

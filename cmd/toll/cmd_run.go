@@ -33,14 +33,25 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 	for _, r := range program.Recipes() {
 		names = append(names, r.Name)
 	}
-	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(names, ", "))
-	fl.StringVar(&f.server, "server", "", "the server's command line, for a shell; {port} stands for the port that it is to listen on")
-	fl.StringVar(&f.client, "client", "", "the client's command line; {host} {port}, or {addr}, stand for what it is to connect to")
-	fl.StringVar(&f.ready, "ready", "", "when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
-	fl.StringArrayVar(&f.metrics, "metric", nil, "NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
-	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds", "what {seconds} stands for: how long clients that can be told are to run")
-	fl.Var(timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout), "timeout", "how long the server may take to get ready, and the client to end")
-	fl.BoolVar(&f.noRoot, "no-root", false, "run them as an ordinary user, in a user namespace: some servers refuse to run as root")
+	fl.StringVar(&f.recipe, "recipe", "", "a well-known pair of programs: "+strings.Join(
+		names, ", "))
+	fl.StringVar(
+		&f.server, "server", "",
+		"the server's command line, for a shell; {port} stands for the port that it is to listen on")
+	fl.StringVar(
+		&f.client, "client", "",
+		"the client's command line; {host} {port}, or {addr}, stand for what it is to connect to")
+	fl.StringVar(
+		&f.ready, "ready", "",
+		"when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
+	fl.StringArrayVar(&f.metrics, "metric", nil,
+		"NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
+	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds",
+		"what {seconds} stands for: how long clients that can be told are to run")
+	fl.Var(timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout), "timeout",
+		"how long the server may take to get ready, and the client to end")
+	fl.BoolVar(&f.noRoot, "no-root", false,
+		"run them as an ordinary user, in a user namespace: some servers refuse to run as root")
 }
 
 const (
@@ -138,7 +149,8 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 	}
 	p.Seconds, p.Timeout = f.seconds, f.timeout.Seconds()
 	p.Second = program.NeedsSecond(p.Server) || program.NeedsSecond(p.Client)
-	return sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &p}, Window: float64(f.seconds)}, nil
+	return sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &p},
+		Window: float64(f.seconds)}, nil
 }
 
 // The recipe's programs must be installed unless --server or --client replaces one.
@@ -158,14 +170,20 @@ func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 func (f *programFlags) check(p sample.Program) error {
 	switch {
 	case p.Server == "" && p.Client != "":
-		return usage(errors.New("which server? give --server, or HOST:PORT of one that runs already"), "toll run 127.0.0.1:6379 --client …")
+		return usage(
+			errors.New("which server? give --server, or HOST:PORT of one that runs already"),
+			"toll run 127.0.0.1:6379 --client …")
 	case p.Server == "" || p.Client == "":
-		return usage(errors.New("which programs? give --recipe, or --server and --client"), "toll run --recipe redis")
+		return usage(errors.New("which programs? give --recipe, or --server and --client"),
+			"toll run --recipe redis")
 	case !hasAny(p.Server, "{port}", "{addr}"):
-		return usage(errors.New("--server has no {port} and no {addr}: it would not know where to listen"), "--server 'nc -l {port}'")
+		return usage(
+			errors.New("--server has no {port} and no {addr}: it would not know where to listen"),
+			"--server 'nc -l {port}'")
 	}
 	if _, err := regexp.Compile(p.Ready); err != nil {
-		return usage(fmt.Errorf("--ready: %w", err), "tcp, udp, or a regular expression (https://golang.org/s/re2syntax)")
+		return usage(fmt.Errorf("--ready: %w", err),
+			"tcp, udp, or a regular expression (https://golang.org/s/re2syntax)")
 	}
 	return f.checkBoth(p)
 }
@@ -173,9 +191,12 @@ func (f *programFlags) check(p sample.Program) error {
 func (f *programFlags) checkBoth(p sample.Program) error {
 	switch {
 	case !f.addressed && !hasAny(p.Client, "{host}", "{addr}"):
-		return usage(errors.New("--client has no {host} and no {addr}: it would not know where to connect"), "--client 'curl http://{addr}/'")
+		return usage(
+			errors.New("--client has no {host} and no {addr}: it would not know where to connect"),
+			"--client 'curl http://{addr}/'")
 	case f.timeout.Seconds() <= float64(f.seconds):
-		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
+		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout,
+			f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
 	case len(f.metrics) > maxMetrics:
 		return usage(fmt.Errorf("%d metrics, at most %d are taken", len(f.metrics), maxMetrics), "")
 	}
@@ -200,7 +221,8 @@ func parseMetrics(words []string) ([]sample.Gauge, error) {
 			err = fmt.Errorf("there is another metric %s", g.Name)
 		}
 		if err != nil {
-			return nil, usage(fmt.Errorf("--metric %q: %w", w, err), `--metric 'latency:ms=p50 ([\d.]+)'`)
+			return nil, usage(fmt.Errorf("--metric %q: %w", w, err),
+				`--metric 'latency:ms=p50 ([\d.]+)'`)
 		}
 		seen[g.Name] = true
 		out = append(out, g)

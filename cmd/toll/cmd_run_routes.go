@@ -50,7 +50,9 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 		return err
 	}
 	if len(f.to) == 0 {
-		return usage(fmt.Errorf("--from %s is for a server that runs already: which one? give HOST:PORT", strings.Join(f.from, ",")), runningExample)
+		return usage(
+			fmt.Errorf("--from %s is for a server that runs already: which one? give HOST:PORT",
+				strings.Join(f.from, ",")), runningExample)
 	}
 	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
 	if err != nil {
@@ -69,7 +71,8 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 		f.baseline = "" // the first route is the baseline
 	}
 	bar := newProgress(e.stderr, f.quiet)
-	w, err := endpoint.New(endpoint.Client{Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: locateServers(),
+	w, err := endpoint.New(endpoint.Client{
+		Program: workload.ExecOf(l).Program, Reach: from.reach, Locate: locateServers(),
 		Progress: func(name string) { bar.first(name) }}, at)
 	if err != nil {
 		return err
@@ -78,13 +81,15 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 }
 
 func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
-	return fl.Changed(peerFlag) && (!fl.Changed("from") || slices.Equal(f.from, []string{vantage.Remote}))
+	return fl.Changed(peerFlag) && (!fl.Changed("from") ||
+		slices.Equal(f.from, []string{vantage.Remote}))
 }
 
 func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	const why = "with HOST:PORT the server runs already"
 	if len(modes) > 0 {
-		return usage(fmt.Errorf("%s is a mode for toll to build: %s", modes[0], why), "leave out either of them")
+		return usage(fmt.Errorf("%s is a mode for toll to build: %s", modes[0], why),
+			"leave out either of them")
 	}
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
@@ -97,12 +102,14 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	}
 	for _, name := range flags {
 		if fl.Changed(name) {
-			return usage(fmt.Errorf("--%s is for a server that toll starts: %s", name, why), "leave out either of them")
+			return usage(fmt.Errorf("--%s is for a server that toll starts: %s", name, why),
+				"leave out either of them")
 		}
 	}
 	for _, w := range f.to {
 		if _, err := mode.ParseTarget(w); err == nil {
-			return usage(fmt.Errorf("--to %s is of a mode for toll to build: %s", w, why), "HOST:PORT only, or none")
+			return usage(fmt.Errorf("--to %s is of a mode for toll to build: %s", w, why),
+				"HOST:PORT only, or none")
 		}
 	}
 	return nil
@@ -141,7 +148,8 @@ func (f *programFlags) checkClient(p sample.Program) error {
 	case p.Client == "":
 		return usage(errors.New("which client? give --client, or --recipe"), runningExample)
 	case program.NeedsSecond(p.Client):
-		return usage(errors.New("the client asks for {port2}: a route has one port"), "--client with the second port itself")
+		return usage(errors.New("the client asks for {port2}: a route has one port"),
+			"--client with the second port itself")
 	}
 	return f.checkBoth(p)
 }

@@ -62,16 +62,20 @@ func TestRunOverRoutes(t *testing.T) {
 	for name, user := range map[string]*syscall.Credential{"root": nil, "user": nobody} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(openDir(t), "run.jsonl")
-			args := []string{"run", "--client", askLines, "--metric", `lines=^line (\d+)`, "--metric", `uid=^(\d+)$`, "--to", "first=" + at + ",second=" + at,
-				"--rounds", "5", "--seed", "3", "--no-history", "--quiet", "--save", file, "--details"}
+			args := []string{"run", "--client", askLines, "--metric", `lines=^line (\d+)`,
+				"--metric", `uid=^(\d+)$`, "--to", "first=" + at + ",second=" + at,
+				"--rounds", "5", "--seed", "3", "--no-history", "--quiet", "--save", file,
+				"--details"}
 			r := startToll(t, bin, user, args...)
 			if code, _ := r.wait(t, 2*patience); code != exitOK {
 				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 			}
 			r.gone(t)
 			out := r.out.String()
-			for _, want := range []string{"Is it the network?\n  No, as far as these routes differ", "From here → the server, exec bash", "first and second are the same address"} {
-				if !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
+			for _, want := range []string{"Is it the network?\n  No, as far as these routes differ",
+				"From here → the server, exec bash", "first and second are the same address"} {
+				if !strings.Contains(strings.Join(strings.Fields(out), " "),
+					strings.Join(strings.Fields(want), " ")) {
 					t.Errorf("no %q in\n%s", want, out)
 				}
 			}
@@ -84,7 +88,8 @@ func TestRunOverRoutes(t *testing.T) {
 				t.Fatalf("exit code %d\n%s", code, as.errOut.String())
 			}
 			report := readReport(t, as.out.Bytes())
-			if report.Study != sample.StudyEndpoints || len(report.Cells) != 2 || len(report.Failed) > 0 {
+			if report.Study != sample.StudyEndpoints || len(report.Cells) != 2 ||
+				len(report.Failed) > 0 {
 				t.Fatalf("%+v", report)
 			}
 			uid := 0.
@@ -92,7 +97,8 @@ func TestRunOverRoutes(t *testing.T) {
 				uid = float64(user.Uid)
 			}
 			for _, c := range report.Cells {
-				for metric, want := range map[string]float64{"lines": 2, "uid": uid, workload.Dialled: 2, workload.Resent: 0} {
+				for metric, want := range map[string]float64{"lines": 2, "uid": uid,
+					workload.Dialled: 2, workload.Resent: 0} {
 					if m, ok := c.Metrics[metric]; !ok || m.Median != want {
 						t.Errorf("%s: %s is %+v, want %g", c.Mode, metric, c.Metrics[metric], want)
 					}
@@ -123,7 +129,8 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 			pathtest.SkipOrFail(t, "no CPU limit can be set: %v", err)
 		}
 	}
-	server := exec.Command("redis-server", "--port", strconv.Itoa(int(at.Port())), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	server := exec.Command("redis-server", "--port", strconv.Itoa(int(at.Port())), "--bind",
+		"127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +148,9 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(server.Process.Pid)), 0o644); err != nil {
 		pathtest.SkipOrFail(t, "the server cannot be limited: %v", err)
 	}
-	r := startToll(t, bin, nil, "run", "--client", "redis-benchmark -h {host} -p {port} -c 4 -n 4000 -t get --csv", "--timeout", "2m", "--to", at.String(),
+	r := startToll(t, bin, nil, "run", "--client",
+		"redis-benchmark -h {host} -p {port} -c 4 -n 4000 -t get --csv", "--timeout", "2m", "--to",
+		at.String(),
 		"--rounds", "1", "--no-history", "--quiet")
 	if code, _ := r.wait(t, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
@@ -153,7 +162,8 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 
 func TestRunOverRoutesKilled(t *testing.T) {
 	t.Parallel()
-	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout", "1h", "--to", startLines(t), "--no-history")
+	r := startToll(t, binary(t), nil, "run", "--client", "sleep 1000; true {addr}", "--timeout",
+		"1h", "--to", startLines(t), "--no-history")
 	started := testwait.Met(patience, func() bool {
 		for _, cmd := range r.processes() {
 			if strings.Contains(cmd, "sleep 1000") && !strings.Contains(cmd, "--client") {
@@ -176,36 +186,45 @@ func TestRunOverRoutesKilled(t *testing.T) {
 func ranInContainers(e *dockerHost, t *testing.T, bin, echo string) {
 	client := echo + ` dial {addr} | grep -q answered && echo {name}`
 	args := func(to, from string) []string {
-		return []string{bin, "run", "--client", client, "--to", to, "--from", from, "--rounds", "1", "--no-history", "--quiet", "--format", "json"}
+		return []string{bin, "run", "--client", client, "--to", to, "--from", from, "--rounds", "1",
+			"--no-history", "--quiet", "--format", "json"}
 	}
 	report := readReport(t, []byte(e.run(args("own=127.0.0.1:9000", "container:quiet")...)))
-	report.Cells = append(report.Cells, readReport(t, []byte(e.run(args("mate=mate:9000", "network:dual")...))).Cells...)
+	report.Cells = append(report.Cells, readReport(
+		t, []byte(e.run(args("mate=mate:9000", "network:dual")...))).Cells...)
 	for i, want := range []struct {
 		name, from string
 		looked     bool
-	}{{"own@container:quiet", "container:quiet", false}, {"mate@network:dual", "network:dual", true}} {
+	}{{"own@container:quiet", "container:quiet", false},
+		{"mate@network:dual", "network:dual", true}} {
 		if i >= len(report.Cells) {
 			t.Fatalf("%+v", report)
 		}
 		c := report.Cells[i]
-		if c.Mode != want.name || c.Facts["from"] != want.from || c.Metrics[workload.Dialled].Median != 1 || (c.Metrics[workload.LookUpTime].Median > 0) != want.looked {
+		if c.Mode != want.name || c.Facts["from"] != want.from ||
+			c.Metrics[workload.Dialled].Median != 1 ||
+			(c.Metrics[workload.LookUpTime].Median > 0) != want.looked {
 			t.Errorf("%+v", c)
 		}
 	}
-	report = readReport(t, []byte(e.run(args("published=127.0.0.1:8080,nat=198.18.0.1:8080,direct=172.17.0.2:80", "host")...)))
+	report = readReport(t, []byte(e.run(args(
+		"published=127.0.0.1:8080,nat=198.18.0.1:8080,direct=172.17.0.2:80", "host")...)))
 	for _, c := range report.Cells {
 		behind := map[string]string{"published": "172.17.0.2:80"}[c.Mode]
 		if _, seen := c.Metrics[workload.ServerOverflows]; c.Facts["behind_docker_proxy"] != behind || c.Facts["container"] != "web" || !seen {
 			t.Errorf("%s: %v, the server's kernel was asked: %t", c.Mode, c.Facts, seen)
 		}
 	}
-	if said := strings.Join(report.Answer.Text, " "); !strings.Contains(said, "published goes through docker-proxy") {
+	if said := strings.Join(report.Answer.Text, " "); !strings.Contains(said,
+		"published goes through docker-proxy") {
 		t.Error(said)
 	}
-	if _, err := e.try(args("own=127.0.0.1:9000", "host")...); err == nil || !strings.Contains(err.Error(), "nothing listens at 127.0.0.1:9000") {
+	if _, err := e.try(args("own=127.0.0.1:9000", "host")...); err == nil ||
+		!strings.Contains(err.Error(), "nothing listens at 127.0.0.1:9000") {
 		t.Errorf("from this machine: %v", err)
 	}
-	if _, err := e.try(args("own=127.0.0.1:9000", "container:quit")...); err == nil || !strings.Contains(err.Error(), "did you mean container:quiet?") {
+	if _, err := e.try(args("own=127.0.0.1:9000", "container:quit")...); err == nil ||
+		!strings.Contains(err.Error(), "did you mean container:quiet?") {
 		t.Errorf("a slip: %v", err)
 	}
 }

@@ -19,14 +19,16 @@ import (
 const (
 	redisServer = `cd {dir} && exec redis-server --port {port} --bind '*' --protected-mode no --save '' --appendonly no`
 	redisCLI    = `redis-cli -h {host} -p {port} `
-	redisClient = `head -c 65536 /dev/zero | tr '\0' x | ` + redisCLI + `-x set k && ` + redisCLI + `get k | wc -c && echo keys $(` + redisCLI + `dbsize)`
+	redisClient = `head -c 65536 /dev/zero | tr '\0' x | ` + redisCLI + `-x set k && ` + redisCLI +
+		`get k | wc -c && echo keys $(` + redisCLI + `dbsize)`
 )
 
 func needRedis(t *testing.T) {
 	t.Helper()
 	for _, p := range []string{"redis-server", "redis-cli"} {
 		if _, err := exec.LookPath(p); err != nil {
-			pathtest.SkipOrFail(t, "%s is not installed: apt-get install redis-server redis-tools", p)
+			pathtest.SkipOrFail(t, "%s is not installed: apt-get install redis-server redis-tools",
+				p)
 		}
 	}
 }
@@ -77,8 +79,10 @@ func TestRun(t *testing.T) {
 
 func runOverEveryMode(t *testing.T, bin string) {
 	needRedis(t)
-	args := []string{"run", "all", "--from", "container,remote", "--rounds", "1", "--quiet", "--format", "json",
-		"--server", redisServer, "--client", redisClient, "--metric", `moved:B=^(\d+)$`, "--metric", `keys=^keys (\d+)`}
+	args := []string{"run", "all", "--from", "container,remote", "--rounds", "1", "--quiet",
+		"--format", "json",
+		"--server", redisServer, "--client", redisClient, "--metric", `moved:B=^(\d+)$`, "--metric",
+		`keys=^keys (\d+)`}
 	said, err := exec.Command(bin, append(args, "--dry-run")...).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +111,8 @@ func runOverEveryMode(t *testing.T, bin string) {
 	}
 	for _, c := range j.Cells {
 		const payload = 65536 + 1 // plus a newline
-		if !c.Witnessed || c.Metrics["moved"].Median != payload || c.Metrics["moved"].Unit != "B" || c.Metrics["keys"].Median != 1 ||
+		if !c.Witnessed || c.Metrics["moved"].Median != payload || c.Metrics["moved"].Unit != "B" ||
+			c.Metrics["keys"].Median != 1 ||
 			c.Metrics["elapsed"].Median <= 0 {
 			t.Errorf("%s from %s to %s: %+v", c.Mode, c.From, c.To, c)
 		}
@@ -128,31 +133,45 @@ func runFailures(t *testing.T, bin string) {
 		want           []string // in the reason of each cell
 	}{
 		{"missing-server", "host", "exec /no/such/server {port}", nothing, "", exitFailed, 1,
-			[]string{"server: it ended before it was ready (exit status 127); it said: ", "/no/such/server", "not found"}},
+			[]string{"server: it ended before it was ready (exit status 127); it said: ",
+				"/no/such/server", "not found"}},
 		{"missing-client", "host", redisServer, "exec /no/such/client {host}", "", exitFailed, 1,
-			[]string{"client: it failed (exit status 127); it said: ", "/no/such/client", "not found"}},
+			[]string{"client: it failed (exit status 127); it said: ", "/no/such/client",
+				"not found"}},
 		{"never-ready", "host", "echo warming up; sleep 60 # {port}", nothing, "", exitFailed, 1,
-			[]string{"server: it was not ready (listening on TCP port 5201) within 3s; it said: warming up"}},
+			[]string{
+				"server: it was not ready (listening on TCP port 5201) within 3s; it said: warming up"}},
 		{"server-fails", "host", "echo no licence >&2; exit 3 # {port}", nothing, "", exitFailed, 1,
 			[]string{"(exit status 3); it said: no licence"}},
-		{"server-cannot-bind", "host", "redis-server --port 99999 # {port}", nothing, "", exitFailed, 1,
+		{"server-cannot-bind", "host", "redis-server --port 99999 # {port}", nothing, "",
+			exitFailed, 1,
 			[]string{"server: it ended before it was ready (exit status 1); it said: "}},
 		{"no-metric", "host", redisServer, redisCLI + "ping", `latency:ms=p50 (\S+)`, exitFailed, 1,
-			[]string{`client: no metric latency: nothing in the output matches p50 (\S+); it said: PONG`}},
-		{"metric-is-no-number", "host", redisServer, redisCLI + "echo 'p50 1,5'", `latency:ms=p50 (\S+)`, exitFailed, 1,
+			[]string{
+				`client: no metric latency: nothing in the output matches p50 (\S+); it said: PONG`}},
+		{"metric-is-no-number", "host", redisServer, redisCLI + "echo 'p50 1,5'",
+			`latency:ms=p50 (\S+)`, exitFailed, 1,
 			[]string{`client: metric latency: "1,5" is not a number; it said: p50 1,5`}},
-		{"hanging-client", "host", redisServer, "echo connecting; sleep 60 # {host}", "", exitFailed, 1,
+		{"hanging-client", "host", redisServer, "echo connecting; sleep 60 # {host}", "",
+			exitFailed, 1,
 			[]string{"client: it did not end within 3s; it said: connecting"}},
-		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "", exitFailed, 1, []string{"client: it did not end within 3s; it said: …"}},
-		{"failing-client", "host", redisServer, redisCLI + "ping; echo bad luck >&2; exit 1", "", exitFailed, 1,
+		{"endless-client", "host", redisServer, "yes | head -c 64M; sleep 60 # {host}", "",
+			exitFailed, 1, []string{"client: it did not end within 3s; it said: …"}},
+		{"failing-client", "host", redisServer, redisCLI + "ping; echo bad luck >&2; exit 1", "",
+			exitFailed, 1,
 			[]string{"client: it failed (exit status 1); it said: bad luck"}},
 		{"killed-client", "host", redisServer, redisCLI + "ping; kill -9 $$", "", exitFailed, 1,
 			[]string{"client: it failed (signal: killed); it said: PONG"}},
-		{"client-goes-nowhere", "host", redisServer, nothing, "", exitFailed, 1, []string{"lo (machine A): saw no packet"}},
-		{"client-goes-another-way", "publish-proxy", redisServer, // by NAT; the baseline has no such address
+		{"client-goes-nowhere", "host", redisServer, nothing, "", exitFailed, 1,
+			[]string{"lo (machine A): saw no packet"}},
+		// by NAT; the baseline has no such address
+		{"client-goes-another-way", "publish-proxy", redisServer,
 			"case {host} in 127.0.0.1) if [ {port} = 8080 ]; then redis-cli -h 198.18.0.1 -p 8080 ping; else " + redisCLI + "ping; fi;; *) " + redisCLI + "ping;; esac",
-			"", exitCells, 1, []string{"nat DOCKER publish (machine A): hit ", "lo (machine A): saw no packet"}},
-		{"one-mode-only", "bridge", redisServer, redisCLI + "ping; [ {host} = 127.0.0.1 ] || { echo I want 127.0.0.1 >&2; exit 1; }", "", exitCells, 1,
+			"", exitCells, 1, []string{"nat DOCKER publish (machine A): hit ",
+				"lo (machine A): saw no packet"}},
+		{"one-mode-only", "bridge", redisServer,
+			redisCLI + "ping; [ {host} = 127.0.0.1 ] || { echo I want 127.0.0.1 >&2; exit 1; }", "",
+			exitCells, 1,
 			[]string{"client: it failed (exit status 1); it said: I want 127.0.0.1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -161,7 +180,8 @@ func runFailures(t *testing.T, bin string) {
 			if strings.Contains(c.want[0], "within 3s") {
 				timeout = "3s"
 			}
-			args := []string{"run", c.modes, "--rounds", "1", "--quiet", "--format", "json", "--timeout", timeout, "--server", c.server, "--client", c.client}
+			args := []string{"run", c.modes, "--rounds", "1", "--quiet", "--format", "json",
+				"--timeout", timeout, "--server", c.server, "--client", c.client}
 			if c.metric != "" {
 				args = append(args, "--metric", c.metric)
 			}
@@ -169,7 +189,8 @@ func runFailures(t *testing.T, bin string) {
 			code, _ := r.wait(t, 2*patience)
 			j := r.judged(t)
 			if code != c.code || len(j.Failed) != c.failed {
-				t.Errorf("exit code %d, want %d; failed %+v\n%s", code, c.code, j.Failed, r.errOut.String())
+				t.Errorf("exit code %d, want %d; failed %+v\n%s", code, c.code, j.Failed,
+					r.errOut.String())
 			}
 			for _, f := range j.Failed {
 				for _, want := range c.want {
@@ -215,7 +236,8 @@ func runStopped(t *testing.T, bin string) {
 			besideLabs(t)
 			left := func(t *testing.T) string { return files(t) + kept(t) }
 			before := left(t)
-			args := append([]string{"run", "bridge", "--rounds", "1000", "--timeout", "100s", "--ready", c.ready, "--server", server, "--client", client}, c.more...)
+			args := append([]string{"run", "bridge", "--rounds", "1000", "--timeout", "100s",
+				"--ready", c.ready, "--server", server, "--client", client}, c.more...)
 			r := startToll(t, bin, c.user, args...)
 			r.find(t, c.wait)
 			r.find(t, "sleep 1002")
@@ -244,13 +266,15 @@ func kept(t *testing.T) string {
 func runWithKilledKeeper(t *testing.T, bin string) {
 	needRedis(t)
 	// With this seed the first visit is not the control's, whose failures are not listed.
-	r := startToll(t, bin, nil, "run", "bridge", "--rounds", "4", "--seed", "1", "--quiet", "--format", "json", "--server", redisServer,
+	r := startToll(t, bin, nil, "run", "bridge", "--rounds", "4", "--seed", "1", "--quiet",
+		"--format", "json", "--server", redisServer,
 		"--client", redisClient+"; sleep 0.2", "--metric", `moved:B=^(\d+)$`)
 	if err := syscall.Kill(r.find(t, "toll program"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	code, _ := r.wait(t, 2*patience)
-	if j := r.judged(t); code != exitOK || len(j.Cells) != 2 || !strings.Contains(r.out.String(), "failed-visits") {
+	if j := r.judged(t); code != exitOK || len(j.Cells) != 2 ||
+		!strings.Contains(r.out.String(), "failed-visits") {
 		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
 	r.gone(t)
@@ -275,9 +299,12 @@ func runAsOrdinaryUser(t *testing.T, bin string) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			save := filepath.Join(dir, c.name)
-			r := startToll(t, "env", c.user, append(append(secret, "run", "bridge", "publish-proxy", "--rounds", "1", "--quiet", "--format", "json", "--save", save,
-				"--server", say+redisServer, "--client", say+redisClient+`; echo uid $(id -u); echo here >{dir}/$$ && cat {dir}/$$`,
-				"--metric", `uid=^uid (\d+)`, "--metric", `moved:B=^(\d+)$`), c.more...)...)
+			r := startToll(t, "env", c.user, append(
+				append(secret, "run", "bridge", "publish-proxy", "--rounds", "1", "--quiet",
+					"--format", "json", "--save", save,
+					"--server", say+redisServer, "--client",
+					say+redisClient+`; echo uid $(id -u); echo here >{dir}/$$ && cat {dir}/$$`,
+					"--metric", `uid=^uid (\d+)`, "--metric", `moved:B=^(\d+)$`), c.more...)...)
 			if code, _ := r.wait(t, 2*patience); code != exitOK {
 				t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 			}
@@ -306,7 +333,8 @@ func runAsOrdinaryUser(t *testing.T, bin string) {
 
 func runRecipe(t *testing.T, bin string) {
 	needRedis(t)
-	r := startToll(t, bin, nobody, "run", "host", "--recipe", "redis", "--rounds", "1", "--quiet", "--format", "json")
+	r := startToll(t, bin, nobody, "run", "host", "--recipe", "redis", "--rounds", "1", "--quiet",
+		"--format", "json")
 	if code, _ := r.wait(t, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
@@ -323,9 +351,13 @@ func runRecipe(t *testing.T, bin string) {
 func TestRecipeNotInstalled(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var out, errOut bytes.Buffer
-	code := run(context.Background(), env{stdout: &out, stderr: &errOut}, []string{"run", "--recipe", "iperf3"})
-	want := []string{"toll: error: recipe iperf3: not installed: iperf3\n", "toll: hint: install the Debian packages iperf3, or their like\n"}
-	if code != exitNothing || out.Len() > 0 || slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(errOut.String(), w) }) {
+	code := run(context.Background(), env{stdout: &out, stderr: &errOut},
+		[]string{"run", "--recipe", "iperf3"})
+	want := []string{"toll: error: recipe iperf3: not installed: iperf3\n",
+		"toll: hint: install the Debian packages iperf3, or their like\n"}
+	if code != exitNothing || out.Len() > 0 || slices.ContainsFunc(want, func(w string) bool {
+		return !strings.Contains(errOut.String(), w)
+	}) {
 		t.Errorf("exit code %d\n%s\n%s", code, out.String(), errOut.String())
 	}
 }

@@ -59,10 +59,13 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&s.clients, "clients", nil, "numbers of client containers, with one server (default 1,2,4,8,16)")
+	fl.StringSliceVar(&s.clients, "clients", nil,
+		"numbers of client containers, with one server (default 1,2,4,8,16)")
 	fl.StringSliceVar(&s.pairs, "pairs", nil, "numbers of pairs of a server and a client")
-	fl.StringSliceVar(&s.procs, "procs", nil, "client containers x processes in each, with one server: 4x16")
-	fl.StringSliceVar(&s.shapes, "shape", nil, "servers x client containers x processes in each: 2x8x4")
+	fl.StringSliceVar(&s.procs, "procs", nil,
+		"client containers x processes in each, with one server: 4x16")
+	fl.StringSliceVar(&s.shapes, "shape", nil,
+		"servers x client containers x processes in each: 2x8x4")
 	addFrom(fl, &f.from, mode.OfModes, mode.FromContainer)
 	f.addTo(fl)
 	f.addLoads(fl, crowdLoads, workload.Bulk)
@@ -126,10 +129,18 @@ func (s shapeFlags) parse() ([]sample.Shape, error) {
 		example string
 		shape   func(n []int) sample.Shape
 	}{
-		{"clients", s.clients, 1, "--clients 1,2,4", func(n []int) sample.Shape { return sample.Shape{Servers: 1, Clients: n[0], Procs: 1} }},
-		{"pairs", s.pairs, 1, "--pairs 1,2,4", func(n []int) sample.Shape { return sample.Shape{Servers: n[0], Clients: n[0], Procs: 1} }},
-		{"procs", s.procs, 2, "--procs 1x1,4x16", func(n []int) sample.Shape { return sample.Shape{Servers: 1, Clients: n[0], Procs: n[1]} }},
-		{"shape", s.shapes, 3, "--shape 2x8x4", func(n []int) sample.Shape { return sample.Shape{Servers: n[0], Clients: n[1], Procs: n[2]} }},
+		{"clients", s.clients, 1, "--clients 1,2,4", func(n []int) sample.Shape {
+			return sample.Shape{Servers: 1, Clients: n[0], Procs: 1}
+		}},
+		{"pairs", s.pairs, 1, "--pairs 1,2,4", func(n []int) sample.Shape {
+			return sample.Shape{Servers: n[0], Clients: n[0], Procs: 1}
+		}},
+		{"procs", s.procs, 2, "--procs 1x1,4x16", func(n []int) sample.Shape {
+			return sample.Shape{Servers: 1, Clients: n[0], Procs: n[1]}
+		}},
+		{"shape", s.shapes, 3, "--shape 2x8x4", func(n []int) sample.Shape {
+			return sample.Shape{Servers: n[0], Clients: n[1], Procs: n[2]}
+		}},
 	} {
 		for _, w := range f.words {
 			n, err := product(w, f.numbers)
@@ -170,7 +181,8 @@ func product(word string, numbers int) ([]int, error) {
 func fits(s sample.Shape) error {
 	switch {
 	case s.Clients*s.Procs > sample.MaxProcs:
-		return fmt.Errorf("%d client processes, at most %d can be run", s.Clients*s.Procs, sample.MaxProcs)
+		return fmt.Errorf("%d client processes, at most %d can be run", s.Clients*s.Procs,
+			sample.MaxProcs)
 	case s.Servers > s.Clients:
 		return fmt.Errorf("%d servers would have only %d clients", s.Servers, s.Clients)
 	}

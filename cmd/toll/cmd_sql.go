@@ -25,11 +25,17 @@ func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
 	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database")
 	_ = fl.MarkHidden("dsn") // an older form
-	fl.StringVar(&f.query, "query", "", "the query (default one that returns about 1 KiB and reads no table)")
-	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries", "queries of a page, one after another")
-	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")
-	fl.StringVar(&f.passwordEnv, "password-env", "", "environment variable that holds the password (PostgreSQL's PGPASSWORD and ~/.pgpass are read anyway)")
-	fl.Var(timeFlag(&f.timeout, 10*time.Second, minWait, maxWait), "timeout", "longest time for a login and for a page")
+	fl.StringVar(
+		&f.query, "query", "",
+		"the query (default one that returns about 1 KiB and reads no table)")
+	fl.Var(wholeFlag(&f.queries, 20, 1, workload.MaxQueries), "queries",
+		"queries of a page, one after another")
+	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions",
+		"sessions at one time, each with a connection of its own")
+	fl.StringVar(&f.passwordEnv, "password-env", "",
+		"environment variable that holds the password (PostgreSQL's PGPASSWORD and ~/.pgpass are read anyway)")
+	fl.Var(timeFlag(&f.timeout, 10*time.Second, minWait, maxWait), "timeout",
+		"longest time for a login and for a page")
 }
 
 // sqlWarmup is long enough to prepare statements and cache plans.
@@ -64,13 +70,16 @@ can read them.`,
 			if err != nil {
 				return err
 			}
-			db, from, err := s.places.ask(c.Flags(), endpoint.Client{SQL: &database.Options{Query: s.query, Queries: s.queries, Password: password, Timeout: s.timeout},
-				Locate: locateServers()}, w, "")
+			db, from, err := s.places.ask(c.Flags(),
+				endpoint.Client{SQL: &database.Options{
+					Query: s.query, Queries: s.queries, Password: password, Timeout: s.timeout},
+					Locate: locateServers()}, w, "")
 			if err != nil {
 				return err
 			}
 			return f.endpoints(c, e, db, []sample.Load{{Kind: workload.SQL, Streams: s.sessions,
-				Options: sample.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup, Window: f.window.Seconds()}}, from)
+				Options: sample.SQLOptions{Queries: s.queries, SQL: s.query}, Warmup: sqlWarmup,
+				Window: f.window.Seconds()}}, from)
 		},
 	}
 	fl := c.Flags()

@@ -30,13 +30,19 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
 	fl.StringVar(&f.prompt, "prompt", chatPrompt, "what each request asks")
 	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
-	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests", "requests of each session in a visit, one after another")
-	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions", "sessions at one time, each with a connection of its own")
-	fl.BoolVar(&f.batch, "batch", false, "ask for whole responses, too, which are not streamed, in the same rounds")
+	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests",
+		"requests of each session in a visit, one after another")
+	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions",
+		"sessions at one time, each with a connection of its own")
+	fl.BoolVar(
+		&f.batch, "batch", false,
+		"ask for whole responses, too, which are not streamed, in the same rounds")
 	fl.BoolVar(&f.noStream, "no-stream", false, "ask for whole responses only")
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the API key")
-	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall", "a gap between two tokens that is longer is a stall")
-	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout", "longest wait for a connection and for the next token")
+	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall",
+		"a gap between two tokens that is longer is a stall")
+	fl.Var(timeFlag(&f.timeout, 30*time.Second, minWait, maxWait), "timeout",
+		"longest wait for a connection and for the next token")
 }
 
 const (
@@ -82,8 +88,11 @@ to try, toll compare --load stream shows what each mode does to tokens.`,
 			if err != nil {
 				return err
 			}
-			chat, from, err := s.places.ask(c.Flags(), endpoint.Client{Chat: &openai.Options{Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key, Timeout: s.timeout},
-				Whole: s.batch || s.noStream, Locate: locateServers()}, w, example)
+			chat, from, err := s.places.ask(c.Flags(),
+				endpoint.Client{Chat: &openai.Options{
+					Model: s.model, Prompt: s.prompt, MaxTokens: s.tokens, Key: key,
+					Timeout: s.timeout},
+					Whole: s.batch || s.noStream, Locate: locateServers()}, w, example)
 			if err != nil {
 				return err
 			}
@@ -103,7 +112,10 @@ func (f *chatFlags) check() error {
 		return usage(fmt.Errorf("--prompt: has %d bytes, must have from 1 to %d", n, maxPrompt), "")
 	}
 	if f.batch && f.noStream {
-		return usage(errors.New("--batch is both kinds of requests, --no-stream only those that are not streamed"), "one of them")
+		return usage(
+			errors.New(
+				"--batch is both kinds of requests, --no-stream only those that are not streamed"),
+			"one of them")
 	}
 	return nil
 }
@@ -117,12 +129,14 @@ func (f *chatFlags) loads() (out []sample.Load) {
 		kind  string
 		asked bool
 	}{{workload.Chat, !f.noStream}, {workload.Batch, f.batch || f.noStream}} {
-		o := sample.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt, Stall: f.stall.Seconds()}
+		o := sample.ChatOptions{Requests: f.requests, Tokens: f.tokens, Prompt: f.prompt,
+			Stall: f.stall.Seconds()}
 		if k.kind == workload.Batch {
 			o.Stall = 0 // a whole response has no gaps
 		}
 		if k.asked {
-			out = append(out, sample.Load{Kind: k.kind, Streams: f.sessions, Window: usualResponse * float64(f.requests), Options: o})
+			out = append(out, sample.Load{Kind: k.kind, Streams: f.sessions,
+				Window: usualResponse * float64(f.requests), Options: o})
 		}
 	}
 	return out

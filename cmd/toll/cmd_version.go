@@ -15,7 +15,8 @@ import (
 var version = stamped(debug.ReadBuildInfo()).version
 
 type build struct {
-	version  string // "0.1.0", "0.0.0-20260102030405-0123456789ab+dirty" for a commit without a tag, or "devel"
+	// "0.1.0", "0.0.0-20260102030405-0123456789ab+dirty" for a commit without a tag, or "devel"
+	version  string
 	revision string // the commit, if built in a checkout
 	time     string
 	dirty    bool // the checkout had uncommitted changes
@@ -56,7 +57,8 @@ func (b build) print(w io.Writer) {
 		if b.dirty {
 			changes = ", with local changes"
 		}
-		say(w, fmt.Sprintf("commit %s of %s%s", b.revision, cmp.Or(b.time, "unknown time"), changes))
+		say(w, fmt.Sprintf("commit %s of %s%s", b.revision, cmp.Or(b.time, "unknown time"),
+			changes))
 	}
 	say(w, fmt.Sprintf("%s, %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }

@@ -31,11 +31,14 @@ input. A file that is still being written is followed until its run ends.`,
   ssh server tail -n +1 -f run.jsonl | toll view -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(fmt.Errorf("view takes one results file, %d were given", len(args)), "toll view run.jsonl")
+				return usage(fmt.Errorf("view takes one results file, %d were given", len(args)),
+					"toll view run.jsonl")
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return viewFile(c.Context(), e, args[0], c.InOrStdin()) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return viewFile(c.Context(), e, args[0], c.InOrStdin())
+		},
 	}
 }
 
@@ -43,7 +46,8 @@ func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 	instead := "toll report " + name + " prints it"
 	out, is := e.stdout.(*os.File)
 	if !is || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
-		return &failure{exitFailed, errors.New("view needs a terminal that can be drawn on, and the standard output is none"), instead}
+		return &failure{exitFailed, errors.New(
+			"view needs a terminal that can be drawn on, and the standard output is none"), instead}
 	}
 	in := &growing{name: name, file: sample.NewGrowing(), Reader: stdin}
 	var first live.State
@@ -63,7 +67,8 @@ func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 		return &failure{exitFailed, fmt.Errorf("view: %w", err), instead}
 	}
 	d := terminal.Show(t, func(columns, lines int) live.Model {
-		return live.New("toll view · "+printable.Line(title), false, colored(out), columns, lines).With(first)
+		return live.New("toll view · "+printable.Line(title), false, colored(out), columns,
+			lines).With(first)
 	})
 	follows, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,7 +161,8 @@ func (g *growing) read(ctx context.Context, r io.Reader) error {
 }
 
 func (g *growing) bad(err error) error {
-	return &failure{exitBadFile, fmt.Errorf("%s: %w", g.name, err), "a results file is what toll compare --save writes"}
+	return &failure{exitBadFile, fmt.Errorf("%s: %w", g.name, err),
+		"a results file is what toll compare --save writes"}
 }
 
 // An empty regular file is accepted, because it may become a results file.

@@ -26,7 +26,8 @@ func completeValues(root *cobra.Command) {
 	for _, c := range all {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if complete := completionOf(c, f); complete != nil {
-				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // fails for flags that do not exist
+				// fails for flags that do not exist
+				_ = c.RegisterFlagCompletionFunc(f.Name, complete)
 			}
 		})
 		if complete := argumentsOf(c.Name()); complete != nil {
@@ -76,7 +77,8 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	switch f.Name {
 	case "to":
 		return list(func() []string {
-			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own", "address6\tthe machine's own, of IPv6",
+			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own",
+				"address6\tthe machine's own, of IPv6",
 				"container\tthe container's own", "container6\tthe container's own, of IPv6"}
 		}, many)
 	case "tune":
@@ -88,7 +90,9 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	case "baseline":
 		return oneOf(modeWords, many)
 	case "pin":
-		return oneOf(func() []string { return []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone} }, many)
+		return oneOf(func() []string {
+			return []string{sample.PinFar, sample.PinNear, bothPins, sample.PinNone}
+		}, many)
 	case "measure":
 		return oneOf(measureWords, many)
 	case "recipe":
@@ -111,7 +115,8 @@ const (
 )
 
 func oneOf(of func() []string, most int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, _ string) (
+		[]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -125,7 +130,8 @@ func oneOf(of func() []string, most int) cobra.CompletionFunc {
 
 // listed completes the last word of a comma-separated list.
 func listed(of func() []string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, _ []string, typed string) (
+		[]cobra.Completion, cobra.ShellCompDirective) {
 		var before []string
 		at := strings.LastIndex(typed, ",") + 1
 		if at > 0 {
@@ -157,12 +163,14 @@ func keptRuns() (out []string) {
 
 // results completes the name of a results file, or of a kept run once its @ is typed.
 func results(most int) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(_ *cobra.Command, args []string, typed string) (
+		[]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		if strings.HasPrefix(typed, "@") {
-			return keptRuns(), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+			return keptRuns(), cobra.ShellCompDirectiveNoFileComp |
+				cobra.ShellCompDirectiveKeepOrder
 		}
 		return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt
 	}

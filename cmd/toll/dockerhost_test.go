@@ -61,7 +61,9 @@ func startEngine(t *testing.T, flags string) *dockerHost {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	m := pathtest.Boot(t, engineBoot, func(cmd *exec.Cmd) { cmd.Stdout, cmd.Stderr = log, log }, e.dir, flags)
+	m := pathtest.Boot(t, engineBoot, func(cmd *exec.Cmd) {
+		cmd.Stdout, cmd.Stderr = log, log
+	}, e.dir, flags)
 	if testwait.Met(patience, func() bool {
 		if e.pid = m.First(); e.pid == "" {
 			return false
@@ -138,7 +140,8 @@ func buildEcho(t *testing.T) (echo string) {
 // key is the server's name, or its id where Docker is not asked.
 func neighbours(e *dockerHost) map[string][]string {
 	in := func(name string) []string {
-		return []string{"nsenter", "-n", "-t", e.run("docker", "inspect", "-f", "{{.State.Pid}}", name)}
+		return []string{"nsenter", "-n", "-t",
+			e.run("docker", "inspect", "-f", "{{.State.Pid}}", name)}
 	}
 	all := map[string][]string{"default": in("quiet"), "other": in("other"), "dual": in("mate")}
 	for _, name := range []string{"other", "dual"} {
@@ -196,7 +199,8 @@ func insiders(e *dockerHost, r *ports.Report) (all []asking) {
 		if x.Server.Name != "quiet" || x.Port != 9000 {
 			continue
 		}
-		for c, in := range map[ports.Client][]string{ports.OwnAddr: nil, ports.Neighbour: e.neighbours["default"], ports.Foreign: e.neighbours["other"]} {
+		for c, in := range map[ports.Client][]string{ports.OwnAddr: nil,
+			ports.Neighbour: e.neighbours["default"], ports.Foreign: e.neighbours["other"]} {
 			p, ok := x.Paths[c]
 			if !ok || len(p.Doubt) > 0 {
 				e.t.Errorf("%s from %s: %+v", x.Dial, c, p)
@@ -232,7 +236,8 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 					}
 				}
 				if want.Answers() != (f[1] == "answered") {
-					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], a.client, want.Kind, want.Why, f[1])
+					e.t.Errorf("%s from %s: toll says %s (%s), in reality it is %s", f[0], a.client,
+						want.Kind, want.Why, f[1])
 				}
 			}
 		})
@@ -255,7 +260,8 @@ func fromContainers(e *dockerHost, t *testing.T, bin string) {
 		{"container:fight", "127.0.0.1:9000", "container fight does not run"},
 		{"network:nowhere", "127.0.0.1:9000", "there is no network nowhere"},
 	} {
-		_, err := e.try(bin, "sql", "--dsn", "a=mysql://app@"+tt.at+"/shop", "--from", tt.from, "--rounds", "1", "--no-history", "--quiet", "--timeout", "1s")
+		_, err := e.try(bin, "sql", "--dsn", "a=mysql://app@"+tt.at+"/shop", "--from", tt.from,
+			"--rounds", "1", "--no-history", "--quiet", "--timeout", "1s")
 		if err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s from %s: %v, want %q", tt.at, tt.from, err, tt.says)
 		}

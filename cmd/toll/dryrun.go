@@ -36,7 +36,8 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	case p.Rounds > 0:
 		text += rounds(p.Rounds)
 	default:
-		text += fmt.Sprintf("rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
+		text += fmt.Sprintf(
+			"rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
 			100*p.Precision, p.Budget, plan.LeastRounds(p))
 	}
 	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p))}
@@ -44,7 +45,9 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	for _, c := range p.Cells {
 		if c.Control && !c.Placebo { // one of each shape
 			if l := p.LoadFor(c); l != p.LoadAt(c) {
-				head.Add(document.Paragraph{Level: 1, Text: document.Plainly(fmt.Sprintf("at %s: warm-up %.3g s, window %.3g s", c.Shape, l.Warmup, l.Window))})
+				head.Add(document.Paragraph{Level: 1,
+					Text: document.Plainly(fmt.Sprintf(
+						"at %s: warm-up %.3g s, window %.3g s", c.Shape, l.Warmup, l.Window))})
 			}
 		}
 	}
@@ -55,13 +58,15 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	out := []document.Section{head, first}
 	if len(p.Skipped) > 0 {
 		out = append(out, document.Section{Title: document.Plainly("Not measured here:"),
-			Blocks: []document.Block{document.List{Topic: document.Skipped, Items: view.NotMeasured(p.Skipped, nil), Level: 1}}})
+			Blocks: []document.Block{document.List{
+				Topic: document.Skipped, Items: view.NotMeasured(p.Skipped, nil), Level: 1}}})
 	}
 	return out
 }
 
 func adviseOutline(p sample.Plan) string {
-	first := fmt.Sprintf("until each is certain or %.3g s have passed", firstShare*p.Budget/float64(1+len(p.Also)))
+	first := fmt.Sprintf("until each is certain or %.3g s have passed",
+		firstShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
 		first = rounds(p.Rounds)
 	}
@@ -126,15 +131,18 @@ func overBudget(p sample.Plan) string {
 	if p.Foreign() { // the speed of that server is not known
 		verb = "may"
 	}
-	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s", verb, math.Ceil(least), p.Budget, what)
+	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s",
+		verb, math.Ceil(least), p.Budget, what)
 }
 
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {
 	var out []document.Block
 	for _, l := range p.Loads {
-		line := document.Paragraph{Text: document.Plainly(strings.Replace(workload.Of(l).Outline(l), l.Kind, wholeKey(l), 1))}
+		line := document.Paragraph{Text: document.Plainly(
+			strings.Replace(workload.Of(l).Outline(l), l.Kind, wholeKey(l), 1))}
 		if l.Slice > 0 {
-			line = document.Paragraph{Text: document.Plainly(timetable(p, l)), Break: document.Words}
+			line = document.Paragraph{Text: document.Plainly(timetable(p, l)),
+				Break: document.Words}
 		}
 		if why := whole[wholeKey(l)]; why != "" {
 			line.Text = line.Text.Then("; in visits: "+why, document.Plain)
@@ -151,7 +159,8 @@ func timetable(p sample.Plan, l sample.Load) string {
 		}
 		const second = 1e9
 		tt := plan.Epoch(p, t.Cells, plan.Pace{}, 0)
-		text := fmt.Sprintf("%s: an epoch of %.1f s per round, in which the cells take turns in slices of %g ms",
+		text := fmt.Sprintf(
+			"%s: an epoch of %.1f s per round, in which the cells take turns in slices of %g ms",
 			wholeKey(l), float64(tt.Length)/second, 1000*l.Slice)
 		if hasControl(p, t) {
 			text += fmt.Sprintf(", each near one of %s or its control", p.Baseline)
@@ -168,25 +177,31 @@ func hasControl(p sample.Plan, t plan.Turn) bool {
 
 // turnTables describes the n-th turn of a round: a visit, or an epoch with its cells.
 func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
-	turn := document.Table{Columns: append([]document.Column{{Right: true, Width: 4}}, cellColumns...)}
+	turn := document.Table{Columns: append(
+		[]document.Column{{Right: true, Width: 4}}, cellColumns...)}
 	turn.Columns[1].Gap = 2
 	number := document.Cell{Text: strconv.Itoa(n)}
 	if !t.Epoch {
-		turn.Rows = []document.Row{{Cells: append([]document.Cell{number}, cellTexts(p, p.Cells[t.Cells[0]])...)}}
+		turn.Rows = []document.Row{{Cells: append(
+			[]document.Cell{number}, cellTexts(p, p.Cells[t.Cells[0]])...)}}
 		return []document.Block{turn}
 	}
 	turn.Columns = turn.Columns[:2]
-	turn.Rows = []document.Row{{Cells: []document.Cell{number, {Text: "an epoch of " + loadAndPin(p, p.Cells[t.Cells[0]])}}}}
+	turn.Rows = []document.Row{{Cells: []document.Cell{
+		number, {Text: "an epoch of " + loadAndPin(p, p.Cells[t.Cells[0]])}}}}
 	count := map[int]int{}
 	for _, s := range plan.Epoch(p, t.Cells, plan.Pace{}, 0).Slots {
 		if s.Measured() {
 			count[s.Cell]++
 		}
 	}
-	cells := document.Table{Level: 4, Layouts: []document.Layout{{Tight: true}}, Columns: append(slices.Clone(cellColumns), document.Column{Right: true})}
+	cells := document.Table{Level: 4, Layouts: []document.Layout{{Tight: true}},
+		Columns: append(slices.Clone(cellColumns), document.Column{Right: true})}
 	for _, i := range t.Cells {
-		slots := document.Cell{Text: fmt.Sprintf("%4d slices", count[i]), Number: &document.Number{Value: float64(count[i]), Unit: "slices"}}
-		cells.Rows = append(cells.Rows, document.Row{Cells: append(cellTexts(p, p.Cells[i]), slots)})
+		slots := document.Cell{Text: fmt.Sprintf("%4d slices", count[i]),
+			Number: &document.Number{Value: float64(count[i]), Unit: "slices"}}
+		cells.Rows = append(cells.Rows, document.Row{
+			Cells: append(cellTexts(p, p.Cells[i]), slots)})
 	}
 	return []document.Block{turn, cells}
 }
@@ -224,19 +239,22 @@ const (
 func meshSections(p sample.Plan) []document.Section {
 	m := p.Mesh
 	n := len(m.Nodes)
-	text := fmt.Sprintf("%d nodes, %d pairs, %d rounds per sweep, about %.1f s per round and %.0f s per sweep; ",
+	text := fmt.Sprintf(
+		"%d nodes, %d pairs, %d rounds per sweep, about %.1f s per round and %.0f s per sweep; ",
 		n, n*(n-1)/2, plan.MeshRounds(p), plan.RoundTime(p), plan.SweepTime(p))
 	if m.Sweeps > 0 {
 		text += fmt.Sprintf("%d sweeps", m.Sweeps)
 	} else {
-		text += fmt.Sprintf("sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %g s have passed (at least one sweep)",
+		text += fmt.Sprintf(
+			"sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %g s have passed (at least one sweep)",
 			100*p.Precision, plan.MinSweeps, p.Budget)
 	}
 	atOnce := ""
 	if m.AtOnce > 0 {
 		atOnce = fmt.Sprintf("at most %d pairs at once", m.AtOnce)
 	}
-	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p), atOnce)}
+	head := document.Section{Blocks: lines(
+		fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p), atOnce)}
 	head.Add(loadLines(p, nil)...)
 	first := document.Section{Title: document.Plainly("The first sweep, client → server:")}
 	said := func(level int, format string, n int) {
@@ -267,7 +285,8 @@ func phaseTable(m *sample.Mesh, phases []plan.Phase) document.Table {
 			}
 			pairs = append(pairs, m.Nodes[x[0]].Name+" → "+m.Nodes[x[1]].Name)
 		}
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(ph.Load.Kind, strings.Join(pairs, ", "))})
+		t.Rows = append(t.Rows, document.Row{
+			Cells: document.Texts(ph.Load.Kind, strings.Join(pairs, ", "))})
 	}
 	return t
 }

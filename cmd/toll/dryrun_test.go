@@ -24,13 +24,15 @@ func TestPlanDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Reason: "no bridge", Remedy: "modprobe bridge"})
+	p.Skipped = append(p.Skipped, sample.Skip{
+		Mode: "bridge", From: "host", Reason: "no bridge", Remedy: "modprobe bridge"})
 	d := planDocument(p, nil)
 	var b strings.Builder
 	if err := format.All()[0].Write(&b, d, format.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"  an epoch of rr\n        native  ", " slices\n", "from host       crr\n", "\nNot measured here:\n", "no bridge; try modprobe bridge\n"} {
+	for _, want := range []string{"  an epoch of rr\n        native  ", " slices\n",
+		"from host       crr\n", "\nNot measured here:\n", "no bridge; try modprobe bridge\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
@@ -49,7 +51,8 @@ func TestPlanDocument(t *testing.T) {
 func TestPrintMesh(t *testing.T) {
 	request := func(nodes int) plan.MeshRequest {
 		r := plan.MeshRequest{On: "swarm", Budget: 60, Precision: 0.02, Seed: 3,
-			Loads: []sample.Load{{Kind: "rr", Warmup: 0.05, Window: 0.25}, {Kind: "bulk", Warmup: 0.1, Window: 0.25}}}
+			Loads: []sample.Load{{Kind: "rr", Warmup: 0.05, Window: 0.25},
+				{Kind: "bulk", Warmup: 0.1, Window: 0.25}}}
 		for i := range nodes {
 			r.Nodes = append(r.Nodes, sample.Node{Name: fmt.Sprintf("n%d", i+1)})
 		}
@@ -72,8 +75,10 @@ func TestPrintMesh(t *testing.T) {
 		return b.String()
 	}
 	small := show(request(3))
-	for _, want := range []string{"3 nodes, 3 pairs, 3 rounds per sweep, about 1.8 s per round and 5 s per sweep; sweeps until",
-		"(at least 5 sweeps) or 60 s have passed (at least one sweep);", "seed 3\n", "rr: warm-up 0.05 s, window 0.25 s\n", "  round 3\n    "} {
+	for _, want := range []string{
+		"3 nodes, 3 pairs, 3 rounds per sweep, about 1.8 s per round and 5 s per sweep; sweeps until",
+		"(at least 5 sweeps) or 60 s have passed (at least one sweep);", "seed 3\n",
+		"rr: warm-up 0.05 s, window 0.25 s\n", "  round 3\n    "} {
 		if !strings.Contains(small, want) {
 			t.Errorf("no %q in\n%s", want, small)
 		}
@@ -84,7 +89,9 @@ func TestPrintMesh(t *testing.T) {
 	large := request(1000)
 	large.Sweeps, large.AtOnce = 2, 10
 	got := show(large)
-	for _, want := range []string{"1000 nodes, 499500 pairs, 999 rounds per sweep", "seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 phases more\n", "  and 994 rounds more\n"} {
+	for _, want := range []string{"1000 nodes, 499500 pairs, 999 rounds per sweep",
+		"seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 phases more\n",
+		"  and 994 rounds more\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%.500s", want, got)
 		}

@@ -50,7 +50,8 @@ func (p places) close() error {
 	return p.peer.Close()
 }
 
-func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sample.Load, from places) (err error) {
+func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sample.Load,
+	from places) (err error) {
 	if !c.Flags().Changed("seed") {
 		f.seed = uint64(rand.Uint32())
 	}
@@ -65,10 +66,12 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 		f.baseline = names[0]
 	}
 	if !slices.Contains(names, f.baseline) {
-		return usage(fmt.Errorf("--baseline %s: no such endpoint", f.baseline), "the endpoints are: "+strings.Join(names, ", "))
+		return usage(fmt.Errorf("--baseline %s: no such endpoint", f.baseline),
+			"the endpoints are: "+strings.Join(names, ", "))
 	}
-	p, err := plan.Endpoints(plan.Request{Loads: ls, Baseline: mode.Name(f.baseline), Precision: f.precision,
-		Rounds: f.rounds, Budget: f.budget.Seconds(), Seed: f.seed}, names)
+	p, err := plan.Endpoints(plan.Request{Loads: ls, Baseline: mode.Name(f.baseline),
+		Precision: f.precision,
+		Rounds:    f.rounds, Budget: f.budget.Seconds(), Seed: f.seed}, names)
 	if err != nil {
 		return usage(err, "")
 	}
@@ -108,13 +111,16 @@ type placeFlags struct {
 
 func (f *placeFlags) add(fl *pflag.FlagSet) {
 	addFrom(fl, &f.from, mode.OfServers, mode.FromHost)
-	fl.BoolVarP(&f.ipv4, "ipv4", "4", false, "dial names over IPv4; with -6, over both, to see what IPv6 costs")
+	fl.BoolVarP(&f.ipv4, "ipv4", "4", false,
+		"dial names over IPv4; with -6, over both, to see what IPv6 costs")
 	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial names over IPv6")
-	fl.StringVar(&f.peer.host, peerFlag, "", "peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may be left out)")
+	fl.StringVar(&f.peer.host, peerFlag, "",
+		"peer: [user@]HOST[:PORT], another machine, which ssh reaches (--from remote may be left out)")
 	f.peer.how.add(fl)
 }
 
-func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Address, example string) (endpoint.Asker, places, error) {
+func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Address,
+	example string) (endpoint.Asker, places, error) {
 	at, err := endpoint.ByFamily(at, endpoint.Families{Four: f.ipv4, Six: f.ipv6})
 	if err != nil {
 		return nil, places{}, usage(err, "leave -4 and -6 out, or give an address")
@@ -132,7 +138,8 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 }
 
 // --peer alone adds the peer as a place.
-func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *peerFlags) ([]endpoint.Address, places, error) {
+func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
+	p *peerFlags) ([]endpoint.Address, places, error) {
 	if p.host != "" && !fl.Changed("from") {
 		words = []string{vantage.Remote}
 	}
@@ -152,7 +159,9 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet, p *pee
 	case distant && p.host == "":
 		return nil, out, usage(errors.New("--from remote is another machine: which one?"), example)
 	case !distant && (p.host != "" || p.how != peerHow{}):
-		return nil, out, usage(errors.New("--peer is where clients are, and --from names other places only"), "--from host,remote")
+		return nil, out,
+			usage(errors.New("--peer is where clients are, and --from names other places only"),
+				"--from host,remote")
 	case distant:
 		if err := p.check(); err != nil {
 			return nil, out, err
@@ -195,7 +204,9 @@ func secret(flag, variable string) (string, error) {
 	}
 	s := os.Getenv(variable)
 	if s == "" {
-		return "", usage(fmt.Errorf("--%s %s: there is no such environment variable, or it is empty", flag, variable), "export "+variable+"=…")
+		return "",
+			usage(fmt.Errorf("--%s %s: there is no such environment variable, or it is empty", flag,
+				variable), "export "+variable+"=…")
 	}
 	return s, nil
 }

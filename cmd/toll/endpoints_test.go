@@ -51,7 +51,9 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 		w.Header().Set("Server", "tiny/1")
 		if !strings.Contains(string(b), `"stream":true`) {
 			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, `{"choices":[{"message":{"content":"0 1 2 3 4 5 6 7"},"finish_reason":"stop"}],"usage":{"completion_tokens":8}}`)
+			io.WriteString(
+				w,
+				`{"choices":[{"message":{"content":"0 1 2 3 4 5 6 7"},"finish_reason":"stop"}],"usage":{"completion_tokens":8}}`)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -127,7 +129,9 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.jsonl")
 	routes := []string{"near=" + m.URL, "held=" + held + "/v1"}
 	t.Setenv("TOLL_TEST_KEY", key)
-	r := startToll(t, tollInPath, nil, append(append([]string{"stream"}, routes...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8", "--requests", "2",
+	r := startToll(t, tollInPath, nil, append(
+		append([]string{"stream"}, routes...), "--api-key-env", "TOLL_TEST_KEY", "--tokens", "8",
+		"--requests", "2",
 		"--rounds", "6", "--seed", "3", "--save", file, "--details")...)
 	var cmd string
 	select {
@@ -148,8 +152,10 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	t.Logf("it took %s:\n%s", took, out)
 	for _, want := range []string{
 		`(?m)^From here → tiny, responses of at most 8 tokens$`,
-		`(?m)^  near +127\.0\.0\.1:\d+ .* 100 %$`, `(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
-		`(?m)^6 rounds in .* as many as asked for`, `near against itself`, `Is it the network or the model\?`, `(?m)^  held: `,
+		`(?m)^  near +127\.0\.0\.1:\d+ .* 100 %$`,
+		`(?m)^  held +127\.0\.0\.1:\d+ .* (worse|unclear)$`,
+		`(?m)^6 rounds in .* as many as asked for`, `near against itself`,
+		`Is it the network or the model\?`, `(?m)^  held: `,
 		`their bytes are not counted`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out) {
@@ -191,7 +197,8 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	if code, _ := as.wait(t, patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s", code, as.errOut.String())
 	}
-	for what, text := range map[string]string{"output": out, "file": string(kept), "JSON": as.out.String(), "command lines": cmd} {
+	for what, text := range map[string]string{"output": out, "file": string(kept),
+		"JSON": as.out.String(), "command lines": cmd} {
 		if strings.Contains(text, "hunter22") {
 			t.Errorf("the key is in the %s", what)
 		}
@@ -201,15 +208,18 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	for i, c := range report.Cells {
-		if c.Witnessed || c.Baseline != (i == 0) || c.Metrics[workload.Words].Median != 8 || c.Metrics[workload.ResponseTime].Median < 0.014 ||
+		if c.Witnessed || c.Baseline != (i == 0) || c.Metrics[workload.Words].Median != 8 ||
+			c.Metrics[workload.ResponseTime].Median < 0.014 ||
 			c.Facts["model"] != "tiny" || c.Facts["server"] != "tiny/1" {
 			t.Errorf("%+v", c)
 		}
 	}
-	if p := report.Cells[1].Metrics[workload.ResponseTime].Price; p == nil || p.Unit != "s" || p.N != 6 {
+	if p := report.Cells[1].Metrics[workload.ResponseTime].Price; p == nil || p.Unit != "s" ||
+		p.N != 6 {
 		t.Errorf("price %+v", p)
 	}
-	if v, err := sample.Read(bytes.NewReader(kept)); err != nil || len(v.Visits) != 6*3 || v.Visits[0].Client.Trips != 2 || v.Visits[0].Client.Connections != 1 {
+	if v, err := sample.Read(bytes.NewReader(kept)); err != nil || len(v.Visits) != 6*3 ||
+		v.Visits[0].Client.Trips != 2 || v.Visits[0].Client.Connections != 1 {
 		t.Errorf("%d visits, %v", len(v.Visits), err)
 	}
 }
@@ -219,7 +229,8 @@ func TestStreamGateway(t *testing.T) {
 	m := startLLM(t, nil)
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		ask, err := http.NewRequestWithContext(r.Context(), r.Method, m.URL+r.URL.Path, bytes.NewReader(b))
+		ask, err := http.NewRequestWithContext(
+			r.Context(), r.Method, m.URL+r.URL.Path, bytes.NewReader(b))
 		if err != nil {
 			t.Error(err)
 			return
@@ -234,13 +245,16 @@ func TestStreamGateway(t *testing.T) {
 		_, _ = w.Write(whole)
 	}))
 	defer gateway.Close()
-	r := startToll(t, tollInPath, nil, "stream", "direct="+m.URL, "gateway="+gateway.URL, "--tokens", "8", "--rounds", "8", "--seed", "3", "--quiet", "--no-history")
+	r := startToll(t, tollInPath, nil, "stream", "direct="+m.URL, "gateway="+gateway.URL,
+		"--tokens", "8", "--rounds", "8", "--seed", "3", "--quiet", "--no-history")
 	if code, _ := r.wait(t, 2*patience); code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
 	out := strings.Join(strings.Fields(r.out.String()), " ")
-	for _, want := range []string{"The network, over gateway.", "Over gateway, against direct: 100 % of its tokens came together with another one (over direct ",
-		"its first token comes ", "first gap slow longest glued route p50 ms p50 ms tenth gap ms stalls %"} {
+	for _, want := range []string{"The network, over gateway.",
+		"Over gateway, against direct: 100 % of its tokens came together with another one (over direct ",
+		"its first token comes ",
+		"first gap slow longest glued route p50 ms p50 ms tenth gap ms stalls %"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, r.out.String())
 		}
@@ -259,8 +273,10 @@ func readReport(t *testing.T, b []byte) analysis.Report {
 func TestStreamBatch(t *testing.T) {
 	m := startLLM(t, nil)
 	held := startRelay(t, m.Listener.Addr().String(), 5, 20*time.Millisecond)
-	for flag, loads := range map[string][]string{"--batch": {workload.Chat, workload.Batch}, "--no-stream": {workload.Batch}} {
-		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, flag, "--tokens", "8", "--rounds", "5", "--format", "json")
+	for flag, loads := range map[string][]string{"--batch": {workload.Chat, workload.Batch},
+		"--no-stream": {workload.Batch}} {
+		r := startToll(t, tollInPath, nil, "stream", "near="+m.URL, "held="+held, flag, "--tokens",
+			"8", "--rounds", "5", "--format", "json")
 		if code, _ := r.wait(t, 2*patience); code != exitOK {
 			t.Fatalf("%s: exit code %d\n%s\n%s", flag, code, r.errOut.String(), r.out.String())
 		}
@@ -270,10 +286,12 @@ func TestStreamBatch(t *testing.T) {
 			if c.Mode == "held" {
 				got = append(got, c.Load)
 			}
-			if c.Load == workload.Batch && (c.Metrics[workload.Words].Median != 8 || c.Metrics[workload.ResponseTime].Median <= 0) {
+			if c.Load == workload.Batch && (c.Metrics[workload.Words].Median != 8 ||
+				c.Metrics[workload.ResponseTime].Median <= 0) {
 				t.Errorf("%+v", c)
 			}
-			if p := c.Metrics[workload.ResponseTime].Price; c.Mode == "held" && (p == nil || p.N != 5) {
+			if p := c.Metrics[workload.ResponseTime].Price; c.Mode == "held" &&
+				(p == nil || p.N != 5) {
 				t.Errorf("%s: price %+v", c.Load, p)
 			}
 		}
@@ -291,7 +309,8 @@ func TestStreamInterrupted(t *testing.T) {
 		}
 		return true
 	})
-	r := startToll(t, tollInPath, nil, "stream", "a="+m.URL, "b="+m.URL+"/v1", "--rounds", "1000000")
+	r := startToll(t, tollInPath, nil, "stream", "a="+m.URL, "b="+m.URL+"/v1", "--rounds",
+		"1000000")
 	select {
 	case <-measured:
 	case <-time.After(patience):
@@ -306,7 +325,8 @@ func TestStreamInterrupted(t *testing.T) {
 	if code != 130 || r.errOut.Len() > 0 {
 		t.Errorf("exit code %d\n%s", code, r.errOut.String())
 	}
-	for _, want := range []string{"interrupted", "\n  a ", "\n  b ", "Warnings", "a and b are the same address"} {
+	for _, want := range []string{"interrupted", "\n  a ", "\n  b ", "Warnings",
+		"a and b are the same address"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -350,7 +370,8 @@ func TestStreamSomeVisitsFail(t *testing.T) {
 			found = w.Text
 		}
 	}
-	if !strings.Contains(found, "of 12 visits failed and are left out, the last one in round 12: ask http://127.0.0.1:") {
+	if !strings.Contains(found,
+		"of 12 visits failed and are left out, the last one in round 12: ask http://127.0.0.1:") {
 		t.Errorf("warnings %+v", report.Cells[0].Warnings)
 	}
 }
@@ -369,7 +390,9 @@ func TestStreamServerDies(t *testing.T) {
 				}
 				return n < 20
 			})
-			r := startToll(t, tollInPath, nil, append([]string{"stream", "a=" + m.URL, "b=" + m.URL, "--precision", "0.01%", "--format", "json"}, tt.args...)...)
+			r := startToll(t, tollInPath, nil, append(
+				[]string{"stream", "a=" + m.URL, "b=" + m.URL, "--precision", "0.01%", "--format",
+					"json"}, tt.args...)...)
 			code, took := r.wait(t, 2*patience)
 			t.Logf("it took %s", took)
 			if code != exitCells {
@@ -380,7 +403,8 @@ func TestStreamServerDies(t *testing.T) {
 				t.Errorf("%d cells, ended by %s", len(report.Cells), report.Plan.EndedBy)
 			}
 			for _, c := range report.Cells {
-				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 6 || len(c.Warnings) == 0 {
+				if n := len(c.Metrics[workload.ResponseTime].Rounds); n != 6 ||
+					len(c.Warnings) == 0 {
 					t.Errorf("%s: %d rounds, warnings %+v", c.Mode, n, c.Warnings)
 				}
 			}
@@ -393,14 +417,23 @@ func TestHostileServers(t *testing.T) {
 	for _, tt := range []struct{ name, answer, words string }{
 		{"garbage", strings.Repeat("\xff\x00\x1b", 1000), "malformed"},
 		{"closes", "", "closed the connection without a response"},
-		{"html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>" + red, "text/html"},
-		{"error", "HTTP/1.1 500 " + "Oh\r\nConnection: close\r\n\r\n" + strings.Repeat(red, 100_000), "500"},
-		{"unauthorized", "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n{\"error\":\"no\\nkey\"}", "401"},
-		{"redirects", "HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n", "302"},
-		{"endless-head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+red[6:]+strings.Repeat("b", 1000)+"\r\n", 100), ""},
-		{"long-line", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " + strings.Repeat("x", 2<<20), ""},
-		{"no-token", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: [DONE]\n\n", "without a token"},
-		{"stalls", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n+stall", "no token within 300ms"},
+		{"html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>" +
+			red, "text/html"},
+		{"error", "HTTP/1.1 500 " + "Oh\r\nConnection: close\r\n\r\n" +
+			strings.Repeat(red, 100_000), "500"},
+		{"unauthorized",
+			"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\n\r\n{\"error\":\"no\\nkey\"}",
+			"401"},
+		{"redirects",
+			"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n", "302"},
+		{"endless-head", "HTTP/1.1 200 OK\r\n" +
+			strings.Repeat("A: "+red[6:]+strings.Repeat("b", 1000)+"\r\n", 100), ""},
+		{"long-line", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: " +
+			strings.Repeat("x", 2<<20), ""},
+		{"no-token", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: [DONE]\n\n",
+			"without a token"},
+		{"stalls",
+			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n+stall", "no token within 300ms"},
 		{"postgres", "E\x00\x00\x00\x10SFATAL\x00\x00", "malformed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -433,14 +466,20 @@ func TestHostileServers(t *testing.T) {
 			if strings.Contains(tt.words, "300ms") {
 				timeout = "300ms"
 			}
-			for _, args := range [][]string{{"stream", "bad=http://" + l.Addr().String()}, {"sql", "--dsn", "bad=postgres://app@" + l.Addr().String() + "/shop"}} {
-				r := startToll(t, tollInPath, nil, append(args, "--timeout", timeout, "--rounds", "1")...)
+			for _, args := range [][]string{{"stream", "bad=http://" + l.Addr().String()},
+				{"sql", "--dsn", "bad=postgres://app@" + l.Addr().String() + "/shop"}} {
+				r := startToll(t, tollInPath, nil,
+					append(args, "--timeout", timeout, "--rounds", "1")...)
 				code, _ := r.wait(t, patience)
 				lines := strings.Split(strings.TrimSuffix(r.errOut.String(), "\n"), "\n")
-				if code != exitNothing || !strings.HasPrefix(lines[0], "toll: error: bad: ") || len(lines) > 2 || r.out.Len() > 0 {
-					t.Errorf("%s: exit code %d\n%q\n%s", args[0], code, r.errOut.String(), r.out.String())
+				if code != exitNothing || !strings.HasPrefix(lines[0], "toll: error: bad: ") ||
+					len(lines) > 2 || r.out.Len() > 0 {
+					t.Errorf("%s: exit code %d\n%q\n%s", args[0], code, r.errOut.String(),
+						r.out.String())
 				}
-				if len(lines) == 2 && !strings.HasPrefix(lines[1], "toll: hint: ") || strings.ContainsAny(r.errOut.String(), "\x1b\x07\r\x00") || len(lines[0]) > 600 {
+				if len(lines) == 2 && !strings.HasPrefix(lines[1], "toll: hint: ") ||
+					strings.ContainsAny(r.errOut.String(), "\x1b\x07\r\x00") ||
+					len(lines[0]) > 600 {
 					t.Errorf("%s: %q", args[0], r.errOut.String())
 				}
 				if args[0] == "stream" && !strings.Contains(lines[0], tt.words) {

@@ -28,14 +28,21 @@ const (
 
 var exitCodes = []struct{ code, means string }{
 	{"0", "done"},
-	{"1", "the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
-	{"2", "the command line cannot be understood, or --save or --output names a file that exists, without --force"},
-	{"3", "nothing of what was asked for can be measured or, by toll fast, done here: the error names what is missing; other programs use the CPUs that are needed"},
-	{"4", "measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: nothing serves the port; toll fast on: some ports got no shortcut or some links were not raised (they are listed), or --measure turned it off again; toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
+	{"1",
+		"the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
+	{"2",
+		"the command line cannot be understood, or --save or --output names a file that exists, without --force"},
+	{"3",
+		"nothing of what was asked for can be measured or, by toll fast, done here: the error names what is missing; other programs use the CPUs that are needed"},
+	{"4",
+		"measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: nothing serves the port; toll fast on: some ports got no shortcut or some links were not raised (they are listed), or --measure turned it off again; toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
 	{"5", "a results file cannot be read, or has nothing of what is asked for"},
-	{"6", "toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},
-	{"7", "toll gate: a sentence is neither certainly true nor certainly false; toll diff --fail-above: what looks worse was measured in another state of the machine"},
-	{"8", "toll diff --fail-above: nothing could be judged: no ratio that both runs have is certain enough"},
+	{"6",
+		"toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},
+	{"7",
+		"toll gate: a sentence is neither certainly true nor certainly false; toll diff --fail-above: what looks worse was measured in another state of the machine"},
+	{"8",
+		"toll diff --fail-above: nothing could be judged: no ratio that both runs have is certain enough"},
 	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
 }
 
@@ -46,7 +53,8 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &f):
 		return f.code
-	case errors.Is(err, path.ErrUnsupported), errors.As(err, new(*machine.HeadroomError)), errors.As(err, new(*engine.NothingBuiltError)):
+	case errors.Is(err, path.ErrUnsupported), errors.As(err, new(*machine.HeadroomError)),
+		errors.As(err, new(*engine.NothingBuiltError)):
 		return exitNothing
 	}
 	return exitFailed

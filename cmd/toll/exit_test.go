@@ -26,7 +26,8 @@ func TestExitCode(t *testing.T) {
 		{"headroom", fmt.Errorf("toll itself: %w", &machine.HeadroomError{}), exitNothing},
 		{"nothing-built", &engine.NothingBuiltError{Err: errors.New("no")}, exitNothing},
 		{"said-otherwise", &failure{exitFailed, missing, ""}, exitFailed},
-		{"joined", errors.Join(&failure{code: exitSignalled + int(syscall.SIGTERM)}, errors.New("left behind")), 143},
+		{"joined", errors.Join(&failure{code: exitSignalled + int(syscall.SIGTERM)},
+			errors.New("left behind")), 143},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := exitCode(tt.err); got != tt.want {
@@ -41,10 +42,12 @@ func TestHelpExitCodes(t *testing.T) {
 	for _, c := range exitCodes {
 		got = append(got, c.code)
 	}
-	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile, exitWorse, exitUnclear, exitUnjudged} {
+	for _, code := range []int{exitOK, exitFailed, exitUsage, exitNothing, exitCells, exitBadFile,
+		exitWorse, exitUnclear, exitUnjudged} {
 		want = append(want, fmt.Sprint(code))
 	}
-	want = append(want, fmt.Sprintf("%d, %d, %d", exitSignalled+int(syscall.SIGINT), exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)))
+	want = append(want, fmt.Sprintf("%d, %d, %d", exitSignalled+int(syscall.SIGINT),
+		exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)))
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

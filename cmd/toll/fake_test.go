@@ -36,7 +36,8 @@ func scriptedContention() func(func() float64) func() sample.Contention {
 			}
 			left = left[min(1, len(left)-1):]
 			pressure := others / 2
-			return sample.Contention{Elapsed: 1, CPUs: 2, Others: &others, Pressure: &pressure, LoadAverage: 20 * others}
+			return sample.Contention{Elapsed: 1, CPUs: 2, Others: &others, Pressure: &pressure,
+				LoadAverage: 20 * others}
 		}
 	}
 }
@@ -45,7 +46,8 @@ func fakeLab() {
 	congestionHere = func() string { return "" }
 	placeCPUs = func(pin string, _ int) (sample.CPUs, error) {
 		if pin == sample.PinNear {
-			return sample.CPUs{Client: []int{0}, Server: []int{0}, Relay: []int{0}, SameCore: true, Distance: sample.SharedCPU}, nil
+			return sample.CPUs{Client: []int{0}, Server: []int{0}, Relay: []int{0}, SameCore: true,
+				Distance: sample.SharedCPU}, nil
 		}
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
 	}
@@ -53,7 +55,9 @@ func fakeLab() {
 	printing = mustFit
 	for i, b := range backends {
 		if b.name == sample.Lab {
-			backends[i].settings = func(f *builderFlags) settings { return fakeSettings{b.settings(f)} }
+			backends[i].settings = func(f *builderFlags) settings {
+				return fakeSettings{b.settings(f)}
+			}
 		}
 	}
 }
@@ -96,7 +100,8 @@ func leveredRate(s path.Spec, load string, _ int) float64 {
 		x *= 1.2
 	}
 	if _, ok := s.Tune.Get(mode.BigTCPContainer); ok && load == workload.BulkReverse {
-		x *= map[mode.Placement]float64{mode.FromHost: 1.15, mode.FromContainer: 1.1, mode.FromRemote: 0.5}[s.From]
+		x *= map[mode.Placement]float64{mode.FromHost: 1.15, mode.FromContainer: 1.1,
+			mode.FromRemote: 0.5}[s.From]
 	}
 	return x
 }

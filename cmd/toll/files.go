@@ -22,9 +22,11 @@ var runNumber = regexp.MustCompile(`^@\d+$`)
 func (o *outputFlags) fresh(others []place) error {
 	for _, p := range append([]place{{outputFlag, o.file}}, others...) {
 		if runNumber.MatchString(p.name) && (p.flag == outputFlag || p.flag == saveFlag) {
-			return usage(fmt.Errorf("--%s %s: this names a kept run, not a file", p.flag, p.name), "give --"+p.flag+" another path, such as run.jsonl")
+			return usage(fmt.Errorf("--%s %s: this names a kept run, not a file", p.flag, p.name),
+				"give --"+p.flag+" another path, such as run.jsonl")
 		}
-		if written := p.flag == outputFlag || p.flag == saveFlag; !written || p.name == "" || o.force || direct(p.name) {
+		if written := p.flag == outputFlag || p.flag == saveFlag; !written || p.name == "" ||
+			o.force || direct(p.name) {
 			continue
 		}
 		if _, err := os.Stat(p.name); err == nil {
@@ -56,7 +58,8 @@ func direct(name string) bool {
 
 // create does not open the standard output, under any name, a second time, because the two writers
 // would overwrite each other.
-func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile func() error, err error) {
+func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile func() error,
+	err error) {
 	if out, is := stdout.(*os.File); is && isFile(out, name) {
 		return out, func() error { return nil }, nil
 	}
@@ -81,7 +84,8 @@ func beside(name string) (*os.File, error) {
 	var f *os.File
 	err := fs.ErrExist
 	for i := 0; i < tries && errors.Is(err, fs.ErrExist); i++ {
-		f, err = os.OpenFile(filepath.Join(filepath.Dir(name), fmt.Sprintf(".toll-%d-%d", os.Getpid(), i)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, usual)
+		f, err = os.OpenFile(filepath.Join(filepath.Dir(name),
+			fmt.Sprintf(".toll-%d-%d", os.Getpid(), i)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, usual)
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: errors.Unwrap(err)}
@@ -129,7 +133,9 @@ func replace(name string, data []byte, force bool) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist):
-		return &failure{exitFailed, fmt.Errorf("--%s %s: the file appeared in the meantime", outputFlag, name), "what was to be written is in " + f.Name()}
+		return &failure{exitFailed, fmt.Errorf(
+			"--%s %s: the file appeared in the meantime", outputFlag, name),
+			"what was to be written is in " + f.Name()}
 	case force && missing == nil: // a mount point cannot be replaced
 		err = os.WriteFile(name, data, old.Mode())
 	}
@@ -161,14 +167,16 @@ type place struct{ flag, name string }
 // and the standard output are allowed for both: writes go to them in turn.
 func (o *outputFlags) apart(others []place) error {
 	for _, p := range others {
-		if o.file == "" || p.name == "" || !sameFile(o.file, p.name) || p.flag == saveFlag && isFile(os.Stdout, o.file) {
+		if o.file == "" || p.name == "" || !sameFile(o.file, p.name) ||
+			p.flag == saveFlag && isFile(os.Stdout, o.file) {
 			continue
 		}
 		what := "the results file " + p.name
 		if p.flag != "" {
 			what = "--" + p.flag + " " + p.name
 		}
-		return usage(fmt.Errorf("--output %s would destroy %s: it is the same file", o.file, what), "give --output another path")
+		return usage(fmt.Errorf("--output %s would destroy %s: it is the same file", o.file, what),
+			"give --output another path")
 	}
 	return nil
 }
@@ -258,10 +266,12 @@ func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 	}
 	file, closeFile, err := create(f.save, e.stdout, f.out.force)
 	if errors.Is(err, fs.ErrExist) { // it appeared after the check
-		return nil, nil, usage(exists(place{saveFlag, f.save}), overwriteHint(place{saveFlag, f.save}))
+		return nil, nil, usage(exists(place{saveFlag, f.save}),
+			overwriteHint(place{saveFlag, f.save}))
 	}
 	if err != nil {
-		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err), "give --save a writable path"}
+		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err),
+			"give --save a writable path"}
 	}
 	t.file = file
 	return t, closeFile, nil

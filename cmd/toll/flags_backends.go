@@ -29,12 +29,15 @@ type builderFlags struct {
 }
 
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(backendNames()[:2], ","))
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
+		"who builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(
+			backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
 }
 
 func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
-	fl.StringSliceVar(&f.on, "on", []string{sample.Lab}, "who builds: "+listBackends(backends, " or "))
+	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
+		"who builds: "+listBackends(backends, " or "))
 	f.addSettings(fl, k)
 }
 
@@ -42,13 +45,16 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 // completion of --on.
 func onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
-	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") + ", or both: " +
+	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") +
+		", or both: " +
 		strings.Join(names, ",")
 	offer(fl, "on", names)
 }
 
 func localBackends() []backend {
-	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool { return sample.Distant(b.name) })
+	return slices.DeleteFunc(slices.Clone(backends), func(b backend) bool {
+		return sample.Distant(b.name)
+	})
 }
 
 func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
@@ -84,7 +90,8 @@ func (f *builderFlags) one() (string, error) {
 	return on[0], nil
 }
 
-func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire, use func([]path.Builder) error) error {
+func (f *builderFlags) with(ctx context.Context, on []string, wire sample.Wire,
+	use func([]path.Builder) error) error {
 	if err := f.fit(on); err != nil {
 		return err
 	}
@@ -124,12 +131,16 @@ func (f *builderFlags) fit(on []string) error {
 	for _, b := range backends {
 		used := slices.Contains(on, b.name)
 		others := slices.DeleteFunc(slices.Clone(on), func(s string) bool { return s == b.name })
-		switch flag := given(f.own[b.name], func(flag string) bool { return used || !f.usedBy(flag, on) }); {
+		switch flag := given(f.own[b.name], func(flag string) bool {
+			return used || !f.usedBy(flag, on)
+		}); {
 		case flag == "":
 		case b.model && len(others) > 0:
-			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", flag, b.name, others[0]), "--on "+b.name+", or leave --"+flag+" out")
+			return usage(fmt.Errorf("--%s works only with --on %s, not with %s", flag, b.name,
+				others[0]), "--on "+b.name+", or leave --"+flag+" out")
 		case !used:
-			return usage(fmt.Errorf("--%s is for %s only", flag, strings.Join(f.owners(flag), " and ")), "--on "+b.name+", or leave --"+flag+" out")
+			return usage(fmt.Errorf("--%s is for %s only", flag,
+				strings.Join(f.owners(flag), " and ")), "--on "+b.name+", or leave --"+flag+" out")
 		}
 		if used {
 			if err := f.of[b.name].check(); err != nil {
@@ -151,7 +162,9 @@ func (f *builderFlags) owners(flag string) []string {
 }
 
 func (f *builderFlags) usedBy(flag string, on []string) bool {
-	return slices.ContainsFunc(f.owners(flag), func(name string) bool { return slices.Contains(on, name) })
+	return slices.ContainsFunc(f.owners(flag), func(name string) bool {
+		return slices.Contains(on, name)
+	})
 }
 
 // given returns the first flag that differs from its default, among those that looked accepts, or
@@ -172,7 +185,9 @@ func (f *builderFlags) defaults() (*defaults, error) {
 		if !slices.Contains(f.on, b.name) {
 			continue
 		}
-		others := slices.DeleteFunc(slices.Clone(f.on), func(on string) bool { return on == b.name })
+		others := slices.DeleteFunc(slices.Clone(f.on), func(on string) bool {
+			return on == b.name
+		})
 		if d, err := f.of[b.name].defaults(others); d != nil || err != nil {
 			return d, err
 		}
@@ -213,7 +228,8 @@ func reachedFrom(m mode.Name, from []string) bool {
 // CPU numbers differ between machines.
 func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
 	if fl.Changed("pin") && f.pin != "none" {
-		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin), "leave --pin out")
+		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin),
+			"leave --pin out")
 	}
 	f.pin = "none"
 	return nil

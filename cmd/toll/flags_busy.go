@@ -28,13 +28,16 @@ const (
 )
 
 // Tests replace contentionSince.
-var contentionSince = func(own func() float64) func() sample.Contention { return machine.Machine{}.Contention(own) }
+var contentionSince = func(own func() float64) func() sample.Contention {
+	return machine.Machine{}.Contention(own)
+}
 
 // watchContention waits until other programs leave enough CPU time, and makes the engine watch
 // contention during the run. It returns an error after a minute. With --busy it does not wait. This
 // machine is not watched if the traffic runs between other machines or to endpoints that toll did
 // not start.
-func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *engine.Config) error {
+func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
+	c *engine.Config) error {
 	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
 		return nil
 	}
@@ -45,7 +48,8 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress, c *e
 		return err
 	}
 	c.Before, c.EndIfBusy = &before, !goOn
-	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}) && !slices.ContainsFunc(c.Plan.Loads, runsPrograms))
+	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}) &&
+		!slices.ContainsFunc(c.Plan.Loads, runsPrograms))
 	if before.TooBusy() && f.busy && !f.quiet {
 		warn(e, "the machine is too busy to measure: "+contentionWords(before))
 	}
@@ -87,7 +91,8 @@ func childrenCPU() time.Duration {
 }
 
 // waitForCPUs waits until contention is low, for at most a minute. With goOn, it does not wait.
-func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock, goOn bool) (sample.Contention, error) {
+func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock,
+	goOn bool) (sample.Contention, error) {
 	look := func(took int64) (sample.Contention, error) {
 		own := func() float64 { return meter.ProcessCPU(os.Getpid()).Seconds() }
 		since := contentionSince(own)
@@ -123,9 +128,11 @@ func busyError(c sample.Contention) error {
 		need = "half a CPU"
 	}
 	return &failure{exitNothing,
-		fmt.Errorf("the machine is too busy to measure, for %s already: %s", time.Duration(busyWait), contentionWords(c)),
-		fmt.Sprintf("client and server need %s that is free at least, two are better: end other programs, or measure at another time; "+
-			"--busy measures all the same, and most verdicts will be unclear", need)}
+		fmt.Errorf("the machine is too busy to measure, for %s already: %s",
+			time.Duration(busyWait), contentionWords(c)),
+		fmt.Sprintf(
+			"client and server need %s that is free at least, two are better: end other programs, or measure at another time; "+
+				"--busy measures all the same, and most verdicts will be unclear", need)}
 }
 
 func contentionWords(c sample.Contention) string { return c.Words("keep") }

@@ -16,7 +16,8 @@ type dockerFlags struct {
 }
 
 func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
-	fl.StringVar(&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
+	fl.StringVar(
+		&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
 	if k >= comparesRuns {
 		fl.BoolVar(&f.keepImage, "keep-image", false, "docker: keep toll's image for the next run")
 	}

@@ -27,21 +27,29 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	for _, name := range []string{"nodes", "image"} {
 		fl.AddFlag(f.all.own[swarm.Name].Lookup(name))
 	}
-	fl.StringVar(&f.access.Context, "context", "", "kubernetes: the kubeconfig's context (default the current one)")
-	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "", "kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
-	fl.StringVar(&f.access.Namespace, "namespace", "", "kubernetes: where pods and services are made (default the context's)")
-	fl.BoolVar(&f.unprivileged, "unprivileged", false, "kubernetes: only pods without any privilege; paths are witnessed at their ends only")
+	fl.StringVar(&f.access.Context, "context", "",
+		"kubernetes: the kubeconfig's context (default the current one)")
+	fl.StringVar(&f.access.Kubeconfig, "kubeconfig", "",
+		"kubernetes: the kubeconfig (default as kubectl: $KUBECONFIG, or ~/.kube/config)")
+	fl.StringVar(&f.access.Namespace, "namespace", "",
+		"kubernetes: where pods and services are made (default the context's)")
+	fl.BoolVar(&f.unprivileged, "unprivileged", false,
+		"kubernetes: only pods without any privilege; paths are witnessed at their ends only")
 	if f.all.mesh {
-		fl.StringSliceVar(&f.labels, labelFlag, nil, "kubernetes: label of the nodes, by its key, by which links are grouped, too; may be repeated (default region, zone and rack)")
+		fl.StringSliceVar(&f.labels, labelFlag, nil,
+			"kubernetes: label of the nodes, by its key, by which links are grouped, too; may be repeated (default region, zone and rack)")
 		return
 	}
-	fl.BoolVar(&f.outside, "outside", false, "kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
+	fl.BoolVar(&f.outside, "outside", false,
+		"kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
 }
 
 func (f *kubernetesFlags) check() error {
 	names := f.all.nodes
 	if len(names) > 2 && !f.all.mesh {
-		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", len(names)), "--nodes a,b; --nodes a for paths on one node")
+		return usage(
+			fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given",
+				len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
 	if slices.Contains(names, "") {
 		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
@@ -52,9 +60,14 @@ func (f *kubernetesFlags) check() error {
 	return nil
 }
 
-func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
+	use func(path.Builder) error) error {
 	return closing(&kubernetes.Kubernetes{
-		Access: f.access, Nodes: f.all.nodes, Most: f.all.mostNodes(), Image: f.all.image, Labels: f.labels,
+		Access:       f.access,
+		Nodes:        f.all.nodes,
+		Most:         f.all.mostNodes(),
+		Image:        f.all.image,
+		Labels:       f.labels,
 		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
@@ -86,7 +99,8 @@ func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 		}
 	}
 	if besideLab {
-		d.modes, d.from, d.one = nil, []mode.Placement{mode.FromContainer, mode.FromRemoteContainer}, ""
+		d.modes, d.from, d.one = nil, []mode.Placement{
+			mode.FromContainer, mode.FromRemoteContainer}, ""
 		for _, m := range mode.OfLab() {
 			both := slices.Contains(kubernetes.Modes(), string(m.Name))
 			if both && (!f.unprivileged || m.Name != mode.Host) {

@@ -17,11 +17,16 @@ type labFlags struct {
 
 func (f *labFlags) add(fl *pflag.FlagSet, k commandKind) {
 	if k >= buildsPath {
-		fl.StringVar(f.wire, "wire", "", "the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as possible)")
-		fl.StringVar(&f.proxy, "proxy", "", `docker-proxy to use: a file, "own", or "off" for publish without it (default the installed one, else own)`)
+		fl.StringVar(
+			f.wire, "wire", "",
+			"the link between the two machines: rate=10gbit,mtu=1500,delay=50us (default as fast as possible)")
+		fl.StringVar(
+			&f.proxy, "proxy", "",
+			`docker-proxy to use: a file, "own", or "off" for publish without it (default the installed one, else own)`)
 	}
 	if k >= comparesRuns {
-		fl.StringVar(&f.congestion, "congestion", "", "TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
+		fl.StringVar(&f.congestion, "congestion", "",
+			"TCP congestion control, such as cubic or reno (default the machine's, as in containers)")
 	}
 }
 

@@ -23,7 +23,9 @@ import (
 const liveFlag = "live"
 
 func (f *runFlags) addLive(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.live, liveFlag, false, "show the tables on the whole terminal as they form, with keys (? lists them)")
+	fl.BoolVar(
+		&f.live, liveFlag, false,
+		"show the tables on the whole terminal as they form, with keys (? lists them)")
 }
 
 func (f *runFlags) checkLive(c *cobra.Command) error {
@@ -32,7 +34,8 @@ func (f *runFlags) checkLive(c *cobra.Command) error {
 		f.title += " compare"
 	}
 	if f.live && f.quiet {
-		return usage(errors.New("--live and --quiet contradict each other"), "leave one of them out")
+		return usage(errors.New("--live and --quiet contradict each other"),
+			"leave one of them out")
 	}
 	return nil
 }
@@ -52,7 +55,8 @@ type watch struct {
 
 // The returned context ends when the user stops the run. The watch is nil if the terminal cannot be
 // drawn on.
-func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *tee) (context.Context, *watch) {
+func (f *runFlags) watching(ctx context.Context, e env, bar *progress,
+	records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
 	if err != nil {
 		warn(e, fmt.Sprintf("--live: %v; the usual progress is shown instead", err))
@@ -62,7 +66,8 @@ func (f *runFlags) watching(ctx context.Context, e env, bar *progress, records *
 	ctx, stop := context.WithCancelCause(ctx)
 	w := &watch{bar: bar, given: make(chan struct{}), records: records, file: sample.NewGrowing()}
 	w.display = terminal.Show(t, func(columns, lines int) live.Model {
-		return live.New(f.title, true, colored(e.stderr), columns, lines).With(live.State{Note: "building what is measured"})
+		return live.New(f.title, true, colored(e.stderr), columns, lines).With(
+			live.State{Note: "building what is measured"})
 	})
 	go func() {
 		defer close(w.given)
@@ -102,7 +107,8 @@ func (w *watch) show(p engine.Progress) {
 		return
 	default:
 	}
-	w.display.Send(live.State{Report: w.judge(p.Elapsed), Step: &live.Step{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
+	w.display.Send(live.State{Report: w.judge(p.Elapsed),
+		Step: &live.Step{Next: next(p), Elapsed: p.Elapsed, Total: p.Total}})
 	w.display.Still(true)
 	runtime.GC() // now rather than during a measurement
 }

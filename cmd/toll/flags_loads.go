@@ -67,7 +67,9 @@ func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) 
 	offer(fl, "load", loadWords(takes))
 	f.loads.add(fl, loadNames, func(string) bool { return true })
 	for name := range f.loads.flags {
-		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool { return slices.Contains(has, l) }) {
+		if has := loadsWith(name); !slices.ContainsFunc(takes, func(l string) bool {
+			return slices.Contains(has, l)
+		}) {
 			_ = fl.MarkHidden(name) // fails for flags that do not exist
 		} else {
 			fl.Lookup(name).Usage = flagHelp(name, takes)
@@ -142,11 +144,14 @@ func (f *loadFlags) idle() error {
 	}
 	slices.Sort(flags)
 	for _, flag := range flags {
-		if !f.given(flag) || slices.ContainsFunc(f.kinds, func(kind string) bool { return f.has(kind, flag) }) {
+		if !f.given(flag) || slices.ContainsFunc(f.kinds, func(kind string) bool {
+			return f.has(kind, flag)
+		}) {
 			continue
 		}
 		loads := loadsWith(flag)
-		return usage(fmt.Errorf("--%s is for %s; the loads here are: %s", flag, strings.Join(loads, ", "), strings.Join(f.kinds, ", ")),
+		return usage(fmt.Errorf("--%s is for %s; the loads here are: %s", flag,
+			strings.Join(loads, ", "), strings.Join(f.kinds, ", ")),
 			"leave --"+flag+" out, or add --load "+loads[0])
 	}
 	return nil
@@ -154,7 +159,8 @@ func (f *loadFlags) idle() error {
 
 // load makes a load with a window of at least window seconds. put sets the values of a sweep, or is
 // nil.
-func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
+func (f *loadFlags) load(kind string, w sample.Wire, window float64,
+	put func(workload.Workload, *sample.Load) error) (sample.Load, error) {
 	known, _ := workload.Find(kind)
 	l := known.New()
 	for _, x := range known.Flags {
@@ -177,7 +183,8 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64, put func(wo
 		return l, usage(err, "") // the error has its hint
 	}
 	if err := load.CanSend(workload.BulkOf(l).Send); err != nil {
-		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err), "leave --send out, or use a kernel that has it"}
+		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err),
+			"leave --send out, or use a kernel that has it"}
 	}
 	f.threads = max(f.threads, known.Threads(l))
 	takeTurns(&l)
@@ -193,7 +200,8 @@ func enoughFiles(w workload.Workload, l sample.Load) error {
 	}
 	here := machine.Machine{}
 	if err := here.Headroom(machine.Crowd{Files: others + each*l.Streams}); err != nil {
-		return &failure{code: exitNothing, err: fmt.Errorf("--%s %d: %w", w.FilesFor, l.Streams, err)}
+		return &failure{code: exitNothing, err: fmt.Errorf(
+			"--%s %d: %w", w.FilesFor, l.Streams, err)}
 	}
 	return nil
 }
@@ -203,7 +211,10 @@ func (f *loadFlags) crowd() error {
 		w, _ := workload.Find(name)
 		for _, x := range w.Flags {
 			if x.NotOfCrowds && f.given(x.Name) && f.flags[x.Name].value.String() != presetOf(x) {
-				return usage(fmt.Errorf("toll scale has no --%s: a crowd's load fills the window, in one direction", x.Name), "toll compare --"+x.Name)
+				return usage(
+					fmt.Errorf(
+						"toll scale has no --%s: a crowd's load fills the window, in one direction",
+						x.Name), "toll compare --"+x.Name)
 			}
 		}
 	}
@@ -242,7 +253,8 @@ func only(r plan.Request, command string, loads ...string) error {
 	for _, l := range r.Loads {
 		if !slices.Contains(loads, l.Kind) {
 			return usage(fmt.Errorf("toll %s has no load %s", command, l.Kind),
-				fmt.Sprintf("toll compare --load %s, or toll %s --load %s", l.Kind, command, strings.Join(loads, ",")))
+				fmt.Sprintf("toll compare --load %s, or toll %s --load %s", l.Kind, command,
+					strings.Join(loads, ",")))
 		}
 	}
 	return nil

@@ -39,13 +39,21 @@ func TestDefaultLoads(t *testing.T) {
 	got, f, err := made(t, "--load", strings.Join(loadNames, ","))
 	want := []sample.Load{
 		{Kind: "bulk", Streams: 1, Options: sample.BulkOptions{}, Warmup: 0.1, Window: 0.25},
-		{Kind: "bulk-reverse", Streams: 1, Options: sample.BulkOptions{Reverse: true}, Warmup: 0.1, Window: 0.25},
-		{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
-		{Kind: "crr", Streams: 1, Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 0.25},
-		{Kind: "udp", Streams: 1, Options: sample.UDPOptions{Size: 1400, Batch: 1}, Warmup: 0.65, Window: 0.25},
-		{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 0.25},
-		{Kind: "stream", Streams: 1, Options: sample.StreamOptions{Tokens: 200, Pace: 50}, Warmup: 0.1, Window: 4.1},
-		{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05, Window: 0.25},
+		{Kind: "bulk-reverse", Streams: 1, Options: sample.BulkOptions{Reverse: true}, Warmup: 0.1,
+			Window: 0.25},
+		{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}},
+			Warmup: 0.05, Window: 0.25},
+		{Kind: "crr", Streams: 1, Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05,
+			Window: 0.25},
+		{Kind: "udp", Streams: 1, Options: sample.UDPOptions{Size: 1400, Batch: 1}, Warmup: 0.65,
+			Window: 0.25},
+		{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05,
+			Window: 0.25},
+		{Kind: "stream", Streams: 1, Options: sample.StreamOptions{Tokens: 200, Pace: 50},
+			Warmup: 0.1, Window: 4.1},
+		{Kind: "query", Options: sample.QueryOptions{
+			Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05,
+			Window: 0.25},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) || f.mostThreads() != 1 {
 		t.Errorf("got %+v, %d threads, %v", got, f.mostThreads(), err)
@@ -59,21 +67,42 @@ func TestFlagsOfLoads(t *testing.T) {
 		threads int
 	}{
 		{"bulk --streams 4", sample.Load{Streams: 4, Options: sample.BulkOptions{}}, 4},
-		{"bulk --streams 4 --bidir", sample.Load{Streams: 4, Options: sample.BulkOptions{Bidir: true}}, 8},
-		{"bulk --reverse --write-size 4K --send zerocopy --nodelay off", sample.Load{Streams: 1, Options: sample.BulkOptions{Write: 4096, Reverse: true, Send: "zerocopy"}, Nodelay: "off"}, 1},
-		{"bulk --bytes 1M --send copy", sample.Load{Streams: 1, Options: sample.BulkOptions{Bytes: 1 << 20}}, 1},
-		{"rr --connections 16 --rate 1000", sample.Load{Streams: 16, Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}, Rate: 1000}}, 16},
-		{"rr --connections 1 --under-load --write-size 1k", sample.Load{Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}, Beside: true, Write: 1024}}, 2},
-		{"crr --connections 3 --request 5", sample.Load{Streams: 3, Options: sample.Messages{Request: 5, Reply: 1}}, 3},
-		{"udp --streams 2 --bitrate 1.5gbit --datagram 64 --batch 8 --gso", sample.Load{Streams: 2, Options: sample.UDPOptions{Rate: 1.5e9, Size: 64, Batch: 8, GSO: true}}, 2},
-		{"udp --datagram 4K", sample.Load{Streams: 1, Options: sample.UDPOptions{Size: 4096, Batch: 1}}, 1},
-		{"udp --datagram 4k", sample.Load{Streams: 1, Options: sample.UDPOptions{Size: 4096, Batch: 1}}, 1},
-		{"rr --request 4K --reply 4k", sample.Load{Options: sample.RROptions{Messages: sample.Messages{Request: 4096, Reply: 4096}}}, 1},
-		{"crr --request 4k --reply 4K", sample.Load{Streams: 1, Options: sample.Messages{Request: 4096, Reply: 4096}}, 1},
-		{"query --request 4K --reply 64M", sample.Load{Options: sample.QueryOptions{Messages: sample.Messages{Request: 4096, Reply: 64 << 20}, Queries: 20}}, 1},
+		{"bulk --streams 4 --bidir", sample.Load{
+			Streams: 4, Options: sample.BulkOptions{Bidir: true}}, 8},
+		{"bulk --reverse --write-size 4K --send zerocopy --nodelay off",
+			sample.Load{Streams: 1, Options: sample.BulkOptions{
+				Write: 4096, Reverse: true, Send: "zerocopy"}, Nodelay: "off"}, 1},
+		{"bulk --bytes 1M --send copy", sample.Load{
+			Streams: 1, Options: sample.BulkOptions{Bytes: 1 << 20}}, 1},
+		{"rr --connections 16 --rate 1000", sample.Load{
+			Streams: 16, Options: sample.RROptions{
+				Messages: sample.Messages{Request: 1, Reply: 1}, Rate: 1000}}, 16},
+		{"rr --connections 1 --under-load --write-size 1k",
+			sample.Load{Options: sample.RROptions{
+				Messages: sample.Messages{Request: 1, Reply: 1}, Beside: true, Write: 1024}}, 2},
+		{"crr --connections 3 --request 5", sample.Load{
+			Streams: 3, Options: sample.Messages{Request: 5, Reply: 1}}, 3},
+		{"udp --streams 2 --bitrate 1.5gbit --datagram 64 --batch 8 --gso",
+			sample.Load{Streams: 2, Options: sample.UDPOptions{
+				Rate: 1.5e9, Size: 64, Batch: 8, GSO: true}}, 2},
+		{"udp --datagram 4K", sample.Load{Streams: 1,
+			Options: sample.UDPOptions{Size: 4096, Batch: 1}}, 1},
+		{"udp --datagram 4k", sample.Load{Streams: 1,
+			Options: sample.UDPOptions{Size: 4096, Batch: 1}}, 1},
+		{"rr --request 4K --reply 4k", sample.Load{
+			Options: sample.RROptions{Messages: sample.Messages{Request: 4096, Reply: 4096}}}, 1},
+		{"crr --request 4k --reply 4K", sample.Load{
+			Streams: 1, Options: sample.Messages{Request: 4096, Reply: 4096}}, 1},
+		{"query --request 4K --reply 64M", sample.Load{
+			Options: sample.QueryOptions{Messages: sample.Messages{Request: 4096, Reply: 64 << 20},
+				Queries: 20}}, 1},
 		{"udp-rr --reply 9", sample.Load{Options: sample.Messages{Request: 1, Reply: 9}}, 1},
-		{"stream --sessions 251 --tokens 10 --tokens-per-second 100 --nodelay on", sample.Load{Streams: 251, Options: sample.StreamOptions{Tokens: 10, Pace: 100}, Nodelay: "on"}, 2},
-		{"query --request 1 --queries 3", sample.Load{Options: sample.QueryOptions{Messages: sample.Messages{Request: 1, Reply: 1024}, Queries: 3}}, 1},
+		{"stream --sessions 251 --tokens 10 --tokens-per-second 100 --nodelay on",
+			sample.Load{Streams: 251, Options: sample.StreamOptions{Tokens: 10, Pace: 100},
+				Nodelay: "on"}, 2},
+		{"query --request 1 --queries 3", sample.Load{
+			Options: sample.QueryOptions{Messages: sample.Messages{Request: 1, Reply: 1024},
+				Queries: 3}}, 1},
 	} {
 		got, f, err := made(t, strings.Fields("--load "+tt.args)...)
 		if err != nil || len(got) != 1 {
@@ -129,7 +158,8 @@ func TestTakeTurns(t *testing.T) {
 }
 
 func TestRatesThatAreRefused(t *testing.T) {
-	for rate, hint := range map[string]string{"0": "", "40": "", "39": "--window 1s", "0.5": "--window 20s"} {
+	for rate, hint := range map[string]string{"0": "", "40": "", "39": "--window 1s",
+		"0.5": "--window 20s"} {
 		_, _, err := made(t, "--load", "rr", "--rate", rate)
 		var f *failure
 		if (err == nil) != (hint == "") || errors.As(err, &f) && f.Hint() != hint {

@@ -36,7 +36,8 @@ type meshPeers struct {
 func (f *meshPeers) add(fl *pflag.FlagSet, _ commandKind) {
 	fl.StringSliceVar(&f.hosts, meshPeersFlag, nil, "peer: the machines, as ssh takes them")
 	_ = fl.MarkHidden(meshPeersFlag) // an older form
-	fl.StringVar(&f.network, "peers-network", "", "peer: where the machines dial each other, such as 10.0.0.0/24 (default where ssh reaches them)")
+	fl.StringVar(&f.network, "peers-network", "",
+		"peer: where the machines dial each other, such as 10.0.0.0/24 (default where ssh reaches them)")
 	f.how.add(fl)
 }
 
@@ -56,7 +57,8 @@ func (f *meshPeers) check() error {
 		}
 	}
 	if len(f.to) < 2 {
-		return usage(fmt.Errorf("there is one machine, %s: a mesh is measured between two at least", f.to[0]),
+		return usage(fmt.Errorf("there is one machine, %s: a mesh is measured between two at least",
+			f.to[0]),
 			"toll mesh localhost "+f.to[0].String()+" measures between this machine and that one")
 	}
 	if err := f.how.check(); err != nil || f.network == "" {
@@ -64,7 +66,8 @@ func (f *meshPeers) check() error {
 	}
 	in, err := netip.ParsePrefix(f.network)
 	if err != nil {
-		return usage(fmt.Errorf("--peers-network %q: must be a network", f.network), "--peers-network 10.0.0.0/24")
+		return usage(fmt.Errorf("--peers-network %q: must be a network", f.network),
+			"--peers-network 10.0.0.0/24")
 	}
 	f.in = in.Masked()
 	return nil
@@ -81,7 +84,8 @@ func (f *meshPeers) read(word, example string) error {
 	case err != nil:
 		return usage(err, example)
 	case named && !machineName.MatchString(name):
-		return usage(fmt.Errorf("%q is not a name for a machine", name), "at most 40 letters, digits, dots, dashes and underscores: rack2="+h.String())
+		return usage(fmt.Errorf("%q is not a name for a machine", name),
+			"at most 40 letters, digits, dots, dashes and underscores: rack2="+h.String())
 	case slices.Contains(f.to, h):
 		return usage(fmt.Errorf("%s is named twice", h), "name each machine once")
 	}
@@ -90,7 +94,8 @@ func (f *meshPeers) read(word, example string) error {
 			continue // the whole text tells them apart
 		}
 		if mine := cmp.Or(name, h.Name); mine == cmp.Or(f.names[i], other.Name) {
-			return usage(fmt.Errorf("two machines are called %s", mine), "name them, as in other="+h.String())
+			return usage(fmt.Errorf("two machines are called %s", mine),
+				"name them, as in other="+h.String())
 		}
 	}
 	f.to, f.names = append(f.to, h), append(f.names, name)

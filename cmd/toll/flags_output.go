@@ -35,7 +35,8 @@ func (o *outputFlags) add(fl *pflag.FlagSet, kind document.Kind) {
 }
 
 func (o *outputFlags) addDetails(fl *pflag.FlagSet) {
-	fl.BoolVar(&o.details, "details", false, "also print CPU time, percentiles, paths and all warnings")
+	fl.BoolVar(&o.details, "details", false,
+		"also print CPU time, percentiles, paths and all warnings")
 }
 
 func (o *outputFlags) printReport(e env, r judge.Report) error {
@@ -80,7 +81,8 @@ func unwritten(err error) error {
 	if err == nil || errors.As(err, new(*failure)) {
 		return err
 	}
-	return &failure{exitFailed, fmt.Errorf("write output: %w", err), "give --output a writable path"}
+	return &failure{exitFailed, fmt.Errorf("write output: %w", err),
+		"give --output a writable path"}
 }
 
 // write calls f with the writer to print to. A file appears only when it is complete.
@@ -141,9 +143,11 @@ func (f *formatFlag) check(k document.Kind) error {
 	names := format.Names(k)
 	switch found, ok := format.Find(f.name); {
 	case !ok:
-		return usage(&suggest.UnknownError{What: formatName, Words: []string{f.name}, Known: names}, "")
+		return usage(&suggest.UnknownError{What: formatName, Words: []string{f.name}, Known: names},
+			"")
 	case !found.Writes(k):
-		return usage(fmt.Errorf("--format %s does not write %s", f.name, k), "formats are: "+strings.Join(names, ", "))
+		return usage(fmt.Errorf("--format %s does not write %s", f.name, k),
+			"formats are: "+strings.Join(names, ", "))
 	}
 	return nil
 }

@@ -26,8 +26,12 @@ type peerFlags struct {
 }
 
 func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.StringVar(&f.host, peerFlag, "", "peer: [user@]HOST[:PORT], the client's machine, which ssh reaches (--on peer may be left out)")
-	fl.StringVar(&f.dial, "peer-dial", "", "peer: this machine's address that the peer dials (default that from which ssh's connection comes)")
+	fl.StringVar(
+		&f.host, peerFlag, "",
+		"peer: [user@]HOST[:PORT], the client's machine, which ssh reaches (--on peer may be left out)")
+	fl.StringVar(
+		&f.dial, "peer-dial", "",
+		"peer: this machine's address that the peer dials (default that from which ssh's connection comes)")
 	f.how.add(fl)
 }
 
@@ -37,7 +41,8 @@ type peerHow struct {
 }
 
 func (f *peerHow) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.binary, "peer-binary", "", "peer: a toll to copy there, for a machine of another architecture (default this one)")
+	fl.StringVar(&f.binary, "peer-binary", "",
+		"peer: a toll to copy there, for a machine of another architecture (default this one)")
 	fl.BoolVar(&f.sudo, "peer-sudo", false, "peer: run toll there as root, by sudo -n")
 }
 
@@ -73,8 +78,10 @@ func (f *peerFlags) check() (err error) {
 	if f.dial == "" {
 		return nil
 	}
-	if f.at, err = netip.ParseAddr(f.dial); err != nil || f.at.IsUnspecified() || f.at.IsMulticast() {
-		return usage(fmt.Errorf("--peer-dial %q: must be an address of this machine", f.dial), "--peer-dial 192.0.2.1")
+	if f.at, err = netip.ParseAddr(f.dial); err != nil || f.at.IsUnspecified() ||
+		f.at.IsMulticast() {
+		return usage(fmt.Errorf("--peer-dial %q: must be an address of this machine", f.dial),
+			"--peer-dial 192.0.2.1")
 	}
 	f.at = f.at.Unmap()
 	return nil
@@ -86,5 +93,6 @@ func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder
 
 // machine requires that check has succeeded.
 func (f *peerFlags) machine() *peer.Peer {
-	return &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo, Version: version}
+	return &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo,
+		Version: version}
 }

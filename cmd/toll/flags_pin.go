@@ -52,7 +52,8 @@ func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 		}
 	}
 	if len(names) > 1 && (f.onePin || len(f.sweep.given) > 0) {
-		return nil, usage(fmt.Errorf("--pin %s: one placement at a time here", f.pin), "one run for each: --pin "+names[0])
+		return nil, usage(fmt.Errorf("--pin %s: one placement at a time here", f.pin),
+			"one run for each: --pin "+names[0])
 	}
 	for _, n := range []string{sample.PinFar, sample.PinNear} {
 		if !slices.Contains(names, n) {
@@ -91,7 +92,8 @@ func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
 			return sample.CPUs{}, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
 		}
 		if !slices.Contains(facts.CPUsAllowed, n[i]) {
-			return sample.CPUs{}, usage(fmt.Errorf("--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), pinHint)
+			return sample.CPUs{}, usage(fmt.Errorf(
+				"--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), pinHint)
 		}
 	}
 	return here.Pinned(n[0], n[1]), nil

@@ -78,21 +78,27 @@ func offerFrom(fl *pflag.FlagSet, of mode.Clients) {
 }
 
 func (f *runFlags) addTo(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.to, "to", nil, "what the client dials: "+targetsHelp+" (default all over IPv4, and docker-proxy at ::1)")
-	fl.BoolVarP(&f.ipv4, "ipv4", "4", false, "dial over IPv4; with -6, over both, to see what IPv6 costs")
+	fl.StringSliceVar(
+		&f.to, "to", nil,
+		"what the client dials: "+targetsHelp+" (default all over IPv4, and docker-proxy at ::1)")
+	fl.BoolVarP(&f.ipv4, "ipv4", "4", false,
+		"dial over IPv4; with -6, over both, to see what IPv6 costs")
 	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
 }
 
 func (f *runFlags) addTune(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&f.tune, "tune", nil, "measure each mode also with these settings: "+tuneWords+"; join those that belong together by +")
+	fl.StringSliceVar(&f.tune, "tune", nil,
+		"measure each mode also with these settings: "+tuneWords+"; join those that belong together by +")
 }
 
 func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
-	fl.StringVar(&f.baseline, "baseline", string(mode.Host), "the mode that others are compared with")
+	fl.StringVar(&f.baseline, "baseline", string(mode.Host),
+		"the mode that others are compared with")
 }
 
 func (f *runFlags) addWindow(fl *pflag.FlagSet) {
-	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window", "how long each visit measures, after the warm-up")
+	fl.Var(timeFlag(&f.window, 250*time.Millisecond, minWindow, maxWindow), "window",
+		"how long each visit measures, after the warm-up")
 }
 
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
@@ -104,25 +110,34 @@ func (f *runFlags) addRun(fl *pflag.FlagSet) {
 }
 
 func (f *runFlags) addEndpoints(fl *pflag.FlagSet) {
-	fl.StringVar(&f.baseline, "baseline", "", "the endpoint that others are compared with (default the first)")
+	fl.StringVar(&f.baseline, "baseline", "",
+		"the endpoint that others are compared with (default the first)")
 	f.addRounds(fl)
 	f.addLive(fl)
 }
 
 func (f *runFlags) addRounds(fl *pflag.FlagSet) {
-	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget", "end within this time; the few rounds that a verdict needs are always made")
-	fl.Var(shareFlag(&f.precision, 0.02), "precision", "end when every ratio is known to ± this much")
-	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds", "make this many rounds, regardless of budget and precision")
-	fl.Var(seedFlag(&f.seed), "seed", "seed of the random order (default a new one, which is printed)")
-	fl.StringVar(&f.save, saveFlag, "", "also write every measurement to this file, for toll report and others")
+	fl.Var(timeFlag(&f.budget, time.Minute, 1, unlimited[time.Duration]()), "budget",
+		"end within this time; the few rounds that a verdict needs are always made")
+	fl.Var(shareFlag(&f.precision, 0.02), "precision",
+		"end when every ratio is known to ± this much")
+	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds",
+		"make this many rounds, regardless of budget and precision")
+	fl.Var(
+		seedFlag(&f.seed), "seed", "seed of the random order (default a new one, which is printed)")
+	fl.StringVar(
+		&f.save, saveFlag, "",
+		"also write every measurement to this file, for toll report and others")
 	f.out.add(fl, document.AReport)
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the plan and measure nothing")
-	fl.BoolVar(&f.noHistory, "no-history", false, "neither keep the run in the history (toll history) nor learn from it")
+	fl.BoolVar(&f.noHistory, "no-history", false,
+		"neither keep the run in the history (toll history) nor learn from it")
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
 // change, if not nil, changes the request of the common flags first.
-func (f *runFlags) command(e env, change func(*plan.Request) error) func(*cobra.Command, []string) error {
+func (f *runFlags) command(e env,
+	change func(*plan.Request) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("seed") {
 			f.seed = uint64(rand.Uint32())
@@ -213,7 +228,8 @@ func checkBaseline(p sample.Plan) error {
 	for _, s := range p.Skipped {
 		built := slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.Mode == s.Mode })
 		if string(s.Mode) == p.Baseline && s.On != "" && !built {
-			return &failure{exitNothing, fmt.Errorf("the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
+			return &failure{exitNothing, fmt.Errorf(
+				"the baseline %s cannot be measured here: %s", s.Mode, s.Reason), s.Remedy}
 		}
 	}
 	return nil
@@ -228,7 +244,9 @@ func checkBackends(p sample.Plan, on []string) error {
 		}
 		for _, s := range p.Skipped {
 			if s.On == name {
-				return &failure{exitNothing, fmt.Errorf("nothing can be measured here with --on %s: %s: %s", name, s.Mode, s.Reason), s.Remedy}
+				return &failure{exitNothing, fmt.Errorf(
+					"nothing can be measured here with --on %s: %s: %s", name, s.Mode, s.Reason),
+					s.Remedy}
 			}
 		}
 	}
@@ -237,7 +255,8 @@ func checkBackends(p sample.Plan, on []string) error {
 
 func nothing(p sample.Plan) error {
 	s := p.Skipped[len(p.Skipped)-1]
-	return &failure{exitNothing, fmt.Errorf("nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
+	return &failure{exitNothing, fmt.Errorf(
+		"nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
 }
 
 // measure judges and prints the results also after an interrupt or a failure during the run.
@@ -294,7 +313,8 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	return f.judge(ctx, e, records.kept.Bytes(), end, runErr)
 }
 
-func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.End, runErr error) error {
+func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.End,
+	runErr error) error {
 	stop := interrupted(ctx)
 	file, err := sample.Read(bytes.NewReader(records))
 	switch {
@@ -325,7 +345,8 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case r.Empty():
-		return &failure{exitFailed, errors.New("no cell has a result"), "the reasons are listed above as failed"}
+		return &failure{exitFailed, errors.New("no cell has a result"),
+			"the reasons are listed above as failed"}
 	case !r.Complete():
 		return &failure{code: exitCells}
 	}

@@ -30,7 +30,8 @@ type sliceFlags struct {
 }
 
 func (f *sliceFlags) add(fl *pflag.FlagSet) {
-	fl.Var(shareFlag(&f.same, 0.03), "same", "call a difference within this none: the verdict is same")
+	fl.Var(shareFlag(&f.same, 0.03), "same",
+		"call a difference within this none: the verdict is same")
 	slice := timeFlag(&f.slice, 4*time.Millisecond, minSlice, maxSlice)
 	slice.orZero = true
 	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+
@@ -77,7 +78,8 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	sliced := func(l sample.Load) bool { return l.Slice > 0 }
 	if given(sliceFlag) && f.slice > 0 && !slices.ContainsFunc(r.Loads, sliced) {
 		l := r.Loads[0]
-		return usage(fmt.Errorf("--slice %s: %s is measured by visits: %s", f.slice, l.Kind, f.whole[wholeKey(l)]), "leave --slice out")
+		return usage(fmt.Errorf("--slice %s: %s is measured by visits: %s", f.slice, l.Kind,
+			f.whole[wholeKey(l)]), "leave --slice out")
 	}
 	return nil
 }

@@ -26,29 +26,45 @@ func TestWhole(t *testing.T) {
 		why   string // "": it is sliced
 	}{
 		{"bulk", sample.Load{Kind: "bulk", Streams: 1}, 0.004, none, lab, ""},
-		{"both-ways", sample.Load{Kind: "bulk", Streams: 8, Options: sample.BulkOptions{Bidir: true}}, 1, none, lab, ""},
-		{"rr", sample.Load{Kind: "rr", Streams: 16, Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}, 0.001, none, lab, ""},
-		{"udp-rr", sample.Load{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1000}}, 0.004, none, []string{sample.Lab, "docker"}, ""},
-		{"query", sample.Load{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}}, 0.004, none, lab, ""},
+		{"both-ways", sample.Load{Kind: "bulk", Streams: 8,
+			Options: sample.BulkOptions{Bidir: true}}, 1, none, lab, ""},
+		{"rr", sample.Load{Kind: "rr", Streams: 16,
+			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}, 0.001,
+			none, lab, ""},
+		{"udp-rr", sample.Load{Kind: "udp-rr", Options: sample.Messages{Request: 1, Reply: 1000}},
+			0.004, none, []string{sample.Lab, "docker"}, ""},
+		{"query", sample.Load{Kind: "query", Options: sample.QueryOptions{
+			Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}}, 0.004, none, lab,
+			""},
 		{"jumbo-frames", sample.Load{Kind: "rr"}, 0.004, sample.Wire{MTU: 9000}, lab, ""},
 
 		{"udp", sample.Load{Kind: "udp", Streams: 1}, 0.004, none, lab, "searched for"},
 		{"crr", sample.Load{Kind: "crr"}, 0.004, none, lab, "outlast a slice"},
 		{"stream", sample.Load{Kind: "stream"}, 0.004, none, lab, "at a pace"},
 		{"exec", sample.Load{Kind: "exec"}, 0.004, none, lab, "not toll's own"},
-		{"transfer", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1}}, 0.004, none, lab, "--bytes"},
-		{"open-loop", sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 100}}, 0.004, none, lab, "--rate"},
-		{"under-load", sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}, 0.004, none, lab, "--under-load"},
+		{"transfer", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1}}, 0.004, none,
+			lab, "--bytes"},
+		{"open-loop", sample.Load{Kind: "rr", Options: sample.RROptions{Rate: 100}}, 0.004, none,
+			lab, "--rate"},
+		{"under-load", sample.Load{Kind: "rr", Options: sample.RROptions{Beside: true}}, 0.004,
+			none, lab, "--under-load"},
 		{"streams", sample.Load{Kind: "bulk", Streams: 17}, 0.004, none, lab, "17 threads"},
-		{"streams-both-ways", sample.Load{Kind: "bulk", Streams: 9, Options: sample.BulkOptions{Bidir: true}}, 0.004, none, lab, "18 threads"},
+		{"streams-both-ways", sample.Load{Kind: "bulk", Streams: 9,
+			Options: sample.BulkOptions{Bidir: true}}, 0.004, none, lab, "18 threads"},
 		{"rate", sample.Load{Kind: "bulk"}, 0.004, sample.Wire{Rate: 1e9}, lab, "--wire"},
 		{"delay", sample.Load{Kind: "bulk"}, 0.004, sample.Wire{Delay: 50e-6}, lab, "--wire"},
-		{"swarm", sample.Load{Kind: "bulk"}, 0.004, none, []string{sample.Lab, "swarm"}, "--on swarm"},
+		{"swarm", sample.Load{Kind: "bulk"}, 0.004, none, []string{sample.Lab, "swarm"},
+			"--on swarm"},
 		{"trips-on-swarm", sample.Load{Kind: "rr"}, 0.004, none, []string{sample.Lab, "swarm"}, ""},
-		{"long-pages", sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 100}}, 0.004, none, lab, "--slice 16ms"},
-		{"long-replies", sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 4 << 20}}}, 0.004, none, lab, "--slice 9ms"},
-		{"long-writes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 64 << 20}}, 0.1, none, lab, "--slice 135ms"},
-		{"longer-slices", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 64 << 20}}, 0.135, none, lab, ""},
+		{"long-pages", sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 100}},
+			0.004, none, lab, "--slice 16ms"},
+		{"long-replies", sample.Load{Kind: "rr",
+			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 4 << 20}}},
+			0.004, none, lab, "--slice 9ms"},
+		{"long-writes", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 64 << 20}},
+			0.1, none, lab, "--slice 135ms"},
+		{"longer-slices", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Write: 64 << 20}},
+			0.135, none, lab, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := whole(tt.load, tt.slice, tt.wire, tt.on)
@@ -80,15 +96,18 @@ func TestTurnsSlice(t *testing.T) {
 		l := sample.Load{Kind: "bulk", Streams: load.ManyThreads}
 		want := turnsSlice(l, runtime.NumCPU())
 		f := sliceFlags{slice: time.Millisecond, asked: asked}
-		if f.cut(&l, 0, sample.Wire{}, []string{sample.Lab}); want > 0.001 && (l.Slice == want) == asked {
+		if f.cut(&l, 0, sample.Wire{}, []string{sample.Lab}); want > 0.001 &&
+			(l.Slice == want) == asked {
 			t.Errorf("asked for: %v: slices of %g s, its turns take %g", asked, l.Slice, want)
 		}
 	}
 }
 
 func slicing(slice, window time.Duration, kinds ...string) *runFlags {
-	f := &runFlags{window: 250 * time.Millisecond, precision: 0.02, builderFlags: builderFlags{on: []string{sample.Lab}}, slicing: sliceFlags{same: 0.03, slice: slice},
-		loads: loadFlags{kinds: kinds, given: func(string) bool { return false }}}
+	f := &runFlags{window: 250 * time.Millisecond, precision: 0.02,
+		builderFlags: builderFlags{on: []string{sample.Lab}},
+		slicing:      sliceFlags{same: 0.03, slice: slice},
+		loads:        loadFlags{kinds: kinds, given: func(string) bool { return false }}}
 	if window > 0 {
 		f.window, f.windowSet = window, true
 	}
@@ -102,9 +121,12 @@ func TestSlicedLoads(t *testing.T) {
 		slice, window time.Duration
 		bulk, crr     times
 	}{
-		{"default", 4 * time.Millisecond, 0, times{bulkSlice, sliceWarmup, windowBeside}, times{0, 0.05, 0.25}},
-		{"window", 4 * time.Millisecond, 300 * time.Millisecond, times{bulkSlice, sliceWarmup, 0.3}, times{0, 0.05, 0.3}},
-		{"the-default-window", 32 * time.Millisecond, 250 * time.Millisecond, times{0.032, sliceWarmup, 0.25}, times{0, 0.05, 0.25}},
+		{"default", 4 * time.Millisecond, 0, times{bulkSlice, sliceWarmup, windowBeside},
+			times{0, 0.05, 0.25}},
+		{"window", 4 * time.Millisecond, 300 * time.Millisecond, times{bulkSlice, sliceWarmup, 0.3},
+			times{0, 0.05, 0.3}},
+		{"the-default-window", 32 * time.Millisecond, 250 * time.Millisecond,
+			times{0.032, sliceWarmup, 0.25}, times{0, 0.05, 0.25}},
 		{"none", 0, 0, times{0, 0.1, 0.25}, times{0, 0.05, 0.25}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,14 +143,16 @@ func TestSlicedLoads(t *testing.T) {
 			if r.Same != 0.03 || r.Epoch != epochLength || r.Precision != 0.02 {
 				t.Errorf("same %g, epoch %g, precision %g", r.Same, r.Epoch, r.Precision)
 			}
-			if why := f.slicing.whole["crr"]; (why == "") != (tt.slice == 0) || f.slicing.whole["bulk"] != "" {
+			if why := f.slicing.whole["crr"]; (why == "") != (tt.slice == 0) ||
+				f.slicing.whole["bulk"] != "" {
 				t.Errorf("in visits: %v", f.slicing.whole)
 			}
 		})
 	}
 	f := slicing(0, 0, "bulk")
 	f.slicing = sliceFlags{}
-	if r, err := f.toRequest(nil); err != nil || r.Same != 0 || r.Epoch != 0 || r.Loads[0].Slice != 0 || r.Loads[0].Window != 0.25 {
+	if r, err := f.toRequest(nil); err != nil || r.Same != 0 || r.Epoch != 0 ||
+		r.Loads[0].Slice != 0 || r.Loads[0].Window != 0.25 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -159,15 +183,21 @@ func TestSlicesThatAreRefused(t *testing.T) {
 		change     func(*runFlags)
 		want, hint string
 	}{
-		{func(f *runFlags) { f.loads.kinds = []string{"crr"} }, "--slice is for bulk, bulk-reverse, rr, udp-rr, query; the loads here are: crr", "leave --slice out, or add --load bulk"},
-		{func(f *runFlags) { f.loads = loadsOf(t, "--load", "bulk", "--bytes", "1M", "--slice", "4ms") }, "--slice 4ms: bulk is measured by visits: --bytes", "leave --slice out"},
+		{func(f *runFlags) {
+			f.loads.kinds = []string{"crr"}
+		}, "--slice is for bulk, bulk-reverse, rr, udp-rr, query; the loads here are: crr",
+			"leave --slice out, or add --load bulk"},
+		{func(f *runFlags) {
+			f.loads = loadsOf(t, "--load", "bulk", "--bytes", "1M", "--slice", "4ms")
+		}, "--slice 4ms: bulk is measured by visits: --bytes", "leave --slice out"},
 	} {
 		f := slicing(4*time.Millisecond, 0, "bulk")
 		f.loads.given = func(flag string) bool { return flag == "slice" }
 		tt.change(f)
 		_, err := f.toRequest(nil)
 		var fail *failure
-		if !errors.As(err, &fail) || !strings.Contains(err.Error(), tt.want) || fail.Hint() != tt.hint || fail.code != exitUsage {
+		if !errors.As(err, &fail) || !strings.Contains(err.Error(), tt.want) ||
+			fail.Hint() != tt.hint || fail.code != exitUsage {
 			t.Errorf("error %v, want %q", err, tt.want)
 		}
 	}
@@ -179,7 +209,8 @@ func TestSlicesThatAreRefused(t *testing.T) {
 }
 
 func TestDefaultsAreSliced(t *testing.T) {
-	for kind, want := range map[string]bool{"bulk": true, "rr": true, "udp-rr": true, "query": true, "crr": false, "udp": false, "stream": false} {
+	for kind, want := range map[string]bool{"bulk": true, "rr": true, "udp-rr": true, "query": true,
+		"crr": false, "udp": false, "stream": false} {
 		f := slicing(4*time.Millisecond, 0, kind)
 		r, err := f.toRequest(nil)
 		if err != nil || r.Loads[0].Slice > 0 != want {
@@ -197,8 +228,10 @@ func TestOverBudget(t *testing.T) {
 		want   string
 	}{
 		{[]string{"bulk", "rr"}, 10 * time.Second, ""},
-		{[]string{"bulk", "rr"}, 3 * time.Second, "longer than its budget of 3 s: it makes 1 round at least"},
-		{[]string{"crr"}, 10 * time.Second, "longer than its budget of 10 s: it makes 6 rounds at least"},
+		{[]string{"bulk", "rr"}, 3 * time.Second,
+			"longer than its budget of 3 s: it makes 1 round at least"},
+		{[]string{"crr"}, 10 * time.Second,
+			"longer than its budget of 10 s: it makes 6 rounds at least"},
 	} {
 		f := slicing(4*time.Millisecond, 0, tt.kinds...)
 		f.budget, f.from, f.to, f.baseline = tt.budget, []string{"host"}, nil, "host"
@@ -223,10 +256,14 @@ func TestLengthOfSlices(t *testing.T) {
 		want  float64
 	}{
 		{4 * time.Millisecond, sample.Load{Kind: "rr"}, 0.004},
-		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 1}}, 0.004},
-		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 20}}, 0.01},
-		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 1000}}, 0.05},
-		{30 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 20}}, 0.03},
+		{4 * time.Millisecond, sample.Load{Kind: "query", Options: sample.QueryOptions{Queries: 1}},
+			0.004},
+		{4 * time.Millisecond, sample.Load{Kind: "query",
+			Options: sample.QueryOptions{Queries: 20}}, 0.01},
+		{4 * time.Millisecond, sample.Load{Kind: "query",
+			Options: sample.QueryOptions{Queries: 1000}}, 0.05},
+		{30 * time.Millisecond, sample.Load{Kind: "query",
+			Options: sample.QueryOptions{Queries: 20}}, 0.03},
 	} {
 		if got := (&sliceFlags{slice: tt.slice}).lengthOf(tt.load); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("--slice %s, %+v: %g s, want %g", tt.slice, tt.load, got, tt.want)

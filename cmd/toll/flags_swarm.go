@@ -27,9 +27,12 @@ func (f *swarmFlags) add(fl *pflag.FlagSet, _ commandKind) {
 	if f.all.mesh {
 		which = " (default all that take tasks)"
 	}
-	fl.StringSliceVar(&f.all.nodes, "nodes", nil, "swarm, kubernetes: the nodes, by name or ID"+which)
-	fl.StringVar(&f.all.image, "image", "", "swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
-	fl.StringVar(&f.control, "control", "", "swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
+	fl.StringSliceVar(&f.all.nodes, "nodes", nil,
+		"swarm, kubernetes: the nodes, by name or ID"+which)
+	fl.StringVar(&f.all.image, "image", "",
+		"swarm, kubernetes: toll's image in a registry (default its own, which every node must have: see toll image)")
+	fl.StringVar(&f.control, "control", "",
+		"swarm: ADDRESS or ADDRESS:PORT of this machine, where the nodes' agents reach toll (default as the swarm knows it)")
 }
 
 func (f *swarmFlags) defaults(others []string) (*defaults, error) {
@@ -45,7 +48,9 @@ func (f *swarmFlags) defaults(others []string) (*defaults, error) {
 
 func (f *swarmFlags) check() error {
 	if n := len(f.all.nodes); n != 0 && n != 2 && !f.all.mesh {
-		return usage(fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n), "toll mesh measures every pair of nodes")
+		return usage(
+			fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n),
+			"toll mesh measures every pair of nodes")
 	}
 	if slices.Contains(f.all.nodes, "") {
 		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
@@ -57,12 +62,15 @@ func (f *swarmFlags) check() error {
 	if err != nil {
 		addr, addrErr := netip.ParseAddr(f.control)
 		if addrErr != nil {
-			return usage(fmt.Errorf("--control %q: must be an address of this machine", f.control), "--control 192.0.2.1 or --control 192.0.2.1:7000")
+			return usage(fmt.Errorf("--control %q: must be an address of this machine", f.control),
+				"--control 192.0.2.1 or --control 192.0.2.1:7000")
 		}
 		at = netip.AddrPortFrom(addr, 0)
 	}
 	if at.Addr().Unmap().IsUnspecified() {
-		return usage(fmt.Errorf("--control %s: the nodes' agents cannot dial %s", f.control, at.Addr()), "the address of this machine by which the nodes reach it: --control 192.0.2.1")
+		return usage(fmt.Errorf("--control %s: the nodes' agents cannot dial %s", f.control,
+			at.Addr()),
+			"the address of this machine by which the nodes reach it: --control 192.0.2.1")
 	}
 	f.at = at
 	return nil

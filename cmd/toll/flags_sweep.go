@@ -24,8 +24,9 @@ type sweepFlags struct {
 }
 
 func (f *sweepFlags) add(fl *pflag.FlagSet) {
-	fl.StringArrayVar(&f.given, "sweep", nil, "measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
-		"; also "+strings.Join(axisNames()[1:], ", "))
+	fl.StringArrayVar(&f.given, "sweep", nil,
+		"measure the load at several values of one option, and say from which on a mode costs more: "+sweepExample+
+			"; also "+strings.Join(axisNames()[1:], ", "))
 }
 
 const sweepExample = "request=1,64,1400,16k"
@@ -43,13 +44,15 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 		return kinds, nil
 	case 1:
 	default:
-		return nil, usage(errors.New("--sweep is there twice: a run varies one option"), "one run for each option")
+		return nil, usage(errors.New("--sweep is there twice: a run varies one option"),
+			"one run for each option")
 	}
 	if err := f.parse(f.given[0]); err != nil {
 		return nil, err
 	}
 	if given(f.axis.Name) {
-		return nil, usage(fmt.Errorf("--%s gives one value to what --sweep varies", f.axis.Name), "leave --"+f.axis.Name+" out")
+		return nil, usage(fmt.Errorf("--%s gives one value to what --sweep varies", f.axis.Name),
+			"leave --"+f.axis.Name+" out")
 	}
 	has := loadsWith(f.axis.Name)
 	lacks := func(kind string) bool { return !slices.Contains(has, kind) }
@@ -60,20 +63,25 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 		return kinds, nil
 	}
 	if i := slices.IndexFunc(kinds, lacks); i >= 0 {
-		return nil, usage(fmt.Errorf("--sweep %s: the load %s has no %s", f.axis.Name, kinds[i], f.axis.Noun),
-			"--load "+strings.Join(has, ",")+"; or one of its own: "+strings.Join(axesOf(kinds[i]), ", "))
+		return nil, usage(fmt.Errorf("--sweep %s: the load %s has no %s", f.axis.Name, kinds[i],
+			f.axis.Noun),
+			"--load "+strings.Join(has, ",")+"; or one of its own: "+strings.Join(
+				axesOf(kinds[i]), ", "))
 	}
 	return kinds, nil
 }
 
 func axesOf(kind string) []string {
-	return slices.DeleteFunc(axisNames(), func(a string) bool { return !slices.Contains(loadsWith(a), kind) })
+	return slices.DeleteFunc(axisNames(), func(a string) bool {
+		return !slices.Contains(loadsWith(a), kind)
+	})
 }
 
 func (f *sweepFlags) parse(text string) error {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok {
-		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", text), "--sweep "+sweepExample)
+		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", text),
+			"--sweep "+sweepExample)
 	}
 	known, err := suggest.Parse("sweep", name, axisNames())
 	if err != nil {
@@ -87,16 +95,19 @@ func (f *sweepFlags) parse(text string) error {
 			return f.refuse(value, err)
 		}
 		if slices.Contains(f.values, x) {
-			return usage(fmt.Errorf("--sweep %s: %s is there twice", f.axis.Name, f.axis.Format(x)), "name each value once")
+			return usage(fmt.Errorf("--sweep %s: %s is there twice", f.axis.Name, f.axis.Format(x)),
+				"name each value once")
 		}
 		f.values = append(f.values, x)
 	}
 	slices.Sort(f.values)
 	switch n := len(f.values); {
 	case n < sample.LeastPoints:
-		return usage(fmt.Errorf("--sweep %s: %d value, a curve takes %d at least", text, n, sample.LeastPoints), "--sweep "+sweepExample)
+		return usage(fmt.Errorf("--sweep %s: %d value, a curve takes %d at least", text, n,
+			sample.LeastPoints), "--sweep "+sweepExample)
 	case n > sample.MostPoints:
-		return usage(fmt.Errorf("--sweep %s: %d values, at most %d can be measured", f.axis.Name, n, sample.MostPoints), "fewer values; a knee is found between two of them")
+		return usage(fmt.Errorf("--sweep %s: %d values, at most %d can be measured", f.axis.Name, n,
+			sample.MostPoints), "fewer values; a knee is found between two of them")
 	}
 	return nil
 }
@@ -111,7 +122,8 @@ func (f *sweepFlags) refuse(text string, err error) error {
 	if errors.As(err, &hinted) {
 		hint = hinted.Hint()
 	}
-	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)}, cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
+	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)},
+		cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
 }
 
 // The zero value of sweepPoint changes nothing.
@@ -152,7 +164,8 @@ func (p sweepPoint) explain(err error) error {
 	if p.f == nil || !errors.As(err, &f) || errors.As(err, &said) {
 		return err
 	}
-	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.f.axis.Name, p.name, f.err), f.hint}
+	return &failure{f.code, fmt.Errorf("--sweep %s, at %s: %w", p.f.axis.Name, p.name, f.err),
+		f.hint}
 }
 
 // How long the slices of an epoch of one point take, in s. A sweep has many epochs in a round, and
@@ -188,7 +201,10 @@ func sweepFits(p sample.Plan) error {
 		return nil
 	}
 	const step = 10 // s
-	return usage(fmt.Errorf("%d points of %d cells each take about %.0f s, more than the budget of %g s: a curve takes %s at least",
-		len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, p.Budget, rounds(plan.LeastRounds(p))),
+	return usage(
+		fmt.Errorf(
+			"%d points of %d cells each take about %.0f s, more than the budget of %g s: a curve takes %s at least",
+			len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, p.Budget,
+			rounds(plan.LeastRounds(p))),
 		fmt.Sprintf("--budget %.0fs, or fewer points, modes or loads", step*math.Ceil(least/step)))
 }

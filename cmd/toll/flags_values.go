@@ -81,10 +81,11 @@ func unlimited[T int | int64 | uint64 | float64 | time.Duration]() (most T) {
 
 func wholeFlag(to *int, preset, least, most int) pflag.Value {
 	*to = preset
-	return &bounded[int]{to: to, least: least, most: most, kind: "int", format: strconv.Itoa, parse: func(s string) (int, error) {
-		n, err := strconv.ParseInt(s, 0, strconv.IntSize)
-		return int(n), plainly(err, "must be a whole number")
-	}}
+	return &bounded[int]{to: to, least: least, most: most, kind: "int", format: strconv.Itoa,
+		parse: func(s string) (int, error) {
+			n, err := strconv.ParseInt(s, 0, strconv.IntSize)
+			return int(n), plainly(err, "must be a whole number")
+		}}
 }
 
 func seedFlag(to *uint64) pflag.Value {
@@ -108,24 +109,28 @@ func numberFlag(to *float64, preset, least, most float64) pflag.Value {
 
 func timeFlag(to *time.Duration, preset, least, most time.Duration) *bounded[time.Duration] {
 	*to = preset
-	return &bounded[time.Duration]{to: to, least: least, most: most, kind: "duration", format: units.FormatTime, parse: units.ParseTime}
+	return &bounded[time.Duration]{to: to, least: least, most: most, kind: "duration",
+		format: units.FormatTime, parse: units.ParseTime}
 }
 
 func sizeFlag(to *int64, preset, least, most int64) pflag.Value {
 	*to = preset
-	return &bounded[int64]{to: to, least: least, most: most, kind: "size", format: units.FormatSize, parse: units.ParseSize}
+	return &bounded[int64]{to: to, least: least, most: most, kind: "size", format: units.FormatSize,
+		parse: units.ParseSize}
 }
 
 // The rate is in bit/s.
 func rateFlag(to *float64, preset, least, most float64) pflag.Value {
 	*to = preset
-	return &bounded[float64]{to: to, least: least, most: most, kind: "rate", format: units.FormatRate, parse: units.ParseRate}
+	return &bounded[float64]{to: to, least: least, most: most, kind: "rate",
+		format: units.FormatRate, parse: units.ParseRate}
 }
 
 // The share is given in per cent or as a fraction.
 func shareFlag(to *float64, preset float64) pflag.Value {
 	*to = preset
-	return &bounded[float64]{to: to, most: 1, kind: "share", format: units.FormatShare, parse: units.ParseShare}
+	return &bounded[float64]{to: to, most: 1, kind: "share", format: units.FormatShare,
+		parse: units.ParseShare}
 }
 
 // plainly replaces Go's error about a text by what the text must be. A number that is only too
@@ -200,28 +205,32 @@ func newLoadFlag(of workload.Value) loadFlag {
 	switch v := of.(type) {
 	case workload.Whole:
 		to := new(int)
-		return loadFlag{wholeFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
-			of.(workload.Whole).Put(l, *to)
-			return nil
-		}}
+		return loadFlag{wholeFlag(to, v.Preset, v.Least, v.Most),
+			func(of workload.Value, l *sample.Load) error {
+				of.(workload.Whole).Put(l, *to)
+				return nil
+			}}
 	case workload.Number:
 		to := new(float64)
-		return loadFlag{numberFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
-			of.(workload.Number).Put(l, *to)
-			return nil
-		}}
+		return loadFlag{numberFlag(to, v.Preset, v.Least, v.Most),
+			func(of workload.Value, l *sample.Load) error {
+				of.(workload.Number).Put(l, *to)
+				return nil
+			}}
 	case workload.Size:
 		to := new(int64)
-		return loadFlag{sizeFlag(to, v.Preset, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
-			of.(workload.Size).Put(l, *to)
-			return nil
-		}}
+		return loadFlag{sizeFlag(to, v.Preset, v.Least, v.Most),
+			func(of workload.Value, l *sample.Load) error {
+				of.(workload.Size).Put(l, *to)
+				return nil
+			}}
 	case workload.Rate:
 		to := new(float64)
-		return loadFlag{rateFlag(to, 0, v.Least, v.Most), func(of workload.Value, l *sample.Load) error {
-			of.(workload.Rate).Put(l, *to)
-			return nil
-		}}
+		return loadFlag{rateFlag(to, 0, v.Least, v.Most),
+			func(of workload.Value, l *sample.Load) error {
+				of.(workload.Rate).Put(l, *to)
+				return nil
+			}}
 	case workload.Choice:
 		to := wordFlag(v.Preset)
 		return loadFlag{&to, func(of workload.Value, l *sample.Load) error {

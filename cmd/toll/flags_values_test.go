@@ -12,7 +12,10 @@ import (
 
 func flagsOf(parsed func(values)) *cobra.Command {
 	var v values
-	c := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, Run: func(*cobra.Command, []string) { parsed(v) }}
+	c := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true,
+		Run: func(*cobra.Command, []string) {
+			parsed(v)
+		}}
 	c.SetFlagErrorFunc(flagError)
 	c.SetOut(io.Discard)
 	fl := c.Flags()
@@ -41,7 +44,8 @@ type values struct {
 }
 
 func TestFlagsTaken(t *testing.T) {
-	preset := values{slice: 4 * time.Millisecond, budget: time.Minute, n: 1, share: 0.02, size: 1 << 10}
+	preset := values{slice: 4 * time.Millisecond, budget: time.Minute, n: 1, share: 0.02,
+		size: 1 << 10}
 	for _, tt := range []struct {
 		args   string
 		change func(*values)
@@ -87,7 +91,8 @@ func TestFlagsRefused(t *testing.T) {
 		{"--n=", `--n "": must be a whole number`, help},
 		{"--rounds=-1", "--rounds -1: must be at least 0", ""},
 		{"--seed=-1", `--seed "-1": must be a whole number`, help},
-		{"--seed=18446744073709551616", "--seed 18446744073709551616: must be from 0 to 18446744073709551615", ""},
+		{"--seed=18446744073709551616",
+			"--seed 18446744073709551616: must be from 0 to 18446744073709551615", ""},
 		{"--x=NaN", "--x NaN: must be from 0 to 1e+09", ""},
 		{"--x=1e999", "--x 1e999: must be from 0 to 1e+09", ""},
 		{"--x=few", `--x "few": must be a number`, help},
@@ -106,7 +111,8 @@ func TestFlagsRefused(t *testing.T) {
 		c.SetArgs([]string{tt.arg})
 		err := c.Execute()
 		var f *failure
-		if !errors.As(err, &f) || err.Error() != tt.want || f.Hint() != tt.hint || f.code != exitUsage {
+		if !errors.As(err, &f) || err.Error() != tt.want || f.Hint() != tt.hint ||
+			f.code != exitUsage {
 			t.Errorf("%s: %v, want %s; hint %q, want %q", tt.arg, err, tt.want, f.Hint(), tt.hint)
 		}
 	}

@@ -24,7 +24,8 @@ func ownHeadroom() error {
 	if lab.Entered() {
 		return nil
 	}
-	return tooLittle("toll itself", machine.Machine{}.Headroom(machine.Crowd{Threads: ownThreads, Files: ownFiles}))
+	return tooLittle("toll itself", machine.Machine{}.Headroom(
+		machine.Crowd{Threads: ownThreads, Files: ownFiles}))
 }
 
 // most is the largest number of threads of one end. Inside a user namespace runHeadroom checks

@@ -18,27 +18,35 @@ import (
 // Without the check, Go's runtime or a worker would die.
 func TestLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, args, want string }{
-		{"-u 20", "compare host bridge --rounds 1 --load rr", "toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
-		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'", "threads of this user: need about "},
-		{"-u 20", "path host", "toll: error: 1 path: not enough headroom: threads of this user: need about 42, have "},
-		{"-u 20", "modes host", "toll: error: 1 path: not enough headroom: threads of this user: need about "},
-		{"-n 16", "compare host bridge --rounds 1 --load rr", "open files: need about 24, have 16 (ulimit -n is 16)"},
+		{"-u 20", "compare host bridge --rounds 1 --load rr",
+			"toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
+		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'",
+			"threads of this user: need about "},
+		{"-u 20", "path host",
+			"toll: error: 1 path: not enough headroom: threads of this user: need about 42, have "},
+		{"-u 20", "modes host",
+			"toll: error: 1 path: not enough headroom: threads of this user: need about "},
+		{"-n 16", "compare host bridge --rounds 1 --load rr",
+			"open files: need about 24, have 16 (ulimit -n is 16)"},
 	} {
 		t.Run(tt.limit+"-"+strings.Fields(tt.args)[0], func(t *testing.T) {
 			bash, err := exec.LookPath("bash") // other shells lack ulimit -u
 			if err != nil {
 				t.Skip(err)
 			}
-			cmd := exec.Command(bash, "-c", "ulimit "+tt.limit+" && exec \"$0\" "+tt.args, asUser(t))
+			cmd := exec.Command(bash, "-c", "ulimit "+tt.limit+" && exec \"$0\" "+tt.args,
+				asUser(t))
 			if os.Geteuid() == 0 { // the limit does not apply to root
-				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}
+				cmd.SysProcAttr = &syscall.SysProcAttr{
+					Credential: &syscall.Credential{Uid: 54321, Gid: 54321}}
 			}
 			cmd.Dir = "/"
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			err = cmd.Run()
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != exitNothing || !strings.Contains(stderr.String(), tt.want) ||
+			if !errors.As(err, &exit) || exit.ExitCode() != exitNothing ||
+				!strings.Contains(stderr.String(), tt.want) ||
 				!strings.Contains(stderr.String(), "\ntoll: hint: ") || stdout.Len() > 0 {
 				t.Errorf("%v: %.600s%.600s", err, &stdout, &stderr)
 			}
@@ -78,7 +86,8 @@ func TestInterruptedWhileItReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"report", fifo}, {"report", "-"}, {"predict", fifo}, {"published", "--against", fifo}, {"ports", "--results", fifo},
+		{"report", fifo}, {"report", "-"}, {"predict", fifo}, {"published", "--against", fifo},
+		{"ports", "--results", fifo},
 	} {
 		t.Run(strings.ReplaceAll(strings.Join(args, " "), fifo, "fifo"), func(t *testing.T) {
 			t.Parallel()

@@ -21,15 +21,23 @@ type named struct {
 }
 
 var flagGroups = []named{
-	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
-		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env", "api-key-env", "all", "parts", "measure"}},
+	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline", "tune",
+		"lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
+		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env",
+		"api-key-env", "all", "parts", "measure"}},
 	{"Input", []string{"results", "against", "rules", "confirm", "unclear", "last"}},
-	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send", "nodelay", "request", "reply", "connections",
-		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens", "tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
-	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice", "window", "timeout", "at-once", "seed", "lease"}},
-	{"Where the modes are built", []string{"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig", "context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
+	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",
+		"nodelay", "request", "reply", "connections",
+		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens",
+		"tokens-per-second", "queries", "requests", "no-stream", "stall", "qps", "pin"}},
+	{"How long", []string{"budget", "busy", "precision", "same", "rounds", "sweeps", "slice",
+		"window", "timeout", "at-once", "seed", "lease"}},
+	{"Where the modes are built", []string{
+		"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig",
+		"context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
 		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},
-	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history", "fail-above", "dry-run", "quiet"}},
+	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history",
+		"fail-above", "dry-run", "quiet"}},
 }
 
 const otherFlags = "Other flags"
@@ -69,7 +77,8 @@ func helpOf(c *cobra.Command, columns int, all bool) string {
 	}
 	b.WriteString("\n")
 	if left > 0 {
-		b.WriteString(wrap(fmt.Sprintf("%d more flags: %s --%s", left, c.CommandPath(), helpAllFlag), "", columns))
+		b.WriteString(wrap(fmt.Sprintf("%d more flags: %s --%s", left, c.CommandPath(),
+			helpAllFlag), "", columns))
 	}
 	for _, line := range footer(c) {
 		b.WriteString(wrap(line, "", columns))
@@ -137,7 +146,9 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 	rest := &out[len(flagGroups)]
 	rest.title = otherFlags
 	fl.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(flagGroups, func(g named) bool { return slices.Contains(g.names, f.Name) }) {
+		if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(flagGroups, func(g named) bool {
+			return slices.Contains(g.names, f.Name)
+		}) {
 			rest.flags = append(rest.flags, f)
 		}
 	})
@@ -145,16 +156,61 @@ func grouped(fl *pflag.FlagSet) []flagGroup {
 }
 
 var valueNames = map[string]string{
-	"from": "PLACE", "to": "TARGET", "load": "LOAD", "on": "BACKEND", "baseline": "MODE", "mode": "MODE", "label": "KEY", "tune": "TUNE", "lever": "LEVER", "format": "FORMAT",
-	"send": "HOW", "nodelay": "on|off", "pin": "CPUS", "confirm": "N|FILE", "wire": "WIRE", "congestion": "NAME", "parent": "CARD", "nodes": "NODES", "image": "IMAGE",
-	"control": "ADDRESS", "kubeconfig": "FILE", "context": "NAME", "namespace": "NAME", "account": "NAME", "peer": "HOST", "peers": "HOSTS", "peer-dial": "ADDRESS", "peers-network": "NETWORK", "peer-binary": "FILE", "dsn": "URL", "recipe": "NAME", "server": "COMMAND", "client": "COMMAND", "ready": "WHEN", "metric": "METRIC",
-	"query": "SQL", "model": "NAME", "password-env": "VARIABLE", "api-key-env": "VARIABLE", "sweep": "OPTION=VALUES", "shape": "SHAPE", "procs": "CxP",
-	"output": "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
+	"from":          "PLACE",
+	"to":            "TARGET",
+	"load":          "LOAD",
+	"on":            "BACKEND",
+	"baseline":      "MODE",
+	"mode":          "MODE",
+	"label":         "KEY",
+	"tune":          "TUNE",
+	"lever":         "LEVER",
+	"format":        "FORMAT",
+	"send":          "HOW",
+	"nodelay":       "on|off",
+	"pin":           "CPUS",
+	"confirm":       "N|FILE",
+	"wire":          "WIRE",
+	"congestion":    "NAME",
+	"parent":        "CARD",
+	"nodes":         "NODES",
+	"image":         "IMAGE",
+	"control":       "ADDRESS",
+	"kubeconfig":    "FILE",
+	"context":       "NAME",
+	"namespace":     "NAME",
+	"account":       "NAME",
+	"peer":          "HOST",
+	"peers":         "HOSTS",
+	"peer-dial":     "ADDRESS",
+	"peers-network": "NETWORK",
+	"peer-binary":   "FILE",
+	"dsn":           "URL",
+	"recipe":        "NAME",
+	"server":        "COMMAND",
+	"client":        "COMMAND",
+	"ready":         "WHEN",
+	"metric":        "METRIC",
+	"query":         "SQL",
+	"model":         "NAME",
+	"password-env":  "VARIABLE",
+	"api-key-env":   "VARIABLE",
+	"sweep":         "OPTION=VALUES",
+	"shape":         "SHAPE",
+	"procs":         "CxP",
+	"output":        "FILE", "save": "FILE", "results": "FILE", "against": "FILE", "proxy": "FILE",
 }
 
 var typeNames = map[string]string{
-	"bool": "", "int": "N", "uint64": "N", "float64": "N", "duration": "TIME", "size": "SIZE", "rate": "RATE", "share": "PERCENT",
-	"string": "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
+	"bool":     "",
+	"int":      "N",
+	"uint64":   "N",
+	"float64":  "N",
+	"duration": "TIME",
+	"size":     "SIZE",
+	"rate":     "RATE",
+	"share":    "PERCENT",
+	"string":   "TEXT", "stringSlice": "LIST", "stringArray": "TEXT",
 }
 
 func flagText(f *pflag.Flag, columns int) string {
@@ -169,7 +225,8 @@ func flagText(f *pflag.Flag, columns int) string {
 	if value != "" {
 		name += " " + value
 	}
-	if preset := strings.Trim(f.DefValue, "[]"); preset != "" && preset != "false" && preset != "0" && !strings.Contains(text, "(default") {
+	if preset := strings.Trim(f.DefValue, "[]"); preset != "" && preset != "false" &&
+		preset != "0" && !strings.Contains(text, "(default") {
 		text += " (default " + preset + ")"
 	}
 	return entry(name, text, len("  --write-size SIZE  "), columns)
@@ -311,15 +368,21 @@ const helpAllFlag = "help-all"
 
 // mainFlags are those for a first run and most later ones. Commands without an entry show all.
 var mainFlags = map[string][]string{
-	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
-	"ladder":  {"from", "load", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
-	"advise":  {"from", "load", "lever", "budget", "on", "live", "details", "format", "save"},
-	"scale":   {"from", "load", "clients", "pairs", "procs", "shape", "budget", "on", "details", "format", "save"},
-	"run":     {"recipe", "server", "client", "ready", "metric", "from", "budget", "on", "peer", "details", "format", "save"},
-	"mesh":    {"mode", "nodes", "load", "budget", "on", "format", "save"},
-	"stream":  {"from", "peer", "model", "prompt", "tokens", "sessions", "batch", "api-key-env", "budget", "details", "format", "save"},
-	"sql":     {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details", "format", "save"},
-	"fast on": {"all", "parts", "lease", "measure", "dsn", "model", "recipe", "budget", "details", "save"},
+	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer",
+		"live", "details", "format", "save"},
+	"ladder": {"from", "load", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
+	"advise": {"from", "load", "lever", "budget", "on", "live", "details", "format", "save"},
+	"scale": {"from", "load", "clients", "pairs", "procs", "shape", "budget", "on", "details",
+		"format", "save"},
+	"run": {"recipe", "server", "client", "ready", "metric", "from", "budget", "on", "peer",
+		"details", "format", "save"},
+	"mesh": {"mode", "nodes", "load", "budget", "on", "format", "save"},
+	"stream": {"from", "peer", "model", "prompt", "tokens", "sessions", "batch", "api-key-env",
+		"budget", "details", "format", "save"},
+	"sql": {"from", "peer", "query", "queries", "sessions", "password-env", "budget", "details",
+		"format", "save"},
+	"fast on": {"all", "parts", "lease", "measure", "dsn", "model", "recipe", "budget", "details",
+		"save"},
 }
 
 // mostShown is the largest number of flags in a help without a selection.

@@ -50,7 +50,8 @@ type tollRun struct {
 
 func startToll(t *testing.T, bin string, user *syscall.Credential, args ...string) *tollRun {
 	t.Helper()
-	r := &tollRun{marker: "TOLL_TEST=" + t.Name() + "-" + strconv.FormatInt(time.Now().UnixNano(), 36), ended: make(chan error, 1)}
+	r := &tollRun{marker: "TOLL_TEST=" + t.Name() + "-" +
+		strconv.FormatInt(time.Now().UnixNano(), 36), ended: make(chan error, 1)}
 	r.cmd = exec.Command(bin, args...)
 	r.cmd.Dir = "/"
 	r.cmd.Env = append(os.Environ(), r.marker)
@@ -176,7 +177,8 @@ func TestInterrupt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
 			file := filepath.Join(openDir(t), "run.jsonl")
-			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--window", "50ms", "--rounds", "1000", "--save", file)...)
+			r := startToll(t, bin, c.user, append(
+				strings.Fields(c.args), "--window", "50ms", "--rounds", "1000", "--save", file)...)
 			awaitVisits(t, file, 4)
 			if err := r.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -186,7 +188,8 @@ func TestInterrupt(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s", code, c.code, r.errOut.String())
 			}
 			t.Logf("it ended after %s", took)
-			if out := r.out.String(); !strings.Contains(out, "interrupted") || !strings.Contains(out, "bridge") {
+			if out := r.out.String(); !strings.Contains(out, "interrupted") ||
+				!strings.Contains(out, "bridge") {
 				t.Errorf("the table of what was measured is missing:\n%s", out)
 			}
 			r.gone(t)
@@ -202,7 +205,8 @@ func TestKillToll(t *testing.T) {
 		args string
 		wait string // kill toll when a process with this in its command line runs
 	}{
-		{"root-while-building", nil, "compare publish-proxy", "-container-ip"}, // docker-proxy's or toll's
+		// docker-proxy's or toll's
+		{"root-while-building", nil, "compare publish-proxy", "-container-ip"},
 		{"root-while-measuring", nil, "compare publish-proxy", " worker"},
 		{"user-while-measuring", nobody, "compare publish-proxy", " worker"},
 		{"open-vswitch-while-building", nil, "compare ovs", "ovsdb-server"},
@@ -213,7 +217,8 @@ func TestKillToll(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			besideLabs(t)
 			if _, err := ovs.Find("ovs-vswitchd"); err != nil && strings.Contains(c.args, "ovs") {
-				pathtest.SkipOrFail(t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
+				pathtest.SkipOrFail(
+					t, "Open vSwitch is not installed: apt-get install openvswitch-switch")
 			}
 			before := files(t)
 			r := startToll(t, bin, c.user, append(strings.Fields(c.args), "--rounds", "1000")...)
@@ -234,7 +239,9 @@ func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 	had := strings.Split(before, "\n")
 	var more []string
 	if !testwait.Met(patience, func() bool {
-		more = slices.DeleteFunc(strings.Split(list(t), "\n"), func(l string) bool { return slices.Contains(had, l) })
+		more = slices.DeleteFunc(strings.Split(list(t), "\n"), func(l string) bool {
+			return slices.Contains(had, l)
+		})
 		return len(more) == 0
 	}) {
 		t.Errorf("left behind: %q", more)
@@ -245,7 +252,8 @@ func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 func files(t *testing.T) string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"/run/*", "/run/openvswitch/*", "/etc/openvswitch/*", "/var/log/openvswitch/*", "/sys/class/net/*"} {
+	for _, pattern := range []string{"/run/*", "/run/openvswitch/*", "/etc/openvswitch/*",
+		"/var/log/openvswitch/*", "/sys/class/net/*"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +276,8 @@ func TestKillParts(t *testing.T) {
 		want          string // in the report
 		code          int
 	}{
-		{"workers", " worker", 6, "1 of 4 visits failed and are left out", exitOK}, // both of each cell
+		// both of each cell
+		{"workers", " worker", 6, "1 of 4 visits failed and are left out", exitOK},
 		{"proxy", "-container-ip", 1, `"reason": "the path broke in round `, exitCells},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -276,7 +285,9 @@ func TestKillParts(t *testing.T) {
 			// They may have ended before the kill, or fail by themselves.
 			testwait.Unhindered(t, 2*patience, func(u testing.TB) {
 				file := filepath.Join(t.TempDir(), "run.jsonl")
-				r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback", "--load", "rr", "--window", "60ms", "--rounds", "4", "--format", "json", "--save", file)
+				r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback",
+					"--load", "rr", "--window", "60ms", "--rounds", "4", "--format", "json",
+					"--save", file)
 				awaitVisits(t, file, 3) // one of each cell
 				for _, pid := range r.findAll(t, c.victims, c.number) {
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -295,7 +306,9 @@ func TestKillParts(t *testing.T) {
 
 func TestOrdinaryUser(t *testing.T) {
 	inLabs(t)
-	r, code := runPatiently(t, binary(t), nobody, "compare", "--from", "host,container,remote,remote-container", "--load", "rr", "--rounds", "1", "--pin", "far", "--window", "60ms")
+	r, code := runPatiently(t, binary(t), nobody, "compare", "--from",
+		"host,container,remote,remote-container", "--load", "rr", "--rounds", "1", "--pin", "far",
+		"--window", "60ms")
 	if code != exitOK {
 		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}

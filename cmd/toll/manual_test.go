@@ -106,7 +106,8 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 
 func TestManualLinks(t *testing.T) {
 	pages := manual(t)
-	for _, p := range []string{"../../README.md", "../../ARCHITECTURE.md", "../../CONTRIBUTING.md", "../../SECURITY.md"} {
+	for _, p := range []string{"../../README.md", "../../ARCHITECTURE.md", "../../CONTRIBUTING.md",
+		"../../SECURITY.md"} {
 		text, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +138,8 @@ func anchors(text string) []string {
 	var out []string
 	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
-		out = append(out, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+		out = append(out, strings.ReplaceAll(
+			drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
 	}
 	return out
 }
@@ -166,7 +168,8 @@ func TestManualCommands(t *testing.T) {
 				l = remark.ReplaceAllString(strings.TrimSpace(l), "")
 				l = strings.TrimPrefix(strings.TrimPrefix(l, "$ "), "sudo ")
 				args := strings.Fields(l)
-				if len(args) == 0 || args[0] != "toll" || strings.ContainsAny(l, "…·'|<>()") || strings.HasSuffix(l, "\\") {
+				if len(args) == 0 || args[0] != "toll" || strings.ContainsAny(l, "…·'|<>()") ||
+					strings.HasSuffix(l, "\\") {
 					continue // a shell's syntax, or shortened
 				}
 				c, rest, err := newRoot(env{}).Find(args[1:])
@@ -176,7 +179,8 @@ func TestManualCommands(t *testing.T) {
 				}
 				checked++
 				// Not every format can print a plan, and toll fast on has one of its ports only.
-				if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") || c.Name() == "on" {
+				if c.Flags().Lookup("dry-run") == nil || slices.Contains(args, "--format") ||
+					c.Name() == "on" {
 					if err := c.ParseFlags(rest); err != nil {
 						t.Errorf("%s: %s: %v", page, l, err)
 					}

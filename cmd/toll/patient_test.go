@@ -49,7 +49,8 @@ func patient(args []string) int {
 	}
 }
 
-func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...string) (r *tollRun, code int) {
+func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...string) (r *tollRun,
+	code int) {
 	t.Helper()
 	const limit = 3 * patience
 	for i := 1; ; i++ {
@@ -77,15 +78,19 @@ func noteRerun(args []string, report string) {
 		panic(err) // an uncounted rerun would hide a fault
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "toll %s: %s\n", strings.Join(args, " "), disturbed.FindString(strings.Join(strings.Fields(report), " ")))
+	fmt.Fprintf(f, "toll %s: %s\n", strings.Join(args, " "),
+		disturbed.FindString(strings.Join(strings.Fields(report), " ")))
 }
 
-var disturbed = regexp.MustCompile(`.{0,60}(the machine was too busy:|the load ended before the window did).{0,80}`)
+var disturbed = regexp.MustCompile(
+	`.{0,60}(the machine was too busy:|the load ended before the window did).{0,80}`)
 
 func countReruns(w io.Writer, noted string) (few bool) {
 	n := strings.Count(noted, "\n")
 	if n > 0 {
-		fmt.Fprintf(w, "%d runs were made again because the machine was too busy (at most %d may be):\n%s", n, mostReruns, noted)
+		fmt.Fprintf(
+			w, "%d runs were made again because the machine was too busy (at most %d may be):\n%s",
+			n, mostReruns, noted)
 	}
 	return n <= mostReruns
 }
@@ -115,7 +120,8 @@ func TestReruns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "reruns")
 	t.Setenv(rerunsEnv, file)
 	for n := 1; n <= mostReruns+1; n++ {
-		noteRerun([]string{"compare", "bridge"}, "Failed\n  host, rr: the machine was\n  too busy: a window of 1 s")
+		noteRerun([]string{"compare", "bridge"},
+			"Failed\n  host, rr: the machine was\n  too busy: a window of 1 s")
 		noted, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -124,7 +130,10 @@ func TestReruns(t *testing.T) {
 		if few := countReruns(&out, string(noted)); few != (n <= mostReruns) {
 			t.Errorf("%d reruns are few: %t", n, few)
 		}
-		if !strings.HasPrefix(out.String(), strconv.Itoa(n)+" runs were") || strings.Count(out.String(), "toll compare bridge: Failed host, rr: the machine was too busy: a window of 1 s\n") != n {
+		if !strings.HasPrefix(out.String(), strconv.Itoa(n)+" runs were") ||
+			strings.Count(
+				out.String(),
+				"toll compare bridge: Failed host, rr: the machine was too busy: a window of 1 s\n") != n {
 			t.Errorf("%d reruns:\n%s", n, out.String())
 		}
 	}
@@ -137,7 +146,8 @@ func TestReruns(t *testing.T) {
 // failures are not excused.
 func tooBusy(report string) bool {
 	said := strings.Join(strings.Fields(report), " ")
-	busy := strings.Contains(said, "the machine was too busy") || strings.Contains(said, "the load ended before the window did")
+	busy := strings.Contains(said, "the machine was too busy") ||
+		strings.Contains(said, "the load ended before the window did")
 	return busy && !strings.Contains(said, "was not witnessed")
 }
 

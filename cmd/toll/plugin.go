@@ -154,7 +154,8 @@ func forKubectl(root *cobra.Command) {
 	if os.Getenv(kubectlEnv) == "" {
 		return
 	}
-	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + root.Name()}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " +
+		root.Name()}
 	for _, c := range append(root.Commands(), root) {
 		f := c.Flags().Lookup("on")
 		if f == nil {

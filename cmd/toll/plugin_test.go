@@ -27,21 +27,30 @@ func TestAsPlugin(t *testing.T) {
 	}{
 		{"no-plugin", "toll toll compare", "toll toll compare", nil},
 		{"alone", "/p/docker-toll toll", "toll", nil},
-		{"command", "docker-toll toll compare bridge --rounds 2", "toll compare bridge --rounds 2", nil},
+		{"command", "docker-toll toll compare bridge --rounds 2", "toll compare bridge --rounds 2",
+			nil},
 		{"called-directly", "docker-toll compare --rounds 2", "toll compare --rounds 2", nil},
 		{"called-without", "docker-toll", "toll", nil},
-		{"called-with-a-flag", "docker-toll --rounds 2 --context x", "toll --rounds 2 --context x", nil},
-		{"metadata", "docker-toll docker-cli-plugin-metadata", "toll docker-cli-plugin-metadata", nil},
+		{"called-with-a-flag", "docker-toll --rounds 2 --context x", "toll --rounds 2 --context x",
+			nil},
+		{"metadata", "docker-toll docker-cli-plugin-metadata", "toll docker-cli-plugin-metadata",
+			nil},
 		{"help", "docker-toll help toll compare", "toll help compare", nil},
 		{"help-of-a-flag", "docker-toll toll --help", "toll --help", nil},
-		{"completion", "docker-toll __complete toll compare --fr", "toll __complete compare --fr", nil},
-		{"completion-without-descriptions", "docker-toll __completeNoDesc toll c", "toll __completeNoDesc c", nil},
-		{"host", "docker-toll -D -H unix:///a -H=unix:///b toll modes -c", "toll modes -c", map[string]string{"DOCKER_HOST": "unix:///b"}},
-		{"context", "docker-toll --log-level debug --context c toll", "toll", map[string]string{"DOCKER_CONTEXT": "c", "DOCKER_HOST": ""}},
-		{"config-and-tls", "docker-toll --config /c --tlsverify --tlskey k toll", "toll", map[string]string{"DOCKER_CONFIG": "/c"}},
+		{"completion", "docker-toll __complete toll compare --fr", "toll __complete compare --fr",
+			nil},
+		{"completion-without-descriptions", "docker-toll __completeNoDesc toll c",
+			"toll __completeNoDesc c", nil},
+		{"host", "docker-toll -D -H unix:///a -H=unix:///b toll modes -c", "toll modes -c",
+			map[string]string{"DOCKER_HOST": "unix:///b"}},
+		{"context", "docker-toll --log-level debug --context c toll", "toll",
+			map[string]string{"DOCKER_CONTEXT": "c", "DOCKER_HOST": ""}},
+		{"config-and-tls", "docker-toll --config /c --tlsverify --tlskey k toll", "toll",
+			map[string]string{"DOCKER_CONFIG": "/c"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			was := map[string]string{"DOCKER_HOST": "unix:///env", "DOCKER_CONTEXT": "", "DOCKER_CONFIG": ""}
+			was := map[string]string{"DOCKER_HOST": "unix:///env", "DOCKER_CONTEXT": "",
+				"DOCKER_CONFIG": ""}
 			for name, value := range was {
 				t.Setenv(name, value)
 			}
@@ -132,19 +141,23 @@ func TestDockerPlugin(t *testing.T) {
 		{"help", "toll compare --help", exitOK, "docker toll compare"},
 		{"help-command", "help toll ladder", exitOK, "docker toll ladder"},
 		{"flags", "toll compare bridge --load rr --dry-run --seed 7", exitOK, "The first round:"},
-		{"after-docker's-own", "--log-level error toll published --help", exitOK, "docker toll published"},
-		{"its-host", "--host unix:///nowhere/d.sock toll modes bridge --on docker", exitOK, "/nowhere/d.sock"},
+		{"after-docker's-own", "--log-level error toll published --help", exitOK,
+			"docker toll published"},
+		{"its-host", "--host unix:///nowhere/d.sock toll modes bridge --on docker", exitOK,
+			"/nowhere/d.sock"},
 		{"error", "toll compare teleport", exitUsage, "toll: error: "},
 		{"completes-commands", "__complete toll comp", exitOK, "compare\tMeasure"},
 		{"completes-flags", "__complete toll compare --budg", exitOK, "--budget"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if version := release(t, docker); strings.HasPrefix(tt.args, "__complete") && version < 23 {
+			if version := release(t, docker); strings.HasPrefix(tt.args, "__complete") &&
+				version < 23 {
 				t.Skipf("docker %d does not complete words of plug-ins", version)
 			}
 			stdout, stderr, code := run(strings.Fields(tt.args)...)
 			if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
-				t.Errorf("exit code %d, want %d with %q:\n%s%s", code, tt.code, tt.want, stdout, stderr)
+				t.Errorf("exit code %d, want %d with %q:\n%s%s", code, tt.code, tt.want, stdout,
+					stderr)
 			}
 		})
 	}
@@ -192,16 +205,20 @@ func TestAsKubectl(t *testing.T) {
 		{"no-plugin", []string{"toll", "mesh"}, "toll mesh", false},
 		{"docker's", []string{"docker-toll", "toll", "mesh"}, "docker-toll toll mesh", false},
 		{"alone", []string{"/p/kubectl-toll"}, "toll", true},
-		{"command", []string{"kubectl-toll", "mesh", "--context", "c"}, "toll mesh --context c", true},
+		{"command", []string{"kubectl-toll", "mesh", "--context", "c"}, "toll mesh --context c",
+			true},
 		{"a-word-of-its-own", []string{"kubectl-toll", "toll"}, "toll toll", true},
-		{"completion", []string{"/p/kubectl_complete-toll", "mesh", "--no"}, "toll __complete mesh --no", true},
+		{"completion", []string{"/p/kubectl_complete-toll", "mesh", "--no"},
+			"toll __complete mesh --no", true},
 		{"nothing", nil, "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(kubectlEnv, "")
 			got, err := asKubectl(tt.argv)
-			if err != nil || strings.Join(got, " ") != tt.want || (os.Getenv(kubectlEnv) != "") != tt.is {
-				t.Errorf("%q, %v, %s=%q; want %q", got, err, kubectlEnv, os.Getenv(kubectlEnv), tt.want)
+			if err != nil || strings.Join(got, " ") != tt.want ||
+				(os.Getenv(kubectlEnv) != "") != tt.is {
+				t.Errorf("%q, %v, %s=%q; want %q", got, err, kubectlEnv, os.Getenv(kubectlEnv),
+					tt.want)
 			}
 		})
 	}
@@ -216,10 +233,12 @@ func TestForKubectl(t *testing.T) {
 			continue
 		}
 		if f.Value.String() != "[kubernetes]" || f.DefValue != "[kubernetes]" || f.Changed {
-			t.Errorf("%s: --on is %s, its default %s, changed: %t", c.Name(), f.Value, f.DefValue, f.Changed)
+			t.Errorf("%s: --on is %s, its default %s, changed: %t", c.Name(), f.Value, f.DefValue,
+				f.Changed)
 		}
 	}
-	if _, out, _ := toll(t, "mesh", "--help"); !strings.Contains(out, "kubectl toll mesh [[NAME=]MACHINE…] [flags]") {
+	if _, out, _ := toll(t, "mesh", "--help"); !strings.Contains(out,
+		"kubectl toll mesh [[NAME=]MACHINE…] [flags]") {
 		t.Errorf("the help of mesh does not say how it is called:\n%s", out)
 	}
 	if code, _, said := toll(t, "compare", "host", "--on", "lab", "--dry-run"); code != exitOK {

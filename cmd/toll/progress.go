@@ -92,7 +92,8 @@ func timeLeft(s engine.Progress, columns int) string {
 	if s.Total > 0 {
 		done = min(cells, int(cells*s.Elapsed/s.Total))
 	}
-	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done), left)
+	return fmt.Sprintf("[%s%s] %s", strings.Repeat("█", done), strings.Repeat("░", cells-done),
+		left)
 }
 
 func beatLine(s engine.Progress, ranking []standing) string {
@@ -102,23 +103,28 @@ func beatLine(s engine.Progress, ranking []standing) string {
 		for _, g := range groups {
 			var ratios []string
 			for _, x := range g {
-				ratios = append(ratios, fmt.Sprintf("%s %s of %s", x.label, analysis.Percent(x.ratio.Median), x.ratio.To))
+				ratios = append(ratios, fmt.Sprintf(
+					"%s %s of %s", x.label, analysis.Percent(x.ratio.Median), x.ratio.To))
 			}
 			said = append(said, headOf(ranking, g[0].cell)+strings.Join(ratios, ", "))
 		}
-		line = fmt.Sprintf("toll: %.0f of %.0f s, round %d: %s", s.Elapsed, max(s.Elapsed, s.Total), s.Round+1, strings.Join(said, "; "))
+		line = fmt.Sprintf("toll: %.0f of %.0f s, round %d: %s", s.Elapsed, max(s.Elapsed, s.Total),
+			s.Round+1, strings.Join(said, "; "))
 	}
 	return line
 }
 
 func next(s engine.Progress) string {
 	if s.Rounds > 0 {
-		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1, s.Rounds, s.Pairs, s.Cell.Load)
+		return fmt.Sprintf("sweep %d, round %d of %d: %d pairs at once, %s", s.Sweep+1, s.Round+1,
+			s.Rounds, s.Pairs, s.Cell.Load)
 	}
 	if s.Epoch {
-		return fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits, s.Cell.Load)
+		return fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits,
+			s.Cell.Load)
 	}
-	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits, analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)
+	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits,
+		analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)
 }
 
 func cut(s string, columns int) string {
@@ -167,7 +173,8 @@ func (r *readProgress) share() string {
 	if r.size <= 0 {
 		return fmt.Sprintf("%.0f MB", float64(r.read)/megabyte)
 	}
-	return fmt.Sprintf("%d %% of %.0f MB", min(percent, percent*r.read/r.size), float64(r.size)/megabyte)
+	return fmt.Sprintf("%d %% of %.0f MB", min(percent, percent*r.read/r.size),
+		float64(r.size)/megabyte)
 }
 
 func (p *progress) judging(visits int) {
@@ -185,7 +192,8 @@ func (p *progress) first(name string) {
 
 func (p *progress) waitsFor(left time.Duration, why string) {
 	seconds := left.Round(time.Second).Seconds()
-	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds, why)
+	text := fmt.Sprintf("waiting up to %.0f s for free CPUs (--busy: do not wait): %s", seconds,
+		why)
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine, cut(text, terminalWidth(p.w)-1))
 	}

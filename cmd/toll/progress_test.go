@@ -86,7 +86,8 @@ func TestSayStopping(t *testing.T) {
 		stop  bool
 		takes time.Duration
 		says  bool
-	}{{"slow", true, 3 * silentStop, true}, {"at-once", true, 0, false}, {"not-stopped", false, 2 * silentStop, false}} {
+	}{{"slow", true, 3 * silentStop, true}, {"at-once", true, 0, false},
+		{"not-stopped", false, 2 * silentStop, false}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())

@@ -104,17 +104,21 @@ func (f *runFlags) targetsApply(p sample.Plan) error {
 	}
 	for _, word := range f.to {
 		t, err := mode.ParseTarget(word)
-		if err != nil || slices.ContainsFunc(dialled, func(to string) bool { return mode.Target(to).Over4() == t.Over4() }) {
+		if err != nil || slices.ContainsFunc(dialled, func(to string) bool {
+			return mode.Target(to).Over4() == t.Over4()
+		}) {
 			continue
 		}
-		return usage(fmt.Errorf("--to %s: none of these modes is dialled there from %s", word, strings.Join(from, " or ")),
+		return usage(fmt.Errorf("--to %s: none of these modes is dialled there from %s", word,
+			strings.Join(from, " or ")),
 			"leave --to out, or --to "+strings.Join(dialled, ","))
 	}
 	return nil
 }
 
 func idleWire(from []string) error {
-	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s", strings.Join(from, ", ")),
+	return usage(fmt.Errorf("--wire is for paths between two machines; the placements here are: %s",
+		strings.Join(from, ", ")),
 		"leave --wire out, or add --from remote")
 }
 
@@ -170,8 +174,12 @@ func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 		return f.window.Seconds(), nil
 	}
 	if f.windowSet {
-		return 0, usage(fmt.Errorf("--window %s: over a wire with a delay of %gs it must hold %d round trips", f.window, w.Delay, workload.Measured),
-			fmt.Sprintf("--window %gs", least))
+		return 0,
+			usage(
+				fmt.Errorf(
+					"--window %s: over a wire with a delay of %gs it must hold %d round trips",
+					f.window, w.Delay, workload.Measured),
+				fmt.Sprintf("--window %gs", least))
 	}
 	return least, nil
 }
@@ -189,8 +197,11 @@ var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
 // congestion control paces what bulk sends. It changes nothing if the user chose a congestion
 // control or tunes.
 func unpace(r *plan.Request) {
-	bulk := slices.ContainsFunc(r.Loads, func(l sample.Load) bool { return l.Kind == workload.Bulk && l.Slice > 0 })
-	if !bulk || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 || !slices.Equal(r.On, []string{sample.Lab}) {
+	bulk := slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
+		return l.Kind == workload.Bulk && l.Slice > 0
+	})
+	if !bulk || r.Study != "" || r.Sweep != nil || len(r.Tunes) > 0 ||
+		!slices.Equal(r.On, []string{sample.Lab}) {
 		return
 	}
 	if strings.HasPrefix(congestionHere(), "bbr") {
@@ -203,6 +214,7 @@ func paced(p sample.Plan, congestion string) string {
 	if p.Unpaced == "" {
 		return ""
 	}
-	return fmt.Sprintf("TCP's congestion control is %s here, which paces what bulk sends: %s and bridge are also measured with reno; --congestion reno measures all modes with it",
+	return fmt.Sprintf(
+		"TCP's congestion control is %s here, which paces what bulk sends: %s and bridge are also measured with reno; --congestion reno measures all modes with it",
 		congestion, p.Baseline)
 }

@@ -22,7 +22,8 @@ func TestLoadsOverASlowWire(t *testing.T) {
 			t.Fatal(loads, err)
 		}
 		near := func(a, b float64) bool { return a > b-1e-9 && a < b+1e-9 }
-		if !near(loads[0].Warmup, tt.bulkWarmup) || !near(loads[1].Warmup, tt.rrWarmup) || !near(loads[0].Window, tt.window) || !near(loads[1].Window, tt.window) {
+		if !near(loads[0].Warmup, tt.bulkWarmup) || !near(loads[1].Warmup, tt.rrWarmup) ||
+			!near(loads[0].Window, tt.window) || !near(loads[1].Window, tt.window) {
 			t.Errorf("delay %g: %+v", tt.delay, loads)
 		}
 	}

@@ -60,13 +60,16 @@ machine's own Docker Engine instead.`,
 		PersistentPreRunE: prepare,
 	}
 	if os.Getenv(dockerEnv) != "" {
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "docker " + root.Name()}
+		root.Annotations = map[string]string{
+			cobra.CommandDisplayNameAnnotation: "docker " + root.Name()}
 	}
 	root.Flags().AddFlagSet(compare.Flags())
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(compare, newLadder(e), newAdvise(e), newScale(e), newMesh(e), newRun(e), newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e), newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
+	root.AddCommand(compare, newLadder(e), newAdvise(e), newScale(e), newMesh(e), newRun(e),
+		newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e),
+		newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
 	root.AddCommand(newDiff(e), newGate(e), newView(e))
 	root.AddCommand(newFast(e))
 	root.AddCommand(newExplain(e))
@@ -210,7 +213,8 @@ func fullLists(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, is := f.Value.(pflag.SliceValue)
 		if is && err == nil && len(list.GetSlice()) == 0 {
-			err = usage(fmt.Errorf("--%s is empty", f.Name), "leave it out for the default, or see "+c.CommandPath()+" --help")
+			err = usage(fmt.Errorf("--%s is empty", f.Name),
+				"leave it out for the default, or see "+c.CommandPath()+" --help")
 		}
 	})
 	return err

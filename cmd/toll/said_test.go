@@ -22,7 +22,8 @@ func TestSaidWords(t *testing.T) {
 		"tune":      func(w string) error { _, err := mode.ParseTunes(w); return unlessForm(err) },
 		"format": func(w string) error {
 			if _, ok := format.Find(w); !ok {
-				return &suggest.UnknownError{What: "format", Words: []string{w}, Known: formatNames()}
+				return &suggest.UnknownError{What: "format", Words: []string{w},
+					Known: formatNames()}
 			}
 			return nil
 		},

@@ -15,14 +15,21 @@ var (
 	machineLine = regexp.MustCompile(`^toll \S+ · Linux.*|^  lab: .*`)
 	figure      = regexp.MustCompile(`\d[\d.,k]*`)
 	verdicts    = regexp.MustCompile(`\b(better|worse|same|unclear)\b`)
-	alike       = strings.NewReplacer("-# +#", "±#", "(#–#)", "±#", "±?", "±#", "# round in", "# rounds in") // which one is printed depends on the figures
-	took        = regexp.MustCompile(`\d+ ms`)
-	tableHead   = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
+	// which one is printed depends on the figures
+	alike = strings.NewReplacer("-# +#", "±#", "(#–#)", "±#", "±?", "±#", "# round in",
+		"# rounds in")
+	took      = regexp.MustCompile(`\d+ ms`)
+	tableHead = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
 
 // The figures decide whether sentences with these texts are printed.
-var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor", "Ratios are of",
-	"A price is what", "measurable", "From host the machine", "times bridge's median", "Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ", " are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear", "container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy", "  The scheduler had",
+var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor",
+	"Ratios are of",
+	"A price is what", "measurable", "From host the machine", "times bridge's median",
+	"Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ",
+	" are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear",
+	"container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy",
+	"  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
 const leftOut = "…"
@@ -40,7 +47,8 @@ func shape(out string) []string {
 		}
 		if tableHead.MatchString(l) {
 			end := slices.Index(append(rest, ""), "")
-			parts = append(parts, strings.Join(append([]string{took.ReplaceAllString(l, "# ms")}, tableShape(rest[:end])...), "\n"))
+			parts = append(parts, strings.Join(append(
+				[]string{took.ReplaceAllString(l, "# ms")}, tableShape(rest[:end])...), "\n"))
 			if end > 0 && words(rest[end-1]) == leftOut { // of rows, or of all that follows
 				parts = append(parts, leftOut)
 			}
@@ -51,11 +59,15 @@ func shape(out string) []string {
 			parts = append(parts, leftOut)
 			continue
 		}
-		for len(rest) > 0 && strings.HasPrefix(rest[0], "    ") { // where a sentence is broken depends on its width
+		// where a sentence is broken depends on its width
+		for len(rest) > 0 && strings.HasPrefix(rest[0], "    ") {
 			l += " " + rest[0]
 			rest = rest[1:]
 		}
-		if l != "" && !machineLine.MatchString(l) && !slices.ContainsFunc(judging, func(s string) bool { return strings.Contains(l, s) }) {
+		if l != "" && !machineLine.MatchString(l) &&
+			!slices.ContainsFunc(judging, func(s string) bool {
+				return strings.Contains(l, s)
+			}) {
 			parts = append(parts, masked(l))
 		}
 	}
@@ -63,7 +75,8 @@ func shape(out string) []string {
 }
 
 func masked(l string) string {
-	return words(verdicts.ReplaceAllString(alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT"))
+	return words(verdicts.ReplaceAllString(
+		alike.Replace(figure.ReplaceAllString(l, "#")), "VERDICT"))
 }
 
 func words(l string) string { return strings.Join(strings.Fields(l), " ") }
@@ -109,11 +122,15 @@ var (
 // an interval around the number before it, VERDICT a verdict.
 func rowShape(l string, retr, limited bool) string {
 	var names, figures []string
-	named := false                                                                                   // a word for what limits the row was seen
-	fields := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(l, "≤ ", "0 ±"), "bridge", "br")) // short where space is scarce
+	// a word for what limits the row was seen
+	named := false
+	// short where space is scarce
+	fields := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(l, "≤ ", "0 ±"), "bridge", "br"))
 	for i, w := range fields {
-		low := i > 0 && strings.HasPrefix(w, "-") && number.MatchString(w) && i+1 < len(fields) && strings.HasPrefix(fields[i+1], "+") && len(figures) > 0
-		high := i > 0 && strings.HasPrefix(w, "+") && number.MatchString(w) && len(figures) > 0 && figures[len(figures)-1] == "±-"
+		low := i > 0 && strings.HasPrefix(w, "-") && number.MatchString(w) && i+1 < len(fields) &&
+			strings.HasPrefix(fields[i+1], "+") && len(figures) > 0
+		high := i > 0 && strings.HasPrefix(w, "+") && number.MatchString(w) && len(figures) > 0 &&
+			figures[len(figures)-1] == "±-"
 		switch {
 		case w == "?":
 		case low:
@@ -139,7 +156,9 @@ func rowShape(l string, retr, limited bool) string {
 			figures, named = slices.Delete(figures, i, i+1), true
 		}
 	}
-	if at := slices.IndexFunc(figures, func(f string) bool { return f == "#" || f == "none" }); retr && at >= 0 {
+	if at := slices.IndexFunc(figures, func(f string) bool {
+		return f == "#" || f == "none"
+	}); retr && at >= 0 {
 		figures = slices.Delete(figures, at, at+1)
 	}
 	return words(strings.Join(names, " ") + " | " + strings.Join(figures, " "))
@@ -150,7 +169,8 @@ func differs(want, got string) string {
 	if sameParts(w, g) {
 		return ""
 	}
-	return cmp.Diff(strings.Split(strings.Join(w, "\n"), "\n"), strings.Split(strings.Join(g, "\n"), "\n"))
+	return cmp.Diff(strings.Split(strings.Join(w, "\n"), "\n"),
+		strings.Split(strings.Join(g, "\n"), "\n"))
 }
 
 // A cut stands for any number of parts, and for the rest of the one before it.
@@ -162,8 +182,10 @@ func sameParts(want, got []string) bool {
 		if i == len(got) {
 			return false
 		}
-		begun := slices.Contains(want[i+1:min(i+2, len(want))], leftOut) && strings.HasPrefix(got[i], w)
-		if w != got[i] && !begun && !sameTable(strings.Split(w, "\n"), strings.Split(got[i], "\n")) {
+		begun := slices.Contains(want[i+1:min(i+2, len(want))], leftOut) &&
+			strings.HasPrefix(got[i], w)
+		if w != got[i] && !begun && !sameTable(strings.Split(w, "\n"),
+			strings.Split(got[i], "\n")) {
 			return false
 		}
 	}
@@ -189,7 +211,9 @@ func sameTable(want, got []string) bool {
 	}
 	left := slices.Clone(got[heads:])
 	for _, w := range want[heads:] {
-		at := slices.IndexFunc(left, func(g string) bool { return g == w || covers(g, w) || covers(w, g) })
+		at := slices.IndexFunc(left, func(g string) bool {
+			return g == w || covers(g, w) || covers(w, g)
+		})
 		switch {
 		case at >= 0:
 			left = slices.Delete(left, at, at+1)
@@ -205,7 +229,8 @@ func covers(lacks, row string) bool {
 	if !strings.Contains(lacks, "none") {
 		return false
 	}
-	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
+	return regexp.MustCompile("^" + strings.ReplaceAll(
+		regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
 }
 
 // recut leaves out of an output what an example leaves out. Lines are matched by their words, those
@@ -278,7 +303,8 @@ func TestShape(t *testing.T) {
 		{"removed-verdict", "0.88 ±0.01 worse", "0.88 ±0.01", true},
 		{"verdict-before-its-interval", "0.88 ±0.01 worse", "worse 0.88 ±0.01", true},
 		{"other-path", "DNAT·MASQ·br·veth", "MASQ·br·veth", true},
-		{"removed-row", "  host              lo                  53.6 0.270   29.6 client  1\n", "", true},
+		{"removed-row", "  host              lo                  53.6 0.270   29.6 client  1\n", "",
+			true},
 		{"other-title", "bulk, 1 stream", "bulk, 2 streams", true},
 		{"baseline", "to host", "to native", true},
 		{"sentence", "Every row was witnessed", "Most rows were witnessed", true},
@@ -293,7 +319,8 @@ func TestShape(t *testing.T) {
 			if got := differs(example, changed); got != "" != tt.found {
 				t.Errorf("-want +got:\n%s", got)
 			}
-			if got := differs(changed, example); got != "" != tt.found && !strings.Contains(changed, leftOut) {
+			if got := differs(changed, example); got != "" != tt.found &&
+				!strings.Contains(changed, leftOut) {
 				t.Errorf("the other way: -want +got:\n%s", got)
 			}
 		})
@@ -312,14 +339,16 @@ func TestShapeOfCut(t *testing.T) {
 	table := strings.Join(slices.Replace(slices.Clone(lines), at-4, at+4, leftOut), "\n")
 	end := strings.Join(append(slices.Clone(lines[:at-5]), leftOut), "\n")
 	tail := strings.Join(append(slices.Clone(lines[:at+1]), leftOut), "\n")
-	for name, example := range map[string]string{"whole": whole, "row": row, "table": table, "end": end, "tail": tail} {
+	for name, example := range map[string]string{"whole": whole, "row": row, "table": table,
+		"end": end, "tail": tail} {
 		if got := differs(example, whole); got != "" {
 			t.Errorf("%s: -want +got:\n%s", name, got)
 		}
 		if got := recut(example, whole); got != example {
 			t.Errorf("%s: cut anew: -want +got:\n%s", name, cmp.Diff(example, got))
 		}
-		if got := differs(strings.Replace(example, leftOut, "", 1), whole); got == "" && name != "whole" {
+		if got := differs(strings.Replace(example, leftOut, "", 1), whole); got == "" &&
+			name != "whole" {
 			t.Errorf("%s: without the cut it is no different", name)
 		}
 		if got := differs(example, strings.Replace(whole, "The proxy is docker-proxy", "It is new", 1)); got == "" && name != "end" && name != "tail" {

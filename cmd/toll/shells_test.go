@@ -14,7 +14,8 @@ func TestCompletionInShells(t *testing.T) {
 	if err := os.Symlink(bin, filepath.Join(dir, "toll")); err != nil {
 		t.Fatal(err)
 	}
-	for shell, check := range map[string][]string{"bash": {"-n"}, "zsh": {"-f", "-n"}, "fish": {"--no-config", "-n"}} {
+	for shell, check := range map[string][]string{"bash": {"-n"}, "zsh": {"-f", "-n"},
+		"fish": {"--no-config", "-n"}} {
 		t.Run(shell, func(t *testing.T) {
 			path, err := exec.LookPath(shell)
 			if err != nil {
@@ -40,10 +41,14 @@ func TestCompletionInShells(t *testing.T) {
 
 func completesInFish(t *testing.T, fish, dir, script string) {
 	for line, want := range map[string]string{
-		"toll compare --from ": "container\tanother container", "toll compare --from host,": "host,container\tanother container",
-		"toll compare publish-n": "publish-nat\t", "toll lad": "ladder\t", "toll ladder --format ht": "html",
+		"toll compare --from ":      "container\tanother container",
+		"toll compare --from host,": "host,container\tanother container",
+		"toll compare publish-n":    "publish-nat\t",
+		"toll lad":                  "ladder\t",
+		"toll ladder --format ht":   "html",
 	} {
-		c := exec.CommandContext(t.Context(), fish, "--no-config", "-c", "source "+script+"; complete -C '"+line+"'")
+		c := exec.CommandContext(t.Context(), fish, "--no-config", "-c",
+			"source "+script+"; complete -C '"+line+"'")
 		c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir)
 		out, err := c.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {

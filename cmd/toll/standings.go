@@ -80,7 +80,8 @@ func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}
 	for _, s := range all {
-		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point, On: s.cell.On, Pin: s.cell.Pin}
+		group := sample.Cell{From: s.cell.From, Load: s.cell.Load, Point: s.cell.Point,
+			On: s.cell.On, Pin: s.cell.Pin}
 		i, ok := at[group]
 		if !ok {
 			i = len(out)

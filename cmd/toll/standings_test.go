@@ -15,15 +15,20 @@ import (
 )
 
 func stands(label, from, load string, ratio, half float64, lower bool) standing {
-	return standing{sample.Cell{Mode: mode.Name(label), From: mode.Placement(from), Load: load, On: sample.Lab}, label,
-		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3}, lower}
+	return standing{sample.Cell{Mode: mode.Name(label), From: mode.Placement(from), Load: load,
+		On: sample.Lab}, label,
+		analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 3},
+		lower}
 }
 
 func usualStandings() []standing {
 	return []standing{
-		stands("native", "host", "bulk", 1.004, 0.01, false), stands("bridge", "host", "bulk", 0.95, 0.03, false),
-		stands("publish-nat :lo", "host", "bulk", 0.97, 0.02, false), stands("publish-proxy :lo6", "host", "bulk", 0.58, 0.04, false),
-		stands("bridge", "host", "rr", 1.12, 0.03, true), stands("native", "host", "rr", 0.99, 0.01, true),
+		stands("native", "host", "bulk", 1.004, 0.01, false),
+		stands("bridge", "host", "bulk", 0.95, 0.03, false),
+		stands("publish-nat :lo", "host", "bulk", 0.97, 0.02, false),
+		stands("publish-proxy :lo6", "host", "bulk", 0.58, 0.04, false),
+		stands("bridge", "host", "rr", 1.12, 0.03, true),
+		stands("native", "host", "rr", 0.99, 0.01, true),
 	}
 }
 
@@ -36,11 +41,14 @@ func TestPages(t *testing.T) {
 		{"wide", 120, []string{
 			"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %",
 			"rr: native 99 ±1 % · bridge 112 ±3 %"}},
-		{"80", 48, []string{"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %", "rr: native 99 ±1 % · bridge 112 ±3 %",
+		{"80", 48, []string{"bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %",
+			"rr: native 99 ±1 % · bridge 112 ±3 %",
 			"bulk: bridge 95 ±3 %", "bulk: publish-proxy :lo6 58 ±4 %"}},
-		{"one-to-a-page", 34, []string{"bulk: native 100 ±1 %", "rr: native 99 ±1 %", "bulk: publish-nat :lo 97 ±2 %", "rr: bridge 112 ±3 %",
+		{"one-to-a-page", 34, []string{"bulk: native 100 ±1 %", "rr: native 99 ±1 %",
+			"bulk: publish-nat :lo 97 ±2 %", "rr: bridge 112 ±3 %",
 			"bulk: bridge 95 ±3 %", "bulk: publish-proxy :lo6 58 ±4 %"}},
-		{"narrow", 24, []string{"bulk: native 100 ±1 %", "rr: native 99 ±1 %", "rr: bridge 112 ±3 %", "bulk: bridge 95 ±3 %"}},
+		{"narrow", 24, []string{"bulk: native 100 ±1 %", "rr: native 99 ±1 %",
+			"rr: bridge 112 ±3 %", "bulk: bridge 95 ±3 %"}},
 		{"too-narrow", 5, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,16 +63,19 @@ func TestPages(t *testing.T) {
 }
 
 func TestPagesOfGroups(t *testing.T) {
-	a, b := stands("bridge", "host", "rr", 1, 0.01, true), stands("bridge", "remote", "rr", 1.1, 0.01, true)
+	a, b := stands("bridge", "host", "rr", 1, 0.01, true),
+		stands("bridge", "remote", "rr", 1.1, 0.01, true)
 	b.cell.On = "docker"
-	want := []string{"rr from host on lab: bridge 100 ±1 %", "rr from remote on docker: bridge 110 ±1 %"}
+	want := []string{"rr from host on lab: bridge 100 ±1 %",
+		"rr from remote on docker: bridge 110 ±1 %"}
 	if got := pagesOf([]standing{a, b}, 60); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestProgressLine(t *testing.T) {
-	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6", Load: "udp-rr", On: sample.Lab}
+	cell := sample.Cell{Mode: "publish-proxy", From: "remote-container", To: "loopback6",
+		Load: "udp-rr", On: sample.Lab}
 	s := engine.Progress{Round: 2, Cell: cell, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
 	for _, tt := range []struct {
 		name    string
@@ -74,19 +85,25 @@ func TestProgressLine(t *testing.T) {
 		columns int
 		want    string
 	}{
-		{"nothing-known", s, nil, 0, 100, "[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
-		{"cut", s, nil, 1, 80, "[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container…"},
-		{"no-bar", s, usualStandings(), 0, 60, "48 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %"},
+		{"nothing-known", s, nil, 0, 100,
+			"[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container, udp-rr"},
+		{"cut", s, nil, 1, 80,
+			"[██░░░░░░░░] 48 s left · round 3, 4 of 16: publish-proxy from remote-container…"},
+		{"no-bar", s, usualStandings(), 0, 60,
+			"48 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %"},
 		{"narrow", s, usualStandings(), 0, 40, "48 s left · bulk: native 100 ±1 %"},
 		{"20", s, usualStandings(), 0, 20, "48 s left · round …"},
 		{"tiny", s, usualStandings(), 0, 10, "48 s lef…"},
-		{"ranking", s, usualStandings(), 0, 80, "[██░░░░░░░░] 48 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %"},
-		{"next-page", s, usualStandings(), 5, 80, "[██░░░░░░░░] 48 s left · bulk: bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
+		{"ranking", s, usualStandings(), 0, 80,
+			"[██░░░░░░░░] 48 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 %"},
+		{"next-page", s, usualStandings(), 5, 80,
+			"[██░░░░░░░░] 48 s left · bulk: bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
 		{"over-time", engine.Progress{Elapsed: 75, Total: 60, Cell: cell}, usualStandings(), 4, 120,
 			"[██████████] 0 s left · bulk: native 100 ±1 % · publish-nat :lo 97 ±2 % · bridge 95 ±3 % · publish-proxy :lo6 58 ±4 %"},
 		{"epoch", engine.Progress{Cell: cell, Epoch: true, Visits: 2, Total: 60}, nil, 0, 80,
 			"[░░░░░░░░░░] 60 s left · round 1, 1 of 2: an epoch of udp-rr"},
-		{"mesh", engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}, Elapsed: 1, Total: 10}, nil, 0, 80,
+		{"mesh", engine.Progress{Rounds: 3, Pairs: 2, Cell: sample.Cell{Load: "rr"}, Elapsed: 1,
+			Total: 10}, nil, 0, 80,
 			"[█░░░░░░░░░] 9 s left · sweep 1, round 1 of 3: 2 pairs at once, rr"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,12 +116,14 @@ func TestProgressLine(t *testing.T) {
 }
 
 func TestProgressLineFits(t *testing.T) {
-	s := engine.Progress{Round: 2, Cell: sample.Cell{Mode: "bridge", From: "host", Load: "rr"}, Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
+	s := engine.Progress{Round: 2, Cell: sample.Cell{Mode: "bridge", From: "host", Load: "rr"},
+		Visit: 3, Visits: 16, Elapsed: 12.4, Total: 60}
 	for columns := 20; columns <= 200; columns++ {
 		for _, ranking := range [][]standing{nil, usualStandings()} {
 			for page := range 4 {
 				got := progressLine(s, ranking, page, columns)
-				if ansi.StringWidth(got) >= columns || !strings.Contains(got, "48 s left · ") || strings.ContainsAny(got, "\n\r") {
+				if ansi.StringWidth(got) >= columns || !strings.Contains(got, "48 s left · ") ||
+					strings.ContainsAny(got, "\n\r") {
 					t.Fatalf("%d columns: %q", columns, got)
 				}
 			}
@@ -147,7 +166,8 @@ func TestHeartbeat(t *testing.T) {
 }
 
 func TestStandingWords(t *testing.T) {
-	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true), stands("bridge", "host", "rr", 0.9, 0, true)
+	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true),
+		stands("bridge", "host", "rr", 0.9, 0, true)
 	uneven.ratio.Low, single.ratio.N = 0.7, 1
 	if got := uneven.String() + ", " + single.String(); got != "bridge 90 ±20 %, bridge 90 %" {
 		t.Error(got)
@@ -155,7 +175,9 @@ func TestStandingWords(t *testing.T) {
 }
 
 func TestStandingsOf(t *testing.T) {
-	s := analysis.Standing{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "rr"}, Label: "bridge", Ratio: analysis.Ratio{To: "host"}}
+	s := analysis.Standing{Cell: sample.Cell{
+		Mode: "bridge", From: "host", To: "container", Load: "rr"}, Label: "bridge",
+		Ratio: analysis.Ratio{To: "host"}}
 	crowd := s
 	crowd.Cell.Shape, crowd.Higher = sample.Shape{Servers: 1, Clients: 4, Procs: 2}, true
 	for _, tt := range []struct {
@@ -183,10 +205,12 @@ func TestNoProgressInPipes(t *testing.T) {
 	for _, tt := range []struct {
 		elapsed float64
 		want    string
-	}{{0.5, "bulk: native 100 ±1 % · publish-nat"}, {1.9, "bulk: native 100 ±1 % · publish-nat"}, {6.5, "rr: native"}, {6.8, "rr: native"}, {8.6, "bulk: bridge"}} {
+	}{{0.5, "bulk: native 100 ±1 % · publish-nat"}, {1.9, "bulk: native 100 ±1 % · publish-nat"},
+		{6.5, "rr: native"}, {6.8, "rr: native"}, {8.6, "bulk: bridge"}} {
 		out.Reset()
 		shown.show(engine.Progress{Visits: 1, Total: 60, Elapsed: tt.elapsed})
-		if got := out.String(); !strings.HasPrefix(got, clearLine+"[") || !strings.Contains(got, tt.want) {
+		if got := out.String(); !strings.HasPrefix(got, clearLine+"[") ||
+			!strings.Contains(got, tt.want) {
 			t.Errorf("at %g s %q", tt.elapsed, got)
 		}
 	}

@@ -23,7 +23,8 @@ func TestHelpFits(t *testing.T) {
 		}
 		for line := range strings.Lines(helpOf(c, columns, true)) {
 			line = strings.TrimRight(line, "\n")
-			if ansi.StringWidth(line) > columns && !strings.Contains(commands, line+"\n") && len(strings.Fields(line)) > 1 {
+			if ansi.StringWidth(line) > columns && !strings.Contains(commands, line+"\n") &&
+				len(strings.Fields(line)) > 1 {
 				t.Errorf("%s: %d columns: %q", c.CommandPath(), ansi.StringWidth(line), line)
 			}
 		}

@@ -91,7 +91,9 @@ func TestBesideShortcut(t *testing.T) {
 			t.Fatalf("%s: %s", d, before[d])
 		}
 	}
-	pins, mounts := run(t, "find /run /sys/fs/bpf -path /run/s -prune -o -path /run/containerd -prune -o -print | sort"), run(t, "cat /proc/self/mounts")
+	pins, mounts := run(
+		t,
+		"find /run /sys/fs/bpf -path /run/s -prune -o -path /run/containerd -prune -o -print | sort"), run(t, "cat /proc/self/mounts")
 	f := turnOn(t)
 	for i, d := range dials {
 		c, err := net.Dial("tcp", d)
@@ -114,13 +116,15 @@ func TestBesideShortcut(t *testing.T) {
 	}
 	gateway := strings.TrimPrefix(before[dials[0]], "web for ")
 	n := taken(t)
-	if got := run(t, "docker exec mate /self dial "+gateway+":8080"); !strings.HasPrefix(got, "web for ") {
+	if got := run(t, "docker exec mate /self dial "+gateway+":8080"); !strings.HasPrefix(got,
+		"web for ") {
 		t.Errorf("a container: %s", got)
 	}
 	if got := dial(gateway + ":8080"); !strings.HasPrefix(got, "web for ") {
 		t.Errorf("the machine's own address: %s", got)
 	}
-	if got := run(t, "docker exec mate /self dial 127.0.0.1:8080 || true"); !strings.Contains(got, "refused") {
+	if got := run(t, "docker exec mate /self dial 127.0.0.1:8080 || true"); !strings.Contains(got,
+		"refused") {
 		t.Errorf("a container's own loopback address: %s", got)
 	}
 	// A redirected client would have to be bound to the dialled address: docs/fastpath.md says why
@@ -134,7 +138,8 @@ func TestBesideShortcut(t *testing.T) {
 		t.Errorf("%d took a shortcut that may not", now-n)
 	}
 	s, err := Look(context.Background())
-	if err != nil || s.State != On || len(s.Shortcuts) != 3 || s.Shortcuts[0].Container != "web" || len(s.Left) == 0 || s.Left[0].Proto != "udp" {
+	if err != nil || s.State != On || len(s.Shortcuts) != 3 || s.Shortcuts[0].Container != "web" ||
+		len(s.Left) == 0 || s.Left[0].Proto != "udp" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	open, err := net.Dial("tcp", dials[0])
@@ -182,14 +187,19 @@ func TestBesideLaterRules(t *testing.T) {
 		return strings.HasPrefix(dial(at), "web") && taken(t) > n
 	}
 	for _, r := range []struct{ add, undo string }{
-		{"iptables -I OUTPUT -m owner --uid-owner 12345 -j REJECT", "iptables -D OUTPUT -m owner --uid-owner 12345 -j REJECT"},
-		{"ip rule add uidrange 12345-12345 lookup 99", "ip rule del uidrange 12345-12345 lookup 99"},
-		{"tc qdisc add dev lo root tbf rate 1gbit burst 100k latency 10ms", "tc qdisc del dev lo root"},
+		{"iptables -I OUTPUT -m owner --uid-owner 12345 -j REJECT",
+			"iptables -D OUTPUT -m owner --uid-owner 12345 -j REJECT"},
+		{"ip rule add uidrange 12345-12345 lookup 99",
+			"ip rule del uidrange 12345-12345 lookup 99"},
+		{"tc qdisc add dev lo root tbf rate 1gbit burst 100k latency 10ms",
+			"tc qdisc del dev lo root"},
 	} {
 		testwait.Until(t, patience, "the port has its shortcut", took)
 		run(t, r.add)
 		began := time.Now()
-		testwait.Until(t, patience, "docker-proxy serves after "+r.add, func() bool { return !took() })
+		testwait.Until(t, patience, "docker-proxy serves after "+r.add, func() bool {
+			return !took()
+		})
 		t.Logf("%s: after %v", r.add, time.Since(began).Round(time.Millisecond))
 		run(t, r.undo)
 	}
@@ -370,7 +380,8 @@ func TestBesideChurn(t *testing.T) {
 		n := right.Load()
 		if testwait.Met(patience, func() bool {
 			s, err := Look(ctx)
-			return err == nil && len(s.Shortcuts) == 2 && s.Shortcuts[0].Taken > 0 && right.Load() > n
+			return err == nil && len(s.Shortcuts) == 2 && s.Shortcuts[0].Taken > 0 &&
+				right.Load() > n
 		}) {
 			shortcuts++
 		}
@@ -388,14 +399,17 @@ func TestBesideChurn(t *testing.T) {
 	_ = e.cmd.Wait()
 	e.start(t)
 	n := taken(t)
-	testwait.Until(t, patience, "shortcuts come again with the engine", func() bool { return taken(t) > n })
+	testwait.Until(t, patience, "shortcuts come again with the engine", func() bool {
+		return taken(t) > n
+	})
 	close(stop)
 	all.Wait()
 	cancel()
 	if err := <-watched; err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d cycles: %d connections reached the right container, %d the other one, %d none", cycles, right.Load(), wrong.Load(), refused.Load())
+	t.Logf("%d cycles: %d connections reached the right container, %d the other one, %d none",
+		cycles, right.Load(), wrong.Load(), refused.Load())
 }
 
 // When the lease runs out, open connections stay and new ones take docker-proxy.
@@ -418,7 +432,10 @@ func TestBesideKilledWatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := func(want string) func() bool {
-		return func() bool { s, err := Look(context.Background()); return err == nil && s.State == want }
+		return func() bool {
+			s, err := Look(context.Background())
+			return err == nil && s.State == want
+		}
 	}
 	testwait.Until(t, patience, "the watcher renews the lease", state(On))
 	c, err := net.Dial("tcp", "127.0.0.1:8080")

@@ -86,11 +86,15 @@ func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) 
 	}
 	for _, p := range want.Ports {
 		if !found[p] {
-			left = append(left, Refusal{Proto: "tcp", Host: netip.AddrPortFrom(netip.IPv4Unspecified(), p), Why: "no running container publishes it",
+			left = append(left, Refusal{Proto: "tcp",
+				Host:   netip.AddrPortFrom(netip.IPv4Unspecified(), p),
+				Why:    "no running container publishes it",
 				Remedy: "docker ps lists what is published"})
 		}
 	}
-	slices.SortFunc(routes, func(a, b Route) int { return cmp.Or(cmp.Compare(a.Dial.Port(), b.Dial.Port()), a.Dial.Compare(b.Dial)) })
+	slices.SortFunc(routes, func(a, b Route) int {
+		return cmp.Or(cmp.Compare(a.Dial.Port(), b.Dial.Port()), a.Dial.Compare(b.Dial))
+	})
 	return routes, left
 }
 
@@ -106,18 +110,22 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 	case c.Host || c.Shares != "":
 		return r, "its container has no network of its own", ""
 	case f.Switches.RoutedBySocket != "":
-		return r, "policy routing may refuse a client's packets, or have them take another route than docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
+		return r,
+			"policy routing may refuse a client's packets, or have them take another route than docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
 	}
 	dial, ok := dials(p.Host)
 	if !ok {
-		return r, "it is published on " + p.Host.Addr().String() + " only, where the kernel's own NAT answers this machine", ""
+		return r, "it is published on " + p.Host.Addr().String() +
+			" only, where the kernel's own NAT answers this machine", ""
 	}
 	px, l, ok := proxyOf(f, p)
 	switch {
 	case !ok:
-		return r, "no docker-proxy listens for it", `with "userland-proxy": false the kernel's NAT does without one`
+		return r, "no docker-proxy listens for it",
+			`with "userland-proxy": false the kernel's NAT does without one`
 	case !slices.Contains(c.Addrs, px.Container.Addr()) || px.Container.Port() != p.Port:
-		return r, "docker-proxy leads elsewhere than the engine says: to " + px.Container.String(), ""
+		return r, "docker-proxy leads elsewhere than the engine says: to " + px.Container.String(),
+			""
 	}
 	if why := walk(f, dial, px.Container); why != "" {
 		return r, why, "toll ports " + fmt.Sprint(p.Host.Port()) + " draws its routes"
@@ -126,7 +134,8 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, why, ""
 	}
 	return Route{Container: c.Name, ContainerID: c.ID, Dial: dial, Target: px.Container,
-		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command}, server: c.PID}, "", ""
+		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command},
+		server:   c.PID}, "", ""
 }
 
 func dials(host netip.AddrPort) (netip.AddrPort, bool) {
@@ -140,11 +149,14 @@ func dials(host netip.AddrPort) (netip.AddrPort, bool) {
 
 func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bool) {
 	for _, px := range f.Proxies {
-		if px.Rootless || px.Proto != p.Proto || px.Host != p.Host || filepath.Base(strings.Join(px.Command[:min(1, len(px.Command))], "")) != "docker-proxy" {
+		if px.Rootless || px.Proto != p.Proto || px.Host != p.Host ||
+			filepath.Base(strings.Join(px.Command[:min(1, len(px.Command))],
+				"")) != "docker-proxy" {
 			continue
 		}
 		for _, l := range f.Listeners {
-			if l.Proto == p.Proto && l.Addr == p.Host && len(l.Owners) == 1 && l.Owners[0].PID == px.PID {
+			if l.Proto == p.Proto && l.Addr == p.Host && len(l.Owners) == 1 &&
+				l.Owners[0].PID == px.PID {
 				return px, l, true
 			}
 		}
@@ -168,18 +180,25 @@ func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	}
 	for _, s := range exchange(f, dial, target, bridge, gateway) {
 		for _, kind := range []firewall.Kind{firewall.Filter, firewall.NAT} {
-			if kind == firewall.NAT && (s.packet.Stage != firewall.First || s.hook == firewall.Prerouting) {
+			if kind == firewall.NAT && (s.packet.Stage != firewall.First ||
+				s.hook == firewall.Prerouting) {
 				continue // the first packet decides, in this machine's output if it sent it
 			}
 			o := f.Rules.Walk(kind, s.hook, s.packet)
 			switch {
-			case len(o.Marks) > 0 && f.Switches.RoutedByMark != "" && (s.hook == firewall.Output || s.hook == firewall.Prerouting):
-				return fmt.Sprintf("a rule in %s marks %s, and policy routing asks for marks: %s", o.Marks[0], s.what, f.Switches.RoutedByMark)
+			case len(o.Marks) > 0 && f.Switches.RoutedByMark != "" &&
+				(s.hook == firewall.Output || s.hook == firewall.Prerouting):
+				return fmt.Sprintf("a rule in %s marks %s, and policy routing asks for marks: %s",
+					o.Marks[0], s.what, f.Switches.RoutedByMark)
 			case len(o.Unread) > 0:
-				return "a rule that toll cannot read may decide about " + s.what + ": " + o.Unread[0]
+				return "a rule that toll cannot read may decide about " + s.what + ": " +
+					o.Unread[0]
 			case len(o.Depends) > 0:
-				return "a rule decides about " + s.what + " by the client's address or port: " + o.Depends[0]
-			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting && s.packet.Out == bridge: // it already has the bridge's address
+				return "a rule decides about " + s.what + " by the client's address or port: " +
+					o.Depends[0]
+			// it already has the bridge's address
+			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting &&
+				s.packet.Out == bridge:
 			case o.Verdict != firewall.Accept:
 				return fmt.Sprintf("%s meets %s in %s", s.what, o.Verdict, o.Where)
 			}
@@ -198,8 +217,11 @@ func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string)
 	}
 	bridge, _, _ := towards(f, target)
 	for _, d := range f.Devices {
-		own := len(c.Devices) == 0 || slices.ContainsFunc(c.Devices, func(x ports.Device) bool { return x.Peer == d.Index })
-		if len(d.Attached) > 0 && (d.Kind == "loopback" || d.Name == bridge || d.Master == bridge && own) {
+		own := len(c.Devices) == 0 || slices.ContainsFunc(c.Devices, func(x ports.Device) bool {
+			return x.Peer == d.Index
+		})
+		if len(d.Attached) > 0 && (d.Kind == "loopback" || d.Name == bridge ||
+			d.Master == bridge && own) {
 			return "packets may be dropped or changed at " + d.Name + ": " + d.Attached[0]
 		}
 	}
@@ -214,31 +236,39 @@ type step struct {
 
 // The exchange is to docker-proxy over lo and back, and to the container over the bridge and back.
 // The client's port is any that the kernel may choose.
-func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string, gateway netip.Addr) (out []step) {
+func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string,
+	gateway netip.Addr) (out []step) {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	if high == 0 {
 		low, high = 1, math.MaxUint16
 	}
-	for _, stage := range []firewall.Stage{firewall.First, firewall.Reply, firewall.Later, firewall.LaterReply} {
+	for _, stage := range []firewall.Stage{firewall.First, firewall.Reply, firewall.Later,
+		firewall.LaterReply} {
 		for _, x := range []struct {
 			server netip.AddrPort
 			client netip.Addr
 			device string
 		}{{dial, dial.Addr(), "lo"}, {target, gateway, bridge}} {
 			local := x.device == "lo"
-			p := firewall.Packet{Stage: stage, Proto: "tcp", Src: x.client, Dst: x.server.Addr(), Port: x.server.Port(), SrcLocal: true, DstLocal: local}
-			what := map[firewall.Stage]string{firewall.First: "a packet to ", firewall.Reply: "the answer from ",
-				firewall.Later: "a later packet to ", firewall.LaterReply: "a later answer from "}[stage] + x.server.String()
+			p := firewall.Packet{Stage: stage, Proto: "tcp", Src: x.client, Dst: x.server.Addr(),
+				Port: x.server.Port(), SrcLocal: true, DstLocal: local}
+			what := map[firewall.Stage]string{firewall.First: "a packet to ",
+				firewall.Reply:      "the answer from ",
+				firewall.Later:      "a later packet to ",
+				firewall.LaterReply: "a later answer from "}[stage] + x.server.String()
 			if stage.Back() {
-				p = firewall.Packet{Stage: stage, Proto: "tcp", Src: x.server.Addr(), Dst: x.client, Port: low, High: high, From: x.server.Port(), SrcLocal: local, DstLocal: true}
+				p = firewall.Packet{Stage: stage, Proto: "tcp", Src: x.server.Addr(), Dst: x.client,
+					Port: low, High: high, From: x.server.Port(), SrcLocal: local, DstLocal: true}
 			}
 			leaves, comes := p, p
 			leaves.Out, comes.In = x.device, x.device
 			if local || !stage.Back() {
-				out = append(out, step{firewall.Output, leaves, what}, step{firewall.Postrouting, leaves, what})
+				out = append(out, step{firewall.Output, leaves, what},
+					step{firewall.Postrouting, leaves, what})
 			}
 			if local || stage.Back() {
-				out = append(out, step{firewall.Prerouting, comes, what}, step{firewall.Input, comes, what})
+				out = append(out, step{firewall.Prerouting, comes, what},
+					step{firewall.Input, comes, what})
 			}
 		}
 	}
@@ -251,7 +281,8 @@ func towards(f *ports.Facts, a netip.Addr) (bridge string, own netip.Addr, ok bo
 	for _, d := range f.Devices {
 		for _, p := range d.Addrs {
 			if p.Masked().Contains(a) && p.Bits() > bits {
-				bits, bridge, own, ok = p.Bits(), d.Name, p.Addr(), d.Docker && d.Up && p.Addr() != a
+				bits, bridge, own, ok = p.Bits(), d.Name, p.Addr(),
+					d.Docker && d.Up && p.Addr() != a
 			}
 		}
 	}

@@ -140,14 +140,17 @@ func TestEngines(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.RemoveAll(home)
-			args := []string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c", machine, "bash", self, "-test.run", "^TestBeside" + os.Getenv(onlyEnv), "-test.timeout", "30m"}
+			args := []string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c",
+				machine, "bash", self, "-test.run", "^TestBeside" + os.Getenv(onlyEnv),
+				"-test.timeout", "30m"}
 			if testing.Verbose() {
 				args = append(args, "-test.v")
 			}
 			runtime.LockOSThread() // the parent-death signal depends on this thread
 			cmd := exec.Command("unshare", args...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-			cmd.Env = append(os.Environ(), homeEnv+"="+home, flagsEnv+"="+flags, "DOCKER_HOST=unix://"+home+"/sock")
+			cmd.Env = append(os.Environ(), homeEnv+"="+home, flagsEnv+"="+flags,
+				"DOCKER_HOST=unix://"+home+"/sock")
 			cmd.Env = append(cmd.Env, e.Env()...)
 			out, err := cmd.CombinedOutput()
 			t.Logf("%s", out)
@@ -189,14 +192,17 @@ func (e *engine) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	e.cmd = exec.Command("dockerd", append([]string{"--data-root", e.home + "/data", "--exec-root", e.home + "/exec", "--pidfile", e.home + "/pid",
-		"-H", "unix://" + e.home + "/sock"}, strings.Fields(os.Getenv(flagsEnv))...)...)
+	e.cmd = exec.Command("dockerd", append(
+		[]string{"--data-root", e.home + "/data", "--exec-root", e.home + "/exec", "--pidfile",
+			e.home + "/pid",
+			"-H", "unix://" + e.home + "/sock"}, strings.Fields(os.Getenv(flagsEnv))...)...)
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := e.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(60 * time.Second); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); exec.Command(
+		"docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b, _ := os.ReadFile(e.home + "/log")
 			t.Fatalf("dockerd does not answer:\n%s", b)

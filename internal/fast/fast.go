@@ -41,7 +41,8 @@ type Fast struct {
 
 // Status describes toll fast on this machine.
 type Status struct {
-	State     string                     `json:"state"`         // "on", "off", or "expired": the lease ran out
+	// "on", "off", or "expired": the lease ran out
+	State     string                     `json:"state"`
 	Lease     float64                    `json:"lease_seconds"` // time left
 	All       bool                       `json:"all"`
 	Ports     []uint16                   `json:"ports"` // empty if All
@@ -347,7 +348,9 @@ func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
 		list = list && m.What != namesOfContainers
 	}
 	if !list {
-		u := &path.UnsupportedError{Missing: "no Docker Engine answers: what it publishes is not known", Remedy: "sudo systemctl start docker, or DOCKER_HOST with its address"}
+		u := &path.UnsupportedError{
+			Missing: "no Docker Engine answers: what it publishes is not known",
+			Remedy:  "sudo systemctl start docker, or DOCKER_HOST with its address"}
 		for _, m := range facts.Missing {
 			if m.What == namesOfContainers {
 				u.Err = errors.New(m.Why)
@@ -365,7 +368,9 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 		return nil, err
 	}
 	for _, e := range have {
-		if !slices.ContainsFunc(routes, func(r Route) bool { return r.Dial == e.Dial && r.Target == e.Target }) {
+		if !slices.ContainsFunc(routes, func(r Route) bool {
+			return r.Dial == e.Dial && r.Target == e.Target
+		}) {
 			if err := f.table.Remove(e.Dial); err != nil {
 				return nil, err
 			}
@@ -374,10 +379,12 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	f.put = map[netip.AddrPort]string{}
 	for _, r := range routes {
 		f.put[r.Dial] = r.ContainerID
-		err := f.table.Add(shortcut.Entry{Dial: r.Dial, Target: r.Target, Server: r.server}, r.listener)
+		err := f.table.Add(shortcut.Entry{Dial: r.Dial, Target: r.Target, Server: r.server},
+			r.listener)
 		if errors.Is(err, shortcut.ErrChanged) {
 			delete(f.put, r.Dial)
-			left = append(left, Refusal{r.Container, "tcp", r.Dial, err.Error(), "toll fast status"})
+			left = append(left, Refusal{r.Container, "tcp", r.Dial, err.Error(),
+				"toll fast status"})
 			err = f.table.Remove(r.Dial)
 		}
 		if err != nil {
@@ -391,7 +398,9 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 // its end would have ended them, too. Where the kernel cannot abort them, they time out.
 func (f *Fast) abortStranded(facts *ports.Facts) error {
 	_, err := f.table.Abort(func(e shortcut.Entry) bool {
-		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool { return p.Container == e.Target && p.Host.Port() == e.Dial.Port() })
+		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool {
+			return p.Container == e.Target && p.Host.Port() == e.Dial.Port()
+		})
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) {
 		return nil
@@ -400,7 +409,8 @@ func (f *Fast) abortStranded(facts *ports.Facts) error {
 }
 
 // Preview returns what Update would set and leave alone, without changing anything.
-func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left, err error) {
+func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left,
+	err error) {
 	facts, err := (&Fast{}).read(ctx)
 	if err != nil {
 		return nil, nil, left, err
@@ -437,10 +447,12 @@ func (f *Fast) Drop(containerID string) error {
 
 // Look returns the status. Container names are empty if the engine does not answer.
 func Look(ctx context.Context) (*Status, error) {
-	out := &Status{State: Off, Shortcuts: []Route{}, Left: []Refusal{}, Ports: []uint16{}, Parts: []Part{}, Why: map[shortcut.Reason]uint64{},
+	out := &Status{State: Off, Shortcuts: []Route{}, Left: []Refusal{}, Ports: []uint16{},
+		Parts: []Part{}, Why: map[shortcut.Reason]uint64{},
 		Links: []Link{}, LinksLeft: []LinkRefusal{}, Notes: []string{}}
 	if os.Geteuid() != 0 {
-		return nil, &path.UnsupportedError{Missing: "only root sees BPF maps", Remedy: "sudo toll fast status"}
+		return nil, &path.UnsupportedError{Missing: "only root sees BPF maps",
+			Remedy: "sudo toll fast status"}
 	}
 	f, err := Open()
 	if errors.Is(err, ErrOff) {
@@ -458,7 +470,8 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 	if err != nil {
 		return err
 	}
-	out.State, out.All, out.Ports, out.Parts = On, want.All, append(out.Ports, want.Ports...), want.Parts
+	out.State, out.All, out.Ports, out.Parts = On, want.All, append(out.Ports, want.Ports...),
+		want.Parts
 	facts, err := f.read(ctx)
 	if err != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("%v: what is published now is not known", err))

@@ -37,7 +37,8 @@ func (f *Fast) keepLease(lease time.Duration) error {
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
 		return err
 	}
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"toll", "fast", "expire"}, Dir: "/", Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"toll", "fast", "expire"}, Dir: "/",
+		Env:         []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -58,7 +59,8 @@ func (f *Fast) keepLease(lease time.Duration) error {
 		err = context.DeadlineExceeded
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("start toll fast expire, which ends the lease: %w", err), cmd.Process.Kill())
+		return errors.Join(fmt.Errorf("start toll fast expire, which ends the lease: %w", err),
+			cmd.Process.Kill())
 	}
 	return nil
 }

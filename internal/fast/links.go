@@ -82,7 +82,9 @@ func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal)
 	}
 	for _, p := range want.Ports {
 		if !found[p] {
-			left = append(left, LinkRefusal{What: fmt.Sprintf("port %d", p), Why: "no running container publishes it over TCP", Remedy: "docker ps lists what is published"})
+			left = append(left, LinkRefusal{What: fmt.Sprintf("port %d", p),
+				Why:    "no running container publishes it over TCP",
+				Remedy: "docker ps lists what is published"})
 		}
 	}
 	for bridge, names := range on {
@@ -93,11 +95,14 @@ func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal)
 		}
 		slices.Sort(names)
 		for _, d := range members {
-			links = append(links, Link{Name: d.Name, Bridge: bridge, Containers: names, index: d.Index})
+			links = append(links, Link{Name: d.Name, Bridge: bridge, Containers: names,
+				index: d.Index})
 		}
 	}
 	slices.SortFunc(links, func(a, b Link) int {
-		return cmp.Or(cmp.Compare(a.Bridge, b.Bridge), -cmp.Compare(bit(a.Name == a.Bridge), bit(b.Name == b.Bridge)), cmp.Compare(a.index, b.index))
+		return cmp.Or(cmp.Compare(a.Bridge, b.Bridge),
+			-cmp.Compare(bit(a.Name == a.Bridge), bit(b.Name == b.Bridge)),
+			cmp.Compare(a.index, b.index))
 	})
 	slices.SortFunc(left, func(a, b LinkRefusal) int { return cmp.Compare(a.What, b.What) })
 	return links, left
@@ -138,7 +143,9 @@ func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 		case d.Name == bridge:
 			out = append(out, d)
 		case d.Master == bridge && d.Kind != "veth":
-			return nil, fmt.Sprintf("its port %s is not a container's link, and would have to cut large packets in software", d.Name)
+			return nil,
+				fmt.Sprintf(
+					"its port %s is not a container's link, and would have to cut large packets in software", d.Name)
 		case d.Master == bridge:
 			out = append(out, d)
 		}
@@ -163,7 +170,9 @@ func (f *Fast) noted() (*bigtcp.State, error) {
 	return st, nil
 }
 
-var errElsewhere = &path.UnsupportedError{Missing: "fast is on in another network namespace than this one", Remedy: "toll fast off there, or here"}
+var errElsewhere = &path.UnsupportedError{
+	Missing: "fast is on in another network namespace than this one",
+	Remedy:  "toll fast off there, or here"}
 
 // Without the part Links, chooseLinks takes the links back.
 func (f *Fast) chooseLinks(c Choice) error {
@@ -204,7 +213,8 @@ func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 	return out, f.note().Drop()
 }
 
-func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration) (left []LinkRefusal, err error) {
+func (f *Fast) updateLinks(facts *ports.Facts, want Choice,
+	lease time.Duration) (left []LinkRefusal, err error) {
 	lock, err := lockSoon()
 	if err != nil {
 		return nil, err
@@ -229,7 +239,8 @@ func (f *Fast) updateLinks(facts *ports.Facts, want Choice, lease time.Duration)
 
 // setLinks takes all other links back and renews the lease. on is false if the part is off. The
 // caller holds the lock.
-func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome, on bool, err error) {
+func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome, on bool,
+	err error) {
 	st, err := f.noted()
 	if err != nil || st == nil {
 		return out, false, err
@@ -243,7 +254,8 @@ func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome,
 	return out, true, f.note().Save(st)
 }
 
-func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out []Link, left []LinkRefusal, err error) {
+func (f *Fast) lookLinks(st *bigtcp.State, facts *ports.Facts, want Choice) (out []Link,
+	left []LinkRefusal, err error) {
 	all, err := link.AllSizes()
 	if err != nil {
 		return nil, nil, err

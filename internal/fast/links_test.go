@@ -23,11 +23,15 @@ import (
 func TestDecideLinks(t *testing.T) {
 	prefix := netip.MustParsePrefix
 	device := func(index int, name, kind, master string, addrs ...netip.Prefix) ports.Device {
-		return ports.Device{Name: name, Index: index, Kind: kind, Master: master, Up: true, Addrs: addrs, Docker: kind == "bridge" && name != "virbr0"}
+		return ports.Device{Name: name, Index: index, Kind: kind, Master: master, Up: true,
+			Addrs: addrs, Docker: kind == "bridge" && name != "virbr0"}
 	}
-	container := func(name, addr string, port uint16, change func(*ports.Container)) ports.Container {
-		c := ports.Container{Name: name, ID: name, PID: 7, State: "running", Addrs: []netip.Addr{netip.MustParseAddr(addr)},
-			Published: []ports.Published{{Proto: "tcp", Port: 80, Host: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}}}
+	container := func(name, addr string, port uint16,
+		change func(*ports.Container)) ports.Container {
+		c := ports.Container{Name: name, ID: name, PID: 7, State: "running",
+			Addrs: []netip.Addr{netip.MustParseAddr(addr)},
+			Published: []ports.Published{{Proto: "tcp", Port: 80,
+				Host: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}}}
 		if change != nil {
 			change(&c)
 		}
@@ -35,21 +39,36 @@ func TestDecideLinks(t *testing.T) {
 	}
 	f := &ports.Facts{
 		Devices: []ports.Device{
-			device(1, "lo", "loopback", "", prefix("127.0.0.1/8")), device(2, "eth0", "device", "", prefix("10.0.0.5/24")),
-			device(9, "vethb", "veth", "br-one"), device(3, "br-one", "bridge", "", prefix("172.18.0.1/16")), device(4, "vetha", "veth", "br-one"),
-			device(5, "docker0", "bridge", "", prefix("172.17.0.1/16")), device(6, "vethc", "veth", "docker0"),
-			device(7, "br-card", "bridge", "", prefix("172.19.0.1/16")), device(8, "eth1", "device", "br-card"),
-			device(10, "virbr0", "bridge", "", prefix("192.168.122.1/24")), device(11, "vethv", "veth", "virbr0"),
+			device(1, "lo", "loopback", "", prefix("127.0.0.1/8")),
+			device(2, "eth0", "device", "", prefix("10.0.0.5/24")),
+			device(9, "vethb", "veth", "br-one"),
+			device(3, "br-one", "bridge", "", prefix("172.18.0.1/16")),
+			device(4, "vetha", "veth", "br-one"),
+			device(5, "docker0", "bridge", "", prefix("172.17.0.1/16")),
+			device(6, "vethc", "veth", "docker0"),
+			device(7, "br-card", "bridge", "", prefix("172.19.0.1/16")),
+			device(8, "eth1", "device", "br-card"),
+			device(10, "virbr0", "bridge", "", prefix("192.168.122.1/24")),
+			device(11, "vethv", "veth", "virbr0"),
 		},
 		Containers: []ports.Container{
 			container("web", "172.18.0.2", 8080, nil), container("api", "172.18.0.3", 8081, nil),
-			container("default", "172.17.0.2", 8082, nil), container("carded", "172.19.0.2", 8083, nil),
-			container("measured", "172.17.0.3", 8084, func(c *ports.Container) { c.Measuring = true }),
-			container("dns", "172.17.0.4", 8085, func(c *ports.Container) { c.Published[0].Proto = "udp" }),
+			container("default", "172.17.0.2", 8082, nil),
+			container("carded", "172.19.0.2", 8083, nil),
+			container("measured", "172.17.0.3", 8084, func(c *ports.Container) {
+				c.Measuring = true
+			}),
+			container("dns", "172.17.0.4", 8085, func(c *ports.Container) {
+				c.Published[0].Proto = "udp"
+			}),
 			container("machine", "192.168.122.2", 8086, nil),
-			container("paused", "172.17.0.5", 8087, func(c *ports.Container) { c.State = "paused" }),
+			container("paused", "172.17.0.5", 8087, func(c *ports.Container) {
+				c.State = "paused"
+			}),
 			container("host", "172.17.0.6", 8088, func(c *ports.Container) { c.Host = true }),
-			container("rootless", "172.17.0.7", 8089, func(c *ports.Container) { c.Rootless = true }),
+			container("rootless", "172.17.0.7", 8089, func(c *ports.Container) {
+				c.Rootless = true
+			}),
 		},
 	}
 	for ask, want := range map[string]string{
@@ -116,7 +135,9 @@ func TestBesideLinks(t *testing.T) {
 		t.Skip(err)
 	}
 	withEngine(t)
-	run(t, "docker network create -o com.docker.network.bridge.name=br-one one && docker network create -o com.docker.network.bridge.name=br-two two")
+	run(
+		t,
+		"docker network create -o com.docker.network.bridge.name=br-one one && docker network create -o com.docker.network.bridge.name=br-two two")
 	container(t, "web", "--network one -p 8080:80")
 	launch(t, "mate", "--network one")
 	launch(t, "other", "--network two -p 8081:80")
@@ -145,7 +166,9 @@ func TestBesideLinks(t *testing.T) {
 	}
 	follows := func(what string, n int) {
 		t.Helper()
-		testwait.Until(t, patience, what, func() bool { return len(on("br-one")) == n && slices.Equal(raised(t), on("br-one")) })
+		testwait.Until(t, patience, what, func() bool {
+			return len(on("br-one")) == n && slices.Equal(raised(t), on("br-one"))
+		})
 	}
 	follows("the network's links are raised, and no others", 3)
 	launch(t, "late", "--network one")
@@ -171,8 +194,11 @@ func TestBesideLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := Look(context.Background())
-	if err != nil || s.State != On || len(s.Links) != 3 || s.Links[0].State != Raised || s.Links[0].Before.GSO4 != 65536 || s.Links[0].Now.GRO != bigtcp.Size ||
-		!slices.ContainsFunc(s.Links, func(l Link) bool { return l.Name == own && l.State == ChangedBy }) || fmt.Sprint(s.Parts) != "[connect links]" {
+	if err != nil || s.State != On || len(s.Links) != 3 || s.Links[0].State != Raised ||
+		s.Links[0].Before.GSO4 != 65536 || s.Links[0].Now.GRO != bigtcp.Size ||
+		!slices.ContainsFunc(s.Links, func(l Link) bool {
+			return l.Name == own && l.State == ChangedBy
+		}) || fmt.Sprint(s.Parts) != "[connect links]" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	cancel()
@@ -200,7 +226,9 @@ func endsWithLease(t *testing.T, before map[string]link.Sizes) {
 		if _, err := f.Update(context.Background(), time.Second); err != nil {
 			t.Fatal(err)
 		}
-		testwait.Until(t, patience, "the lease runs out", func() bool { return reflect.DeepEqual(sizes(t), before) })
+		testwait.Until(t, patience, "the lease runs out", func() bool {
+			return reflect.DeepEqual(sizes(t), before)
+		})
 		if s, err := Look(context.Background()); err != nil || s.State != Expired || !Abandoned() {
 			t.Errorf("%+v, %v", s, err)
 		}
@@ -227,5 +255,7 @@ func endsWithLease(t *testing.T, before map[string]link.Sizes) {
 	if _, err := Open(); !errors.Is(err, ErrOff) {
 		t.Error(err)
 	}
-	testwait.Until(t, patience, "nobody waits for the lease any more", func() bool { return keepers() == 0 })
+	testwait.Until(t, patience, "nobody waits for the lease any more", func() bool {
+		return keepers() == 0
+	})
 }

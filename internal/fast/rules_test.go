@@ -181,7 +181,8 @@ func commands(line string) (add, undo string) {
 			hook += " priority 0"
 		}
 		table := words[1] + " users"
-		return "nft 'table " + table + " { chain c { type filter hook " + hook + "; " + rule + "; }; }'", "nft delete table " + table
+		return "nft 'table " + table + " { chain c { type filter hook " + hook + "; " + rule +
+			"; }; }'", "nft delete table " + table
 	case strings.Contains(line, " -P "):
 		return line, strings.Replace(line, " DROP", " ACCEPT", 1)
 	case words[0] == "tc":
@@ -234,20 +235,38 @@ func TestBesidePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	tcx := func(device int, at ebpf.AttachType) (link.Link, error) {
-		return link.AttachTCX(link.TCXOptions{Program: bpftest.Program(t, "other", ebpf.SchedCLS, at, shot), Interface: device, Attach: at})
+		return link.AttachTCX(link.TCXOptions{
+			Program: bpftest.Program(t, "other", ebpf.SchedCLS, at, shot), Interface: device,
+			Attach: at})
 	}
-	netfilter := func(family link.NetfilterProtocolFamily, hook link.NetfilterInetHook) (link.Link, error) {
-		return link.AttachNetfilter(link.NetfilterOptions{Program: bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, nfDrop), ProtocolFamily: family, Hook: hook, Priority: -4321})
+	netfilter := func(family link.NetfilterProtocolFamily, hook link.NetfilterInetHook) (
+		link.Link, error) {
+		return link.AttachNetfilter(link.NetfilterOptions{
+			Program: bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter,
+				nfDrop),
+			ProtocolFamily: family, Hook: hook, Priority: -4321})
 	}
 	for name, attach := range map[string]func() (link.Link, error){
 		"XDP at lo": func() (link.Link, error) {
-			return link.AttachXDP(link.XDPOptions{Program: bpftest.Program(t, "other", ebpf.XDP, ebpf.AttachXDP, xdpDrop), Interface: lo.Index, Flags: link.XDPGenericMode})
+			return link.AttachXDP(link.XDPOptions{
+				Program:   bpftest.Program(t, "other", ebpf.XDP, ebpf.AttachXDP, xdpDrop),
+				Interface: lo.Index, Flags: link.XDPGenericMode})
 		},
-		"tcx ingress at lo":    func() (link.Link, error) { return tcx(lo.Index, ebpf.AttachTCXIngress) },
-		"tcx egress at lo":     func() (link.Link, error) { return tcx(lo.Index, ebpf.AttachTCXEgress) },
-		"tcx egress at bridge": func() (link.Link, error) { return tcx(bridge.Index, ebpf.AttachTCXEgress) },
-		"netfilter input":      func() (link.Link, error) { return netfilter(link.NetfilterProtoIPv4, link.NetfilterInetLocalIn) },
-		"netfilter output":     func() (link.Link, error) { return netfilter(link.NetfilterProtoIPv4, link.NetfilterInetLocalOut) },
+		"tcx ingress at lo": func() (link.Link, error) {
+			return tcx(lo.Index, ebpf.AttachTCXIngress)
+		},
+		"tcx egress at lo": func() (link.Link, error) {
+			return tcx(lo.Index, ebpf.AttachTCXEgress)
+		},
+		"tcx egress at bridge": func() (link.Link, error) {
+			return tcx(bridge.Index, ebpf.AttachTCXEgress)
+		},
+		"netfilter input": func() (link.Link, error) {
+			return netfilter(link.NetfilterProtoIPv4, link.NetfilterInetLocalIn)
+		},
+		"netfilter output": func() (link.Link, error) {
+			return netfilter(link.NetfilterProtoIPv4, link.NetfilterInetLocalOut)
+		},
 	} {
 		l, err := attach()
 		if err != nil {
@@ -270,7 +289,9 @@ func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 		at, v4 = "[::1]:8080", false
 	}
 	left := update(t, f)
-	i := slices.IndexFunc(left, func(r Refusal) bool { return r.Host.Port() == 8080 && r.Host.Addr().Is4() == v4 })
+	i := slices.IndexFunc(left, func(r Refusal) bool {
+		return r.Host.Port() == 8080 && r.Host.Addr().Is4() == v4
+	})
 	if i < 0 || left[i].Why == "" {
 		t.Errorf("%s: not refused: %+v", rule, left)
 		return

@@ -47,7 +47,9 @@ func TestTrialDuring(t *testing.T) {
 				o.through++
 			}
 			n := o.kept.Load()
-			if !testwait.Met(patience, func() bool { return o.kept.Load() > n || ctx.Err() != nil }) {
+			if !testwait.Met(patience, func() bool {
+				return o.kept.Load() > n || ctx.Err() != nil
+			}) {
 				return errors.New("the state was not kept")
 			}
 			return ctx.Err()
@@ -63,7 +65,8 @@ func TestTrialDuring(t *testing.T) {
 		{false, true, "1 connections took the shortcut although"},
 	} {
 		err := tr.During(context.Background(), 80, c.on, visit(c.take))
-		if (err == nil) != (c.fault == "") || err != nil && !strings.Contains(err.Error(), c.fault) ||
+		if (err == nil) != (c.fault == "") ||
+			err != nil && !strings.Contains(err.Error(), c.fault) ||
 			o.on.Load() != c.on {
 			t.Errorf("%+v: %v, on is %t", c, err, o.on.Load())
 		}
@@ -143,7 +146,9 @@ func TestBesideTrial(t *testing.T) {
 	check(false)
 	// Somebody else turns it off during a visit, and may turn it on again.
 	tr = begin(both)
-	err = tr.During(context.Background(), 8080, true, func(context.Context) error { return turnOff() })
+	err = tr.During(context.Background(), 8080, true, func(context.Context) error {
+		return turnOff()
+	})
 	if err != nil && !errors.Is(err, ErrOff) {
 		t.Errorf("it was turned off: %v", err)
 	}

@@ -147,7 +147,8 @@ func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 func (w *Watcher) concerns(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
-		return slices.Contains([]events.Action{events.ActionStart, events.ActionRestart, events.ActionUnPause}, m.Action) || ends(m)
+		return slices.Contains([]events.Action{
+			events.ActionStart, events.ActionRestart, events.ActionUnPause}, m.Action) || ends(m)
 	case events.NetworkEventType, events.DaemonEventType:
 		return true
 	}
@@ -158,9 +159,12 @@ func (w *Watcher) concerns(m events.Message) bool {
 func ends(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
-		return slices.Contains([]events.Action{events.ActionDie, events.ActionStop, events.ActionKill, events.ActionDestroy, events.ActionPause, events.ActionOOM}, m.Action)
+		return slices.Contains([]events.Action{
+			events.ActionDie, events.ActionStop, events.ActionKill, events.ActionDestroy,
+			events.ActionPause, events.ActionOOM}, m.Action)
 	case events.NetworkEventType:
-		return slices.Contains([]events.Action{events.ActionDisconnect, events.ActionDestroy, events.ActionRemove}, m.Action)
+		return slices.Contains([]events.Action{
+			events.ActionDisconnect, events.ActionDestroy, events.ActionRemove}, m.Action)
 	}
 	return false
 }

@@ -24,7 +24,8 @@ func ExampleJudge() {
 	fmt.Println(r.Answer.Question)
 	for _, c := range r.Cells {
 		if x := c.Metrics[c.Primary].Ratio; x != nil {
-			fmt.Printf("%s %s: %.2f of %s's %s (%s)\n", c.Load, c.Label(), x.Median, x.To, c.Primary, x.Verdict)
+			fmt.Printf("%s %s: %.2f of %s's %s (%s)\n", c.Load, c.Label(), x.Median, x.To,
+				c.Primary, x.Verdict)
 		}
 	}
 	// Output:

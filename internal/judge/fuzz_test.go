@@ -59,7 +59,9 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 		change func(*sample.Visit)
 	}{
 		{"tiny-window", func(v *sample.Visit) { v.Server.Window = 5e-324 }},
-		{"huge-cpu-times", func(v *sample.Visit) { v.Machine = []sample.CPU{{User: 1e308}, {User: 1e308}} }},
+		{"huge-cpu-times", func(v *sample.Visit) {
+			v.Machine = []sample.CPU{{User: 1e308}, {User: 1e308}}
+		}},
 		{"tiny-elapsed", func(v *sample.Visit) { v.Elapsed = 5e-324 }},
 		{"huge-elapsed", func(v *sample.Visit) { v.Elapsed = 1e308 }},
 		{"negative-elapsed", func(v *sample.Visit) { v.Elapsed = -1 }},
@@ -68,11 +70,12 @@ func TestJudgeAbsurdNumbers(t *testing.T) {
 	} {
 		for name, once := range map[string]bool{"every-visit": false, "one-visit": true} {
 			t.Run(tt.name+"-"+name, func(t *testing.T) {
-				r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
-					if !once || v.Round == 3 && v.Cell == 2 {
-						tt.change(v)
-					}
-				})
+				r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+					6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
+						if !once || v.Round == 3 && v.Cell == 2 {
+							tt.change(v)
+						}
+					})
 				f, err := reread(r.File)
 				if err != nil {
 					return // an error is fine, too
@@ -112,16 +115,23 @@ func FuzzJudge(f *testing.F) {
 		`{"mode":"publish-proxy","from":"host","to":"loopback","load":"rr"},{"mode":"host","from":"host","to":"loopback","load":"rr"}]}}}` + "\n"
 	f.Add([]byte(header))
 	f.Add([]byte(strings.Replace(header, `"plan":{`, `"plan":{"study":"ladder",`, 1) +
-		`{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" + `{"visit":{"cell":3,"witness":{"ok":true}}}` + "\n"))
-	f.Add([]byte(header + `{"visit":{"witness":{"ok":true},"elapsed_s":1,"machine":[{"user":1e308},{"user":1e308}],"server":{"window_s":1e-300,"received":9}}}` + "\n"))
-	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true},"latency":"SElTVEZB"}}` + "\n" + `{"end":{"reason":"budget"}}`))
-	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" + `{"change":{"cells":[0,1,2],"what":"MTU","was":"1500","is":"600","seen_s":1}}`))
+		`{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" +
+		`{"visit":{"cell":3,"witness":{"ok":true}}}` + "\n"))
+	f.Add(
+		[]byte(
+			header +
+				`{"visit":{"witness":{"ok":true},"elapsed_s":1,"machine":[{"user":1e308},{"user":1e308}],"server":{"window_s":1e-300,"received":9}}}` + "\n"))
+	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true},"latency":"SElTVEZB"}}` + "\n" +
+		`{"end":{"reason":"budget"}}`))
+	f.Add([]byte(header + `{"visit":{"cell":2,"witness":{"ok":true}}}` + "\n" +
+		`{"change":{"cells":[0,1,2],"what":"MTU","was":"1500","is":"600","seen_s":1}}`))
 	const sliced = `{"header":{"schema":"bridgetoll.results/2","plan":{"baseline":"host","precision":0.02,"same":0.03,"loads":[{"kind":"rr","slice_s":0.004}],"cells":[` +
 		`{"mode":"host","from":"host","to":"loopback","load":"rr"},{"mode":"host","from":"host","to":"loopback","load":"rr","control":true},` +
 		`{"mode":"native","from":"host","to":"loopback","load":"rr"}]}}}` + "\n"
 	slices := ""
 	for i := range 9 {
-		slices += fmt.Sprintf(`{"visit":{"cell":%d,"round":%d,"witness":{"ok":true},"slices":{"slots":[%d,10,%d],"rates":[1e-300,1e15,3],"medians_s":[0,1e-9,%g]}}}`+"\n",
+		slices += fmt.Sprintf(
+			`{"visit":{"cell":%d,"round":%d,"witness":{"ok":true},"slices":{"slots":[%d,10,%d],"rates":[1e-300,1e15,3],"medians_s":[0,1e-9,%g]}}}`+"\n",
 			i%3, i/3, i, 11+i*i, math.Pow10(i-5))
 	}
 	f.Add([]byte(sliced + slices))
@@ -130,18 +140,22 @@ func FuzzJudge(f *testing.F) {
 	nodes := `{"header":{"schema":"bridgetoll.results/1","plan":{"study":"mesh","precision":0.02,"loads":[{"kind":"rr"},{"kind":"bulk"}],` +
 		`"mesh":{"nodes":[{"name":"a","boot_id":"x"},{"name":"b","boot_id":"x","mtu":9000},{"name":"c","mtu":1500}],"mode":"host","on":"swarm"}}}}` + "\n"
 	for sweep := range 3 {
-		nodes += fmt.Sprintf(visit, 0, 1, sweep, 0, "rr", 50e-6, 0.0) + fmt.Sprintf(visit, 2, 1, sweep, 1, "rr", 1e-12, 0.0) +
-			fmt.Sprintf(visit, 0, 2, sweep, 2, "bulk", 0.0, 1e15) + fmt.Sprintf(visit, 2, 0, sweep, 2, "bulk", 0.0, 1.0)
+		nodes += fmt.Sprintf(visit, 0, 1, sweep, 0, "rr", 50e-6, 0.0) +
+			fmt.Sprintf(visit, 2, 1, sweep, 1, "rr", 1e-12, 0.0) +
+			fmt.Sprintf(visit, 0, 2, sweep, 2, "bulk", 0.0, 1e15) +
+			fmt.Sprintf(visit, 2, 0, sweep, 2, "bulk", 0.0, 1.0)
 	}
 	f.Add([]byte(nodes))
-	f.Add([]byte(nodes + `{"visit":{"pair":[0,1],"load":"rr","failure":"node b left"}}` + "\n" + `{"end":{"reason":"budget","sweeps":3}}`))
+	f.Add([]byte(nodes + `{"visit":{"pair":[0,1],"load":"rr","failure":"node b left"}}` + "\n" +
+		`{"end":{"reason":"budget","sweeps":3}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := sample.Read(bytes.NewReader(b))
 		if err != nil {
 			return
 		}
 		r := Judge(file).Base()
-		if r.Cells == nil || r.Failed == nil || r.Skipped == nil || r.Warnings == nil || len(r.Findings) == 0 {
+		if r.Cells == nil || r.Failed == nil || r.Skipped == nil || r.Warnings == nil ||
+			len(r.Findings) == 0 {
 			t.Fatalf("a list is missing: %+v", r)
 		}
 		for _, c := range r.Cells {

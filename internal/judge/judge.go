@@ -39,13 +39,27 @@ type study struct {
 
 // A study is a package and an entry here; a file of a study of a later toll is judged as the first.
 var studies = []study{
-	{sample.StudyCompare, func(f *sample.File) Report { return comparison.Judge(f) }, analysis.ToBaseline, false, nil},
-	{sample.StudyScale, func(f *sample.File) Report { return scale.Judge(f) }, analysis.ToBaseline, false, nil},
-	{sample.StudyLadder, func(f *sample.File) Report { return ladder.Judge(f) }, ladder.Partners, true, nil},
-	{sample.StudyEndpoints, func(f *sample.File) Report { return endpoints.Judge(f) }, analysis.ToBaseline, false, nil},
-	{sample.StudyAdvise, func(f *sample.File) Report { return advise.Judge(f) }, advise.Partners, false, nil},
-	{sample.StudySweep, func(f *sample.File) Report { return sweep.Judge(f) }, analysis.ToBaseline, false, nil},
-	{sample.StudyMesh, func(f *sample.File) Report { return mesh.Judge(f) }, analysis.ToBaseline, false, mesh.Converged},
+	{sample.StudyCompare, func(f *sample.File) Report {
+		return comparison.Judge(f)
+	}, analysis.ToBaseline, false, nil},
+	{sample.StudyScale, func(f *sample.File) Report {
+		return scale.Judge(f)
+	}, analysis.ToBaseline, false, nil},
+	{sample.StudyLadder, func(f *sample.File) Report {
+		return ladder.Judge(f)
+	}, ladder.Partners, true, nil},
+	{sample.StudyEndpoints, func(f *sample.File) Report {
+		return endpoints.Judge(f)
+	}, analysis.ToBaseline, false, nil},
+	{sample.StudyAdvise, func(f *sample.File) Report {
+		return advise.Judge(f)
+	}, advise.Partners, false, nil},
+	{sample.StudySweep, func(f *sample.File) Report {
+		return sweep.Judge(f)
+	}, analysis.ToBaseline, false, nil},
+	{sample.StudyMesh, func(f *sample.File) Report {
+		return mesh.Judge(f)
+	}, analysis.ToBaseline, false, mesh.Converged},
 }
 
 func of(p sample.Plan) study {

@@ -64,7 +64,8 @@ func minute(tb testing.TB) []byte {
 	h := like.Header
 	p := &h.Plan
 	p.Same, p.Epoch, p.Cells = 0.03, 2, nil
-	modes := []mode.Name{mode.Host, mode.Native, mode.Shared, mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.Routed}
+	modes := []mode.Name{mode.Host, mode.Native, mode.Shared, mode.Bridge, mode.BridgeDefault,
+		mode.PublishNAT, mode.PublishProxy, mode.Routed}
 	for i := range p.Loads {
 		p.Loads[i].Slice = 0.004
 		for _, m := range modes {
@@ -87,7 +88,8 @@ func minute(tb testing.TB) []byte {
 				x := math.Exp(0.1 * rng.NormFloat64())
 				v.Slices.Slots = append(v.Slices.Slots, slot)
 				if cell.Load == "rr" {
-					v.Slices.Rates, v.Slices.Medians = append(v.Slices.Rates, 5e4*x), append(v.Slices.Medians, 2e-5/x)
+					v.Slices.Rates, v.Slices.Medians = append(v.Slices.Rates, 5e4*x),
+						append(v.Slices.Medians, 2e-5/x)
 				} else {
 					v.Slices.Rates = append(v.Slices.Rates, 4e9*x)
 				}
@@ -109,7 +111,8 @@ func TestFileOfAMinuteIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range Judge(f).Base().Cells {
-		if x := c.Metrics[c.Primary].Ratio; !c.Baseline && (x == nil || x.Epochs != 13 || x.N < 13*27) {
+		if x := c.Metrics[c.Primary].Ratio; !c.Baseline &&
+			(x == nil || x.Epochs != 13 || x.N < 13*27) {
 			t.Errorf("%s, %s: %+v", c.Label(), c.Load, x)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 func TestLabelsOfALiveLadder(t *testing.T) {
-	for study, want := range map[sample.Study]string{sample.StudyCompare: "bridge", sample.StudyLadder: "bridge/host"} {
+	for study, want := range map[sample.Study]string{sample.StudyCompare: "bridge",
+		sample.StudyLadder: "bridge/host"} {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
 		r.File.Header.Plan.Study = study
 		r.Rounds(6, judgetest.Steady(20, 20, 25))

@@ -28,7 +28,9 @@ func TestSoFar(t *testing.T) {
 	if len(r.Failed) > 0 || len(r.Cells) != 2 {
 		t.Errorf("%d failed, %d cells", len(r.Failed), len(r.Cells))
 	}
-	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool { return w.Code == "truncated" }) {
+	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool {
+		return w.Code == "truncated"
+	}) {
 		t.Errorf("warnings %+v", r.Warnings)
 	}
 	if !reflect.DeepEqual(before, f.Header.Plan.Cells) || f.Visits[0].Cell != 3 || !f.Truncated {

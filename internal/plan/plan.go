@@ -59,8 +59,10 @@ const (
 // Make returns the request's cells in the catalogue's order, one control for each group, and in
 // Skipped what was asked for but cannot exist.
 func Make(r Request) (sample.Plan, error) {
-	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget, Precision: r.Precision,
-		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins, CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
+	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
+		Budget: r.Budget, Precision: r.Precision,
+		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
+		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
@@ -73,7 +75,8 @@ func Make(r Request) (sample.Plan, error) {
 			for _, l := range r.Loads {
 				for _, shape := range r.shapes() {
 					for _, pin := range r.pins() {
-						like := sample.Cell{From: from, Load: l.Kind, Point: l.Point, Shape: shape, On: on, Pin: pin}
+						like := sample.Cell{From: from, Load: l.Kind, Point: l.Point, Shape: shape,
+							On: on, Pin: pin}
 						p.Cells = append(p.Cells, r.cells(group, like)...)
 					}
 				}
@@ -106,11 +109,13 @@ func (r Request) check() error {
 	for _, l := range r.Loads {
 		switch {
 		case !(l.Window > 0) || l.Warmup < 0:
-			return fmt.Errorf("load %s: window %gs, warm-up %gs: must be positive", l.Kind, l.Window, l.Warmup)
+			return fmt.Errorf("load %s: window %gs, warm-up %gs: must be positive", l.Kind,
+				l.Window, l.Warmup)
 		case !(l.Slice >= 0):
 			return fmt.Errorf("load %s: slice %gs: must not be negative", l.Kind, l.Slice)
 		case l.Slice > 0 && !(r.Epoch > 0):
-			return fmt.Errorf("load %s: slices in an epoch of %gs: must be more than 0", l.Kind, r.Epoch)
+			return fmt.Errorf("load %s: slices in an epoch of %gs: must be more than 0", l.Kind,
+				r.Epoch)
 		}
 	}
 	return nil
@@ -145,7 +150,9 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		skip := sample.Skip{Mode: m.Name, From: from, Reason: why, Remedy: around}
 		if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
-			if !slices.ContainsFunc(all, func(r mode.Route) bool { return r.To.Six() }) && !slices.ContainsFunc(r.To, mode.Target.Four) {
+			if !slices.ContainsFunc(all, func(r mode.Route) bool {
+				return r.To.Six()
+			}) && !slices.ContainsFunc(r.To, mode.Target.Four) {
 				skip.Reason = cmp.Or(m.No6, "it has no path over IPv6 there")
 			}
 		}
@@ -211,12 +218,15 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 			c.Tune = t
 			out = append(out, c)
 		}
-		if r.Unpaced != "" && like.Load == workload.Bulk && (g.mode.Name == r.Baseline || g.mode.Name == mode.Bridge) {
+		if r.Unpaced != "" && like.Load == workload.Bulk &&
+			(g.mode.Name == r.Baseline || g.mode.Name == mode.Bridge) {
 			c.Tune = r.Unpaced
 			out = append(out, c)
 		}
 	}
-	if i := slices.IndexFunc(out, func(c sample.Cell) bool { return c.Control }); i >= 0 && relayed && r.placebo(like) {
+	if i := slices.IndexFunc(out, func(c sample.Cell) bool {
+		return c.Control
+	}); i >= 0 && relayed && r.placebo(like) {
 		c := out[i]
 		c.Placebo = true
 		out = append(out, c)
@@ -227,9 +237,10 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 // placebo reports whether a group needs a placebo: its cells take turns in slices, and docker-proxy
 // leaves threads, caches and queues behind.
 func (r Request) placebo(like sample.Cell) bool {
-	return r.Study == "" && like.Shape == (sample.Shape{}) && slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
-		return l.Kind == like.Load && l.Point == like.Point && l.Slice > 0
-	})
+	return r.Study == "" && like.Shape == (sample.Shape{}) &&
+		slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
+			return l.Kind == like.Load && l.Point == like.Point && l.Slice > 0
+		})
 }
 
 // Drop moves the cells for which reason returns a Skip to Skipped, once for each path.

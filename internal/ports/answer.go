@@ -22,22 +22,26 @@ const (
 
 // Exposed is a port with the widest place from which it is reached.
 type Exposed struct {
-	Port   uint16   `json:"port"`
-	Proto  string   `json:"protocol"`
-	Server string   `json:"server"`
-	Reach  Reach    `json:"reach"`
-	Sure   bool     `json:"sure"` // false: a deciding fact was not read, or it depends on the client
-	Dial   []string `json:"dial"` // the addresses that clients of that place dial
+	Port   uint16 `json:"port"`
+	Proto  string `json:"protocol"`
+	Server string `json:"server"`
+	Reach  Reach  `json:"reach"`
+	// false: a deciding fact was not read, or it depends on the client
+	Sure bool     `json:"sure"`
+	Dial []string `json:"dial"` // the addresses that clients of that place dial
 }
 
 func (r *Report) exposure() []Exposed {
 	out := []Exposed{}
 	add := func(x Exposed) {
-		i := slices.IndexFunc(out, func(o Exposed) bool { return o.Port == x.Port && o.Proto == x.Proto && o.Server == x.Server })
+		i := slices.IndexFunc(out, func(o Exposed) bool {
+			return o.Port == x.Port && o.Proto == x.Proto && o.Server == x.Server
+		})
 		switch {
 		case i < 0:
 			out = append(out, x)
-		case rank(x.Reach) < rank(out[i].Reach) || x.Reach == out[i].Reach && x.Sure && !out[i].Sure:
+		case rank(x.Reach) < rank(out[i].Reach) ||
+			x.Reach == out[i].Reach && x.Sure && !out[i].Sure:
 			out[i] = x
 		case x.Reach == out[i].Reach:
 			for _, d := range x.Dial {
@@ -49,7 +53,8 @@ func (r *Report) exposure() []Exposed {
 	}
 	for _, row := range r.Ports {
 		x := Exposed{Port: row.Port, Proto: row.Proto, Server: row.Server.brief()}
-		x.take(row.Paths, []Client{Remote}, []Client{Neighbour}, []Client{Loopback, Loopback6, OwnAddr})
+		x.take(row.Paths, []Client{Remote}, []Client{Neighbour},
+			[]Client{Loopback, Loopback6, OwnAddr})
 		add(x)
 	}
 	for _, in := range r.Inside {
@@ -102,9 +107,14 @@ func (r *Report) answer() *analysis.Answer {
 		notSure   string
 		none      string
 	}{
-		{FromMachines, "Other machines reach 1 port: %[1]s.", "Other machines reach %[1]d ports: %[2]s.", "Other machines may reach %s.", "Other machines reach no port."},
-		{FromContainers, "Containers and this machine reach 1 port%[2]s: %[1]s.", "Containers and this machine reach %[1]d ports%[3]s: %[2]s.", "Containers may reach %s.", ""},
-		{FromHere, "Only this machine reaches %[1]s.", "Only this machine reaches %[2]s.", "Perhaps only this machine reaches %s.", ""},
+		{FromMachines, "Other machines reach 1 port: %[1]s.",
+			"Other machines reach %[1]d ports: %[2]s.", "Other machines may reach %s.",
+			"Other machines reach no port."},
+		{FromContainers, "Containers and this machine reach 1 port%[2]s: %[1]s.",
+			"Containers and this machine reach %[1]d ports%[3]s: %[2]s.",
+			"Containers may reach %s.", ""},
+		{FromHere, "Only this machine reaches %[1]s.", "Only this machine reaches %[2]s.",
+			"Perhaps only this machine reaches %s.", ""},
 		{FromNowhere, "Nothing answers on %[1]s.", "Nothing answers on %[2]s.", "", ""},
 	} {
 		var sure, open []string
@@ -140,7 +150,8 @@ func (r *Report) answer() *analysis.Answer {
 		}
 	}
 	if n := len(r.Traps); n > 0 && r.Port == 0 {
-		a.Add(fmt.Sprintf("%d %s listed below.", n, map[bool]string{true: "trap is", false: "traps are"}[n == 1]))
+		a.Add(fmt.Sprintf("%d %s listed below.", n,
+			map[bool]string{true: "trap is", false: "traps are"}[n == 1]))
 	}
 	return a
 }
@@ -158,8 +169,9 @@ func (r *Report) shut() (out []string) {
 			out = append(out, text)
 		}
 	}
-	who := map[Client]string{Loopback: "This machine at 127.0.0.1", Loopback6: "This machine at ::1",
-		OwnAddr: "This machine", Neighbour: "Containers of its network", Remote: "Other machines"}
+	who := map[Client]string{Loopback: "This machine at 127.0.0.1",
+		Loopback6: "This machine at ::1",
+		OwnAddr:   "This machine", Neighbour: "Containers of its network", Remote: "Other machines"}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
 			add(who[c], row.name(), row.Paths[c])

@@ -11,7 +11,8 @@ import (
 func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 	six := c == Loopback6 || r.Family == "ipv6"
 	own, uplink := f.address(six)
-	p := firewall.Packet{Proto: r.Proto, Port: r.Port, Dst: own, Src: own, Out: "lo", DstLocal: true}
+	p := firewall.Packet{Proto: r.Proto, Port: r.Port, Dst: own, Src: own, Out: "lo",
+		DstLocal: true}
 	switch c {
 	case Loopback:
 		p.Dst = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -25,7 +26,8 @@ func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 			return p, false
 		}
 		p.In, p.Out, p.Src = bridge, "", f.unused(net)
-		p.Sources = &firewall.Sources{Among: net.Masked(), Except: []netip.Prefix{single(net.Addr())}}
+		p.Sources = &firewall.Sources{Among: net.Masked(),
+			Except: []netip.Prefix{single(net.Addr())}}
 	case Remote:
 		p.In, p.Out = uplink, ""
 		p.Src, p.Sources = f.anyone(uplink, six)
@@ -40,9 +42,11 @@ func (f *Facts) packet(r *Row, c Client) (firewall.Packet, bool) {
 
 // anyone returns an example of another machine's address, and the set of all possible ones.
 func (f *Facts) anyone(uplink string, six bool) (netip.Addr, *firewall.Sources) {
-	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0) // RFC 5737: unassigned
+	// RFC 5737: unassigned
+	example, all := netip.MustParseAddr("203.0.113.1"), netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 	if six {
-		example, all = netip.MustParseAddr("2001:db8:ffff::1"), netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+		example, all = netip.MustParseAddr("2001:db8:ffff::1"),
+			netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	}
 	s := &firewall.Sources{Among: all}
 	for _, d := range f.Devices {
@@ -62,9 +66,11 @@ func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) 
 func (f *Facts) CheckClient(a netip.Addr) error {
 	switch d := f.device(f.towards(a)); {
 	case f.own(a):
-		return fmt.Errorf("%s is this machine's own address: the first columns are of its own clients", a)
+		return fmt.Errorf(
+			"%s is this machine's own address: the first columns are of its own clients", a)
 	case d.Docker:
-		return fmt.Errorf("%s is in the network of %s: the column of a container is for those", a, d.Name)
+		return fmt.Errorf("%s is in the network of %s: the column of a container is for those", a,
+			d.Name)
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 type cell struct{ mode, from, to string }
 
 func cellOf(c Client, w PathKind) cell {
-	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host", Neighbour: "container", Remote: "remote"}[c]
+	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host",
+		Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
 	switch w {
 	case Direct:
@@ -35,7 +36,8 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 				continue
 			}
 			p.Cost = costs(want, judged)
-			if lack := want.mode + " from " + want.from; p.Cost == nil && !slices.Contains(r.Costs.Lacks, lack) {
+			if lack := want.mode + " from " + want.from; p.Cost == nil &&
+				!slices.Contains(r.Costs.Lacks, lack) {
 				r.Costs.Lacks = append(r.Costs.Lacks, lack)
 			}
 			r.Ports[i].Paths[c] = p
@@ -46,7 +48,8 @@ func (r *Report) Price(file string, judged *analysis.Report) {
 func costs(want cell, judged *analysis.Report) []Cost {
 	var out []Cost
 	for _, c := range judged.Cells {
-		if c.Mode != want.mode || c.From != want.from || want.to != "" && c.To != want.to || c.Tune != "" || c.Shape.Crowd() || c.Point != "" {
+		if c.Mode != want.mode || c.From != want.from || want.to != "" && c.To != want.to ||
+			c.Tune != "" || c.Shape.Crowd() || c.Point != "" {
 			continue
 		}
 		if slices.ContainsFunc(out, func(o Cost) bool { return o.Load == c.Load }) {
@@ -59,7 +62,8 @@ func costs(want cell, judged *analysis.Report) []Cost {
 		case ratio == nil:
 			continue
 		default:
-			cost.Ratio, cost.Text, cost.Verdict = ratio.Median, ratio.String(), string(ratio.Verdict)
+			cost.Ratio, cost.Text, cost.Verdict = ratio.Median, ratio.String(),
+				string(ratio.Verdict)
 		}
 		out = append(out, cost)
 	}

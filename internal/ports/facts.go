@@ -260,14 +260,16 @@ func (f *Facts) byID(id string) (Container, bool) {
 
 func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
 	for _, p := range f.Proxies {
-		if p.Proto == l.Proto && p.Host == l.Addr && (len(l.Owners) == 0 || l.Owners[0].PID == p.PID) {
+		if p.Proto == l.Proto && p.Host == l.Addr &&
+			(len(l.Owners) == 0 || l.Owners[0].PID == p.PID) {
 			return p, true
 		}
 	}
 	// With -use-listen-fd, the wildcard in the arguments may differ from the socket's: the process
 	// decides.
 	for _, p := range f.Proxies {
-		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() {
+		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto &&
+			p.Host.Port() == l.Addr.Port() {
 			return p, true
 		}
 	}

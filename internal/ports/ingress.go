@@ -26,7 +26,9 @@ type Service struct {
 }
 
 func (in Ingress) service(proto string, port uint16) (Service, bool) {
-	i := slices.IndexFunc(in.Services, func(s Service) bool { return s.Proto == proto && s.Port == port })
+	i := slices.IndexFunc(in.Services, func(s Service) bool {
+		return s.Proto == proto && s.Port == port
+	})
 	if i < 0 {
 		return Service{}, false
 	}
@@ -36,33 +38,41 @@ func (in Ingress) service(proto string, port uint16) (Service, bool) {
 // The ingress keeps the port number up to the tasks.
 func (in Ingress) server(proto string, port uint16) Server {
 	s, _ := in.service(proto, port)
-	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"), Port: cmp.Or(s.Target, port)}
+	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"),
+		Port: cmp.Or(s.Target, port)}
 }
 
 func (f *Facts) ingressPort(proto string, port uint16) bool {
 	if _, ok := f.Ingress.service(proto, port); ok {
 		return true
 	}
-	return f.Ingress.Addr.IsValid() && slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool {
-		return slices.ContainsFunc(c.Rules, func(r firewall.Rule) bool {
-			return r.Verdict == firewall.DNAT && r.To.Addr() == f.Ingress.Addr && r.Proto == proto && r.Ports == firewall.Ports{Low: port, High: port}
+	return f.Ingress.Addr.IsValid() && slices.ContainsFunc(
+		f.Rules.Chains, func(c firewall.Chain) bool {
+			return slices.ContainsFunc(c.Rules, func(r firewall.Rule) bool {
+				return r.Verdict == firewall.DNAT && r.To.Addr() == f.Ingress.Addr &&
+					r.Proto == proto && r.Ports == firewall.Ports{Low: port, High: port}
+			})
 		})
-	})
 }
 
 func (f *Facts) unserved(rows []Row) []Trap {
 	var out []Trap
 	for _, s := range f.Ingress.Services {
-		if slices.ContainsFunc(rows, func(r Row) bool { return r.Port == s.Port && r.Proto == s.Proto }) {
+		if slices.ContainsFunc(rows, func(r Row) bool {
+			return r.Port == s.Port && r.Proto == s.Proto
+		}) {
 			continue
 		}
 		t := Trap{Code: IngressNothing, Ports: []string{fmt.Sprintf("%d/%s", s.Port, s.Proto)},
-			Text:     fmt.Sprintf("Service %s publishes %d/%s by the swarm's ingress, and this node does not accept it", s.Name, s.Port, s.Proto),
+			Text: fmt.Sprintf(
+				"Service %s publishes %d/%s by the swarm's ingress, and this node does not accept it", s.Name, s.Port, s.Proto),
 			Evidence: "no socket listens, and no rule leads there",
-			Remedy:   fmt.Sprintf("see what dockerd's log says of ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
+			Remedy: fmt.Sprintf(
+				"see what dockerd's log says of ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
 		if f.Ingress.NoIPVS {
 			t.Evidence += "; the kernel has no IPVS (CONFIG_IP_VS), without which there is no ingress"
-			t.Remedy = fmt.Sprintf("sudo modprobe ip_vs, and a restart of docker; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)
+			t.Remedy = fmt.Sprintf(
+				"sudo modprobe ip_vs, and a restart of docker; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)
 		}
 		out = append(out, t)
 	}

@@ -43,20 +43,24 @@ func (f *Facts) insides(port uint16) []Inside {
 			if !ok || port != 0 && to.Port() != port || c.publishes(l) {
 				continue
 			}
-			x := Inside{Port: to.Port(), Proto: l.Proto, Server: f.containerServer(c, to.Port()), Networks: append([]string{}, c.Networks...),
-				Dial: to.String(), Paths: map[Client]Path{}}
+			x := Inside{Port: to.Port(), Proto: l.Proto, Server: f.containerServer(c, to.Port()),
+				Networks: append([]string{}, c.Networks...),
+				Dial:     to.String(), Paths: map[Client]Path{}}
 			for _, from := range inside {
 				if p, ok := f.into(from, l.Proto, to); ok {
 					x.Paths[from] = p
 				}
 			}
-			if !slices.ContainsFunc(out, func(o Inside) bool { return o.Dial == x.Dial && o.Proto == x.Proto }) {
+			if !slices.ContainsFunc(out, func(o Inside) bool {
+				return o.Dial == x.Dial && o.Proto == x.Proto
+			}) {
 				out = append(out, x)
 			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Inside) int {
-		return cmp.Or(cmp.Compare(a.Server.Name, b.Server.Name), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto))
+		return cmp.Or(cmp.Compare(a.Server.Name, b.Server.Name), cmp.Compare(a.Port, b.Port),
+			cmp.Compare(a.Proto, b.Proto))
 	})
 	return out
 }
@@ -76,7 +80,9 @@ func (c Container) reached(l Listener) (to netip.AddrPort, ok bool) {
 }
 
 func (c Container) publishes(l Listener) bool {
-	return slices.ContainsFunc(c.Published, func(p Published) bool { return p.Proto == l.Proto && p.Port == l.Addr.Port() })
+	return slices.ContainsFunc(c.Published, func(p Published) bool {
+		return p.Proto == l.Proto && p.Port == l.Addr.Port()
+	})
 }
 
 // ok is false if there is no such client on this machine.
@@ -86,8 +92,9 @@ func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) 
 		return Path{}, false
 	}
 	row := Row{Port: to.Port(), Proto: proto, addr: to.Addr()}
-	j := journey{f: f, row: &row, local: from == OwnAddr, out: Path{Kind: Direct, Dial: to.String(), Hops: []Hop{}},
-		p: firewall.Packet{Proto: proto, Port: to.Port(), Dst: to.Addr(), Out: bridge}}
+	j := journey{f: f, row: &row, local: from == OwnAddr,
+		out: Path{Kind: Direct, Dial: to.String(), Hops: []Hop{}},
+		p:   firewall.Packet{Proto: proto, Port: to.Port(), Dst: to.Addr(), Out: bridge}}
 	six := to.Addr().Is6()
 	switch from {
 	case OwnAddr:
@@ -98,14 +105,16 @@ func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) 
 			return Path{}, false
 		}
 		j.p.In, j.p.Src = bridge, f.unused(net)
-		j.p.Sources = &firewall.Sources{Among: net.Masked(), Except: []netip.Prefix{single(net.Addr()), single(to.Addr())}}
+		j.p.Sources = &firewall.Sources{Among: net.Masked(),
+			Except: []netip.Prefix{single(net.Addr()), single(to.Addr())}}
 	case Foreign:
 		other, net, ok := f.otherBridge(bridge, six)
 		if !ok {
 			return Path{}, false
 		}
 		j.p.In, j.p.Src = other, f.unused(net)
-		j.p.Sources = &firewall.Sources{Among: net.Masked(), Except: []netip.Prefix{single(net.Addr())}}
+		j.p.Sources = &firewall.Sources{Among: net.Masked(),
+			Except: []netip.Prefix{single(net.Addr())}}
 	case Remote:
 		own, uplink := f.address(six)
 		if !own.IsValid() {
@@ -146,7 +155,8 @@ func (j *journey) enter(to netip.AddrPort) {
 		}
 		in := j.p
 		in.Out = ""
-		if j.drops(j.f.Rules, firewall.Prerouting, in, "") || j.drops(j.f.Rules, firewall.Forward, j.p, "") {
+		if j.drops(j.f.Rules, firewall.Prerouting, in, "") ||
+			j.drops(j.f.Rules, firewall.Forward, j.p, "") {
 			return
 		}
 	}
@@ -211,7 +221,9 @@ func (f *Facts) homes() []Home {
 		if c.PID == 0 {
 			continue
 		}
-		h := Home{Name: c.Name, Image: c.Image, ID: c.ID, State: c.State, Networks: append([]string{}, c.Networks...), Addresses: []string{}, Devices: []Attached{}}
+		h := Home{Name: c.Name, Image: c.Image, ID: c.ID, State: c.State,
+			Networks: append([]string{}, c.Networks...), Addresses: []string{},
+			Devices: []Attached{}}
 		switch {
 		case c.Host:
 			h.Network = "host"
@@ -248,7 +260,8 @@ func (f *Facts) attached(d Device) Attached {
 // Both ends must name each other's index, because an index is unique only in its namespace.
 func (f *Facts) peerOf(d Device) (Device, bool) {
 	for _, p := range f.Devices {
-		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer && p.Peer == d.Index {
+		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer &&
+			p.Peer == d.Index {
 			return p, true
 		}
 	}

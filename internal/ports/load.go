@@ -24,9 +24,12 @@ func (f *Facts) conntrack([]Row) []Trap {
 		return nil
 	}
 	return []Trap{{Code: ConntrackFull,
-		Text:     "The connection table is nearly full: when it is, new connections are dropped silently",
-		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)", f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
-		Remedy:   fmt.Sprintf("sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L", 2*f.TrackedMax)}}
+		Text: "The connection table is nearly full: when it is, new connections are dropped silently",
+		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)",
+			f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
+		Remedy: fmt.Sprintf(
+			"sysctl -w net.netfilter.nf_conntrack_max=%d, and see who opens them: conntrack -L",
+			2*f.TrackedMax)}}
 }
 
 func (f *Facts) proxyLoad([]Row) []Trap {
@@ -39,7 +42,8 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		if bytes < proxyBytes && n < proxyConns && p.CPU < proxyCores {
 			continue
 		}
-		seen := fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID, connections(n), float64(bytes)/(1<<20))
+		seen := fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID,
+			connections(n), float64(bytes)/(1<<20))
 		if p.CPU >= proxyCores {
 			seen += fmt.Sprintf(", and uses %.2f of a core now", p.CPU)
 		}
@@ -52,7 +56,8 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 			measure += " --load udp-rr"
 		}
 		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
-			Text:     fmt.Sprintf("docker-proxy carries real load on %s: each byte costs two more sockets and a process", p.Host),
+			Text: fmt.Sprintf(
+				"docker-proxy carries real load on %s: each byte costs two more sockets and a process", p.Host),
 			Evidence: seen,
 			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two bring: " + measure})
 	}
@@ -76,7 +81,8 @@ func (f *Facts) allProxies(port uint16) *Proxies {
 			continue
 		}
 		_, n := f.carried(p)
-		out.Number, out.Memory, out.Connections = out.Number+1, out.Memory+p.Memory, out.Connections+n
+		out.Number, out.Memory, out.Connections = out.Number+1, out.Memory+p.Memory,
+			out.Connections+n
 	}
 	if out.Number == 0 {
 		return nil
@@ -98,7 +104,8 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 	}
 	var out []Trap
 	for _, r := range rows {
-		if r.Proto != "tcp" || r.Family != "ipv4" || !r.addr.IsUnspecified() || r.Server.Kind != "container" || r.Holder.Kind == "server" {
+		if r.Proto != "tcp" || r.Family != "ipv4" || !r.addr.IsUnspecified() ||
+			r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
 		local, others := f.clientsOf(r.Port)
@@ -106,9 +113,11 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 			continue
 		}
 		out = append(out, Trap{Code: PublicLocalOnly, Ports: []string{r.name()},
-			Text:     fmt.Sprintf("%s is published to every machine, perhaps needlessly: at present only this machine uses it", r.name()),
-			Evidence: fmt.Sprintf("%s open from loopback or own addresses, none from elsewhere; that is this moment only", connections(local)),
-			Remedy:   fmt.Sprintf("to keep it so: -p 127.0.0.1:%d:%d", r.Port, r.Server.Port)})
+			Text: fmt.Sprintf(
+				"%s is published to every machine, perhaps needlessly: at present only this machine uses it", r.name()),
+			Evidence: fmt.Sprintf(
+				"%s open from loopback or own addresses, none from elsewhere; that is this moment only", connections(local)),
+			Remedy: fmt.Sprintf("to keep it so: -p 127.0.0.1:%d:%d", r.Port, r.Server.Port)})
 	}
 	return out
 }
@@ -116,7 +125,8 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 func (f *Facts) clientsOf(port uint16) (local, others int) {
 	for _, c := range f.Connections {
 		switch {
-		case c.Remote.Port() == port && f.own(c.Remote.Addr().Unmap()) && f.own(c.Local.Addr().Unmap()):
+		case c.Remote.Port() == port && f.own(c.Remote.Addr().Unmap()) &&
+			f.own(c.Local.Addr().Unmap()):
 			local++ // the client's own socket
 		case c.Local.Port() == port && !f.own(c.Remote.Addr().Unmap()):
 			others++
@@ -138,8 +148,13 @@ func (f *Facts) unpublished([]Row) []Trap {
 		}
 		var ports []string
 		for _, e := range c.Exposed {
-			asked := slices.ContainsFunc(c.Asked, func(p Published) bool { return p.Proto == e.Proto && p.Port == e.Port })
-			if asked || c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l Listener) bool { return l.Proto == e.Proto && l.Addr.Port() == e.Port }) {
+			asked := slices.ContainsFunc(c.Asked, func(p Published) bool {
+				return p.Proto == e.Proto && p.Port == e.Port
+			})
+			if asked || c.ListenersKnown && !slices.ContainsFunc(c.Listeners,
+				func(l Listener) bool {
+					return l.Proto == e.Proto && l.Addr.Port() == e.Port
+				}) {
 				continue
 			}
 			ports = append(ports, fmt.Sprintf("%d/%s", e.Port, e.Proto))
@@ -153,11 +168,13 @@ func (f *Facts) unpublished([]Row) []Trap {
 		}
 		first, _, _ := strings.Cut(ports[0], "/")
 		out = append(out, Trap{Code: Unpublished, Ports: ports,
-			Text: fmt.Sprintf("%s of container %s is EXPOSEd but not published: only the container's own address leads to it. This machine and the network %s "+
-				"reach that, and so does another machine with a route to the network, unless the firewall drops its packets",
+			Text: fmt.Sprintf(
+				"%s of container %s is EXPOSEd but not published: only the container's own address leads to it. This machine and the network %s "+
+					"reach that, and so does another machine with a route to the network, unless the firewall drops its packets",
 				strings.Join(ports, ", "), c.Name, strings.Join(c.Networks, ", ")),
 			Evidence: said,
-			Remedy:   fmt.Sprintf("to open it at this machine's own address: -p %s:%s; else nothing", first, first)})
+			Remedy: fmt.Sprintf(
+				"to open it at this machine's own address: -p %s:%s; else nothing", first, first)})
 	}
 	return out
 }
@@ -185,10 +202,12 @@ func (f *Facts) mtus([]Row) []Trap {
 	var out []Trap
 	for said, names := range groups {
 		t := Trap{Code: MTUDiffers, Evidence: said,
-			Text:   "The MTU differs along the path of " + strings.Join(names, ", ") + ": packets are smaller than they could be",
+			Text: "The MTU differs along the path of " + strings.Join(names, ", ") +
+				": packets are smaller than they could be",
 			Remedy: "one MTU everywhere: \"mtu\" in daemon.json, or --opt com.docker.network.driver.mtu=N for a network, then make the containers anew"}
 		if small[said] {
-			t.Text = "The MTU differs along the path of " + strings.Join(names, ", ") + ": what is larger than the smallest relies on ICMP errors, and hangs where those are dropped"
+			t.Text = "The MTU differs along the path of " + strings.Join(names, ", ") +
+				": what is larger than the smallest relies on ICMP errors, and hangs where those are dropped"
 		}
 		out = append(out, t)
 	}
@@ -210,7 +229,8 @@ func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
 	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
 	for _, port := range f.Devices {
 		if d.Peer != 0 && port.Index == d.Peer && port.Peer == d.Index && port.Kind == "veth" {
-			devices = append(devices, Device{Name: "its veth", MTU: port.MTU}, f.device(port.Master), uplink)
+			devices = append(devices, Device{Name: "its veth", MTU: port.MTU},
+				f.device(port.Master), uplink)
 		}
 	}
 	var parts []string

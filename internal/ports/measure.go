@@ -26,7 +26,9 @@ func measures(rows []Row) []Measure {
 			if !ok || want.mode == "" || p.proxy.Rootless || row.Server.Kind == "service" {
 				continue
 			}
-			i := slices.IndexFunc(out, func(m Measure) bool { return m.from == want.from && m.proto == row.Proto })
+			i := slices.IndexFunc(out, func(m Measure) bool {
+				return m.from == want.from && m.proto == row.Proto
+			})
 			if i < 0 {
 				out = append(out, Measure{from: want.from, proto: row.Proto})
 				i = len(out) - 1
@@ -85,7 +87,8 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	for _, row := range Judge(f, dial.Port()).Ports {
 		for _, c := range []Client{Loopback, Loopback6, OwnAddr} {
 			p, has := row.Paths[c]
-			if has && row.Proto == "tcp" && p.Dial == dial.String() && p.Kind == ByProxy && !p.proxy.Rootless && p.proxy.Container.IsValid() {
+			if has && row.Proto == "tcp" && p.Dial == dial.String() && p.Kind == ByProxy &&
+				!p.proxy.Rootless && p.proxy.Container.IsValid() {
 				return p.proxy.Container, true
 			}
 		}
@@ -101,14 +104,17 @@ func (f *Facts) measureServer(rows []Row) string {
 	var server Server
 	var target netip.AddrPort
 	add := func(name, dial string) {
-		if !slices.ContainsFunc(routes, func(r route) bool { return r.dial == dial || r.name == name }) {
+		if !slices.ContainsFunc(routes, func(r route) bool {
+			return r.dial == dial || r.name == name
+		}) {
 			routes = append(routes, route{name, dial})
 		}
 	}
 	for _, c := range []Client{Loopback, OwnAddr} {
 		for _, row := range rows {
 			p, ok := row.Paths[c]
-			if !ok || row.Proto != "tcp" || !p.Answers() || row.Server.Kind != "container" || p.proxy.Rootless || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
+			if !ok || row.Proto != "tcp" || !p.Answers() || row.Server.Kind != "container" ||
+				p.proxy.Rootless || !p.target.IsValid() || f.towards(p.target.Addr()) == "" {
 				continue
 			}
 			if len(routes) == 0 {
@@ -118,7 +124,8 @@ func (f *Facts) measureServer(rows []Row) string {
 			if p.target != target {
 				continue
 			}
-			add(map[PathKind]string{ByProxy: "proxy", ByNAT: "nat", ByShortcut: "fast"}[p.Kind], p.Dial)
+			add(map[PathKind]string{ByProxy: "proxy", ByNAT: "nat", ByShortcut: "fast"}[p.Kind],
+				p.Dial)
 		}
 	}
 	if len(routes) < 2 {
@@ -160,7 +167,9 @@ var knownClients = []struct{ words, command, address string }{
 func clientFor(names string) (command, address string) {
 	names = strings.ToLower(names)
 	for _, k := range knownClients {
-		if slices.ContainsFunc(strings.Fields(k.words), func(w string) bool { return strings.Contains(names, w) }) {
+		if slices.ContainsFunc(strings.Fields(k.words), func(w string) bool {
+			return strings.Contains(names, w)
+		}) {
 			return k.command, k.address
 		}
 	}

@@ -21,14 +21,15 @@ type Report struct {
 	Inside  []Inside `json:"inside"` // unpublished ports in containers
 	// Exposure lists Ports and Inside by who reaches them. Answer says the same in sentences; nil
 	// if there are no ports.
-	Exposure   []Exposed        `json:"exposure"`
-	Answer     *analysis.Answer `json:"answer,omitempty"`
-	Containers []Home           `json:"containers,omitempty"` // the running ones; nil in a report on one port
-	Proxies    *Proxies         `json:"proxies,omitempty"`    // nil: no docker-proxy runs
-	Traps      []Trap           `json:"traps"`
-	Checks     []Check          `json:"checks,omitempty"`
-	Costs      *Costs           `json:"costs,omitempty"`
-	Measure    []Measure        `json:"measure,omitempty"` // only in a report on one port
+	Exposure []Exposed        `json:"exposure"`
+	Answer   *analysis.Answer `json:"answer,omitempty"`
+	// the running ones; nil in a report on one port
+	Containers []Home    `json:"containers,omitempty"`
+	Proxies    *Proxies  `json:"proxies,omitempty"` // nil: no docker-proxy runs
+	Traps      []Trap    `json:"traps"`
+	Checks     []Check   `json:"checks,omitempty"`
+	Costs      *Costs    `json:"costs,omitempty"`
+	Measure    []Measure `json:"measure,omitempty"` // only in a report on one port
 	// MeasureServer is the command that measures the port's server over each route; "" if there is
 	// one route only, or the server is not known.
 	MeasureServer string    `json:"measure_server,omitempty"`
@@ -61,7 +62,8 @@ type Server struct {
 }
 
 type Holder struct {
-	Kind string `json:"kind"` // "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
+	// "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
+	Kind string `json:"kind"`
 	PID  int    `json:"pid,omitempty"`
 	// Memory is a proxy's, in bytes; Connections are its clients' open ones.
 	Memory      int64 `json:"memory_bytes,omitempty"`
@@ -114,8 +116,9 @@ type Path struct {
 	Why         string   `json:"why,omitempty"` // why the path ends where it does
 	Remedy      string   `json:"remedy,omitempty"`
 	Doubt       []string `json:"doubt,omitempty"`
-	Depends     []string `json:"depends,omitempty"` // rules that treat other clients there differently
-	Cost        []Cost   `json:"cost,omitempty"`
+	// rules that treat other clients there differently
+	Depends []string `json:"depends,omitempty"`
+	Cost    []Cost   `json:"cost,omitempty"`
 
 	target    netip.AddrPort // in the container's network
 	elsewhere bool           // another row's socket takes it
@@ -126,7 +129,8 @@ type Path struct {
 
 // Answers reports whether the path ends at a server.
 func (p Path) Answers() bool {
-	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT || p.Kind == Hairpin
+	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT ||
+		p.Kind == Hairpin
 }
 
 func (r *Report) inside(x Exposed) bool {
@@ -185,11 +189,15 @@ type Costs struct {
 func (r *Report) Served() bool {
 	for _, row := range r.Ports {
 		for c, p := range row.Paths {
-			refused := slices.ContainsFunc(r.Checks, func(k Check) bool { return k.Client == c && k.Dial == p.Dial && k.Got == "refused" })
+			refused := slices.ContainsFunc(r.Checks, func(k Check) bool {
+				return k.Client == c && k.Dial == p.Dial && k.Got == "refused"
+			})
 			if p.Answers() && !refused {
 				return true
 			}
 		}
 	}
-	return slices.ContainsFunc(r.Exposure, func(x Exposed) bool { return x.Reach != FromNowhere && r.inside(x) })
+	return slices.ContainsFunc(r.Exposure, func(x Exposed) bool {
+		return x.Reach != FromNowhere && r.inside(x)
+	})
 }

@@ -10,14 +10,20 @@ func TestRootless(t *testing.T) {
 	const kit = 700
 	machine := func(c ...Container) *Facts {
 		f := healthy()
-		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:8090"), Inode: 40, Owners: []Process{{PID: kit, Name: Rootlesskit}}})
-		f.Proxies = append(f.Proxies, Proxy{PID: kit, Proto: "tcp", Host: addrPort("0.0.0.0:8090"), Container: addrPort("172.17.0.2:80"), Rootless: true})
+		f.Listeners = append(f.Listeners, Listener{
+			Proto: "tcp", Addr: addrPort("0.0.0.0:8090"), Inode: 40,
+			Owners: []Process{{PID: kit, Name: Rootlesskit}}})
+		f.Proxies = append(f.Proxies, Proxy{PID: kit, Proto: "tcp", Host: addrPort("0.0.0.0:8090"),
+			Container: addrPort("172.17.0.2:80"), Rootless: true})
 		f.Containers = append(f.Containers, c...)
 		return f
 	}
-	shop := Container{ID: "aa", Name: "shop", PID: 701, State: "running", Rootless: true, Addrs: []netip.Addr{addr("172.17.0.2")},
-		Published: []Published{{"tcp", 80, addrPort("0.0.0.0:8090")}}, Exposed: []Published{{Proto: "tcp", Port: 81}},
-		Listeners: []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:80")}}, ListenersKnown: true, Devices: []Device{{Name: "eth0", MTU: 9000, Up: true, Peer: 6, Index: 5}}}
+	shop := Container{ID: "aa", Name: "shop", PID: 701, State: "running", Rootless: true,
+		Addrs:     []netip.Addr{addr("172.17.0.2")},
+		Published: []Published{{"tcp", 80, addrPort("0.0.0.0:8090")}},
+		Exposed:   []Published{{Proto: "tcp", Port: 81}},
+		Listeners: []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:80")}}, ListenersKnown: true,
+		Devices: []Device{{Name: "eth0", MTU: 9000, Up: true, Peer: 6, Index: 5}}}
 	deaf := shop
 	deaf.Listeners = nil
 	for _, c := range []struct {
@@ -25,13 +31,16 @@ func TestRootless(t *testing.T) {
 		f                    *Facts
 		traps                int
 	}{
-		{"its engine was asked", "shop", "proxy  proxy  proxy", machine(shop), 1}, // ::1 is not published
+		// ::1 is not published
+		{"its engine was asked", "shop", "proxy  proxy  proxy", machine(shop), 1},
 		{"nothing listens", "shop", "nothing  nothing  nothing", machine(deaf), 1},
-		{"its engine was not asked", "172.17.0.2:80, rootless", "proxy?  proxy?  proxy?", machine(), 0},
+		{"its engine was not asked", "172.17.0.2:80, rootless", "proxy?  proxy?  proxy?", machine(),
+			0},
 	} {
 		r := Judge(c.f, 8090)
 		row := find(t, r, "0.0.0.0", 8090)
-		if row.Server.Name != c.server || row.Holder != (Holder{Kind: Rootlesskit, PID: kit}) || routes(row) != c.routes || len(r.Traps) != c.traps {
+		if row.Server.Name != c.server || row.Holder != (Holder{Kind: Rootlesskit, PID: kit}) ||
+			routes(row) != c.routes || len(r.Traps) != c.traps {
 			t.Errorf("%s: %+v %+v %q %+v", c.name, row.Server, row.Holder, routes(row), r.Traps)
 		}
 	}

@@ -60,7 +60,8 @@ func (j *journey) walk(k firewall.Kind, h firewall.Hook, p firewall.Packet) fire
 	return j.walkIn(j.f.Rules, k, h, p)
 }
 
-func (j *journey) walkIn(r firewall.Rules, k firewall.Kind, h firewall.Hook, p firewall.Packet) firewall.Outcome {
+func (j *journey) walkIn(r firewall.Rules, k firewall.Kind, h firewall.Hook,
+	p firewall.Packet) firewall.Outcome {
 	o := r.Walk(k, h, p)
 	for _, u := range o.Unread {
 		j.doubt("a rule that toll cannot read, " + u)
@@ -140,14 +141,16 @@ func (j *journey) guess(dial netip.AddrPort) {
 	if !dockers {
 		for _, c := range j.f.Containers {
 			for _, p := range c.Published {
-				if p.Proto == j.p.Proto && p.Host.Port() == dial.Port() && len(c.Addrs) > 0 && p.Host.Addr().Is4() == dial.Addr().Is4() &&
+				if p.Proto == j.p.Proto && p.Host.Port() == dial.Port() && len(c.Addrs) > 0 &&
+					p.Host.Addr().Is4() == dial.Addr().Is4() &&
 					(p.Host.Addr().IsUnspecified() || p.Host.Addr() == dial.Addr()) {
 					to, dockers = netip.AddrPortFrom(c.Addrs[0], p.Port), true
 				}
 			}
 		}
 	}
-	inside := proxied && px.Rootless || proxied && (dial.Addr().IsLoopback() || j.p.In != "" && j.p.In == j.f.towards(to.Addr()))
+	inside := proxied && px.Rootless || proxied &&
+		(dial.Addr().IsLoopback() || j.p.In != "" && j.p.In == j.f.towards(to.Addr()))
 	if !dockers || inside || to.Addr().Is4() != dial.Addr().Is4() {
 		j.deliver(dial)
 		return
@@ -170,7 +173,8 @@ func (j *journey) translated(o firewall.Outcome) {
 		}
 		in := p
 		in.Out = ""
-		if j.drops(j.f.Rules.AfterDNAT(), firewall.Prerouting, in, then) || j.drops(j.f.Rules, firewall.Forward, p, then) {
+		if j.drops(j.f.Rules.AfterDNAT(), firewall.Prerouting, in, then) ||
+			j.drops(j.f.Rules, firewall.Forward, p, then) {
 			return
 		}
 	} else if j.drops(j.f.Rules.AfterDNAT(), firewall.Output, p, then) {
@@ -178,11 +182,19 @@ func (j *journey) translated(o firewall.Outcome) {
 	}
 	if j.p.Src.IsLoopback() && p.Dst.Is4() && !j.f.Switches.localnet(out) {
 		j.out.localnet = orSomething(out)
-		j.end(Blocked, fmt.Sprintf("DNAT to %s, but %s does not carry packets from 127.0.0.1 (route_localnet is 0)", o.To, orSomething(out)))
+		j.end(
+			Blocked,
+			fmt.Sprintf(
+				"DNAT to %s, but %s does not carry packets from 127.0.0.1 (route_localnet is 0)",
+				o.To, orSomething(out)))
 		return
 	}
 	if j.p.Src.IsLoopback() && p.Dst.Is6() { // seen with Docker Engine 28.5.2
-		j.end(Blocked, fmt.Sprintf("DNAT to %s, but packets from ::1 never leave lo: IPv6 has no route_localnet", o.To))
+		j.end(
+			Blocked,
+			fmt.Sprintf(
+				"DNAT to %s, but packets from ::1 never leave lo: IPv6 has no route_localnet",
+				o.To))
 		return
 	}
 	j.out.Kind = ByNAT
@@ -190,7 +202,9 @@ func (j *journey) translated(o firewall.Outcome) {
 	if out != "" && j.p.In == out {
 		j.out.Kind = Hairpin
 		if !j.out.Masqueraded && !j.f.Switches.BridgeNF {
-			j.end(Blocked, "the server's answer goes straight back over "+out+", untranslated: net.bridge.bridge-nf-call-iptables is 0")
+			j.end(
+				Blocked,
+				"the server's answer goes straight back over "+out+", untranslated: net.bridge.bridge-nf-call-iptables is 0")
 			return
 		}
 	}
@@ -227,7 +241,8 @@ func (j *journey) toContainer(to netip.AddrPort) {
 		j.hop("veth", "the container's eth0")
 	}
 	if in := j.f.Ingress; !j.out.proxy.Rootless && in.Addr.IsValid() && to.Addr() == in.Addr {
-		j.hop("server", "the swarm's ingress, where IPVS chooses a task of "+in.server(j.p.Proto, to.Port()).Name)
+		j.hop("server", "the swarm's ingress, where IPVS chooses a task of "+in.server(
+			j.p.Proto, to.Port()).Name)
 		j.doubt("whether any of the service's tasks answers")
 		return
 	}
@@ -245,7 +260,8 @@ func (j *journey) toContainer(to netip.AddrPort) {
 	if _, ok := listens(c.Listeners, j.p.Proto, to); !ok {
 		j.hop("server", c.Name+": nothing listens on "+to.String())
 		j.out.nobody = c.Name
-		j.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s", j.out.Kind, c.Name, to))
+		j.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s", j.out.Kind,
+			c.Name, to))
 		return
 	}
 	j.hop("server", c.Name+" listens on "+to.String())
@@ -262,7 +278,8 @@ func (j *journey) paused(s Server) {
 // Redirected connections do not cross lo.
 func (j *journey) redirected(px Proxy) {
 	j.out.Kind, j.out.proxy, j.out.Masqueraded = ByShortcut, px, true
-	j.out.Hops = []Hop{{"shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d", px.Container, px.PID)}}
+	j.out.Hops = []Hop{{"shortcut", fmt.Sprintf(
+		"toll fast redirects the connect to %s, past docker-proxy %d", px.Container, px.PID)}}
 	j.toContainer(px.Container)
 }
 
@@ -271,14 +288,18 @@ func (j *journey) proxied(px Proxy, at netip.AddrPort) {
 	j.out.Masqueraded = true
 	j.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, at, px.Container))
 	if out := j.f.towards(px.Container.Addr()); !px.Rootless && out != "" {
-		p := firewall.Packet{Proto: j.p.Proto, Dst: px.Container.Addr(), Port: px.Container.Port(), Out: out, SrcLocal: true}
+		p := firewall.Packet{Proto: j.p.Proto, Dst: px.Container.Addr(), Port: px.Container.Port(),
+			Out: out, SrcLocal: true}
 		for _, a := range j.f.device(out).Addrs {
 			if a.Addr().Is4() == p.Dst.Is4() {
 				p.Src = a.Addr()
 			}
 		}
-		if o := j.walk(firewall.Filter, firewall.Output, p); o.Verdict == firewall.Drop || o.Verdict == firewall.Reject {
-			j.end(Held, "the proxy accepts, and what it sends to "+px.Container.String()+" is dropped by "+o.Where)
+		if o := j.walk(firewall.Filter, firewall.Output, p); o.Verdict == firewall.Drop ||
+			o.Verdict == firewall.Reject {
+			j.end(
+				Held,
+				"the proxy accepts, and what it sends to "+px.Container.String()+" is dropped by "+o.Where)
 			return
 		}
 	}
@@ -324,7 +345,8 @@ func (j *journey) deliver(dial netip.AddrPort) {
 		if j.f.onDemand(l) {
 			j.out.Kind, j.out.Masqueraded = ByProxy, true
 			j.hop("proxy", "docker-proxy, once dockerd has started it")
-			j.doubt("dockerd has the socket, no docker-proxy runs for it, and rules lead 127.0.0.1 nowhere: an engine that starts docker-proxy for its first client answers, another does not")
+			j.doubt(
+				"dockerd has the socket, no docker-proxy runs for it, and rules lead 127.0.0.1 nowhere: an engine that starts docker-proxy for its first client answers, another does not")
 			return
 		}
 		j.hop("socket", "of dockerd, which never answers")
@@ -349,9 +371,12 @@ func (f *Facts) onDemand(l Listener) bool {
 		return false
 	}
 	dialled := func(a netip.Addr) firewall.Verdict {
-		return f.Rules.Walk(firewall.NAT, firewall.Output, firewall.Packet{Proto: l.Proto, Port: l.Addr.Port(), Src: a, Dst: a, Out: "lo", SrcLocal: true, DstLocal: true}).Verdict
+		return f.Rules.Walk(firewall.NAT, firewall.Output,
+			firewall.Packet{Proto: l.Proto, Port: l.Addr.Port(), Src: a, Dst: a, Out: "lo",
+				SrcLocal: true, DstLocal: true}).Verdict
 	}
-	return dialled(own) == firewall.DNAT && dialled(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != firewall.DNAT
+	return dialled(own) == firewall.DNAT &&
+		dialled(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != firewall.DNAT
 }
 
 // dockerd's own ports are those of its API and of Swarm.

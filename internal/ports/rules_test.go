@@ -10,13 +10,17 @@ import (
 )
 
 func dropping(chain, rule string) firewall.Rules {
-	return firewall.ParseSave(strings.Replace(withProxy, ":DOCKER - [0:0]", ":OUTPUT ACCEPT [0:0]\n:DOCKER - [0:0]\n-A "+chain+" "+rule, 1), false)
+	return firewall.ParseSave(strings.Replace(
+		withProxy, ":DOCKER - [0:0]", ":OUTPUT ACCEPT [0:0]\n:DOCKER - [0:0]\n-A "+chain+" "+rule,
+		1), false)
 }
 
 func TestAdministratorsRules(t *testing.T) {
 	for _, c := range []struct{ chain, rule, want string }{
-		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP", "proxy  DNAT proxy blocked"},
-		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 --ctdir ORIGINAL -j REJECT", "proxy  DNAT proxy blocked"},
+		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP",
+			"proxy  DNAT proxy blocked"},
+		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 --ctdir ORIGINAL -j REJECT",
+			"proxy  DNAT proxy blocked"},
 		{"FORWARD", "-m conntrack --ctorigdst 198.18.0.1 -j DROP", "proxy  DNAT proxy blocked"},
 		{"FORWARD", "-m conntrack --ctorigdst 198.18.0.9 -j DROP", "proxy  DNAT proxy DNAT"},
 		{"FORWARD", "-m conntrack --ctstate DNAT -j DROP", "proxy  DNAT proxy blocked"},
@@ -26,13 +30,15 @@ func TestAdministratorsRules(t *testing.T) {
 		{"FORWARD", "-m conntrack --ctexpire 5 -j DROP", "proxy  DNAT proxy DNAT?"},
 		{"FORWARD", "-s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy DNAT*"},
 		{"FORWARD", "-i eth0 ! -s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy blocked*"},
-		{"FORWARD", "-s 172.17.0.0/16 -o docker0 -j DROP", "proxy  DNAT proxy DNAT"}, // no outside source has it
+		// no outside source has it
+		{"FORWARD", "-s 172.17.0.0/16 -o docker0 -j DROP", "proxy  DNAT proxy DNAT"},
 		{"INPUT", "-s 172.17.0.9 -j DROP", "proxy  DNAT proxy* DNAT"},
 		{"INPUT", "-i lo -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
 		{"INPUT", "-i lo -m conntrack --ctstatus CONFIRMED -j DROP", "blocked  DNAT proxy DNAT"},
 		{"OUTPUT", "-d 127.0.0.1 -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
 		{"OUTPUT", "-o docker0 -j DROP", "held  blocked held DNAT"},
-		{"OUTPUT", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP", "blocked  blocked proxy DNAT"},
+		{"OUTPUT", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP",
+			"blocked  blocked proxy DNAT"},
 	} {
 		f := healthy()
 		f.Rules = dropping(c.chain, c.rule)
@@ -40,7 +46,8 @@ func TestAdministratorsRules(t *testing.T) {
 		var got []string
 		for _, client := range clients {
 			p := row.Paths[client]
-			got = append(got, string(p.Kind)+strings.Repeat("?", len(p.Doubt))+strings.Repeat("*", len(p.Depends)))
+			got = append(got, string(p.Kind)+strings.Repeat("?", len(p.Doubt))+strings.Repeat(
+				"*", len(p.Depends)))
 		}
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%s %s: %q, want %q", c.chain, c.rule, s, c.want)
@@ -66,7 +73,8 @@ func TestRulesBeforeAndAfterDNAT(t *testing.T) {
 
 func TestRedirect(t *testing.T) {
 	f := healthy()
-	f.Rules = firewall.ParseSave("*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
+	f.Rules = firewall.ParseSave(
+		"*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
 	row := find(t, Judge(f, 23), "0.0.0.0", 23)
 	if got := routes(row); got != "nothing  nothing direct direct" || row.Server.Name != "sshd" {
 		t.Errorf("%q %+v", got, row)
@@ -79,7 +87,8 @@ func TestClient(t *testing.T) {
 	for client, want := range map[string]PathKind{"198.51.100.7": Blocked, "198.51.101.7": ByNAT} {
 		f.Client = addr(client)
 		r := Judge(f, 8080)
-		if p := find(t, r, "0.0.0.0", 8080).Paths[Remote]; p.Kind != want || p.Depends != nil || r.Client != client || f.CheckClient(f.Client) != nil {
+		if p := find(t, r, "0.0.0.0", 8080).Paths[Remote]; p.Kind != want || p.Depends != nil ||
+			r.Client != client || f.CheckClient(f.Client) != nil {
 			t.Errorf("%s: %+v", client, p)
 		}
 	}
@@ -88,9 +97,11 @@ func TestClient(t *testing.T) {
 			t.Errorf("%s is taken for another machine", own)
 		}
 	}
-	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true, MTU: 1500, Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
+	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true,
+		MTU: 1500, Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
 	f.Rules, f.Client = dropping("FORWARD", "-i eth1 -j DROP"), addr("10.0.0.9")
-	if p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]; p.Kind != Blocked || p.Hops[0].Text != "eth1" {
+	if p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]; p.Kind != Blocked ||
+		p.Hops[0].Text != "eth1" {
 		t.Errorf("%+v", p)
 	}
 }

@@ -28,7 +28,8 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 		return c, true
 	}
 	for _, l := range f.Listeners {
-		if l.Proto == "tcp" && l.Addr.Port() == dial.Port() && takes(l.Addr.Addr(), addr) && len(l.Owners) > 0 && l.Owners[0].Container != "" {
+		if l.Proto == "tcp" && l.Addr.Port() == dial.Port() && takes(l.Addr.Addr(), addr) &&
+			len(l.Owners) > 0 && l.Owners[0].Container != "" {
 			return one(f, func(c Container) bool { return c.ID == l.Owners[0].Container })
 		}
 	}
@@ -36,7 +37,8 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 }
 
 // passers are programs that listen for a server elsewhere.
-var passers = []string{"docker-proxy", "dockerd", "rootlesskit", "rootlessport", "slirp4netns", "pasta", "conmon", "ssh"}
+var passers = []string{"docker-proxy", "dockerd", "rootlesskit", "rootlessport", "slirp4netns",
+	"pasta", "conmon", "ssh"}
 
 // ProcessAt returns the PID of the process outside containers that serves at dial, the smallest of
 // several; 0 if there is none, or if it is not known.

@@ -11,35 +11,51 @@ import (
 // If two could answer, none is named.
 func TestServerOf(t *testing.T) {
 	at := netip.MustParseAddrPort
-	published := func(host string, port uint16) []Published { return []Published{{"tcp", port, at(host)}} }
+	published := func(host string, port uint16) []Published {
+		return []Published{{"tcp", port, at(host)}}
+	}
 	f := &Facts{
 		Containers: []Container{
-			{ID: "1", Name: "web", PID: 11, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.2")}, Published: published("0.0.0.0:8080", 80)},
-			{ID: "2", Name: "local", PID: 12, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.3")}, Published: published("127.0.0.1:8081", 80)},
+			{ID: "1", Name: "web", PID: 11, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.2")},
+				Published: published("0.0.0.0:8080", 80)},
+			{ID: "2", Name: "local", PID: 12, Addrs: []netip.Addr{
+				netip.MustParseAddr("172.17.0.3")}, Published: published("127.0.0.1:8081", 80)},
 			{ID: "3", Name: "hosted", PID: 13, Host: true},
 			{ID: "4", Name: "gone", Published: published("0.0.0.0:8082", 80)},
-			{ID: "5", Name: "rootless", PID: 15, Rootless: true, Published: published("0.0.0.0:8083", 80)},
+			{ID: "5", Name: "rootless", PID: 15, Rootless: true,
+				Published: published("0.0.0.0:8083", 80)},
 			{ID: "6", Name: "pod", PID: 16, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.6")}},
-			{ID: "7", Name: "sidecar", PID: 17, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.6")}},
+			{ID: "7", Name: "sidecar", PID: 17, Addrs: []netip.Addr{
+				netip.MustParseAddr("172.17.0.6")}},
 			{ID: "8", Name: "six", PID: 18, Published: published("[::]:8084", 80)},
-			{ID: "9", Name: "datagrams", PID: 19, Published: []Published{{"udp", 80, at("0.0.0.0:8085")}}},
+			{ID: "9", Name: "datagrams", PID: 19,
+				Published: []Published{{"udp", 80, at("0.0.0.0:8085")}}},
 		},
-		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:9000"), Owners: []Process{{PID: 13, Container: "3"}}},
-			{Proto: "tcp", Addr: at("0.0.0.0:9001"), Owners: []Process{{PID: 99}}}, {Proto: "tcp", Addr: at("0.0.0.0:9002")}},
-		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.4/24")}}},
+		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:9000"),
+			Owners: []Process{{PID: 13, Container: "3"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9001"), Owners: []Process{{PID: 99}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9002")}},
+		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{
+			netip.MustParsePrefix("10.0.0.4/24")}}},
 	}
 	for _, tt := range []struct {
 		dial   string
 		inside int
 		want   string
 	}{
-		{"127.0.0.1:8080", 0, "web"}, {"10.0.0.4:8080", 0, "web"}, {"[::ffff:127.0.0.1]:8080", 0, "web"}, {"172.17.0.2:1234", 0, "web"},
-		{"10.0.0.9:8080", 0, ""}, {"[::1]:8080", 0, ""}, {"127.0.0.1:8081", 0, "local"}, {"10.0.0.4:8081", 0, ""},
-		{"127.0.0.1:9000", 0, "hosted"}, {"127.0.0.1:9001", 0, ""}, {"127.0.0.1:9002", 0, ""}, {"127.0.0.1:9003", 0, ""},
-		{"127.0.0.1:8082", 0, ""}, {"127.0.0.1:8083", 0, ""}, {"172.17.0.6:80", 0, ""}, {"[::1]:8084", 0, "six"}, {"127.0.0.1:8085", 0, ""},
-		{"127.0.0.1:8080", 12, "local"}, {"127.0.0.1:8080", 77, ""}, {"172.17.0.2:80", 12, "web"}, {"10.0.0.4:8080", 12, "web"},
+		{"127.0.0.1:8080", 0, "web"}, {"10.0.0.4:8080", 0, "web"},
+		{"[::ffff:127.0.0.1]:8080", 0, "web"}, {"172.17.0.2:1234", 0, "web"},
+		{"10.0.0.9:8080", 0, ""}, {"[::1]:8080", 0, ""}, {"127.0.0.1:8081", 0, "local"},
+		{"10.0.0.4:8081", 0, ""},
+		{"127.0.0.1:9000", 0, "hosted"}, {"127.0.0.1:9001", 0, ""}, {"127.0.0.1:9002", 0, ""},
+		{"127.0.0.1:9003", 0, ""},
+		{"127.0.0.1:8082", 0, ""}, {"127.0.0.1:8083", 0, ""}, {"172.17.0.6:80", 0, ""},
+		{"[::1]:8084", 0, "six"}, {"127.0.0.1:8085", 0, ""},
+		{"127.0.0.1:8080", 12, "local"}, {"127.0.0.1:8080", 77, ""}, {"172.17.0.2:80", 12, "web"},
+		{"10.0.0.4:8080", 12, "web"},
 	} {
-		if c, ok := ServerOf(f, at(tt.dial), tt.inside); ok != (tt.want != "") || ok && c.Name != tt.want {
+		if c, ok := ServerOf(f, at(tt.dial), tt.inside); ok != (tt.want != "") ||
+			ok && c.Name != tt.want {
 			t.Errorf("%s from %d: %q, %t; want %q", tt.dial, tt.inside, c.Name, ok, tt.want)
 		}
 	}
@@ -49,13 +65,19 @@ func TestServerOf(t *testing.T) {
 func TestProcessAt(t *testing.T) {
 	at := netip.MustParseAddrPort
 	f := &Facts{
-		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:5432"), Owners: []Process{{PID: 12, Name: "postgres"}, {PID: 11, Name: "postgres"}}},
-			{Proto: "tcp", Addr: at("0.0.0.0:8080"), Owners: []Process{{PID: 13, Name: "docker-proxy"}}},
-			{Proto: "tcp", Addr: at("0.0.0.0:9000"), Owners: []Process{{PID: 14, Name: "web", Container: "1"}}},
-			{Proto: "udp", Addr: at("0.0.0.0:53"), Owners: []Process{{PID: 15, Name: "dns"}}}, {Proto: "tcp", Addr: at("0.0.0.0:9002")}},
-		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.4/24")}}},
+		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:5432"),
+			Owners: []Process{{PID: 12, Name: "postgres"}, {PID: 11, Name: "postgres"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:8080"),
+				Owners: []Process{{PID: 13, Name: "docker-proxy"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9000"),
+				Owners: []Process{{PID: 14, Name: "web", Container: "1"}}},
+			{Proto: "udp", Addr: at("0.0.0.0:53"), Owners: []Process{{PID: 15, Name: "dns"}}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9002")}},
+		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{
+			netip.MustParsePrefix("10.0.0.4/24")}}},
 	}
-	for dial, want := range map[string]int{"127.0.0.1:5432": 11, "10.0.0.4:5432": 11, "10.0.0.5:5432": 0, "127.0.0.1:8080": 0, "127.0.0.1:9000": 0,
+	for dial, want := range map[string]int{"127.0.0.1:5432": 11, "10.0.0.4:5432": 11,
+		"10.0.0.5:5432": 0, "127.0.0.1:8080": 0, "127.0.0.1:9000": 0,
 		"127.0.0.1:53": 0, "127.0.0.1:9002": 0, "127.0.0.1:1": 0} {
 		if got := ProcessAt(f, at(dial)); got != want {
 			t.Errorf("%s: process %d, want %d", dial, got, want)
@@ -64,7 +86,8 @@ func TestProcessAt(t *testing.T) {
 }
 
 func TestThrough(t *testing.T) {
-	for dial, want := range map[string]string{"127.0.0.1:8080": "172.17.0.2:80", "[::ffff:127.0.0.1]:8080": "172.17.0.2:80", "[::1]:8080": "[fd00::2]:80",
+	for dial, want := range map[string]string{"127.0.0.1:8080": "172.17.0.2:80",
+		"[::ffff:127.0.0.1]:8080": "172.17.0.2:80", "[::1]:8080": "[fd00::2]:80",
 		"198.18.0.1:8080": "", "172.17.0.2:80": "", "127.0.0.1:22": "", "127.0.0.1:9": ""} {
 		got, ok := Through(healthy(), addrPort(dial))
 		if ok != (want != "") || ok && got.String() != want {
@@ -103,7 +126,8 @@ func TestMeasureServerOfTwo(t *testing.T) {
 }
 
 func TestAnswerSaysWhatBlocks(t *testing.T) {
-	user := strings.Replace(withProxy, ":DOCKER - [0:0]\n-A FORWARD", ":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n-A DOCKER-USER -i eth0 -j DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD", 1)
+	user := strings.Replace(withProxy, ":DOCKER - [0:0]\n-A FORWARD",
+		":DOCKER - [0:0]\n:DOCKER-USER - [0:0]\n-A DOCKER-USER -i eth0 -j DROP\n-A FORWARD -j DOCKER-USER\n-A FORWARD", 1)
 	f := healthy()
 	f.Rules = firewall.ParseSave(user, false)
 	said := strings.Join(Judge(f, 8080).Answer.Text, "\n")
@@ -112,10 +136,12 @@ func TestAnswerSaysWhatBlocks(t *testing.T) {
 		t.Errorf("%s\nwant %s", said, want)
 	}
 	f.Rules, f.Switches.Forward4 = firewall.ParseSave(withProxy, false), false
-	if said := strings.Join(Judge(f, 8080).Answer.Text, "\n"); !strings.Contains(said, "net.ipv4.ip_forward is 0. If that is not wanted: sudo sysctl -w net.ipv4.ip_forward=1.") {
+	if said := strings.Join(Judge(f, 8080).Answer.Text, "\n"); !strings.Contains(said,
+		"net.ipv4.ip_forward is 0. If that is not wanted: sudo sysctl -w net.ipv4.ip_forward=1.") {
 		t.Error(said)
 	}
-	if said := strings.Join(Judge(healthy(), 8080).Answer.Text, "\n"); strings.Contains(said, "blocked") {
+	if said := strings.Join(Judge(healthy(), 8080).Answer.Text, "\n"); strings.Contains(said,
+		"blocked") {
 		t.Error(said)
 	}
 }

@@ -7,7 +7,8 @@ import (
 
 func TestShortcut(t *testing.T) {
 	f := healthy()
-	f.Shortcuts = []Shortcut{{addrPort("127.0.0.1:8080"), addrPort("172.17.0.2:80")}, {addrPort("[::1]:8080"), addrPort("[fd00::9]:80")}}
+	f.Shortcuts = []Shortcut{{addrPort("127.0.0.1:8080"), addrPort("172.17.0.2:80")},
+		{addrPort("[::1]:8080"), addrPort("[fd00::9]:80")}}
 	r := Judge(f, 8080)
 	row := find(t, r, "0.0.0.0", 8080)
 	if got := routes(row); got != "shortcut  DNAT proxy DNAT" {

@@ -27,14 +27,20 @@ func (f *Facts) stopped(rows []Row) []Trap {
 				}
 			}
 			out = append(out, Trap{Code: Paused, Ports: ports,
-				Text:     fmt.Sprintf("Container %s is paused: the kernel accepts connections to it, but it does not answer", c.Name),
+				Text: fmt.Sprintf(
+					"Container %s is paused: the kernel accepts connections to it, but it does not answer", c.Name),
 				Evidence: "Docker says so", Remedy: "docker unpause " + c.Name})
-		case len(ports) == 0 || c.State != "restarting" && (c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
-			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }): // reported as a conflict
+		case len(ports) == 0 || c.State != "restarting" &&
+			(c.PID == 0 || c.Restarts < manyRestarts || c.Up > shortUp),
+			// reported as a conflict
+			slices.ContainsFunc(conflicts, func(t Trap) bool { return t.container == c.ID }):
 		default:
 			t := Trap{Code: Restarting, Ports: ports,
-				Text:     fmt.Sprintf("Container %s (%s) does not stay up: %s is only served intermittently", c.Name, c.State, strings.Join(ports, ", ")),
-				Evidence: fmt.Sprintf("restarted %d times", c.Restarts), Remedy: "see why it ends: docker logs " + c.Name}
+				Text: fmt.Sprintf(
+					"Container %s (%s) does not stay up: %s is only served intermittently", c.Name,
+					c.State, strings.Join(ports, ", ")),
+				Evidence: fmt.Sprintf("restarted %d times", c.Restarts),
+				Remedy:   "see why it ends: docker logs " + c.Name}
 			if c.PID != 0 {
 				t.Evidence += fmt.Sprintf(", the last time %.0f s ago", c.Up.Seconds())
 			}
@@ -75,16 +81,21 @@ func (f *Facts) internal([]Row) []Trap {
 			what = "a port"
 		}
 		out = append(out, Trap{Code: InternalNetwork, Ports: ports,
-			Text:     fmt.Sprintf("Container %s should have %s published, but Docker publishes no ports of an --internal network", c.Name, what),
-			Evidence: "-p asks for it, and all its networks are internal: " + strings.Join(c.Networks, ", "),
-			Remedy:   fmt.Sprintf("docker network connect NETWORK %s, with one that is not internal; or dial its own address from this machine", c.Name)})
+			Text: fmt.Sprintf(
+				"Container %s should have %s published, but Docker publishes no ports of an --internal network", c.Name, what),
+			Evidence: "-p asks for it, and all its networks are internal: " +
+				strings.Join(c.Networks, ", "),
+			Remedy: fmt.Sprintf(
+				"docker network connect NETWORK %s, with one that is not internal; or dial its own address from this machine", c.Name)})
 	}
 	return out
 }
 
 // The kernel answers from the address nearest to the client, not from the dialled one.
 func (f *Facts) udpSource(rows []Row) []Trap {
-	t := Trap{Code: UDPSource, Text: "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
+	t := Trap{
+		Code:   UDPSource,
+		Text:   "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
 		Remedy: "let it listen on the address that clients ask; or they ask the one nearest to them"}
 	for i := range rows {
 		r := &rows[i]
@@ -125,8 +136,11 @@ func (f *Facts) otherSource(r *Row) string {
 		if d.Name == bridge {
 			kind = r.Paths[Neighbour].Kind
 		}
-		if d.Name == uplink || !d.Up || d.Kind == "loopback" || r.Holder.Kind != "server" && d.Name != bridge || kind != Direct && kind != ByProxy ||
-			d.Kind == "bridge" && !slices.ContainsFunc(f.Devices, func(p Device) bool { return p.Master == d.Name }) {
+		if d.Name == uplink || !d.Up || d.Kind == "loopback" ||
+			r.Holder.Kind != "server" && d.Name != bridge || kind != Direct && kind != ByProxy ||
+			d.Kind == "bridge" && !slices.ContainsFunc(f.Devices, func(p Device) bool {
+				return p.Master == d.Name
+			}) {
 			continue
 		}
 		for _, p := range d.Addrs {
@@ -139,7 +153,8 @@ func (f *Facts) otherSource(r *Row) string {
 	if len(behind) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("asked at %s by a client behind %s, it answers from %s", asked, strings.Join(behind, ", "), strings.Join(from, ", "))
+	return fmt.Sprintf("asked at %s by a client behind %s, it answers from %s", asked,
+		strings.Join(behind, ", "), strings.Join(from, ", "))
 }
 
 // ownSource is the first major version of Docker Engine whose docker-proxy answers UDP from the

@@ -12,7 +12,8 @@ import (
 
 // Judge returns the report on a port, or on every port if port is 0.
 func Judge(f *Facts, port uint16) *Report {
-	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{}, Missing: append([]Missing{}, f.Missing...), Address: []string{}}
+	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{},
+		Missing: append([]Missing{}, f.Missing...), Address: []string{}}
 	if f.Client.IsValid() {
 		r.Client = f.Client.String()
 	}
@@ -56,7 +57,8 @@ func Judge(f *Facts, port uint16) *Report {
 
 // dockerd only reserves published ports, so the rules are more precise than its socket.
 func (f *Facts) settle(r *Row) {
-	if r.Server.Kind == "container" || r.Server.Kind == "service" || r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
+	if r.Server.Kind == "container" || r.Server.Kind == "service" ||
+		r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
 	}
 	for _, c := range clients {
@@ -104,13 +106,15 @@ func (f *Facts) rows() []Row {
 	}
 	out = append(out, f.ruled(out)...)
 	slices.SortStableFunc(out, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto), a.addr.Compare(b.addr))
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto),
+			a.addr.Compare(b.addr))
 	})
 	return out
 }
 
 func newRow(proto string, at netip.AddrPort) Row {
-	r := Row{Port: at.Port(), Proto: proto, Family: "ipv4", Address: at.Addr().String(), addr: at.Addr()}
+	r := Row{Port: at.Port(), Proto: proto, Family: "ipv4", Address: at.Addr().String(),
+		addr: at.Addr()}
 	if at.Addr().Is6() && !at.Addr().Is4In6() {
 		r.Family = "ipv6"
 	}
@@ -124,7 +128,9 @@ func (f *Facts) ruled(have []Row) []Row {
 	var out []Row
 	for _, c := range f.Rules.Chains {
 		for _, rule := range c.Rules {
-			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 || rule.Ports.Low != rule.Ports.High || rule.Unread != "" || rule.Proto != "tcp" && rule.Proto != "udp" ||
+			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 ||
+				rule.Ports.Low != rule.Ports.High || rule.Unread != "" ||
+				rule.Proto != "tcp" && rule.Proto != "udp" ||
 				slices.ContainsFunc(rule.Sets, firewall.Lookup.ByAddress) {
 				continue
 			}
@@ -136,7 +142,8 @@ func (f *Facts) ruled(have []Row) []Row {
 				addr = p.Addr()
 			}
 			r := newRow(rule.Proto, netip.AddrPortFrom(addr, rule.Ports.Low))
-			if slices.ContainsFunc(have, r.same) || slices.ContainsFunc(out, r.same) || slices.ContainsFunc(have, r.covered) {
+			if slices.ContainsFunc(have, r.same) || slices.ContainsFunc(out, r.same) ||
+				slices.ContainsFunc(have, r.covered) {
 				continue
 			}
 			r.Holder = Holder{Kind: "rules"}
@@ -152,7 +159,8 @@ func (f *Facts) ruled(have []Row) []Row {
 }
 
 func (r Row) covered(o Row) bool {
-	return r.Port == o.Port && r.Proto == o.Proto && r.concerns(o.addr) && (o.addr.IsUnspecified() || o.Address == "*")
+	return r.Port == o.Port && r.Proto == o.Proto && r.concerns(o.addr) &&
+		(o.addr.IsUnspecified() || o.Address == "*")
 }
 
 func (f *Facts) serverOf(l Listener) Server {
@@ -179,12 +187,14 @@ func (f *Facts) serverOf(l Listener) Server {
 	o := l.Owners[0]
 	c, known := f.byID(o.Container)
 	if known && c.Host {
-		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID, Port: l.Addr.Port(), Network: "host", State: c.state()}
+		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID,
+			Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
 	// A process of a container with its own network left that network, or got this socket from
 	// elsewhere: the container is not the server.
 	if o.Container != "" && !known {
-		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID, Port: l.Addr.Port(), Network: "host"}
+		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID,
+			Port: l.Addr.Port(), Network: "host"}
 	}
 	return Server{Kind: "process", Name: o.Name, PID: o.PID}
 }
@@ -196,7 +206,8 @@ func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
 	if f.Ingress.Addr.IsValid() && to.Addr() == f.Ingress.Addr {
 		return f.Ingress.server(proto, to.Port())
 	}
-	if l, ok := listens(f.Listeners, proto, to); ok && (to.Addr().IsUnspecified() || f.own(to.Addr())) {
+	if l, ok := listens(f.Listeners, proto, to); ok &&
+		(to.Addr().IsUnspecified() || f.own(to.Addr())) {
 		return f.serverOf(l)
 	}
 	return Server{Kind: "unknown", Name: to.String()}
@@ -215,7 +226,8 @@ func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 
 // In a shared network, the server is the container whose process listens.
 func (f *Facts) containerServer(c Container, port uint16) Server {
-	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port, State: c.state()}
+	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port,
+		State: c.state()}
 	for _, l := range c.Listeners {
 		if l.Addr.Port() != port || len(l.Owners) == 0 {
 			continue

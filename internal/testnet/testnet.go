@@ -75,7 +75,8 @@ func claim(t testing.TB, kind, port int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Bind(fd, sa); err != nil { // without SO_REUSEADDR, so only one of two callers gets it
+	// without SO_REUSEADDR, so only one of two callers gets it
+	if err := unix.Bind(fd, sa); err != nil {
 		_ = unix.Close(fd)
 		return -1
 	}

@@ -30,14 +30,21 @@ func TestUnhindered(t *testing.T) {
 				u.Fatal("not at all")
 			}
 		}, 3, nil},
-		{"never", func(u testing.TB, _ int) { u.Fatalf("%s", "too late"); u.Error("not reached") }, 0, []string{"too late", "so it was"}},
-		{"inexcusable", func(u testing.TB, _ int) { Hard(u).Error("lost"); u.Fatal("too late") }, 1, []string{"lost"}},
+		{"never", func(u testing.TB, _ int) {
+			u.Fatalf("%s", "too late")
+			u.Error("not reached")
+		}, 0, []string{"too late", "so it was"}},
+		{"inexcusable", func(u testing.TB, _ int) {
+			Hard(u).Error("lost")
+			u.Fatal("too late")
+		}, 1, []string{"lost"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o, n, began := &told{TB: t}, 0, time.Now()
 				Unhindered(o, time.Minute, func(u testing.TB) { n++; c.f(u, n) })
-				if c.tries > 0 && n != c.tries || c.tries == 0 && (n < 10 || time.Since(began) < time.Minute) {
+				if c.tries > 0 && n != c.tries || c.tries == 0 &&
+					(n < 10 || time.Since(began) < time.Minute) {
 					t.Errorf("%d tries in %s", n, time.Since(began))
 				}
 				if len(o.said) != len(c.want) {

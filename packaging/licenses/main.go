@@ -25,7 +25,8 @@ import (
 )
 
 func main() {
-	sbom := flag.String("sbom", "", "CycloneDX `file` in JSON whose components get the licences' identifiers")
+	sbom := flag.String(
+		"sbom", "", "CycloneDX `file` in JSON whose components get the licences' identifiers")
 	flag.Parse()
 	if flag.NArg() != 2 {
 		fmt.Fprintln(os.Stderr, "usage: licenses [-sbom FILE] BINARY DIR")
@@ -117,8 +118,9 @@ func output(name string, args ...string) ([]byte, error) {
 }
 
 var (
-	licenceFile = regexp.MustCompile(`(?i)(^|[-_.])(licen[cs]e|copying|copyright|notice|patents)([-_.]|$)`)
-	code        = regexp.MustCompile(`\.(go|json|py|sh|ya?ml)$`)
+	licenceFile = regexp.MustCompile(
+		`(?i)(^|[-_.])(licen[cs]e|copying|copyright|notice|patents)([-_.]|$)`)
+	code = regexp.MustCompile(`\.(go|json|py|sh|ya?ml)$`)
 )
 
 // read takes only files in the root for the standard library and this module; for other modules
@@ -173,7 +175,8 @@ func identify(text []byte) (ids []string) {
 	if has("permission is hereby granted, free of charge") {
 		ids = append(ids, "MIT")
 	}
-	if has("permission to use, copy, modify, and/or distribute this software") || has("permission to use, copy, modify, and distribute this software") {
+	if has("permission to use, copy, modify, and/or distribute this software") ||
+		has("permission to use, copy, modify, and distribute this software") {
 		ids = append(ids, "ISC")
 	}
 	if has("redistribution and use in source and binary forms") {

@@ -15,7 +15,9 @@ func modulesOf(t *testing.T) []string {
 	var out []string
 	for _, arch := range []string{"amd64", "arm64"} {
 		t.Setenv("GOARCH", arch)
-		text, err := output("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}{{end}}{{end}}", "../../cmd/toll")
+		text, err := output("go", "list", "-deps", "-f",
+			"{{with .Module}}{{if not .Main}}{{.Path}}@{{.Version}}{{end}}{{end}}",
+			"../../cmd/toll")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,8 +53,13 @@ func TestModulesHaveLicences(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"std": "BSD-3-Clause", "github.com/hashicorp/yamux": "MPL-2.0", "github.com/cilium/ebpf": "MIT", "github.com/davecgh/go-spew": "ISC",
-		"go.yaml.in/yaml/v3": "Apache-2.0 MIT", "k8s.io/client-go": "Apache-2.0", "github.com/gorilla/websocket": "BSD-2-Clause",
+		"std":                          "BSD-3-Clause",
+		"github.com/hashicorp/yamux":   "MPL-2.0",
+		"github.com/cilium/ebpf":       "MIT",
+		"github.com/davecgh/go-spew":   "ISC",
+		"go.yaml.in/yaml/v3":           "Apache-2.0 MIT",
+		"k8s.io/client-go":             "Apache-2.0",
+		"github.com/gorilla/websocket": "BSD-2-Clause",
 	} {
 		if got[path] != want {
 			t.Errorf("%s has %q, not %q", path, got[path], want)
@@ -68,8 +75,10 @@ func TestAnnotate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(`{"metadata": {"component": {"name": "own"}}, "components": [{"name": "a", "version": "v1<2"}]}`)
-	all := []module{{Path: "a", ids: []string{"ISC", "MIT"}}, {Path: "own", ids: []string{"Apache-2.0"}}}
+	write(
+		`{"metadata": {"component": {"name": "own"}}, "components": [{"name": "a", "version": "v1<2"}]}`)
+	all := []module{{Path: "a", ids: []string{"ISC", "MIT"}},
+		{Path: "own", ids: []string{"Apache-2.0"}}}
 	if err := annotate(file, all); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +98,8 @@ func TestAnnotate(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, own := bom.Components[0], bom.Metadata.Component
-	if len(a.Licenses) != 2 || a.Licenses[1].License.ID != "MIT" || a.Version != "v1<2" || own.Licenses[0].License.ID != "Apache-2.0" {
+	if len(a.Licenses) != 2 || a.Licenses[1].License.ID != "MIT" || a.Version != "v1<2" ||
+		own.Licenses[0].License.ID != "Apache-2.0" {
 		t.Errorf("%s", text)
 	}
 	write(`{"metadata": {"component": {"name": "own"}}, "components": [{"name": "b"}]}`)

@@ -41,7 +41,8 @@ func unpack(t *testing.T) set {
 	}
 	const cannot = 77
 	var failed *exec.ExitError
-	if out, err := exec.Command("./serve", "fetch").CombinedOutput(); errors.As(err, &failed) && failed.ExitCode() == cannot {
+	if out, err := exec.Command("./serve", "fetch").CombinedOutput(); errors.As(err, &failed) &&
+		failed.ExitCode() == cannot {
 		t.Skip(strings.TrimSpace(string(out)))
 	} else if err != nil {
 		t.Fatalf("fetch: %v\n%s", err, out)
@@ -65,7 +66,8 @@ func unpack(t *testing.T) set {
 	if err := os.MkdirAll(filepath.Join(s.cache, ours), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"serve": dir, filepath.Join(from, ours, "llm"): filepath.Join(s.cache, ours)} {
+	for from, to := range map[string]string{"serve": dir,
+		filepath.Join(from, ours, "llm"): filepath.Join(s.cache, ours)} {
 		if out, err := exec.Command("cp", "-r", "--reflink=auto", from, to).CombinedOutput(); err != nil {
 			t.Fatalf("copy: %v\n%s", err, out)
 		}
@@ -174,7 +176,8 @@ func (s set) run(t *testing.T, user *syscall.Credential, cells int, args ...stri
 	var r report
 	err := json.Unmarshal(out, &r)
 	if failed != nil || err != nil || len(r.Cells) != cells || len(r.Failed) > 0 {
-		t.Fatalf("toll %s: %v, %v, %d cells of %d, failed: %+v\n%s", args[0], failed, err, len(r.Cells), cells, r.Failed, said.String())
+		t.Fatalf("toll %s: %v, %v, %d cells of %d, failed: %+v\n%s", args[0], failed, err,
+			len(r.Cells), cells, r.Failed, said.String())
 	}
 	for _, f := range r.Findings {
 		t.Log(f)
@@ -201,9 +204,11 @@ func TestRealModel(t *testing.T) {
 		const late = 100 * time.Millisecond
 		server := s.start(t)
 		r := s.run(t, nil, 3, "stream", "--tokens", "24", "--rounds", "6",
-			"direct=http://"+server, "relayed=http://"+relay(t, server, 0), "late=http://"+relay(t, server, late))
+			"direct=http://"+server, "relayed=http://"+relay(t, server, 0),
+			"late=http://"+relay(t, server, late))
 		for _, c := range r.Cells {
-			if n := c.Metrics["tokens_per_response"].Median; n <= few || c.Facts["model"] != "smollm2-135m" {
+			if n := c.Metrics["tokens_per_response"].Median; n <= few ||
+				c.Facts["model"] != "smollm2-135m" {
 				t.Errorf("%s: %v tokens from %q", c.Mode, n, c.Facts["model"])
 			}
 		}
@@ -211,12 +216,14 @@ func TestRealModel(t *testing.T) {
 			t.Errorf("no answer in %q", r.Findings)
 		}
 		// On an otherwise busy machine the finding may be unclear.
-		if f := r.about("late: "); f == "" || strings.HasPrefix(f, "late: the model") || strings.HasPrefix(f, "late: neither") {
+		if f := r.about("late: "); f == "" || strings.HasPrefix(f, "late: the model") ||
+			strings.HasPrefix(f, "late: neither") {
 			t.Errorf("of the late relay it says %q", f)
 		}
 		for _, c := range r.Cells {
 			// Half of the delay allows for a reader that is late itself.
-			if longest := c.Metrics["gap_max"].Median; c.Mode == "late" && longest < late.Seconds()/2 {
+			if longest := c.Metrics["gap_max"].Median; c.Mode == "late" &&
+				longest < late.Seconds()/2 {
 				t.Errorf("a relay is %s late, and its longest gap %v s", late, longest)
 			}
 		}
@@ -224,12 +231,16 @@ func TestRealModel(t *testing.T) {
 	modes := func(t *testing.T, user *syscall.Credential) {
 		runtime.LockOSThread()
 		const number = `":\s*\{[^}]*?"median":\s*([\d.e-]+)`
-		r := s.run(t, user, 3, "run", "host", "bridge", "publish-proxy", "--to", "loopback", "--rounds", "1", "--timeout", "60s",
-			"--server", s.serve+" run {host} {port}", "--ready", "listening on", // the port opens before the model is loaded
+		r := s.run(t, user, 3, "run", "host", "bridge", "publish-proxy", "--to", "loopback",
+			"--rounds", "1", "--timeout", "60s",
+			// the port opens before the model is loaded
+			"--server", s.serve+" run {host} {port}", "--ready", "listening on",
 			"--client", s.toll+" stream http://{addr} --tokens 24 --rounds 1 --format json",
-			"--metric", `first_token:s="first_token_p50`+number, "--metric", `gap:s="gap_p50`+number, "--metric", `tokens="tokens_per_response`+number)
+			"--metric", `first_token:s="first_token_p50`+number, "--metric",
+			`gap:s="gap_p50`+number, "--metric", `tokens="tokens_per_response`+number)
 		for _, c := range r.Cells {
-			if !c.Witnessed || c.Metrics["tokens"].Median <= few || c.Metrics["first_token"].Median <= 0 || c.Metrics["gap"].Median <= 0 {
+			if !c.Witnessed || c.Metrics["tokens"].Median <= few ||
+				c.Metrics["first_token"].Median <= 0 || c.Metrics["gap"].Median <= 0 {
 				t.Errorf("%+v", c)
 			}
 		}

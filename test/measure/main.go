@@ -22,7 +22,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/test/measure/truth"
 )
 
-var subcommands = map[string]func(ctx context.Context, stdout, stderr io.Writer, args []string) error{
+var subcommands = map[string]func(ctx context.Context, stdout, stderr io.Writer,
+	args []string) error{
 	"bench": bench.Run,
 	"truth": truth.Run,
 }

@@ -27,9 +27,10 @@ type Report struct {
 type Advice struct {
 	Mode string `json:"mode"`
 	// Elsewhere is the mode whose paths reached its containers where the mode itself has no path.
-	Elsewhere   string         `json:"elsewhere,omitempty"`
-	Recommended []string       `json:"recommended"` // levers, in the order in which they were chosen
-	Variant     sample.Variant `json:"variant"`     // the mode with all of them
+	Elsewhere string `json:"elsewhere,omitempty"`
+	// levers, in the order in which they were chosen
+	Recommended []string       `json:"recommended"`
+	Variant     sample.Variant `json:"variant"` // the mode with all of them
 	// Together says what they do together, against the mode as it is; measured in the steps.
 	Together []Effect `json:"together,omitempty"`
 	Levers   []Lever  `json:"levers"` // the best first
@@ -82,11 +83,15 @@ func extreme(all []Effect, sign float64) (Effect, bool) {
 		}
 		return x
 	}
-	return slices.MaxFunc(all, func(a, b Effect) int { return cmp.Compare(score(a), score(b)) }), true
+	return slices.MaxFunc(all, func(a, b Effect) int {
+		return cmp.Compare(score(a), score(b))
+	}), true
 }
 
 // Base returns what all studies have.
-func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+func (r *Report) Base() *analysis.Report {
+	return &analysis.Report{Measured: r.Measured, Said: r.Said}
+}
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Base().Empty() }
@@ -96,7 +101,9 @@ func (r *Report) Empty() bool { return r.Base().Empty() }
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool {
 		return f.Tune == "" && !slices.ContainsFunc(r.Advice, func(a Advice) bool {
-			return slices.ContainsFunc(a.Levers, func(l Lever) bool { return l.Mode == string(f.Mode) && l.Tune == "" })
+			return slices.ContainsFunc(a.Levers, func(l Lever) bool {
+				return l.Mode == string(f.Mode) && l.Tune == ""
+			})
 		})
 	})
 }
@@ -117,7 +124,8 @@ func Judge(f *sample.File) *Report {
 	}
 	for i, m := range f.Header.Plan.Also {
 		if len(r.Advice) < i+2 { // the run ended before the search was over
-			r.Advice = append(r.Advice, Advice{Mode: m, Recommended: []string{}, Variant: sample.Variant{Mode: mode.Name(m)}, Levers: []Lever{}})
+			r.Advice = append(r.Advice, Advice{Mode: m, Recommended: []string{},
+				Variant: sample.Variant{Mode: mode.Name(m)}, Levers: []Lever{}})
 		}
 	}
 	r.Answer = AnswerOf(r)
@@ -142,17 +150,21 @@ func (r *Report) add(b *analysis.Report) {
 }
 
 // in which verdicts are listed
-var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp, NoGain, Harmful, Broken, Skipped}
+var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp,
+	NoGain, Harmful, Broken, Skipped}
 
 func (s *search) advice() Advice {
-	a := Advice{Mode: string(s.plain.Mode), Elsewhere: s.f.Header.Plan.Elsewhere, Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
+	a := Advice{Mode: string(s.plain.Mode), Elsewhere: s.f.Header.Plan.Elsewhere,
+		Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
 	for _, t := range s.trials {
 		known, ok := lever.Find(t.Name)
 		if !ok { // a lever of a later toll
 			known = lever.Lever{Gist: analysis.Label(sample.Cell{Mode: t.Mode, Tune: t.Tune})}
 		}
-		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune), Verdict: t.verdict, Alone: t.alone, Again: t.again,
-			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp, Permanent: known.Permanent}
+		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune),
+			Verdict: t.verdict, Alone: t.alone, Again: t.again,
+			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp,
+			Permanent: known.Permanent}
 		if t.verdict == Skipped {
 			l.Reason, l.Remedy = s.missing(t.Variant)
 		} else if t.broken == "" && t.Mode == s.plain.Mode {
@@ -166,7 +178,8 @@ func (s *search) advice() Advice {
 			cmp.Compare(gain(y.Effects()), gain(x.Effects())), cmp.Compare(best(y), best(x)))
 	})
 	if len(s.chosen) > 0 {
-		a.Together, _ = effects(part(s.f, firstStep(s.f.Header.Plan), math.MaxInt), s.plain, s.state)
+		a.Together, _ = effects(part(s.f, firstStep(s.f.Header.Plan), math.MaxInt), s.plain,
+			s.state)
 	}
 	return a
 }
@@ -232,7 +245,9 @@ func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 	}
 	unclear := map[sample.Variant]bool{}
 	for _, t := range s.trials {
-		if t.verdict == NoGain && slices.ContainsFunc(t.alone, func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
+		if t.verdict == NoGain && slices.ContainsFunc(t.alone, func(e Effect) bool {
+			return e.Ratio.Verdict == stats.Unclear
+		}) {
 			unclear[t.Variant] = true
 		}
 	}
@@ -251,9 +266,11 @@ func Partners(j *analysis.Run) func(i int) (int, bool) {
 	p := j.File.Header.Plan
 	steps := p.Steps
 	return func(i int) (int, bool) {
-		if n := len(steps); n > 0 && steps[n-1].Lever != "" && p.VariantOf(j.Series[i].Cell) == steps[n-1].After && !j.Series[i].Cell.Control {
+		if n := len(steps); n > 0 && steps[n-1].Lever != "" &&
+			p.VariantOf(j.Series[i].Cell) == steps[n-1].After && !j.Series[i].Cell.Control {
 			for b, s := range j.Series {
-				if p.VariantOf(s.Cell) == steps[n-1].Before && !s.Cell.Control && analysis.SameGroup(s.Cell, j.Series[i].Cell) {
+				if p.VariantOf(s.Cell) == steps[n-1].Before && !s.Cell.Control &&
+					analysis.SameGroup(s.Cell, j.Series[i].Cell) {
 					return b, true
 				}
 			}

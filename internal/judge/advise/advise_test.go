@@ -31,7 +31,8 @@ func levers(vs ...string) []sample.Lever {
 	var out []sample.Lever
 	for _, v := range vs {
 		name, tune, _ := strings.Cut(v, ":")
-		l := sample.Lever{Name: name, Variant: sample.Variant{Mode: "bridge", Tune: mode.Tunes(tune)}}
+		l := sample.Lever{Name: name, Variant: sample.Variant{
+			Mode: "bridge", Tune: mode.Tunes(tune)}}
 		if tune == "host" || tune == "netkit" {
 			l.Variant = sample.Variant{Mode: mode.Name(tune)}
 		}
@@ -40,9 +41,11 @@ func levers(vs ...string) []sample.Lever {
 	return out
 }
 
-func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []string, truth truth, ls []sample.Lever) *simulated {
+func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []string, truth truth,
+	ls []sample.Lever) *simulated {
 	t.Helper()
-	r := plan.Request{Baseline: mode.Bridge, From: from, On: []string{sample.Lab}, Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: seed}
+	r := plan.Request{Baseline: mode.Bridge, From: from, On: []string{sample.Lab}, Budget: 60,
+		Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: seed}
 	for _, kind := range loads {
 		l := sample.Load{Kind: kind, Streams: 1, Window: 0.05, Warmup: 0.01}
 		if kind != workload.CRR {
@@ -54,7 +57,8 @@ func newSimulated(t testing.TB, seed uint64, from []mode.Placement, loads []stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &simulated{f: &sample.File{Header: sample.Header{Schema: sample.Schema, Plan: p}, End: sample.End{Reason: sample.EndedByPrecision}},
+	return &simulated{f: &sample.File{Header: sample.Header{Schema: sample.Schema, Plan: p},
+		End: sample.End{Reason: sample.EndedByPrecision}},
 		rng: rand.New(rand.NewPCG(seed, 77)), truth: truth}
 }
 
@@ -131,7 +135,8 @@ func (s *simulated) epoch(round int, cells []int) {
 		if !slot.Measured() {
 			continue
 		}
-		x := s.of(p.Cells[slot.Cell]) * session[slot.Cell] * math.Exp(drift+0.05*s.rng.NormFloat64())
+		x := s.of(p.Cells[slot.Cell]) * session[slot.Cell] * math.Exp(
+			drift+0.05*s.rng.NormFloat64())
 		g := got[slot.Cell]
 		g.Slots = append(g.Slots, k)
 		if workload.Of(p.LoadOf(p.Cells[slot.Cell].Load)).Trips {
@@ -189,7 +194,8 @@ func TestSelection(t *testing.T) {
 				return 1
 			},
 			"bigtcp", "bigtcp recommended, gro no gain",
-			[]string{"Use BIG TCP on the bridge", "throughput from the machine itself rises by ", "; no measured value gets worse."},
+			[]string{"Use BIG TCP on the bridge", "throughput from the machine itself rises by ",
+				"; no measured value gets worse."},
 		},
 		{
 			"gain with harm", []string{"bigtcp-container:" + inner}, bulkOnly,
@@ -203,11 +209,13 @@ func TestSelection(t *testing.T) {
 				return 0.5
 			},
 			"", "bigtcp-container at a price",
-			[]string{"Nothing that was tried helps here and harms nothing.", "Not BIG TCP on the containers' own ends: throughput from the machine itself rises by ",
+			[]string{"Nothing that was tried helps here and harms nothing.",
+				"Not BIG TCP on the containers' own ends: throughput from the machine itself rises by ",
 				", but throughput from another machine falls by "},
 		},
 		{
-			"harm in a load of visits", []string{"bigtcp:" + big}, []string{workload.Bulk, workload.CRR},
+			"harm in a load of visits", []string{"bigtcp:" + big},
+			[]string{workload.Bulk, workload.CRR},
 			func(v sample.Variant, from, load string) float64 {
 				switch {
 				case !has(v, big):
@@ -217,7 +225,8 @@ func TestSelection(t *testing.T) {
 				}
 				return 1.2
 			},
-			"", "bigtcp at a price", []string{"connections a second from the machine itself fall by "},
+			"", "bigtcp at a price",
+			[]string{"connections a second from the machine itself fall by "},
 		},
 		{
 			"harm only", []string{"tso-off:tso=off"}, bulkOnly,
@@ -230,7 +239,8 @@ func TestSelection(t *testing.T) {
 			"", "tso-off harms", []string{"Nothing that was tried helps here"},
 		},
 		{
-			"two that exclude each other", []string{"congestion-reno:congestion=reno", "congestion-cubic:congestion=cubic"}, bulkOnly,
+			"two that exclude each other", []string{
+				"congestion-reno:congestion=reno", "congestion-cubic:congestion=cubic"}, bulkOnly,
 			func(v sample.Variant, _, load string) float64 {
 				switch {
 				case load != workload.Bulk:
@@ -260,7 +270,8 @@ func TestSelection(t *testing.T) {
 			[]string{"All of them together: throughput from another machine rises by "},
 		},
 		{
-			"two of which the second then adds nothing", []string{"bigtcp:" + big, "rmem:rmem=16M"}, bulkOnly,
+			"two of which the second then adds nothing", []string{"bigtcp:" + big, "rmem:rmem=16M"},
+			bulkOnly,
 			func(v sample.Variant, _, load string) float64 {
 				switch {
 				case load != workload.Bulk:
@@ -294,11 +305,14 @@ func TestSelection(t *testing.T) {
 			"bigtcp", "bigtcp recommended, rmem at a price", nil,
 		},
 		{
-			"what gives up isolation is only compared", []string{"host:host", "netkit:netkit"}, bulkOnly,
+			"what gives up isolation is only compared", []string{"host:host", "netkit:netkit"},
+			bulkOnly,
 			func(v sample.Variant, _, load string) float64 {
 				return map[mode.Name]float64{"host": 1.3, "netkit": 1.1, "bridge": 1}[v.Mode]
 			},
-			"netkit", "netkit recommended, host gives up", []string{"For comparison, no network of its own: --network host: ", "it gives up port isolation"},
+			"netkit", "netkit recommended, host gives up",
+			[]string{"For comparison, no network of its own: --network host: ",
+				"it gives up port isolation"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -355,10 +369,13 @@ func TestBrokenLever(t *testing.T) {
 		}
 		return 1
 	}, levers("gro:gro=on"))
-	s.broken = func(c sample.Cell) bool { return c.Tune != "" && c.From == "remote" && c.Load == workload.RR }
+	s.broken = func(c sample.Cell) bool {
+		return c.Tune != "" && c.From == "remote" && c.Load == workload.RR
+	}
 	r := s.search(t, 6)
 	l := r.Advice[0].Levers[0]
-	if l.Verdict != Broken || !strings.Contains(l.Reason, "no bytes on br-toll") || len(r.Advice[0].Recommended) > 0 {
+	if l.Verdict != Broken || !strings.Contains(l.Reason, "no bytes on br-toll") ||
+		len(r.Advice[0].Recommended) > 0 {
 		t.Errorf("%s: %q, recommended %q", l.Verdict, l.Reason, r.Advice[0].Recommended)
 	}
 	if !r.Complete() {
@@ -367,17 +384,24 @@ func TestBrokenLever(t *testing.T) {
 }
 
 func TestMissingLever(t *testing.T) {
-	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, levers("gro:gro=on", "rps:rps=on"))
+	s := newSimulated(t, 1, near, bulkOnly, func(sample.Variant, string, string) float64 {
+		return 1
+	}, levers("gro:gro=on", "rps:rps=on"))
 	p := &s.f.Header.Plan
 	p.Cells = slices.DeleteFunc(p.Cells, func(c sample.Cell) bool { return c.Tune == "rps=on" })
-	p.Skipped = append(p.Skipped, sample.Skip{Mode: "bridge", From: "host", Tune: "rps=on", On: sample.Lab, Reason: "only root may", Remedy: "run toll as root"},
-		sample.Skip{Mode: "bridge", From: "container", Tune: "gro=on", On: sample.Lab, Reason: "it is busy", Remedy: "wait"})
+	p.Skipped = append(p.Skipped, sample.Skip{
+		Mode: "bridge", From: "host", Tune: "rps=on", On: sample.Lab, Reason: "only root may",
+		Remedy: "run toll as root"},
+		sample.Skip{Mode: "bridge", From: "container", Tune: "gro=on", On: sample.Lab,
+			Reason: "it is busy", Remedy: "wait"})
 	r := s.search(t, 3)
 	l := r.Advice[0].Levers[1]
-	if l.Name != "rps" || l.Verdict != Skipped || l.Reason != "only root may" || l.Remedy != "run toll as root" {
+	if l.Name != "rps" || l.Verdict != Skipped || l.Reason != "only root may" ||
+		l.Remedy != "run toll as root" {
 		t.Errorf("%+v", l)
 	}
-	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NoGain || l.Reason != "not from another container: it is busy" || l.Remedy != "wait" {
+	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NoGain ||
+		l.Reason != "not from another container: it is busy" || l.Remedy != "wait" {
 		t.Errorf("%+v", l)
 	}
 }
@@ -397,11 +421,14 @@ func TestInterruptedSearch(t *testing.T) {
 		s.round(round, all)
 	}
 	r := Judge(s.f)
-	if r.Advice[0].Levers[0].Verdict != NotSure || !strings.Contains(strings.Join(r.Answer.Text, " "), "Generic receive offload of containers' links may help: it did alone (") {
+	if r.Advice[0].Levers[0].Verdict != NotSure ||
+		!strings.Contains(strings.Join(r.Answer.Text, " "),
+			"Generic receive offload of containers' links may help: it did alone (") {
 		t.Errorf("%s: %q", r.Advice[0].Levers[0].Verdict, r.Answer.Text)
 	}
 	step, waiting := Next(s.f.Header.Plan, s.f.Visits)
-	if waiting != 1 || step.Lever != "gro" || step.After != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
+	if waiting != 1 || step.Lever != "gro" ||
+		step.After != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
 		t.Errorf("%d waiting, step %+v", waiting, step)
 	}
 	step.Round = 5 // begun, but nothing measured
@@ -414,11 +441,14 @@ func TestInterruptedSearch(t *testing.T) {
 // Levers that were unclear alone continue, without the certain ones, and are then judged by all
 // their rounds.
 func TestMoreTimeAlone(t *testing.T) {
-	s := newSimulated(t, 4, near[:1], []string{workload.Bulk}, func(v sample.Variant, _, _ string) float64 {
-		return map[mode.Tunes]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] + map[bool]float64{true: 1}[v.Tune == ""]
-	}, levers("gro:gro=on", "tso-off:tso=off"))
+	s := newSimulated(t, 4, near[:1], []string{workload.Bulk},
+		func(v sample.Variant, _, _ string) float64 {
+			return map[mode.Tunes]float64{"gro=on": 1.09, "tso=off": 0.4}[v.Tune] +
+				map[bool]float64{true: 1}[v.Tune == ""]
+		}, levers("gro:gro=on", "tso-off:tso=off"))
 	s.round(0, []int{0, 1, 2, 3})
-	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said, "Nothing certain is known of 1 of 2 levers") {
+	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said,
+		"Nothing certain is known of 1 of 2 levers") {
 		t.Errorf("it says %q", said)
 	}
 	cells, open := Open(s.f.Header.Plan, s.f.Visits), []int{0, 1, 2}
@@ -433,7 +463,8 @@ func TestMoreTimeAlone(t *testing.T) {
 		s.round(round, open)
 	}
 	r := Judge(s.f)
-	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NotSure || len(l.Alone) != 1 || l.Alone[0].Ratio.Epochs < 10 {
+	if l := r.Advice[0].Levers[0]; l.Name != "gro" || l.Verdict != NotSure || len(l.Alone) != 1 ||
+		l.Alone[0].Ratio.Epochs < 10 {
 		t.Errorf("%+v", l)
 	}
 	if step, waiting := Next(s.f.Header.Plan, s.f.Visits); waiting != 1 || step.Lever != "gro" {
@@ -446,9 +477,13 @@ func TestMoreTimeAlone(t *testing.T) {
 func TestNoise(t *testing.T) {
 	const runs = 300
 	wrong := 0
-	ls := levers("bigtcp:bigtcp=180000", "gro:gro=on", "tso-off:tso=off", "rmem:rmem=16M", "mtu:mtu=9000", "netkit:netkit")
+	ls := levers("bigtcp:bigtcp=180000", "gro:gro=on", "tso-off:tso=off", "rmem:rmem=16M",
+		"mtu:mtu=9000", "netkit:netkit")
 	for seed := range runs {
-		s := newSimulated(t, uint64(seed), near[:1], bulkOnly, func(sample.Variant, string, string) float64 { return 1 }, ls)
+		s := newSimulated(t, uint64(seed), near[:1], bulkOnly,
+			func(sample.Variant, string, string) float64 {
+				return 1
+			}, ls)
 		if r := s.search(t, 2); len(r.Advice[0].Recommended) > 0 {
 			wrong++
 		}
@@ -465,12 +500,13 @@ func TestPower(t *testing.T) {
 	found := 0
 	const runs = 30
 	for seed := range runs {
-		s := newSimulated(t, uint64(seed), near[:1], bulkOnly, func(v sample.Variant, _, load string) float64 {
-			if v.Tune == "gro=on" && load == workload.Bulk {
-				return 1.1
-			}
-			return 1
-		}, levers("gro:gro=on", "tso-off:tso=off"))
+		s := newSimulated(t, uint64(seed), near[:1], bulkOnly,
+			func(v sample.Variant, _, load string) float64 {
+				if v.Tune == "gro=on" && load == workload.Bulk {
+					return 1.1
+				}
+				return 1
+			}, levers("gro:gro=on", "tso-off:tso=off"))
 		if r := s.search(t, 5); slices.Equal(r.Advice[0].Recommended, []string{"gro"}) {
 			found++
 		}
@@ -492,8 +528,11 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"advice":[{"mode":"bridge","elsewhere":"publish-nat","recommended":["bigtcp"],"variant":{"mode":"bridge","tune":"bigtcp=180000"}`,
-		`"together":[`, `"levers":[{"name":"bigtcp","gist":"BIG TCP`, `"verdict":"recommended"`, `"alone":[{"from":`, `"again":[{"from":`, `"permanent":[{"where":`, `"answer":{"question":"What makes bridge faster here?"`} {
+	for _, want := range []string{
+		`"advice":[{"mode":"bridge","elsewhere":"publish-nat","recommended":["bigtcp"],"variant":{"mode":"bridge","tune":"bigtcp=180000"}`,
+		`"together":[`, `"levers":[{"name":"bigtcp","gist":"BIG TCP`, `"verdict":"recommended"`,
+		`"alone":[{"from":`, `"again":[{"from":`, `"permanent":[{"where":`,
+		`"answer":{"question":"What makes bridge faster here?"`} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s", want, fmt.Sprintf("%.3000s", b))
 		}
@@ -503,7 +542,8 @@ func TestJSON(t *testing.T) {
 func TestSeveralModes(t *testing.T) {
 	truth1 := func(v sample.Variant, _, load string) float64 {
 		switch v {
-		case sample.Variant{Mode: "publish-proxy", Tune: "gro=on"}, sample.Variant{Mode: "publish-nat"}:
+		case sample.Variant{Mode: "publish-proxy", Tune: "gro=on"},
+			sample.Variant{Mode: "publish-nat"}:
 			return 1.3
 		case sample.Variant{Mode: "publish-nat", Tune: "gro=on"}:
 			return 0.8
@@ -511,28 +551,34 @@ func TestSeveralModes(t *testing.T) {
 		return 1
 	}
 	request := func(m mode.Name) plan.Request {
-		return plan.Request{Baseline: m, From: []mode.Placement{mode.FromHost}, On: []string{sample.Lab}, Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: 5,
-			Loads: []sample.Load{{Kind: workload.Bulk, Streams: 1, Window: 0.05, Warmup: 0.01, Slice: 0.004}}}
+		return plan.Request{Baseline: m, From: []mode.Placement{mode.FromHost},
+			On: []string{sample.Lab}, Budget: 60, Precision: 0.02, Same: 0.03, Epoch: 0.2, Seed: 5,
+			Loads: []sample.Load{{Kind: workload.Bulk, Streams: 1, Window: 0.05, Warmup: 0.01,
+				Slice: 0.004}}}
 	}
 	lever := func(name string, m mode.Name, tune mode.Tunes) sample.Lever {
 		return sample.Lever{Name: name, Variant: sample.Variant{Mode: m, Tune: tune}}
 	}
 	s := newSimulated(t, 5, []mode.Placement{mode.FromHost}, []string{workload.Bulk}, truth1, nil)
-	p, err := plan.Advice(request(mode.PublishProxy), []sample.Lever{lever("gro", "publish-proxy", "gro=on"), lever("nat", "publish-nat", "")})
+	p, err := plan.Advice(request(mode.PublishProxy),
+		[]sample.Lever{lever("gro", "publish-proxy", "gro=on"), lever("nat", "publish-nat", "")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Also = []string{"publish-nat", "bridge"}
 	s.f.Header.Plan = p
 	first := s.search(t, 6)
-	if a := first.Advice; len(a) != 3 || a[0].Mode != "publish-proxy" || len(a[0].Recommended) != 1 || a[1].Mode != "publish-nat" || len(a[1].Levers) != 0 {
+	if a := first.Advice; len(a) != 3 || a[0].Mode != "publish-proxy" ||
+		len(a[0].Recommended) != 1 || a[1].Mode != "publish-nat" || len(a[1].Levers) != 0 {
 		t.Fatalf("%+v", a)
 	}
-	next, err := plan.Advice(request(mode.PublishNAT), []sample.Lever{lever("gro", "publish-nat", "gro=on"), lever("host", "host", "")})
+	next, err := plan.Advice(request(mode.PublishNAT),
+		[]sample.Lever{lever("gro", "publish-nat", "gro=on"), lever("host", "host", "")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := sample.Step{Round: s.f.End.Rounds, Begins: &sample.Search{Baseline: next.Baseline, Levers: next.Levers}}
+	step := sample.Step{Round: s.f.End.Rounds,
+		Begins: &sample.Search{Baseline: next.Baseline, Levers: next.Levers}}
 	for _, c := range next.Cells {
 		i := slices.Index(s.f.Header.Plan.Cells, c)
 		if i < 0 {
@@ -561,11 +607,14 @@ func TestSeveralModes(t *testing.T) {
 	for _, l := range r.Advice[1].Levers {
 		verdicts[l.Name] = l.Verdict
 	}
-	if verdicts["gro"] != Harmful || verdicts["host"] != GivesUp || r.Advice[1].Mode != "publish-nat" {
+	if verdicts["gro"] != Harmful || verdicts["host"] != GivesUp ||
+		r.Advice[1].Mode != "publish-nat" {
 		t.Errorf("of publish-nat: %v", verdicts)
 	}
 	said := strings.Join(r.Answer.Text, "\n")
-	for _, want := range []string{"publish-proxy: Use NAT instead of docker-proxy", "publish-nat: Nothing that was tried helps here and harms nothing.", "bridge: Nothing was tried: the run ended before."} {
+	for _, want := range []string{"publish-proxy: Use NAT instead of docker-proxy",
+		"publish-nat: Nothing that was tried helps here and harms nothing.",
+		"bridge: Nothing was tried: the run ended before."} {
 		if !strings.Contains(said, want) {
 			t.Errorf("not said: %s\n%s", want, said)
 		}

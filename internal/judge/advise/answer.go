@@ -26,7 +26,8 @@ func AnswerOf(r *Report) *analysis.Answer {
 	for _, a := range r.Advice {
 		modes = append(modes, a.Mode)
 	}
-	out := &analysis.Answer{Question: fmt.Sprintf("What makes %s faster here?", printable.List(modes)), Text: []string{}}
+	out := &analysis.Answer{Question: fmt.Sprintf(
+		"What makes %s faster here?", printable.List(modes)), Text: []string{}}
 	for _, a := range r.Advice {
 		for _, text := range a.sentences() {
 			if len(r.Advice) > 1 {
@@ -59,7 +60,8 @@ func (a Advice) sentences() (out []string) {
 		add("Nothing that was tried helps here and harms nothing.")
 	}
 	if n := unclear(by[NoGain]); n > 0 && len(by[Recommended]) == 0 {
-		add("Nothing certain is known of %s: a longer --budget, or a quieter machine, would tell.", some(n, measured))
+		add("Nothing certain is known of %s: a longer --budget, or a quieter machine, would tell.",
+			some(n, measured))
 	}
 	for _, l := range by[Recommended] {
 		add("Use %s: %s.", l.Gist, outcome(l))
@@ -78,7 +80,8 @@ func (a Advice) sentences() (out []string) {
 		}
 	}
 	for _, l := range by[NotSure] {
-		add("%s may help: it did alone (%s), but there was no time to measure it again.", printable.Capital(l.Gist), gains(l.Alone))
+		add("%s may help: it did alone (%s), but there was no time to measure it again.",
+			printable.Capital(l.Gist), gains(l.Alone))
 	}
 	if text := doubts(by[Recommended]); text != "" {
 		add("%s", text)
@@ -88,7 +91,9 @@ func (a Advice) sentences() (out []string) {
 
 func unclear(all []Lever) (n int) {
 	for _, l := range all {
-		if slices.ContainsFunc(l.Effects(), func(e Effect) bool { return e.Ratio.Verdict == stats.Unclear }) {
+		if slices.ContainsFunc(l.Effects(), func(e Effect) bool {
+			return e.Ratio.Verdict == stats.Unclear
+		}) {
 			n++
 		}
 	}
@@ -165,7 +170,8 @@ func (e Effect) String() string {
 	}
 	where := what + " " + way + " " + mode.Placement(e.From).Words()
 	if !certain(e) {
-		return fmt.Sprintf("%s: no difference shown (%+.0f to %+.0f %%)", where, percent*(e.Ratio.Low-1), percent*(e.Ratio.High-1))
+		return fmt.Sprintf("%s: no difference shown (%+.0f to %+.0f %%)", where,
+			percent*(e.Ratio.Low-1), percent*(e.Ratio.High-1))
 	}
 	verb, x := "rises", e.Ratio
 	change, low, high := x.Median-1, x.Low-1, x.High-1
@@ -184,7 +190,8 @@ func share(x, low, high float64) string {
 	if (high-low)*percent < 1 {
 		decimals = 1
 	}
-	return fmt.Sprintf("%.*f %% (%.*f–%.*f)", decimals, percent*x, decimals, percent*low+0, decimals, percent*high)
+	return fmt.Sprintf("%.*f %% (%.*f–%.*f)", decimals, percent*x, decimals, percent*low+0,
+		decimals, percent*high)
 }
 
 func doubts(all []Lever) string {
@@ -198,7 +205,8 @@ func doubts(all []Lever) string {
 			}
 			if e.Ratio.Verdict == stats.Unclear && loss > worst {
 				worst = loss
-				at = fmt.Sprintf("Not ruled out: a loss of up to %.0f %% by %s, %s from %s. A longer --budget would tell.",
+				at = fmt.Sprintf(
+					"Not ruled out: a loss of up to %.0f %% by %s, %s from %s. A longer --budget would tell.",
 					math.Ceil(percent*loss), l.Gist, e.Load, mode.Placement(e.From).Words())
 			}
 		}

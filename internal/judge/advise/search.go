@@ -159,7 +159,9 @@ func (s *search) enqueue() {
 			s.queue = append(s.queue, i)
 		}
 	}
-	slices.SortStableFunc(s.queue, func(a, b int) int { return cmp.Compare(gain(s.trials[b].alone), gain(s.trials[a].alone)) })
+	slices.SortStableFunc(s.queue, func(a, b int) int {
+		return cmp.Compare(gain(s.trials[b].alone), gain(s.trials[a].alone))
+	})
 }
 
 func gain(all []Effect) float64 {
@@ -216,7 +218,9 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 }
 
 func (t *trial) helped(where at) bool {
-	return slices.ContainsFunc(t.alone, func(e Effect) bool { return e.at() == where && e.Ratio.Verdict == stats.Better })
+	return slices.ContainsFunc(t.alone, func(e Effect) bool {
+		return e.at() == where && e.Ratio.Verdict == stats.Better
+	})
 }
 
 func (s *search) next() (t *trial, after sample.Variant, ok bool) {
@@ -262,7 +266,8 @@ func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broke
 			continue
 		}
 		b := slices.IndexFunc(j.Series, func(o *analysis.Series) bool {
-			return p.VariantOf(o.Cell) == before && !o.Cell.Control && analysis.SameGroup(o.Cell, s.Cell)
+			return p.VariantOf(o.Cell) == before && !o.Cell.Control &&
+				analysis.SameGroup(o.Cell, s.Cell)
 		})
 		if b < 0 || j.Failed(b) {
 			continue

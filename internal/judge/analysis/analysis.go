@@ -74,8 +74,10 @@ func Blank(f *sample.File) *Report {
 			Started:     f.Header.Started,
 			Command:     f.Header.Command,
 			Environment: f.Header.Environment,
-			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline, EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
-				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin, CPUs: p.CPUs, Pins: p.Pins, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},
+			Plan: Plan{Seed: p.Seed, Rounds: f.End.Rounds, Baseline: p.Baseline,
+				EndedBy: f.End.Reason, Elapsed: f.End.Elapsed,
+				Budget: p.Budget, Precision: p.Precision, Same: p.Same, Epoch: p.Epoch, Pin: p.Pin,
+				CPUs: p.CPUs, Pins: p.Pins, Loads: p.Loads, Wire: p.Wire, Sweep: p.Sweep},
 			Control: Control{Mode: p.Baseline, Groups: []Floor{}},
 			Cells:   []Cell{},
 		},
@@ -129,7 +131,8 @@ func Open(f *sample.File) *Run {
 
 func emptyRun(f *sample.File) *Run {
 	p := f.Header.Plan
-	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, placebos: map[group]int{}, noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
+	j := &Run{File: f, base: map[group]int{}, ctl: map[group]int{}, placebos: map[group]int{},
+		noises: map[group]map[string]noise{}, troubles: troublesOf(f)}
 	for i, c := range p.Cells {
 		j.Series = append(j.Series, newSeries(c, p.LoadAt(c)))
 		g := groupOf(c)
@@ -167,7 +170,8 @@ func (j *Run) Against(i, b int, metric, to string) Ratio {
 	x := j.compare(i, b, metric)
 	out := ratioOf(x, to)
 	if x.N > 0 {
-		out.Verdict = j.verdict(x, j.noise(groupOf(j.Series[i].Cell), metric), higherIsBetter(j.Series[i].Load, metric))
+		out.Verdict = j.verdict(x, j.noise(groupOf(j.Series[i].Cell), metric),
+			higherIsBetter(j.Series[i].Load, metric))
 	}
 	return out
 }
@@ -184,7 +188,8 @@ func (j *Run) cell(i int) Cell {
 	c := s.Cell
 	b, hasBase := j.base[groupOf(c)]
 	out := CellOf(c)
-	out.Witnessed, out.Baseline, out.Broke = !j.File.Header.Plan.Foreign(), hasBase && b == i, j.troubles[i].broke()
+	out.Witnessed, out.Baseline, out.Broke = !j.File.Header.Plan.Foreign(), hasBase && b == i,
+		j.troubles[i].broke()
 	out.Hops, out.Metrics, out.Primary = []string{}, map[string]Metric{}, PrimaryOf(s.Load, c.Shape)
 	out.Latencies, out.CPU, out.CPUs = s.latencies(), s.split(), s.cpuUses()
 	out.LimitedBy, out.Capacity = j.LimitOf(s), j.capacity(s)
@@ -243,7 +248,8 @@ func (j *Run) floorList() []Floor {
 		for name, n := range j.noises[g] {
 			floors[name] = n.floor
 		}
-		out = append(out, Floor{From: string(g.from), Load: g.load, Point: g.point, Shape: g.shape, On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g), Epochs: j.spreads(g)})
+		out = append(out, Floor{From: string(g.from), Load: g.load, Point: g.point, Shape: g.shape,
+			On: g.on, Pin: g.pin, Floor: floors, Placebo: j.placebo(g), Epochs: j.spreads(g)})
 	}
 	return out
 }
@@ -314,13 +320,15 @@ func (c Cell) Link() string {
 
 // CellOf returns a cell without results.
 func CellOf(c sample.Cell) Cell {
-	return Cell{Mode: c.Name(), From: string(c.From), To: string(c.To), Load: c.Load, Point: c.Point,
-		Tune: string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
+	return Cell{Mode: c.Name(), From: string(c.From), To: string(c.To), Load: c.Load,
+		Point: c.Point,
+		Tune:  string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
 // Of returns the cell of the plan that has the result c, with a route in place of the mode.
 func (c Cell) Of() sample.Cell {
-	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To), Load: c.Load, Point: c.Point,
+	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To),
+		Load: c.Load, Point: c.Point,
 		Tune: mode.Tunes(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 

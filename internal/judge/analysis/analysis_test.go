@@ -51,11 +51,13 @@ func TestMetrics(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(6, judgetest.Steady(tt.x, tt.x, tt.x), counted).File)
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(
+				6, judgetest.Steady(tt.x, tt.x, tt.x), counted).File)
 			c := judgetest.Find(t, r, mode.Bridge, tt.load)
 			for name, want := range tt.want {
 				m := c.Metrics[name]
-				if m.Unit != want.Unit || !judgetest.Near(m.Median, want.Median) || !judgetest.Near(m.Low, want.Median) || !judgetest.Near(m.High, want.Median) {
+				if m.Unit != want.Unit || !judgetest.Near(m.Median, want.Median) ||
+					!judgetest.Near(m.Low, want.Median) || !judgetest.Near(m.High, want.Median) {
 					t.Errorf("%s: got %+v, want %v %s", name, m, want.Median, want.Unit)
 				}
 				if len(m.Rounds) != 6 {
@@ -87,24 +89,29 @@ func TestHeadOfReport(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	r.File.Header.Environment = sample.Environment{Kernel: "6.18", CPUs: 2}
 	r.File.Header.Plan.Pin = "auto"
-	skip := sample.Skip{Mode: "shared", From: "host", Reason: "no such path", Remedy: "--from container"}
+	skip := sample.Skip{Mode: "shared", From: "host", Reason: "no such path",
+		Remedy: "--from container"}
 	r.File.Header.Plan.Skipped = []sample.Skip{skip}
 	r.File.Header.Paths[1].Facts = map[string]string{"rules": "Docker Engine 28"}
 	r.Rounds(6, judgetest.Steady(8, 8, 4))
 	got := analysis.Judge(r.File)
 	p := got.Plan
-	if got.Schema != analysis.Schema || got.Environment.Kernel != "6.18" || p.Seed != 1 || p.Rounds != 6 || p.Window != 1 || p.Baseline != "host" ||
-		p.EndedBy != "rounds" || p.Elapsed != 12 || p.Budget != 60 || p.Precision != 0.02 || p.Pin != "auto" || len(p.Loads) != 2 {
+	if got.Schema != analysis.Schema || got.Environment.Kernel != "6.18" || p.Seed != 1 ||
+		p.Rounds != 6 || p.Window != 1 || p.Baseline != "host" ||
+		p.EndedBy != "rounds" || p.Elapsed != 12 || p.Budget != 60 || p.Precision != 0.02 ||
+		p.Pin != "auto" || len(p.Loads) != 2 {
 		t.Errorf("schema %s, plan %+v", got.Schema, p)
 	}
 	if len(got.Skipped) != 1 || got.Skipped[0] != skip {
 		t.Errorf("skipped %+v", got.Skipped)
 	}
 	c := judgetest.Find(t, got, mode.Bridge, "bulk")
-	if !slices.Equal(c.Hops, []string{"bridge", "veth"}) || !c.Witnessed || c.Baseline || c.Facts["rules"] != "Docker Engine 28" {
+	if !slices.Equal(c.Hops, []string{"bridge", "veth"}) || !c.Witnessed || c.Baseline ||
+		c.Facts["rules"] != "Docker Engine 28" {
 		t.Errorf("cell %+v", c)
 	}
-	if base := judgetest.Find(t, got, mode.Host, "bulk"); !base.Baseline || base.Metrics[workload.Throughput].Ratio != nil {
+	if base := judgetest.Find(t, got, mode.Host, "bulk"); !base.Baseline ||
+		base.Metrics[workload.Throughput].Ratio != nil {
 		t.Errorf("baseline %+v", base)
 	}
 	for _, c := range got.Cells {
@@ -130,8 +137,11 @@ func TestPairingByRound(t *testing.T) {
 		t.Run(tt.load, func(t *testing.T) {
 			r := judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...)
 			r.Rounds(5, func(round, cell int) float64 { return drift(round) * tt.value[cell] })
-			x := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, tt.load).Metrics[tt.metric].Ratio
-			if x == nil || x.To != "host" || x.N != 5 || !judgetest.Near(x.Median, tt.want) || !judgetest.Near(x.Low, tt.want) || !judgetest.Near(x.High, tt.want) || x.Verdict != tt.verdict {
+			x := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge,
+				tt.load).Metrics[tt.metric].Ratio
+			if x == nil || x.To != "host" || x.N != 5 || !judgetest.Near(x.Median, tt.want) ||
+				!judgetest.Near(x.Low, tt.want) || !judgetest.Near(x.High, tt.want) ||
+				x.Verdict != tt.verdict {
 				t.Errorf("ratio %+v, want %v exactly and %s", x, tt.want, tt.verdict)
 			}
 		})
@@ -171,14 +181,17 @@ func TestVerdicts(t *testing.T) {
 		{"rr-equal", "rr", 6, judgetest.Steady(50, 50, 50), stats.Same},
 		{"below-precision", "bulk", 6, judgetest.Steady(8, 8, 7.9), stats.Worse},
 		{"within-the-floor", "bulk", 8, judgetest.Noisy(tenth, 8, 8, 7.6), stats.Same},
-		{"across-the-floor", "bulk", 8, judgetest.Noisy([]float64{0, 0.05, 0.3}, 8, 8, 6.8), stats.Unclear},
+		{"across-the-floor", "bulk", 8, judgetest.Noisy([]float64{0, 0.05, 0.3}, 8, 8, 6.8),
+			stats.Unclear},
 		{"beyond-the-floor", "bulk", 8, judgetest.Noisy(tenth, 8, 8, 4), stats.Worse},
 		{"few-rounds", "bulk", stats.MinJudged - 1, judgetest.Steady(8, 8, 4), stats.Unclear},
 		{"enough-rounds", "bulk", stats.MinJudged, judgetest.Noisy(none, 8, 8, 4), stats.Worse},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(tt.rounds, tt.value).File)
-			x := judgetest.Find(t, r, mode.Bridge, tt.load).Metrics[analysis.Primary(sample.Load{Kind: tt.load})].Ratio
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(
+				tt.rounds, tt.value).File)
+			x := judgetest.Find(t, r, mode.Bridge,
+				tt.load).Metrics[analysis.Primary(sample.Load{Kind: tt.load})].Ratio
 			if x == nil || x.Verdict != tt.want {
 				t.Errorf("ratio %+v, want %s; floors %+v", x, tt.want, r.Control.Groups)
 			}
@@ -187,7 +200,8 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestVerdictTakesAControl(t *testing.T) {
-	r := analysis.Judge(judgetest.New(t, judgetest.HostCell(mode.Host, "bulk"), judgetest.HostCell(mode.Bridge, "bulk")).Rounds(6, judgetest.Steady(8, 4)).File)
+	r := analysis.Judge(judgetest.New(t, judgetest.HostCell(mode.Host, "bulk"),
+		judgetest.HostCell(mode.Bridge, "bulk")).Rounds(6, judgetest.Steady(8, 4)).File)
 	if x := judgetest.Find(t, r, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x == nil || x.Verdict != stats.Unclear || x.Median != 0.5 {
 		t.Errorf("ratio without a control: %+v", x)
 	}
@@ -197,7 +211,8 @@ func TestVerdictTakesAControl(t *testing.T) {
 }
 
 func TestNoiseFloor(t *testing.T) {
-	base, remote := judgetest.HostCell(mode.Host, "bulk"), judgetest.Cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
+	base, remote := judgetest.HostCell(mode.Host, "bulk"),
+		judgetest.Cell(mode.Host, mode.FromRemote, mode.ToAddress, "bulk")
 	r := judgetest.New(t, base, judgetest.Control(base), remote, judgetest.Control(remote))
 	r.Rounds(8, judgetest.Noisy([]float64{0, 0.05, 0, 0.2}, 8, 8, 8, 8))
 	got := analysis.Judge(r.File).Control
@@ -209,7 +224,8 @@ func TestNoiseFloor(t *testing.T) {
 		floor float64
 	}{{"host", 0.05}, {"remote", 0.2}} {
 		g := got.Groups[i]
-		if g.From != want.from || g.Load != "bulk" || g.On != "lab" || math.Abs(g.Floor[workload.Throughput]-want.floor) > 1e-6 {
+		if g.From != want.from || g.Load != "bulk" || g.On != "lab" ||
+			math.Abs(g.Floor[workload.Throughput]-want.floor) > 1e-6 {
 			t.Errorf("group %d: %+v, want %v of throughput from %s", i, g, want.floor, want.from)
 		}
 	}
@@ -217,19 +233,24 @@ func TestNoiseFloor(t *testing.T) {
 
 func TestSortByToll(t *testing.T) {
 	cells := func(load string) []sample.Cell {
-		return append(judgetest.Trio(mode.Bridge, load), judgetest.HostCell(mode.Native, load), judgetest.HostCell(mode.PublishNAT, load), judgetest.HostCell(mode.PublishProxy, load))
+		return append(judgetest.Trio(mode.Bridge, load), judgetest.HostCell(mode.Native, load),
+			judgetest.HostCell(mode.PublishNAT, load), judgetest.HostCell(mode.PublishProxy, load))
 	}
 	for _, tt := range []struct {
 		name, load string
 		value      []float64
 		want       string
 	}{
-		{"bulk", "bulk", []float64{8, 8, 4, 9, 2, 6}, "host native publish-proxy bridge publish-nat"},
-		{"rr", "rr", []float64{50, 50, 70, 49, 60, 90}, "host native publish-nat bridge publish-proxy"},
-		{"ties", "bulk", []float64{8, 8, 4, 4, 4, 4}, "host bridge native publish-nat publish-proxy"},
+		{"bulk", "bulk", []float64{8, 8, 4, 9, 2, 6},
+			"host native publish-proxy bridge publish-nat"},
+		{"rr", "rr", []float64{50, 50, 70, 49, 60, 90},
+			"host native publish-nat bridge publish-proxy"},
+		{"ties", "bulk", []float64{8, 8, 4, 4, 4, 4},
+			"host bridge native publish-nat publish-proxy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := analysis.Judge(judgetest.New(t, cells(tt.load)...).Rounds(6, judgetest.Steady(tt.value...)).File)
+			r := analysis.Judge(judgetest.New(t, cells(tt.load)...).Rounds(
+				6, judgetest.Steady(tt.value...)).File)
 			var got []string
 			for _, c := range r.Cells {
 				got = append(got, c.Mode)
@@ -240,7 +261,8 @@ func TestSortByToll(t *testing.T) {
 		})
 	}
 	t.Run("groups-and-no-ratio", func(t *testing.T) {
-		r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "rr"), judgetest.Trio(mode.Native, "bulk")...)...)
+		r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "rr"),
+			judgetest.Trio(mode.Native, "bulk")...)...)
 		for round := range 6 {
 			for i, x := range []float64{50, 50, 60, 8, 8, 7} {
 				if i == 2 {
@@ -254,14 +276,16 @@ func TestSortByToll(t *testing.T) {
 		for _, c := range analysis.Judge(r.File).Cells {
 			got = append(got, c.Mode+" "+c.Load)
 		}
-		if want := []string{"host rr", "bridge rr", "host bulk", "native bulk"}; !slices.Equal(got, want) {
+		if want := []string{"host rr", "bridge rr", "host bulk", "native bulk"}; !slices.Equal(got,
+			want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	})
 }
 
 func TestBadVisitsAreLeftOut(t *testing.T) {
-	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(12, judgetest.Steady(8, 8, 4))
+	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+		12, judgetest.Steady(8, 8, 4))
 	for i := range r.File.Visits {
 		if v := &r.File.Visits[i]; v.Cell == 2 && v.Round < 2 {
 			v.Server.Received, v.Client.CPU = 1<<40, 9
@@ -273,10 +297,13 @@ func TestBadVisitsAreLeftOut(t *testing.T) {
 	}
 	got := analysis.Judge(r.File)
 	c := judgetest.Find(t, got, mode.Bridge, "bulk")
-	if m := c.Metrics[workload.Throughput]; m.Median != 4e9 || len(m.Rounds) != 10 || m.Ratio.N != 10 || !judgetest.Near(c.CPU.Client, 0.8e-9) {
+	if m := c.Metrics[workload.Throughput]; m.Median != 4e9 || len(m.Rounds) != 10 ||
+		m.Ratio.N != 10 || !judgetest.Near(c.CPU.Client, 0.8e-9) {
 		t.Errorf("metric %+v, CPU %+v", m, c.CPU)
 	}
-	if i := slices.IndexFunc(c.Warnings, func(w analysis.Warning) bool { return w.Code == "failed-visits" }); i < 0 ||
+	if i := slices.IndexFunc(c.Warnings, func(w analysis.Warning) bool {
+		return w.Code == "failed-visits"
+	}); i < 0 ||
 		!strings.Contains(c.Warnings[i].Text, "2 of 12") {
 		t.Errorf("warnings %+v", c.Warnings)
 	}
@@ -288,7 +315,8 @@ func TestBadVisitsAreLeftOut(t *testing.T) {
 func TestBaselineIsMissing(t *testing.T) {
 	t.Run("no-route", func(t *testing.T) {
 		base := judgetest.HostCell(mode.Native, "bulk")
-		r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
+		r := judgetest.New(t, base, judgetest.Control(base),
+			judgetest.HostCell(mode.Bridge, "bulk"),
 			judgetest.Cell(mode.Bridge, mode.FromContainer, mode.ToContainer, "bulk"))
 		r.File.Header.Plan.Baseline = string(mode.Native)
 		got := analysis.Judge(r.Rounds(6, judgetest.Steady(8, 8, 4, 3)).File)
@@ -298,7 +326,8 @@ func TestBaselineIsMissing(t *testing.T) {
 				t.Errorf("%s from %s has the ratio %+v", c.Mode, c.From, x)
 			}
 		}
-		wantWarning(t, got.Warnings, "no-baseline", "from another container, bulk: no ratios, because the baseline native cannot be reached from there")
+		wantWarning(t, got.Warnings, "no-baseline",
+			"from another container, bulk: no ratios, because the baseline native cannot be reached from there")
 	})
 	t.Run("no-good-visit", func(t *testing.T) {
 		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
@@ -311,7 +340,8 @@ func TestBaselineIsMissing(t *testing.T) {
 		if x := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Ratio; x != nil {
 			t.Errorf("ratio %+v", x)
 		}
-		wantWarning(t, got.Warnings, "no-baseline", "from the machine itself, bulk: no ratios, because the baseline host has no result")
+		wantWarning(t, got.Warnings, "no-baseline",
+			"from the machine itself, bulk: no ratios, because the baseline host has no result")
 	})
 }
 
@@ -358,23 +388,32 @@ func TestCPUSplit(t *testing.T) {
 		want analysis.CPUSplit
 	}{
 		{mode.Host, analysis.CPUSplit{Unit: "s/B", Client: 0.1e-9, Server: 0.05e-9, Rest: 0.65e-9}},
-		{mode.PublishProxy, analysis.CPUSplit{Unit: "s/B", Client: 0.2e-9, Server: 0.1e-9, Proxy: 0.6e-9, Rest: 0.7e-9}},
+		{mode.PublishProxy, analysis.CPUSplit{
+			Unit: "s/B", Client: 0.2e-9, Server: 0.1e-9, Proxy: 0.6e-9, Rest: 0.7e-9}},
 	} {
 		t.Run(string(tt.mode), func(t *testing.T) {
 			c := judgetest.Find(t, got, tt.mode, "bulk").CPU
-			if c.Unit != tt.want.Unit || !judgetest.Near(c.Client, tt.want.Client) || !judgetest.Near(c.Server, tt.want.Server) || !judgetest.Near(c.Proxy, tt.want.Proxy) || !judgetest.Near(c.Rest, tt.want.Rest) {
+			if c.Unit != tt.want.Unit || !judgetest.Near(c.Client, tt.want.Client) ||
+				!judgetest.Near(c.Server, tt.want.Server) ||
+				!judgetest.Near(c.Proxy, tt.want.Proxy) || !judgetest.Near(c.Rest, tt.want.Rest) {
 				t.Errorf("got %+v, want %+v", c, tt.want)
 			}
 		})
 	}
 	t.Run("rest-is-never-negative", func(t *testing.T) {
-		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Client.CPU = 1.9 })
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+			6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
+				v.Client.CPU = 1.9
+			})
 		if c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").CPU; c.Rest != 0 {
 			t.Errorf("got %+v", c)
 		}
 	})
 	t.Run("no-clock", func(t *testing.T) {
-		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Elapsed = 0 })
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+			6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
+				v.Elapsed = 0
+			})
 		c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk")
 		if _, ok := c.Metrics[workload.CPUPerByte]; ok {
 			t.Errorf("CPU per byte %t", ok)
@@ -389,7 +428,8 @@ func TestRatioString(t *testing.T) {
 		want string
 	}{
 		{"even", analysis.Ratio{Median: 0.5, Low: 0.45, High: 0.55, N: 6}, "50 % (45–55)"},
-		{"uneven-shows-both-sides", analysis.Ratio{Median: 1, Low: 0.99, High: 1.5, N: 6}, "100 % (99–150)"},
+		{"uneven-shows-both-sides", analysis.Ratio{Median: 1, Low: 0.99, High: 1.5, N: 6},
+			"100 % (99–150)"},
 		{"large", analysis.Ratio{Median: 12.34, Low: 11.11, High: 12.96, N: 6}, "12× (11–13)"},
 		{"one-round", analysis.Ratio{Median: 2, Low: 2, High: 2, N: 1}, "200 %"},
 	} {
@@ -408,7 +448,8 @@ func TestLabel(t *testing.T) {
 	}{
 		{analysis.Cell{Mode: "bridge", From: "host", To: "container"}, "bridge"},
 		{analysis.Cell{Mode: "publish-nat", From: "host", To: "address"}, "publish-nat :addr"},
-		{analysis.Cell{Mode: "of-a-later-version", From: "host", To: "loopback"}, "of-a-later-version"},
+		{analysis.Cell{Mode: "of-a-later-version", From: "host", To: "loopback"},
+			"of-a-later-version"},
 	} {
 		t.Run(tt.c.Mode, func(t *testing.T) {
 			if got := tt.c.Label(); got != tt.want {

@@ -120,7 +120,8 @@ func SayPrices(head string, all []Priced) string {
 	for _, x := range []struct {
 		head  string
 		parts []string
-	}{{"", sure}, {"Nothing measurable: ", nothing}, {"Hidden by a " + link + " that is full: ", hidden}, {"Unclear: ", open}} {
+	}{{"", sure}, {"Nothing measurable: ", nothing},
+		{"Hidden by a " + link + " that is full: ", hidden}, {"Unclear: ", open}} {
 		if len(x.parts) > 0 {
 			say = append(say, x.head+strings.Join(x.parts, "; "))
 		}
@@ -167,7 +168,8 @@ func (t Tally) Sentence() string {
 	}
 	said := fmt.Sprintf("%d of %d verdicts %s unclear", t.open, t.all, verb)
 	if t.few == t.open {
-		return fmt.Sprintf("%s, because there are too few rounds: a verdict takes at least %d (--rounds, --budget).", said, stats.MinJudged)
+		return fmt.Sprintf(
+			"%s, because there are too few rounds: a verdict takes at least %d (--rounds, --budget).", said, stats.MinJudged)
 	}
 	return fmt.Sprintf("%s; a longer run (--budget) or a quieter machine decides %s.", said, them)
 }

@@ -31,7 +31,8 @@ func (j *Run) BandOf(i, b int, metric string, level float64) Band {
 
 func (j *Run) rounds(i, b int, metric string, level, floor float64) Band {
 	s := j.Series[i]
-	low, high, ok := stats.MedianInterval(stats.Ratios(s.byRound(metric), j.Series[b].byRound(metric)), level)
+	low, high, ok := stats.MedianInterval(stats.Ratios(
+		s.byRound(metric), j.Series[b].byRound(metric)), level)
 	if !ok || !(low > 0) {
 		return Unknown
 	}
@@ -78,5 +79,6 @@ func (l *Live) placed(i, b int, x compared) bool {
 		return false
 	}
 	higher, bias := higherIsBetter(l.j.Series[i].Load, l.metric(i)), l.noise(i).bias
-	return l.j.sliced(x.slices, bias, higher, lookBeyond) != Unknown || l.j.sliced(x.slices, bias, higher, lookWithin) == Within
+	return l.j.sliced(x.slices, bias, higher, lookBeyond) != Unknown ||
+		l.j.sliced(x.slices, bias, higher, lookWithin) == Within
 }

@@ -65,7 +65,8 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 	}
 	out := ratioOf(x, Label(base.Cell))
 	if x.N > 0 {
-		out.Verdict = p.j.verdict(x, p.noise(of.Metric, s.Cell, base.Cell), higherIsBetter(s.Load, of.Metric))
+		out.Verdict = p.j.verdict(x, p.noise(of.Metric, s.Cell, base.Cell),
+			higherIsBetter(s.Load, of.Metric))
 	}
 	return out
 }
@@ -131,7 +132,8 @@ func (p *Pairing) Missing(c sample.Cell) string {
 		return f.Reason
 	}
 	for _, s := range p.j.File.Header.Plan.Skipped {
-		if s.Mode == c.Mode && s.Tune == c.Tune && (s.From == "" || s.From == c.From) && (s.To == "" || s.To == c.To) && (s.Load == "" || s.Load == c.Load) {
+		if s.Mode == c.Mode && s.Tune == c.Tune && (s.From == "" || s.From == c.From) &&
+			(s.To == "" || s.To == c.To) && (s.Load == "" || s.Load == c.Load) {
 			return s.Reason
 		}
 	}

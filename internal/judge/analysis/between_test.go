@@ -19,16 +19,20 @@ func crowdCell(m mode.Name, s sample.Shape) sample.Cell {
 }
 
 func TestBetween(t *testing.T) {
-	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 4, Procs: 1}
+	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1},
+		sample.Shape{Servers: 1, Clients: 4, Procs: 1}
 	host := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToLoopback, "bulk")
 	host.Shape = one
-	cells := []sample.Cell{host, judgetest.Control(host), crowdCell(mode.Link, one), crowdCell(mode.OVS, one), crowdCell(mode.Link, four),
+	cells := []sample.Cell{host, judgetest.Control(host), crowdCell(mode.Link, one),
+		crowdCell(mode.OVS, one), crowdCell(mode.Link, four),
 		judgetest.HostCell(mode.Native, "bulk")}
-	f := judgetest.New(t, cells...).Rounds(6, judgetest.Noisy([]float64{0, 0.1, 0, 0, 0, 0}, 40, 40, 10, 5, 20, 40), func(v *sample.Visit) {
-		if cells[v.Cell].Shape.Crowd() {
-			v.Rates = [][]float64{{float64(v.Server.Received)}}
-		}
-	}).File
+	f := judgetest.New(t, cells...).Rounds(
+		6, judgetest.Noisy([]float64{0, 0.1, 0, 0, 0, 0}, 40, 40, 10, 5, 20, 40),
+		func(v *sample.Visit) {
+			if cells[v.Cell].Shape.Crowd() {
+				v.Rates = [][]float64{{float64(v.Server.Received)}}
+			}
+		}).File
 	p := analysis.Pair(f)
 	anyone := func(c sample.Cell) sample.Cell { c.On = ""; return c }
 	plain := crowdCell(mode.Link, sample.Shape{})
@@ -39,18 +43,27 @@ func TestBetween(t *testing.T) {
 		verdict  stats.Verdict
 		labelled string
 	}{
-		{"two-modes", analysis.Figure{cells[3], workload.Throughput, 0}, analysis.Figure{cells[2], workload.Throughput, 0}, 0.5, stats.Worse, "link"},
-		{"any-backend", analysis.Figure{anyone(cells[3]), workload.Throughput, 0}, analysis.Figure{anyone(cells[2]), workload.Throughput, 0}, 0.5, stats.Worse, "link"},
-		{"one-of-each-is-no-crowd", analysis.Figure{cells[3], workload.Throughput, 0}, analysis.Figure{plain, workload.Throughput, 0}, 0.5, stats.Worse, "link"},
-		{"shared", analysis.Figure{cells[4], workload.Throughput, 4}, analysis.Figure{cells[2], workload.Throughput, 1}, 0.5, stats.Worse, "link"},
-		{"floor-of-the-load", analysis.Figure{cells[4], workload.Throughput, 2}, analysis.Figure{cells[5], workload.Throughput, 1}, 0.25, stats.Worse, "native"},
-		{"same", analysis.Figure{cells[2], workload.Throughput, 0}, analysis.Figure{cells[2], workload.Throughput, 0}, 1, stats.Same, "link"},
-		{"no-such-cell", analysis.Figure{crowdCell(mode.Pipework, one), workload.Throughput, 0}, analysis.Figure{cells[2], workload.Throughput, 0}, 0, "", ""},
-		{"no-such-metric", analysis.Figure{cells[3], workload.LatencyP50, 0}, analysis.Figure{cells[2], workload.LatencyP50, 0}, 0, "", ""},
+		{"two-modes", analysis.Figure{cells[3], workload.Throughput, 0},
+			analysis.Figure{cells[2], workload.Throughput, 0}, 0.5, stats.Worse, "link"},
+		{"any-backend", analysis.Figure{anyone(cells[3]), workload.Throughput, 0},
+			analysis.Figure{anyone(cells[2]), workload.Throughput, 0}, 0.5, stats.Worse, "link"},
+		{"one-of-each-is-no-crowd", analysis.Figure{cells[3], workload.Throughput, 0},
+			analysis.Figure{plain, workload.Throughput, 0}, 0.5, stats.Worse, "link"},
+		{"shared", analysis.Figure{cells[4], workload.Throughput, 4},
+			analysis.Figure{cells[2], workload.Throughput, 1}, 0.5, stats.Worse, "link"},
+		{"floor-of-the-load", analysis.Figure{cells[4], workload.Throughput, 2},
+			analysis.Figure{cells[5], workload.Throughput, 1}, 0.25, stats.Worse, "native"},
+		{"same", analysis.Figure{cells[2], workload.Throughput, 0},
+			analysis.Figure{cells[2], workload.Throughput, 0}, 1, stats.Same, "link"},
+		{"no-such-cell", analysis.Figure{crowdCell(mode.Pipework, one), workload.Throughput, 0},
+			analysis.Figure{cells[2], workload.Throughput, 0}, 0, "", ""},
+		{"no-such-metric", analysis.Figure{cells[3], workload.LatencyP50, 0},
+			analysis.Figure{cells[2], workload.LatencyP50, 0}, 0, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, ok := p.Between(tt.of, tt.to)
-			if ok != (tt.want > 0) || ok && (!judgetest.Near(r.Median, tt.want) || r.Verdict != tt.verdict || r.To != tt.labelled || r.N != 6) {
+			if ok != (tt.want > 0) || ok && (!judgetest.Near(r.Median, tt.want) ||
+				r.Verdict != tt.verdict || r.To != tt.labelled || r.N != 6) {
 				t.Errorf("got %+v %v, want %v %s to %s", r, ok, tt.want, tt.verdict, tt.labelled)
 			}
 		})
@@ -79,7 +92,8 @@ func TestBetweenWithoutResult(t *testing.T) {
 		{judgetest.HostCell(mode.Netkit, "bulk"), "no netkit"},
 		{judgetest.HostCell(mode.Native, "bulk"), ""},
 	} {
-		if got := p.Missing(tt.cell); (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+		if got := p.Missing(tt.cell); (tt.want == "") != (got == "") ||
+			!strings.Contains(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.cell.Mode, got, tt.want)
 		}
 	}
@@ -87,13 +101,15 @@ func TestBetweenWithoutResult(t *testing.T) {
 
 func TestValue(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
-	p := analysis.Pair(judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0.1, 0.1}, 40, 40)).File)
+	p := analysis.Pair(judgetest.New(t, host, judgetest.Control(host)).Rounds(
+		6, judgetest.Noisy([]float64{0.1, 0.1}, 40, 40)).File)
 	whole, ok := p.Value(analysis.Figure{Cell: host, Metric: workload.Throughput})
 	if !ok || len(whole.Rounds) != 6 || whole.Low > whole.Median || whole.High < whole.Median {
 		t.Fatalf("%+v %v", whole, ok)
 	}
 	half, _ := p.Value(analysis.Figure{Cell: host, Metric: workload.Throughput, Share: 2})
-	if !judgetest.Near(half.Median*2, whole.Median) || !judgetest.Near(half.High*2, whole.High) || !judgetest.Near(half.Rounds[5]*2, whole.Rounds[5]) {
+	if !judgetest.Near(half.Median*2, whole.Median) || !judgetest.Near(half.High*2, whole.High) ||
+		!judgetest.Near(half.Rounds[5]*2, whole.Rounds[5]) {
 		t.Errorf("half of %+v is %+v", whole, half)
 	}
 	if _, ok := p.Value(analysis.Figure{Cell: host, Metric: workload.LatencyP50}); ok {
@@ -104,17 +120,21 @@ func TestValue(t *testing.T) {
 // The idle share is mpstat's, which excludes waiting for I/O. The proxy's share is of one core.
 func TestCPUTime(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
-	f := judgetest.New(t, host, judgetest.Control(host)).Rounds(6, judgetest.Noisy([]float64{0, 0}, 40, 40), func(v *sample.Visit) {
-		v.Elapsed = 2
-		v.Machine = []sample.CPU{{User: 0.5, Nice: 0.5, Idle: 1}, {ID: 1, System: 1, IOWait: 0.5, Idle: 0.5}}
-		v.Proxy = &sample.ProxyUse{CPU: 2.4}
-	}).File
+	f := judgetest.New(t, host, judgetest.Control(host)).Rounds(
+		6, judgetest.Noisy([]float64{0, 0}, 40, 40), func(v *sample.Visit) {
+			v.Elapsed = 2
+			v.Machine = []sample.CPU{{User: 0.5, Nice: 0.5, Idle: 1},
+				{ID: 1, System: 1, IOWait: 0.5, Idle: 0.5}}
+			v.Proxy = &sample.ProxyUse{CPU: 2.4}
+		}).File
 	p := analysis.Pair(f)
 	got, ok := p.CPUTime(host)
-	if !ok || got.Idle == nil || got.Proxy == nil || !judgetest.Near(got.Idle.Median, 1.5/4) || !judgetest.Near(got.Proxy.Median, 1.2) {
+	if !ok || got.Idle == nil || got.Proxy == nil || !judgetest.Near(got.Idle.Median, 1.5/4) ||
+		!judgetest.Near(got.Proxy.Median, 1.2) {
 		t.Fatalf("%+v %v", got, ok)
 	}
-	if u := got.CPUs; len(u) != 2 || !judgetest.Near(u[0].Nice, 0.25) || !judgetest.Near(u[0].User, 0.25) || !judgetest.Near(u[1].IOWait, 0.25) {
+	if u := got.CPUs; len(u) != 2 || !judgetest.Near(u[0].Nice, 0.25) ||
+		!judgetest.Near(u[0].User, 0.25) || !judgetest.Near(u[1].IOWait, 0.25) {
 		t.Errorf("%+v", u)
 	}
 	if _, ok := p.CPUTime(judgetest.HostCell(mode.Native, "bulk")); ok {

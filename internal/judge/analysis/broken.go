@@ -72,7 +72,8 @@ func (t trouble) fatal() bool {
 	if t.theirs {
 		return t.good == 0
 	}
-	return len(t.changes) > 0 || t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun || t.often()
+	return len(t.changes) > 0 || t.good == 0 || t.run >= brokenEnd || t.longest >= brokenRun ||
+		t.often()
 }
 
 // broke reports whether a cell that has a result lost its path for good.
@@ -92,7 +93,8 @@ func (j *Run) failure(i int) Failed {
 	switch {
 	case len(t.changes) > 0 && lostEnd(t.changes) != nil:
 		c := lostEnd(t.changes)
-		f.Reason, f.Evidence = "an end of its path was lost", fmt.Sprintf("%s: %s, since round %d", c.Where, c.Is, c.Round+1)
+		f.Reason, f.Evidence = "an end of its path was lost",
+			fmt.Sprintf("%s: %s, since round %d", c.Where, c.Is, c.Round+1)
 	case len(t.changes) > 0:
 		f.Reason, f.Evidence = "its path was changed while it was measured", sayChanges(t.changes)
 	case t.good+t.bad+t.starved == 0:
@@ -102,10 +104,13 @@ func (j *Run) failure(i int) Failed {
 	case t.good == 0:
 		f.Reason = "the visit failed"
 	case t.run >= brokenEnd:
-		f.Reason = fmt.Sprintf("the path broke in round %d, %.1f s after the start, and did not come back", t.since.Round+1, t.since.At)
+		f.Reason = fmt.Sprintf(
+			"the path broke in round %d, %.1f s after the start, and did not come back",
+			t.since.Round+1, t.since.At)
 		f.Evidence = seen(t.since)
 	case t.longest >= brokenRun:
-		f.Reason = fmt.Sprintf("the path was broken from round %d to round %d, %.1f s to %.1f s after the start",
+		f.Reason = fmt.Sprintf(
+			"the path was broken from round %d to round %d, %.1f s to %.1f s after the start",
 			t.worst.Round+1, t.worstEnd.Round+1, t.worst.At, t.worstEnd.At)
 		f.Evidence = seen(t.worst)
 	default:
@@ -137,14 +142,17 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 				starved[v.Round] = true
 			}
 		}
-		return Warning{"failed-visits", fmt.Sprintf("in %d of %d rounds the machine was too busy to measure every row; what it missed is left out",
+		return Warning{"failed-visits", fmt.Sprintf(
+			"in %d of %d rounds the machine was too busy to measure every row; what it missed is left out",
 			len(starved), len(all))}, true
 	}
 	if t.broke() {
-		return Warning{"broken-route", fmt.Sprintf("the route broke in round %d, %.1f s after the start, and did not come back; the figures are from before that: %s",
+		return Warning{"broken-route", fmt.Sprintf(
+			"the route broke in round %d, %.1f s after the start, and did not come back; the figures are from before that: %s",
 			t.since.Round+1, t.since.At, seen(t.since))}, true
 	}
 	n := t.bad + t.starved
-	return Warning{"failed-visits", fmt.Sprintf("%d of %d visits failed and are left out, the last one in round %d: %s",
+	return Warning{"failed-visits", fmt.Sprintf(
+		"%d of %d visits failed and are left out, the last one in round %d: %s",
 		n, n+t.good, t.last.Round+1, seen(t.last))}, n > 0
 }

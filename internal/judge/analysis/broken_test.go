@@ -25,11 +25,16 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 		{"ggggcggggg", "", true},
 		{"gsgsgsgsgs", "", true},
 		{"ggggggggss", "", true},
-		{"gggggggggff", "the path broke in round 10, 9.0 s after the start, and did not come back", false},
-		{"gggggggggcc", "the path broke in round 10, 9.0 s after the start, and did not come back", false},
-		{"gggggggggfc", "the path broke in round 10, 9.0 s after the start, and did not come back", false},
-		{"ggggggggfsf", "the path broke in round 9, 8.0 s after the start, and did not come back", false},
-		{"ggfsffgggggggggggggggg", "the path was broken from round 3 to round 6, 2.0 s to 5.0 s after the start", false},
+		{"gggggggggff", "the path broke in round 10, 9.0 s after the start, and did not come back",
+			false},
+		{"gggggggggcc", "the path broke in round 10, 9.0 s after the start, and did not come back",
+			false},
+		{"gggggggggfc", "the path broke in round 10, 9.0 s after the start, and did not come back",
+			false},
+		{"ggggggggfsf", "the path broke in round 9, 8.0 s after the start, and did not come back",
+			false},
+		{"ggfsffgggggggggggggggg",
+			"the path was broken from round 3 to round 6, 2.0 s to 5.0 s after the start", false},
 		{"gfgggfgg", "2 of 8 visits failed or were not witnessed", false},
 		{"gcgg", "1 of 4 visits failed or were not witnessed", false},
 		{"gfgg", "", true},
@@ -54,10 +59,12 @@ func TestBrokenPathIsNoRow(t *testing.T) {
 			}
 			got := analysis.Judge(r.File)
 			if tt.reason != "" {
-				if len(got.Failed) != 1 || got.Failed[0].Reason != tt.reason || got.Failed[0].Evidence == "" {
+				if len(got.Failed) != 1 || got.Failed[0].Reason != tt.reason ||
+					got.Failed[0].Evidence == "" {
 					t.Errorf("failed %+v, want %q", got.Failed, tt.reason)
 				}
-				if strings.Contains(strings.Join(got.Findings, " "), "bridge is") || len(got.Cells) != 1 {
+				if strings.Contains(strings.Join(got.Findings, " "), "bridge is") ||
+					len(got.Cells) != 1 {
 					t.Errorf("a broken path is judged: %q, %d cells", got.Findings, len(got.Cells))
 				}
 				return

@@ -67,7 +67,8 @@ const (
 
 // paravirtual lists drivers whose reported speed is not the rate of their link: it is made up, or
 // the hypervisor limits the rate independently of it.
-var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena", "gve", "mana", "netvsc", "veth", "tun"}
+var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena",
+	"gve", "mana", "netvsc", "veth", "tun"}
 
 // limits reports whether a card's speed is a limit: it is a device on a bus with a real driver, or
 // it joins such cards.
@@ -108,12 +109,15 @@ func (j *Run) capacity(s *Series) *Capacity {
 			out = &c
 		}
 	}
-	if w := j.File.Header.Plan.Wire; w != nil && w.Rate > 0 && slices.Contains(p.Hops, string(mode.HopWire)) {
+	if w := j.File.Header.Plan.Wire; w != nil && w.Rate > 0 &&
+		slices.Contains(p.Hops, string(mode.HopWire)) {
 		add(Capacity{Limit: string(mode.HopWire), Rate: w.Rate}, inKernel)
 	} else {
 		for _, l := range p.Links {
-			if l.Rate > 0 && (l.Kind != "loopback" || slices.Contains(p.Hops, string(mode.HopLoopback))) {
-				add(Capacity{Limit: limitShaper, Device: l.Name, Where: l.Where, Rate: l.Rate}, inKernel)
+			if l.Rate > 0 && (l.Kind != "loopback" ||
+				slices.Contains(p.Hops, string(mode.HopLoopback))) {
+				add(Capacity{Limit: limitShaper, Device: l.Name, Where: l.Where, Rate: l.Rate},
+					inKernel)
 			}
 		}
 	}
@@ -211,7 +215,8 @@ func (c *Capacity) Words() string {
 
 // Sum shows how the goodput is computed: "10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s".
 func (c *Capacity) Sum() string {
-	return fmt.Sprintf("%s × %d of %d bytes = %s", units.Rate(float64(c.Rate)), c.Payload, c.Frame, threeDigits(c.Goodput))
+	return fmt.Sprintf("%s × %d of %d bytes = %s", units.Rate(float64(c.Rate)), c.Payload, c.Frame,
+		threeDigits(c.Goodput))
 }
 
 func threeDigits(bits float64) string {
@@ -238,10 +243,12 @@ func (j *Run) fullWarnings(i int) []Warning {
 	mine := j.capacity(j.Series[i])
 	switch {
 	case mine.reached():
-		return []Warning{{"full", fmt.Sprintf("it and %s reach what %s carries, so their ratio says nothing about the modes: CPU time per byte does (%s of payload)",
+		return []Warning{{"full", fmt.Sprintf(
+			"it and %s reach what %s carries, so their ratio says nothing about the modes: CPU time per byte does (%s of payload)",
 			name, mine.Words(), mine.Sum())}}
 	case j.Against(i, b, Primary(j.Series[i].Load), name).Verdict == stats.Worse:
-		return []Warning{{"capped", fmt.Sprintf("%s is limited by %s, which it saturates: over a faster link it may be further ahead (%s of payload)",
+		return []Warning{{"capped", fmt.Sprintf(
+			"%s is limited by %s, which it saturates: over a faster link it may be further ahead (%s of payload)",
 			name, base.Words(), base.Sum())}}
 	}
 	return nil
@@ -255,11 +262,14 @@ func (j *Run) cardWarnings() (out []Warning) {
 		}
 		at := c.Name + " of " + c.Where
 		if c.Duplex == sample.HalfDuplex {
-			out = append(out, Warning{"half-duplex", fmt.Sprintf("%s came up in half duplex: data and acknowledgements wait for each other and collide. "+
-				"Let both ends of the cable negotiate (ethtool -s %s autoneg on, and the switch's port)", at, c.Name)})
+			out = append(out, Warning{"half-duplex",
+				fmt.Sprintf(
+					"%s came up in half duplex: data and acknowledgements wait for each other and collide. "+
+						"Let both ends of the cable negotiate (ethtool -s %s autoneg on, and the switch's port)", at, c.Name)})
 		}
 		if c.Speed < c.MaxSpeed {
-			text := fmt.Sprintf("%s came up at %s, and the card has %s: look at the cable, the transceiver and the switch's port", at,
+			text := fmt.Sprintf(
+				"%s came up at %s, and the card has %s: look at the cable, the transceiver and the switch's port", at,
 				units.Rate(float64(c.Speed)), units.Rate(float64(c.MaxSpeed)))
 			if p := c.PartnerSpeed; p > 0 && p < c.MaxSpeed {
 				text += fmt.Sprintf(", which offers at most %s", units.Rate(float64(p)))

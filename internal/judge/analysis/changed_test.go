@@ -20,9 +20,12 @@ func TestChangedCellsFail(t *testing.T) {
 		}
 	}
 	mtu := sample.Difference{Where: "machine A", What: "MTU of veth-server", Was: "1500", Is: "600"}
-	r.File.Changes = []sample.Change{{Difference: mtu, Cells: []int{2}, Round: 2, Right: 1, Seen: 9}}
+	r.File.Changes = []sample.Change{{Difference: mtu, Cells: []int{2}, Round: 2, Right: 1,
+		Seen: 9}}
 	for range 4 {
-		r.File.Changes = append(r.File.Changes, sample.Change{Difference: sample.Difference{Where: "machine A", What: "x", Was: "a", Is: "b"}, Cells: []int{2}})
+		r.File.Changes = append(r.File.Changes,
+			sample.Change{Difference: sample.Difference{
+				Where: "machine A", What: "x", Was: "a", Is: "b"}, Cells: []int{2}})
 	}
 	got := analysis.Judge(r.File)
 	if len(got.Cells) != 2 || len(got.Failed) != 1 {
@@ -30,7 +33,9 @@ func TestChangedCellsFail(t *testing.T) {
 	}
 	f := got.Failed[0]
 	if f.Mode != "bridge" || f.Reason != "its path was changed while it was measured" ||
-		!strings.HasPrefix(f.Evidence, "MTU of veth-server on machine A was 1500 and is 600 since round 3; ") || !strings.HasSuffix(f.Evidence, "; and 2 more") {
+		!strings.HasPrefix(
+			f.Evidence, "MTU of veth-server on machine A was 1500 and is 600 since round 3; ") ||
+		!strings.HasSuffix(f.Evidence, "; and 2 more") {
 		t.Errorf("%+v", f)
 	}
 

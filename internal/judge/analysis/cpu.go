@@ -28,7 +28,8 @@ func (j *Run) windows(i int) map[int]stats.Window {
 				continue
 			}
 			w := out[v.Round]
-			out[v.Round] = stats.Window{All: w.All + notIdle(*v), Part: w.Part + v.Client.CPU + v.Server.CPU}
+			out[v.Round] = stats.Window{All: w.All + notIdle(*v),
+				Part: w.Part + v.Client.CPU + v.Server.CPU}
 		}
 	}
 	return out

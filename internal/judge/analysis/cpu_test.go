@@ -47,15 +47,21 @@ func TestCPUBySlices(t *testing.T) {
 		bridgeSays, nativeSays stats.Verdict
 		width                  float64
 	}{
-		{"the-ends-spend-more", []float64{1, 1, 1.2, 1}, one, 1.2, 1, stats.Worse, stats.Same, 0.05},
-		{"somebody-else-does", one, []float64{1.1, 1.1, 2.2, 1.1}, 2, 1, stats.Worse, stats.Same, 0.05},
-		{"the-ends-do-half-and-a-proxy-the-rest", []float64{1, 1, 0.5, 1}, []float64{1, 1, 2, 1}, 1, 1, stats.Same, stats.Same, 0.05},
+		{"the-ends-spend-more", []float64{1, 1, 1.2, 1}, one, 1.2, 1, stats.Worse, stats.Same,
+			0.05},
+		{"somebody-else-does", one, []float64{1.1, 1.1, 2.2, 1.1}, 2, 1, stats.Worse, stats.Same,
+			0.05},
+		{"the-ends-do-half-and-a-proxy-the-rest", []float64{1, 1, 0.5, 1}, []float64{1, 1, 2, 1}, 1,
+			1, stats.Same, stats.Same, 0.05},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := analysis.Judge(cpuRun(t, 20, tt.less, tt.factors).File)
-			for load, metric := range map[string]string{"bulk": workload.CPUPerByte, "rr": workload.CPUPerTrip} {
-				x, y := ratioIn(t, got, mode.Bridge, load, metric), ratioIn(t, got, mode.Native, load, metric)
-				if x.Low > tt.bridge || x.High < tt.bridge || x.HalfWidth() > tt.width*tt.bridge || x.Verdict != tt.bridgeSays || x.Epochs != 20 {
+			for load, metric := range map[string]string{"bulk": workload.CPUPerByte,
+				"rr": workload.CPUPerTrip} {
+				x, y := ratioIn(t, got, mode.Bridge, load, metric),
+					ratioIn(t, got, mode.Native, load, metric)
+				if x.Low > tt.bridge || x.High < tt.bridge || x.HalfWidth() > tt.width*tt.bridge ||
+					x.Verdict != tt.bridgeSays || x.Epochs != 20 {
 					t.Errorf("%s: bridge %+v, want %g %s", load, x, tt.bridge, tt.bridgeSays)
 				}
 				if y.Low > tt.native || y.High < tt.native || y.Verdict != tt.nativeSays {
@@ -76,13 +82,15 @@ func TestCPUBySlices(t *testing.T) {
 
 func TestCPUIntervalHasTheFactorsError(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
-	quiet := ratioIn(t, analysis.Judge(cpuRun(t, 8, one, one).File), mode.Bridge, "rr", workload.CPUPerTrip)
+	quiet := ratioIn(t, analysis.Judge(cpuRun(t, 8, one, one).File), mode.Bridge, "rr",
+		workload.CPUPerTrip)
 	r := cpuRun(t, 8, one, one)
 	for i := range r.File.Visits {
 		r.File.Visits[i].Machine[0].Idle += 0.015 * r.rng.NormFloat64()
 	}
 	if noisy := ratioIn(t, analysis.Judge(r.File), mode.Bridge, "rr", workload.CPUPerTrip); noisy.HalfWidth() < 3*quiet.HalfWidth() {
-		t.Errorf("±%.3f with clocks that are off by a quarter, ±%.3f with good ones", noisy.HalfWidth(), quiet.HalfWidth())
+		t.Errorf("±%.3f with clocks that are off by a quarter, ±%.3f with good ones",
+			noisy.HalfWidth(), quiet.HalfWidth())
 	}
 }
 
@@ -103,7 +111,8 @@ func TestCPUWithoutWindows(t *testing.T) {
 			for i := range r.File.Visits {
 				change(&r.File.Visits[i])
 			}
-			m, ok := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr").Metrics[workload.CPUPerTrip]
+			m, ok := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge,
+				"rr").Metrics[workload.CPUPerTrip]
 			if ok && m.Ratio != nil && m.Ratio.Epochs != 0 {
 				t.Errorf("%+v", m.Ratio)
 			}
@@ -116,7 +125,8 @@ func TestCPUWithoutWindows(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, row := range got.Rows {
-				if p, ok := row.Over[predict.CPU]; !row.Baseline && (!ok || p.Epochs != 0 || p.N != 8) {
+				if p, ok := row.Over[predict.CPU]; !row.Baseline &&
+					(!ok || p.Epochs != 0 || p.N != 8) {
 					t.Errorf("%s: %+v", row.Mode, p)
 				}
 			}
@@ -147,7 +157,8 @@ func TestLadderPricesCPUBySlices(t *testing.T) {
 	r.File.Header.Plan.Study = sample.StudyLadder
 	for _, s := range ladder.Judge(r.File).Steps {
 		p := s.Prices[workload.CPUPerTrip]
-		if s.Mode == string(mode.Bridge) && (p.Epochs != 20 || p.Low > 10e-6 || p.High < 10e-6 || p.High-p.Low > 2e-6 || p.Verdict != stats.Costs) {
+		if s.Mode == string(mode.Bridge) && (p.Epochs != 20 || p.Low > 10e-6 || p.High < 10e-6 ||
+			p.High-p.Low > 2e-6 || p.Verdict != stats.Costs) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -156,7 +167,8 @@ func TestLadderPricesCPUBySlices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range got.Rows {
-		if p := row.Over[predict.CPU]; row.Mode == string(mode.Bridge) && (p.Epochs != 20 || p.Low > 0.01 || p.High < 0.01 || p.High-p.Low > 0.002) {
+		if p := row.Over[predict.CPU]; row.Mode == string(mode.Bridge) &&
+			(p.Epochs != 20 || p.Low > 0.01 || p.High < 0.01 || p.High-p.Low > 0.002) {
 			t.Errorf("1000 queries per second: %+v", p)
 		}
 	}

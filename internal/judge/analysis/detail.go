@@ -53,12 +53,14 @@ type CPUUse struct {
 // CPUKinds returns mpstat's names of the kinds of CPU time, in its order, without the per cent
 // sign.
 func CPUKinds() []string {
-	return []string{"usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice", "idle"}
+	return []string{"usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice",
+		"idle"}
 }
 
 // Shares returns the shares in the order of CPUKinds.
 func (u CPUUse) Shares() []float64 {
-	return []float64{u.User, u.Nice, u.System, u.IOWait, u.IRQ, u.SoftIRQ, u.Steal, u.Guest, u.GuestNice, u.Idle}
+	return []float64{u.User, u.Nice, u.System, u.IOWait, u.IRQ, u.SoftIRQ, u.Steal, u.Guest,
+		u.GuestNice, u.Idle}
 }
 
 // Counted holds what a hop counted in all good visits together. A guard is beside the path and must
@@ -76,7 +78,8 @@ type Counted struct {
 }
 
 // curve lists percentiles; each is reported if enough samples lie beyond it.
-var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99, 99.995, 99.999}
+var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99,
+	99.995, 99.999}
 
 // samples that a percentile needs beyond it
 const beyond = 10
@@ -86,7 +89,9 @@ func (s *Series) latencies() []Quantile {
 		return nil
 	}
 	n := float64(s.merged.TotalCount())
-	told := slices.DeleteFunc(slices.Clone(curve), func(q float64) bool { return n*(1-q/100) < beyond })
+	told := slices.DeleteFunc(slices.Clone(curve), func(q float64) bool {
+		return n*(1-q/100) < beyond
+	})
 	at := s.merged.ValueAtPercentiles(told)
 	var out []Quantile
 	for _, q := range told {
@@ -116,15 +121,22 @@ func (s *Series) cpuUses() []CPUUse {
 	var out []CPUUse
 	for i, c := range sums {
 		if all := c.All(); all > 0 && !math.IsInf(all, 0) {
-			out = append(out, CPUUse{Machine: machineOf(of, i), CPU: c.ID, User: c.User / all, System: c.System / all, IRQ: c.IRQ / all,
-				SoftIRQ: c.SoftIRQ / all, Steal: c.Steal / all, Idle: c.Idle / all, Nice: c.Nice / all, IOWait: c.IOWait / all,
-				Guest: c.Guest / all, GuestNice: c.GuestNice / all})
+			out = append(out, CPUUse{Machine: machineOf(of, i), CPU: c.ID, User: c.User / all,
+				System: c.System / all, IRQ: c.IRQ / all,
+				SoftIRQ: c.SoftIRQ / all,
+				Steal:   c.Steal / all,
+				Idle:    c.Idle / all,
+				Nice:    c.Nice / all,
+				IOWait:  c.IOWait / all,
+				Guest:   c.Guest / all, GuestNice: c.GuestNice / all})
 		}
 	}
 	if len(out) > mostCPUs {
 		busiest := slices.Clone(out)
 		slices.SortStableFunc(busiest, func(a, b CPUUse) int { return cmp.Compare(a.Idle, b.Idle) })
-		out = slices.DeleteFunc(out, func(u CPUUse) bool { return !slices.Contains(busiest[:mostCPUs], u) })
+		out = slices.DeleteFunc(out, func(u CPUUse) bool {
+			return !slices.Contains(busiest[:mostCPUs], u)
+		})
 	}
 	return out
 }
@@ -152,7 +164,8 @@ func (s *Series) counted(own int) []Counted {
 	for _, v := range s.Visits {
 		if out == nil {
 			for i, h := range v.Hops {
-				out = append(out, Counted{Kind: h.Kind, Name: h.Name, Where: h.Where, Guard: i >= own})
+				out = append(out, Counted{Kind: h.Kind, Name: h.Name, Where: h.Where,
+					Guard: i >= own})
 			}
 		}
 		for i, h := range v.Hops {

@@ -34,7 +34,8 @@ func (j *Run) doubtfulRoutes() []string {
 		for _, b := range paths[:i] {
 			differs := func(fact string) bool { return a.Facts[fact] != b.Facts[fact] }
 			if a.Dial == b.Dial && !slices.ContainsFunc([]string{"url", "from", "fast"}, differs) {
-				out = append(out, fmt.Sprintf("%s and %s are the same address: %s", b.Route, a.Route, a.Dial))
+				out = append(out, fmt.Sprintf("%s and %s are the same address: %s", b.Route,
+					a.Route, a.Dial))
 			}
 		}
 	}
@@ -46,7 +47,8 @@ func (j *Run) doubtfulRoutes() []string {
 			}
 		}
 		if len(seen) > 1 {
-			out = append(out, fmt.Sprintf("the routes lead to different servers, by their %s: %s", fact, strings.Join(seen, "; ")))
+			out = append(out, fmt.Sprintf("the routes lead to different servers, by their %s: %s",
+				fact, strings.Join(seen, "; ")))
 		}
 	}
 	return out

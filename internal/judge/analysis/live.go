@@ -29,7 +29,8 @@ func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
 
 // NewLive returns a judge of a run of the plan that has no visits yet.
 func NewLive(p sample.Plan, to Partners) *Live {
-	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to: to, epochs: map[[2]int]map[int]stats.Epoch{}}
+	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to: to,
+		epochs: map[[2]int]map[int]stats.Epoch{}}
 }
 
 // Add adds a visit.
@@ -103,7 +104,8 @@ func (l *Live) Known() []bool {
 		case ok && b != i:
 			out[i] = l.broken(b) || l.known(i, b, l.compare(i, b))
 		case l.alone():
-			out[i] = l.known(i, i, compared{Summary: stats.Summarize(Ordered(l.j.Series[i].Values[l.metric(i)]))})
+			out[i] = l.known(i, i, compared{Summary: stats.Summarize(
+				Ordered(l.j.Series[i].Values[l.metric(i)]))})
 		default:
 			out[i] = true
 		}
@@ -141,7 +143,9 @@ func (l *Live) alone() bool {
 	return p.Foreign() && len(p.Cells) == 1
 }
 
-func (l *Live) metric(i int) string { return PrimaryOf(l.j.Series[i].Load, l.j.Series[i].Cell.Shape) }
+func (l *Live) metric(i int) string {
+	return PrimaryOf(l.j.Series[i].Load, l.j.Series[i].Cell.Shape)
+}
 
 func (l *Live) noise(i int) noise {
 	g := groupOf(l.j.Series[i].Cell)

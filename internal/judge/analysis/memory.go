@@ -13,7 +13,8 @@ type ProxyMemory struct {
 	Port        int64 `json:"port_bytes"`   // before the first client: what a published port costs
 	Loaded      int64 `json:"loaded_bytes"` // median of the visits
 	Connections int   `json:"connections"`
-	Per1000     int64 `json:"per_1000_bytes"` // that 1,000 connections add; 0: too few were open to say
+	// that 1,000 connections add; 0: too few were open to say
+	Per1000 int64 `json:"per_1000_bytes"`
 }
 
 // nil if the path has no proxy or its memory is not known
@@ -28,7 +29,8 @@ func (s *Series) proxyMemory(p sample.Path) *ProxyMemory {
 		return nil
 	}
 	crowd := max(1, s.Cell.Shape.Clients) * max(1, s.Cell.Shape.Procs)
-	out := &ProxyMemory{Port: p.ProxyMemory, Loaded: int64(stats.Median(loaded)), Connections: max(1, s.Load.Streams) * crowd}
+	out := &ProxyMemory{Port: p.ProxyMemory, Loaded: int64(stats.Median(loaded)),
+		Connections: max(1, s.Load.Streams) * crowd}
 	if more := out.Loaded - out.Port; out.Connections >= leastConnections && more > 0 {
 		out.Per1000 = 1000 * more / int64(out.Connections)
 	}

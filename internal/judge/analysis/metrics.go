@@ -81,7 +81,8 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 		return m, false
 	}
 	of := workload.MetricOf(name, s.Load)
-	m = Metric{Unit: of.Unit, Higher: of.Higher, Median: sum.Median, Low: sum.Low, High: sum.High, Rounds: xs, At: roundsIn(byRound)}
+	m = Metric{Unit: of.Unit, Higher: of.Higher, Median: sum.Median, Low: sum.Low, High: sum.High,
+		Rounds: xs, At: roundsIn(byRound)}
 	if v, is := s.Merged(name); is && !workload.IsMedian(name) {
 		m.Merged = &v
 	}

@@ -33,7 +33,10 @@ func (r *Report) Empty() bool { return len(r.Cells) == 0 }
 
 // Complete reports whether everything planned has a result, to the run's own end.
 func (r *Report) Complete() bool {
-	return len(r.Failed) == 0 && !r.Plan.CutShort() && !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Broke })
+	return len(r.Failed) == 0 && !r.Plan.CutShort() &&
+		!slices.ContainsFunc(r.Cells, func(c Cell) bool {
+			return c.Broke
+		})
 }
 
 // Measured says what was measured, and how.
@@ -282,4 +285,6 @@ func Rate(l sample.Load) string { return workload.Of(l).Rate }
 // PrimaryOf returns the metric that decides the toll of a cell of that shape.
 func PrimaryOf(l sample.Load, s sample.Shape) string { return workload.Of(l).Decides(s) }
 
-func higherIsBetter(l sample.Load, metric string) bool { return workload.MetricOf(metric, l).Higher }
+func higherIsBetter(l sample.Load, metric string) bool {
+	return workload.MetricOf(metric, l).Higher
+}

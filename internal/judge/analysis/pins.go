@@ -45,11 +45,13 @@ func (r *Report) Agree(a, b Cell) bool {
 	if x == nil || y == nil {
 		return x == y
 	}
-	return x.Verdict == y.Verdict && math.Abs(math.Log(x.Median/y.Median)) <= math.Log1p(r.Plan.Same)
+	return x.Verdict == y.Verdict && math.Abs(math.Log(x.Median/y.Median)) <= math.Log1p(
+		r.Plan.Same)
 }
 
 // by CPUs.Distance
-var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core", sample.SharedCache: ", which share a cache",
+var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core",
+	sample.SharedCache:  ", which share a cache",
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}
 
 // Pinned says where client and server ran; "" if the study does not place them.
@@ -60,16 +62,24 @@ func Pinned(p Plan) string {
 	case p.Pin == sample.PinNone:
 		return "Client and server ran where the scheduler put them."
 	case len(p.Pins) == 0:
-		return fmt.Sprintf("The client was pinned to CPU %s, the server to CPU %s%s.", cpuList(p.CPUs.Client), cpuList(p.CPUs.Server), shared[p.CPUs.Distance])
+		return fmt.Sprintf("The client was pinned to CPU %s, the server to CPU %s%s.",
+			cpuList(p.CPUs.Client), cpuList(p.CPUs.Server), shared[p.CPUs.Distance])
 	}
 	var say []string
 	for _, x := range p.Pins {
 		switch x.Name {
 		case sample.PinFar:
-			say = append(say, fmt.Sprintf("own CPUs (far): client on CPU %s, server on CPU %s%s, as on an idle machine",
-				cpuList(x.CPUs.Client), cpuList(x.CPUs.Server), shared[x.CPUs.Distance]))
+			say = append(
+				say,
+				fmt.Sprintf(
+					"own CPUs (far): client on CPU %s, server on CPU %s%s, as on an idle machine",
+					cpuList(x.CPUs.Client), cpuList(x.CPUs.Server), shared[x.CPUs.Distance]))
 		case sample.PinNear:
-			say = append(say, fmt.Sprintf("one CPU (near): these and docker-proxy on CPU %s, as on a busy machine", cpuList(x.CPUs.Client)))
+			say = append(
+				say,
+				fmt.Sprintf(
+					"one CPU (near): these and docker-proxy on CPU %s, as on a busy machine",
+					cpuList(x.CPUs.Client)))
 		}
 	}
 	return printable.Capital(strings.Join(say, "; ")) + "."

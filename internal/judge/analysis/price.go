@@ -119,7 +119,8 @@ func (p Price) Amount() string {
 			out.scale, out.unit = 1e3, "ms"
 		}
 	}
-	s := stats.Summary{Median: p.Median * out.scale, Low: p.Low * out.scale, High: p.High * out.scale, N: p.N}
+	s := stats.Summary{Median: p.Median * out.scale, Low: p.Low * out.scale,
+		High: p.High * out.scale, N: p.N}
 	if s.Median < 0 {
 		s.Median, s.Low, s.High = -s.Median, -s.High, -s.Low
 	}

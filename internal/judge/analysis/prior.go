@@ -26,7 +26,8 @@ func (j *Run) prior(i int, metric string, epochs func(k, b int) []stats.Epoch) s
 	return stats.Learn(j.known(g, metric), j.informants(g, i, epochs))
 }
 
-func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (rows [][]stats.Epoch) {
+func (j *Run) informants(g group, i int,
+	epochs func(k, b int) []stats.Epoch) (rows [][]stats.Epoch) {
 	b, ok := j.base[g]
 	if !ok {
 		return nil
@@ -41,7 +42,8 @@ func (j *Run) informants(g group, i int, epochs func(k, b int) []stats.Epoch) (r
 
 func (j *Run) known(g group, metric string) stats.Prior {
 	for _, p := range j.File.Header.Plan.Priors {
-		if string(g.from) == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On && g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
+		if string(g.from) == p.From && g.load == p.Load && g.point == p.Point && g.on == p.On &&
+			g.pin == p.Pin && !g.shape.Crowd() && p.Metric == metric {
 			return stats.Prior{Variance: p.Variance, Freedom: p.Freedom}
 		}
 	}
@@ -54,7 +56,9 @@ func (j *Run) spreads(g group) map[string]Spread {
 	out := map[string]Spread{}
 	l := j.Series[j.base[g]].Load
 	for _, metric := range []string{Rate(l), workload.LatencyP50, cpuMetric(l)} {
-		rows := j.informants(g, nobody, func(k, b int) []stats.Epoch { return j.pairs(k, b, metric) })
+		rows := j.informants(g, nobody, func(k, b int) []stats.Epoch {
+			return j.pairs(k, b, metric)
+		})
 		if p := stats.Learn(stats.Assumed, rows); p != stats.Assumed {
 			out[metric] = Spread{math.Sqrt(p.Variance), p.Freedom}
 		}

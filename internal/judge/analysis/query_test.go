@@ -25,7 +25,10 @@ func TestQuery(t *testing.T) {
 		return e
 	}
 	r := judgetest.New(t, judgetest.Trio(mode.PublishProxy, "query")...)
-	r.File.Header.Plan.Loads = []sample.Load{{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05, Window: 1}}
+	r.File.Header.Plan.Loads = []sample.Load{
+		{Kind: "query", Options: sample.QueryOptions{
+			Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: 0.05,
+			Window: 1}}
 	r.Rounds(6, judgetest.Steady(0, 0, 0), func(v *sample.Visit) {
 		took := []time.Duration{time.Millisecond, time.Millisecond, 2 * time.Millisecond}[v.Cell]
 		pages := int64(time.Second / took)
@@ -34,12 +37,15 @@ func TestQuery(t *testing.T) {
 		v.Times = map[string]*sample.EncodedHisto{"query": encode(took/20, 20*pages)}
 	})
 	c := analysis.Judge(r.File).Cells[1]
-	for name, want := range map[string]float64{workload.LatencyP50: 2e-3, workload.Transactions: 500, workload.QueryP50: 100e-6, workload.QueryP99: 100e-6, workload.CPUPerTrip: 0.8 / 500} {
+	for name, want := range map[string]float64{workload.LatencyP50: 2e-3,
+		workload.Transactions: 500, workload.QueryP50: 100e-6, workload.QueryP99: 100e-6,
+		workload.CPUPerTrip: 0.8 / 500} {
 		if got := c.Metrics[name]; !judgetest.Near(got.Median, want) {
 			t.Errorf("%s = %+v, want %v", name, got, want)
 		}
 	}
-	if x := c.Metrics[workload.LatencyP50].Ratio; x == nil || !judgetest.Near(x.Median, 2) || x.Verdict != stats.Worse {
+	if x := c.Metrics[workload.LatencyP50].Ratio; x == nil || !judgetest.Near(x.Median, 2) ||
+		x.Verdict != stats.Worse {
 		t.Errorf("ratio %+v", x)
 	}
 	if c.CPU.Unit != "s" || !judgetest.Near(c.CPU.Client, 0.4/500) {

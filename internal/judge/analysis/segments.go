@@ -50,7 +50,8 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 		if packet <= large {
 			packet = min(packet, t.Packet)
 		}
-		out = append(out, Segments{End: e.end, Payload: int(t.Segment()), Packet: int(packet), Device: t.Device, MTU: int(t.DeviceMTU)})
+		out = append(out, Segments{End: e.end, Payload: int(t.Segment()), Packet: int(packet),
+			Device: t.Device, MTU: int(t.DeviceMTU)})
 	}
 	return out
 }
@@ -60,7 +61,8 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet < s.MTU }
 
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
-	if strings.Contains(string(s.Cell.Tune), string(mode.Rmem)+"=") { // small windows make small segments
+	// small windows make small segments
+	if strings.Contains(string(s.Cell.Tune), string(mode.Rmem)+"=") {
 		return w, false
 	}
 	all := s.segments()
@@ -69,12 +71,17 @@ func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 		return w, false
 	}
 	at := all[i]
-	text := fmt.Sprintf("segments are %d bytes: the path carries packets of %d, the %s's %s says %d", at.Payload, at.Packet, at.End, at.Device, at.MTU)
+	text := fmt.Sprintf(
+		"segments are %d bytes: the path carries packets of %d, the %s's %s says %d", at.Payload,
+		at.Packet, at.End, at.Device, at.MTU)
 	p, _ := j.File.Header.PathOf(s.Cell)
-	other := slices.IndexFunc(all, func(o Segments) bool { return o.End != at.End && o.MTU == at.Packet })
+	other := slices.IndexFunc(all, func(o Segments) bool {
+		return o.End != at.End && o.MTU == at.Packet
+	})
 	switch {
 	case other >= 0 && !slices.Contains(p.Hops, string(mode.HopProxy)):
-		text += fmt.Sprintf(" and the %s's %s %d", all[other].End, all[other].Device, all[other].MTU)
+		text += fmt.Sprintf(" and the %s's %s %d", all[other].End, all[other].Device,
+			all[other].MTU)
 	default:
 		text += ": something between has a smaller MTU (a tunnel, a VPN, a network of its own)"
 	}

@@ -30,12 +30,14 @@ func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	if x.slices.Pairs > 0 && y.slices.Pairs > 0 {
 		s.Shift = stats.Shifted(x.slices, y.slices)
 	} else {
-		s.Shift = stats.ShiftedValues(r.Old.ratios(m.Old, baseOld, metric), r.New.ratios(m.New, baseNew, metric))
+		s.Shift = stats.ShiftedValues(r.Old.ratios(m.Old, baseOld, metric),
+			r.New.ratios(m.New, baseNew, metric))
 	}
 	if s.N == 0 {
 		return s, false
 	}
-	s.Old, s.New = ratioOf(x, Label(r.Old.Series[baseOld].Cell)), ratioOf(y, Label(r.New.Series[baseNew].Cell))
+	s.Old, s.New = ratioOf(x, Label(r.Old.Series[baseOld].Cell)),
+		ratioOf(y, Label(r.New.Series[baseNew].Cell))
 	higher := higherIsBetter(r.New.Series[m.New].Load, metric)
 	s.Old.Verdict = r.Old.verdict(x, r.Old.noise(groupOf(r.Old.Series[m.Old].Cell), metric), higher)
 	s.New.Verdict = r.New.verdict(y, r.New.noise(groupOf(r.New.Series[m.New].Cell), metric), higher)
@@ -46,7 +48,8 @@ func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 // Value returns the shift of a cell's metric itself between the runs, by rounds. It has no verdict,
 // because the machine may have been in another state. N is 0 if a run lacks the metric.
 func (r Runs) Value(m Match, metric string) stats.Shift {
-	return stats.ShiftedValues(Ordered(r.Old.Series[m.Old].Values[metric]), Ordered(r.New.Series[m.New].Values[metric]))
+	return stats.ShiftedValues(Ordered(r.Old.Series[m.Old].Values[metric]),
+		Ordered(r.New.Series[m.New].Values[metric]))
 }
 
 // Same returns the relative difference that is called none, the larger one of both plans.

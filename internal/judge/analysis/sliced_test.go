@@ -38,7 +38,8 @@ func newSlicedRun(t *testing.T, cells ...sample.Cell) *slicedRun {
 	for k := range p.Loads {
 		p.Loads[k].Slice, p.Loads[k].Window = 0.004, 0.1
 	}
-	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells)), session: 0.01}
+	return &slicedRun{Run: r, rng: rand.New(rand.NewPCG(1, 5)), burst: make([]float64, len(cells)),
+		session: 0.01}
 }
 
 // epochs adds n rounds; xs holds the cells' Gbit/s and µs.
@@ -131,12 +132,15 @@ func TestSlicesFindSmallDifferences(t *testing.T) {
 		{mode.Native, "rr", workload.LatencyP50, 1, stats.Same},
 	} {
 		x := ratioIn(t, got, tt.mode, tt.load, tt.metric)
-		if x.Verdict != tt.want || x.Low > tt.truth || x.High < tt.truth || x.HalfWidth() > 0.025 || x.Epochs != 13 || x.N < 13*10 {
-			t.Errorf("%s %s of %s: %+v, truth %.3f, want %s", tt.load, tt.metric, tt.mode, x, tt.truth, tt.want)
+		if x.Verdict != tt.want || x.Low > tt.truth || x.High < tt.truth || x.HalfWidth() > 0.025 ||
+			x.Epochs != 13 || x.N < 13*10 {
+			t.Errorf("%s %s of %s: %+v, truth %.3f, want %s", tt.load, tt.metric, tt.mode, x,
+				tt.truth, tt.want)
 		}
 	}
 	p := judgetest.Find(t, got, mode.Bridge, "rr").Metrics[workload.LatencyP50].Price
-	if p == nil || p.Verdict != stats.Costs || p.Unit != "s" || p.Low > 2e-6 || p.High < 2e-6 || p.High-p.Low > 1.2e-6 || p.Epochs != 13 {
+	if p == nil || p.Verdict != stats.Costs || p.Unit != "s" || p.Low > 2e-6 || p.High < 2e-6 ||
+		p.High-p.Low > 1.2e-6 || p.Epochs != 13 {
 		t.Errorf("what a bridge adds: %+v", p)
 	}
 	if p := judgetest.Find(t, got, mode.Bridge, "bulk").Metrics[workload.Throughput].Price; p != nil {
@@ -166,7 +170,9 @@ func TestRowsLearnFromEachOther(t *testing.T) {
 	if now := live(r.Run).Standings()[1].Ratio; now != many {
 		t.Errorf("during the run %+v, in the report %+v", now, many)
 	}
-	r.File.Visits = slices.DeleteFunc(r.File.Visits, func(v sample.Visit) bool { return v.Cell != 0 && v.Cell != 3 })
+	r.File.Visits = slices.DeleteFunc(r.File.Visits, func(v sample.Visit) bool {
+		return v.Cell != 0 && v.Cell != 3
+	})
 	alone := ratioIn(t, analysis.Judge(r.File), mode.Native, "bulk", workload.Throughput)
 	if many.HalfWidth() > 0.9*alone.HalfWidth() {
 		t.Errorf("with other rows ±%.4f, alone ±%.4f", many.HalfWidth(), alone.HalfWidth())
@@ -178,7 +184,8 @@ func TestRowsLearnFromEachOther(t *testing.T) {
 func TestUnpaired(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 27, 30).epochs(4, 24, 24, 21.6, 24)
 	got := analysis.Judge(r.File).Unpaired
-	if len(got) != 1 || got[0].Load != "bulk" || got[0].Rows != 2 || got[0].Off < 0.1 || got[0].Off > 0.4 || got[0].Most < got[0].Off || got[0].Width > 0.03 || got[0].Row == "" {
+	if len(got) != 1 || got[0].Load != "bulk" || got[0].Rows != 2 || got[0].Off < 0.1 ||
+		got[0].Off > 0.4 || got[0].Most < got[0].Off || got[0].Width > 0.03 || got[0].Row == "" {
 		t.Errorf("%+v", got)
 	}
 	if short := analysis.Judge(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 27, 30).File).Unpaired; short != nil {
@@ -187,25 +194,31 @@ func TestUnpaired(t *testing.T) {
 }
 
 func TestSlicesAbsolute(t *testing.T) {
-	r := newSlicedRun(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
+	r := newSlicedRun(t, append(judgetest.Trio(mode.Bridge, "bulk"),
+		judgetest.Trio(mode.Bridge, "rr")...)...)
 	r.epochs(1, 30, 30, 20, 20, 20, 40)
 	for i := range r.File.Visits {
 		v := &r.File.Visits[i]
-		v.Slices = &sample.Slices{Slots: []int{3 * v.Cell, 100 + 3*v.Cell, 200 + 3*v.Cell}, Rates: []float64{1e9, 3e9, 2e9}}
+		v.Slices = &sample.Slices{Slots: []int{3 * v.Cell, 100 + 3*v.Cell, 200 + 3*v.Cell},
+			Rates: []float64{1e9, 3e9, 2e9}}
 		if v.Cell >= 3 {
 			v.Slices.Rates, v.Slices.Medians = []float64{1e4, 3e4, 2e4}, []float64{1e-4, 3e-5, 5e-5}
 		}
 	}
-	bulk, rr := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk"), judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr")
+	bulk, rr := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk"),
+		judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "rr")
 	for _, tt := range []struct {
 		cell analysis.Cell
 		name string
 		want float64
 	}{
-		{bulk, workload.Throughput, 16e9}, {bulk, workload.WindowThroughput, float64(r.File.Visits[2].Server.Received) * 8},
-		{rr, workload.Transactions, 2e4}, {rr, workload.LatencyP50, 5e-5}, {rr, workload.WindowTransactions, judgetest.TripsPerVisit},
+		{bulk, workload.Throughput, 16e9}, {bulk, workload.WindowThroughput,
+			float64(r.File.Visits[2].Server.Received) * 8},
+		{rr, workload.Transactions, 2e4}, {rr, workload.LatencyP50, 5e-5},
+		{rr, workload.WindowTransactions, judgetest.TripsPerVisit},
 	} {
-		if got := tt.cell.Metrics[tt.name]; !judgetest.Near(got.Median, tt.want) || got.Unit == "" || got.Higher != (tt.name != workload.LatencyP50) {
+		if got := tt.cell.Metrics[tt.name]; !judgetest.Near(got.Median, tt.want) ||
+			got.Unit == "" || got.Higher != (tt.name != workload.LatencyP50) {
 			t.Errorf("%s: %+v, want %g", tt.name, got, tt.want)
 		}
 	}
@@ -253,11 +266,15 @@ func TestSlicesOfAnyPair(t *testing.T) {
 			continue
 		}
 		p := s.Prices[workload.Throughput]
-		if s.Below != string(mode.Host) || p.Epochs != 8 || p.Low > 24.0/30 || p.High < 24.0/30 || p.High-p.Low > 0.08 || p.Verdict != stats.Costs {
+		if s.Below != string(mode.Host) || p.Epochs != 8 || p.Low > 24.0/30 || p.High < 24.0/30 ||
+			p.High-p.Low > 0.08 || p.Verdict != stats.Costs {
 			t.Errorf("a bridge over %s: %+v", s.Below, p)
 		}
 	}
-	x, ok := analysis.Pair(r.File).Between(analysis.Figure{Cell: judgetest.HostCell(mode.Bridge, "bulk"), Metric: workload.Throughput}, analysis.Figure{Cell: judgetest.HostCell(mode.Native, "bulk"), Metric: workload.Throughput, Share: 2})
+	x, ok := analysis.Pair(r.File).Between(
+		analysis.Figure{Cell: judgetest.HostCell(mode.Bridge, "bulk"), Metric: workload.Throughput},
+		analysis.Figure{Cell: judgetest.HostCell(mode.Native, "bulk"), Metric: workload.Throughput,
+			Share: 2})
 	if !ok || x.Epochs != 8 || x.Low > 48.0/27 || x.High < 48.0/27 || x.HalfWidth() > 0.1 {
 		t.Errorf("between: %+v", x)
 	}
@@ -267,10 +284,13 @@ func TestLadderPricesLatencyBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("rr")...)
 	r.File.Header.Plan.Study = sample.StudyLadder
 	got := ladder.Judge(r.epochs(8, 20, 20, 26, 22).File)
-	at := slices.IndexFunc(got.Steps, func(s ladder.Step) bool { return s.Mode == string(mode.Bridge) })
+	at := slices.IndexFunc(got.Steps, func(s ladder.Step) bool {
+		return s.Mode == string(mode.Bridge)
+	})
 	p := got.Steps[at].Prices[workload.LatencyP50]
 	adds := 0.3 * judgetest.Find(t, got.Base(), mode.Host, "rr").Metrics[workload.LatencyP50].Median
-	if p.Epochs != 8 || p.Low > adds || p.High < adds || p.High-p.Low > 2e-6 || p.Verdict != stats.Costs {
+	if p.Epochs != 8 || p.Low > adds || p.High < adds || p.High-p.Low > 2e-6 ||
+		p.Verdict != stats.Costs {
 		t.Errorf("a bridge's price: %+v", p)
 	}
 }
@@ -292,7 +312,9 @@ func TestPredictBySlices(t *testing.T) {
 		for _, row := range got.Rows {
 			p := row.Over[predict.Page]
 			switch {
-			case row.Mode == string(mode.Bridge) && (p.Epochs != 8 || p.Low > tt.truth || p.High < tt.truth || p.High-p.Low > tt.truth/3 || p.Verdict != stats.Costs):
+			case row.Mode == string(mode.Bridge) &&
+				(p.Epochs != 8 || p.Low > tt.truth || p.High < tt.truth ||
+					p.High-p.Low > tt.truth/3 || p.Verdict != stats.Costs):
 				t.Errorf("%d bytes: %+v, want %g", tt.bytes, p, tt.truth)
 			case row.Mode == string(mode.Native) && p.Verdict != stats.Nothing:
 				t.Errorf("%d bytes: what is the same: %+v", tt.bytes, p)
@@ -303,10 +325,12 @@ func TestPredictBySlices(t *testing.T) {
 
 func TestFewEpochsAreJudged(t *testing.T) {
 	got := analysis.Judge(newSlicedRun(t, four("bulk")...).epochs(2, 30, 30, 20, 30).File)
-	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse || x.N < 2*stats.MinJudged {
+	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.Throughput); x.Verdict != stats.Worse ||
+		x.N < 2*stats.MinJudged {
 		t.Errorf("%+v", x)
 	}
-	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.CPUPerByte); x.Verdict != stats.Unclear || x.N != 2 {
+	if x := ratioIn(t, got, mode.Bridge, "bulk", workload.CPUPerByte); x.Verdict != stats.Unclear ||
+		x.N != 2 {
 		t.Errorf("by rounds: %+v", x)
 	}
 }
@@ -315,7 +339,9 @@ func TestSliceWarnings(t *testing.T) {
 	codes := func(r *slicedRun) (out []string) {
 		for _, w := range judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, "bulk").Warnings {
 			out = append(out, w.Code)
-			if w.Code == "burst-differs" && (!strings.Contains(w.Text, "slices of 4 ms") || !strings.Contains(w.Text, "windows of 100 ms") || !strings.Contains(w.Text, "host's throughput")) {
+			if w.Code == "burst-differs" && (!strings.Contains(w.Text, "slices of 4 ms") ||
+				!strings.Contains(w.Text, "windows of 100 ms") ||
+				!strings.Contains(w.Text, "host's throughput")) {
 				t.Errorf("text %q", w.Text)
 			}
 		}
@@ -324,7 +350,8 @@ func TestSliceWarnings(t *testing.T) {
 	if got := codes(newSlicedRun(t, four("bulk")...).epochs(13, 30, 30, 28, 30)); len(got) != 0 {
 		t.Errorf("a run without a doubt has %v", got)
 	}
-	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 { // epochs know their error
+	// epochs know their error
+	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 {
 		t.Errorf("three epochs: %v", got)
 	}
 	bursts := newSlicedRun(t, four("bulk")...)
@@ -367,10 +394,12 @@ func TestPlaceboShowsSlotBias(t *testing.T) {
 		us   float64
 		want bool
 	}{{20, false}, {20.04, false}, {20.6, true}} {
-		r := newSlicedRun(t, append(judgetest.Trio(mode.PublishProxy, "rr"), placebo)...).epochs(8, 20, 20, 45, tt.us)
+		r := newSlicedRun(t, append(judgetest.Trio(mode.PublishProxy, "rr"), placebo)...).epochs(
+			8, 20, 20, 45, tt.us)
 		got := analysis.Judge(r.File)
 		floor := got.Control.Groups[0]
-		if len(got.Control.Groups) != 1 || floor.Placebo == nil || math.Abs(floor.Placebo.Median-tt.us/20) > 0.01 {
+		if len(got.Control.Groups) != 1 || floor.Placebo == nil ||
+			math.Abs(floor.Placebo.Median-tt.us/20) > 0.01 {
 			t.Fatalf("%g µs: groups %+v", tt.us, got.Control.Groups)
 		}
 		if said := slices.Contains(judgetest.Codes(got.Warnings), "slot-bias"); said != tt.want {

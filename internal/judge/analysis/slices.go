@@ -12,7 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-var windowed = map[string]string{workload.Throughput: workload.WindowThroughput, workload.Transactions: workload.WindowTransactions}
+var windowed = map[string]string{workload.Throughput: workload.WindowThroughput,
+	workload.Transactions: workload.WindowTransactions}
 
 func (s *Series) addSlices(v *sample.Visit) {
 	if v.Slices == nil || s.Cell.Shape.Crowd() || workload.Of(s.Load).Foreign {
@@ -142,7 +143,8 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 // of each slice's share in it.
 func pairUp(mine, partners []slot) stats.Epoch {
 	var values []float64
-	own, theirs := make([]float64, len(mine)), make([]float64, len(partners)) // pairs with each slice
+	// pairs with each slice
+	own, theirs := make([]float64, len(mine)), make([]float64, len(partners))
 	after := 0
 	for k, s := range mine {
 		for after < len(partners) && partners[after].at < s.at {
@@ -175,7 +177,8 @@ func (j *Run) compare(i, b int, metric string) compared {
 	if e := j.Estimate(i, b, metric); e.Pairs > 0 {
 		return compared{e.Ratio(), e}
 	}
-	return compared{Summary: stats.Summarize(stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
+	return compared{Summary: stats.Summarize(
+		stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 }
 
 // noise is what a group's control shows in a metric: the noise floor by rounds, and the distance of
@@ -205,7 +208,8 @@ func (j *Run) Price(i, b int, metric string) Price {
 	x, n, of := j.compare(i, b, metric), j.noise(groupOf(mine.Cell), metric), j.level(b, metric)
 	var d stats.Summary
 	if x.slices.Pairs > 0 {
-		d = stats.Summary{Median: of * (x.Median - 1), Low: of * (x.Low - 1), High: of * (x.High - 1), N: x.N}
+		d = stats.Summary{Median: of * (x.Median - 1), Low: of * (x.Low - 1),
+			High: of * (x.High - 1), N: x.N}
 	} else {
 		d = stats.Summarize(stats.Differences(mine.byRound(metric), its.byRound(metric)))
 		of = min(of, j.level(i, metric))
@@ -274,8 +278,9 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 		kept += len(x.Slots)
 	}
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
-		out = append(out, Warning{"lost-slices", fmt.Sprintf("%.0f %% of its slices began late or were cut short, and are left out: "+
-			"the machine was busy with something else", 100*share)})
+		out = append(out, Warning{"lost-slices",
+			fmt.Sprintf("%.0f %% of its slices began late or were cut short, and are left out: "+
+				"the machine was busy with something else", 100*share)})
 	}
 	if w, ok := j.states(i); ok {
 		out = append(out, w)
@@ -303,15 +308,19 @@ func (j *Run) burst(i int) (Warning, bool) {
 	if short.Low <= high && short.High >= low || apart <= math.Log1p(j.File.Header.Plan.Same) {
 		return Warning{}, false
 	}
-	what, text := workload.Of(s.Load).Noun, func(x compared) string { return ratioOf(x, "").String() }
+	what, text := workload.Of(s.Load).Noun, func(x compared) string {
+		return ratioOf(x, "").String()
+	}
 	if rate == workload.Transactions {
 		what = "rate"
 	}
-	return Warning{"burst-differs", fmt.Sprintf("in slices of %g ms it has %s of %s's %s, in windows of %g ms %s: "+
-		"short bursts do not show its sustained performance", 1e3*s.Load.Slice, text(short),
+	return Warning{"burst-differs", fmt.Sprintf(
+		"in slices of %g ms it has %s of %s's %s, in windows of %g ms %s: "+
+			"short bursts do not show its sustained performance", 1e3*s.Load.Slice, text(short),
 		Label(j.Series[b].Cell), what, 1e3*s.Load.Window, text(long))}, true
 }
 
 func ratioOf(x compared, to string) Ratio {
-	return Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs}
+	return Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
+		Epochs: x.slices.Epochs}
 }

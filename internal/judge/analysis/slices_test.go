@@ -19,13 +19,15 @@ func TestPairUp(t *testing.T) {
 		centre, worth  float64
 	}{
 		{"between-two", []slot{at(5, 10)}, []slot{at(4, 1), at(7, 3)}, 8, 4.0 / 3},
-		{"nearest-before-and-after", []slot{at(5, 10)}, []slot{at(1, 99), at(4, 1), at(7, 3), at(9, 99)}, 8, 4.0 / 3},
+		{"nearest-before-and-after", []slot{at(5, 10)},
+			[]slot{at(1, 99), at(4, 1), at(7, 3), at(9, 99)}, 8, 4.0 / 3},
 		{"only-before", []slot{at(5, 10)}, []slot{at(2, 99), at(4, 1)}, 9, 1},
 		{"only-after", []slot{at(5, 10)}, []slot{at(6, 1), at(7, 99)}, 9, 1},
 		// The variance of the mean of two pairs that share their only partner is 1/2 + 1 times a
 		// slice's, that of a pair 2.
 		{"one-partner-for-two", []slot{at(5, 10), at(6, 10)}, []slot{at(4, 1)}, 9, 4.0 / 3},
-		{"own-partners", []slot{at(1, 3), at(11, 5)}, []slot{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
+		{"own-partners", []slot{at(1, 3), at(11, 5)},
+			[]slot{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},
 		{"nothing", nil, []slot{at(1, 1)}, 0, 0},
 		{"nobody", []slot{at(1, 1)}, nil, 0, 0},
 	} {
@@ -34,7 +36,8 @@ func TestPairUp(t *testing.T) {
 			if e.N == 0 && tt.worth == 0 {
 				return
 			}
-			if math.Abs(e.Centre-tt.centre) > 1e-9 || math.Abs(e.Worth-tt.worth) > 1e-9 || e.N < len(tt.mine) {
+			if math.Abs(e.Centre-tt.centre) > 1e-9 || math.Abs(e.Worth-tt.worth) > 1e-9 ||
+				e.N < len(tt.mine) {
 				t.Errorf("got %+v, want %g, worth %g", e, tt.centre, tt.worth)
 			}
 		})
@@ -71,10 +74,12 @@ func TestControlsSlicesAreTheBaselines(t *testing.T) {
 	cell := sample.Cell{Mode: mode.Host, Load: workload.Bulk}
 	control, bridge, native := cell, cell, cell
 	control.Control, bridge.Mode, native.Mode = true, mode.Bridge, mode.Native
-	f := &sample.File{Header: sample.Header{Plan: sample.Plan{Baseline: cell.Name(), Loads: []sample.Load{{Kind: workload.Bulk}},
-		Cells: []sample.Cell{cell, control, bridge, native}}}}
+	f := &sample.File{Header: sample.Header{
+		Plan: sample.Plan{Baseline: cell.Name(), Loads: []sample.Load{{Kind: workload.Bulk}},
+			Cells: []sample.Cell{cell, control, bridge, native}}}}
 	for i, gbit := range []float64{30, 30, 28, 30} {
-		v := sample.Visit{Turn: sample.Turn{Cell: i}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}, Slices: &sample.Slices{}}
+		v := sample.Visit{Turn: sample.Turn{Cell: i},
+			Proof: sample.Proof{Witness: sample.Witness{OK: true}}, Slices: &sample.Slices{}}
 		for k := range 30 {
 			v.Slices.Slots = append(v.Slices.Slots, 4*k+(i+k)%4)
 			v.Slices.Rates = append(v.Slices.Rates, gbit*1e9/8*(1+0.01*float64((k*7+i)%5)))
@@ -93,6 +98,7 @@ func TestControlsSlicesAreTheBaselines(t *testing.T) {
 	whole := j.epoch(2, 0, 0, workload.Throughput)
 	j.Series[1].slices = nil
 	if half := j.epoch(2, 0, 0, workload.Throughput); half.Worth >= whole.Worth {
-		t.Errorf("with half of the partners the pairs are worth %.1f, with all %.1f", half.Worth, whole.Worth)
+		t.Errorf("with half of the partners the pairs are worth %.1f, with all %.1f", half.Worth,
+			whole.Worth)
 	}
 }

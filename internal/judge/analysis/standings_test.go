@@ -27,7 +27,8 @@ func TestStandingsAreTheReports(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	cells = append(cells, four("crr")...)
 	r := newSlicedRun(t, cells...)
-	r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads, sample.Load{Kind: "crr", Window: 0.1})
+	r.File.Header.Plan.Loads = append(r.File.Header.Plan.Loads,
+		sample.Load{Kind: "crr", Window: 0.1})
 	l := analysis.NewLive(r.File.Header.Plan, analysis.ToBaseline)
 	for n := range 8 {
 		before := len(r.File.Visits)
@@ -52,7 +53,8 @@ func TestStandingsAreTheReports(t *testing.T) {
 		}
 		for _, s := range got {
 			if x := ratioIn(t, want, s.Cell.Mode, s.Cell.Load, analysis.PrimaryOf(sample.Load{Kind: s.Cell.Load}, s.Cell.Shape)); x != s.Ratio {
-				t.Errorf("after %d rounds, %s %s: %+v, the report has %+v", n+1, s.Label, s.Cell.Load, s.Ratio, x)
+				t.Errorf("after %d rounds, %s %s: %+v, the report has %+v", n+1, s.Label,
+					s.Cell.Load, s.Ratio, x)
 			}
 		}
 	}
@@ -98,21 +100,25 @@ func TestKnownByRounds(t *testing.T) {
 		{"within-precision", "bulk", 8, 0, judgetest.Noisy(hum, 8, 8, 4), nil, true},
 		{"a-mode-is-noisy", "bulk", 8, 0, judgetest.Noisy(roar, 8, 8, 4), nil, false},
 		{"but-its-verdict-is-certain", "bulk", 8, 0.03, judgetest.Noisy(roar, 8, 8, 4), nil, true},
-		{"a-mode-is-noisy-and-alike", "bulk", 8, 0.03, judgetest.Noisy(roar, 8, 8, 7.5), nil, false},
+		{"a-mode-is-noisy-and-alike", "bulk", 8, 0.03, judgetest.Noisy(roar, 8, 8, 7.5), nil,
+			false},
 		{"latency-is-noisy", "rr", 8, 0, judgetest.Noisy(roar, 50, 50, 90), nil, false},
-		{"the-control-is-noisy", "bulk", 8, 0, judgetest.Noisy([]float64{0, 0.1, 0}, 8, 8, 4), nil, false},
+		{"the-control-is-noisy", "bulk", 8, 0, judgetest.Noisy([]float64{0, 0.1, 0}, 8, 8, 4), nil,
+			false},
 		{"a-mode-that-always-fails-does-not-hold-up", "bulk", 8, 0, judgetest.Noisy(roar, 8, 8, 4),
 			func(v *sample.Visit) { v.Witness.OK = v.Cell != 2 }, true},
-		{"a-ratio-of-one-round-is-not-known", "bulk", 8, 0, judgetest.Noisy(still, 8, 8, 4), func(v *sample.Visit) {
-			if v.Cell == 2 && v.Round != 7 {
-				v.Failure, v.Starved = "the machine was too busy", true
-			}
-		}, false},
-		{"what-was-starved-once-is-not-broken", "bulk", 1, 0, judgetest.Noisy(still, 8, 8, 4), func(v *sample.Visit) {
-			if v.Cell == 2 {
-				v.Failure, v.Starved = "the machine was too busy", true
-			}
-		}, false},
+		{"a-ratio-of-one-round-is-not-known", "bulk", 8, 0, judgetest.Noisy(still, 8, 8, 4),
+			func(v *sample.Visit) {
+				if v.Cell == 2 && v.Round != 7 {
+					v.Failure, v.Starved = "the machine was too busy", true
+				}
+			}, false},
+		{"what-was-starved-once-is-not-broken", "bulk", 1, 0, judgetest.Noisy(still, 8, 8, 4),
+			func(v *sample.Visit) {
+				if v.Cell == 2 {
+					v.Failure, v.Starved = "the machine was too busy", true
+				}
+			}, false},
 		{"other-metrics-may-be-noisy", "bulk", 8, 0, judgetest.Steady(8, 8, 4),
 			func(v *sample.Visit) { v.Client.TCP.RTT = float64(1 + v.Round) }, true},
 	} {
@@ -132,7 +138,8 @@ func TestKnownByRounds(t *testing.T) {
 }
 
 func TestLiveLadder(t *testing.T) {
-	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"),
+		judgetest.HostCell(mode.PublishNAT, "bulk"))
 	r := newSlicedRun(t, cells...)
 	r.File.Header.Plan.Study = sample.StudyLadder
 	r.epochs(12, 30, 30, 20, 20)
@@ -149,7 +156,8 @@ func TestLiveLadder(t *testing.T) {
 		t.Errorf("over %s", got)
 	}
 	for n := range 3 {
-		l.Add(sample.Visit{Turn: sample.Turn{Round: 12 + n, Cell: 2}, Outcome: sample.Outcome{Failure: "gone"}})
+		l.Add(sample.Visit{Turn: sample.Turn{Round: 12 + n, Cell: 2},
+			Outcome: sample.Outcome{Failure: "gone"}})
 	}
 	if got := of(l); got != "host worse" {
 		t.Errorf("after the rung below broke: over %s", got)
@@ -161,7 +169,8 @@ func TestLiveLadder(t *testing.T) {
 
 func TestLiveOfNothing(t *testing.T) {
 	l := live(newSlicedRun(t, four("rr")...).Run)
-	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) || len(l.Standings()) != 0 {
+	if got := l.Known(); !slices.Equal(got, []bool{true, false, false, false}) ||
+		len(l.Standings()) != 0 {
 		t.Errorf("known %v, %d stand", got, len(l.Standings()))
 	}
 	l.Add(sample.Visit{Turn: sample.Turn{Cell: 7}})
@@ -174,7 +183,8 @@ func BenchmarkLive(b *testing.B) {
 	var cells []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {
 		cells = append(cells, four(load)...)
-		for _, m := range []mode.Name{mode.BridgeDefault, mode.Routed, mode.PublishNAT, mode.Shared} {
+		for _, m := range []mode.Name{mode.BridgeDefault, mode.Routed, mode.PublishNAT,
+			mode.Shared} {
 			cells = append(cells, judgetest.HostCell(m, load))
 		}
 	}

@@ -22,18 +22,22 @@ func TestStates(t *testing.T) {
 		codes     string
 	}{
 		{"bulk", "bulk", []float64{14, 14, 18.2, 14}, 9, 4, 0.58, 0.62, 0.04,
-			[]string{"in 4 of 13 epochs the ratio was 1", " % instead of 6", "; those epochs are left out. host ran at 1", " Gbit/s then and 3"}, "states"},
+			[]string{"in 4 of 13 epochs the ratio was 1", " % instead of 6",
+				"; those epochs are left out. host ran at 1", " Gbit/s then and 3"}, "states"},
 		{"rr", "rr", []float64{60, 60, 60, 60}, 10, 3, 0.58, 0.62, 0.04,
-			[]string{"in 3 of 13 epochs the ratio was 10", " % instead of 6", ". host took ", " µs then and "}, "states"},
+			[]string{"in 3 of 13 epochs the ratio was 10", " % instead of 6", ". host took ",
+				" µs then and "}, "states"},
 		{"half-of-them", "bulk", []float64{14, 14, 18.2, 14}, 6, 6, 0.6, 1.3, 1,
 			[]string{"in 6 of 12 epochs", "the mean describes neither"}, "states"},
-		{"the-ratio-is-the-same", "bulk", []float64{14, 14, 8.4, 14}, 9, 4, 0.58, 0.62, 0.04, nil, "bimodal"},
+		{"the-ratio-is-the-same", "bulk", []float64{14, 14, 8.4, 14}, 9, 4, 0.58, 0.62, 0.04, nil,
+			"bimodal"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newSlicedRun(t, four(tt.load)...)
 			r.epochs(tt.usual, 36, 36, 21.6, 36).epochs(tt.in, tt.then...)
 			got := analysis.Judge(r.File)
-			x := ratioIn(t, got, mode.Bridge, tt.load, analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
+			x := ratioIn(t, got, mode.Bridge, tt.load,
+				analysis.PrimaryOf(r.File.Header.Plan.LoadOf(tt.load), got.Cells[0].Shape))
 			if x.Median < tt.low || x.Median > tt.high || x.HalfWidth() > tt.widest {
 				t.Errorf("ratio %+v", x)
 			}

@@ -21,7 +21,8 @@ type Bounds struct {
 // of the group's control; N is 0 if they have no pairs.
 func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	x, n := j.compare(i, b, metric), j.noiseBeside(b, metric)
-	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs, Known: x.N > 0}
+	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs,
+		Known: x.N > 0}
 	if x.N == 0 {
 		return Bounds{}
 	}
@@ -69,5 +70,6 @@ func (j *Run) ValueBounds(i int, metric string) Bounds {
 	if s.N == 0 {
 		return Bounds{}
 	}
-	return Bounds{Median: s.Median, Low: s.Low, High: s.High, N: s.N, Known: s.N >= stats.MinJudged, Control: true}
+	return Bounds{Median: s.Median, Low: s.Low, High: s.High, N: s.N, Known: s.N >= stats.MinJudged,
+		Control: true}
 }

@@ -65,7 +65,8 @@ func (r *Report) Together() string {
 	case *most.Together <= mostlyApart:
 		like = ", as in toll compare --pin " + sample.PinFar
 	}
-	return fmt.Sprintf("The scheduler had client and server on one CPU for %s of the time%s.", share, like)
+	return fmt.Sprintf("The scheduler had client and server on one CPU for %s of the time%s.",
+		share, like)
 }
 
 // mixedPlacements reports the tables whose rows were placed differently: some mostly on one CPU,
@@ -111,9 +112,12 @@ func (j *Run) mixedPlacements() (out []string) {
 		if t.on == sample.OnEndpoint {
 			where = ""
 		}
-		out = append(out, fmt.Sprintf("%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
-			"the rows differ by that as much as by the network; toll compare measures both placements",
-			where, t.load, name(x.near), name(x.far)))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
+					"the rows differ by that as much as by the network; toll compare measures both placements",
+				where, t.load, name(x.near), name(x.far)))
 	}
 	return out
 }

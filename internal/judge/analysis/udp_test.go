@@ -13,10 +13,12 @@ import (
 
 // rate is Gbit/s of datagrams of 1250 bytes, or µs. The last cell loses the given number of each
 // 1000 datagrams.
-func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(*sample.Visit)) *analysis.Report {
+func udpRun(t *testing.T, load string, rate float64, lost int64,
+	change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, load)...)
-	l := sample.Load{Kind: load, Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05, Window: 1}
+	l := sample.Load{Kind: load, Options: sample.Messages{Request: 1, Reply: 1}, Warmup: 0.05,
+		Window: 1}
 	if load == workload.UDP {
 		l.Options = sample.UDPOptions{Size: 1250, Rate: rate}
 	}
@@ -42,7 +44,8 @@ func udpRun(t *testing.T, load string, rate float64, lost int64, change ...func(
 			v.Client.Counts["lost"], v.Server.Counts["lost"], v.Server.Counts["dropped"], v.Server.Counts["reordered"] = lost, lost, lost/2, 5
 		}
 	}
-	return analysis.Judge(r.Rounds(6, x, append([]func(*sample.Visit){calm, whatIsLost}, change...)...).File)
+	return analysis.Judge(r.Rounds(6, x, append(
+		[]func(*sample.Visit){calm, whatIsLost}, change...)...).File)
 }
 
 func TestUDPMetrics(t *testing.T) {
@@ -50,13 +53,19 @@ func TestUDPMetrics(t *testing.T) {
 	if len(c.Hops) == 0 {
 		t.Error("its path was not found")
 	}
-	for name, want := range map[string]float64{workload.Throughput: 0.5e9, workload.Packets: 5e4, workload.Loss: 0.02, workload.SocketLoss: 0.01, workload.Reordered: 0.005, workload.Duplicates: 0, workload.Offered: 0.5e9,
+	for name, want := range map[string]float64{workload.Throughput: 0.5e9, workload.Packets: 5e4,
+		workload.Loss:         0.02,
+		workload.SocketLoss:   0.01,
+		workload.Reordered:    0.005,
+		workload.Duplicates:   0,
+		workload.Offered:      0.5e9,
 		workload.CPUPerPacket: 0.8 / 5e4} {
 		if got, ok := c.Metrics[name]; !ok || !judgetest.Near(got.Median, want) {
 			t.Errorf("%s is %v, want %v", name, got.Median, want)
 		}
 	}
-	if x := c.Metrics[workload.Throughput].Ratio; x == nil || !judgetest.Near(x.Median, 0.5) || x.Verdict != "worse" {
+	if x := c.Metrics[workload.Throughput].Ratio; x == nil || !judgetest.Near(x.Median, 0.5) ||
+		x.Verdict != "worse" {
 		t.Errorf("ratio %v", x)
 	}
 	if x := c.Metrics[workload.Packets].Ratio; x == nil || x.Verdict != "worse" {
@@ -73,7 +82,9 @@ func TestUDPMetrics(t *testing.T) {
 
 func TestUDPWarningsAndLimits(t *testing.T) {
 	behind := func(blocked int64) func(*sample.Visit) {
-		return func(v *sample.Visit) { v.Client.Counts["missed"], v.Client.Counts["blocked"] = 250, blocked }
+		return func(v *sample.Visit) {
+			v.Client.Counts["missed"], v.Client.Counts["blocked"] = 250, blocked
+		}
 	}
 	for _, tt := range []struct {
 		name    string
@@ -88,8 +99,10 @@ func TestUDPWarningsAndLimits(t *testing.T) {
 		{name: "searched-lossy", lost: 20, want: []string{"lossy"}, text: "2 % were lost"},
 		{name: "given-lossy", rate: 2e9, lost: 20, want: []string{}},
 		{name: "given-and-got", rate: 0.5e9, want: []string{}, limited: "rate"},
-		{name: "late", rate: 2e9, change: behind(0), want: []string{"behind"}, text: "only 80.0 % of its rate: it was too slow, or kept off its CPU"},
-		{name: "blocked", rate: 2e9, change: behind(3), want: []string{"behind"}, text: "send buffer was full"},
+		{name: "late", rate: 2e9, change: behind(0), want: []string{"behind"},
+			text: "only 80.0 % of its rate: it was too slow, or kept off its CPU"},
+		{name: "blocked", rate: 2e9, change: behind(3), want: []string{"behind"},
+			text: "send buffer was full"},
 		{name: "search-is-never-late", change: behind(3), want: []string{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,7 +110,8 @@ func TestUDPWarningsAndLimits(t *testing.T) {
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			c := judgetest.Find(t, udpRun(t, "udp", tt.rate, tt.lost, change...), mode.Bridge, "udp")
+			c := judgetest.Find(t, udpRun(t, "udp", tt.rate, tt.lost, change...), mode.Bridge,
+				"udp")
 			if got := judgetest.Codes(c.Warnings); !slices.Equal(got, tt.want) {
 				t.Fatalf("warnings %+v, want %v", c.Warnings, tt.want)
 			}

@@ -57,7 +57,8 @@ func (j *Run) unpaired() (out []Unpaired) {
 		}
 	}
 	for k, u := range out {
-		out[k].Off, out[k].Width = stats.Median(loads[u.Load].offs), stats.Median(loads[u.Load].widths)
+		out[k].Off, out[k].Width = stats.Median(loads[u.Load].offs),
+			stats.Median(loads[u.Load].widths)
 	}
 	return out
 }
@@ -85,7 +86,8 @@ func (j *Run) halves(i, b int) []float64 {
 		return stats.Median(all)
 	}
 	var out []float64
-	for _, x := range []float64{level(s.slices, second) / level(j.Series[b].slices, first), level(s.slices, first) / level(j.Series[b].slices, second)} {
+	for _, x := range []float64{level(s.slices, second) / level(j.Series[b].slices, first),
+		level(s.slices, first) / level(j.Series[b].slices, second)} {
 		if x > 0 && !math.IsInf(x, 0) {
 			out = append(out, x)
 		}

@@ -71,5 +71,6 @@ func shareOf(byRound map[int]float64) *Metric {
 	if s.N == 0 {
 		return nil
 	}
-	return &Metric{Unit: "1", Median: s.Median, Low: s.Low, High: s.High, Rounds: Ordered(byRound), At: roundsIn(byRound)}
+	return &Metric{Unit: "1", Median: s.Median, Low: s.Low, High: s.High, Rounds: Ordered(byRound),
+		At: roundsIn(byRound)}
 }

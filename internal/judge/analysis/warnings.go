@@ -94,7 +94,8 @@ func (s *Series) busy() string {
 // of its own and no proxy ran. With CONFIG_IRQ_TIME_ACCOUNTING the softirq work of a sender is not
 // in its own clock.
 func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
-	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 || v.Proxy != nil || v.Elapsed < workload.Shortest {
+	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 ||
+		v.Proxy != nil || v.Elapsed < workload.Shortest {
 		return 0
 	}
 	for _, c := range v.Machine {
@@ -114,12 +115,18 @@ func (j *Run) cellWarnings(i int) []Warning {
 		if j.File.End.Reason == sample.EndedByBudget {
 			text += " fitted into the budget"
 		}
-		out = append(out, Warning{"few-rounds", text + ": the intervals are too narrow for what is known"})
+		out = append(out, Warning{"few-rounds",
+			text + ": the intervals are too narrow for what is known"})
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
-	if stats.Bimodal(xs) && !slices.ContainsFunc(sliced, func(w Warning) bool { return w.Code == "states" }) {
-		out = append(out, Warning{"bimodal", "the rounds fall into two clusters: the median may describe neither"})
+	if stats.Bimodal(xs) && !slices.ContainsFunc(sliced, func(w Warning) bool {
+		return w.Code == "states"
+	}) {
+		out = append(
+			out,
+			Warning{
+				"bimodal", "the rounds fall into two clusters: the median may describe neither"})
 	}
 	load := workload.Of(s.Load)
 	if s.merged != nil {
@@ -129,7 +136,8 @@ func (j *Run) cellWarnings(i int) []Warning {
 	}
 	out = append(out, s.doubts(workload.First)...)
 	if j.wireShare(s) > wireOver {
-		out = append(out, Warning{"over-wire", "throughput exceeds the wire's rate: traffic shaping was removed"})
+		out = append(out, Warning{"over-wire",
+			"throughput exceeds the wire's rate: traffic shaping was removed"})
 	}
 	out = append(out, j.fullWarnings(i)...)
 	if w, ok := j.narrowWarning(s); ok {
@@ -147,7 +155,8 @@ func (j *Run) cellWarnings(i int) []Warning {
 		}
 	}
 	if 2*late > len(s.Visits) {
-		out = append(out, Warning{"late", "most of its visits started late: " + workload.CutShort(l)})
+		out = append(out, Warning{"late", "most of its visits started late: " +
+			workload.CutShort(l)})
 	}
 	return append(out, s.doubts(workload.Last)...)
 }
@@ -168,7 +177,8 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 			break
 		}
 		if float64(n)*p.tail < tailSamples {
-			return Warning{"thin-tail", "too few samples in all for " + p.name + ": use more rounds or " + load.MoreSamples()}, true
+			return Warning{"thin-tail", "too few samples in all for " + p.name +
+				": use more rounds or " + load.MoreSamples()}, true
 		}
 	}
 	return Warning{}, false
@@ -185,7 +195,9 @@ func (j *Run) warnings() []Warning {
 		add("busy", "%s", busy)
 	}
 	if j.File.Truncated {
-		add("truncated", "the results file has no end: the run was killed, and what it had measured is judged")
+		add(
+			"truncated",
+			"the results file has no end: the run was killed, and what it had measured is judged")
 	}
 	if j.File.End.Detail != "" {
 		add("failure", "the run was aborted: %s", j.File.End.Detail)
@@ -212,17 +224,26 @@ func (j *Run) warnings() []Warning {
 		}
 	}
 	if total > 0 && steal/total > stealLimit {
-		add("steal", "the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
+		add(
+			"steal",
+			"the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
 	}
 	// The server at the end of a route may run on this machine.
 	if busy == "" && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
-		add("other-load", "something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
+		add(
+			"other-load",
+			"something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
 	}
 	if throttled > 0 {
-		add("throttled", "the cgroup's CPU limit stopped the run %d times: throughput and latency are the limit's, not the network's", throttled)
+		add(
+			"throttled",
+			"the cgroup's CPU limit stopped the run %d times: throughput and latency are the limit's, not the network's", throttled)
 	}
 	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
-		add("cgroup-limit", "a cgroup limits this run to %.2g CPUs; client and server alone need two", env.CgroupCPUs)
+		add(
+			"cgroup-limit",
+			"a cgroup limits this run to %.2g CPUs; client and server alone need two",
+			env.CgroupCPUs)
 	}
 	for _, text := range j.mixedPlacements() {
 		add("mixed-placement", "%s", text)
@@ -231,8 +252,11 @@ func (j *Run) warnings() []Warning {
 		add("ways", "%s", text)
 	}
 	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
-		add("paced", "TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
-			"Containers on this machine get it too; %s shows what the paths can carry", cc, j.otherCongestion())
+		add(
+			"paced",
+			"TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
+				"Containers on this machine get it too; %s shows what the paths can carry", cc,
+			j.otherCongestion())
 	}
 	out = append(out, j.cardWarnings()...)
 	for _, text := range j.slotBias() {
@@ -263,8 +287,11 @@ func (j *Run) slotBias() []string {
 		if len(j.File.Header.Plan.Pins) > 1 {
 			pin = ", on " + PinWords(s.Cell.Pin)
 		}
-		out = append(out, fmt.Sprintf("%s from %s%s: the slices before it change what a slice shows: %s itself, measured among the other modes, has %s of its own figure",
-			s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"%s from %s%s: the slices before it change what a slice shows: %s itself, measured among the other modes, has %s of its own figure",
+				s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
 	}
 	return out
 }

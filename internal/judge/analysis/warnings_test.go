@@ -20,7 +20,8 @@ func calm(v *sample.Visit) { v.Client.CPU, v.Server.CPU = 0.5, 0.3 }
 func TestNoWarnings(t *testing.T) {
 	for _, load := range []string{"bulk", "rr"} {
 		t.Run(load, func(t *testing.T) {
-			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, load)...).Rounds(enough, judgetest.Steady(50, 50, 25), calm).File)
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, load)...).Rounds(
+				enough, judgetest.Steady(50, 50, 25), calm).File)
 			if len(r.Warnings) != 0 {
 				t.Errorf("warnings %+v", r.Warnings)
 			}
@@ -43,7 +44,8 @@ func TestCellWarnings(t *testing.T) {
 		change func(*sample.Visit)
 		want   []string
 	}{
-		{"few-rounds", "bulk", stats.MinValues - 1, judgetest.Steady(8, 8, 8), nil, []string{"few-rounds"}},
+		{"few-rounds", "bulk", stats.MinValues - 1, judgetest.Steady(8, 8, 8), nil,
+			[]string{"few-rounds"}},
 		{"enough-rounds", "bulk", stats.MinValues, judgetest.Steady(8, 8, 8), nil, []string{}},
 		{"bimodal", "bulk", enough, two, nil, []string{"bimodal"}},
 		{"thin-tail-999", "rr", 6, judgetest.Steady(50, 50, 50), func(v *sample.Visit) {
@@ -53,20 +55,25 @@ func TestCellWarnings(t *testing.T) {
 			v.Latency, _ = sample.Encode(h)
 		}, []string{"thin-tail"}},
 		{"no-thin-tail", "rr", 6, judgetest.Steady(50, 50, 50), nil, []string{}},
-		{"late", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) { v.Server.Late = 0.06 }, []string{"late"}},
+		{"late", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) {
+			v.Server.Late = 0.06
+		}, []string{"late"}},
 		{"late-now-and-then", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) {
 			if v.Round%2 == 0 {
 				v.Client.Late = 0.06
 			}
 		}, []string{}},
-		{"failed-visits", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) { v.Witness.OK = v.Round > 0 }, []string{"failed-visits"}},
+		{"failed-visits", "bulk", enough, judgetest.Steady(8, 8, 8), func(v *sample.Visit) {
+			v.Witness.OK = v.Round > 0
+		}, []string{"failed-visits"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			change := []func(*sample.Visit){calm}
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(tt.rounds, tt.value, change...).File)
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, tt.load)...).Rounds(
+				tt.rounds, tt.value, change...).File)
 			c := judgetest.Find(t, r, mode.Bridge, tt.load)
 			if got := judgetest.Codes(c.Warnings); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
@@ -83,18 +90,33 @@ func TestRunWarnings(t *testing.T) {
 		want   []string
 		text   string
 	}{
-		{name: "truncated", file: func(f *sample.File) { f.Truncated = true }, want: []string{"truncated"}, text: "has no end"},
-		{name: "failure", file: func(f *sample.File) { f.End.Detail = "the disk is full" }, want: []string{"failure"}, text: "the disk is full"},
-		{name: "steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.06 }, want: []string{"steal"}, text: "3.0 %"},
-		{name: "little-steal", change: func(v *sample.Visit) { v.Machine[0].Steal = 0.03 }, want: []string{}},
-		{name: "other-load", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, want: []string{"other-load"}, text: "0.30 CPUs"},
-		{name: "busy", change: func(v *sample.Visit) { v.Client.CPU = 0.1 }, file: func(f *sample.File) {
-			f.End.Contention = &sample.Contention{CPUs: 2, Others: new(1.87), Pressure: new(0.93), LoadAverage: 35}
-		}, want: []string{"busy"}, text: "kept 1.9 of 2 CPUs busy (load average 35.0, CPU pressure 93 %) during the run"},
+		{name: "truncated", file: func(f *sample.File) {
+			f.Truncated = true
+		}, want: []string{"truncated"}, text: "has no end"},
+		{name: "failure", file: func(f *sample.File) {
+			f.End.Detail = "the disk is full"
+		}, want: []string{"failure"}, text: "the disk is full"},
+		{name: "steal", change: func(v *sample.Visit) {
+			v.Machine[0].Steal = 0.06
+		}, want: []string{"steal"}, text: "3.0 %"},
+		{name: "little-steal", change: func(v *sample.Visit) {
+			v.Machine[0].Steal = 0.03
+		}, want: []string{}},
+		{name: "other-load", change: func(v *sample.Visit) {
+			v.Client.CPU = 0.1
+		}, want: []string{"other-load"}, text: "0.30 CPUs"},
+		{name: "busy", change: func(v *sample.Visit) {
+			v.Client.CPU = 0.1
+		}, file: func(f *sample.File) {
+			f.End.Contention = &sample.Contention{
+				CPUs: 2, Others: new(1.87), Pressure: new(0.93), LoadAverage: 35}
+		}, want: []string{"busy"},
+			text: "kept 1.9 of 2 CPUs busy (load average 35.0, CPU pressure 93 %) during the run"},
 		{name: "busy-before", file: func(f *sample.File) {
 			f.Header.Contention = &sample.Contention{CPUs: 2, Others: new(1.2), Stolen: 0.4}
 			f.End.Contention = &sample.Contention{CPUs: 2}
-		}, want: []string{"busy"}, text: "1.2 of 2 CPUs busy (load average 0.0, 0.4 CPUs taken by the hypervisor) when the run began"},
+		}, want: []string{"busy"},
+			text: "1.2 of 2 CPUs busy (load average 0.0, 0.4 CPUs taken by the hypervisor) when the run began"},
 		{name: "busy-only-before", file: func(f *sample.File) {
 			f.Header.Contention = &sample.Contention{CPUs: 2, Others: new(1.9)}
 			f.End.Contention = &sample.Contention{CPUs: 2, Others: new(0.1)}
@@ -104,9 +126,15 @@ func TestRunWarnings(t *testing.T) {
 				v.Client.CPU = 0.1
 			}
 		}, want: []string{}},
-		{name: "throttled", change: func(v *sample.Visit) { v.Throttled = v.Round % 2 }, want: []string{"throttled"}, text: "15 times"},
-		{name: "cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 1.5 }, want: []string{"cgroup-limit"}, text: "1.5 CPUs"},
-		{name: "wide-cgroup-limit", file: func(f *sample.File) { f.Header.Environment.CgroupCPUs = 2 }, want: []string{}},
+		{name: "throttled", change: func(v *sample.Visit) {
+			v.Throttled = v.Round % 2
+		}, want: []string{"throttled"}, text: "15 times"},
+		{name: "cgroup-limit", file: func(f *sample.File) {
+			f.Header.Environment.CgroupCPUs = 1.5
+		}, want: []string{"cgroup-limit"}, text: "1.5 CPUs"},
+		{name: "wide-cgroup-limit", file: func(f *sample.File) {
+			f.Header.Environment.CgroupCPUs = 2
+		}, want: []string{}},
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
 		}, want: []string{"paced"}, text: "--congestion cubic or reno shows"},
@@ -119,23 +147,33 @@ func TestRunWarnings(t *testing.T) {
 			for i := range f.Header.Paths {
 				f.Header.Paths[i].On = "docker"
 			}
-		}, want: []string{"paced"}, text: "get it too; sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on this machine shows"},
-		{name: "same-core", file: func(f *sample.File) { f.Header.Plan.CPUs.SameCore = true }, want: []string{"same-core"}},
+		}, want: []string{"paced"},
+			text: "get it too; sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on this machine shows"},
+		{name: "same-core", file: func(f *sample.File) {
+			f.Header.Plan.CPUs.SameCore = true
+		}, want: []string{"same-core"}},
 		{name: "siblings", file: func(f *sample.File) {
-			f.Header.Plan.Pin, f.Header.Plan.Pins = "far", []sample.Pinning{{Name: sample.PinFar, CPUs: sample.CPUs{SameCore: true}}}
+			f.Header.Plan.Pin, f.Header.Plan.Pins = "far",
+				[]sample.Pinning{{Name: sample.PinFar, CPUs: sample.CPUs{SameCore: true}}}
 		}, want: []string{"same-core"}, text: "shared one core"},
 		{name: "asked-for-one-cpu", file: func(f *sample.File) {
-			f.Header.Plan.Pin, f.Header.Plan.Pins = "near", []sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
+			f.Header.Plan.Pin, f.Header.Plan.Pins = "near",
+				[]sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
 		}, want: []string{}},
 		{name: "no-far", file: func(f *sample.File) {
-			f.Header.Plan.Pin, f.Header.Plan.Pins = "far,near", []sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
+			f.Header.Plan.Pin, f.Header.Plan.Pins = "far,near",
+				[]sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
 		}, want: []string{"same-core"}, text: "CPUs of their own were not measured"},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil
 			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}
 		}, want: []string{"same-core"}},
-		{name: "not-pinned", change: func(v *sample.Visit) { v.Client.CPUs, v.Server.CPUs = nil, nil }, want: []string{}},
-		{name: "two-at-once", file: func(f *sample.File) { f.Truncated, f.Header.Plan.CPUs.SameCore = true, true },
+		{name: "not-pinned", change: func(v *sample.Visit) {
+			v.Client.CPUs, v.Server.CPUs = nil, nil
+		}, want: []string{}},
+		{name: "two-at-once", file: func(f *sample.File) {
+			f.Truncated, f.Header.Plan.CPUs.SameCore = true, true
+		},
 			want: []string{"truncated", "same-core"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +181,8 @@ func TestRunWarnings(t *testing.T) {
 			if tt.change != nil {
 				change = append(change, tt.change)
 			}
-			r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(enough, judgetest.Steady(8, 8, 4), change...)
+			r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+				enough, judgetest.Steady(8, 8, 4), change...)
 			if tt.file != nil {
 				tt.file(r.File)
 			}
@@ -167,14 +206,20 @@ func TestLimitedBy(t *testing.T) {
 		{"nothing", func(v *sample.Visit) {}, ""},
 		{"client", func(v *sample.Visit) { v.Client.BusiestCPU = 0.97 }, "client core"},
 		{"server", func(v *sample.Visit) { v.Server.BusiestCPU = 0.97 }, "server core"},
-		{"the-busier-end", func(v *sample.Visit) { v.Client.BusiestCPU, v.Server.BusiestCPU = 0.96, 0.99 }, "server core"},
+		{"the-busier-end", func(v *sample.Visit) {
+			v.Client.BusiestCPU, v.Server.BusiestCPU = 0.96, 0.99
+		}, "server core"},
 		{"proxy", func(v *sample.Visit) { v.Proxy = &sample.ProxyUse{CPU: 0.92} }, "proxy"},
 		{"proxy-not-quite", func(v *sample.Visit) { v.Proxy = &sample.ProxyUse{CPU: 0.85} }, ""},
 		{"client-before-proxy", func(v *sample.Visit) {
 			v.Proxy, v.Client.BusiestCPU = &sample.ProxyUse{CPU: 1.5}, 0.99
 		}, "client core"},
-		{"softirq", func(v *sample.Visit) { v.Machine[1] = sample.CPU{SoftIRQ: 0.93, Idle: 0.07} }, "softirq core"},
-		{"all", func(v *sample.Visit) { v.Machine = []sample.CPU{{User: 0.98}, {System: 0.97}} }, "all cores"},
+		{"softirq", func(v *sample.Visit) {
+			v.Machine[1] = sample.CPU{SoftIRQ: 0.93, Idle: 0.07}
+		}, "softirq core"},
+		{"all", func(v *sample.Visit) {
+			v.Machine = []sample.CPU{{User: 0.98}, {System: 0.97}}
+		}, "all cores"},
 		{"now-and-then", func(v *sample.Visit) {
 			if v.Round%2 == 0 {
 				v.Client.BusiestCPU = 1
@@ -182,7 +227,8 @@ func TestLimitedBy(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(6, judgetest.Steady(8, 8, 4), tt.change).File)
+			r := analysis.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+				6, judgetest.Steady(8, 8, 4), tt.change).File)
 			if got := judgetest.Find(t, r, mode.Bridge, "bulk").LimitedBy; got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}

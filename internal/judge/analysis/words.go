@@ -15,18 +15,21 @@ import (
 func Witnessed(r *Report) string {
 	said := "Every row was witnessed: its bytes were counted on each hop of its path."
 	if len(r.Failed) > 0 {
-		said = fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.", len(r.Failed))
+		said = fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.",
+			len(r.Failed))
 	}
 	unseen := map[string][]string{} // rows, by the part of them that is not witnessed
 	for _, c := range r.Cells {
-		if why := c.Facts[sample.FactNotWitnessed]; why != "" && !slices.Contains(unseen[why], c.Label()) {
+		if why := c.Facts[sample.FactNotWitnessed]; why != "" &&
+			!slices.Contains(unseen[why], c.Label()) {
 			unseen[why] = append(unseen[why], c.Label())
 		}
 	}
 	if len(unseen) == 0 {
 		return said
 	}
-	said = strings.Replace(said, "on each hop of its path", "wherever toll could read counters", 1) + " Not witnessed:"
+	said = strings.Replace(said, "on each hop of its path", "wherever toll could read counters",
+		1) + " Not witnessed:"
 	for i, why := range slices.Sorted(maps.Keys(unseen)) {
 		if i > 0 {
 			said += ";"

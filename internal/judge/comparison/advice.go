@@ -67,7 +67,8 @@ func (p place) isolated() []route {
 	}
 	var out []route
 	for _, x := range p.routes {
-		if u, _ := p.usual(x.mode.Name); x.mode.PortIsolation && len(x.cells) == loads && u.label == x.label {
+		if u, _ := p.usual(x.mode.Name); x.mode.PortIsolation && len(x.cells) == loads &&
+			u.label == x.label {
 			out = append(out, x)
 		}
 	}
@@ -142,7 +143,9 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 				agree = false
 			}
 		}
-		figures = figures || slices.ContainsFunc(say, func(s string) bool { return s != "" && s != unclear })
+		figures = figures || slices.ContainsFunc(say, func(s string) bool {
+			return s != "" && s != unclear
+		})
 		if text := p.join(say); text != "" {
 			by = append(by, text)
 			if i > 0 {

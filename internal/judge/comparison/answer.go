@@ -102,7 +102,8 @@ func placesOf(r *analysis.Report) []place {
 	var out []place
 	for _, c := range r.Cells {
 		m, known := mode.Find(mode.Name(c.Mode))
-		if c.Baseline || c.Tune != "" || c.Shape.Crowd() || !known || c.Metrics[c.Primary].Ratio == nil {
+		if c.Baseline || c.Tune != "" || c.Shape.Crowd() || !known ||
+			c.Metrics[c.Primary].Ratio == nil {
 			continue
 		}
 		at := slices.IndexFunc(out, func(p place) bool { return p.from == c.From && p.on == c.On })
@@ -150,7 +151,9 @@ func (p place) usual(name mode.Name) (x route, ok bool) {
 
 func (p place) byLoad() []string {
 	var out []string
-	for _, of := range analysis.Distinct(p.r.Cells, func(c analysis.Cell) string { return c.Load + "\x00" + c.Pin }) {
+	for _, of := range analysis.Distinct(p.r.Cells, func(c analysis.Cell) string {
+		return c.Load + "\x00" + c.Pin
+	}) {
 		var all []analysis.Judged
 		noun, to := "", ""
 		for _, x := range p.routes {
@@ -162,13 +165,15 @@ func (p place) byLoad() []string {
 				noun, to = p.r.NounOf(c)+p.r.Plan.SayPin(c.Pin), ratio.To
 				said := analysis.Judged{Name: x.label, Verdict: c.Verdict(), Ratio: ratio}
 				if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
-					said.Name, said.Ratio = fmt.Sprintf("%s (fills %s, with %s of the CPU time)", x.label, c.Link(), cpu), nil
+					said.Name, said.Ratio = fmt.Sprintf(
+						"%s (fills %s, with %s of the CPU time)", x.label, c.Link(), cpu), nil
 				}
 				all = append(all, said)
 			}
 		}
 		if noun != "" {
-			out = append(out, fmt.Sprintf("%s, of %s's: %s.", printable.Capital(noun), to, analysis.ByVerdict(all)))
+			out = append(out, fmt.Sprintf("%s, of %s's: %s.", printable.Capital(noun), to,
+				analysis.ByVerdict(all)))
 		}
 	}
 	return out

@@ -12,16 +12,20 @@ import (
 )
 
 // half is the half-width of the ratio.
-func judged(m mode.Name, to mode.Target, load string, ratio, half float64, v stats.Verdict) analysis.Cell {
+func judged(m mode.Name, to mode.Target, load string, ratio, half float64,
+	v stats.Verdict) analysis.Cell {
 	primary := analysis.Primary(sample.Load{Kind: load})
-	c := analysis.Cell{Mode: string(m), From: string(mode.FromHost), To: string(to), Load: load, On: sample.Lab, Primary: primary, Baseline: v == ""}
+	c := analysis.Cell{Mode: string(m), From: string(mode.FromHost), To: string(to), Load: load,
+		On: sample.Lab, Primary: primary, Baseline: v == ""}
 	metric := analysis.Metric{Unit: "bit/s", Median: 1e9 * ratio, Higher: load == workload.Bulk}
 	if v != "" {
-		metric.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half, N: 12, Verdict: v}
+		metric.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio - half,
+			High: ratio + half, N: 12, Verdict: v}
 	}
 	if load == workload.RR && v != "" {
 		const base = 20e-6
-		metric.Price = &analysis.Price{Unit: "s", Median: base * (ratio - 1), Low: base * (ratio - half - 1), High: base * (ratio + half - 1), N: 12}
+		metric.Price = &analysis.Price{Unit: "s", Median: base * (ratio - 1),
+			Low: base * (ratio - half - 1), High: base * (ratio + half - 1), N: 12}
 	}
 	c.Metrics = map[string]analysis.Metric{primary: metric}
 	return c
@@ -50,7 +54,9 @@ func TestAnswer(t *testing.T) {
 	hostRR := judged(mode.Host, mode.ToLoopback, workload.RR, 1, 0, "")
 	full := bridge(workload.Bulk, 1, 0.01, stats.Same)
 	full.LimitedBy = string(mode.HopWire)
-	full.Metrics[workload.CPUPerByte] = analysis.Metric{Ratio: &analysis.Ratio{To: "host", Median: 1.2, Low: 1.1, High: 1.3, N: 12, Verdict: stats.Worse}}
+	full.Metrics[workload.CPUPerByte] = analysis.Metric{
+		Ratio: &analysis.Ratio{To: "host", Median: 1.2, Low: 1.1, High: 1.3, N: 12,
+			Verdict: stats.Worse}}
 	relayed := proxy(workload.Bulk, 0.4, 0.01, stats.Worse)
 	relayed.Hops = []string{"lo", "proxy", "bridge"}
 	for _, tt := range []struct {
@@ -60,31 +66,49 @@ func TestAnswer(t *testing.T) {
 		not   string
 	}{
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
-			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."}, "Avoid"},
-		{"it-costs", []analysis.Cell{host, bridge(workload.Bulk, 0.86, 0.02, stats.Worse), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"by throughput and median latency?", "Keep bridge: -14 % throughput, +4.0 µs median latency."}, "Avoid"},
-		{"cheapest-first", []analysis.Cell{host, nat(workload.Bulk, 0.8, 0.02, stats.Worse), bridge(workload.Bulk, 0.86, 0.02, stats.Worse)},
+			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."},
+			"Avoid"},
+		{"it-costs", []analysis.Cell{host, bridge(workload.Bulk, 0.86, 0.02, stats.Worse), hostRR,
+			bridge(workload.RR, 1.2, 0.01, stats.Worse)},
+			[]string{"by throughput and median latency?",
+				"Keep bridge: -14 % throughput, +4.0 µs median latency."}, "Avoid"},
+		{"cheapest-first", []analysis.Cell{host, nat(workload.Bulk, 0.8, 0.02, stats.Worse),
+			bridge(workload.Bulk, 0.86, 0.02, stats.Worse)},
 			[]string{"Keep bridge: -14 % throughput; publish-nat :lo: -20 %."}, "Avoid"},
-		{"only-what-is-certain-decides", []analysis.Cell{host, nat(workload.Bulk, 0.74, 0.5, stats.Unclear), bridge(workload.Bulk, 0.95, 0.5, stats.Unclear),
-			hostRR, nat(workload.RR, 1.2, 0.01, stats.Worse), bridge(workload.RR, 1.3, 0.01, stats.Worse)},
+		{"only-what-is-certain-decides", []analysis.Cell{
+			host, nat(workload.Bulk, 0.74, 0.5, stats.Unclear),
+			bridge(workload.Bulk, 0.95, 0.5, stats.Unclear),
+			hostRR, nat(workload.RR, 1.2, 0.01, stats.Worse),
+			bridge(workload.RR, 1.3, 0.01, stats.Worse)},
 			[]string{"Keep publish-nat :lo: +4.0 µs median latency; bridge: +6.0 µs."}, "Avoid"},
-		{"one-load-each", []analysis.Cell{host, bridge(workload.Bulk, 1.1, 0.02, stats.Better), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
+		{"one-load-each", []analysis.Cell{host, bridge(workload.Bulk, 1.1, 0.02, stats.Better),
+			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
 			[]string{"Keep bridge: +10 % throughput, +4.0 µs median latency."}, "Avoid"},
 		{"unclear", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear)},
 			[]string{"Not certain yet: bridge.", "1 of 1 verdicts is unclear"}, "%."},
-		{"unclear-in-part", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
-			[]string{"Keep bridge: +4.0 µs median latency.", "1 of 2 verdicts is unclear"}, "-10 %"},
-		{"a-range-with-none", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.3, stats.Unclear), hostRR, bridge(workload.RR, 1, 0.01, stats.Same)},
+		{"unclear-in-part", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear),
+			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
+			[]string{"Keep bridge: +4.0 µs median latency.", "1 of 2 verdicts is unclear"},
+			"-10 %"},
+		{"a-range-with-none", []analysis.Cell{
+			host, bridge(workload.Bulk, 1, 0.3, stats.Unclear), hostRR,
+			bridge(workload.RR, 1, 0.01, stats.Same)},
 			[]string{"Keep bridge: no difference shown."}, "70"},
 		{"docker-proxy", []analysis.Cell{host, nat(workload.Bulk, 0.9, 0.01, stats.Worse), relayed},
-			[]string{"Keep publish-nat :lo: -10 % throughput.", "Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on."}, "unclear"},
-		{"dear-on-one-load", []analysis.Cell{host, proxy(workload.Bulk, 1, 0.01, stats.Same), hostRR, proxy(workload.RR, 1.7, 0.1, stats.Worse)},
+			[]string{"Keep publish-nat :lo: -10 % throughput.",
+				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on."}, "unclear"},
+		{"dear-on-one-load", []analysis.Cell{
+			host, proxy(workload.Bulk, 1, 0.01, stats.Same), hostRR,
+			proxy(workload.RR, 1.7, 0.1, stats.Worse)},
 			[]string{"Avoid publish-proxy :lo: +14 µs median latency"}, "Keep"},
 		{"dear-perhaps", []analysis.Cell{host, nat(workload.Bulk, 0.66, 0.03, stats.Worse)},
 			[]string{"Keep publish-nat :lo: -34 % throughput."}, "Avoid"},
-		{"wire", []analysis.Cell{host, full}, []string{"Keep bridge: fills the wire, +20 % CPU time."}, "Avoid"},
-		{"other-baseline", []analysis.Cell{host, judged(mode.Native, mode.ToLoopback, workload.Bulk, 1.05, 0.01, stats.Better)},
-			[]string{"What does each mode cost?", "Throughput, of host's: better: native 105 % (104–106)."}, "Keep"},
+		{"wire", []analysis.Cell{host, full},
+			[]string{"Keep bridge: fills the wire, +20 % CPU time."}, "Avoid"},
+		{"other-baseline", []analysis.Cell{host,
+			judged(mode.Native, mode.ToLoopback, workload.Bulk, 1.05, 0.01, stats.Better)},
+			[]string{"What does each mode cost?",
+				"Throughput, of host's: better: native 105 % (104–106)."}, "Keep"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := AnswerOf(reported(tt.cells...))
@@ -109,7 +133,8 @@ func TestAnswerNamesPlacements(t *testing.T) {
 	there := here
 	there.From = string(mode.FromContainer)
 	a := AnswerOf(reported(here, there))
-	if len(a.Text) != 2 || !strings.HasPrefix(a.Text[0], "From the machine itself: keep bridge") || !strings.HasPrefix(a.Text[1], "From another container: keep bridge") {
+	if len(a.Text) != 2 || !strings.HasPrefix(a.Text[0], "From the machine itself: keep bridge") ||
+		!strings.HasPrefix(a.Text[1], "From another container: keep bridge") {
 		t.Errorf("%q", a.Text)
 	}
 }
@@ -128,12 +153,16 @@ func TestAnswerByPin(t *testing.T) {
 		cells []analysis.Cell
 		want  string
 	}{
-		{"differ", []analysis.Cell{bulk(sample.PinFar, 0.95, stats.Worse), rr(sample.PinFar, 1.1), bulk(sample.PinNear, 0.77, stats.Worse), rr(sample.PinNear, 1.15)},
+		{"differ", []analysis.Cell{bulk(sample.PinFar, 0.95, stats.Worse), rr(sample.PinFar, 1.1),
+			bulk(sample.PinNear, 0.77, stats.Worse), rr(sample.PinNear, 1.15)},
 			"Keep bridge: -5 % throughput, +2.0 µs median latency (on one CPU -23 %, +3.0 µs)."},
-		{"agree", []analysis.Cell{bulk(sample.PinFar, 0.86, stats.Worse), bulk(sample.PinNear, 0.85, stats.Worse)}, "Keep bridge: -14 % throughput."},
-		{"one-differs", []analysis.Cell{bulk(sample.PinFar, 1, stats.Same), bulk(sample.PinNear, 0.8, stats.Worse)},
+		{"agree", []analysis.Cell{bulk(sample.PinFar, 0.86, stats.Worse),
+			bulk(sample.PinNear, 0.85, stats.Worse)}, "Keep bridge: -14 % throughput."},
+		{"one-differs", []analysis.Cell{bulk(sample.PinFar, 1, stats.Same),
+			bulk(sample.PinNear, 0.8, stats.Worse)},
 			"Keep bridge: the same within 3 % (on one CPU -20 % throughput)."},
-		{"dear-on-one-cpu", []analysis.Cell{bulk(sample.PinFar, 0.9, stats.Worse), bulk(sample.PinNear, 0.4, stats.Worse)},
+		{"dear-on-one-cpu", []analysis.Cell{bulk(sample.PinFar, 0.9, stats.Worse),
+			bulk(sample.PinNear, 0.4, stats.Worse)},
 			"Avoid bridge: -10 % throughput (on one CPU -60 %)."},
 	} {
 		r := reported(tt.cells...)

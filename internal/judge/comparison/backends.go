@@ -20,7 +20,8 @@ func (j study) againstLab() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "the lab"); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s on %s, from %s", analysis.Label(s.Cell), s.Cell.On, s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s on %s, from %s", analysis.Label(s.Cell), s.Cell.On,
+				s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out

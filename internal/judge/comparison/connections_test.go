@@ -29,25 +29,34 @@ func connecting(t *testing.T, x float64, change ...func(*sample.Visit)) []func(*
 	whole, connect := histo(x), histo(x/4)
 	return append([]func(*sample.Visit){func(v *sample.Visit) {
 		v.Client.Sent, v.Server.Received = 0, 0
-		v.Client.Trips, v.Latency, v.Times = judgetest.TripsPerVisit, whole, map[string]*sample.EncodedHisto{"connect": connect}
+		v.Client.Trips, v.Latency, v.Times = judgetest.TripsPerVisit, whole,
+			map[string]*sample.EncodedHisto{"connect": connect}
 		v.Headroom = &sample.Headroom{Ports: 28232, Budget: 28232, Limit: sample.LimitPorts}
 	}}, change...)
 }
 
 func TestConnectionMetrics(t *testing.T) {
 	failures := func(v *sample.Visit) {
-		v.Client.Counts = map[string]int64{"connect_timeout": 1, "exchange_failed": 2, "failed_in_visit": 9}
+		v.Client.Counts = map[string]int64{"connect_timeout": 1, "exchange_failed": 2,
+			"failed_in_visit": 9}
 		v.Client.TCP = sample.TCPInfo{Retransmits: 3, RTT: 1} // of no connection of the load
 	}
-	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, failures)...).File)
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(
+		6, judgetest.Steady(1, 1, 1), connecting(t, 80, failures)...).File)
 	c := judgetest.Find(t, r, mode.Bridge, "crr")
 	const busy = 0.8 // CPUs
 	want := map[string]analysis.Metric{
-		workload.Connections: {Unit: "1/s", Median: judgetest.TripsPerVisit}, workload.CPUPerConnection: {Unit: "s", Median: busy / judgetest.TripsPerVisit},
-		workload.LatencyP50: {Unit: "s", Median: 80e-6}, workload.LatencyP90: {Unit: "s", Median: 80e-6}, workload.LatencyP99: {Unit: "s", Median: 80e-6},
-		workload.LatencyP999: {Unit: "s", Median: 80e-6}, workload.LatencyMax: {Unit: "s", Median: 80e-6},
-		workload.ConnectP50: {Unit: "s", Median: 20e-6}, workload.ConnectP99: {Unit: "s", Median: 20e-6},
-		workload.FailedConnections: {Unit: "connections", Median: 3}, workload.Involuntary: {Unit: "switches", Median: 0},
+		workload.Connections:       {Unit: "1/s", Median: judgetest.TripsPerVisit},
+		workload.CPUPerConnection:  {Unit: "s", Median: busy / judgetest.TripsPerVisit},
+		workload.LatencyP50:        {Unit: "s", Median: 80e-6},
+		workload.LatencyP90:        {Unit: "s", Median: 80e-6},
+		workload.LatencyP99:        {Unit: "s", Median: 80e-6},
+		workload.LatencyP999:       {Unit: "s", Median: 80e-6},
+		workload.LatencyMax:        {Unit: "s", Median: 80e-6},
+		workload.ConnectP50:        {Unit: "s", Median: 20e-6},
+		workload.ConnectP99:        {Unit: "s", Median: 20e-6},
+		workload.FailedConnections: {Unit: "connections", Median: 3},
+		workload.Involuntary:       {Unit: "switches", Median: 0},
 	}
 	for name, m := range want {
 		if got := c.Metrics[name]; got.Unit != m.Unit || !judgetest.Near(got.Median, m.Median) {
@@ -62,8 +71,10 @@ func TestConnectionMetrics(t *testing.T) {
 	if x := c.CPU; x.Unit != "s" || !judgetest.Near(x.Client, 0.4/judgetest.TripsPerVisit) {
 		t.Errorf("CPU %+v", x)
 	}
-	if analysis.Primary(sample.Load{Kind: "crr"}) != workload.Connections || !workload.MetricOf(workload.Connections, sample.Load{}).Higher ||
-		workload.MetricOf(workload.ConnectP50, sample.Load{}).Higher || workload.MetricOf(workload.FailedConnections, sample.Load{}).Higher {
+	if analysis.Primary(sample.Load{Kind: "crr"}) != workload.Connections ||
+		!workload.MetricOf(workload.Connections, sample.Load{}).Higher ||
+		workload.MetricOf(workload.ConnectP50, sample.Load{}).Higher ||
+		workload.MetricOf(workload.FailedConnections, sample.Load{}).Higher {
 		t.Error("which way is good")
 	}
 }
@@ -74,7 +85,8 @@ func TestConnectionsAreJudged(t *testing.T) {
 			v.Client.Trips /= 2
 		}
 	}
-	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, half)...).File)
+	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(
+		6, judgetest.Steady(1, 1, 1), connecting(t, 80, half)...).File)
 	x := judgetest.Find(t, r, mode.Bridge, "crr").Metrics[workload.Connections].Ratio
 	if x == nil || !judgetest.Near(x.Median, 0.5) || x.Verdict != "worse" {
 		t.Errorf("ratio %+v", x)
@@ -92,19 +104,27 @@ func TestConnectionWarnings(t *testing.T) {
 		want   []string
 	}{
 		{"none", func(*sample.Visit) {}, "", nil},
-		{"cut-by-plan", func(v *sample.Visit) { v.Headroom.Window = 0.1 }, "ports-exhausted", []string{"6 of 6 visits", "28232 connections"}},
-		{"cut-by-client", func(v *sample.Visit) { v.Client.Counts = map[string]int64{"threads_cut_short": 1} }, "ports-exhausted", []string{"6 of 6"}},
+		{"cut-by-plan", func(v *sample.Visit) {
+			v.Headroom.Window = 0.1
+		}, "ports-exhausted", []string{"6 of 6 visits", "28232 connections"}},
+		{"cut-by-client", func(v *sample.Visit) {
+			v.Client.Counts = map[string]int64{"threads_cut_short": 1}
+		}, "ports-exhausted", []string{"6 of 6"}},
 		{"conntrack", func(v *sample.Visit) {
 			v.Headroom.Window, v.Headroom.Limit, v.Headroom.Budget = 0.1, sample.LimitTracking, 4096
 		}, "conntrack-full", []string{"4096", "nf_conntrack_max"}},
-		{"left", func(v *sample.Visit) { v.Headroom.Left, v.Headroom.Error = 17, "destroy sockets: not supported" }, "time-wait-left",
+		{"left", func(v *sample.Visit) {
+			v.Headroom.Left, v.Headroom.Error = 17, "destroy sockets: not supported"
+		}, "time-wait-left",
 			[]string{"up to 17 sockets", "6 of 6", "not supported"}},
 		{"failed", func(v *sample.Visit) {
-			v.Client.Counts = map[string]int64{"connect_refused": 2, "connect_no_port": 1, "failed_in_visit": 30}
+			v.Client.Counts = map[string]int64{"connect_refused": 2, "connect_no_port": 1,
+				"failed_in_visit": 30}
 		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a port"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(6, judgetest.Steady(1, 1, 1), connecting(t, 80, tt.change)...).File)
+			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(
+				6, judgetest.Steady(1, 1, 1), connecting(t, 80, tt.change)...).File)
 			var got []analysis.Warning
 			for _, w := range judgetest.Find(t, r, mode.Bridge, "crr").Warnings {
 				if w.Code != "thin-tail" {

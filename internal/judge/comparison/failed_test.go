@@ -13,15 +13,19 @@ import (
 
 func TestFailed(t *testing.T) {
 	unwitnessed := func(v *sample.Visit) {
-		v.Witness = sample.Witness{Evidence: fmt.Sprintf("round %d: DNAT hit 0 times by 1 connections", v.Round)}
+		v.Witness = sample.Witness{Evidence: fmt.Sprintf(
+			"round %d: DNAT hit 0 times by 1 connections", v.Round)}
 	}
-	failing := func(v *sample.Visit) { v.Failure, v.Witness.OK = "client: connection refused", false }
+	failing := func(v *sample.Visit) {
+		v.Failure, v.Witness.OK = "client: connection refused", false
+	}
 	for _, tt := range []struct {
 		name             string
 		change           func(*sample.Visit) // nil: never visited
 		reason, evidence string
 	}{
-		{"unwitnessed", unwitnessed, "the path was not witnessed", "round 5: DNAT hit 0 times by 1 connections"},
+		{"unwitnessed", unwitnessed, "the path was not witnessed",
+			"round 5: DNAT hit 0 times by 1 connections"},
 		{"failing", failing, "the visit failed", "client: connection refused"},
 		{"never-visited", nil, "it was never visited", ""},
 	} {
@@ -38,7 +42,9 @@ func TestFailed(t *testing.T) {
 			if len(got.Cells) != 1 || got.Cells[0].Mode != "host" {
 				t.Errorf("a cell without a good visit is listed: %+v", got.Cells)
 			}
-			want := analysis.Failed{Cell: sample.Cell{Mode: "publish-nat", From: "host", To: "loopback", Load: "bulk", On: "lab"}, Reason: tt.reason, Evidence: tt.evidence}
+			want := analysis.Failed{Cell: sample.Cell{
+				Mode: "publish-nat", From: "host", To: "loopback", Load: "bulk", On: "lab"},
+				Reason: tt.reason, Evidence: tt.evidence}
 			if len(got.Failed) != 1 || got.Failed[0] != want {
 				t.Errorf("failed %+v, want %+v", got.Failed, want)
 			}

@@ -58,7 +58,8 @@ func (j study) tuneGains() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell), s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell),
+				s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out
@@ -76,7 +77,8 @@ func (j study) overIPv6() []string {
 			continue
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "IPv4"); x.N > 0 {
-			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four), s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four),
+				s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
 		}
 	}
 	return say.out

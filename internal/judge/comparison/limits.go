@@ -9,7 +9,9 @@ import (
 )
 
 var limiters = map[string]string{
-	"client core": "the client's CPU core", "server core": "the server's CPU core", "proxy": "docker-proxy's CPU time",
+	"client core":  "the client's CPU core",
+	"server core":  "the server's CPU core",
+	"proxy":        "docker-proxy's CPU time",
 	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
 }
 

@@ -28,7 +28,8 @@ func (j study) paced() string {
 			if o.Cell == plain {
 				k = n
 			}
-			if analysis.SameGroup(o.Cell, host) && o.Cell.Mode == host.Mode && o.Cell.Tune == host.Tune {
+			if analysis.SameGroup(o.Cell, host) && o.Cell.Mode == host.Mode &&
+				o.Cell.Tune == host.Tune {
 				b = n
 			}
 		}
@@ -52,11 +53,14 @@ func (j study) paced() string {
 	if len(say) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, this machine's congestion control, paces bulk and so decides: with %s bridge has %s.",
+	return fmt.Sprintf(
+		"%s, this machine's congestion control, paces bulk and so decides: with %s bridge has %s.",
 		strings.ToUpper(with), instead, strings.Join(say, ", "))
 }
 
-func certain(r analysis.Ratio) bool { return r.N > 0 && r.Verdict != stats.Unclear && r.Verdict != "" }
+func certain(r analysis.Ratio) bool {
+	return r.N > 0 && r.Verdict != stats.Unclear && r.Verdict != ""
+}
 
 func changeOf(r analysis.Ratio) string {
 	if r.Verdict == stats.Same {

@@ -36,19 +36,22 @@ func (j study) streamFinding(from mode.Placement) string {
 		if !ok || b == i || j.Failed(b) {
 			continue
 		}
-		d := stats.Summarize(stats.Differences(s.Values[workload.ResponseTime], j.Series[b].Values[workload.ResponseTime]))
+		d := stats.Summarize(stats.Differences(
+			s.Values[workload.ResponseTime], j.Series[b].Values[workload.ResponseTime]))
 		if d.N < 2 {
 			continue
 		}
 		base = analysis.Label(j.Series[b].Cell)
 		highest, lowest = max(highest, d.High), min(lowest, d.Low)
-		say = append(say, fmt.Sprintf("%s%s %s ms", analysis.Label(s.Cell), j.onPin(s.Cell), difference(d)))
+		say = append(say, fmt.Sprintf("%s%s %s ms", analysis.Label(s.Cell), j.onPin(s.Cell),
+			difference(d)))
 	}
 	if len(say) == 0 {
 		return ""
 	}
 	o := workload.StreamOf(j.File.Header.Plan.LoadOf(workload.Stream))
-	text := fmt.Sprintf("What the path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
+	text := fmt.Sprintf(
+		"What the path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
 		o.Tokens, o.Pace, from.Words(), base, strings.Join(say, ", "))
 	switch {
 	case highest < publishedExtra:
@@ -61,7 +64,8 @@ func (j study) streamFinding(from mode.Placement) string {
 	if len(stalls) == 0 {
 		return text + ", and no token made its reader wait for the 200 to 300 ms of its spikes."
 	}
-	return text + "; a stall as long as its spikes of 200 to 300 ms is seen with " + strings.Join(stalls, ", ") + "."
+	return text + "; a stall as long as its spikes of 200 to 300 ms is seen with " +
+		strings.Join(stalls, ", ") + "."
 }
 
 func difference(d stats.Summary) string {
@@ -84,7 +88,8 @@ func (j study) streamOwn() string {
 		for _, x := range []struct {
 			to     *float64
 			metric string
-		}{{&late, workload.LateP99}, {&lateMax, workload.LateMax}, {&wait, workload.WaitP99}, {&waitMax, workload.WaitMax}} {
+		}{{&late, workload.LateP99}, {&lateMax, workload.LateMax}, {&wait, workload.WaitP99},
+			{&waitMax, workload.WaitMax}} {
 			if v, ok := s.Merged(x.metric); ok {
 				*x.to = max(*x.to, v)
 			}
@@ -96,6 +101,8 @@ func (j study) streamOwn() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The load's own delays, the largest of any row: its server sent tokens %s late (p99; at worst %s), they waited %s for its client's thread (p99; at worst %s), and its busiest thread ran %.0f %% of a window.",
-		workload.Milliseconds(late), workload.Milliseconds(lateMax), workload.Milliseconds(wait), workload.Milliseconds(waitMax), 100*busiest)
+	return fmt.Sprintf(
+		"The load's own delays, the largest of any row: its server sent tokens %s late (p99; at worst %s), they waited %s for its client's thread (p99; at worst %s), and its busiest thread ran %.0f %% of a window.",
+		workload.Milliseconds(late), workload.Milliseconds(lateMax), workload.Milliseconds(wait),
+		workload.Milliseconds(waitMax), 100*busiest)
 }

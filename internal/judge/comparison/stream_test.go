@@ -17,10 +17,13 @@ import (
 
 // Each cell has a delay in µs and a response time in ms; each visit has a thousand tokens in a
 // second.
-func streamed(t *testing.T, rounds int, delay, response []float64, change ...func(*sample.Visit)) *judgetest.Run {
+func streamed(t *testing.T, rounds int, delay, response []float64,
+	change ...func(*sample.Visit)) *judgetest.Run {
 	t.Helper()
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "stream")...)
-	r.File.Header.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1, Options: sample.StreamOptions{Tokens: 6, Pace: 50}, Warmup: 0.1, Window: 1}}
+	r.File.Header.Plan.Loads = []sample.Load{
+		{Kind: "stream", Streams: 1, Options: sample.StreamOptions{Tokens: 6, Pace: 50},
+			Warmup: 0.1, Window: 1}}
 	encode := func(ns ...int64) *sample.EncodedHisto {
 		h := sample.NewHistogram()
 		for _, x := range ns {
@@ -62,17 +65,34 @@ func TestTokens(t *testing.T) {
 	got := Judge(streamed(t, 6, []float64{100, 100, 150}, []float64{120, 120, 120}).File)
 	c := judgetest.Find(t, got, mode.Bridge, "stream")
 	for name, want := range map[string]float64{
-		workload.LatencyP50: 150e-6, workload.LatencyMax: 1500e-6, workload.FirstTokenP50: 90e-6, workload.FirstTokenP99: 90e-6, workload.GapP50: 20e-3, workload.GapP99: 40e-3, workload.GapMax: 40e-3,
-		workload.ResponseTime: 120.5e-3, workload.Overrun: 0.5e-3, workload.Glued: 0.25, workload.TokenRate: 1000, workload.CPUPerToken: (0.4 + 0.2 + 0.4) / 1000, workload.TransitP50: 70e-6, workload.LateP99: 300e-6, workload.LateMax: 300e-6, workload.WaitMax: 5e-6,
+		workload.LatencyP50:    150e-6,
+		workload.LatencyMax:    1500e-6,
+		workload.FirstTokenP50: 90e-6,
+		workload.FirstTokenP99: 90e-6,
+		workload.GapP50:        20e-3,
+		workload.GapP99:        40e-3,
+		workload.GapMax:        40e-3,
+		workload.ResponseTime:  120.5e-3,
+		workload.Overrun:       0.5e-3,
+		workload.Glued:         0.25,
+		workload.TokenRate:     1000,
+		workload.CPUPerToken:   (0.4 + 0.2 + 0.4) / 1000,
+		workload.TransitP50:    70e-6,
+		workload.LateP99:       300e-6,
+		workload.LateMax:       300e-6,
+		workload.WaitMax:       5e-6,
 	} {
 		m, ok := c.Metrics[name]
-		if !ok || !judgetest.Near(m.Median, want) || m.Unit != workload.MetricOf(name, sample.Load{}).Unit || len(m.Rounds) != 6 {
+		if !ok || !judgetest.Near(m.Median, want) ||
+			m.Unit != workload.MetricOf(name, sample.Load{}).Unit || len(m.Rounds) != 6 {
 			t.Errorf("%s: %+v, want %g", name, m, want)
 		}
-		if workload.IsMedian(name) != (m.Merged == nil) && workload.MetricOf(name, sample.Load{}).Times != "" {
+		if workload.IsMedian(name) != (m.Merged == nil) &&
+			workload.MetricOf(name, sample.Load{}).Times != "" {
 			t.Errorf("%s: merged %v", name, m.Merged)
 		}
-		if workload.MetricOf(name, sample.Load{}).Times != "" && m.Merged != nil && !judgetest.Near(*m.Merged, want) {
+		if workload.MetricOf(name, sample.Load{}).Times != "" && m.Merged != nil &&
+			!judgetest.Near(*m.Merged, want) {
 			t.Errorf("%s: merged %v, want %g", name, m.Merged, want)
 		}
 	}
@@ -80,10 +100,13 @@ func TestTokens(t *testing.T) {
 	if x == nil || !judgetest.Near(x.Median, 1.5) || x.Verdict != stats.Worse {
 		t.Errorf("ratio %+v", x)
 	}
-	if !strings.HasSuffix(got.Answer.Question, "by median token delay?") || !strings.HasPrefix(got.Answer.Text[0], "Keep bridge: +50 % median token delay") {
+	if !strings.HasSuffix(got.Answer.Question, "by median token delay?") ||
+		!strings.HasPrefix(got.Answer.Text[0], "Keep bridge: +50 % median token delay") {
 		t.Errorf("answer %+v", got.Answer)
 	}
-	if workload.MetricOf(workload.ResponseTime, sample.Load{}).Higher || !workload.MetricOf(workload.TokenRate, sample.Load{}).Higher || analysis.Rate(sample.Load{Kind: "stream"}) != workload.TokenRate {
+	if workload.MetricOf(workload.ResponseTime, sample.Load{}).Higher ||
+		!workload.MetricOf(workload.TokenRate, sample.Load{}).Higher ||
+		analysis.Rate(sample.Load{Kind: "stream"}) != workload.TokenRate {
 		t.Error("which way is good?")
 	}
 }
@@ -95,9 +118,13 @@ func TestStreamFinding(t *testing.T) {
 		stall    time.Duration
 		want     []string
 	}{
-		{"nothing", 120, 40 * time.Millisecond, []string{"over host: bridge +0.000 ±0.000 ms. None adds the 160 ms", "no token made its reader wait"}},
+		{"nothing", 120, 40 * time.Millisecond,
+			[]string{"over host: bridge +0.000 ±0.000 ms. None adds the 160 ms",
+				"no token made its reader wait"}},
 		{"little", 125, 40 * time.Millisecond, []string{"bridge +5.00", "None adds the 160 ms"}},
-		{"as-published", 280.6, 250 * time.Millisecond, []string{"bridge +160.7", "Each adds the 160 ms", "spikes of 200 to 300 ms is seen with host, bridge"}},
+		{"as-published", 280.6, 250 * time.Millisecond,
+			[]string{"bridge +160.7", "Each adds the 160 ms",
+				"spikes of 200 to 300 ms is seen with host, bridge"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			stall := func(v *sample.Visit) {
@@ -111,8 +138,11 @@ func TestStreamFinding(t *testing.T) {
 				}
 				v.Times["gap"] = e
 			}
-			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response}, stall).File)
-			i := slices.IndexFunc(got.Findings, func(s string) bool { return strings.HasPrefix(s, "What the path adds") })
+			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, tt.response},
+				stall).File)
+			i := slices.IndexFunc(got.Findings, func(s string) bool {
+				return strings.HasPrefix(s, "What the path adds")
+			})
 			if i < 0 {
 				t.Fatalf("findings %q", got.Findings)
 			}
@@ -146,11 +176,16 @@ func TestStreamWarnings(t *testing.T) {
 	}{
 		{"server", with("late", 5e6), "behind", "5.0 ms late"},
 		{"client", with("wait", 5e6), "slow-reader", "5.0 ms for its thread"},
-		{"overdue", func(v *sample.Visit) { v.Client.Counts["overdue"] = 2 }, "overdue", "12 tokens had not arrived"},
-		{"blocked", func(v *sample.Visit) { v.Server.Counts = map[string]int64{"blocked": 3} }, "blocked", "18 times"},
+		{"overdue", func(v *sample.Visit) {
+			v.Client.Counts["overdue"] = 2
+		}, "overdue", "12 tokens had not arrived"},
+		{"blocked", func(v *sample.Visit) {
+			v.Server.Counts = map[string]int64{"blocked": 3}
+		}, "blocked", "18 times"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, tt.change).File)
+			got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120},
+				tt.change).File)
 			ws := judgetest.Find(t, got, mode.Bridge, "stream").Warnings
 			i := slices.IndexFunc(ws, func(w analysis.Warning) bool { return w.Code == tt.code })
 			if i < 0 || !strings.Contains(ws[i].Text, tt.text) {
@@ -158,17 +193,21 @@ func TestStreamWarnings(t *testing.T) {
 			}
 		})
 	}
-	quiet := judgetest.Find(t, Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).File), mode.Bridge, "stream").Warnings
-	if got := judgetest.Codes(quiet); !slices.Equal(got, []string{"thin-tail"}) || !strings.Contains(quiet[0].Text, "too few samples") {
+	quiet := judgetest.Find(t, Judge(streamed(
+		t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}).File), mode.Bridge,
+		"stream").Warnings
+	if got := judgetest.Codes(quiet); !slices.Equal(got, []string{"thin-tail"}) ||
+		!strings.Contains(quiet[0].Text, "too few samples") {
 		t.Errorf("warnings of a load that keeps up: %+v", quiet)
 	}
 }
 
 func TestTokensOfABadRecord(t *testing.T) {
 	bad := sample.EncodedHisto("bad")
-	got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120}, func(v *sample.Visit) {
-		v.Times = map[string]*sample.EncodedHisto{"gap": &bad, "late": nil}
-	}).File)
+	got := Judge(streamed(t, 6, []float64{100, 100, 100}, []float64{120, 120, 120},
+		func(v *sample.Visit) {
+			v.Times = map[string]*sample.EncodedHisto{"gap": &bad, "late": nil}
+		}).File)
 	c := judgetest.Find(t, got, mode.Bridge, "stream")
 	if _, ok := c.Metrics[workload.GapMax]; ok || c.Metrics[workload.TokenRate].Median != 1000 {
 		t.Errorf("metrics %+v", c.Metrics)

@@ -21,9 +21,11 @@ func TestVariants(t *testing.T) {
 	var cells []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {
 		base, bridge := judgetest.HostCell(mode.Host, load), judgetest.HostCell(mode.Bridge, load)
-		cells = append(cells, base, judgetest.Control(base), tuned(base, "mtu=9000"), bridge, tuned(bridge, "mtu=9000"))
+		cells = append(cells, base, judgetest.Control(base), tuned(base, "mtu=9000"), bridge,
+			tuned(bridge, "mtu=9000"))
 	}
-	r := Judge(judgetest.New(t, cells...).Rounds(6, judgetest.Steady(8, 8, 8, 4, 6, 50, 50, 50, 60, 60)).File)
+	r := Judge(judgetest.New(t, cells...).Rounds(
+		6, judgetest.Steady(8, 8, 8, 4, 6, 50, 50, 50, 60, 60)).File)
 	if len(r.Cells) != 8 || len(r.Control.Groups) != 2 {
 		t.Fatalf("%d cells, %d groups", len(r.Cells), len(r.Control.Groups))
 	}
@@ -34,7 +36,8 @@ func TestVariants(t *testing.T) {
 		}
 		if c.Label() == "bridge+mtu=9000" && c.Load == "bulk" {
 			found = true
-			if x := c.Metrics[workload.Throughput].Ratio; x == nil || !judgetest.Near(x.Median, 0.75) {
+			if x := c.Metrics[workload.Throughput].Ratio; x == nil ||
+				!judgetest.Near(x.Median, 0.75) {
 				t.Errorf("ratio %v, want 0.75 of the untuned baseline", x)
 			}
 			if len(c.Hops) == 0 {
@@ -45,8 +48,11 @@ func TestVariants(t *testing.T) {
 	if !found {
 		t.Error("the variant is missing")
 	}
-	judgetest.WantFinding(t, r, "bridge+mtu=9000 from the machine itself: 150 % of bridge's throughput (better) and 100 % of bridge's median latency (same).")
-	judgetest.WantFinding(t, r, "host+mtu=9000 from the machine itself: 100 % of host's throughput (same)")
+	judgetest.WantFinding(
+		t, r,
+		"bridge+mtu=9000 from the machine itself: 150 % of bridge's throughput (better) and 100 % of bridge's median latency (same).")
+	judgetest.WantFinding(
+		t, r, "host+mtu=9000 from the machine itself: 100 % of host's throughput (same)")
 }
 
 func TestLimitedByTheWire(t *testing.T) {
@@ -77,14 +83,16 @@ func TestLimitedByTheWire(t *testing.T) {
 	if fr.Cells[1].Mode != string(mode.Routed) || fr.Cells[2].Mode != string(mode.PublishNAT) {
 		t.Errorf("the order is %s, %s", fr.Cells[1].Mode, fr.Cells[2].Mode)
 	}
-	for i, want := range []string{"Keep routed: the same.", "Avoid publish-nat: fills the wire, +87 % CPU time."} {
+	for i, want := range []string{"Keep routed: the same.",
+		"Avoid publish-nat: fills the wire, +87 % CPU time."} {
 		if fr.Answer.Text[i] != want {
 			t.Errorf("answer %q, want %q", fr.Answer.Text, want)
 		}
 	}
 	over := judgetest.New(t, base, judgetest.Control(base), nat)
 	over.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
-	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File), mode.PublishNAT, "bulk")
+	c := judgetest.Find(t, Judge(over.Rounds(6, judgetest.Steady(9.4, 9.4, 15)).File),
+		mode.PublishNAT, "bulk")
 	if c.LimitedBy != "" || !slices.Contains(judgetest.Codes(c.Warnings), "over-wire") {
 		t.Errorf("above the wire's rate it is limited by %q, warnings %v", c.LimitedBy, c.Warnings)
 	}
@@ -106,12 +114,14 @@ func TestPacingIsInTheAnswer(t *testing.T) {
 		r := judgetest.New(t, cells...)
 		r.File.Header.Plan.Unpaced = unpaced
 		for i := range r.File.Header.Paths {
-			r.File.Header.Paths[i].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
+			r.File.Header.Paths[i].Sysctls = map[string]string{
+				"net.ipv4.tcp_congestion_control": "bbr"}
 		}
 		return strings.Join(Judge(r.Rounds(6, judgetest.Steady(rates...)).File).Answer.Text, "\n")
 	}
 	const want = "BBR, this machine's congestion control, paces bulk and so decides: with reno bridge has -5 % instead of -23 %."
-	if got := answer(20, 20, 15.4, 50, 47.5); !strings.Contains(got, want) || strings.Contains(got, "of bridge's throughput") {
+	if got := answer(20, 20, 15.4, 50, 47.5); !strings.Contains(got, want) ||
+		strings.Contains(got, "of bridge's throughput") {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := answer(20, 20, 19, 50, 47.5); strings.Contains(got, "BBR") {
@@ -123,10 +133,12 @@ func TestPacingIsInTheAnswer(t *testing.T) {
 func TestIPv6AgainstIPv4(t *testing.T) {
 	base := judgetest.HostCell(mode.Host, "bulk")
 	r := judgetest.New(t, base, judgetest.Control(base), judgetest.HostCell(mode.Bridge, "bulk"),
-		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"), judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
+		judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, "bulk"),
+		judgetest.Cell(mode.PublishProxy, mode.FromHost, mode.ToAddress6, "bulk"))
 	a := Judge(r.Rounds(12, judgetest.Steady(10, 10, 8, 6, 4)).File).Answer
 	const want = "bridge over IPv6, from the machine itself: 75 % of IPv4's throughput (worse)."
-	if a.Question != "What does IPv6 cost against IPv4?" || len(a.Text) < 2 || a.Text[0] != want || strings.Contains(strings.Join(a.Text, "\n"), "publish-proxy over IPv6") {
+	if a.Question != "What does IPv6 cost against IPv4?" || len(a.Text) < 2 || a.Text[0] != want ||
+		strings.Contains(strings.Join(a.Text, "\n"), "publish-proxy over IPv6") {
 		t.Errorf("%+v, want %q first, and nothing of a path without its like over IPv4", a, want)
 	}
 }

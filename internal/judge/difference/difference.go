@@ -94,8 +94,9 @@ type Change struct {
 	High     float64 `json:"high"`
 	SureLow  float64 `json:"sure_low"` // 99 %
 	SureHigh float64 `json:"sure_high"`
-	N        int     `json:"n"`                // pairs of slices, or rounds, of the run that has fewer
-	Epochs   int     `json:"epochs,omitempty"` // as in a ratio
+	// pairs of slices, or rounds, of the run that has fewer
+	N      int `json:"n"`
+	Epochs int `json:"epochs,omitempty"` // as in a ratio
 	// Verdict is better, worse, same or unclear; "" if it is not judged.
 	Verdict stats.Verdict `json:"verdict,omitempty"`
 	// Alike is the verdict as if the machine's state were the same in both runs; "" if it is.
@@ -148,7 +149,8 @@ func Judge(old, now Input) (*Report, error) {
 	}
 	d := &differ{Runs: analysis.Runs{Old: analysis.Open(old.File), New: analysis.Open(now.File)}}
 	p := now.File.Header.Plan
-	r := &Report{Schema: Schema, Study: p.Study, Old: side(old), New: side(now), Baseline: p.Baseline, Same: d.Same(),
+	r := &Report{Schema: Schema, Study: p.Study, Old: side(old), New: side(now),
+		Baseline: p.Baseline, Same: d.Same(),
 		Cells: []Cell{}, OnlyOld: []Lone{}, OnlyNew: []Lone{}}
 	d.match(r)
 	r.Settings = d.settings()
@@ -163,14 +165,17 @@ func comparable(old, now *sample.File) error {
 	case a.Study != b.Study:
 		return fmt.Errorf("the old file is of toll %s, the new one of toll %s", a.Study, b.Study)
 	case a.Baseline != b.Baseline:
-		return fmt.Errorf("the old run's baseline is %s, the new one's %s, so their ratios cannot be compared", a.Baseline, b.Baseline)
+		return fmt.Errorf(
+			"the old run's baseline is %s, the new one's %s, so their ratios cannot be compared",
+			a.Baseline, b.Baseline)
 	}
 	return nil
 }
 
 func side(in Input) Side {
 	h := in.File.Header
-	return Side{Name: in.Name, Started: h.Started, Environment: h.Environment, Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
+	return Side{Name: in.Name, Started: h.Started, Environment: h.Environment,
+		Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
 }
 
 type differ struct {
@@ -283,7 +288,8 @@ func (d *differ) unlike(k, i int) string {
 func work(l sample.Load) string { return workload.Of(l).Words(l) }
 
 func lone(c sample.Cell, why string) Lone {
-	return Lone{Label: analysis.RowName(c), From: string(c.From), Load: c.Load, On: c.On, Pin: c.Pin, Why: why}
+	return Lone{Label: analysis.RowName(c), From: string(c.From), Load: c.Load, On: c.On,
+		Pin: c.Pin, Why: why}
 }
 
 func (d *differ) cell(m analysis.Match) Cell {
@@ -291,7 +297,8 @@ func (d *differ) cell(m analysis.Match) Cell {
 	c := s.Cell
 	b, ok := d.New.BaselineOf(m.New)
 	out := Cell{Cell: c.Named(), Label: analysis.RowName(c),
-		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape), Metrics: map[string]Metric{}}
+		Baseline: ok && b == m.New, Primary: analysis.PrimaryOf(s.Load, c.Shape),
+		Metrics: map[string]Metric{}}
 	states, ok := d.States(m)
 	other := ok && states.Other()
 	for _, metric := range compared(s.Load, c.Shape) {
@@ -337,13 +344,16 @@ func (d *differ) value(m analysis.Match, metric string) *Change {
 }
 
 func change(s stats.Shift, old, now Figure) *Change {
-	return &Change{Old: old, New: now, Median: s.Median, Low: s.Low, High: s.High, SureLow: s.SureLow, SureHigh: s.SureHigh,
+	return &Change{Old: old, New: now, Median: s.Median, Low: s.Low, High: s.High,
+		SureLow: s.SureLow, SureHigh: s.SureHigh,
 		N: s.N, Epochs: s.Epochs}
 }
 
 func ratioFigure(r analysis.Ratio) Figure { return Figure{r.Median, r.Low, r.High, r.N, r.Verdict} }
 
-func valueFigure(m analysis.Metric) Figure { return Figure{m.Median, m.Low, m.High, len(m.Rounds), ""} }
+func valueFigure(m analysis.Metric) Figure {
+	return Figure{m.Median, m.Low, m.High, len(m.Rounds), ""}
+}
 
 // FailAbove notes what is certainly worse by more than share: the verdict is worse, and the whole
 // 99 % interval is beyond share. 0.05 is 5 %.
@@ -355,9 +365,11 @@ func (r *Report) FailAbove(share float64) {
 			if m.Ratio == nil || m.Ratio.Verdict != stats.Worse {
 				continue
 			}
-			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow, SureHigh: m.Ratio.SureHigh}
+			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow,
+				SureHigh: m.Ratio.SureHigh}
 			if s.Beyond(share, m.Higher) {
-				r.Failing = append(r.Failing, Exceeded{c.Label, string(c.From), c.Load, c.Pin, metric})
+				r.Failing = append(r.Failing, Exceeded{
+					c.Label, string(c.From), c.Load, c.Pin, metric})
 			}
 		}
 	}
@@ -366,7 +378,8 @@ func (r *Report) FailAbove(share float64) {
 // Metrics returns the names of the cell's metrics, the primary one first.
 func Metrics(c Cell) []string {
 	var out []string
-	for _, m := range []string{c.Primary, workload.LatencyP99, workload.CPUPerByte, workload.CPUPerTrip} {
+	for _, m := range []string{c.Primary, workload.LatencyP99, workload.CPUPerByte,
+		workload.CPUPerTrip} {
 		if _, ok := c.Metrics[m]; ok && !slices.Contains(out, m) {
 			out = append(out, m)
 		}

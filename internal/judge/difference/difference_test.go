@@ -19,7 +19,8 @@ import (
 func measured(t *testing.T, x float64, change ...func(*sample.File)) *sample.File {
 	t.Helper()
 	noise := []float64{0.004, 0.006, 0.005}
-	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy(noise, 40, 40, 40*x)).File
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+		12, judgetest.Noisy(noise, 40, 40, 40*x)).File
 	for _, c := range change {
 		c(f)
 	}
@@ -28,7 +29,8 @@ func measured(t *testing.T, x float64, change ...func(*sample.File)) *sample.Fil
 
 func judged(t *testing.T, old, now *sample.File) *difference.Report {
 	t.Helper()
-	r, err := difference.Judge(difference.Input{Name: "old", File: old}, difference.Input{Name: "new", File: now})
+	r, err := difference.Judge(difference.Input{Name: "old", File: old},
+		difference.Input{Name: "new", File: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +63,17 @@ func TestVerdicts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := judged(t, measured(t, c.old), measured(t, c.now))
 			x := ratioOf(t, r)
-			if want := c.now / c.old; math.Abs(x.Median-want) > 0.01 || x.Low > want || x.High < want || x.SureLow > x.Low || x.SureHigh < x.High {
+			if want := c.now / c.old; math.Abs(x.Median-want) > 0.01 || x.Low > want ||
+				x.High < want || x.SureLow > x.Low || x.SureHigh < x.High {
 				t.Errorf("%+v, want about %.3f", x, want)
 			}
 			if x.Verdict != c.want {
 				t.Errorf("%s, want %s", x.Verdict, c.want)
 			}
 			r.FailAbove(0.05)
-			failed := slices.ContainsFunc(r.Failing, func(f difference.Exceeded) bool { return f.Metric == workload.Throughput })
+			failed := slices.ContainsFunc(r.Failing, func(f difference.Exceeded) bool {
+				return f.Metric == workload.Throughput
+			})
 			if failed != c.fails {
 				t.Errorf("failing: %+v", r.Failing)
 			}
@@ -77,7 +82,8 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestFasterMachine(t *testing.T) {
-	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, 80, 80, 64)).File
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+		12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, 80, 80, 64)).File
 	r := judged(t, measured(t, 0.8), f)
 	if v := ratioOf(t, r).Verdict; v != stats.Same {
 		t.Errorf("the verdict is %s", v)
@@ -95,7 +101,8 @@ func TestFasterMachine(t *testing.T) {
 
 func TestOtherState(t *testing.T) {
 	in := func(host, x float64) *sample.File {
-		return judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, host, host, host*x)).File
+		return judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+			12, judgetest.Noisy([]float64{0.004, 0.006, 0.005}, host, host, host*x)).File
 	}
 	for _, c := range []struct {
 		name   string
@@ -115,7 +122,8 @@ func TestOtherState(t *testing.T) {
 			if len(r.States) != c.states || ratioOf(t, r).Verdict != c.want {
 				t.Errorf("%s, states %+v; want %s", ratioOf(t, r).Verdict, r.States, c.want)
 			}
-			if worse, moved := c.x < 0.8, c.states > 0; (len(r.Failing) > 0) != (worse && !moved) || r.Undecided(0.05) != (worse && moved) {
+			if worse, moved := c.x < 0.8, c.states > 0; (len(r.Failing) > 0) != (worse && !moved) ||
+				r.Undecided(0.05) != (worse && moved) {
 				t.Errorf("failing %+v, undecided %t", r.Failing, r.Undecided(0.05))
 			}
 		})
@@ -123,7 +131,8 @@ func TestOtherState(t *testing.T) {
 }
 
 func TestFewRoundsAreUnclear(t *testing.T) {
-	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(3, judgetest.Steady(40, 40, 10)).File
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+		3, judgetest.Steady(40, 40, 10)).File
 	r := judged(t, measured(t, 0.8), f)
 	r.FailAbove(0.05)
 	if v := ratioOf(t, r).Verdict; v != stats.Unclear || len(r.Failing) != 0 {
@@ -137,27 +146,41 @@ func TestSettings(t *testing.T) {
 		change func(*sample.File)
 		want   difference.Setting
 	}{
-		{"kernel", func(f *sample.File) { f.Header.Environment.Kernel = "6.99" }, difference.Setting{What: "kernel", New: "6.99"}},
-		{"cpus", func(f *sample.File) { f.Header.Environment.CPUsAllowed = []int{0, 3} }, difference.Setting{What: "CPUs allowed", New: "0 3"}},
-		{"sysctl", func(f *sample.File) { f.Header.Environment.Sysctls = map[string]string{"net.core.rmem_max": "1"} },
+		{"kernel", func(f *sample.File) {
+			f.Header.Environment.Kernel = "6.99"
+		}, difference.Setting{What: "kernel", New: "6.99"}},
+		{"cpus", func(f *sample.File) {
+			f.Header.Environment.CPUsAllowed = []int{0, 3}
+		}, difference.Setting{What: "CPUs allowed", New: "0 3"}},
+		{"sysctl", func(f *sample.File) {
+			f.Header.Environment.Sysctls = map[string]string{"net.core.rmem_max": "1"}
+		},
 			difference.Setting{What: "net.core.rmem_max", New: "1"}},
-		{"load-average", func(f *sample.File) { f.Header.Environment.CPUs, f.Header.Environment.LoadAverage = 2, 9 },
+		{"load-average", func(f *sample.File) {
+			f.Header.Environment.CPUs, f.Header.Environment.LoadAverage = 2, 9
+		},
 			difference.Setting{What: "load average before the run", Old: "0.0", New: "9.0"}},
 		{"wire", func(f *sample.File) { f.Header.Plan.Wire = &sample.Wire{Rate: 1e9, MTU: 9000} },
 			difference.Setting{What: "wire", New: "rate=1gbit,mtu=9000"}},
 		{"window", func(f *sample.File) { f.Header.Plan.Loads[0].Window = 0.25 },
 			difference.Setting{What: "window of bulk", Old: "1s", New: "250ms"}},
 		{"mtu", func(f *sample.File) {
-			f.Header.Paths[1].Links = []sample.Link{{Name: "v", Kind: "veth", Where: "machine A", MTU: 9000, Qdisc: "noqueue"}}
-		}, difference.Setting{What: "MTU of veth in machine A", New: "9000", Cells: []string{"bridge"}}},
-		{"fact", func(f *sample.File) { f.Header.Paths[1].Facts = map[string]string{"engine": "Docker Engine 29"} },
+			f.Header.Paths[1].Links = []sample.Link{
+				{Name: "v", Kind: "veth", Where: "machine A", MTU: 9000, Qdisc: "noqueue"}}
+		}, difference.Setting{What: "MTU of veth in machine A", New: "9000",
+			Cells: []string{"bridge"}}},
+		{"fact", func(f *sample.File) {
+			f.Header.Paths[1].Facts = map[string]string{"engine": "Docker Engine 29"}
+		},
 			difference.Setting{What: "engine", New: "Docker Engine 29", Cells: []string{"bridge"}}},
 		{"hops", func(f *sample.File) { f.Header.Paths[1].Hops = []string{"lo"} },
-			difference.Setting{What: "path", Old: "bridge·veth", New: "lo", Cells: []string{"bridge"}}},
+			difference.Setting{What: "path", Old: "bridge·veth", New: "lo",
+				Cells: []string{"bridge"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			same := func(s difference.Setting) bool {
-				return s.What == c.want.What && s.Old == c.want.Old && s.New == c.want.New && slices.Equal(s.Cells, c.want.Cells)
+				return s.What == c.want.What && s.Old == c.want.Old && s.New == c.want.New &&
+					slices.Equal(s.Cells, c.want.Cells)
 			}
 			if r := judged(t, measured(t, 0.8), measured(t, 0.8, c.change)); !slices.ContainsFunc(r.Settings, same) {
 				t.Errorf("%+v is not in %+v", c.want, r.Settings)
@@ -184,19 +207,25 @@ func TestSettingOnce(t *testing.T) {
 }
 
 func TestOtherLoad(t *testing.T) {
-	r := judged(t, measured(t, 0.8), measured(t, 0.8, func(f *sample.File) { f.Header.Plan.Loads[0].Streams = 4 }))
-	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 || !strings.Contains(r.OnlyNew[0].Why, "4 streams") {
+	r := judged(t, measured(t, 0.8), measured(t, 0.8, func(f *sample.File) {
+		f.Header.Plan.Loads[0].Streams = 4
+	}))
+	if len(r.Cells) != 0 || len(r.OnlyNew) != 2 ||
+		!strings.Contains(r.OnlyNew[0].Why, "4 streams") {
 		t.Errorf("%+v, only new %+v", r.Cells, r.OnlyNew)
 	}
 }
 
 func TestOnlyOne(t *testing.T) {
-	more := judgetest.New(t, append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.HostCell(mode.Routed, workload.Bulk))...).
+	more := judgetest.New(t, append(judgetest.Trio(mode.Bridge, workload.Bulk),
+		judgetest.HostCell(mode.Routed, workload.Bulk))...).
 		Rounds(12, judgetest.Steady(40, 40, 32, 30)).File
-	if r := judged(t, measured(t, 0.8), more); len(r.OnlyNew) != 1 || r.OnlyNew[0].Label != "routed" || len(r.OnlyOld) != 0 {
+	if r := judged(t, measured(t, 0.8), more); len(r.OnlyNew) != 1 ||
+		r.OnlyNew[0].Label != "routed" || len(r.OnlyOld) != 0 {
 		t.Errorf("%+v, %+v", r.OnlyOld, r.OnlyNew)
 	}
-	if r := judged(t, more, measured(t, 0.8)); len(r.OnlyOld) != 1 || r.OnlyOld[0].Label != "routed" || len(r.OnlyNew) != 0 {
+	if r := judged(t, more, measured(t, 0.8)); len(r.OnlyOld) != 1 ||
+		r.OnlyOld[0].Label != "routed" || len(r.OnlyNew) != 0 {
 		t.Errorf("%+v, %+v", r.OnlyOld, r.OnlyNew)
 	}
 	failed := measured(t, 0.8, func(f *sample.File) {
@@ -206,10 +235,12 @@ func TestOnlyOne(t *testing.T) {
 			}
 		}
 	})
-	if r := judged(t, measured(t, 0.8), failed); len(r.OnlyOld) != 1 || r.OnlyOld[0].Why != "it has no result in the new run" {
+	if r := judged(t, measured(t, 0.8), failed); len(r.OnlyOld) != 1 ||
+		r.OnlyOld[0].Why != "it has no result in the new run" {
 		t.Errorf("%+v", r.OnlyOld)
 	}
-	if r := judged(t, failed, measured(t, 0.8)); len(r.OnlyNew) != 1 || r.OnlyNew[0].Why != "it has no result in the old run" {
+	if r := judged(t, failed, measured(t, 0.8)); len(r.OnlyNew) != 1 ||
+		r.OnlyNew[0].Why != "it has no result in the old run" {
 		t.Errorf("%+v", r.OnlyNew)
 	}
 	if r := judged(t, failed, failed); len(r.OnlyNew)+len(r.OnlyOld) != 0 {
@@ -222,11 +253,16 @@ func TestIncomparable(t *testing.T) {
 		change func(*sample.File)
 		want   string
 	}{
-		{func(f *sample.File) { f.Header.Plan.Study = sample.StudyLadder }, "the old file is of toll compare, the new one of toll ladder"},
-		{func(f *sample.File) { f.Header.Plan.Baseline = "native" }, "the old run's baseline is host, the new one's native"},
+		{func(f *sample.File) {
+			f.Header.Plan.Study = sample.StudyLadder
+		}, "the old file is of toll compare, the new one of toll ladder"},
+		{func(f *sample.File) {
+			f.Header.Plan.Baseline = "native"
+		}, "the old run's baseline is host, the new one's native"},
 		{func(f *sample.File) { f.Header.Plan.Mesh = &sample.Mesh{} }, "a mesh"},
 	} {
-		_, err := difference.Judge(difference.Input{File: measured(t, 0.8)}, difference.Input{File: measured(t, 0.8, c.change)})
+		_, err := difference.Judge(difference.Input{File: measured(t, 0.8)},
+			difference.Input{File: measured(t, 0.8, c.change)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
@@ -243,7 +279,8 @@ func TestOddFiles(t *testing.T) {
 			f.Visits[i].Server.Window = 1e-6
 		}
 	})
-	for _, pair := range [][2]*sample.File{{empty, empty}, {empty, measured(t, 1)}, {measured(t, 1), huge}, {huge, measured(t, 1)}} {
+	for _, pair := range [][2]*sample.File{{empty, empty}, {empty, measured(t, 1)},
+		{measured(t, 1), huge}, {huge, measured(t, 1)}} {
 		r := judged(t, pair[0], pair[1])
 		r.FailAbove(0.05)
 		if _, err := json.Marshal(r); err != nil {

@@ -14,7 +14,8 @@ import (
 
 func (d *differ) settings() []Setting {
 	old, now := d.Old.File.Header, d.New.File.Header
-	out := append(apart(machine(old.Environment), machine(now.Environment)), apart(plan(old.Plan, now.Plan), plan(now.Plan, old.Plan))...)
+	out := append(apart(machine(old.Environment), machine(now.Environment)),
+		apart(plan(old.Plan, now.Plan), plan(now.Plan, old.Plan))...)
 	if s, ok := busier(old.Environment, now.Environment); ok {
 		out = append(out, s)
 	}
@@ -59,18 +60,23 @@ func apart(old, now []fact) []Setting {
 
 func machine(e sample.Environment) []fact {
 	out := []fact{
-		{"toll", e.Tool}, {"kernel", e.Kernel}, {"distribution", e.OS}, {"CPU", e.CPUModel}, {"CPUs", fmt.Sprint(e.CPUs)},
+		{"toll", e.Tool}, {"kernel", e.Kernel}, {"distribution", e.OS}, {"CPU", e.CPUModel},
+		{"CPUs", fmt.Sprint(e.CPUs)},
 		{"CPUs allowed", list(e.CPUsAllowed)}, {"threads per core", fmt.Sprint(e.ThreadsPerCore)},
-		{"memory", gigabytes(e.Memory)}, {"CPU limit of the cgroup", limit(e.CgroupCPUs)}, {"governor", e.Governor},
-		{"virtualization", e.Virtualization}, {"Docker", e.Docker}, {"root", yes(e.Root)}, {"net.ipv4.tcp_congestion_control", e.Congestion},
+		{"memory", gigabytes(e.Memory)}, {"CPU limit of the cgroup", limit(e.CgroupCPUs)},
+		{"governor", e.Governor},
+		{"virtualization", e.Virtualization}, {"Docker", e.Docker}, {"root", yes(e.Root)},
+		{"net.ipv4.tcp_congestion_control", e.Congestion},
 	}
 	for _, k := range slices.Sorted(maps.Keys(e.Sysctls)) {
 		out = append(out, fact{k, e.Sysctls[k]})
 	}
 	for _, c := range e.Cards {
 		of := " of " + c.Name + " of " + c.Where
-		out = append(out, fact{"driver" + of, strings.TrimSpace(c.Driver + " " + c.Version)}, fact{"firmware" + of, c.Firmware},
-			fact{"link" + of, strings.TrimSpace(rate(c.Speed) + " " + c.Duplex)}, fact{"offloads" + of, offloads(c.Offloads)})
+		out = append(out, fact{"driver" + of, strings.TrimSpace(c.Driver + " " + c.Version)},
+			fact{"firmware" + of, c.Firmware},
+			fact{"link" + of, strings.TrimSpace(rate(c.Speed) + " " + c.Duplex)},
+			fact{"offloads" + of, offloads(c.Offloads)})
 	}
 	for _, k := range slices.Sorted(maps.Keys(e.Mitigations)) {
 		out = append(out, fact{"mitigation of " + k, e.Mitigations[k]})
@@ -80,7 +86,8 @@ func machine(e sample.Environment) []fact {
 
 // For a sweep the loads are those of the points that the other run has, too.
 func plan(p, other sample.Plan) []fact {
-	out := []fact{{"CPUs of the client", list(p.CPUs.Client)}, {"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},
+	out := []fact{{"CPUs of the client", list(p.CPUs.Client)},
+		{"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},
 		{"wire", wire(p.Wire)}, {"time of an epoch", seconds(p.Epoch)}}
 	if p.Sweep != nil {
 		out = append(out, fact{"sweep", points(p.Sweep)})
@@ -89,11 +96,15 @@ func plan(p, other sample.Plan) []fact {
 		name := l.Kind
 		if l.Point != "" {
 			name += " at " + l.Point
-			if !slices.ContainsFunc(other.Loads, func(o sample.Load) bool { return o.Kind == l.Kind && o.Point == l.Point }) {
+			if !slices.ContainsFunc(other.Loads, func(o sample.Load) bool {
+				return o.Kind == l.Kind && o.Point == l.Point
+			}) {
 				continue
 			}
 		}
-		out = append(out, fact{"load " + name, work(l)}, fact{"window of " + name, seconds(l.Window)}, fact{"slices of " + name, seconds(l.Slice)})
+		out = append(out, fact{"load " + name, work(l)},
+			fact{"window of " + name, seconds(l.Window)},
+			fact{"slices of " + name, seconds(l.Slice)})
 	}
 	return out
 }
@@ -157,7 +168,8 @@ func busier(old, now sample.Environment) (Setting, bool) {
 	if math.Abs(old.LoadAverage-now.LoadAverage) <= share*float64(max(1, now.CPUs)) {
 		return Setting{}, false
 	}
-	return Setting{What: "load average before the run", Old: fmt.Sprintf("%.1f", old.LoadAverage), New: fmt.Sprintf("%.1f", now.LoadAverage)}, true
+	return Setting{What: "load average before the run", Old: fmt.Sprintf("%.1f", old.LoadAverage),
+		New: fmt.Sprintf("%.1f", now.LoadAverage)}, true
 }
 
 func (d *differ) pathSettings() []Setting {
@@ -193,7 +205,9 @@ func path(p sample.Path) []fact {
 		if nth[name]++; nth[name] > 1 { // Docker gives devices new names each time
 			name = fmt.Sprintf("%s number %d in %s", l.Kind, nth[name], l.Where)
 		}
-		out = append(out, fact{"MTU of " + name, fmt.Sprint(l.MTU)}, fact{"queue of " + name, strings.TrimSpace(l.Qdisc + " " + rate(l.Rate))}, fact{"offloads of " + name, offloads(l.Offloads)})
+		out = append(out, fact{"MTU of " + name, fmt.Sprint(l.MTU)},
+			fact{"queue of " + name, strings.TrimSpace(l.Qdisc + " " + rate(l.Rate))},
+			fact{"offloads of " + name, offloads(l.Offloads)})
 	}
 	for _, k := range slices.Sorted(maps.Keys(p.Sysctls)) {
 		out = append(out, fact{k + ofServer, p.Sysctls[k]})

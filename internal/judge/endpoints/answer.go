@@ -35,10 +35,12 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
 	if alone && len(r.Failed) == 0 {
 		if len(culprits) == 0 {
-			a.Add("With one route, the cost of the path cannot be measured: give another route to the same server.")
+			a.Add(
+				"With one route, the cost of the path cannot be measured: give another route to the same server.")
 		}
 	} else if len(a.Text) == 0 {
-		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline + " has no result, or no other route has one.")
+		a.Add("Nothing can be compared: the baseline " + r.Plan.Baseline +
+			" has no result, or no other route has one.")
 	}
 	a.Add(broken(r))
 	for _, text := range proxies(r, culprits) {
@@ -73,14 +75,17 @@ func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 			a.Add(fmt.Sprintf("Against %s: %s.", to, strings.Join(differ, "; ")))
 		}
 		if len(same) > 0 {
-			a.Add(fmt.Sprintf("%s %s the same %s as %s%s.", printable.List(same), have(same), noun, to, within(r)))
+			a.Add(fmt.Sprintf("%s %s the same %s as %s%s.", printable.List(same), have(same), noun,
+				to, within(r)))
 		}
 		switch {
 		case len(open) == 0:
 		case workload.Alone(l):
-			a.Add(fmt.Sprintf("It is unclear whether %s %s from %s in %s.", printable.List(open), differs(open), to, noun))
+			a.Add(fmt.Sprintf("It is unclear whether %s %s from %s in %s.", printable.List(open),
+				differs(open), to, noun))
 		default:
-			a.Add(fmt.Sprintf("It is unclear whether the %s over %s differs from that over %s.", noun, printable.List(open), to))
+			a.Add(fmt.Sprintf("It is unclear whether the %s over %s differs from that over %s.",
+				noun, printable.List(open), to))
 		}
 	}
 	return tally
@@ -99,7 +104,8 @@ func broken(r *analysis.Report) string {
 	case 1:
 		return lost[0] + " broke and did not come back: its figures are from before that."
 	}
-	return printable.List(lost) + " broke and did not come back: their figures are from before that."
+	return printable.List(lost) +
+		" broke and did not come back: their figures are from before that."
 }
 
 func suspect(r *analysis.Report) string {
@@ -113,7 +119,8 @@ func suspect(r *analysis.Report) string {
 	}
 	var say []string
 	if better := by[stats.Better]; len(better) > 0 {
-		say = append(say, fmt.Sprintf("Yes, over %s: %s %s better.", base, printable.List(better), isOrAre(better)))
+		say = append(say, fmt.Sprintf("Yes, over %s: %s %s better.", base, printable.List(better),
+			isOrAre(better)))
 	}
 	if worse := by[stats.Worse]; len(worse) > 0 {
 		say = append(say, fmt.Sprintf("Yes, over %s.", printable.List(worse)))
@@ -202,10 +209,14 @@ func accuse(all []Culprit) string {
 		blame Blame
 		text  string
 	}{
-		{Network, "The network, over %s."}, {Both, "Both, over %s."}, {Server, "The model, over %s."},
-		{Nobody, "Neither, over %s: the tokens come steadily."}, {NotKnown, "Unclear over %s: measure longer, or with more --tokens."},
-		{TooFew, fmt.Sprintf("Too few rounds to say over %%s: it takes at least %d.", stats.MinJudged)},
-		{NoOther, "With one route, %s, path and server cannot be told apart: give another route to the same server."},
+		{Network, "The network, over %s."}, {Both, "Both, over %s."},
+		{Server, "The model, over %s."},
+		{Nobody, "Neither, over %s: the tokens come steadily."},
+		{NotKnown, "Unclear over %s: measure longer, or with more --tokens."},
+		{TooFew, fmt.Sprintf("Too few rounds to say over %%s: it takes at least %d.",
+			stats.MinJudged)},
+		{NoOther,
+			"With one route, %s, path and server cannot be told apart: give another route to the same server."},
 	} {
 		if len(by[x.blame]) > 0 {
 			say = append(say, fmt.Sprintf(x.text, printable.List(by[x.blame])))

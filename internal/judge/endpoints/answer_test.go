@@ -18,14 +18,23 @@ var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Uncl
 // Routes to a database have these verdicts relative to the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
-	r.Plan.Loads, r.Plan.Baseline = []sample.Load{{Kind: workload.SQL, Window: 1, Options: sample.SQLOptions{Queries: 20}}}, "first"
-	r.Cells = []analysis.Cell{{Mode: "first", Load: workload.SQL, Primary: workload.LatencyP50, Baseline: true}}
+	r.Plan.Loads, r.Plan.Baseline = []sample.Load{
+		{Kind: workload.SQL, Window: 1, Options: sample.SQLOptions{Queries: 20}}}, "first"
+	r.Cells = []analysis.Cell{{Mode: "first", Load: workload.SQL, Primary: workload.LatencyP50,
+		Baseline: true}}
 	for i, v := range vs {
-		x := map[stats.Verdict]float64{stats.Better: 0.6, stats.Worse: 1.7, stats.Same: 1, stats.Unclear: 1.2}[v]
-		r.Cells = append(r.Cells, analysis.Cell{Mode: fmt.Sprint("<r", i, ">"), Load: workload.SQL, Primary: workload.LatencyP50,
-			Metrics: map[string]analysis.Metric{workload.LatencyP50: {Unit: "s", Median: 1e-3 * x, Rounds: make([]float64, 12),
-				Ratio: &analysis.Ratio{To: "first", Median: x, Low: x - 0.01, High: x + 0.01, N: 12, Verdict: v},
-				Price: &analysis.Price{Unit: "s", Median: 1e-3 * (x - 1), Low: 1e-3 * (x - 1.01), High: 1e-3 * (x - 0.99), N: 12}}}})
+		x := map[stats.Verdict]float64{stats.Better: 0.6, stats.Worse: 1.7, stats.Same: 1,
+			stats.Unclear: 1.2}[v]
+		r.Cells = append(r.Cells, analysis.Cell{
+			Mode: fmt.Sprint("<r", i, ">"), Load: workload.SQL, Primary: workload.LatencyP50,
+			Metrics: map[string]analysis.Metric{
+				workload.LatencyP50: {Unit: "s", Median: 1e-3 * x, Rounds: make([]float64, 12),
+					Ratio: &analysis.Ratio{To: "first", Median: x, Low: x - 0.01, High: x + 0.01,
+						N:       12,
+						Verdict: v},
+					Price: &analysis.Price{Unit: "s", Median: 1e-3 * (x - 1),
+						Low:  1e-3 * (x - 1.01),
+						High: 1e-3 * (x - 0.99), N: 12}}}})
 	}
 	return r
 }
@@ -54,13 +63,16 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 			for _, x := range []struct {
 				said string
 				is   bool
-			}{{differ, v == stats.Better || v == stats.Worse}, {same, v == stats.Same}, {open, v == stats.Unclear},
-				{differ[strings.LastIndex(differ[:max(0, strings.Index(differ, name))], ";")+1:], v == stats.Better || v == stats.Worse}} {
+			}{{differ, v == stats.Better || v == stats.Worse}, {same, v == stats.Same},
+				{open, v == stats.Unclear},
+				{differ[strings.LastIndex(differ[:max(0, strings.Index(differ, name))], ";")+1:],
+					v == stats.Better || v == stats.Worse}} {
 				if strings.Contains(x.said, name) != x.is {
 					t.Errorf("%v: %s:\n%s", vs, name, strings.Join(text, "\n"))
 				}
 			}
-			if v == stats.Worse && !strings.Contains(differ, name+" adds ") || v == stats.Better && !strings.Contains(differ, name+" takes ") {
+			if v == stats.Worse && !strings.Contains(differ, name+" adds ") ||
+				v == stats.Better && !strings.Contains(differ, name+" takes ") {
 				t.Errorf("%v: %s has no direction:\n%s", vs, name, differ)
 			}
 		}
@@ -72,7 +84,8 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 
 func TestAnswerSaysPriceOfQuery(t *testing.T) {
 	said := strings.Join(AnswerOf(routes([]stats.Verdict{stats.Worse}), nil).Text, "\n")
-	if !strings.Contains(said, "<r0> adds 700 µs (690–710) to the median page time: 35.0 µs (34.5–35.5) a query.") {
+	if !strings.Contains(said,
+		"<r0> adds 700 µs (690–710) to the median page time: 35.0 µs (34.5–35.5) a query.") {
 		t.Error(said)
 	}
 }
@@ -81,18 +94,22 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 func TestAnswerAccuses(t *testing.T) {
 	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
 	for _, b := range all {
-		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}), []Culprit{{Route: "<r0>", Blame: b}, {Route: "<r1>", Blame: b}})
-		if a.Question != "Is it the network or the model?" || !strings.Contains(a.Text[0], "<r0> and <r1>") {
+		a := AnswerOf(routes([]stats.Verdict{stats.Same, stats.Same}),
+			[]Culprit{{Route: "<r0>", Blame: b}, {Route: "<r1>", Blame: b}})
+		if a.Question != "Is it the network or the model?" ||
+			!strings.Contains(a.Text[0], "<r0> and <r1>") {
 			t.Errorf("%s: %+v", b, a)
 		}
-		for word, blames := range map[string][]Blame{"The network": {Network}, "The model": {Server}, "Both": {Both}} {
+		for word, blames := range map[string][]Blame{"The network": {Network},
+			"The model": {Server}, "Both": {Both}} {
 			if strings.Contains(a.Text[0], word) != (b == blames[0]) {
 				t.Errorf("%s: %s", b, a.Text[0])
 			}
 		}
 	}
 	one := routes(nil)
-	if said := strings.Join(AnswerOf(one, nil).Text, "\n"); !strings.HasPrefix(said, "With one route, the cost of the path cannot be measured") {
+	if said := strings.Join(AnswerOf(one, nil).Text, "\n"); !strings.HasPrefix(said,
+		"With one route, the cost of the path cannot be measured") {
 		t.Error(said)
 	}
 	one.Cells = one.Cells[:0]
@@ -101,7 +118,8 @@ func TestAnswerAccuses(t *testing.T) {
 	}
 	lost := routes([]stats.Verdict{stats.Same})
 	lost.Cells, lost.Failed = lost.Cells[:1], []analysis.Failed{{Cell: sample.Cell{Mode: "<r0>"}}}
-	if said := strings.Join(AnswerOf(lost, nil).Text, "\n"); !strings.HasPrefix(said, "Nothing can be compared") {
+	if said := strings.Join(AnswerOf(lost, nil).Text, "\n"); !strings.HasPrefix(said,
+		"Nothing can be compared") {
 		t.Error(said)
 	}
 }
@@ -130,34 +148,79 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		says    string
 	}{
 		"an old file": {nil, ""},
-		"nothing": {map[string]analysis.Metric{workload.Resent: total(0), workload.OutOfOrder: total(0)},
+		"nothing": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.OutOfOrder: total(0)},
 			"No other suspect: no segment was lost or out of order and no look-up of a name took long. The server's end is not known"},
-		"lost":             {map[string]analysis.Metric{workload.Resent: total(3), workload.OutOfOrder: total(7)}, "Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
-		"throttled once":   {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5)}, "<r0>: the client's CPU limit stopped it 5 times."},
-		"throttled":        {map[string]analysis.Metric{workload.Resent: total(0), workload.Stops: total(5), workload.Periods: total(9)}, "<r0>: the client's CPU limit stopped it in 5 of 9 periods."},
-		"server throttled": {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(137), workload.ServerPeriods: total(254)}, "<r0>: the server in container 100%shop: its CPU limit stopped it in 137 of 254 periods."},
-		"server alone":     {map[string]analysis.Metric{workload.ServerStops: total(1), workload.ServerPeriods: total(2)}, "in 1 of 2 periods."},
-		"server at ease":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerStops: total(0), workload.ServerPeriods: total(9)}, "no CPU limit stopped the server and no look-up of a name took long."},
-		"overflows":        {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerOverflows: total(2)}, "its listen queue overflowed 2 times"},
-		"few resent":       {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerResent: total(1), workload.ServerSent: total(1e6)}, "No other suspect"},
-		"server resends":   {map[string]analysis.Metric{workload.Resent: total(0), workload.ServerResent: total(50), workload.ServerSent: total(1000)}, "sent 50 of 1000 segments again"},
-		"refused":          {map[string]analysis.Metric{workload.Resent: total(0), workload.RefusedDials: total(4)}, "<r0>: 4 connections to its host were refused or not answered."},
-		"no ports": {map[string]analysis.Metric{workload.Resent: total(0), workload.NoPortDials: total(9), workload.PortUse: {Median: 0.98}},
+		"lost": {map[string]analysis.Metric{
+			workload.Resent: total(3), workload.OutOfOrder: total(7)},
+			"Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
+		"throttled once": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.Stops: total(5)},
+			"<r0>: the client's CPU limit stopped it 5 times."},
+		"throttled": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.Stops: total(5), workload.Periods: total(9)},
+			"<r0>: the client's CPU limit stopped it in 5 of 9 periods."},
+		"server throttled": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ServerStops: total(137),
+			workload.ServerPeriods: total(254)},
+			"<r0>: the server in container 100%shop: its CPU limit stopped it in 137 of 254 periods."},
+		"server alone": {map[string]analysis.Metric{
+			workload.ServerStops: total(1), workload.ServerPeriods: total(2)},
+			"in 1 of 2 periods."},
+		"server at ease": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ServerStops: total(0),
+			workload.ServerPeriods: total(9)},
+			"no CPU limit stopped the server and no look-up of a name took long."},
+		"overflows": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ServerOverflows: total(2)},
+			"its listen queue overflowed 2 times"},
+		"few resent": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ServerResent: total(1),
+			workload.ServerSent: total(1e6)}, "No other suspect"},
+		"server resends": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ServerResent: total(50),
+			workload.ServerSent: total(1000)}, "sent 50 of 1000 segments again"},
+		"refused": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.RefusedDials: total(4)},
+			"<r0>: 4 connections to its host were refused or not answered."},
+		"no ports": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.NoPortDials: total(9),
+			workload.PortUse: {Median: 0.98}},
 			"<r0>: 9 connections failed because no local port was left"},
-		"ports used": {map[string]analysis.Metric{workload.Resent: total(0), workload.PortUse: {Median: 0.98}}, "98 % of the local ports are used up"},
-		"ports left": {map[string]analysis.Metric{workload.Resent: total(0), workload.PortUse: {Median: 0.5}}, "No other suspect"},
-		"full":       {map[string]analysis.Metric{workload.Resent: total(0), workload.BusyShare: {Median: 0.99}}, "busy for 99 % of the time"},
-		"interrupts": {map[string]analysis.Metric{workload.Resent: total(0), workload.SoftIRQShare: {Median: 0.7}}, "interrupts of the network took 70 % of a CPU's time"},
-		"slow names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 10}, workload.ConnectTime: {Median: 10}},
+		"ports used": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.PortUse: {Median: 0.98}},
+			"98 % of the local ports are used up"},
+		"ports left": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.PortUse: {Median: 0.5}}, "No other suspect"},
+		"full": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.BusyShare: {Median: 0.99}},
+			"busy for 99 % of the time"},
+		"interrupts": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.SoftIRQShare: {Median: 0.7}},
+			"interrupts of the network took 70 % of a CPU's time"},
+		"slow names": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.LookUpTime: {Median: 10},
+			workload.ConnectTime: {Median: 10}},
 			"<r0>: its name took 10.0 s to look up"},
-		"quick names": {map[string]analysis.Metric{workload.Resent: total(0), workload.LookUpTime: {Median: 0.002}, workload.ConnectTime: {Median: 0.1}}, "No other suspect"},
-		"delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(290)},
+		"quick names": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.LookUpTime: {Median: 0.002},
+			workload.ConnectTime: {Median: 0.1}}, "No other suspect"},
+		"delayed ACKs": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.QueryP50: {Median: 0.0402},
+			workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(290)},
 			"<r0>: a query takes 40.2 ms at a round trip of 1.00 ms, without loss: it waits for delayed acknowledgements of 40 ms, of which the kernel counted 290"},
-		"perhaps delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0)},
+		"perhaps delayed ACKs": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.QueryP50: {Median: 0.0402},
+			workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0)},
 			"as long as a delayed acknowledgement"},
-		"no delayed ACKs": {map[string]analysis.Metric{workload.Resent: total(0), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0), workload.ServerStops: total(0)},
+		"no delayed ACKs": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.QueryP50: {Median: 0.0402},
+			workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(0),
+			workload.ServerStops: total(0)},
 			"No other suspect"},
-		"a loss": {map[string]analysis.Metric{workload.Resent: total(1), workload.QueryP50: {Median: 0.0402}, workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(300)},
+		"a loss": {map[string]analysis.Metric{
+			workload.Resent: total(1), workload.QueryP50: {Median: 0.0402},
+			workload.RTT: {Median: 1e-3}, workload.DelayedACKs: total(300)},
 			"Other suspects: <r0>: 1 segment was sent again."},
 	} {
 		r := routes([]stats.Verdict{stats.Same})
@@ -166,7 +229,8 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		}
 		r.Cells[len(r.Cells)-1].Facts = map[string]string{"container": "100%shop"}
 		said := strings.Join(AnswerOf(r, nil).Text, "\n")
-		if !strings.Contains(said, tt.says) || (tt.says == "") == strings.Contains(said, "suspect") {
+		if !strings.Contains(said, tt.says) ||
+			(tt.says == "") == strings.Contains(said, "suspect") {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -180,20 +244,27 @@ func TestAnswerNamesProxies(t *testing.T) {
 		blames Blame
 		says   string
 	}{
-		{"worse", 1, []stats.Verdict{stats.Worse}, "", "<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
-		{"same", 1, []stats.Verdict{stats.Same}, "", "<r0> goes through docker-proxy, which costs nothing that was measured."},
-		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, Network, "or sudo toll fast on 8080."},
+		{"worse", 1, []stats.Verdict{stats.Worse}, "",
+			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+		{"same", 1, []stats.Verdict{stats.Same}, "",
+			"<r0> goes through docker-proxy, which costs nothing that was measured."},
+		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, Network,
+			"or sudo toll fast on 8080."},
 		{"unclear", 1, []stats.Verdict{stats.Unclear}, "", "<r0> goes through docker-proxy."},
-		{"the baseline", 0, []stats.Verdict{stats.Better}, "", "first goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
-		{"alone", 0, nil, "", "first goes through docker-proxy: the container's own address, 172.17.0.2:80, is another route to it."},
+		{"the baseline", 0, []stats.Verdict{stats.Better}, "",
+			"first goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
+		{"alone", 0, nil, "",
+			"first goes through docker-proxy: the container's own address, 172.17.0.2:80, is another route to it."},
 	} {
 		r := routes(tt.vs)
-		r.Cells[tt.at].Facts, r.Cells[tt.at].Dial = map[string]string{"behind_docker_proxy": "172.17.0.2:80"}, "127.0.0.1:8080"
+		r.Cells[tt.at].Facts, r.Cells[tt.at].Dial = map[string]string{
+			"behind_docker_proxy": "172.17.0.2:80"}, "127.0.0.1:8080"
 		var culprits []Culprit
 		if tt.blames != "" {
 			culprits = []Culprit{{Route: "<r0>", Blame: tt.blames}}
 		}
-		if said := strings.Join(AnswerOf(r, culprits).Text, "\n"); !strings.Contains(said, tt.says) || strings.Count(said, "docker-proxy") != 1 {
+		if said := strings.Join(AnswerOf(r, culprits).Text, "\n"); !strings.Contains(said,
+			tt.says) || strings.Count(said, "docker-proxy") != 1 {
 			t.Errorf("%s: %s", tt.name, said)
 		}
 	}
@@ -227,23 +298,28 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 		for _, c := range r.Cells {
 			m := c.Metrics[workload.LatencyP50]
 			c.Load, c.Primary = load, workload.ResponseTime
-			c.Metrics = map[string]analysis.Metric{workload.ResponseTime: m, workload.Resent: total(float64(2 + i))}
+			c.Metrics = map[string]analysis.Metric{
+				workload.ResponseTime: m, workload.Resent: total(float64(2 + i))}
 			cells = append(cells, c)
 		}
 	}
 	r.Cells = cells
 	said := strings.Join(AnswerOf(r, nil).Text, "\n")
-	for _, want := range []string{"<r0> adds 700 µs (690–710) to the median response time.", "<r0> adds 700 µs (690–710) to the median time to a whole response.",
+	for _, want := range []string{"<r0> adds 700 µs (690–710) to the median response time.",
+		"<r0> adds 700 µs (690–710) to the median time to a whole response.",
 		"<r0>, chat: 2 segments", "<r0>, batch: 3 segments"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
-	if got := added(cells, workload.Batch); len(got) != 1 || !strings.Contains(got[0], "<r0> adds +0.700 ms (+0.690 to +0.710) to a response that is not streamed (") {
+	if got := added(cells, workload.Batch); len(got) != 1 ||
+		!strings.Contains(
+			got[0], "<r0> adds +0.700 ms (+0.690 to +0.710) to a response that is not streamed (") {
 		t.Errorf("%q", got)
 	}
 	r.Cells = []analysis.Cell{cells[0], cells[2]}
-	if said := strings.Join(AnswerOf(r, nil).Text, "\n"); !strings.HasPrefix(said, "With one route, the cost of the path cannot be measured") {
+	if said := strings.Join(AnswerOf(r, nil).Text, "\n"); !strings.HasPrefix(said,
+		"With one route, the cost of the path cannot be measured") {
 		t.Error(said)
 	}
 }
@@ -254,22 +330,27 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 		says string // beginning of the text
 	}{
 		{[]stats.Verdict{stats.Worse, stats.Same}, "Yes, over <r0>."},
-		{[]stats.Verdict{stats.Better, stats.Worse, stats.Unclear}, "Yes, over first: <r0> is better. Yes, over <r1>."},
+		{[]stats.Verdict{stats.Better, stats.Worse, stats.Unclear},
+			"Yes, over first: <r0> is better. Yes, over <r1>."},
 		{[]stats.Verdict{stats.Better, stats.Better}, "Yes, over first: <r0> and <r1> are better."},
 		{[]stats.Verdict{stats.Same, stats.Same}, "No, as far as these routes differ"},
 		{[]stats.Verdict{stats.Same, stats.Unclear}, "<r0> has the same requests as first."},
-		{[]stats.Verdict{stats.Unclear}, "It is unclear whether <r0> differs from first in requests."},
-		{[]stats.Verdict{stats.Unclear, stats.Unclear}, "It is unclear whether <r0> and <r1> differ from first in requests."},
+		{[]stats.Verdict{stats.Unclear},
+			"It is unclear whether <r0> differs from first in requests."},
+		{[]stats.Verdict{stats.Unclear, stats.Unclear},
+			"It is unclear whether <r0> and <r1> differ from first in requests."},
 		{nil, "With one route, the cost of the path cannot be measured"},
 	} {
 		r := routes(tt.vs)
-		r.Plan.Loads = []sample.Load{{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{Client: "x {addr}",
-			Gauges: []sample.Gauge{{Name: "requests", Unit: "1/s", Scale: 1}}}}}}
+		r.Plan.Loads = []sample.Load{{Kind: workload.Exec,
+			Options: sample.ExecOptions{Program: &sample.Program{Client: "x {addr}",
+				Gauges: []sample.Gauge{{Name: "requests", Unit: "1/s", Scale: 1}}}}}}
 		for i := range r.Cells {
 			c := &r.Cells[i]
 			m := c.Metrics[c.Primary]
 			m.Price = nil
-			c.Load, c.Primary, c.Metrics = workload.Exec, "requests", map[string]analysis.Metric{"requests": m}
+			c.Load, c.Primary, c.Metrics = workload.Exec, "requests",
+				map[string]analysis.Metric{"requests": m}
 		}
 		a := AnswerOf(r, nil)
 		if a.Question != "Is it the network?" || !strings.HasPrefix(a.Text[0], tt.says) {

@@ -55,8 +55,10 @@ func (j study) roundTrips(r *analysis.Report, l sample.Load) []string {
 		for _, x := range []*float64{&each.Median, &each.Low, &each.High} {
 			*x /= float64(max(1, queries))
 		}
-		out = append(out, fmt.Sprintf("%s adds %s to a page of %d queries over %s (%s): %s to each.",
-			c.Label(), p.Plain(), queries, j.File.Header.Plan.Baseline, p.Verdict, each.Plain()))
+		out = append(
+			out, fmt.Sprintf("%s adds %s to a page of %d queries over %s (%s): %s to each.",
+				c.Label(), p.Plain(), queries, j.File.Header.Plan.Baseline, p.Verdict,
+				each.Plain()))
 	}
 	return out
 }

@@ -26,13 +26,16 @@ func newRoutes(t *testing.T, load string, names ...string) routesRun {
 		if i == 0 && len(names) > 1 {
 			cells = append(cells, judgetest.Control(c))
 		}
-		paths = append(paths, sample.Path{Route: n, From: c.From, On: c.On, Dial: "10.0.0." + string(rune('1'+i)) + ":80", Hops: []string{},
+		paths = append(paths, sample.Path{Route: n, From: c.From, On: c.On,
+			Dial: "10.0.0." + string(rune('1'+i)) + ":80", Hops: []string{},
 			Facts: map[string]string{"url": "http://" + n, "server": "s/1"}})
 	}
 	r := judgetest.New(t, cells...)
 	p := &r.File.Header.Plan
 	p.Study, p.Baseline = sample.StudyEndpoints, names[0]
-	p.Loads = []sample.Load{{Kind: "chat", Streams: 1, Options: sample.ChatOptions{Tokens: 101, Stall: 0.2}, Window: 2}, {Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20}, Window: 1}}
+	p.Loads = []sample.Load{{Kind: "chat", Streams: 1,
+		Options: sample.ChatOptions{Tokens: 101, Stall: 0.2}, Window: 2},
+		{Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20}, Window: 1}}
 	p.Loads = slices.DeleteFunc(p.Loads, func(l sample.Load) bool { return l.Kind != load })
 	r.File.Header.Paths = paths
 	return routesRun{r}
@@ -62,10 +65,13 @@ func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 	r.Visit(round, cell, 0, func(v *sample.Visit) {
 		response := (first + 100*chatGap + 10*late).Seconds()
 		v.Witness = sample.Witness{}
-		v.Client = sample.Party{Window: response, Trips: 1, Connections: 1, Counts: map[string]int64{"tokens": 101, "glued": 0, "stalls": 0}, TCP: sample.TCPInfo{RTT: 50e-6}}
+		v.Client = sample.Party{Window: response, Trips: 1, Connections: 1,
+			Counts: map[string]int64{"tokens": 101, "glued": 0, "stalls": 0},
+			TCP:    sample.TCPInfo{RTT: 50e-6}}
 		v.Server = sample.Party{}
-		v.Times = map[string]*sample.EncodedHisto{"first_token": r.histogram(map[time.Duration]int64{first: 1}),
-			"gap": r.histogram(map[time.Duration]int64{chatGap: 90, chatGap + late: 10})}
+		v.Times = map[string]*sample.EncodedHisto{
+			"first_token": r.histogram(map[time.Duration]int64{first: 1}),
+			"gap":         r.histogram(map[time.Duration]int64{chatGap: 90, chatGap + late: 10})}
 		v.Values = map[string]float64{"response": response, "token_rate": 50, "connect": 1e-3}
 	})
 }
@@ -101,20 +107,29 @@ func TestNetworkOrModel(t *testing.T) {
 		best   string // the steadiest route
 		server string // what the text attributes to the server
 	}{
-		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms), "far: the model: of the 101 ms by which", "near", "100 ms"},
-		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: of the 100 ms by which", "near", "2.0 ms"},
-		{"baseline-varies", 8, steadily(100*ms, 100*ms, 2*ms), "near: the network: of the 100 ms by which", "far", "2.0 ms"},
-		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: of the 100 ms by which", "near", "60 ms"},
-		{"unclear", 8, func(round, cell int) time.Duration { // the route adds nothing in every second round
+		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms),
+			"far: the model: of the 101 ms by which", "near", "100 ms"},
+		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: of the 100 ms by which",
+			"near", "2.0 ms"},
+		{"baseline-varies", 8, steadily(100*ms, 100*ms, 2*ms),
+			"near: the network: of the 100 ms by which", "far", "2.0 ms"},
+		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: of the 100 ms by which",
+			"near", "60 ms"},
+		// the route adds nothing in every second round
+		{"unclear", 8, func(round, cell int) time.Duration {
 			if cell == 2 && round%2 == 1 {
 				return 100 * ms
 			}
 			return 10 * ms
 		}, "far: unclear: of the 55 ms by which", "near", "10.0 ms"},
-		{"server-varies-by-round", 8, func(round, _ int) time.Duration { return time.Duration(50+20*round) * ms },
+		{"server-varies-by-round", 8, func(round, _ int) time.Duration {
+			return time.Duration(50+20*round) * ms
+		},
 			"far: the model: of the 120 ms by which", "near", "120 ms"},
-		{"few-rounds", stats.MinJudged - 1, steadily(2*ms, 2*ms, 100*ms), "far: too few rounds to say", "near", "2.0 ms"},
-		{"enough-rounds", stats.MinJudged, steadily(2*ms, 2*ms, 100*ms), "far: the network: ", "near", "2.0 ms"},
+		{"few-rounds", stats.MinJudged - 1, steadily(2*ms, 2*ms, 100*ms),
+			"far: too few rounds to say", "near", "2.0 ms"},
+		{"enough-rounds", stats.MinJudged, steadily(2*ms, 2*ms, 100*ms), "far: the network: ",
+			"near", "2.0 ms"},
 		{"steady", 8, steadily(0, 0, 9*ms), "far: neither: its gaps are steady", "near", "0.0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -127,7 +142,8 @@ func TestNetworkOrModel(t *testing.T) {
 			got := Judge(r.File)
 			finding(t, got, tt.want)
 			finding(t, got, "Over near, far adds ")
-			if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over "+tt.best+" ") || !strings.Contains(f, " is "+tt.server) {
+			if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f,
+				"Over "+tt.best+" ") || !strings.Contains(f, " is "+tt.server) {
 				t.Errorf("%q, want %s of %s", f, tt.server, tt.best)
 			}
 			if len(got.Findings) != 4 {
@@ -155,14 +171,17 @@ func TestGatewayThatHoldsBack(t *testing.T) {
 		}
 	}
 	got := Judge(r.File)
-	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "Over near ") || !strings.Contains(f, "that does not hold tokens back") {
+	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f,
+		"Over near ") || !strings.Contains(f, "that does not hold tokens back") {
 		t.Errorf("%q", f)
 	}
-	if f := finding(t, got, "gateway: "); !strings.HasPrefix(f, "gateway: the network: ") || !strings.Contains(f, "held back on the path") {
+	if f := finding(t, got, "gateway: "); !strings.HasPrefix(f, "gateway: the network: ") ||
+		!strings.Contains(f, "held back on the path") {
 		t.Errorf("%q", f)
 	}
 	said := strings.Join(got.Answer.Text, "\n")
-	for _, want := range []string{"The network, over gateway.", "Over gateway, against near: 100 % of its tokens came together with another one (over near 0 %)",
+	for _, want := range []string{"The network, over gateway.",
+		"Over gateway, against near: 100 % of its tokens came together with another one (over near 0 %)",
 		"its first token comes 1.29", "gateway has the same median response time as near"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
@@ -179,7 +198,8 @@ func TestLateFirstToken(t *testing.T) {
 		}
 	}
 	got := Judge(r.File)
-	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said, "The network, over far.") || !strings.Contains(said, "its first token comes 300") {
+	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said,
+		"The network, over far.") || !strings.Contains(said, "its first token comes 300") {
 		t.Error(said)
 	}
 	f := finding(t, got, "far: the network: its first token comes 300")
@@ -203,7 +223,8 @@ func TestLateAgainstNoisyBaseline(t *testing.T) {
 	if floor := got.Control.Groups[0].Floor[workload.FirstTokenP50]; floor < 1 {
 		t.Fatalf("the noise floor is %v", floor)
 	}
-	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said, "its first token comes 17") {
+	if said := strings.Join(got.Answer.Text, "\n"); !strings.Contains(said,
+		"its first token comes 17") {
 		t.Error(said)
 	}
 }
@@ -214,7 +235,8 @@ func TestOneRoute(t *testing.T) {
 		r.chatted(round, 0, time.Millisecond, time.Millisecond)
 	}
 	got := Judge(r.File)
-	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f, "With one route, ") || len(got.Findings) != 2 {
+	if f := finding(t, got, "Is it the network or the model? "); !strings.Contains(f,
+		"With one route, ") || len(got.Findings) != 2 {
 		t.Errorf("findings %q", got.Findings)
 	}
 	for name, m := range route(t, got, "only").Metrics {
@@ -239,8 +261,13 @@ func TestChatMetrics(t *testing.T) {
 	}
 	got := Judge(r.File)
 	c := route(t, got, "far")
-	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02, workload.GapP99: 0.062, workload.GapMax: 0.062, workload.GapSlow: 0.062, workload.ResponseTime: 2.5,
-		workload.WordRate: 50, workload.Words: 101, workload.Glued: 0, workload.Stalls: 0, workload.ConnectTime: 1e-3, workload.RTT: 50e-6} {
+	for name, want := range map[string]float64{workload.FirstTokenP50: 0.08, workload.GapP50: 0.02,
+		workload.GapP99:       0.062,
+		workload.GapMax:       0.062,
+		workload.GapSlow:      0.062,
+		workload.ResponseTime: 2.5,
+		workload.WordRate:     50, workload.Words: 101, workload.Glued: 0, workload.Stalls: 0,
+		workload.ConnectTime: 1e-3, workload.RTT: 50e-6} {
 		m, ok := c.Metrics[name]
 		if !ok || !judgetest.Near(m.Median, want) || len(m.Rounds) != 6 {
 			t.Errorf("%s = %+v, want %v", name, m, want)
@@ -250,9 +277,12 @@ func TestChatMetrics(t *testing.T) {
 		metric  string
 		d       float64
 		verdict stats.Verdict
-	}{{workload.FirstTokenP50, 0.03, stats.Costs}, {workload.GapP50, 0, stats.Nothing}, {workload.GapP99, 0.04, stats.Costs}, {workload.GapSlow, 0.04, stats.Costs}, {workload.ResponseTime, 0.43, stats.Costs}, {workload.ConnectTime, 0, stats.Nothing}} {
+	}{{workload.FirstTokenP50, 0.03, stats.Costs}, {workload.GapP50, 0, stats.Nothing},
+		{workload.GapP99, 0.04, stats.Costs}, {workload.GapSlow, 0.04, stats.Costs},
+		{workload.ResponseTime, 0.43, stats.Costs}, {workload.ConnectTime, 0, stats.Nothing}} {
 		p := c.Metrics[tt.metric].Price
-		if p == nil || p.Unit != "s" || p.N != 6 || p.Verdict != tt.verdict || p.Median < tt.d-1e-4 || p.Median > tt.d+1e-4 {
+		if p == nil || p.Unit != "s" || p.N != 6 || p.Verdict != tt.verdict ||
+			p.Median < tt.d-1e-4 || p.Median > tt.d+1e-4 {
 			t.Errorf("%s: price %+v, want %v, %s", tt.metric, p, tt.d, tt.verdict)
 		}
 	}
@@ -261,18 +291,24 @@ func TestChatMetrics(t *testing.T) {
 			t.Errorf("%s is no time and has the price %+v", m, p)
 		}
 	}
-	if x := c.Metrics[workload.ResponseTime].Ratio; c.Primary != workload.ResponseTime || x == nil || x.To != "near" || x.Verdict != stats.Worse {
+	if x := c.Metrics[workload.ResponseTime].Ratio; c.Primary != workload.ResponseTime ||
+		x == nil || x.To != "near" || x.Verdict != stats.Worse {
 		t.Errorf("primary %s, ratio %+v", c.Primary, x)
 	}
 	// A histogram has three digits: 30.015.
-	finding(t, got, "Over near, far adds +30.015 ms (+30.015 to +30.015) to the first token (costs), +0.000 ms (+0.000 to +0.000) to the median gap (nothing), +430.000 ms (")
+	finding(
+		t, got,
+		"Over near, far adds +30.015 ms (+30.015 to +30.015) to the first token (costs), +0.000 ms (+0.000 to +0.000) to the median gap (nothing), +430.000 ms (")
 	if b := route(t, got, "near"); !b.Baseline || b.Witnessed || c.Witnessed || c.Baseline {
 		t.Errorf("baseline %v, witnessed %v and %v", b.Baseline, b.Witnessed, c.Witnessed)
 	}
-	if len(got.Failed) > 0 || len(got.Warnings) > 0 || len(c.Warnings) > 0 || len(got.Control.Groups) != 1 {
-		t.Errorf("failed %+v, warnings %+v and %+v, control %+v", got.Failed, got.Warnings, c.Warnings, got.Control)
+	if len(got.Failed) > 0 || len(got.Warnings) > 0 || len(c.Warnings) > 0 ||
+		len(got.Control.Groups) != 1 {
+		t.Errorf("failed %+v, warnings %+v and %+v, control %+v", got.Failed, got.Warnings,
+			c.Warnings, got.Control)
 	}
-	if c.Dial != "10.0.0.2:80" || c.Facts["url"] != "http://far" || len(c.Hops) != 0 || c.Hops == nil {
+	if c.Dial != "10.0.0.2:80" || c.Facts["url"] != "http://far" || len(c.Hops) != 0 ||
+		c.Hops == nil {
 		t.Errorf("%+v", c)
 	}
 }
@@ -284,22 +320,27 @@ func TestFailedRoute(t *testing.T) {
 		for cell := range 3 {
 			r.chatted(round, cell, time.Millisecond, time.Millisecond)
 		}
-		r.File.Visits = append(r.File.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: 3}, Outcome: sample.Outcome{Failure: "connection refused"}})
+		r.File.Visits = append(r.File.Visits,
+			sample.Visit{Turn: sample.Turn{Round: round, Cell: 3},
+				Outcome: sample.Outcome{Failure: "connection refused"}})
 	}
 	far := &r.File.Visits[2] // in the first round
 	far.Failure = "refused"
 	far.Client.Counts = map[string]int64{workload.CountRefused: 2, workload.CountNoPort: 1}
 	r.File.Visits[6].Client.Counts[workload.CountResent] = 0
 	got := Judge(r.File)
-	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" || got.Failed[0].Evidence != "connection refused" {
+	if len(got.Failed) != 1 || got.Failed[0].Mode != "dead" ||
+		got.Failed[0].Evidence != "connection refused" {
 		t.Errorf("failed %+v", got.Failed)
 	}
 	c := route(t, got, "far")
-	if !slices.Contains(judgetest.Codes(c.Warnings), "failed-visits") || c.Metrics[workload.ResponseTime].Ratio.N != 5 {
+	if !slices.Contains(judgetest.Codes(c.Warnings), "failed-visits") ||
+		c.Metrics[workload.ResponseTime].Ratio.N != 5 {
 		t.Errorf("warnings %+v, ratio %+v", c.Warnings, c.Metrics[workload.ResponseTime].Ratio)
 	}
 	said := strings.Join(got.Answer.Text, " ")
-	for _, want := range []string{"far: 2 connections to its host were refused or not answered", "far: 1 connection failed because no local port was left"} {
+	for _, want := range []string{"far: 2 connections to its host were refused or not answered",
+		"far: 1 connection failed because no local port was left"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in %s", want, said)
 		}
@@ -344,17 +385,23 @@ func TestDoubtfulRoutes(t *testing.T) {
 		want []string
 	}{
 		{"none", func([]sample.Path) {}, nil},
-		{"same-address", func(p []sample.Path) { p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"] },
+		{"same-address", func(p []sample.Path) {
+			p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"]
+		},
 			[]string{"a and c are the same address: 10.0.0.1:80"}},
 		{"same-address-fast", func(p []sample.Path) {
-			p[2].Dial, p[2].Facts["url"], p[2].Facts["fast"] = p[0].Dial, p[0].Facts["url"], "connect"
+			p[2].Dial, p[2].Facts["url"], p[2].Facts["fast"] = p[0].Dial, p[0].Facts["url"],
+				"connect"
 		}, nil},
-		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil}, // the URL's path selects the server
+		// the URL's path selects the server
+		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil},
 		{"servers", func(p []sample.Path) { p[1].Facts["server"] = "s/2" },
 			[]string{"the routes lead to different servers, by their server: s/1; s/2"}},
 		{"unnamed-server", func(p []sample.Path) { delete(p[0].Facts, "server") },
 			[]string{"the routes lead to different servers, by their server: none named; s/1"}},
-		{"models", func(p []sample.Path) { p[0].Facts["model"], p[1].Facts["model"], p[2].Facts["model"] = "m", "m", "n" },
+		{"models", func(p []sample.Path) {
+			p[0].Facts["model"], p[1].Facts["model"], p[2].Facts["model"] = "m", "m", "n"
+		},
 			[]string{"the routes lead to different servers, by their model: m; n"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -380,10 +427,12 @@ func (r routesRun) browsed(round, cell int, page time.Duration) {
 	r.Visit(round, cell, 0, func(v *sample.Visit) {
 		n := int64(time.Second / page)
 		v.Witness = sample.Witness{}
-		v.Client = sample.Party{Window: 1, Sent: 20 * n, Received: 2000 * n, Trips: 20 * n, Connections: 1}
+		v.Client = sample.Party{Window: 1, Sent: 20 * n, Received: 2000 * n, Trips: 20 * n,
+			Connections: 1}
 		v.Server = sample.Party{Window: 1}
 		v.Latency = r.histogram(map[time.Duration]int64{page: n})
-		v.Times = map[string]*sample.EncodedHisto{"query": r.histogram(map[time.Duration]int64{page / 20: 20 * n})}
+		v.Times = map[string]*sample.EncodedHisto{
+			"query": r.histogram(map[time.Duration]int64{page / 20: 20 * n})}
 		v.Values = map[string]float64{"connect": 3e-3}
 	})
 }
@@ -398,7 +447,8 @@ func TestSQL(t *testing.T) {
 	}
 	got := Judge(r.File)
 	c := route(t, got, "far")
-	for name, want := range map[string]float64{workload.LatencyP50: 10e-3, workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
+	for name, want := range map[string]float64{workload.LatencyP50: 10e-3,
+		workload.Transactions: 100, workload.QueryP50: 0.5e-3, workload.ConnectTime: 3e-3} {
 		if m := c.Metrics[name]; !judgetest.Near(m.Median, want) {
 			t.Errorf("%s = %+v, want %v", name, m, want)
 		}
@@ -406,7 +456,8 @@ func TestSQL(t *testing.T) {
 	if _, ok := c.Metrics[workload.RTT]; ok {
 		t.Error("a Unix socket has a round-trip time")
 	}
-	if x := c.Metrics[workload.LatencyP50].Ratio; c.Primary != workload.LatencyP50 || x == nil || x.Verdict != stats.Worse || !judgetest.Near(x.Median, 5) || c.Witnessed {
+	if x := c.Metrics[workload.LatencyP50].Ratio; c.Primary != workload.LatencyP50 || x == nil ||
+		x.Verdict != stats.Worse || !judgetest.Near(x.Median, 5) || c.Witnessed {
 		t.Errorf("primary %s, ratio %+v, witnessed %v", c.Primary, x, c.Witnessed)
 	}
 	for name, want := range map[string]string{ // a histogram has three digits: 8.002
@@ -443,7 +494,8 @@ func TestBrokenRoute(t *testing.T) {
 			for round := range 8 {
 				for i := range r.File.Header.Plan.Cells {
 					r.Visit(round, i, 8, func(v *sample.Visit) {
-						if r.File.Header.Plan.Cells[i].Route == "far" && slices.Contains(tt.bad, round) {
+						if r.File.Header.Plan.Cells[i].Route == "far" &&
+							slices.Contains(tt.bad, round) {
 							v.Failure = "container:shop has ended"
 						}
 					})
@@ -452,10 +504,14 @@ func TestBrokenRoute(t *testing.T) {
 			r.File.End.Reason = tt.end
 			got := Judge(r.File)
 			c := route(t, got.Base(), "far")
-			if c.Broke != tt.broke || slices.Contains(judgetest.Codes(c.Warnings), "broken-route") != tt.broke || got.Complete() != tt.all || len(got.Base().Failed) > 0 {
-				t.Errorf("broke %t, complete %t, warnings %v, failed %v", c.Broke, got.Complete(), c.Warnings, got.Base().Failed)
+			if c.Broke != tt.broke || slices.Contains(judgetest.Codes(c.Warnings),
+				"broken-route") != tt.broke || got.Complete() != tt.all ||
+				len(got.Base().Failed) > 0 {
+				t.Errorf("broke %t, complete %t, warnings %v, failed %v", c.Broke, got.Complete(),
+					c.Warnings, got.Base().Failed)
 			}
-			if said := strings.Join(got.Base().Answer.Text, " "); strings.Contains(said, "far broke and did not come back: its figures are from before that.") != tt.broke {
+			if said := strings.Join(got.Base().Answer.Text, " "); strings.Contains(said,
+				"far broke and did not come back: its figures are from before that.") != tt.broke {
 				t.Errorf("answer %q", said)
 			}
 		})

@@ -38,7 +38,8 @@ func slowness(s *analysis.Series) float64 {
 func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
 	var routes []int
 	for i, s := range j.Series {
-		if !s.Cell.Control && s.Cell.Load == workload.Chat && !j.Failed(i) && !math.IsNaN(slowness(s)) {
+		if !s.Cell.Control && s.Cell.Load == workload.Chat && !j.Failed(i) &&
+			!math.IsNaN(slowness(s)) {
 			routes = append(routes, i)
 		}
 	}
@@ -47,13 +48,18 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 	}
 	steadiest := j.steadiest(routes)
 	best := analysis.Label(j.Series[steadiest].Cell)
-	text := fmt.Sprintf("Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(slowness(j.Series[steadiest])))
+	text := fmt.Sprintf(
+		"Is it the network or the model? Over %s the slowest tenth of the gaps between tokens is %s longer than the median gap", best, workload.Milliseconds(slowness(j.Series[steadiest])))
 	if len(routes) == 1 {
-		return []string{text + ". With one route, the path's part cannot be told from the server's: give another route to the same server."},
+		return []string{
+				text +
+					". With one route, the path's part cannot be told from the server's: give another route to the same server."},
 			[]Culprit{{Route: best, Blame: NoOther}}
 	}
 	other := "any other route"
-	if slices.ContainsFunc(routes, func(i int) bool { return heldBeyond(j.Series[i], j.Series[steadiest]) }) {
+	if slices.ContainsFunc(routes, func(i int) bool {
+		return heldBeyond(j.Series[i], j.Series[steadiest])
+	}) {
 		other += " that does not hold tokens back"
 	}
 	out := []string{text + ", less than over " + other + ": that much is the server's own."}
@@ -109,8 +115,11 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	}
 	var proof []string
 	if held {
-		proof = append(proof, fmt.Sprintf("%.0f %% of its tokens came together with another one (over %s %.0f %%): something on the path holds them back",
-			100*median(s, workload.Glued), to, 100*median(best, workload.Glued)))
+		proof = append(
+			proof,
+			fmt.Sprintf(
+				"%.0f %% of its tokens came together with another one (over %s %.0f %%): something on the path holds them back",
+				100*median(s, workload.Glued), to, 100*median(best, workload.Glued)))
 	}
 	if late {
 		proof = append(proof, fmt.Sprintf("its first token comes %s later", first.Amount()))
@@ -122,13 +131,15 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 		proof = append(proof, fmt.Sprintf("its slow gaps are %s longer", d.Amount()))
 	}
 	if n := total(s, workload.Stalls); n > 0 && c.Blame != Server {
-		proof = append(proof, fmt.Sprintf("%s (over %s %.0f)", stalls(n), to, total(best, workload.Stalls)))
+		proof = append(proof, fmt.Sprintf("%s (over %s %.0f)", stalls(n), to,
+			total(best, workload.Stalls)))
 	}
 	if len(proof) > 0 {
 		c.Proof = fmt.Sprintf("Over %s, against %s: %s.", c.Route, to, strings.Join(proof, "; "))
 	}
 	if c.Blame == Server {
-		c.Proof = fmt.Sprintf("Over every route the slowest tenth of the gaps is at least %s longer than the median gap.", workload.Milliseconds(slowness(best)))
+		c.Proof = fmt.Sprintf(
+			"Over every route the slowest tenth of the gaps is at least %s longer than the median gap.", workload.Milliseconds(slowness(best)))
 	}
 	return c, string(c.Blame) + ": " + strings.TrimSpace(why+doubts(s, held)), true
 }
@@ -185,10 +196,14 @@ func heldBeyond(s, other *analysis.Series) bool {
 func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
 	low, high := d.Low/slow, d.High/slow
-	part := fmt.Sprintf("of the %s by which its slow gaps are longer than its median one, %s are beyond %s's", workload.Milliseconds(slow), d.Plain(), steadiest)
+	part := fmt.Sprintf(
+		"of the %s by which its slow gaps are longer than its median one, %s are beyond %s's",
+		workload.Milliseconds(slow), d.Plain(), steadiest)
 	switch {
 	case slow <= steadyShare*median(s, workload.GapP50):
-		who, part = Nobody, fmt.Sprintf("its gaps are steady, the slowest tenth %s longer than the median one", workload.Milliseconds(slow))
+		who, part = Nobody,
+			fmt.Sprintf("its gaps are steady, the slowest tenth %s longer than the median one",
+				workload.Milliseconds(slow))
 	case high < fewShare:
 		who = Server
 	case d.Verdict == stats.Costs && low > mostShare:
@@ -208,7 +223,9 @@ func doubts(s *analysis.Series, held bool) (text string) {
 		if held {
 			by = "on the path"
 		}
-		text = fmt.Sprintf(" %.0f %% of its tokens arrived together with another one: they were held back %s.", 100*median(s, workload.Glued), by)
+		text = fmt.Sprintf(
+			" %.0f %% of its tokens arrived together with another one: they were held back %s.",
+			100*median(s, workload.Glued), by)
 	}
 	if n := total(s, workload.Stalls); n > 0 {
 		text += fmt.Sprintf(" %.0f of its gaps were stalls.", n)
@@ -218,7 +235,8 @@ func doubts(s *analysis.Series, held bool) (text string) {
 
 func added(cells []analysis.Cell, load string) (out []string) {
 	type timed struct{ metric, name string }
-	what := []timed{{workload.FirstTokenP50, "the first token"}, {workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}}
+	what := []timed{{workload.FirstTokenP50, "the first token"},
+		{workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}}
 	if load == workload.Batch {
 		what = []timed{{workload.ResponseTime, "a response that is not streamed"}}
 	}
@@ -231,10 +249,12 @@ func added(cells []analysis.Cell, load string) (out []string) {
 				continue
 			}
 			to = m.Ratio.To
-			adds = append(adds, fmt.Sprintf("%s to %s (%s)", m.Price.Plain(), x.name, m.Price.Verdict))
+			adds = append(adds, fmt.Sprintf("%s to %s (%s)", m.Price.Plain(), x.name,
+				m.Price.Verdict))
 		}
 		if adds != nil {
-			out = append(out, fmt.Sprintf("Over %s, %s adds %s.", to, c.Label(), strings.Join(adds, ", ")))
+			out = append(out, fmt.Sprintf("Over %s, %s adds %s.", to, c.Label(),
+				strings.Join(adds, ", ")))
 		}
 	}
 	return out

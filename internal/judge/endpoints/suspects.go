@@ -29,7 +29,8 @@ func suspects(r *analysis.Report) string {
 	var all []observed
 	for _, c := range r.Cells {
 		_, ok := c.Metrics[workload.Resent]
-		if dialled, alone := c.Metrics[workload.Dialled]; !ok && !knownOfServer(c) || alone && dialled.Median == 0 {
+		if dialled, alone := c.Metrics[workload.Dialled]; !ok && !knownOfServer(c) ||
+			alone && dialled.Median == 0 {
 			continue
 		}
 		label := c.Label()
@@ -58,7 +59,10 @@ func suspects(r *analysis.Report) string {
 		return "Other suspects: " + strings.Join(seen, "; ") + "."
 	}
 	text := "No other suspect: " + printable.List(none) + "."
-	seenServer := func(c observed) bool { return knownOfServer(c.Cell) || strings.HasPrefix(c.Dial, "/") } // a Unix socket
+	// a Unix socket
+	seenServer := func(c observed) bool {
+		return knownOfServer(c.Cell) || strings.HasPrefix(c.Dial, "/")
+	}
 	if !slices.ContainsFunc(all, seenServer) {
 		text += " The server's end is not known: it is not on this machine, or toll must be root to see it."
 	}
@@ -80,12 +84,15 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 		}
 		costs, free := costsOf(r.Cells, c.Label())
 		costs = costs || c.Baseline && better ||
-			slices.ContainsFunc(culprits, func(k Culprit) bool { return k.Route == c.Label() && (k.Blame == Network || k.Blame == Both) })
+			slices.ContainsFunc(culprits, func(k Culprit) bool {
+				return k.Route == c.Label() && (k.Blame == Network || k.Blame == Both)
+			})
 		text := c.Label() + " goes through docker-proxy"
 		_, port, _ := net.SplitHostPort(c.Dial)
 		switch {
 		case alone:
-			text += fmt.Sprintf(": the container's own address, %s, is another route to it.", behind)
+			text += fmt.Sprintf(": the container's own address, %s, is another route to it.",
+				behind)
 		case costs:
 			text += fmt.Sprintf(": dial the container, %s, or sudo toll fast on %s.", behind, port)
 		case free:
@@ -137,7 +144,9 @@ func over(all []observed, say func(observed) (text string, known bool)) (out []s
 }
 
 func knownOfServer(c analysis.Cell) bool {
-	return slices.ContainsFunc(workload.Suspects(), func(s workload.Suspect) bool { return s.Server && has(c, s.Metric) })
+	return slices.ContainsFunc(workload.Suspects(), func(s workload.Suspect) bool {
+		return s.Server && has(c, s.Metric)
+	})
 }
 
 func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
@@ -233,11 +242,13 @@ func delayed(c observed) (text string, known bool) {
 		text += " at a round trip of " + workload.Briefly(rtt) + ", without loss"
 	}
 	if certain {
-		text += fmt.Sprintf(": it waits for delayed acknowledgements of 40 ms, of which the kernel counted %.0f", n)
+		text += fmt.Sprintf(
+			": it waits for delayed acknowledgements of 40 ms, of which the kernel counted %.0f", n)
 	} else {
 		text += ": as long as a delayed acknowledgement"
 	}
-	return text + " (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
+	return text +
+		" (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
 }
 
 // the share of the time that delayed acknowledgements must account for to be named
@@ -249,14 +260,17 @@ func waits(c observed) (took float64, what string, total float64) {
 	rounds := float64(len(c.Metrics[c.Primary].Rounds))
 	switch c.load.Kind {
 	case workload.SQL:
-		return c.Metrics[workload.QueryP50].Median, "a query", rounds * c.load.Window * float64(max(1, c.load.Streams))
+		return c.Metrics[workload.QueryP50].Median, "a query",
+			rounds * c.load.Window * float64(max(1, c.load.Streams))
 	case workload.Chat:
 		if c.Metrics[workload.Glued].Median > workload.GluedShare {
-			return c.Metrics[workload.GapP50].Median, "the median gap", rounds * c.Metrics[workload.ResponseTime].Median
+			return c.Metrics[workload.GapP50].Median, "the median gap",
+				rounds * c.Metrics[workload.ResponseTime].Median
 		}
 	case workload.Exec:
 		for _, g := range workload.ExecOf(c.load).Program.Gauges {
-			if x := c.Metrics[g.Name].Median; g.Unit == "s" && x >= delayedLeast && x <= delayedMost {
+			if x := c.Metrics[g.Name].Median; g.Unit == "s" && x >= delayedLeast &&
+				x <= delayedMost {
 				return x, "the " + g.Name, rounds * c.Metrics[workload.Elapsed].Median
 			}
 		}

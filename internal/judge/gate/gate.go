@@ -68,7 +68,8 @@ type Check struct {
 // Judge checks a file against sentences.
 func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 	j := judging{analysis.Open(f)}
-	r := &Report{Schema: Schema, Name: name, Environment: f.Header.Environment, Rounds: f.End.Rounds, Outcome: Holds, Rules: []Rule{}}
+	r := &Report{Schema: Schema, Name: name, Environment: f.Header.Environment,
+		Rounds: f.End.Rounds, Outcome: Holds, Rules: []Rule{}}
 	for _, s := range sentences {
 		rule := j.rule(s)
 		r.Rules = append(r.Rules, rule)
@@ -84,7 +85,8 @@ func (r *Report) Confirm(further *Report) {
 	for i := range r.Rules {
 		x, o := &r.Rules[i], further.Rules[i].Outcome
 		if x.Outcome == Violated && o != Violated {
-			x.Outcome, x.Why = Unclear, fmt.Sprintf("it is violated here, but not in %s (%s)", further.Name, o)
+			x.Outcome, x.Why = Unclear, fmt.Sprintf(
+				"it is violated here, but not in %s (%s)", further.Name, o)
 		}
 		r.Outcome = worse(r.Outcome, x.Outcome)
 	}
@@ -116,8 +118,10 @@ func (j judging) rule(s Sentence) Rule {
 
 func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	c := j.Series[i].Cell
-	if c.Control || !s.Mode.of(c) || s.From != "" && string(c.From) != s.From || s.To != "" && string(c.To) != s.To ||
-		s.Load != "" && c.Load != s.Load || s.On != "" && c.On != s.On || s.At != "" && c.Point != s.At || s.Pin != "" && c.Pin != s.Pin {
+	if c.Control || !s.Mode.of(c) || s.From != "" && string(c.From) != s.From ||
+		s.To != "" && string(c.To) != s.To ||
+		s.Load != "" && c.Load != s.Load || s.On != "" && c.On != s.On ||
+		s.At != "" && c.Point != s.At || s.Pin != "" && c.Pin != s.Pin {
 		return "", false
 	}
 	metric = metricOf(s.Metric, j.Series[i].Load)
@@ -144,14 +148,16 @@ func metricOf(word string, l sample.Load) string {
 
 func (j judging) has(load, metric string) bool {
 	w := workload.Of(j.File.Header.Plan.LoadOf(load))
-	return metric == w.Primary || metric == w.CPU() || slices.ContainsFunc(j.Series, func(s *analysis.Series) bool {
-		return s.Cell.Load == load && len(s.Values[metric]) > 0
-	})
+	return metric == w.Primary || metric == w.CPU() ||
+		slices.ContainsFunc(j.Series, func(s *analysis.Series) bool {
+			return s.Cell.Load == load && len(s.Values[metric]) > 0
+		})
 }
 
 func (j judging) whyNone(s Sentence) string {
 	for _, x := range j.File.Header.Plan.Skipped {
-		if string(x.Mode) == s.Mode.Mode && (s.From == "" || x.From == "" || string(x.From) == s.From) {
+		if string(x.Mode) == s.Mode.Mode && (s.From == "" || x.From == "" ||
+			string(x.From) == s.From) {
 			return fmt.Sprintf("%s could not be measured: %s", s.Mode, x.Reason)
 		}
 	}
@@ -164,7 +170,8 @@ func (j judging) whyNone(s Sentence) string {
 func (j judging) check(s Sentence, i int, metric string) Check {
 	l := j.Series[i].Load
 	c := j.Series[i].Cell
-	out := Check{Label: analysis.RowName(c), Cell: c.Named(), Metric: metric, Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
+	out := Check{Label: analysis.RowName(c), Cell: c.Named(), Metric: metric,
+		Unit: workload.MetricOf(metric, l).Unit, Limit: s.Limit, Outcome: Missing}
 	if j.Failed(i) {
 		out.Why = "it has no result"
 		return out

@@ -18,10 +18,12 @@ func measured(t *testing.T, rounds int, change ...func(*sample.File)) *sample.Fi
 	t.Helper()
 	var cells []sample.Cell
 	for _, l := range []string{workload.Bulk, workload.RR} {
-		cells = append(append(cells, judgetest.Trio(mode.Bridge, l)...), judgetest.HostCell(mode.PublishProxy, l))
+		cells = append(append(cells, judgetest.Trio(mode.Bridge, l)...),
+			judgetest.HostCell(mode.PublishProxy, l))
 	}
 	noise := []float64{0.004, 0.006, 0.005, 0.005, 0.004, 0.006, 0.005, 0.005}
-	f := judgetest.New(t, cells...).Rounds(rounds, judgetest.Noisy(noise, 40, 40, 32, 10, 20, 20, 24, 60)).File
+	f := judgetest.New(t, cells...).Rounds(
+		rounds, judgetest.Noisy(noise, 40, 40, 32, 10, 20, 20, 24, 60)).File
 	for _, c := range change {
 		c(f)
 	}
@@ -47,7 +49,8 @@ func outcome(t *testing.T, f *sample.File, text string) gate.Rule {
 // Each mode of a search has a control: a ratio to a mode is judged by that mode's own noise.
 func TestOwnNoise(t *testing.T) {
 	bridge := judgetest.HostCell(mode.Bridge, workload.Bulk)
-	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge), judgetest.HostCell(mode.PublishProxy, workload.Bulk))
+	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge),
+		judgetest.HostCell(mode.PublishProxy, workload.Bulk))
 	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // that of host is large
 	f := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Holds {
@@ -94,7 +97,8 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestEveryCell(t *testing.T) {
-	if r := outcome(t, measured(t, 12), "bridge.cpu <= 1.1 of host"); len(r.Checks) != 2 || r.Checks[0].Outcome != gate.Violated || r.Checks[1].Outcome != gate.Holds {
+	if r := outcome(t, measured(t, 12), "bridge.cpu <= 1.1 of host"); len(r.Checks) != 2 ||
+		r.Checks[0].Outcome != gate.Violated || r.Checks[1].Outcome != gate.Holds {
 		t.Errorf("%+v", r.Checks)
 	}
 }
@@ -113,7 +117,8 @@ func TestNotKnown(t *testing.T) {
 			}
 		}
 	})
-	if r := outcome(t, alone, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear || !strings.Contains(r.Checks[0].Why, "control") {
+	if r := outcome(t, alone, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Unclear ||
+		!strings.Contains(r.Checks[0].Why, "control") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -127,7 +132,8 @@ func TestFailed(t *testing.T) {
 		}
 		f.Header.Plan.Skipped = []sample.Skip{{Mode: "netkit", Reason: "this kernel has none"}}
 	})
-	if r := outcome(t, failed, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Missing || r.Checks[0].Why != "it has no result" {
+	if r := outcome(t, failed, "bridge.throughput >= 0.1 of host"); r.Outcome != gate.Missing ||
+		r.Checks[0].Why != "it has no result" {
 		t.Errorf("%+v", r)
 	}
 	if r := outcome(t, failed, "publish-proxy.throughput >= 0.1 of bridge"); r.Outcome != gate.Missing || !strings.Contains(r.Checks[0].Why, "no result of bridge") {
@@ -136,7 +142,8 @@ func TestFailed(t *testing.T) {
 	if r := outcome(t, failed, "bridge.latency <= 1ms"); r.Outcome != gate.Holds {
 		t.Errorf("%+v", r)
 	}
-	if r := outcome(t, failed, "netkit.latency <= 1ms"); r.Outcome != gate.Missing || !strings.Contains(r.Why, "this kernel has none") {
+	if r := outcome(t, failed, "netkit.latency <= 1ms"); r.Outcome != gate.Missing ||
+		!strings.Contains(r.Why, "this kernel has none") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -144,14 +151,16 @@ func TestFailed(t *testing.T) {
 func TestWorstOutcome(t *testing.T) {
 	f := measured(t, 12)
 	var all []gate.Sentence
-	for _, text := range []string{"bridge.latency <= 1ms", "bridge.throughput >= 0.8 of host", "routed.latency <= 1ms", "bridge.latency <= 1us"} {
+	for _, text := range []string{"bridge.latency <= 1ms", "bridge.throughput >= 0.8 of host",
+		"routed.latency <= 1ms", "bridge.latency <= 1us"} {
 		s, err := gate.Parse(text, gate.WordsOf(f))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, s)
 	}
-	for n, want := range []gate.Outcome{gate.Holds, gate.Holds, gate.Unclear, gate.Missing, gate.Violated} {
+	for n, want := range []gate.Outcome{gate.Holds, gate.Holds, gate.Unclear, gate.Missing,
+		gate.Violated} {
 		if got := gate.Judge("run", f, all[:n]).Outcome; got != want {
 			t.Errorf("%d sentences: %s, want %s", n, got, want)
 		}
@@ -171,7 +180,8 @@ func TestConfirm(t *testing.T) {
 	} {
 		r := &gate.Report{Outcome: c.here, Rules: []gate.Rule{{Outcome: c.here}}}
 		r.Confirm(&gate.Report{Name: "again", Rules: []gate.Rule{{Outcome: c.there}}})
-		if r.Outcome != c.want || r.Rules[0].Outcome != c.want || (r.Rules[0].Why != "") != (c.here != c.want) {
+		if r.Outcome != c.want || r.Rules[0].Outcome != c.want ||
+			(r.Rules[0].Why != "") != (c.here != c.want) {
 			t.Errorf("%s, then %s: %+v, want %s", c.here, c.there, r, c.want)
 		}
 	}

@@ -21,7 +21,8 @@ func (p *parser) limit() error {
 	}
 	x, err := units.ParseNumber(number.text, 1)
 	if err != nil {
-		return p.hinted(number, "such as 0.9 of host, or 10 Gbit/s", "%q is not a number", number.text)
+		return p.hinted(number, "such as 0.9 of host, or 10 Gbit/s", "%q is not a number",
+			number.text)
 	}
 	unit := word{}
 	if len(p.words) > 0 && !isQualifier(p.words[0].text) {
@@ -34,7 +35,9 @@ func (p *parser) limit() error {
 		return p.ratio(number, x)
 	}
 	if p.s.Limit, p.s.Unit, err = scaled(x, unit.text); err != nil {
-		return p.hinted(unit, "units are such as us, ms, Gbit/s, %, s/GB; a ratio is such as 0.9 of host", "%w", err)
+		return p.hinted(
+			unit, "units are such as us, ms, Gbit/s, %, s/GB; a ratio is such as 0.9 of host", "%w",
+			err)
 	}
 	return p.fits(number, unit)
 }
@@ -99,10 +102,12 @@ func (p *parser) fits(number, unit word) error {
 	case of == p.s.Unit, bare(of) && p.s.Unit == "", of == "1" && p.s.Unit == "":
 		return nil
 	case unit.text == "":
-		return p.hinted(number, fmt.Sprintf("such as %s %s, or %s of host", number.text, example(of), number.text),
+		return p.hinted(number, fmt.Sprintf("such as %s %s, or %s of host", number.text,
+			example(of), number.text),
 			"%s is in %s: %s has no unit", p.s.Metric, of, number.text)
 	}
-	return p.hinted(unit, "such as "+number.text+" "+example(of), "%s is in %s, not in %s", p.s.Metric, of, unit.text)
+	return p.hinted(unit, "such as "+number.text+" "+example(of), "%s is in %s, not in %s",
+		p.s.Metric, of, unit.text)
 }
 
 func bare(unit string) bool { return !strings.ContainsAny(unit, "/") && unit != "s" && unit != "1" }

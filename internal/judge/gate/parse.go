@@ -110,7 +110,8 @@ func Parse(text string, known Words) (Sentence, error) {
 	p := &parser{text: text, words: split(text), known: known, s: Sentence{Text: text}}
 	if len(text) > longest || !utf8.ValidString(text) {
 		p.text = text[:min(len(text), 20)]
-		return p.s, p.fail(word{}, fmt.Errorf("it has %d bytes of text; at most %d, in UTF-8, are understood", len(text), longest))
+		return p.s, p.fail(word{}, fmt.Errorf(
+			"it has %d bytes of text; at most %d, in UTF-8, are understood", len(text), longest))
 	}
 	for _, step := range []func() error{p.subject, p.comparator, p.limit, p.qualifiers} {
 		if err := step(); err != nil {
@@ -164,11 +165,13 @@ func classOf(r rune, before class) class {
 	switch {
 	case unicode.IsSpace(r):
 		return space
-	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number: // not in bridge+mtu=9000
+	// not in bridge+mtu=9000
+	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number:
 		return comparator
 	case within:
 		return name
-	case r >= '0' && r <= '9', r == '.', r == ',', strings.ContainsRune("+-", r) && before != number:
+	case r >= '0' && r <= '9', r == '.', r == ',',
+		strings.ContainsRune("+-", r) && before != number:
 		return number
 	}
 	return name
@@ -207,15 +210,18 @@ func (p *parser) subject() (err error) {
 	}
 	dot := strings.LastIndex(w.text, ".")
 	if dot < 0 {
-		return p.hinted(w, w.text+".throughput, "+w.text+".latency or "+w.text+".cpu", "%q is not a figure: it has no metric", w.text)
+		return p.hinted(w, w.text+".throughput, "+w.text+".latency or "+w.text+".cpu",
+			"%q is not a figure: it has no metric", w.text)
 	}
 	if p.s.Mode, err = p.mode(word{w.text[:dot], w.at}); err != nil {
 		return err
 	}
 	p.s.Metric = w.text[dot+1:]
-	metrics := append(append([]string{workload.Throughput, Latency, CPU}, workload.MetricNames()...), p.known.Metrics...)
+	metrics := append(append([]string{workload.Throughput, Latency, CPU},
+		workload.MetricNames()...), p.known.Metrics...)
 	if !slices.Contains(metrics, p.s.Metric) {
-		return p.fail(word{at: w.at + utf8.RuneCountInString(w.text[:dot+1])}, unknown("metric", p.s.Metric, metrics))
+		return p.fail(word{at: w.at + utf8.RuneCountInString(w.text[:dot+1])},
+			unknown("metric", p.s.Metric, metrics))
 	}
 	return nil
 }
@@ -227,7 +233,8 @@ func (p *parser) mode(w word) (Name, error) {
 	var modes []string
 	for _, m := range mode.Names() {
 		modes = append(modes, string(m))
-		if tune, ok := strings.CutPrefix(w.text+"+", string(m)+"+"); ok && strings.Contains(string(m), "+") {
+		if tune, ok := strings.CutPrefix(w.text+"+", string(m)+"+"); ok &&
+			strings.Contains(string(m), "+") {
 			n.Mode, n.Tune = string(m), strings.TrimSuffix(tune, "+")
 		}
 	}
@@ -319,9 +326,11 @@ func (p *parser) qualifiers() error {
 		}
 		if !slices.Contains(all[k].known, value.text) {
 			if w.text == "at" && len(p.known.Points) == 0 {
-				return p.hinted(w, "leave it out, or toll compare --sweep", "the run is not a sweep: it has no points")
+				return p.hinted(w, "leave it out, or toll compare --sweep",
+					"the run is not a sweep: it has no points")
 			}
-			what := map[string]string{"from": "placement", "to": "target", "load": "load", "on": "backend", "at": "point", "pin": "placement on CPUs"}[w.text]
+			what := map[string]string{"from": "placement", "to": "target", "load": "load",
+				"on": "backend", "at": "point", "pin": "placement on CPUs"}[w.text]
 			return p.fail(value, unknown(what, value.text, all[k].known))
 		}
 		*all[k].to = value.text

@@ -14,30 +14,59 @@ func TestParse(t *testing.T) {
 		text string
 		want Sentence
 	}{
-		{"bridge.throughput >= 0.9 of host", Sentence{Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 0.9, Of: host}},
-		{"bridge.throughput>=90% of host", Sentence{Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 0.9, Of: host}},
-		{"  bridge.cpu ≤ 150 %  of host ", Sentence{Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 1.5, Of: host}},
-		{"bridge.latency<50µs", Sentence{Mode: bridge, Metric: "latency", Compare: "<", Limit: 50e-6, Unit: "s"}},
-		{"bridge.latency_p99 <= 1.5 ms from container load rr", Sentence{Mode: bridge, Metric: "latency_p99", Compare: "<=", Limit: 1.5e-3, Unit: "s", From: "container", Load: "rr"}},
-		{"publish-nat.throughput > 10 Gbit/s to loopback6 on docker", Sentence{Mode: Name{Mode: "publish-nat"}, Metric: "throughput", Compare: ">", Limit: 10e9, Unit: "bit/s", To: "loopback6", On: "docker"}},
-		{"pod.latency <= 1.2 of host on kubernetes", Sentence{Mode: Name{Mode: "pod"}, Metric: "latency", Compare: "<=", Limit: 1.2, Of: host, On: "kubernetes"}},
-		{"native.latency <= 100us on peer", Sentence{Mode: Name{Mode: "native"}, Metric: "latency", Compare: "<=", Limit: 100e-6, Unit: "s", On: "peer"}},
-		{"bridge.throughput > 1 GB/s", Sentence{Mode: bridge, Metric: "throughput", Compare: ">", Limit: 8e9, Unit: "bit/s"}},
-		{"bridge+mtu=9000+gro=on.throughput >= 1.1 of bridge", Sentence{Mode: Name{"bridge", "mtu=9000+gro=on"}, Metric: "throughput", Compare: ">=", Limit: 1.1, Of: bridge}},
-		{"bridge.throughput >= 1.1 of bridge+mtu=9000", Sentence{Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 1.1, Of: Name{"bridge", "mtu=9000"}}},
-		{"bridge.cpu <= 2 s/GB", Sentence{Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 2e-9, Unit: "s/B"}},
-		{"bridge.cpu <= 20us load rr", Sentence{Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 20e-6, Unit: "s", Load: "rr"}},
-		{"bridge.loss < 0.1%", Sentence{Mode: bridge, Metric: "loss", Compare: "<", Limit: 0.001, Unit: "1"}},
+		{"bridge.throughput >= 0.9 of host", Sentence{
+			Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 0.9, Of: host}},
+		{"bridge.throughput>=90% of host", Sentence{
+			Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 0.9, Of: host}},
+		{"  bridge.cpu ≤ 150 %  of host ", Sentence{
+			Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 1.5, Of: host}},
+		{"bridge.latency<50µs", Sentence{Mode: bridge, Metric: "latency", Compare: "<",
+			Limit: 50e-6, Unit: "s"}},
+		{"bridge.latency_p99 <= 1.5 ms from container load rr",
+			Sentence{Mode: bridge, Metric: "latency_p99", Compare: "<=", Limit: 1.5e-3, Unit: "s",
+				From: "container", Load: "rr"}},
+		{"publish-nat.throughput > 10 Gbit/s to loopback6 on docker",
+			Sentence{Mode: Name{Mode: "publish-nat"}, Metric: "throughput", Compare: ">",
+				Limit: 10e9, Unit: "bit/s", To: "loopback6", On: "docker"}},
+		{"pod.latency <= 1.2 of host on kubernetes",
+			Sentence{Mode: Name{Mode: "pod"}, Metric: "latency", Compare: "<=", Limit: 1.2,
+				Of: host, On: "kubernetes"}},
+		{"native.latency <= 100us on peer", Sentence{
+			Mode: Name{Mode: "native"}, Metric: "latency", Compare: "<=", Limit: 100e-6, Unit: "s",
+			On: "peer"}},
+		{"bridge.throughput > 1 GB/s", Sentence{
+			Mode: bridge, Metric: "throughput", Compare: ">", Limit: 8e9, Unit: "bit/s"}},
+		{"bridge+mtu=9000+gro=on.throughput >= 1.1 of bridge",
+			Sentence{Mode: Name{"bridge", "mtu=9000+gro=on"}, Metric: "throughput", Compare: ">=",
+				Limit: 1.1, Of: bridge}},
+		{"bridge.throughput >= 1.1 of bridge+mtu=9000",
+			Sentence{Mode: bridge, Metric: "throughput", Compare: ">=", Limit: 1.1,
+				Of: Name{"bridge", "mtu=9000"}}},
+		{"bridge.cpu <= 2 s/GB", Sentence{Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 2e-9,
+			Unit: "s/B"}},
+		{"bridge.cpu <= 20us load rr", Sentence{
+			Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 20e-6, Unit: "s", Load: "rr"}},
+		{"bridge.loss < 0.1%", Sentence{Mode: bridge, Metric: "loss", Compare: "<", Limit: 0.001,
+			Unit: "1"}},
 		{"bridge.loss < 0.001", Sentence{Mode: bridge, Metric: "loss", Compare: "<", Limit: 0.001}},
-		{"bridge.retransmits <= 10", Sentence{Mode: bridge, Metric: "retransmits", Compare: "<=", Limit: 10}},
-		{"bridge.transactions > 1,000 /s", Sentence{Mode: bridge, Metric: "transactions", Compare: ">", Limit: 1000, Unit: "1/s"}},
-		{"a+b.first_token_p50 <= 1.2 of b from here", Sentence{Mode: Name{Mode: "a+b"}, Metric: "first_token_p50", Compare: "<=", Limit: 1.2, Of: Name{Mode: "b"}, From: "here"}},
-		{"bridge.latency <= 1.2 of host at 16k load rr", Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2, Of: Name{Mode: "host"}, At: "16k", Load: "rr"}},
-		{"bridge.latency <= 1.2 of host at 1400", Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2, Of: Name{Mode: "host"}, At: "1400"}},
+		{"bridge.retransmits <= 10", Sentence{
+			Mode: bridge, Metric: "retransmits", Compare: "<=", Limit: 10}},
+		{"bridge.transactions > 1,000 /s", Sentence{
+			Mode: bridge, Metric: "transactions", Compare: ">", Limit: 1000, Unit: "1/s"}},
+		{"a+b.first_token_p50 <= 1.2 of b from here",
+			Sentence{Mode: Name{Mode: "a+b"}, Metric: "first_token_p50", Compare: "<=", Limit: 1.2,
+				Of: Name{Mode: "b"}, From: "here"}},
+		{"bridge.latency <= 1.2 of host at 16k load rr",
+			Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2,
+				Of: Name{Mode: "host"}, At: "16k", Load: "rr"}},
+		{"bridge.latency <= 1.2 of host at 1400",
+			Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2,
+				Of: Name{Mode: "host"}, At: "1400"}},
 		{"bridge.tps >= 5", Sentence{Mode: bridge, Metric: "tps", Compare: ">=", Limit: 5}},
 	} {
 		c.want.Text = c.text
-		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b"}, Metrics: []string{"tps"}, Points: []string{"1400", "16k"}})
+		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b"}, Metrics: []string{"tps"},
+			Points: []string{"1400", "16k"}})
 		if got.Limit = math.Round(1e12*got.Limit) / 1e12; err != nil || got != c.want {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.text, got, err, c.want)
 		}
@@ -47,9 +76,11 @@ func TestParse(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, err, hint string }{
 		{"", "at its end: it is empty", "a sentence is such as"},
-		{"bridge", `at character 1: "bridge" is not a figure`, "bridge.throughput, bridge.latency or bridge.cpu"},
+		{"bridge", `at character 1: "bridge" is not a figure`,
+			"bridge.throughput, bridge.latency or bridge.cpu"},
 		{"brige.latency <= 5us", `at character 1: unknown mode "brige"`, "did you mean bridge?"},
-		{"bridge.thruput >= 1", `at character 8: unknown metric "thruput"`, "did you mean throughput?"},
+		{"bridge.thruput >= 1", `at character 8: unknown metric "thruput"`,
+			"did you mean throughput?"},
 		{"bridge.latency", "at its end: a comparator is missing", ">="},
 		{"bridge.latency => 3us", `at character 16: unknown comparator "=>"`, "did you mean >=?"},
 		{"bridge.latency = 3us", "at character 16: no measured figure is equal", "use >= or <="},
@@ -57,18 +88,25 @@ func TestParseErrors(t *testing.T) {
 		{"bridge.latency <=", "at its end: a number is missing", "such as"},
 		{"bridge.latency <= fast", `at character 19: "fast" is not a number`, "such as"},
 		{"bridge.latency <= 1.2.3", `at character 19: "1.2.3" is not a number`, "such as"},
-		{"bridge.latency <= 5", "at character 19: latency is in s: 5 has no unit", "such as 5 us, or 5 of host"},
-		{"bridge.latency <= 5 parsec", `at character 21: unknown unit "parsec"`, "units are such as"},
-		{"bridge.latency <= 5 Gbit/s", "at character 21: latency is in s, not in Gbit/s", "such as 5 us"},
-		{"bridge.throughput <= 5 %", "at character 24: throughput is in bit/s, not in %", "such as 5 Gbit/s"},
+		{"bridge.latency <= 5", "at character 19: latency is in s: 5 has no unit",
+			"such as 5 us, or 5 of host"},
+		{"bridge.latency <= 5 parsec", `at character 21: unknown unit "parsec"`,
+			"units are such as"},
+		{"bridge.latency <= 5 Gbit/s", "at character 21: latency is in s, not in Gbit/s",
+			"such as 5 us"},
+		{"bridge.throughput <= 5 %", "at character 24: throughput is in bit/s, not in %",
+			"such as 5 Gbit/s"},
 		{"bridge.cpu <= 5 Gbit/s", "at character 17: cpu is in s or s/B", "such as 5 s/GB"},
 		{"bridge.latency <= 0 of host", "at character 19: 0: a ratio is more than 0", ""},
 		{"bridge.latency <= 0.5 of", "at its end: a mode is missing", "such as of host"},
-		{"bridge.latency <= 0.5 of hots", `at character 26: unknown mode "hots"`, "did you mean host?"},
+		{"bridge.latency <= 0.5 of hots", `at character 26: unknown mode "hots"`,
+			"did you mean host?"},
 		{"bridge.latency <= 0.5 of bridge", "at character 26: bridge is compared with itself", ""},
-		{"bridge.latency <= 5us form container", `at character 23: unknown word "form"`, "did you mean from?"},
+		{"bridge.latency <= 5us form container", `at character 23: unknown word "form"`,
+			"did you mean from?"},
 		{"bridge.latency <= 5us from", "at its end: a word is missing after from", ""},
-		{"bridge.latency <= 5us from contaner", `at character 28: unknown placement "contaner"`, "did you mean container"},
+		{"bridge.latency <= 5us from contaner", `at character 28: unknown placement "contaner"`,
+			"did you mean container"},
 		{"bridge.latency <= 5us from host from host", "at character 33: from is given twice", ""},
 		{"bridge.latency <= 5µs load rrr", `at character 28: unknown load "rrr"`, "did you mean"},
 		{"bridge.latency <= 5us at 16k", "at character 23: the run is not a sweep", "--sweep"},
@@ -77,7 +115,8 @@ func TestParseErrors(t *testing.T) {
 	} {
 		_, err := Parse(c.text, Words{})
 		var at *SyntaxError
-		if !errors.As(err, &at) || !strings.Contains(at.Error(), c.err) || !strings.Contains(at.Hint(), c.hint) {
+		if !errors.As(err, &at) || !strings.Contains(at.Error(), c.err) ||
+			!strings.Contains(at.Hint(), c.hint) {
 			t.Errorf("%q: %v; want %q, hint %q", c.text, err, c.err, c.hint)
 			if at != nil {
 				t.Errorf("the hint is %q", at.Hint())
@@ -88,22 +127,27 @@ func TestParseErrors(t *testing.T) {
 
 // Any text is a sentence of finite numbers, or an error that points into the text.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"bridge.throughput >= 0.9 of host", "bridge+mtu=9000.cpu<150% of host load rr", "x.latency ≤ 5 µs from here on lab to address",
-		"bridge.loss < 1e9%", ". > 1 of .", "bridge.latency<=-1us", "\xff", "==", "bridge.latency >= 99999999999999999999999999 h"} {
+	for _, s := range []string{"bridge.throughput >= 0.9 of host",
+		"bridge+mtu=9000.cpu<150% of host load rr", "x.latency ≤ 5 µs from here on lab to address",
+		"bridge.loss < 1e9%", ". > 1 of .", "bridge.latency<=-1us", "\xff", "==",
+		"bridge.latency >= 99999999999999999999999999 h"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: []string{"tps"}, Backends: []string{"lab"}, Points: []string{"1k"}})
+		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: []string{"tps"},
+			Backends: []string{"lab"}, Points: []string{"1k"}})
 		var at *SyntaxError
 		switch {
 		case err == nil:
-			if math.IsNaN(s.Limit) || math.IsInf(s.Limit, 0) || s.Mode.Mode == "" || s.Metric == "" || s.Of == s.Mode {
+			if math.IsNaN(s.Limit) || math.IsInf(s.Limit, 0) || s.Mode.Mode == "" ||
+				s.Metric == "" || s.Of == s.Mode {
 				t.Errorf("%q is %+v", text, s)
 			}
 			if s.outcome(1, 2) == "" {
 				t.Errorf("%q has no outcome", text)
 			}
-		case !errors.As(err, &at) || at.At < 0 || at.At > utf8.RuneCountInString(text)+1 || at.Error() == "":
+		case !errors.As(err, &at) || at.At < 0 || at.At > utf8.RuneCountInString(text)+1 ||
+			at.Error() == "":
 			t.Errorf("%q: %v", text, err)
 		default:
 			_ = at.Hint()

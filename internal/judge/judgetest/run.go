@@ -50,12 +50,15 @@ func Trio(m mode.Name, load string) []sample.Cell {
 func New(t testing.TB, cells ...sample.Cell) *Run {
 	t.Helper()
 	r := &Run{T: t, File: &sample.File{
-		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Study: sample.StudyCompare, Seed: 1, Budget: 60, Precision: 0.02, Baseline: string(mode.Host),
-			Loads: []sample.Load{
-				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 1},
-				{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 1},
-			},
-			Cells: cells}},
+		Header: sample.Header{Schema: sample.Schema,
+			Plan: sample.Plan{Study: sample.StudyCompare, Seed: 1, Budget: 60, Precision: 0.02,
+				Baseline: string(mode.Host),
+				Loads: []sample.Load{
+					{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 1},
+					{Kind: "rr", Options: sample.RROptions{
+						Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 1},
+				},
+				Cells: cells}},
 		End: sample.End{Reason: sample.EndedByRounds, Elapsed: 12},
 	}}
 	for _, c := range cells {
@@ -80,9 +83,12 @@ const TripsPerVisit = 2000
 func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
 	r.T.Helper()
 	v := sample.Visit{Turn: sample.Turn{Round: round, Cell: cell},
-		Ends:    sample.Ends{Client: sample.Party{Window: 1, CPU: 0.4, BusiestCPU: 0.4, CPUs: []int{0}}, Server: sample.Party{Window: 1, CPU: 0.2, BusiestCPU: 0.2, CPUs: []int{1}}},
-		Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{User: 0.1, System: 0.4, Idle: 0.5}, {System: 0.2, SoftIRQ: 0.1, Idle: 0.7}}},
-		Proof:   sample.Proof{Witness: sample.Witness{OK: true}}}
+		Ends: sample.Ends{Client: sample.Party{
+			Window: 1, CPU: 0.4, BusiestCPU: 0.4, CPUs: []int{0}},
+			Server: sample.Party{Window: 1, CPU: 0.2, BusiestCPU: 0.2, CPUs: []int{1}}},
+		Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{
+			{User: 0.1, System: 0.4, Idle: 0.5}, {System: 0.2, SoftIRQ: 0.1, Idle: 0.7}}},
+		Proof: sample.Proof{Witness: sample.Witness{OK: true}}}
 	switch r.File.Header.Plan.Cells[cell].Load {
 	case "rr":
 		h := sample.NewHistogram()
@@ -105,7 +111,8 @@ func (r *Run) Visit(round, cell int, x float64, change ...func(*sample.Visit)) {
 }
 
 // Rounds visits every cell n times; value gives each visit's x.
-func (r *Run) Rounds(n int, value func(round, cell int) float64, change ...func(*sample.Visit)) *Run {
+func (r *Run) Rounds(n int, value func(round, cell int) float64,
+	change ...func(*sample.Visit)) *Run {
 	r.T.Helper()
 	for round := range n {
 		for c := range r.File.Header.Plan.Cells {
@@ -123,7 +130,9 @@ func Steady(xs ...float64) func(round, cell int) float64 {
 
 // Noisy is Steady, but in every second round the cell is off by its share.
 func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
-	return func(round, cell int) float64 { return xs[cell] * (1 + share[cell]*float64(round%2*2-1)) }
+	return func(round, cell int) float64 {
+		return xs[cell] * (1 + share[cell]*float64(round%2*2-1))
+	}
 }
 
 // Find returns the first cell of m under load in a report.

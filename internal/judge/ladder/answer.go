@@ -7,7 +7,8 @@ import (
 )
 
 var answered = []struct{ price, head string }{
-	{workload.LatencyP50, "Median latency"}, {workload.Throughput, "Throughput, of that without the part"},
+	{workload.LatencyP50, "Median latency"},
+	{workload.Throughput, "Throughput, of that without the part"},
 	{PriceName(workload.Stream, workload.LatencyP50), "Median token delay"},
 }
 

@@ -57,7 +57,9 @@ type Report struct {
 }
 
 // Base returns what all studies have.
-func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+func (r *Report) Base() *analysis.Report {
+	return &analysis.Report{Measured: r.Measured, Said: r.Said}
+}
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Base().Empty() }
@@ -160,7 +162,8 @@ func (l *ladder) steps() []Step {
 		out = append(out, l.step(c))
 	}
 	slices.SortStableFunc(out, func(a, b Step) int {
-		return cmp.Or(slices.Index(grounds, ground{a.On, a.From})-slices.Index(grounds, ground{b.On, b.From}), a.height()-b.height())
+		return cmp.Or(slices.Index(grounds, ground{a.On, a.From})-slices.Index(
+			grounds, ground{b.On, b.From}), a.height()-b.height())
 	})
 	return out
 }
@@ -171,12 +174,15 @@ func (s Step) Has(c analysis.Cell) bool {
 }
 
 func (s Step) height() int {
-	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From)), func(r mode.Rung) bool { return string(r.Mode) == s.Mode })
+	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From)), func(r mode.Rung) bool {
+		return string(r.Mode) == s.Mode
+	})
 }
 
 // c has no load.
 func (l *ladder) step(c sample.Cell) Step {
-	out := Step{Mode: string(c.Mode), From: string(c.From), To: string(c.To), On: c.On, Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
+	out := Step{Mode: string(c.Mode), From: string(c.From), To: string(c.To), On: c.On,
+		Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
 	if b, parts, ok := l.below(c); ok {
 		out.Below, out.Part, out.below = analysis.Label(b), strings.Join(parts, ", and "), b
 		out.Prices = l.prices(c, b)
@@ -204,7 +210,8 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 	mine, its := l.Series[i], l.Series[b]
 	if metric == workload.Throughput {
 		x := l.Against(i, b, metric, analysis.Label(its.Cell))
-		p := analysis.Price{Unit: analysis.RatioUnit, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.Epochs, Verdict: x.Verdict.Part()}
+		p := analysis.Price{Unit: analysis.RatioUnit, Median: x.Median, Low: x.Low, High: x.High,
+			N: x.N, Epochs: x.Epochs, Verdict: x.Verdict.Part()}
 		if by := l.LimitOf(mine); analysis.Fills(by) && l.LimitOf(its) == by {
 			p.Verdict, p.LimitedBy = stats.Unclear, by
 		}
@@ -235,11 +242,15 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 			}
 		}
 		if len(nothing) > 0 {
-			out = append(out, fmt.Sprintf("What costs nothing measurable in %s: %s.", m.Name, strings.Join(nothing, "; ")))
+			out = append(out, fmt.Sprintf("What costs nothing measurable in %s: %s.", m.Name,
+				strings.Join(nothing, "; ")))
 		}
 		if len(hidden) > 0 {
-			out = append(out, fmt.Sprintf("The %s is full with and without them, so its rate hides what these cost in %s: %s.",
-				by, m.Name, strings.Join(hidden, "; ")))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"The %s is full with and without them, so its rate hides what these cost in %s: %s.",
+					by, m.Name, strings.Join(hidden, "; ")))
 		}
 	}
 	return out

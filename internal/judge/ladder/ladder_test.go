@@ -47,11 +47,13 @@ func step(t *testing.T, r *Report, m mode.Name) Step {
 func TestSteps(t *testing.T) {
 	cells := chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")
 	// native, its control, host, bridge-default, bridge, publish-nat, publish-proxy
-	r := Judge(newLadderRun(t, cells...).Rounds(8, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) {
-		if v.Cell == 6 { // needs half a CPU more
-			v.Machine[1].User = 0.5
-		}
-	}).File)
+	r := Judge(newLadderRun(t, cells...).Rounds(
+		8, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4),
+		func(v *sample.Visit) {
+			if v.Cell == 6 { // needs half a CPU more
+				v.Machine[1].User = 0.5
+			}
+		}).File)
 	if len(r.Steps) != 6 || r.Steps[0].Mode != "native" || r.Steps[5].Mode != "publish-proxy" {
 		t.Fatalf("steps %+v", r.Steps)
 	}
@@ -59,7 +61,8 @@ func TestSteps(t *testing.T) {
 		t.Errorf("the bottom: %+v", s)
 	}
 	proxy := step(t, r, mode.PublishProxy)
-	if proxy.Label != "publish-proxy :lo" || proxy.Below != "publish-nat :lo" || proxy.Part != "docker-proxy instead of NAT" ||
+	if proxy.Label != "publish-proxy :lo" || proxy.Below != "publish-nat :lo" ||
+		proxy.Part != "docker-proxy instead of NAT" ||
 		proxy.From != "host" || proxy.To != "loopback" || proxy.On != "lab" {
 		t.Errorf("step %+v", proxy)
 	}
@@ -69,31 +72,47 @@ func TestSteps(t *testing.T) {
 		want   analysis.Price // its interval is the median alone
 	}{
 		{mode.Host, workload.LatencyP50, analysis.Price{Unit: "s", Verdict: stats.Nothing}},
-		{mode.Host, workload.Throughput, analysis.Price{Unit: "ratio", Median: 1, Verdict: stats.Nothing}},
-		{mode.BridgeDefault, workload.LatencyP50, analysis.Price{Unit: "s", Median: 10e-6, Verdict: stats.Costs}},
+		{mode.Host, workload.Throughput, analysis.Price{
+			Unit: "ratio", Median: 1, Verdict: stats.Nothing}},
+		{mode.BridgeDefault, workload.LatencyP50,
+			analysis.Price{Unit: "s", Median: 10e-6, Verdict: stats.Costs}},
 		{mode.Bridge, workload.LatencyP50, analysis.Price{Unit: "s", Verdict: stats.Nothing}},
-		{mode.PublishNAT, workload.LatencyP50, analysis.Price{Unit: "s", Median: 3e-6, Verdict: stats.Costs}},
-		{mode.PublishNAT, workload.Throughput, analysis.Price{Unit: "ratio", Median: 0.5, Verdict: stats.Costs}},
-		{mode.PublishNAT, workload.CPUPerByte, analysis.Price{Unit: "s/B", Median: 0.8e-9, Verdict: stats.Costs}},
-		{mode.PublishProxy, workload.LatencyP50, analysis.Price{Unit: "s", Median: 27e-6, Verdict: stats.Costs}},
-		{mode.PublishProxy, workload.CPUPerTrip, analysis.Price{Unit: "s", Median: 0.5 / judgetest.TripsPerVisit, Verdict: stats.Costs}},
-		{mode.PublishProxy, workload.CPUPerByte, analysis.Price{Unit: "s/B", Verdict: stats.Nothing}},
+		{mode.PublishNAT, workload.LatencyP50,
+			analysis.Price{Unit: "s", Median: 3e-6, Verdict: stats.Costs}},
+		{mode.PublishNAT, workload.Throughput,
+			analysis.Price{Unit: "ratio", Median: 0.5, Verdict: stats.Costs}},
+		{mode.PublishNAT, workload.CPUPerByte,
+			analysis.Price{Unit: "s/B", Median: 0.8e-9, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.LatencyP50,
+			analysis.Price{Unit: "s", Median: 27e-6, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.CPUPerTrip,
+			analysis.Price{Unit: "s", Median: 0.5 / judgetest.TripsPerVisit, Verdict: stats.Costs}},
+		{mode.PublishProxy, workload.CPUPerByte,
+			analysis.Price{Unit: "s/B", Verdict: stats.Nothing}},
 	} {
 		t.Run(string(tt.of)+"-"+tt.metric, func(t *testing.T) {
 			got, ok := step(t, r, tt.of).Prices[tt.metric]
 			apart := math.Abs(got.Median-tt.want.Median) + got.High - got.Low
-			if !ok || got.Unit != tt.want.Unit || apart > 4e-3*math.Abs(tt.want.Median) || got.Verdict != tt.want.Verdict || got.N != 8 {
+			if !ok || got.Unit != tt.want.Unit || apart > 4e-3*math.Abs(tt.want.Median) ||
+				got.Verdict != tt.want.Verdict || got.N != 8 {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
 		})
 	}
-	judgetest.WantFinding(t, r.Base(), "Of publish-proxy :lo's +40.0 ±0.0 µs of median latency over native, "+
-		"a network namespace of its own, with a veth pair on a bridge is +10.")
+	judgetest.WantFinding(
+		t, r.Base(), "Of publish-proxy :lo's +40.0 ±0.0 µs of median latency over native, "+
+			"a network namespace of its own, with a veth pair on a bridge is +10.")
 	judgetest.WantFinding(t, r.Base(), "docker-proxy instead of NAT is +27.")
-	judgetest.WantFinding(t, r.Base(), "Of publish-proxy :lo's +0.800 ±0.000 s of CPU time per gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
-	judgetest.WantFinding(t, r.Base(), "What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs); connection tracking in each container "+
-		"for the rules of Docker's DNS server (at most 0.000 µs).")
-	judgetest.WantFinding(t, r.Base(), "What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
+	judgetest.WantFinding(
+		t, r.Base(),
+		"Of publish-proxy :lo's +0.800 ±0.000 s of CPU time per gigabyte over native, NAT of a published port instead of the container's address is +0.800 ±0.000 s.")
+	judgetest.WantFinding(
+		t, r.Base(),
+		"What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.000 µs); connection tracking in each container "+
+			"for the rules of Docker's DNS server (at most 0.000 µs).")
+	judgetest.WantFinding(
+		t, r.Base(),
+		"What costs nothing measurable in throughput: Docker's rules on the machine (at most 0 %); a network namespace")
 	for _, f := range r.Findings {
 		if strings.Contains(f, "Cheapest") {
 			t.Errorf("a ladder is no comparison: %q", f)
@@ -103,8 +122,11 @@ func TestSteps(t *testing.T) {
 
 func TestStepsPairByRound(t *testing.T) {
 	r := newLadderRun(t, chain(mode.FromHost, mode.Host, "bulk")...)
-	r.Rounds(8, func(round, cell int) float64 { return float64(1+round) * []float64{8, 8, 6}[cell] })
-	if p := step(t, Judge(r.File), mode.Host).Prices[workload.Throughput]; !judgetest.Near(p.Low, 0.75) || !judgetest.Near(p.High, 0.75) || p.Verdict != stats.Costs {
+	r.Rounds(8, func(round, cell int) float64 {
+		return float64(1+round) * []float64{8, 8, 6}[cell]
+	})
+	if p := step(t, Judge(r.File), mode.Host).Prices[workload.Throughput]; !judgetest.Near(p.Low,
+		0.75) || !judgetest.Near(p.High, 0.75) || p.Verdict != stats.Costs {
 		t.Errorf("price %+v", p)
 	}
 }
@@ -123,24 +145,33 @@ func TestStepsOverGaps(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newLadderRun(t, chain(mode.FromHost, mode.PublishProxy, "rr", "bulk")...)
-			r.Rounds(6, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4), func(v *sample.Visit) { v.Witness.OK = !tt.cell(v.Cell) })
+			r.Rounds(6, judgetest.Steady(20, 20, 20, 30, 30, 33, 60, 8, 8, 8, 8, 8, 4, 4),
+				func(v *sample.Visit) {
+					v.Witness.OK = !tt.cell(v.Cell)
+				})
 			s := step(t, Judge(r.File), mode.PublishNAT)
-			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 || !judgetest.Near(s.Prices[workload.LatencyP50].Median, 13e-6) {
+			if s.Below != "host" || s.Part != both || len(s.Prices) != 4 ||
+				!judgetest.Near(s.Prices[workload.LatencyP50].Median, 13e-6) {
 				t.Errorf("step %+v", s)
 			}
 		})
 	}
 	t.Run("not-built", func(t *testing.T) { // the plan lacks its cells
 		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
-		s := step(t, Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)
-		if s.Below != "host" || !strings.HasPrefix(s.Part, "a network namespace of its own, on a macvlan sub-interface") ||
-			!strings.HasSuffix(s.Part, ", and ipvlan instead of macvlan: the card's own MAC address") {
+		s := step(t, Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(
+			6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)
+		if s.Below != "host" || !strings.HasPrefix(s.Part,
+			"a network namespace of its own, on a macvlan sub-interface") ||
+			!strings.HasSuffix(
+				s.Part, ", and ipvlan instead of macvlan: the card's own MAC address") {
 			t.Errorf("step %+v", s)
 		}
 	})
 	t.Run("no-bottom", func(t *testing.T) {
 		r := newLadderRun(t, chain(mode.FromHost, mode.Host, "rr")...)
-		r.Rounds(6, judgetest.Steady(20, 20, 20), func(v *sample.Visit) { v.Witness.OK = v.Cell > 1 })
+		r.Rounds(6, judgetest.Steady(20, 20, 20), func(v *sample.Visit) {
+			v.Witness.OK = v.Cell > 1
+		})
 		if s := Judge(r.File).Steps; len(s) != 1 || s[0].Below != "" || len(s[0].Prices) > 0 {
 			t.Errorf("steps %+v", s)
 		}
@@ -150,25 +181,32 @@ func TestStepsOverGaps(t *testing.T) {
 // Two rungs that fill the wire are equally fast, which says nothing about the part. A rung that no
 // longer fills it is certainly slower.
 func TestStepsOverAFullWire(t *testing.T) {
-	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk") // native, control, host, routed, publish-nat
+	// native, control, host, routed, publish-nat
+	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk")
 	r := newLadderRun(t, cells...)
 	r.File.Header.Plan.Wire = &sample.Wire{Rate: 10e9}
 	got := Judge(r.Rounds(6, judgetest.Steady(9.4, 9.4, 9.4, 9.4, 5)).File)
-	if p := step(t, got, mode.Routed).Prices[workload.Throughput]; p.LimitedBy != "wire" || p.Verdict != stats.Unclear || p.String() != "wire full" {
+	if p := step(t, got, mode.Routed).Prices[workload.Throughput]; p.LimitedBy != "wire" ||
+		p.Verdict != stats.Unclear || p.String() != "wire full" {
 		t.Errorf("price %+v", p)
 	}
-	if p := step(t, got, mode.Routed).Prices[workload.CPUPerByte]; p.LimitedBy != "" || p.Verdict != stats.Nothing {
+	if p := step(t, got, mode.Routed).Prices[workload.CPUPerByte]; p.LimitedBy != "" ||
+		p.Verdict != stats.Nothing {
 		t.Errorf("CPU price %+v", p)
 	}
-	if p := step(t, got, mode.PublishNAT).Prices[workload.Throughput]; p.LimitedBy != "" || p.Verdict != stats.Costs {
+	if p := step(t, got, mode.PublishNAT).Prices[workload.Throughput]; p.LimitedBy != "" ||
+		p.Verdict != stats.Costs {
 		t.Errorf("price %+v", p)
 	}
-	judgetest.WantFinding(t, got.Base(), "The wire is full with and without them, so its rate hides what these cost in throughput: Docker's rules on the machine; a network")
+	judgetest.WantFinding(
+		t, got.Base(),
+		"The wire is full with and without them, so its rate hides what these cost in throughput: Docker's rules on the machine; a network")
 }
 
 func TestPriceString(t *testing.T) {
 	us := func(median, low, high float64, v stats.Verdict) analysis.Price {
-		return analysis.Price{Unit: "s", Median: median * 1e-6, Low: low * 1e-6, High: high * 1e-6, N: 9, Verdict: v}
+		return analysis.Price{Unit: "s", Median: median * 1e-6, Low: low * 1e-6, High: high * 1e-6,
+			N: 9, Verdict: v}
 	}
 	ratio := func(median, low, high float64, v stats.Verdict) analysis.Price {
 		return analysis.Price{Unit: "ratio", Median: median, Low: low, High: high, N: 9, Verdict: v}
@@ -188,7 +226,8 @@ func TestPriceString(t *testing.T) {
 		{"one-round", once, "+51 ±?"},
 		{"nothing-is-rounded-up", us(0.1, -0.31, 0.502, stats.Nothing), "≤ 0.6"},
 		{"nothing-gained", us(-0.1, -2.31, 0, stats.Nothing), "≤ 3"},
-		{"per-gigabyte", analysis.Price{Unit: "s/B", Median: 0.152e-9, Low: 0.131e-9, High: 0.173e-9, N: 9, Verdict: stats.Costs}, "+0.15 ±0.02"},
+		{"per-gigabyte", analysis.Price{Unit: "s/B", Median: 0.152e-9, Low: 0.131e-9,
+			High: 0.173e-9, N: 9, Verdict: stats.Costs}, "+0.15 ±0.02"},
 		{"ratio", ratio(0.62, 0.59, 0.65, stats.Costs), "62 % (59–65)"},
 		{"ratio-unclear", ratio(0.95, 0.74, 0.96, stats.Unclear), "95 % (74–96) ?"},
 		{"ratio-nothing", ratio(0.99, 0.974, 1.01, stats.Nothing), "≤ 3 %"},

@@ -44,7 +44,9 @@ func (m *Mesh) answer() *analysis.Answer {
 		a.Add(m.firm())
 	}
 	if n := m.Doubtful + m.DoubtfulLoss; n > 0 {
-		a.Add(were(n, "link") + " slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget).")
+		a.Add(
+			were(n, "link") +
+				" slow or lost packets in too few visits to be reported; run more sweeps (--sweeps, --budget).")
 	}
 	return m.withoutResult(a)
 }
@@ -54,11 +56,14 @@ func (m *Mesh) firm() string {
 	if m.Sweeps >= stats.MinJudged {
 		return ""
 	}
-	return fmt.Sprintf("That rests on %s only: run more before you act on it (--sweeps, --budget).", count(m.Sweeps, "sweep"))
+	return fmt.Sprintf("That rests on %s only: run more before you act on it (--sweeps, --budget).",
+		count(m.Sweeps, "sweep"))
 }
 
 func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
-	if n := slices.DeleteFunc(slices.Clone(m.Failed), func(f Failed) bool { return len(f.Nodes) == 1 }); len(n) > 0 {
+	if n := slices.DeleteFunc(slices.Clone(m.Failed), func(f Failed) bool {
+		return len(f.Nodes) == 1
+	}); len(n) > 0 {
 		a.Add("Without a result: " + count(len(n), "pair") + ".")
 	}
 	return a
@@ -92,17 +97,30 @@ func (m *Mesh) none() string {
 	switch in := strings.Join(known, " and "); {
 	case len(known) == 0:
 	case one:
-		out = append(out, fmt.Sprintf("Neither direction of the link is slow against the other: one that is %s would have been reported.", strings.Join(from, " or ")))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"Neither direction of the link is slow against the other: one that is %s would have been reported.", strings.Join(from, " or ")))
 	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
-		out = append(out, fmt.Sprintf("Nothing else stands out of the noise in %s: what is %s would have been reported.", in, strings.Join(from, " or ")))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"Nothing else stands out of the noise in %s: what is %s would have been reported.",
+				in, strings.Join(from, " or ")))
 	default:
-		out = append(out, fmt.Sprintf("No: no node or link stands out of the noise in %s. One that is %s would have been reported.", in, strings.Join(from, " or ")))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"No: no node or link stands out of the noise in %s. One that is %s would have been reported.", in, strings.Join(from, " or ")))
 	}
 	if len(noisy) > 0 {
-		out = append(out, fmt.Sprintf("Too noisy to tell: only what is %s would have been reported.", strings.Join(noisy, " or ")))
+		out = append(
+			out, fmt.Sprintf("Too noisy to tell: only what is %s would have been reported.",
+				strings.Join(noisy, " or ")))
 	}
 	if len(alone) > 0 {
-		out = append(out, fmt.Sprintf("With one pair of nodes there is nothing to compare %s with.", strings.Join(alone, " and ")))
+		out = append(out, fmt.Sprintf("With one pair of nodes there is nothing to compare %s with.",
+			strings.Join(alone, " and ")))
 	}
 	if len(unknown) > 0 {
 		few := "are too few"
@@ -110,7 +128,8 @@ func (m *Mesh) none() string {
 			few = "is too little"
 		}
 		out = append(out, fmt.Sprintf("%s of %s %s to judge %s.",
-			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), few, strings.Join(unknown, " and ")))
+			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"), few,
+			strings.Join(unknown, " and ")))
 	}
 	return strings.Join(out, " ")
 }

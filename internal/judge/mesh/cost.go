@@ -96,7 +96,9 @@ func Network(name string) string {
 }
 
 func ofMode(pairs []sample.PairVisit, beside bool) []sample.PairVisit {
-	return slices.DeleteFunc(slices.Clone(pairs), func(v sample.PairVisit) bool { return v.Beside != beside })
+	return slices.DeleteFunc(slices.Clone(pairs), func(v sample.PairVisit) bool {
+		return v.Beside != beside
+	})
 }
 
 // turn identifies two visits of a link that are compared with each other.
@@ -125,7 +127,8 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 			if l.higher {
 				ratio = 1 / ratio
 			}
-			visits = append(visits, model.Visit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: ratio})
+			visits = append(visits, model.Visit{
+				Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: ratio})
 		}
 		if len(visits) == 0 {
 			continue
@@ -157,7 +160,8 @@ func (m *Mesh) linkCosts(metric string, fit *model.Fit, slow marks, own, beside 
 			if math.IsNaN(x) || a == b || !fit.Directed && b < a {
 				continue
 			}
-			c := LinkCost{Nodes: [2]string{m.name(a), m.name(b)}, Value: valueOf(metric, own.fits.of[metric].Slowness(a, b)),
+			c := LinkCost{Nodes: [2]string{m.name(a), m.name(b)},
+				Value:  valueOf(metric, own.fits.of[metric].Slowness(a, b)),
 				Beside: valueOf(metric, beside.fits.of[metric].Slowness(a, b))}
 			c.Ratio, c.Low, c.High = ratioTo(metric, x, low, high)
 			link, upper := beside.slow[metric].has(a, b), slow.has(a, b)
@@ -191,16 +195,19 @@ func (m *Mesh) typicalCosts() string {
 		case !ok:
 		case c.OnePair && l.higher:
 			for _, x := range c.Links {
-				parts = append(parts, fmt.Sprintf("throughput from %s to %s is %s of it", x.Nodes[0], x.Nodes[1], x))
+				parts = append(parts, fmt.Sprintf(
+					"throughput from %s to %s is %s of it", x.Nodes[0], x.Nodes[1], x))
 			}
 		case l.metric == workload.LatencyP50:
-			parts = append(parts, fmt.Sprintf("round trips take %s of the time on the %s", c, Network(m.Beside.Mode)))
+			parts = append(parts, fmt.Sprintf("round trips take %s of the time on the %s", c,
+				Network(m.Beside.Mode)))
 		default:
 			parts = append(parts, fmt.Sprintf("throughput is %s of it", c))
 		}
 	}
 	if len(parts) == 0 {
-		return "What the " + m.upper() + " costs is not known: no link has a result in both networks."
+		return "What the " + m.upper() +
+			" costs is not known: no link has a result in both networks."
 	}
 	return fmt.Sprintf("What the %s costs %s: %s.", m.upper(), where, strings.Join(parts, ", "))
 }
@@ -223,17 +230,20 @@ func (m *Mesh) sayCost(metric string, x Fault) string {
 	if metric == workload.Throughput {
 		what = "throughput is %s of what the %s leaves elsewhere"
 	}
-	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x, m.upper(), Network(m.Beside.Mode))
+	return fmt.Sprintf("Slow %s %s: "+what+", and the %s is not the cause.", m.upper(), who, x,
+		m.upper(), Network(m.Beside.Mode))
 }
 
 func (m *Mesh) undecided(n int) string {
-	return fmt.Sprintf("%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
+	return fmt.Sprintf(
+		"%s slow on the %s. The noise hides whether the link or the %s is the cause; run more sweeps", were(n, "link"), Network(m.Mode), m.upper())
 }
 
 func (m *Mesh) costFindings() []string {
 	out := []string{m.typicalCosts()}
 	for _, subject := range m.Beside.subjects() {
-		out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Beside.Mode), m.Beside.say(subject)))
+		out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Beside.Mode),
+			m.Beside.say(subject)))
 	}
 	named := len(m.Beside.Faults)
 	for _, l := range loadsOfMesh {
@@ -247,7 +257,9 @@ func (m *Mesh) costFindings() []string {
 		out = append(out, m.undecided(n)+".")
 	}
 	for _, subject := range m.subjects() { // lost packets are not slowness
-		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool { return x.Metric != workload.RetransmissionRate })
+		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool {
+			return x.Metric != workload.RetransmissionRate
+		})
 		if len(lost) > 0 {
 			named++
 			out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Mode), m.say(lost)))
@@ -264,19 +276,26 @@ func (m *Mesh) noCost() string {
 	for _, l := range loadsOfMesh {
 		c, ok := m.Costs[l.metric]
 		if ok && c.NamedFrom != nil {
-			from = append(from, fmt.Sprintf("%s times (%s)", factor(*c.NamedFrom), map[bool]string{false: "round trips", true: "throughput"}[l.higher]))
+			from = append(from, fmt.Sprintf("%s times (%s)", factor(*c.NamedFrom),
+				map[bool]string{false: "round trips", true: "throughput"}[l.higher]))
 		}
 		switch {
 		case ok && c.OnePair:
-			return fmt.Sprintf("With one pair of nodes there is no other link to compare the cost of the %s with.", m.upper())
+			return fmt.Sprintf(
+				"With one pair of nodes there is no other link to compare the cost of the %s with.",
+				m.upper())
 		case ok && c.NamedFrom == nil:
-			return fmt.Sprintf("Where the %s costs more than elsewhere is not known: that takes more sweeps or nodes.", m.upper())
+			return fmt.Sprintf(
+				"Where the %s costs more than elsewhere is not known: that takes more sweeps or nodes.", m.upper())
 		}
 	}
 	if len(from) == 0 {
-		return fmt.Sprintf("What the %s costs is not known: no link has a result in both networks.", m.upper())
+		return fmt.Sprintf("What the %s costs is not known: no link has a result in both networks.",
+			m.upper())
 	}
-	return fmt.Sprintf("The %s is reported as slow on no link: that takes %s what it costs elsewhere.", m.upper(), strings.Join(from, " or "))
+	return fmt.Sprintf(
+		"The %s is reported as slow on no link: that takes %s what it costs elsewhere.", m.upper(),
+		strings.Join(from, " or "))
 }
 
 func (m *Mesh) count(v Verdict) int {
@@ -295,7 +314,9 @@ func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	out := []Failed{}
 	left := slices.Clone(beside)
 	for _, x := range own {
-		i := slices.IndexFunc(left, func(y Failed) bool { return sameNodes(x.Nodes, y.Nodes) && x.Load == y.Load })
+		i := slices.IndexFunc(left, func(y Failed) bool {
+			return sameNodes(x.Nodes, y.Nodes) && x.Load == y.Load
+		})
 		if i < 0 {
 			x.Mode = ownMode
 		} else {

@@ -55,7 +55,8 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 		out = append(out, Failed{Nodes: names(i), Visits: t.bad, Left: t.good > 0, Reason: t.last})
 	}
 	for _, k := range failedLinks(pairs, gone) {
-		out = append(out, Failed{Nodes: names(k.pair[0], k.pair[1]), Load: k.load, Visits: k.bad, Left: k.good > 0, Reason: k.last})
+		out = append(out, Failed{Nodes: names(k.pair[0], k.pair[1]), Load: k.load, Visits: k.bad,
+			Left: k.good > 0, Reason: k.last})
 	}
 	return out
 }
@@ -107,13 +108,22 @@ func (m *Mesh) gone() []string {
 	for _, f := range m.Failed {
 		switch {
 		case len(f.Nodes) > 1 && f.Left:
-			out = append(out, fmt.Sprintf("%s and %s no longer reach each other%s: %s.", f.Nodes[0], f.Nodes[1], f.by(), failedSince(f.Load, f.Visits)))
+			out = append(out, fmt.Sprintf("%s and %s no longer reach each other%s: %s.", f.Nodes[0],
+				f.Nodes[1], f.by(), failedSince(f.Load, f.Visits)))
 		case len(f.Nodes) > 1:
-			out = append(out, fmt.Sprintf("%s and %s never reached each other%s: no visit of %s has a result.", f.Nodes[0], f.Nodes[1], f.by(), f.Load))
+			out = append(
+				out,
+				fmt.Sprintf("%s and %s never reached each other%s: no visit of %s has a result.",
+					f.Nodes[0], f.Nodes[1], f.by(), f.Load))
 		case f.Left:
-			out = append(out, fmt.Sprintf("%s left in the middle of the run%s: %s; its values are from before that.", f.Nodes[0], f.by(), failedSince("", f.Visits)))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"%s left in the middle of the run%s: %s; its values are from before that.",
+					f.Nodes[0], f.by(), failedSince("", f.Visits)))
 		default:
-			out = append(out, fmt.Sprintf("%s never answered%s: it was not measured.", f.Nodes[0], f.by()))
+			out = append(out, fmt.Sprintf("%s never answered%s: it was not measured.", f.Nodes[0],
+				f.by()))
 		}
 	}
 	return out

@@ -61,7 +61,8 @@ func (m *Mesh) addGroups(keys []string, fs fits) {
 				for a := range m.Nodes {
 					for b := range m.Nodes {
 						x := valueOf(metric, fit.Slowness(a, b))
-						if a != b && (fit.Directed || a < b) && !math.IsNaN(x) && in(labelOf(m.Nodes[a].Node, key), labelOf(m.Nodes[b].Node, key)) {
+						if a != b && (fit.Directed || a < b) && !math.IsNaN(x) &&
+							in(labelOf(m.Nodes[a].Node, key), labelOf(m.Nodes[b].Node, key)) {
 							all = append(all, x)
 						}
 					}
@@ -78,7 +79,9 @@ func (m *Mesh) addGroups(keys []string, fs fits) {
 		add(LabelGroup{Across: true}, func(a, b string) bool { return a != b })
 		for i, v := range values {
 			for j, w := range values[i:] {
-				add(LabelGroup{Across: j > 0, From: v, To: w}, func(a, b string) bool { return a == v && b == w || a == w && b == v })
+				add(LabelGroup{Across: j > 0, From: v, To: w}, func(a, b string) bool {
+					return a == v && b == w || a == w && b == v
+				})
 			}
 		}
 	}

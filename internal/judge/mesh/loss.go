@@ -12,11 +12,13 @@ func (x *Fault) addRates(fit *model.Fit, of model.Fault) {
 	i := of.Nodes[0]
 	switch of.Kind {
 	case model.Link, model.LinkWay:
-		x.RateOut, x.RateIn = number(model.Rate(fit.Slowness(i, of.Nodes[1]))), number(model.Rate(fit.Slowness(of.Nodes[1], i)))
+		x.RateOut, x.RateIn = number(model.Rate(fit.Slowness(i, of.Nodes[1]))),
+			number(model.Rate(fit.Slowness(of.Nodes[1], i)))
 	case model.Apart:
 		x.RateOut = number(model.Rate(fit.Level * of.Factor))
 	default:
-		x.RateOut, x.RateIn = number(model.Rate(fit.Level*fit.Out[i].Factor)), number(model.Rate(fit.Level*fit.In[i].Factor))
+		x.RateOut, x.RateIn = number(model.Rate(fit.Level*fit.Out[i].Factor)),
+			number(model.Rate(fit.Level*fit.In[i].Factor))
 	}
 }
 
@@ -28,13 +30,16 @@ func (m *Mesh) loses(x Fault) string {
 		if x.RateIn != nil {
 			back = ", " + percent(*x.RateIn) + " in the reverse direction"
 		}
-		return fmt.Sprintf("of what %s sends to %s %s is retransmitted%s, where %s is typical (%d of %d visits)",
+		return fmt.Sprintf(
+			"of what %s sends to %s %s is retransmitted%s, where %s is typical (%d of %d visits)",
 			x.Nodes[0], x.Nodes[1], percent(*x.RateOut), back, typical, x.Slow, x.Of)
 	case FaultGroup:
-		return fmt.Sprintf("of what passes between them and the others %s is retransmitted, where %s is typical (%d of %d links)",
+		return fmt.Sprintf(
+			"of what passes between them and the others %s is retransmitted, where %s is typical (%d of %d links)",
 			percent(*x.RateOut), typical, x.Slow, x.Of)
 	}
-	return fmt.Sprintf("of what it sends %s is retransmitted, and %s of what it receives, where %s is typical (%d of %d links)",
+	return fmt.Sprintf(
+		"of what it sends %s is retransmitted, and %s of what it receives, where %s is typical (%d of %d links)",
 		percent(*x.RateOut), percent(*x.RateIn), typical, x.Slow, x.Of)
 }
 
@@ -56,5 +61,7 @@ func (m *Mesh) nothingLost() string {
 	if x.NamedFrom == nil {
 		return ""
 	}
-	return fmt.Sprintf(" Nothing is reported as losing packets: that takes %s retransmitted, where %s is typical.", percent(*x.NamedFrom), percent(x.Typical))
+	return fmt.Sprintf(
+		" Nothing is reported as losing packets: that takes %s retransmitted, where %s is typical.",
+		percent(*x.NamedFrom), percent(x.Typical))
 }

@@ -38,7 +38,8 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 			if l.higher {
 				slow = 1 / v.Value
 			}
-			visits = append(visits, model.Visit{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: slow})
+			visits = append(visits, model.Visit{
+				Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Slowness: slow})
 		}
 		out.metrics = append(out.metrics, l.metric)
 		out.of[l.metric] = model.New(len(p.Mesh.Nodes), sample.BothWays(l.load), visits)
@@ -51,7 +52,8 @@ func fitLoss(p sample.Plan, pairs []sample.PairVisit) *model.Fit {
 	var sent []model.Sent
 	for _, v := range pairs {
 		if v.Failure == "" && v.Segments > 0 {
-			sent = append(sent, model.Sent{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round, Segments: v.Segments, Again: v.Retransmits})
+			sent = append(sent, model.Sent{Pair: v.Pair, Sweep: v.Sweep, Round: v.Round,
+				Segments: v.Segments, Again: v.Retransmits})
 		}
 	}
 	if len(sent) == 0 {
@@ -68,7 +70,9 @@ type Report struct {
 }
 
 // Base returns what all studies have.
-func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+func (r *Report) Base() *analysis.Report {
+	return &analysis.Report{Measured: r.Measured, Said: r.Said}
+}
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Mesh.Empty() }
@@ -107,8 +111,9 @@ type judged struct {
 }
 
 func judgeMode(p sample.Plan, mode string, sweeps int, pairs []sample.PairVisit) judged {
-	m := &Mesh{Mode: mode, On: p.Mesh.On, Sweeps: sweeps, Nodes: []Node{}, Metrics: map[string]Metric{},
-		Faults: []Fault{}, Failed: failedOfMesh(p, pairs)}
+	m := &Mesh{Mode: mode, On: p.Mesh.On, Sweeps: sweeps, Nodes: []Node{},
+		Metrics: map[string]Metric{},
+		Faults:  []Fault{}, Failed: failedOfMesh(p, pairs)}
 	out := judged{m, fitMesh(p, pairs), map[string]marks{}}
 	fs := out.fits
 	m.addNodes(p, pairs)
@@ -189,7 +194,8 @@ func (m *Mesh) addEffects(metric, name string, effects []model.Effect, slow [][]
 	for i, e := range effects {
 		if e.Of > 1 && number(e.Factor) != nil { // with one link the effect would be the link's
 			x, low, high := ratioTo(metric, e.Factor, e.Low, e.High)
-			m.Nodes[i].Effects[name] = Effect{Ratio: x, Low: low, High: high, Slow: trues(slow[i]), Of: e.Of}
+			m.Nodes[i].Effects[name] = Effect{Ratio: x, Low: low, High: high, Slow: trues(slow[i]),
+				Of: e.Of}
 		}
 	}
 }
@@ -216,7 +222,8 @@ func valueOf(metric string, x float64) float64 {
 
 func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 	value := func(a, b int) float64 { return valueOf(metric, fit.Slowness(a, b)) }
-	out := Metric{Load: workload.Bulk, Unit: workload.MetricOf(metric, sample.Load{Kind: workload.Bulk}).Unit}
+	out := Metric{Load: workload.Bulk, Unit: workload.MetricOf(
+		metric, sample.Load{Kind: workload.Bulk}).Unit}
 	n := len(m.Nodes)
 	var all []float64
 	slowest := [2]int{}
@@ -252,7 +259,8 @@ func (m *Mesh) addMetric(metric string, fit *model.Fit, slow [][]bool) {
 	case metric == workload.RetransmissionRate:
 		out.NamedFrom = number(fit.LeastRate())
 	case fit.Known():
-		out.Noise, out.NamedFrom, out.NodesFrom = number(fit.Noise), number(fit.LeastLink()), number(fit.LeastNode())
+		out.Noise, out.NamedFrom, out.NodesFrom = number(fit.Noise), number(fit.LeastLink()),
+			number(fit.LeastNode())
 	}
 	if n <= matrixNodes {
 		out.Matrix = make([][]*float64, n)

@@ -33,12 +33,16 @@ type meshRun struct {
 func newMesh(t *testing.T, nodes int) *meshRun {
 	t.Helper()
 	m := &meshRun{t: t, rng: rand.New(rand.NewPCG(1, 2)), f: &sample.File{
-		Header: sample.Header{Schema: sample.Schema, Plan: sample.Plan{Study: sample.StudyMesh, Seed: 1, Budget: 60, Precision: 0.05,
-			Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Window: 1}, {Kind: "bulk", Streams: 1, Window: 1}},
-			Cells: []sample.Cell{}, Mesh: &sample.Mesh{Mode: "host", On: "swarm"}}},
+		Header: sample.Header{Schema: sample.Schema,
+			Plan: sample.Plan{Study: sample.StudyMesh, Seed: 1, Budget: 60, Precision: 0.05,
+				Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{
+					Messages: sample.Messages{Request: 1, Reply: 1}}, Window: 1},
+					{Kind: "bulk", Streams: 1, Window: 1}},
+				Cells: []sample.Cell{}, Mesh: &sample.Mesh{Mode: "host", On: "swarm"}}},
 		End: sample.End{Reason: sample.EndedByRounds, Elapsed: 12}}}
 	for i := range nodes {
-		m.f.Header.Plan.Mesh.Nodes = append(m.f.Header.Plan.Mesh.Nodes, sample.Node{Name: string(rune('a' + i))})
+		m.f.Header.Plan.Mesh.Nodes = append(m.f.Header.Plan.Mesh.Nodes,
+			sample.Node{Name: string(rune('a' + i))})
 	}
 	return m
 }
@@ -53,7 +57,8 @@ func (m *meshRun) factor(f func(a, b int) float64, p sample.Pair) float64 {
 func (m *meshRun) visit(sweep, round int, p sample.Pair, load string) sample.Visit {
 	m.t.Helper()
 	noise := math.Exp(0.03 * m.rng.NormFloat64())
-	v := sample.Visit{Turn: sample.Turn{Round: round, PairTurn: sample.PairTurn{Sweep: sweep, Pair: p, Load: load}},
+	v := sample.Visit{Turn: sample.Turn{Round: round,
+		PairTurn: sample.PairTurn{Sweep: sweep, Pair: p, Load: load}},
 		Ends:  sample.Ends{Client: sample.Party{Window: 1}, Server: sample.Party{Window: 1}},
 		Proof: sample.Proof{Witness: sample.Witness{OK: true}}}
 	if m.fail != nil {
@@ -128,21 +133,26 @@ func TestMeshSlowNode(t *testing.T) {
 	if len(r.Mesh.Faults) != 2 || r.Mesh.Sweeps != 6 {
 		t.Fatalf("%d sweeps, faults %+v", r.Mesh.Sweeps, r.Mesh.Faults)
 	}
-	for i, want := range []Fault{{Metric: workload.LatencyP50, Ratio: 3, Slow: 2, Of: 2}, {Metric: workload.Throughput, Ratio: 0.2, Slow: 2, Of: 2}} {
+	for i, want := range []Fault{{Metric: workload.LatencyP50, Ratio: 3, Slow: 2, Of: 2},
+		{Metric: workload.Throughput, Ratio: 0.2, Slow: 2, Of: 2}} {
 		got := r.Mesh.Faults[i]
-		if got.Kind != FaultNode || !slices.Equal(got.Nodes, []string{"c"}) || got.Way != WayBoth || got.Metric != want.Metric ||
-			math.Abs(math.Log(got.Ratio/want.Ratio)) > 0.1 || !(*got.Low < want.Ratio && *got.High > want.Ratio) || got.Slow != 2 || got.Of != 2 {
+		if got.Kind != FaultNode || !slices.Equal(got.Nodes, []string{"c"}) || got.Way != WayBoth ||
+			got.Metric != want.Metric ||
+			math.Abs(math.Log(got.Ratio/want.Ratio)) > 0.1 ||
+			!(*got.Low < want.Ratio && *got.High > want.Ratio) || got.Slow != 2 || got.Of != 2 {
 			t.Errorf("fault %+v, want %+v of c", got, want)
 		}
 	}
 	says := strings.Join(r.Findings, "\n")
-	for _, want := range []string{"Every visit was witnessed", "c is slow: its round trips take ", " of the typical time (2 of 2 links); it sends at 20 %", " and receives at "} {
+	for _, want := range []string{"Every visit was witnessed", "c is slow: its round trips take ",
+		" of the typical time (2 of 2 links); it sends at 20 %", " and receives at "} {
 		if !strings.Contains(says, want) {
 			t.Errorf("findings lack %q: %s", want, says)
 		}
 	}
 	x := r.Mesh.Metrics[workload.Throughput]
-	if !x.Slow[2][0] || !x.Slow[1][2] || x.Slow[0][1] || math.Abs(*x.Matrix[0][1]-10e9) > 1e9 || x.Matrix[1][1] != nil {
+	if !x.Slow[2][0] || !x.Slow[1][2] || x.Slow[0][1] || math.Abs(*x.Matrix[0][1]-10e9) > 1e9 ||
+		x.Matrix[1][1] != nil {
 		t.Errorf("throughput %+v", x)
 	}
 	for name, e := range r.Mesh.Nodes[0].Effects {
@@ -150,7 +160,8 @@ func TestMeshSlowNode(t *testing.T) {
 			t.Errorf("%s of a, a well node: %d slow links, which are c's", name, e.Slow)
 		}
 	}
-	if e := r.Mesh.Nodes[2].Effects[workload.ThroughputOut]; e.Slow != 2 || e.Of != 2 || math.Abs(e.Ratio-0.2) > 0.03 {
+	if e := r.Mesh.Nodes[2].Effects[workload.ThroughputOut]; e.Slow != 2 || e.Of != 2 ||
+		math.Abs(e.Ratio-0.2) > 0.03 {
 		t.Errorf("sending %+v", e)
 	}
 }
@@ -176,14 +187,18 @@ func TestMeshFindings(t *testing.T) {
 		says   []string
 		codes  []string
 	}{
-		{"nothing", 4, 6, func(*meshRun) {}, 0, []string{"Nothing is reported as slow: beyond the noise, no node is 1.25 times (round trips) or 1.25 times (throughput) slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. Nothing is reported as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
+		{"nothing", 4, 6, func(*meshRun) {}, 0,
+			[]string{
+				"Nothing is reported as slow: beyond the noise, no node is 1.25 times (round trips) or 1.25 times (throughput) slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. Nothing is reported as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
-			[]string{"The link between b and d is slow, while most other links of both are healthy: b sends to d at 21 %", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
+			[]string{
+				"The link between b and d is slow, while most other links of both are healthy: b sends to d at 21 %", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
 		{"link", 5, 6, func(m *meshRun) {
 			m.rate = both(0, 4, 0.3)
 			m.trip = func(a, b int) float64 { return 4 - 3*(both(0, 4, 0)(a, b)) }
 		}, 2,
-			[]string{"is slow, while most other links of both are healthy: its round trips take ", "; its throughput is 30 %", ", in both directions (6 of 6 visits)."}, nil},
+			[]string{"is slow, while most other links of both are healthy: its round trips take ",
+				"; its throughput is 30 %", ", in both directions (6 of 6 visits)."}, nil},
 		{"receiving", 5, 6, func(m *meshRun) {
 			m.rate = func(_, b int) float64 {
 				if b == 3 {
@@ -191,13 +206,20 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return 1
 			}
-		}, 1, []string{"d is slow: it receives at 2", " of the typical rate (4 of 4 links) but sends well."}, nil},
+		}, 1, []string{"d is slow: it receives at 2",
+			" of the typical rate (4 of 4 links) but sends well."}, nil},
 		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
-			[]string{"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
-		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0, []string{"Neither direction of the link is 1.25 times slower than the other. Nothing is reported as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
+			[]string{
+				"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
+		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0,
+			[]string{
+				"Neither direction of the link is 1.25 times slower than the other. Nothing is reported as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
 		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
-			m.fail = func(_ int, _ sample.Pair, load string) string { return strings.Repeat("x", count01(load == "bulk")) }
-		}, 0, []string{"With one pair of nodes there is nothing to compare round trips with."}, []string{"two-nodes", "failed-visits"}},
+			m.fail = func(_ int, _ sample.Pair, load string) string {
+				return strings.Repeat("x", count01(load == "bulk"))
+			}
+		}, 0, []string{"With one pair of nodes there is nothing to compare round trips with."},
+			[]string{"two-nodes", "failed-visits"}},
 		{"group", 8, 6, func(m *meshRun) {
 			m.trip = func(a, b int) float64 {
 				if a/6 != b/6 {
@@ -205,8 +227,13 @@ func TestMeshFindings(t *testing.T) {
 				}
 				return 1
 			}
-		}, 1, []string{"g and h are healthy among themselves and slow to the others: round trips to those take ", "(12 of 12 links)"}, nil},
-		{"one-sweep-of-few", 3, 1, func(m *meshRun) { m.trip = ofNode(2, 3) }, 0, []string{"No fault can be reported: the noise is not known from 1 sweep of 3 nodes."}, []string{"few-sweeps"}},
+		}, 1,
+			[]string{
+				"g and h are healthy among themselves and slow to the others: round trips to those take ", "(12 of 12 links)"}, nil},
+		{"one-sweep-of-few", 3, 1, func(m *meshRun) {
+			m.trip = ofNode(2, 3)
+		}, 0, []string{"No fault can be reported: the noise is not known from 1 sweep of 3 nodes."},
+			[]string{"few-sweeps"}},
 		{"few-sweeps", 4, 3, func(*meshRun) {}, 0, nil, []string{"few-sweeps"}},
 		{"one-machine", 4, 6, func(m *meshRun) {
 			for i := range m.f.Header.Plan.Mesh.Nodes {
@@ -223,17 +250,31 @@ func TestMeshFindings(t *testing.T) {
 			}
 		}, 0, []string{"What is shown was witnessed; 18 of 108 visits failed and are left out.",
 			"b left in the middle of the run: the last 18 visits failed; its values are from before that."}, []string{"failed-visits"}},
-		{"link-that-loses", 4, 6, func(m *meshRun) { m.lose = func(a, b int) float64 { return 0.01 - both(0, 2, 0)(a, b)/100 } }, 1,
-			[]string{"The link between ", " loses packets, while most other links of both are healthy: of what ", " 0.99 % is retransmitted, 0.99 % in the reverse direction, where 0.00 % is typical (6 of 6 visits)."}, nil},
-		{"way-that-loses", 2, 6, func(m *meshRun) { m.lose = func(a, _ int) float64 { return float64(a) / 50 } }, 1,
-			[]string{"The link between b and a loses packets, and which of the two it is cannot be determined: of what b sends to a 1.96 % is retransmitted, 0.00 % in the reverse direction"}, []string{"two-nodes"}},
+		{"link-that-loses", 4, 6, func(m *meshRun) {
+			m.lose = func(a, b int) float64 { return 0.01 - both(0, 2, 0)(a, b)/100 }
+		}, 1,
+			[]string{
+				"The link between ",
+				" loses packets, while most other links of both are healthy: of what ",
+				" 0.99 % is retransmitted, 0.99 % in the reverse direction, where 0.00 % is typical (6 of 6 visits)."}, nil},
+		{"way-that-loses", 2, 6, func(m *meshRun) {
+			m.lose = func(a, _ int) float64 { return float64(a) / 50 }
+		}, 1,
+			[]string{
+				"The link between b and a loses packets, and which of the two it is cannot be determined: of what b sends to a 1.96 % is retransmitted, 0.00 % in the reverse direction"}, []string{"two-nodes"}},
 		{"slow-and-loses", 5, 6, func(m *meshRun) {
 			m.rate = ofNode(2, 0.2)
 			m.lose = func(a, b int) float64 { return 0.03 * float64(count01(b == 2)) }
-		}, 2, []string{"c is slow and loses packets: it sends at 20", "; of what it sends 0.00 % is retransmitted, and 2.91 % of what it receives, where 0.00 % is typical (4 of 4 links)."}, nil},
-		{"group-that-loses", 8, 6, func(m *meshRun) { m.lose = func(a, b int) float64 { return 0.01 * float64(count01(a/6 != b/6)) } }, 1,
-			[]string{"g and h are healthy among themselves and lose packets to the others: of what passes between them and the others 0.99 % is retransmitted, where 0.00 % is typical (12 of 12 links)."}, nil},
-		{"nothing-works", 3, 2, func(m *meshRun) { m.fail = func(int, sample.Pair, string) string { return "no route" } }, 0,
+		}, 2, []string{"c is slow and loses packets: it sends at 20",
+			"; of what it sends 0.00 % is retransmitted, and 2.91 % of what it receives, where 0.00 % is typical (4 of 4 links)."}, nil},
+		{"group-that-loses", 8, 6, func(m *meshRun) {
+			m.lose = func(a, b int) float64 { return 0.01 * float64(count01(a/6 != b/6)) }
+		}, 1,
+			[]string{
+				"g and h are healthy among themselves and lose packets to the others: of what passes between them and the others 0.99 % is retransmitted, where 0.00 % is typical (12 of 12 links)."}, nil},
+		{"nothing-works", 3, 2, func(m *meshRun) {
+			m.fail = func(int, sample.Pair, string) string { return "no route" }
+		}, 0,
 			[]string{"Nothing was measured."}, []string{"failed-visits"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -249,7 +290,8 @@ func TestMeshFindings(t *testing.T) {
 					t.Errorf("findings lack %q:\n%s", want, says)
 				}
 			}
-			if got := judgetest.Codes(r.Warnings); !slices.Equal(got, append([]string{}, tt.codes...)) {
+			if got := judgetest.Codes(r.Warnings); !slices.Equal(got,
+				append([]string{}, tt.codes...)) {
 				t.Errorf("warnings %v, want %v", got, tt.codes)
 			}
 			if _, err := json.Marshal(r); err != nil {
@@ -278,7 +320,9 @@ func TestMeshFailed(t *testing.T) {
 		{"one-way-of-a-pair", func(_ int, p sample.Pair, load string) string {
 			return strings.Repeat("x", count01(p[0] == 1 && p[1] == 0))
 		}, nil},
-		{"now-and-then", func(s int, _ sample.Pair, _ string) string { return strings.Repeat("x", s%2) }, nil},
+		{"now-and-then", func(s int, _ sample.Pair, _ string) string {
+			return strings.Repeat("x", s%2)
+		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMesh(t, 4)
@@ -309,7 +353,8 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 	m := newMesh(t, 2)
 	m.fail = func(int, sample.Pair, string) string { return "no route" }
 	got := Judge(m.sweeps(2)).Mesh.Failed
-	if len(got) != 2 || !slices.Equal(got[0].Nodes, []string{"a", "b"}) || got[0].Load != "bulk" || got[1].Load != "rr" {
+	if len(got) != 2 || !slices.Equal(got[0].Nodes, []string{"a", "b"}) || got[0].Load != "bulk" ||
+		got[1].Load != "rr" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -324,13 +369,24 @@ func TestMeshLeft(t *testing.T) {
 		want  []Failed
 		says  string
 	}{
-		{"in-the-last-round-of-two", 2, "b", func(s int, _ sample.Pair, load string) bool { return s == 2 && load == "bulk" },
-			[]Failed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}}, "b left in the middle of the run: the last 2 visits failed"},
-		{"in-the-last-sweep-of-three", 3, "c", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 },
-			[]Failed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}}, "c left in the middle of the run: the last 3 visits failed"},
-		{"nobody-knows-who", 3, "", func(s int, p sample.Pair, _ string) bool { return s == 2 && p[0]+p[1] == 3 }, []Failed{}, ""},
-		{"a-link", 4, "", func(s int, p sample.Pair, load string) bool { return s > 0 && p[0]+p[1] == 1 && load == "rr" },
-			[]Failed{{Nodes: []string{"a", "b"}, Load: "rr", Visits: 2, Left: true, Reason: "x"}}, "a and b no longer reach each other: the last 2 visits of rr failed."},
+		{"in-the-last-round-of-two", 2, "b", func(s int, _ sample.Pair, load string) bool {
+			return s == 2 && load == "bulk"
+		},
+			[]Failed{{Nodes: []string{"b"}, Visits: 2, Left: true, Reason: "x"}},
+			"b left in the middle of the run: the last 2 visits failed"},
+		{"in-the-last-sweep-of-three", 3, "c", func(s int, p sample.Pair, _ string) bool {
+			return s == 2 && p[0]+p[1] == 3
+		},
+			[]Failed{{Nodes: []string{"c"}, Visits: 3, Left: true, Reason: "x"}},
+			"c left in the middle of the run: the last 3 visits failed"},
+		{"nobody-knows-who", 3, "", func(s int, p sample.Pair, _ string) bool {
+			return s == 2 && p[0]+p[1] == 3
+		}, []Failed{}, ""},
+		{"a-link", 4, "", func(s int, p sample.Pair, load string) bool {
+			return s > 0 && p[0]+p[1] == 1 && load == "rr"
+		},
+			[]Failed{{Nodes: []string{"a", "b"}, Load: "rr", Visits: 2, Left: true, Reason: "x"}},
+			"a and b no longer reach each other: the last 2 visits of rr failed."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMesh(t, tt.nodes)
@@ -340,7 +396,9 @@ func TestMeshLeft(t *testing.T) {
 			}
 			f := m.sweeps(3)
 			if tt.name == "in-the-last-sweep-of-three" { // the pair met last
-				slices.SortStableFunc(f.Pairs, func(a, b sample.PairVisit) int { return count01(a.Failure != "") - count01(b.Failure != "") })
+				slices.SortStableFunc(f.Pairs, func(a, b sample.PairVisit) int {
+					return count01(a.Failure != "") - count01(b.Failure != "")
+				})
 			}
 			r := Judge(f)
 			if !reflect.DeepEqual(r.Mesh.Failed, tt.want) {
@@ -355,14 +413,17 @@ func TestMeshLeft(t *testing.T) {
 
 // Tables count the same links as slow that findings name.
 func TestMeshOneStory(t *testing.T) {
-	slow := func(a, b int) float64 { return 1 + 4*float64(count01(min(a, b) == 1 && max(a, b) == 4)) }
+	slow := func(a, b int) float64 {
+		return 1 + 4*float64(count01(min(a, b) == 1 && max(a, b) == 4))
+	}
 	for sweeps, named := range map[int]int{1: 0, 6: 1} { // one visit proves nothing
 		m := newMesh(t, 8)
 		m.trip = slow
 		r := Judge(m.sweeps(sweeps)).Mesh
 		for i, n := range r.Nodes {
 			if got, want := n.Effects[workload.LatencyP50].Slow, named*count01(i == 1 || i == 4); got != want {
-				t.Errorf("%d sweeps: the table counts %d slow links of %s, %d are named", sweeps, got, n.Name, want)
+				t.Errorf("%d sweeps: the table counts %d slow links of %s, %d are named", sweeps,
+					got, n.Name, want)
 			}
 		}
 		if len(r.Faults) != named || r.Doubtful != 1-named {
@@ -379,7 +440,8 @@ func TestMeshOneStory(t *testing.T) {
 			n += count01(is)
 		}
 		if e := r.Nodes[i].Effects[workload.ThroughputOut]; e.Slow != 8 || n != e.Slow {
-			t.Errorf("%s sends slowly on %d of %d links, %d are marked", r.Nodes[i].Name, e.Slow, e.Of, n)
+			t.Errorf("%s sends slowly on %d of %d links, %d are marked", r.Nodes[i].Name, e.Slow,
+				e.Of, n)
 		}
 	}
 	for _, x := range r.Faults {
@@ -397,12 +459,16 @@ func TestMeshLoss(t *testing.T) {
 		t.Fatalf("%+v", r.Faults)
 	}
 	x, all := r.Faults[0], r.Metrics[workload.RetransmissionRate]
-	if x.Kind != FaultLink || x.Metric != workload.RetransmissionRate || x.Way != WayOut || !slices.Equal(x.Nodes, []string{"b", "d"}) ||
-		math.Abs(*x.RateOut-0.0196) > 1e-4 || *x.RateIn != 0 || x.Ratio != 0 || !(*x.Low <= *x.RateOut && *x.High >= *x.RateOut) {
+	if x.Kind != FaultLink || x.Metric != workload.RetransmissionRate || x.Way != WayOut ||
+		!slices.Equal(x.Nodes, []string{"b", "d"}) ||
+		math.Abs(*x.RateOut-0.0196) > 1e-4 || *x.RateIn != 0 || x.Ratio != 0 ||
+		!(*x.Low <= *x.RateOut && *x.High >= *x.RateOut) {
 		t.Errorf("%+v", x)
 	}
-	if all.Unit != "1" || all.Load != "bulk" || all.Slowest != *x.RateOut || all.SlowestLink != [2]string{"b", "d"} || all.Fastest != 0 ||
-		math.Abs(*all.NamedFrom-0.001) > 1e-4 || *all.Matrix[1][3] != *x.RateOut || !all.Slow[1][3] || all.Slow[3][1] {
+	if all.Unit != "1" || all.Load != "bulk" || all.Slowest != *x.RateOut ||
+		all.SlowestLink != [2]string{"b", "d"} || all.Fastest != 0 ||
+		math.Abs(*all.NamedFrom-0.001) > 1e-4 || *all.Matrix[1][3] != *x.RateOut ||
+		!all.Slow[1][3] || all.Slow[3][1] {
 		t.Errorf("%+v", all)
 	}
 }
@@ -412,7 +478,8 @@ func TestMeshConverged(t *testing.T) {
 		nodes, sweeps int
 		precision     float64
 		want          bool
-	}{{3, 12, 0.2, true}, {3, 12, 0.001, false}, {3, 4, 0.2, false}, {2, 12, 0.2, true}, {2, 12, 0.001, false}} {
+	}{{3, 12, 0.2, true}, {3, 12, 0.001, false}, {3, 4, 0.2, false}, {2, 12, 0.2, true},
+		{2, 12, 0.001, false}} {
 		f := newMesh(t, tt.nodes).sweeps(tt.sweeps)
 		p := f.Header.Plan
 		p.Precision = tt.precision
@@ -424,7 +491,10 @@ func TestMeshConverged(t *testing.T) {
 
 func TestList(t *testing.T) {
 	for want, names := range map[string]string{
-		"a": "a", "a and b": "a b", "a, b and c": "a b c", "a, b, c, d, e, f, g and 3 others": "a b c d e f g h i j",
+		"a":                                "a",
+		"a and b":                          "a b",
+		"a, b and c":                       "a b c",
+		"a, b, c, d, e, f, g and 3 others": "a b c d e f g h i j",
 	} {
 		if got := List(strings.Fields(names)); got != want {
 			t.Errorf("%q, want %q", got, want)

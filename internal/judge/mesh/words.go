@@ -25,7 +25,9 @@ func (m *Mesh) findings(f *sample.File) []string {
 		out[0] = "Every visit was witnessed: its bytes were counted wherever toll could read counters."
 	}
 	if bad := failedPairs(f.Pairs); bad > 0 {
-		out[0] = fmt.Sprintf("What is shown was witnessed; %d of %d visits failed and are left out.", bad, len(f.Pairs))
+		out[0] = fmt.Sprintf(
+			"What is shown was witnessed; %d of %d visits failed and are left out.", bad,
+			len(f.Pairs))
 	}
 	if m.NotWitnessed != "" {
 		out[0] += " Not witnessed: " + m.NotWitnessed + "."
@@ -56,7 +58,9 @@ func failedPairs(pairs []sample.PairVisit) int {
 func (m *Mesh) subjects() [][]Fault {
 	var out [][]Fault
 	for _, x := range m.Faults {
-		i := slices.IndexFunc(out, func(s []Fault) bool { return s[0].Kind == x.Kind && sameNodes(s[0].Nodes, x.Nodes) })
+		i := slices.IndexFunc(out, func(s []Fault) bool {
+			return s[0].Kind == x.Kind && sameNodes(s[0].Nodes, x.Nodes)
+		})
 		if i < 0 {
 			out = append(out, nil)
 			i = len(out) - 1
@@ -75,18 +79,23 @@ func (m *Mesh) say(faults []Fault) string {
 	x := faults[0]
 	switch x.Kind {
 	case FaultGroup:
-		return fmt.Sprintf("%s are healthy among themselves and %s to the others: %s.", List(x.Nodes), troubles(faults, "slow", "lose packets"), m.sayEach(faults, m.group))
+		return fmt.Sprintf("%s are healthy among themselves and %s to the others: %s.",
+			List(x.Nodes), troubles(faults, "slow", "lose packets"), m.sayEach(faults, m.group))
 	case FaultLink:
 		who := "while most other links of both are healthy"
 		switch {
 		case m.onePair():
 			who = "and which of the two it is cannot be determined"
-		case slices.ContainsFunc(m.Faults, func(o Fault) bool { return o.Kind == FaultNode && slices.Contains(x.Nodes, o.Nodes[0]) }):
+		case slices.ContainsFunc(m.Faults, func(o Fault) bool {
+			return o.Kind == FaultNode && slices.Contains(x.Nodes, o.Nodes[0])
+		}):
 			who = "by more than its nodes"
 		}
-		return fmt.Sprintf("The link between %s and %s %s, %s: %s.", x.Nodes[0], x.Nodes[1], troubles(faults, isSlow, losesPackets), who, m.sayEach(faults, m.link))
+		return fmt.Sprintf("The link between %s and %s %s, %s: %s.", x.Nodes[0], x.Nodes[1],
+			troubles(faults, isSlow, losesPackets), who, m.sayEach(faults, m.link))
 	}
-	return fmt.Sprintf("%s %s: %s.", x.Nodes[0], troubles(faults, isSlow, losesPackets), m.sayEach(faults, m.node))
+	return fmt.Sprintf("%s %s: %s.", x.Nodes[0], troubles(faults, isSlow, losesPackets),
+		m.sayEach(faults, m.node))
 }
 
 const (
@@ -110,7 +119,8 @@ func (x Fault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
 
 func (m *Mesh) group(x Fault) string {
 	if x.Metric == workload.LatencyP50 {
-		return fmt.Sprintf("round trips to those take %s of the time inside (%d of %d links)", x, x.Slow, x.Of)
+		return fmt.Sprintf("round trips to those take %s of the time inside (%d of %d links)", x,
+			x.Slow, x.Of)
 	}
 	return fmt.Sprintf("throughput to those is %s of that inside (%d of %d links)", x, x.Slow, x.Of)
 }
@@ -119,18 +129,23 @@ func (m *Mesh) link(x Fault) string {
 	how := fmt.Sprintf("(%d of %d visits)", x.Slow, x.Of)
 	switch {
 	case x.Metric == workload.LatencyP50:
-		return fmt.Sprintf("its round trips take %s of the time of its nodes' other links %s", x, how)
+		return fmt.Sprintf("its round trips take %s of the time of its nodes' other links %s", x,
+			how)
 	case m.onePair():
-		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0], x.Nodes[1], x, how)
+		return fmt.Sprintf("%s sends to %s at %s of the reverse direction's rate %s", x.Nodes[0],
+			x.Nodes[1], x, how)
 	case x.Way == WayBoth:
-		return fmt.Sprintf("its throughput is %s of that of its nodes' other links, in both directions %s", x, how)
+		return fmt.Sprintf(
+			"its throughput is %s of that of its nodes' other links, in both directions %s", x, how)
 	}
-	return fmt.Sprintf("%s sends to %s at %s of the rate of their other links %s, and the reverse direction is not slow", x.Nodes[0], x.Nodes[1], x, how)
+	return fmt.Sprintf(
+		"%s sends to %s at %s of the rate of their other links %s, and the reverse direction is not slow", x.Nodes[0], x.Nodes[1], x, how)
 }
 
 func (m *Mesh) node(x Fault) string {
 	if x.Metric == workload.LatencyP50 {
-		return fmt.Sprintf("its round trips take %s of the typical time (%d of %d links)", x, x.Slow, x.Of)
+		return fmt.Sprintf("its round trips take %s of the typical time (%d of %d links)", x,
+			x.Slow, x.Of)
 	}
 	n := m.Nodes[slices.IndexFunc(m.Nodes, func(n Node) bool { return n.Name == x.Nodes[0] })]
 	say := func(does, effect string) string {
@@ -164,16 +179,19 @@ func (m *Mesh) nothingSlow() string {
 	}
 	switch {
 	case m.onePair() && m.Metrics[workload.Throughput].NamedFrom != nil:
-		return fmt.Sprintf("Neither direction of the link is %s times slower than the other.", factor(*m.Metrics[workload.Throughput].NamedFrom)) + m.nothingLost()
+		return fmt.Sprintf("Neither direction of the link is %s times slower than the other.",
+			factor(*m.Metrics[workload.Throughput].NamedFrom)) + m.nothingLost()
 	case m.onePair():
 		return "With one pair of nodes there is nothing to compare round trips with."
 	case len(links) == 0:
 		return fmt.Sprintf("No fault can be reported: the noise is not known from %s of %s.",
 			count(m.Sweeps, "sweep"), count(len(m.Nodes), "node"))
 	case len(nodes) == 0:
-		return fmt.Sprintf("Nothing is reported as slow: beyond the noise, no link is %s slower than its nodes explain.", strings.Join(links, " or ")) + m.nothingLost()
+		return fmt.Sprintf(
+			"Nothing is reported as slow: beyond the noise, no link is %s slower than its nodes explain.", strings.Join(links, " or ")) + m.nothingLost()
 	}
-	return fmt.Sprintf("Nothing is reported as slow: beyond the noise, no node is %s slower than is typical, and no link is %s slower than its nodes explain.",
+	return fmt.Sprintf(
+		"Nothing is reported as slow: beyond the noise, no node is %s slower than is typical, and no link is %s slower than its nodes explain.",
 		strings.Join(nodes, " or "), strings.Join(links, " or ")) + m.nothingLost()
 }
 
@@ -201,7 +219,9 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 		out = append(out, analysis.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 	if f.Truncated {
-		add("truncated", "the results file has no end: the run was killed, and what it had measured is judged")
+		add(
+			"truncated",
+			"the results file has no end: the run was killed, and what it had measured is judged")
 	}
 	if f.End.Detail != "" {
 		add("failure", "the run was aborted: %s", f.End.Detail)
@@ -209,24 +229,32 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	var unknown []string
 	for _, l := range loadsOfMesh {
 		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() && !fit.Alone {
-			unknown = append(unknown, map[string]string{workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[l.metric])
+			unknown = append(unknown, map[string]string{
+				workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[l.metric])
 		}
 	}
 	switch sweeps := f.End.Sweeps; {
 	case len(m.Metrics) == 0:
 	case len(unknown) > 0:
-		add("few-sweeps", "%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
+		add(
+			"few-sweeps",
+			"%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
 	case sweeps < stats.MinJudged:
-		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits", stats.MinJudged)
+		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits",
+			stats.MinJudged)
 	}
 	if len(m.Nodes) == 2 {
-		add("two-nodes", "with two nodes only the link between them can be reported: finding out which of them is slow takes a third one")
+		add(
+			"two-nodes",
+			"with two nodes only the link between them can be reported: finding out which of them is slow takes a third one")
 	}
 	if m.Doubtful > 0 {
-		add("doubtful", "%s slow in too few visits to be reported: use more sweeps", were(m.Doubtful, "link"))
+		add("doubtful", "%s slow in too few visits to be reported: use more sweeps",
+			were(m.Doubtful, "link"))
 	}
 	if m.DoubtfulLoss > 0 {
-		add("doubtful-loss", "%s lost packets in too few visits to be reported: use more sweeps", count(m.DoubtfulLoss, "link"))
+		add("doubtful-loss", "%s lost packets in too few visits to be reported: use more sweeps",
+			count(m.DoubtfulLoss, "link"))
 	}
 	if bad := failedPairs(f.Pairs); bad > 0 {
 		last := ""
@@ -235,10 +263,12 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 				last = v.Failure
 			}
 		}
-		add("failed-visits", "%d of %d visits failed and are left out, the last one because: %s", bad, len(f.Pairs), last)
+		add("failed-visits", "%d of %d visits failed and are left out, the last one because: %s",
+			bad, len(f.Pairs), last)
 	}
 	for _, names := range m.sharing(func(n Node) string { return n.Boot }) {
-		add("same-machine", "%s are the same machine, so no network is measured between them", List(names))
+		add("same-machine", "%s are the same machine, so no network is measured between them",
+			List(names))
 	}
 	if text := m.mtus(); text != "" {
 		add("mtu", "the nodes' MTUs differ: %s", text)

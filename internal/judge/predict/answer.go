@@ -6,7 +6,8 @@ import (
 )
 
 var answered = []struct{ name, head string }{
-	{Page, "Time of a page"}, {CPU, "CPU time of the queries, of a core"}, {StreamCPU, "CPU time of the tokens, of a core"},
+	{Page, "Time of a page"}, {CPU, "CPU time of the queries, of a core"},
+	{StreamCPU, "CPU time of the tokens, of a core"},
 }
 
 // AnswerOf says what each mode adds to the baseline, as far as the verdicts allow.
@@ -40,7 +41,8 @@ func AnswerOf(p *Prediction) *analysis.Answer {
 		}
 	}
 	if len(a.Text) == 0 {
-		a.Add("Nothing can be compared: the file has no mode beside the baseline " + p.Baseline + ".")
+		a.Add("Nothing can be compared: the file has no mode beside the baseline " + p.Baseline +
+			".")
 	}
 	a.Add(tally.Sentence())
 	return a

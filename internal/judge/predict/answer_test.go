@@ -13,14 +13,18 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	verdicts := []stats.Verdict{stats.Costs, stats.Gains, stats.Nothing, stats.Unclear}
 	rnd := rand.New(rand.NewPCG(7, 8))
 	for range 200 {
-		p := &Prediction{Baseline: "host", Rows: []Row{{Mode: "host", Label: "host", From: "host", Baseline: true}}}
+		p := &Prediction{Baseline: "host", Rows: []Row{
+			{Mode: "host", Label: "host", From: "host", Baseline: true}}}
 		of := map[string]stats.Verdict{}
-		for _, name := range []string{"<a>", "<b>", "<c>"} { // no modes, so the labels are their names
+		// no modes, so the labels are their names
+		for _, name := range []string{"<a>", "<b>", "<c>"} {
 			v := verdicts[rnd.IntN(len(verdicts))]
-			x := map[stats.Verdict]float64{stats.Costs: 3e-4, stats.Gains: -3e-4, stats.Nothing: 1e-6, stats.Unclear: 2e-4}[v]
+			x := map[stats.Verdict]float64{stats.Costs: 3e-4, stats.Gains: -3e-4,
+				stats.Nothing: 1e-6, stats.Unclear: 2e-4}[v]
 			of[name] = v
 			p.Rows = append(p.Rows, Row{Mode: name, Label: name, From: "host",
-				Over: map[string]analysis.Price{Page: {Unit: "s", Median: x, Low: x - 1e-5, High: x + 1e-5, N: 12, Verdict: v}}})
+				Over: map[string]analysis.Price{Page: {
+					Unit: "s", Median: x, Low: x - 1e-5, High: x + 1e-5, N: 12, Verdict: v}}})
 		}
 		text := AnswerOf(p).Text
 		sure, open, _ := strings.Cut(text[0], "Unclear: ")
@@ -32,8 +36,10 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 				}
 				continue
 			}
-			if strings.Contains(sure, name+" adds ") != (v == stats.Costs) || strings.Contains(sure, name+" takes ") != (v == stats.Gains) ||
-				strings.Contains(nothing, name+" (at most ") != (v == stats.Nothing) || strings.Contains(open, name) != (v == stats.Unclear) {
+			if strings.Contains(sure, name+" adds ") != (v == stats.Costs) ||
+				strings.Contains(sure, name+" takes ") != (v == stats.Gains) ||
+				strings.Contains(nothing, name+" (at most ") != (v == stats.Nothing) ||
+				strings.Contains(open, name) != (v == stats.Unclear) {
 				t.Errorf("%v: %q", of, text)
 			}
 		}

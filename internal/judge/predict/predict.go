@@ -88,12 +88,15 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 		return nil, ErrSweep
 	}
 	p := &predictor{Run: analysis.Open(f), w: w}
-	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w, Baseline: f.Header.Plan.Baseline,
-		Rows: []Row{}, Notes: []string{}}
+	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w,
+		Baseline: f.Header.Plan.Baseline,
+		Rows:     []Row{}, Notes: []string{}}
 	pin := p.pin()
 	for i, s := range p.Series {
 		c := s.Cell
-		if c.Control || c.Pin != pin || p.Failed(i) || c.Load != workload.RR && !(c.Load == workload.Stream && w.Tokens > 0) || c.Shape.Crowd() {
+		if c.Control || c.Pin != pin || p.Failed(i) ||
+			c.Load != workload.RR && !(c.Load == workload.Stream && w.Tokens > 0) ||
+			c.Shape.Crowd() {
 			continue
 		}
 		c.Load = ""
@@ -101,7 +104,9 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 			out.Rows = append(out.Rows, p.row(c))
 		}
 	}
-	if !slices.ContainsFunc(out.Rows, func(r Row) bool { return r.Page != nil || r.StreamCPU != nil }) {
+	if !slices.ContainsFunc(out.Rows, func(r Row) bool {
+		return r.Page != nil || r.StreamCPU != nil
+	}) {
 		return nil, ErrNothingToPredict
 	}
 	order := map[string]int{}
@@ -119,7 +124,8 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 }
 
 func (r Row) cell() sample.Cell {
-	return sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On, Pin: r.Pin}
+	return sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To),
+		Tune: mode.Tunes(r.Tune), On: r.On, Pin: r.Pin}
 }
 
 // pin returns the first placement on CPUs, which is sample.PinFar in a run of several.
@@ -174,7 +180,9 @@ func (p *predictor) find(c sample.Cell) int {
 }
 
 func (p *predictor) row(c sample.Cell) Row {
-	r := Row{Mode: c.Name(), From: string(c.From), To: string(c.To), Tune: string(c.Tune), On: c.On, Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{}, Costs: map[string]float64{}, Extra: p.extra()}
+	r := Row{Mode: c.Name(), From: string(c.From), To: string(c.To), Tune: string(c.Tune), On: c.On,
+		Pin: c.Pin, Label: analysis.Label(c), Over: map[string]analysis.Price{},
+		Costs: map[string]float64{}, Extra: p.extra()}
 	base, known := p.baselineOf(c)
 	r.Baseline = known && base == c
 	for _, q := range []struct {
@@ -186,7 +194,8 @@ func (p *predictor) row(c sample.Cell) Row {
 	}{
 		{Page, "s", &r.Page, p.page, workload.RR, workload.LatencyP50},
 		{CPU, analysis.CoreUnit, &r.CPU, p.cpu, workload.RR, workload.CPUPerTrip},
-		{StreamCPU, analysis.CoreUnit, &r.StreamCPU, p.streamCPU, workload.Stream, workload.CPUPerTrip},
+		{StreamCPU, analysis.CoreUnit, &r.StreamCPU, p.streamCPU, workload.Stream,
+			workload.CPUPerTrip},
 	} {
 		xs := q.of(c)
 		s := stats.Summarize(analysis.Ordered(xs))
@@ -198,12 +207,16 @@ func (p *predictor) row(c sample.Cell) Row {
 			continue
 		}
 		ref := q.of(base)
-		d := analysis.Difference{Unit: q.unit, Level: stats.Median(analysis.Ordered(ref)), Rounds: stats.Summarize(stats.Differences(xs, ref))}
+		d := analysis.Difference{Unit: q.unit, Level: stats.Median(analysis.Ordered(ref)),
+			Rounds: stats.Summarize(stats.Differences(xs, ref))}
 		if over, ok := p.over(q.name, c, base, d); ok {
-			r.Over[q.name] = p.PriceOf(over, sample.Cell{From: c.From, Load: q.load, On: c.On, Pin: c.Pin}, q.metric)
+			r.Over[q.name] = p.PriceOf(over, sample.Cell{
+				From: c.From, Load: q.load, On: c.On, Pin: c.Pin}, q.metric)
 		}
 	}
-	for _, m := range []struct{ load, metric string }{{workload.RR, workload.LatencyP50}, {workload.RR, workload.CPUPerTrip}, {workload.Bulk, workload.Throughput}, {workload.Bulk, workload.CPUPerByte}, {workload.Stream, workload.CPUPerTrip}} {
+	for _, m := range []struct{ load, metric string }{{workload.RR, workload.LatencyP50},
+		{workload.RR, workload.CPUPerTrip}, {workload.Bulk, workload.Throughput},
+		{workload.Bulk, workload.CPUPerByte}, {workload.Stream, workload.CPUPerTrip}} {
 		if xs := p.values(c, m.load, m.metric); len(xs) > 0 {
 			name := m.metric
 			if m.load == workload.Stream {
@@ -217,15 +230,18 @@ func (p *predictor) row(c sample.Cell) Row {
 
 // over returns d, the prediction for c beyond the baseline, by slices if the file has them; ok is
 // false if it is not known.
-func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference) (out analysis.Difference, ok bool) {
+func (p *predictor) over(name string, c, base sample.Cell,
+	d analysis.Difference) (out analysis.Difference, ok bool) {
 	switch name {
 	case Page:
-		d.Slices = p.perTrip(c, base, workload.LatencyP50, workload.Throughput).Times(float64(p.w.Queries))
+		d.Slices = p.perTrip(c, base, workload.LatencyP50, workload.Throughput).Times(
+			float64(p.w.Queries))
 	case CPU:
 		d.Slices = p.perTrip(c, base, workload.CPUPerTrip, workload.CPUPerByte).Times(p.w.QPS)
 		rr := c
 		rr.Load = workload.RR
-		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() { // rounds look too certain
+		// rounds look too certain
+		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() {
 			return d, false
 		}
 	}
@@ -234,7 +250,8 @@ func (p *predictor) over(name string, c, base sample.Cell, d analysis.Difference
 
 func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	for i, s := range p.Series {
-		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On && s.Cell.Pin == c.Pin && !s.Cell.Shape.Crowd() {
+		if b, ok := p.BaselineOf(i); ok && b == i && s.Cell.From == c.From && s.Cell.On == c.On &&
+			s.Cell.Pin == c.Pin && !s.Cell.Shape.Crowd() {
 			s := s.Cell
 			s.Load = ""
 			return s, true
@@ -245,7 +262,8 @@ func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 
 // extra returns the number of bytes of a reply beyond that of the file's round trips.
 func (p *predictor) extra() float64 {
-	return max(0, float64(p.w.Bytes)-float64(workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
+	return max(0, float64(p.w.Bytes)-float64(
+		workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
 }
 
 // page returns the time of a page by round. Each query takes a round trip, and the extra bytes of
@@ -283,7 +301,8 @@ func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estim
 
 // slices returns the logarithm of cell c's metric over the baseline's, from slices, and the
 // baseline's median.
-func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Estimate, level float64) {
+func (p *predictor) slices(c, base sample.Cell, load, metric string) (e stats.Estimate,
+	level float64) {
 	c.Load, base.Load = load, load
 	i, b := p.find(c), p.find(base)
 	if i < 0 || b < 0 {
@@ -296,12 +315,14 @@ func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 	if p.w.QPS == 0 {
 		return nil
 	}
-	return p.perQuery(c, workload.CPUPerTrip, p.w.QPS, p.values(c, workload.Bulk, workload.CPUPerByte))
+	return p.perQuery(c, workload.CPUPerTrip, p.w.QPS,
+		p.values(c, workload.Bulk, workload.CPUPerByte))
 }
 
 // perQuery returns times × (the metric of rr + the extra bytes × the price of a byte), by round.
 // Without a price, bytes cost nothing, which is noted.
-func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByte map[int]float64) map[int]float64 {
+func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
+	perByte map[int]float64) map[int]float64 {
 	out := map[int]float64{}
 	extra := p.extra()
 	for round, x := range p.values(c, workload.RR, metric) {
@@ -312,7 +333,8 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64, perByt
 		case perByte != nil: // a round without bulk
 			continue
 		default:
-			p.note("The file has no bulk: what replies of %d bytes cost beyond the measured %d is left out.",
+			p.note(
+				"The file has no bulk: what replies of %d bytes cost beyond the measured %d is left out.",
 				p.w.Bytes, workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply)
 		}
 		out[round] = times * x

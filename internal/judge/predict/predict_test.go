@@ -40,11 +40,14 @@ func TestPredict(t *testing.T) {
 	host, bridge := p.Rows[0], p.Rows[1]
 	// 4000 bytes beyond the measured one take 0.8 µs at 40 Gbit/s, 1.6 µs at 20.
 	const hostPage, bridgePage = 20 * (100e-6 + 0.8e-6), 20 * (150e-6 + 1.6e-6)
-	if !judgetest.Near(host.Page.Median, hostPage) || !judgetest.Near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 || bridge.Page.Unit != "s" {
+	if !judgetest.Near(host.Page.Median, hostPage) ||
+		!judgetest.Near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 ||
+		bridge.Page.Unit != "s" {
 		t.Errorf("pages %+v, %+v", host.Page, bridge.Page)
 	}
 	over := bridge.Over[Page]
-	if !judgetest.Near(over.Median, bridgePage-hostPage) || over.Verdict != stats.Costs || len(host.Over) != 0 {
+	if !judgetest.Near(over.Median, bridgePage-hostPage) || over.Verdict != stats.Costs ||
+		len(host.Over) != 0 {
 		t.Errorf("over %+v", over)
 	}
 	// 0.8 CPUs for 2,000 round trips a second and for 5 or 2.5 GB a second.
@@ -55,7 +58,8 @@ func TestPredict(t *testing.T) {
 	if want := 500 * (perTrip + 4000*0.8/2.5e9); !judgetest.Near(bridge.CPU.Median, want) {
 		t.Errorf("CPU %+v, want %v", bridge.CPU, want)
 	}
-	if got := bridge.Costs; !judgetest.Near(got[workload.LatencyP50], 150e-6) || !judgetest.Near(got[workload.Throughput], 20e9) || bridge.Extra != 4000 {
+	if got := bridge.Costs; !judgetest.Near(got[workload.LatencyP50], 150e-6) ||
+		!judgetest.Near(got[workload.Throughput], 20e9) || bridge.Extra != 4000 {
 		t.Errorf("costs %v, extra %v", got, bridge.Extra)
 	}
 	if host.StreamCPU != nil {
@@ -67,11 +71,13 @@ func TestPredict(t *testing.T) {
 func TestPredictFromLess(t *testing.T) {
 	small := Workload{Queries: 3, Bytes: 1}
 	p, err := Judge(costs(t, "rr"), small)
-	if err != nil || len(p.Notes) != 0 || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) || p.Rows[0].CPU != nil {
+	if err != nil || len(p.Notes) != 0 || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) ||
+		p.Rows[0].CPU != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
 	p, err = Judge(costs(t, "rr"), Workload{Queries: 3, Bytes: 2000})
-	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") || !judgetest.Near(p.Rows[0].Page.Median, 300e-6) {
+	if err != nil || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no bulk") ||
+		!judgetest.Near(p.Rows[0].Page.Median, 300e-6) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := Judge(costs(t, "bulk"), small); !errors.Is(err, ErrNothingToPredict) {

@@ -10,7 +10,8 @@ import (
 func (r *Report) answer() analysis.Answer {
 	a := analysis.Answer{Question: "Does what others published hold here?", Text: []string{}}
 	if len(r.Files) == 0 {
-		a.Add("Nothing is compared yet. The commands below measure the same here; --against takes the files that they save.")
+		a.Add(
+			"Nothing is compared yet. The commands below measure the same here; --against takes the files that they save.")
 		return a
 	}
 	found := map[Verdict][]string{}
@@ -36,8 +37,10 @@ func (r *Report) answer() analysis.Answer {
 		{Holds, "holds", "hold", ""},
 		{Fails, "does not hold", "do not hold", ""},
 		{Partly, "holds in part", "hold in part", ""},
-		{Unclear, "is unclear", "are unclear", "a longer run (--budget) or a quieter machine decides"},
-		{Incomplete, "is measured in part, and that holds", "are measured in part, and that holds", "the commands below measure the rest"},
+		{Unclear, "is unclear", "are unclear",
+			"a longer run (--budget) or a quieter machine decides"},
+		{Incomplete, "is measured in part, and that holds", "are measured in part, and that holds",
+			"the commands below measure the rest"},
 		{NotMeasured, "is not measured", "are not measured", "the commands below would"},
 	} {
 		names := found[x.verdict]

@@ -52,8 +52,10 @@ type ClaimResult struct {
 // check measures the claim in the file that is closest to the study's own conditions. The notes say
 // what differs from them.
 func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
-	out := ClaimResult{Text: c.Text, Of: c.Of.Cell, Metric: c.Of.Metric, Bound: c.Bound, Want: c.Want, Finding: c.Finding,
-		Unit: workload.MetricOf(c.Of.Metric, sample.Load{Kind: c.Of.Cell.Load}).Unit, Verdict: NotMeasured, Command: s.Commands[c.Command].String()}
+	out := ClaimResult{Text: c.Text, Of: c.Of.Cell, Metric: c.Of.Metric, Bound: c.Bound,
+		Want: c.Want, Finding: c.Finding,
+		Unit:    workload.MetricOf(c.Of.Metric, sample.Load{Kind: c.Of.Cell.Load}).Unit,
+		Verdict: NotMeasured, Command: s.Commands[c.Command].String()}
 	cells := []sample.Cell{c.Of.Cell}
 	if c.To.Metric != "" {
 		out.To, cells = &c.To.Cell, append(cells, c.To.Cell)
@@ -61,7 +63,8 @@ func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	var best []string
 	n := 0
 	for _, f := range files {
-		if l, _, _ := f.pair.Conditions(c.Of.Cell); c.Pace > 0 && !near(workload.StreamOf(l).Pace, c.Pace) {
+		if l, _, _ := f.pair.Conditions(c.Of.Cell); c.Pace > 0 &&
+			!near(workload.StreamOf(l).Pace, c.Pace) {
 			continue
 		}
 		m, isValue := f.pair.Value(c.Of)
@@ -73,7 +76,8 @@ func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 			continue
 		}
 		notes := s.notes(f.pair, cmp.Or(c.Pace, s.Pace), cells...)
-		if n > 0 && cmp.Or(cmp.Compare(len(notes), len(best)), -cmp.Compare(len(m.Rounds), n)) >= 0 {
+		if n > 0 && cmp.Or(cmp.Compare(len(notes), len(best)),
+			-cmp.Compare(len(m.Rounds), n)) >= 0 {
 			continue
 		}
 		best, n, out.File = notes, len(m.Rounds), f.Name

@@ -30,7 +30,9 @@ var crowdTables = []struct {
 }{
 	{clients, regexp.MustCompile(`^(1) server container, (\d{1,3}) client containers$`)},
 	{pairs, regexp.MustCompile(`^(\d{1,3}) server containers, (\d{1,3}) client containers$`)},
-	{procs, regexp.MustCompile(`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
+	{procs,
+		regexp.MustCompile(
+			`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
 }
 
 // A client's mean is the total divided by the clients. The heading of the third table names
@@ -52,7 +54,8 @@ func crowdOurs(r Row) (Ours, error) {
 		if s.Servers < 1 || s.Clients < 1 || s.Procs < 1 {
 			break
 		}
-		o := at(mode.Name(r.Mode), mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
+		o := at(mode.Name(r.Mode), mode.FromContainer, mode.ToContainer, r.Load,
+			workload.Throughput)
 		if r.Mode == string(mode.Routed) { // the data's name for its aliases
 			o = at(aliasNAT, mode.FromContainer, mode.ToContainer, r.Load, workload.Throughput)
 		}
@@ -90,7 +93,9 @@ func crowdRatios(es []Entry) []Comparison {
 			c.Smallest = true
 			out = append(out, c)
 		}
-		apart := find(es, func(b Entry) bool { return b.Table == e.Table && b.Mode == e.Mode && b.Label == "1×4" })
+		apart := find(es, func(b Entry) bool {
+			return b.Table == e.Table && b.Mode == e.Mode && b.Label == "1×4"
+		})
 		if c, ok := quotient(es, i, apart, 4); ok && e.Label == "4×1" {
 			out = append(out, c)
 		}

@@ -62,7 +62,9 @@ func (f Finding) verdict(mostly bool) Verdict {
 	return Incomplete
 }
 
-func (f Finding) against() int { return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged] }
+func (f Finding) against() int {
+	return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged]
+}
 
 // Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios";
 // for a single ratio its verdict, and "" if all have the finding's own.

@@ -72,8 +72,10 @@ type Line struct {
 
 // names of the published metrics
 var whats = map[string]string{
-	throughput: "throughput", cpuIdle: "idle CPU, and throughput per busy core", oneWay: "latency one way",
-	response: "median response", spike: "longest pause",
+	throughput: "throughput",
+	cpuIdle:    "idle CPU, and throughput per busy core",
+	oneWay:     "latency one way",
+	response:   "median response", spike: "longest pause",
 }
 
 // Column returns the mode that the line stands for, by toll's name if it has one.
@@ -179,8 +181,9 @@ func Compare(studies []Study, files []Measured) (*Report, error) {
 	for i, f := range files {
 		files[i].pair = analysis.Pair(f.File)
 		h := f.File.Header
-		r.Files = append(r.Files, File{Name: f.Name, Started: h.Started, Rounds: f.File.End.Rounds, Environment: h.Environment,
-			Wire: h.Plan.Wire, Warnings: analysis.Judge(f.File).Warnings})
+		r.Files = append(r.Files, File{Name: f.Name, Started: h.Started, Rounds: f.File.End.Rounds,
+			Environment: h.Environment,
+			Wire:        h.Plan.Wire, Warnings: analysis.Judge(f.File).Warnings})
 	}
 	for _, s := range studies {
 		res, err := s.result(rows, files)
@@ -201,7 +204,8 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 	if len(es) == 0 {
 		return Result{}, fmt.Errorf("%s: no published rows", s.Name)
 	}
-	out := Result{Name: s.Name, Year: es[0].Year, Title: s.Title, URL: s.URL, Setup: s.Setup, Baseline: s.Baseline,
+	out := Result{Name: s.Name, Year: es[0].Year, Title: s.Title, URL: s.URL, Setup: s.Setup,
+		Baseline: s.Baseline,
 		Commands: []Needed{}, Claims: []ClaimResult{}, Notes: append([]string{}, s.Doubts...)}
 	for _, text := range s.Findings {
 		out.Findings = append(out.Findings, Finding{Text: text, Verdicts: map[Verdict]int{}})
@@ -273,7 +277,8 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 	if c.Against != nil {
 		to = *c.Against
 	}
-	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated, Finding: c.Finding, Verdict: NotMeasured, Why: es[c.Of].Why}
+	out := Ratio{To: c.To, Smallest: c.Smallest, Published: c.Ratio, Stated: c.Stated,
+		Finding: c.Finding, Verdict: NotMeasured, Why: es[c.Of].Why}
 	var best []string
 	for _, f := range files {
 		to := to
@@ -287,7 +292,8 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 			continue
 		}
 		notes := s.notes(f.pair, s.Pace, of.Cell, to.Cell)
-		if m := out.Measured; m != nil && cmp.Or(cmp.Compare(len(notes), len(best)), -cmp.Compare(x.N, m.N)) >= 0 {
+		if m := out.Measured; m != nil && cmp.Or(cmp.Compare(len(notes), len(best)),
+			-cmp.Compare(x.N, m.N)) >= 0 {
 			continue
 		}
 		out.Measured, out.File, best = &x, f.Name, notes
@@ -336,7 +342,8 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 		l, path, wire := p.Conditions(c)
 		if c.Load == workload.Bulk {
 			o := workload.BulkOf(l)
-			add(l.Streams != s.Streams, "bulk was measured with %s, published with %s", plural(l.Streams, "stream"), plural(s.Streams, "stream"))
+			add(l.Streams != s.Streams, "bulk was measured with %s, published with %s",
+				plural(l.Streams, "stream"), plural(s.Streams, "stream"))
 			add(o.Reverse, "bulk was measured from the server to the client")
 			add(o.Bidir, "bulk was measured both ways at once")
 			add(o.Bytes > 0, "bulk was measured as a number of bytes, slow start included")
@@ -350,18 +357,23 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 		}
 		if o := workload.StreamOf(l); c.Load == workload.Stream && o.Pace > 0 {
 			took := float64(o.Tokens) / o.Pace
-			add(math.Abs(took-s.Response) > alike*s.Response, "responses of %.3g s were measured, published are those of %g s", took, s.Response)
+			add(math.Abs(took-s.Response) > alike*s.Response,
+				"responses of %.3g s were measured, published are those of %g s", took, s.Response)
 			add(pace > 0 && !near(o.Pace, pace),
 				"stream was measured at %.3g tokens a second, published at %g", o.Pace, pace)
 			add(l.Nodelay == "off", "stream was measured with TCP_NODELAY off")
 		}
 		if slices.Contains(path.Hops, string(mode.HopWire)) {
-			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s", rate(wire), rate(s.Wire))
+			add(wire.Rate != s.Wire.Rate, "measured over a wire %s, published over one %s",
+				rate(wire), rate(s.Wire))
 			add(wire.Delay != s.Wire.Delay, "measured over a wire with a delay: %s", wire)
 		}
 		pin := p.Pin(c)
-		add(pin != "", "measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
-		add(c.Mode == mode.Host && c.On == sample.Swarm, "on a swarm there is no native mode: host stands for it")
+		add(
+			pin != "",
+			"measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
+		add(c.Mode == mode.Host && c.On == sample.Swarm,
+			"on a swarm there is no native mode: host stands for it")
 	}
 	return out
 }

@@ -45,13 +45,16 @@ type Row struct {
 }
 
 // the header of published.csv
-var columns = []string{"source", "year", "mode", "placement", "load", "shape", "metric", "value", "unit", "note"}
+var columns = []string{"source", "year", "mode", "placement", "load", "shape", "metric", "value",
+	"unit", "note"}
 
 // Words that rows may use besides the catalogue's modes.
 var (
-	placements = []string{"host-to-container", "container-to-container", "remote-to-host", "remote-to-container", sameMachine, twoMachines}
-	loads      = []string{workload.Bulk, workload.RR, workload.Stream}
-	metrics    = []string{throughput, perClient, cpuIdle, adjusted + string(mode.PublishProxy), adjusted + string(mode.PublishNAT),
+	placements = []string{"host-to-container", "container-to-container", "remote-to-host",
+		"remote-to-container", sameMachine, twoMachines}
+	loads   = []string{workload.Bulk, workload.RR, workload.Stream}
+	metrics = []string{throughput, perClient, cpuIdle, adjusted + string(mode.PublishProxy),
+		adjusted + string(mode.PublishNAT),
 		AsPrinted, oneWay, response, spike}
 )
 
@@ -107,14 +110,16 @@ func parse(r io.Reader) ([]Row, error) {
 }
 
 func parseRow(f []string) (Row, error) {
-	r := Row{Study: f[0], Year: f[1], Mode: f[2], Placement: f[3], Load: f[4], Shape: f[5], Metric: f[6], Printed: f[7], Unit: f[8], Note: f[9]}
+	r := Row{Study: f[0], Year: f[1], Mode: f[2], Placement: f[3], Load: f[4], Shape: f[5],
+		Metric: f[6], Printed: f[7], Unit: f[8], Note: f[9]}
 	if _, err := mode.ParseName(r.Mode); err != nil {
 		return r, err
 	}
 	for _, w := range []struct {
 		what, word string
 		known      []string
-	}{{"placement", r.Placement, placements}, {"load", r.Load, loads}, {"metric", r.Metric, metrics}} {
+	}{{"placement", r.Placement, placements}, {"load", r.Load, loads},
+		{"metric", r.Metric, metrics}} {
 		if !slices.Contains(w.known, w.word) {
 			return r, &suggest.UnknownError{What: w.what, Words: []string{w.word}, Known: w.known}
 		}

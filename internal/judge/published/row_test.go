@@ -40,9 +40,11 @@ func TestParse(t *testing.T) {
 		{"renamed-column", strings.Replace(head, "unit", "units", 1) + good, "columns"},
 		{"short-row", head + "a,2014,host\n", "wrong number of fields"},
 		{"mode", head + strings.Replace(good, "host", "hosts", 1), `line 2: unknown mode "hosts"`},
-		{"placement", head + strings.Replace(good, "same machine", "the moon", 1), `unknown placement "the moon"`},
+		{"placement", head + strings.Replace(good, "same machine", "the moon", 1),
+			`unknown placement "the moon"`},
 		{"load", head + strings.Replace(good, "bulk", "udp", 1), `unknown load "udp"`},
-		{"metric", head + strings.Replace(good, "throughput", "speed", 1), `unknown metric "speed"`},
+		{"metric", head + strings.Replace(good, "throughput", "speed", 1),
+			`unknown metric "speed"`},
 		{"no-source", head + strings.TrimPrefix(good, "a"), "no source"},
 		{"year", head + strings.Replace(good, "2014", "14", 1), `year "14"`},
 		{"no-unit", head + strings.Replace(good, "MB/s", "", 1), "no unit"},
@@ -55,7 +57,8 @@ func TestParse(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := parse(strings.NewReader(tt.text))
-			if (err == nil) != (tt.wrong == "") || err != nil && !strings.Contains(err.Error(), tt.wrong) {
+			if (err == nil) != (tt.wrong == "") ||
+				err != nil && !strings.Contains(err.Error(), tt.wrong) {
 				t.Errorf("got %v, want %q", err, tt.wrong)
 			}
 		})

@@ -8,10 +8,14 @@ import (
 
 // in the order to which streamClaims refer
 var streamCommands = []Command{
-	{"compare publish-default publish bridge-default --from host --load stream --tokens 6", "stream.jsonl"},
-	{"compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", "tuned.jsonl"},
-	{"compare publish-default macvlan-bridge --from remote --load stream --tokens 6", "macvlan.jsonl"},
-	{"compare publish-default --from host --to loopback --load stream --tokens 2 --tokens-per-second 16.7", "batch.jsonl"},
+	{"compare publish-default publish bridge-default --from host --load stream --tokens 6",
+		"stream.jsonl"},
+	{
+		"compare publish-default --from host --to loopback --tune mtu=9000,rmem=16M+wmem=16M --load stream --tokens 6", "tuned.jsonl"},
+	{"compare publish-default macvlan-bridge --from remote --load stream --tokens 6",
+		"macvlan.jsonl"},
+	{
+		"compare publish-default --from host --to loopback --load stream --tokens 2 --tokens-per-second 16.7", "batch.jsonl"},
 }
 
 const (
@@ -20,7 +24,8 @@ const (
 )
 
 func streamClaims() []Claim {
-	streamed := func(m mode.Name, from mode.Placement, to mode.Target, metric string) analysis.Figure {
+	streamed := func(m mode.Name, from mode.Placement, to mode.Target,
+		metric string) analysis.Figure {
 		return at(m, from, to, workload.Stream, metric).Figure
 	}
 	local := func(m mode.Name, to mode.Target) analysis.Figure {
@@ -33,18 +38,28 @@ func streamClaims() []Claim {
 	}
 	plain := local(port, mode.ToLoopback)
 	return []Claim{
-		{Text: "longest pause, port", Of: streamed(port, mode.FromHost, mode.ToLoopback, workload.GapMax),
+		{Text: "longest pause, port", Of: streamed(
+			port, mode.FromHost, mode.ToLoopback, workload.GapMax),
 			Bound: shortestSpike, Want: More, Finding: 1},
-		{Text: "longest pause, host", Of: streamed(mode.Host, mode.FromHost, mode.ToLoopback, workload.GapMax),
+		{Text: "longest pause, host", Of: streamed(
+			mode.Host, mode.FromHost, mode.ToLoopback, workload.GapMax),
 			Bound: shortestSpike, Want: Less, Finding: 1},
-		{Text: "user-defined network", Of: local(mode.Publish, mode.ToLoopback), To: plain, Want: Alike, Finding: 2},
-		{Text: "host's address", Of: local(port, mode.ToAddress), To: plain, Want: Less, Finding: 3},
-		{Text: "MTU of 9000", Of: tuned("mtu=9000"), To: plain, Want: Alike, Finding: 4, Command: 1},
-		{Text: "buffers of 16 MB", Of: tuned("rmem=16M+wmem=16M"), To: plain, Want: Alike, Finding: 4, Command: 1},
-		{Text: "without NAT", Of: local(ownBridge, mode.ToContainer), To: local(port, mode.ToAddress), Want: Alike, Finding: 4},
-		{Text: "macvlan", Of: streamed(mode.MacvlanBridge, mode.FromRemote, mode.ToContainer, workload.ResponseTime),
-			To: streamed(port, mode.FromRemote, mode.ToAddress, workload.ResponseTime), Want: Alike, Finding: 4, Command: 2},
-		{Text: "batches, port to host", Of: plain, To: local(mode.Host, mode.ToLoopback), Want: More, Finding: 4,
+		{Text: "user-defined network", Of: local(mode.Publish, mode.ToLoopback), To: plain,
+			Want: Alike, Finding: 2},
+		{Text: "host's address", Of: local(port, mode.ToAddress), To: plain, Want: Less,
+			Finding: 3},
+		{Text: "MTU of 9000", Of: tuned("mtu=9000"), To: plain, Want: Alike, Finding: 4,
+			Command: 1},
+		{Text: "buffers of 16 MB", Of: tuned("rmem=16M+wmem=16M"), To: plain, Want: Alike,
+			Finding: 4, Command: 1},
+		{Text: "without NAT", Of: local(ownBridge, mode.ToContainer),
+			To: local(port, mode.ToAddress), Want: Alike, Finding: 4},
+		{Text: "macvlan", Of: streamed(mode.MacvlanBridge, mode.FromRemote, mode.ToContainer,
+			workload.ResponseTime),
+			To: streamed(port, mode.FromRemote, mode.ToAddress, workload.ResponseTime), Want: Alike,
+			Finding: 4, Command: 2},
+		{Text: "batches, port to host", Of: plain, To: local(mode.Host, mode.ToLoopback),
+			Want: More, Finding: 4,
 			Command: 3, Pace: batchPace},
 	}
 }

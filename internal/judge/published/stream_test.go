@@ -33,11 +33,13 @@ func streamFile(t *testing.T, name string, rounds int, o sample.StreamOptions) M
 	for r := range rounds {
 		for i := range f.Header.Plan.Cells {
 			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: r, Cell: i},
-				Ends: sample.Ends{Client: sample.Party{Window: 1, Counts: map[string]int64{"tokens": 1000}}},
+				Ends: sample.Ends{Client: sample.Party{
+					Window: 1, Counts: map[string]int64{"tokens": 1000}}},
 				Timings: sample.Timings{Times: map[string]*sample.EncodedHisto{
 					"gap":     encode(20 * time.Millisecond),
 					"overrun": encode(time.Duration(1+10*i) * time.Millisecond)}},
-				Metered: sample.Metered{Elapsed: 1}, Proof: sample.Proof{Witness: sample.Witness{OK: true}}})
+				Metered: sample.Metered{Elapsed: 1},
+				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
 	}
 	return Measured{Name: name, File: f, pair: analysis.Pair(f)}

@@ -39,7 +39,9 @@ var studies = []Study{
 			"through docker-proxy a published port carries less than through NAT or than host networking",
 			"counting CPU, docker-proxy is further behind, and NAT is behind host networking",
 		},
-		Commands: []Command{{"compare publish-default publish-nat --from host --to loopback --load bulk --streams 10", "proxy.jsonl"}},
+		Commands: []Command{
+			{
+				"compare publish-default publish-nat --from host --to loopback --load bulk --streams 10", "proxy.jsonl"}},
 		Doubts: []string{
 			"one thread of iperf3 served all ten streams (until 3.16 it had no more), here each stream has a thread. With host networking " +
 				"half of its 4 cores stayed idle, as two full threads leave them: what the paths could carry beyond did not show",
@@ -111,7 +113,8 @@ var studies = []Study{
 				"The study's native and NAT ran over its link: the direction can be compared, the size cannot",
 		},
 		Commands: []Command{
-			{"compare native publish-default overlay --from remote,remote-container --load bulk --wire rate=10gbit", "drivers.jsonl"},
+			{
+				"compare native publish-default overlay --from remote,remote-container --load bulk --wire rate=10gbit", "drivers.jsonl"},
 			{"compare native publish-default --from host --load bulk", "local.jsonl"},
 		},
 		Streams: 1, Wire: tenGbit,
@@ -134,7 +137,8 @@ var studies = []Study{
 		},
 		Commands: []Command{
 			{"compare native bridge-default --from host,container", "one-machine.jsonl"},
-			{"compare native publish-default --from remote,remote-container --wire rate=10gbit", "two-machines.jsonl"},
+			{"compare native publish-default --from remote,remote-container --wire rate=10gbit",
+				"two-machines.jsonl"},
 		},
 		Streams: 1, Wire: tenGbit,
 		ours: qperfOurs, compare: qperfRatios,
@@ -173,11 +177,13 @@ func proxyRatios(es []Entry) []Comparison {
 		t, idle := row(m, throughput), row(m, cpuIdle)
 		return workload.OnBusyCore(es[t].Value, es[idle].Value/100, 1)
 	}
-	out = append(out, Comparison{Of: row(mode.PublishNAT, cpuIdle), To: row(mode.PublishProxy, cpuIdle),
+	out = append(out, Comparison{Of: row(mode.PublishNAT, cpuIdle),
+		To:    row(mode.PublishProxy, cpuIdle),
 		Ratio: perCore(mode.PublishNAT) / perCore(mode.PublishProxy), Finding: 1})
 	for i, e := range es {
 		if to, ok := strings.CutPrefix(e.Metric, adjusted); ok {
-			out = append(out, Comparison{Of: i, To: row(mode.Name(to), cpuIdle), Ratio: e.Value, Stated: true, Finding: 1})
+			out = append(out, Comparison{Of: i, To: row(mode.Name(to), cpuIdle), Ratio: e.Value,
+				Stated: true, Finding: 1})
 		}
 	}
 	return out
@@ -232,7 +238,8 @@ func driverRatios(es []Entry) []Comparison {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == throughput })
 	}
 	local := map[mode.Name]Ours{
-		mode.Native: at(mode.Native, mode.FromHost, mode.ToLoopback, workload.Bulk, workload.Throughput),
+		mode.Native: at(mode.Native, mode.FromHost, mode.ToLoopback, workload.Bulk,
+			workload.Throughput),
 		mode.Bridge: at(port, mode.FromHost, mode.ToAddress, workload.Bulk, workload.Throughput),
 	}
 	var out []Comparison

@@ -17,7 +17,8 @@ type Study struct {
 	Setup    string   // what was measured on what, and how its words translate
 	Baseline string   // what its ratios are to
 	Findings []string // its statements, as far as its figures show them
-	Mostly   []int    // indexes of findings that hold if more than half of their ratios do; the others need all
+	// indexes of findings that hold if more than half of their ratios do; the others need all
+	Mostly   []int
 	Commands []Command
 	Doubts   []string    // what cannot be or is inferred in it, and what differs here in any run
 	Streams  int         // connections of its bulk load

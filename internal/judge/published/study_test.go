@@ -62,31 +62,47 @@ func TestPublishedRatios(t *testing.T) {
 		smallest bool
 		want     float64
 	}{
-		{"docker-networking-on-linux", side{mode: "publish-nat", metric: throughput}, side{mode: "publish-proxy", metric: throughput}, false, 1.29},
-		{"docker-networking-on-linux", side{mode: "publish-nat", metric: cpuIdle}, side{mode: "publish-proxy", metric: cpuIdle}, false, 2.19},
-		{"docker-networking-on-linux", side{mode: "host", metric: adjusted + "publish-proxy"}, side{mode: "publish-proxy", metric: cpuIdle}, false, 2.8},
-		{"docker-networking-on-linux", side{mode: "host", metric: adjusted + "publish-nat"}, side{mode: "publish-nat", metric: cpuIdle}, false, 1.3},
-		{"llm-token-streaming-bridge-vs-host", side{mode: "bridge", metric: response}, side{mode: "host", metric: response}, false, 2.33},
-		{"docker-network-performance-2014", side{mode: "ovs", label: "20"}, side{mode: "routed", label: "20"}, false, 1.75},
-		{"docker-network-performance-2014", side{mode: "link", label: "16"}, side{mode: "link", label: "1"}, true, 0.1},
-		{"docker-network-performance-2014", side{mode: "ovs", label: "4×4"}, side{mode: "pipework", label: "4×4"}, false, 1.25},
-		{"sql-server-docker-network-drivers-2019", side{mode: "bridge", metric: throughput}, side{mode: "native", metric: throughput}, false, 0.87},
-		{"sql-server-docker-network-drivers-2019", side{mode: "overlay", metric: throughput}, side{mode: "native", metric: throughput}, false, 0.68},
-		{"docker-network-performance-2014", side{mode: "link", label: "4×1"}, side{mode: "link", label: "1×4"}, false, 1.48},
-		{"sql-server-docker-network-drivers-2019", side{mode: "publish-proxy", metric: throughput}, side{mode: "bridge", metric: throughput}, false, 0.83},
-		{"docker-host-vs-bridge-qperf", side{mode: "host", metric: oneWay, place: "same machine"}, side{mode: "bridge", metric: oneWay, place: "same machine"}, false, 0.87},
-		{"docker-host-vs-bridge-qperf", side{mode: "bridge", metric: oneWay, place: "two machines"}, side{mode: "native", metric: oneWay, place: "two machines"}, false, 1.17},
+		{"docker-networking-on-linux", side{mode: "publish-nat", metric: throughput},
+			side{mode: "publish-proxy", metric: throughput}, false, 1.29},
+		{"docker-networking-on-linux", side{mode: "publish-nat", metric: cpuIdle},
+			side{mode: "publish-proxy", metric: cpuIdle}, false, 2.19},
+		{"docker-networking-on-linux", side{mode: "host", metric: adjusted + "publish-proxy"},
+			side{mode: "publish-proxy", metric: cpuIdle}, false, 2.8},
+		{"docker-networking-on-linux", side{mode: "host", metric: adjusted + "publish-nat"},
+			side{mode: "publish-nat", metric: cpuIdle}, false, 1.3},
+		{"llm-token-streaming-bridge-vs-host", side{mode: "bridge", metric: response},
+			side{mode: "host", metric: response}, false, 2.33},
+		{"docker-network-performance-2014", side{mode: "ovs", label: "20"},
+			side{mode: "routed", label: "20"}, false, 1.75},
+		{"docker-network-performance-2014", side{mode: "link", label: "16"},
+			side{mode: "link", label: "1"}, true, 0.1},
+		{"docker-network-performance-2014", side{mode: "ovs", label: "4×4"},
+			side{mode: "pipework", label: "4×4"}, false, 1.25},
+		{"sql-server-docker-network-drivers-2019", side{mode: "bridge", metric: throughput},
+			side{mode: "native", metric: throughput}, false, 0.87},
+		{"sql-server-docker-network-drivers-2019", side{mode: "overlay", metric: throughput},
+			side{mode: "native", metric: throughput}, false, 0.68},
+		{"docker-network-performance-2014", side{mode: "link", label: "4×1"},
+			side{mode: "link", label: "1×4"}, false, 1.48},
+		{"sql-server-docker-network-drivers-2019", side{mode: "publish-proxy", metric: throughput},
+			side{mode: "bridge", metric: throughput}, false, 0.83},
+		{"docker-host-vs-bridge-qperf", side{mode: "host", metric: oneWay, place: "same machine"},
+			side{mode: "bridge", metric: oneWay, place: "same machine"}, false, 0.87},
+		{"docker-host-vs-bridge-qperf", side{mode: "bridge", metric: oneWay, place: "two machines"},
+			side{mode: "native", metric: oneWay, place: "two machines"}, false, 1.17},
 	} {
 		s, es := entries(t, tt.study)
 		is := func(e Entry, w side) bool {
-			return e.Mode == w.mode && (w.metric == "" || e.Metric == w.metric) && (w.place == "" || e.Placement == w.place) && e.Label == w.label
+			return e.Mode == w.mode && (w.metric == "" || e.Metric == w.metric) &&
+				(w.place == "" || e.Placement == w.place) && e.Label == w.label
 		}
 		found := false
 		for _, c := range s.compare(es) {
 			if is(es[c.Of], tt.of) && is(es[c.To], tt.to) && c.Smallest == tt.smallest {
 				found = true
 				if math.Abs(c.Ratio-tt.want) > 0.006 {
-					t.Errorf("%s: %v to %v is %v, want %v", tt.study, tt.of, tt.to, c.Ratio, tt.want)
+					t.Errorf("%s: %v to %v is %v, want %v", tt.study, tt.of, tt.to, c.Ratio,
+						tt.want)
 				}
 				break
 			}
@@ -178,7 +194,9 @@ func TestHostStandsForNativeOnASwarm(t *testing.T) {
 			}
 		}
 	}
-	if !slices.ContainsFunc(r.Studies[0].Notes, func(n string) bool { return strings.Contains(n, "host stands for it") }) {
+	if !slices.ContainsFunc(r.Studies[0].Notes, func(n string) bool {
+		return strings.Contains(n, "host stands for it")
+	}) {
 		t.Errorf("notes %q", r.Studies[0].Notes)
 	}
 }
@@ -213,9 +231,12 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 	f := file(1, 9, map[mode.Name]float64{mode.Host: 40, mode.NATAlias: 30, mode.OVS: 9})
 	for i := range f.Header.Plan.Cells {
 		c := &f.Header.Plan.Cells[i]
-		c.From, c.To, c.Shape = "container", "container", sample.Shape{Servers: 1, Clients: 2, Procs: 1}
-		f.Header.Paths = append(f.Header.Paths, sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Servers: 1, Clients: 2,
-			Facts: map[string]string{"datapath": map[mode.Name]string{"ovs": "userspace (datapath_type=netdev)"}[c.Mode]}})
+		c.From, c.To, c.Shape = "container", "container",
+			sample.Shape{Servers: 1, Clients: 2, Procs: 1}
+		f.Header.Paths = append(f.Header.Paths,
+			sample.Path{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Servers: 1, Clients: 2,
+				Facts: map[string]string{"datapath": map[mode.Name]string{
+					"ovs": "userspace (datapath_type=netdev)"}[c.Mode]}})
 	}
 	for i := range f.Visits {
 		v := &f.Visits[i]
@@ -238,15 +259,18 @@ func TestFindingNamesItsDatapath(t *testing.T) {
 func TestClaims(t *testing.T) {
 	for _, s := range studies {
 		for _, c := range s.Claims {
-			if c.Finding >= len(s.Findings) || c.Command >= len(s.Commands) || c.Text == "" || (c.To.Metric == "") != (c.Bound > 0) {
+			if c.Finding >= len(s.Findings) || c.Command >= len(s.Commands) || c.Text == "" ||
+				(c.To.Metric == "") != (c.Bound > 0) {
 				t.Errorf("%s: %+v", s.Name, c)
 			}
 			for _, f := range []analysis.Figure{c.Of, c.To} {
 				m, ok := mode.Find(f.Cell.Mode)
-				if _, routed := m.Route(f.Cell.From, f.Cell.To); f.Metric != "" && (!ok || !routed) {
+				if _, routed := m.Route(f.Cell.From, f.Cell.To); f.Metric != "" &&
+					(!ok || !routed) {
 					t.Errorf("%s: no route for %+v", c.Text, f.Cell)
 				}
-				if tunes, err := mode.ParseTunes(string(f.Cell.Tune)); f.Cell.Tune != "" && (err != nil || tunes != f.Cell.Tune) {
+				if tunes, err := mode.ParseTunes(string(f.Cell.Tune)); f.Cell.Tune != "" &&
+					(err != nil || tunes != f.Cell.Tune) {
 					t.Errorf("%s: tune %q is written %q: %v", c.Text, f.Cell.Tune, tunes, err)
 				}
 			}
@@ -282,7 +306,8 @@ func TestJudgeClaims(t *testing.T) {
 		most    float64
 		n       int
 		verdict Verdict
-	}{{More, 0.25, 8, Holds}, {More, 0.04, 8, Gone}, {Less, 0.04, 8, Holds}, {Less, 0.25, 8, Emerged}, {More, 0.25, 2, Unclear}} {
+	}{{More, 0.25, 8, Holds}, {More, 0.04, 8, Gone}, {Less, 0.04, 8, Holds},
+		{Less, 0.25, 8, Emerged}, {More, 0.25, 2, Unclear}} {
 		if got := judgeBound(tt.want, 0.2, tt.most, tt.n); got != tt.verdict {
 			t.Errorf("%s, %v: got %s, want %s", tt.want, tt.most, got, tt.verdict)
 		}
@@ -298,10 +323,15 @@ func TestAnswer(t *testing.T) {
 		f.Verdict = f.verdict(false)
 		return f
 	}
-	r := Report{Files: []File{{Name: "a"}}, Studies: []Result{{Findings: []Finding{finding("one", Holds, Holds), finding("two", Gone, Holds, NotMeasured),
-		finding("three", Reversed), finding("four", Unclear, NotMeasured), finding("five", NotMeasured)}}}}
-	want := []string{"1 of 5 findings holds: one.", "1 does not hold: three (reversed).", "1 holds in part: two (holds 1, gone 1, not measured 1 of 3 ratios).",
-		"1 is unclear: a longer run (--budget) or a quieter machine decides.", "1 is not measured: the commands below would."}
+	r := Report{Files: []File{{Name: "a"}},
+		Studies: []Result{{Findings: []Finding{
+			finding("one", Holds, Holds), finding("two", Gone, Holds, NotMeasured),
+			finding("three", Reversed), finding("four", Unclear, NotMeasured),
+			finding("five", NotMeasured)}}}}
+	want := []string{"1 of 5 findings holds: one.", "1 does not hold: three (reversed).",
+		"1 holds in part: two (holds 1, gone 1, not measured 1 of 3 ratios).",
+		"1 is unclear: a longer run (--budget) or a quieter machine decides.",
+		"1 is not measured: the commands below would."}
 	if got := r.answer().Text; !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
@@ -316,14 +346,18 @@ func TestShapes(t *testing.T) {
 		shape        sample.Shape
 		share        int
 	}{
-		{"1 server container, 16 client containers", "16", sample.Shape{Servers: 1, Clients: 16, Procs: 1}, 16},
-		{"4 server containers, 4 client containers", "4", sample.Shape{Servers: 4, Clients: 4, Procs: 1}, 4},
-		{"1 server, 2x4 (client containers x clients in each)", "2×4", sample.Shape{Servers: 1, Clients: 2, Procs: 4}, 8},
+		{"1 server container, 16 client containers", "16",
+			sample.Shape{Servers: 1, Clients: 16, Procs: 1}, 16},
+		{"4 server containers, 4 client containers", "4",
+			sample.Shape{Servers: 4, Clients: 4, Procs: 1}, 4},
+		{"1 server, 2x4 (client containers x clients in each)", "2×4",
+			sample.Shape{Servers: 1, Clients: 2, Procs: 4}, 8},
 		{"0 server containers, 4 client containers", "", sample.Shape{}, 0},
 		{"many", "", sample.Shape{}, 0},
 	} {
 		o, err := crowdOurs(Row{Mode: "link", Load: "bulk", Shape: tt.words})
-		if (err == nil) != (tt.share > 0) || err == nil && (o.Label != tt.label || o.Cell.Shape != tt.shape || o.Share != tt.share) {
+		if (err == nil) != (tt.share > 0) || err == nil &&
+			(o.Label != tt.label || o.Cell.Shape != tt.shape || o.Share != tt.share) {
 			t.Errorf("%q: %+v, %v", tt.words, o, err)
 		}
 	}
@@ -382,7 +416,8 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 	for r := range rounds {
 		for i, c := range p.Cells {
 			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: r, Cell: i},
-				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(gbit[c.Mode] * 1e9 / 8)}},
+				Ends: sample.Ends{Server: sample.Party{
+					Window: 1, Received: int64(gbit[c.Mode] * 1e9 / 8)}},
 				Metered: sample.Metered{Elapsed: 1},
 				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
@@ -393,8 +428,10 @@ func file(streams, rounds int, gbit map[mode.Name]float64) *sample.File {
 func TestCompare(t *testing.T) {
 	s, _ := studyOf("docker-networking-on-linux")
 	all := map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40, mode.PublishDefault: 20}
-	one, ten := Measured{Name: "one.jsonl", File: file(1, 9, all)}, Measured{Name: "ten.jsonl", File: file(10, 6, all)}
-	half := Measured{Name: "half.jsonl", File: file(10, 6, map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40})}
+	one, ten := Measured{Name: "one.jsonl", File: file(1, 9, all)},
+		Measured{Name: "ten.jsonl", File: file(10, 6, all)}
+	half := Measured{Name: "half.jsonl", File: file(
+		10, 6, map[mode.Name]float64{mode.Host: 50, mode.PublishNAT: 40})}
 	for _, tt := range []struct {
 		name    string
 		files   []Measured
@@ -421,7 +458,8 @@ func TestCompare(t *testing.T) {
 					got = l.Ratios[0]
 				}
 			}
-			if got.File != tt.file || got.Verdict != tt.verdict || len(res.Notes)-len(s.Doubts) != tt.notes || res.Commands[0].Missing != tt.missing {
+			if got.File != tt.file || got.Verdict != tt.verdict ||
+				len(res.Notes)-len(s.Doubts) != tt.notes || res.Commands[0].Missing != tt.missing {
 				t.Errorf("%+v, notes %q, %+v", got, res.Notes, res.Commands)
 			}
 			if tt.file != "" && got.Measured.Median != 2 {

@@ -30,7 +30,8 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 			m := c.Metrics[rate]
 			if x := m.Scaling; x != nil {
 				first = x.To
-				grown = append(grown, analysis.Judged{Name: c.Label(), Verdict: x.Verdict, Ratio: x})
+				grown = append(grown, analysis.Judged{
+					Name: c.Label(), Verdict: x.Verdict, Ratio: x})
 				tally.Add(x.Verdict, x.N, x.Epochs)
 			}
 			if x := m.Ratio; x != nil {
@@ -39,7 +40,8 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 				tally.Add(x.Verdict, x.N, x.Epochs)
 			}
 		}
-		head := printable.Capital("total " + nounOf(g[0].Load) + at(g[0], groups) + " at " + g[0].Shape.String())
+		head := printable.Capital("total " + nounOf(g[0].Load) + at(g[0], groups) + " at " +
+			g[0].Shape.String())
 		if len(grown) > 0 {
 			a.Add(fmt.Sprintf("%s, of that at %s: %s.", head, first, analysis.ByVerdict(grown)))
 		}
@@ -48,7 +50,8 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 		}
 	}
 	if len(a.Text) == 0 {
-		a.Add("There is one size and one mode only: nothing to compare. Give several, as in --clients 1,4,16.")
+		a.Add(
+			"There is one size and one mode only: nothing to compare. Give several, as in --clients 1,4,16.")
 	}
 	a.Add(starved(r.Cells))
 	a.Add(tally.Sentence())
@@ -64,7 +67,8 @@ func largest(cells []analysis.Cell) [][]analysis.Cell {
 			continue
 		}
 		at := slices.IndexFunc(out, func(g []analysis.Cell) bool {
-			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On && g[0].Shape == c.Shape
+			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On &&
+				g[0].Shape == c.Shape
 		})
 		if at < 0 {
 			at = len(out)

@@ -20,18 +20,22 @@ func crowds(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads = []sample.Load{{Kind: workload.Bulk}}
 	ratio := func(to string, v stats.Verdict) *analysis.Ratio {
-		x := map[stats.Verdict]float64{stats.Better: 1.7, stats.Worse: 0.6, stats.Same: 1, stats.Unclear: 0.83}[v]
+		x := map[stats.Verdict]float64{stats.Better: 1.7, stats.Worse: 0.6, stats.Same: 1,
+			stats.Unclear: 0.83}[v]
 		return &analysis.Ratio{To: to, Median: x, Low: x - 0.01, High: x + 0.01, N: 12, Verdict: v}
 	}
 	for i, v := range vs {
-		c := analysis.Cell{Mode: fmt.Sprint("<m", i, ">"), From: "container", Load: workload.Bulk, On: sample.Lab, Primary: workload.Throughput,
-			Shape: sample.Shape{Servers: 1, Clients: 1, Procs: 1}, Metrics: map[string]analysis.Metric{workload.Throughput: {}}}
+		c := analysis.Cell{Mode: fmt.Sprint("<m", i, ">"), From: "container", Load: workload.Bulk,
+			On: sample.Lab, Primary: workload.Throughput,
+			Shape:   sample.Shape{Servers: 1, Clients: 1, Procs: 1},
+			Metrics: map[string]analysis.Metric{workload.Throughput: {}}}
 		r.Cells = append(r.Cells, c)
 		if v == "" {
 			continue
 		}
 		c.Shape.Clients = 16
-		c.Metrics = map[string]analysis.Metric{workload.Throughput: {Scaling: ratio("1×1×1", v), Ratio: ratio("host", v)}}
+		c.Metrics = map[string]analysis.Metric{
+			workload.Throughput: {Scaling: ratio("1×1×1", v), Ratio: ratio("host", v)}}
 		r.Cells = append(r.Cells, c)
 	}
 	return r
@@ -64,7 +68,8 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 		}
 	}
 	said := strings.Join(AnswerOf(crowds([]stats.Verdict{stats.Unclear, stats.Unclear})).Text, "\n")
-	if strings.Contains(said, "%") || !strings.Contains(said, "4 of 4 verdicts are unclear; a longer run") {
+	if strings.Contains(said, "%") || !strings.Contains(said,
+		"4 of 4 verdicts are unclear; a longer run") {
 		t.Errorf("of what is unclear it says:\n%s", said)
 	}
 }
@@ -78,8 +83,10 @@ func TestAnswerOfOneSize(t *testing.T) {
 		t.Errorf("%q", a.Text)
 	}
 	idle := crowds([]stats.Verdict{stats.Better})
-	idle.Cells[1].Metrics[workload.ProcessMin] = analysis.Metric{Rounds: make([]float64, stats.MinJudged)}
-	if said := strings.Join(AnswerOf(idle).Text, "\n"); !strings.Contains(said, "a client process transferred nothing: <m0> at 1×16×1.") {
+	idle.Cells[1].Metrics[workload.ProcessMin] = analysis.Metric{
+		Rounds: make([]float64, stats.MinJudged)}
+	if said := strings.Join(AnswerOf(idle).Text, "\n"); !strings.Contains(said,
+		"a client process transferred nothing: <m0> at 1×16×1.") {
 		t.Errorf("of a process without bytes it says:\n%s", said)
 	}
 }

@@ -56,8 +56,11 @@ func scaling(r *analysis.Report) []string {
 	}
 	for _, c := range r.Cells {
 		if m := c.Metrics[workload.ProcessMin]; len(m.Rounds) > 0 && m.Median == 0 {
-			out = append(out, fmt.Sprintf("%s from %s at %s, %s: in most rounds a client process transferred nothing.",
-				c.Label(), mode.Placement(c.From).Words(), c.Shape, c.Load))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"%s from %s at %s, %s: in most rounds a client process transferred nothing.",
+					c.Label(), mode.Placement(c.From).Words(), c.Shape, c.Load))
 		}
 	}
 	return append(out, effort(r.Cells))
@@ -73,7 +76,8 @@ func growth(c analysis.Cell) []string {
 	if m.Scaling == nil {
 		return nil
 	}
-	s := fmt.Sprintf("%s from %s, %s: %s delivers %s of the throughput of %s (%s)", c.Label(), mode.Placement(c.From).Words(), c.Load,
+	s := fmt.Sprintf("%s from %s, %s: %s delivers %s of the throughput of %s (%s)", c.Label(),
+		mode.Placement(c.From).Words(), c.Load,
 		c.Shape, m.Scaling, m.Scaling.To, m.Scaling.Verdict)
 	if f, ok := c.Metrics[workload.ClientFairness]; ok && c.Shape.Clients > 1 {
 		s += fmt.Sprintf(", and its clients share it with a fairness of %.2f", f.Median)
@@ -85,15 +89,21 @@ func growth(c analysis.Cell) []string {
 }
 
 func effort(cells []analysis.Cell) string {
-	most := slices.MaxFunc(cells, func(a, b analysis.Cell) int { return cmp.Compare(ends(a), ends(b)) })
-	high := func(metric string) float64 { return slices.Max(append([]float64{0}, most.Metrics[metric].Rounds...)) }
+	most := slices.MaxFunc(cells, func(a, b analysis.Cell) int {
+		return cmp.Compare(ends(a), ends(b))
+	})
+	high := func(metric string) float64 {
+		return slices.Max(append([]float64{0}, most.Metrics[metric].Rounds...))
+	}
 	const (
 		mega  = 1e-6
 		milli = 1e3
 	)
-	return fmt.Sprintf("The largest crowd, %s: %d processes, started and connected within %.2f s, the last one's first byte at most %.0f ms after "+
-		"the common start, %.0f MB of memory at the peak.",
-		most.Shape, ends(most), high(workload.Setup), milli*high(workload.StartSpread), mega*high(workload.Memory))
+	return fmt.Sprintf(
+		"The largest crowd, %s: %d processes, started and connected within %.2f s, the last one's first byte at most %.0f ms after "+
+			"the common start, %.0f MB of memory at the peak.",
+		most.Shape, ends(most), high(workload.Setup), milli*high(workload.StartSpread),
+		mega*high(workload.Memory))
 }
 
 func ends(c analysis.Cell) int { return c.Shape.Servers + c.Shape.Clients*c.Shape.Procs }

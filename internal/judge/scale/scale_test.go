@@ -17,7 +17,8 @@ import (
 // one of which bridge starves. Rates are in Gbit/s (bulk) or in round trips a second (rr).
 func scaled(t *testing.T, load string) *analysis.Report {
 	t.Helper()
-	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 1, Clients: 2, Procs: 2}
+	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1},
+		sample.Shape{Servers: 1, Clients: 2, Procs: 2}
 	var cells []sample.Cell
 	for _, s := range []sample.Shape{one, four} {
 		host := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToLoopback, load)
@@ -25,7 +26,8 @@ func scaled(t *testing.T, load string) *analysis.Report {
 		host.Shape, bridge.Shape = s, s
 		cells = append(cells, host, judgetest.Control(host), bridge)
 	}
-	rates := [][][]float64{{{40}}, {{40}}, {{20}}, {{5, 5}, {5, 5}}, {{5, 5}, {5, 5}}, {{8, 0}, {4, 4}}}
+	rates := [][][]float64{{{40}}, {{40}}, {{20}}, {{5, 5}, {5, 5}}, {{5, 5}, {5, 5}},
+		{{8, 0}, {4, 4}}}
 	r := judgetest.New(t, cells...)
 	r.File.Header.Plan.Study = sample.StudyScale
 	r.Rounds(6, judgetest.Steady(40, 40, 20, 20, 20, 16), func(v *sample.Visit) {
@@ -59,21 +61,31 @@ func TestScale(t *testing.T) {
 			}
 			last := r.Cells[3].Metrics
 			for name, want := range map[string]float64{
-				analysis.Rate(sample.Load{Kind: load}): 16 * unit, workload.ClientMean: 8 * unit, workload.ClientMin: 8 * unit, workload.ClientMax: 8 * unit, workload.ClientFairness: 1,
-				workload.ProcessMin: 0, workload.ProcessFairness: 256.0 / (4 * 96), workload.Memory: 40e6, workload.Setup: 0.25, workload.StartSpread: 0.004,
+				analysis.Rate(sample.Load{Kind: load}): 16 * unit, workload.ClientMean: 8 * unit,
+				workload.ClientMin:       8 * unit,
+				workload.ClientMax:       8 * unit,
+				workload.ClientFairness:  1,
+				workload.ProcessMin:      0,
+				workload.ProcessFairness: 256.0 / (4 * 96),
+				workload.Memory:          40e6,
+				workload.Setup:           0.25,
+				workload.StartSpread:     0.004,
 			} {
 				if got := last[name]; !judgetest.Near(got.Median, want) || len(got.Rounds) != 6 {
 					t.Errorf("%s = %+v, want %v", name, got, want)
 				}
 			}
 			rate := last[analysis.Rate(sample.Load{Kind: load})]
-			if rate.Ratio == nil || !judgetest.Near(rate.Ratio.Median, 0.8) || rate.Ratio.Verdict != stats.Worse || rate.Ratio.To != "host" {
+			if rate.Ratio == nil || !judgetest.Near(rate.Ratio.Median, 0.8) ||
+				rate.Ratio.Verdict != stats.Worse || rate.Ratio.To != "host" {
 				t.Errorf("against host: %+v", rate.Ratio)
 			}
-			if rate.Scaling == nil || !judgetest.Near(rate.Scaling.Median, 0.8) || rate.Scaling.To != "1×1×1" {
+			if rate.Scaling == nil || !judgetest.Near(rate.Scaling.Median, 0.8) ||
+				rate.Scaling.To != "1×1×1" {
 				t.Errorf("against its first shape: %+v", rate.Scaling)
 			}
-			if x := r.Cells[2].Metrics[analysis.Rate(sample.Load{Kind: load})]; x.Scaling != nil || !judgetest.Near(x.Ratio.Median, 0.5) {
+			if x := r.Cells[2].Metrics[analysis.Rate(sample.Load{Kind: load})]; x.Scaling != nil ||
+				!judgetest.Near(x.Ratio.Median, 0.5) {
 				t.Errorf("the first shape: %+v", x)
 			}
 			if got := last[workload.ClientMean].Unit; got != workload.MetricOf(analysis.Rate(sample.Load{Kind: load}), sample.Load{}).Unit {
@@ -81,10 +93,13 @@ func TestScale(t *testing.T) {
 			}
 			text := strings.Join(r.Findings, "\n")
 			for _, want := range []string{
-				"bridge from another container, " + load + ": 1×2×2 delivers 80 % of the throughput of 1×1×1 (worse)",
+				"bridge from another container, " + load +
+					": 1×2×2 delivers 80 % of the throughput of 1×1×1 (worse)",
 				"80 % of host's (worse)",
-				"bridge from another container at 1×2×2, " + load + ": in most rounds a client process transferred nothing",
-				"1×2×2: 5 processes, started and connected within 0.25 s", "at most 4 ms", "40 MB of memory",
+				"bridge from another container at 1×2×2, " + load +
+					": in most rounds a client process transferred nothing",
+				"1×2×2: 5 processes, started and connected within 0.25 s", "at most 4 ms",
+				"40 MB of memory",
 			} {
 				if !strings.Contains(text, want) {
 					t.Errorf("no finding says %q:\n%s", want, text)

@@ -97,10 +97,12 @@ func TestFewFalseCosts(t *testing.T) {
 		}
 	}
 	if share := float64(wrong) / (runs * rungs); share > 0.02 {
-		t.Errorf("%.2f %% of parts that cost nothing were said to cost or gain something", 100*share)
+		t.Errorf("%.2f %% of parts that cost nothing were said to cost or gain something",
+			100*share)
 	}
 	if absolute <= wrong { // else the simpler floor would do
-		t.Errorf("an absolute floor is wrong %d times, one that grows with the level %d times", absolute, wrong)
+		t.Errorf("an absolute floor is wrong %d times, one that grows with the level %d times",
+			absolute, wrong)
 	}
 	t.Logf("of %d: %d, with an absolute floor %d", runs*rungs, wrong, absolute)
 }
@@ -135,7 +137,8 @@ func TestDifferencesAtOtherLevels(t *testing.T) {
 				for r := range rounds {
 					drift := math.Exp(tt.drift * rng.NormFloat64())
 					visit := func(level float64) float64 {
-						return level*drift*math.Exp(tt.share*rng.NormFloat64()) + tt.amount*rng.ExpFloat64()
+						return level*drift*math.Exp(tt.share*rng.NormFloat64()) +
+							tt.amount*rng.ExpFloat64()
 					}
 					base[r], control[r] = visit(tt.control), visit(tt.control)
 					its[r], mine[r] = visit(tt.level), visit(tt.x)
@@ -146,7 +149,8 @@ func TestDifferencesAtOtherLevels(t *testing.T) {
 					its = base
 				}
 				d := Summarize(Differences(mine, its))
-				level := min(Median(slices.Collect(maps.Values(mine))), Median(slices.Collect(maps.Values(its))))
+				level := min(Median(slices.Collect(maps.Values(mine))),
+					Median(slices.Collect(maps.Values(its))))
 				if tt.control != tt.level {
 					floor = FloorAt(floor, at, level, d)
 				}
@@ -176,7 +180,9 @@ func TestRealCostsAreFound(t *testing.T) {
 		base, control, x := map[int]float64{}, map[int]float64{}, map[int]float64{}
 		for r := range rounds {
 			drift := math.Exp(0.3 * rng.NormFloat64())
-			visit := func(level float64) float64 { return level * drift * math.Exp(0.04*rng.NormFloat64()) }
+			visit := func(level float64) float64 {
+				return level * drift * math.Exp(0.04*rng.NormFloat64())
+			}
 			base[r], control[r], x[r] = visit(1), visit(1), visit(1.25)
 		}
 		d := Summarize(Differences(x, base))

@@ -47,7 +47,8 @@ const ofNormal = 1.4826
 // fewValues returns the factor that corrects the bias of that for few values (Croux & Rousseeuw,
 // Time-efficient algorithms for two highly robust estimators of scale, 1992).
 func fewValues(n int) float64 {
-	small := []float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
+	small := []float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129,
+		9: 1.107}
 	switch {
 	case n < 2:
 		return 0

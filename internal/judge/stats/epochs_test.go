@@ -97,10 +97,12 @@ func TestModeratedIntervalCovers(t *testing.T) {
 			share := float64(covered) / runs
 			text += fmt.Sprintf(" | %.0f %%, ±%.1f %%", 100*share, 100*half)
 			if share < c.least {
-				t.Errorf("%s: of %d epochs the interval covers the truth in %.1f %% of runs", c.name, k, 100*share)
+				t.Errorf("%s: of %d epochs the interval covers the truth in %.1f %% of runs",
+					c.name, k, 100*share)
 			}
 			if k == epochs[len(epochs)-1] && share > 0.995 {
-				t.Errorf("%s: of %d epochs the interval is too wide: it always covers the truth", c.name, k)
+				t.Errorf("%s: of %d epochs the interval is too wide: it always covers the truth",
+					c.name, k)
 			}
 		}
 		t.Logf("%s%s", c.name, text)
@@ -144,7 +146,8 @@ func TestAnotherStateIsSetAside(t *testing.T) {
 			share := float64(covered) / runs
 			text += fmt.Sprintf(" | %.0f %%, ±%.1f %%", 100*share, 100*half)
 			if share < 0.91 || half > 2*quiet {
-				t.Errorf("%s: of %d epochs the interval covers the usual state's ratio in %.1f %% of runs, and is ±%.3f, of a steady machine ±%.3f",
+				t.Errorf(
+					"%s: of %d epochs the interval covers the usual state's ratio in %.1f %% of runs, and is ±%.3f, of a steady machine ±%.3f",
 					c.name, k, 100*share, half, quiet)
 			}
 		}
@@ -196,7 +199,8 @@ func TestFewEpochsAreSetAside(t *testing.T) {
 		want []bool
 		out  bool
 	}{
-		{"one-of-six", at(0, 0.01, 0.7, 0, -0.01, 0), []bool{false, false, true, false, false, false}, true},
+		{"one-of-six", at(0, 0.01, 0.7, 0, -0.01, 0),
+			[]bool{false, false, true, false, false, false}, true},
 		{"half", at(0, 0.7, 0, 0.7, 0, 0.7), []bool{false, true, false, true, false, true}, false},
 		{"too-few-left", at(0, 0.7, 0, 0), []bool{false, true, false, false}, false},
 		{"two-that-agree", at(0, 0.03), make([]bool, 2), false},
@@ -220,13 +224,15 @@ func TestModerate(t *testing.T) {
 	within := 0.012*0.012 + math.Pi/2*0.08*0.08/50
 	s2 := 0.0007 // variance of the three
 	tau := math.Sqrt((priorWeight*within + 2*s2) / (priorWeight + 2))
-	if math.Abs(e.Centre-0.03) > 1e-12 || math.Abs(e.Error-tau/math.Sqrt(3)) > 1e-12 || e.Freedom != priorWeight+2 || e.Pairs != 150 || e.Epochs != 3 {
+	if math.Abs(e.Centre-0.03) > 1e-12 || math.Abs(e.Error-tau/math.Sqrt(3)) > 1e-12 ||
+		e.Freedom != priorWeight+2 || e.Pairs != 150 || e.Epochs != 3 {
 		t.Errorf("%+v, want an error of %g", e, tau/math.Sqrt(3))
 	}
 }
 
 func TestModerateWeighs(t *testing.T) {
-	es := []Epoch{{Centre: 0, Spread: 0.1, N: 50, Worth: 50}, {Centre: 0.1, Spread: 0.1, N: 2, Worth: 2}}
+	es := []Epoch{{Centre: 0, Spread: 0.1, N: 50, Worth: 50},
+		{Centre: 0.1, Spread: 0.1, N: 2, Worth: 2}}
 	if e := Moderate(es, Assumed); !(e.Centre > 0 && e.Centre < 0.02) {
 		t.Errorf("few pairs: %+v", e)
 	}
@@ -259,7 +265,8 @@ func TestModerateOfTooLittle(t *testing.T) {
 // Two-sided 95 and 99.9 % quantiles from tables.
 func TestStudent(t *testing.T) {
 	for _, c := range []struct{ p, freedom, want float64 }{
-		{0.975, 1, 12.706}, {0.975, 6, 2.447}, {0.975, 30, 2.042}, {0.9995, 6, 5.959}, {0.9995, 1000, 3.300},
+		{0.975, 1, 12.706}, {0.975, 6, 2.447}, {0.975, 30, 2.042}, {0.9995, 6, 5.959},
+		{0.9995, 1000, 3.300},
 	} {
 		if got := Student(c.p, c.freedom); math.Abs(got-c.want) > 0.001 {
 			t.Errorf("t(%g, %g) = %.4f, want %.3f", c.p, c.freedom, got, c.want)

@@ -15,7 +15,8 @@ func ExampleJudge() {
 
 	floor := stats.Floor(stats.Summarize(stats.Ratios(again, host)))
 	ratio := stats.Summarize(stats.Ratios(bridge, host))
-	fmt.Printf("%.2f (%.2f to %.2f), noise floor %.2f: %s\n", ratio.Median, ratio.Low, ratio.High, floor,
+	fmt.Printf("%.2f (%.2f to %.2f), noise floor %.2f: %s\n", ratio.Median, ratio.Low, ratio.High,
+		floor,
 		stats.Judge(ratio, floor, 0.02, true))
 	// Output: 0.85 (0.85 to 0.85), noise floor 0.01: worse
 }

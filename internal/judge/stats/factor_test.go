@@ -37,7 +37,8 @@ func TestFactorsOfTooLittle(t *testing.T) {
 		t.Errorf("two windows: %+v", e)
 	}
 	some := append(w, Window{2, 1})
-	for _, its := range [][]Window{{{}, {}, {}}, {{1, 0}, {1, 0}, {1, 0}}, {{0, 1}, {0, 1}, {0, 1}}} {
+	for _, its := range [][]Window{{{}, {}, {}}, {{1, 0}, {1, 0}, {1, 0}},
+		{{0, 1}, {0, 1}, {0, 1}}} {
 		if e := Factors(some, its); e != (Estimate{}) {
 			t.Errorf("%v: %+v", its, e)
 		}

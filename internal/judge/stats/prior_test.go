@@ -77,14 +77,17 @@ func TestLearnedIntervalCovers(t *testing.T) {
 		change(&s)
 		return s
 	}
-	assumed, noisy := func(s *simulated) { s.session = priorSD }, func(s *simulated) { s.session = 0.03 }
+	assumed, noisy := func(s *simulated) {
+		s.session = priorSD
+	}, func(s *simulated) { s.session = 0.03 }
 	bad := func(s *simulated) { s.session = 0.05 }
 	learned := Prior{0.003 * 0.003, 12}
 	for _, c := range []struct {
 		name string
 		group
 		first, least, odd float64 // shares of the rows: of two epochs, of more, of the odd row
-		gain              float64 // width of five epochs' intervals at most, relative to the prior's
+		// width of five epochs' intervals at most, relative to the prior's
+		gain float64
 	}{
 		{"epochs hardly differ", group{quiet, 7, Assumed, nil}, 0.95, 0.93, 0, 0.77},
 		{"the same, two rows", group{quiet, 2, Assumed, nil}, 0.95, 0.93, 0, 0.86},
@@ -94,30 +97,46 @@ func TestLearnedIntervalCovers(t *testing.T) {
 		{"the same, two rows", group{with(noisy), 2, Assumed, nil}, 0.82, 0.89, 0, 1.5},
 		{"a history of a quieter machine", group{with(assumed), 7, learned, nil}, 0.88, 0.92, 0, 1},
 		{"the same, two rows", group{with(assumed), 2, learned, nil}, 0.88, 0.91, 0, 1},
-		{"a history of a noisier machine", group{quiet, 7, Prior{0.03 * 0.03, 12}, nil}, 0.95, 0.93, 0, 0.8},
+		{"a history of a noisier machine", group{quiet, 7, Prior{0.03 * 0.03, 12}, nil}, 0.95, 0.93,
+			0, 0.8},
 		{"one row differs by 5 %", group{quiet, 7, Assumed, bad}, 0.95, 0.93, 0.8, 0.9},
 		{"one row of two does", group{quiet, 2, Assumed, bad}, 0.95, 0.93, 0.78, 1.4},
-		{"one row is noisier", group{quiet, 7, Assumed, func(s *simulated) { s.slice *= 4 }}, 0.95, 0.93, 0.9, 0.8},
-		{"one row has two states", group{quiet, 7, Assumed, func(s *simulated) { s.state = 0.5 }}, 0.95, 0.93, 0.9, 0.8},
-		{"one slice in five is 3.5 times as noisy", group{with(func(s *simulated) { s.heavy = true }), 7, Assumed, nil}, 0.95, 0.93, 0, 0.85},
-		{"one slice in four is slower by a third", group{with(func(s *simulated) { s.slowed = true }), 7, Assumed, nil}, 0.95, 0.93, 0, 0.92},
-		{"each slice is the partner of two", group{with(func(s *simulated) { s.shared = true }), 7, Assumed, nil}, 0.95, 0.93, 0, 0.82},
-		{"five slices in an epoch", group{with(func(s *simulated) { s.slices = 5 }), 7, Assumed, nil}, 0.95, 0.93, 0, 1},
+		{"one row is noisier", group{quiet, 7, Assumed, func(s *simulated) {
+			s.slice *= 4
+		}}, 0.95, 0.93, 0.9, 0.8},
+		{"one row has two states", group{quiet, 7, Assumed, func(s *simulated) {
+			s.state = 0.5
+		}}, 0.95, 0.93, 0.9, 0.8},
+		{"one slice in five is 3.5 times as noisy", group{with(func(s *simulated) {
+			s.heavy = true
+		}), 7, Assumed, nil}, 0.95, 0.93, 0, 0.85},
+		{"one slice in four is slower by a third", group{with(func(s *simulated) {
+			s.slowed = true
+		}), 7, Assumed, nil}, 0.95, 0.93, 0, 0.92},
+		{"each slice is the partner of two", group{with(func(s *simulated) {
+			s.shared = true
+		}), 7, Assumed, nil}, 0.95, 0.93, 0, 0.82},
+		{"five slices in an epoch", group{with(func(s *simulated) {
+			s.slices = 5
+		}), 7, Assumed, nil}, 0.95, 0.93, 0, 1},
 	} {
 		text := ""
 		for _, k := range []int{2, 5, 12} {
 			usual, odd := c.learn(rng, k)
-			share, half, before := usual.covered/usual.rows, usual.half/usual.rows, usual.before/usual.rows
+			share, half, before := usual.covered/usual.rows, usual.half/usual.rows,
+				usual.before/usual.rows
 			text += fmt.Sprintf(" | %.0f %%, ±%.2f %% (±%.2f %%)", 100*share, 100*half, 100*before)
 			least := c.least
 			if k == 2 {
 				least = c.first
 			}
 			if share < least || k == 12 && share > 0.995 {
-				t.Errorf("%s: of %d epochs the interval covers the truth in %.1f %% of the rows", c.name, k, 100*share)
+				t.Errorf("%s: of %d epochs the interval covers the truth in %.1f %% of the rows",
+					c.name, k, 100*share)
 			}
 			if k == 5 && half > c.gain*before {
-				t.Errorf("%s: of %d epochs the interval is %.2f times as wide as without learning", c.name, k, half/before)
+				t.Errorf("%s: of %d epochs the interval is %.2f times as wide as without learning",
+					c.name, k, half/before)
 			}
 			if odd.rows == 0 {
 				continue
@@ -125,7 +144,8 @@ func TestLearnedIntervalCovers(t *testing.T) {
 			share = odd.covered / odd.rows
 			text += fmt.Sprintf(", the odd row %.0f %%", 100*share)
 			if k > 2 && share < c.odd {
-				t.Errorf("%s: of %d epochs the interval of the odd row covers the truth in %.1f %% of the runs", c.name, k, 100*share)
+				t.Errorf(
+					"%s: of %d epochs the interval of the odd row covers the truth in %.1f %% of the runs", c.name, k, 100*share)
 			}
 		}
 		t.Logf("%s%s", c.name, text)
@@ -134,7 +154,8 @@ func TestLearnedIntervalCovers(t *testing.T) {
 
 func TestPolygamma(t *testing.T) {
 	for x := 1e-3; x < 1e4; x *= 1.07 {
-		for name, f := range map[string][2]float64{"trigamma": {trigamma(x), mathext.Zeta(2, x)}, "tetragamma": {tetragamma(x), -2 * mathext.Zeta(3, x)}} {
+		for name, f := range map[string][2]float64{"trigamma": {trigamma(x), mathext.Zeta(2, x)},
+			"tetragamma": {tetragamma(x), -2 * mathext.Zeta(3, x)}} {
 			if math.Abs(f[0]/f[1]-1) > 1e-12 {
 				t.Errorf("%s(%g) = %g, want %g", name, x, f[0], f[1])
 			}

@@ -47,7 +47,9 @@ func resamplingOf(n int) *resampling {
 		kept.last = slices.Delete(kept.last, at, at+1)
 	} else {
 		r = &resampling{n: n, times: make([]uint8, 0, n*resamples)}
-		draw(n, make([]uint8, n), func(_ int, times []uint8) { r.times = append(r.times, times...) })
+		draw(n, make([]uint8, n), func(_ int, times []uint8) {
+			r.times = append(r.times, times...)
+		})
 	}
 	kept.last = slices.Insert(kept.last, 0, r)
 	for bytes, i := 0, 0; i < len(kept.last); i++ {

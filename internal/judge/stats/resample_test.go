@@ -46,7 +46,8 @@ func TestLargeSummaries(t *testing.T) {
 	for i := range xs {
 		xs[i] = float64(i % 1000)
 	}
-	if s := Summarize(xs); s.N != len(xs) || !(s.Low < s.Median && s.Median < s.High && s.High-s.Low < 50) {
+	if s := Summarize(xs); s.N != len(xs) ||
+		!(s.Low < s.Median && s.Median < s.High && s.High-s.Low < 50) {
 		t.Errorf("%+v", s)
 	}
 	if slices.ContainsFunc(kept.last, func(r *resampling) bool { return r.n == len(xs) }) {

@@ -15,7 +15,8 @@ const (
 )
 
 // 100 runs give a share of the rows to 1 %.
-var simulations = flag.Int("simulations", 100, "simulated runs for each line: docs/method.md has 250")
+var simulations = flag.Int("simulations", 100,
+	"simulated runs for each line: docs/method.md has 250")
 
 func TestEstimateJudge(t *testing.T) {
 	at := func(centre, err float64) Estimate {
@@ -62,13 +63,15 @@ func TestEstimateJudge(t *testing.T) {
 func TestEstimateMoreAndOver(t *testing.T) {
 	e := Estimate{Centre: math.Log(1.5), Error: 0.1, Freedom: 9, Pairs: 99, Epochs: 4}
 	more := e.More(20)
-	if math.Abs(more.Centre-10) > 1e-9 || math.Abs(more.Error-3) > 1e-9 || more.Freedom != 9 || more.Pairs != 99 {
+	if math.Abs(more.Centre-10) > 1e-9 || math.Abs(more.Error-3) > 1e-9 || more.Freedom != 9 ||
+		more.Pairs != 99 {
 		t.Errorf("more %+v", more)
 	}
 	if far := (Estimate{Centre: 1e300, Error: 1e300, Freedom: 6, Pairs: 9}); math.IsInf(far.Ratio().High, 0) || math.IsInf(far.More(1e15).Centre, 0) {
 		t.Errorf("not finite: %+v", far.Ratio())
 	}
-	if back := more.Over(20); math.Abs(back.Centre-e.Centre) > 1e-9 || math.Abs(back.Error-e.Error) > 1e-9 {
+	if back := more.Over(20); math.Abs(back.Centre-e.Centre) > 1e-9 ||
+		math.Abs(back.Error-e.Error) > 1e-9 {
 		t.Errorf("back %+v", back)
 	}
 }
@@ -144,7 +147,8 @@ func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
 		base, again := end*rng.NormFloat64(), end*rng.NormFloat64()
 		control = append(control, steady.epoch(rng, again-base))
 		for r := range rows {
-			rows[r] = append(rows[r], c.epoch(rng, math.Log1p(c.truth)+end*rng.NormFloat64()-(base+again)/2))
+			rows[r] = append(rows[r], c.epoch(rng,
+				math.Log1p(c.truth)+end*rng.NormFloat64()-(base+again)/2))
 		}
 		if c.stops && took >= lookEpochs && c.settled(rows, control) {
 			break
@@ -168,7 +172,9 @@ func estimates(rows [][]Epoch, control []Epoch) (out []Estimate, bias float64) {
 
 func (c table) settled(rows [][]Epoch, control []Epoch) bool {
 	all, bias := estimates(rows, control)
-	return !slices.ContainsFunc(all, func(e Estimate) bool { return !e.Settled(bias, sameAs, goodEnough) })
+	return !slices.ContainsFunc(all, func(e Estimate) bool {
+		return !e.Settled(bias, sameAs, goodEnough)
+	})
 }
 
 type shares struct {
@@ -197,7 +203,8 @@ func (c table) shares(seed uint64) shares {
 }
 
 func (s shares) String() string {
-	return fmt.Sprintf("| %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |", 100*s.verdicts[Same], 100*s.verdicts[Worse], 100*s.verdicts[Better],
+	return fmt.Sprintf("| %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |", 100*s.verdicts[Same],
+		100*s.verdicts[Worse], 100*s.verdicts[Better],
 		100*s.verdicts[Unclear], 100*s.differ, s.took)
 }
 
@@ -220,26 +227,62 @@ func TestVerdictsOfSimulatedRuns(t *testing.T) {
 		table table
 		check func(shares) bool
 	}{
-		{"two rows, 20 s: equal", table{with(60), 2, 8, 0, false}, func(s shares) bool { return s.verdicts[Same] >= 0.95 && s.differ <= 0.01 }},
-		{"two rows, 30 s: 3 % less", table{with(60), 2, 12, -0.03, false}, func(s shares) bool { return s.verdicts[Worse] >= 0.90 && s.verdicts[Better] == 0 }},
-		{"seven rows, 60 s: equal", table{with(13), 7, 13, 0, false}, func(s shares) bool { return s.differ <= 0.04 }},
+		{"two rows, 20 s: equal", table{with(60), 2, 8, 0, false}, func(s shares) bool {
+			return s.verdicts[Same] >= 0.95 && s.differ <= 0.01
+		}},
+		{"two rows, 30 s: 3 % less", table{with(60), 2, 12, -0.03, false}, func(s shares) bool {
+			return s.verdicts[Worse] >= 0.90 && s.verdicts[Better] == 0
+		}},
+		{"seven rows, 60 s: equal", table{with(13), 7, 13, 0, false}, func(s shares) bool {
+			return s.differ <= 0.04
+		}},
 		{"seven rows, 60 s: 1 % less", table{with(13), 7, 13, -0.01, false}, nil},
 		{"seven rows, 60 s: 2 % less", table{with(13), 7, 13, -0.02, false}, nil},
-		{"seven rows, 60 s: 3 % less", table{with(13), 7, 13, -0.03, false}, func(s shares) bool { return s.verdicts[Same] <= 0.05 }},
-		{"seven rows, 60 s: 5 % less", table{with(13), 7, 13, -0.05, false}, func(s shares) bool { return s.verdicts[Worse] >= 0.85 && s.verdicts[Same] <= 0.001 }},
-		{"40 slices: equal", table{with(40), 7, 13, 0, false}, func(s shares) bool { return s.verdicts[Same] >= 0.95 && s.differ <= 0.02 }},
+		{"seven rows, 60 s: 3 % less", table{with(13), 7, 13, -0.03, false}, func(s shares) bool {
+			return s.verdicts[Same] <= 0.05
+		}},
+		{"seven rows, 60 s: 5 % less", table{with(13), 7, 13, -0.05, false}, func(s shares) bool {
+			return s.verdicts[Worse] >= 0.85 && s.verdicts[Same] <= 0.001
+		}},
+		{"40 slices: equal", table{with(40), 7, 13, 0, false}, func(s shares) bool {
+			return s.verdicts[Same] >= 0.95 && s.differ <= 0.02
+		}},
 		{"40 slices: 1 % less", table{with(40), 7, 13, -0.01, false}, nil},
 		{"40 slices: 2 % less", table{with(40), 7, 13, -0.02, false}, nil},
-		{"40 slices: 3 % less", table{with(40), 7, 13, -0.03, false}, func(s shares) bool { return s.verdicts[Same] <= 0.05 }},
-		{"40 slices: 5 % less", table{with(40), 7, 13, -0.05, false}, func(s shares) bool { return s.verdicts[Worse] >= 0.99 }},
-		{"eight rows, looks: equal", table{with(40), 8, 25, 0, true}, func(s shares) bool { return s.differ <= 0.02 && s.verdicts[Same] >= 0.95 && s.took < 12 }},
-		{"eight rows, looks: equal, epochs differ twice as much", table{with(40, twice), 8, 25, 0, true}, func(s shares) bool { return s.differ <= 0.02 && s.verdicts[Same] >= 0.95 }},
-		{"eight rows, looks: equal, heavy tails", table{with(13, heavy), 8, 25, 0, true}, func(s shares) bool { return s.differ <= 0.05 }},
-		{"eight rows, looks: equal, slowed slices", table{with(40, func(s *simulated) { s.slowed = true }), 8, 25, 0, true}, func(s shares) bool { return s.differ <= 0.02 }},
-		{"40 slices: equal, another state", table{with(40, other), 7, 13, 0, false}, func(s shares) bool { return s.verdicts[Better]+s.verdicts[Worse] <= 0.03 && s.verdicts[Same] >= 0.7 }},
-		{"40 slices: 10 % less, another state", table{with(40, other), 7, 13, -0.10, false}, func(s shares) bool { return s.verdicts[Worse] >= 0.7 && s.verdicts[Same]+s.verdicts[Better] <= 0.01 }},
-		{"eight rows, looks: 3 % less", table{with(40), 8, 25, -0.03, true}, func(s shares) bool { return s.verdicts[Worse] >= 0.9 }},
-		{"eight rows, looks: 10 % less", table{with(40), 8, 25, -0.10, true}, func(s shares) bool { return s.verdicts[Worse] >= 0.99 && s.took < 8 }},
+		{"40 slices: 3 % less", table{with(40), 7, 13, -0.03, false}, func(s shares) bool {
+			return s.verdicts[Same] <= 0.05
+		}},
+		{"40 slices: 5 % less", table{with(40), 7, 13, -0.05, false}, func(s shares) bool {
+			return s.verdicts[Worse] >= 0.99
+		}},
+		{"eight rows, looks: equal", table{with(40), 8, 25, 0, true}, func(s shares) bool {
+			return s.differ <= 0.02 && s.verdicts[Same] >= 0.95 && s.took < 12
+		}},
+		{"eight rows, looks: equal, epochs differ twice as much",
+			table{with(40, twice), 8, 25, 0, true}, func(s shares) bool {
+				return s.differ <= 0.02 && s.verdicts[Same] >= 0.95
+			}},
+		{"eight rows, looks: equal, heavy tails", table{with(13, heavy), 8, 25, 0, true},
+			func(s shares) bool {
+				return s.differ <= 0.05
+			}},
+		{"eight rows, looks: equal, slowed slices", table{with(40, func(s *simulated) {
+			s.slowed = true
+		}), 8, 25, 0, true}, func(s shares) bool { return s.differ <= 0.02 }},
+		{"40 slices: equal, another state", table{with(40, other), 7, 13, 0, false},
+			func(s shares) bool {
+				return s.verdicts[Better]+s.verdicts[Worse] <= 0.03 && s.verdicts[Same] >= 0.7
+			}},
+		{"40 slices: 10 % less, another state", table{with(40, other), 7, 13, -0.10, false},
+			func(s shares) bool {
+				return s.verdicts[Worse] >= 0.7 && s.verdicts[Same]+s.verdicts[Better] <= 0.01
+			}},
+		{"eight rows, looks: 3 % less", table{with(40), 8, 25, -0.03, true}, func(s shares) bool {
+			return s.verdicts[Worse] >= 0.9
+		}},
+		{"eight rows, looks: 10 % less", table{with(40), 8, 25, -0.10, true}, func(s shares) bool {
+			return s.verdicts[Worse] >= 0.99 && s.took < 8
+		}},
 	} {
 		if c.check == nil && !testing.Verbose() { // the line is only printed
 			continue

@@ -30,7 +30,8 @@ func Shifted(old, now Estimate) Shift {
 func ShiftedValues(old, now []float64) Shift {
 	old, now = positive(old), positive(now)
 	out := Shift{Summary: Summary{N: min(len(old), len(now))}}
-	if out.N == 0 || !ratio(slices.Min(now), slices.Max(old)) || !ratio(slices.Max(now), slices.Min(old)) {
+	if out.N == 0 || !ratio(slices.Min(now), slices.Max(old)) ||
+		!ratio(slices.Max(now), slices.Min(old)) {
 		return Shift{}
 	}
 	out.Median = Median(now) / Median(old)

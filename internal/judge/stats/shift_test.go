@@ -24,7 +24,8 @@ func TestShiftOfEqualRuns(t *testing.T) {
 			covered, told := 0, 0
 			for range runs {
 				old, now := typical.run(rng, epochs[0], truth), typical.run(rng, epochs[1], truth)
-				noise := BothNoises(typical.run(rng, epochs[0], 0).Bias(), typical.run(rng, epochs[1], 0).Bias())
+				noise := BothNoises(typical.run(rng, epochs[0], 0).Bias(),
+					typical.run(rng, epochs[1], 0).Bias())
 				s := Shifted(old, now)
 				if s.Low <= 1 && 1 <= s.High {
 					covered++
@@ -87,13 +88,16 @@ func TestShiftOfRunsThatDiffer(t *testing.T) {
 		leastWorse, mostBeyond float64 // shares of the runs: called worse, and by more than 5 %
 		leastBeyond            float64
 	}{
-		{5, 0, 0, 0, 0}, {13, 0, 0, 0, 0}, {13, 0.03, 0.4, 0, 0}, {13, 0.05, 0.95, 0.03, 0}, {5, 0.1, 0.98, 1, 0.8}, {13, 0.1, 1, 1, 0.98},
+		{5, 0, 0, 0, 0}, {13, 0, 0, 0, 0}, {13, 0.03, 0.4, 0, 0}, {13, 0.05, 0.95, 0.03, 0},
+		{5, 0.1, 0.98, 1, 0.8}, {13, 0.1, 1, 1, 0.98},
 	} {
 		t.Run(fmt.Sprintf("%d-epochs-%g-less", c.epochs, c.less), func(t *testing.T) {
 			count, beyond := map[Verdict]float64{}, 0.0
 			for range runs {
-				old, now := typical.run(rng, c.epochs, 0), typical.run(rng, c.epochs, math.Log1p(-c.less))
-				noise := BothNoises(typical.run(rng, c.epochs, 0).Bias(), typical.run(rng, c.epochs, 0).Bias())
+				old, now := typical.run(rng, c.epochs, 0),
+					typical.run(rng, c.epochs, math.Log1p(-c.less))
+				noise := BothNoises(typical.run(rng, c.epochs, 0).Bias(),
+					typical.run(rng, c.epochs, 0).Bias())
 				s := Shifted(old, now)
 				v := s.Judge(noise, 0.03, true)
 				count[v] += 1.0 / runs
@@ -105,7 +109,8 @@ func TestShiftOfRunsThatDiffer(t *testing.T) {
 			if count[Better] > 0.005 || c.less == 0 && count[Worse] > 0.005 {
 				t.Errorf("%.3f better, %.3f worse", count[Better], count[Worse])
 			}
-			if count[Worse] < c.leastWorse-1e-9 || beyond < c.leastBeyond || beyond > c.mostBeyond+1e-9 {
+			if count[Worse] < c.leastWorse-1e-9 || beyond < c.leastBeyond ||
+				beyond > c.mostBeyond+1e-9 {
 				t.Errorf("%.3f worse, %.3f by more than 5 %%", count[Worse], beyond)
 			}
 		})
@@ -114,7 +119,8 @@ func TestShiftOfRunsThatDiffer(t *testing.T) {
 
 func TestJudgeShift(t *testing.T) {
 	at := func(low, high float64) Shift {
-		return Shift{Summary: Summary{Median: (low + high) / 2, Low: low, High: high, N: 10}, SureLow: low - 0.01, SureHigh: high + 0.01}
+		return Shift{Summary: Summary{Median: (low + high) / 2, Low: low, High: high, N: 10},
+			SureLow: low - 0.01, SureHigh: high + 0.01}
 	}
 	few := at(1.2, 1.3)
 	few.N = MinJudged - 1
@@ -151,7 +157,8 @@ func TestJudgeShift(t *testing.T) {
 		s      Shift
 		higher bool
 		want   bool
-	}{{at(0.8, 0.93), true, true}, {at(0.8, 0.945), true, false}, {at(1.07, 1.2), false, true}, {at(1.055, 1.2), false, false}, {Shift{}, true, false}} {
+	}{{at(0.8, 0.93), true, true}, {at(0.8, 0.945), true, false}, {at(1.07, 1.2), false, true},
+		{at(1.055, 1.2), false, false}, {Shift{}, true, false}} {
 		if got := c.s.Beyond(0.05, c.higher); got != c.want {
 			t.Errorf("%+v beyond 5 %%: %t", c.s, got)
 		}
@@ -160,7 +167,8 @@ func TestJudgeShift(t *testing.T) {
 
 func TestShiftOfOddValues(t *testing.T) {
 	inf := math.Inf(1)
-	for _, c := range [][2][]float64{{nil, {1}}, {{0}, {1}}, {{1}, {-1, 0}}, {{math.NaN()}, {inf}}, {{1e-300}, {1e300}}, {{1e300, 1}, {1e-300}}, {{5e-324}, {5e-324, 1}}} {
+	for _, c := range [][2][]float64{{nil, {1}}, {{0}, {1}}, {{1}, {-1, 0}}, {{math.NaN()}, {inf}},
+		{{1e-300}, {1e300}}, {{1e300, 1}, {1e-300}}, {{5e-324}, {5e-324, 1}}} {
 		s := ShiftedValues(c[0], c[1])
 		for _, x := range []float64{s.Median, s.Low, s.High, s.SureLow, s.SureHigh} {
 			if math.IsNaN(x) || math.IsInf(x, 0) {

@@ -22,7 +22,8 @@ func TestMedianInterval(t *testing.T) {
 	} {
 		low, high, ok := MedianInterval(eight, c.level)
 		if ok != c.ok || ok && (low != c.low || high != c.high) {
-			t.Errorf("at %g: %g to %g, %v; want %g to %g, %v", c.level, low, high, ok, c.low, c.high, c.ok)
+			t.Errorf("at %g: %g to %g, %v; want %g to %g, %v", c.level, low, high, ok, c.low,
+				c.high, c.ok)
 		}
 	}
 	if _, _, ok := MedianInterval([]float64{math.NaN(), 1, math.Inf(1)}, 0.5); ok {

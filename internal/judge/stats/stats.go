@@ -94,7 +94,9 @@ func paired(x, base map[int]float64, compare func(x, base float64) float64) []fl
 }
 
 func finite(xs []float64) []float64 {
-	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool {
+		return math.IsNaN(x) || math.IsInf(x, 0)
+	})
 }
 
 // Floor returns the noise floor: the largest deviation from 1 that the ratio of the baseline to

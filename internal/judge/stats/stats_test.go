@@ -33,7 +33,8 @@ func TestSummarizeIsDeterministicAndOrdered(t *testing.T) {
 	if a != b {
 		t.Errorf("%+v, then %+v", a, b)
 	}
-	if a.N != 7 || a.Median != 1 || !(a.Low >= 0.97 && a.Low <= a.Median && a.Median <= a.High && a.High <= 1.03) {
+	if a.N != 7 || a.Median != 1 || !(a.Low >= 0.97 && a.Low <= a.Median && a.Median <= a.High &&
+		a.High <= 1.03) {
 		t.Errorf("summary %+v", a)
 	}
 	if s := Summarize([]float64{5}); s.Low != 5 || s.High != 5 || s.N != 1 {
@@ -92,7 +93,8 @@ func TestJudge(t *testing.T) {
 		{"wide", at(0.80, 1.30), 0.02, 0.02, true, Unclear},
 		{"within an absurd floor", at(0.5, 1.8), 5, 0.02, true, Unclear},
 		{"no rounds", Summary{}, 0.02, 0.02, true, Unclear},
-		{"too few rounds", Summary{Median: 0.5, Low: 0.5, High: 0.5, N: 4}, 0.02, 0.02, true, Unclear},
+		{"too few rounds", Summary{Median: 0.5, Low: 0.5, High: 0.5, N: 4}, 0.02, 0.02, true,
+			Unclear},
 		{"no control", at(0.80, 0.85), math.NaN(), 0.02, true, Unclear},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +125,8 @@ func TestFewFalseDifferencesAmongManyModes(t *testing.T) {
 			for r := range rounds {
 				x[r] = value(r)
 			}
-			if v := Judge(Summarize(Ratios(x, base)), floor, 0.02, true); v == Better || v == Worse {
+			if v := Judge(Summarize(Ratios(x, base)), floor, 0.02, true); v == Better ||
+				v == Worse {
 				wrong++
 			}
 		}

@@ -20,7 +20,8 @@ func AnswerOf(r *Report) *analysis.Answer {
 		return nil
 	}
 	v := values{r.Plan.Sweep}
-	a := &analysis.Answer{Question: fmt.Sprintf("From which %s on does a mode cost more?", v.noun()), Text: []string{}}
+	a := &analysis.Answer{Question: fmt.Sprintf(
+		"From which %s on does a mode cost more?", v.noun()), Text: []string{}}
 	var tally analysis.Tally
 	for i, c := range r.Curves {
 		if slices.ContainsFunc(r.Curves[:i], c.sameGround) {
@@ -90,7 +91,8 @@ func Head(r *analysis.Report, c Curve) string {
 	}
 	const percent = 100
 	same := cmp.Or(r.Plan.Same, r.Plan.Precision)
-	text := fmt.Sprintf("%s more than %.3g %% %s %s's", workload.Of(l).Noun, percent*same, side, r.Plan.Baseline)
+	text := fmt.Sprintf("%s more than %.3g %% %s %s's", workload.Of(l).Noun, percent*same, side,
+		r.Plan.Baseline)
 	var where []string
 	if several(r.Cells, func(c analysis.Cell) string { return c.Load }) {
 		where = append(where, c.Load)
@@ -189,5 +191,6 @@ func LoadWords(p analysis.Plan, l sample.Load) string {
 	}
 	v := values{p.Sweep}
 	last := len(v.Points) - 1
-	return fmt.Sprintf("%s, %s from %s to %s", l.Kind, v.noun(), v.value(v.Points[0].Name), v.value(v.Points[last].Name))
+	return fmt.Sprintf("%s, %s from %s to %s", l.Kind, v.noun(), v.value(v.Points[0].Name),
+		v.value(v.Points[last].Name))
 }

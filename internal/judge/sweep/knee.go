@@ -44,8 +44,11 @@ func kneeOf(points []Point) Knee {
 			k.Unknown = append(k.Unknown, p.Point)
 		}
 	}
-	is := func(b analysis.Band) func(Point) bool { return func(p Point) bool { return p.Band == b } }
-	first, firstWithin := slices.IndexFunc(points, is(analysis.Beyond)), slices.IndexFunc(points, is(analysis.Within))
+	is := func(b analysis.Band) func(Point) bool {
+		return func(p Point) bool { return p.Band == b }
+	}
+	first, firstWithin := slices.IndexFunc(points, is(analysis.Beyond)),
+		slices.IndexFunc(points, is(analysis.Within))
 	last, lastWithin := lastIndex(points, analysis.Beyond), lastIndex(points, analysis.Within)
 	switch {
 	case first < 0 && len(k.Unknown) == 0:

@@ -43,7 +43,9 @@ type Report struct {
 }
 
 // Base returns what all studies have.
-func (r *Report) Base() *analysis.Report { return &analysis.Report{Measured: r.Measured, Said: r.Said} }
+func (r *Report) Base() *analysis.Report {
+	return &analysis.Report{Measured: r.Measured, Said: r.Said}
+}
 
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Base().Empty() }
@@ -75,7 +77,9 @@ func Judge(f *sample.File) *Report {
 // bandOf returns "" for the baseline.
 func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	for _, x := range r.Curves {
-		if k := slices.IndexFunc(x.Points, func(p Point) bool { return p.Point == c.Point }); k >= 0 && x.Has(c) {
+		if k := slices.IndexFunc(x.Points, func(p Point) bool {
+			return p.Point == c.Point
+		}); k >= 0 && x.Has(c) {
 			return x.Points[k].Band
 		}
 	}
@@ -106,7 +110,8 @@ func order(r *analysis.Report) {
 		x, y := of(a), of(b)
 		byMode := cmp.Compare(blocks[x], blocks[y])
 		x.label, y.label = "", ""
-		return cmp.Or(cmp.Compare(grounds[x], grounds[y]), byMode, at(r.Plan.Sweep, a.Point)-at(r.Plan.Sweep, b.Point))
+		return cmp.Or(cmp.Compare(grounds[x], grounds[y]), byMode,
+			at(r.Plan.Sweep, a.Point)-at(r.Plan.Sweep, b.Point))
 	})
 }
 
@@ -144,17 +149,21 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 		if ratio.N == 0 {
 			continue
 		}
-		of := Curve{Label: analysis.Label(c), Mode: string(c.Mode), From: string(c.From), To: string(c.To), Load: c.Load, Tune: string(c.Tune), On: c.On, Metric: metric}
+		of := Curve{Label: analysis.Label(c), Mode: string(c.Mode), From: string(c.From),
+			To: string(c.To), Load: c.Load, Tune: string(c.Tune), On: c.On, Metric: metric}
 		k := slices.IndexFunc(out, of.like)
 		if k < 0 {
 			k = len(out)
 			out = append(out, of)
 		}
-		out[k].Points = append(out[k].Points, Point{Point: c.Point, Value: s.Points[at(s, c.Point)].Value,
-			Band: j.BandOf(i, b, metric, Confidence(len(s.Points))), Ratio: ratio})
+		out[k].Points = append(out[k].Points,
+			Point{Point: c.Point, Value: s.Points[at(s, c.Point)].Value,
+				Band: j.BandOf(i, b, metric, Confidence(len(s.Points))), Ratio: ratio})
 	}
 	for k := range out {
-		slices.SortFunc(out[k].Points, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })
+		slices.SortFunc(out[k].Points, func(a, b Point) int {
+			return cmp.Compare(a.Value, b.Value)
+		})
 		out[k].Knee = kneeOf(out[k].Points)
 	}
 	return out
@@ -162,11 +171,14 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 
 func (c Curve) like(o Curve) bool { return c.sameGround(o) && c.Label == o.Label }
 
-func (c Curve) sameGround(o Curve) bool { return c.From == o.From && c.Load == o.Load && c.On == o.On }
+func (c Curve) sameGround(o Curve) bool {
+	return c.From == o.From && c.Load == o.Load && c.On == o.On
+}
 
 // Has reports whether a cell is one of the curve's points.
 func (c Curve) Has(x analysis.Cell) bool {
-	return c.Mode == x.Mode && c.From == x.From && c.To == x.To && c.Load == x.Load && c.Tune == x.Tune && c.On == x.On
+	return c.Mode == x.Mode && c.From == x.From && c.To == x.To && c.Load == x.Load &&
+		c.Tune == x.Tune && c.On == x.On
 }
 
 func findings(r *analysis.Report) []string {
@@ -183,6 +195,7 @@ func Meant(p analysis.Plan) string {
 	}
 	n := len(p.Sweep.Points)
 	const percent = 100
-	return fmt.Sprintf("Each point's interval is its own, of 95 %%. What is said of a whole curve holds for 95 %% of curves: of its %d points "+
-		"each is judged at %.4g %%.", n, percent*Confidence(n))
+	return fmt.Sprintf(
+		"Each point's interval is its own, of 95 %%. What is said of a whole curve holds for 95 %% of curves: of its %d points "+
+			"each is judged at %.4g %%.", n, percent*Confidence(n))
 }

@@ -16,10 +16,12 @@ import (
 )
 
 func TestKnee(t *testing.T) {
-	bands := map[rune]analysis.Band{'c': analysis.Beyond, 'w': analysis.Within, '?': analysis.Unknown}
+	bands := map[rune]analysis.Band{'c': analysis.Beyond, 'w': analysis.Within,
+		'?': analysis.Unknown}
 	p := analysis.Plan{Sweep: &sample.Sweep{Axis: "request"}}
 	for i := range 5 {
-		p.Sweep.Points = append(p.Sweep.Points, sample.Point{Name: fmt.Sprint(i + 1), Value: float64(i + 1)})
+		p.Sweep.Points = append(p.Sweep.Points,
+			sample.Point{Name: fmt.Sprint(i + 1), Value: float64(i + 1)})
 	}
 	for _, c := range []struct {
 		points string
@@ -68,7 +70,8 @@ func sweepOf(t testing.TB, points int, slice float64) *judgetest.Run {
 	for i := range points {
 		name := fmt.Sprint(i + 1)
 		s.Points = append(s.Points, sample.Point{Name: name, Value: float64(i + 1)})
-		loads = append(loads, sample.Load{Kind: workload.Bulk, Point: name, Streams: i + 1, Window: 1, Slice: slice})
+		loads = append(loads, sample.Load{Kind: workload.Bulk, Point: name, Streams: i + 1,
+			Window: 1, Slice: slice})
 		for _, c := range judgetest.Trio(mode.Bridge, workload.Bulk) {
 			c.Point = name
 			cells = append(cells, c)
@@ -125,9 +128,11 @@ func TestIPv6(t *testing.T) {
 		for i := range 2 {
 			name := fmt.Sprint(i + 1)
 			s.Points = append(s.Points, sample.Point{Name: name, Value: float64(i + 1)})
-			loads = append(loads, sample.Load{Kind: workload.Bulk, Point: name, Streams: i + 1, Window: 1})
+			loads = append(loads, sample.Load{Kind: workload.Bulk, Point: name, Streams: i + 1,
+				Window: 1})
 			over := judgetest.Cell(mode.Bridge, mode.FromHost, mode.ToContainer6, workload.Bulk)
-			for _, c := range append(judgetest.Trio(mode.Bridge, workload.Bulk), over)[:3+map[bool]int{true: 1}[six]] {
+			for _, c := range append(judgetest.Trio(mode.Bridge, workload.Bulk),
+				over)[:3+map[bool]int{true: 1}[six]] {
 				c.Point = name
 				cells = append(cells, c)
 			}
@@ -136,7 +141,9 @@ func TestIPv6(t *testing.T) {
 		p := &r.File.Header.Plan
 		p.Study, p.Sweep = sample.StudySweep, s
 		p.Loads, p.Same = loads, 0.03
-		r.Rounds(12, func(_, cell int) float64 { return []float64{40, 40, 40, 20}[cell%(len(cells)/2)] })
+		r.Rounds(12, func(_, cell int) float64 {
+			return []float64{40, 40, 40, 20}[cell%(len(cells)/2)]
+		})
 		got := Judge(r.File).Answer.Text
 		if said := strings.Contains(strings.Join(got, "\n"), "IPv6: Throughput more than 3 % below IPv4's: at every number of streams: bridge :ctr6."); said != six {
 			t.Errorf("IPv6 %v: %q", six, got)
@@ -152,7 +159,8 @@ func TestCurveWithoutAPoint(t *testing.T) {
 		}
 	})
 	got := Judge(r.File)
-	if len(got.Curves) != 1 || len(got.Curves[0].Points) != 2 || got.Curves[0].Knee.Shape != Every || len(got.Failed) == 0 {
+	if len(got.Curves) != 1 || len(got.Curves[0].Points) != 2 ||
+		got.Curves[0].Knee.Shape != Every || len(got.Failed) == 0 {
 		t.Errorf("curves %+v, failed %+v", got.Curves, got.Failed)
 	}
 }
@@ -160,7 +168,8 @@ func TestCurveWithoutAPoint(t *testing.T) {
 func TestNoPoints(t *testing.T) {
 	r := sweepOf(t, 2, 0)
 	r.File.Header.Plan.Sweep = nil
-	if got := Judge(r.Rounds(2, judgetest.Steady(1, 1, 1, 1, 1, 1)).File); len(got.Curves) != 0 || got.Answer != nil {
+	if got := Judge(r.Rounds(2, judgetest.Steady(1, 1, 1, 1, 1, 1)).File); len(got.Curves) != 0 ||
+		got.Answer != nil {
 		t.Errorf("%+v", got.Curves)
 	}
 }
@@ -170,13 +179,15 @@ func TestNoPoints(t *testing.T) {
 func TestFlatCurvesHaveNoKnee(t *testing.T) {
 	const (
 		curves, points = 200, 5
-		allowed        = 0.05 + 0.03 // the rate, and what chance does to it in this number of curves
+		// the rate, and what chance does to it in this number of curves
+		allowed = 0.05 + 0.03
 	)
 	for _, c := range []struct {
 		name   string
 		slices bool
 		truth  float64
-	}{{"rounds-equal", false, 1}, {"rounds-at-the-edge", false, 0.97}, {"slices-equal", true, 1}, {"slices-at-the-edge", true, 0.97}} {
+	}{{"rounds-equal", false, 1}, {"rounds-at-the-edge", false, 0.97}, {"slices-equal", true, 1},
+		{"slices-at-the-edge", true, 0.97}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewPCG(7, uint64(len(c.name))))
@@ -187,7 +198,8 @@ func TestFlatCurvesHaveNoKnee(t *testing.T) {
 				var at []Point
 				for i, s := range j.Series {
 					if b, ok := j.BaselineOf(i); ok && b != i && !s.Cell.Control {
-						at = append(at, Point{Point: s.Cell.Point, Band: j.BandOf(i, b, workload.Throughput, Confidence(points))})
+						at = append(at, Point{Point: s.Cell.Point,
+							Band: j.BandOf(i, b, workload.Throughput, Confidence(points))})
 					}
 				}
 				if len(at) != points {
@@ -220,7 +232,8 @@ func TestStepIsFound(t *testing.T) {
 }
 
 // truth is the mode's shares of the baseline's throughput, the last one at all further points.
-func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool, truth ...float64) *sample.File {
+func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool,
+	truth ...float64) *sample.File {
 	rounds, slice := 12, 0.
 	if sliced {
 		rounds, slice = 5, 0.004
@@ -243,7 +256,8 @@ func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool, truth ...f
 			return
 		}
 		const n = 30
-		own := math.Exp(0.012 * rng.NormFloat64() / math.Sqrt2) // of the epoch's processes and connections
+		// of the epoch's processes and connections
+		own := math.Exp(0.012 * rng.NormFloat64() / math.Sqrt2)
 		s := &sample.Slices{}
 		for k := range n {
 			s.Slots = append(s.Slots, 3*k+v.Cell%3)
@@ -256,7 +270,8 @@ func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool, truth ...f
 }
 
 func TestConfidenceIsShared(t *testing.T) {
-	if got := []float64{Confidence(1), Confidence(5), Confidence(0)}; !slices.Equal(got, []float64{0.95, 0.99, 0.95}) {
+	if got := []float64{Confidence(1), Confidence(5), Confidence(0)}; !slices.Equal(got,
+		[]float64{0.95, 0.99, 0.95}) {
 		t.Errorf("%v", got)
 	}
 }

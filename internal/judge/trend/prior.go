@@ -32,12 +32,14 @@ type Setting struct {
 func settingOf(p sample.Plan, c sample.Cell) Setting {
 	l := p.LoadAt(c)
 	cpus := p.CPUsOf(c)
-	return Setting{string(c.From), workload.Of(l).Words(l), l.Slice, c.On, fmt.Sprint(cpus.Client, cpus.Server, cpus.Relay)}
+	return Setting{string(c.From), workload.Of(l).Words(l), l.Slice, c.On,
+		fmt.Sprint(cpus.Client, cpus.Server, cpus.Relay)}
 }
 
 func spreadsOf(p sample.Plan, groups []analysis.Floor) (out []Spread) {
 	for _, g := range groups {
-		c := sample.Cell{From: mode.Placement(g.From), Load: g.Load, Point: g.Point, On: g.On, Pin: g.Pin}
+		c := sample.Cell{From: mode.Placement(g.From), Load: g.Load, Point: g.Point, On: g.On,
+			Pin: g.Pin}
 		for _, metric := range slices.Sorted(maps.Keys(g.Epochs)) {
 			out = append(out, Spread{settingOf(p, c), metric, g.Epochs[metric].SD})
 		}
@@ -71,7 +73,8 @@ func Priors(runs []Summary, p sample.Plan, env sample.Environment) (out []sample
 				continue
 			}
 			for _, s := range r.Spreads {
-				if s.Setting != settingOf(p, c) || !(s.SD >= 0 && s.SD < 1) || len(seen[s.Metric]) == newest {
+				if s.Setting != settingOf(p, c) || !(s.SD >= 0 && s.SD < 1) ||
+					len(seen[s.Metric]) == newest {
 					continue
 				}
 				metrics = addNew(metrics, s.Metric)

@@ -16,7 +16,8 @@ import (
 // session is the standard deviation between epochs.
 func sliced(t *testing.T, session float64, epochs int) *sample.File {
 	rng := rand.New(rand.NewPCG(7, uint64(epochs)))
-	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.HostCell(mode.Native, workload.Bulk))...)
+	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, workload.Bulk),
+		judgetest.HostCell(mode.Native, workload.Bulk))...)
 	p := &r.File.Header.Plan
 	p.Same, p.CPUs = 0.03, sample.CPUs{Client: []int{0}, Server: []int{1}}
 	for i := range p.Loads {
@@ -35,7 +36,8 @@ func sliced(t *testing.T, session float64, epochs int) *sample.File {
 
 func width(t *testing.T, f *sample.File) float64 {
 	t.Helper()
-	x := judgetest.Find(t, analysis.Judge(f), mode.Bridge, workload.Bulk).Metrics[workload.Throughput].Ratio
+	x := judgetest.Find(t, analysis.Judge(f), mode.Bridge,
+		workload.Bulk).Metrics[workload.Throughput].Ratio
 	if x == nil {
 		t.Fatal("no ratio")
 	}
@@ -47,7 +49,8 @@ func TestPriors(t *testing.T) {
 	for range 5 {
 		f := sliced(t, 0.002, 10)
 		s := trend.Summarize(f.Header, analysis.Judge(f), "1.0")
-		if len(s.Spreads) != 1 || s.Spreads[0].Metric != workload.Throughput || !(s.Spreads[0].SD < 0.008) {
+		if len(s.Spreads) != 1 || s.Spreads[0].Metric != workload.Throughput ||
+			!(s.Spreads[0].SD < 0.008) {
 			t.Fatalf("spreads %+v", s.Spreads)
 		}
 		runs = append(runs, s)
@@ -55,7 +58,8 @@ func TestPriors(t *testing.T) {
 	now := sliced(t, 0.002, 2)
 	h := now.Header
 	got := trend.Priors(runs, h.Plan, h.Environment)
-	want := sample.Prior{From: "host", Load: workload.Bulk, On: "lab", Metric: workload.Throughput, Variance: got[0].Variance, Freedom: 12}
+	want := sample.Prior{From: "host", Load: workload.Bulk, On: "lab", Metric: workload.Throughput,
+		Variance: got[0].Variance, Freedom: 12}
 	if len(got) != 1 || got[0] != want {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}

@@ -26,26 +26,27 @@ const Layout = 3
 
 // Summary holds what is known of a run without reading its file again.
 type Summary struct {
-	Schema   string       `json:"schema"`
-	Judged   string       `json:"judged_by"` // version of the toll that judged it
-	Layout   int          `json:"layout"`    // see the constant
-	Tool     string       `json:"tool"`      // version of the toll that measured
-	Kernel   string       `json:"kernel"`
-	Started  time.Time    `json:"started"`
-	Study    sample.Study `json:"study,omitzero"`
-	Command  []string     `json:"command,omitempty"` // as in the results file's header
-	Plan     string       `json:"plan,omitempty"`    // same for the same cells and loads; "": none has it
-	Baseline string       `json:"baseline"`
-	Modes    []string     `json:"modes"`
-	Loads    []string     `json:"loads"`
-	Swept    string       `json:"swept,omitempty"` // option and values of a sweep: "request=1,16k"
-	On       []string     `json:"on"`
-	Rounds   int          `json:"rounds"`
-	Elapsed  float64      `json:"elapsed_s"`
-	Rows     []Row        `json:"rows"`
-	CPU      string       `json:"cpu_model,omitempty"`
-	Spreads  []Spread     `json:"spreads,omitempty"`
-	Bases    []Base       `json:"baselines,omitempty"`
+	Schema  string       `json:"schema"`
+	Judged  string       `json:"judged_by"` // version of the toll that judged it
+	Layout  int          `json:"layout"`    // see the constant
+	Tool    string       `json:"tool"`      // version of the toll that measured
+	Kernel  string       `json:"kernel"`
+	Started time.Time    `json:"started"`
+	Study   sample.Study `json:"study,omitzero"`
+	Command []string     `json:"command,omitempty"` // as in the results file's header
+	// same for the same cells and loads; "": none has it
+	Plan     string   `json:"plan,omitempty"`
+	Baseline string   `json:"baseline"`
+	Modes    []string `json:"modes"`
+	Loads    []string `json:"loads"`
+	Swept    string   `json:"swept,omitempty"` // option and values of a sweep: "request=1,16k"
+	On       []string `json:"on"`
+	Rounds   int      `json:"rounds"`
+	Elapsed  float64  `json:"elapsed_s"`
+	Rows     []Row    `json:"rows"`
+	CPU      string   `json:"cpu_model,omitempty"`
+	Spreads  []Spread `json:"spreads,omitempty"`
+	Bases    []Base   `json:"baselines,omitempty"`
 }
 
 // Row is a cell's ratio to the baseline in its primary metric.
@@ -68,9 +69,16 @@ type Row struct {
 
 // Summarize returns the summary of a judged run; version is that of the toll that judged it.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
-	s := Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: h.Environment.Tool, Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
-		Baseline: h.Plan.Baseline, Modes: []string{}, Loads: []string{}, On: []string{}, Rounds: r.Plan.Rounds, Elapsed: r.Plan.Elapsed, Rows: []Row{},
-		Command: h.Command, Plan: planKey(h.Plan),
+	s := Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: h.Environment.Tool,
+		Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
+		Baseline: h.Plan.Baseline,
+		Modes:    []string{},
+		Loads:    []string{},
+		On:       []string{},
+		Rounds:   r.Plan.Rounds,
+		Elapsed:  r.Plan.Elapsed,
+		Rows:     []Row{},
+		Command:  h.Command, Plan: planKey(h.Plan),
 		CPU: h.Environment.CPUModel, Spreads: spreadsOf(h.Plan, r.Control.Groups)}
 	for _, l := range h.Plan.Loads {
 		s.Loads = addNew(s.Loads, l.Kind) // a sweep has one for each point
@@ -96,8 +104,10 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 			continue
 		}
 		l := r.LoadAt(c)
-		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load, Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
-			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N, Verdict: x.Verdict})
+		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load,
+			Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
+			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
+			Verdict: x.Verdict})
 	}
 	return s
 }
@@ -179,17 +189,28 @@ func Of(l List, names []string) *Trends {
 	last := map[int]Summary{} // by line
 	for _, e := range slices.Backward(l.Runs) {
 		for _, r := range e.Rows {
-			if len(names) > 0 && !slices.Contains(names, r.Mode) && !slices.Contains(names, r.Label) {
+			if len(names) > 0 && !slices.Contains(names, r.Mode) &&
+				!slices.Contains(names, r.Label) {
 				continue
 			}
 			k := slices.IndexFunc(out.Lines, func(t Trend) bool {
-				return t.Label == r.Label && t.From == r.From && t.Load == r.Load && t.Work == r.Work && t.On == r.On && t.Pin == r.Pin && t.Metric == r.Metric && t.Baseline == e.Baseline
+				return t.Label == r.Label && t.From == r.From && t.Load == r.Load &&
+					t.Work == r.Work && t.On == r.On && t.Pin == r.Pin && t.Metric == r.Metric &&
+					t.Baseline == e.Baseline
 			})
 			if k < 0 {
-				out.Lines, k = append(out.Lines, Trend{Label: r.Label, From: r.From, Load: r.Load, Work: r.Work, On: r.On, Pin: r.Pin, Metric: r.Metric,
+				out.Lines, k = append(out.Lines, Trend{
+					Label:    r.Label,
+					From:     r.From,
+					Load:     r.Load,
+					Work:     r.Work,
+					On:       r.On,
+					Pin:      r.Pin,
+					Metric:   r.Metric,
 					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
 			}
-			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low, High: r.High, N: r.N, Verdict: r.Verdict}
+			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low,
+				High: r.High, N: r.N, Verdict: r.Verdict}
 			if before, ok := last[k]; ok {
 				p.Changed = changed(before, e.Summary)
 			}
@@ -201,7 +222,8 @@ func Of(l List, names []string) *Trends {
 }
 
 func changed(before, now Summary) (out []string) {
-	for _, f := range []struct{ what, was, is string }{{"kernel", before.Kernel, now.Kernel}, {"toll", before.Tool, now.Tool}} {
+	for _, f := range []struct{ what, was, is string }{{"kernel", before.Kernel, now.Kernel},
+		{"toll", before.Tool, now.Tool}} {
 		if f.was != f.is {
 			out = append(out, fmt.Sprintf("%s %s → %s", f.what, f.was, f.is))
 		}

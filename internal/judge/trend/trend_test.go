@@ -16,7 +16,8 @@ import (
 
 func summary(t *testing.T, x float64, change ...func(*sample.File)) trend.Summary {
 	t.Helper()
-	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(40, 40, 40*x)).File
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+		6, judgetest.Steady(40, 40, 40*x)).File
 	f.Header.Started = time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC)
 	f.Header.Environment.Kernel = "6.1"
 	for _, c := range change {
@@ -27,8 +28,10 @@ func summary(t *testing.T, x float64, change ...func(*sample.File)) trend.Summar
 
 func TestSummary(t *testing.T) {
 	s := summary(t, 0.5)
-	if len(s.Rows) != 1 || s.Rows[0].Label != "bridge" || s.Rows[0].Median != 0.5 || s.Rows[0].Metric != workload.Throughput || !s.Rows[0].Higher ||
-		strings.Join(s.Modes, " ") != "host bridge" || strings.Join(s.Loads, " ") != "bulk rr" || s.Rounds != 6 {
+	if len(s.Rows) != 1 || s.Rows[0].Label != "bridge" || s.Rows[0].Median != 0.5 ||
+		s.Rows[0].Metric != workload.Throughput || !s.Rows[0].Higher ||
+		strings.Join(s.Modes, " ") != "host bridge" || strings.Join(s.Loads, " ") != "bulk rr" ||
+		s.Rounds != 6 {
 		t.Errorf("%+v", s)
 	}
 	b, err := json.Marshal(s)
@@ -41,12 +44,15 @@ func TestSummary(t *testing.T) {
 	if _, ok := trend.Read(b, "1.1"); ok {
 		t.Error("another version's judgement was taken")
 	}
-	for _, bad := range []string{"", "nonsense", "{}", `{"schema":"bridgetoll.history/1","judged_by":"1.0","rows":3}`} {
+	for _, bad := range []string{"", "nonsense", "{}",
+		`{"schema":"bridgetoll.history/1","judged_by":"1.0","rows":3}`} {
 		if _, ok := trend.Read([]byte(bad), "1.0"); ok {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	evil, _ := trend.Read([]byte("{\"schema\":\"bridgetoll.history/1\",\"judged_by\":\"1.0\",\"rows\":[{\"label\":\"\\u001b[2J\"}]}"), "1.0")
+	evil, _ := trend.Read(
+		[]byte(
+			"{\"schema\":\"bridgetoll.history/1\",\"judged_by\":\"1.0\",\"rows\":[{\"label\":\"\\u001b[2J\"}]}"), "1.0")
 	if strings.Contains(evil.Rows[0].Label, "\x1b") {
 		t.Errorf("%q can be printed", evil.Rows[0].Label)
 	}
@@ -54,7 +60,8 @@ func TestSummary(t *testing.T) {
 
 func TestSwept(t *testing.T) {
 	s := summary(t, 0.5, func(f *sample.File) {
-		f.Header.Plan.Sweep = &sample.Sweep{Axis: "request", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "16k", Value: 16384}}}
+		f.Header.Plan.Sweep = &sample.Sweep{Axis: "request",
+			Points: []sample.Point{{Name: "1", Value: 1}, {Name: "16k", Value: 16384}}}
 	})
 	if s.Swept != "request=1,16k" {
 		t.Errorf("%q", s.Swept)
@@ -63,7 +70,8 @@ func TestSwept(t *testing.T) {
 
 func TestUnusual(t *testing.T) {
 	run := func(host float64, change ...func(*sample.File)) trend.Summary {
-		f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(6, judgetest.Steady(host, host, host)).File
+		f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+			6, judgetest.Steady(host, host, host)).File
 		for _, c := range change {
 			c(f)
 		}
@@ -90,8 +98,13 @@ func TestUnusual(t *testing.T) {
 
 func TestTrends(t *testing.T) {
 	l := trend.List{Runs: []trend.Entry{
-		{Number: 1, Summary: summary(t, 0.7, func(f *sample.File) { f.Header.Environment.Kernel = "6.2" })},
-		{Number: 2, Summary: summary(t, 0.9, func(f *sample.File) { f.Header.Plan.Loads[0].Streams = 4 })}, // another load
+		{Number: 1, Summary: summary(t, 0.7, func(f *sample.File) {
+			f.Header.Environment.Kernel = "6.2"
+		})},
+		// another load
+		{Number: 2, Summary: summary(t, 0.9, func(f *sample.File) {
+			f.Header.Plan.Loads[0].Streams = 4
+		})},
 		{Number: 3, Error: "it cannot be read"},
 		{Number: 4, Summary: summary(t, 0.5)},
 	}}
@@ -100,7 +113,8 @@ func TestTrends(t *testing.T) {
 		t.Fatalf("%+v", got.Lines)
 	}
 	if p := got.Lines[0].Points; p[0].Run != 4 || p[0].Median != 0.5 || len(p[0].Changed) != 0 ||
-		p[1].Run != 1 || p[1].Median != 0.7 || strings.Join(p[1].Changed, ", ") != "kernel 6.1 → 6.2" {
+		p[1].Run != 1 || p[1].Median != 0.7 ||
+		strings.Join(p[1].Changed, ", ") != "kernel 6.1 → 6.2" {
 		t.Errorf("%+v", p)
 	}
 	if got := trend.Of(l, []string{"routed"}); len(got.Lines) != 0 {

@@ -37,7 +37,8 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 			continue
 		}
 		l := r.LoadAt(c)
-		out = append(out, Base{Measured{c.Name(), c.From, c.Load, workload.Of(l).Words(l), c.On, c.Pin, c.Primary}, m.Unit, m.Median})
+		out = append(out, Base{Measured{c.Name(), c.From, c.Load, workload.Of(l).Words(l), c.On,
+			c.Pin, c.Primary}, m.Unit, m.Median})
 	}
 	return out
 }
@@ -65,7 +66,8 @@ func Unusual(now Summary, before []Summary) []string {
 		}
 		if usual := stats.Median(xs); analysis.OtherState(usual, b.Median) {
 			by, unit := legible(b.Unit)
-			out = append(out, fmt.Sprintf("%s has %.3g %s from %s, %s, usually %.3g", b.Label, by*b.Median, unit,
+			out = append(out, fmt.Sprintf("%s has %.3g %s from %s, %s, usually %.3g", b.Label,
+				by*b.Median, unit,
 				mode.Placement(b.From).Words(), strings.TrimSpace(b.Load+" "+b.Pin), by*usual))
 		}
 	}

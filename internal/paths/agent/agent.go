@@ -213,7 +213,8 @@ func (a *Agent) refusal(ans answer) error {
 		return fmt.Errorf("%s: %s", a.hello.Name, ans.Error)
 	}
 	return &path.UnsupportedError{Missing: fmt.Sprintf("%s lacks %s", a.hello.Name, ans.Lacks),
-		Remedy: "give the agents' containers " + ans.Lacks + " (--cap-add)", Err: errors.New(ans.Error)}
+		Remedy: "give the agents' containers " + ans.Lacks + " (--cap-add)",
+		Err:    errors.New(ans.Error)}
 }
 
 // Clock compares the clocks by several round trips.
@@ -262,7 +263,8 @@ func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters
 	case err != nil:
 		return nil, err
 	case len(ans.Counters) != len(what):
-		return nil, fmt.Errorf("%s: %d counters were asked for, %d came", a.hello.Name, len(what), len(ans.Counters))
+		return nil, fmt.Errorf("%s: %d counters were asked for, %d came", a.hello.Name, len(what),
+			len(ans.Counters))
 	}
 	return ans.Counters, nil
 }
@@ -272,7 +274,8 @@ const readLimit = 5 * time.Second
 // Read returns a path.Hop.Read for one counter. It takes at most 5 s.
 func (a *Agent) Read(c Counter) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
-		ctx, cancel := context.WithTimeoutCause(context.Background(), readLimit, fmt.Errorf("it gave no counter within %s", readLimit))
+		ctx, cancel := context.WithTimeoutCause(
+			context.Background(), readLimit, fmt.Errorf("it gave no counter within %s", readLimit))
 		defer cancel()
 		all, err := a.Counters(ctx, []Counter{c})
 		if err != nil {

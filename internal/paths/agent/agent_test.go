@@ -85,8 +85,12 @@ func agentMain(args []string) error {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
-	return Main(ctx, Config{Bundle: bundle, Dial: []netip.AddrPort{netip.MustParseAddrPort(args[1])}, ID: args[2], Name: args[3], Version: args[4],
-		Starts: []string{worker.Arg, echoArg, sleepArg}, Patience: patience})
+	return Main(ctx, Config{Bundle: bundle,
+		Dial:    []netip.AddrPort{netip.MustParseAddrPort(args[1])},
+		ID:      args[2],
+		Name:    args[3],
+		Version: args[4],
+		Starts:  []string{worker.Arg, echoArg, sleepArg}, Patience: patience})
 }
 
 func relay(from, to string) error {
@@ -141,7 +145,8 @@ func newSite(t *testing.T, silence time.Duration) *site {
 	check(t, err)
 	t.Cleanup(func() { s.ns.Close() })
 	check(t, s.ns.Do(func() error {
-		return errors.Join(link.Up("lo"), link.AddBridge("br0"), link.AddAddr("br0", netip.MustParsePrefix(hubAddr+"/24")))
+		return errors.Join(link.Up("lo"), link.AddBridge("br0"),
+			link.AddAddr("br0", netip.MustParsePrefix(hubAddr+"/24")))
 	}))
 	if s.key, err = NewKey(); err != nil {
 		t.Fatal(err)
@@ -206,7 +211,8 @@ type setup struct {
 func (s *site) machine() *node {
 	s.t.Helper()
 	s.nodes++
-	n := &node{dev: "n" + strconv.Itoa(s.nodes), addr: netip.MustParseAddr("10.9.0." + strconv.Itoa(s.nodes+1))}
+	n := &node{dev: "n" + strconv.Itoa(s.nodes),
+		addr: netip.MustParseAddr("10.9.0." + strconv.Itoa(s.nodes+1))}
 	var err error
 	n.ns, err = netns.New()
 	check(s.t, err)
@@ -214,10 +220,12 @@ func (s *site) machine() *node {
 	tid, err := n.ns.TID()
 	check(s.t, err)
 	check(s.t, s.ns.Do(func() error {
-		return errors.Join(link.AddVeth(n.dev, "eth0", tid), link.SetMaster(n.dev, "br0"), link.Up(n.dev))
+		return errors.Join(link.AddVeth(n.dev, "eth0", tid), link.SetMaster(n.dev, "br0"),
+			link.Up(n.dev))
 	}))
 	check(s.t, n.ns.Do(func() error {
-		return errors.Join(link.Up("lo"), link.AddAddr("eth0", netip.PrefixFrom(n.addr, 24)), link.Up("eth0"))
+		return errors.Join(link.Up("lo"), link.AddAddr("eth0", netip.PrefixFrom(n.addr, 24)),
+			link.Up("eth0"))
 	}))
 	return n
 }
@@ -235,7 +243,8 @@ func (s *site) start(n *node, u setup) {
 	}
 	self, err := os.Executable()
 	check(s.t, err)
-	args := append(append([]string{}, u.before...), self, Arg, u.bundle, s.hub.Addr().String(), u.id, "node "+u.id, u.version, u.patience)
+	args := append(append([]string{}, u.before...), self, Arg, u.bundle, s.hub.Addr().String(),
+		u.id, "node "+u.id, u.version, u.patience)
 	n.cmd = exec.Command(args[0], args[1:]...)
 	n.said = &safeBuffer{}
 	n.cmd.Stderr = n.said
@@ -268,7 +277,9 @@ func (n *node) ends(t *testing.T) error {
 	return n.err
 }
 
-func echo(args ...string) path.Command { return path.Command{Args: append([]string{echoArg}, args...)} }
+func echo(args ...string) path.Command {
+	return path.Command{Args: append([]string{echoArg}, args...)}
+}
 
 func sleeper(t *testing.T, p path.Place) *path.Process {
 	t.Helper()
@@ -293,7 +304,8 @@ func gone(t *testing.T, pid int) {
 func TestProcessesAreStartedElsewhere(t *testing.T) {
 	s := newSite(t, silence)
 	b := s.node(setup{id: "b"})
-	if h := b.Hello(); h.Name != "node b" || h.Version != testVersion || h.Kernel == "" || h.Boot == "" || h.CPUs < 1 || h.Host == "" {
+	if h := b.Hello(); h.Name != "node b" || h.Version != testVersion || h.Kernel == "" ||
+		h.Boot == "" || h.CPUs < 1 || h.Host == "" {
 		t.Errorf("hello %+v", h)
 	}
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // 1 MiB
@@ -320,7 +332,8 @@ func TestProcessesAreStartedElsewhere(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if _, err := b.Start(path.Command{Args: []string{"compare"}}); err == nil || !strings.Contains(err.Error(), "compare") || !strings.Contains(err.Error(), "node b") {
+	if _, err := b.Start(path.Command{Args: []string{"compare"}}); err == nil ||
+		!strings.Contains(err.Error(), "compare") || !strings.Contains(err.Error(), "node b") {
 		t.Errorf("what no agent starts was started: %v", err)
 	}
 	if b.As("container x").Name() != "container x" {
@@ -334,7 +347,8 @@ func TestHowProcessesEnd(t *testing.T) {
 	p, err := b.Start(echo("badly"))
 	check(t, err)
 	check(t, p.In.Close())
-	if err := p.Wait(); err == nil || !strings.Contains(err.Error(), "exit status 1: echo ends as it was told: badly") {
+	if err := p.Wait(); err == nil || !strings.Contains(err.Error(),
+		"exit status 1: echo ends as it was told: badly") {
 		t.Errorf("it ended so: %v", err)
 	}
 	check(t, p.Kill()) // an ended process is no error
@@ -388,7 +402,8 @@ func (s *site) refuses(n *node) {
 	_, counters := n.Counters(ctx, []Counter{{Device: &Device{Name: "lo"}}})
 	_, read := n.Read(Counter{Device: &Device{Name: "lo"}})()
 	_, list := n.Interfaces(ctx, "")
-	for what, err := range map[string]error{"start": start, "clock": clock, "meter": meter, "counters": counters, "read": read, "list": list, "err": n.Err()} {
+	for what, err := range map[string]error{"start": start, "clock": clock, "meter": meter,
+		"counters": counters, "read": read, "list": list, "err": n.Err()} {
 		if err == nil || !strings.Contains(err.Error(), "node "+n.Hello().ID+" left") {
 			s.t.Errorf("%s of a lost agent: %v", what, err)
 		}
@@ -411,7 +426,8 @@ func TestHubCloses(t *testing.T) {
 		asked <- err
 	}()
 	check(t, s.hub.Close())
-	if err := <-asked; err == nil || !strings.Contains(err.Error(), "node b left: the channel to it was closed") {
+	if err := <-asked; err == nil || !strings.Contains(err.Error(),
+		"node b left: the channel to it was closed") {
 		t.Errorf("the request says %v", err)
 	}
 	for _, n := range []*node{b, c} {
@@ -518,7 +534,9 @@ func TestMachineIsGone(t *testing.T) {
 	s := newSite(t, quick)
 	b := s.node(setup{id: "b"})
 	p := sleeper(t, b)
-	check(t, s.ns.Do(func() error { return exec.Command("ip", "link", "set", b.dev, "down").Run() }))
+	check(t, s.ns.Do(func() error {
+		return exec.Command("ip", "link", "set", b.dev, "down").Run()
+	}))
 	began := time.Now()
 	<-b.Lost()
 	if err := b.Err(); !strings.Contains(err.Error(), "node b left: it gave no answer") {
@@ -570,7 +588,8 @@ func TestOnlyTheRunsKeyOpens(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := s.hub.Wait(ctx, "other"); err == nil || !strings.Contains(err.Error(), "turned away") {
+	if _, err := s.hub.Wait(ctx, "other"); err == nil ||
+		!strings.Contains(err.Error(), "turned away") {
 		t.Error(err)
 	}
 	s.node(setup{id: "b"})
@@ -582,7 +601,8 @@ func TestVersionsMustBeTheSame(t *testing.T) {
 	s.start(n, setup{id: "b", version: "0.9"})
 	_, err := s.hub.Wait(bounded(t), "b")
 	var u *path.UnsupportedError
-	if !errors.As(err, &u) || !strings.Contains(u.Missing, "agent b on ") || !strings.Contains(u.Missing, "is toll 0.9, this is 1.2.3") || u.Remedy == "" {
+	if !errors.As(err, &u) || !strings.Contains(u.Missing, "agent b on ") ||
+		!strings.Contains(u.Missing, "is toll 0.9, this is 1.2.3") || u.Remedy == "" {
 		t.Errorf("it says %v", err)
 	}
 	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(), "refused by the hub") {
@@ -595,7 +615,8 @@ func TestOneAgentOfAnIdentity(t *testing.T) {
 	b := s.node(setup{id: "b"})
 	n := s.machine()
 	s.start(n, setup{id: "b"})
-	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(), "there is an agent b already") {
+	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(),
+		"there is an agent b already") {
 		t.Errorf("the second says %v, %q", err, n.said)
 	}
 	if p := sleeper(t, b); p.PID == 0 {
@@ -692,9 +713,13 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 			})
 			defer all.Wait()
 			defer close(over)
-			testwait.Until(t, testTime, "400 others dialled", func() bool { return dialled.Load() >= 400 }) // within two seconds, if it is idle
+			// within two seconds, if it is idle
+			testwait.Until(t, testTime, "400 others dialled", func() bool {
+				return dialled.Load() >= 400
+			})
 			if took, most := three("b"), 10*time.Second+5*calm; took > most {
-				t.Errorf("three agents took %s, while %d others had dialled, and before that %s", took, dialled.Load(), calm)
+				t.Errorf("three agents took %s, while %d others had dialled, and before that %s",
+					took, dialled.Load(), calm)
 			}
 		})
 	}
@@ -705,7 +730,8 @@ func TestCrowdedOut(t *testing.T) {
 	addr := 0
 	come := func(from string, spoke bool) (*guest, *closing) {
 		addr++
-		c := &closing{at: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), uint16(addr)))}
+		c := &closing{at: net.TCPAddrFromAddrPort(
+			netip.AddrPortFrom(netip.MustParseAddr(from), uint16(addr)))}
 		g := d.enter(c)
 		g.spoke.Store(spoke)
 		return g, c
@@ -717,7 +743,8 @@ func TestCrowdedOut(t *testing.T) {
 		come("10.0.0.9", false)
 	}
 	if agentConn.closed || spoke.closed || !first.closed || len(d.inside) != neighbours+1 {
-		t.Errorf("after a crowd from one address: the agent is out: %t, who spoke: %t, the first: %t; inside: %d",
+		t.Errorf(
+			"after a crowd from one address: the agent is out: %t, who spoke: %t, the first: %t; inside: %d",
 			agentConn.closed, spoke.closed, first.closed, len(d.inside))
 	}
 	for i := range strangers { // each from its own address in one network
@@ -727,7 +754,8 @@ func TestCrowdedOut(t *testing.T) {
 		come(fmt.Sprintf("10.%d.%d.1", 1+i/200, i%200), false)
 	}
 	if agentConn.closed || len(d.inside) != strangers {
-		t.Errorf("after a crowd from many addresses: the agent is out: %t; inside: %d", agentConn.closed, len(d.inside))
+		t.Errorf("after a crowd from many addresses: the agent is out: %t; inside: %d",
+			agentConn.closed, len(d.inside))
 	}
 	for g := range d.inside {
 		d.leave(g)

@@ -74,12 +74,14 @@ func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 const kubeProxyMode = "http://127.0.0.1:10249/proxyMode"
 
 func (s *server) kubeProxy() (string, error) {
-	c := http.Client{Timeout: knockLimit, Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+	c := http.Client{Timeout: knockLimit, Transport: &http.Transport{
+		Proxy: nil, DisableKeepAlives: true}}
 	if r, err := c.Get(kubeProxyMode); err == nil {
 		const most = 40 // bytes
 		text, err := io.ReadAll(io.LimitReader(r.Body, most))
 		_ = r.Body.Close()
-		if word := printable.Words(strings.TrimSpace(string(text))); err == nil && r.StatusCode == http.StatusOK && word != "" {
+		if word := printable.Words(strings.TrimSpace(string(text))); err == nil &&
+			r.StatusCode == http.StatusOK && word != "" {
 			return word, nil
 		}
 	}

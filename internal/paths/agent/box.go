@@ -85,7 +85,8 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 	}
 	// Without ctx, because a box that the agent makes must be removed.
 	if _, err = a.ask(context.WithoutCancel(ctx), request{Box: &boxRequest{Make: &b}}, boxLimit); err == nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, a.hub.silence, errors.New("its agent did not connect"))
+		ctx, cancel := context.WithTimeoutCause(
+			ctx, a.hub.silence, errors.New("its agent did not connect"))
 		inner, err = a.hub.Wait(ctx, b.ID)
 		cancel()
 	}
@@ -112,7 +113,9 @@ func (o boxRequest) check() error {
 		}
 	}
 	if n != 1 || o.Make != nil && (o.Make.Number == 0 || o.Make.ID == "" || o.Make.Name == "") {
-		return fmt.Errorf("%w: one thing is asked of an engine, and a box has a number, an ID and a name", errNonsense)
+		return fmt.Errorf(
+			"%w: one thing is asked of an engine, and a box has a number, an ID and a name",
+			errNonsense)
 	}
 	return nil
 }
@@ -137,7 +140,8 @@ func (s *server) box(o boxRequest) (version string, err error) {
 		return "", err
 	}
 	if err := s.carry(over, *o.Make); err != nil {
-		return "", errors.Join(fmt.Errorf("%s: %w", o.Make.Name, err), over.Close(), e.Remove(o.Make.Number))
+		return "", errors.Join(fmt.Errorf("%s: %w", o.Make.Name, err), over.Close(),
+			e.Remove(o.Make.Number))
 	}
 	return "", nil
 }

@@ -54,7 +54,8 @@ func (e *pipes) Make(_ context.Context, b Box) (io.ReadWriteCloser, error) {
 		if err != nil {
 			return
 		}
-		_ = Main(ctx, Config{Bundle: bundle, Open: c.Open, ID: b.ID, Name: name, Version: testVersion, Starts: []string{echoArg}})
+		_ = Main(ctx, Config{Bundle: bundle, Open: c.Open, ID: b.ID, Name: name,
+			Version: testVersion, Starts: []string{echoArg}})
 	}()
 	return here, nil
 }
@@ -90,7 +91,8 @@ func TestBoxes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Main(ctx, Config{Bundle: key.Bundle(), ID: "b", Name: "peer b", Version: testVersion, Engine: e,
+		ended <- Main(ctx, Config{Bundle: key.Bundle(), ID: "b", Name: "peer b",
+			Version: testVersion, Engine: e,
 			Open: func() (net.Conn, error) { return net.Dial("tcp", h.Addr().String()) }})
 	}()
 	defer func() {
@@ -134,13 +136,15 @@ func TestBoxes(t *testing.T) {
 	}
 
 	e.says = strings.Repeat("hello\n", 200)
-	if _, _, err := a.MakeBox(bounded(t), Box{Name: "noise"}); err == nil || !strings.Contains(err.Error(), "no agent in 100 lines") {
+	if _, _, err := a.MakeBox(bounded(t), Box{Name: "noise"}); err == nil ||
+		!strings.Contains(err.Error(), "no agent in 100 lines") {
 		t.Errorf("noise is an agent: %v", err)
 	}
 	testwait.Until(t, testTime, "it is removed", func() bool { return e.count() == 0 })
 	e.err = &path.UnsupportedError{Missing: "no Docker\x1b[2J", Remedy: "install it"}
 	var u *path.UnsupportedError
-	if _, err := a.Boxes(bounded(t)); !errors.As(err, &u) || u.Missing != `peer b: no Docker\x1b[2J` || u.Remedy != "install it" {
+	if _, err := a.Boxes(bounded(t)); !errors.As(err, &u) ||
+		u.Missing != `peer b: no Docker\x1b[2J` || u.Remedy != "install it" {
 		t.Errorf("%v", err)
 	}
 }

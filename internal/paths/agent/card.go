@@ -10,7 +10,8 @@ import (
 )
 
 // Cards returns what link.Cards returns for a device of the agent's own namespace.
-func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, crossed []string, err error) {
+func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, crossed []string,
+	err error) {
 	ans, err := a.ask(ctx, request{Cards: device}, 0)
 	if err != nil || ans.Cards == nil {
 		return nil, nil, err
@@ -48,12 +49,14 @@ func (c *cardsAnswer) check() error {
 	}
 	for i := range c.All {
 		x := &c.All[i]
-		if len(x.Interrupts) > sample.MaxInterrupts || max(len(x.RPS), len(x.XPS), len(x.Offloads)) > maxLists ||
+		if len(x.Interrupts) > sample.MaxInterrupts ||
+			max(len(x.RPS), len(x.XPS), len(x.Offloads)) > maxLists ||
 			max(x.Speed, x.MaxSpeed, x.PartnerSpeed) > sample.MaxSpeed {
 			return fmt.Errorf("%w: too much of a network card", errNonsense)
 		}
 		printable.Fields(x)
-		for _, text := range []*string{&x.Name, &x.Where, &x.Under, &x.Driver, &x.Version, &x.Firmware, &x.Bus, &x.Duplex} {
+		for _, text := range []*string{&x.Name, &x.Where, &x.Under, &x.Driver, &x.Version,
+			&x.Firmware, &x.Bus, &x.Duplex} {
 			*text = clean(*text)
 		}
 		for k := range x.Interrupts {

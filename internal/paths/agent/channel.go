@@ -80,7 +80,8 @@ func (h *held) carried() (t path.Traffic) {
 			return
 		}
 		t.Bytes = i.Bytes_sent + i.Bytes_received
-		if i.Bytes_sent == 0 { // before Linux 4.19; acknowledged bytes include SYN and FIN, and are counted later
+		// before Linux 4.19; acknowledged bytes include SYN and FIN, and are counted later
+		if i.Bytes_sent == 0 {
 			t.Bytes = i.Bytes_acked + i.Bytes_received
 		}
 		t.Packets = uint64(i.Segs_out) + uint64(i.Segs_in)

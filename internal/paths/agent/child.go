@@ -34,7 +34,8 @@ func (s *server) start(o startRequest) (pid int, err error) {
 		_ = conn.Close()
 		return 0, errors.New("no process can be started now")
 	}
-	p, err := local.StartSelf(s.here, s.config.Name, path.Command{Args: o.Args, Env: o.Env, Apart: o.Apart})
+	p, err := local.StartSelf(s.here, s.config.Name,
+		path.Command{Args: o.Args, Env: o.Env, Apart: o.Apart})
 	if err != nil {
 		_ = conn.Close()
 		if o.Apart {

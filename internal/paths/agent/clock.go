@@ -31,5 +31,6 @@ func (b *bounds) narrow(before, other, after int64) {
 func (b *bounds) offset() path.Offset {
 	// If a clock was slewed meanwhile, the bounds may be slightly reversed.
 	width := max(b.most-b.least, b.least-b.most)
-	return path.Offset{Ahead: time.Duration(b.least + (b.most-b.least)/2), Unsure: time.Duration((width + 1) / 2)}
+	return path.Offset{Ahead: time.Duration(b.least + (b.most-b.least)/2),
+		Unsure: time.Duration((width + 1) / 2)}
 }

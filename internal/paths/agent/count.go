@@ -116,7 +116,8 @@ func (n NAT) in(at space) reader {
 	return func() (sample.Counters, error) {
 		var now []netip.AddrPort
 		err := at.Do(func() (err error) {
-			now, err = conntrack.Rewritten(conntrack.Rewrite{Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As, Source: n.Source})
+			now, err = conntrack.Rewritten(conntrack.Rewrite{
+				Proto: n.Proto, To: n.To, Now: n.Now, From: n.From, As: n.As, Source: n.Source})
 			return needs(capNet, err)
 		})
 		if err != nil {
@@ -141,7 +142,8 @@ func (e ESP) in(at space) reader {
 				return needs(capNet, err)
 			}
 			b, err := xfrm.Between(e.Server, e.Client)
-			c = sample.Counters{ForwardBytes: f.Bytes, ForwardPackets: f.Packets, BackwardBytes: b.Bytes, BackwardPackets: b.Packets}
+			c = sample.Counters{ForwardBytes: f.Bytes, ForwardPackets: f.Packets,
+				BackwardBytes: b.Bytes, BackwardPackets: b.Packets}
 			return needs(capNet, err)
 		})
 		return c, err
@@ -152,7 +154,8 @@ const maxReaders = 1024
 
 // relaying returns a reader that remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
-	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target, Beside: c.Proxy.Beside}
+	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target,
+		Beside: c.Proxy.Beside}
 	read := p.Relayed()
 	return s.counting(c, func() (sample.Counters, error) {
 		c, err := read()
@@ -194,8 +197,11 @@ func (s *server) interfaces(namespace string) (out []Interface, err error) {
 			if err != nil {
 				continue
 			}
-			out = append(out, Interface{Link: sample.Link{Name: d.Name, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc, Offloads: info.Offloads, Rate: info.Rate},
-				Index: d.Index, Up: d.Up, Peer: d.Peer, Master: d.Master, Addrs: d.Addrs, Uplink: d.Uplink})
+			out = append(out, Interface{Link: sample.Link{
+				Name: d.Name, Kind: info.Kind, MTU: info.MTU, Qdisc: info.Qdisc,
+				Offloads: info.Offloads, Rate: info.Rate},
+				Index: d.Index, Up: d.Up, Peer: d.Peer, Master: d.Master, Addrs: d.Addrs,
+				Uplink: d.Uplink})
 		}
 		return nil
 	})

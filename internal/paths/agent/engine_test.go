@@ -34,24 +34,32 @@ func (*cluster) Name() string                            { return sample.Swarm }
 func (*cluster) Check(context.Context, path.Spec) error  { return nil }
 func (c *cluster) of(s path.Spec) (client, server *node) { n := c.nodes[s.Mode]; return n[0], n[1] }
 func (c *cluster) hop(n *node, server bool) path.Hop {
-	return path.Hop{Kind: mode.HopVeth, Name: "eth0", Where: n.Name(), Read: n.Read(Counter{Device: &Device{Name: "eth0", ForwardRx: server}})}
+	return path.Hop{Kind: mode.HopVeth, Name: "eth0", Where: n.Name(),
+		Read: n.Read(Counter{Device: &Device{Name: "eth0", ForwardRx: server}})}
 }
 
 func (c *cluster) Build(_ context.Context, s path.Spec) (*path.Path, error) {
 	client, server := c.of(s)
-	p := &path.Path{Spec: s, Channel: c.site.hub, Machines: []path.Machine{client.Agent, server.Agent}, Hops: []path.Hop{c.hop(client, false), c.hop(server, true)}}
+	p := &path.Path{Spec: s, Channel: c.site.hub,
+		Machines: []path.Machine{client.Agent, server.Agent},
+		Hops:     []path.Hop{c.hop(client, false), c.hop(server, true)}}
 	servers, clients := s.Count()
 	const port = 5201
 	for i := range servers {
-		p.Servers = append(p.Servers, path.Server{Place: server, Listen: netip.AddrPortFrom(netip.IPv4Unspecified(), port+uint16(i)), Machine: server.Agent})
+		p.Servers = append(p.Servers, path.Server{
+			Place: server, Listen: netip.AddrPortFrom(netip.IPv4Unspecified(), port+uint16(i)),
+			Machine: server.Agent})
 	}
 	for i := range clients {
-		p.Clients = append(p.Clients, path.Client{Place: client, Dial: netip.AddrPortFrom(server.addr, port+uint16(i%servers)), Server: i % servers, Machine: client.Agent})
+		p.Clients = append(p.Clients, path.Client{
+			Place: client, Dial: netip.AddrPortFrom(server.addr, port+uint16(i%servers)),
+			Server: i % servers, Machine: client.Agent})
 	}
 	return p, nil
 }
 
-func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Config)) (*sample.File, *analysis.Report) {
+func clustered(t *testing.T, c *cluster, q plan.Request,
+	change func(*engine.Config)) (*sample.File, *analysis.Report) {
 	t.Helper()
 	q.Modes = []mode.Name{mode.Host}
 	if c.nodes[mode.Native] != nil {
@@ -67,7 +75,8 @@ func clustered(t *testing.T, c *cluster, q plan.Request, change func(*engine.Con
 	m, err := meter.New()
 	check(t, err)
 	var records bytes.Buffer
-	cfg := engine.Config{Plan: p, Builders: builders, Meter: m, Clock: engine.Monotonic{}, Out: sample.NewWriter(&records)}
+	cfg := engine.Config{Plan: p, Builders: builders, Meter: m, Clock: engine.Monotonic{},
+		Out: sample.NewWriter(&records)}
 	if change != nil {
 		change(&cfg)
 	}
@@ -94,19 +103,28 @@ func unhindered(t *testing.T, run func() (good bool)) {
 func TestVisitsBetweenMachines(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
-	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c", before: otherClock(t, 3)})
-	loads := []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5}, {Kind: "bulk", Warmup: 0.3, Window: 0.5},
-		{Kind: "crr", Warmup: 0.3, Window: 0.5}, {Kind: "udp", Options: sample.UDPOptions{Rate: 1e7, Size: 1000, Batch: 1}, Warmup: 0.3, Window: 0.5},
+	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}),
+		s.node(setup{id: "c", before: otherClock(t, 3)})
+	loads := []sample.Load{{Kind: "rr", Options: sample.RROptions{
+		Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.3, Window: 0.5},
+		{Kind: "bulk", Warmup: 0.3, Window: 0.5},
+		{Kind: "crr", Warmup: 0.3, Window: 0.5},
+		{Kind: "udp", Options: sample.UDPOptions{Rate: 1e7, Size: 1000, Batch: 1}, Warmup: 0.3,
+			Window: 0.5},
 		{Kind: "stream", Warmup: 0.3, Window: 0.5}}
 	var f *sample.File
 	var report *analysis.Report
 	unhindered(t, func() bool {
-		f, report = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}}, plan.Request{Loads: loads, Rounds: 2}, nil)
+		f, report = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
+			plan.Request{Loads: loads, Rounds: 2}, nil)
 		return !slices.ContainsFunc(loads[:4], func(l sample.Load) bool {
-			return !slices.ContainsFunc(f.Visits, func(v sample.Visit) bool { return f.Header.Plan.Cells[v.Cell].Load == l.Kind && hasResult(v) })
+			return !slices.ContainsFunc(f.Visits, func(v sample.Visit) bool {
+				return f.Header.Plan.Cells[v.Cell].Load == l.Kind && hasResult(v)
+			})
 		})
 	})
-	if sk := f.Header.Plan.Skipped; len(sk) != 1 || sk[0].Load != "stream" || !strings.Contains(sk[0].Reason, "clocks") {
+	if sk := f.Header.Plan.Skipped; len(sk) != 1 || sk[0].Load != "stream" ||
+		!strings.Contains(sk[0].Reason, "clocks") {
 		t.Errorf("skipped: %+v", sk)
 	}
 	good := map[string]int{}
@@ -117,7 +135,8 @@ func TestVisitsBetweenMachines(t *testing.T) {
 			continue
 		}
 		good[cell.Load]++
-		if len(v.Machines) != 2 || v.Machines[0].Name != "node b" || v.Machines[1].Name != "node c" {
+		if len(v.Machines) != 2 || v.Machines[0].Name != "node b" ||
+			v.Machines[1].Name != "node c" {
 			t.Fatalf("machines %+v", v.Machines)
 		}
 		for i, ahead := range []float64{1000, 3} {
@@ -126,7 +145,8 @@ func TestVisitsBetweenMachines(t *testing.T) {
 				t.Errorf("%s is %g ± %g s ahead, not %g", m.Name, m.Ahead, m.Unsure, ahead)
 			}
 		}
-		if len(v.Machine) != v.Machines[0].CPUs+v.Machines[1].CPUs || (v.Elapsed > 0) != (len(v.Machine) > 0) {
+		if len(v.Machine) != v.Machines[0].CPUs+v.Machines[1].CPUs ||
+			(v.Elapsed > 0) != (len(v.Machine) > 0) {
 			t.Errorf("%d CPUs in %g s of %+v", len(v.Machine), v.Elapsed, v.Machines)
 		}
 		if len(v.Client.CPUs)+len(v.Server.CPUs) > 0 {
@@ -150,7 +170,8 @@ func TestTransferBetweenMachines(t *testing.T) {
 	var f *sample.File
 	unhindered(t, func() bool {
 		f, _ = clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: n}, Window: 0.5}}, Rounds: 3}, nil)
+			plan.Request{Loads: []sample.Load{{Kind: "bulk", Options: sample.BulkOptions{Bytes: n},
+				Window: 0.5}}, Rounds: 3}, nil)
 		return slices.ContainsFunc(f.Visits, hasResult) // a late request is a message in the window
 	})
 	good := 0
@@ -176,8 +197,13 @@ func TestCrowdBetweenMachines(t *testing.T) {
 	b, c := s.node(setup{id: "b", before: otherClock(t, 1000)}), s.node(setup{id: "c"})
 	unhindered(t, func() bool {
 		f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}}},
-			plan.Request{Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.5, Window: 1}}, Rounds: 2, Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
-		return slices.ContainsFunc(f.Visits, func(v sample.Visit) bool { return hasResult(v) && len(v.Rates) == 4 })
+			plan.Request{Loads: []sample.Load{{Kind: "rr",
+				Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}},
+				Warmup:  0.5, Window: 1}}, Rounds: 2,
+				Shapes: []sample.Shape{{Servers: 2, Clients: 4, Procs: 2}}}, nil)
+		return slices.ContainsFunc(f.Visits, func(v sample.Visit) bool {
+			return hasResult(v) && len(v.Rates) == 4
+		})
 	})
 }
 
@@ -208,7 +234,9 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	const dies = 1       // round
 	var late atomic.Bool // set if that visit may have ended before
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
-		plan.Request{Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.1, Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
+		plan.Request{Loads: []sample.Load{{Kind: "rr",
+			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.1,
+			Window: 0.3}}, Rounds: 4}, func(cfg *engine.Config) {
 			cfg.Progress = func(p engine.Progress) {
 				if p.Round == dies && p.Cell.Mode == mode.Native {
 					began := time.Now()
@@ -233,15 +261,18 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 			if !strings.Contains(v.Failure, "node e left: ") {
 				t.Errorf("round %d: %s", v.Round, v.Failure)
 			}
-			if v.Round > dies && i+1 < len(f.Visits) && f.Visits[i+1].At-v.At > quick.Seconds()*3/4 {
+			if v.Round > dies && i+1 < len(f.Visits) &&
+				f.Visits[i+1].At-v.At > quick.Seconds()*3/4 {
 				t.Errorf("round %d waited for %g s", v.Round, f.Visits[i+1].At-v.At)
 			}
 		}
 	}
-	if good < 3 || left < 1 || left < 2 && !late.Load() { // a cell that fails often is left out of some rounds
+	// a cell that fails often is left out of some rounds
+	if good < 3 || left < 1 || left < 2 && !late.Load() {
 		t.Errorf("%d good visits, %d of the node that left, of %d", good, left, len(f.Visits))
 		for _, v := range f.Visits {
-			t.Logf("round %d, cell %d at %g s: %s%s", v.Round, v.Cell, v.At, v.Failure, v.Witness.Evidence)
+			t.Logf("round %d, cell %d at %g s: %s%s", v.Round, v.Cell, v.At, v.Failure,
+				v.Witness.Evidence)
 		}
 	}
 }

@@ -181,16 +181,20 @@ func (h *Hub) meet(g *guest) error {
 }
 
 func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
-	a := &Agent{hub: h, hello: hello, line: line, raw: raw, waiting: map[uint64]chan answer{}, procs: map[uint64]*remote{}, lost: make(chan struct{})}
+	a := &Agent{hub: h, hello: hello, line: line, raw: raw, waiting: map[uint64]chan answer{},
+		procs: map[uint64]*remote{}, lost: make(chan struct{})}
 	var why error
 	h.mu.Lock()
 	switch {
 	case hello.Version != h.version:
-		why = &path.UnsupportedError{Missing: fmt.Sprintf("the agent %s on %s is toll %s, this is %s", hello.ID, hello.Host, hello.Version, h.version),
+		why = &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the agent %s on %s is toll %s, this is %s", hello.ID, hello.Host, hello.Version,
+			h.version),
 			Remedy: "run the same toll on all machines"}
 		h.refused[hello.ID] = why
 	case h.agents[hello.ID] != nil:
-		why = fmt.Errorf("there is an agent %s already, on %s", hello.ID, h.agents[hello.ID].hello.Host)
+		why = fmt.Errorf("there is an agent %s already, on %s", hello.ID,
+			h.agents[hello.ID].hello.Host)
 	case h.closed:
 		why = errClosed
 	default:

@@ -22,7 +22,8 @@ type Spot struct {
 
 // Inspect reads a namespace's settings. It takes at most 5 s.
 func (a *Agent) Inspect(s Spot) ([]path.Setting, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), readLimit, fmt.Errorf("it gave no settings within %s", readLimit))
+	ctx, cancel := context.WithTimeoutCause(
+		context.Background(), readLimit, fmt.Errorf("it gave no settings within %s", readLimit))
 	defer cancel()
 	ans, err := a.ask(ctx, request{Inspect: &s}, 0)
 	for i := range ans.Settings {
@@ -32,7 +33,8 @@ func (a *Agent) Inspect(s Spot) ([]path.Setting, error) {
 }
 
 func (s *server) inspect(at Spot) ([]path.Setting, error) {
-	all, err := local.Inspect([]local.Inspected{{Space: space{at.Namespace, s.here}, Where: at.Where, Devices: at.Devices, To: at.To}})
+	all, err := local.Inspect([]local.Inspected{
+		{Space: space{at.Namespace, s.here}, Where: at.Where, Devices: at.Devices, To: at.To}})
 	switch {
 	case err != nil && lacks(err) == "":
 		return nil, needs(capNet, err)
@@ -53,5 +55,6 @@ func brief(s string) string {
 		return s
 	}
 	const beginning = maxText - 50
-	return fmt.Sprintf("%s … (%d bytes, checksum %08x)", string([]rune(s)[:beginning]), len(s), crc32.ChecksumIEEE([]byte(s)))
+	return fmt.Sprintf("%s … (%d bytes, checksum %08x)", string([]rune(s)[:beginning]), len(s),
+		crc32.ChecksumIEEE([]byte(s)))
 }

@@ -50,7 +50,9 @@ func newKey(now time.Time) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, agentDER, err := issue(now, ca, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} })
+	agent, agentDER, err := issue(now, ca, func(c *x509.Certificate) {
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +60,11 @@ func newKey(now time.Time) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	k := &Key{own: tls.Certificate{Certificate: [][]byte{hubDER}, PrivateKey: hub.secret}, pool: x509.NewCertPool(), at: atMaking(ca.cert)}
+	k := &Key{own: tls.Certificate{Certificate: [][]byte{hubDER}, PrivateKey: hub.secret},
+		pool: x509.NewCertPool(), at: atMaking(ca.cert)}
 	k.pool.AddCert(ca.cert)
-	for _, b := range []pem.Block{{Type: pemCert, Bytes: caDER}, {Type: pemCert, Bytes: agentDER}, {Type: pemSecret, Bytes: secret}} {
+	for _, b := range []pem.Block{{Type: pemCert, Bytes: caDER}, {Type: pemCert, Bytes: agentDER},
+		{Type: pemSecret, Bytes: secret}} {
 		k.bundle = append(k.bundle, pem.EncodeToMemory(&b)...)
 	}
 	return k, nil
@@ -78,7 +82,9 @@ type issued struct {
 
 // issue makes a self-signed certificate if ca is nil.
 func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []byte, error) {
-	fail := func(err error) (*issued, []byte, error) { return nil, nil, fmt.Errorf("make a key: %w", err) }
+	fail := func(err error) (*issued, []byte, error) {
+		return nil, nil, fmt.Errorf("make a key: %w", err)
+	}
 	public, secret, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return fail(err)
@@ -108,14 +114,18 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 
 // atMaking makes both sides judge certificates by the time of their making: they must not expire in
 // a long run, and the machines' clocks need not agree.
-func atMaking(ca *x509.Certificate) func() time.Time { return func() time.Time { return ca.NotBefore } }
+func atMaking(ca *x509.Certificate) func() time.Time {
+	return func() time.Time { return ca.NotBefore }
+}
 
 // Bundle returns the agents' side of the key as PEM, about 2 kB. It is secret.
 func (k *Key) Bundle() []byte { return append([]byte{}, k.bundle...) }
 
 func (k *Key) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, Time: k.at, Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
-		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true, NextProtos: []string{protocol}}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Time: k.at,
+		Certificates: []tls.Certificate{k.own}, ClientCAs: k.pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, SessionTicketsDisabled: true,
+		NextProtos: []string{protocol}}
 }
 
 var errBundle = errors.New("this is not a bundle with a run's key")
@@ -149,6 +159,7 @@ func openBundle(bundle []byte) (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
-	return &tls.Config{MinVersion: tls.VersionTLS13, Time: atMaking(ca), Certificates: []tls.Certificate{{Certificate: certs[1:], PrivateKey: own}},
-		RootCAs: pool, ServerName: hubName, NextProtos: []string{protocol}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS13, Time: atMaking(ca),
+		Certificates: []tls.Certificate{{Certificate: certs[1:], PrivateKey: own}},
+		RootCAs:      pool, ServerName: hubName, NextProtos: []string{protocol}}, nil
 }

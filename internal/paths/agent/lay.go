@@ -45,7 +45,8 @@ func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) 
 }
 
 func (o layRequest) check() error {
-	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() || o.Via.Is4() != o.To.Addr().Is4() {
+	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() ||
+		o.Via.Is4() != o.To.Addr().Is4() {
 		return fmt.Errorf("%w: %s via %s is not a route", errNonsense, o.To, o.Via)
 	}
 	return nil

@@ -21,11 +21,13 @@ func TestLayRequests(t *testing.T) {
 		{"fd00::/64", "10.0.0.1", false},
 	} {
 		line := fmt.Sprintf(`{"id":1,"lay":{"to":%q,"via":%q}}`, tt.to, tt.via)
-		if _, err := parseRequest([]byte(line)); (err == nil) != tt.ok || err != nil && !errors.Is(err, errNonsense) {
+		if _, err := parseRequest([]byte(line)); (err == nil) != tt.ok ||
+			err != nil && !errors.Is(err, errNonsense) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	for _, line := range []string{`{"id":1,"lay":{}}`, `{"id":1,"lay":{"to":"198.18.4.0/22","via":"10.0.0.1"},"proxy":true,"clock":true}`} {
+	for _, line := range []string{`{"id":1,"lay":{}}`,
+		`{"id":1,"lay":{"to":"198.18.4.0/22","via":"10.0.0.1"},"proxy":true,"clock":true}`} {
 		if _, err := parseRequest([]byte(line)); !errors.Is(err, errNonsense) {
 			t.Errorf("%s: %v", line, err)
 		}

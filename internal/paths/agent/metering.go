@@ -130,7 +130,8 @@ func (s *server) use(number, took uint64) (*path.Use, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
-	u := &path.Use{CPUs: meter.Since(m.first.Reading, m.last.Reading), Elapsed: m.last.At.Sub(m.first.At).Seconds(),
+	u := &path.Use{CPUs: meter.Since(m.first.Reading, m.last.Reading),
+		Elapsed:   m.last.At.Sub(m.first.At).Seconds(),
 		Throttled: m.last.throttled - m.first.throttled, Control: m.control}
 	for i := range m.request.PIDs {
 		u.Procs = append(u.Procs, max(0, m.last.Procs[i]-m.first.Procs[i]))

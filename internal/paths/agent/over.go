@@ -12,8 +12,12 @@ import (
 type Carrier = yamux.Session
 
 // AtHub returns the hub's end of a carrier, and AtAgent the agent's.
-func AtHub(over io.ReadWriteCloser) (*Carrier, error)   { return yamux.Server(over, carrierConfig()) }
-func AtAgent(over io.ReadWriteCloser) (*Carrier, error) { return yamux.Client(over, carrierConfig()) }
+func AtHub(over io.ReadWriteCloser) (*Carrier, error) {
+	return yamux.Server(over, carrierConfig())
+}
+func AtAgent(over io.ReadWriteCloser) (*Carrier, error) {
+	return yamux.Client(over, carrierConfig())
+}
 
 func carrierConfig() *yamux.Config {
 	c := yamux.DefaultConfig()

@@ -24,12 +24,14 @@ func TestAgentsCannotPoseAsTheHub(t *testing.T) {
 				c.Close()
 			}
 		}()
-		c, err := tls.DialWithDialer(&net.Dialer{Timeout: testTime}, "tcp", l.Addr().String(), agents)
+		c, err := tls.DialWithDialer(&net.Dialer{Timeout: testTime}, "tcp", l.Addr().String(),
+			agents)
 		if err == nil {
 			c.Close()
 		}
 		l.Close()
-		if (err == nil) != (name == "the hub") || err != nil && !strings.Contains(err.Error(), "certificate") {
+		if (err == nil) != (name == "the hub") ||
+			err != nil && !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("as %s: %v", name, err)
 		}
 	}

@@ -17,7 +17,9 @@ const startLimit = 5 * time.Second
 
 // Start starts toll at the agent, as a worker or a keeper of programs.
 func (a *Agent) Start(c path.Command) (*path.Process, error) {
-	fail := func(err error) (*path.Process, error) { return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err) }
+	fail := func(err error) (*path.Process, error) {
+		return nil, fmt.Errorf("start in %s: %w", a.hello.Name, err)
+	}
 	s, err := a.hub.expect()
 	if err != nil {
 		return fail(err)
@@ -32,7 +34,8 @@ func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	ans, err := a.ask(context.Background(), request{Start: &startRequest{p.number, s.token, c.Args, c.Env, c.Apart}}, 0)
+	ans, err := a.ask(context.Background(),
+		request{Start: &startRequest{p.number, s.token, c.Args, c.Env, c.Apart}}, 0)
 	if err != nil {
 		a.release(p)
 		return nil, err
@@ -47,7 +50,8 @@ func (a *Agent) Start(c path.Command) (*path.Process, error) {
 		a.release(p)
 		return fail(fmt.Errorf("its input and output did not come within %s", startLimit))
 	}
-	return &path.Process{PID: ans.PID, In: input{p.stream}, Out: p.stream, Wait: p.wait, Kill: p.kill}, nil
+	return &path.Process{PID: ans.PID, In: input{p.stream}, Out: p.stream, Wait: p.wait,
+		Kill: p.kill}, nil
 }
 
 func (a *Agent) release(p *remote) {

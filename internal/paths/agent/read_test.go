@@ -29,7 +29,8 @@ func otherClock(t *testing.T, seconds int) []string {
 	if err := exec.Command("unshare", "--time", "true").Run(); err != nil {
 		t.Skipf("no time namespaces: %v", err)
 	}
-	return []string{"unshare", "--time", "--monotonic", strconv.Itoa(seconds), "--fork", "--kill-child"}
+	return []string{"unshare", "--time", "--monotonic", strconv.Itoa(seconds), "--fork",
+		"--kill-child"}
 }
 
 func TestClock(t *testing.T) {
@@ -55,10 +56,13 @@ func TestBounds(t *testing.T) {
 		ahead, unsure time.Duration
 	}{
 		{"one", [][3]int64{{0, 1050 * ms, 100 * ms}}, time.Second, 50 * time.Millisecond},
-		{"best-counts", [][3]int64{{0, 1050 * ms, 100 * ms}, {200 * ms, 1201 * ms, 202 * ms}}, time.Second, time.Millisecond},
+		{"best-counts", [][3]int64{{0, 1050 * ms, 100 * ms}, {200 * ms, 1201 * ms, 202 * ms}},
+			time.Second, time.Millisecond},
 		// One request was late, and another trip's answer.
-		{"both-narrow", [][3]int64{{0, 1099 * ms, 100 * ms}, {200 * ms, 1201 * ms, 300 * ms}}, time.Second, time.Millisecond},
-		{"behind", [][3]int64{{5000 * ms, 10 * ms, 5020 * ms}}, -5 * time.Second, 10 * time.Millisecond},
+		{"both-narrow", [][3]int64{{0, 1099 * ms, 100 * ms}, {200 * ms, 1201 * ms, 300 * ms}},
+			time.Second, time.Millisecond},
+		{"behind", [][3]int64{{5000 * ms, 10 * ms, 5020 * ms}}, -5 * time.Second,
+			10 * time.Millisecond},
 		{"slewed", [][3]int64{{0, 1000, 0}, {10, 1008, 10}}, 999, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,7 +104,8 @@ func TestMeter(t *testing.T) {
 			check(t, err)
 			inTime = inTime && now() < from+int64(window-o.Unsure)
 		}
-		time.Sleep(time.Duration(from - now() + int64(window+o.Unsure) + int64(200*time.Millisecond)))
+		time.Sleep(time.Duration(from - now() + int64(window+o.Unsure) +
+			int64(200*time.Millisecond)))
 		u, err = use(ctx)
 		check(t, err)
 		return u, inTime
@@ -115,7 +120,8 @@ func TestMeter(t *testing.T) {
 		return u
 	}
 	u := metered(true, 1)
-	if u.Control.Bytes != 0 || len(u.CPUs) == 0 || u.Elapsed < window.Seconds()/2 || len(u.Procs) != 1 {
+	if u.Control.Bytes != 0 || len(u.CPUs) == 0 || u.Elapsed < window.Seconds()/2 ||
+		len(u.Procs) != 1 {
 		t.Errorf("a quiet window: %+v", u)
 	}
 	all := 0.0
@@ -128,7 +134,8 @@ func TestMeter(t *testing.T) {
 	if u = metered(false); u.Control.Bytes == 0 || u.Control.Packets == 0 {
 		t.Errorf("a word in the window: %+v", u.Control)
 	}
-	if _, err := b.ask(ctx, request{Use: 99}, 0); err == nil || !strings.Contains(err.Error(), "no such metering") {
+	if _, err := b.ask(ctx, request{Use: 99}, 0); err == nil ||
+		!strings.Contains(err.Error(), "no such metering") {
 		t.Error(err)
 	}
 }
@@ -192,7 +199,8 @@ func TestLongHush(t *testing.T) {
 	check(t, err)
 	before := s.hub.Moved()
 	time.Sleep(long - quick/4)
-	if n := s.hub.Moved() - before; n != 0 && time.Since(hushed) < long { // unless a busy machine made it longer
+	// unless a busy machine made it longer
+	if n := s.hub.Moved() - before; n != 0 && time.Since(hushed) < long {
 		t.Errorf("%d bytes moved in a hush", n)
 	}
 	resume()
@@ -278,17 +286,21 @@ func TestCounters(t *testing.T) {
 	check(t, err)
 	file := "/proc/" + strconv.Itoa(tid) + "/ns/net"
 	check(t, b.ns.Do(func() error {
-		return errors.Join(link.AddVeth("v0", "c0", tid), link.AddAddr("v0", netip.MustParsePrefix("10.8.0.1/24")), link.Up("v0"))
+		return errors.Join(link.AddVeth("v0", "c0", tid),
+			link.AddAddr("v0", netip.MustParsePrefix("10.8.0.1/24")), link.Up("v0"))
 	}))
 	check(t, inner.Do(func() error {
-		return errors.Join(link.Up("lo"), link.AddAddr("c0", netip.MustParsePrefix("10.8.0.2/24")), link.Up("c0"), link.AddDefaultRoute(netip.MustParseAddr("10.8.0.1")))
+		return errors.Join(link.Up("lo"), link.AddAddr("c0", netip.MustParsePrefix("10.8.0.2/24")),
+			link.Up("c0"), link.AddDefaultRoute(netip.MustParseAddr("10.8.0.1")))
 	}))
 	published, server := netip.AddrPortFrom(b.addr, 8080), netip.MustParseAddrPort("10.8.0.2:80")
 	check(t, b.ns.Do(func() error {
 		return run("sysctl", "-q", "net.ipv4.ip_forward=1")
 	}))
 	check(t, b.ns.Do(func() error {
-		return run("nft", "table ip nat { chain pre { type nat hook prerouting priority -100; ip daddr "+b.addr.String()+" tcp dport 8080 dnat to 10.8.0.2:80; }; }")
+		return run(
+			"nft",
+			"table ip nat { chain pre { type nat hook prerouting priority -100; ip daddr "+b.addr.String()+" tcp dport 8080 dnat to 10.8.0.2:80; }; }")
 	}))
 	echoes(t, inner, server)
 	hub := netip.MustParseAddr("10.9.0.1")
@@ -332,27 +344,34 @@ func TestCounters(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	// Missing things and unreadable ones have different errors.
-	if _, err := b.Read(Counter{ESP: &ESP{b.addr, b.addr}})(); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "node b") {
+	if _, err := b.Read(Counter{ESP: &ESP{b.addr, b.addr}})(); !errors.Is(err, ErrNone) ||
+		!strings.Contains(err.Error(), "node b") {
 		t.Errorf("no ESP: %v", err)
 	}
-	for _, bad := range []Counter{{Device: &Device{Name: "nope"}}, {Namespace: "/nowhere", Device: &Device{Name: "lo"}}} {
-		if _, err := b.Read(bad)(); err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "node b") {
+	for _, bad := range []Counter{{Device: &Device{Name: "nope"}},
+		{Namespace: "/nowhere", Device: &Device{Name: "lo"}}} {
+		if _, err := b.Read(bad)(); err == nil || errors.Is(err, ErrNone) ||
+			!strings.Contains(err.Error(), "node b") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 	list, err := b.Interfaces(bounded(t), file)
 	check(t, err)
-	if len(list) != 2 || list[1].Name != "c0" || list[1].Kind != "veth" || list[1].Peer == 0 || list[1].MTU == 0 || !list[1].Up || !list[1].Uplink ||
-		list[1].Where != "node b" || len(list[1].Addrs) == 0 || list[1].Addrs[0].String() != "10.8.0.2/24" || len(list[1].Offloads) == 0 {
+	if len(list) != 2 || list[1].Name != "c0" || list[1].Kind != "veth" || list[1].Peer == 0 ||
+		list[1].MTU == 0 || !list[1].Up || !list[1].Uplink ||
+		list[1].Where != "node b" || len(list[1].Addrs) == 0 ||
+		list[1].Addrs[0].String() != "10.8.0.2/24" || len(list[1].Offloads) == 0 {
 		t.Errorf("interfaces %+v", list)
 	}
 	if cards, crossed, err := b.Cards(bounded(t), "lo"); err != nil || len(cards)+len(crossed) > 0 {
 		t.Errorf("the loopback device has the cards %+v, %v", cards, err)
 	}
-	if _, _, err := b.Cards(bounded(t), "nope"); err == nil || !strings.Contains(err.Error(), "node b") {
+	if _, _, err := b.Cards(bounded(t), "nope"); err == nil ||
+		!strings.Contains(err.Error(), "node b") {
 		t.Errorf("cards of no device: %v", err)
 	}
-	if names, err := b.Files(bounded(t), "/proc/self"); err != nil || !strings.Contains(strings.Join(names, " "), "oom_score") {
+	if names, err := b.Files(bounded(t), "/proc/self"); err != nil ||
+		!strings.Contains(strings.Join(names, " "), "oom_score") {
 		t.Errorf("%v, %v", names, err)
 	}
 }
@@ -367,7 +386,8 @@ func TestTooMuchForALine(t *testing.T) {
 	_, answered := b.Files(bounded(t), dir)
 	_, ordered := b.Files(bounded(t), strings.Repeat("x", maxLine))
 	for what, err := range map[string]error{"answer": answered, "request": ordered} {
-		if err == nil || !strings.Contains(err.Error(), "node b: ") || !strings.Contains(err.Error(), "at most 1048576 fit into one message") {
+		if err == nil || !strings.Contains(err.Error(), "node b: ") ||
+			!strings.Contains(err.Error(), "at most 1048576 fit into one message") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -448,7 +468,8 @@ func TestProxyCounter(t *testing.T) {
 	t.Cleanup(func() { _ = proxy.Process.Kill(); _ = proxy.Wait() })
 	_, err = io.ReadFull(out, make([]byte, len("awake\n")))
 	check(t, err)
-	read := b.Read(Counter{Proxy: &Proxy{PID: proxy.Process.Pid, Listens: published.Port(), Target: server}})
+	read := b.Read(Counter{Proxy: &Proxy{PID: proxy.Process.Pid, Listens: published.Port(),
+		Target: server}})
 	before, err := read()
 	check(t, err)
 	const payload = 50_000
@@ -457,7 +478,8 @@ func TestProxyCounter(t *testing.T) {
 		after, err := read()
 		check(t, err)
 		// That machine's TCP includes the agent's own connection.
-		if got := after.Sub(before); got.ForwardBytes != 3*payload || got.BackwardBytes != 3*payload || got.Hits < 3 || got.Hits > 4 {
+		if got := after.Sub(before); got.ForwardBytes != 3*payload ||
+			got.BackwardBytes != 3*payload || got.Hits < 3 || got.Hits > 4 {
 			t.Errorf("it relayed %+v", got)
 		}
 		for _, c := range conns {
@@ -470,7 +492,8 @@ func TestMissingCapabilities(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
 	caps := "-sys_admin,-net_admin,-sys_ptrace"
-	b := s.node(setup{id: "b", before: []string{"setpriv", "--bounding-set", caps, "--inh-caps", caps}})
+	b := s.node(setup{id: "b", before: []string{
+		"setpriv", "--bounding-set", caps, "--inh-caps", caps}})
 	read := func(c Counter) func() error {
 		return func() error { _, err := b.Read(c)(); return err }
 	}
@@ -484,13 +507,17 @@ func TestMissingCapabilities(t *testing.T) {
 		{inspect(Spot{Where: "node b"}), capNet},
 		{inspect(Spot{Where: "elsewhere", Namespace: "/proc/1/ns/net"}), capAdmin},
 		{read(Counter{Namespace: "/proc/1/ns/net", Device: &Device{Name: "lo"}}), "CAP_"},
-		{read(Counter{NAT: &NAT{Proto: "tcp", To: netip.MustParseAddrPort("10.0.0.1:1"), Now: netip.MustParseAddrPort("10.0.0.2:2")}}), capNet},
-		{read(Counter{ESP: &ESP{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}), capNet},
-		{read(Counter{Proxy: &Proxy{PID: 1, Listens: 80, Target: netip.MustParseAddrPort("10.0.0.2:2")}}), capPtrace},
+		{read(Counter{NAT: &NAT{Proto: "tcp", To: netip.MustParseAddrPort("10.0.0.1:1"),
+			Now: netip.MustParseAddrPort("10.0.0.2:2")}}), capNet},
+		{read(Counter{ESP: &ESP{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}),
+			capNet},
+		{read(Counter{Proxy: &Proxy{PID: 1, Listens: 80,
+			Target: netip.MustParseAddrPort("10.0.0.2:2")}}), capPtrace},
 	} {
 		err := c.ask()
 		var u *path.UnsupportedError
-		if !errors.As(err, &u) || !strings.Contains(u.Missing, "node b lacks "+c.lacks) || !strings.Contains(u.Remedy, "--cap-add") {
+		if !errors.As(err, &u) || !strings.Contains(u.Missing, "node b lacks "+c.lacks) ||
+			!strings.Contains(u.Remedy, "--cap-add") {
 			t.Errorf("%s: %v", c.lacks, err)
 		}
 	}
@@ -498,7 +525,8 @@ func TestMissingCapabilities(t *testing.T) {
 	if _, err := b.Read(Counter{Device: &Device{Name: "eth0"}})(); err != nil {
 		t.Error(err)
 	}
-	if p, err := b.Start(path.Command{Args: []string{echoArg}, Apart: true}); err == nil || !strings.Contains(err.Error(), "lacks "+capAdmin) {
+	if p, err := b.Start(path.Command{Args: []string{echoArg}, Apart: true}); err == nil ||
+		!strings.Contains(err.Error(), "lacks "+capAdmin) {
 		t.Errorf("it started %v: %v", p, err)
 	}
 	sleeper(t, b)
@@ -525,7 +553,8 @@ func TestSlowNetwork(t *testing.T) {
 		dev string
 	}{{s.ns, b.dev}, {b.ns, "eth0"}} {
 		check(t, at.ns.Do(func() error {
-			return run("tc", "qdisc", "add", "dev", at.dev, "root", "tbf", "rate", "256kbit", "burst", "3000", "latency", "5s")
+			return run("tc", "qdisc", "add", "dev", at.dev, "root", "tbf", "rate", "256kbit",
+				"burst", "3000", "latency", "5s")
 		}))
 	}
 	p, err := b.Start(echo())

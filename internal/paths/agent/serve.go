@@ -52,7 +52,8 @@ const (
 // Main runs an agent until its hub releases it, which is not an error, or ctx ends. Everything that
 // it started has then ended.
 func Main(ctx context.Context, c Config) (err error) {
-	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{}, readers: map[string]reader{}}
+	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{},
+		readers: map[string]reader{}}
 	if s.tls, err = openBundle(c.Bundle); err != nil {
 		return err
 	}
@@ -117,8 +118,9 @@ func (s *server) hello() (opening, error) {
 		name = host
 	}
 	boot, _ := owner.BootID() // "" if unknown
-	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host, Kernel: fact("/proc/sys/kernel/osrelease"),
-		Boot: boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
+	return opening{Hello: &Hello{ID: s.config.ID, Name: name, Host: host,
+		Kernel: fact("/proc/sys/kernel/osrelease"),
+		Boot:   boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
 
 // fact returns "" if the file cannot be read.

@@ -164,7 +164,9 @@ func parseRequest(line []byte) (request, error) {
 		return o, err
 	}
 	n := 0
-	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0, o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil, o.Route != nil,
+	for _, is := range []bool{o.Ping, o.Hush != 0, o.Clock, o.Start != nil, o.Kill != 0,
+		o.Meter != nil, o.Use != 0, len(o.Counters) > 0, o.List != nil, o.Inspect != nil,
+		o.Route != nil,
 		o.Box != nil, o.Cards != "", o.Knock != nil, o.Lookup != "", o.Proxy, o.Lay != nil} {
 		if is {
 			n++
@@ -179,7 +181,8 @@ func parseRequest(line []byte) (request, error) {
 		return o, fmt.Errorf("%w: nothing to start", errNonsense)
 	case o.Route != nil && !o.Route.IsValid():
 		return o, fmt.Errorf("%w: a route to no address", errNonsense)
-	case o.Knock != nil && (!o.Knock.To.IsValid() || o.Knock.Proto != "tcp" && o.Knock.Proto != "udp"):
+	case o.Knock != nil && (!o.Knock.To.IsValid() ||
+		o.Knock.Proto != "tcp" && o.Knock.Proto != "udp"):
 		return o, fmt.Errorf("%w: no address to probe", errNonsense)
 	case o.Meter != nil && o.Meter.Number == 0:
 		return o, fmt.Errorf("%w: a metering without a number", errNonsense)
@@ -309,11 +312,12 @@ func receive(in *bufio.Reader, most int) ([]byte, error) {
 
 // Interface is a network device as an agent sees it.
 type Interface struct {
-	sample.Link                // Where is the agent's name
-	Index       int            `json:"index"`
-	Up          bool           `json:"up"`
-	Peer        int            `json:"peer,omitempty"`   // a veth's other end's index in its namespace
-	Master      string         `json:"master,omitempty"` // the bridge that it is a port of
-	Addrs       []netip.Prefix `json:"addrs,omitempty"`
-	Uplink      bool           `json:"uplink,omitempty"` // a default route leaves by it
+	sample.Link      // Where is the agent's name
+	Index       int  `json:"index"`
+	Up          bool `json:"up"`
+	// a veth's other end's index in its namespace
+	Peer   int            `json:"peer,omitempty"`
+	Master string         `json:"master,omitempty"` // the bridge that it is a port of
+	Addrs  []netip.Prefix `json:"addrs,omitempty"`
+	Uplink bool           `json:"uplink,omitempty"` // a default route leaves by it
 }

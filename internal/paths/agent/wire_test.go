@@ -35,7 +35,8 @@ func TestOpenings(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}
 	}
-	o, err := parseOpening([]byte(`{"hello":{"id":"b\u001b[31m","name":"` + strings.Repeat("é", 1000) + `"}}`))
+	o, err := parseOpening([]byte(`{"hello":{"id":"b\u001b[31m","name":"` +
+		strings.Repeat("é", 1000) + `"}}`))
 	if err != nil || o.Hello.ID != `b\x1b[31m` || o.Hello.Name != strings.Repeat("é", maxText) {
 		t.Errorf("%+v, %v", o.Hello, err)
 	}
@@ -61,9 +62,11 @@ func TestRequests(t *testing.T) {
 		{`{"id":1,"box":{"ready":true}}`, ""},
 		{`{"id":1,"box":{}}`, "one thing is asked of an engine"},
 		{`{"id":1,"box":{"ready":true,"clear":true}}`, "one thing is asked of an engine"},
-		{`{"id":1,"box":{"make":{"number":2,"id":"x","network":"host"}}}`, "a box has a number, an ID and a name"},
+		{`{"id":1,"box":{"make":{"number":2,"id":"x","network":"host"}}}`,
+			"a box has a number, an ID and a name"},
 		{`{"id":1,"counters":[{}]}`, "of one kind"},
-		{`{"id":1,"counters":[{"device":{"name":"lo"},"esp":{"client":"::1","server":"::1"}}]}`, "of one kind"},
+		{`{"id":1,"counters":[{"device":{"name":"lo"},"esp":{"client":"::1","server":"::1"}}]}`,
+			"of one kind"},
 	} {
 		_, err := parseRequest([]byte(c.line))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -73,32 +76,44 @@ func TestRequests(t *testing.T) {
 }
 
 func TestAnswersOfSettings(t *testing.T) {
-	a, err := parseAnswer([]byte(`{"id":1,"settings":[{"where":"x\n","of":"eth\u001b[2J","what":"MTU","value":"` + strings.Repeat("9", 2*maxText) + `"}]}`))
-	want := []path.Setting{{Where: "x", Of: `eth\x1b[2J`, What: "MTU", Value: strings.Repeat("9", maxText)}}
+	a, err := parseAnswer(
+		[]byte(`{"id":1,"settings":[{"where":"x\n","of":"eth\u001b[2J","what":"MTU","value":"` +
+			strings.Repeat("9", 2*maxText) + `"}]}`))
+	want := []path.Setting{{Where: "x", Of: `eth\x1b[2J`, What: "MTU",
+		Value: strings.Repeat("9", maxText)}}
 	if err != nil || !slices.Equal(a.Settings, want) {
 		t.Errorf("%+v, %v", a.Settings, err)
 	}
-	for _, bad := range []string{`{"of":"eth0","what":"MTU"}`, `null`, `{"value":"1","more":1}`, `7`} {
-		if a, err := parseAnswer([]byte(`{"id":1,"settings":[` + bad + `]}`)); !errors.Is(err, errNonsense) {
+	for _, bad := range []string{`{"of":"eth0","what":"MTU"}`, `null`, `{"value":"1","more":1}`,
+		`7`} {
+		if a, err := parseAnswer([]byte(`{"id":1,"settings":[` + bad + `]}`)); !errors.Is(err,
+			errNonsense) {
 			t.Errorf("%s: %+v, %v", bad, a.Settings, err)
 		}
 	}
 }
 
 func TestAnswersOfCards(t *testing.T) {
-	a, err := parseAnswer([]byte(`{"id":1,"cards":{"all":[{"name":"eth\u001b[2J","where":"x\n","driver":"` + strings.Repeat("d", 2*maxText) +
-		`","interrupts":[{"number":1,"name":"a\u202e","cpus":"0"}],"rps":{"rx\u001b":"f"},"speed_bit_per_s":10000000000}],"crossed":["eth\u001b[2J"]}}`))
+	a, err := parseAnswer(
+		[]byte(`{"id":1,"cards":{"all":[{"name":"eth\u001b[2J","where":"x\n","driver":"` +
+			strings.Repeat("d", 2*maxText) +
+			`","interrupts":[{"number":1,"name":"a\u202e","cpus":"0"}],"rps":{"rx\u001b":"f"},"speed_bit_per_s":10000000000}],"crossed":["eth\u001b[2J"]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := a.Cards.All[0]
-	if c.Name != `eth\x1b[2J` || c.Where != `x\n` || len(c.Driver) != maxText || c.Interrupts[0].Name != `a\u202e` || c.RPS[`rx\x1b`] != "f" || a.Cards.Crossed[0] != c.Name {
+	if c.Name != `eth\x1b[2J` || c.Where != `x\n` || len(c.Driver) != maxText ||
+		c.Interrupts[0].Name != `a\u202e` || c.RPS[`rx\x1b`] != "f" ||
+		a.Cards.Crossed[0] != c.Name {
 		t.Errorf("%+v, crossed %q", c, a.Cards.Crossed)
 	}
 	many := strings.Repeat(`{"number":1},`, sample.MaxInterrupts) + `{"number":1}`
-	for _, bad := range []string{`{"crossed":["eth0"]}`, `{"all":[{"speed_bit_per_s":100000000000001}]}`, `{"all":[{"interrupts":[` + many + `]}]}`, `{"all":[{"more":1}]}`, `7`,
+	for _, bad := range []string{`{"crossed":["eth0"]}`,
+		`{"all":[{"speed_bit_per_s":100000000000001}]}`, `{"all":[{"interrupts":[` + many + `]}]}`,
+		`{"all":[{"more":1}]}`, `7`,
 		`{"all":[` + strings.Repeat(`{},`, maxCards) + `{}]}`} {
-		if a, err := parseAnswer([]byte(`{"id":1,"cards":` + bad + `}`)); !errors.Is(err, errNonsense) {
+		if a, err := parseAnswer([]byte(`{"id":1,"cards":` + bad + `}`)); !errors.Is(err,
+			errNonsense) {
 			t.Errorf("%.40s: %+v, %v", bad, a.Cards, err)
 		}
 	}
@@ -126,16 +141,24 @@ func (endless) Read(b []byte) (int, error) { return len(b), nil }
 // that anybody says does harm.
 func FuzzWire(f *testing.F) {
 	for _, v := range []any{
-		opening{Hello: &Hello{ID: "b", Name: "node b", Host: "h", Kernel: "6.1", Version: "1", CPUs: 2}}, opening{Token: "00ff"},
-		request{ID: 1, Ping: true}, request{ID: 2, Hush: time.Second}, request{ID: 3, Kill: 7}, request{ID: 4, Use: 9},
+		opening{Hello: &Hello{ID: "b", Name: "node b", Host: "h", Kernel: "6.1", Version: "1",
+			CPUs: 2}}, opening{Token: "00ff"},
+		request{ID: 1, Ping: true}, request{ID: 2, Hush: time.Second}, request{ID: 3, Kill: 7},
+		request{ID: 4, Use: 9},
 		request{ID: 5, Start: &startRequest{1, "t", []string{"worker"}, []string{"A=b"}, true}},
 		request{ID: 6, Meter: &meterRequest{1, 2, 3, []int{4}}},
-		request{ID: 7, Counters: []Counter{{Device: &Device{Name: "lo"}}, {NAT: &NAT{Proto: "tcp"}}, {ESP: &ESP{}}, {Proxy: &Proxy{PID: 1}}}},
+		request{ID: 7, Counters: []Counter{{Device: &Device{Name: "lo"}}, {NAT: &NAT{Proto: "tcp"}},
+			{ESP: &ESP{}}, {Proxy: &Proxy{PID: 1}}}},
 		request{ID: 8, List: &listRequest{Dir: "/"}},
-		request{ID: 9, Inspect: &Spot{Namespace: "/netns/1-ab", Where: "w", Devices: []string{"eth0"}, To: []netip.Addr{netip.IPv6Loopback()}}},
-		answer{ID: 3, Settings: []path.Setting{{Of: "eth0", What: "XDP", Value: "program 1", Diverts: true}}},
-		request{ID: 10, Cards: "eth0"}, answer{ID: 4, Cards: &cardsAnswer{All: []sample.Card{{Name: "eth0"}}, Crossed: []string{"eth0"}}},
-		answer{ID: 1, Clock: 5}, answer{Exit: &exitNote{3, "signal: killed"}}, answer{ID: 2, Error: "e", Lacks: capNet},
+		request{ID: 9, Inspect: &Spot{Namespace: "/netns/1-ab", Where: "w",
+			Devices: []string{"eth0"}, To: []netip.Addr{netip.IPv6Loopback()}}},
+		answer{ID: 3, Settings: []path.Setting{
+			{Of: "eth0", What: "XDP", Value: "program 1", Diverts: true}}},
+		request{ID: 10, Cards: "eth0"}, answer{
+			ID: 4, Cards: &cardsAnswer{All: []sample.Card{{Name: "eth0"}},
+				Crossed: []string{"eth0"}}},
+		answer{ID: 1, Clock: 5}, answer{Exit: &exitNote{3, "signal: killed"}},
+		answer{ID: 2, Error: "e", Lacks: capNet},
 		welcome{Silence: time.Second},
 	} {
 		b, err := json.Marshal(v)
@@ -196,7 +219,8 @@ func FuzzBundle(f *testing.F) {
 	f.Add(b[:len(b)/2])
 	f.Add(bytes.ReplaceAll(b, []byte("CERTIFICATE"), []byte("PRIVATE KEY")))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if c, err := openBundle(b); err == nil && (len(c.Certificates) != 1 || c.RootCAs == nil || c.ServerName != hubName) {
+		if c, err := openBundle(b); err == nil &&
+			(len(c.Certificates) != 1 || c.RootCAs == nil || c.ServerName != hubName) {
 			t.Errorf("a bundle gives %+v", c)
 		}
 	})
@@ -254,7 +278,9 @@ func TestHandshake(t *testing.T) {
 		{"other", other, trusting, false},
 		{"other-hub", other, nil, false},
 		{"hubs-own", k, func(c *tls.Config) { c.Certificates = []tls.Certificate{k.own} }, false},
-		{"tls12", k, func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12 }, false},
+		{"tls12", k, func(c *tls.Config) {
+			c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+		}, false},
 		{"other-protocol", k, func(c *tls.Config) { c.NextProtos = []string{"h2"} }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -281,7 +307,8 @@ func TestHandshake(t *testing.T) {
 	// An agent cannot pose as the hub.
 	c, err := openBundle(k.Bundle())
 	check(t, err)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: c.Certificates, NextProtos: []string{protocol}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: c.Certificates, NextProtos: []string{protocol}})
 	check(t, err)
 	defer l.Close()
 	go func() {
@@ -293,14 +320,16 @@ func TestHandshake(t *testing.T) {
 	raw, err := net.Dial("tcp", l.Addr().String())
 	check(t, err)
 	defer raw.Close()
-	if err := tls.Client(raw, c).Handshake(); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if err := tls.Client(raw, c).Handshake(); err == nil ||
+		!strings.Contains(err.Error(), "certificate") {
 		t.Errorf("an agent took another one for the hub: %v", err)
 	}
 }
 
 // A key is good for as long as its hub, whatever the machines' times of day.
 func TestKeysDoNotAge(t *testing.T) {
-	for name, made := range map[string]time.Time{"long-ago": time.Now().AddDate(-20, 0, 0), "not-yet": time.Now().AddDate(20, 0, 0)} {
+	for name, made := range map[string]time.Time{"long-ago": time.Now().AddDate(-20, 0, 0),
+		"not-yet": time.Now().AddDate(20, 0, 0)} {
 		t.Run(name, func(t *testing.T) {
 			k, err := newKey(made)
 			check(t, err)
@@ -342,7 +371,8 @@ func TestTokensAreUsedOnce(t *testing.T) {
 	expected, err := h.expect()
 	check(t, err)
 	token, came := expected.token, expected.came
-	for _, line := range []string{`{"token":"` + strings.Repeat("0", len(token)) + `"}`, `{"token":"` + token + `"}`, `{"token":"` + token + `"}`} {
+	for _, line := range []string{`{"token":"` + strings.Repeat("0", len(token)) + `"}`,
+		`{"token":"` + token + `"}`, `{"token":"` + token + `"}`} {
 		conn, err := knock(t, h, k, line+"\n", nil)
 		check(t, err)
 		if strings.Contains(line, token) && came != nil {
@@ -365,7 +395,9 @@ func TestTokensAreUsedOnce(t *testing.T) {
 // An agent that speaks nonsense is lost, with a word about it.
 func TestGarbage(t *testing.T) {
 	for name, says := range map[string]string{
-		"text": "hello\n", "unknown": `{"id":1,"what":2}` + "\n", "both": `{"id":1,"exit":{"number":1}}` + "\n",
+		"text":    "hello\n",
+		"unknown": `{"id":1,"what":2}` + "\n",
+		"both":    `{"id":1,"exit":{"number":1}}` + "\n",
 		"endless": strings.Repeat("x", 2*maxLine), "half": `{"id":1`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -423,7 +455,8 @@ func TestStrayAnswers(t *testing.T) {
 		t.Error(err)
 	}
 	// What is missing in an answer is not made up.
-	if _, err := a.Counters(bounded(t), []Counter{{Device: &Device{Name: "lo"}}}); err == nil || !strings.Contains(err.Error(), "0 came") {
+	if _, err := a.Counters(bounded(t), []Counter{{Device: &Device{Name: "lo"}}}); err == nil ||
+		!strings.Contains(err.Error(), "0 came") {
 		t.Error(err)
 	}
 	if use, err := a.Meter(bounded(t), 1, 2); err != nil {

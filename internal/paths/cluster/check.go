@@ -31,7 +31,8 @@ func Refuse(s path.Spec) error {
 	}
 	if s.Second {
 		return &path.UnsupportedError{
-			Missing: "programs are not started on other machines", Remedy: "toll run --on lab or docker"}
+			Missing: "programs are not started on other machines",
+			Remedy:  "toll run --on lab or docker"}
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // an option of the load

@@ -61,7 +61,8 @@ func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 // Pair returns the node's end of a container's pair, which it adds to Own together with its bridge.
 // The device has no name if there is none.
 func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
-	if !slices.ContainsFunc(e.Devices, b.paired) { // the devices were read before the container was made
+	// the devices were read before the container was made
+	if !slices.ContainsFunc(e.Devices, b.paired) {
 		d.Forget(e.Agent)
 		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
 			return pair, err

@@ -52,7 +52,9 @@ func TestOnce(t *testing.T) {
 		t.Errorf("nothing had started, it ended %v, %v", ended, err)
 	}
 	// A started value must be ended even if the caller no longer waits.
-	if n, err := o.Start(over, func(context.Context) (int, error) { return 9, nil }); n != 9 || err != nil {
+	if n, err := o.Start(over, func(context.Context) (int, error) {
+		return 9, nil
+	}); n != 9 || err != nil {
 		t.Errorf("it started %d, %v", n, err)
 	}
 	if err := o.Close(end); err != nil || len(ended) != 2 || ended[1] != 9 {

@@ -30,20 +30,26 @@ func (s *site) letThrough(bridge string) error {
 		return err
 	}
 	s.path.Undo.Push("remove the rule for "+bridge, func() error {
-		_, err := removeRules(e.ns, saver, func(r rule) bool { return r.mark() == e.Mark && r.has("-i "+bridge) })
+		_, err := removeRules(e.ns, saver, func(r rule) bool {
+			return r.mark() == e.Mark && r.has("-i "+bridge)
+		})
 		if err == nil {
 			e.Journal.Gone(dockerapi.Rule, name)
 		}
 		return err
 	})
 	s.path.Facts["rules"] += ", and one in " + userChain + " that lets this bridge through"
-	return iptables(e.ns, saver, "-I", userChain, "-i", bridge, "-o", bridge, "-m", "comment", "--comment", tagOf(e.Mark), "-j", "ACCEPT")
+	return iptables(e.ns, saver, "-I", userChain, "-i", bridge, "-o", bridge, "-m", "comment",
+		"--comment", tagOf(e.Mark), "-j", "ACCEPT")
 }
 
 // userRules returns the program that lists userChain, or "" if no rule is needed.
 func (e *engine) userRules() (saver string, err error) {
 	var seen string
-	if err := e.ns.Do(func() (err error) { seen, err = sysctl.Get(bridgeNF); return err }); err != nil || seen != "1" {
+	if err := e.ns.Do(func() (err error) {
+		seen, err = sysctl.Get(bridgeNF)
+		return err
+	}); err != nil || seen != "1" {
 		return "", nil //nolint:nilerr // without br_netfilter there is no such setting
 	}
 	_, saver, err = e.findRule(false, "filter", "FORWARD", "-j "+userChain)
@@ -51,9 +57,12 @@ func (e *engine) userRules() (saver string, err error) {
 		return saver, err
 	}
 	for _, p := range savers {
-		if text, err := saved(p, "filter"); err == nil && strings.Contains(text, "\n:FORWARD DROP ") {
-			return "", &path.UnsupportedError{Missing: "the rules of this machine drop what crosses a bridge (FORWARD policy), and there is no chain " + userChain +
-				" for an exception", Remedy: "--on lab"}
+		if text, err := saved(p, "filter"); err == nil &&
+			strings.Contains(text, "\n:FORWARD DROP ") {
+			return "",
+				&path.UnsupportedError{
+					Missing: "the rules of this machine drop what crosses a bridge (FORWARD policy), and there is no chain " + userChain +
+						" for an exception", Remedy: "--on lab"}
 		}
 	}
 	return "", nil
@@ -66,14 +75,16 @@ func iptables(ns *netns.NS, saver string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*saveTimeout)
 	defer cancel()
 	var said local.Tail
-	cmd := exec.CommandContext(ctx, writer(saver), append([]string{"-w", lockSeconds, "-t", "filter"}, args...)...)
+	cmd := exec.CommandContext(ctx, writer(saver),
+		append([]string{"-w", lockSeconds, "-t", "filter"}, args...)...)
 	cmd.Stderr = &said
 	err := ns.Start(cmd)
 	if err == nil {
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return fmt.Errorf("change rules: %s %s: %w", writer(saver), strings.Join(args, " "), said.Explain(err))
+		return fmt.Errorf("change rules: %s %s: %w", writer(saver), strings.Join(args, " "),
+			said.Explain(err))
 	}
 	return nil
 }

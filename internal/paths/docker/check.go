@@ -24,7 +24,8 @@ import (
 func (d *Docker) refuse(s path.Spec) error {
 	r, ok := recipes[s.Mode]
 	if !ok {
-		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode), Remedy: "--on lab"}
+		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode),
+			Remedy: "--on lab"}
 		if m, _ := mode.Find(s.Mode); m.Kubernetes {
 			u.Remedy = "--on kubernetes"
 		}
@@ -38,8 +39,9 @@ func (d *Docker) refuse(s path.Spec) error {
 			return err
 		}
 	} else if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
-		return &path.UnsupportedError{Missing: "docker has only this machine: there is no remote client",
-			Remedy: "--from host,container, or --on lab"}
+		return &path.UnsupportedError{
+			Missing: "docker has only this machine: there is no remote client",
+			Remedy:  "--from host,container, or --on lab"}
 	}
 	return refuseTunes(s)
 }
@@ -61,8 +63,9 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	case r.alone:
 		return nil
 	case e.rootless:
-		return &path.UnsupportedError{Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
-			Remedy: "toll compare shared --from container --baseline shared, which works; or --on lab"}
+		return &path.UnsupportedError{
+			Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
+			Remedy:  "toll compare shared --from container --baseline shared, which works; or --on lab"}
 	case r.first != nil:
 		if err := r.first(e); err != nil {
 			return err
@@ -155,7 +158,8 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 		return false, err
 	}
 	at := netip.AddrPortFrom(on, port)
-	b, err := s.addBox(wanted{what: "trial container", role: "trial", network: s.network.name, publish: []bound{{at, serverPort}}})
+	b, err := s.addBox(wanted{what: "trial container", role: "trial", network: s.network.name,
+		publish: []bound{{at, serverPort}}})
 	if err != nil {
 		return false, err
 	}
@@ -179,8 +183,9 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 		}
 	}
 	return &path.UnsupportedError{
-		Missing: "the Docker daemon runs in another network namespace than toll: its bridge " + n.bridge + " is not here",
-		Remedy:  "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+		Missing: "the Docker daemon runs in another network namespace than toll: its bridge " +
+			n.bridge + " is not here",
+		Remedy: "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
@@ -188,8 +193,9 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 		return nil
 	}
 	if t.proxy && relays(s) {
-		return &path.UnsupportedError{Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
-			Remedy: `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
+		return &path.UnsupportedError{
+			Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
+			Remedy:  `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
 	}
 	return e.checkRules(s)
 }
@@ -217,7 +223,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		}
 	}
 	if fromAfar(s) && s.Mode == mode.PublishDefault && s.To.Six() && e.defaultIPv6(ctx) == nil {
-		return &path.UnsupportedError{Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
+		return &path.UnsupportedError{
+			Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
 	}
 	if fromAfar(s) && !s.To.Six() { // as in checkNAT
 		return nil
@@ -229,13 +236,16 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	case proxy && relays(s):
 		return e.checkRelay(s)
 	case s.To == mode.ToLoopback6:
-		return &path.UnsupportedError{Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
+		return &path.UnsupportedError{
+			Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
 	case s.To == mode.ToAddress6 && (s.Mode != mode.PublishDefault || e.defaultIPv6(ctx) != nil):
-		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy, and over IPv6 then only those of networks that have it",
-			Remedy: "publish-nat, whose network has IPv6"}
+		return &path.UnsupportedError{
+			Missing: "this Docker publishes ports without docker-proxy, and over IPv6 then only those of networks that have it",
+			Remedy:  "publish-nat, whose network has IPv6"}
 	case s.From == mode.FromContainer && apart:
-		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false), and publishes ports without docker-proxy`,
-			Remedy: "publish, whose containers are on a network of their own"}
+		return &path.UnsupportedError{
+			Missing: `this Docker keeps containers of its default network apart ("icc": false), and publishes ports without docker-proxy`,
+			Remedy:  "publish, whose containers are on a network of their own"}
 	}
 	return e.checkRules(s)
 }
@@ -251,7 +261,8 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 			return err
 		}
 		proxy, err := s.tryPort(loopback6)
-		if err != nil || !proxy { // engines without docker-proxy refuse the port (27 and later) or ignore it
+		// engines without docker-proxy refuse the port (27 and later) or ignore it
+		if err != nil || !proxy {
 			return errNoProxy6
 		}
 		return nil
@@ -264,7 +275,8 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 
 const trialOfLoopback6 mode.Name = "::1"
 
-var errNoProxy6 error = &path.UnsupportedError{Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
+var errNoProxy6 error = &path.UnsupportedError{
+	Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
 
 func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 	proxy, err := e.hasProxy(ctx, s, t)
@@ -283,12 +295,14 @@ func (e *engine) checkRelay(s path.Spec) error {
 	// socket of a container on the bridge does not accept.
 	const firstPktinfo = 28
 	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
 			Remedy: "Docker Engine 28"}
 	}
 	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
-		return &path.UnsupportedError{Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
-			Remedy: "sudo modprobe tcp_diag", Err: err}
+		return &path.UnsupportedError{
+			Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+			Remedy:  "sudo modprobe tcp_diag", Err: err}
 	}
 	return e.checkAddress(s)
 }
@@ -336,8 +350,9 @@ func (e *engine) bridgedRules(s path.Spec) error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "rules only see frames between containers of one network with " + key + "=1 (CONFIG_BRIDGE_NETFILTER)",
-		Remedy:  "sudo modprobe br_netfilter, and a restart of docker", Err: err}
+		Missing: "rules only see frames between containers of one network with " + key +
+			"=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy: "sudo modprobe br_netfilter, and a restart of docker", Err: err}
 }
 
 func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
@@ -349,14 +364,17 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 	if s.To.Six() {
 		option = "gateway_mode_ipv6"
 	}
-	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option + "=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
+	return &path.UnsupportedError{Missing: e.Version() + " has no routed networks (" + option +
+		"=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
 // keepsApart reports whether the default network has "icc": false, or an error if there is none.
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {
-		return false, &path.UnsupportedError{Missing: `this Docker has no default network ("bridge": "none")`, Remedy: "--on lab", Err: err}
+		return false, &path.UnsupportedError{
+			Missing: `this Docker has no default network ("bridge": "none")`, Remedy: "--on lab",
+			Err: err}
 	}
 	return n.options["com.docker.network.bridge.enable_icc"] == "false", nil
 }
@@ -364,8 +382,9 @@ func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
 	apart, err := e.keepsApart(ctx)
 	if err == nil && apart && s.From == mode.FromContainer {
-		return &path.UnsupportedError{Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
-			Remedy: "link, which lets a pair through; or bridge"}
+		return &path.UnsupportedError{
+			Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
+			Remedy:  "link, which lets a pair through; or bridge"}
 	}
 	if err == nil && recipe.Dual(s) {
 		return e.defaultIPv6(ctx)
@@ -379,8 +398,9 @@ func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
 		return err
 	}
 	if !apart {
-		return &path.UnsupportedError{Missing: "containers of this Docker's default network talk to each other without a link",
-			Remedy: `"icc": false in /etc/docker/daemon.json and a restart of docker`}
+		return &path.UnsupportedError{
+			Missing: "containers of this Docker's default network talk to each other without a link",
+			Remedy:  `"icc": false in /etc/docker/daemon.json and a restart of docker`}
 	}
 	return e.bridgedRules(s)
 }
@@ -409,10 +429,13 @@ func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 	parent := e.docker.Parent
 	e.ask6(s)
 	if parent == "" {
-		return &path.UnsupportedError{Missing: driver + " devices are made on a network card, and none was chosen", Remedy: "--parent eth0, or --on lab"}
+		return &path.UnsupportedError{Missing: driver +
+			" devices are made on a network card, and none was chosen",
+			Remedy: "--parent eth0, or --on lab"}
 	}
 	if err := e.ns.Do(func() error { _, err := link.Stats(parent); return err }); err != nil {
-		return &path.UnsupportedError{Missing: "there is no network card " + parent, Remedy: "ip link lists them", Err: err}
+		return &path.UnsupportedError{Missing: "there is no network card " + parent,
+			Remedy: "ip link lists them", Err: err}
 	}
 	ns, err := netns.New()
 	if err != nil {
@@ -429,7 +452,8 @@ func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 		return link.AddMacvlan(sub, "bridge")
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		err = &path.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" + strings.ToUpper(driver) + ")",
+		err = &path.UnsupportedError{Missing: "the kernel has no " + driver + " devices (CONFIG_" +
+			strings.ToUpper(driver) + ")",
 			Remedy: "sudo modprobe " + driver + ", or use a kernel that has them", Err: err}
 	}
 	return errors.Join(err, ns.Close())

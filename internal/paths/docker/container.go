@@ -84,7 +84,8 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 }
 
 // makeNetwork lets Docker choose the subnet if it is invalid, and pushes the removal to end.
-func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string, subnet netip.Prefix, six bool) (*bridgeNet, error) {
+func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string,
+	subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -188,11 +189,13 @@ func (s *site) startBox(o wanted, name string) (*box, error) {
 	config, host := e.config(o, name)
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
-	made, err := e.API.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
+	made, err := e.API.ContainerCreate(ctx,
+		client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host})
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", o.what, err)
 	}
-	held, err := e.API.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true})
+	held, err := e.API.ContainerAttach(ctx, made.ID,
+		client.ContainerAttachOptions{Stream: true, Stdin: true})
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", o.what, err)
 	}
@@ -212,10 +215,12 @@ func (e *engine) config(o wanted, name string) (*container.Config, *container.Ho
 	if o.udp {
 		proto = network.UDP
 	}
-	c := &container.Config{Image: e.image.tag, Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name},
+	c := &container.Config{Image: e.image.tag,
+		Cmd:    []string{dockerapi.InImage, dockerapi.PauseArg, name},
 		Labels: e.Labels(), OpenStdin: true, StdinOnce: true, AttachStdin: true,
 		ExposedPorts: network.PortSet{}}
-	h := &container.HostConfig{NetworkMode: container.NetworkMode(o.network), AutoRemove: true, Links: o.links,
+	h := &container.HostConfig{NetworkMode: container.NetworkMode(o.network), AutoRemove: true,
+		Links:     o.links,
 		LogConfig: container.LogConfig{Type: "none"}, PortBindings: network.PortMap{}}
 	for _, p := range o.publish {
 		inner, _ := network.PortFrom(p.container, proto)
@@ -286,8 +291,9 @@ func sameProcesses(pid int, name string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return &path.UnsupportedError{Missing: "the Docker daemon's containers are not among the processes that toll sees",
-				Remedy: "run toll outside containers, or with --pid host --network host --privileged", Err: err}
+			return &path.UnsupportedError{
+				Missing: "the Docker daemon's containers are not among the processes that toll sees",
+				Remedy:  "run toll outside containers, or with --pid host --network host --privileged", Err: err}
 		}
 	}
 }

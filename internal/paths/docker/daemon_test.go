@@ -48,19 +48,23 @@ func TestRootless(t *testing.T) {
 	if err := mayRead(); err != nil {
 		t.Skip(err)
 	}
-	server := fakeDaemon(t, engineSays(anEngine[:len(anEngine)-1]+`, "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}`))
+	server := fakeDaemon(t, engineSays(anEngine[:len(
+		anEngine)-1]+`, "SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless"]}`))
 	defer server.Close()
 	// Program keeps the test from requiring a static test binary.
 	d := &Docker{Program: "/nonexistent", StateDir: t.TempDir()}
-	for m, missing := range map[mode.Name]string{mode.Bridge: "this Docker is rootless", mode.Shared: "", mode.Native: ""} {
+	for m, missing := range map[mode.Name]string{mode.Bridge: "this Docker is rootless",
+		mode.Shared: "", mode.Native: ""} {
 		known, _ := mode.Find(m)
-		err := d.Check(t.Context(), path.Spec{Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
+		err := d.Check(t.Context(), path.Spec{
+			Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
 		var u *path.UnsupportedError
 		switch {
 		case missing == "" && err != nil:
 			t.Errorf("%s: refused: %v", m, err)
 		case missing == "":
-		case !errors.As(err, &u) || !strings.Contains(u.Missing, missing) || !strings.Contains(u.Remedy, "toll compare shared --from container --baseline shared"):
+		case !errors.As(err, &u) || !strings.Contains(u.Missing, missing) ||
+			!strings.Contains(u.Remedy, "toll compare shared --from container --baseline shared"):
 			t.Errorf("%s: %v", m, err)
 		}
 	}

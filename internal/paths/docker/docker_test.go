@@ -21,7 +21,8 @@ func TestBesideConformance(t *testing.T) {
 	ctx := context.Background()
 	// The first path makes what stays: the connection, the trial and dockerd's handle on its
 	// namespace.
-	for _, spec := range []path.Spec{{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}, {Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
+	for _, spec := range []path.Spec{{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer},
+		{Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
 		if err := b.Check(ctx, spec); err != nil {
 			t.Fatal(err)
 		}
@@ -58,14 +59,16 @@ func TestBesideApart(t *testing.T) {
 	}
 	spec.From = mode.FromContainer
 	var u *path.UnsupportedError
-	if err := b.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, `"icc": false`) {
+	if err := b.Check(t.Context(), spec); !errors.As(err, &u) ||
+		!strings.Contains(u.Missing, `"icc": false`) {
 		t.Errorf("from another container: %v", err)
 	}
 }
 
 func TestBesideDefaultBridge(t *testing.T) {
 	daemon(t)
-	cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from", "host,container", "--load", "bulk,rr",
+	cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from",
+		"host,container", "--load", "bulk,rr",
 		"--pin", "far,near", "--rounds", "1", "--window", "20ms", "--quiet", "--details")
 	_ = cmd.Run() // visits may fail on a busy machine, but not for another reason
 	if strings.Contains(out.String(), "not witnessed") {
@@ -112,7 +115,9 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 			return true
 		},
 		Common: func(h path.Hop) bool {
-			return h.Where == thisMachine && (h.Name == "lo" || strings.HasPrefix(h.Name, "docker0") || strings.Contains(h.Name, "-o docker0") || h.Kind == mode.HopWire)
+			return h.Where == thisMachine && (h.Name == "lo" ||
+				strings.HasPrefix(h.Name, "docker0") || strings.Contains(h.Name, "-o docker0") ||
+				h.Kind == mode.HopWire)
 		},
 	}
 }
@@ -140,13 +145,18 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 		spec     path.Spec
 		off, not string // refusals without docker-proxy, and with it; "": it can be built
 	}{
-		{path.Spec{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, "nothing listens on ::1", ""},
-		{path.Spec{Mode: mode.PublishDefault, From: mode.FromContainer, To: mode.ToAddress}, `"icc": false`, ""},
+		{path.Spec{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6},
+			"nothing listens on ::1", ""},
+		{path.Spec{Mode: mode.PublishDefault, From: mode.FromContainer, To: mode.ToAddress},
+			`"icc": false`, ""},
 		{path.Spec{Mode: mode.PublishDefault, From: mode.FromHost, To: mode.ToAddress}, "", ""},
-		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToLoopback}, "", "where publish-nat differs from it"},
-		{path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}, "", "where publish-nat differs from it"},
+		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToLoopback}, "",
+			"where publish-nat differs from it"},
+		{path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}, "",
+			"where publish-nat differs from it"},
 		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress}, "", ""},
-		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6}, "without docker-proxy", ""},
+		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6},
+			"without docker-proxy", ""},
 	} {
 		want := c.not
 		if off {
@@ -163,7 +173,8 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 	if off {
 		return
 	}
-	p, err := b.Build(t.Context(), path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress})
+	p, err := b.Build(t.Context(), path.Spec{
+		Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress})
 	if err != nil {
 		t.Fatal(err)
 	}

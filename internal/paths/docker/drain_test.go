@@ -37,13 +37,17 @@ func TestBesideDrain(t *testing.T) {
 			pathtest.Exchange(t, p).Stop()
 			ours := func(end netip.AddrPort) bool { return end == p.Clients[0].Dial }
 			var n int
-			testwait.Met(time.Minute, func() bool { n = leftovers(t, b.engine.ns, ours); return n > 0 })
+			testwait.Met(time.Minute, func() bool {
+				n = leftovers(t, b.engine.ns, ours)
+				return n > 0
+			})
 			tracked := strings.Contains(table(t), " "+p.Clients[0].Dial.String()+" ")
 			if n == 0 || !tracked {
 				t.Errorf("before: %d sockets, tracked: %v", n, tracked)
 			}
 			var headroom sample.Headroom
-			if !testwait.Met(time.Minute, func() bool { // the next visit sweeps what had not ended yet
+			// the next visit sweeps what had not ended yet
+			if !testwait.Met(time.Minute, func() bool {
 				if headroom, err = p.Drain(); err != nil {
 					t.Fatal(err)
 				}
@@ -51,14 +55,18 @@ func TestBesideDrain(t *testing.T) {
 					t.Skipf("this kernel does not let them go: %s", headroom.Error)
 				}
 				n = leftovers(t, b.engine.ns, ours)
-				return n == 0 && headroom.TimeWait == 0 && !strings.Contains(table(t), " "+p.Clients[0].Dial.String()+" ")
+				return n == 0 && headroom.TimeWait == 0 &&
+					!strings.Contains(table(t), " "+p.Clients[0].Dial.String()+" ")
 			}) {
 				t.Errorf("after: %d sockets, and of the table:\n%s", n, table(t))
 			}
-			if headroom.TimeWait != 0 || headroom.Budget < 1000 || headroom.Budget > headroom.Ports || headroom.Tracking == 0 {
+			if headroom.TimeWait != 0 || headroom.Budget < 1000 ||
+				headroom.Budget > headroom.Ports || headroom.Tracking == 0 {
 				t.Errorf("headroom %+v", headroom)
 			}
-			if n := leftovers(t, b.engine.ns, func(end netip.AddrPort) bool { return end == stranger }); n == 0 {
+			if n := leftovers(t, b.engine.ns, func(end netip.AddrPort) bool {
+				return end == stranger
+			}); n == 0 {
 				t.Error("a stranger's socket was swept")
 			}
 			if !strings.Contains(table(t), " "+stranger.String()+" ") {
@@ -95,7 +103,9 @@ func leave(t *testing.T) netip.AddrPort {
 func leftovers(t *testing.T, ns *netns.NS, of func(netip.AddrPort) bool) (n int) {
 	t.Helper()
 	err := ns.Do(func() (err error) {
-		n, err = sock.Leftover(func(local, remote netip.AddrPort) bool { return of(local) || of(remote) })
+		n, err = sock.Leftover(func(local, remote netip.AddrPort) bool {
+			return of(local) || of(remote)
+		})
 		return err
 	})
 	if err != nil {

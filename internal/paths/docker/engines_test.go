@@ -59,11 +59,13 @@ func TestEngines(t *testing.T) {
 				t.Parallel()
 				b.run(t, tester, toll, e)
 			})
-			if b.swarm || b.settings || !writesNftables(e) { // a swarm is incompatible with nftables
+			// a swarm is incompatible with nftables
+			if b.swarm || b.settings || !writesNftables(e) {
 				continue
 			}
 			native := b
-			native.tests = "(Conformance|Inspect|Second|Daemon|Keeps)" // the other tests write iptables rules
+			// the other tests write iptables rules
+			native.tests = "(Conformance|Inspect|Second|Daemon|Keeps)"
 			native.flags += " " + nativeFlag
 			t.Run(e.Name+"/nftables/"+b.name, func(t *testing.T) {
 				t.Parallel()
@@ -92,8 +94,11 @@ const (
 
 var benches = []bench{
 	{name: "proxy", tests: "(Conformance|Daemon|Keeps|Cleans|Refuses)"},
-	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy, mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)", flags: noProxy + " --icc=false --experimental --ip6tables"},
-	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay}, tests: "(Conformance|Drain|Leaves)", swarm: true},
+	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy,
+		mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)",
+		flags: noProxy + " --icc=false --experimental --ip6tables"},
+	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay},
+		tests: "(Conformance|Drain|Leaves)", swarm: true},
 	{name: "settings", tests: "(Inspect|Second|Tunes|Default)", settings: true},
 }
 
@@ -103,8 +108,11 @@ func (b bench) listed() string {
 	var out []string
 	for _, m := range mode.OfDocker() {
 		elsewhere := !slices.Contains(withBoth, m.Name) &&
-			slices.ContainsFunc(benches, func(o bench) bool { return slices.Contains(o.modes, m.Name) })
-		if slices.Contains(b.modes, m.Name) || b.modes == nil && recipes[m.Name].build != nil && !elsewhere {
+			slices.ContainsFunc(benches, func(o bench) bool {
+				return slices.Contains(o.modes, m.Name)
+			})
+		if slices.Contains(b.modes, m.Name) ||
+			b.modes == nil && recipes[m.Name].build != nil && !elsewhere {
 			out = append(out, string(m.Name))
 		}
 	}
@@ -150,13 +158,16 @@ func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(home)
-	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests, "-test.timeout", "20m"}
+	args := []string{"-c", namespaces, "bash", tester, "-test.run", "^TestBeside" + b.tests,
+		"-test.timeout", "20m"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
 	cmd := exec.Command("bash", args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
-	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags, modesEnv+"="+b.listed(), swarmEnv+"="+strconv.FormatBool(b.swarm), pathtest.TollEnv+"="+toll,
+	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags,
+		modesEnv+"="+b.listed(), swarmEnv+"="+strconv.FormatBool(b.swarm),
+		pathtest.TollEnv+"="+toll,
 		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
 	cmd.Env = append(cmd.Env, e.Env()...)
 	out, err := cmd.CombinedOutput()
@@ -197,15 +208,17 @@ func (d *dockerd) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command("dockerd", append([]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
-		"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
+	d.cmd = exec.Command("dockerd", append(
+		[]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
+			"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	// A parent-death signal would come with the end of the test's thread.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); exec.Command("docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); exec.Command(
+		"docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b, _ := os.ReadFile(d.home + "/log")
 			t.Fatalf("dockerd does not answer:\n%s", b)

@@ -49,7 +49,8 @@ type where struct{ machine, server, client space }
 func onDocker(p *path.Path) where {
 	w := where{machine: "/proc/self/ns/net"}
 	of := func(place path.Place) space {
-		if c, ok := place.(contained); ok && p.Spec.Mode != mode.Host { // host's containers have the machine's
+		// host's containers have the machine's
+		if c, ok := place.(contained); ok && p.Spec.Mode != mode.Host {
 			return space("/proc/" + strconv.Itoa(c.pid) + "/ns/net")
 		}
 		return ""
@@ -151,11 +152,13 @@ func (d device) addr() netip.Addr {
 }
 
 // attributes decide what devices do with packets.
-var attributes = []string{"mtu", "qdisc", "txqlen", "flags", "promiscuity", "allmulti", "num_tx_queues", "num_rx_queues",
+var attributes = []string{"mtu", "qdisc", "txqlen", "flags", "promiscuity", "allmulti",
+	"num_tx_queues", "num_rx_queues",
 	"gso_max_size", "gso_max_segs", "gro_max_size", "operstate"}
 
 // passing matches details that are names, or change by themselves.
-var passing = regexp.MustCompile(`timer|_id$|^id$|^no$|designated|address|^root|config_pending|topology`)
+var passing = regexp.MustCompile(
+	`timer|_id$|^id$|^no$|designated|address|^root|config_pending|topology`)
 
 func (f facts) describe(role string, d device) {
 	for _, k := range attributes {
@@ -221,7 +224,8 @@ func collect(t *testing.T, p *path.Path, w where) facts {
 		}
 		f.settings(t, c.end, c.in, map[string]string{"lo": "lo", inside: inside})
 		f[c.end+" rules"] = rulesWithin(t, c.in)
-		f[c.end+" routes"] = strings.TrimSpace(address.ReplaceAllString(c.in.run(t, "ip route"), "ADDRESS"))
+		f[c.end+" routes"] = strings.TrimSpace(
+			address.ReplaceAllString(c.in.run(t, "ip route"), "ADDRESS"))
 	}
 	f.settings(t, "machine", w.machine, roles)
 	f.rules(t, p, w, found)
@@ -308,22 +312,30 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 	server, client := found["server "+inside].addr(), found["client "+inside].addr()
 	sb, cb := found["server bridge"], found["client bridge"]
 	toServer := func(what string, src netip.Addr) {
-		walk(firewall.Output, what, firewall.Packet{Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
-		walk(firewall.Postrouting, what, firewall.Packet{Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
+		walk(firewall.Output, what, firewall.Packet{
+			Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
+		walk(firewall.Postrouting, what, firewall.Packet{
+			Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
 	}
 	toMachine := func(what string) {
 		if client.IsValid() {
-			walk(firewall.Prerouting, what, firewall.Packet{Src: client, Dst: dial.Addr(), Port: dial.Port(), In: cb.Name, DstLocal: true})
+			walk(firewall.Prerouting, what, firewall.Packet{
+				Src: client, Dst: dial.Addr(), Port: dial.Port(), In: cb.Name, DstLocal: true})
 			return
 		}
-		walk(firewall.Output, what, firewall.Packet{Src: dial.Addr(), Dst: dial.Addr(), Port: dial.Port(), Out: "lo", SrcLocal: true, DstLocal: true})
+		walk(firewall.Output, what, firewall.Packet{
+			Src: dial.Addr(), Dst: dial.Addr(), Port: dial.Port(), Out: "lo", SrcLocal: true,
+			DstLocal: true})
 	}
 	forward := func(what string) {
-		walk(firewall.Forward, what, firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name, Out: sb.Name})
-		walk(firewall.Postrouting, what, firewall.Packet{Src: client, Dst: server, Port: serverPort, Out: sb.Name})
+		walk(firewall.Forward, what, firewall.Packet{
+			Src: client, Dst: server, Port: serverPort, In: cb.Name, Out: sb.Name})
+		walk(firewall.Postrouting, what, firewall.Packet{
+			Src: client, Dst: server, Port: serverPort, Out: sb.Name})
 	}
 	m := p.Spec.Mode
-	published := m == mode.PublishNAT || m == mode.PublishProxy || m == mode.Publish || m == mode.PublishDefault
+	published := m == mode.PublishNAT || m == mode.PublishProxy || m == mode.Publish ||
+		m == mode.PublishDefault
 	switch {
 	case m == mode.Native || m == mode.Host:
 		toMachine("of the client")
@@ -338,7 +350,8 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 		toServer("translated", dial.Addr())
 	case sb.Name == "": // not visible to the machine
 	case client.IsValid(): // routed, or switched and seen by br_netfilter
-		walk(firewall.Prerouting, "of the client", firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
+		walk(firewall.Prerouting, "of the client",
+			firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
 		forward("of the client")
 	default:
 		toServer("of the client", sb.addr())

@@ -14,11 +14,13 @@ func (b *box) Hop(toServer bool) path.Hop {
 	if b.port != "" {
 		devices = append(devices, local.TunedDevice{Space: b.portNS, Name: b.port})
 	}
-	return b.tuned.MadeOf(local.ContainerHop(b.kind, b.ns, b.what, b.device, b.port, toServer), devices...)
+	return b.tuned.MadeOf(local.ContainerHop(b.kind, b.ns, b.what, b.device, b.port, toServer),
+		devices...)
 }
 
 func (b *box) loopbackHop() path.Hop {
-	return b.tuned.MadeOf(local.LoopbackHop(b.ns, b.what), local.TunedDevice{Space: b.ns, Name: "lo"})
+	return b.tuned.MadeOf(local.LoopbackHop(b.ns, b.what),
+		local.TunedDevice{Space: b.ns, Name: "lo"})
 }
 
 func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {

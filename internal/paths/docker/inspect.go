@@ -17,7 +17,9 @@ import (
 // containers come and go.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
-	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopLoopback && h.Where == thisMachine }) {
+	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
+		return h.Kind == mode.HopLoopback && h.Where == thisMachine
+	}) {
 		own = append(own, "lo")
 	}
 	if !s.engine.rootless { // its bridges are elsewhere
@@ -31,7 +33,8 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	rules := ownRules{devices: s.bridges}
 	for _, b := range boxes {
 		if b.shares { // inspected as this machine, except for its control group
-			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: b.what, Devices: []string{}, PID: b.pid})
+			spots = append(spots, local.Inspected{
+				Space: s.engine.ns, Where: b.what, Devices: []string{}, PID: b.pid})
 			continue
 		}
 		if b.port != "" && b.portNS == s.engine.ns {
@@ -46,7 +49,8 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	if s.network != nil {
 		rules.subnet, rules.subnet6 = s.network.subnet, s.network.subnet6
 		if s.network.where != "" {
-			spots = append(spots, local.Inspected{Space: s.Servers[0].portNS, Where: s.network.where})
+			spots = append(spots, local.Inspected{
+				Space: s.Servers[0].portNS, Where: s.network.where})
 		}
 	}
 	here := local.Inspected{Space: s.engine.ns, Where: thisMachine, Devices: own}
@@ -59,7 +63,8 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	}
 	for _, p := range s.path.Proxies {
 		if p.Machine == nil {
-			spots = append(spots, local.Inspected{Space: s.engine.ns, Where: p.Name, Devices: []string{}, PID: p.PID})
+			spots = append(spots, local.Inspected{
+				Space: s.engine.ns, Where: p.Name, Devices: []string{}, PID: p.PID})
 		}
 	}
 	return append([]local.Inspected{here}, spots...), nil
@@ -159,13 +164,15 @@ func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
 		return false
 	}
 	_, bridge, _ := strings.Cut(c.Name, "__") // a network's own chain in Docker's nf_tables
-	ours := slices.Contains(o.devices, bridge) || slices.Contains(o.devices, r.In.Name) || slices.Contains(o.devices, r.Out.Name)
+	ours := slices.Contains(o.devices, bridge) || slices.Contains(o.devices, r.In.Name) ||
+		slices.Contains(o.devices, r.Out.Name)
 	for _, p := range []netip.Prefix{r.Src.Prefix, r.Dst.Prefix} {
 		switch {
 		case !p.IsValid():
 		case p.IsSingleIP() && slices.Contains(o.addrs, p.Addr()), p == o.subnet, p == o.subnet6:
 			ours = true
-		case p.IsSingleIP() && (o.subnet.Contains(p.Addr()) || o.subnet6.Contains(p.Addr())): // another container of the network
+		// another container of the network
+		case p.IsSingleIP() && (o.subnet.Contains(p.Addr()) || o.subnet6.Contains(p.Addr())):
 			return false
 		}
 	}

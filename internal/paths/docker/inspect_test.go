@@ -16,7 +16,8 @@ import (
 
 func TestOwnRules(t *testing.T) {
 	const bridge = "br-0123456789ab"
-	o := ownRules{devices: []string{bridge}, addrs: []netip.Addr{netip.MustParseAddr("172.18.0.2"), netip.MustParseAddr("172.18.0.3")},
+	o := ownRules{devices: []string{bridge},
+		addrs:  []netip.Addr{netip.MustParseAddr("172.18.0.2"), netip.MustParseAddr("172.18.0.3")},
 		subnet: netip.MustParsePrefix("172.18.0.0/16")}
 	for _, c := range []struct {
 		chain, words string
@@ -26,9 +27,12 @@ func TestOwnRules(t *testing.T) {
 		{"POSTROUTING", "-s 172.19.0.0/16 ! -o br-another -j MASQUERADE", false},
 		{"POSTROUTING", "-s 172.18.0.2/32 -d 172.18.0.2/32 -p tcp --dport 80 -j MASQUERADE", true},
 		{"POSTROUTING", "-s 172.18.0.9/32 -d 172.18.0.9/32 -p tcp --dport 80 -j MASQUERADE", false},
-		{"DOCKER", "! -i " + bridge + " -p tcp --dport 8080 -j DNAT --to-destination 172.18.0.2:80", true},
-		{"DOCKER", "! -i " + bridge + " -p tcp --dport 8081 -j DNAT --to-destination 172.18.0.9:80", false},
-		{"DOCKER", "-d 172.18.0.9/32 ! -i " + bridge + " -o " + bridge + " -p tcp --dport 80 -j ACCEPT", false},
+		{"DOCKER", "! -i " + bridge + " -p tcp --dport 8080 -j DNAT --to-destination 172.18.0.2:80",
+			true},
+		{"DOCKER", "! -i " + bridge + " -p tcp --dport 8081 -j DNAT --to-destination 172.18.0.9:80",
+			false},
+		{"DOCKER", "-d 172.18.0.9/32 ! -i " + bridge + " -o " + bridge +
+			" -p tcp --dport 80 -j ACCEPT", false},
 		{"DOCKER", "-s 172.18.0.3/32 -d 172.18.0.2/32 -p tcp --dport 80 -j ACCEPT", true},
 		{"FORWARD", "-i " + bridge + " -j DROP", true},
 		{"FORWARD", "-i br-another -j DROP", false},
@@ -43,9 +47,12 @@ func TestOwnRules(t *testing.T) {
 			t.Errorf("%s %s: %v", c.chain, c.words, got)
 		}
 	}
-	drop := firewall.Rules{Chains: []firewall.Chain{{V4: true, Table: "filter", Name: "FORWARD", Hook: firewall.Forward, Drop: true},
-		{V6: true, Table: "filter", Name: "FORWARD", Hook: firewall.Forward, Drop: true}, {V4: true, Table: "raw", Name: "PREROUTING", Hook: firewall.Prerouting}}}
-	want := []path.Setting{{Where: thisMachine, Of: "policy of chain filter FORWARD", Value: "drop"}}
+	drop := firewall.Rules{Chains: []firewall.Chain{
+		{V4: true, Table: "filter", Name: "FORWARD", Hook: firewall.Forward, Drop: true},
+		{V6: true, Table: "filter", Name: "FORWARD", Hook: firewall.Forward, Drop: true},
+		{V4: true, Table: "raw", Name: "PREROUTING", Hook: firewall.Prerouting}}}
+	want := []path.Setting{{Where: thisMachine, Of: "policy of chain filter FORWARD",
+		Value: "drop"}}
 	if got := o.of(drop); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -71,7 +78,8 @@ func TestBesideInspect(t *testing.T) {
 		return path.Differences(before, now)
 	}
 	onDefault := path.Spec{Mode: mode.BridgeDefault, From: mode.FromHost, To: mode.ToContainer}
-	for _, spec := range []path.Spec{onDefault, {Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}} {
+	for _, spec := range []path.Spec{onDefault,
+		{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}} {
 		t.Run(string(spec.Mode), func(t *testing.T) {
 			p := built(spec)
 			defer p.Close()
@@ -79,7 +87,8 @@ func TestBesideInspect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			others := []*path.Path{built(onDefault), built(path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}),
+			others := []*path.Path{built(onDefault),
+				built(path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}),
 				built(path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer})}
 			if d := find(p, before); len(d) > 0 {
 				t.Errorf("while others are there: %+v", d)
@@ -92,25 +101,36 @@ func TestBesideInspect(t *testing.T) {
 			if d := find(p, before); len(d) > 0 {
 				t.Errorf("when they have gone: %+v", d)
 			}
-			i := slices.IndexFunc(before, func(s path.Setting) bool { return s.Where == thisMachine && s.What == "" && s.Value == "bridge" })
+			i := slices.IndexFunc(before, func(s path.Setting) bool {
+				return s.Where == thisMachine && s.What == "" && s.Value == "bridge"
+			})
 			if i < 0 {
 				t.Fatalf("no bridge among %+v", before)
 			}
 			bridge := before[i].Of
 			for _, c := range []struct{ do, undo, want string }{
-				{"tc qdisc add dev " + bridge + " root tbf rate 200mbit burst 32kb latency 50ms", "tc qdisc del dev " + bridge + " root; ip link set " + bridge + " txqueuelen 0", "queueing discipline of " + bridge},
-				{"ip link set " + bridge + " mtu 600", "ip link set " + bridge + " mtu 1500", "MTU of " + bridge},
-				{"nft add table ip x; nft add chain ip x y '{ type filter hook forward priority 0; }'; nft add rule ip x y iifname " + bridge + " drop", "nft delete table ip x",
+				{"tc qdisc add dev " + bridge + " root tbf rate 200mbit burst 32kb latency 50ms",
+					"tc qdisc del dev " + bridge + " root; ip link set " + bridge + " txqueuelen 0",
+					"queueing discipline of " + bridge},
+				{"ip link set " + bridge + " mtu 600", "ip link set " + bridge + " mtu 1500",
+					"MTU of " + bridge},
+				{
+					"nft add table ip x; nft add chain ip x y '{ type filter hook forward priority 0; }'; nft add rule ip x y iifname " + bridge + " drop", "nft delete table ip x",
 					"rule x y -i " + bridge},
-				{"nft add table netdev x; nft add chain netdev x y '{ type filter hook ingress device " + bridge + " priority 0; }'", "nft delete table netdev x",
+				{
+					"nft add table netdev x; nft add chain netdev x y '{ type filter hook ingress device " + bridge + " priority 0; }'", "nft delete table netdev x",
 					"chain netdev x y"},
 			} {
 				shell(t, c.do)
-				if d := find(p, before); !slices.ContainsFunc(d, func(d sample.Difference) bool { return strings.HasPrefix(d.What, c.want) }) {
+				if d := find(p, before); !slices.ContainsFunc(d, func(d sample.Difference) bool {
+					return strings.HasPrefix(d.What, c.want)
+				}) {
 					t.Errorf("%s: found %+v", c.do, d)
 				}
 				shell(t, c.undo)
-				counted := func(d sample.Difference) bool { return strings.HasPrefix(d.What, "number of changes to ") }
+				counted := func(d sample.Difference) bool {
+					return strings.HasPrefix(d.What, "number of changes to ")
+				}
 				if d := slices.DeleteFunc(find(p, before), counted); len(d) > 0 {
 					t.Errorf("%s: %+v", c.undo, d)
 				}

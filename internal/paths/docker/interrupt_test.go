@@ -83,12 +83,14 @@ func TestInterruptedBuild(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if n := slow.creates.Load(); n < 1 || n > int64(2*runtime.NumCPU()) || slow.starts.Load() > 0 {
-		t.Errorf("%d of %d containers were asked for, %d started", n, len(wants), slow.starts.Load())
+		t.Errorf("%d of %d containers were asked for, %d started", n, len(wants),
+			slow.starts.Load())
 	}
 
 	slow, s = interrupted(t)
 	_ = atOnce(8, func(int) error {
-		_, err := (&site{ctx: s.ctx, engine: s.engine, path: s.path, prefix: "toll-" + dockerapi.NewID()}).addNetwork("bridge", nil)
+		_, err := (&site{ctx: s.ctx, engine: s.engine, path: s.path,
+			prefix: "toll-" + dockerapi.NewID()}).addNetwork("bridge", nil)
 		return err
 	})
 	if n := slow.networks.Load(); n != 1 {

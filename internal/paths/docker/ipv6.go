@@ -28,7 +28,8 @@ const (
 // by itself.
 func (s *site) dual() bool {
 	spec := s.path.Spec
-	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) && spec.To == mode.ToAddress6 &&
+	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) &&
+		spec.To == mode.ToAddress6 &&
 		s.network != nil && s.network.subnet6.IsValid()
 	return recipe.Dual(spec) || byItself
 }
@@ -43,7 +44,10 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		return r.no6
 	}
 	var on bool
-	if err := e.ns.Do(func() (err error) { on, err = link.HasAddr("lo", loopback6); return err }); err != nil || on {
+	if err := e.ns.Do(func() (err error) {
+		on, err = link.HasAddr("lo", loopback6)
+		return err
+	}); err != nil || on {
 		return err
 	}
 	return &path.UnsupportedError{Missing: "IPv6 is off on this machine: there is no ::1",
@@ -69,7 +73,8 @@ func (e *engine) checkRules6(s path.Spec) error {
 	if e.Major() < byDefault {
 		remedy = `"experimental": true and "ip6tables": true in /etc/docker/daemon.json and a restart of docker, or Docker Engine 27`
 	}
-	return &path.UnsupportedError{Missing: e.Version() + ` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
+	return &path.UnsupportedError{Missing: e.Version() +
+		` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
 // savedRules6 looks for the daemon's chain for IPv6, made at its start. (20.10 jumps to it once a
@@ -104,7 +109,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	if o.IPAM == nil {
 		o.IPAM = &network.IPAM{Driver: "default"}
 	}
-	o.IPAM.Config = append(o.IPAM.Config, network.IPAMConfig{Subnet: netip.PrefixFrom(netip.AddrFrom16(b), 64)})
+	o.IPAM.Config = append(o.IPAM.Config, network.IPAMConfig{
+		Subnet: netip.PrefixFrom(netip.AddrFrom16(b), 64)})
 	return nil
 }
 
@@ -135,7 +141,10 @@ func (s *site) settled() error {
 	)
 	for deadline := time.Now().Add(most); len(all) > 0; {
 		var asking bool
-		if err := all[0].ns.Do(func() (err error) { asking, err = link.Tentative(all[0].name); return err }); err != nil {
+		if err := all[0].ns.Do(func() (err error) {
+			asking, err = link.Tentative(all[0].name)
+			return err
+		}); err != nil {
 			return err
 		}
 		switch {
@@ -143,7 +152,9 @@ func (s *site) settled() error {
 			all = all[1:]
 			continue
 		case time.Now().After(deadline):
-			return fmt.Errorf("wait for the IPv6 address of %s: it is still asked whether another has it", all[0].name)
+			return fmt.Errorf(
+				"wait for the IPv6 address of %s: it is still asked whether another has it",
+				all[0].name)
 		}
 		select {
 		case <-s.ctx.Done():

@@ -31,33 +31,49 @@ func differs(of string) *regexp.Regexp { return regexp.MustCompile("^(" + of + "
 const thisDaemon = "this daemon has no proxy and keeps containers of the default network apart; the lab's has one of the two settings"
 
 var allowed = []difference{
-	{of: differs(`(server|client) (eth0|port|bridge) txqlen`), why: "they are queued nowhere: their qdisc is noqueue in both"},
-	{of: differs(`machine net\.ipv6\.conf\.(server|client)-bridge\.accept_ra`), why: "nobody advertises routes there"},
-	{of: differs(`machine net\.ipv6\.conf\.\S+\.forwarding`), why: "the daemon makes its machine a router of IPv6 with the first network that has it, and leaves it one"},
-	{of: differs(`(server|client) net\.ipv4\.(ping_group_range|ip_unprivileged_port_start)`), why: "they are what a program may do, not how packets go"},
-	{of: differs(`(server|client) net\.ipv6\.conf\.(all|default|lo)\.disable_ipv6`), old: true, why: "once Docker took IPv6 from all devices of a container"},
-	{of: differs(`machine net\.ipv4\.(ip_forward|conf\.(lo|all|default)\.forwarding|conf\.all\.accept_redirects)|rules .* tried`), modes: []mode.Name{mode.Native},
+	{of: differs(`(server|client) (eth0|port|bridge) txqlen`),
+		why: "they are queued nowhere: their qdisc is noqueue in both"},
+	{of: differs(`machine net\.ipv6\.conf\.(server|client)-bridge\.accept_ra`),
+		why: "nobody advertises routes there"},
+	{of: differs(`machine net\.ipv6\.conf\.\S+\.forwarding`),
+		why: "the daemon makes its machine a router of IPv6 with the first network that has it, and leaves it one"},
+	{of: differs(`(server|client) net\.ipv4\.(ping_group_range|ip_unprivileged_port_start)`),
+		why: "they are what a program may do, not how packets go"},
+	{of: differs(`(server|client) net\.ipv6\.conf\.(all|default|lo)\.disable_ipv6`), old: true,
+		why: "once Docker took IPv6 from all devices of a container"},
+	{of: differs(
+		`machine net\.ipv4\.(ip_forward|conf\.(lo|all|default)\.forwarding|conf\.all\.accept_redirects)|rules .* tried`), modes: []mode.Name{mode.Native},
 		why: "the lab's machine has no Docker on it: what Docker's presence costs is the difference"},
-	{of: differs(`(server|client) routes`), modes: []mode.Name{mode.MacvlanBridge}, why: "the lab's containers are on the wire's network, which has no router"},
-	{of: differs(`(server|client) port as port hairpin|machine net\.ipv4\.conf\.(server|client)-bridge\.route_localnet`), modes: []mode.Name{mode.Link}, why: thisDaemon},
-	{of: differs(`rules of the client nat postrouting tried`), modes: []mode.Name{mode.Link}, why: thisDaemon},
-	{of: differs(`rules translated filter forward tried`), modes: []mode.Name{mode.PublishNAT, mode.Publish, mode.PublishDefault}, why: thisDaemon},
-	{of: differs(`rules of the client nat output tried`), modes: []mode.Name{mode.PublishProxy, mode.Publish, mode.PublishDefault}, to: mode.ToLoopback6,
-		why: "the lab writes no rules for IPv6: Docker's is one, for the first packet of a connection"},
-	{of: differs(`(server|client) rules`), ownNF: true, why: "an engine that writes nftables itself has a table of its own for the same rules"},
-	{of: differs(`rules .* tried`), other: true, why: "the lab has the rules of 28, which are others and in another order"},
+	{of: differs(`(server|client) routes`), modes: []mode.Name{mode.MacvlanBridge},
+		why: "the lab's containers are on the wire's network, which has no router"},
+	{of: differs(
+		`(server|client) port as port hairpin|machine net\.ipv4\.conf\.(server|client)-bridge\.route_localnet`), modes: []mode.Name{mode.Link}, why: thisDaemon},
+	{of: differs(`rules of the client nat postrouting tried`), modes: []mode.Name{mode.Link},
+		why: thisDaemon},
+	{of: differs(`rules translated filter forward tried`),
+		modes: []mode.Name{mode.PublishNAT, mode.Publish, mode.PublishDefault}, why: thisDaemon},
+	{of: differs(`rules of the client nat output tried`),
+		modes: []mode.Name{mode.PublishProxy, mode.Publish, mode.PublishDefault},
+		to:    mode.ToLoopback6,
+		why:   "the lab writes no rules for IPv6: Docker's is one, for the first packet of a connection"},
+	{of: differs(`(server|client) rules`), ownNF: true,
+		why: "an engine that writes nftables itself has a table of its own for the same rules"},
+	{of: differs(`rules .* tried`), other: true,
+		why: "the lab has the rules of 28, which are others and in another order"},
 }
 
 // unlike lists modes that Docker makes differently: beside its networks, on a real switch, or in a
 // namespace of dockerd's.
-var unlike = []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.IPvlanL2, mode.IPvlanL3, mode.IPvlanL3S, mode.Overlay}
+var unlike = []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.IPvlanL2, mode.IPvlanL3,
+	mode.IPvlanL3S, mode.Overlay}
 
 func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 	t.Helper()
 	if slices.Contains(unlike, p.Spec.Mode) || p.Spec.UDP { // UDP only has other rules
 		return
 	}
-	if p.Route(0).OnRequest() { // internal/paths/lab compares their rules with 28.5.2's: installed engines have fewer for IPv6
+	// internal/paths/lab compares their rules with 28.5.2's: installed engines have fewer for IPv6
+	if p.Route(0).OnRequest() {
 		return
 	}
 	docker := collect(t, p, onDocker(p))
@@ -94,7 +110,9 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 func mayDiffer(fact string, s path.Spec, engine int) string {
 	const theLabs = 28
 	for _, d := range allowed {
-		if d.of.MatchString(fact) && (d.modes == nil || slices.Contains(d.modes, s.Mode)) && (d.to == "" || d.to == s.To) && (!d.old || engine < theLabs) && (!d.other || engine != theLabs) &&
+		if d.of.MatchString(fact) && (d.modes == nil || slices.Contains(d.modes, s.Mode)) &&
+			(d.to == "" || d.to == s.To) && (!d.old || engine < theLabs) &&
+			(!d.other || engine != theLabs) &&
 			(!d.ownNF || strings.Contains(os.Getenv(flagsEnv), nativeFlag)) {
 			return d.why
 		}

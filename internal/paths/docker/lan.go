@@ -86,7 +86,9 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	}
 	s.network = &bridgeNet{bridge: l.bridge, subnet: subnet}
 	s.path.Facts["network"] = "a switch of toll's own beside Docker's networks, without a network card"
-	return l, e.ns.Do(func() error { return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge)) })
+	return l, e.ns.Do(func() error {
+		return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge))
+	})
 }
 
 // onLAN takes the hops between the machine and the servers' devices, and a function for those
@@ -120,7 +122,9 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 		return err
 	}
 	b.port = deviceName + dockerapi.NewID()
-	if err := s.addLink(b.port, &s.path.Undo, func() error { return link.AddVeth(b.port, b.device, tid) }); err != nil {
+	if err := s.addLink(b.port, &s.path.Undo, func() error {
+		return link.AddVeth(b.port, b.device, tid)
+	}); err != nil {
 		return err
 	}
 	if err := join(); err != nil {
@@ -130,7 +134,9 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 		return err
 	}
 	b.addr = addr.Addr()
-	return b.ns.Do(func() error { return errors.Join(link.AddAddr(b.device, addr), link.Up(b.device)) })
+	return b.ns.Do(func() error {
+		return errors.Join(link.AddAddr(b.device, addr), link.Up(b.device))
+	})
 }
 
 const deviceName = "toll"
@@ -159,7 +165,8 @@ func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 const lanBits = 22
 
 // lanRanges are the range for benchmarks (RFC 2544) and a private one.
-var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("10.0.0.0/8")}
+var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("10.0.0.0/8")}
 
 // freeSubnet returns a network that neither the machine's routes nor Docker's networks use.
 func (s *site) freeSubnet() (netip.Prefix, error) {
@@ -182,8 +189,9 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 			return p, nil
 		}
 	}
-	return netip.Prefix{}, &path.UnsupportedError{Missing: "this machine has routes to all of 198.18.0.0/15 and 10.0.0.0/8: there is no network to choose",
-		Remedy: "--on lab"}
+	return netip.Prefix{}, &path.UnsupportedError{
+		Missing: "this machine has routes to all of 198.18.0.0/15 and 10.0.0.0/8: there is no network to choose",
+		Remedy:  "--on lab"}
 }
 
 // freeIn starts at a random network.

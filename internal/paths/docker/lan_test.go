@@ -58,7 +58,8 @@ func TestTake(t *testing.T) {
 		}
 		seen[a.Addr()] = true
 	}
-	if len(seen) != 1022 || !seen[netip.MustParseAddr("198.18.4.1")] || seen[netip.MustParseAddr("198.18.4.0")] || seen[netip.MustParseAddr("198.18.7.255")] {
+	if len(seen) != 1022 || !seen[netip.MustParseAddr("198.18.4.1")] ||
+		seen[netip.MustParseAddr("198.18.4.0")] || seen[netip.MustParseAddr("198.18.7.255")] {
 		t.Errorf("%d addresses", len(seen))
 	}
 }
@@ -71,7 +72,10 @@ func TestOurs(t *testing.T) {
 	ours := s.ours()
 	for end, want := range map[string]bool{
 		"172.18.0.2:1": true, "127.0.0.1:4321": true, "127.0.0.1:4322": true,
-		"127.0.0.1:4323": false, "127.0.0.2:4321": false, "172.18.0.3:5201": false, "0.0.0.0:0": false,
+		"127.0.0.1:4323":  false,
+		"127.0.0.2:4321":  false,
+		"172.18.0.3:5201": false,
+		"0.0.0.0:0":       false,
 	} {
 		if ours(at(end)) != want {
 			t.Errorf("%s: %v", end, !want)

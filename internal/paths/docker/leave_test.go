@@ -43,14 +43,22 @@ func aUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh(t, "tar -C "+dir+" -c toll | docker import - users:1 && docker network create users && docker run -dit --name users --network users -p 127.0.0.1:4321:80 users:1 /toll pause")
-	t.Cleanup(func() { sh(t, "docker rm -f users && docker network rm users && docker rmi users:1") })
+	sh(
+		t,
+		"tar -C "+dir+" -c toll | docker import - users:1 && docker network create users && docker run -dit --name users --network users -p 127.0.0.1:4321:80 users:1 /toll pause")
+	t.Cleanup(func() {
+		sh(t, "docker rm -f users && docker network rm users && docker rmi users:1")
+	})
 	const rule = "DOCKER-USER -s 203.0.113.7 -m comment --comment io.bridgetoll.run -j DROP"
 	sh(t, `ip link add tollusers type bridge && ip addr add 198.18.8.1/22 dev tollusers && ip link set tollusers up
 ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev external_ids:owner=user && iptables -I `+rule)
-	t.Cleanup(func() { sh(t, "ip link del tollusers; ovs-vsctl --no-syslog del-br tollovs; iptables -D "+rule) })
+	t.Cleanup(func() {
+		sh(t, "ip link del tollusers; ovs-vsctl --no-syslog del-br tollovs; iptables -D "+rule)
+	})
 	if inSwarm() {
-		sh(t, "docker network create -d overlay --attachable usersover && docker run -dit --name usersover --network usersover users:1 /toll pause")
+		sh(
+			t,
+			"docker network create -d overlay --attachable usersover && docker run -dit --name usersover --network usersover users:1 /toll pause")
 		t.Cleanup(func() { sh(t, "docker rm -f usersover && docker network rm usersover") })
 	}
 }
@@ -58,14 +66,19 @@ ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev 
 func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
 
 // volatile matches what may change by itself.
-var volatile = regexp.MustCompile(`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
+var volatile = regexp.MustCompile(
+	`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
 
 func truth(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, c := range []string{
-		"docker ps -a --no-trunc --format '{{.ID}} {{.Names}} {{.State}}'", "docker network ls --no-trunc", "docker images -a --no-trunc --format '{{.ID}} {{.Tag}}'",
-		"docker volume ls", "ovs-vsctl --no-syslog show", "ovs-vsctl --no-syslog --columns=name,external_ids,datapath_type list bridge", "iptables-save", "ip6tables-save", "nft list ruleset", "ip -j link", "ip -j addr", "ip -j route", "sysctl -a -r '^net'",
+		"docker ps -a --no-trunc --format '{{.ID}} {{.Names}} {{.State}}'",
+		"docker network ls --no-trunc", "docker images -a --no-trunc --format '{{.ID}} {{.Tag}}'",
+		"docker volume ls", "ovs-vsctl --no-syslog show",
+		"ovs-vsctl --no-syslog --columns=name,external_ids,datapath_type list bridge",
+		"iptables-save", "ip6tables-save", "nft list ruleset", "ip -j link", "ip -j addr",
+		"ip -j route", "sysctl -a -r '^net'",
 		"ls " + filepath.Join(os.Getenv("XDG_STATE_HOME"), "bridgetoll") + " 2>/dev/null || true",
 	} {
 		out[c] = volatile.ReplaceAllString(sh(t, c), "")
@@ -76,7 +89,10 @@ func truth(t *testing.T) map[string]string {
 func sameTruth(t *testing.T, when string, before map[string]string) {
 	t.Helper()
 	diff := ""
-	if !testwait.Met(time.Minute, func() bool { diff = cmp.Diff(before, truth(t)); return diff == "" }) {
+	if !testwait.Met(time.Minute, func() bool {
+		diff = cmp.Diff(before, truth(t))
+		return diff == ""
+	}) {
 		t.Errorf("%s, something is left (-before +after):\n%s", when, diff)
 	}
 }
@@ -91,11 +107,14 @@ func toll(args ...string) (*exec.Cmd, *bytes.Buffer) {
 // long starts an endless run with short visits. Two can run at once: no path uses the machine's
 // loopback device, which counts for both.
 func long() []string {
-	modes := []string{"bridge", "bridge-default", "publish-nat", "--baseline", "bridge", "--on", "docker,lab"}
+	modes := []string{"bridge", "bridge-default", "publish-nat", "--baseline", "bridge", "--on",
+		"docker,lab"}
 	if inSwarm() {
-		modes = []string{"pipework", "ovs", "overlay", "--baseline", "overlay", "--on", "docker", "--from", "container"}
+		modes = []string{"pipework", "ovs", "overlay", "--baseline", "overlay", "--on", "docker",
+			"--from", "container"}
 	}
-	return append(append([]string{"compare"}, modes...), "--load", "rr", "--slice", "0", "--pin", "far", "--rounds", "1000", "--window", "20ms", "--quiet")
+	return append(append([]string{"compare"}, modes...), "--load", "rr", "--slice", "0", "--pin",
+		"far", "--rounds", "1000", "--window", "20ms", "--quiet")
 }
 
 type midRun struct {
@@ -113,11 +132,15 @@ func startMid(t *testing.T) *midRun {
 	}
 	made, want := "docker ps -q --filter label="+dockerapi.RunLabel, 3
 	if inSwarm() { // this run's marks contain its PID
-		made = fmt.Sprintf("docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
-			"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/", dockerapi.RunLabel, r.cmd.Process.Pid, userChain)
+		made = fmt.Sprintf(
+			"docker ps --filter label=%s --format '{{.Label %[1]q}}' | grep /%[2]d/; iptables -S %[3]s | grep /%[2]d/; "+
+				"ip link | grep /%[2]d/; ovs-vsctl --no-syslog list bridge | grep /%[2]d/",
+			dockerapi.RunLabel, r.cmd.Process.Pid, userChain)
 		want = 6 + 1 + 5 + 1
 	}
-	r.waitFor(t, "what it makes", func() bool { return strings.Count(sh(t, made+" || true"), "\n") >= want })
+	r.waitFor(t, "what it makes", func() bool {
+		return strings.Count(sh(t, made+" || true"), "\n") >= want
+	})
 	r.visits(t, "its first visits", 1, func(pathtest.Visit) bool { return true })
 	return r
 }
@@ -134,7 +157,9 @@ func (r *midRun) waitFor(t *testing.T, what string, met func() bool) {
 func (r *midRun) visits(t *testing.T, what string, n int, of func(pathtest.Visit) bool) {
 	t.Helper()
 	count := func() int {
-		return len(slices.DeleteFunc(pathtest.Visits(r.file), func(v pathtest.Visit) bool { return !of(v) }))
+		return len(slices.DeleteFunc(pathtest.Visits(r.file), func(v pathtest.Visit) bool {
+			return !of(v)
+		}))
 	}
 	before := count()
 	r.waitFor(t, what, func() bool { return count() >= before+n })
@@ -156,14 +181,17 @@ func TestBesideLeavesNothing(t *testing.T) {
 	aUsers(t)
 	before := truth(t)
 
-	modes := []string{"native", "shared", "bridge", "publish-nat", "publish-proxy", "macvlan-bridge", "--on", "docker,lab"}
+	modes := []string{"native", "shared", "bridge", "publish-nat", "publish-proxy",
+		"macvlan-bridge", "--on", "docker,lab"}
 	if inSwarm() {
 		modes = []string{"pipework", "ovs", "macvlan-vepa", "overlay", "--on", "docker"}
 	}
-	cmd, out := toll(append(append([]string{"compare"}, modes...), "--parent", "card2", "--from", "host,container",
+	cmd, out := toll(append(append([]string{"compare"}, modes...), "--parent", "card2", "--from",
+		"host,container",
 		"--load", "rr", "--pin", "far", "--rounds", "1", "--window", "50ms")...)
 	_ = cmd.Run() // visits may fail on a busy machine, but not for another reason
-	if s := out.String(); !strings.Contains(s, "from another container") || strings.Contains(s, "not witnessed") {
+	if s := out.String(); !strings.Contains(s, "from another container") ||
+		strings.Contains(s, "not witnessed") {
 		t.Errorf("a run: %v\n%s", cmd.ProcessState, out)
 	}
 	sameTruth(t, "after a run", before)
@@ -199,7 +227,8 @@ func TestBesideLeavesNothing(t *testing.T) {
 }
 
 // busy matches reasons of a busy machine, or of an early interrupt.
-var busy = regexp.MustCompile(`it was never visited|the machine was too busy|the load ended before the window did`)
+var busy = regexp.MustCompile(
+	`it was never visited|the machine was too busy|the load ended before the window did`)
 
 func failures(report string) (out []string) {
 	_, rest, _ := strings.Cut(report, "\nFailed\n")
@@ -223,8 +252,10 @@ func TestBesideDaemonRestart(t *testing.T) {
 	if clean, out := toll("clean"); clean.Run() != nil {
 		t.Errorf("toll clean: %s", out)
 	}
-	const left = "docker ps -aq --filter label=" + dockerapi.RunLabel + "; docker network ls -q --filter label=" + dockerapi.RunLabel +
-		"; docker images -q --filter label=" + dockerapi.RunLabel + `; ls "$XDG_STATE_HOME/bridgetoll"`
+	const left = "docker ps -aq --filter label=" + dockerapi.RunLabel +
+		"; docker network ls -q --filter label=" + dockerapi.RunLabel +
+		"; docker images -q --filter label=" + dockerapi.RunLabel +
+		`; ls "$XDG_STATE_HOME/bridgetoll"`
 	if s := sh(t, left); s != "" {
 		t.Errorf("after a restart, something is left:\n%s\nof %s", s, r.out)
 	}
@@ -248,7 +279,8 @@ func TestBesideKeepsTheImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if tags[0] != tags[1] || !strings.Contains(sh(t, "docker images"), strings.TrimPrefix(tags[0], "bridgetoll:")) {
+	if tags[0] != tags[1] || !strings.Contains(sh(t, "docker images"),
+		strings.TrimPrefix(tags[0], "bridgetoll:")) {
 		t.Errorf("images %v", tags)
 	}
 	sh(t, fmt.Sprintf("docker rmi %s", tags[0]))

@@ -18,10 +18,13 @@ func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
 // cleanMachine removes what has a dead toll's mark, and what journals name. still has the files of
 // journals with things that could not be removed.
-func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error) {
+func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string,
+	still map[string]bool, err error) {
 	ns, err := here()
 	if err != nil {
-		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool { return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine) }) {
+		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool {
+			return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine)
+		}) {
 			return nil, stillOf(orphans, dockerapi.Entry.OfMachine), err
 		}
 		return nil, nil, nil
@@ -32,7 +35,9 @@ func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (remo
 		if slices.ContainsFunc(j.Made, inNamespace) {
 			elsewhere, err := j.Elsewhere()
 			if elsewhere {
-				err = fmt.Errorf("journal %q lists devices in another network namespace: run toll clean there", j.File)
+				err = fmt.Errorf(
+					"journal %q lists devices in another network namespace: run toll clean there",
+					j.File)
 			}
 			if err != nil {
 				c.still[j.File] = true
@@ -147,7 +152,10 @@ func (c *machineCleaner) routes() {
 			continue
 		}
 		var was bool
-		if err := c.ns.Do(func() (err error) { was, err = link.Lift(to, via); return err }); err != nil {
+		if err := c.ns.Do(func() (err error) {
+			was, err = link.Lift(to, via)
+			return err
+		}); err != nil {
 			c.failed(dockerapi.Route, err)
 		}
 		if was {

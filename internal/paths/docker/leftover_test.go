@@ -40,7 +40,8 @@ func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (fi
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = regexp.MustCompile(`(?m)^namespace (.*)$`).ReplaceAll(text, []byte("namespace "+where))
+		text = regexp.MustCompile(`(?m)^namespace (.*)$`).ReplaceAll(
+			text, []byte("namespace "+where))
 		if err := os.WriteFile(j.File(), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,8 @@ func aJournal(t *testing.T, dir, mark, where string, made []dockerapi.Entry) (fi
 }
 
 func cleaned(dir string) (removed []string, err error) {
-	return (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(context.Background())
+	return (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(
+		context.Background())
 }
 
 // Unmarked things are removed only if a journal names them.
@@ -67,22 +69,29 @@ iptables -I DOCKER-USER -i tollalive -m comment --comment `+tagOf(owner.Mark())+
 ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+gone+`"' \
   -- add-br tollovs2 -- set bridge tollovs2 datapath_type=netdev 'external_ids:"`+dockerapi.RunLabel+`"="`+owner.Mark()+`"'`)
 	dir := t.TempDir()
-	aJournal(t, dir, gone, "", []dockerapi.Entry{{Kind: dockerapi.Link, Name: "toll00000001"}, {Kind: dockerapi.Link, Name: "tollalive"}, {Kind: dockerapi.Link, Name: "users"},
-		{Kind: dockerapi.Link, Name: "toll00000003"}, {Kind: dockerapi.Rule, Name: "iptables tollmarked"}})
-	aJournal(t, dir, gone, "an earlier boot ${1}", []dockerapi.Entry{{Kind: dockerapi.Link, Name: "toll00000002"}})
+	aJournal(t, dir, gone, "", []dockerapi.Entry{
+		{Kind: dockerapi.Link, Name: "toll00000001"}, {Kind: dockerapi.Link, Name: "tollalive"},
+		{Kind: dockerapi.Link, Name: "users"},
+		{Kind: dockerapi.Link, Name: "toll00000003"},
+		{Kind: dockerapi.Rule, Name: "iptables tollmarked"}})
+	aJournal(t, dir, gone, "an earlier boot ${1}",
+		[]dockerapi.Entry{{Kind: dockerapi.Link, Name: "toll00000002"}})
 	removed, err := cleaned(dir)
 	if err != nil {
 		t.Error(err)
 	}
 	slices.Sort(removed)
-	want := []string{"bridge tollovs1 of Open vSwitch", "link toll00000001", "link toll00000002", "link tollmarked", "rule of DOCKER-USER"}
+	want := []string{"bridge tollovs1 of Open vSwitch", "link toll00000001", "link toll00000002",
+		"link tollmarked", "rule of DOCKER-USER"}
 	if diff := cmp.Diff(want, removed); diff != "" {
 		t.Errorf("-want +removed:\n%s", diff)
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
 		t.Errorf("journals are left: %v", left)
 	}
-	sh(t, "ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && iptables -D DOCKER-USER -i tollalive -m comment --comment "+tagOf(owner.Mark())+" -j ACCEPT")
+	sh(
+		t,
+		"ip link del tollalive && ip link del users && ovs-vsctl --no-syslog del-br tollovs2 && iptables -D DOCKER-USER -i tollalive -m comment --comment "+tagOf(owner.Mark())+" -j ACCEPT")
 	sameTruth(t, "after clean", before)
 }
 
@@ -90,9 +99,11 @@ ovs-vsctl --no-syslog add-br tollovs1 -- set bridge tollovs1 datapath_type=netde
 func TestBesideCleansNoOtherNamespace(t *testing.T) {
 	daemon(t)
 	dir := t.TempDir()
-	file := aJournal(t, dir, owner.Mark()+"9", "${1}1", []dockerapi.Entry{{Kind: dockerapi.Link, Name: "lo"}})
+	file := aJournal(t, dir, owner.Mark()+"9", "${1}1",
+		[]dockerapi.Entry{{Kind: dockerapi.Link, Name: "lo"}})
 	removed, err := cleaned(dir)
-	if err == nil || !strings.Contains(err.Error(), "another network namespace") || len(removed) > 0 {
+	if err == nil || !strings.Contains(err.Error(), "another network namespace") ||
+		len(removed) > 0 {
 		t.Errorf("removed %v, %v", removed, err)
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -105,9 +116,12 @@ func TestBesideCleansOnlyOurs(t *testing.T) {
 	aUsers(t)
 	before := truth(t)
 	dir := t.TempDir()
-	aJournal(t, dir, owner.Mark()+"9", "", []dockerapi.Entry{{Kind: dockerapi.Image, Name: "users:1"}, {Kind: dockerapi.Network, Name: "users"},
-		{Kind: dockerapi.Container, Name: "users"}, {Kind: dockerapi.Link, Name: "tollusers"}, {Kind: dockerapi.Link, Name: "lo"},
-		{Kind: dockerapi.Switch, Name: "tollovs"}, {Kind: dockerapi.Rule, Name: "iptables tollusers"}})
+	aJournal(t, dir, owner.Mark()+"9", "", []dockerapi.Entry{
+		{Kind: dockerapi.Image, Name: "users:1"}, {Kind: dockerapi.Network, Name: "users"},
+		{Kind: dockerapi.Container, Name: "users"}, {Kind: dockerapi.Link, Name: "tollusers"},
+		{Kind: dockerapi.Link, Name: "lo"},
+		{Kind: dockerapi.Switch, Name: "tollovs"},
+		{Kind: dockerapi.Rule, Name: "iptables tollusers"}})
 	removed, err := cleaned(dir)
 	if err != nil || len(removed) > 0 {
 		t.Errorf("removed %q, %v", removed, err)
@@ -129,10 +143,14 @@ func TestBesideRefuses(t *testing.T) {
 		hint string
 	}{
 		{name: "no-swarm", mode: mode.Overlay, want: "in none", hint: "docker swarm init"},
-		{name: "no-reflection", mode: mode.MacvlanVEPA, want: "does not send frames back", hint: "hairpin on"},
-		{name: "no-switch", mode: mode.OVS, has: func(t *testing.T) { t.Setenv("OVS_RUNDIR", t.TempDir()) },
+		{name: "no-reflection", mode: mode.MacvlanVEPA, want: "does not send frames back",
+			hint: "hairpin on"},
+		{name: "no-switch", mode: mode.OVS, has: func(t *testing.T) {
+			t.Setenv("OVS_RUNDIR", t.TempDir())
+		},
 			want: "does not run on this machine", hint: "systemctl start openvswitch-switch"},
-		{name: "no-programs", mode: mode.OVS, has: hidePrograms, want: "is not installed", hint: "apt-get install"},
+		{name: "no-programs", mode: mode.OVS, has: hidePrograms, want: "is not installed",
+			hint: "apt-get install"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if b.engine != nil {
@@ -144,7 +162,8 @@ func TestBesideRefuses(t *testing.T) {
 			}
 			err := b.Check(context.Background(), spec)
 			var u *path.UnsupportedError
-			if !errors.As(err, &u) || !strings.Contains(u.Missing, c.want) || !strings.Contains(u.Remedy, c.hint) {
+			if !errors.As(err, &u) || !strings.Contains(u.Missing, c.want) ||
+				!strings.Contains(u.Remedy, c.hint) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -168,7 +187,8 @@ func TestBesideRefusesWithoutAChain(t *testing.T) {
 	sh(t, "iptables -E DOCKER-USER hidden") // dockerd would make it again
 	_, err = e.userRules()
 	sh(t, "iptables -E hidden DOCKER-USER")
-	if u := new(path.UnsupportedError); !errors.As(err, &u) || !strings.Contains(u.Missing, "no chain DOCKER-USER") {
+	if u := new(path.UnsupportedError); !errors.As(err, &u) ||
+		!strings.Contains(u.Missing, "no chain DOCKER-USER") {
 		t.Errorf("without it: %v", err)
 	}
 	sh(t, "iptables -E DOCKER-USER hidden; iptables -P FORWARD ACCEPT")

@@ -22,7 +22,9 @@ func (s *site) native() error {
 
 func (s *site) host() error {
 	s.ownRules()
-	if err := s.addServers(func(int) (wanted, error) { return wanted{network: "host"}, nil }); err != nil {
+	if err := s.addServers(func(int) (wanted, error) {
+		return wanted{network: "host"}, nil
+	}); err != nil {
 		return err
 	}
 	s.path.Servers, s.Dial = nil, nil
@@ -104,13 +106,17 @@ func (s *site) shared() error {
 		h.Clients = s.path.Spec.TalkTo(i)
 		s.path.Hops = append(s.path.Hops, h)
 	}
-	return s.addClients(func(i int) wanted { return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id} })
+	return s.addClients(func(i int) wanted {
+		return wanted{network: "container:" + s.Servers[i%len(s.Servers)].id}
+	})
 }
 
 func (s *site) plain(int) (wanted, error) { return wanted{network: s.network.name}, nil }
 
 func (s *site) plainClients() error {
-	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
+	if err := s.addClients(func(int) wanted {
+		return wanted{network: s.network.name}
+	}); err != nil {
 		return err
 	}
 	return s.findPorts(s.Clients)
@@ -188,7 +194,8 @@ func (s *site) noMasquerade() error {
 	if s.dual() {
 		subnet = s.network.subnet6
 	}
-	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(), "! -o "+s.network.bridge, "-j MASQUERADE")
+	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(),
+		"! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
 // routed uses gateway_mode_ipv4=routed, without NAT.
@@ -266,7 +273,8 @@ func (s *site) linked() error {
 		return err
 	}
 	if err := s.addClients(func(i int) wanted {
-		return wanted{network: defaultNetwork, links: []string{s.Servers[i%len(s.Servers)].id + ":db"}}
+		return wanted{network: defaultNetwork,
+			links: []string{s.Servers[i%len(s.Servers)].id + ":db"}}
 	}); err != nil {
 		return err
 	}
@@ -276,16 +284,20 @@ func (s *site) linked() error {
 	var rules []path.Hop
 	for i, c := range s.Clients {
 		server := s.Servers[i%len(s.Servers)]
-		h, err := s.portRule(mode.HopAccept, "filter", "DOCKER", serverPort, secondPort, func(port uint16) []string {
-			return []string{"-s " + c.addr.String() + "/32", "-d " + server.addr.String() + "/32", s.dport(port), "-j ACCEPT"}
-		})
+		h, err := s.portRule(mode.HopAccept, "filter", "DOCKER", serverPort, secondPort,
+			func(port uint16) []string {
+				return []string{"-s " + c.addr.String() + "/32",
+					"-d " + server.addr.String() + "/32",
+					s.dport(port), "-j ACCEPT"}
+			})
 		if err != nil {
 			return err
 		}
 		h.Clients = s.path.Spec.Alone(i)
 		rules = append(rules, h)
 	}
-	s.path.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+	s.path.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switchedHop(s.network)},
+		s.ServerHops())
 	return nil
 }
 

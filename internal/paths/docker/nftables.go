@@ -17,11 +17,14 @@ const bridgesTable = "docker-bridges"
 // native reports whether the engine writes nf_tables itself, which those with an API before 1.49 do
 // not.
 func (e *engine) native() bool {
-	return e.Info.FirewallBackend != nil && strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables") // or nftables+firewalld
+	// or nftables+firewalld
+	return e.Info.FirewallBackend != nil &&
+		strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables")
 }
 
 // nativeHop finds the rule by the words of its iptables form.
-func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, words ...string) (path.Hop, error) {
+func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string,
+	words ...string) (path.Hop, error) {
 	said := strings.Join(words, " ")
 	want := firewall.ParseRule(strings.Fields(said))
 	var rules []nft.Counted
@@ -29,7 +32,10 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 	if s.six() {
 		family, of = nft.IPv6, "ip6 "
 	}
-	err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadTable(family, bridgesTable); return err })
+	err := s.engine.ns.Do(func() (err error) {
+		rules, err = nft.ReadTable(family, bridgesTable)
+		return err
+	})
 	if err != nil {
 		return path.Hop{}, err
 	}
@@ -38,10 +44,14 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 		return path.Hop{}, fmt.Errorf("find Docker's rule %s %s: %w", bridgesTable, said, errNoRule)
 	}
 	var t tally
-	return path.Hop{Kind: kind, Name: of + strings.Join([]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
+	return path.Hop{Kind: kind, Name: of + strings.Join(
+		[]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
 		Read: func() (sample.Counters, error) {
 			var rules []nft.Counted
-			err := s.engine.ns.Do(func() (err error) { rules, err = nft.ReadChain(family, bridgesTable, first.Chain); return err })
+			err := s.engine.ns.Do(func() (err error) {
+				rules, err = nft.ReadChain(family, bridgesTable, first.Chain)
+				return err
+			})
 			if err != nil {
 				return sample.Counters{}, err
 			}
@@ -55,7 +65,10 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string, wo
 
 func (e *engine) nativeRules6() error {
 	var rules []nft.Counted
-	err := e.ns.Do(func() (err error) { rules, err = nft.ReadTable(nft.IPv6, bridgesTable); return err })
+	err := e.ns.Do(func() (err error) {
+		rules, err = nft.ReadTable(nft.IPv6, bridgesTable)
+		return err
+	})
 	if err == nil && len(rules) == 0 {
 		return errNoRule
 	}
@@ -80,7 +93,8 @@ func (t *tally) add(r nft.Counted) uint64 {
 
 func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Counted, bool) {
 	for _, r := range rules {
-		if r.Counts && strings.HasPrefix(r.Chain, table+"-") && r.Rule.Unread == "" && implied(r).Has(want) {
+		if r.Counts && strings.HasPrefix(r.Chain, table+"-") && r.Rule.Unread == "" &&
+			implied(r).Has(want) {
 			return r, true
 		}
 	}

@@ -102,7 +102,8 @@ func overlayFile(id string) (string, error) {
 			}
 		}
 	}
-	return "", &path.UnsupportedError{Missing: "the overlay network's namespace (" + name + ") is not among the mounts of a dockerd that toll sees",
+	return "", &path.UnsupportedError{Missing: "the overlay network's namespace (" + name +
+		") is not among the mounts of a dockerd that toll sees",
 		Remedy: "run toll outside containers; --on lab needs none"}
 }
 
@@ -135,7 +136,9 @@ func (s *site) guardTunnel(ns *netns.NS) error {
 				return err
 			}
 			if info.Kind == "vxlan" {
-				s.path.Guards = append(s.path.Guards, local.Unused(path.Hop{Kind: mode.HopVXLAN, Name: n, Where: overlayWhere, Read: local.Device(ns, n, true)}))
+				s.path.Guards = append(s.path.Guards,
+					local.Unused(path.Hop{Kind: mode.HopVXLAN, Name: n, Where: overlayWhere,
+						Read: local.Device(ns, n, true)}))
 				return nil
 			}
 		}
@@ -146,10 +149,13 @@ func (s *site) guardTunnel(ns *netns.NS) error {
 func (e *engine) checkSwarm() error {
 	switch {
 	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:
-		return &path.UnsupportedError{Missing: "overlay networks need a swarm, and this Docker is in none", Remedy: "docker swarm init, or --on lab"}
+		return &path.UnsupportedError{
+			Missing: "overlay networks need a swarm, and this Docker is in none",
+			Remedy:  "docker swarm init, or --on lab"}
 	case !e.Info.Swarm.ControlAvailable:
-		return &path.UnsupportedError{Missing: "this Docker is a worker of its swarm, and only managers make networks",
-			Remedy: "docker node promote, on a manager; or --on lab"}
+		return &path.UnsupportedError{
+			Missing: "this Docker is a worker of its swarm, and only managers make networks",
+			Remedy:  "docker node promote, on a manager; or --on lab"}
 	}
 	return nil
 }

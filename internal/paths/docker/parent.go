@@ -16,11 +16,13 @@ import (
 func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
-	s.path.Facts["network"] = "a user-defined " + driver + " network of toll's, as by docker network create"
+	s.path.Facts["network"] = "a user-defined " + driver +
+		" network of toll's, as by docker network create"
 	if s.dual() {
 		s.path.Facts["network"] += " --ipv6"
 	}
-	n, err := s.onParent(driver, map[string]string{"parent": s.engine.docker.Parent, driver + "_mode": kind})
+	n, err := s.onParent(driver, map[string]string{
+		"parent": s.engine.docker.Parent, driver + "_mode": kind})
 	if err != nil {
 		return err
 	}
@@ -29,7 +31,9 @@ func (s *site) subInterfaces() error {
 		return err
 	}
 	if r := s.engine.docker.Remote; r != nil {
-		before, err := s.placeRemote(r, &Segment{Driver: driver, Kind: kind, Subnet: n.subnet, Client: opposite(n.subnet, s.Dial[0].Addr())})
+		before, err := s.placeRemote(r, &Segment{
+			Driver: driver, Kind: kind, Subnet: n.subnet,
+			Client: opposite(n.subnet, s.Dial[0].Addr())})
 		if err != nil {
 			return err
 		}
@@ -63,7 +67,9 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	n := e.shared[name]
 	if n == nil {
 		for other := range e.shared { // the kernel does not mix the drivers, either
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("Docker lets card %s have one network at a time, and %s has it", e.docker.Parent, other),
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+				"Docker lets card %s have one network at a time, and %s has it", e.docker.Parent,
+				other),
 				Remedy: "compare the modes of one card in runs of their own"}
 		}
 		n = &sharedNet{}

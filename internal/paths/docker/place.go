@@ -21,7 +21,8 @@ import (
 // asked bounds the daemon's answer about a process.
 const asked = 5 * time.Second
 
-var errGone = errors.New("the container is gone: it was removed, or the Docker daemon was restarted")
+var errGone = errors.New(
+	"the container is gone: it was removed, or the Docker daemon was restarted")
 
 type contained struct{ *box }
 
@@ -37,8 +38,9 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
-	made, err := p.engine.API.ExecCreate(ctx, p.id, client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
-		Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
+	made, err := p.engine.API.ExecCreate(ctx, p.id,
+		client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
+			Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
 	if cerrdefs.IsNotFound(err) { // named as in the path, so that all errors are alike
 		err = errGone
 	}
@@ -50,9 +52,11 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 		return nil, fmt.Errorf("start in %s: %w", p.what, err)
 	}
 	out, w := io.Pipe()
-	r := &running{api: p.engine.API, id: made.ID, conn: conn.HijackedResponse, ended: make(chan struct{})}
+	r := &running{api: p.engine.API, id: made.ID, conn: conn.HijackedResponse,
+		ended: make(chan struct{})}
 	go r.read(w)
-	return &path.Process{PID: r.pid(ctx), In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill}, nil
+	return &path.Process{PID: r.pid(ctx), In: input{&r.conn}, Out: out, Wait: r.wait, Kill: r.kill},
+		nil
 }
 
 type running struct {
@@ -103,7 +107,8 @@ func (r *running) wait() error {
 		got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
 		switch {
 		case err != nil:
-			return r.said.Explain(fmt.Errorf("its exit status is unknown: %w", errors.Join(err, r.cut)))
+			return r.said.Explain(fmt.Errorf("its exit status is unknown: %w",
+				errors.Join(err, r.cut)))
 		case !got.Running && got.ExitCode == 0:
 			return nil
 		case !got.Running:

@@ -3,7 +3,8 @@ package docker
 import "testing"
 
 func TestHasPairs(t *testing.T) {
-	args := []string{"/usr/sbin/docker-proxy", "-proto", "tcp", "-host-ip", "::1", "-host-port", "1", "-container-ip", "2", "-use-listen-fd"}
+	args := []string{"/usr/sbin/docker-proxy", "-proto", "tcp", "-host-ip", "::1", "-host-port",
+		"1", "-container-ip", "2", "-use-listen-fd"}
 	for _, c := range []struct {
 		want []string
 		ok   bool

@@ -35,12 +35,14 @@ func (s *site) published() ([]netip.AddrPort, error) {
 			return wanted{}, err
 		}
 		out = append(out, netip.AddrPortFrom(at, port))
-		o := wanted{network: s.network.name, publish: []bound{{netip.AddrPortFrom(at, port), serverPort}}}
+		o := wanted{network: s.network.name, publish: []bound{
+			{netip.AddrPortFrom(at, port), serverPort}}}
 		if s.path.Spec.Second {
 			if s.path.Second, err = s.freePort(at); err != nil {
 				return wanted{}, err
 			}
-			o.publish = append(o.publish, bound{netip.AddrPortFrom(at, s.path.Second), s.path.Second})
+			o.publish = append(o.publish, bound{
+				netip.AddrPortFrom(at, s.path.Second), s.path.Second})
 		}
 		return o, nil
 	})
@@ -107,13 +109,15 @@ func (s *site) publishNAT() error {
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
-		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second, func(port uint16) []string {
-			inner := port // the second port is the same inside and outside
-			if port == p.Port() {
-				inner = serverPort
-			}
-			return []string{s.dport(port), "-j DNAT", "--to-destination " + netip.AddrPortFrom(s.Servers[i].Addr(), inner).String()}
-		})
+		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second,
+			func(port uint16) []string {
+				inner := port // the second port is the same inside and outside
+				if port == p.Port() {
+					inner = serverPort
+				}
+				return []string{s.dport(port), "-j DNAT",
+					"--to-destination " + netip.AddrPortFrom(s.Servers[i].Addr(), inner).String()}
+			})
 		if err != nil {
 			return err
 		}
@@ -133,7 +137,8 @@ func (s *site) translated(ports []netip.AddrPort) error {
 			return err
 		}
 		// With bridge-nf-call-iptables the rewritten frame is switched to the server's port.
-		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)}, s.ServerHops())
+		s.path.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switchedHop(s.network)},
+			s.ServerHops())
 		return nil
 	}
 	if r := s.engine.docker.Remote; r != nil {
@@ -141,11 +146,13 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		if err != nil {
 			return err
 		}
-		s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+		s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)},
+			s.ServerHops())
 		return nil
 	}
 	// Docker writes it if it starts no proxies.
-	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge, "--src-type LOCAL", "-j MASQUERADE")
+	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge,
+		"--src-type LOCAL", "-j MASQUERADE")
 	switch {
 	case err == nil:
 		dnat = append(dnat, masq)
@@ -205,7 +212,8 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 		if err := s.plainClients(); err != nil {
 			return err
 		}
-		s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg(s.network, "in")}, proxies,
+		s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg(s.network, "in")},
+			proxies,
 			[]path.Hop{s.bridgeLeg(s.network, "out")}, s.ServerHops())
 		return nil
 	}

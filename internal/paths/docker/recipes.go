@@ -22,7 +22,8 @@ type modeRecipe struct {
 }
 
 // plugged4 is for containers that toll itself gives a device.
-var plugged4 = &path.UnsupportedError{Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
+var plugged4 = &path.UnsupportedError{
+	Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
 
 var recipes = map[mode.Name]modeRecipe{
 	mode.Native:         {build: (*site).native, alone: true},
@@ -40,20 +41,25 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.Link:           {build: (*site).linked, check: (*engine).checkLink},
 	mode.Pipework:       {build: (*site).pipework, check: (*engine).checkBridge, no6: plugged4},
 	mode.OVS:            {build: (*site).vswitch, check: (*engine).checkSwitch, no6: plugged4},
-	mode.Overlay:        {build: (*site).overlay, first: (*engine).checkSwarm, no6: dockerapi.NoOverlay6},
-	mode.MacvlanBridge:  {build: (*site).subInterfaces, check: (*engine).checkParent},
-	mode.MacvlanVEPA:    {build: (*site).subInterfaces, check: (*engine).checkVEPA},
-	mode.IPvlanL2:       {build: (*site).subInterfaces, check: (*engine).checkParent},
-	mode.IPvlanL3:       {build: (*site).subInterfaces, check: (*engine).checkParent},
-	mode.IPvlanL3S:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.Overlay: {build: (*site).overlay, first: (*engine).checkSwarm,
+		no6: dockerapi.NoOverlay6},
+	mode.MacvlanBridge: {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.MacvlanVEPA:   {build: (*site).subInterfaces, check: (*engine).checkVEPA},
+	mode.IPvlanL2:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3S:     {build: (*site).subInterfaces, check: (*engine).checkParent},
 
-	mode.NATAlias: {lacks: &path.UnsupportedError{Missing: "toll makes no alias of a card that the machine uses, and writes no NAT rules beside Docker's", Remedy: "--on lab"}},
-	mode.Netkit:   {lacks: &path.UnsupportedError{Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
+	mode.NATAlias: {lacks: &path.UnsupportedError{
+		Missing: "toll makes no alias of a card that the machine uses, and writes no NAT rules beside Docker's", Remedy: "--on lab"}},
+	mode.Netkit: {lacks: &path.UnsupportedError{
+		Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
 	mode.MacvlanPrivate: {lacks: &path.UnsupportedError{
 		Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
 	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
 		Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
 	mode.PublishIngress: {lacks: &path.UnsupportedError{
 		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"}},
-	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{Missing: "an encrypted overlay needs two machines, and docker has one here", Remedy: "--on lab"}},
+	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{
+		Missing: "an encrypted overlay needs two machines, and docker has one here",
+		Remedy:  "--on lab"}},
 }

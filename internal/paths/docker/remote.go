@@ -15,7 +15,8 @@ type Remote struct {
 	Addr6 netip.Addr // the same for IPv6
 	// Client places the client of a path, which dials the given address, and lists the hops to this
 	// machine's card. on may be nil.
-	Client  func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (path.Place, []path.Hop, error)
+	Client func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (
+		path.Place, []path.Hop, error)
 	Machine path.Machine // of the clients
 	// Route adds a route on the other machine to a network of this one, until the path is closed.
 	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
@@ -36,7 +37,8 @@ func (r *Remote) at(six bool) netip.Addr {
 }
 
 // remotely is true for modes that only containers on the other machine reach.
-var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false, mode.PublishNAT: false, mode.PublishProxy: false,
+var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false,
+	mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
 // Remotely returns the names of modes that remote clients reach.
@@ -50,21 +52,33 @@ func (r *Remote) refuse(s path.Spec) error {
 	contained, known := remotely[s.Mode]
 	switch {
 	case !fromAfar(s):
-		return &path.UnsupportedError{Missing: "the clients are on the other machine", Remedy: "--from remote,remote-container"}
+		return &path.UnsupportedError{Missing: "the clients are on the other machine",
+			Remedy: "--from remote,remote-container"}
 	case contained && s.From != mode.FromRemoteContainer:
-		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) + " get a network of their own on the wire, in which the other machine has no address", Remedy: "--from remote-container"}
+		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) +
+			" get a network of their own on the wire, in which the other machine has no address",
+			Remedy: "--from remote-container"}
 	case s.Mode == mode.Routed && s.From == mode.FromRemoteContainer:
-		return &path.UnsupportedError{Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
+		return &path.UnsupportedError{
+			Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
-		return &path.UnsupportedError{Missing: "from another machine toll does not reach " + string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
+		return &path.UnsupportedError{Missing: "from another machine toll does not reach " +
+			string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
 	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
-		return &path.UnsupportedError{Missing: "toll gives the client's container on the other machine no IPv6", Remedy: "--from remote, or -4"}
+		return &path.UnsupportedError{
+			Missing: "toll gives the client's container on the other machine no IPv6",
+			Remedy:  "--from remote, or -4"}
 	case s.Mode == mode.PublishProxy && !s.To.Six():
-		return &path.UnsupportedError{Missing: "over IPv4, packets from another machine are handled by NAT, not by docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
+		return &path.UnsupportedError{
+			Missing: "over IPv4, packets from another machine are handled by NAT, not by docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
 	case s.To.Six() && !r.Addr6.IsValid():
-		return &path.UnsupportedError{Missing: "this machine has no IPv6 address on the wire to the other one", Remedy: "-4, or an address of a network that both machines have"}
+		return &path.UnsupportedError{
+			Missing: "this machine has no IPv6 address on the wire to the other one",
+			Remedy:  "-4, or an address of a network that both machines have"}
 	case !s.To.Six() && !r.Addr.IsValid():
-		return &path.UnsupportedError{Missing: "this machine has no IPv4 address on the wire to the other one", Remedy: "-6, or an address of a network that both machines have"}
+		return &path.UnsupportedError{
+			Missing: "this machine has no IPv4 address on the wire to the other one",
+			Remedy:  "-6, or an address of a network that both machines have"}
 	}
 	return nil
 }

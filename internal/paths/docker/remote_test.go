@@ -23,24 +23,33 @@ func TestRemoteRefuses(t *testing.T) {
 		{"host", mode.Host, mode.FromRemote, mode.ToAddress, four, ""},
 		{"contained", mode.PublishDefault, mode.FromRemoteContainer, mode.ToAddress, four, ""},
 		{"on-the-cards", mode.MacvlanBridge, mode.FromRemoteContainer, mode.ToContainer, four, ""},
-		{"on-one-card", mode.IPvlanL2, mode.FromRemote, mode.ToContainer, four, "a network of their own on the wire"},
-		{"not-there", mode.Host, mode.FromContainer, mode.ToLoopback, four, "the clients are on the other machine"},
+		{"on-one-card", mode.IPvlanL2, mode.FromRemote, mode.ToContainer, four,
+			"a network of their own on the wire"},
+		{"not-there", mode.Host, mode.FromContainer, mode.ToLoopback, four,
+			"the clients are on the other machine"},
 		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
-		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four, "a routed path has no NAT"},
+		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four,
+			"a routed path has no NAT"},
 		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four, "does not reach bridge"},
-		{"no-four", mode.Publish, mode.FromRemote, mode.ToAddress, six, "no IPv4 address on the wire"},
-		{"no-six", mode.Publish, mode.FromRemote, mode.ToAddress6, four, "no IPv6 address on the wire"},
+		{"no-four", mode.Publish, mode.FromRemote, mode.ToAddress, six,
+			"no IPv4 address on the wire"},
+		{"no-six", mode.Publish, mode.FromRemote, mode.ToAddress6, four,
+			"no IPv6 address on the wire"},
 		{"six", mode.Publish, mode.FromRemote, mode.ToAddress6, six, ""},
 		{"six-by-rules", mode.PublishNAT, mode.FromRemote, mode.ToAddress6, six, ""},
 		{"six-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress6, six, ""},
 		{"six-by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer6, six, ""},
 		{"six-host", mode.Host, mode.FromRemoteContainer, mode.ToAddress6, six, ""},
-		{"six-contained", mode.PublishNAT, mode.FromRemoteContainer, mode.ToAddress6, six, "no IPv6"},
-		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four, "not by docker-proxy"},
+		{"six-contained", mode.PublishNAT, mode.FromRemoteContainer, mode.ToAddress6, six,
+			"no IPv6"},
+		{"four-by-proxy", mode.PublishProxy, mode.FromRemote, mode.ToAddress, four,
+			"not by docker-proxy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := remote(tt.addr).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
-			if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !errors.Is(err, path.ErrUnsupported)) {
+			if (err == nil) != (tt.want == "") ||
+				err != nil && (!strings.Contains(err.Error(), tt.want) ||
+					!errors.Is(err, path.ErrUnsupported)) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -56,7 +65,8 @@ func remote(a netip.Addr) *Remote {
 
 func TestOpposite(t *testing.T) {
 	in := netip.MustParsePrefix("198.18.4.0/22")
-	for a, want := range map[string]string{"198.18.4.2": "198.18.6.2", "198.18.5.255": "198.18.7.255"} {
+	for a, want := range map[string]string{"198.18.4.2": "198.18.6.2",
+		"198.18.5.255": "198.18.7.255"} {
 		if got := opposite(in, netip.MustParseAddr(a)); got.String() != want || !in.Contains(got) {
 			t.Errorf("%s: %s, want %s", a, got, want)
 		}

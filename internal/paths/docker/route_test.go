@@ -26,18 +26,22 @@ func TestCleanRoutes(t *testing.T) {
 	via := netip.MustParseAddr("192.0.2.2")
 	ours, users := netip.MustParsePrefix("198.18.4.0/22"), netip.MustParsePrefix("198.51.100.0/24")
 	err = ns.Do(func() error {
-		return errors.Join(link.AddBridge("card"), link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")), link.Lay(ours, via), link.AddRoute(users, via))
+		return errors.Join(link.AddBridge("card"),
+			link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")), link.Lay(ours, via),
+			link.AddRoute(users, via))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var made []dockerapi.Entry
-	for _, name := range []string{dockerapi.RouteName(ours, via), dockerapi.RouteName(users, via), "198.18.8.0/22 192.0.2.2", "nonsense", "198.18.4.1/22 192.0.2.2"} {
+	for _, name := range []string{dockerapi.RouteName(ours, via), dockerapi.RouteName(users, via),
+		"198.18.8.0/22 192.0.2.2", "nonsense", "198.18.4.1/22 192.0.2.2"} {
 		made = append(made, dockerapi.Entry{Kind: dockerapi.Route, Name: name})
 	}
 	c := machineCleaner{ns: ns, here: []dockerapi.Orphan{{Made: made}}, still: map[string]bool{}}
 	c.routes()
-	if err := errors.Join(c.errs...); err != nil || !slices.Equal(c.removed, []string{"route 198.18.4.0/22 192.0.2.2"}) {
+	if err := errors.Join(c.errs...); err != nil ||
+		!slices.Equal(c.removed, []string{"route 198.18.4.0/22 192.0.2.2"}) {
 		t.Errorf("removed %q, %v", c.removed, err)
 	}
 	var left []netip.Prefix

@@ -31,7 +31,8 @@ type rule struct {
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
-		if slices.Equal(r.words[i:i+len(want)], want) && (i == 0 || r.words[i-1] != "!" || want[0] == "!") {
+		if slices.Equal(r.words[i:i+len(want)], want) &&
+			(i == 0 || r.words[i-1] != "!" || want[0] == "!") {
 			return true
 		}
 	}
@@ -84,7 +85,8 @@ func saved(program, table string) (string, error) {
 	if table != "" {
 		args = append(args, "-t", table)
 	}
-	out, err := exchange.Output(context.Background(), exec.Command(program, args...), exchange.Limits{Time: saveTimeout, Output: maxRules})
+	out, err := exchange.Output(context.Background(), exec.Command(program, args...),
+		exchange.Limits{Time: saveTimeout, Output: maxRules})
 	if err != nil {
 		return "", fmt.Errorf("read rules: %s: %w", program, err)
 	}
@@ -94,7 +96,8 @@ func saved(program, table string) (string, error) {
 var errNoRule = errors.New("no such rule")
 
 // findRule also returns the program that lists the rule.
-func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string, err error) {
+func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string,
+	err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	programs, found := savers, &e.saver
@@ -106,7 +109,8 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	}
 	ran := false
 	for _, p := range programs {
-		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) { // reading would create it
+		// reading would create it
+		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) {
 			continue
 		}
 		rules, err := save(p, table)
@@ -115,20 +119,26 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 		}
 		ran = true
 		for _, r := range rules {
-			if r.chain == chain && !slices.ContainsFunc(words, func(w string) bool { return !r.has(w) }) {
+			if r.chain == chain && !slices.ContainsFunc(words, func(w string) bool {
+				return !r.has(w)
+			}) {
 				*found = p
 				return r, p, nil
 			}
 		}
 	}
 	if !ran {
-		return rule{}, "", &path.UnsupportedError{Missing: "Docker's rules cannot be read: iptables-save cannot be run", Remedy: "install iptables"}
+		return rule{}, "", &path.UnsupportedError{
+			Missing: "Docker's rules cannot be read: iptables-save cannot be run",
+			Remedy:  "install iptables"}
 	}
-	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain, strings.Join(words, " "), errNoRule)
+	return rule{}, "", fmt.Errorf("find Docker's rule %s %s %s: %w", table, chain,
+		strings.Join(words, " "), errNoRule)
 }
 
 // ruleHop is for a rule that sees the first packet of each connection.
-func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string, words ...string) (path.Hop, error) {
+func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string,
+	words ...string) (path.Hop, error) {
 	if s.engine.native() {
 		return s.nativeHop(kind, expect, table, words...)
 	}
@@ -156,7 +166,8 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 }
 
 // portRule adds the second port's rule, if any.
-func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16, words func(port uint16) []string) (path.Hop, error) {
+func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16,
+	words func(port uint16) []string) (path.Hop, error) {
 	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
 	if err != nil || !s.path.Spec.Second {
 		return h, err

@@ -73,7 +73,8 @@ const commented = `*filter
 // Run with -race: parallel builds look for the program.
 func TestFindRuleAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	for name, shows := range map[string]string{"iptables-save": "", "iptables-nft-save": savedText} {
+	for name, shows := range map[string]string{"iptables-save": "",
+		"iptables-nft-save": savedText} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ncat <<'END'\n"+shows+"\nEND\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,8 @@ func TestFindRuleAtOnce(t *testing.T) {
 	)
 	for i := range hops {
 		wg.Go(func() {
-			hops[i], errs[i] = (&site{engine: e, path: &path.Path{}}).ruleHop(mode.HopDNAT, path.Matches, "nat", "DOCKER", "--dport 4321")
+			hops[i], errs[i] = (&site{engine: e, path: &path.Path{}}).ruleHop(
+				mode.HopDNAT, path.Matches, "nat", "DOCKER", "--dport 4321")
 		})
 	}
 	wg.Wait()
@@ -135,7 +137,8 @@ func FuzzParseRules(f *testing.F) {
 // iptables-legacy makes the tables that it is asked for.
 func TestMissingRulesMakeNoTables(t *testing.T) {
 	dir := t.TempDir()
-	for name, script := range map[string]string{"iptables-save": "exit 0", "iptables-nft-save": "exit 1", "iptables-legacy-save": "touch " + dir + "/asked"} {
+	for name, script := range map[string]string{"iptables-save": "exit 0",
+		"iptables-nft-save": "exit 1", "iptables-legacy-save": "touch " + dir + "/asked"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}

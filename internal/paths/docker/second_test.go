@@ -14,14 +14,16 @@ func TestBesideSecondPort(t *testing.T) {
 	d := daemon(t)
 	b := &Docker{}
 	o := promises(b, d)
-	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays } // it sums all that the machine's TCP relayed
+	// it sums all that the machine's TCP relayed
+	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays }
 	for _, m := range strings.Split(os.Getenv(modesEnv), ",") {
 		known, _ := mode.Find(mode.Name(m))
 		if !known.PerPort && known.Name != mode.Host { // these modes have nothing for single ports
 			continue
 		}
 		for _, r := range known.Routes {
-			if covered(known.Name, r) || !pathtest.AllEngines() && (known.Name == mode.PublishDefault || r.OnRequest()) {
+			if covered(known.Name, r) || !pathtest.AllEngines() &&
+				(known.Name == mode.PublishDefault || r.OnRequest()) {
 				continue
 			}
 			t.Run(strings.Join([]string{m, string(r.From), string(r.To)}, "-"), func(t *testing.T) {

@@ -55,7 +55,8 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	if set := dockerapi.UserlandProxy(e.Info); set != "" {
 		p.Facts["userland-proxy"] = set
 	}
-	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{}, kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
+	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},
+		kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }
 
 func (s *site) name(what string) string {
@@ -73,7 +74,8 @@ func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 		if wants[i], err = o(i); err != nil {
 			return err
 		}
-		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("server", i, n), "server", s.path.Spec.UDP
+		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("server", i, n), "server",
+			s.path.Spec.UDP
 	}
 	boxes, err := s.addAttached(wants)
 	for _, b := range boxes {
@@ -87,7 +89,8 @@ func (s *site) addClients(o func(i int) wanted) error {
 	wants := make([]wanted, m)
 	for i := range wants {
 		wants[i] = o(i)
-		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("client", i, m), "client", s.path.Spec.UDP
+		wants[i].what, wants[i].role, wants[i].udp = recipe.Label("client", i, m), "client",
+			s.path.Spec.UDP
 	}
 	boxes, err := s.addAttached(wants)
 	for _, b := range boxes {
@@ -158,15 +161,19 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 		return c.Close()
 	})
 	if err != nil || a.IsLoopback() {
-		return a, &path.UnsupportedError{Missing: "this machine has no address by which others would reach it" + over + ": there is no default route",
-			Remedy: to, Err: err}
+		return a,
+			&path.UnsupportedError{
+				Missing: "this machine has no address by which others would reach it" + over +
+					": there is no default route",
+				Remedy: to, Err: err}
 	}
 	return a, nil
 }
 
 func (s *site) describe() error {
 	here := local.Described{Space: s.engine.ns, Where: thisMachine, Devices: []string{"lo"}}
-	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless { // the remote machine has it
+	// the remote machine has it
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless {
 		here.Devices = append(here.Devices, s.network.bridge)
 	}
 	var spots []local.Described
@@ -174,7 +181,8 @@ func (s *site) describe() error {
 		if len(some) == 0 || some[0].shares {
 			continue
 		}
-		spots = append(spots, local.Described{Space: some[0].ns, Where: some[0].what}) // the others are like the first
+		// the others are like the first
+		spots = append(spots, local.Described{Space: some[0].ns, Where: some[0].what})
 		if b := some[0]; b.port != "" && b.portNS == s.engine.ns {
 			here.Devices = append(here.Devices, b.port)
 		}
@@ -182,7 +190,8 @@ func (s *site) describe() error {
 	if s.network != nil && s.network.where != "" {
 		spots = append(spots, local.Described{Space: s.Servers[0].portNS, Where: s.network.where})
 	}
-	if s.path.Facts["parent"] != "" { // its packets are on the wire only if a switch sends them back
+	// its packets are on the wire only if a switch sends them back
+	if s.path.Facts["parent"] != "" {
 		parent := s.path.Facts["parent"]
 		if err := local.Cards(s.path, s.engine.ns, thisMachine, parent, s.path.Spec.Mode == mode.MacvlanVEPA); err != nil {
 			return err

@@ -29,7 +29,9 @@ func refuseTunes(s path.Spec) error {
 			if s.Tune.OfMachine() {
 				remedy = "--on lab as root, where they are set while a visit measures"
 			}
-			return &path.UnsupportedError{Missing: fmt.Sprintf("%s=%s would change %s, which toll leaves alone", t.Key, t.Value, whose), Remedy: remedy}
+			return &path.UnsupportedError{Missing: fmt.Sprintf(
+				"%s=%s would change %s, which toll leaves alone", t.Key, t.Value, whose),
+				Remedy: remedy}
 		}
 	}
 	return nil
@@ -64,12 +66,15 @@ func onDefault(m mode.Name) bool { return m == mode.BridgeDefault || m == mode.L
 
 // onMachine reports whether the client, the server or docker-proxy is in the machine's namespace.
 func onMachine(s path.Spec) bool {
-	return s.From == mode.FromHost || slices.Contains([]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
+	return s.From == mode.FromHost || slices.Contains(
+		[]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
 }
 
 // byRoute means that the congestion control can be set for the client's route to toll's network.
 func byRoute(s path.Spec) bool {
-	return s.From == mode.FromHost && slices.Contains([]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS}, s.Mode)
+	return s.From == mode.FromHost && slices.Contains(
+		[]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS},
+		s.Mode)
 }
 
 func (e *engine) checkTunes(s path.Spec) error {
@@ -161,7 +166,9 @@ func (s *site) tune() error {
 		return err
 	}
 	if t, ok := s.path.Spec.Tune.Get(mode.Congestion); ok && byRoute(s.path.Spec) {
-		return s.engine.ns.Do(func() error { return link.SetRouteCongestion(s.network.subnet, t.Value) })
+		return s.engine.ns.Do(func() error {
+			return link.SetRouteCongestion(s.network.subnet, t.Value)
+		})
 	}
 	return nil
 }

@@ -23,38 +23,53 @@ func TestTunesOfTheMachine(t *testing.T) {
 		tune   mode.Tunes
 		reason string // "": it is toll's own
 	}{
-		{mode.Bridge, mode.FromContainer, mode.ToContainer, "mtu=4000+rmem=16M+wmem=16M+gro=on+threaded=on+bigtcp=180000+congestion=reno", ""},
+		{mode.Bridge, mode.FromContainer, mode.ToContainer,
+			"mtu=4000+rmem=16M+wmem=16M+gro=on+threaded=on+bigtcp=180000+congestion=reno", ""},
 		{mode.Bridge, mode.FromHost, mode.ToContainer, "bigtcp=180000+congestion=reno+rps=on", ""},
 		{mode.Bridge, mode.FromHost, mode.ToContainer, "rmem=16M", "this machine's TCP settings"},
 		{mode.Shared, mode.FromContainer, mode.ToLoopback, "bigtcp-lo=180000+rmem=16M", ""},
-		{mode.Host, mode.FromHost, mode.ToLoopback, "bigtcp-lo=180000", "this machine's loopback device"},
+		{mode.Host, mode.FromHost, mode.ToLoopback, "bigtcp-lo=180000",
+			"this machine's loopback device"},
 		{mode.Host, mode.FromContainer, mode.ToLoopback, "wmem=16M", "this machine's TCP settings"},
-		{mode.Native, mode.FromHost, mode.ToLoopback, "congestion=reno", "this machine's congestion control"},
-		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "rps=on", "this machine's loopback device"},
+		{mode.Native, mode.FromHost, mode.ToLoopback, "congestion=reno",
+			"this machine's congestion control"},
+		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "rps=on",
+			"this machine's loopback device"},
 		{mode.PublishProxy, mode.FromHost, mode.ToLoopback, "gro=on", ""},
-		{mode.PublishProxy, mode.FromContainer, mode.ToAddress, "congestion=reno", "this machine's congestion control"},
-		{mode.PublishNAT, mode.FromHost, mode.ToAddress, "congestion=reno", "this machine's congestion control"},
+		{mode.PublishProxy, mode.FromContainer, mode.ToAddress, "congestion=reno",
+			"this machine's congestion control"},
+		{mode.PublishNAT, mode.FromHost, mode.ToAddress, "congestion=reno",
+			"this machine's congestion control"},
 		{mode.PublishNAT, mode.FromContainer, mode.ToAddress, "congestion=reno+wmem=16M", ""},
 		{mode.Fast, mode.FromHost, mode.ToLoopback, "congestion=reno+bigtcp=180000", ""},
-		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bigtcp=180000", "this machine's default bridge"},
-		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bigtcp-container=180000+congestion=reno", ""},
-		{mode.BridgeDefault, mode.FromHost, mode.ToContainer, "congestion=reno", "this machine's congestion control"},
-		{mode.Link, mode.FromContainer, mode.ToContainer, "mtu=9000", "this machine's default bridge"},
-		{mode.Overlay, mode.FromContainer, mode.ToContainer, "bigtcp=180000", "no larger packets than its VXLAN port"},
+		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bigtcp=180000",
+			"this machine's default bridge"},
+		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer,
+			"bigtcp-container=180000+congestion=reno", ""},
+		{mode.BridgeDefault, mode.FromHost, mode.ToContainer, "congestion=reno",
+			"this machine's congestion control"},
+		{mode.Link, mode.FromContainer, mode.ToContainer, "mtu=9000",
+			"this machine's default bridge"},
+		{mode.Overlay, mode.FromContainer, mode.ToContainer, "bigtcp=180000",
+			"no larger packets than its VXLAN port"},
 		{mode.Bridge, mode.FromHost, mode.ToContainer, "threaded=on", "no NAPI without gro=on"},
 	} {
-		t.Run(strings.Join([]string{string(tt.mode), string(tt.from), string(tt.tune)}, "-"), func(t *testing.T) {
-			m, _ := mode.Find(tt.mode)
-			if _, ok := m.Route(tt.from, tt.to); !ok {
-				t.Fatal("there is no such route")
-			}
-			err := (&Docker{}).refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to, Tune: tt.tune})
-			var u *path.UnsupportedError
-			switch {
-			case tt.reason == "" && err != nil, tt.reason != "" && (!errors.As(err, &u) || !strings.Contains(u.Missing, tt.reason) || u.Remedy == ""):
-				t.Errorf("%v", err)
-			}
-		})
+		t.Run(strings.Join([]string{string(tt.mode), string(tt.from), string(tt.tune)}, "-"),
+			func(t *testing.T) {
+				m, _ := mode.Find(tt.mode)
+				if _, ok := m.Route(tt.from, tt.to); !ok {
+					t.Fatal("there is no such route")
+				}
+				err := (&Docker{}).refuse(path.Spec{
+					Mode: tt.mode, From: tt.from, To: tt.to, Tune: tt.tune})
+				var u *path.UnsupportedError
+				switch {
+				case tt.reason == "" && err != nil, tt.reason != "" &&
+					(!errors.As(err, &u) || !strings.Contains(u.Missing, tt.reason) ||
+						u.Remedy == ""):
+					t.Errorf("%v", err)
+				}
+			})
 	}
 }
 
@@ -69,7 +84,8 @@ echo rps=$(cat queues/rx-0/rps_cpus); echo xps=$(cat queues/tx-0/xps_cpus 2>/dev
 
 func (d tunedAt) truth(t *testing.T) map[string]string {
 	t.Helper()
-	out, err := exec.Command("nsenter", "--net="+string(d.in), "unshare", "-m", "sh", "-c", show, d.name).Output()
+	out, err := exec.Command("nsenter", "--net="+string(d.in), "unshare", "-m", "sh", "-c", show,
+		d.name).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +103,8 @@ func (d tunedAt) truth(t *testing.T) map[string]string {
 			return err
 		}
 		info, err := link.Describe(d.name)
-		said["sizes"], said["gro"], said["tso"] = fmt.Sprint(sizes), fmt.Sprint(info.Offloads["gro"]), fmt.Sprint(info.Offloads["tso"])
+		said["sizes"], said["gro"], said["tso"] = fmt.Sprint(sizes),
+			fmt.Sprint(info.Offloads["gro"]), fmt.Sprint(info.Offloads["tso"])
 		return err
 	})
 	return said
@@ -125,7 +142,8 @@ func TestBesideTunes(t *testing.T) {
 			Tune: "mtu=4000+rmem=16M+wmem=8k+queues=2+gro=on+tso=off+rps=on+threaded=on+xps=on+bigtcp=180000+bigtcp-container=131072+congestion=reno"})
 		defer p.Close()
 		w := onDocker(p)
-		pair := map[string]string{"mtu": "4000", "gro": "true", "tso": "false", "queues": "rx-0 rx-1 tx-0 tx-1", "threaded": "1", "rps": "true", "xps": "true"}
+		pair := map[string]string{"mtu": "4000", "gro": "true", "tso": "false",
+			"queues": "rx-0 rx-1 tx-0 tx-1", "threaded": "1", "rps": "true", "xps": "true"}
 		same := func(d tunedAt, size string, want map[string]string) {
 			t.Helper()
 			is := d.truth(t)
@@ -140,7 +158,8 @@ func TestBesideTunes(t *testing.T) {
 		}
 		for _, place := range []path.Place{p.Servers[0].Place, p.Clients[0].Place} {
 			box := place.(contained).box
-			same(tunedAt{space("/proc/" + strconv.Itoa(box.pid) + "/ns/net"), inside}, "131072", pair)
+			same(tunedAt{space("/proc/" + strconv.Itoa(box.pid) + "/ns/net"), inside}, "131072",
+				pair)
 			same(tunedAt{here, box.port}, "180000", pair)
 			mounts, err := os.ReadFile("/proc/" + strconv.Itoa(box.pid) + "/mountinfo")
 			if i := strings.Index(string(mounts), " - sysfs sysfs ro"); err != nil || i < 0 {
@@ -160,7 +179,8 @@ func TestBesideTunes(t *testing.T) {
 		pathtest.CarriesTwice(t, p)
 	})
 	t.Run("machine", func(t *testing.T) {
-		p := build(t, path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "bigtcp=180000+congestion=reno"})
+		p := build(t, path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
+			Tune: "bigtcp=180000+congestion=reno"})
 		defer p.Close()
 		addr := p.Clients[0].Dial.Addr().String()
 		if got := here.run(t, "ip route get "+addr+"; ip route show match "+addr); !strings.Contains(got, "congctl reno") {
@@ -173,7 +193,8 @@ func TestBesideTunes(t *testing.T) {
 		pathtest.CarriesTwice(t, p)
 	})
 	t.Run("shared", func(t *testing.T) {
-		p := build(t, path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback, Tune: "bigtcp-lo=180000"})
+		p := build(t, path.Spec{Mode: mode.Shared, From: mode.FromContainer, To: mode.ToLoopback,
+			Tune: "bigtcp-lo=180000"})
 		defer p.Close()
 		if got := (tunedAt{onDocker(p).server, "lo"}).truth(t)["sizes"]; got != "[180000 180000 180000 180000]" {
 			t.Errorf("lo of the container: %s", got)

@@ -47,8 +47,9 @@ func (s *site) tryReflection() error {
 	err = pingPong(ends, addrs)
 	if errors.Is(err, errNoEcho) {
 		return &path.UnsupportedError{
-			Missing: "the switch behind " + e.docker.Parent + " does not send frames back to where they came from, as vepa needs it",
-			Remedy:  "reflective relay on the switch's port (IEEE 802.1Qbg; of a Linux bridge: bridge link set dev PORT hairpin on), or macvlan-bridge", Err: err}
+			Missing: "the switch behind " + e.docker.Parent +
+				" does not send frames back to where they came from, as vepa needs it",
+			Remedy: "reflective relay on the switch's port (IEEE 802.1Qbg; of a Linux bridge: bridge link set dev PORT hairpin on), or macvlan-bridge", Err: err}
 	}
 	return err
 }
@@ -60,7 +61,8 @@ func (e *engine) addVEPA(ns *netns.NS, addr netip.Prefix) error {
 	}
 	name := deviceName + dockerapi.NewID()
 	err = e.ns.Do(func() error {
-		return link.AddMacvlan(link.SubInterface{Name: name, Parent: e.docker.Parent, TID: tid}, "vepa")
+		return link.AddMacvlan(link.SubInterface{Name: name, Parent: e.docker.Parent, TID: tid},
+			"vepa")
 	})
 	if err != nil {
 		return err

@@ -34,7 +34,8 @@ func (s *site) vswitch() error {
 	s.attach = func(b *box) error {
 		ports[b] = strconv.Itoa(len(ports) + 1)
 		err := s.plug(b, l, func() error {
-			_, err := sw.Set("add-port", l.bridge, b.port, "--", "set", "Interface", b.port, "ofport_request="+ports[b])
+			_, err := sw.Set("add-port", l.bridge, b.port, "--", "set", "Interface", b.port,
+				"ofport_request="+ports[b])
 			return err
 		})
 		if err != nil || link.HasOVS() {
@@ -66,24 +67,27 @@ func (s *site) vswitch() error {
 	})
 }
 
-func (s *site) switchHop(sw ovs.Machines, bridge string, toServer, toClient func() []string) path.Hop {
-	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine, Read: func() (c sample.Counters, err error) {
-		now, err := sw.Ports(bridge)
-		if err != nil {
-			return c, err
-		}
-		f, err := ovs.Sent(now, toServer())
-		if err != nil {
-			return c, err
-		}
-		b, err := ovs.Sent(now, toClient())
-		return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
-			BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
-	}}
-	return s.tuned.MadeOf(h, local.TunedDevice{Space: s.engine.ns, Name: bridge, SetMTU: func(mtu int) error {
-		_, err := sw.Set("set", "Interface", bridge, "mtu_request="+strconv.Itoa(mtu))
-		return err
-	}})
+func (s *site) switchHop(sw ovs.Machines, bridge string,
+	toServer, toClient func() []string) path.Hop {
+	h := path.Hop{Kind: mode.HopOVS, Name: bridge + " ports", Where: thisMachine,
+		Read: func() (c sample.Counters, err error) {
+			now, err := sw.Ports(bridge)
+			if err != nil {
+				return c, err
+			}
+			f, err := ovs.Sent(now, toServer())
+			if err != nil {
+				return c, err
+			}
+			b, err := ovs.Sent(now, toClient())
+			return sample.Counters{ForwardBytes: f.TxBytes, ForwardPackets: f.TxPackets,
+				BackwardBytes: b.TxBytes, BackwardPackets: b.TxPackets}, err
+		}}
+	return s.tuned.MadeOf(h, local.TunedDevice{
+		Space: s.engine.ns, Name: bridge, SetMTU: func(mtu int) error {
+			_, err := sw.Set("set", "Interface", bridge, "mtu_request="+strconv.Itoa(mtu))
+			return err
+		}})
 }
 
 func (s *site) addSwitch(name string, end *undo.Stack) error {
@@ -111,8 +115,11 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 	// ovs-vswitchd only records why it could not make a device, and may run elsewhere.
 	if err := e.ns.Do(func() error { _, err := link.Stats(name); return err }); err != nil {
 		why, _ := ovs.Machines{}.Set("get", "Interface", name, "error")
-		return &path.UnsupportedError{Missing: "Open vSwitch runs and made no bridge in this network namespace: it says " + why,
-			Remedy: "the log of ovs-vswitchd says more; --on lab has an Open vSwitch of its own", Err: err}
+		return &path.UnsupportedError{
+			Missing: "Open vSwitch runs and made no bridge in this network namespace: it says " +
+				why,
+			Remedy: "the log of ovs-vswitchd says more; --on lab has an Open vSwitch of its own",
+			Err:    err}
 	}
 	return nil
 }
@@ -127,10 +134,12 @@ func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return &path.UnsupportedError{Missing: "Open vSwitch is not installed", Remedy: "sudo apt-get install openvswitch-switch", Err: err}
+		return &path.UnsupportedError{Missing: "Open vSwitch is not installed",
+			Remedy: "sudo apt-get install openvswitch-switch", Err: err}
 	case err != nil:
 		return &path.UnsupportedError{Missing: "Open vSwitch does not run on this machine",
-			Remedy: "sudo systemctl start openvswitch-switch; --on lab has one of its own", Err: err}
+			Remedy: "sudo systemctl start openvswitch-switch; --on lab has one of its own",
+			Err:    err}
 	}
 	return s.addSwitch(deviceName+dockerapi.NewID(), &s.path.Undo)
 }
@@ -141,7 +150,9 @@ func leftSwitches(dead func(mark string) bool) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.DeleteFunc(strings.Fields(all), func(n string) bool { return !isOurName(n) }) {
+	for _, name := range slices.DeleteFunc(strings.Fields(all), func(n string) bool {
+		return !isOurName(n)
+	}) {
 		mark, err := sw.Set("br-get-external-id", name, dockerapi.RunLabel)
 		if err != nil {
 			return names, err

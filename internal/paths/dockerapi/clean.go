@@ -43,7 +43,8 @@ type Part struct {
 	Daemon func(context.Context, *Sweep) error
 	// Machine removes what has the mark of a dead toll, and what orphans name. still has the files
 	// of orphans that list what could not be removed. It may be nil.
-	Machine func(orphans []Orphan, dead func(mark string) bool) (removed []string, still map[string]bool, err error)
+	Machine func(orphans []Orphan, dead func(mark string) bool) (
+		removed []string, still map[string]bool, err error)
 }
 
 // Run cleans up and returns what it removed.
@@ -71,7 +72,8 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 
 // daemon cleans the daemon that docker uses now. kept has the files of journals that list what may
 // still exist, there or at another daemon.
-func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool, err error) {
+func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool,
+	err error) {
 	host, hostErr := FindHost(os.Getenv)
 	var made []Entry
 	var errs []error
@@ -122,7 +124,8 @@ func sameDaemon(a, b string) bool {
 type otherDaemon struct{ file, host string }
 
 func (e *otherDaemon) Error() string {
-	return fmt.Sprintf("journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
+	return fmt.Sprintf(
+		"journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
 }
 
 // plainHost matches an address that a shell reads as one word.
@@ -137,7 +140,8 @@ func (e *otherDaemon) Hint() string {
 }
 
 // until repeats the removal: the daemon may still be making what dead tolls requested.
-func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string, err error) {
+func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string,
+	err error) {
 	const (
 		latest = 3 * time.Second
 		again  = 200 * time.Millisecond
@@ -174,7 +178,8 @@ func answers(ctx context.Context, api *client.Client, limit time.Duration) error
 
 // once looks at containers first, because they use the others. spared has the mark of a toll that
 // may be alive.
-func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry, spared []Left, err error) {
+func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry,
+	spared []Left, err error) {
 	file, err := Socket(host)
 	if err != nil {
 		return nil, nil, unsupported(err, "")
@@ -182,7 +187,9 @@ func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (r
 	if err := reachable(file); err != nil {
 		return nil, nil, err
 	}
-	api, err := newClient(host, func(r *http.Request) time.Duration { return cmp.Or(c.limit, answerLimit(r)) })
+	api, err := newClient(host, func(r *http.Request) time.Duration {
+		return cmp.Or(c.limit, answerLimit(r))
+	})
 	if err != nil {
 		return nil, nil, err
 	}

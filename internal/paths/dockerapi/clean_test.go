@@ -90,7 +90,8 @@ func TestCleanAsksNoOtherDaemon(t *testing.T) {
 		if asked > 0 || !errors.As(err, &o) || !kept[file] {
 			t.Fatalf("%q was asked %d times, kept %v: %v", named, asked, kept, err)
 		}
-		if hint := o.Hint(); strings.Contains(hint, "DOCKER_HOST="+named) != (named == other) || strings.ContainsAny(hint+o.Error(), "\x1b\n") {
+		if hint := o.Hint(); strings.Contains(hint, "DOCKER_HOST="+named) != (named == other) ||
+			strings.ContainsAny(hint+o.Error(), "\x1b\n") {
 			t.Errorf("%q: %v, %s", named, err, hint)
 		}
 	}
@@ -102,7 +103,8 @@ func TestCleanKnowsTheDaemon(t *testing.T) {
 	if err := os.Symlink(strings.TrimPrefix(host, "unix://"), link); err != nil {
 		t.Fatal(err)
 	}
-	if !sameDaemon(host, "unix://"+link) || sameDaemon(host, "unix:///x") || sameDaemon(host, "tcp://x:1") {
+	if !sameDaemon(host, "unix://"+link) || sameDaemon(host, "unix:///x") ||
+		sameDaemon(host, "tcp://x:1") {
 		t.Error("the same daemon is another one, or another the same")
 	}
 }
@@ -113,7 +115,8 @@ func TestCleanRemovesOnlyOurImages(t *testing.T) {
 		{"Id": "sha256:3", "RepoTags": ["bridgetoll:kept"]}]`, "[]")
 	t.Setenv("DOCKER_HOST", host)
 	dir := t.TempDir()
-	aJournal(t, dir, owner.Mark()+"9", host, Entry{Image, "127.0.0.1:1/toll:a"}, Entry{Image, "127.0.0.1:1/toll:b"}, Entry{Image, "users:1"}, Entry{Network, "users"})
+	aJournal(t, dir, owner.Mark()+"9", host, Entry{Image, "127.0.0.1:1/toll:a"},
+		Entry{Image, "127.0.0.1:1/toll:b"}, Entry{Image, "users:1"}, Entry{Network, "users"})
 	js, err := openJournals(dir, false)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +127,8 @@ func TestCleanRemovesOnlyOurImages(t *testing.T) {
 	}
 	got := deleted()
 	slices.Sort(got)
-	if got = slices.Compact(got); !slices.Equal(got, []string{"images/127.0.0.1:1/toll:b", "images/sha256:1"}) {
+	if got = slices.Compact(got); !slices.Equal(got,
+		[]string{"images/127.0.0.1:1/toll:b", "images/sha256:1"}) {
 		t.Errorf("removed %q", got)
 	}
 }
@@ -134,7 +138,8 @@ func TestCleanOfTheUnseen(t *testing.T) {
 	hidden := strings.Split(owner.Mark(), "/")
 	hidden[2] = "pid:[1]"
 	mark := strings.Join(hidden, "/")
-	host, deleted := aDaemon(t, "[]", fmt.Sprintf(`[{"Id": "n1", "Name": "toll-n", "Labels": {%q: %q}}]`, RunLabel, mark))
+	host, deleted := aDaemon(t, "[]", fmt.Sprintf(
+		`[{"Id": "n1", "Name": "toll-n", "Labels": {%q: %q}}]`, RunLabel, mark))
 	t.Setenv("DOCKER_HOST", host)
 	clean := func(dir string, others bool) (*Clean, bool) {
 		t.Helper()
@@ -152,7 +157,8 @@ func TestCleanOfTheUnseen(t *testing.T) {
 	}
 	dir := t.TempDir()
 	c, removed := clean(dir, false)
-	if removed || len(c.Left) != 1 || c.Left[0].What != "network toll-n" || !strings.Contains(c.Left[0].Why, "may still run") {
+	if removed || len(c.Left) != 1 || c.Left[0].What != "network toll-n" ||
+		!strings.Contains(c.Left[0].Why, "may still run") {
 		t.Errorf("without a journal: removed %t, left %q", removed, c.Left)
 	}
 	j, err := NewJournal(dir, "live", mark, host)
@@ -186,7 +192,9 @@ func TestCleanOfHostileDaemon(t *testing.T) {
 		return strings.HasSuffix(r.URL.Path, "_ping")
 	}
 	for says, h := range map[string]http.HandlerFunc{
-		"does not answer within 200ms": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"does not answer within 200ms": func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		},
 		"did not answer within 200ms": func(w http.ResponseWriter, r *http.Request) {
 			if !ping(w, r) {
 				<-r.Context().Done()
@@ -208,7 +216,8 @@ func TestCleanOfHostileDaemon(t *testing.T) {
 		t.Setenv("DOCKER_HOST", host)
 		c.StateDir = t.TempDir()
 		_, err := c.Run(t.Context())
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), host) {
+		if err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), host) {
 			t.Errorf("error %v, want %q", err, says)
 		}
 	}
@@ -227,7 +236,9 @@ func TestCleanOfDaemonThatHangsLater(t *testing.T) {
 		case strings.HasSuffix(r.URL.Path, "/containers/json"):
 			var all []string
 			for i := range 5 {
-				all = append(all, fmt.Sprintf(`{"Id": "c%d", "Names": ["/c%d"], "Labels": {%q: %q}}`, i, i, RunLabel, dead))
+				all = append(
+					all, fmt.Sprintf(`{"Id": "c%d", "Names": ["/c%d"], "Labels": {%q: %q}}`, i, i,
+						RunLabel, dead))
 			}
 			fmt.Fprintf(w, "[%s]", strings.Join(all, ","))
 		default:
@@ -236,7 +247,9 @@ func TestCleanOfDaemonThatHangsLater(t *testing.T) {
 	})
 	t.Setenv("DOCKER_HOST", host)
 	c := &Clean{StateDir: t.TempDir(), limit: 500 * time.Millisecond}
-	if removed, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "did not answer within 500ms") || removals.Load() != 1 || len(removed) > 0 {
+	if removed, err := c.Run(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "did not answer within 500ms") || removals.Load() != 1 ||
+		len(removed) > 0 {
 		t.Errorf("%d requests, removed %q, %v", removals.Load(), removed, err)
 	}
 }

@@ -93,9 +93,12 @@ func newClient(host string, limit func(*http.Request) time.Duration) (*client.Cl
 		var d net.Dialer
 		return d.DialContext(ctx, at.Scheme, at.Host)
 	}
-	bounded := &exchange.Transport{Base: &http.Transport{DisableKeepAlives: true, DialContext: dial},
+	bounded := &exchange.Transport{Base: &http.Transport{
+		DisableKeepAlives: true, DialContext: dial},
 		What: "the Docker daemon at " + host, Limit: limit, Stream: streams}
-	return client.New(client.WithHost(host), client.WithHTTPClient(&http.Client{Transport: bounded, CheckRedirect: client.CheckRedirect}),
+	return client.New(client.WithHost(host),
+		client.WithHTTPClient(&http.Client{Transport: bounded,
+			CheckRedirect: client.CheckRedirect}),
 		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
 }
 
@@ -114,7 +117,8 @@ func answerLimit(r *http.Request) time.Duration {
 
 func streams(r *http.Request) bool {
 	p := r.URL.Path
-	return strings.HasSuffix(p, "/events") || strings.HasSuffix(p, "/logs") || strings.HasSuffix(p, "/images/load")
+	return strings.HasSuffix(p, "/events") || strings.HasSuffix(p, "/logs") ||
+		strings.HasSuffix(p, "/images/load")
 }
 
 // unsupported converts a HostError to a *path.UnsupportedError, with a further remedy.
@@ -132,7 +136,8 @@ func reachable(file string) error {
 	case err == nil:
 		return c.Close()
 	case errors.Is(err, fs.ErrPermission):
-		return &path.UnsupportedError{Missing: "this user may not use the Docker daemon's socket " + file,
+		return &path.UnsupportedError{Missing: "this user may not use the Docker daemon's socket " +
+			file,
 			Remedy: "run toll as root: sudo toll …", Err: err}
 	}
 	return &path.UnsupportedError{Missing: "no Docker daemon listens at " + file,
@@ -146,7 +151,9 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	defer cancel()
 	ping, err := d.API.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if v := ping.APIVersion; v != "" && versions.LessThan(v, firstAPI) {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the Docker daemon at %s is too old: it speaks API %s, and toll %s", d.Host, v, firstAPI),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the Docker daemon at %s is too old: it speaks API %s, and toll %s", d.Host, v,
+			firstAPI),
 			Remedy: "Docker Engine 20.10 or later, or --on lab"}
 	}
 	if err == nil {
@@ -159,10 +166,12 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the Docker daemon at %s does not answer within %s", d.Host, answer),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the Docker daemon at %s does not answer within %s", d.Host, answer),
 			Remedy: "sudo systemctl restart docker, or --on lab", Err: err}
 	case err != nil:
-		return &path.UnsupportedError{Missing: "the Docker daemon at " + d.Host + " does not answer as one",
+		return &path.UnsupportedError{Missing: "the Docker daemon at " + d.Host +
+			" does not answer as one",
 			Remedy: "docker info says more; engines from 20.10 on are understood", Err: err}
 	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
 		return &path.UnsupportedError{
@@ -170,8 +179,9 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 			Remedy:  "docker context use default for an engine of this machine, or --on lab"}
 	case d.Info.OSType != "linux":
 		return &path.UnsupportedError{
-			Missing: "the Docker daemon runs containers of " + d.Info.OSType + ", whose counters cannot be read from here",
-			Remedy:  "an engine with Linux containers on this machine, or --on lab"}
+			Missing: "the Docker daemon runs containers of " + d.Info.OSType +
+				", whose counters cannot be read from here",
+			Remedy: "an engine with Linux containers on this machine, or --on lab"}
 	}
 	return nil
 }

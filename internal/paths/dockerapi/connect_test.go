@@ -45,18 +45,30 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 	}{
 		{name: "engine", says: engineSays("1.51", anEngine)},
 		{name: "oldest", says: engineSays(firstAPI, anEngine)},
-		{name: "desktop", says: engineSays("1.51", `{"OSType": "linux", "OperatingSystem": "Docker Desktop"}`),
-			missing: "Docker Desktop's, whose containers are in a virtual machine", remedy: "docker context use default"},
-		{name: "windows", says: engineSays("1.51", `{"OSType": "windows", "OperatingSystem": "Microsoft Windows Server 2022"}`),
+		{name: "desktop", says: engineSays("1.51",
+			`{"OSType": "linux", "OperatingSystem": "Docker Desktop"}`),
+			missing: "Docker Desktop's, whose containers are in a virtual machine",
+			remedy:  "docker context use default"},
+		{name: "windows", says: engineSays("1.51",
+			`{"OSType": "windows", "OperatingSystem": "Microsoft Windows Server 2022"}`),
 			missing: "runs containers of windows", remedy: "Linux containers", unlikely: "Desktop"},
-		{name: "too-old", says: engineSays("1.40", anEngine), missing: "it speaks API 1.40, and toll 1.41", remedy: "Docker Engine 20.10"},
-		{name: "ancient", says: engineSays("1.24", anEngine), missing: "it speaks API 1.24, and toll 1.41", remedy: "Docker Engine 20.10"},
-		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), missing: "does not answer as one", remedy: "docker info"},
-		{name: "nothing", says: engineSays("1.51", "{}"), missing: "does not answer as one", remedy: "docker info", unlikely: "Desktop"},
-		{name: "version-is-no-number", says: engineSays("x", anEngine), missing: "is too old", remedy: "Docker Engine"},
-		{name: "another-server", says: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") },
+		{name: "too-old", says: engineSays("1.40", anEngine),
+			missing: "it speaks API 1.40, and toll 1.41", remedy: "Docker Engine 20.10"},
+		{name: "ancient", says: engineSays("1.24", anEngine),
+			missing: "it speaks API 1.24, and toll 1.41", remedy: "Docker Engine 20.10"},
+		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), missing: "does not answer as one",
+			remedy: "docker info"},
+		{name: "nothing", says: engineSays("1.51", "{}"), missing: "does not answer as one",
+			remedy: "docker info", unlikely: "Desktop"},
+		{name: "version-is-no-number", says: engineSays("x", anEngine), missing: "is too old",
+			remedy: "Docker Engine"},
+		{name: "another-server", says: func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "<html>hello")
+		},
 			missing: "does not answer as one", remedy: "docker info"},
-		{name: "forbids", says: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		{name: "forbids", says: func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+		},
 			missing: "does not answer as one", remedy: "docker info"},
 		{name: "fails", says: func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/_ping" {
@@ -86,7 +98,8 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 
 func TestDaemonThatIsNone(t *testing.T) {
 	for _, c := range []struct{ name, says string }{
-		{"closes", ""}, {"garbage", strings.Repeat("\xff\x00\r\n", 1000)}, {"endless-head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 1<<20)},
+		{"closes", ""}, {"garbage", strings.Repeat("\xff\x00\r\n", 1000)},
+		{"endless-head", "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 1<<20)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l, err := net.Listen("unix", filepath.Join(t.TempDir(), "sock"))
@@ -133,7 +146,8 @@ func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely strin
 	case missing == "":
 	case !errors.As(err, &u):
 		t.Errorf("not refused: %v", err)
-	case !strings.Contains(u.Missing, missing) || !strings.Contains(u.Remedy, remedy) || unlikely != "" && strings.Contains(u.Missing, unlikely):
+	case !strings.Contains(u.Missing, missing) || !strings.Contains(u.Remedy, remedy) ||
+		unlikely != "" && strings.Contains(u.Missing, unlikely):
 		t.Errorf("missing %q, remedy %q; want %q, %q", u.Missing, u.Remedy, missing, remedy)
 	}
 }
@@ -141,7 +155,8 @@ func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely strin
 func TestNoHost(t *testing.T) {
 	t.Setenv("DOCKER_CONTEXT", "yours")
 	t.Setenv("DOCKER_CONFIG", "/nonexistent")
-	for host, missing := range map[string]string{"": `no docker context "yours"`, "tcp://10.0.0.1:2375": "not reached by a Unix socket"} {
+	for host, missing := range map[string]string{"": `no docker context "yours"`,
+		"tcp://10.0.0.1:2375": "not reached by a Unix socket"} {
 		t.Setenv("DOCKER_HOST", host)
 		refusal(t, patience, missing, "DOCKER_HOST="+DefaultHost, "")
 	}

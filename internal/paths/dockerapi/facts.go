@@ -38,7 +38,8 @@ func UserlandProxy(info system.Info) string {
 		}
 	}
 	var major, minor int
-	if n, _ := fmt.Sscanf(info.ServerVersion, "%d.%d", &major, &minor); n == 2 && (major > 29 || major == 29 && minor >= 5) {
+	if n, _ := fmt.Sscanf(info.ServerVersion, "%d.%d", &major, &minor); n == 2 &&
+		(major > 29 || major == 29 && minor >= 5) {
 		return "false"
 	}
 	return ""
@@ -46,7 +47,9 @@ func UserlandProxy(info system.Info) string {
 
 // Rootless reports whether the daemon and its networks are in a user namespace of their own.
 func Rootless(info system.Info) bool {
-	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool { return strings.Contains(s, "name=rootless") })
+	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool {
+		return strings.Contains(s, "name=rootless")
+	})
 }
 
 // BridgeName returns the device of a bridge network, by the network's ID and the driver's options.

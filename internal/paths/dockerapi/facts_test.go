@@ -8,7 +8,8 @@ import (
 
 // New engines omit the setting if it is off.
 func TestUserlandProxy(t *testing.T) {
-	said := &system.FirewallInfo{Driver: "iptables", Info: [][2]string{{"ReloadedAt", "x"}, {"EnableUserlandProxy", "true"}}}
+	said := &system.FirewallInfo{Driver: "iptables",
+		Info: [][2]string{{"ReloadedAt", "x"}, {"EnableUserlandProxy", "true"}}}
 	for _, c := range []struct {
 		version string
 		backend *system.FirewallInfo

@@ -41,7 +41,8 @@ func FindHost(getenv func(string) string) (string, error) {
 		return h, nil
 	}
 	dir := getenv("DOCKER_CONFIG")
-	if home := getenv("HOME"); dir == "" && home != "" { // a user without a home has no configuration
+	// a user without a home has no configuration
+	if home := getenv("HOME"); dir == "" && home != "" {
 		dir = filepath.Join(home, ".docker")
 	}
 	name := getenv("DOCKER_CONTEXT")
@@ -64,15 +65,19 @@ func contextHost(dir, name string) (string, error) {
 		Endpoints map[string]struct{ Host string }
 	}
 	sum := sha256.Sum256([]byte(name))
-	err := readJSON(filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]), "meta.json"), &meta)
+	err := readJSON(filepath.Join(dir, "contexts", "meta", hex.EncodeToString(sum[:]), "meta.json"),
+		&meta)
 	host := meta.Endpoints["docker"].Host
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", &HostError{fmt.Sprintf("there is no docker context %q in %s", name, dir), useDefault, err}
+		return "", &HostError{fmt.Sprintf("there is no docker context %q in %s", name, dir),
+			useDefault, err}
 	case err != nil:
-		return "", &HostError{fmt.Sprintf("the docker context %q cannot be read", name), useDefault, err}
+		return "", &HostError{fmt.Sprintf("the docker context %q cannot be read", name), useDefault,
+			err}
 	case host == "":
-		return "", &HostError{fmt.Sprintf("the docker context %q names no daemon", name), useDefault, nil}
+		return "", &HostError{fmt.Sprintf("the docker context %q names no daemon", name),
+			useDefault, nil}
 	}
 	return host, nil
 }
@@ -93,11 +98,15 @@ func readJSON(file string, v any) error {
 func Socket(host string) (string, error) {
 	u, err := url.Parse(host)
 	if err != nil {
-		return "", &HostError{fmt.Sprintf("the daemon's address %q cannot be understood", host), "DOCKER_HOST=" + DefaultHost, err}
+		return "", &HostError{fmt.Sprintf("the daemon's address %q cannot be understood", host),
+			"DOCKER_HOST=" + DefaultHost, err}
 	}
 	if u.Scheme != "unix" {
-		return "", &HostError{fmt.Sprintf("the Docker daemon at %s is not reached by a Unix socket: it may be on another machine, and toll reads this one", host),
-			"run toll on the daemon's machine with DOCKER_HOST=" + DefaultHost, nil}
+		return "",
+			&HostError{
+				fmt.Sprintf(
+					"the Docker daemon at %s is not reached by a Unix socket: it may be on another machine, and toll reads this one", host),
+				"run toll on the daemon's machine with DOCKER_HOST=" + DefaultHost, nil}
 	}
 	return u.Path, nil
 }

@@ -39,17 +39,21 @@ func TestFindHost(t *testing.T) {
 		want string
 		err  string // of one that is refused
 	}{
-		{"host", map[string]string{"DOCKER_HOST": "unix:///given", "DOCKER_CONTEXT": "mine"}, "unix:///given", ""},
+		{"host", map[string]string{"DOCKER_HOST": "unix:///given", "DOCKER_CONTEXT": "mine"},
+			"unix:///given", ""},
 		{"configured", nil, "unix:///mine", ""},
-		{"named", map[string]string{"DOCKER_CONTEXT": "mine", "DOCKER_CONFIG": home + "/none"}, "", `no docker context "mine"`},
+		{"named", map[string]string{"DOCKER_CONTEXT": "mine", "DOCKER_CONFIG": home + "/none"}, "",
+			`no docker context "mine"`},
 		{"default", map[string]string{"DOCKER_CONTEXT": "default"}, DefaultHost, ""},
 		{"no-configuration", map[string]string{"DOCKER_CONFIG": "/nonexistent"}, DefaultHost, ""},
 		{"no-home", map[string]string{"HOME": ""}, DefaultHost, ""},
 		{"no-context", map[string]string{"DOCKER_CONFIG": home + "/none"}, DefaultHost, ""},
-		{"unreadable", map[string]string{"DOCKER_CONFIG": home + "/none/config.json"}, DefaultHost, ""},
+		{"unreadable", map[string]string{"DOCKER_CONFIG": home + "/none/config.json"}, DefaultHost,
+			""},
 		{"torn", map[string]string{"DOCKER_CONFIG": home + "/torn"}, DefaultHost, ""},
 		{"unknown", map[string]string{"DOCKER_CONTEXT": "yours"}, "", `no docker context "yours"`},
-		{"configured-and-gone", map[string]string{"DOCKER_CONFIG": home + "/gone"}, "", `no docker context "gone"`},
+		{"configured-and-gone", map[string]string{"DOCKER_CONFIG": home + "/gone"}, "",
+			`no docker context "gone"`},
 		{"torn-context", map[string]string{"DOCKER_CONTEXT": "torn"}, "", "cannot be read"},
 		{"without-a-daemon", map[string]string{"DOCKER_CONTEXT": "bare"}, "", "names no daemon"},
 	} {
@@ -61,7 +65,9 @@ func TestFindHost(t *testing.T) {
 				return home
 			})
 			var refused *HostError
-			if got != c.want || (err != nil) != (c.err != "") || err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.err) || refused.Remedy == "") {
+			if got != c.want || (err != nil) != (c.err != "") ||
+				err != nil && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.err) ||
+					refused.Remedy == "") {
 				t.Errorf("%q, %v; want %q", got, err, c.want)
 			}
 		})
@@ -69,7 +75,8 @@ func TestFindHost(t *testing.T) {
 }
 
 func TestSocket(t *testing.T) {
-	for host, want := range map[string]string{"unix:///var/run/docker.sock": "/var/run/docker.sock", "tcp://10.0.0.1:2375": "", "ssh://me@there": "", "::": ""} {
+	for host, want := range map[string]string{"unix:///var/run/docker.sock": "/var/run/docker.sock",
+		"tcp://10.0.0.1:2375": "", "ssh://me@there": "", "::": ""} {
 		if got, err := Socket(host); got != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %q, %v", host, got, err)
 		}

@@ -149,20 +149,24 @@ func static(file string) error {
 	if err != nil {
 		return fmt.Errorf("make image: %w", err)
 	}
-	interp := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	interp := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool {
+		return p.Type == elf.PT_INTERP
+	})
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("make image: %w", err)
 	}
 	if interp {
-		return &path.UnsupportedError{Missing: "this toll is dynamically linked: it cannot run in an image that holds nothing else",
-			Remedy: "build it with CGO_ENABLED=0, as make does"}
+		return &path.UnsupportedError{
+			Missing: "this toll is dynamically linked: it cannot run in an image that holds nothing else",
+			Remedy:  "build it with CGO_ENABLED=0, as make does"}
 	}
 	return nil
 }
 
 // archiveAs returns an image of one layer in the layout of `docker save`, which all engines load,
 // and its name. The same program and labels make the same image.
-func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte, err error) {
+func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte,
+	err error) {
 	layer, err := tarOf(file{InImage[1:], program, 0o755})
 	if err != nil {
 		return "", nil, err
@@ -185,7 +189,8 @@ func archiveAs(repository string, program []byte, labels map[string]string) (tag
 		return "", nil, err
 	}
 	const mode = 0o644
-	b, err := tarOf(file{id + ".json", config, mode}, file{"layer.tar", layer, mode}, file{"manifest.json", manifest, mode})
+	b, err := tarOf(file{id + ".json", config, mode}, file{"layer.tar", layer, mode},
+		file{"manifest.json", manifest, mode})
 	return tag, b, err
 }
 
@@ -204,7 +209,8 @@ func tarOf(files ...file) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.data)), Mode: f.mode, ModTime: time.Unix(0, 0)}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(f.data)),
+			Mode: f.mode, ModTime: time.Unix(0, 0)}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err
 		}

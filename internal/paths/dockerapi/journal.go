@@ -62,7 +62,9 @@ const (
 var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
 
 // OfMachine reports whether the thing is outside of Docker.
-func (e Entry) OfMachine() bool { return slices.Contains([]Kind{Link, Rule, Switch, Route}, e.Kind) }
+func (e Entry) OfMachine() bool {
+	return slices.Contains([]Kind{Link, Rule, Switch, Route}, e.Kind)
+}
 
 const removedMark = "-"
 
@@ -74,7 +76,8 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{file: filepath.Join(journal.StatePath(dir), id+journalSuffix), open: map[Entry]bool{},
+	return &Journal{file: filepath.Join(journal.StatePath(dir), id+journalSuffix),
+		open: map[Entry]bool{},
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 
@@ -163,7 +166,8 @@ func (j *Journal) Gone(kind Kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.f != nil && j.open[Entry{kind, name}] {
-		_, _ = j.f.WriteString(removedMark + line(kind, name)) // without it clean would look for the thing
+		// without it clean would look for the thing
+		_, _ = j.f.WriteString(removedMark + line(kind, name))
 	}
 	delete(j.open, Entry{kind, name})
 }

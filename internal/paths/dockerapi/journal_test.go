@@ -15,7 +15,8 @@ func TestJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []Entry{{Image, "a"}, {Network, "b"}, {Container, "c"}, {Link, "d"}, {Rule, "iptables e"}, {Switch, "f"}} {
+	for _, e := range []Entry{{Image, "a"}, {Network, "b"}, {Container, "c"}, {Link, "d"},
+		{Rule, "iptables e"}, {Switch, "f"}} {
 		if err := j.Add(e.Kind, e.Name); err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,8 @@ func TestJournal(t *testing.T) {
 	}
 	got, err := readJournal(bytes.NewReader(b))
 	if err != nil || got.mark != "pid:[1]/2/3" || got.host != "unix:///x" ||
-		!slices.Equal(got.Made, []Entry{{Image, "a"}, {Container, "c"}, {Link, "d"}, {Switch, "f"}}) {
+		!slices.Equal(got.Made, []Entry{{Image, "a"}, {Container, "c"}, {Link, "d"},
+			{Switch, "f"}}) {
 		t.Errorf("%+v %v", got, err)
 	}
 	here, err := namespace()
@@ -69,7 +71,8 @@ func TestLeftBehind(t *testing.T) {
 	}
 	err = j.Left()
 	var hint interface{ Hint() string }
-	if !errors.As(err, &hint) || err.Error() != "left behind: 2 networks, 1 container" || !strings.Contains(hint.Hint(), "toll clean") {
+	if !errors.As(err, &hint) || err.Error() != "left behind: 2 networks, 1 container" ||
+		!strings.Contains(hint.Hint(), "toll clean") {
 		t.Errorf("%v", err)
 	}
 	for _, x := range []Entry{{Network, "a"}, {Network, "b"}, {Container, "c"}} {

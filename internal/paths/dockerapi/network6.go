@@ -6,5 +6,6 @@ import "github.com/bridgetoll/bridgetoll/internal/paths/path"
 // is accepted, but the driver ignores IPv6 subnets (moby at b985e23). With a named subnet tasks do
 // not start; without one, the nodes' tunnels have no entries for each other's addresses (Docker
 // Engine 28.5.2; moby/moby#48116, #43615).
-var NoOverlay6 = &path.UnsupportedError{Missing: "Docker's overlay networks carry no IPv6 between nodes, up to Docker Engine 29",
-	Remedy: "--on lab, which builds what it would be; or -4"}
+var NoOverlay6 = &path.UnsupportedError{
+	Missing: "Docker's overlay networks carry no IPv6 between nodes, up to Docker Engine 29",
+	Remedy:  "--on lab, which builds what it would be; or -4"}

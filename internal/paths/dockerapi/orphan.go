@@ -136,7 +136,8 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	}
 	var errs []error
 	for _, name := range names {
-		if err := js.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) { // its owner may have removed it
+		// its owner may have removed it
+		if err := js.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
 		}
 	}
@@ -163,7 +164,8 @@ func (js *journals) read(name string) error {
 		}
 	}()
 	if st.Size > maxJournal {
-		return &journal.ForeignError{Path: f.Name(), Why: fmt.Sprintf("it is longer than %d MiB", maxJournal>>20)}
+		return &journal.ForeignError{Path: f.Name(),
+			Why: fmt.Sprintf("it is longer than %d MiB", maxJournal>>20)}
 	}
 	can, held := journal.Lock(f)
 	j, err := readJournal(f)
@@ -210,7 +212,10 @@ func (js *journals) removeStale(name string, st *unix.Stat_t) error {
 // remove removes a journal after its things.
 func (js *journals) remove(j Orphan) error {
 	if j.odd > 0 {
-		return &journal.ForeignError{Path: j.File, Why: fmt.Sprintf("%d of its lines are not understood, so another version of toll may have made more", j.odd)}
+		return &journal.ForeignError{Path: j.File,
+			Why: fmt.Sprintf(
+				"%d of its lines are not understood, so another version of toll may have made more",
+				j.odd)}
 	}
 	return js.dir.Remove(filepath.Base(j.File))
 }

@@ -49,12 +49,15 @@ func TestWhatIsNoJournal(t *testing.T) {
 		make func(file string) error
 		says string
 	}{
-		"link":      {func(f string) error { return os.Symlink(good, f) }, "symbolic link"},
-		"writable":  {write(0o622, string(text)), "others may write"},
-		"long":      {func(f string) error { return errors.Join(write(0o600, string(text))(f), os.Truncate(f, 100<<20)) }, "longer than 16 MiB"},
-		"long-line": {write(0o600, string(text)+"network "+strings.Repeat("x", 10_000)+"\n"), "not a journal"},
-		"binary":    {write(0o600, strings.Repeat("\x00\n", 5000)), "not a journal"},
-		"no-owner":  {write(0o600, "network toll-x\n"), "whose it is"},
+		"link":     {func(f string) error { return os.Symlink(good, f) }, "symbolic link"},
+		"writable": {write(0o622, string(text)), "others may write"},
+		"long": {func(f string) error {
+			return errors.Join(write(0o600, string(text))(f), os.Truncate(f, 100<<20))
+		}, "longer than 16 MiB"},
+		"long-line": {write(0o600, string(text)+"network "+strings.Repeat("x", 10_000)+"\n"),
+			"not a journal"},
+		"binary":   {write(0o600, strings.Repeat("\x00\n", 5000)), "not a journal"},
+		"no-owner": {write(0o600, "network toll-x\n"), "whose it is"},
 	} {
 		file := filepath.Join(dir, name+journalSuffix)
 		if err := c.make(file); err != nil {
@@ -94,7 +97,9 @@ func TestWhatIsNoJournal(t *testing.T) {
 
 // Such lines are neither used nor forgotten.
 func TestJournalWithOddLines(t *testing.T) {
-	for _, odd := range []string{"network -f", "network ../x", "image a\x1b[31m", "network ", "network a\tb", "link toll\u202e", "volume v", "-volume v", "network " + strings.Repeat("x", 400), "container a  b"} {
+	for _, odd := range []string{"network -f", "network ../x", "image a\x1b[31m", "network ",
+		"network a\tb", "link toll\u202e", "volume v", "-volume v",
+		"network " + strings.Repeat("x", 400), "container a  b"} {
 		dir := t.TempDir()
 		file := aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Link, "toll00000001"})
 		f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
@@ -107,7 +112,8 @@ func TestJournalWithOddLines(t *testing.T) {
 		if err != nil || len(js.left) != 1 || len(js.left[0].Made) != 1 {
 			t.Fatalf("%q: %+v, %v", odd, js.left, err)
 		}
-		if err := js.remove(js.left[0]); err == nil || !strings.Contains(err.Error(), "another version") {
+		if err := js.remove(js.left[0]); err == nil ||
+			!strings.Contains(err.Error(), "another version") {
 			t.Errorf("%q: the journal is removed: %v", odd, err)
 		}
 		js.close()

@@ -44,7 +44,8 @@ func removeContainer(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
 	for {
-		_, err := api.ContainerRemove(ctx, name, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		_, err := api.ContainerRemove(ctx, name,
+			client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		if cerrdefs.IsNotFound(err) {
 			return nil
 		}

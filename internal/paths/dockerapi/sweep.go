@@ -56,7 +56,8 @@ func (s *Sweep) Done(kind Kind, name string, err error) {
 }
 
 func (s *Sweep) containers(ctx context.Context) error {
-	containers, err := s.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
+	containers, err := s.API.ContainerList(
+		ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
 	for _, b := range containers.Items {
 		// A container that was being removed when its daemon ended has lost its name.
 		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
@@ -93,7 +94,9 @@ func (s *Sweep) images(ctx context.Context) error {
 	}
 	for _, i := range all.Items {
 		if s.Over(Image, strings.Join(i.RepoTags, ","), i.Labels) {
-			err := s.removeImage(ctx, i, func(tag string) bool { return strings.HasPrefix(tag, repository+":") })
+			err := s.removeImage(ctx, i, func(tag string) bool {
+				return strings.HasPrefix(tag, repository+":")
+			})
 			s.errs = append(s.errs, err)
 		}
 	}
@@ -101,10 +104,13 @@ func (s *Sweep) images(ctx context.Context) error {
 	if !slices.ContainsFunc(s.Made, func(m Entry) bool { return m.Kind == Image }) {
 		return nil
 	}
-	all, err = s.API.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", keptLabel)})
+	all, err = s.API.ImageList(ctx, client.ImageListOptions{
+		Filters: make(client.Filters).Add("label", keptLabel)})
 	for _, i := range all.Items {
 		// A service's containers end some time after it; if they stay, another run uses the image.
-		err := Patiently(ctx, cerrdefs.IsConflict, func() error { return s.removeImage(ctx, i, named) })
+		err := Patiently(ctx, cerrdefs.IsConflict, func() error {
+			return s.removeImage(ctx, i, named)
+		})
 		if !cerrdefs.IsConflict(err) {
 			s.errs = append(s.errs, err)
 		}
@@ -113,7 +119,8 @@ func (s *Sweep) images(ctx context.Context) error {
 }
 
 // removeImage removes only toll's name of an image that has another one.
-func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary, ours func(tag string) bool) error {
+func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary,
+	ours func(tag string) bool) error {
 	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })
 	for _, tag := range tags {
 		what := tag

@@ -18,7 +18,8 @@ func NotManager(err error) bool {
 
 // endedFirst reports whether a container ended before the daemon could kill it to remove it.
 func endedFirst(err error) bool {
-	return strings.Contains(err.Error(), "cannot remove") && strings.Contains(err.Error(), "is not running")
+	return strings.Contains(err.Error(), "cannot remove") &&
+		strings.Contains(err.Error(), "is not running")
 }
 
 // usedByTask reports whether a task of the swarm is on the network. A container on an attachable
@@ -42,5 +43,7 @@ func LacksImage(said, image string) bool {
 	if named, err := reference.ParseNormalizedNamed(image); err == nil {
 		signs = append(signs, reference.Domain(named)+"/")
 	}
-	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(said, sign) })
+	return slices.ContainsFunc(signs, func(sign string) bool {
+		return strings.Contains(said, sign)
+	})
 }

@@ -57,8 +57,10 @@ func TestForeignDir(t *testing.T) {
 	}
 	foreign := dir(func(d string) error { return os.Chown(d, 65534, 65534) })
 	each(t, map[string]making{
-		"link":    {func(d string) error { return os.Symlink(good, d) }, "symbolic link", false},
-		"file":    {func(d string) error { return os.WriteFile(d, nil, 0o600) }, "not a directory", false},
+		"link": {func(d string) error { return os.Symlink(good, d) }, "symbolic link", false},
+		"file": {func(d string) error {
+			return os.WriteFile(d, nil, 0o600)
+		}, "not a directory", false},
 		"shared":  {mode(0o777), "others may write", false},
 		"sticky":  {mode(0o777 | os.ModeSticky), "others may write", false},
 		"foreign": {foreign, "belongs to user 65534", true},
@@ -86,7 +88,9 @@ func TestForeignFile(t *testing.T) {
 			return errors.Join(os.WriteFile(f, []byte("1"), mode), os.Chmod(f, mode))
 		}
 	}
-	foreign := func(f string) error { return errors.Join(write(0o600)(f), os.Chown(f, 65534, 65534)) }
+	foreign := func(f string) error {
+		return errors.Join(write(0o600)(f), os.Chown(f, 65534, 65534))
+	}
 	zero := func(f string) error { return unix.Mknod(f, unix.S_IFCHR|0o600, 1<<8|5) }
 	nowhere := func(f string) error { return os.Symlink("/nonexistent", f) }
 	if err := write(0o600)(good); err != nil {

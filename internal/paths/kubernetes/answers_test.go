@@ -20,7 +20,9 @@ import (
 
 // plain reports whether words are one short line without control characters.
 func plain(words string) bool {
-	return len(words) < 4000 && strings.IndexFunc(words, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return len(words) < 4000 && strings.IndexFunc(words, func(r rune) bool {
+		return !unicode.IsPrint(r)
+	}) < 0
 }
 
 func hint(err error) string {
@@ -45,28 +47,44 @@ func TestRefusals(t *testing.T) {
 		want   []string // in the error
 		hint   string   // in the hint
 	}{
-		{"token", func(w http.ResponseWriter, _ asking) { reply(w, apierrors.NewUnauthorized("Unauthorized")) }, []string{"401", "credentials"}, "log in"},
-		{"rbac", func(w http.ResponseWriter, a asking) { reply(w, forbidden(a)) }, []string{"403", "create pods", "namespace measured"}, "toll kubernetes manifest"},
-		{"pod-security", denied(`pods "p" is forbidden: violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`),
+		{"token", func(w http.ResponseWriter, _ asking) {
+			reply(w, apierrors.NewUnauthorized("Unauthorized"))
+		}, []string{"401", "credentials"}, "log in"},
+		{"rbac", func(w http.ResponseWriter, a asking) {
+			reply(w, forbidden(a))
+		}, []string{"403", "create pods", "namespace measured"}, "toll kubernetes manifest"},
+		{"pod-security",
+			denied(
+				`pods "p" is forbidden: violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`),
 			[]string{"Pod Security", "hostNetwork=true"}, "--unprivileged"},
-		{"quota", denied(`pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`), []string{"quota", "limited: pods=0"}, "--namespace"},
-		{"webhook", denied(`admission webhook "policy.example.com" denied the request: no images but ours`), []string{"policy.example.com", "no images but ours"}, "policy"},
+		{"quota",
+			denied(
+				`pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=0, limited: pods=0`), []string{"quota", "limited: pods=0"}, "--namespace"},
+		{"webhook",
+			denied(`admission webhook "policy.example.com" denied the request: no images but ours`),
+			[]string{"policy.example.com", "no images but ours"}, "policy"},
 		{"invalid", func(w http.ResponseWriter, a asking) {
 			reply(w, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil))
 		}, []string{"create pods", "invalid"}, "policy"},
 		{"no-namespace", func(w http.ResponseWriter, _ asking) {
-			reply(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, fakeNamespace))
+			reply(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"},
+				fakeNamespace))
 		}, []string{"the cluster has no namespace measured"}, "kubectl get namespaces"},
 		{"internal", func(w http.ResponseWriter, _ asking) {
 			reply(w, apierrors.NewInternalError(errors.New("etcd is gone")))
 		}, []string{"etcd is gone"}, ""},
-		{"not-json", func(w http.ResponseWriter, _ asking) { fmt.Fprint(w, "<html>Log in to the proxy</html>") }, []string{"not a Kubernetes API server", "text/html"}, "proxy"},
+		{"not-json", func(w http.ResponseWriter, _ asking) {
+			fmt.Fprint(w, "<html>Log in to the proxy</html>")
+		}, []string{"not a Kubernetes API server", "text/html"}, "proxy"},
 		{"a-proxy's-502", func(w http.ResponseWriter, _ asking) {
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprint(w, "<html>\x1b[2J bad gateway</html>")
 		}, []string{"create pods"}, ""},
-		{"control-characters", denied("pods \"p\" is forbidden: \x1b]0;owned\x07 admission webhook \u202edenied\r\n the request"), []string{`\x1b]0;owned\a`, `\u202e`}, "policy"},
-		{"long", denied("pods \"p\" is forbidden: " + strings.Repeat("no, ", 1<<20)), []string{"no, no"}, "policy"},
+		{"control-characters",
+			denied(
+				"pods \"p\" is forbidden: \x1b]0;owned\x07 admission webhook \u202edenied\r\n the request"), []string{`\x1b]0;owned\a`, `\u202e`}, "policy"},
+		{"long", denied("pods \"p\" is forbidden: " + strings.Repeat("no, ", 1<<20)),
+			[]string{"no, no"}, "policy"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,9 +125,10 @@ func TestUnreachable(t *testing.T) {
 		want   string
 	}{
 		"nobody-listens": {gone, "cannot be reached"},
-		"no-such-name":   {kubeconfig(t, "https://nowhere.invalid:6443", nil, "t"), "nowhere.invalid"},
-		"not-trusted":    {kubeconfig(t, s.URL, nil, "t"), "is not trusted"},
-		"wrong-token":    {kubeconfig(t, s.URL, caOf(s), "t"), "401"},
+		"no-such-name": {kubeconfig(t, "https://nowhere.invalid:6443", nil, "t"),
+			"nowhere.invalid"},
+		"not-trusted": {kubeconfig(t, s.URL, nil, "t"), "is not trusted"},
+		"wrong-token": {kubeconfig(t, s.URL, caOf(s), "t"), "401"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +137,8 @@ func TestUnreachable(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.Version(t.Context())
-			if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) || hint(err) == "" || !plain(err.Error()) {
+			if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
+				hint(err) == "" || !plain(err.Error()) {
 				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
 			}
 		})

@@ -55,12 +55,16 @@ func newAPIServer(t *testing.T, names ...string) *apiserver {
 	s := &apiserver{t: t, pods: map[string]*corev1.Pod{}, services: map[string]*corev1.Service{}}
 	for i, n := range names {
 		s.nodes = append(s.nodes, corev1.Node{
-			TypeMeta:   metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
-			ObjectMeta: metav1.ObjectMeta{Name: n, Labels: map[string]string{"kubernetes.io/hostname": n}},
+			TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: n,
+				Labels: map[string]string{"kubernetes.io/hostname": n}},
 			Status: corev1.NodeStatus{
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-				Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i+1)}},
-				NodeInfo:   corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.34.4"},
+				Conditions: []corev1.NodeCondition{
+					{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Addresses: []corev1.NodeAddress{{
+					Type: corev1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i+1)}},
+				NodeInfo: corev1.NodeSystemInfo{
+					OperatingSystem: "linux", Architecture: "amd64", KubeletVersion: "v1.34.4"},
 			}})
 	}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
@@ -86,9 +90,11 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "fake",
-		"clusters": []any{map[string]any{"name": "c", "cluster": map[string]any{"server": server, "certificate-authority-data": ca}}},
-		"users":    []any{map[string]any{"name": "u", "user": map[string]any{"token": token}}},
-		"contexts": []any{map[string]any{"name": "fake", "context": map[string]any{"cluster": "c", "user": "u", "namespace": fakeNamespace}}},
+		"clusters": []any{map[string]any{"name": "c",
+			"cluster": map[string]any{"server": server, "certificate-authority-data": ca}}},
+		"users": []any{map[string]any{"name": "u", "user": map[string]any{"token": token}}},
+		"contexts": []any{map[string]any{"name": "fake",
+			"context": map[string]any{"cluster": "c", "user": "u", "namespace": fakeNamespace}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +190,9 @@ func (s *apiserver) serve(w http.ResponseWriter, r *http.Request) {
 
 func forbidden(a asking) *apierrors.StatusError {
 	e := apierrors.NewForbidden(schema.GroupResource{Resource: a.kind}, a.name, nil)
-	e.ErrStatus.Message = fmt.Sprintf(`%s is forbidden: User "u" cannot %s resource %q in API group "" in the namespace %q`, a.kind, a.verb, a.kind, fakeNamespace)
+	e.ErrStatus.Message = fmt.Sprintf(
+		`%s is forbidden: User "u" cannot %s resource %q in API group "" in the namespace %q`,
+		a.kind, a.verb, a.kind, fakeNamespace)
 	return e
 }
 
@@ -196,7 +204,8 @@ func (s *apiserver) do(r *http.Request, a asking) any {
 	none := apierrors.NewNotFound(schema.GroupResource{Resource: a.kind}, a.name)
 	switch a {
 	case asking{"list", nodes, ""}:
-		return corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, Items: s.nodes}
+		return corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"},
+			Items: s.nodes}
 	case asking{"get", nodes, a.name}:
 		for _, n := range s.nodes {
 			if n.Name == a.name {
@@ -275,7 +284,8 @@ func (s *apiserver) do(r *http.Request, a asking) any {
 		s.t.Errorf("this API server cannot %s %s", a.verb, a.kind)
 		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: a.kind}, a.verb)
 	}
-	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}
+	return metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusSuccess}
 }
 
 func (s *apiserver) run(p *corev1.Pod) {
@@ -292,9 +302,13 @@ func (s *apiserver) run(p *corev1.Pod) {
 		at = p.Status.HostIP
 	}
 	now := metav1.Now()
-	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = corev1.PodRunning, at, []corev1.PodIP{{IP: at}}, &now
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: p.Spec.Containers[0].Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
+	p.Status.Phase, p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = corev1.PodRunning, at,
+		[]corev1.PodIP{{IP: at}}, &now
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: p.Spec.Containers[0].Name, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
 }
 
 func reply(w http.ResponseWriter, answer any) {
@@ -341,14 +355,16 @@ func (s *apiserver) stream(w http.ResponseWriter, r *http.Request, pod string) {
 	}()
 	end := metav1.Status{Status: metav1.StatusSuccess}
 	if err := s.exec(pod, r.URL.Query()["command"], in, channel(stdout), channel(stderr)); err != nil {
-		end = metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: "NonZeroExitCode"}
+		end = metav1.Status{Status: metav1.StatusFailure, Message: err.Error(),
+			Reason: "NonZeroExitCode"}
 	}
 	_ = in.Close()
 	text, _ := json.Marshal(end)
 	_, _ = channel(status).Write(text)
 	mu.Lock()
 	defer mu.Unlock()
-	_ = conn.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
+	_ = conn.WriteMessage(websocket.CloseMessage,
+		websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""))
 }
 
 type writer func([]byte) (int, error)

@@ -67,7 +67,8 @@ func (c *Clean) journals() (places []*found, err error) {
 	for _, name := range names {
 		j, done, err := readJournal(dir, name)
 		switch {
-		case errors.Is(err, journal.ErrLocked), errors.Is(err, fs.ErrNotExist): // its run lives, or has just ended
+		// its run lives, or has just ended
+		case errors.Is(err, journal.ErrLocked), errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
@@ -79,15 +80,19 @@ func (c *Clean) journals() (places []*found, err error) {
 			continue
 		case state != owner.Gone:
 			if state == owner.Unclear {
-				c.Left = append(c.Left, Left{fmt.Sprintf("journal %q", filepath.Join(path, name)), why(j.Owner)})
+				c.Left = append(c.Left, Left{fmt.Sprintf("journal %q", filepath.Join(path, name)),
+					why(j.Owner)})
 			}
 			errs = append(errs, done(false))
 			continue
 		}
 		a := Access{Kubeconfig: j.Kubeconfig, Context: j.Context, Namespace: j.Namespace}
-		i := slices.IndexFunc(places, func(p *found) bool { return p.Access == a && p.server == j.Server })
+		i := slices.IndexFunc(places, func(p *found) bool {
+			return p.Access == a && p.server == j.Server
+		})
 		if i < 0 {
-			i, places = len(places), append(places, &found{Access: a, server: j.Server, over: map[string]string{}})
+			i, places = len(places), append(places,
+				&found{Access: a, server: j.Server, over: map[string]string{}})
 		}
 		places[i].over[j.Run] = j.Owner
 		places[i].done = append(places[i].done, done)
@@ -117,7 +122,8 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 	defer cancel()
 	all, err := client.Made(ctx, "")
 	if err != nil {
-		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace, said(client.Server), err)
+		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace,
+			said(client.Server), err)
 	}
 	var over []Object
 	for _, o := range all {
@@ -129,7 +135,8 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 		}
 	}
 	if err := client.Remove(ctx, over); err != nil {
-		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace, said(client.Server), err)
+		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace,
+			said(client.Server), err)
 	}
 	for _, o := range over {
 		removed = append(removed, client.call(o))
@@ -155,7 +162,8 @@ func why(mark string) string {
 type otherCluster struct{ context, was, is string }
 
 func (e *otherCluster) Error() string {
-	return fmt.Sprintf("a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
+	return fmt.Sprintf(
+		"a journal lists objects at %s, but context %q now names %s; toll does not look for them there", said(e.was), e.context, said(e.is))
 }
 
 func (e *otherCluster) Hint() string {

@@ -39,10 +39,12 @@ func holding(t *testing.T, owners map[string]string) *apiserver {
 		s.services[service.Name] = &corev1.Service{ObjectMeta: service}
 	}
 	for name, mark := range owners {
-		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name}, Annotations: map[string]string{ownerAnnotation: mark}})
+		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name},
+			Annotations: map[string]string{ownerAnnotation: mark}})
 	}
 	put("user's", metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}})
-	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}}) // not a mark
+	// not a mark
+	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}})
 	return s
 }
 
@@ -62,7 +64,8 @@ func (s *apiserver) names() (out []string) {
 func writeJournal(t *testing.T, dir string, s *apiserver, run, mark string) (file string) {
 	t.Helper()
 	a := s.access()
-	j := Journal{Owner: mark, Run: run, Kubeconfig: a.Kubeconfig, Context: "fake", Server: s.URL, Namespace: fakeNamespace}
+	j := Journal{Owner: mark, Run: run, Kubeconfig: a.Kubeconfig, Context: "fake", Server: s.URL,
+		Namespace: fakeNamespace}
 	f, err := j.write(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +79,8 @@ func writeJournal(t *testing.T, dir string, s *apiserver, run, mark string) (fil
 func TestClean(t *testing.T) {
 	dead, elsewhere, alive := marks()
 	owners := map[string]string{"dead": dead, "far": elsewhere, "alive": alive}
-	kept := []string{"alive-pod", "alive-service", "user's-pod", "user's-service", "user's-so-called-pod", "user's-so-called-service"}
+	kept := []string{"alive-pod", "alive-service", "user's-pod", "user's-service",
+		"user's-so-called-pod", "user's-so-called-service"}
 	for name, tt := range map[string]struct {
 		others bool
 		left   []string // besides kept
@@ -98,7 +102,8 @@ func TestClean(t *testing.T) {
 			if got := s.names(); !slices.Equal(got, want) {
 				t.Errorf("left are %q, want %q", got, want)
 			}
-			if len(removed) != 10-len(want) || !strings.Contains(strings.Join(removed, " "), "pod measured/dead-pod at https://") {
+			if len(removed) != 10-len(want) || !strings.Contains(strings.Join(removed, " "),
+				"pod measured/dead-pod at https://") {
 				t.Errorf("removed: %q", removed)
 			}
 			if len(c.Left) < tt.told {
@@ -145,7 +150,9 @@ func TestCleanKeeps(t *testing.T) {
 		err  string // "": none
 		hint string
 	}{
-		"unreachable": {dead, func(_ *testing.T, s *apiserver, _ string) { s.Close() }, "cannot be reached", "cluster"},
+		"unreachable": {dead, func(_ *testing.T, s *apiserver, _ string) {
+			s.Close()
+		}, "cannot be reached", "cluster"},
 		"forbidden": {dead, func(_ *testing.T, s *apiserver, _ string) {
 			s.instead = func(w http.ResponseWriter, _ *http.Request, a asking) bool {
 				if a.verb == "delete" {
@@ -160,10 +167,14 @@ func TestCleanKeeps(t *testing.T) {
 		"no-such-context": {dead, func(t *testing.T, _ *apiserver, file string) {
 			change(t, file, func(j *Journal) { j.Context = "renamed" })
 		}, "renamed", "contexts"},
-		"no-journal": {dead, func(t *testing.T, _ *apiserver, file string) { write(t, file, "\x1b[2J{") }, "not a journal", "look at it"},
-		"of-others":  {dead, func(t *testing.T, _ *apiserver, file string) { chmod(t, file, 0o666) }, "alone", "look at it"},
-		"far":        {elsewhere, func(*testing.T, *apiserver, string) {}, "", ""},
-		"alive":      {alive, func(*testing.T, *apiserver, string) {}, "", ""},
+		"no-journal": {dead, func(t *testing.T, _ *apiserver, file string) {
+			write(t, file, "\x1b[2J{")
+		}, "not a journal", "look at it"},
+		"of-others": {dead, func(t *testing.T, _ *apiserver, file string) {
+			chmod(t, file, 0o666)
+		}, "alone", "look at it"},
+		"far":   {elsewhere, func(*testing.T, *apiserver, string) {}, "", ""},
+		"alive": {alive, func(*testing.T, *apiserver, string) {}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +190,8 @@ func TestCleanKeeps(t *testing.T) {
 			if (err == nil) != (tt.err == "") {
 				t.Fatalf("%v, want %q", err, tt.err)
 			}
-			if err != nil && (!strings.Contains(err.Error(), tt.err) || !strings.Contains(hint(err), tt.hint)) {
+			if err != nil && (!strings.Contains(err.Error(), tt.err) ||
+				!strings.Contains(hint(err), tt.hint)) {
 				t.Errorf("%v; hint: %s; want %q, %q", err, hint(err), tt.err, tt.hint)
 			}
 			if _, err := os.Stat(file); err != nil {
@@ -194,13 +206,15 @@ func TestCleanLeavesTheLiving(t *testing.T) {
 	dead, _, _ := marks()
 	dir := t.TempDir()
 	s := holding(t, map[string]string{})
-	j := Journal{Owner: dead, Run: "run", Kubeconfig: s.access().Kubeconfig, Context: "fake", Server: s.URL, Namespace: fakeNamespace}
+	j := Journal{Owner: dead, Run: "run", Kubeconfig: s.access().Kubeconfig, Context: "fake",
+		Server: s.URL, Namespace: fakeNamespace}
 	f, err := j.write(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := Clean{StateDir: dir, Others: true}
-	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 0 || len(s.verbs(pods)) != 0 {
+	if removed, err := c.Run(t.Context()); err != nil || len(removed) != 0 ||
+		len(s.verbs(pods)) != 0 {
 		t.Errorf("%q, %v, asked for %q", removed, err, s.verbs(pods))
 	}
 	if err := f.close(true); err != nil {
@@ -218,7 +232,8 @@ func TestJournalHasNoSecrets(t *testing.T) {
 }
 
 func FuzzReadJournal(f *testing.F) {
-	text, err := json.Marshal(Journal{Owner: "a/b/c/d/e", Run: "r", Context: "c", Server: "https://s", Namespace: "n"})
+	text, err := json.Marshal(Journal{Owner: "a/b/c/d/e", Run: "r", Context: "c",
+		Server: "https://s", Namespace: "n"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -250,7 +265,9 @@ func FuzzReadJournal(f *testing.F) {
 
 func FuzzStatus(f *testing.F) {
 	f.Add([]byte(`{"status": "Success"}`))
-	f.Add([]byte(`{"status": "Failure", "message": "command terminated with exit code 3", "reason": "NonZeroExitCode"}`))
+	f.Add(
+		[]byte(
+			`{"status": "Failure", "message": "command terminated with exit code 3", "reason": "NonZeroExitCode"}`))
 	f.Add([]byte("\x1b[2J"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s := newTestStream()

@@ -59,7 +59,8 @@ func Connect(ctx context.Context, a Access) (*Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
 	rules.WarnIfAllMissing = false
-	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: a.Context})
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		rules, &clientcmd.ConfigOverrides{CurrentContext: a.Context})
 	config, err := loaded.ClientConfig()
 	if err != nil {
 		return nil, explainConfig(a, err)
@@ -113,7 +114,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal(text, &v); err != nil || v.GitVersion == "" {
-		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not tell its version", c.Server)
+		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not tell its version",
+			c.Server)
 	}
 	return v.GitVersion, nil
 }
@@ -134,7 +136,8 @@ func (c *Client) create(ctx context.Context, kind string, object, into runtime.O
 func (c *Client) get(ctx context.Context, kind, name string, into runtime.Object) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
-	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).Name(name).Do(ctx).Into(into)
+	err := c.rest.Get().NamespaceIfScoped(c.Namespace, kind != nodes).Resource(kind).Name(name).Do(
+		ctx).Into(into)
 	return c.explain(ctx, "get", kind, err)
 }
 
@@ -184,7 +187,8 @@ func (c *Client) Made(ctx context.Context, run string) (out []Object, err error)
 		return out, err
 	}
 	for _, o := range s.Items {
-		out = append(out, Object{services, o.Name, o.Labels[RunLabel], o.Annotations[ownerAnnotation]})
+		out = append(out, Object{services, o.Name, o.Labels[RunLabel],
+			o.Annotations[ownerAnnotation]})
 	}
 	return out, nil
 }
@@ -224,7 +228,8 @@ func (c *Client) gone(ctx context.Context, o Object) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s %s is still there: its node may be down: %w", o.one(), o.Name, cmp.Or(err, context.Cause(ctx)))
+			return fmt.Errorf("%s %s is still there: its node may be down: %w", o.one(), o.Name,
+				cmp.Or(err, context.Cause(ctx)))
 		case <-time.After(again):
 		}
 	}

@@ -98,19 +98,23 @@ func (s *stream) over(pod string) error {
 	case s.told:
 		return fmt.Errorf("its exec stream ended: %w", cmp.Or(s.end, errors.New("the agent did")))
 	}
-	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod, cmp.Or(s.end, errCut))}
+	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod,
+		cmp.Or(s.end, errCut))}
 }
 
 // exec returns a stream that lives until it is closed, even after ctx ends.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true}, parameters).URL().String()
+		VersionedParams(&corev1.PodExecOptions{
+			Container: containerName, Command: command, Stdin: true, Stdout: true, Stderr: true},
+			parameters).URL().String()
 	s, err := c.execWebSocket(ctx, to)
 	no := refusal(err)
 	switch {
 	case no != nil && denies(no, pod):
 		err = no
-	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err): // mostly a proxy on the way
+	// mostly a proxy on the way
+	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err):
 		return c.execInstead(ctx, to, err)
 	}
 	return s, c.explain(ctx, "get", "pods/exec", err)
@@ -126,14 +130,17 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		return nil, context.Cause(ctx)
 	case no != nil:
 		why := c.explain(ctx, "create", "pods/exec", no)
-		if first := refusal(failed); first == nil || first.ErrStatus.Message != no.ErrStatus.Message {
-			why = fmt.Errorf("%w; this was the answer over SPDY; WebSocket had failed with: %s", why, answer(failed))
+		if first := refusal(failed); first == nil ||
+			first.ErrStatus.Message != no.ErrStatus.Message {
+			why = fmt.Errorf("%w; this was the answer over SPDY; WebSocket had failed with: %s",
+				why, answer(failed))
 		}
 		return nil, why
 	}
 	return nil, &path.UnsupportedError{
-		Missing: fmt.Sprintf("no exec stream to the API server at %s could be opened: neither over WebSocket (%s) nor over SPDY (%s)", said(c.Server), answer(failed), answer(err)),
-		Remedy:  "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
+		Missing: fmt.Sprintf(
+			"no exec stream to the API server at %s could be opened: neither over WebSocket (%s) nor over SPDY (%s)", said(c.Server), answer(failed), answer(err)),
+		Remedy: "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
 // answer reads the response itself: client-go takes any JSON or YAML for a Status, even a line of
@@ -151,7 +158,8 @@ func refusal(err error) *apierrors.StatusError {
 		err = f.Cause
 	}
 	var e *apierrors.StatusError
-	if !errors.As(err, &e) || e.ErrStatus.Status != metav1.StatusFailure || e.ErrStatus.Reason == "" || e.ErrStatus.Code == 0 {
+	if !errors.As(err, &e) || e.ErrStatus.Status != metav1.StatusFailure ||
+		e.ErrStatus.Reason == "" || e.ErrStatus.Code == 0 {
 		return nil
 	}
 	return e
@@ -291,7 +299,8 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	})
 	over := make(chan error, 1)
 	go func() {
-		err := executor.StreamWithContext(life, remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
+		err := executor.StreamWithContext(life,
+			remotecommand.StreamOptions{Stdin: heard, Stdout: out, Stderr: s.said})
 		if err != nil && life.Err() == nil {
 			var told exec.ExitError
 			s.endWith(s.ending(err.Error()), errors.As(err, &told))
@@ -331,7 +340,9 @@ func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan str
 	if proxy == nil {
 		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
 	}
-	upgrade, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy}) // without pings
+	// without pings
+	upgrade, err := spdy.NewRoundTripperWithConfig(
+		spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -344,7 +355,8 @@ func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan str
 		return nil, nil, err
 	}
 	done := &upgraded{upgrade, make(chan struct{})}
-	executor, err := remotecommand.NewSPDYExecutorForTransports(wrapped, done, http.MethodPost, u.URL)
+	executor, err := remotecommand.NewSPDYExecutorForTransports(
+		wrapped, done, http.MethodPost, u.URL)
 	if err != nil {
 		return nil, nil, err
 	}

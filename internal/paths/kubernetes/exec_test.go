@@ -44,26 +44,41 @@ func TestExec(t *testing.T) {
 	if err != nil || string(got) != sent {
 		t.Errorf("%d of %d bytes came back: %v", len(got), len(sent), err)
 	}
-	if over := stream.over("p"); over == nil || !strings.HasPrefix(over.Error(), "its exec stream ended: command terminated with exit code 3") || errors.As(over, new(*path.CutError)) {
+	if over := stream.over("p"); over == nil ||
+		!strings.HasPrefix(
+			over.Error(), "its exec stream ended: command terminated with exit code 3") ||
+		errors.As(over, new(*path.CutError)) {
 		t.Errorf("over: %v", over)
 	}
 	end := stream.ended()
-	if end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 3145728 bytes") || !plain(end.Error()) {
+	if end == nil || !strings.Contains(end.Error(), "exit code 3") ||
+		!strings.Contains(end.Error(), "after 3145728 bytes") || !plain(end.Error()) {
 		t.Errorf("it ended by %q", end)
 	}
 }
 
 func TestExecBroken(t *testing.T) {
 	for name, say := range map[string]func(c *websocket.Conn){
-		"closed":     func(c *websocket.Conn) { c.Close() },
-		"text":       func(c *websocket.Conn) { _ = c.WriteMessage(websocket.TextMessage, []byte("\x01x")) },
-		"empty":      func(c *websocket.Conn) { _ = c.WriteMessage(websocket.BinaryMessage, nil) },
-		"no-channel": func(c *websocket.Conn) { _ = c.WriteMessage(websocket.BinaryMessage, []byte{200, 1, 2}) },
-		"odd-status": func(c *websocket.Conn) { _ = c.WriteMessage(websocket.BinaryMessage, []byte("\x03{\x1b[2J")) },
-		"close-code": func(c *websocket.Conn) { _ = c.WriteMessage(websocket.CloseMessage, []byte{0}) },
-		"a-huge-one": func(c *websocket.Conn) { _ = c.WriteMessage(websocket.BinaryMessage, make([]byte, 64<<20)) },
+		"closed": func(c *websocket.Conn) { c.Close() },
+		"text": func(c *websocket.Conn) {
+			_ = c.WriteMessage(websocket.TextMessage, []byte("\x01x"))
+		},
+		"empty": func(c *websocket.Conn) { _ = c.WriteMessage(websocket.BinaryMessage, nil) },
+		"no-channel": func(c *websocket.Conn) {
+			_ = c.WriteMessage(websocket.BinaryMessage, []byte{200, 1, 2})
+		},
+		"odd-status": func(c *websocket.Conn) {
+			_ = c.WriteMessage(websocket.BinaryMessage, []byte("\x03{\x1b[2J"))
+		},
+		"close-code": func(c *websocket.Conn) {
+			_ = c.WriteMessage(websocket.CloseMessage, []byte{0})
+		},
+		"a-huge-one": func(c *websocket.Conn) {
+			_ = c.WriteMessage(websocket.BinaryMessage, make([]byte, 64<<20))
+		},
 		"never-ending": func(c *websocket.Conn) {
-			for c.WriteMessage(websocket.BinaryMessage, append([]byte{stderr}, make([]byte, 1<<20)...)) == nil {
+			for c.WriteMessage(websocket.BinaryMessage,
+				append([]byte{stderr}, make([]byte, 1<<20)...)) == nil {
 			}
 		},
 	} {
@@ -90,11 +105,13 @@ func TestExecBroken(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := io.Copy(io.Discard, bufio.NewReader(stream)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+			if _, err := io.Copy(io.Discard, bufio.NewReader(stream)); err != nil &&
+				!errors.Is(err, io.ErrClosedPipe) {
 				t.Errorf("it is read to %v", err)
 			}
 			over := stream.over("p")
-			if cut := errors.As(over, new(*path.CutError)); name != "never-ending" && (over == nil || !plain(over.Error()) || cut == (name == "odd-status")) {
+			if cut := errors.As(over, new(*path.CutError)); name != "never-ending" &&
+				(over == nil || !plain(over.Error()) || cut == (name == "odd-status")) {
 				t.Errorf("over: %q", over)
 			}
 			if err := stream.ended(); err != nil && !plain(err.Error()) {
@@ -117,7 +134,8 @@ func TestExecRefused(t *testing.T) {
 		return true
 	}
 	_, err := s.connect().exec(t.Context(), "p", "x")
-	if err == nil || !strings.Contains(err.Error(), "pods/exec") || !plain(err.Error()) || !strings.Contains(hint(err), "toll kubernetes manifest") {
+	if err == nil || !strings.Contains(err.Error(), "pods/exec") || !plain(err.Error()) ||
+		!strings.Contains(hint(err), "toll kubernetes manifest") {
 		t.Errorf("%v; hint: %s", err, hint(err))
 	}
 }
@@ -129,10 +147,11 @@ func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string)
 	}
 	const streams = 4
 	came := make(chan httpstream.Stream, streams)
-	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(x httpstream.Stream, _ <-chan struct{}) error {
-		came <- x
-		return nil
-	})
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(
+		w, r, func(x httpstream.Stream, _ <-chan struct{}) error {
+			came <- x
+			return nil
+		})
 	if conn == nil {
 		return
 	}
@@ -167,7 +186,8 @@ func TestExecFallsBack(t *testing.T) {
 		}
 	}
 	notFound := says(http.StatusNotFound, "text/plain", "404 page not found")
-	noEntry := says(http.StatusForbidden, "text/html", "<html>\n<body>\n<b>Forbidden</b>: Unauthorized, cannot get resource \"pods/exec\": not found</body>\n</html>")
+	noEntry := says(http.StatusForbidden, "text/html",
+		"<html>\n<body>\n<b>Forbidden</b>: Unauthorized, cannot get resource \"pods/exec\": not found</body>\n</html>")
 	likeYAML := says(http.StatusForbidden, "text/html", "<b>forbidden</b>: no")
 	answers := func(e *apierrors.StatusError) func(w http.ResponseWriter) {
 		return func(w http.ResponseWriter) { reply(w, e) }
@@ -182,25 +202,50 @@ func TestExecFallsBack(t *testing.T) {
 		verbs     string
 	}{
 		{"a-proxy", badGateway, nil, nil, "", "get create"},
-		{"no-upgrade", func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadRequest) }, nil, nil, "", "get create"},
-		{"nothing-gets-through", badGateway, badGateway, []string{"neither over WebSocket", "502", "nor over SPDY", "no upgrades here"}, "NO_PROXY", "get create"},
-		{"may-not-create", badGateway, func(w http.ResponseWriter) { reply(w, forbidden(asking{"create", "pods/exec", "p"})) },
+		{"no-upgrade", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusBadRequest)
+		}, nil, nil, "", "get create"},
+		{"nothing-gets-through", badGateway, badGateway,
+			[]string{"neither over WebSocket", "502", "nor over SPDY", "no upgrades here"},
+			"NO_PROXY", "get create"},
+		{"may-not-create", badGateway, func(w http.ResponseWriter) {
+			reply(w, forbidden(asking{"create", "pods/exec", "p"}))
+		},
 			[]string{"you may not create pods/exec"}, "toll kubernetes manifest", "get create"},
 		{"proxy's-404", notFound, nil, nil, "", "get create"},
-		{"proxy's-404-twice", notFound, notFound, []string{"neither over WebSocket", "404 page not found", "nor over SPDY (unable to upgrade connection: 404 page not found)"}, "NO_PROXY", "get create"},
+		{"proxy's-404-twice", notFound, notFound,
+			[]string{"neither over WebSocket", "404 page not found",
+				"nor over SPDY (unable to upgrade connection: 404 page not found)"}, "NO_PROXY",
+			"get create"},
 		{"proxy's-403", noEntry, nil, nil, "", "get create"},
-		{"proxy's-403-twice", noEntry, noEntry, []string{"neither over WebSocket", "403 Forbidden", "nor over SPDY", "<b>Forbidden</b>"}, "NO_PROXY", "get create"},
-		{"proxy's-403-on-a-line", likeYAML, likeYAML, []string{"neither over WebSocket (the answer is not from an API server) nor over SPDY (the answer is not from an API server)"}, "NO_PROXY", "get create"},
-		{"proxy's-401", says(http.StatusUnauthorized, "text/plain", "Unauthorized"), nil, nil, "", "get create"},
-		{"proxy's-json", says(http.StatusForbidden, "application/json", `{"message": "forbidden"}`), says(http.StatusForbidden, "application/json", `{"message": "no"}`),
-			[]string{"neither over WebSocket (forbidden)", "nor over SPDY (no)"}, "NO_PROXY", "get create"},
-		{"proxy-then-no-pod", notFound, answers(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")),
-			[]string{`pods "p" not found`, "WebSocket had failed with", "404 page not found"}, "", "get create"},
-		{"no-pod", answers(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")), nil, []string{`pods "p" not found`}, "", "get"},
-		{"another's-404", answers(apierrors.NewNotFound(schema.GroupResource{Resource: "upgrades"}, "p")), nil, nil, "", "get create"},
-		{"not-known", answers(apierrors.NewUnauthorized("Unauthorized")), nil, []string{"401", "credentials"}, "log in", "get"},
-		{"kubelet-down", answers(dialling), answers(dialling), []string{"create pods/exec: Internal error occurred: error dialing backend"}, "", "get create"},
-		{"may-not-get", func(w http.ResponseWriter) { reply(w, forbidden(asking{"get", "pods/exec", "p"})) }, nil,
+		{"proxy's-403-twice", noEntry, noEntry,
+			[]string{"neither over WebSocket", "403 Forbidden", "nor over SPDY",
+				"<b>Forbidden</b>"}, "NO_PROXY", "get create"},
+		{"proxy's-403-on-a-line", likeYAML, likeYAML,
+			[]string{
+				"neither over WebSocket (the answer is not from an API server) nor over SPDY (the answer is not from an API server)"}, "NO_PROXY", "get create"},
+		{"proxy's-401", says(http.StatusUnauthorized, "text/plain", "Unauthorized"), nil, nil, "",
+			"get create"},
+		{"proxy's-json", says(http.StatusForbidden, "application/json", `{"message": "forbidden"}`),
+			says(http.StatusForbidden, "application/json", `{"message": "no"}`),
+			[]string{"neither over WebSocket (forbidden)", "nor over SPDY (no)"}, "NO_PROXY",
+			"get create"},
+		{"proxy-then-no-pod", notFound, answers(
+			apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")),
+			[]string{`pods "p" not found`, "WebSocket had failed with", "404 page not found"}, "",
+			"get create"},
+		{"no-pod", answers(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p")), nil,
+			[]string{`pods "p" not found`}, "", "get"},
+		{"another's-404", answers(apierrors.NewNotFound(
+			schema.GroupResource{Resource: "upgrades"}, "p")), nil, nil, "", "get create"},
+		{"not-known", answers(apierrors.NewUnauthorized("Unauthorized")), nil,
+			[]string{"401", "credentials"}, "log in", "get"},
+		{"kubelet-down", answers(dialling), answers(dialling),
+			[]string{"create pods/exec: Internal error occurred: error dialing backend"}, "",
+			"get create"},
+		{"may-not-get", func(w http.ResponseWriter) {
+			reply(w, forbidden(asking{"get", "pods/exec", "p"}))
+		}, nil,
 			[]string{"pods/exec"}, "toll kubernetes manifest", "get"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -233,7 +278,8 @@ func TestExecFallsBack(t *testing.T) {
 			}
 			if tt.want != nil {
 				for _, w := range append(tt.want, "") {
-					if err == nil || !strings.Contains(err.Error(), w) || !plain(err.Error()) || !strings.Contains(hint(err), tt.hint) {
+					if err == nil || !strings.Contains(err.Error(), w) || !plain(err.Error()) ||
+						!strings.Contains(hint(err), tt.hint) {
 						t.Errorf("%q; hint: %s; want %q", err, hint(err), w)
 					}
 				}
@@ -251,7 +297,8 @@ func TestExecFallsBack(t *testing.T) {
 			if over := stream.over("p"); over == nil {
 				t.Error("it goes on")
 			}
-			if end := stream.ended(); end == nil || !strings.Contains(end.Error(), "exit code 3") || !strings.Contains(end.Error(), "after 1048576 bytes") {
+			if end := stream.ended(); end == nil || !strings.Contains(end.Error(), "exit code 3") ||
+				!strings.Contains(end.Error(), "after 1048576 bytes") {
 				t.Errorf("it ended by %v", end)
 			}
 			if err := stream.Close(); err != nil {

@@ -32,14 +32,21 @@ func explainConfig(a Access, err error) error {
 	words := said(err.Error())
 	switch {
 	case a.Kubeconfig != "" && isMissing(a.Kubeconfig):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("there is no kubeconfig %s", said(a.Kubeconfig)), Remedy: "--kubeconfig with a file that kubectl uses, or leave it out"}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"there is no kubeconfig %s", said(a.Kubeconfig)),
+			Remedy: "--kubeconfig with a file that kubectl uses, or leave it out"}
 	case clientcmd.IsEmptyConfig(err):
-		return &path.UnsupportedError{Missing: "no cluster is configured: there is no kubeconfig, or nothing in it",
-			Remedy: "--kubeconfig FILE or $KUBECONFIG; kubectl config view shows what kubectl uses; --on lab needs no cluster"}
-	case a.Context != "" && (clientcmd.IsContextNotFound(err) || strings.Contains(words, "does not exist")):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the kubeconfig has no context %q", said(a.Context)), Remedy: "kubectl config get-contexts lists them"}
+		return &path.UnsupportedError{
+			Missing: "no cluster is configured: there is no kubeconfig, or nothing in it",
+			Remedy:  "--kubeconfig FILE or $KUBECONFIG; kubectl config view shows what kubectl uses; --on lab needs no cluster"}
+	case a.Context != "" && (clientcmd.IsContextNotFound(err) ||
+		strings.Contains(words, "does not exist")):
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the kubeconfig has no context %q", said(a.Context)),
+			Remedy: "kubectl config get-contexts lists them"}
 	}
-	return &path.UnsupportedError{Missing: "the kubeconfig leads to no cluster: " + words, Remedy: "kubectl config view; --context with another one"}
+	return &path.UnsupportedError{Missing: "the kubeconfig leads to no cluster: " + words,
+		Remedy: "kubectl config view; --context with another one"}
 }
 
 func isMissing(file string) bool {
@@ -71,7 +78,9 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	if errors.As(err, &exec) {
 		inner = exec.Err
 	}
-	u := &path.UnsupportedError{Missing: fmt.Sprintf("the API server at %s cannot be reached", said(c.Server)), Remedy: remedy, Err: errors.New(said(inner.Error()))}
+	u := &path.UnsupportedError{Missing: fmt.Sprintf(
+		"the API server at %s cannot be reached", said(c.Server)), Remedy: remedy,
+		Err: errors.New(said(inner.Error()))}
 	words := inner.Error()
 	switch {
 	case errors.As(err, &dns):
@@ -86,7 +95,8 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 			u.Err = errors.New(said(strings.ReplaceAll(words, local.Self, c.plugin)))
 		}
 		u.Remedy = "log in again as your cluster's provider says; kubectl get nodes must work"
-	case strings.Contains(words, "serializer for") || strings.Contains(words, "couldn't get version/kind") || errors.Is(err, errTooLong):
+	case strings.Contains(words, "serializer for") ||
+		strings.Contains(words, "couldn't get version/kind") || errors.Is(err, errTooLong):
 		u.Missing = fmt.Sprintf("what answers at %s is not a Kubernetes API server", said(c.Server))
 		u.Remedy = "kubectl cluster-info; a proxy on the way may have answered instead: HTTPS_PROXY, NO_PROXY"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
@@ -109,28 +119,39 @@ func distrusts(err error) bool {
 func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err error) error {
 	words := said(status.Status().Message)
 	switch details := status.Status().Details; {
-	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" && details.Name == c.Namespace:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the cluster has no namespace %s", c.Namespace), Remedy: "--namespace with one that it has: kubectl get namespaces", Err: err}
+	case apierrors.IsNotFound(err) && details != nil && details.Kind == "namespaces" &&
+		details.Name == c.Namespace:
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the cluster has no namespace %s", c.Namespace),
+			Remedy: "--namespace with one that it has: kubectl get namespaces", Err: err}
 	case apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err):
 		return err
 	case apierrors.IsUnauthorized(err):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the API server at %s does not know you (401): the credentials are wrong, or have expired", said(c.Server)),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the API server at %s does not know you (401): the credentials are wrong, or have expired", said(c.Server)),
 			Remedy: "log in again; kubectl auth whoami must answer", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "violates PodSecurity"):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the namespace %s forbids the pod (Pod Security): %s", c.Namespace, words),
-			Remedy: fmt.Sprintf("--unprivileged, which measures with what the pods themselves count; or a namespace that may: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the namespace %s forbids the pod (Pod Security): %s", c.Namespace, words),
+			Remedy: fmt.Sprintf(
+				"--unprivileged, which measures with what the pods themselves count; or a namespace that may: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "exceeded quota"):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the namespace %s has no quota left: %s", c.Namespace, words), Remedy: "--namespace with another one; kubectl describe quota"}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the namespace %s has no quota left: %s", c.Namespace, words),
+			Remedy: "--namespace with another one; kubectl describe quota"}
 	case apierrors.IsForbidden(err) && cannot.MatchString(words):
 		m := cannot.FindStringSubmatch(words)
 		where := " in namespace " + c.Namespace
 		if kind == nodes {
 			where = ""
 		}
-		return &path.UnsupportedError{Missing: fmt.Sprintf("you may not %s %s%s (403): %s", m[1], m[2], where, words),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"you may not %s %s%s (403): %s", m[1], m[2], where, words),
 			Remedy: "toll kubernetes manifest prints the least role that toll needs"}
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || status.Status().Code == 422:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the cluster refuses to %s %s: %s", verb, kind, words),
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		status.Status().Code == 422:
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the cluster refuses to %s %s: %s", verb, kind, words),
 			Remedy: "a policy of the cluster's decides this (admission webhook, quota, limits): --namespace with another one, or ask who runs it"}
 	}
 	return fmt.Errorf("%s %s: %s", verb, kind, words)

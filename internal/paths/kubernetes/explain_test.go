@@ -24,7 +24,9 @@ import (
 func TestExplain(t *testing.T) {
 	c := &Client{Server: "https://192.0.2.1:6443", Namespace: "perf"}
 	gr := schema.GroupResource{Resource: pods}
-	forbidden := func(text string) error { return apierrors.NewForbidden(gr, "x", errors.New(text)) }
+	forbidden := func(text string) error {
+		return apierrors.NewForbidden(gr, "x", errors.New(text))
+	}
 	dial := func(err error) error { return &url.Error{Op: "Get", URL: c.Server, Err: err} }
 	for _, tt := range []struct {
 		name, verb      string
@@ -32,21 +34,38 @@ func TestExplain(t *testing.T) {
 		missing, remedy string
 	}{
 		{"expired", "list", apierrors.NewUnauthorized("Unauthorized"), "(401)", "log in again"},
-		{"rbac", "create", forbidden(`User "u" cannot create resource "pods" in API group "" in the namespace "perf"`), "you may not create pods in namespace perf (403)", "toll kubernetes manifest"},
-		{"pod-security", "create", forbidden(`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`), "forbids the pod (Pod Security)", "--unprivileged"},
-		{"quota", "create", forbidden("exceeded quota: small, requested: pods=1, used: pods=2"), "no quota left", "--namespace"},
-		{"webhook", "create", forbidden("admission webhook \"policy\" denied the request: \x1b[31mno"), "the cluster refuses to create pods", "policy"},
-		{"refused", "list", dial(syscall.ECONNREFUSED), "cannot be reached", "kubectl cluster-info"},
-		{"silent", "list", dial(context.DeadlineExceeded), "does not answer", "kubectl cluster-info"},
-		{"certificate", "list", dial(errors.New("tls: failed to verify certificate: x509: unknown authority")), "is not trusted", "certificate-authority"},
-		{"certificate-typed", "list", dial(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), "is not trusted", "certificate-authority"},
-		{"named-tls", "list", &url.Error{Op: "Get", URL: "https://tls:6443", Err: syscall.ECONNREFUSED}, "cannot be reached", "kubectl cluster-info"},
-		{"plug-in", "list", dial(errors.New("getting credentials: exec: executable aws not found")), "credential plug-in fails", "log in again"},
+		{"rbac", "create",
+			forbidden(
+				`User "u" cannot create resource "pods" in API group "" in the namespace "perf"`),
+			"you may not create pods in namespace perf (403)", "toll kubernetes manifest"},
+		{"pod-security", "create", forbidden(
+			`violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)`),
+			"forbids the pod (Pod Security)", "--unprivileged"},
+		{"quota", "create", forbidden("exceeded quota: small, requested: pods=1, used: pods=2"),
+			"no quota left", "--namespace"},
+		{"webhook", "create",
+			forbidden("admission webhook \"policy\" denied the request: \x1b[31mno"),
+			"the cluster refuses to create pods", "policy"},
+		{"refused", "list", dial(syscall.ECONNREFUSED), "cannot be reached",
+			"kubectl cluster-info"},
+		{"silent", "list", dial(context.DeadlineExceeded), "does not answer",
+			"kubectl cluster-info"},
+		{"certificate", "list", dial(errors.New(
+			"tls: failed to verify certificate: x509: unknown authority")), "is not trusted",
+			"certificate-authority"},
+		{"certificate-typed", "list", dial(&tls.CertificateVerificationError{
+			Err: x509.UnknownAuthorityError{}}), "is not trusted", "certificate-authority"},
+		{"named-tls", "list", &url.Error{Op: "Get", URL: "https://tls:6443",
+			Err: syscall.ECONNREFUSED}, "cannot be reached", "kubectl cluster-info"},
+		{"plug-in", "list", dial(errors.New("getting credentials: exec: executable aws not found")),
+			"credential plug-in fails", "log in again"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := c.explain(t.Context(), tt.verb, pods, tt.err)
 			var u *path.UnsupportedError
-			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.missing) || !strings.Contains(u.Remedy, tt.remedy) || strings.ContainsRune(err.Error(), '\x1b') {
+			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.missing) ||
+				!strings.Contains(u.Remedy, tt.remedy) ||
+				strings.ContainsRune(err.Error(), '\x1b') {
 				t.Errorf("error %v, hint %+v", err, u)
 			}
 		})
@@ -63,13 +82,20 @@ func TestExplain(t *testing.T) {
 }
 
 func TestFailedPods(t *testing.T) {
-	r := &run{backend: &Kubernetes{}, image: "127.0.0.1:1/bridgetoll:abc", client: &Client{Namespace: "perf"}}
+	r := &run{backend: &Kubernetes{}, image: "127.0.0.1:1/bridgetoll:abc",
+		client: &Client{Namespace: "perf"}}
 	n := Node{Name: "n1", Arch: "arm64"}
 	waiting := func(reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}}
+		return corev1.PodStatus{Phase: corev1.PodPending,
+			ContainerStatuses: []corev1.ContainerStatus{
+				{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+					Reason: reason, Message: message}}}}}
 	}
 	ended := func(reason string, code int32) corev1.PodStatus {
-		return corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code}}}}}
+		return corev1.PodStatus{Phase: corev1.PodFailed,
+			ContainerStatuses: []corev1.ContainerStatus{
+				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+					Reason: reason, ExitCode: code}}}}}
 	}
 	for _, tt := range []struct {
 		name         string
@@ -78,19 +104,33 @@ func TestFailedPods(t *testing.T) {
 	}{
 		{"runs", corev1.PodStatus{Phase: corev1.PodRunning}, "", ""},
 		{"creating", waiting("ContainerCreating", ""), "", ""},
-		{"no-image", waiting("ErrImagePull", "connection refused"), "node n1 does not have toll's image", "toll image | ssh n1 ctr -n k8s.io images import -"},
-		{"other-machine", waiting("RunContainerError", "exec /toll: exec format error"), "node n1 is arm64", "--image"},
-		{"image-for-others", waiting("ErrImagePull", "failed to pull: no match for platform in manifest: not found"), "node n1 is arm64, and the image", "manifest list"},
-		{"ended-at-once", corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			Reason: "StartError", Message: "exec /toll: exec format error"}}}}}, "node n1 is arm64, and the image", "manifest list"},
-		{"unschedulable", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: Insufficient memory"}}},
+		{"no-image", waiting("ErrImagePull", "connection refused"),
+			"node n1 does not have toll's image",
+			"toll image | ssh n1 ctr -n k8s.io images import -"},
+		{"other-machine", waiting("RunContainerError", "exec /toll: exec format error"),
+			"node n1 is arm64", "--image"},
+		{"image-for-others", waiting("ErrImagePull",
+			"failed to pull: no match for platform in manifest: not found"),
+			"node n1 is arm64, and the image", "manifest list"},
+		{"ended-at-once", corev1.PodStatus{Phase: corev1.PodFailed,
+			ContainerStatuses: []corev1.ContainerStatus{
+				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+					Reason: "StartError", Message: "exec /toll: exec format error"}}}}},
+			"node n1 is arm64, and the image", "manifest list"},
+		{"unschedulable", corev1.PodStatus{Phase: corev1.PodPending,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+				Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				Message: "0/2 nodes are available: Insufficient memory"}}},
 			"node n1 does not take the pod: 0/2 nodes are available", "describe node n1"},
-		{"evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on resource: memory"}, "Evicted The node was low", ""},
+		{"evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted",
+			Message: "The node was low on resource: memory"}, "Evicted The node was low", ""},
 		{"killed", ended("OOMKilled", 137), "OOMKilled (exit code 137)", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := r.failed(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "toll-x"}, Status: tt.status}, n)
-			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			err := r.failed(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "toll-x"},
+				Status: tt.status}, n)
+			if (err == nil) != (tt.says == "") ||
+				err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error %v, want %q", err, tt.says)
 			}
 			var u *path.UnsupportedError
@@ -100,7 +140,8 @@ func TestFailedPods(t *testing.T) {
 		})
 	}
 	r.backend.Image = "example.org/toll"
-	if err := r.failed(&corev1.Pod{Status: waiting("ImagePullBackOff", "denied")}, n); err == nil || !strings.Contains(fmt.Sprint(err), "cannot get the image") {
+	if err := r.failed(&corev1.Pod{Status: waiting("ImagePullBackOff", "denied")}, n); err == nil ||
+		!strings.Contains(fmt.Sprint(err), "cannot get the image") {
 		t.Errorf("of a registry: %v", err)
 	}
 }
@@ -108,22 +149,29 @@ func TestFailedPods(t *testing.T) {
 func TestWhyPodsLeave(t *testing.T) {
 	now := metav1.Now()
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
+		p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+			ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
 		change(p)
 		return p
 	}
 	for want, p := range map[string]*corev1.Pod{
 		"its pod toll-x was deleted": nil,
-		"its pod toll-x is being removed: evicted, EvictionByEvictionAPI: by the eviction API": pod(func(p *corev1.Pod) {
-			p.DeletionTimestamp = &now
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "by the eviction API"}}
-		}),
+		"its pod toll-x is being removed: evicted, EvictionByEvictionAPI: by the eviction API": pod(
+			func(p *corev1.Pod) {
+				p.DeletionTimestamp = &now
+				p.Status.Conditions = []corev1.PodCondition{
+					{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+						Reason: "EvictionByEvictionAPI", Message: "by the eviction API"}}
+			}),
 		"its pod toll-x was ended: Evicted The node was low on resource": pod(func(p *corev1.Pod) {
-			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory"
+			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted",
+				"The node was low on resource: memory"
 		}),
 		"its pod toll-x was ended: OOMKilled (exit code 137)": pod(func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{
+				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+					Reason: "OOMKilled", ExitCode: 137}}}}
 		}),
 	} {
 		s := newAPIServer(t, "n1")
@@ -132,8 +180,10 @@ func TestWhyPodsLeave(t *testing.T) {
 		}
 		r := &run{client: s.connect()}
 		b := &body{pod: pod(func(*corev1.Pod) {})}
-		for _, err := range []error{errors.New("stream ended"), &path.CutError{Err: errors.New("stream ended")}} {
-			if got, gone := r.whyLeft(b, err); !gone || !strings.HasPrefix(got.Error(), want) || !strings.Contains(got.Error(), "stream ended") {
+		for _, err := range []error{errors.New("stream ended"),
+			&path.CutError{Err: errors.New("stream ended")}} {
+			if got, gone := r.whyLeft(b, err); !gone || !strings.HasPrefix(got.Error(), want) ||
+				!strings.Contains(got.Error(), "stream ended") {
 				t.Errorf("got %q, gone: %v, want %q", got, gone, want)
 			}
 		}
@@ -142,7 +192,8 @@ func TestWhyPodsLeave(t *testing.T) {
 
 func TestWhyStreamsBreak(t *testing.T) {
 	s := newAPIServer(t, "n1")
-	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
+	p := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "toll-x", Namespace: fakeNamespace}}
 	p.Status.Phase = corev1.PodRunning
 	s.pods[p.Name] = p
 	r, b := &run{client: s.connect()}, &body{pod: p}
@@ -150,11 +201,13 @@ func TestWhyStreamsBreak(t *testing.T) {
 	says := func(want string) {
 		t.Helper()
 		why, gone := r.whyLeft(b, broke)
-		if cut := (*path.CutError)(nil); gone || !errors.As(why, &cut) || !strings.Contains(why.Error(), want) {
+		if cut := (*path.CutError)(nil); gone || !errors.As(why, &cut) ||
+			!strings.Contains(why.Error(), want) {
 			t.Errorf("%v, gone: %v; want %q", why, gone, want)
 		}
 	}
-	says("stream broke; the API server answers and reports the pod as Running: its node's kubelet or the connection to it may have failed")
+	says(
+		"stream broke; the API server answers and reports the pod as Running: its node's kubelet or the connection to it may have failed")
 	s.Close()
 	says("stream broke; the API server at " + s.URL + " cannot be reached")
 }
@@ -170,11 +223,14 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc", hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
+	r := &run{backend: k, client: s.connect(), image: "127.0.0.1:1/bridgetoll:abc",
+		hub: agent.NewHub(key, testVersion), bodies: map[place]*body{}}
 	for _, n := range s.nodes {
 		r.nodes = append(r.nodes, nodeOf(n))
 	}
-	if _, err := k.kept.Start(t.Context(), func(context.Context) (*run, error) { return r, nil }); err != nil {
+	if _, err := k.kept.Start(t.Context(), func(context.Context) (*run, error) {
+		return r, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	nodes, without, err := k.Cluster(t.Context())
@@ -182,7 +238,10 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 		t.Fatalf("%v, %v, %v", nodes, without, err)
 	}
 	var u *path.UnsupportedError
-	if err := without["n1"]; !errors.As(err, &u) || !strings.Contains(u.Missing, "node n1 is s390x, and toll's own image is for "+runtime.GOARCH) || !strings.Contains(u.Remedy, "--image") {
+	if err := without["n1"]; !errors.As(err, &u) ||
+		!strings.Contains(
+			u.Missing, "node n1 is s390x, and toll's own image is for "+runtime.GOARCH) ||
+		!strings.Contains(u.Remedy, "--image") {
 		t.Errorf("got %v", err)
 	}
 	if got := s.verbs(pods); len(got) > 0 {
@@ -199,7 +258,9 @@ func TestNodeOfAnotherArchitecture(t *testing.T) {
 func TestLabelsOfNodes(t *testing.T) {
 	n := nodeOf(worker("a", func(n *corev1.Node) { n.Labels["example.org/row"] = "7\x1b[m" }))
 	got := n.labelled([]string{"example.org/row", "nobody/has"})
-	if len(got) != 3 || got[corev1.LabelTopologyZone] != "zone-1" || got["topology.rook.io/rack"] != "r7" || strings.ContainsRune(got["example.org/row"], '\x1b') {
+	if len(got) != 3 || got[corev1.LabelTopologyZone] != "zone-1" ||
+		got["topology.rook.io/rack"] != "r7" ||
+		strings.ContainsRune(got["example.org/row"], '\x1b') {
 		t.Errorf("%q", got)
 	}
 }

@@ -25,8 +25,11 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 		return fmt.Errorf("node %s: the pod %s ended: %s", n.Name, p.Name, ending(p))
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not take the pod: %s", n.Name, said(c.Message)), Remedy: "kubectl describe node " + n.Name}
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable {
+			return &path.UnsupportedError{Missing: fmt.Sprintf(
+				"node %s does not take the pod: %s", n.Name, said(c.Message)),
+				Remedy: "kubectl describe node " + n.Name}
 		}
 	}
 	for _, c := range p.Status.ContainerStatuses {
@@ -45,13 +48,16 @@ func (r *run) otherArch(n Node) error {
 	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("node %s is %s, and toll's own image is for %s", n.Name, said(n.Arch), runtime.GOARCH), Remedy: otherKinds}
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"node %s is %s, and toll's own image is for %s", n.Name, said(n.Arch), runtime.GOARCH),
+		Remedy: otherKinds}
 }
 
 const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
 
 // notForIt lists runtimes' messages about an image for another architecture.
-var notForIt = []string{"exec format error", "no match for platform in manifest", "no matching manifest for", "no image found in manifest list for architecture"}
+var notForIt = []string{"exec format error", "no match for platform in manifest",
+	"no matching manifest for", "no image found in manifest list for architecture"}
 
 func (r *run) forOther(p *corev1.Pod, n Node) error {
 	for _, c := range p.Status.ContainerStatuses {
@@ -62,8 +68,12 @@ func (r *run) forOther(p *corev1.Pod, n Node) error {
 		if t := c.State.Terminated; t != nil {
 			words += t.Message
 		}
-		if slices.ContainsFunc(notForIt, func(s string) bool { return strings.Contains(words, s) }) {
-			return &path.UnsupportedError{Missing: fmt.Sprintf("node %s is %s, and the image %s is not for it", n.Name, cmp.Or(said(n.Arch), "another kind of machine"), said(r.image)), Remedy: otherKinds}
+		if slices.ContainsFunc(notForIt, func(s string) bool {
+			return strings.Contains(words, s)
+		}) {
+			return &path.UnsupportedError{Missing: fmt.Sprintf(
+				"node %s is %s, and the image %s is not for it", n.Name,
+				cmp.Or(said(n.Arch), "another kind of machine"), said(r.image)), Remedy: otherKinds}
 		}
 	}
 	return nil
@@ -72,15 +82,23 @@ func (r *run) forOther(p *corev1.Pod, n Node) error {
 // waits returns nil if the container may still start.
 func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	switch w.Reason {
-	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable":
-		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot get the image %s (%s): %s", n.Name, said(r.image), w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
+	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName",
+		"ImageInspectError", "RegistryUnavailable":
+		u := &path.UnsupportedError{Missing: fmt.Sprintf(
+			"node %s cannot get the image %s (%s): %s", n.Name, said(r.image), w.Reason,
+			said(w.Message)), Remedy: "kubectl describe node " + n.Name}
 		if r.backend.Image == "" {
-			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image, w.Reason)
-			u.Remedy = "toll image | ssh " + n.Name + " ctr -n k8s.io images import -; or --image with its name in a registry"
+			u.Missing = fmt.Sprintf("node %s does not have toll's image %s (%s)", n.Name, r.image,
+				w.Reason)
+			u.Remedy = "toll image | ssh " + n.Name +
+				" ctr -n k8s.io images import -; or --image with its name in a registry"
 		}
 		return u
-	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":
-		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s cannot start toll's container (%s): %s", n.Name, w.Reason, said(w.Message)), Remedy: "kubectl describe node " + n.Name}
+	case "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+		"CrashLoopBackOff":
+		u := &path.UnsupportedError{Missing: fmt.Sprintf(
+			"node %s cannot start toll's container (%s): %s", n.Name, w.Reason, said(w.Message)),
+			Remedy: "kubectl describe node " + n.Name}
 		return u
 	}
 	return nil
@@ -90,7 +108,8 @@ func ending(p *corev1.Pod) string {
 	words := said(strings.TrimSpace(strings.Join([]string{p.Status.Reason, p.Status.Message}, " ")))
 	for _, c := range p.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil {
-			words = strings.TrimSpace(words + " " + said(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, t.Message)))
+			words = strings.TrimSpace(words + " " +
+				said(fmt.Sprintf("%s (exit code %d) %s", t.Reason, t.ExitCode, t.Message)))
 		}
 	}
 	return cmp.Or(strings.TrimSpace(words), string(p.Status.Phase))
@@ -103,8 +122,10 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 			state += ": " + said(strings.TrimSpace(w.Reason+" "+w.Message))
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("node %s did not start the pod %s within %s: it is %s", n.Name, p.Name, joinTimeout, state),
-		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s", r.client.Namespace, n.Name)}
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"node %s did not start the pod %s within %s: it is %s", n.Name, p.Name, joinTimeout, state),
+		Remedy: fmt.Sprintf("kubectl -n %s get events; kubectl describe node %s",
+			r.client.Namespace, n.Name)}
 }
 
 // whyLeft sets gone if the pod is gone, too.
@@ -115,17 +136,23 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	got := r.client.get(ctx, pods, b.pod.Name, &now)
 	switch {
 	case apierrors.IsNotFound(got):
-		return fmt.Errorf("its pod %s was deleted, by a user or because the node is being drained (%w)", b.pod.Name, err), true
+		return fmt.Errorf(
+			"its pod %s was deleted, by a user or because the node is being drained (%w)",
+			b.pod.Name, err), true
 	case got == nil && now.DeletionTimestamp != nil:
-		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err), true
-	case got == nil && (now.Status.Phase == corev1.PodFailed || now.Status.Phase == corev1.PodSucceeded):
+		return fmt.Errorf("its pod %s is being removed: %s (%w)", b.pod.Name, evicted(&now), err),
+			true
+	case got == nil && (now.Status.Phase == corev1.PodFailed ||
+		now.Status.Phase == corev1.PodSucceeded):
 		return fmt.Errorf("its pod %s was ended: %s (%w)", b.pod.Name, ending(&now), err), true
 	case !errors.As(err, new(*path.CutError)):
 		return err, false
 	case got != nil:
 		return &path.CutError{Err: fmt.Errorf("%w; %s", err, path.OneLine(got))}, false
 	}
-	return &path.CutError{Err: fmt.Errorf("%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
+	return &path.CutError{
+		Err: fmt.Errorf(
+			"%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
 // evicted reads the pod's condition (since Kubernetes 1.26).

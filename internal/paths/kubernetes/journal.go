@@ -14,9 +14,10 @@ import (
 // Journal names the place of a run's objects. It is written before the first one and removed after
 // the last. The run holds the file's lock while it lives.
 type Journal struct {
-	Owner      string `json:"owner"`                // mark of the toll
-	Run        string `json:"run"`                  // RunLabel's value
-	Kubeconfig string `json:"kubeconfig,omitempty"` // file, or several as in $KUBECONFIG; "": the default
+	Owner string `json:"owner"` // mark of the toll
+	Run   string `json:"run"`   // RunLabel's value
+	// file, or several as in $KUBECONFIG; "": the default
+	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context"`
 	Server     string `json:"server"` // URL of the API
 	Namespace  string `json:"namespace"`
@@ -35,7 +36,8 @@ func (j Journal) write(dir string) (*journalFile, error) {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
 	defer d.Close()
-	f, _, err := d.Create(j.Run + journalSuffix) // on a file system without locks the mark has to suffice
+	// on a file system without locks the mark has to suffice
+	f, _, err := d.Create(j.Run + journalSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
@@ -82,7 +84,8 @@ func (j *Journal) read(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if json.Unmarshal(text, j) != nil || j.Run == "" || j.Namespace == "" || strings.ContainsAny(j.Run+j.Namespace, "/,= ") {
+	if json.Unmarshal(text, j) != nil || j.Run == "" || j.Namespace == "" ||
+		strings.ContainsAny(j.Run+j.Namespace, "/,= ") {
 		return &journal.ForeignError{Path: f.Name(), Why: "it is not a journal"}
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 
 func TestJournal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	j := Journal{Owner: "mark", Run: "abc", Context: "c", Server: "https://192.0.2.1", Namespace: "perf"}
+	j := Journal{Owner: "mark", Run: "abc", Context: "c", Server: "https://192.0.2.1",
+		Namespace: "perf"}
 	open, err := j.write(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +41,8 @@ func TestJournal(t *testing.T) {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
-	for what, text := range map[string]string{"nonsense": "x", "no-run": `{"namespace":"a"}`, "a-selector": `{"run":"a,b=c","namespace":"a"}`} {
+	for what, text := range map[string]string{"nonsense": "x", "no-run": `{"namespace":"a"}`,
+		"a-selector": `{"run":"a,b=c","namespace":"a"}`} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -104,10 +104,12 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 		if onNodes {
 			what = "a client on the node itself needs hostNetwork"
 		}
-		return &path.UnsupportedError{Missing: what + ", which --unprivileged leaves out", Remedy: "pod, clusterip or nodeport --from container,remote-container"}
+		return &path.UnsupportedError{Missing: what + ", which --unprivileged leaves out",
+			Remedy: "pod, clusterip or nodeport --from container,remote-container"}
 	}
 	if s.To.Six() {
-		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only", Remedy: "--on lab, or -4"}
+		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only",
+			Remedy: "--on lab, or -4"}
 	}
 	return cluster.Refuse(s)
 }
@@ -127,13 +129,15 @@ func (k *Kubernetes) Build(ctx context.Context, spec path.Spec) (*path.Path, err
 
 // Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
 // reason for nodes without an agent, by name.
-func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
+	err error) {
 	r, err := k.start(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	return cluster.Nodes(ctx, r.nodes, func(n Node) (sample.Node, error) {
-		about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String(), Labels: n.labelled(k.Labels)}
+		about := sample.Node{Name: n.Name, ID: n.Name, Address: n.Addr.String(),
+			Labels: n.labelled(k.Labels)}
 		at := &site{ctx: ctx, run: r}
 		e, err := at.end(n, serving)
 		if err == nil {
@@ -154,6 +158,7 @@ func (k *Kubernetes) Close() error {
 }
 
 func (r *run) alone() error {
-	return &path.UnsupportedError{Missing: fmt.Sprintf("only node %s takes pods: there is no other machine", r.nodes[0].Name),
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"only node %s takes pods: there is no other machine", r.nodes[0].Name),
 		Remedy: "--from host,container; or --nodes with two"}
 }

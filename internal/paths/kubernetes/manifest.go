@@ -54,7 +54,11 @@ func (m Manifest) Check() error {
 
 // Write writes the manifest as YAML for kubectl apply. The names must have passed Check.
 func (m Manifest) Write(w io.Writer) error {
-	return manifest.Execute(w, map[string]any{"M": m, "PodSecurity": m.podSecurity(), "Namespaced": rules(false, nil), "Cluster": rules(true, m.Nodes),
+	return manifest.Execute(w, map[string]any{
+		"M":           m,
+		"PodSecurity": m.podSecurity(),
+		"Namespaced":  rules(false, nil),
+		"Cluster":     rules(true, m.Nodes),
 		"ClusterName": m.Namespace + ":" + m.Account})
 }
 
@@ -87,7 +91,8 @@ func list(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-var manifest = template.Must(template.New("manifest").Funcs(template.FuncMap{"list": list, "join": strings.Join}).Parse(
+var manifest = template.Must(template.New("manifest").Funcs(
+	template.FuncMap{"list": list, "join": strings.Join}).Parse(
 	`# What toll needs to measure in a cluster, and no more. A user who may create roles applies it:
 #
 #	kubectl apply -f FILE

@@ -12,7 +12,8 @@ func TestManifest(t *testing.T) {
 	for name, m := range map[string]Manifest{
 		"whole":        {Namespace: "toll", Account: "toll"},
 		"unprivileged": {Namespace: "net-perf", Account: "me", Unprivileged: true},
-		"nodes":        {Namespace: "true", Account: "null", Nodes: []string{"10.1", "a.b"}}, // YAML reads these words as other types
+		// YAML reads these words as other types
+		"nodes": {Namespace: "true", Account: "null", Nodes: []string{"10.1", "a.b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := m.Check(); err != nil {
@@ -68,7 +69,8 @@ func TestManifest(t *testing.T) {
 					if r.Cluster && m.Nodes != nil {
 						want = []string{"get"}
 					}
-					if !equal(g.Verbs, want) || !equal(g.APIGroups, []string{r.Group}) || r.Cluster && !equal(g.ResourceNames, m.Nodes) {
+					if !equal(g.Verbs, want) || !equal(g.APIGroups, []string{r.Group}) ||
+						r.Cluster && !equal(g.ResourceNames, m.Nodes) {
 						t.Errorf("%+v for %+v", g, r)
 					}
 				}
@@ -80,7 +82,8 @@ func TestManifest(t *testing.T) {
 			if m.Unprivileged {
 				level = "restricted"
 			}
-			if got := kinds["Namespace"].Metadata; got.Name != m.Namespace || got.Labels["pod-security.kubernetes.io/enforce"] != level {
+			if got := kinds["Namespace"].Metadata; got.Name != m.Namespace ||
+				got.Labels["pod-security.kubernetes.io/enforce"] != level {
 				t.Errorf("namespace %+v", got)
 			}
 		})
@@ -91,7 +94,8 @@ func equal(a, b []string) bool { return strings.Join(a, " ") == strings.Join(b, 
 
 func TestManifestRefuses(t *testing.T) {
 	for _, m := range []Manifest{
-		{Namespace: "", Account: "a"}, {Namespace: "A", Account: "a"}, {Namespace: "a\nkind: Pod", Account: "a"},
+		{Namespace: "", Account: "a"}, {Namespace: "A", Account: "a"},
+		{Namespace: "a\nkind: Pod", Account: "a"},
 		{Namespace: "a", Account: `"`}, {Namespace: "a", Account: "a", Nodes: []string{"a", "b}"}},
 	} {
 		if m.Check() == nil {

@@ -21,8 +21,10 @@ import (
 var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 
 func loopbackHop(a *agent.Agent, others bool) path.Hop {
-	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: a.Name(), Expect: path.CarriesBoth, Others: others,
-		Read: a.Read(agent.Counter{Device: &agent.Device{Name: "lo", ForwardRx: true, OneWay: true}})}
+	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: a.Name(), Expect: path.CarriesBoth,
+		Others: others,
+		Read: a.Read(agent.Counter{Device: &agent.Device{
+			Name: "lo", ForwardRx: true, OneWay: true}})}
 }
 
 func (s *site) host() error {
@@ -41,7 +43,9 @@ func (s *site) host() error {
 	s.serve(pod(s.server), at, pod(s.client), at)
 	var err error
 	s.path.Hops, err = s.between(s.server.Addr, s.client.Addr)
-	s.path.Hops = slices.DeleteFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind != mode.HopWire })
+	s.path.Hops = slices.DeleteFunc(s.path.Hops, func(h path.Hop) bool {
+		return h.Kind != mode.HopWire
+	})
 	return err
 }
 
@@ -83,7 +87,8 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
 		c := caller{agent: s.client.Agent, addr: s.client.Addr}
-		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() { // it may be a tunnel's own
+		// it may be a tunnel's own
+		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() {
 			c.addr = way.Source
 		}
 		return c, nil
@@ -168,15 +173,18 @@ func (s *site) headless() error {
 	for began := time.Now(); ; {
 		addrs, took, err := c.agent.Lookup(s.ctx, name)
 		if err == nil && slices.Contains(addrs, server.Addr) {
-			s.path.Facts["DNS"] = fmt.Sprintf("%s is %s, looked up in %s; no visit looks it up", name, server.Addr, took.Round(10*time.Microsecond))
+			s.path.Facts["DNS"] = fmt.Sprintf("%s is %s, looked up in %s; no visit looks it up",
+				name, server.Addr, took.Round(10*time.Microsecond))
 			break
 		}
 		gone := c.agent.Err() != nil || s.ctx.Err() != nil
 		if err == nil {
 			err = fmt.Errorf("it gave %v, the pod has %s", addrs, server.Addr)
 		}
-		if gone || time.Since(began) > latest || strings.Contains(err.Error(), "connection refused") {
-			err := &path.UnsupportedError{Missing: "the cluster has no DNS server that knows a service's name", Err: err,
+		if gone || time.Since(began) > latest ||
+			strings.Contains(err.Error(), "connection refused") {
+			err := &path.UnsupportedError{
+				Missing: "the cluster has no DNS server that knows a service's name", Err: err,
 				Remedy: "CoreDNS, and kubelet's clusterDNS; pod is dialled at the same address"}
 			if !gone {
 				s.run.unnamed.Store(c.agent.Name(), err)
@@ -238,7 +246,8 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 }
 
 // natHops returns the hops that the node's connection table shows.
-func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string, source conntrack.Source) ([]path.Hop, error) {
+func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string,
+	source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}
 	dnat, masked, err := s.rewritten(e, c, knock, now)
 	if err != nil {
@@ -246,12 +255,15 @@ func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what s
 	}
 	if !dnat {
 		if e.Agent != nil {
-			s.unseen = append(s.unseen, fmt.Sprintf("%s: the connection table of %s shows no NAT of it (no kube-proxy, or eBPF in its place)", what, e.Where))
+			s.unseen = append(s.unseen, fmt.Sprintf(
+				"%s: the connection table of %s shows no NAT of it (no kube-proxy, or eBPF in its place)", what, e.Where))
 		}
 		return nil, nil
 	}
 	if source == conntrack.Kept && masked {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("%s rewrites the client's address although the service's policy is Local", e.Where), Remedy: "nodeport"}
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+			"%s rewrites the client's address although the service's policy is Local", e.Where),
+			Remedy: "nodeport"}
 	}
 	n.Source = source
 	hops := []path.Hop{e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", dial, now), n)}
@@ -274,19 +286,25 @@ func (s *site) clusterIP() error {
 	}
 	ip, err := netip.ParseAddr(made.Spec.ClusterIP)
 	if err != nil || !ip.Is4() {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the service's address is %q, not one of IPv4", said(made.Spec.ClusterIP)), Remedy: "pod"}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the service's address is %q, not one of IPv4", said(made.Spec.ClusterIP)),
+			Remedy: "pod"}
 	}
 	c, err := s.calls(ip)
 	if err != nil {
 		return err
 	}
 	dial := netip.AddrPortFrom(ip, serverPort)
-	nat, err := s.natHops(s.client, c, dial, dial, netip.AddrPortFrom(server.Addr, serverPort), "the service's address "+dial.String(), conntrack.Any)
+	nat, err := s.natHops(s.client, c, dial, dial, netip.AddrPortFrom(server.Addr, serverPort),
+		"the service's address "+dial.String(), conntrack.Any)
 	if err != nil {
 		return err
 	}
 	s.serve(server.Agent, anywhere, c.agent, dial)
-	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool { return h.Kind == mode.HopSNAT }) { // as on the way to the pod
+	// as on the way to the pod
+	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool {
+		return h.Kind == mode.HopSNAT
+	}) {
 		if direct, err := s.calls(server.Addr); err == nil {
 			c.addr = direct.addr
 		}
@@ -306,7 +324,8 @@ func (s *site) hostPort() error {
 	if err != nil {
 		return err
 	}
-	return s.onNode(server, uint16(server.port), uint16(server.port), "the host port", conntrack.Any)
+	return s.onNode(server, uint16(server.port), uint16(server.port), "the host port",
+		conntrack.Any)
 }
 
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
@@ -348,7 +367,8 @@ func (s *site) onNode(server *box, port, knock uint16, what string, source connt
 		return err
 	}
 	dial := netip.AddrPortFrom(s.server.Addr, port)
-	nat, err := s.natHops(s.server, c, dial, netip.AddrPortFrom(s.server.Addr, knock), netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, dial), source)
+	nat, err := s.natHops(s.server, c, dial, netip.AddrPortFrom(s.server.Addr, knock),
+		netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, dial), source)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,8 @@ const (
 
 func shell(t *testing.T, script string, words ...string) {
 	t.Helper()
-	out, err := exec.Command("sh", "-ec", strings.NewReplacer(words...).Replace(script)).CombinedOutput()
+	out, err := exec.Command("sh", "-ec", strings.NewReplacer(words...).Replace(
+		script)).CombinedOutput()
 	if err != nil {
 		t.Errorf("%s\n%s%v", script, out, err)
 	}
@@ -99,14 +100,16 @@ func number(name string) (own, other string) {
 
 func TestConformance(t *testing.T) {
 	if os.Getenv(ofNamespaces) == "" {
-		cmd := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private", "sh", "-ec",
+		cmd := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+			"--propagation", "private", "sh", "-ec",
 			`mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mkdir /run/netns
 			echo nameserver 127.0.0.1 >/run/names; mount --bind /run/names /etc/resolv.conf; exec "$0" "$@"`, "/proc/self/exe")
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd.Args = append(cmd.Args[:len(cmd.Args)-1], self, "-test.run", "^TestConformance$", "-test.v="+fmt.Sprint(testing.Verbose()))
+		cmd.Args = append(cmd.Args[:len(cmd.Args)-1], self, "-test.run", "^TestConformance$",
+			"-test.v="+fmt.Sprint(testing.Verbose()))
 		cmd.Env = append(os.Environ(), ofNamespaces+"=1")
 		out, err := cmd.CombinedOutput()
 		switch {
@@ -133,10 +136,13 @@ func joined(t *testing.T, p plugin) *apiserver {
 	shell(t, `ip link set lo up; ip link add sw type bridge; ip link set sw up`)
 	for _, n := range []string{"n1", "n2"} {
 		own, other := number(n)
-		shell(t, machines+"\n"+p.node, "nN", n, "wN", "w"+own, ".N", "."+own, "0N", "0"+own, ".O", "."+other, "0O", "0"+other)
+		shell(t, machines+"\n"+p.node, "nN", n, "wN", "w"+own, ".N", "."+own, "0N", "0"+own, ".O",
+			"."+other, "0O", "0"+other)
 	}
 	t.Cleanup(func() {
-		shell(t, `for l in w1 w2 sw; do ip link del $l; done; for n in $(ls /run/netns); do ip netns del $n; done`)
+		shell(
+			t,
+			`for l in w1 w2 sw; do ip link del $l; done; for n in $(ls /run/netns); do ip netns del $n; done`)
 	})
 	s := newAPIServer(t, "n1", "n2")
 	spaces := map[string]string{} // of pods; guarded by s.mu
@@ -151,14 +157,16 @@ func joined(t *testing.T, p plugin) *apiserver {
 		count++
 		own, _ := number(pod.Spec.NodeName)
 		i := fmt.Sprint(count)
-		words := []string{"nN", pod.Spec.NodeName, ".N", "." + own, "vethP", "veth" + i, "caliP", "cali" + i, "pP", "p" + i, ".P", "." + i}
+		words := []string{"nN", pod.Spec.NodeName, ".N", "." + own, "vethP", "veth" + i, "caliP",
+			"cali" + i, "pP", "p" + i, ".P", "." + i}
 		shell(t, "ip netns add pP; ip -n pP link set lo up\n"+p.pod, words...)
 		spaces[pod.Name], pod.Status.PodIP = "p"+i, "10.97."+own+"."+i
 		if pod.Labels[roleLabel] == string(serving) {
 			addrs[pod.Spec.NodeName] = pod.Status.PodIP
 		}
 		if ports := pod.Spec.Containers[0].Ports; len(ports) > 0 {
-			shell(t, rewritten, "nN", pod.Spec.NodeName, "ADDR", "192.0.2."+own, "PORT", fmt.Sprint(ports[0].HostPort), "POD", pod.Status.PodIP)
+			shell(t, rewritten, "nN", pod.Spec.NodeName, "ADDR", "192.0.2."+own, "PORT",
+				fmt.Sprint(ports[0].HostPort), "POD", pod.Status.PodIP)
 		}
 	}
 	s.instead = func(w http.ResponseWriter, r *http.Request, a asking) bool {
@@ -173,12 +181,14 @@ func joined(t *testing.T, p plugin) *apiserver {
 		defer s.mu.Unlock()
 		v.TypeMeta, v.Namespace = metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}, fakeNamespace
 		s.made++
-		port, local := fmt.Sprint(30000+s.made), v.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+		port, local := fmt.Sprint(30000+s.made),
+			v.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 		v.Spec.ClusterIP = fmt.Sprintf("198.51.100.%d", s.made)
 		for _, n := range []string{"n1", "n2"} {
 			own, _ := number(n)
 			if v.Spec.Type == corev1.ServiceTypeClusterIP {
-				shell(t, rewritten, "nN", n, "ADDR", v.Spec.ClusterIP, "PORT", "5201", "POD", addrs["n1"])
+				shell(t, rewritten, "nN", n, "ADDR", v.Spec.ClusterIP, "PORT", "5201", "POD",
+					addrs["n1"])
 				continue
 			}
 			for i := range v.Spec.Ports {
@@ -213,7 +223,8 @@ func joined(t *testing.T, p plugin) *apiserver {
 }
 
 func conforms(t *testing.T, name string, s *apiserver) {
-	k := &Kubernetes{Access: s.access(), Version: testVersion, Image: "example.org/toll", StateDir: t.TempDir()}
+	k := &Kubernetes{Access: s.access(), Version: testVersion, Image: "example.org/toll",
+		StateDir: t.TempDir()}
 	defer func() {
 		if err := k.Close(); err != nil {
 			t.Error(err)
@@ -226,10 +237,14 @@ func conforms(t *testing.T, name string, s *apiserver) {
 		m, _ := mode.Find(mode.Name(word))
 		for _, r := range m.Routes {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
-			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) { route(t, k, spec, wanted(name, r)) })
+			t.Run(fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To), func(t *testing.T) {
+				route(t, k, spec, wanted(name, r))
+			})
 			if m.PerPort && r.From == mode.FromRemoteContainer {
 				spec.UDP = true
-				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) { route(t, k, spec, wanted(name, r)) })
+				t.Run(fmt.Sprintf("%s/%s/%s/udp", m.Name, r.From, r.To), func(t *testing.T) {
+					route(t, k, spec, wanted(name, r))
+				})
 			}
 		}
 	}
@@ -284,11 +299,14 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 			t.Fatal(err)
 		}
 		defer here.Close()
-		return (&site{ctx: t.Context(), run: &run{here: here}, client: &end{Node: client}}).reach(30000, "the node port")
+		return (&site{ctx: t.Context(), run: &run{here: here}, client: &end{Node: client}}).reach(
+			30000, "the node port")
 	}
 	inside, elsewhere := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("203.0.113.9")
 	var u *path.UnsupportedError
-	if _, err := at(Node{Name: "n1", Addr: inside}); !errors.As(err, &u) || !strings.Contains(u.Missing, "does not reach the node port 30000 of node n1") || u.Remedy == "" {
+	if _, err := at(Node{Name: "n1", Addr: inside}); !errors.As(err, &u) ||
+		!strings.Contains(u.Missing, "does not reach the node port 30000 of node n1") ||
+		u.Remedy == "" {
 		t.Errorf("without a route: %v", err)
 	}
 	shell(t, `ip addr add 192.0.2.100/24 dev sw`)
@@ -300,16 +318,22 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 		nodes []string
 		hops  map[mode.Name]string
 	}{
-		{[]string{"n1"}, map[mode.Name]string{mode.Host: "wire", mode.HostPort: "wire·DNAT·bridge·veth", mode.NodePort: "wire·DNAT·MASQ·bridge·veth", mode.NodePortLocal: "wire·DNAT·bridge·veth"}},
-		{[]string{"n1", "n2"}, map[mode.Name]string{mode.Host: "wire", mode.NodePort: "wire·DNAT·MASQ·" + between + "·bridge·veth"}},
+		{[]string{"n1"}, map[mode.Name]string{
+			mode.Host: "wire", mode.HostPort: "wire·DNAT·bridge·veth",
+			mode.NodePort:      "wire·DNAT·MASQ·bridge·veth",
+			mode.NodePortLocal: "wire·DNAT·bridge·veth"}},
+		{[]string{"n1", "n2"}, map[mode.Name]string{
+			mode.Host: "wire", mode.NodePort: "wire·DNAT·MASQ·" + between + "·bridge·veth"}},
 	} {
-		k := &Kubernetes{Access: s.access(), Nodes: tt.nodes, Outside: true, Version: testVersion, Image: "example.org/toll", StateDir: t.TempDir()}
+		k := &Kubernetes{Access: s.access(), Nodes: tt.nodes, Outside: true, Version: testVersion,
+			Image: "example.org/toll", StateDir: t.TempDir()}
 		for _, name := range fromOutside {
 			spec := path.Spec{Mode: name, From: mode.FromRemote, To: mode.ToAddress}
 			want := tt.hops[name]
 			t.Run(fmt.Sprintf("%s/%s", name, strings.Join(tt.nodes, "-")), func(t *testing.T) {
 				if want == "" {
-					if err := k.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, "pod is on node n1") {
+					if err := k.Check(t.Context(), spec); !errors.As(err, &u) ||
+						!strings.Contains(u.Missing, "pod is on node n1") {
 						t.Errorf("got %v", err)
 					}
 					return
@@ -318,7 +342,9 @@ func outsideConforms(t *testing.T, name string, s *apiserver) {
 			})
 		}
 		spec := path.Spec{Mode: mode.NodePort, From: mode.FromRemote, To: mode.ToAddress, UDP: true}
-		t.Run("udp/"+strings.Join(tt.nodes, "-"), func(t *testing.T) { route(t, k, spec, tt.hops[mode.NodePort]) })
+		t.Run("udp/"+strings.Join(tt.nodes, "-"), func(t *testing.T) {
+			route(t, k, spec, tt.hops[mode.NodePort])
+		})
 		if err := k.Close(); err != nil {
 			t.Error(err)
 		}

@@ -47,21 +47,29 @@ func pluginOf(n Node, devices []agent.Interface) string {
 		}
 	}
 	for _, p := range plugins {
-		if slices.ContainsFunc(devices, func(d agent.Interface) bool { return strings.HasPrefix(d.Name, p.device) }) {
+		if slices.ContainsFunc(devices, func(d agent.Interface) bool {
+			return strings.HasPrefix(d.Name, p.device)
+		}) {
 			return p.name
 		}
 	}
-	if i := slices.IndexFunc(devices, func(d agent.Interface) bool { return d.Kind == "bridge" && strings.HasPrefix(d.Name, "cni") }); i >= 0 {
-		return "one with the bridge " + devices[i].Name // the plug-in bridge's usual name, which others use, too
+	if i := slices.IndexFunc(devices, func(d agent.Interface) bool {
+		return d.Kind == "bridge" && strings.HasPrefix(d.Name, "cni")
+	}); i >= 0 {
+		// the plug-in bridge's usual name, which others use, too
+		return "one with the bridge " + devices[i].Name
 	}
 	return ""
 }
 
 func (s *site) network() map[string]string {
 	if s.server.Agent == nil {
-		return map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, nil), unknown), "data path": unknown, "kube-proxy": unknown}
+		return map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, nil), unknown),
+			"data path": unknown, "kube-proxy": unknown}
 	}
-	out := map[string]string{"network plug-in": cmp.Or(pluginOf(s.server.Node, s.server.Devices), unknown), "kube-proxy": s.run.proxyOn(s.ctx, s.server)}
+	out := map[string]string{"network plug-in": cmp.Or(
+		pluginOf(s.server.Node, s.server.Devices), unknown),
+		"kube-proxy": s.run.proxyOn(s.ctx, s.server)}
 	if s.path.Spec.Mode == mode.Host || s.path.Spec.Mode == mode.Shared {
 		return out
 	}
@@ -69,7 +77,8 @@ func (s *site) network() map[string]string {
 	for _, k := range []struct {
 		kind mode.HopKind
 		word string
-	}{{mode.HopNetkit, "netkit pair"}, {mode.HopVeth, "veth pair"}, {mode.HopBridge, "bridge"}, {mode.HopVXLAN, "VXLAN"}, {mode.HopTunnel, "tunnel"}} {
+	}{{mode.HopNetkit, "netkit pair"}, {mode.HopVeth, "veth pair"}, {mode.HopBridge, "bridge"},
+		{mode.HopVXLAN, "VXLAN"}, {mode.HopTunnel, "tunnel"}} {
 		for _, h := range s.path.Hops {
 			if h.Kind == k.kind {
 				word := k.word
@@ -85,7 +94,9 @@ func (s *site) network() map[string]string {
 			}
 		}
 	}
-	tunnelled := slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVXLAN || h.Kind == mode.HopTunnel })
+	tunnelled := slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
+		return h.Kind == mode.HopVXLAN || h.Kind == mode.HopTunnel
+	})
 	if s.client != s.server && !tunnelled {
 		parts = append(parts, "routes between the nodes")
 	}
@@ -106,7 +117,8 @@ func (s *site) programs() string {
 		}
 		for _, set := range all {
 			if set.Diverts {
-				if word := said(fmt.Sprintf("%s of %s", set.What, set.Of)); !slices.Contains(found, word) {
+				if word := said(fmt.Sprintf("%s of %s", set.What, set.Of)); !slices.Contains(found,
+					word) {
 					found = append(found, word)
 				}
 			}

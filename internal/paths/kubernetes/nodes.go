@@ -84,8 +84,10 @@ func (n Node) labelled(keys []string) map[string]string {
 
 func nodeOf(n corev1.Node) Node {
 	i := n.Status.NodeInfo
-	out := Node{Name: n.Name, Kubelet: i.KubeletVersion, Kernel: i.KernelVersion, Runtime: i.ContainerRuntimeVersion, Arch: i.Architecture,
-		Zone: n.Labels[corev1.LabelTopologyZone], PodCIDR: n.Spec.PodCIDR, Annotations: n.Annotations, Labels: n.Labels}
+	out := Node{Name: n.Name, Kubelet: i.KubeletVersion, Kernel: i.KernelVersion,
+		Runtime: i.ContainerRuntimeVersion, Arch: i.Architecture,
+		Zone: n.Labels[corev1.LabelTopologyZone], PodCIDR: n.Spec.PodCIDR,
+		Annotations: n.Annotations, Labels: n.Labels}
 	for _, l := range rackLabels {
 		out.Rack = cmp.Or(out.Rack, n.Labels[l])
 	}
@@ -138,18 +140,22 @@ func choose(all []Node, wanted []string) ([]Node, error) {
 		for _, n := range all {
 			why = append(why, n.Name+" "+n.Why)
 		}
-		return nil, &path.UnsupportedError{Missing: "no node of the cluster takes pods", Remedy: remedy, Err: errors.New(cmp.Or(strings.Join(why, "; "), "it has none"))}
+		return nil, &path.UnsupportedError{Missing: "no node of the cluster takes pods",
+			Remedy: remedy, Err: errors.New(cmp.Or(strings.Join(why, "; "), "it has none"))}
 	}
 	var out []Node
 	for _, w := range wanted {
 		i := slices.IndexFunc(all, func(n Node) bool { return n.Name == w })
 		switch {
 		case i < 0:
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the cluster has no node %q", said(w)), Remedy: remedy}
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+				"the cluster has no node %q", said(w)), Remedy: remedy}
 		case all[i].Why != "":
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("node %s %s", w, all[i].Why), Remedy: "kubectl uncordon or another node; " + remedy}
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("node %s %s", w, all[i].Why),
+				Remedy: "kubectl uncordon or another node; " + remedy}
 		case slices.ContainsFunc(out, func(n Node) bool { return n.Name == w }):
-			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice", Remedy: "--nodes a,b"}
+			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice",
+				Remedy: "--nodes a,b"}
 		}
 		out = append(out, all[i])
 	}

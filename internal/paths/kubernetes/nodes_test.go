@@ -15,9 +15,15 @@ import (
 )
 
 func worker(name string, change ...func(*corev1.Node)) corev1.Node {
-	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelTopologyZone: "zone-1", "topology.rook.io/rack": "r7"}}}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "fd00::1"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{
+			corev1.LabelTopologyZone: "zone-1", "topology.rook.io/rack": "r7"}}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	n.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: name},
+		{Type: corev1.NodeInternalIP, Address: "fd00::1"},
+		{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}
 	for _, f := range change {
 		f(&n)
 	}
@@ -26,22 +32,31 @@ func worker(name string, change ...func(*corev1.Node)) corev1.Node {
 
 func TestNodeOf(t *testing.T) {
 	n := nodeOf(worker("a", func(n *corev1.Node) {
-		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "fd00::2"}, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.7"})
+		n.Status.Addresses = append(n.Status.Addresses,
+			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "fd00::2"},
+			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "203.0.113.7"})
 	}))
 	if want := []netip.Addr{netip.MustParseAddr("203.0.113.7")}; !slices.Equal(n.External, want) {
 		t.Errorf("external %v, want %v", n.External, want)
 	}
-	if n.Why != "" || n.Addr != netip.MustParseAddr("192.0.2.7") || n.Zone != "zone-1" || n.Rack != "r7" {
+	if n.Why != "" || n.Addr != netip.MustParseAddr("192.0.2.7") || n.Zone != "zone-1" ||
+		n.Rack != "r7" {
 		t.Errorf("got %+v", n)
 	}
 	for why, change := range map[string]func(*corev1.Node){
-		"is not ready": func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown },
+		"is not ready": func(n *corev1.Node) {
+			n.Status.Conditions[0].Status = corev1.ConditionUnknown
+		},
 		"is cordoned":  func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		"runs windows": func(n *corev1.Node) { n.Status.NodeInfo.OperatingSystem = "windows" },
 		"has the taint dedicated=db:NoSchedule": func(n *corev1.Node) {
-			n.Spec.Taints = []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
+			n.Spec.Taints = []corev1.Taint{{Key: "soft",
+				Effect: corev1.TaintEffectPreferNoSchedule},
+				{Key: "dedicated", Value: "db", Effect: corev1.TaintEffectNoSchedule}}
 		},
-		"has no internal IPv4 address": func(n *corev1.Node) { n.Status.Addresses = n.Status.Addresses[:2] },
+		"has no internal IPv4 address": func(n *corev1.Node) {
+			n.Status.Addresses = n.Status.Addresses[:2]
+		},
 	} {
 		if got := nodeOf(worker("a", change)).Why; got != why {
 			t.Errorf("got %q, want %q", got, why)
@@ -73,7 +88,8 @@ func TestChoose(t *testing.T) {
 		if strings.Join(names, " ") != tt.want || (err == nil) != (tt.err == "") {
 			t.Errorf("%v: got %v, %v", tt.wanted, names, err)
 		}
-		if tt.err != "" && (!errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.err) || strings.ContainsRune(err.Error(), '\x1b')) {
+		if tt.err != "" && (!errors.Is(err, path.ErrUnsupported) ||
+			!strings.Contains(err.Error(), tt.err) || strings.ContainsRune(err.Error(), '\x1b')) {
 			t.Errorf("%v: error %q, want %q", tt.wanted, err, tt.err)
 		}
 	}
@@ -93,7 +109,8 @@ func TestPluginOf(t *testing.T) {
 		{"", []agent.Interface{device("eth0", "")}, ""},
 		{"", []agent.Interface{device("cilium_host", "veth"), device("lxc1", "veth")}, "Cilium"},
 		{"", []agent.Interface{device("cali12345", "veth")}, "Calico"},
-		{"flannel.alpha.coreos.com/backend-type", []agent.Interface{device("cni0", "bridge")}, "Flannel"},
+		{"flannel.alpha.coreos.com/backend-type", []agent.Interface{device("cni0", "bridge")},
+			"Flannel"},
 		{"", []agent.Interface{device("cni0", "bridge")}, "one with the bridge cni0"},
 	} {
 		n := Node{Annotations: map[string]string{tt.note: "x"}}
@@ -108,19 +125,24 @@ func TestPodsAreOfTheLeastPrivilege(t *testing.T) {
 	for _, kind := range []role{onNode, serving, calling, published} {
 		p := r.pod("toll-abc-x-1", kind, Node{Name: "a"}, 0)
 		s, c := p.Spec, p.Spec.Containers[0]
-		if p.Labels[RunLabel] != "abc" || p.Annotations[ownerAnnotation] != "mark" || s.RestartPolicy != corev1.RestartPolicyNever ||
-			s.ActiveDeadlineSeconds == nil || *s.AutomountServiceAccountToken || len(s.Tolerations) > 0 || len(s.Volumes) > 0 || s.HostPID {
+		if p.Labels[RunLabel] != "abc" || p.Annotations[ownerAnnotation] != "mark" ||
+			s.RestartPolicy != corev1.RestartPolicyNever ||
+			s.ActiveDeadlineSeconds == nil || *s.AutomountServiceAccountToken ||
+			len(s.Tolerations) > 0 || len(s.Volumes) > 0 || s.HostPID {
 			t.Errorf("%s: %+v", kind, p)
 		}
 		if at := s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0]; s.NodeName != "" || at.Values[0] != "a" {
-			t.Errorf("%s: it is put on %q past the scheduler, or wherever that likes: %+v", kind, s.NodeName, at)
+			t.Errorf("%s: it is put on %q past the scheduler, or wherever that likes: %+v", kind,
+				s.NodeName, at)
 		}
 		sc := c.SecurityContext
-		if sc.Privileged != nil || *sc.AllowPrivilegeEscalation || !slices.Contains(sc.Capabilities.Drop, "ALL") || !*sc.ReadOnlyRootFilesystem {
+		if sc.Privileged != nil || *sc.AllowPrivilegeEscalation ||
+			!slices.Contains(sc.Capabilities.Drop, "ALL") || !*sc.ReadOnlyRootFilesystem {
 			t.Errorf("%s: %+v", kind, sc)
 		}
 		onHost := kind == onNode
-		if s.HostNetwork != onHost || (len(sc.Capabilities.Add) > 0) != onHost || (sc.RunAsNonRoot != nil) == onHost {
+		if s.HostNetwork != onHost || (len(sc.Capabilities.Add) > 0) != onHost ||
+			(sc.RunAsNonRoot != nil) == onHost {
 			t.Errorf("%s: host network %t, %+v", kind, s.HostNetwork, sc)
 		}
 		for _, word := range append(c.Command, c.Args...) {
@@ -129,7 +151,8 @@ func TestPodsAreOfTheLeastPrivilege(t *testing.T) {
 			}
 		}
 	}
-	if ports := r.pod("x", published, Node{}, 23456).Spec.Containers[0].Ports; len(ports) != 2 || ports[0].HostPort != 23456 || ports[0].Protocol == ports[1].Protocol {
+	if ports := r.pod("x", published, Node{}, 23456).Spec.Containers[0].Ports; len(ports) != 2 ||
+		ports[0].HostPort != 23456 || ports[0].Protocol == ports[1].Protocol {
 		t.Errorf("host ports %+v", ports)
 	}
 }

@@ -60,7 +60,8 @@ func isOutside(devices []link.Device, nodes []Node) error {
 		default:
 			continue
 		}
-		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine is %s: a client here is not outside of the cluster", what),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"this machine is %s: a client here is not outside of the cluster", what),
 			Remedy: "--outside on a machine that is not a node; without it, --from remote is another node"}
 	}
 	return nil
@@ -71,16 +72,22 @@ var fromOutside = []mode.Name{mode.Host, mode.HostPort, mode.NodePort, mode.Node
 func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	switch {
 	case s.From != mode.FromRemote:
-		return &path.UnsupportedError{Missing: "with --outside the client is this machine, and in no pod", Remedy: "--from remote"}
+		return &path.UnsupportedError{
+			Missing: "with --outside the client is this machine, and in no pod",
+			Remedy:  "--from remote"}
 	case !slices.Contains(fromOutside, s.Mode):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the address of %s is the cluster's own: it cannot be reached from outside", s.Mode), Remedy: "nodeport, nodeport-local, hostport or host"}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the address of %s is the cluster's own: it cannot be reached from outside", s.Mode),
+			Remedy: "nodeport, nodeport-local, hostport or host"}
 	case len(k.Nodes) <= 1: // the server's node is dialled
 		return nil
 	case s.Mode == mode.NodePortLocal:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("with externalTrafficPolicy: Local, node %s has no endpoint: the service's pod is on node %s", k.Nodes[1], k.Nodes[0]),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"with externalTrafficPolicy: Local, node %s has no endpoint: the service's pod is on node %s", k.Nodes[1], k.Nodes[0]),
 			Remedy: "--nodes " + k.Nodes[0] + "; or nodeport, which every node answers"}
 	case s.Mode == mode.HostPort:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s has no such host port: the pod is on node %s", k.Nodes[1], k.Nodes[0]),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"node %s has no such host port: the pod is on node %s", k.Nodes[1], k.Nodes[0]),
 			Remedy: "--nodes " + k.Nodes[0] + "; or nodeport, which every node answers"}
 	}
 	return nil
@@ -131,7 +138,9 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 			return nil, err
 		}
 		if hopeless || time.Since(began) > latest {
-			r.err = &path.UnsupportedError{Missing: fmt.Sprintf("this machine does not reach %s %d of node %s: %s", what, port, s.client.Name, said(why.Error())),
+			r.err = &path.UnsupportedError{Missing: fmt.Sprintf(
+				"this machine does not reach %s %d of node %s: %s", what, port, s.client.Name,
+				said(why.Error())),
 				Remedy: "a route to the nodes, and firewalls or security groups that let this port through; or without --outside, from another node"}
 			s.run.reached.Store(key, r)
 			return nil, r.err
@@ -168,7 +177,8 @@ func (s *site) entrance() string { return thisMachine + " and " + s.client.Where
 
 // entry counts here alone the answers that the node does not see.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
-	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true, Read: local.Device(s.run.here, r.way.Device, false)}
+	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true,
+		Read: local.Device(s.run.here, r.way.Device, false)}
 	if s.client.Agent == nil || !back {
 		return h, nil
 	}
@@ -184,7 +194,8 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 		s.client.Wire = s.client.Card.Name
 	}
 	h.Name += "⇄" + in.Name
-	h.Read = cluster.Both(h.Read, s.client.Agent.Read(agent.Counter{Device: &agent.Device{Name: in.Name, ForwardRx: true}}))
+	h.Read = cluster.Both(h.Read, s.client.Agent.Read(
+		agent.Counter{Device: &agent.Device{Name: in.Name, ForwardRx: true}}))
 	return h, nil
 }
 
@@ -197,21 +208,24 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	if err != nil {
 		return err
 	}
-	s.serve(server, netip.AddrPortFrom(r.own, port), s.run.outside(), netip.AddrPortFrom(r.addr, port))
+	s.serve(server, netip.AddrPortFrom(r.own, port), s.run.outside(),
+		netip.AddrPortFrom(r.addr, port))
 	s.path.Hops = []path.Hop{wire}
 	return nil
 }
 
 // onNodeFromOutside also dials a node without the pod, which forwards packets, and gets the answers
 // if it rewrote the client's address.
-func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, source conntrack.Source) error {
+func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string,
+	source conntrack.Source) error {
 	r, err := s.reach(port, what)
 	if err != nil {
 		return err
 	}
 	c := caller{addr: r.way.Source, dials: r.addr}
 	at := netip.AddrPortFrom(r.own, port)
-	nat, err := s.natHops(s.client, c, at, netip.AddrPortFrom(r.own, knock), netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, at), source)
+	nat, err := s.natHops(s.client, c, at, netip.AddrPortFrom(r.own, knock),
+		netip.AddrPortFrom(server.Addr, serverPort), fmt.Sprintf("%s %s", what, at), source)
 	if err != nil {
 		return err
 	}
@@ -232,7 +246,9 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string, s
 			return err
 		}
 	case relayed:
-		s.unseen = append(s.unseen, fmt.Sprintf("the route from %s to %s: replies may take another one", s.client.Where, s.server.Where))
+		s.unseen = append(s.unseen, fmt.Sprintf(
+			"the route from %s to %s: replies may take another one", s.client.Where,
+			s.server.Where))
 	}
 	s.serve(server.Agent, anywhere, s.run.outside(), netip.AddrPortFrom(r.addr, port))
 	s.path.Hops = slices.Concat([]path.Hop{wire}, nat, between, s.last(c, server))
@@ -249,7 +265,8 @@ func (s *site) describeOwn() {
 	if k := s.run.backend; len(k.Nodes) > 1 {
 		relay = ", which dials services at node " + k.Nodes[1]
 	}
-	f["client node"] = said(fmt.Sprintf("%s, outside of the cluster (%s by %s)%s", thisMachine, r.way.Source, r.way.Device, relay))
+	f["client node"] = said(fmt.Sprintf("%s, outside of the cluster (%s by %s)%s", thisMachine,
+		r.way.Source, r.way.Device, relay))
 	f["dialled"] = r.addr.String()
 	if s.client != s.server {
 		f["dialled"] += fmt.Sprintf(" of node %s, which passes it on", s.client.fact())
@@ -268,10 +285,12 @@ func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	if s.entered == nil {
 		return none
 	}
-	spots := []local.Inspected{{Space: s.run.here, Where: thisMachine, Devices: []string{s.entered.way.Device}, To: to}}
+	spots := []local.Inspected{{Space: s.run.here, Where: thisMachine,
+		Devices: []string{s.entered.way.Device}, To: to}}
 	read := func() ([]path.Setting, error) { return local.Inspect(spots) }
 	var u *path.UnsupportedError
-	if _, err := read(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.As(err, &u) {
+	if _, err := read(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) ||
+		errors.As(err, &u) {
 		s.path.Facts["settings not watched on"] = thisMachine + ": needs root"
 		return none
 	}

@@ -13,7 +13,8 @@ import (
 
 func TestIsOutside(t *testing.T) {
 	nodes := []Node{{Name: "n1", Addr: netip.MustParseAddr("192.0.2.1"), PodCIDR: "10.244.1.0/24"},
-		{Name: "n2", Addr: netip.MustParseAddr("192.0.2.2"), External: []netip.Addr{netip.MustParseAddr("203.0.113.2")}, PodCIDR: "none"}}
+		{Name: "n2", Addr: netip.MustParseAddr("192.0.2.2"),
+			External: []netip.Addr{netip.MustParseAddr("203.0.113.2")}, PodCIDR: "none"}}
 	for addr, want := range map[string]string{
 		"192.0.2.100/24": "",
 		"192.0.2.1/24":   "this machine is node n1",
@@ -21,9 +22,11 @@ func TestIsOutside(t *testing.T) {
 		"10.244.1.7/24":  "this machine is in a pod on node n1",
 		"10.244.2.7/24":  "",
 	} {
-		err := isOutside([]link.Device{{Name: "lo"}, {Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix(addr)}}}, nodes)
+		err := isOutside([]link.Device{{Name: "lo"},
+			{Name: "eth0", Addrs: []netip.Prefix{netip.MustParsePrefix(addr)}}}, nodes)
 		var u *path.UnsupportedError
-		if (err == nil) != (want == "") || err != nil && (!errors.As(err, &u) || !strings.HasPrefix(u.Missing, want) || u.Remedy == "") {
+		if (err == nil) != (want == "") || err != nil &&
+			(!errors.As(err, &u) || !strings.HasPrefix(u.Missing, want) || u.Remedy == "") {
 			t.Errorf("%s: %v, want %q", addr, err, want)
 		}
 	}
@@ -43,18 +46,25 @@ func TestRefuseOutside(t *testing.T) {
 		{"", mode.Host, mode.FromRemote, mode.ToAddress, false, ""},
 		{"", mode.Host, mode.FromRemote, mode.ToAddress, true, "mode host needs hostNetwork"},
 		{"", mode.NodePort, mode.FromRemoteContainer, mode.ToAddress, false, "in no pod"},
-		{"", mode.Pod, mode.FromRemote, mode.ToContainer, false, "the address of pod is the cluster's own"},
-		{"", mode.ClusterIP, mode.FromRemote, mode.ToContainer, false, "the address of clusterip is the cluster's own"},
+		{"", mode.Pod, mode.FromRemote, mode.ToContainer, false,
+			"the address of pod is the cluster's own"},
+		{"", mode.ClusterIP, mode.FromRemote, mode.ToContainer, false,
+			"the address of clusterip is the cluster's own"},
 		{"a", mode.NodePortLocal, mode.FromRemote, mode.ToAddress, false, ""},
 		{"a b", mode.NodePort, mode.FromRemote, mode.ToAddress, false, ""},
 		{"a b", mode.Host, mode.FromRemote, mode.ToAddress, false, ""},
-		{"a b", mode.NodePortLocal, mode.FromRemote, mode.ToAddress, false, "node b has no endpoint: the service's pod is on node a"},
-		{"a b", mode.HostPort, mode.FromRemote, mode.ToAddress, false, "node b has no such host port"},
+		{"a b", mode.NodePortLocal, mode.FromRemote, mode.ToAddress, false,
+			"node b has no endpoint: the service's pod is on node a"},
+		{"a b", mode.HostPort, mode.FromRemote, mode.ToAddress, false,
+			"node b has no such host port"},
 	} {
-		k := &Kubernetes{Nodes: strings.Fields(tt.nodes), Outside: true, Unprivileged: tt.unprivileged}
+		k := &Kubernetes{Nodes: strings.Fields(tt.nodes), Outside: true,
+			Unprivileged: tt.unprivileged}
 		err := k.refuse(path.Spec{Mode: tt.mode, From: tt.from, To: tt.to})
 		var u *path.UnsupportedError
-		if (err == nil) != (tt.want == "") || err != nil && (!errors.As(err, &u) || !strings.Contains(u.Missing, tt.want) || u.Remedy == "") {
+		if (err == nil) != (tt.want == "") ||
+			err != nil && (!errors.As(err, &u) || !strings.Contains(u.Missing, tt.want) ||
+				u.Remedy == "") {
 			t.Errorf("%s from %s with %q: %v, want %q", tt.mode, tt.from, tt.nodes, err, tt.want)
 		}
 	}

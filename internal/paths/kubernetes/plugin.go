@@ -60,7 +60,8 @@ func runPlugin(limit time.Duration, name string, args ...string) error {
 	}
 	runtime.LockOSThread() // Pdeathsig is tied to the thread
 	defer runtime.UnlockOSThread()
-	out, err := exchange.Output(context.Background(), cmd, exchange.Limits{Time: limit, Output: maxCredentials})
+	out, err := exchange.Output(context.Background(), cmd,
+		exchange.Limits{Time: limit, Output: maxCredentials})
 	if err != nil {
 		return fmt.Errorf("toll: credential plug-in: %s", printable.Line(err.Error()))
 	}
@@ -88,8 +89,10 @@ func (c *Client) boundPlugin() error {
 		return nil
 	}
 	if _, err := exec.LookPath(p.Command); err != nil {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the kubeconfig's credential plug-in %s is not installed", said(p.Command)),
-			Remedy: cmp.Or(said(p.InstallHint), "install it; kubectl get nodes must work"), Err: err}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the kubeconfig's credential plug-in %s is not installed", said(p.Command)),
+			Remedy: cmp.Or(said(p.InstallHint), "install it; kubectl get nodes must work"),
+			Err:    err}
 	}
 	c.plugin = p.Command
 	bounded := *p

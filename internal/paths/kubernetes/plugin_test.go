@@ -27,7 +27,8 @@ func (s *apiserver) withPlugin(command string, args ...string) Access {
 		s.t.Fatal(err)
 	}
 	c["users"] = []any{map[string]any{"name": "u", "user": map[string]any{"exec": map[string]any{
-		"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": command, "args": args, "installHint": "get it"}}}}
+		"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+		"command": command, "args": args, "installHint": "get it"}}}}
 	if text, err = json.Marshal(c); err != nil {
 		s.t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func (s *apiserver) withPlugin(command string, args ...string) Access {
 
 func TestPlugin(t *testing.T) {
 	s := newAPIServer(t, "a")
-	good := fmt.Sprintf(`echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": %q}}'`, fakeToken)
+	good := fmt.Sprintf(
+		`echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": %q}}'`, fakeToken)
 	for name, tt := range map[string]struct {
 		command, script string
 		want            string // "" for success
@@ -50,7 +52,8 @@ func TestPlugin(t *testing.T) {
 		"floods":           {"sh", "yes", "plug-in sh fails"},
 		"fails":            {"sh", "exit 1", "plug-in sh fails"},
 		"prints-garbage":   {"sh", `printf '\033[31m'`, "plug-in sh fails"},
-		"is-absent":        {"nowhere-to-be-found", "", "plug-in nowhere-to-be-found is not installed"},
+		"is-absent": {"nowhere-to-be-found", "",
+			"plug-in nowhere-to-be-found is not installed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +65,8 @@ func TestPlugin(t *testing.T) {
 			case tt.want == "" && err != nil:
 				t.Error(err)
 			case tt.want == "":
-			case !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) || hint(err) == "" || !plain(err.Error()):
+			case !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
+				hint(err) == "" || !plain(err.Error()):
 				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
 			}
 		})
@@ -71,17 +75,21 @@ func TestPlugin(t *testing.T) {
 
 func TestPluginIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct{ limit, script, says string }{
-		"hangs":         {"200ms", "sleep 300 & sleep 300", "toll: credential plug-in: sh did not answer within 200ms\n"},
-		"floods":        {"1m", "yes", "toll: credential plug-in: sh: the answer is too long\n"},
-		"escapes":       {"1m", `printf 'enter \033[2Jcode\n' >&2`, "enter \\x1b[2Jcode\n"},
-		"floods-stderr": {"1m", "head -c 1000000 /dev/zero | tr '\\0' x >&2", strings.Repeat("x", maxPrompts)},
+		"hangs": {"200ms", "sleep 300 & sleep 300",
+			"toll: credential plug-in: sh did not answer within 200ms\n"},
+		"floods":  {"1m", "yes", "toll: credential plug-in: sh: the answer is too long\n"},
+		"escapes": {"1m", `printf 'enter \033[2Jcode\n' >&2`, "enter \\x1b[2Jcode\n"},
+		"floods-stderr": {"1m", "head -c 1000000 /dev/zero | tr '\\0' x >&2",
+			strings.Repeat("x", maxPrompts)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var said strings.Builder
-			cmd := exec.CommandContext(t.Context(), local.Self, pluginArg, tt.limit, "sh", "-c", tt.script)
+			cmd := exec.CommandContext(t.Context(), local.Self, pluginArg, tt.limit, "sh", "-c",
+				tt.script)
 			cmd.Stderr = &said
-			if out, err := cmd.Output(); len(out) > 0 || (err != nil) != strings.HasPrefix(tt.says, "toll:") || said.String() != tt.says {
+			if out, err := cmd.Output(); len(out) > 0 ||
+				(err != nil) != strings.HasPrefix(tt.says, "toll:") || said.String() != tt.says {
 				t.Errorf("%v, prints %d bytes, says %.200q", err, len(out), said.String())
 			}
 		})

@@ -45,14 +45,22 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: r.meta(name, kind),
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &seconds, TerminationGracePeriodSeconds: &grace,
-			AutomountServiceAccountToken: &no, EnableServiceLinks: &no, HostNetwork: kind == onNode,
-			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
-					{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name}}}}}}}},
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			ActiveDeadlineSeconds:         &seconds,
+			TerminationGracePeriodSeconds: &grace,
+			AutomountServiceAccountToken:  &no,
+			EnableServiceLinks:            &no,
+			HostNetwork:                   kind == onNode,
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{
+						{MatchFields: []corev1.NodeSelectorRequirement{
+							{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn,
+								Values: []string{n.Name}}}}}}}},
 			Containers: []corev1.Container{{
 				Name: containerName, Image: r.image, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command:         []string{dockerapi.InImage, agent.Arg, "--sit", strconv.Itoa(int(patience/time.Second)) + "s"},
+				Command: []string{dockerapi.InImage, agent.Arg, "--sit",
+					strconv.Itoa(int(patience/time.Second)) + "s"},
 				SecurityContext: security(kind),
 				Resources:       corev1.ResourceRequirements{Requests: small, Limits: large},
 			}},
@@ -63,18 +71,22 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	}
 	if port != 0 {
 		for _, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{ContainerPort: serverPort, HostPort: int32(port), Protocol: proto})
+			p.Spec.Containers[0].Ports = append(
+				p.Spec.Containers[0].Ports, corev1.ContainerPort{
+					ContainerPort: serverPort, HostPort: int32(port), Protocol: proto})
 		}
 	}
 	return p
 }
 
 // uninjected disables service meshes' sidecars, which would be measured, too.
-var uninjected = map[string]string{"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
+var uninjected = map[string]string{"sidecar.istio.io/inject": "false",
+	"linkerd.io/inject": "disabled"}
 
 // A CPU limit would throttle what is measured.
 var (
-	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
+		corev1.ResourceMemory: resource.MustParse("32Mi")}
 	large = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
 )
 
@@ -93,7 +105,8 @@ func security(kind role) *corev1.SecurityContext {
 }
 
 func (r *run) meta(name string, kind role) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Labels: map[string]string{RunLabel: r.id, roleLabel: string(kind)},
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		RunLabel: r.id, roleLabel: string(kind)},
 		Annotations: map[string]string{ownerAnnotation: r.owner}}
 }
 
@@ -108,7 +121,8 @@ const (
 
 func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{RunLabel: r.id, roleLabel: string(serving)}}}
+		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{
+			RunLabel: r.id, roleLabel: string(serving)}}}
 	switch kind {
 	case clusterIP:
 	case headless:
@@ -117,10 +131,13 @@ func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	case nodePort:
 		s.Spec.Type = corev1.ServiceTypeNodePort
 	case nodePortLocal:
-		s.Spec.Type, s.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort, corev1.ServiceExternalTrafficPolicyLocal
+		s.Spec.Type, s.Spec.ExternalTrafficPolicy = corev1.ServiceTypeNodePort,
+			corev1.ServiceExternalTrafficPolicyLocal
 	}
 	for _, proto := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
-		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "toll-" + map[corev1.Protocol]string{corev1.ProtocolTCP: "tcp", corev1.ProtocolUDP: "udp"}[proto],
+		s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{
+			Name: "toll-" + map[corev1.Protocol]string{
+				corev1.ProtocolTCP: "tcp", corev1.ProtocolUDP: "udp"}[proto],
 			Protocol: proto, Port: serverPort, TargetPort: intstr.FromInt32(serverPort)})
 	}
 	return s

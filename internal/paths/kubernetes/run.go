@@ -79,7 +79,8 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	if _, err := rand.Read(id); err != nil {
 		return nil, err
 	}
-	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(), bodies: map[place]*body{}, fronts: map[front]*service{}}
+	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(),
+		bodies: map[place]*body{}, fronts: map[front]*service{}}
 	if r.version, err = c.Version(ctx); err != nil {
 		return nil, err
 	}
@@ -129,7 +130,8 @@ func (r *run) owes(o Object) error {
 		return errClosed
 	}
 	if r.journal == nil {
-		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: r.backend.kubeconfig(), Context: r.client.Context, Server: r.client.Server, Namespace: r.client.Namespace}
+		j := Journal{Owner: r.owner, Run: r.id, Kubeconfig: r.backend.kubeconfig(),
+			Context: r.client.Context, Server: r.client.Server, Namespace: r.client.Namespace}
 		var err error
 		if r.journal, err = j.write(r.backend.StateDir); err != nil {
 			return err
@@ -245,7 +247,8 @@ func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) 
 	r.making.Unlock()
 	s.once.Do(func() {
 		if s.err = r.owes(Object{Kind: services, Name: name}); s.err == nil {
-			s.err = r.client.create(context.WithoutCancel(ctx), services, r.serviceOf(name, kind), &s.made)
+			s.err = r.client.create(context.WithoutCancel(ctx), services, r.serviceOf(name, kind),
+				&s.made)
 		}
 	})
 	return &s.made, s.err
@@ -297,7 +300,9 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 	if err != nil {
 		return nil, errors.Join(fail(err), s.Close())
 	}
-	if err := r.hub.Serve(&carried{carrier, func() error { return s.over(fmt.Sprintf("%s (%s)", pod, name)) }}); err != nil {
+	if err := r.hub.Serve(&carried{carrier, func() error {
+		return s.over(fmt.Sprintf("%s (%s)", pod, name))
+	}}); err != nil {
 		return nil, errors.Join(fail(err), s.Close())
 	}
 	wait, cancel := context.WithTimeoutCause(ctx, execLimit, errSilent)

@@ -63,7 +63,9 @@ func (s *site) begin() error {
 	s.path.Machines = cluster.Machines(s.server.Machine, s.client.Machine)
 	if s.run.here != nil { // its own meters count
 		boot, _ := owner.BootID()
-		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool { return m.(*agent.Agent).Hello().Boot == boot })
+		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool {
+			return m.(*agent.Agent).Hello().Boot == boot
+		})
 	}
 	return nil
 }
@@ -131,15 +133,20 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	}
 	ip, err := netip.ParseAddr(body.pod.Status.PodIP)
 	if err != nil || !ip.Is4() {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod on node %s has no IPv4 address", e.Name), Remedy: "a cluster with IPv4, alone or beside IPv6"}
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the pod on node %s has no IPv4 address", e.Name),
+			Remedy: "a cluster with IPv4, alone or beside IPv6"}
 	}
 	found := cluster.Find(body.agent, devices, func(p netip.Prefix) bool { return p.Addr() == ip })
 	if found == nil {
-		return nil, fmt.Errorf("%s: its address %s is on none of its devices", body.agent.Name(), ip)
+		return nil, fmt.Errorf("%s: its address %s is on none of its devices", body.agent.Name(),
+			ip)
 	}
 	b := &box{Box: found, kind: kinds[found.Device.Kind], port: body.port}
 	if b.kind == "" {
-		return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the pod's device on node %s is %q: its network is none that toll knows", e.Name, found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
+		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the pod's device on node %s is %q: its network is none that toll knows", e.Name,
+			found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
 	}
 	if e.Agent == nil {
 		return b, nil
@@ -159,11 +166,15 @@ func (b *box) bridged(e *end, toServer bool) []path.Hop {
 }
 
 func (e *end) switched(client, server *box) []path.Hop {
-	if e.Agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master || e.kindOf(server.pair.Master) != "bridge" {
+	if e.Agent == nil || client.pair.Master == "" || client.pair.Master != server.pair.Master ||
+		e.kindOf(server.pair.Master) != "bridge" {
 		return nil
 	}
-	sent := func(b *box) agent.Counter { return agent.Counter{Device: &agent.Device{Name: b.pair.Name}} }
-	return []path.Hop{cluster.SwitchHop(e.Agent, e.Where, server.pair.Master, sent(client), sent(server))}
+	sent := func(b *box) agent.Counter {
+		return agent.Counter{Device: &agent.Device{Name: b.pair.Name}}
+	}
+	return []path.Hop{cluster.SwitchHop(e.Agent, e.Where, server.pair.Master, sent(client),
+		sent(server))}
 }
 
 func (e *end) kindOf(name string) string {
@@ -176,7 +187,8 @@ func (e *end) kindOf(name string) string {
 }
 
 // tunnels carry packets to other nodes.
-var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel, "ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
+var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel,
+	"ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
 // ofCilium lists tunnels: Cilium's routes name a device that its programs bypass.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
@@ -198,7 +210,8 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	through, answers := tunnels[out.Kind], tunnels[in.Kind]
 	both := through != "" && answers != ""
 	if !both && (through != "" || answers != "") {
-		s.unseen = append(s.unseen, "the tunnel between the nodes: requests and answers take different routes")
+		s.unseen = append(
+			s.unseen, "the tunnel between the nodes: requests and answers take different routes")
 	}
 	if both {
 		hops = append(hops, s.client.deviceHop(through, out.Name, false))
@@ -267,7 +280,8 @@ func (s *site) cards() {
 	}
 }
 
-func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
+func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place,
+	dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Machine}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial}}
 	if s.run.here == nil {
@@ -283,7 +297,8 @@ func (s *site) Finish() error {
 	}
 	s.inspectable()
 	path.Share(s.path, func(h path.Hop) bool {
-		return h.Expect != path.Matches && (h.Where == s.client.Where || h.Where == s.server.Where || h.Where == s.entrance())
+		return h.Expect != path.Matches && (h.Where == s.client.Where ||
+			h.Where == s.server.Where || h.Where == s.entrance())
 	})
 	return nil
 }
@@ -335,7 +350,8 @@ func (s *site) describe() {
 	f := s.path.Facts
 	f["server node"], f["client node"] = s.server.fact(), s.client.fact()
 	s.describeOwn()
-	f["cluster"] = fmt.Sprintf("Kubernetes %s, namespace %s", said(s.run.version), s.run.client.Namespace)
+	f["cluster"] = fmt.Sprintf("Kubernetes %s, namespace %s", said(s.run.version),
+		s.run.client.Namespace)
 	if s.run.backend.Image != "" {
 		f["image"] = s.run.image
 	}
@@ -358,5 +374,6 @@ func (s *site) describe() {
 }
 
 func (e *end) fact() string {
-	return said(fmt.Sprintf("%s (%s), kubelet %s, %s, Linux %s", e.Name, e.Addr, e.Kubelet, e.Runtime, e.Machine.Hello().Kernel))
+	return said(fmt.Sprintf("%s (%s), kubelet %s, %s, Linux %s", e.Name, e.Addr, e.Kubelet,
+		e.Runtime, e.Machine.Hello().Kernel))
 }

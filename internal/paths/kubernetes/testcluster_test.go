@@ -92,21 +92,28 @@ func (c *testCluster) give(t testing.TB, program string) {
 // account returns a kubeconfig of the service account alone.
 func (c *testCluster) account(t testing.TB, namespace string, args ...string) (kubeconfig string) {
 	t.Helper()
-	code, manifest, errOut := c.run(t, "", append([]string{"kubernetes", "manifest", "--namespace", namespace}, args...)...)
+	code, manifest, errOut := c.run(t, "", append(
+		[]string{"kubernetes", "manifest", "--namespace", namespace}, args...)...)
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errOut)
 	}
 	c.apply(t, manifest)
 	t.Cleanup(func() {
 		c.kubectl(t, "delete", "namespace", namespace, "--wait=true")
-		c.kubectl(t, "delete", "--ignore-not-found", "clusterrole,clusterrolebinding", namespace+":toll")
+		c.kubectl(t, "delete", "--ignore-not-found", "clusterrole,clusterrolebinding",
+			namespace+":toll")
 	})
-	for _, made := range []string{"serviceaccount/default", "configmap/kube-root-ca.crt"} { // made by the cluster in each new namespace
-		if !testwait.Met(testPatience, func() bool { _, err := c.try("kubectl", "-n", namespace, "get", made); return err == nil }) {
+	// made by the cluster in each new namespace
+	for _, made := range []string{"serviceaccount/default", "configmap/kube-root-ca.crt"} {
+		if !testwait.Met(testPatience, func() bool {
+			_, err := c.try("kubectl", "-n", namespace, "get", made)
+			return err == nil
+		}) {
 			t.Fatalf("namespace %s gets no %s", namespace, made)
 		}
 	}
-	return c.as(t, namespace, strings.TrimSpace(c.kubectl(t, "-n", namespace, "create", "token", "toll")))
+	return c.as(t, namespace, strings.TrimSpace(
+		c.kubectl(t, "-n", namespace, "create", "token", "toll")))
 }
 
 func (c *testCluster) as(t testing.TB, namespace, token string) string {
@@ -130,7 +137,8 @@ func (c *testCluster) as(t testing.TB, namespace, token string) string {
 	return file
 }
 
-func (c *testCluster) run(t testing.TB, kubeconfig string, args ...string) (code int, out, errOut string) {
+func (c *testCluster) run(t testing.TB, kubeconfig string, args ...string) (code int,
+	out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	cmd := c.command(t, kubeconfig, args...)
@@ -145,7 +153,8 @@ func (c *testCluster) run(t testing.TB, kubeconfig string, args ...string) (code
 func (c *testCluster) command(t testing.TB, kubeconfig string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(c.toll, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateOf(t), "TOLL_HISTORY=off", "TOLL_BUSY=yes", "CI=true")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateOf(t),
+		"TOLL_HISTORY=off", "TOLL_BUSY=yes", "CI=true")
 	return cmd
 }
 
@@ -191,7 +200,8 @@ type measurement struct {
 }
 
 // start waits for the given number of visits.
-func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ...string) *measurement {
+func (c *testCluster) start(t testing.TB, kubeconfig string, visits int,
+	args ...string) *measurement {
 	t.Helper()
 	m := &measurement{file: filepath.Join(t.TempDir(), "run.jsonl"), over: make(chan struct{})}
 	m.cmd = c.command(t, kubeconfig, append(args, "--save", m.file)...)
@@ -204,7 +214,9 @@ func (c *testCluster) start(t testing.TB, kubeconfig string, visits int, args ..
 		_ = m.cmd.Process.Kill()
 		<-m.over
 	})
-	if !testwait.Met(testPatience, func() bool { return m.visits() >= visits || m.ended() }) || m.ended() {
+	if !testwait.Met(testPatience, func() bool {
+		return m.visits() >= visits || m.ended()
+	}) || m.ended() {
 		_ = m.cmd.Process.Kill()
 		<-m.over
 		t.Fatalf("it measures nothing:\n%s", &m.said)

@@ -51,14 +51,16 @@ func (s *site) natAlias() error {
 	p.Guards = []path.Hop{s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}
 	if p.Spec.From == mode.FromHost {
 		s.PlaceClients(on(s.a))
-		p.Hops = slices.Concat(rules, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops())
+		p.Hops = slices.Concat(rules, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)},
+			s.ServerHops())
 		return nil
 	}
 	if err := s.dockerClients(d); err != nil {
 		return err
 	}
 	for i := range s.Clients {
-		h := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", numbered(tagAliasSNAT, len(s.Servers)+i), path.Matches)
+		h := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING",
+			numbered(tagAliasSNAT, len(s.Servers)+i), path.Matches)
 		h.Clients = p.Spec.Alone(i)
 		rules = append(rules, h)
 	}
@@ -96,7 +98,8 @@ func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 				chains[k].Rules = slices.Insert(c.Rules, 0, snat)
 			}
 		}
-		chains = append(chains, nft.Chain{Table: "nat", Name: aliasChain(i), Rules: []nft.Rule{tagged(tagAlias, nft.DNATAddr(a.container))}})
+		chains = append(chains, nft.Chain{Table: "nat", Name: aliasChain(i),
+			Rules: []nft.Rule{tagged(tagAlias, nft.DNATAddr(a.container))}})
 	}
 	return chains
 }

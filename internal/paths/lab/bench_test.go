@@ -80,7 +80,8 @@ func BenchmarkInspect(b *testing.B) {
 	if !l.MayBuild() {
 		b.Skip("network namespaces need root here")
 	}
-	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress})
+	p, err := l.Build(context.Background(),
+		path.Spec{Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress})
 	if err != nil {
 		b.Fatal(err)
 	}

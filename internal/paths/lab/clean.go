@@ -48,7 +48,8 @@ func Clean() ([]Leftover, error) {
 			errs = append(errs, fmt.Errorf("end process %d: %w", pid, err))
 			continue
 		}
-		out = append(out, Leftover{pid, strings.TrimSpace(strings.ReplaceAll(string(cmd), "\x00", " "))})
+		out = append(out, Leftover{pid, strings.TrimSpace(
+			strings.ReplaceAll(string(cmd), "\x00", " "))})
 	}
 	return out, errors.Join(errs...)
 }

@@ -63,7 +63,8 @@ type pair struct {
 
 func (s *site) install(m *machine, d daemon) error {
 	d.udp = s.path.Spec.UDP
-	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault || s.path.Spec.Mode == mode.PublishDefault)
+	d.ipv6 = s.dual() && (s.path.Spec.Mode == mode.BridgeDefault ||
+		s.path.Spec.Mode == mode.PublishDefault)
 	d.networks = slices.Clone(d.networks)
 	for i := range d.networks {
 		d.networks[i].ipv6 = s.dual()
@@ -117,7 +118,8 @@ func (d daemon) all() []dockerNet {
 	if d.family == nft.IPv6 && !d.ipv6 {
 		return d.networks
 	}
-	def := dockerNet{network: docker0, ipv6: d.ipv6, containers: slices.Clone(d.others), published: d.published}
+	def := dockerNet{network: docker0, ipv6: d.ipv6, containers: slices.Clone(d.others),
+		published: d.published}
 	for _, l := range d.links {
 		if server := single(l.server.Addr()); !slices.Contains(def.containers, server) {
 			def.containers = append(def.containers, server)
@@ -164,9 +166,11 @@ func (d daemon) nat() []nft.Chain {
 			continue
 		}
 		if d.noProxy {
-			postrouting = append(postrouting, tagged(tagLocalMasq+tagOf(n), nft.Masquerade(), nft.Out(n.bridge), nft.SrcLocal()))
+			postrouting = append(postrouting, tagged(
+				tagLocalMasq+tagOf(n), nft.Masquerade(), nft.Out(n.bridge), nft.SrcLocal()))
 		}
-		postrouting = append(postrouting, tagged(tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
+		postrouting = append(postrouting, tagged(
+			tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
 		for i, p := range n.published {
 			match := []nft.Match{d.dport(p.port)}
 			if d.family == nft.IPv6 {
@@ -174,7 +178,8 @@ func (d daemon) nat() []nft.Chain {
 			}
 			if d.noProxy {
 				self := single(p.to.Addr())
-				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self), d.dport(p.to.Port())))
+				hairpin = append(hairpin, rule(nft.Masquerade(), nft.Src(self), nft.Dst(self),
+					d.dport(p.to.Port())))
 			} else {
 				match = append([]nft.Match{nft.NotIn(n.bridge)}, match...)
 			}
@@ -183,13 +188,16 @@ func (d daemon) nat() []nft.Chain {
 	}
 	chains := []nft.Chain{
 		{Family: d.family, Table: "nat", Name: "DOCKER", Rules: append(docker, dnat...)},
-		{Family: d.family, Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting, Rules: []nft.Rule{
-			rule(nft.Jump("DOCKER"), nft.DstLocal())}},
+		{Family: d.family, Table: "nat", Name: "PREROUTING", Hook: nft.Prerouting,
+			Rules: []nft.Rule{
+				rule(nft.Jump("DOCKER"), nft.DstLocal())}},
 		{Family: d.family, Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER"), output...)}},
 	}
-	if rules := append(postrouting, hairpin...); len(rules) > 0 { // iptables makes a chain with its first rule
-		chains = append(chains, nft.Chain{Family: d.family, Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: rules})
+	// iptables makes a chain with its first rule
+	if rules := append(postrouting, hairpin...); len(rules) > 0 {
+		chains = append(chains, nft.Chain{Family: d.family, Table: "nat", Name: "POSTROUTING",
+			Hook: nft.Postrouting, Rules: rules})
 	}
 	return chains
 }
@@ -235,9 +243,11 @@ func (d daemon) filter() []nft.Chain {
 		inner = append(inner, rule(nft.Drop(), nft.NotIn(b), nft.Out(b)))
 		toBridge = append(toBridge, rule(nft.Jump("DOCKER"), nft.Out(b)))
 		established = append(established, rule(nft.Accept(), nft.Out(b), nft.Established()))
-		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b), nft.NotOut(b)))
+		leaving = append(leaving, rule(nft.Jump("DOCKER-ISOLATION-STAGE-2"), nft.In(b),
+			nft.NotOut(b)))
 		if d.noICC && b == docker0.bridge || b == gwbridge.bridge {
-			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)), rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
+			from = append(from, rule(nft.Drop(), nft.In(b), nft.Out(b)),
+				rule(nft.Accept(), nft.In(b), nft.NotOut(b)))
 		} else {
 			from = append(from, rule(nft.Accept(), nft.In(b)))
 		}
@@ -245,31 +255,37 @@ func (d daemon) filter() []nft.Chain {
 	for _, n := range d.newest() {
 		drop = append(drop, rule(nft.Drop(), nft.Out(n.bridge)))
 		if n.routed {
-			routed = append(routed, rule(nft.Accept(), nft.In(n.bridge), nft.Established()), rule(nft.Return(), nft.Out(n.bridge)))
+			routed = append(routed, rule(nft.Accept(), nft.In(n.bridge), nft.Established()),
+				rule(nft.Return(), nft.Out(n.bridge)))
 		}
 	}
 	for i, l := range d.links {
 		client, server := single(l.client), single(l.server.Addr())
 		b, port := docker0.bridge, l.server.Port()
 		inner = append(inner,
-			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client), nft.Dst(server), d.dport(port)),
-			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client), d.sport(port)))
+			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client),
+				nft.Dst(server), d.dport(port)),
+			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client),
+				d.sport(port)))
 	}
 	for _, dev := range d.foreign {
 		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
 	}
-	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")), rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
+	forward := append([]nft.Rule{rule(nft.Jump("DOCKER-CT")),
+		rule(nft.Jump("DOCKER-ISOLATION-STAGE-1")),
 		rule(nft.Jump("DOCKER-BRIDGE"))}, from...)
 	return []nft.Chain{
 		{Family: d.family, Table: "filter", Name: "DOCKER", Rules: append(docker, inner...)},
 		{Family: d.family, Table: "filter", Name: "DOCKER-BRIDGE", Rules: toBridge},
 		{Family: d.family, Table: "filter", Name: "DOCKER-CT", Rules: established},
 		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-2", Rules: drop},
-		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1", Rules: append(routed, leaving...)},
+		{Family: d.family, Table: "filter", Name: "DOCKER-ISOLATION-STAGE-1",
+			Rules: append(routed, leaving...)},
 		{Family: d.family, Table: "filter", Name: "DOCKER-USER", Rules: user},
 		{Family: d.family, Table: "filter", Name: "DOCKER-FORWARD", Rules: forward},
-		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward, Drop: len(d.all()) > 0, Rules: []nft.Rule{
-			rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
+		{Family: d.family, Table: "filter", Name: "FORWARD", Hook: nft.Forward,
+			Drop: len(d.all()) > 0, Rules: []nft.Rule{
+				rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
 	}
 }
 
@@ -279,12 +295,14 @@ func (d daemon) raw() []nft.Chain {
 	for _, n := range d.all() {
 		for _, c := range n.containers {
 			if !n.routed {
-				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge), nft.Dst(single(c.Addr()))))
+				rules = append(rules, rule(nft.Drop(), nft.NotIn(n.bridge),
+					nft.Dst(single(c.Addr()))))
 			}
 		}
 	}
 	if rules == nil {
 		return nil
 	}
-	return []nft.Chain{{Family: d.family, Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting, Rules: rules}}
+	return []nft.Chain{{Family: d.family, Table: "raw", Name: "PREROUTING", Hook: nft.Prerouting,
+		Rules: rules}}
 }

@@ -21,8 +21,10 @@ func TestDrain(t *testing.T) {
 		spec    path.Spec
 		tracked bool // Docker's rules see the load
 	}{
-		{"proxy", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}, true},
-		{"nat", path.Spec{Mode: mode.PublishNAT, From: mode.FromRemoteContainer, To: mode.ToAddress}, true},
+		{"proxy", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback},
+			true},
+		{"nat", path.Spec{Mode: mode.PublishNAT, From: mode.FromRemoteContainer,
+			To: mode.ToAddress}, true},
 		{"native", path.Spec{Mode: mode.Native, From: mode.FromRemote, To: mode.ToAddress}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -30,7 +32,8 @@ func TestDrain(t *testing.T) {
 			p := build(t, started(t, &Lab{test: hooks{built: func(x *site) { s = x }}}), c.spec)
 			pathtest.Exchange(t, p).Stop()
 			var sockets, entries int
-			for deadline := time.Now().Add(patience); time.Now().Before(deadline) && sockets == 0; time.Sleep(5 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); time.Now().Before(
+				deadline) && sockets == 0; time.Sleep(5 * time.Millisecond) {
 				sockets, entries = left(t, s)
 			}
 			if sockets == 0 || (entries > 0) != c.tracked {
@@ -62,12 +65,17 @@ func TestDrain(t *testing.T) {
 
 func TestBudgetIsOfThePorts(t *testing.T) {
 	var s *site
-	p := build(t, started(t, &Lab{test: hooks{built: func(x *site) { s = x }}}), path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer})
-	if err := s.Clients[0].ns.Do(func() error { return sysctl.Set("net.ipv4.ip_local_port_range", "40000 40099") }); err != nil {
+	p := build(t, started(t, &Lab{test: hooks{built: func(x *site) {
+		s = x
+	}}}), path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer})
+	if err := s.Clients[0].ns.Do(func() error {
+		return sysctl.Set("net.ipv4.ip_local_port_range", "40000 40099")
+	}); err != nil {
 		t.Fatal(err)
 	}
 	headroom, err := p.Drain()
-	if err != nil || headroom.Ports != 100 || headroom.Budget != 100 || headroom.Limit != sample.LimitPorts {
+	if err != nil || headroom.Ports != 100 || headroom.Budget != 100 ||
+		headroom.Limit != sample.LimitPorts {
 		t.Errorf("headroom %+v, %v", headroom, err)
 	}
 }

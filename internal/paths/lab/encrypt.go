@@ -70,7 +70,8 @@ func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 }
 
 func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
-	return path.Hop{Kind: mode.HopESP, Name: fmt.Sprintf("spi 0x%08x⇄0x%08x", toServer.SPI, toClient.SPI), Where: m.name,
+	return path.Hop{Kind: mode.HopESP, Name: fmt.Sprintf(
+		"spi 0x%08x⇄0x%08x", toServer.SPI, toClient.SPI), Where: m.name,
 		Read: func() (out sample.Counters, err error) {
 			err = m.ns.Do(func() error {
 				f, err := xfrm.Stats(toServer)
@@ -78,7 +79,8 @@ func espHop(m *machine, toServer, toClient xfrm.Transform) path.Hop {
 					return err
 				}
 				b, err := xfrm.Stats(toClient)
-				out = sample.Counters{ForwardBytes: f.Bytes, ForwardPackets: f.Packets, BackwardBytes: b.Bytes, BackwardPackets: b.Packets}
+				out = sample.Counters{ForwardBytes: f.Bytes, ForwardPackets: f.Packets,
+					BackwardBytes: b.Bytes, BackwardPackets: b.Packets}
 				return err
 			})
 			return out, err
@@ -91,8 +93,10 @@ func (d daemon) encryption() []nft.Chain {
 	}
 	ours := nft.VXLAN(vxlanPort, vxlanVNI)
 	return []nft.Chain{
-		{Table: "mangle", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{rule(nft.Mark(espMark), ours)}},
-		{Table: "filter", Name: "INPUT", Hook: nft.Input, Rules: []nft.Rule{rule(nft.Drop(), nft.ClearText(), ours)}},
+		{Table: "mangle", Name: "OUTPUT", Hook: nft.Output,
+			Rules: []nft.Rule{rule(nft.Mark(espMark), ours)}},
+		{Table: "filter", Name: "INPUT", Hook: nft.Input,
+			Rules: []nft.Rule{rule(nft.Drop(), nft.ClearText(), ours)}},
 	}
 }
 

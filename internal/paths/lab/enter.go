@@ -33,7 +33,8 @@ func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, 
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		Pdeathsig:   syscall.SIGKILL, // the caller's thread is main's, which lives as long as the process
+		// the caller's thread is main's, which lives as long as the process
+		Pdeathsig: syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("enter a user namespace: %w", err)

@@ -17,7 +17,8 @@ import (
 var errInjected = errors.New("injected fault")
 
 // asOthers are built by the steps of other modes.
-var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru, mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
+var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru,
+	mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
 
 // Each mode is built from the placement with the most steps.
 func TestFaultAtEachStep(t *testing.T) {
@@ -68,7 +69,8 @@ func TestFaultAtEachStep(t *testing.T) {
 				places <- true
 				wg.Go(func() {
 					defer func() { <-places }()
-					if _, err := build(failAt); !errors.Is(err, errInjected) || !saysOf(m.Name).MatchString(err.Error()) {
+					if _, err := build(failAt); !errors.Is(err, errInjected) ||
+						!saysOf(m.Name).MatchString(err.Error()) {
 						t.Errorf("fault at step %d of %d: %v", failAt, last, err)
 					}
 				})

@@ -11,14 +11,17 @@ import (
 type device = local.TunedDevice
 
 // madeOf records the devices to which tunes apply.
-func (s *site) madeOf(h path.Hop, devices ...device) path.Hop { return s.tuned.MadeOf(h, devices...) }
+func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
+	return s.tuned.MadeOf(h, devices...)
+}
 
 func (s *site) loHop(ns *space, where string) path.Hop {
 	return s.madeOf(local.LoopbackHop(ns, where), device{Space: ns, Name: "lo"})
 }
 
 func (s *site) wireHop() path.Hop {
-	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name, Read: local.Device(s.a.ns, wireName, true)}
+	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name,
+		Read: local.Device(s.a.ns, wireName, true)}
 }
 
 func (c *container) Hop(toServer bool) path.Hop {
@@ -26,18 +29,22 @@ func (c *container) Hop(toServer bool) path.Hop {
 	if c.port != "" {
 		devices = append(devices, device{Space: c.portNS, Name: c.port})
 	}
-	return c.site.madeOf(local.ContainerHop(c.kind, c.ns, c.name, inside, c.port, toServer), devices...)
+	return c.site.madeOf(local.ContainerHop(c.kind, c.ns, c.name, inside, c.port, toServer),
+		devices...)
 }
 
 func (s *site) bridgeHop(m *machine, bridge string, toServer bool) path.Hop {
-	return s.madeOf(local.BridgeHop(m.ns, m.name, bridge, toServer), device{Space: m.ns, Name: bridge})
+	return s.madeOf(local.BridgeHop(m.ns, m.name, bridge, toServer),
+		device{Space: m.ns, Name: bridge})
 }
 
 func (s *site) bridgeLeg(leg string) path.Hop {
-	return s.madeOf(local.BridgeLegHop(s.a.ns, s.a.name, s.home.bridge, leg), device{Space: s.a.ns, Name: s.home.bridge})
+	return s.madeOf(local.BridgeLegHop(s.a.ns, s.a.name, s.home.bridge, leg),
+		device{Space: s.a.ns, Name: s.home.bridge})
 }
 
-func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverPorts []string) path.Hop {
+func (s *site) switchedHop(ns *space, where, bridge string,
+	clientPorts, serverPorts []string) path.Hop {
 	sent := func(ports []string) local.Reader {
 		var all []local.Reader
 		for _, p := range ports {
@@ -45,15 +52,18 @@ func (s *site) switchedHop(ns *space, where, bridge string, clientPorts, serverP
 		}
 		return local.Sum(all...)
 	}
-	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)), device{Space: ns, Name: bridge})
+	return s.madeOf(local.SwitchHop(where, bridge, sent(clientPorts), sent(serverPorts)),
+		device{Space: ns, Name: bridge})
 }
 
 // ruleHop uses the family that the path's packets have on the machine.
-func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
+func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string,
+	e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)
 }
 
-func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag string, e path.Expect) path.Hop {
+func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag string,
+	e path.Expect) path.Hop {
 	name := table + " " + chain + " " + tag
 	if family == nft.IPv6 {
 		name = "ip6 " + name
@@ -78,7 +88,8 @@ func (s *site) homeTag(tag string) string { return tag + tagOf(dockerNet{network
 // noDefaultNAT is for Docker with only the default network.
 func (s *site) noDefaultNAT() path.Hop {
 	if s.family() == nft.IPv6 && s.path.Spec.Mode == mode.Routed {
-		return ruleOf(nft.IPv4, s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
+		return ruleOf(nft.IPv4, s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default",
+			path.Untouched)
 	}
 	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default", path.Untouched)
 }

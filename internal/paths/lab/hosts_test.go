@@ -35,7 +35,8 @@ func TestLinkedNames(t *testing.T) {
 		if err := proc.Wait(); err != nil {
 			t.Errorf("%s: %v", c.place.Name(), err)
 		}
-		if strings.Contains(string(text), line) != c.has || !strings.HasPrefix(string(text), string(before)) {
+		if strings.Contains(string(text), line) != c.has ||
+			!strings.HasPrefix(string(text), string(before)) {
 			t.Errorf("%s: /etc/hosts is\n%s", c.place.Name(), text)
 		}
 		proc.In.Close()

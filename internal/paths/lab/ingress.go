@@ -39,7 +39,9 @@ const (
 	firstMark = 256 // of the first service
 )
 
-var ingressNet = overlayNet{network{bridge: overlayBridge, subnet: netip.MustParsePrefix("10.0.0.0/24"), first: firstTask}, ingressVNI, defaultMTU - vxlanOverhead}
+var ingressNet = overlayNet{network{bridge: overlayBridge,
+	subnet: netip.MustParsePrefix("10.0.0.0/24"), first: firstTask}, ingressVNI,
+	defaultMTU - vxlanOverhead}
 
 var sandboxLeg = gwbridge.nth(firstDocker)
 
@@ -74,7 +76,9 @@ func (s *site) publishIngress() error {
 	if err != nil {
 		return err
 	}
-	if err := s.a.ns.Do(func() error { return sysctl.Set("net.ipv4.conf."+gwbridge.bridge+".route_localnet", "1") }); err != nil {
+	if err := s.a.ns.Do(func() error {
+		return sysctl.Set("net.ipv4.conf."+gwbridge.bridge+".route_localnet", "1")
+	}); err != nil {
 		return err
 	}
 	box, err := s.ingressSandbox(b, services)
@@ -100,7 +104,8 @@ func (s *site) publishIngress() error {
 	})
 	last := slices.Concat(dnat, []path.Hop{s.bridgeHop(s.a, gwbridge.bridge, true), s.ipvsHop(box),
 		s.overlaySwitch(b, []string{box.port}, ports(s.Servers))}, s.ServerHops())
-	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name)), local.Unused(s.vxlanHop(b, true))}
+	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name)),
+		local.Unused(s.vxlanHop(b, true))}
 	if p.Spec.From != mode.FromContainer {
 		p.Guards = append(p.Guards, s.noNAT())
 	}
@@ -121,7 +126,8 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 		}
 		// The client's network is newer, so its rule comes first.
 		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)}, slices.Insert(last, dnat, masq))
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)},
+			slices.Insert(last, dnat, masq))
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
 		p.Hops = append([]path.Hop{s.wireHop()}, last...)
@@ -130,7 +136,8 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 			return err
 		}
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
-			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, last)
+			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()},
+			last)
 	}
 	return nil
 }
@@ -138,11 +145,13 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 func (s *site) mesh() (d daemon, services []service) {
 	n := dockerNet{network: gwbridge, containers: []netip.Prefix{sandboxLeg}}
 	for i := range s.serverSeats() {
-		v := service{mark: firstMark + uint32(i), vip: ingressNet.nth(firstVIP + eachService*i).Addr(),
+		v := service{mark: firstMark + uint32(i),
+			vip:  ingressNet.nth(firstVIP + eachService*i).Addr(),
 			task: ingressNet.nth(firstTask + eachService*i).Addr()}
 		v.ports = s.ports(v.task, uint16(publishedPort+i))
 		for _, q := range v.ports {
-			d.ingress = append(d.ingress, published{q.port, netip.AddrPortFrom(sandboxLeg.Addr(), q.port)})
+			d.ingress = append(d.ingress, published{
+				q.port, netip.AddrPortFrom(sandboxLeg.Addr(), q.port)})
 		}
 		services = append(services, v)
 		n.containers = append(n.containers, gwbridge.nth(firstDocker+1+i))
@@ -232,7 +241,8 @@ func sandboxRules(services []service, udp bool) []nft.Chain {
 		{Table: "mangle", Name: "PREROUTING", Hook: nft.Prerouting, Rules: prerouting},
 		{Table: "mangle", Name: "INPUT", Hook: nft.Input, Rules: input},
 		{Table: "nat", Name: "POSTROUTING", Hook: nft.Postrouting, Rules: []nft.Rule{
-			rule(nft.SNAT(ingressNet.nth(sandboxHost).Addr()), nft.Dst(ingressNet.subnet), nft.IPVS())}},
+			rule(nft.SNAT(ingressNet.nth(sandboxHost).Addr()), nft.Dst(ingressNet.subnet),
+				nft.IPVS())}},
 	}
 }
 
@@ -242,8 +252,10 @@ func (v service) taskRules(udp bool) []nft.Chain {
 	var redirect, in, out []nft.Rule
 	for _, q := range v.ports {
 		redirect = append(redirect, rule(nft.Redirect(q.to.Port()), nft.Dst(self), d.dport(q.port)))
-		in = slices.Insert(in, 0, rule(nft.Accept(), nft.Dst(self), d.dport(q.to.Port()), nft.NewOrEstablished()))
-		out = slices.Insert(out, 0, rule(nft.Accept(), nft.Src(self), d.sport(q.to.Port()), nft.OnlyEstablished()))
+		in = slices.Insert(in, 0, rule(nft.Accept(), nft.Dst(self), d.dport(q.to.Port()),
+			nft.NewOrEstablished()))
+		out = slices.Insert(out, 0, rule(nft.Accept(), nft.Src(self), d.sport(q.to.Port()),
+			nft.OnlyEstablished()))
 	}
 	for _, proto := range []nft.Match{nft.SCTP(), nft.UDP(), nft.TCP()} {
 		in = append(in, rule(nft.Drop(), proto, nft.Dst(self)))
@@ -262,9 +274,10 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 	}
 	type id struct{ table, name string }
 	top := map[id]nft.Rule{
-		{"nat", "PREROUTING"}:        rule(nft.Jump(ingressChain), nft.DstLocal()),
-		{"nat", "OUTPUT"}:            rule(nft.Jump(ingressChain), nft.DstLocal()),
-		{"nat", "POSTROUTING"}:       tagged(tagLocalMasq, nft.Masquerade(), nft.Out(gwbridge.bridge), nft.SrcLocal()),
+		{"nat", "PREROUTING"}: rule(nft.Jump(ingressChain), nft.DstLocal()),
+		{"nat", "OUTPUT"}:     rule(nft.Jump(ingressChain), nft.DstLocal()),
+		{"nat", "POSTROUTING"}: tagged(
+			tagLocalMasq, nft.Masquerade(), nft.Out(gwbridge.bridge), nft.SrcLocal()),
 		{"filter", "DOCKER-FORWARD"}: rule(nft.Jump(ingressChain)),
 	}
 	for i, c := range chains {
@@ -275,7 +288,8 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 	var dnat, accept []nft.Rule
 	for i, p := range slices.Backward(d.ingress) { // each was inserted at the top
 		dnat = append(dnat, tagged(numbered(tagPublish, i), nft.DNAT(p.to), d.dport(p.port)))
-		accept = append(accept, rule(nft.Accept(), d.dport(p.port)), rule(nft.Accept(), d.sport(p.port), nft.Established()))
+		accept = append(accept, rule(nft.Accept(), d.dport(p.port)),
+			rule(nft.Accept(), d.sport(p.port), nft.Established()))
 	}
 	return append(chains,
 		nft.Chain{Table: "nat", Name: ingressChain, Rules: append(dnat, rule(nft.Return()))},
@@ -285,21 +299,25 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 // ipvsHop counts all services together, because the kernel updates single ones late (see
 // kernel/ipvs).
 func (s *site) ipvsHop(c *container) path.Hop {
-	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name, Read: func() (out sample.Counters, err error) {
-		err = c.ns.Do(func() error {
-			n, err := ipvs.Stats()
-			out = sample.Counters{ForwardBytes: n.InBytes, ForwardPackets: n.InPackets, BackwardBytes: n.OutBytes, BackwardPackets: n.OutPackets}
-			return err
-		})
-		return out, err
-	}}
+	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name,
+		Read: func() (out sample.Counters, err error) {
+			err = c.ns.Do(func() error {
+				n, err := ipvs.Stats()
+				out = sample.Counters{ForwardBytes: n.InBytes, ForwardPackets: n.InPackets,
+					BackwardBytes: n.OutBytes, BackwardPackets: n.OutPackets}
+				return err
+			})
+			return out, err
+		}}
 	return s.madeOf(h, device{Space: c.ns, Name: inside}, device{Space: c.portNS, Name: c.port},
 		device{Space: c.ns, Name: gatewayLeg}, device{Space: c.on.ns, Name: gatewayPort})
 }
 
 func tryIPVS() error {
-	v := service{mark: firstMark, vip: ingressNet.nth(firstVIP).Addr(), task: ingressNet.nth(firstTask).Addr(),
-		ports: []published{{publishedPort, netip.AddrPortFrom(ingressNet.nth(firstTask).Addr(), serverPort)}}}
+	v := service{mark: firstMark, vip: ingressNet.nth(firstVIP).Addr(),
+		task: ingressNet.nth(firstTask).Addr(),
+		ports: []published{{publishedPort, netip.AddrPortFrom(
+			ingressNet.nth(firstTask).Addr(), serverPort)}}}
 	err := ipvs.Add(v.mark, v.task)
 	if err == nil {
 		if err = balance(); errors.Is(err, fs.ErrNotExist) {

@@ -40,7 +40,8 @@ func TestRulesOfIngressAreDockers(t *testing.T) {
 				pathtest.SkipOrFail(t, "%v", err)
 			}
 			got := normalRules(output(t, &space{NS: ns}, "nft", "list", "ruleset"))
-			golden(t, file, strings.ReplaceAll(got, "ct state established,new", "ct state new,established"))
+			golden(t, file, strings.ReplaceAll(got, "ct state established,new",
+				"ct state new,established"))
 		})
 	}
 }
@@ -52,12 +53,15 @@ func TestIngressTakesAPortAgain(t *testing.T) {
 	spec := path.Spec{Mode: mode.PublishIngress, From: mode.FromRemote, To: mode.ToAddress}
 	skipMissing(t, l, spec)
 	p := build(t, l, spec)
-	if err := s.b.ns.Do(func() error { return sysctl.Set("net.ipv4.ip_local_port_range", "40000 40000") }); err != nil {
+	if err := s.b.ns.Do(func() error {
+		return sysctl.Set("net.ipv4.ip_local_port_range", "40000 40000")
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		pathtest.Exchange(t, p).Stop()
-		if headroom, err := p.Drain(); err != nil || headroom.Error != "" || headroom.TimeWait+headroom.Tracked > 0 {
+		if headroom, err := p.Drain(); err != nil || headroom.Error != "" ||
+			headroom.TimeWait+headroom.Tracked > 0 {
 			t.Fatalf("drain: %+v, %v", headroom, err)
 		}
 	}
@@ -78,7 +82,8 @@ func TestIngressIsTracked(t *testing.T) {
 	err := s.boxes[0].ns.Do(func() error {
 		d, services := s.mesh()
 		self := ingressNet.nth(sandboxHost).Addr()
-		r := conntrack.Rewrite{Proto: "tcp", To: d.ingress[0].to, Now: netip.AddrPortFrom(services[0].task, publishedPort), As: self}
+		r := conntrack.Rewrite{Proto: "tcp", To: d.ingress[0].to,
+			Now: netip.AddrPortFrom(services[0].task, publishedPort), As: self}
 		got, err := conntrack.Rewritten(r)
 		if err == nil && (len(got) != 1 || got[0].Addr() != s.b.addr.Addr()) {
 			t.Errorf("connections %v, want one from %s", got, s.b.addr.Addr())

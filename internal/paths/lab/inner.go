@@ -47,7 +47,9 @@ func Inner(args []string) (ours bool, err error) {
 // apart returns an error unless the lab started this process as the first of a namespace: only then
 // may mounts be changed.
 func apart(arg string) error {
-	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, runMark) }) {
+	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, runMark)
+	}) {
 		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
 	}
 	return nil

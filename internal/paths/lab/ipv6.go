@@ -45,7 +45,8 @@ func settle() error {
 // discovery disables IPv6, as Docker does on networks without it.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
-	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) { // the kernel has no IPv6, or the path has it
+	// the kernel has no IPv6, or the path has it
+	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) {
 		return nil
 	}
 	return sysctl.Set(key, "1")

@@ -59,12 +59,15 @@ type hooks struct {
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
-		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) + " is a Kubernetes cluster's", Remedy: "--on kubernetes; or pod, which the lab has, too"}
+		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) +
+			" is a Kubernetes cluster's", Remedy: "--on kubernetes; or pod, which the lab has, too"}
 	} else if !ok {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
-	if servers, clients := s.Count(); m.WholeCard && (servers > 1 || clients > 1 && s.From == mode.FromRemoteContainer) {
-		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) + " has the network card for itself: a machine cannot have two",
+	if servers, clients := s.Count(); m.WholeCard &&
+		(servers > 1 || clients > 1 && s.From == mode.FromRemoteContainer) {
+		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) +
+			" has the network card for itself: a machine cannot have two",
 			Remedy: string(mode.MacvlanBridge)}
 	}
 	for _, n := range l.needsOf(s) {
@@ -95,7 +98,9 @@ func (l *Lab) tryCongestion(name string) error {
 
 // Build builds the path on machines of its own.
 func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
-	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) { return newSite(l, p) })
+	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) {
+		return newSite(l, p)
+	})
 }
 
 func (s *site) Finish() error {

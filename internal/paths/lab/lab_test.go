@@ -77,7 +77,8 @@ func needLab(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	l := started(t, &Lab{})
-	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around, Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
+	pathtest.Run(t, l, pathtest.Options{Models: true, Truth: truthOf(l), Around: around,
+		Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
 }
 
 // asLonger skips routes on emulated CPUs that longer ones cover. make test-kernels has all.
@@ -86,7 +87,8 @@ func asLonger(m mode.Name, r mode.Route) bool {
 		return false
 	}
 	known, _ := mode.Find(m)
-	return r.From == mode.FromRemote && pathtest.Longest(known).From == mode.FromRemoteContainer || m == mode.IPvlanL3 || m == mode.IPvlanL3S
+	return r.From == mode.FromRemote && pathtest.Longest(known).From == mode.FromRemoteContainer ||
+		m == mode.IPvlanL3 || m == mode.IPvlanL3S
 }
 
 // bothWays consist of publish-nat and publish-proxy.
@@ -109,9 +111,12 @@ func TestConformanceWithoutProxy(t *testing.T) {
 		}
 		pathtest.CarriesTwice(t, p)
 	}
-	for _, spec := range []path.Spec{{Mode: mode.Publish, From: mode.FromHost, To: mode.ToLoopback6}, {Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}} {
+	for _, spec := range []path.Spec{{Mode: mode.Publish, From: mode.FromHost,
+		To: mode.ToLoopback6}, {Mode: mode.PublishProxy, From: mode.FromHost,
+		To: mode.ToLoopback}} {
 		var u *path.UnsupportedError
-		if err := l.Check(t.Context(), spec); !errors.As(err, &u) || !strings.Contains(u.Missing, "--proxy off") {
+		if err := l.Check(t.Context(), spec); !errors.As(err, &u) ||
+			!strings.Contains(u.Missing, "--proxy off") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
@@ -132,7 +137,8 @@ func olderThan(missing string) bool {
 	}
 	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	var major, minor int
-	if _, scanErr := fmt.Sscanf(string(release), "%d.%d", &major, &minor); err != nil || scanErr != nil {
+	if _, scanErr := fmt.Sscanf(string(release), "%d.%d", &major, &minor); err != nil ||
+		scanErr != nil {
 		return false
 	}
 	wantMajor, _ := strconv.Atoi(need[1])
@@ -146,9 +152,10 @@ func kernelLacks(u *path.UnsupportedError) bool {
 		return true
 	}
 	if vm() {
-		return slices.ContainsFunc(strings.Fields(os.Getenv("BRIDGETOLL_VM_LACKS")), func(o string) bool {
-			return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
-		})
+		return slices.ContainsFunc(strings.Fields(os.Getenv("BRIDGETOLL_VM_LACKS")),
+			func(o string) bool {
+				return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
+			})
 	}
 	if strings.HasPrefix(u.Missing, "docker-proxy") { // older than 28
 		said, _ := exec.Command("docker-proxy", "--help").CombinedOutput()
@@ -177,7 +184,8 @@ func kernelLacks(u *path.UnsupportedError) bool {
 
 func TestConformanceOwnProxy(t *testing.T) {
 	l := started(t, &Lab{ProxyPath: ownProxy})
-	p, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6})
+	p, err := l.Build(context.Background(),
+		path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +195,8 @@ func TestConformanceOwnProxy(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
-	pathtest.Run(t, l, pathtest.Options{Only: mode.PublishProxy, Truth: truthOf(l), Around: around, Short: true})
+	pathtest.Run(t, l, pathtest.Options{Only: mode.PublishProxy, Truth: truthOf(l), Around: around,
+		Short: true})
 }
 
 // around exchanges traffic outside the path: by the container's own address instead of a published
@@ -204,17 +213,20 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 		container = netip.AddrPortFrom(home.nth6(firstDocker).Addr(), serverPort)
 	}
 	switch {
-	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && p.Spec.To != mode.ToAddress:
+	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost &&
+		p.Spec.To != mode.ToAddress:
 		return pathtest.ExchangeAt(t, p, published), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true
 	case p.Spec.Mode == mode.NATAlias:
-		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(docker0.nth(firstDocker).Addr(), serverPort)), true
+		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(
+			docker0.nth(firstDocker).Addr(), serverPort)), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromContainer:
 		return pathtest.ExchangeAt(t, p, container), true
 	case p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromHost:
 		return pathtest.ExchangeAt(t, p, published), true
-	case p.Spec.Mode == mode.PublishNAT && (p.Spec.From == mode.FromHost || p.Spec.From == mode.FromContainer),
+	case p.Spec.Mode == mode.PublishNAT && (p.Spec.From == mode.FromHost ||
+		p.Spec.From == mode.FromContainer),
 		p.Spec.Mode == mode.PublishProxy && p.Spec.From == mode.FromContainer:
 		return pathtest.ExchangeAt(t, p, container), true
 	}
@@ -234,23 +246,43 @@ func TestRulesAreDockers(t *testing.T) {
 		file string
 		spec path.Spec
 	}{
-		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
-		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.Publish, From: mode.FromContainer, To: mode.ToAddress}},
-		{"docker-28.5.2-noproxy.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
-		{"docker-28.5.2-routed.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
-		{"docker-28.5.2-routed-two.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer}},
-		{"docker-28.5.2-link.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
-		{"docker-28.5.2-default-crowd.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, Servers: 3, Clients: 2}},
-		{"docker-28.5.2-noproxy-crowd.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, Servers: 3, Clients: 2}},
-		{"docker-28.5.2-routed-crowd.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, Servers: 3}},
-		{"docker-28.5.2-link-crowd.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, Servers: 2, Clients: 3}},
-		{"docker-28.5.2-default-udp.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
-		{"docker-28.5.2-noproxy-udp.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
-		{"docker-28.5.2-routed-udp.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, UDP: true}},
-		{"docker-28.5.2-default-ipv6.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress6}},
-		{"docker-28.5.2-noproxy-ipv6.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress6}},
-		{"docker-28.5.2-routed-two-ipv6.rules", path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer6}},
-		{"docker-28.5.2-link-udp.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, UDP: true}},
+		{"docker-28.5.2-default.rules", path.Spec{
+			Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-default.rules", path.Spec{
+			Mode: mode.Publish, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-noproxy.rules", path.Spec{
+			Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-routed.rules", path.Spec{
+			Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
+		{"docker-28.5.2-routed-two.rules", path.Spec{
+			Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer}},
+		{"docker-28.5.2-link.rules", path.Spec{
+			Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
+		{"docker-28.5.2-default-crowd.rules",
+			path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress,
+				Servers: 3, Clients: 2}},
+		{"docker-28.5.2-noproxy-crowd.rules",
+			path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress,
+				Servers: 3, Clients: 2}},
+		{"docker-28.5.2-routed-crowd.rules", path.Spec{
+			Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, Servers: 3}},
+		{"docker-28.5.2-link-crowd.rules", path.Spec{
+			Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, Servers: 2,
+			Clients: 3}},
+		{"docker-28.5.2-default-udp.rules", path.Spec{
+			Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
+		{"docker-28.5.2-noproxy-udp.rules", path.Spec{
+			Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress, UDP: true}},
+		{"docker-28.5.2-routed-udp.rules", path.Spec{
+			Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer, UDP: true}},
+		{"docker-28.5.2-default-ipv6.rules", path.Spec{
+			Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress6}},
+		{"docker-28.5.2-noproxy-ipv6.rules", path.Spec{
+			Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress6}},
+		{"docker-28.5.2-routed-two-ipv6.rules",
+			path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer6}},
+		{"docker-28.5.2-link-udp.rules", path.Spec{
+			Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer, UDP: true}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			var a *space
@@ -280,11 +312,13 @@ func normalRules(ruleset string) string {
 		}
 		for _, c := range chainBody.FindAllStringSubmatch(ruleset[at[0]:end], -1) {
 			body := commentOf.ReplaceAllString(counterOf.ReplaceAllString(c[2], ""), "")
-			out = append(out, fmt.Sprintf("table %s chain %s\n%s", ruleset[at[2]:at[3]], c[1], body))
+			out = append(out, fmt.Sprintf("table %s chain %s\n%s", ruleset[at[2]:at[3]], c[1],
+				body))
 		}
 	}
 	slices.Sort(out)
-	return strings.ReplaceAll(strings.Join(out, "\n"), "ct state established,related", "ct state related,established")
+	return strings.ReplaceAll(strings.Join(out, "\n"), "ct state established,related",
+		"ct state related,established")
 }
 
 func golden(t *testing.T, name, got string) {
@@ -312,14 +346,16 @@ func TestBuildFailureUndoes(t *testing.T) {
 	needLab(t)
 	l := &Lab{ProxyPath: "/bin/false"}
 	before := openFiles(t)
-	_, err := l.Build(context.Background(), path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback})
+	_, err := l.Build(context.Background(),
+		path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback})
 	if err == nil || !strings.Contains(err.Error(), "start proxy /bin/false") {
 		t.Errorf("Build = %v", err)
 	}
 	if after := openFiles(t); after > before {
 		t.Errorf("%d files were open before, %d after", before, after)
 	}
-	if _, err := l.Build(context.Background(), path.Spec{Mode: "teleport"}); !errors.Is(err, path.ErrUnsupported) {
+	if _, err := l.Build(context.Background(), path.Spec{Mode: "teleport"}); !errors.Is(err,
+		path.ErrUnsupported) {
 		t.Errorf("an unknown mode: %v", err)
 	}
 }

@@ -33,7 +33,8 @@ func (s *site) linked() error {
 		}
 		s.Clients = append(s.Clients, c)
 		box := contained(s.a, c.ns, c.name)
-		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" + d.links[i].client.String() + "\tclient\n"
+		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" +
+			d.links[i].client.String() + "\tclient\n"
 		s.PlaceClient(box)
 		// The rule sees only each connection's first packet.
 		r := s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)

@@ -83,7 +83,9 @@ func (s *site) shared() error {
 		pod := s.Servers[i%len(s.Servers)]
 		s.PlaceClient(contained(s.a, pod.ns, "another container with the network of "+pod.name))
 	}
-	p.Hops = s.EachServer(func(i int) path.Hop { return s.loHop(s.Servers[i].ns, s.Servers[i].name) })
+	p.Hops = s.EachServer(func(i int) path.Hop {
+		return s.loHop(s.Servers[i].ns, s.Servers[i].name)
+	})
 	return nil
 }
 
@@ -143,7 +145,8 @@ func (s *site) dockerServers(d daemon, publish bool) error {
 	n := dockerNet{network: s.home, containers: s.addresses(s.home)}
 	if publish {
 		for i, at := range s.serverSeats() {
-			n.published = append(n.published, s.ports(s.home.of(at).Addr(), uint16(publishedPort+i))...)
+			n.published = append(n.published, s.ports(
+				s.home.of(at).Addr(), uint16(publishedPort+i))...)
 		}
 	}
 	if s.home == docker0 {
@@ -177,7 +180,9 @@ func (s *site) remoteClients(n dockerNet) error {
 	if err := s.install(s.b, userNetwork(n)); err != nil {
 		return err
 	}
-	return s.addClients(s.b, func(at seat) (*container, error) { return s.bridged(s.b, n.network, at) })
+	return s.addClients(s.b, func(at seat) (*container, error) {
+		return s.bridged(s.b, n.network, at)
+	})
 }
 
 func (s *site) switched(n network) path.Hop {

@@ -159,13 +159,18 @@ func (l *Lab) trials() map[need]func() error {
 		needBridgeNF6:  func() error { return tryBridgeNF(bridgeNF6) },
 		needWire:       l.tryWire,
 		needMacvlan: func() error {
-			return trySubInterface("macvlan", "CONFIG_MACVLAN", func(si link.SubInterface) error { return link.AddMacvlan(si, "bridge") })
+			return trySubInterface("macvlan", "CONFIG_MACVLAN", func(si link.SubInterface) error {
+				return link.AddMacvlan(si, "bridge")
+			})
 		},
 		needIPvlan: func() error {
-			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error { return link.AddIPvlan(si, "l2") })
+			return trySubInterface("ipvlan", "CONFIG_IPVLAN", func(si link.SubInterface) error {
+				return link.AddIPvlan(si, "l2")
+			})
 		},
 		needNetkit: func() error {
-			return local.MissingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()), "netkit", "CONFIG_NETKIT")
+			return local.MissingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()),
+				"netkit", "CONFIG_NETKIT")
 		},
 		needVXLAN:     tryVXLAN,
 		needESP:       tryESP,
@@ -216,7 +221,8 @@ func trySubInterface(kind, option string, add func(link.SubInterface) error) err
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
 		return local.MissingDevice(err, "veth", "CONFIG_VETH")
 	}
-	return local.MissingDevice(add(link.SubInterface{Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
+	return local.MissingDevice(add(link.SubInterface{
+		Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
 }
 
 func trySockets() error {
@@ -245,9 +251,10 @@ func tryForwarding() error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: ipForward + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
-		Remedy:  "run toll outside the container, or the container with --privileged",
-		Err:     err,
+		Missing: ipForward +
+			" cannot be set: /proc/sys is read-only here, as in a container without privileges",
+		Remedy: "run toll outside the container, or the container with --privileged",
+		Err:    err,
 	}
 }
 
@@ -279,15 +286,17 @@ func tryBridgeNF(key string) error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "rules only see frames between containers of one network with " + key + "=1 (CONFIG_BRIDGE_NETFILTER)",
-		Remedy:  "sudo modprobe br_netfilter",
-		Err:     err,
+		Missing: "rules only see frames between containers of one network with " + key +
+			"=1 (CONFIG_BRIDGE_NETFILTER)",
+		Remedy: "sudo modprobe br_netfilter",
+		Err:    err,
 	}
 }
 
 func tryNAT6() error {
 	if err := sysctl.Set(ipForward6, "1"); err != nil {
-		return &path.UnsupportedError{Missing: ipForward6 + " cannot be set: /proc/sys is read-only here, as in a container without privileges",
+		return &path.UnsupportedError{Missing: ipForward6 +
+			" cannot be set: /proc/sys is read-only here, as in a container without privileges",
 			Remedy: "run toll outside the container, or the container with --privileged", Err: err}
 	}
 	return tryNAT(nft.IPv6)

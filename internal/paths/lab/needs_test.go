@@ -20,7 +20,8 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		err  error
 		want string // "": could not tell
 	}{
-		{"no-bridge", local.MissingDevice(unix.EOPNOTSUPP, "bridge", "CONFIG_BRIDGE"), "CONFIG_BRIDGE"},
+		{"no-bridge", local.MissingDevice(unix.EOPNOTSUPP, "bridge", "CONFIG_BRIDGE"),
+			"CONFIG_BRIDGE"},
 		{"odd-device", local.MissingDevice(unix.EBUSY, "bridge", "CONFIG_BRIDGE"), ""},
 		{"no-privilege", explainNamespace(unix.EPERM), "root or a user namespace"},
 		{"too-many", explainNamespace(unix.ENOSPC), "user.max_net_namespaces"},
@@ -33,7 +34,8 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 			if known != (c.want != "") || errors.Is(c.err, path.ErrUnsupported) != known {
 				t.Fatalf("error %v", c.err)
 			}
-			if known && (!strings.Contains(u.Missing, c.want) || u.Remedy == "" || u.Hint() != u.Remedy) {
+			if known && (!strings.Contains(u.Missing, c.want) || u.Remedy == "" ||
+				u.Hint() != u.Remedy) {
 				t.Errorf("missing %q, remedy %q", u.Missing, u.Remedy)
 			}
 		})
@@ -45,7 +47,8 @@ func TestCongestionThatIsNotThere(t *testing.T) {
 	spec := path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback}
 	for range 2 { // remembered, too
 		var u *path.UnsupportedError
-		if err := l.Check(context.Background(), spec); !errors.As(err, &u) || !strings.Contains(u.Remedy, "reno") {
+		if err := l.Check(context.Background(), spec); !errors.As(err, &u) ||
+			!strings.Contains(u.Remedy, "reno") {
 			t.Errorf("Check = %v", err)
 		}
 	}
@@ -80,12 +83,15 @@ func TestKernelOptionsAreNamed(t *testing.T) {
 					continue // the conformance suite builds it
 				}
 				var u *path.UnsupportedError
-				if !errors.As(err, &u) || !strings.Contains(u.Missing, c.option) || !strings.Contains(u.Remedy, c.remedy) {
+				if !errors.As(err, &u) || !strings.Contains(u.Missing, c.option) ||
+					!strings.Contains(u.Remedy, c.remedy) {
 					t.Errorf("%s: %v", spec, err)
 					continue
 				}
 				if !kernelLacks(u) {
-					pathtest.SkipOrFail(t, "%s is refused, but the kernel's configuration does not say that it lacks %s: %v", spec, c.option, err)
+					pathtest.SkipOrFail(
+						t,
+						"%s is refused, but the kernel's configuration does not say that it lacks %s: %v", spec, c.option, err)
 				}
 			}
 		})

@@ -73,7 +73,8 @@ func (s *site) overlay() error {
 		if err := s.addClients(s.a, a.attach(s)); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.overlaySwitch(a, ports(s.Clients), ports(s.Servers))}, s.ServerHops())
+		p.Hops = slices.Concat(s.ClientHops(),
+			[]path.Hop{s.overlaySwitch(a, ports(s.Clients), ports(s.Servers))}, s.ServerHops())
 		p.Guards = append(p.Guards, local.Unused(s.vxlanHop(a, true)))
 		return nil
 	}
@@ -101,8 +102,10 @@ func (s *site) overlay() error {
 		}
 	}
 	tunnel := []string{overlayVXLAN}
-	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.overlaySwitch(b, ports(s.Clients), tunnel), s.vxlanHop(b, false)},
-		between, []path.Hop{s.vxlanHop(a, true), s.overlaySwitch(a, tunnel, ports(s.Servers))}, s.ServerHops())
+	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{
+		s.overlaySwitch(b, ports(s.Clients), tunnel), s.vxlanHop(b, false)},
+		between, []path.Hop{s.vxlanHop(a, true), s.overlaySwitch(a, tunnel, ports(s.Servers))},
+		s.ServerHops())
 	return nil
 }
 
@@ -180,7 +183,9 @@ func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*containe
 	if err := c.setMTU(b.net.mtu); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err := c.ns.Do(func() error { return link.SetAddress(inside, dockerMAC(addr.Addr())) }); err != nil {
+	if err := c.ns.Do(func() error {
+		return link.SetAddress(inside, dockerMAC(addr.Addr()))
+	}); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, c.address(addr, none)

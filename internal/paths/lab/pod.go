@@ -12,8 +12,10 @@ import (
 )
 
 var (
-	podsOnA = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.1.0/24"), first: firstDocker}
-	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"), first: firstDocker}
+	podsOnA = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.1.0/24"),
+		first: firstDocker}
+	podsOnB = network{bridge: "cni0", subnet: netip.MustParsePrefix("10.244.2.0/24"),
+		first: firstDocker}
 )
 
 // ofPods reports whether the network is a plug-in's, whose containers have no Docker DNS server.
@@ -70,7 +72,8 @@ func (s *site) pod() error {
 		if err := route(s.a, podsOnB, s.b); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, podsOnB.bridge, false), s.wireHop()}, last)
+		p.Hops = slices.Concat(s.ClientHops(),
+			[]path.Hop{s.bridgeHop(s.b, podsOnB.bridge, false), s.wireHop()}, last)
 	}
 	return nil
 }

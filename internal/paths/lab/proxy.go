@@ -30,7 +30,8 @@ func (l *Lab) tryProxy() error {
 	case "", ownProxy:
 		return nil
 	case noProxy:
-		return &path.UnsupportedError{Missing: "--proxy off: the lab's Docker runs no docker-proxy", Remedy: "without --proxy off"}
+		return &path.UnsupportedError{Missing: "--proxy off: the lab's Docker runs no docker-proxy",
+			Remedy: "without --proxy off"}
 	}
 	if _, err := exec.LookPath(l.ProxyPath); err != nil {
 		return &path.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",
@@ -47,7 +48,8 @@ func (l *Lab) findProxy() (file, name string) {
 	}
 	candidates := []string{l.ProxyPath}
 	if l.ProxyPath == "" {
-		candidates = []string{"docker-proxy", "/usr/libexec/docker/docker-proxy", "/usr/bin/docker-proxy", "/usr/sbin/docker-proxy"}
+		candidates = []string{"docker-proxy", "/usr/libexec/docker/docker-proxy",
+			"/usr/bin/docker-proxy", "/usr/sbin/docker-proxy"}
 	}
 	for _, c := range candidates {
 		if f, err := exec.LookPath(c); err == nil {
@@ -77,7 +79,8 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	args := []string{"-proto", proto,
 		"-host-ip", listen.Addr().String(), "-host-port", strconv.Itoa(int(listen.Port())),
-		"-container-ip", target.Addr().String(), "-container-port", strconv.Itoa(int(target.Port()))}
+		"-container-ip", target.Addr().String(), "-container-port",
+		strconv.Itoa(int(target.Port()))}
 	if file == "" {
 		file, args = self, append([]string{proxyArg}, args...)
 	}
@@ -106,7 +109,9 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
 	// The server is in a container, so all of machine A's accepted connections are the proxy's.
-	return local.ProxyHop(s.path, local.Proxy{Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name, s.a.name), nil
+	return local.ProxyHop(s.path, local.Proxy{
+		Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name,
+		s.a.name), nil
 }
 
 // awaitProxy reads docker-proxy's report: "0\n" if it listens, or "1\n" and the reason.

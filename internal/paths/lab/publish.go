@@ -16,7 +16,8 @@ func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 // publishProxy is for clients that dial a loopback address, for containers on the same bridge, and
 // for all clients if the daemon writes no rules.
 func (s *site) publishProxy() error {
-	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote && s.path.Spec.To.Four()})
+	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote &&
+		s.path.Spec.To.Four()})
 }
 
 func (s *site) publish() error {
@@ -55,7 +56,8 @@ func (s *site) translated(d daemon) error {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
 		if d.noProxy {
-			dnat = append(dnat, s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagLocalMasq), path.Matches))
+			dnat = append(dnat, s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING",
+				s.homeTag(tagLocalMasq), path.Matches))
 		} else {
 			p.Guards = append(p.Guards, s.noNAT())
 		}
@@ -74,7 +76,8 @@ func (s *site) translated(d daemon) error {
 			return err
 		}
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
-			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()}, dnat, last)
+			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()},
+			dnat, last)
 	}
 	return nil
 }
@@ -87,7 +90,8 @@ func (s *site) relayed(d daemon) error {
 	s.dialPublished()
 	var proxies []path.Hop
 	for i, c := range s.Servers {
-		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), s.Dial[i].Port()), netip.AddrPortFrom(c.Addr(), serverPort))
+		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), s.Dial[i].Port()),
+			netip.AddrPortFrom(c.Addr(), serverPort))
 		if err != nil {
 			return err
 		}
@@ -97,13 +101,15 @@ func (s *site) relayed(d daemon) error {
 		proxy.Clients = s.path.Spec.TalkTo(i)
 		proxies = append(proxies, proxy)
 		if !d.noIPTables {
-			p.Guards = append(p.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
+			p.Guards = append(p.Guards, s.portRule(
+				mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
 		}
 	}
 	if !d.noIPTables {
 		p.Guards = append(p.Guards, s.noNAT())
 	}
-	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops())
+	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)},
+		s.ServerHops())
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
@@ -112,7 +118,8 @@ func (s *site) relayed(d daemon) error {
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg("in")}, proxies, []path.Hop{s.bridgeLeg("out")}, s.ServerHops())
+		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeLeg("in")}, proxies,
+			[]path.Hop{s.bridgeLeg("out")}, s.ServerHops())
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))
 		p.Hops = append([]path.Hop{s.wireHop()}, rest...)
@@ -171,7 +178,8 @@ func (s *site) fast() error {
 				return err
 			}
 		}
-		s.path.Guards = append(s.path.Guards, s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
+		s.path.Guards = append(s.path.Guards,
+			s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Untouched))
 	}
 	s.path.Guards = append(s.path.Guards, s.noNAT(), local.Unused(s.loHop(s.a.ns, s.a.name)))
 	s.PlaceClients(on(s.a))

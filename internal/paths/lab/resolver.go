@@ -24,8 +24,10 @@ func (c *container) resolves() error {
 	err := c.ns.Do(func() error {
 		return nft.Apply([]nft.Chain{
 			{Table: "nat", Name: "DOCKER_OUTPUT", Rules: []nft.Rule{
-				rule(nft.DNAT(netip.AddrPortFrom(resolver, resolverTCP)), nft.Dst(self), nft.TCPDport(53)),
-				rule(nft.DNAT(netip.AddrPortFrom(resolver, resolverUDP)), nft.Dst(self), nft.UDPDport(53))}},
+				rule(nft.DNAT(netip.AddrPortFrom(resolver, resolverTCP)), nft.Dst(self),
+					nft.TCPDport(53)),
+				rule(nft.DNAT(netip.AddrPortFrom(resolver, resolverUDP)), nft.Dst(self),
+					nft.UDPDport(53))}},
 			{Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
 				rule(nft.Jump("DOCKER_OUTPUT"), nft.Dst(self))}},
 			{Table: "nat", Name: "DOCKER_POSTROUTING", Rules: []nft.Rule{

@@ -23,7 +23,9 @@ func (s *site) routed() error {
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	if err := s.addServers(func(at seat) (*container, error) { return s.bridged(s.a, tollNet, at) }); err != nil {
+	if err := s.addServers(func(at seat) (*container, error) {
+		return s.bridged(s.a, tollNet, at)
+	}); err != nil {
 		return err
 	}
 	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
@@ -35,10 +37,13 @@ func (s *site) routed() error {
 		s.PlaceClients(on(s.a))
 		p.Hops = last
 	case mode.FromContainer:
-		if err := s.addClients(s.a, func(at seat) (*container, error) { return s.bridged(s.a, secondNet, at) }); err != nil {
+		if err := s.addClients(s.a, func(at seat) (*container, error) {
+			return s.bridged(s.a, secondNet, at)
+		}); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, secondNet.bridge, false)}, last)
+		p.Hops = slices.Concat(s.ClientHops(),
+			[]path.Hop{s.bridgeHop(s.a, secondNet.bridge, false)}, last)
 	case mode.FromRemote:
 		if err := route(s.b, tollNet, s.a); err != nil {
 			return err
@@ -55,7 +60,8 @@ func (s *site) routed() error {
 		if err := route(s.a, remoteNet, s.b); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last)
+		p.Hops = slices.Concat(s.ClientHops(),
+			[]path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last)
 	}
 	return nil
 }

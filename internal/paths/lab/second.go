@@ -20,7 +20,8 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 }
 
 // portRule combines the rules of server i's port and of the second port.
-func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int, e path.Expect) path.Hop {
+func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int,
+	e path.Expect) path.Hop {
 	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
 	if !s.path.Spec.Second {
 		return h
@@ -34,6 +35,7 @@ func (s *site) startSecondProxy(listen, target netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil
 	}
-	_, err := s.startProxy(netip.AddrPortFrom(listen, secondPort), netip.AddrPortFrom(target, secondPort))
+	_, err := s.startProxy(netip.AddrPortFrom(listen, secondPort),
+		netip.AddrPortFrom(target, secondPort))
 	return err
 }

@@ -27,11 +27,12 @@ func TestSecondPort(t *testing.T) {
 		}
 		for _, r := range routes {
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
-			t.Run(strings.Join([]string{string(m.Name), string(r.From), string(r.To)}, "-"), func(t *testing.T) {
-				t.Parallel()
-				skipMissing(t, l, spec)
-				pathtest.SecondPort(t, l, spec, pathtest.Options{})
-			})
+			t.Run(strings.Join([]string{string(m.Name), string(r.From), string(r.To)}, "-"),
+				func(t *testing.T) {
+					t.Parallel()
+					skipMissing(t, l, spec)
+					pathtest.SecondPort(t, l, spec, pathtest.Options{})
+				})
 		}
 	}
 }
@@ -48,16 +49,24 @@ func TestSecondPortAround(t *testing.T) {
 		first bool // takes the path
 		want  string
 	}{
-		{"proxy-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback}, published, true, "nat DOCKER publish (machine A): hit "},
-		{"proxy-of-ipv6-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6}, published, true, "nat DOCKER publish (machine A): hit "},
-		{"proxy-by-bridge", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}, container, false, "saw no connection"},
-		{"nat-by-bridge", path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress}, container, false, "nat DOCKER publish (machine A): saw no connection"},
-		{"nat-by-switch", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}, container, false, "nat DOCKER publish (machine A): saw no connection"},
+		{"proxy-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost,
+			To: mode.ToLoopback}, published, true, "nat DOCKER publish (machine A): hit "},
+		{"proxy-of-ipv6-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost,
+			To: mode.ToLoopback6}, published, true, "nat DOCKER publish (machine A): hit "},
+		{"proxy-by-bridge", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer,
+			To: mode.ToAddress}, container, false, "saw no connection"},
+		{"nat-by-bridge", path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress},
+			container, false, "nat DOCKER publish (machine A): saw no connection"},
+		{"nat-by-switch", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer,
+			To: mode.ToAddress}, container, false,
+			"nat DOCKER publish (machine A): saw no connection"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.spec.Second = true
 			p := build(t, l, c.spec)
-			moves := []func() pathtest.Traffic{func() pathtest.Traffic { return pathtest.ExchangeAt(t, pathtest.SecondOf(p), c.dial) }}
+			moves := []func() pathtest.Traffic{func() pathtest.Traffic {
+				return pathtest.ExchangeAt(t, pathtest.SecondOf(p), c.dial)
+			}}
 			if c.first {
 				moves = append(moves, func() pathtest.Traffic { return pathtest.Exchange(t, p) })
 			}
@@ -80,10 +89,14 @@ func TestRulesOfTwoPortsAreDockers(t *testing.T) {
 		file string // of one port
 		spec path.Spec
 	}{
-		{"docker-28.5.2-default.rules", path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
-		{"docker-28.5.2-noproxy.rules", path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
-		{"docker-28.5.2-routed.rules", path.Spec{Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
-		{"docker-28.5.2-link.rules", path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
+		{"docker-28.5.2-default.rules", path.Spec{
+			Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-noproxy.rules", path.Spec{
+			Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}},
+		{"docker-28.5.2-routed.rules", path.Spec{
+			Mode: mode.Routed, From: mode.FromHost, To: mode.ToContainer}},
+		{"docker-28.5.2-link.rules", path.Spec{
+			Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			one, err := os.ReadFile(filepath.Join("testdata", c.file))
@@ -109,7 +122,8 @@ func withSecond(rules string) string {
 			first, second = append(first, line), append(second, with)
 			continue
 		}
-		if len(first) > 0 && strings.Contains(first[0], "iifname !=") && strings.Contains(first[0], "accept") {
+		if len(first) > 0 && strings.Contains(first[0], "iifname !=") &&
+			strings.Contains(first[0], "accept") {
 			first, second = second, first
 		}
 		out = append(append(append(out, first...), second...), line)

@@ -28,17 +28,20 @@ type network struct {
 // The wire has ranges for benchmarks (RFC 2544, RFC 5180); the others are Docker's and unique local
 // ones.
 var (
-	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"), subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
+	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"),
+		subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
 
 	tollNet   = dockerNetwork("br-toll", "172.30.0.0/16", "fd54:6f6c:6c:30::/64")
 	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16", "fd54:6f6c:6c:31::/64")
 	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16", "fd54:6f6c:6c:29::/64")
 	docker0   = dockerNetwork("docker0", "172.17.0.0/16", "fd54:6f6c:6c:17::/64")
-	gwbridge  = dockerNetwork("docker_gwbridge", "172.18.0.0/16", "fd54:6f6c:6c:18::/64") // the way out of overlay networks
+	// the way out of overlay networks
+	gwbridge = dockerNetwork("docker_gwbridge", "172.18.0.0/16", "fd54:6f6c:6c:18::/64")
 )
 
 func dockerNetwork(bridge, subnet, subnet6 string) network {
-	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet), subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
+	return network{bridge: bridge, subnet: netip.MustParsePrefix(subnet),
+		subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
 }
 
 // nth includes the prefix length.
@@ -184,7 +187,8 @@ type spot struct {
 }
 
 func newSite(l *Lab, p *path.Path) (*site, error) {
-	s := &site{lab: l, path: p, home: tollNet, beside: recipes[p.Spec.Mode].beside, Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
+	s := &site{lab: l, path: p, home: tollNet, beside: recipes[p.Spec.Mode].beside,
+		Ends: recipe.NewEnds[*container](p), tuned: local.Tuned{}}
 	for _, m := range []struct {
 		to   **machine
 		name string
@@ -306,7 +310,8 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 	if err := c.address(n.of(at), n.gateway().Addr()); err != nil {
 		return nil, err
 	}
-	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer || n.ofPods() {
+	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer ||
+		n.ofPods() {
 		return c, err
 	}
 	return c, c.resolves()
@@ -318,7 +323,8 @@ func (s *site) describe() error {
 		spots = append(spots, local.Described{Space: s.b.ns, Where: s.b.name})
 	}
 	for _, c := range s.boxes {
-		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) || len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
+		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) ||
+			len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
 			continue // like the first
 		}
 		spots = append(spots, local.Described{Space: c.ns, Where: c.name})

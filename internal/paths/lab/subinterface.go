@@ -19,19 +19,24 @@ func (s *site) macvlan() error {
 			return err
 		}
 	}
-	return s.subInterfaces(mode.HopMacvlan, func(si link.SubInterface) error { return link.AddMacvlan(si, kind) }, false)
+	return s.subInterfaces(mode.HopMacvlan, func(si link.SubInterface) error {
+		return link.AddMacvlan(si, kind)
+	}, false)
 }
 
 // ipvlan follows Docker's ipvlan driver (28.5.2). In its routed modes the container has a network
 // of its own, to which peers have a route.
 func (s *site) ipvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "ipvlan-")
-	return s.subInterfaces(mode.HopIPvlan, func(si link.SubInterface) error { return link.AddIPvlan(si, kind) }, kind != "l2")
+	return s.subInterfaces(mode.HopIPvlan, func(si link.SubInterface) error {
+		return link.AddIPvlan(si, kind)
+	}, kind != "l2")
 }
 
 // subInterfaces puts the containers' networks behind the machines if routed; otherwise their
 // addresses are of the outer network.
-func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error, routed bool) error {
+func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error,
+	routed bool) error {
 	networks := map[*machine]network{s.a: outer, s.b: outer}
 	if routed {
 		networks = map[*machine]network{s.a: tollNet, s.b: remoteNet}
@@ -81,7 +86,9 @@ func (s *site) subInterface(c *container, born string, add func(link.SubInterfac
 	if err != nil {
 		return err
 	}
-	if err := c.on.ns.Do(func() error { return add(link.SubInterface{Name: born, Parent: wireName, TID: tid}) }); err != nil {
+	if err := c.on.ns.Do(func() error {
+		return add(link.SubInterface{Name: born, Parent: wireName, TID: tid})
+	}); err != nil {
 		return err
 	}
 	return c.ns.Do(func() error { return link.Rename(born, inside) })

@@ -61,12 +61,18 @@ var truths = map[mode.Name][]claim{
 		{where: "A", command: "nft list ruleset", never: []string{"table"}},
 		{where: "A", command: "ip -o route", says: []string{"198.18.0.0/24 dev eth0"}},
 	},
-	mode.Host:         docker,
-	mode.Shared:       append(docker, resolved("server")),
-	mode.Bridge:       append(docker, resolved("server")),
-	mode.PublishNAT:   append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 1"}}),
-	mode.PublishProxy: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
-	mode.Publish:      append(docker, resolved("server"), publishedTo("172.30.0.2"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
+	mode.Host:   docker,
+	mode.Shared: append(docker, resolved("server")),
+	mode.Bridge: append(docker, resolved("server")),
+	mode.PublishNAT: append(docker, resolved("server"),
+		claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet",
+			says: []string{"= 1"}}),
+	mode.PublishProxy: append(docker, resolved("server"),
+		claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet",
+			says: []string{"= 0"}}),
+	mode.Publish: append(docker, resolved("server"), publishedTo("172.30.0.2"),
+		claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet",
+			says: []string{"= 0"}}),
 	mode.PublishDefault: {
 		publishedTo("172.17.0.2"),
 		{where: "A", command: "bridge link", says: []string{"veth-server master docker0"}},
@@ -74,11 +80,18 @@ var truths = map[mode.Name][]claim{
 		{where: "A", command: "ip -o link", never: []string{"br-toll"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
-	mode.Fast: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}}),
-	mode.FastLinks: append(docker, resolved("server"), claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet", says: []string{"= 0"}},
-		claim{where: "A", command: "ip -d link show dev br-toll", says: []string{"gso_max_size 180000"}},
-		claim{where: "A", command: "ip -d link show dev veth-server", says: []string{"gso_max_size 180000"}},
-		claim{where: "server", command: "ip -d link show dev eth0", says: []string{"gso_max_size 65536"}}),
+	mode.Fast: append(docker, resolved("server"),
+		claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet",
+			says: []string{"= 0"}}),
+	mode.FastLinks: append(docker, resolved("server"),
+		claim{where: "A", command: "sysctl net.ipv4.conf.br-toll.route_localnet",
+			says: []string{"= 0"}},
+		claim{where: "A", command: "ip -d link show dev br-toll",
+			says: []string{"gso_max_size 180000"}},
+		claim{where: "A", command: "ip -d link show dev veth-server",
+			says: []string{"gso_max_size 180000"}},
+		claim{where: "server", command: "ip -d link show dev eth0",
+			says: []string{"gso_max_size 65536"}}),
 	mode.Routed: {
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll"}},
 		{where: "A", command: "bridge link", says: []string{"veth-server master br-toll"}},
@@ -95,18 +108,23 @@ var truths = map[mode.Name][]claim{
 	mode.NATAlias: {
 		{where: "A", command: "ip -d -o link", says: []string{"virtual0@eth0 macvlan mode bridge"}},
 		{where: "A", command: "ip -o addr", says: []string{"virtual0 198.18.0.100/24"}},
-		{where: "A", command: "nft list table ip nat", says: []string{"ip daddr 198.18.0.100 jump BRIDGE-VIRTUAL0", "dnat to 172.17.0.2", "ip saddr 172.17.0.2 snat to 198.18.0.100"}},
+		{where: "A", command: "nft list table ip nat",
+			says: []string{"ip daddr 198.18.0.100 jump BRIDGE-VIRTUAL0", "dnat to 172.17.0.2",
+				"ip saddr 172.17.0.2 snat to 198.18.0.100"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
 	mode.Link: {
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
-		{where: "A", command: "bridge link", says: []string{"veth-server master docker0", "veth-client master docker0"}},
+		{where: "A", command: "bridge link", says: []string{
+			"veth-server master docker0", "veth-client master docker0"}},
 		{where: "A", command: "sysctl net.bridge.bridge-nf-call-iptables", says: []string{"= 1"}},
 	},
 	mode.Pipework: {
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
-		{where: "A", command: "bridge link", says: []string{"eth0 master br1", "veth-server master br1"}},
-		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"}, never: []string{"eth0    inet 198"}},
+		{where: "A", command: "bridge link", says: []string{
+			"eth0 master br1", "veth-server master br1"}},
+		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"},
+			never: []string{"eth0    inet 198"}},
 		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
 	},
 	mode.MacvlanBridge:   macvlanTruths("bridge"),
@@ -120,35 +138,51 @@ var truths = map[mode.Name][]claim{
 	mode.IPvlanL3:  ipvlanRouted("l3"),
 	mode.IPvlanL3S: ipvlanRouted("l3s"),
 	mode.OVS: {
-		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"}, never: []string{"eth0    inet 198"}},
+		{where: "A", command: "ip -o addr", says: []string{"br1 198.18.0.1/24"},
+			never: []string{"eth0    inet 198"}},
 		{where: "server", command: "ip -o addr", says: []string{"eth0 198.18.0.10/24"}},
-		{where: "A", command: "ip -d -o link", says: []string{"veth-server promiscuity 1"}, never: []string{"bridge_slave"}},
+		{where: "A", command: "ip -d -o link", says: []string{"veth-server promiscuity 1"},
+			never: []string{"bridge_slave"}},
 	},
 	mode.PublishIngress: {
 		{where: "A", command: "bridge link", says: []string{"veth-gw master docker_gwbridge"}},
-		{where: "A", command: "sysctl net.ipv4.conf.docker_gwbridge.route_localnet", says: []string{"= 1"}},
-		{where: "A", command: "nft list chain ip nat DOCKER-INGRESS", says: []string{"dport 8080 dnat to 172.18.0.2:8080"}},
-		{where: "ingress_sbox", command: "ip -o addr", says: []string{"eth0 10.0.0.2/24", "eth0 10.0.0.3/32", "eth1 172.18.0.2/16"}},
-		{where: "ingress_sbox", command: "ip -o route", says: []string{"default via 172.18.0.1 dev eth1"}},
-		{where: "ingress_sbox", command: "cat /proc/self/net/ip_vs", says: []string{"FWM 00000100 rr", "-> 0A000004:0000 Masq 1"}},
+		{where: "A", command: "sysctl net.ipv4.conf.docker_gwbridge.route_localnet",
+			says: []string{"= 1"}},
+		{where: "A", command: "nft list chain ip nat DOCKER-INGRESS",
+			says: []string{"dport 8080 dnat to 172.18.0.2:8080"}},
+		{where: "ingress_sbox", command: "ip -o addr",
+			says: []string{"eth0 10.0.0.2/24", "eth0 10.0.0.3/32", "eth1 172.18.0.2/16"}},
+		{where: "ingress_sbox", command: "ip -o route",
+			says: []string{"default via 172.18.0.1 dev eth1"}},
+		{where: "ingress_sbox", command: "cat /proc/self/net/ip_vs",
+			says: []string{"FWM 00000100 rr", "-> 0A000004:0000 Masq 1"}},
 		{where: "ingress_sbox", command: "sysctl net.ipv4.vs.conntrack", says: []string{"= 1"}},
-		{where: "ingress_sbox", command: "nft list ruleset", says: []string{"dport 8080 mark set 0x00000100", "ip daddr 10.0.0.3 mark set 0x00000100",
-			"ip daddr 10.0.0.0/24 snat to 10.0.0.2"}}, // nft shows an xtables match only where iptables is installed
-		{where: "overlay on machine A", command: "bridge link", says: []string{"vxlan0 master br0", "veth0 mtu 1450 master br0", "veth-server mtu 1450 master br0"}},
-		{where: "overlay on machine A", command: "ip -d -o link", says: []string{"vxlan0 vxlan id 4096 dstport 4789"}},
+		{where: "ingress_sbox", command: "nft list ruleset",
+			says: []string{"dport 8080 mark set 0x00000100",
+				"ip daddr 10.0.0.3 mark set 0x00000100",
+				// nft shows an xtables match only where iptables is installed
+				"ip daddr 10.0.0.0/24 snat to 10.0.0.2"}},
+		{where: "overlay on machine A", command: "bridge link",
+			says: []string{"vxlan0 master br0", "veth0 mtu 1450 master br0",
+				"veth-server mtu 1450 master br0"}},
+		{where: "overlay on machine A", command: "ip -d -o link",
+			says: []string{"vxlan0 vxlan id 4096 dstport 4789"}},
 		{where: "server", command: "ip -o addr", says: []string{"eth0 10.0.0.4/24"}},
 		{where: "ingress_sbox", command: "nft list ruleset", never: []string{"127.0.0.11"}},
 		resolved("server"),
-		{where: "server", command: "nft list ruleset", says: []string{"ip daddr 10.0.0.4 dport 8080 redirect to :5201"}},
+		{where: "server", command: "nft list ruleset",
+			says: []string{"ip daddr 10.0.0.4 dport 8080 redirect to :5201"}},
 	},
 	mode.Overlay:          overlayTruths("1450"),
 	mode.OverlayEncrypted: overlayTruths("1424"),
 	mode.Pod: {
 		{where: "A", command: "nft list ruleset", never: []string{"table"}},
-		{where: "A", command: "bridge -d link", says: []string{"veth-server master cni0", "hairpin on"}},
+		{where: "A", command: "bridge -d link",
+			says: []string{"veth-server master cni0", "hairpin on"}},
 		{where: "A", command: "ip -o addr show dev cni0", says: []string{"10.244.1.1/24"}},
 		{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
-		{where: "server", command: "ip -o route", says: []string{"default via 10.244.1.1 dev eth0"}},
+		{where: "server", command: "ip -o route",
+			says: []string{"default via 10.244.1.1 dev eth0"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
 	mode.Netkit: {
@@ -160,18 +194,21 @@ var truths = map[mode.Name][]claim{
 
 var docker = []claim{
 	{where: "A", command: "ip -o link", says: []string{"br-toll:", "docker0:", "eth0@"}},
-	{where: "A", command: "ip -o route", says: []string{"172.30.0.0/16 dev br-toll", "198.18.0.0/24 dev eth0"}},
+	{where: "A", command: "ip -o route", says: []string{
+		"172.30.0.0/16 dev br-toll", "198.18.0.0/24 dev eth0"}},
 	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
 }
 
 func publishedTo(container string) claim {
-	return claim{where: "A", command: "nft list table ip nat", says: []string{"dport 8080 dnat to " + container + ":5201"}}
+	return claim{where: "A", command: "nft list table ip nat",
+		says: []string{"dport 8080 dnat to " + container + ":5201"}}
 }
 
 func resolved(where string) claim {
 	return claim{where: where, command: "nft list ruleset", says: []string{
 		"type nat hook output priority -100", "ip daddr 127.0.0.11 jump DOCKER_OUTPUT",
-		"ip daddr 127.0.0.11 tcp dport 53 dnat to 127.0.0.11:", "ip daddr 127.0.0.11 udp dport 53 dnat to 127.0.0.11:",
+		"ip daddr 127.0.0.11 tcp dport 53 dnat to 127.0.0.11:",
+		"ip daddr 127.0.0.11 udp dport 53 dnat to 127.0.0.11:",
 		"type nat hook postrouting priority srcnat", "ip daddr 127.0.0.11 jump DOCKER_POSTROUTING",
 		"ip saddr 127.0.0.11 tcp sport snat to :53", "ip saddr 127.0.0.11 udp sport snat to :53"}}
 }
@@ -198,35 +235,46 @@ func overlayTruths(mtu string) []claim {
 	const a = "overlay on machine A"
 	return []claim{
 		{where: a, command: "ip -d -o link", says: []string{
-			"vxlan0 mtu " + mtu + " master br0 vxlan id 4097 dstport 4789 proxy l2miss l3miss udpcsum", "veth-server mtu " + mtu + " master br0"}},
+			"vxlan0 mtu " + mtu +
+				" master br0 vxlan id 4097 dstport 4789 proxy l2miss l3miss udpcsum",
+			"veth-server mtu " + mtu + " master br0"}},
 		{where: a, command: "ip -o addr", says: []string{"br0 172.30.0.1/16"}},
 		{where: "A", command: "ip -o route", never: []string{"172.30"}},
 		resolved("server"),
-		{where: "server", command: "ip -o link", says: []string{"eth0 mtu " + mtu + " 02:42:ac:1e:00:02"}},
+		{where: "server", command: "ip -o link",
+			says: []string{"eth0 mtu " + mtu + " 02:42:ac:1e:00:02"}},
 	}
 }
 
 var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	mode.Bridge: {
-		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master br-toll", "veth-client master br-toll"}}, resolved("client")},
+		mode.FromContainer: {{where: "A", command: "bridge link",
+			says: []string{"veth-server master br-toll", "veth-client master br-toll"}},
+			resolved("client")},
 	},
 	mode.BridgeDefault: {
-		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-server master docker0", "veth-client master docker0"}}},
+		mode.FromContainer: {{where: "A", command: "bridge link",
+			says: []string{"veth-server master docker0", "veth-client master docker0"}}},
 	},
 	mode.PublishNAT: {
-		mode.FromRemoteContainer: {{where: "B", command: "nft list table ip nat", says: []string{"172.29.0.0/16 masquerade"}}, resolved("client")},
+		mode.FromRemoteContainer: {{where: "B", command: "nft list table ip nat",
+			says: []string{"172.29.0.0/16 masquerade"}}, resolved("client")},
 	},
 	mode.Routed: {
-		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-client master br-toll2"}}},
-		mode.FromRemote:    {{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}}},
+		mode.FromContainer: {{where: "A", command: "bridge link",
+			says: []string{"veth-client master br-toll2"}}},
+		mode.FromRemote: {{where: "B", command: "ip -o route",
+			says: []string{"172.30.0.0/16 via 198.18.0.1"}}},
 		mode.FromRemoteContainer: {
 			{where: "B", command: "ip -o route", says: []string{"172.30.0.0/16 via 198.18.0.1"}},
 			{where: "A", command: "ip -o route", says: []string{"172.29.0.0/16 via 198.18.0.2"}},
 		},
 	},
 	mode.Pod: {
-		mode.FromContainer: {{where: "A", command: "bridge link", says: []string{"veth-client master cni0"}}},
-		mode.FromRemote:    {{where: "B", command: "ip -o route", says: []string{"10.244.1.0/24 via 198.18.0.1"}}},
+		mode.FromContainer: {{where: "A", command: "bridge link",
+			says: []string{"veth-client master cni0"}}},
+		mode.FromRemote: {{where: "B", command: "ip -o route",
+			says: []string{"10.244.1.0/24 via 198.18.0.1"}}},
 		mode.FromRemoteContainer: {
 			{where: "B", command: "bridge link", says: []string{"veth-client master cni0"}},
 			{where: "B", command: "ip -o route", says: []string{"10.244.1.0/24 via 198.18.0.1"}},
@@ -238,23 +286,36 @@ var truthsFrom = map[mode.Name]map[mode.Placement][]claim{
 	},
 	mode.Overlay: {mode.FromRemoteContainer: overlayPeers},
 	mode.OverlayEncrypted: {mode.FromRemoteContainer: append([]claim{
-		{where: "A", command: "ip xfrm state", says: []string{"proto esp mode transport", "aead rfc4106(gcm(aes)) 64"}},
-		{where: "A", command: "ip xfrm policy", says: []string{"src 198.18.0.1/32 dst 198.18.0.2/32 dport 4789", "dir out", "mark 0xd0c4e3"}},
-		{where: "A", command: "nft list ruleset", says: []string{"udp dport 4789 0x1001 mark set 0x00d0c4e3", "meta missing udp dport 4789 0x1001 drop"}},
+		{where: "A", command: "ip xfrm state",
+			says: []string{"proto esp mode transport", "aead rfc4106(gcm(aes)) 64"}},
+		{where: "A", command: "ip xfrm policy",
+			says: []string{"src 198.18.0.1/32 dst 198.18.0.2/32 dport 4789", "dir out",
+				"mark 0xd0c4e3"}},
+		{where: "A", command: "nft list ruleset",
+			says: []string{"udp dport 4789 0x1001 mark set 0x00d0c4e3",
+				"meta missing udp dport 4789 0x1001 drop"}},
 	}, overlayPeers...)},
 }
 
 var truthsOver6 = map[mode.Name][]claim{
-	mode.Native:        {{where: "A", command: "ip -6 -o addr", says: []string{"eth0 2001:2:0:18::1/64"}}},
-	mode.Host:          {{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}}},
-	mode.Shared:        {{where: "server", command: "ip -6 -o addr", says: []string{"lo inet6 ::1/128"}}},
-	mode.Bridge:        network6,
-	mode.BridgeDefault: {{where: "A", command: "ip -6 -o addr show dev docker0", says: []string{"fd54:6f6c:6c:17::1/64"}}, {where: "A", command: "nft list table ip6 raw", says: []string{"ip6 daddr fd54:6f6c:6c:17::2 drop"}}},
+	mode.Native: {{where: "A", command: "ip -6 -o addr",
+		says: []string{"eth0 2001:2:0:18::1/64"}}},
+	mode.Host: {{where: "A", command: "nft list table ip6 nat",
+		says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}}},
+	mode.Shared: {{where: "server", command: "ip -6 -o addr",
+		says: []string{"lo inet6 ::1/128"}}},
+	mode.Bridge: network6,
+	mode.BridgeDefault: {{where: "A", command: "ip -6 -o addr show dev docker0",
+		says: []string{"fd54:6f6c:6c:17::1/64"}},
+		{where: "A", command: "nft list table ip6 raw",
+			says: []string{"ip6 daddr fd54:6f6c:6c:17::2 drop"}}},
 	mode.PublishNAT: append(network6,
-		claim{where: "A", command: "nft list chain ip6 nat DOCKER", says: []string{"ip6 saddr != fe80::/10 dport 8080 dnat to [fd54:6f6c:6c:30::2]:5201"}}),
+		claim{where: "A", command: "nft list chain ip6 nat DOCKER",
+			says: []string{"ip6 saddr != fe80::/10 dport 8080 dnat to [fd54:6f6c:6c:30::2]:5201"}}),
 	mode.Routed: {
 		{where: "A", command: "nft list table ip6 nat", never: []string{"dnat", "masquerade"}},
-		{where: "server", command: "ip -6 -o route", says: []string{"default via fd54:6f6c:6c:30::1"}},
+		{where: "server", command: "ip -6 -o route",
+			says: []string{"default via fd54:6f6c:6c:30::1"}},
 	},
 	mode.Pipework:         append(beside6, onLAN6...),
 	mode.OVS:              append(beside6, onLAN6...),
@@ -277,42 +338,57 @@ var truthsOver6 = map[mode.Name][]claim{
 // beside6 is from `ip6tables-save` of Docker Engine 28.5.2 with no IPv6 network: chains that reject
 // nothing, and no router.
 var beside6 = []claim{
-	{where: "A", command: "nft list table ip6 filter", says: []string{"hook forward priority filter; policy accept;", "jump DOCKER-FORWARD"}, never: []string{"drop"}},
-	{where: "A", command: "nft list table ip6 nat", says: []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"}, never: []string{"dnat", "masquerade"}},
+	{where: "A", command: "nft list table ip6 filter",
+		says:  []string{"hook forward priority filter; policy accept;", "jump DOCKER-FORWARD"},
+		never: []string{"drop"}},
+	{where: "A", command: "nft list table ip6 nat",
+		says:  []string{"ip6 daddr != ::1 fib daddr type local jump DOCKER"},
+		never: []string{"dnat", "masquerade"}},
 	{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 0"}},
 }
 
-var lanServer6 = claim{where: "server", command: "ip -6 -o addr show dev eth0 scope global", says: []string{"2001:2:0:18::a/64"}, never: []string{"tentative"}}
+var lanServer6 = claim{where: "server", command: "ip -6 -o addr show dev eth0 scope global",
+	says: []string{"2001:2:0:18::a/64"}, never: []string{"tentative"}}
 
 var onLAN6 = []claim{
 	lanServer6,
-	{where: "A", command: "ip -6 -o addr show dev br1 scope global", says: []string{"2001:2:0:18::1/64"}, never: []string{"tentative"}},
+	{where: "A", command: "ip -6 -o addr show dev br1 scope global",
+		says: []string{"2001:2:0:18::1/64"}, never: []string{"tentative"}},
 	{where: "A", command: "ip -6 -o addr show dev eth0", never: []string{"2001:"}},
 }
 
 var ipvlanRouted6 = []claim{
 	{where: "server", command: "ip -6 -o route", says: []string{"default dev eth0"}},
-	{where: "server", command: "ip -6 -o addr show dev eth0", says: []string{"fd54:6f6c:6c:30::2/64"}},
-	{where: "B", command: "ip -6 -o route", says: []string{"fd54:6f6c:6c:30::/64 via 2001:2:0:18::1"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0",
+		says: []string{"fd54:6f6c:6c:30::2/64"}},
+	{where: "B", command: "ip -6 -o route",
+		says: []string{"fd54:6f6c:6c:30::/64 via 2001:2:0:18::1"}},
 }
 
 var overlay6 = []claim{
-	{where: "server", command: "ip -6 -o addr show dev eth0 scope global", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0 scope global",
+		says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
 	{where: "A", command: "ip -6 -o route", never: []string{"fd54"}},
 }
 
 var network6 = []claim{
-	{where: "A", command: "ip -6 -o addr show dev br-toll scope global", says: []string{"fd54:6f6c:6c:30::1/64"}, never: []string{"tentative"}},
+	{where: "A", command: "ip -6 -o addr show dev br-toll scope global",
+		says: []string{"fd54:6f6c:6c:30::1/64"}, never: []string{"tentative"}},
 	{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 1"}},
-	{where: "A", command: "nft list table ip6 raw", says: []string{"ip6 daddr fd54:6f6c:6c:30::2 drop"}},
-	{where: "server", command: "ip -6 -o addr show dev eth0 scope global", says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
+	{where: "A", command: "nft list table ip6 raw",
+		says: []string{"ip6 daddr fd54:6f6c:6c:30::2 drop"}},
+	{where: "server", command: "ip -6 -o addr show dev eth0 scope global",
+		says: []string{"fd54:6f6c:6c:30::2/64"}, never: []string{"tentative"}},
 	{where: "server", command: "ip -6 -o route", says: []string{"default via fd54:6f6c:6c:30::1"}},
 }
 
 var overlayPeers = []claim{
-	{where: "overlay on machine A", command: "bridge fdb show dev vxlan0", says: []string{"02:42:ac:1e:00:03 dst 198.18.0.2 self permanent"}},
-	{where: "overlay on machine A", command: "ip neigh show nud all", says: []string{"172.30.0.3 dev vxlan0 lladdr 02:42:ac:1e:00:03 PERMANENT"}},
-	{where: "overlay on machine B", command: "bridge fdb show dev vxlan0", says: []string{"02:42:ac:1e:00:02 dst 198.18.0.1 self permanent"}},
+	{where: "overlay on machine A", command: "bridge fdb show dev vxlan0",
+		says: []string{"02:42:ac:1e:00:03 dst 198.18.0.2 self permanent"}},
+	{where: "overlay on machine A", command: "ip neigh show nud all",
+		says: []string{"172.30.0.3 dev vxlan0 lladdr 02:42:ac:1e:00:03 PERMANENT"}},
+	{where: "overlay on machine B", command: "bridge fdb show dev vxlan0",
+		says: []string{"02:42:ac:1e:00:02 dst 198.18.0.1 self permanent"}},
 }
 
 func truthOf(l *Lab) func(*testing.T, *path.Path) {

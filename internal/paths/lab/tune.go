@@ -54,10 +54,12 @@ func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	if err := local.RefuseSubInterfaceMTU(t, route, wire, "--wire mtu="+t.Value); err != nil {
 		return err
 	}
-	if t.Key != mode.MTU || t.Number() <= wire || !recipes[m].onSwitch || !slices.Contains(route.Hops, mode.HopWire) {
+	if t.Key != mode.MTU || t.Number() <= wire || !recipes[m].onSwitch ||
+		!slices.Contains(route.Hops, mode.HopWire) {
 		return nil
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("mtu=%s: a switch drops frames that are larger than the wire's %d", t.Value, wire),
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"mtu=%s: a switch drops frames that are larger than the wire's %d", t.Value, wire),
 		Remedy: "--wire mtu=" + t.Value}
 }
 

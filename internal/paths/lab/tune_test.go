@@ -23,7 +23,8 @@ const showRPS = "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/queues/rx-0/
 
 func sysfs(t *testing.T, ns *space, dev, file string) string {
 	t.Helper()
-	return strings.TrimSpace(output(t, ns, "unshare", "-m", "sh", "-c", "mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/$1", dev, file))
+	return strings.TrimSpace(output(t, ns, "unshare", "-m", "sh", "-c",
+		"mount -t sysfs sysfs /mnt && cat /mnt/class/net/$0/$1", dev, file))
 }
 
 func hasQueues(t *testing.T, s *site, n int) {
@@ -111,14 +112,20 @@ func TestTunesAreSet(t *testing.T) {
 		check func(*testing.T, *site)
 	}{
 		{"mtu=9000", says(
-			claim{where: "A", command: "ip -o link", says: []string{"br-toll: mtu 9000", "veth-server@ mtu 9000", "veth-client@ mtu 9000", "eth0@ mtu 1500"}},
+			claim{where: "A", command: "ip -o link",
+				says: []string{"br-toll: mtu 9000", "veth-server@ mtu 9000",
+					"veth-client@ mtu 9000", "eth0@ mtu 1500"}},
 			claim{where: "server", command: "ip -o link", says: []string{"eth0@ mtu 9000"}},
 			claim{where: "client", command: "ip -o link", says: []string{"eth0@ mtu 9000"}})},
 		{"rmem=16M", says(
-			claim{where: "server", command: "sysctl net.ipv4.tcp_rmem", says: []string{"4096 131072 16777216"}},
-			claim{where: "client", command: "sysctl net.ipv4.tcp_rmem", says: []string{"4096 131072 16777216"}},
-			claim{where: "A", command: "sysctl net.ipv4.tcp_rmem", says: []string{"4096 131072 16777216"}})},
-		{"wmem=8k", says(claim{where: "client", command: "sysctl net.ipv4.tcp_wmem", says: []string{"4096 8192 8192"}})},
+			claim{where: "server", command: "sysctl net.ipv4.tcp_rmem",
+				says: []string{"4096 131072 16777216"}},
+			claim{where: "client", command: "sysctl net.ipv4.tcp_rmem",
+				says: []string{"4096 131072 16777216"}},
+			claim{where: "A", command: "sysctl net.ipv4.tcp_rmem",
+				says: []string{"4096 131072 16777216"}})},
+		{"wmem=8k", says(claim{where: "client", command: "sysctl net.ipv4.tcp_wmem",
+			says: []string{"4096 8192 8192"}})},
 		{"gro=on", offload("gro", true)},
 		{"gro=off", offload("gro", false)},
 		{"tso=off", offload("tso", false)},
@@ -132,7 +139,8 @@ func TestTunesAreSet(t *testing.T) {
 		}},
 		{"xps=on", func(t *testing.T, s *site) {
 			for _, dev := range []string{"veth-server", "veth-client"} {
-				if got := sysfs(t, s.a.ns, dev, "queues/tx-0/xps_cpus"); strings.Trim(got, "0,") == "" {
+				if got := sysfs(t, s.a.ns, dev, "queues/tx-0/xps_cpus"); strings.Trim(got,
+					"0,") == "" {
 					t.Errorf("what %s sends is steered to %q", dev, got)
 				}
 			}
@@ -152,17 +160,22 @@ func TestTunesAreSet(t *testing.T) {
 		{"queues=1", func(t *testing.T, s *site) { hasQueues(t, s, 1) }},
 		{"queues=2", func(t *testing.T, s *site) { hasQueues(t, s, 2) }},
 		{"bigtcp=180000", func(t *testing.T, s *site) {
-			hasSizes(t, s, sizes{"machine A br-toll": 180000, "machine A veth-server": 180000, "machine A veth-client": 180000})
+			hasSizes(t, s, sizes{"machine A br-toll": 180000, "machine A veth-server": 180000,
+				"machine A veth-client": 180000})
 		}},
 		{"bigtcp-container=131072", func(t *testing.T, s *site) {
 			hasSizes(t, s, sizes{"server container eth0": 131072, "client container eth0": 131072})
 		}},
 		{"congestion=reno", says(
-			claim{where: "server", command: "sysctl net.ipv4.tcp_congestion_control", says: []string{"= reno"}},
-			claim{where: "client", command: "sysctl net.ipv4.tcp_congestion_control", says: []string{"= reno"}},
-			claim{where: "A", command: "sysctl net.ipv4.tcp_congestion_control", says: []string{"= reno"}})},
+			claim{where: "server", command: "sysctl net.ipv4.tcp_congestion_control",
+				says: []string{"= reno"}},
+			claim{where: "client", command: "sysctl net.ipv4.tcp_congestion_control",
+				says: []string{"= reno"}},
+			claim{where: "A", command: "sysctl net.ipv4.tcp_congestion_control",
+				says: []string{"= reno"}})},
 		{"nodelay=off", func(*testing.T, *site) {}},
-		{"mtu=4000+gro=on+tso=off", says(claim{where: "server", command: "ip -o link", says: []string{"eth0@ mtu 4000"}})},
+		{"mtu=4000+gro=on+tso=off", says(claim{
+			where: "server", command: "ip -o link", says: []string{"eth0@ mtu 4000"}})},
 	} {
 		t.Run(string(tt.tune), func(t *testing.T) {
 			var s *site
@@ -181,7 +194,8 @@ func TestTunesAreSet(t *testing.T) {
 func TestBigTCPOfLoopback(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{test: hooks{built: func(b *site) { s = b }}})
-	spec := path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback, Tune: "bigtcp-lo=180000"}
+	spec := path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback,
+		Tune: "bigtcp-lo=180000"}
 	skipMissing(t, l, spec)
 	p := build(t, l, spec)
 	hasSizes(t, s, sizes{"machine A lo": 180000})
@@ -193,9 +207,11 @@ func TestTunesAreTriedAndUndone(t *testing.T) {
 	spec := path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
 	skipMissing(t, l, spec)
 	before := congestionOf(t, l)
-	for _, tune := range []mode.Tunes{"congestion=reno", "bigtcp=180000", "queues=1", "xps=on", "gro=on+threaded=on"} {
+	for _, tune := range []mode.Tunes{"congestion=reno", "bigtcp=180000", "queues=1", "xps=on",
+		"gro=on+threaded=on"} {
 		spec.Tune = tune
-		if err := l.Check(context.Background(), spec); err != nil && !errors.Is(err, path.ErrUnsupported) {
+		if err := l.Check(context.Background(), spec); err != nil &&
+			!errors.Is(err, path.ErrUnsupported) {
 			t.Errorf("%s: %v", tune, err)
 		}
 	}
@@ -227,8 +243,10 @@ func TestTunesOnEveryMode(t *testing.T) {
 			t.Parallel()
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			skipMissing(t, l, spec)
-			for _, together := range [][]mode.Tunes{{"mtu=1280", "tso=on"}, {"mtu=9000", "gro=on", "tso=off", "rps=on"},
-				{"gro=on+threaded=on"}, {"queues=1", "xps=on", "bigtcp=180000", "bigtcp-container=131072", "bigtcp-lo=180000", "congestion=reno"}} {
+			for _, together := range [][]mode.Tunes{{"mtu=1280", "tso=on"},
+				{"mtu=9000", "gro=on", "tso=off", "rps=on"},
+				{"gro=on+threaded=on"}, {"queues=1", "xps=on", "bigtcp=180000",
+					"bigtcp-container=131072", "bigtcp-lo=180000", "congestion=reno"}} {
 				for _, tune := range onPaths(possibleTunes(t, l, spec, r, together)) {
 					t.Run(string(tune), func(t *testing.T) {
 						t.Parallel()
@@ -256,7 +274,8 @@ func onPaths(tunes []mode.Tunes) []mode.Tunes {
 
 // possibleTunes returns the accepted tunes, which must be those that mayHave allows; the others
 // must be refused with a reason.
-func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route, tunes []mode.Tunes) (out []mode.Tunes) {
+func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route,
+	tunes []mode.Tunes) (out []mode.Tunes) {
 	t.Helper()
 	for _, tune := range tunes {
 		spec.Tune = tune
@@ -298,8 +317,10 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	case "congestion=reno":
 		return true
 	case "bigtcp=180000":
-		pair := veth || slices.Contains(r.Hops, mode.HopBridge) || slices.Contains(r.Hops, mode.HopNetkit)
-		return pair && m != mode.Overlay && m != mode.OverlayEncrypted && m != mode.PublishIngress && hasBigTCP()
+		pair := veth || slices.Contains(r.Hops, mode.HopBridge) ||
+			slices.Contains(r.Hops, mode.HopNetkit)
+		return pair && m != mode.Overlay && m != mode.OverlayEncrypted &&
+			m != mode.PublishIngress && hasBigTCP()
 	case "bigtcp-container=131072":
 		return (veth || slices.Contains(r.Hops, mode.HopNetkit)) && hasBigTCP()
 	case "bigtcp-lo=180000":
@@ -318,19 +339,41 @@ func TestTunesAreRefused(t *testing.T) {
 		reason string
 		remedy string
 	}{
-		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress, Tune: "mtu=9000"}, "the path has no device except the wire", "--wire mtu=9000"},
-		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6, Tune: "mtu=1000"}, "IPv6 needs at least 1280", "mtu=1280"},
-		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"}, "no container veth pair", "a mode with a veth pair, such as bridge"},
-		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "mtu=9000"}, "more than its card's 1500", "--wire mtu=9000"},
-		{path.Spec{Mode: mode.Pipework, From: mode.FromRemote, To: mode.ToContainer, Tune: "mtu=9000"}, "a switch drops frames that are larger than the wire's 1500", "--wire mtu=9000"},
-		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "rps=on"}, "neither a veth pair of its own", "a mode with a veth pair, such as bridge"},
-		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "threaded=on"}, "no NAPI without gro=on", "gro=on+threaded=on"},
-		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "queues=4096"}, "a veth pair has at most", fmt.Sprintf("queues=%d", possibleCPUs(t))},
-		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "bigtcp-lo=180000"}, "does not cross a loopback device", "a mode whose path crosses lo, such as host"},
-		{path.Spec{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer, Tune: "bigtcp=180000"}, "no larger packets than its VXLAN port", "a mode without a tunnel, such as bridge"},
-		{path.Spec{Mode: mode.Overlay, From: mode.FromContainer, To: mode.ToContainer, Tune: "bigtcp=180000"}, "no larger packets than its VXLAN port", "a mode without a tunnel, such as bridge"},
-		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer, Tune: "bigtcp=180000"}, "neither a bridge nor a container's pair", "a mode with a veth pair, such as bridge"},
-		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer, Tune: "congestion=teleport"}, "cannot be chosen in a network namespace", "one of those that can: " + allowedCongestion(t) + ", or add it to net.ipv4.tcp_allowed_congestion_control"},
+		{path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress, Tune: "mtu=9000"},
+			"the path has no device except the wire", "--wire mtu=9000"},
+		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6,
+			Tune: "mtu=1000"}, "IPv6 needs at least 1280", "mtu=1280"},
+		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"},
+			"no container veth pair", "a mode with a veth pair, such as bridge"},
+		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "mtu=9000"}, "more than its card's 1500", "--wire mtu=9000"},
+		{path.Spec{Mode: mode.Pipework, From: mode.FromRemote, To: mode.ToContainer,
+			Tune: "mtu=9000"}, "a switch drops frames that are larger than the wire's 1500",
+			"--wire mtu=9000"},
+		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "rps=on"}, "neither a veth pair of its own",
+			"a mode with a veth pair, such as bridge"},
+		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
+			Tune: "threaded=on"}, "no NAPI without gro=on", "gro=on+threaded=on"},
+		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
+			Tune: "queues=4096"}, "a veth pair has at most",
+			fmt.Sprintf("queues=%d", possibleCPUs(t))},
+		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
+			Tune: "bigtcp-lo=180000"}, "does not cross a loopback device",
+			"a mode whose path crosses lo, such as host"},
+		{path.Spec{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer,
+			Tune: "bigtcp=180000"}, "no larger packets than its VXLAN port",
+			"a mode without a tunnel, such as bridge"},
+		{path.Spec{Mode: mode.Overlay, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "bigtcp=180000"}, "no larger packets than its VXLAN port",
+			"a mode without a tunnel, such as bridge"},
+		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "bigtcp=180000"}, "neither a bridge nor a container's pair",
+			"a mode with a veth pair, such as bridge"},
+		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
+			Tune: "congestion=teleport"}, "cannot be chosen in a network namespace",
+			"one of those that can: " + allowedCongestion(t) +
+				", or add it to net.ipv4.tcp_allowed_congestion_control"},
 	} {
 		t.Run(tt.spec.String(), func(t *testing.T) {
 			l := started(t, &Lab{})

@@ -55,7 +55,8 @@ func (l *Lab) tryUDPProxy() error {
 		}
 	}
 	return &path.UnsupportedError{
-		Missing: fmt.Sprintf("%s (%s) answers a container's datagrams from another address than the one that was dialled, as all did before Docker Engine %d", name, file, firstPktinfo),
-		Remedy:  "--proxy own, or --proxy with the docker-proxy of a later Docker Engine",
+		Missing: fmt.Sprintf(
+			"%s (%s) answers a container's datagrams from another address than the one that was dialled, as all did before Docker Engine %d", name, file, firstPktinfo),
+		Remedy: "--proxy own, or --proxy with the docker-proxy of a later Docker Engine",
 	}
 }

@@ -67,7 +67,8 @@ type virtualSwitch struct {
 func (v *virtualSwitch) addPort(device string) []string {
 	n := strconv.Itoa(len(v.ports)) // the machine's own is included
 	v.ports[device] = n
-	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device, "ofport_request=" + n}
+	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device,
+		"ofport_request=" + n}
 }
 
 func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
@@ -89,8 +90,10 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	// ovs-vswitchd removes the card's queueing discipline, and with it the wire's shape, unless the
 	// port has a no-op QoS record.
 	err = sw.Set(slices.Concat(
-		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge, "datapath_type=" + kind, "--"}, v.addPort(wireName),
-		[]string{"--", "set", "port", wireName, "qos=@keep", "--", "--id=@keep", "create", "qos", "type=linux-noop"})...)
+		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge,
+			"datapath_type=" + kind, "--"}, v.addPort(wireName),
+		[]string{"--", "set", "port", wireName, "qos=@keep", "--", "--id=@keep", "create", "qos",
+			"type=linux-noop"})...)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +112,9 @@ func (s *site) withoutOffloads() error {
 	}
 	var where []string
 	for _, e := range ends {
-		if err := e.ns.Do(func() error { return link.SetOffload(inside, link.TxChecksum, false) }); err != nil {
+		if err := e.ns.Do(func() error {
+			return link.SetOffload(inside, link.TxChecksum, false)
+		}); err != nil {
 			return err
 		}
 		where = append(where, e.where)
@@ -124,23 +129,25 @@ func (s *site) withoutOffloads() error {
 
 // ovsHop reads Open vSwitch's counts by port.
 func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
-	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name, Read: func() (sample.Counters, error) {
-		ports, err := sw.Ports(outer.bridge)
-		if err != nil {
-			return sample.Counters{}, err
-		}
-		sent := func(devices []string) func() (sample.Counters, error) {
-			var numbers []string
-			for _, d := range devices {
-				numbers = append(numbers, sw.ports[d])
+	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name,
+		Read: func() (sample.Counters, error) {
+			ports, err := sw.Ports(outer.bridge)
+			if err != nil {
+				return sample.Counters{}, err
 			}
-			return func() (sample.Counters, error) {
-				p, err := ovs.Sent(ports, numbers)
-				return sample.Counters{ForwardBytes: p.TxBytes, ForwardPackets: p.TxPackets}, err
+			sent := func(devices []string) func() (sample.Counters, error) {
+				var numbers []string
+				for _, d := range devices {
+					numbers = append(numbers, sw.ports[d])
+				}
+				return func() (sample.Counters, error) {
+					p, err := ovs.Sent(ports, numbers)
+					return sample.Counters{ForwardBytes: p.TxBytes, ForwardPackets: p.TxPackets},
+						err
+				}
 			}
-		}
-		return local.SentBy(sent(toServer), sent(toClient))()
-	}}
+			return local.SentBy(sent(toServer), sent(toClient))()
+		}}
 	return s.madeOf(h, device{Space: m.ns, Name: outer.bridge, SetMTU: func(mtu int) error {
 		return sw.Set("set", "Interface", outer.bridge, "mtu_request="+strconv.Itoa(mtu))
 	}})

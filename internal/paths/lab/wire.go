@@ -54,12 +54,14 @@ func ParseWire(text string) (w sample.Wire, err error) {
 				why = "rate must be from 10mbit to 400gbit"
 			}
 		case "mtu":
-			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < mode.MinMTU || w.MTU > mode.MaxMTU {
+			if w.MTU, err = strconv.Atoi(value); err != nil || w.MTU < mode.MinMTU ||
+				w.MTU > mode.MaxMTU {
 				why = fmt.Sprintf("mtu must be from %d to %d", mode.MinMTU, mode.MaxMTU)
 			}
 		case "delay":
 			d, err := units.ParseTime(value)
-			if w.Delay = d.Seconds(); err != nil || d < time.Microsecond || d > maxDelay || d%time.Microsecond != 0 {
+			if w.Delay = d.Seconds(); err != nil || d < time.Microsecond || d > maxDelay ||
+				d%time.Microsecond != 0 {
 				why = "delay must be from 1us to 100ms, in whole microseconds"
 			}
 		default:
@@ -82,7 +84,8 @@ func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
 func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, _ := known.Route(from, to)
-	card := recipes[m].onSwitch || slices.Contains(r.Hops, mode.HopMacvlan) || slices.Contains(r.Hops, mode.HopIPvlan)
+	card := recipes[m].onSwitch || slices.Contains(r.Hops, mode.HopMacvlan) ||
+		slices.Contains(r.Hops, mode.HopIPvlan)
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
@@ -145,7 +148,8 @@ func (s *site) checkWire() error {
 		err := m.ns.Do(func() error {
 			info, err := link.Describe(wireName)
 			if err == nil && info.Qdisc != want {
-				err = fmt.Errorf("the wire's traffic shaping was removed: its end has the queueing discipline %q, not %s", info.Qdisc, want)
+				err = fmt.Errorf(
+					"the wire's traffic shaping was removed: its end has the queueing discipline %q, not %s", info.Qdisc, want)
 			}
 			return err
 		})
@@ -190,9 +194,11 @@ func (l *Lab) tryWire() error {
 			return err
 		default:
 			return &path.UnsupportedError{
-				Missing: fmt.Sprintf("the kernel cannot give the wire a %s (%s)", part.what, part.option),
-				Remedy:  "sudo modprobe " + part.module + ", or leave " + part.what + " out of --wire",
-				Err:     err,
+				Missing: fmt.Sprintf("the kernel cannot give the wire a %s (%s)", part.what,
+					part.option),
+				Remedy: "sudo modprobe " + part.module + ", or leave " + part.what +
+					" out of --wire",
+				Err: err,
 			}
 		}
 		if err := link.ClearShape("try-wire"); err != nil {

@@ -28,8 +28,10 @@ func TestParseWire(t *testing.T) {
 		{"rate=2.5gbit", sample.Wire{Rate: 25e8}, "rate=2.5gbit", ""},
 		{"rate=4.1gbit", sample.Wire{Rate: 4_100_000_000}, "rate=4.1gbit", ""},
 		{"delay=65us", sample.Wire{Delay: 65e-6}, "delay=65us", ""},
-		{"rate=100Mbit,delay=50us", sample.Wire{Rate: 1e8, Delay: 50e-6}, "rate=100mbit,delay=50us", ""},
-		{"delay=1ms,mtu=9000,rate=40gbit", sample.Wire{Rate: 40e9, MTU: 9000, Delay: 1e-3}, "rate=40gbit,mtu=9000,delay=1ms", ""},
+		{"rate=100Mbit,delay=50us", sample.Wire{Rate: 1e8, Delay: 50e-6}, "rate=100mbit,delay=50us",
+			""},
+		{"delay=1ms,mtu=9000,rate=40gbit", sample.Wire{Rate: 40e9, MTU: 9000, Delay: 1e-3},
+			"rate=40gbit,mtu=9000,delay=1ms", ""},
 		{"rate=10", sample.Wire{}, "", "rate must be from 10mbit to 400gbit"},
 		{"rate=0gbit", sample.Wire{}, "", "rate must be"},
 		{"rate=NaNgbit", sample.Wire{}, "", "rate must be"},
@@ -48,7 +50,8 @@ func TestParseWire(t *testing.T) {
 		t.Run(tt.text, func(t *testing.T) {
 			got, err := ParseWire(tt.text)
 			var w *wireError
-			if known := errors.As(err, &w); known != (tt.fails != "") || known && (!strings.Contains(err.Error(), tt.fails) || w.Hint() == "") {
+			if known := errors.As(err, &w); known != (tt.fails != "") ||
+				known && (!strings.Contains(err.Error(), tt.fails) || w.Hint() == "") {
 				t.Fatalf("error %v, want %q", err, tt.fails)
 			}
 			if got != tt.want || got.String() != tt.shown {
@@ -59,7 +62,8 @@ func TestParseWire(t *testing.T) {
 }
 
 func FuzzParseWire(f *testing.F) {
-	for _, s := range []string{"rate=10gbit,mtu=1500,delay=50us", "rate=1e3mbit", "delay=1h", "=,="} {
+	for _, s := range []string{"rate=10gbit,mtu=1500,delay=50us", "rate=1e3mbit", "delay=1h",
+		"=,="} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -90,7 +94,9 @@ func TestWireIsShaped(t *testing.T) {
 			if r.OnRequest() || !slices.Contains(r.Hops, mode.HopWire) {
 				continue
 			}
-			t.Run(string(m.Name)+"-"+string(r.From), func(t *testing.T) { wireIsShaped(t, path.Spec{Mode: m.Name, From: r.From, To: r.To}) })
+			t.Run(string(m.Name)+"-"+string(r.From), func(t *testing.T) {
+				wireIsShaped(t, path.Spec{Mode: m.Name, From: r.From, To: r.To})
+			})
 		}
 	}
 }
@@ -99,14 +105,18 @@ func wireIsShaped(t *testing.T, spec path.Spec) {
 	t.Helper()
 	t.Parallel()
 	var s *site
-	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
+	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, MTU: 1600},
+		test: hooks{built: func(b *site) {
+			s = b
+		}}})
 	skipMissing(t, l, spec)
 	p := build(t, l, spec)
 	if got := p.Facts["wire"]; got != "rate=200mbit,mtu=1600" {
 		t.Errorf("the path says of its wire %q", got)
 	}
 	for _, at := range []string{"A", "B"} {
-		claim{where: at, command: "tc qdisc show dev eth0", says: []string{"tbf rate 200Mbit burst lat"}}.check(t, s)
+		claim{where: at, command: "tc qdisc show dev eth0",
+			says: []string{"tbf rate 200Mbit burst lat"}}.check(t, s)
 		claim{where: at, command: "ip link show eth0", says: []string{"mtu 1600"}}.check(t, s)
 	}
 	began := time.Now()
@@ -115,7 +125,8 @@ func wireIsShaped(t *testing.T, spec path.Spec) {
 	const slack = 0.7 // what fits into the buckets and the queues at once
 	least := time.Duration(slack * float64(tr.Moved[0].Forward) * 8 / 200e6 * float64(time.Second))
 	if took := time.Since(began); took < least {
-		t.Errorf("%d bytes took %s at 200 Mbit/s, at least %s was to be expected", tr.Moved[0].Forward, took, least)
+		t.Errorf("%d bytes took %s at 200 Mbit/s, at least %s was to be expected",
+			tr.Moved[0].Forward, took, least)
 	}
 }
 
@@ -123,7 +134,8 @@ func TestWireMTUOnEveryMode(t *testing.T) {
 	for _, mtu := range []int{1300, 9000} {
 		l := started(t, &Lab{Wire: sample.Wire{MTU: mtu}})
 		for _, m := range mode.OfLab() {
-			for _, r := range slices.DeleteFunc(m.RoutesFrom(mode.FromRemoteContainer), mode.Route.OnRequest) {
+			for _, r := range slices.DeleteFunc(m.RoutesFrom(mode.FromRemoteContainer),
+				mode.Route.OnRequest) {
 				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 				t.Run(fmt.Sprintf("%s-%d", m.Name, mtu), func(t *testing.T) {
 					t.Parallel()
@@ -138,11 +150,15 @@ func TestWireMTUOnEveryMode(t *testing.T) {
 func TestWireIsDelayed(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	var s *site
-	l := started(t, &Lab{Wire: sample.Wire{Rate: 1e9, Delay: delay.Seconds()}, test: hooks{built: func(b *site) { s = b }}})
+	l := started(t, &Lab{Wire: sample.Wire{Rate: 1e9, Delay: delay.Seconds()},
+		test: hooks{built: func(b *site) {
+			s = b
+		}}})
 	spec := path.Spec{Mode: mode.Native, From: mode.FromRemote, To: mode.ToAddress}
 	if err := l.Check(context.Background(), spec); err != nil {
 		var u *path.UnsupportedError
-		if !errors.As(err, &u) || !strings.Contains(u.Missing, "a delay (CONFIG_NET_SCH_NETEM)") || !strings.Contains(u.Remedy, "sch_netem") {
+		if !errors.As(err, &u) || !strings.Contains(u.Missing, "a delay (CONFIG_NET_SCH_NETEM)") ||
+			!strings.Contains(u.Remedy, "sch_netem") {
 			t.Fatal(err)
 		}
 		if !kernelLacks(u) {
@@ -152,7 +168,8 @@ func TestWireIsDelayed(t *testing.T) {
 	}
 	p := build(t, l, spec)
 	for _, at := range []string{"A", "B"} {
-		claim{where: at, command: "tc qdisc show dev eth0", says: []string{"netem root delay 20ms", "tbf parent rate 1Gbit"}}.check(t, s)
+		claim{where: at, command: "tc qdisc show dev eth0",
+			says: []string{"netem root delay 20ms", "tbf parent rate 1Gbit"}}.check(t, s)
 	}
 	began := time.Now()
 	pathtest.Exchange(t, p).Stop()
@@ -165,12 +182,16 @@ func TestWireIsDelayed(t *testing.T) {
 // Such a path needs no kernel that can shape.
 func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 	var s *site
-	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, Delay: 0.02, MTU: 1600}, test: hooks{built: func(b *site) { s = b }}})
+	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, Delay: 0.02, MTU: 1600},
+		test: hooks{built: func(b *site) {
+			s = b
+		}}})
 	l.mu.Lock()
 	if l.tried == nil {
 		l.tried = map[need]error{}
 	}
-	l.tried[needWire] = &path.UnsupportedError{Missing: "the kernel cannot give the wire a delay (CONFIG_NET_SCH_NETEM)"}
+	l.tried[needWire] = &path.UnsupportedError{
+		Missing: "the kernel cannot give the wire a delay (CONFIG_NET_SCH_NETEM)"}
 	l.mu.Unlock()
 	for _, tt := range []struct {
 		spec path.Spec
@@ -196,8 +217,10 @@ func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 		for _, m := range []*machine{s.a, s.b} {
 			err := m.ns.Do(func() error {
 				info, err := link.Describe(wireName)
-				if err == nil && (info.Qdisc == "netem" || info.Qdisc == "tbf" || info.MTU != 1600) {
-					err = fmt.Errorf("its wire has the queueing discipline %q and an MTU of %d", info.Qdisc, info.MTU)
+				if err == nil && (info.Qdisc == "netem" || info.Qdisc == "tbf" ||
+					info.MTU != 1600) {
+					err = fmt.Errorf("its wire has the queueing discipline %q and an MTU of %d",
+						info.Qdisc, info.MTU)
 				}
 				return err
 			})
@@ -222,7 +245,8 @@ func TestWireApplies(t *testing.T) {
 		{fast, mode.Host, mode.FromRemote, mode.ToAddress, true},
 		{large, mode.Host, mode.FromRemote, mode.ToAddress, true},
 		{fast, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, false},
-		{large, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, true}, // a sub-interface's is the card's
+		// a sub-interface's is the card's
+		{large, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, true},
 		{fast, mode.MacvlanVEPA, mode.FromContainer, mode.ToContainer, true},
 		{large, mode.Pipework, mode.FromContainer, mode.ToContainer, true},
 		{fast, mode.Pipework, mode.FromContainer, mode.ToContainer, false},

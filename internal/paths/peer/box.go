@@ -17,7 +17,8 @@ const clientContainer = "client container on "
 
 // client places the client of a path to this machine's Docker Engine: outside of every container
 // there, or in one that the engine there makes. The hops lead from it to this machine's card.
-func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, segment *docker.Segment) (path.Place, []path.Hop, error) {
+func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
+	segment *docker.Segment) (path.Place, []path.Hop, error) {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
 		return nil, nil, err
@@ -30,8 +31,10 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, seg
 	on := "a user-defined bridge network of toll's, as by docker network create"
 	switch {
 	case segment != nil:
-		order.LAN = &agent.LAN{Driver: segment.Driver, Kind: segment.Kind, Parent: s.there.Device, Subnet: segment.Subnet.String(), Addr: segment.Client.String()}
-		on = "a user-defined " + segment.Driver + " network of toll's on " + s.there.Device + ", with the addresses of the server's"
+		order.LAN = &agent.LAN{Driver: segment.Driver, Kind: segment.Kind, Parent: s.there.Device,
+			Subnet: segment.Subnet.String(), Addr: segment.Client.String()}
+		on = "a user-defined " + segment.Driver + " network of toll's on " + s.there.Device +
+			", with the addresses of the server's"
 	case p.Spec.Mode == mode.Host:
 		order.Network, on = "host", "the peer's own"
 	case p.Spec.Mode == mode.PublishDefault:
@@ -60,7 +63,8 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, seg
 	}
 	b := cluster.Find(inner, inside, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() })
 	if b == nil {
-		return nil, nil, errors.New("the engine there gave the " + inner.Name() + " no IPv4 address")
+		return nil, nil, errors.New("the engine there gave the " + inner.Name() +
+			" no IPv4 address")
 	}
 	within := cluster.Spot{Agent: inner, At: agent.Spot{Where: inner.Name()}}
 	if segment != nil {
@@ -92,7 +96,9 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort, seg
 
 // elsewhere returns the error for an engine whose containers do not use the peer's card.
 func (s *site) elsewhere() error {
-	return &path.UnsupportedError{Missing: s.run.agent.Name() + ": its Docker Engine runs in another network namespace than what ssh starts there", Remedy: "--from remote"}
+	return &path.UnsupportedError{Missing: s.run.agent.Name() +
+		": its Docker Engine runs in another network namespace than what ssh starts there",
+		Remedy: "--from remote"}
 }
 
 // remember records the namespaces of a path's container there until the path is closed.

@@ -72,7 +72,8 @@ type way struct {
 
 // Cluster starts an agent on each machine and returns the machines' facts. without has the reason
 // for machines without an agent, by name.
-func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
+	err error) {
 	f, err := c.start(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +94,9 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 // Check returns an error unless two of the machines reach each other.
 func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
-		return &path.UnsupportedError{Missing: "between machines that ssh reaches a mesh is measured in mode native", Remedy: "--mode native; a swarm has other modes: --on swarm"}
+		return &path.UnsupportedError{
+			Missing: "between machines that ssh reaches a mesh is measured in mode native",
+			Remedy:  "--mode native; a swarm has other modes: --on swarm"}
 	}
 	return cluster.Check(ctx, c, spec)
 }
@@ -191,7 +194,8 @@ func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *mem
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	p := &Peer{Host: m.host, Binary: f.cluster.Binary, Version: f.cluster.Version, Sudo: f.cluster.Sudo, SSH: f.cluster.SSH}
+	p := &Peer{Host: m.host, Binary: f.cluster.Binary, Version: f.cluster.Version,
+		Sudo: f.cluster.Sudo, SSH: f.cluster.SSH}
 	dial := p.dial
 	if m.host.Here() {
 		dial = p.beside
@@ -226,15 +230,21 @@ func (f *fleet) address() error {
 		}
 		m.addrs = m.addresses(seen, f.cluster.Network)
 		if len(m.addrs) == 0 {
-			m.err = &path.UnsupportedError{Missing: m.name + " has no address that the others could dial", Remedy: "--peers-network with a network that all machines have an address in"}
+			m.err = &path.UnsupportedError{Missing: m.name +
+				" has no address that the others could dial",
+				Remedy: "--peers-network with a network that all machines have an address in"}
 			if f.cluster.Network.IsValid() {
-				m.err = &path.UnsupportedError{Missing: fmt.Sprintf("%s has no address in %s", m.name, f.cluster.Network), Remedy: "--peers-network with a network that all machines have an address in"}
+				m.err = &path.UnsupportedError{Missing: fmt.Sprintf(
+					"%s has no address in %s", m.name, f.cluster.Network),
+					Remedy: "--peers-network with a network that all machines have an address in"}
 			}
 			continue
 		}
 		for _, other := range f.members[:i] {
 			if other.err == nil && m.same(other) {
-				return &path.UnsupportedError{Missing: fmt.Sprintf("%s is the same machine as %s: both have %s", m.name, other.name, m.addrs[0]), Remedy: "name each machine once"}
+				return &path.UnsupportedError{Missing: fmt.Sprintf(
+					"%s is the same machine as %s: both have %s", m.name, other.name, m.addrs[0]),
+					Remedy: "name each machine once"}
 			}
 		}
 	}
@@ -245,7 +255,8 @@ func (f *fleet) address() error {
 // others saw this machine.
 func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
 	add := func(a netip.Addr) {
-		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) && !slices.Contains(out, a) {
+		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) &&
+			!slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}
@@ -309,7 +320,8 @@ func (f *fleet) way(ctx context.Context, client, server *member) (w way, err err
 		}
 		last = cmp.Or(last, err)
 	}
-	return w, &path.UnsupportedError{Missing: fmt.Sprintf("%s has no route to %s", client.name, server.name), Err: last,
+	return w, &path.UnsupportedError{Missing: fmt.Sprintf(
+		"%s has no route to %s", client.name, server.name), Err: last,
 		Remedy: "--peers-network with a network that both have an address in"}
 }
 
@@ -342,9 +354,12 @@ func (l *leg) native() error {
 	at := netip.AddrPortFrom(l.dial, cluster.DrawPort())
 	l.path.Servers = []path.Server{{Place: l.server.agent, Listen: at, Machine: l.server.agent}}
 	l.path.Clients = []path.Client{{Place: l.client.agent, Dial: at, Machine: l.client.agent}}
-	l.path.Hops = []path.Hop{{Kind: mode.HopWire, Name: l.there.Device + "⇄" + l.back.Device, Where: l.between(),
-		Read: cluster.Both(l.client.agent.Read(agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
-			l.server.agent.Read(agent.Counter{Device: &agent.Device{Name: l.back.Device, ForwardRx: true}}))}}
+	l.path.Hops = []path.Hop{{Kind: mode.HopWire, Name: l.there.Device + "⇄" + l.back.Device,
+		Where: l.between(),
+		Read: cluster.Both(l.client.agent.Read(
+			agent.Counter{Device: &agent.Device{Name: l.there.Device}}),
+			l.server.agent.Read(agent.Counter{Device: &agent.Device{
+				Name: l.back.Device, ForwardRx: true}}))}}
 	l.path.Machines = cluster.Machines(l.server.agent, l.client.agent)
 	return nil
 }

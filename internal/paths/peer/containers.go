@@ -38,7 +38,9 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 	} else {
 		four = other
 	}
-	r.docker = &docker.Docker{Parent: s.here.Device, Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Machine: r.agent, Route: r.route}}
+	r.docker = &docker.Docker{Parent: s.here.Device,
+		Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Machine: r.agent,
+			Route: r.route}}
 	return r.docker, nil
 }
 
@@ -78,13 +80,17 @@ func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	if err := r.left(); err != nil {
 		return err
 	}
-	if _, err := r.agent.Boxes(ctx); err != nil || m != mode.Publish && m != mode.PublishDefault && m != mode.PublishNAT {
+	if _, err := r.agent.Boxes(ctx); err != nil ||
+		m != mode.Publish && m != mode.PublishDefault && m != mode.PublishNAT {
 		return err
 	}
 	nobody := netip.AddrPortFrom(netip.IPv4Unspecified(), 1)
-	_, err := r.agent.Counters(ctx, []agent.Counter{{NAT: &agent.NAT{Proto: "tcp", To: nobody, Now: nobody}}})
+	_, err := r.agent.Counters(ctx, []agent.Counter{
+		{NAT: &agent.NAT{Proto: "tcp", To: nobody, Now: nobody}}})
 	if errors.Is(err, path.ErrUnsupported) {
-		return &path.UnsupportedError{Missing: "what the peer's rules rewrite is only counted as root", Remedy: "--peer-sudo, or ssh as root; host and macvlan-bridge need neither", Err: err}
+		return &path.UnsupportedError{
+			Missing: "what the peer's rules rewrite is only counted as root",
+			Remedy:  "--peer-sudo, or ssh as root; host and macvlan-bridge need neither", Err: err}
 	}
 	return err
 }

@@ -82,7 +82,9 @@ func TestCopy(t *testing.T) {
 			}
 			_ = in.Close()
 			_ = cmd.Wait()
-			testwait.Until(t, time.Minute, "the copy is removed", func() bool { return left() == 0 })
+			testwait.Until(t, time.Minute, "the copy is removed", func() bool {
+				return left() == 0
+			})
 		})
 	}
 }

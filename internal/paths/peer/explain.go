@@ -21,18 +21,27 @@ var told = []struct{ says, missing, remedy string }{
 	{"must have a tty", "sudo on %s only works at a terminal (requiretty)", sudoers},
 	{"sudo: not found", "%s has no sudo", "--peer root@HOST, without --peer-sudo"},
 	{"sudo: command not found", "%s has no sudo", "--peer root@HOST, without --peer-sudo"},
-	{"remote host identification has changed", "the host key of %s is not the one that ssh knows", "find out why, then ssh-keygen -R HOST; toll takes no key that ssh does not"},
-	{"host key verification failed", "ssh does not know the host key of %s", "log in once by hand, ssh HOST, and compare the key"},
-	{"permission denied", "%s does not let you in without asking for a password", "a key that ssh's agent has: ssh-copy-id, ssh-add; then ssh -o BatchMode=yes HOST true must work"},
-	{"too many authentication failures", "%s does not let you in without asking for a password", "IdentitiesOnly and IdentityFile in ssh's configuration"},
-	{"could not resolve hostname", "no machine is called %s", "its name or address, or an alias in ssh's configuration"},
-	{"connection refused", "%s runs no ssh server there", "[user@]HOST:PORT, if it has another port"},
+	{"remote host identification has changed", "the host key of %s is not the one that ssh knows",
+		"find out why, then ssh-keygen -R HOST; toll takes no key that ssh does not"},
+	{"host key verification failed", "ssh does not know the host key of %s",
+		"log in once by hand, ssh HOST, and compare the key"},
+	{"permission denied", "%s does not let you in without asking for a password",
+		"a key that ssh's agent has: ssh-copy-id, ssh-add; then ssh -o BatchMode=yes HOST true must work"},
+	{"too many authentication failures", "%s does not let you in without asking for a password",
+		"IdentitiesOnly and IdentityFile in ssh's configuration"},
+	{"could not resolve hostname", "no machine is called %s",
+		"its name or address, or an alias in ssh's configuration"},
+	{"connection refused", "%s runs no ssh server there",
+		"[user@]HOST:PORT, if it has another port"},
 	{"no route to host", "%s cannot be reached", "is it on?"},
 	{"network is unreachable", "%s cannot be reached", "is there a route to it?"},
-	{"connection timed out", "%s does not answer", "is it on, and does a firewall let ssh through?"},
+	{"connection timed out", "%s does not answer",
+		"is it on, and does a firewall let ssh through?"},
 	{"operation timed out", "%s does not answer", "is it on, and does a firewall let ssh through?"},
-	{"bad configuration option", "this ssh does not know an option: %s was not reached", "its own configuration, or an OpenSSH of 7.6 or later"},
-	{"exec format error", "toll does not run on %s: it is for another kind of machine", "--peer-binary with a toll that is built for it"},
+	{"bad configuration option", "this ssh does not know an option: %s was not reached",
+		"its own configuration, or an OpenSSH of 7.6 or later"},
+	{"exec format error", "toll does not run on %s: it is for another kind of machine",
+		"--peer-binary with a toll that is built for it"},
 }
 
 // sudoers is a line that lets an installed toll be run as root, and nothing else.
@@ -65,6 +74,7 @@ func (c *connection) explain(ctx context.Context, err error) error {
 				Remedy: c.host.in(t.remedy, cmp.Or(c.seen.User, "you"))}
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host), Err: errors.Join(c.err, err),
+	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host),
+		Err:    errors.Join(c.err, err),
 		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
 }

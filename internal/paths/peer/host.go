@@ -18,7 +18,9 @@ type Host struct {
 // ParseHost parses [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. It refuses what
 // ssh would take for an option, or for several words.
 func ParseHost(s string) (h Host, err error) {
-	bad := func(why string) (Host, error) { return Host{}, fmt.Errorf("%q is not a machine: %s", s, why) }
+	bad := func(why string) (Host, error) {
+		return Host{}, fmt.Errorf("%q is not a machine: %s", s, why)
+	}
 	rest := s
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		h.User, rest = rest[:i], rest[i+1:]
@@ -71,7 +73,8 @@ func plain(word string) error {
 		return errors.New("it begins with a dash")
 	}
 	if i := strings.IndexFunc(word, func(r rune) bool {
-		return r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsPrint(r) || strings.ContainsRune("'`\"$\\;&<>|(){}[]!*?#", r)
+		return r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsPrint(r) ||
+			strings.ContainsRune("'`\"$\\;&<>|(){}[]!*?#", r)
 	}); i >= 0 {
 		return fmt.Errorf("it has a character that names do not have: %q", []rune(word[i:])[0])
 	}
@@ -123,8 +126,10 @@ func (h Host) Here() bool { return h == Host{Name: "localhost"} }
 // The user's configuration applies, except for prompts at a terminal, traffic in windows, and
 // connections that stay.
 func (h Host) args(command string) []string {
-	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",
-		"-o", "ClearAllForwardings=yes", "-o", "ControlMaster=no", "-o", "PermitLocalCommand=no", "-o", "RemoteCommand=none"}
+	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
+		"ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",
+		"-o", "ClearAllForwardings=yes", "-o", "ControlMaster=no", "-o", "PermitLocalCommand=no",
+		"-o", "RemoteCommand=none"}
 	if h.User != "" {
 		out = append(out, "-l", h.User)
 	}

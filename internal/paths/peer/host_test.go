@@ -30,7 +30,8 @@ func TestParseHost(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "@b", "me@", "b:", "b:0", "b:70000", "b:x", "[fd00::2", "[]", "[b]x", "[b]:", "-oProxyCommand=id", "-l@b",
+	for _, in := range []string{"", "@b", "me@", "b:", "b:0", "b:70000", "b:x", "[fd00::2", "[]",
+		"[b]x", "[b]:", "-oProxyCommand=id", "-l@b",
 		"me@-b", "a b", "b\nc", "b;id", "$(id)", "a`id`", "b|c", "b&", "\"b\"", "a\\b", "b\x00"} {
 		if h, err := ParseHost(in); err == nil {
 			t.Errorf("%q is %+v", in, h)
@@ -51,7 +52,9 @@ func FuzzParseHost(f *testing.F) {
 			t.Errorf("%q is %+v, written %q and read %+v, %v", s, h, h, again, err)
 		}
 		args := h.args("sh")
-		if n := len(args); args[n-3] != "--" || args[n-2] != h.Name || strings.HasPrefix(h.User, "-") || strings.ContainsAny(h.Name+h.User, " '\"`$;&|<>\n\x00") {
+		if n := len(args); args[n-3] != "--" || args[n-2] != h.Name ||
+			strings.HasPrefix(h.User, "-") || strings.ContainsAny(
+			h.Name+h.User, " '\"`$;&|<>\n\x00") {
 			t.Errorf("%q makes ssh's arguments %q", s, args)
 		}
 	})
@@ -60,16 +63,19 @@ func FuzzParseHost(f *testing.F) {
 func TestParseHave(t *testing.T) {
 	sum := strings.Repeat("ab", 32)
 	h, err := parseHave("Linux aarch64 " + sum + " ada 10.0.0.1 4000 10.0.0.2 22")
-	if err != nil || h.Machine != "aarch64" || h.Sum != sum || h.User != "ada" || h.Here.String() != "10.0.0.1:4000" || h.There.String() != "10.0.0.2:22" {
+	if err != nil || h.Machine != "aarch64" || h.Sum != sum || h.User != "ada" ||
+		h.Here.String() != "10.0.0.1:4000" || h.There.String() != "10.0.0.2:22" {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h, err := parseHave("Linux x86_64 - ada fe80::1%eth0 1 fe80::2%eth0 2"); err != nil || h.Sum != "" || h.Here.Addr().Zone() != "eth0" {
+	if h, err := parseHave("Linux x86_64 - ada fe80::1%eth0 1 fe80::2%eth0 2"); err != nil ||
+		h.Sum != "" || h.Here.Addr().Zone() != "eth0" {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if h, err := parseHave("Linux x86_64 - #1000 -"); err != nil || h.Here.IsValid() {
 		t.Errorf("%+v, %v", h, err)
 	}
-	for _, s := range []string{"", "Linux", "Linux x86_64 - -", "Linux x86_64 - ada a b", "a b c d e f g h i"} {
+	for _, s := range []string{"", "Linux", "Linux x86_64 - -", "Linux x86_64 - ada a b",
+		"a b c d e f g h i"} {
 		if _, err := parseHave(s); err == nil {
 			t.Errorf("%q is understood", s)
 		}
@@ -82,7 +88,8 @@ func FuzzSaid(f *testing.F) {
 	f.Add("markhave")
 	f.Fuzz(func(t *testing.T, line string) {
 		word, rest, ours := said("mark", line)
-		if ours != strings.HasPrefix(strings.TrimRight(line, "\r\n"), "mark ") || !ours && word+rest != "" {
+		if ours != strings.HasPrefix(strings.TrimRight(line, "\r\n"), "mark ") ||
+			!ours && word+rest != "" {
 			t.Errorf("%q: %q, %q, %v", line, word, rest, ours)
 		}
 		h, err := parseHave(rest)
@@ -103,7 +110,9 @@ func TestProgram(t *testing.T) {
 	}
 	f.Close()
 	own := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]
-	if own == "" || slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+	if own == "" || slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool {
+		return p.Type == elf.PT_INTERP
+	}) {
 		t.Skip("this test is not a static program of a machine that it knows")
 	}
 	text := filepath.Join(t.TempDir(), "text")
@@ -117,7 +126,8 @@ func TestProgram(t *testing.T) {
 		{"nothing-there", own, "Linux", "", "", local.Self, ""},
 		{"the-same-there", own, "Linux", self, "", "", ""},
 		{"another-there", own, "Linux", strings.Repeat("0", 64), "", local.Self, ""},
-		{"other-machine", "riscv64", "Linux", "", "", "", "the peer is riscv64, this toll is for " + runtime.GOARCH},
+		{"other-machine", "riscv64", "Linux", "", "", "",
+			"the peer is riscv64, this toll is for " + runtime.GOARCH},
 		{"other-machine-has-one", "riscv64", "Linux", strings.Repeat("0", 64), "", "", ""},
 		{"given", own, "Linux", "", "/proc/self/exe", local.Self, ""},
 		{"given-wrong", "riscv64", "Linux", "", "/proc/self/exe", "", "the peer is riscv64"},
@@ -125,8 +135,11 @@ func TestProgram(t *testing.T) {
 		{"other-system", own, "Darwin", "", "", "", "the peer runs Darwin"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := (&Peer{Binary: tt.binary}).program(have{System: tt.system, Machine: tt.machine, Sum: tt.sum})
-			if got != tt.want || (err == nil) != (tt.err == "") || err != nil && (!strings.Contains(err.Error(), tt.err) || !errors.Is(err, path.ErrUnsupported)) {
+			got, err := (&Peer{Binary: tt.binary}).program(
+				have{System: tt.system, Machine: tt.machine, Sum: tt.sum})
+			if got != tt.want || (err == nil) != (tt.err == "") ||
+				err != nil && (!strings.Contains(err.Error(), tt.err) ||
+					!errors.Is(err, path.ErrUnsupported)) {
 				t.Errorf("%q, %v; want %q, %q", got, err, tt.want, tt.err)
 			}
 		})

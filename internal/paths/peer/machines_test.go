@@ -33,7 +33,8 @@ type pair struct {
 // engine is a Docker Engine's folder; "" is the installed one.
 func newPair(t *testing.T, engine string) *pair {
 	t.Helper()
-	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh", "ssh-keygen", "unshare", "nsenter", "ip", "tc", "ss"} {
+	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh", "ssh-keygen", "unshare", "nsenter",
+		"ip", "tc", "ss"} {
 		if _, err := exec.LookPath(p); err != nil {
 			pathtest.SkipOrFail(t, "%v", err)
 		}
@@ -76,7 +77,9 @@ func newPair(t *testing.T, engine string) *pair {
 
 func (p *pair) on(machine string, args ...string) *exec.Cmd {
 	pid, _ := os.ReadFile(filepath.Join(p.dir, machine+".pid"))
-	cmd := exec.Command("nsenter", append([]string{"-t", p.pid, "-n", "-m", "-p", "nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-m", "-u"}, args...)...)
+	cmd := exec.Command("nsenter", append([]string{
+		"-t", p.pid, "-n", "-m", "-p", "nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-m",
+		"-u"}, args...)...)
 	cmd.Env = append(os.Environ(), "TOLL_HISTORY=off", "PATH="+p.dir+"/bin:"+os.Getenv("PATH"))
 	return cmd
 }
@@ -91,7 +94,8 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 		}
 		args = slices.Clone(args)
 		for i, a := range args {
-			if n, err := strconv.Atoi(a); err == nil && i > 0 && (args[i-1] == "--rounds" || args[i-1] == "--sweeps") {
+			if n, err := strconv.Atoi(a); err == nil && i > 0 &&
+				(args[i-1] == "--rounds" || args[i-1] == "--sweeps") {
 				args[i] = strconv.Itoa(2 * n)
 			}
 		}
@@ -103,14 +107,16 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 // spoilt reports whether visits failed only because the machine was too busy.
 func spoilt(report string) bool {
 	words := strings.Join(strings.Fields(report), " ")
-	return strings.Contains(words, "the machine was too busy: ") && !strings.Contains(words, "was not witnessed")
+	return strings.Contains(words, "the machine was too busy: ") &&
+		!strings.Contains(words, "was not witnessed")
 }
 
 func (p *pair) tollOnce(t *testing.T, known string, args ...string) (code int, said string) {
 	t.Helper()
 	var both bytes.Buffer
 	cmd := p.on("a", append([]string{pathtest.Toll(t)}, args...)...)
-	cmd.Env = append(cmd.Env, "PEER_TEST_KNOWN="+known, "DOCKER_HOST="+p.docker, "XDG_STATE_HOME="+p.dir+"/state")
+	cmd.Env = append(cmd.Env, "PEER_TEST_KNOWN="+known, "DOCKER_HOST="+p.docker,
+		"XDG_STATE_HOME="+p.dir+"/state")
 	cmd.Stdout, cmd.Stderr = &both, &both
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		t.Fatal(err)
@@ -141,21 +147,40 @@ func TestPeer(t *testing.T) {
 		code               int
 		want               []string
 	}{
-		{"ipv4", "known", "", "--peer " + there, 0, []string{"Witnessed", "wire    eth0⇄eth0", "address family: IPv4", "route back: 10.78.0.1 by eth0 to 10.78.0.2"}},
-		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'", "--to address6 --peer [fd78::2]:22", 0, []string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
-		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --peer-dial fd78::1", 0, []string{"Witnessed", "dialling [fd78::1]:", "settings not watched on: peer 10.78.0.2: needs root"}},
+		{"ipv4", "known", "", "--peer " + there, 0,
+			[]string{"Witnessed", "wire    eth0⇄eth0", "address family: IPv4",
+				"route back: 10.78.0.1 by eth0 to 10.78.0.2"}},
+		{"ipv6-greeting", "known", "echo Welcome; seq 3000; printf 'no newline'",
+			"--to address6 --peer [fd78::2]:22", 0,
+			[]string{"Witnessed", "dialling [fd78::1]:", "address family: IPv6"}},
+		{"plain-user", "known", "", "--to address6 --peer plain@" + there + " --peer-dial fd78::1",
+			0, []string{"Witnessed", "dialling [fd78::1]:",
+				"settings not watched on: peer 10.78.0.2: needs root"}},
 		{"sudo", "known", "", "--peer plain@" + there + " --peer-sudo", 0, []string{"Witnessed"}},
-		{"sudo-asks", "known", "", "--peer asked@" + there + " --peer-sudo", 3, []string{"sudo on asked@10.78.0.2 asks for a password", `"asked ALL=(root) NOPASSWD: `}},
-		{"endless-greeting", "known", "yes", "--peer " + there, 3, []string{"it sent no valid reply in 1048576 bytes"}},
-		{"leaves-at-once", "known", "echo closed today; exit 3", "--peer " + there, 3, []string{"the last that it said: closed today"}},
-		{"wrong-key", "wrong", "", "--peer " + there, 3, []string{"the host key of 10.78.0.2 is not the one that ssh knows", "toll: hint: "}},
-		{"unknown-key", "empty", "", "--peer " + there, 3, []string{"ssh does not know the host key of 10.78.0.2"}},
-		{"no-shell", "known", "", "--peer shut@" + there, 3, []string{"the last that it said: This account is currently not available.", "must give a POSIX shell"}},
-		{"not-let-in", "known", "", "--peer stranger@" + there, 3, []string{"does not let you in without asking for a password"}},
-		{"no-server", "known", "", "--peer " + there + ":23", 3, []string{"runs no ssh server there"}},
-		{"other-family", "known", "", "--to address6 --peer " + there, 0, []string{"Witnessed", "dialling [fd78::1]:"}},
-		{"named-family", "known", "", "--to address6 --peer " + there + " --peer-dial 10.78.0.1", 3, []string{"the peer dials 10.78.0.1, which is of the other address family"}},
-		{"not-own-address", "known", "", "--peer " + there + " --peer-dial 10.78.0.77", 3, []string{"this machine has no address 10.78.0.77"}},
+		{"sudo-asks", "known", "", "--peer asked@" + there + " --peer-sudo", 3,
+			[]string{"sudo on asked@10.78.0.2 asks for a password",
+				`"asked ALL=(root) NOPASSWD: `}},
+		{"endless-greeting", "known", "yes", "--peer " + there, 3,
+			[]string{"it sent no valid reply in 1048576 bytes"}},
+		{"leaves-at-once", "known", "echo closed today; exit 3", "--peer " + there, 3,
+			[]string{"the last that it said: closed today"}},
+		{"wrong-key", "wrong", "", "--peer " + there, 3,
+			[]string{"the host key of 10.78.0.2 is not the one that ssh knows", "toll: hint: "}},
+		{"unknown-key", "empty", "", "--peer " + there, 3,
+			[]string{"ssh does not know the host key of 10.78.0.2"}},
+		{"no-shell", "known", "", "--peer shut@" + there, 3,
+			[]string{"the last that it said: This account is currently not available.",
+				"must give a POSIX shell"}},
+		{"not-let-in", "known", "", "--peer stranger@" + there, 3,
+			[]string{"does not let you in without asking for a password"}},
+		{"no-server", "known", "", "--peer " + there + ":23", 3,
+			[]string{"runs no ssh server there"}},
+		{"other-family", "known", "", "--to address6 --peer " + there, 0,
+			[]string{"Witnessed", "dialling [fd78::1]:"}},
+		{"named-family", "known", "", "--to address6 --peer " + there + " --peer-dial 10.78.0.1", 3,
+			[]string{"the peer dials 10.78.0.1, which is of the other address family"}},
+		{"not-own-address", "known", "", "--peer " + there + " --peer-dial 10.78.0.77", 3,
+			[]string{"this machine has no address 10.78.0.77"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.greet != "" {
@@ -164,7 +189,8 @@ func TestPeer(t *testing.T) {
 				}
 				defer os.Remove(greeting)
 			}
-			code, said := p.toll(t, tt.known, append([]string{"path", "native"}, strings.Fields(tt.args)...)...)
+			code, said := p.toll(t, tt.known, append(
+				[]string{"path", "native"}, strings.Fields(tt.args)...)...)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
@@ -190,7 +216,8 @@ func TestPeer(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		code, said := p.toll(t, "known", "path", "native", "--peer", there)
-		if code != 3 || !strings.Contains(said, "could not be copied to the peer as a whole: the disk there is full") {
+		if code != 3 || !strings.Contains(said,
+			"could not be copied to the peer as a whole: the disk there is full") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		testwait.Until(t, time.Minute, "the part of the copy is gone", func() bool {
@@ -229,11 +256,17 @@ func (p *pair) mesh(t *testing.T) {
 		code       int
 		want       []string
 	}{
-		{"twice", there + ",fd78::2 --dry-run", 3, []string{"fd78::2 is the same machine as 10.78.0.2", "toll: hint: name each machine once"}},
-		{"six", "localhost," + third + " --peers-network fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0, []string{`"address": "fd78::3"`, `"name": "localhost"`}},
+		{"twice", there + ",fd78::2 --dry-run", 3,
+			[]string{"fd78::2 is the same machine as 10.78.0.2",
+				"toll: hint: name each machine once"}},
+		{"six",
+			"localhost," + third +
+				" --peers-network fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0,
+			[]string{`"address": "fd78::3"`, `"name": "localhost"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			code, said := p.toll(t, "known", append([]string{"mesh", "--quiet", "--peers"}, strings.Fields(tt.args)...)...)
+			code, said := p.toll(t, "known", append(
+				[]string{"mesh", "--quiet", "--peers"}, strings.Fields(tt.args)...)...)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
@@ -253,14 +286,16 @@ func (p *pair) mesh(t *testing.T) {
 		if out, err := p.on("c", "sh", "-c", block).CombinedOutput(); err != nil {
 			pathtest.SkipOrFail(t, "%v: %s", err, out)
 		}
-		cmd := p.begin(t, "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr", "--sweeps", "3", "--window", "300ms", "--quiet")
+		cmd := p.begin(t, "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr",
+			"--sweeps", "3", "--window", "300ms", "--quiet")
 		testwait.Until(t, time.Minute, "a worker is on machine c", func() bool {
 			out, _ := p.processes("c", "toll worker")
 			return len(out) > 0
 		})
 		p.kill(t, "c", "toll agent --stdio bridgetoll-")
 		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said(cmd), third+" left") {
+		if code := cmd.ProcessState.ExitCode(); code != 4 ||
+			!strings.Contains(said(cmd), third+" left") {
 			t.Errorf("exit code %d: %s", code, said(cmd))
 		}
 		p.nothingLeft(t)
@@ -288,10 +323,15 @@ func (p *pair) yourServer(t *testing.T) {
 		code               int
 		want               []string
 	}{
-		{"stream", "stream lan=http://10.78.0.1:8000 --from host,remote --tokens 2" + few, "", 0, []string{"From here and peer 10.78.0.2 → tiny", "lan@remote 10.78.0.1:8000"}},
-		{"run", "run --to 10.78.0.1:8000 --from remote" + few, "echo {addr}", 0, []string{"From peer 10.78.0.2 → the server"}},
-		{"no-program", "run --to 10.78.0.1:8000 --from remote" + few, "no-such-client {addr}", 3, []string{"10.78.0.1:8000@remote: client: it failed (exit status 127)", "no-such-client: not found"}},
-		{"nobody-listens", "stream http://10.78.0.1:8001 --from remote" + few, "", 3, []string{"connection refused"}},
+		{"stream", "stream lan=http://10.78.0.1:8000 --from host,remote --tokens 2" + few, "", 0,
+			[]string{"From here and peer 10.78.0.2 → tiny", "lan@remote 10.78.0.1:8000"}},
+		{"run", "run --to 10.78.0.1:8000 --from remote" + few, "echo {addr}", 0,
+			[]string{"From peer 10.78.0.2 → the server"}},
+		{"no-program", "run --to 10.78.0.1:8000 --from remote" + few, "no-such-client {addr}", 3,
+			[]string{"10.78.0.1:8000@remote: client: it failed (exit status 127)",
+				"no-such-client: not found"}},
+		{"nobody-listens", "stream http://10.78.0.1:8001 --from remote" + few, "", 3,
+			[]string{"connection refused"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := strings.Fields(tt.args)
@@ -315,14 +355,16 @@ func (p *pair) yourServer(t *testing.T) {
 	}
 	t.Run("leaves", func(t *testing.T) {
 		results := filepath.Join(t.TempDir(), "results")
-		cmd := p.begin(t, "stream", "http://10.78.0.1:8000", "--from", "remote", "--tokens", "2", "--budget", "10m", "--quiet", "--peer", there, "--save", results)
+		cmd := p.begin(t, "stream", "http://10.78.0.1:8000", "--from", "remote", "--tokens", "2",
+			"--budget", "10m", "--quiet", "--peer", there, "--save", results)
 		testwait.Until(t, time.Minute, "a few visits were made", func() bool {
 			b, _ := os.ReadFile(results)
 			return bytes.Count(b, []byte("\n")) > 10
 		})
 		p.kill(t, "b", "toll agent --stdio bridgetoll-")
 		_ = cmd.Wait()
-		if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(said(cmd), "peer 10.78.0.2 left") {
+		if code := cmd.ProcessState.ExitCode(); code != 4 ||
+			!strings.Contains(said(cmd), "peer 10.78.0.2 left") {
 			t.Errorf("exit code %d: %s", code, said(cmd))
 		}
 		p.nothingLeft(t)
@@ -363,27 +405,43 @@ func containers(t *testing.T, e pathtest.Engine) {
 		want       []string
 	}
 	byEngine := []test{ // from 27 on
-		{"routed", "path routed --from remote --peer " + there, 0, []string{"Witnessed", "dialling 198.1", "via 10.78.0.1"}},
-		{"six-routed", "path routed -6 --from remote --peer " + there, 0, []string{"Witnessed", "via fd78::1"}},
-		{"routed-contained", "path routed --from remote-container --peer " + there, 3, []string{"a routed path has no NAT"}},
-		{"routed-no-root", "path routed --from remote --peer plain@" + there, 3, []string{"routes there are only set as root", "toll: hint: --peer-sudo"}},
-		{"six-by-rules", "path publish-nat -6 --from remote --peer " + there, 0, []string{"Witnessed", "dialling [fd78::1]:"}},
+		{"routed", "path routed --from remote --peer " + there, 0,
+			[]string{"Witnessed", "dialling 198.1", "via 10.78.0.1"}},
+		{"six-routed", "path routed -6 --from remote --peer " + there, 0,
+			[]string{"Witnessed", "via fd78::1"}},
+		{"routed-contained", "path routed --from remote-container --peer " + there, 3,
+			[]string{"a routed path has no NAT"}},
+		{"routed-no-root", "path routed --from remote --peer plain@" + there, 3,
+			[]string{"routes there are only set as root", "toll: hint: --peer-sudo"}},
+		{"six-by-rules", "path publish-nat -6 --from remote --peer " + there, 0,
+			[]string{"Witnessed", "dialling [fd78::1]:"}},
 	}
 	if e.Root() == "" { // Debian 12's 20.10
 		byEngine = []test{
-			{"routed", "path routed --from remote --peer " + there, 3, []string{"has no routed networks (gateway_mode_ipv4=routed)", "Docker Engine 27 or later"}},
-			{"six-no-rules", "path publish-nat -6 --from remote --peer " + there, 3, []string{"writes no rules for IPv6 here"}},
+			{"routed", "path routed --from remote --peer " + there, 3,
+				[]string{"has no routed networks (gateway_mode_ipv4=routed)",
+					"Docker Engine 27 or later"}},
+			{"six-no-rules", "path publish-nat -6 --from remote --peer " + there, 3,
+				[]string{"writes no rules for IPv6 here"}},
 		}
 	}
 	for _, tt := range append(byEngine, []test{
-		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3, []string{"which is of the other address family", "toll: hint: "}},
-		{"six-contained", "path publish-nat -6 --from remote-container --peer " + there, 3, []string{"the other machine no IPv6", "toll: hint: --from remote, or -4"}},
-		{"six-compared", "compare host publish publish-default publish-proxy -6 --from remote --peer " + there + " --load rr --rounds 1 --window 60ms --quiet --details", 0,
+		{"six", "path publish-nat --peer " + there + " --peer-dial fd78::1", 3,
+			[]string{"which is of the other address family", "toll: hint: "}},
+		{"six-contained", "path publish-nat -6 --from remote-container --peer " + there, 3,
+			[]string{"the other machine no IPv6", "toll: hint: --from remote, or -4"}},
+		{"six-compared",
+			"compare host publish publish-default publish-proxy -6 --from remote --peer " + there +
+				" --load rr --rounds 1 --window 60ms --quiet --details", 0,
 			[]string{"wire·proxy·b", "Every row was witnessed"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
-		{"no-right", "path host --from remote-container --peer plain@" + there, 3, []string{"may not use the Docker daemon's socket", "toll: hint: --peer-sudo; or ssh as root"}},
-		{"compared", "compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 300ms --quiet --details", 0,
-			[]string{"·MASQ·wire·DNAT·b", "  wire·DNAT·b", "macvlan·wire·macvlan", "Every row was witnessed"}},
+		{"no-right", "path host --from remote-container --peer plain@" + there, 3,
+			[]string{"may not use the Docker daemon's socket",
+				"toll: hint: --peer-sudo; or ssh as root"}},
+		{"compared",
+			"compare host publish publish-default macvlan-bridge --from remote,remote-container --peer " + there + " --load rr --rounds 1 --window 300ms --quiet --details", 0,
+			[]string{"·MASQ·wire·DNAT·b", "  wire·DNAT·b", "macvlan·wire·macvlan",
+				"Every row was witnessed"}},
 	}...) {
 		t.Run(tt.name, func(t *testing.T) {
 			code, said := p.toll(t, "known", strings.Fields(tt.args)...)
@@ -405,11 +463,14 @@ func containers(t *testing.T, e pathtest.Engine) {
 		})
 	}
 	t.Run("killed", func(t *testing.T) {
-		cmd := p.measuring(t, "compare", "publish", "--from", "remote-container", "--baseline", "publish")
+		cmd := p.measuring(t, "compare", "publish", "--from", "remote-container", "--baseline",
+			"publish")
 		p.kill(t, "a", "toll compare publish --from")
 		_ = cmd.Wait()
 		p.nothingLeft(t)
-		testwait.Until(t, time.Minute, "nothing is left at the peer's engine", func() bool { return made("b", far) == "" })
+		testwait.Until(t, time.Minute, "nothing is left at the peer's engine", func() bool {
+			return made("b", far) == ""
+		})
 	})
 	if e.Root() != "" {
 		t.Run("agent-killed", func(t *testing.T) { p.routeLeft(t) })
@@ -432,7 +493,8 @@ func (p *pair) routeLeft(t *testing.T) {
 	laid := routes()
 	p.kill(t, "b", "toll agent --stdio bridgetoll-")
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); laid == "" || code == 0 || !strings.Contains(said(cmd), "peer "+there+" left") {
+	if code := cmd.ProcessState.ExitCode(); laid == "" || code == 0 ||
+		!strings.Contains(said(cmd), "peer "+there+" left") {
 		t.Errorf("routes %q, exit code %d: %s", laid, code, said(cmd))
 	}
 	if routes() != laid {
@@ -446,7 +508,8 @@ func (p *pair) routeLeft(t *testing.T) {
 	if out, _ := p.on("b", "ip", "route", "show", "203.0.113.0/24").Output(); len(out) == 0 {
 		t.Error("a route of the user's is gone")
 	}
-	if out, err := p.on("b", "sh", "-c", "cd /root && rmdir -p .local/state/bridgetoll").CombinedOutput(); err != nil { // the killed agent made it
+	// the killed agent made it
+	if out, err := p.on("b", "sh", "-c", "cd /root && rmdir -p .local/state/bridgetoll").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	p.nothingLeft(t)
@@ -460,9 +523,11 @@ func (p *pair) daemon(t *testing.T, machine, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := p.on(machine, "dockerd", "--data-root", p.dir+"/data-"+name, "--exec-root", p.dir+"/exec-"+name, "--pidfile", p.dir+"/"+name+".pid", "-H", host)
+	d := p.on(machine, "dockerd", "--data-root", p.dir+"/data-"+name, "--exec-root",
+		p.dir+"/exec-"+name, "--pidfile", p.dir+"/"+name+".pid", "-H", host)
 	d.Stdout, d.Stderr = log, log
-	d.Env = append(d.Env, "PATH="+p.dir+"/engine/usr/sbin:"+p.dir+"/engine/usr/bin:"+os.Getenv("PATH"))
+	d.Env = append(d.Env, "PATH="+p.dir+"/engine/usr/sbin:"+p.dir+"/engine/usr/bin:"+os.Getenv(
+		"PATH"))
 	if err := d.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +539,9 @@ func (p *pair) daemon(t *testing.T, machine, name string) string {
 		}
 		log.Close()
 	})
-	testwait.Until(t, time.Minute, "dockerd answers", func() bool { return p.on(machine, "docker", "-H", host, "version").Run() == nil })
+	testwait.Until(t, time.Minute, "dockerd answers", func() bool {
+		return p.on(machine, "docker", "-H", host, "version").Run() == nil
+	})
 	return host
 }
 
@@ -484,7 +551,8 @@ func (p *pair) processes(machine, like string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := p.on(machine, "pgrep", "--ns", strings.TrimSpace(string(pid)), "--nslist", "net", "-f", like).Output()
+	out, err := p.on(machine, "pgrep", "--ns", strings.TrimSpace(string(pid)), "--nslist", "net",
+		"-f", like).Output()
 	return string(out), err
 }
 
@@ -514,7 +582,8 @@ func (p *pair) begin(t *testing.T, args ...string) *exec.Cmd {
 
 func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
 	t.Helper()
-	cmd := p.begin(t, append(command, "--peer", there, "--budget", "10m", "--load", "rr", "--quiet")...)
+	cmd := p.begin(t, append(command, "--peer", there, "--budget", "10m", "--load", "rr",
+		"--quiet")...)
 	testwait.Until(t, time.Minute, "the client's process is on the peer", func() bool {
 		out, _ := p.on("b", "pgrep", "-f", "toll worker").Output()
 		return len(out) > 0

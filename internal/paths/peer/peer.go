@@ -79,11 +79,14 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 // refuse returns an error for paths that no peer can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
-		return &path.UnsupportedError{Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " + printable.List(docker.Remotely()),
+		return &path.UnsupportedError{
+			Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " +
+				printable.List(docker.Remotely()),
 			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
 	}
 	if s.From != mode.FromRemote && s.From != mode.FromRemoteContainer {
-		return &path.UnsupportedError{Missing: "the client is on the peer", Remedy: "--from remote,remote-container"}
+		return &path.UnsupportedError{Missing: "the client is on the peer",
+			Remedy: "--from remote,remote-container"}
 	}
 	if contained(s.Mode) {
 		s.Tune = "" // the engine knows which tunes it has
@@ -174,7 +177,8 @@ func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err err
 		return nil, "", err
 	}
 	hello := r.agent.Hello()
-	return r.agent, fmt.Sprintf("%s, Linux %s, %d CPUs", p.Host.Name, hello.Kernel, hello.CPUs), r.left()
+	return r.agent, fmt.Sprintf("%s, Linux %s, %d CPUs", p.Host.Name, hello.Kernel, hello.CPUs),
+		r.left()
 }
 
 // Close ends the agent and the connection to it.

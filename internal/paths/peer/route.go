@@ -19,7 +19,9 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	}
 	there := r.agent.Name()
 	if s.there.Via.IsValid() {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("router %s is between the two machines, and it has no route to a container's network", s.there.Via),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"router %s is between the two machines, and it has no route to a container's network",
+			s.there.Via),
 			Remedy: "--peer-dial with this machine's address in a network that both have; or publish"}
 	}
 	lift, err := r.agent.Lay(ctx, agent.Laid{To: to, Via: s.server})
@@ -33,7 +35,9 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	case err != nil:
 		return err
 	case got.Via != s.server || got.Device != s.there.Device || got.Source != s.client:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("%s has routing policies that send packets to %s over another device, %s", there, to, got.Device),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"%s has routing policies that send packets to %s over another device, %s", there, to,
+			got.Device),
 			Remedy: "ip rule there lists them; or publish"}
 	}
 	p.Facts["route of toll's on the peer"] = what
@@ -41,7 +45,8 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 }
 
 // Networks for documentation (RFC 5737 and 3849), to which the peer briefly gets a route.
-var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"), true: netip.MustParsePrefix("2001:db8::/64")}
+var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"),
+	true: netip.MustParsePrefix("2001:db8::/64")}
 
 // tryRoute tries once whether a route can be added on the peer.
 func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {

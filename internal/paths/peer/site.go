@@ -36,18 +36,22 @@ func (s *site) begin() (err error) {
 		return err
 	}
 	if s.there, err = s.run.agent.Route(s.ctx, s.server); err != nil {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server), Remedy: "--peer-dial with another address of this machine", Err: err}
+		return &path.UnsupportedError{Missing: fmt.Sprintf("the peer has no route to %s", s.server),
+			Remedy: "--peer-dial with another address of this machine", Err: err}
 	}
 	if s.client = s.there.Source; !s.client.IsValid() {
 		return fmt.Errorf("the peer has no address for packets to %s", s.server)
 	}
 	err = s.run.here.Do(func() (err error) { s.here, err = link.RouteTo(s.client); return err })
 	if err != nil {
-		return &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no route to the peer's address %s", s.client),
-			Remedy: "--peer-dial with an address of this machine in a network that both have", Err: err}
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"this machine has no route to the peer's address %s", s.client),
+			Remedy: "--peer-dial with an address of this machine in a network that both have",
+			Err:    err}
 	}
 	if s.there.Device == loopback || s.here.Device == loopback {
-		return &path.UnsupportedError{Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
+		return &path.UnsupportedError{
+			Missing: "the peer is this machine: packets between the two stay on its loopback device", Remedy: "--peer with another machine; or --on lab"}
 	}
 	if boot, _ := owner.BootID(); s.run.agent.Hello().Boot != boot {
 		s.path.Machines = []path.Machine{s.run.agent}
@@ -65,14 +69,19 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 		at = s.run.seen.Here.Addr()
 	}
 	if !at.IsValid() {
-		return at, &path.UnsupportedError{Missing: "the peer does not tell from where ssh's connection comes", Remedy: "--peer-dial with this machine's address that the peer reaches"}
+		return at,
+			&path.UnsupportedError{
+				Missing: "the peer does not tell from where ssh's connection comes",
+				Remedy:  "--peer-dial with this machine's address that the peer reaches"}
 	}
 	var own bool
 	var others []netip.Addr
 	err := s.run.here.Do(func() error {
 		all, err := link.Survey()
 		for _, d := range all {
-			if !slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == at.WithZone("") }) {
+			if !slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool {
+				return p.Addr() == at.WithZone("")
+			}) {
 				continue
 			}
 			own = true
@@ -88,14 +97,18 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	case err != nil:
 		return at, err
 	case !own && s.run.peer.Address.IsValid():
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine has no address %s", at), Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+			"this machine has no address %s", at),
+			Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
 	case !own:
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf("ssh's connection comes from %s, as the peer sees it, which is not an address of this machine: NAT or another machine is between the two", at),
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+			"ssh's connection comes from %s, as the peer sees it, which is not an address of this machine: NAT or another machine is between the two", at),
 			Remedy: "--peer-dial with this machine's address that the peer reaches directly"}
 	case at.Is6() == six:
 		return at, nil
 	case s.run.peer.Address.IsValid():
-		return at, &path.UnsupportedError{Missing: fmt.Sprintf("the peer dials %s, which is of the other address family", at),
+		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the peer dials %s, which is of the other address family", at),
 			Remedy: "--to address or -4 for IPv4, --to address6 or -6 for IPv6; --peer-dial with this machine's address of that family"}
 	}
 	return s.beside(at, others)
@@ -121,8 +134,10 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	if at.Is4() {
 		family = "IPv6"
 	}
-	return at, &path.UnsupportedError{Missing: fmt.Sprintf("this machine and the peer have no %s addresses on the wire by which the peer reaches %s, which is of the other address family", family, at),
-		Remedy: "--peer-dial with this machine's " + family + " address that the peer reaches, or the other family"}
+	return at, &path.UnsupportedError{Missing: fmt.Sprintf(
+		"this machine and the peer have no %s addresses on the wire by which the peer reaches %s, which is of the other address family", family, at),
+		Remedy: "--peer-dial with this machine's " + family +
+			" address that the peer reaches, or the other family"}
 }
 
 func (s *site) native() error {
@@ -131,7 +146,8 @@ func (s *site) native() error {
 		return err
 	}
 	at := netip.AddrPortFrom(s.server, port)
-	s.path.Servers = []path.Server{{Place: local.Place{Space: s.run.here, Named: thisMachine}, Listen: at}}
+	s.path.Servers = []path.Server{{Place: local.Place{Space: s.run.here, Named: thisMachine},
+		Listen: at}}
 	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
@@ -141,8 +157,11 @@ func (s *site) between() string { return s.run.agent.Name() + " and " + thisMach
 
 // wireHop returns the hop between the machines' cards: what both of them counted.
 func (s *site) wireHop() path.Hop {
-	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device, Where: s.between(),
-		Read: cluster.Both(s.run.agent.Read(agent.Counter{Device: &agent.Device{Name: s.there.Device}}), local.Device(s.run.here, s.here.Device, true))}
+	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device,
+		Where: s.between(),
+		Read: cluster.Both(s.run.agent.Read(agent.Counter{
+			Device: &agent.Device{Name: s.there.Device}}),
+			local.Device(s.run.here, s.here.Device, true))}
 }
 
 // Finish completes the path after its recipe.
@@ -162,11 +181,14 @@ func (s *site) describe() error {
 	if s.server.Is4() {
 		family = "IPv4"
 	}
-	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), Linux %s, %d CPUs", s.run.peer.Host.Name, s.client, hello.Kernel, hello.CPUs)
+	s.path.Facts["peer"] = fmt.Sprintf("%s (%s), Linux %s, %d CPUs", s.run.peer.Host.Name, s.client,
+		hello.Kernel, hello.CPUs)
 	s.path.Facts["address family"] = family
 	s.path.Facts["route there"] = wayInWords(s.client, s.there, s.server)
 	s.path.Facts["route back"] = wayInWords(s.server, s.here, s.client)
-	err := local.Describe(s.path, s.run.here, []local.Described{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}}})
+	err := local.Describe(s.path, s.run.here,
+		[]local.Described{{Space: s.run.here, Where: thisMachine,
+			Devices: []string{s.here.Device}}})
 	if err != nil {
 		return err
 	}
@@ -203,10 +225,12 @@ func (s *site) inspectable() error {
 	}
 	reads := []func() ([]path.Setting, error){
 		func() ([]path.Setting, error) {
-			return local.Inspect([]local.Inspected{{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}, To: to}})
+			return local.Inspect([]local.Inspected{
+				{Space: s.run.here, Where: thisMachine, Devices: []string{s.here.Device}, To: to}})
 		},
 		func() ([]path.Setting, error) {
-			return s.run.agent.Inspect(agent.Spot{Where: s.run.agent.Name(), Devices: []string{s.there.Device}, To: to})
+			return s.run.agent.Inspect(agent.Spot{
+				Where: s.run.agent.Name(), Devices: []string{s.there.Device}, To: to})
 		},
 	}
 	names := []string{thisMachine, s.run.agent.Name()}

@@ -76,13 +76,18 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	}
 	program, err := exec.LookPath(run[0])
 	if err != nil {
-		return nil, &path.UnsupportedError{Missing: "ssh is not installed here, by which toll reaches the peer", Remedy: "install OpenSSH's client: apt-get install openssh-client", Err: err}
+		return nil,
+			&path.UnsupportedError{
+				Missing: "ssh is not installed here, by which toll reaches the peer",
+				Remedy:  "install OpenSSH's client: apt-get install openssh-client", Err: err}
 	}
 	c, err := newConnection(p.Host)
 	if err != nil {
 		return nil, err
 	}
-	return c, c.open(ctx, here, exec.Command(program, run[1:]...), func() error { return c.prepare(p, bundle) })
+	return c, c.open(ctx, here, exec.Command(program, run[1:]...), func() error {
+		return c.prepare(p, bundle)
+	})
 }
 
 // beside starts an agent on this machine, without ssh.
@@ -101,11 +106,13 @@ func newConnection(h Host) (*connection, error) {
 	if _, err := rand.Read(mark); err != nil {
 		return nil, err
 	}
-	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}), mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
+	return &connection{host: h, name: h.agentName(), ended: make(chan struct{}),
+		mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
 }
 
 // open starts a program and the agent at its other end, and carries the agent's connections.
-func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd, start func() error) (err error) {
+func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
+	start func() error) (err error) {
 	said := &local.Tail{}
 	cmd.Stderr = said
 	cmd.WaitDelay = endLimit // a user's master connection may keep the standard error open
@@ -137,7 +144,9 @@ type stdio struct {
 }
 
 func (s stdio) Write(b []byte) (int, error) { return s.process.In.Write(b) }
-func (s stdio) Close() error                { return errors.Join(s.process.In.Close(), s.process.Out.Close()) }
+func (s stdio) Close() error {
+	return errors.Join(s.process.In.Close(), s.process.Out.Close())
+}
 
 func (c *connection) prepare(p *Peer, bundle []byte) error {
 	sudo := "''"
@@ -178,14 +187,16 @@ func (c *connection) introduce(bundle []byte) error {
 }
 
 func otherMachine(h have) error {
-	return &path.UnsupportedError{Missing: fmt.Sprintf("the peer is %s, this toll is for %s", printable.Words(h.Machine), runtime.GOARCH),
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"the peer is %s, this toll is for %s", printable.Words(h.Machine), runtime.GOARCH),
 		Remedy: "--peer-binary with a toll of this version for it: GOOS=linux GOARCH=… make build; or install this version there as toll"}
 }
 
 // program returns the file to copy to the peer, or "" if it has the program.
 func (p *Peer) program(h have) (file string, err error) {
 	if h.System != "Linux" {
-		return "", &path.UnsupportedError{Missing: fmt.Sprintf("the peer runs %s", printable.Words(h.System)), Remedy: "a peer runs Linux"}
+		return "", &path.UnsupportedError{Missing: fmt.Sprintf(
+			"the peer runs %s", printable.Words(h.System)), Remedy: "a peer runs Linux"}
 	}
 	arch := goarch(h.Machine)
 	if p.Binary != "" {
@@ -199,14 +210,19 @@ func (p *Peer) program(h have) (file string, err error) {
 	}
 	f, err := elf.Open(file)
 	if err != nil {
-		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is not a program", Remedy: "a toll of this version, built for the peer", Err: err}
+		return "", &path.UnsupportedError{Missing: "--peer-binary " + file + " is not a program",
+			Remedy: "a toll of this version, built for the peer", Err: err}
 	}
 	defer func() { _ = f.Close() }()
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		return "", &path.UnsupportedError{Missing: "this toll is dynamically linked: it may not run on the peer", Remedy: "build it with CGO_ENABLED=0, as make does"}
+		return "",
+			&path.UnsupportedError{
+				Missing: "this toll is dynamically linked: it may not run on the peer",
+				Remedy:  "build it with CGO_ENABLED=0, as make does"}
 	}
 	if known, ok := machines[arch]; ok && f.Machine != known {
-		return "", &path.UnsupportedError{Missing: fmt.Sprintf("%s is for %s, the peer is %s", file, f.Machine, printable.Words(h.Machine)),
+		return "", &path.UnsupportedError{Missing: fmt.Sprintf(
+			"%s is for %s, the peer is %s", file, f.Machine, printable.Words(h.Machine)),
 			Remedy: "--peer-binary with a toll of this version that is built for the peer"}
 	}
 	if h.Sum != "" {
@@ -218,8 +234,10 @@ func (p *Peer) program(h have) (file string, err error) {
 }
 
 // machines maps Go's architectures to ELF's.
-var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM,
-	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH}
+var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64,
+	"386": elf.EM_386, "arm": elf.EM_ARM,
+	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390,
+	"loong64": elf.EM_LOONGARCH}
 
 // goarch returns Go's name for an architecture of uname, or the same if Go uses it.
 func goarch(machine string) string {
@@ -302,7 +320,8 @@ func (c *connection) hear(word string) (string, error) {
 	late := time.AfterFunc(c.limit, c.kill)
 	defer late.Stop()
 	defer exchange.Waiting("ssh to " + c.host.String())()
-	fail := &path.UnsupportedError{Remedy: "a directory there in which programs may be run, with room for toll: TMPDIR"}
+	fail := &path.UnsupportedError{
+		Remedy: "a directory there in which programs may be run, with room for toll: TMPDIR"}
 	var before string
 	for heard := 0; heard < noise; {
 		line, err := c.in.ReadSlice('\n')
@@ -332,7 +351,8 @@ func (c *connection) hear(word string) (string, error) {
 			return "", fail
 		}
 	}
-	return "", &path.UnsupportedError{Missing: fmt.Sprintf("%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
+	return "", &path.UnsupportedError{Missing: fmt.Sprintf(
+		"%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
 		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
 }
 
@@ -370,7 +390,8 @@ func parseHave(s string) (h have, err error) {
 			if err != nil {
 				return netip.AddrPort{}
 			}
-			p, err := netip.ParseAddrPort(netip.AddrPortFrom(netip.IPv4Unspecified(), 0).Addr().String() + ":" + port)
+			p, err := netip.ParseAddrPort(netip.AddrPortFrom(
+				netip.IPv4Unspecified(), 0).Addr().String() + ":" + port)
 			if err != nil {
 				return netip.AddrPort{}
 			}
@@ -422,7 +443,8 @@ func (c *connection) close() error {
 		c.kill()
 		<-c.ended
 	}
-	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // the carrier closed it
+	// the carrier closed it
+	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	return nil

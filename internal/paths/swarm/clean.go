@@ -21,13 +21,18 @@ func clean(ctx context.Context, s *dockerapi.Sweep) error {
 	}
 	if info.Info.Swarm.ControlAvailable {
 		err = cleanServices(ctx, s)
-	} else if i := slices.IndexFunc(s.Made, func(m dockerapi.Entry) bool { return m.Kind == dockerapi.Service || m.Kind == dockerapi.Secret }); i >= 0 {
-		err = fmt.Errorf("%s %s is a swarm's, which this node does not manage now: run toll clean on a manager", s.Made[i].Kind, s.Made[i].Name)
+	} else if i := slices.IndexFunc(s.Made, func(m dockerapi.Entry) bool {
+		return m.Kind == dockerapi.Service || m.Kind == dockerapi.Secret
+	}); i >= 0 {
+		err = fmt.Errorf(
+			"%s %s is a swarm's, which this node does not manage now: run toll clean on a manager",
+			s.Made[i].Kind, s.Made[i].Name)
 	}
 	if err != nil {
 		return err
 	}
-	networks, err := s.API.NetworkList(ctx, client.NetworkListOptions{Filters: dockerapi.Labelled()})
+	networks, err := s.API.NetworkList(ctx,
+		client.NetworkListOptions{Filters: dockerapi.Labelled()})
 	for _, n := range networks.Items {
 		if n.Scope == dockerapi.ScopeSwarm && s.Over(dockerapi.Network, n.Name, n.Labels) {
 			s.Done(dockerapi.Network, n.Name, removeNetwork(ctx, s.API, n.ID))
@@ -37,7 +42,8 @@ func clean(ctx context.Context, s *dockerapi.Sweep) error {
 }
 
 func cleanServices(ctx context.Context, s *dockerapi.Sweep) error {
-	services, err := s.API.ServiceList(ctx, client.ServiceListOptions{Filters: dockerapi.Labelled()})
+	services, err := s.API.ServiceList(ctx,
+		client.ServiceListOptions{Filters: dockerapi.Labelled()})
 	if err != nil {
 		return err
 	}

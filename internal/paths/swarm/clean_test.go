@@ -52,7 +52,8 @@ func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 }
 
 func labelled(name, mark string) string {
-	return fmt.Sprintf(`{"ID": "id-%s", "Spec": {"Name": %[1]q, "Labels": {%q: %q}}}`, name, dockerapi.RunLabel, mark)
+	return fmt.Sprintf(`{"ID": "id-%s", "Spec": {"Name": %[1]q, "Labels": {%q: %q}}}`, name,
+		dockerapi.RunLabel, mark)
 }
 
 const (
@@ -62,7 +63,9 @@ const (
 
 func TestCleanLeavesAlone(t *testing.T) {
 	const other = "00000000000000000000000000000000/b/pid:[1]/1/1"
-	deleted := thatHas(t, map[string]string{"info": aManager, "services": "[" + labelled("one", other) + "," + labelled("two", other) + "]"})
+	deleted := thatHas(t, map[string]string{
+		"info": aManager, "services": "[" + labelled("one", other) + "," + labelled("two", other) +
+			"]"})
 	c := dockerapi.Clean{StateDir: t.TempDir(), Parts: []dockerapi.Part{Leftovers()}}
 	removed, err := c.Run(t.Context())
 	if len(removed)+len(deleted()) > 0 || err != nil {
@@ -78,11 +81,15 @@ func TestCleanLeavesAlone(t *testing.T) {
 func TestCleanOfTheSwarm(t *testing.T) {
 	gone := owner.Mark() + "9"
 	network := func(name, scope string) string {
-		return fmt.Sprintf(`{"Id": "id-%s", "Name": %[1]q, "Scope": %q, "Labels": {%q: %q}}`, name, scope, dockerapi.RunLabel, gone)
+		return fmt.Sprintf(`{"Id": "id-%s", "Name": %[1]q, "Scope": %q, "Labels": {%q: %q}}`, name,
+			scope, dockerapi.RunLabel, gone)
 	}
-	deleted := thatHas(t, map[string]string{"info": aManager, "services": "[" + labelled("s", gone) + "," + labelled("users", "") + "]",
-		"secrets": "[" + labelled("k", gone) + "]", "networks": "[" + network("here", "local") + "," + network("over", "swarm") + "]"})
-	removed, err := (&dockerapi.Clean{StateDir: t.TempDir(), Parts: []dockerapi.Part{Leftovers()}}).Run(t.Context())
+	deleted := thatHas(t, map[string]string{
+		"info": aManager, "services": "[" + labelled("s", gone) + "," + labelled("users", "") + "]",
+		"secrets":  "[" + labelled("k", gone) + "]",
+		"networks": "[" + network("here", "local") + "," + network("over", "swarm") + "]"})
+	removed, err := (&dockerapi.Clean{StateDir: t.TempDir(),
+		Parts: []dockerapi.Part{Leftovers()}}).Run(t.Context())
 	want := []string{"service s", "secret k", "network over", "network here"}
 	if err != nil || !slices.Equal(removed, want) {
 		t.Errorf("removed %q, %v; want %q", removed, err, want)
@@ -113,8 +120,10 @@ func TestCleanOfAWorker(t *testing.T) {
 		}
 	}
 	for range 2 {
-		_, err = (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(t.Context())
-		if len(deleted()) > 0 || err == nil || !strings.Contains(err.Error(), "run toll clean on a manager") {
+		_, err = (&dockerapi.Clean{StateDir: dir, Parts: []dockerapi.Part{Leftovers()}}).Run(
+			t.Context())
+		if len(deleted()) > 0 || err == nil ||
+			!strings.Contains(err.Error(), "run toll clean on a manager") {
 			t.Errorf("removed %q, %v", deleted(), err)
 		}
 	}

@@ -95,8 +95,11 @@ func newCluster(t *testing.T, e pathtest.Engine, n, managers int) *testCluster {
 		t.Fatalf("the swarm does not come up:\n%s\n%s", &said, c.log(1))
 	}
 	c.pid = m.First()
-	versions := strings.Fields(c.run(t, 1, "docker", "node", "ls", "--format", "{{.EngineVersion}}"))
-	if len(versions) != n || slices.ContainsFunc(versions, func(v string) bool { return !strings.Contains(e.Says("--version"), " "+v+",") }) {
+	versions := strings.Fields(c.run(t, 1, "docker", "node", "ls", "--format",
+		"{{.EngineVersion}}"))
+	if len(versions) != n || slices.ContainsFunc(versions, func(v string) bool {
+		return !strings.Contains(e.Says("--version"), " "+v+",")
+	}) {
 		t.Fatalf("the nodes run Docker Engine %v: %s", versions, e.Says("--version"))
 	}
 	t.Logf("Docker Engine %s", versions[0])
@@ -116,7 +119,8 @@ func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 		enter = append(enter, "nsenter", "-t", strings.TrimSpace(string(pid)), "-n", "-m", "-u")
 	}
 	cmd := exec.Command("nsenter", append(enter, args...)...)
-	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix:///run/docker.sock", "DOCKER_CONFIG=/nowhere", "XDG_STATE_HOME="+filepath.Join(c.dir, fmt.Sprint(node)))
+	cmd.Env = append(os.Environ(), "DOCKER_HOST=unix:///run/docker.sock", "DOCKER_CONFIG=/nowhere",
+		"XDG_STATE_HOME="+filepath.Join(c.dir, fmt.Sprint(node)))
 	return cmd
 }
 
@@ -131,7 +135,8 @@ func (c *testCluster) run(t *testing.T, node int, args ...string) string {
 	return strings.TrimSpace(out.String())
 }
 
-func (c *testCluster) toll(t testing.TB, node int, program string, args ...string) (code int, out, errOut string) {
+func (c *testCluster) toll(t testing.TB, node int, program string, args ...string) (code int,
+	out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	cmd := c.on(node, append([]string{program}, args...)...)

@@ -17,7 +17,8 @@ var errOverlap = errors.New("the task was rejected")
 
 // failed returns nil if the task's agent may still come.
 func (r *run) failed(s *service, t swarm.Task) error {
-	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateShutdown,
+	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected,
+		swarm.TaskStateShutdown,
 		swarm.TaskStateOrphaned, swarm.TaskStateComplete, swarm.TaskStateRemove}, t.Status.State) {
 		return nil
 	}
@@ -28,16 +29,22 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	}
 	switch {
 	case dockerapi.Overlaps(said):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("another network of node %s has the addresses that the swarm gave toll's", name),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"another network of node %s has the addresses that the swarm gave toll's", name),
 			Remedy: "docker network ls there; or docker swarm init --default-addr-pool, with addresses that no node uses", Err: fmt.Errorf("%w: %s", errOverlap, said)}
 	case s.role == inside && strings.Contains(said, dockerNetns):
-		return &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not show the namespaces of its overlay networks: %s", name, said),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"node %s does not show the namespaces of its overlay networks: %s", name, said),
 			Remedy: "dockerd there with its default --exec-root, /var/run/docker, and /run as a shared mount"}
 	case t.Status.State == swarm.TaskStateRejected && dockerapi.LacksImage(said, r.image):
-		u := &path.UnsupportedError{Missing: fmt.Sprintf("node %s does not have toll's image %s: a swarm does not distribute images", name, r.image),
-			Remedy: fmt.Sprintf("toll image | ssh %s docker load, or --image with its name in a registry", name)}
+		u := &path.UnsupportedError{Missing: fmt.Sprintf(
+			"node %s does not have toll's image %s: a swarm does not distribute images", name,
+			r.image),
+			Remedy: fmt.Sprintf(
+				"toll image | ssh %s docker load, or --image with its name in a registry", name)}
 		if r.swarm.Image != "" {
-			u.Missing, u.Remedy = fmt.Sprintf("node %s cannot get the image %s", name, r.image), "docker pull there says more"
+			u.Missing, u.Remedy = fmt.Sprintf("node %s cannot get the image %s", name, r.image),
+				"docker pull there says more"
 		}
 		return u
 	case gaveUp(t.Status):
@@ -49,7 +56,8 @@ func (r *run) failed(s *service, t swarm.Task) error {
 // gaveUp means that the agent could not reach toll.
 func gaveUp(t swarm.TaskStatus) bool {
 	const exit = 1
-	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil && t.ContainerStatus.ExitCode == exit
+	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil &&
+		t.ContainerStatus.ExitCode == exit
 }
 
 func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
@@ -60,10 +68,12 @@ func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 	if task.Err != "" {
 		state += ": " + task.Err
 	}
-	u := &path.UnsupportedError{Missing: fmt.Sprintf("no agent came from node %s: its task is %s", node, state),
+	u := &path.UnsupportedError{Missing: fmt.Sprintf(
+		"no agent came from node %s: its task is %s", node, state),
 		Remedy: "docker node ls and docker node ps " + node + " say more", Err: err}
 	if task.State == swarm.TaskStateRunning || gaveUp(task) {
-		u.Remedy = fmt.Sprintf("the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
+		u.Remedy = fmt.Sprintf(
+			"the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
 	}
 	return u
 }

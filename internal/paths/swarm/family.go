@@ -10,7 +10,9 @@ import (
 // overIPv6 finds the IPv6 addresses of the nodes' cards in one network. The swarm knows one address
 // of a node, usually of IPv4.
 func overIPv6(server, client *end) error {
-	usable := func(p netip.Prefix) bool { return p.Addr().Is6() && p.Addr().IsGlobalUnicast() && !p.IsSingleIP() }
+	usable := func(p netip.Prefix) bool {
+		return p.Addr().Is6() && p.Addr().IsGlobalUnicast() && !p.IsSingleIP()
+	}
 	for _, a := range server.Card.Addrs {
 		for _, b := range client.Card.Addrs {
 			if usable(a) && usable(b) && a.Masked() == b.Masked() {
@@ -19,6 +21,8 @@ func overIPv6(server, client *end) error {
 			}
 		}
 	}
-	return &path.UnsupportedError{Missing: fmt.Sprintf("the cards of nodes %s and %s, %s and %s, have no IPv6 addresses in one network", server.Name, client.Name, server.Card.Name, client.Card.Name),
+	return &path.UnsupportedError{Missing: fmt.Sprintf(
+		"the cards of nodes %s and %s, %s and %s, have no IPv6 addresses in one network",
+		server.Name, client.Name, server.Card.Name, client.Card.Name),
 		Remedy: "addresses of one network on both, as by ip -6 address add; or -4"}
 }

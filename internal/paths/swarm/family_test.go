@@ -20,7 +20,8 @@ func TestOverIPv6(t *testing.T) {
 		return e
 	}
 	for _, tt := range []struct{ name, server, client, want string }{
-		{"one-network", "10.77.0.1/24 fe80::1/64 fd77::1/64", "10.77.0.2/24 fe80::2/64 fd77::2/64", "fd77::1 fd77::2"},
+		{"one-network", "10.77.0.1/24 fe80::1/64 fd77::1/64", "10.77.0.2/24 fe80::2/64 fd77::2/64",
+			"fd77::1 fd77::2"},
 		{"the-common-one", "fd01::1/64 fd77::1/64", "fd02::2/64 fd77::2/64", "fd77::1 fd77::2"},
 		{"link-local", "10.77.0.1/24 fe80::1/64", "10.77.0.2/24 fe80::2/64", ""},
 		{"two-networks", "fd01::1/64", "fd02::2/64", ""},
@@ -44,7 +45,8 @@ func TestOverIPv6(t *testing.T) {
 }
 
 func TestRefuses6(t *testing.T) {
-	for m, want := range map[mode.Name]bool{mode.Host: true, mode.PublishNAT: false, mode.PublishIngress: false} {
+	for m, want := range map[mode.Name]bool{mode.Host: true, mode.PublishNAT: false,
+		mode.PublishIngress: false} {
 		if err := refuse6(path.Spec{Mode: m, From: mode.FromRemote, To: mode.ToAddress6}); (err == nil) != want {
 			t.Errorf("%s: %v", m, err)
 		}

@@ -33,7 +33,9 @@ func (s *site) publishIngress() error {
 	if err != nil {
 		return err
 	}
-	server, err := s.box(meshed, s.server.Node, func(p netip.Prefix) bool { return subnet.Contains(p.Addr()) })
+	server, err := s.box(meshed, s.server.Node, func(p netip.Prefix) bool {
+		return subnet.Contains(p.Addr())
+	})
 	if err != nil {
 		return err
 	}
@@ -65,11 +67,13 @@ func (s *site) publishIngress() error {
 	s.server.To = append(s.server.To, server.Addr)
 	port := dial.Port() // the task redirects it to the server's port
 	sent := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
-	chosen := &agent.NAT{Proto: string(proto), To: sent.Now, Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
+	chosen := &agent.NAT{Proto: string(proto), To: sent.Now,
+		Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
 		s.server.Hop(mode.HopBridge, bridge, false),
 		// IPVS's own statistics cover all services of the swarm.
-		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now), Where: outer.Where, Expect: path.Matches,
+		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now),
+			Where: outer.Where, Expect: path.Matches,
 			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
 		task.switched(way.port, task.port), server.hop(true)})
 }
@@ -85,8 +89,9 @@ func (r *run) ingressNetwork(ctx context.Context) (network.Summary, error) {
 func ingressOf(all []network.Summary) (network.Summary, error) {
 	i := slices.IndexFunc(all, func(n network.Summary) bool { return n.Ingress })
 	if i < 0 {
-		return network.Summary{}, &path.UnsupportedError{Missing: "the swarm has no routing mesh: its network, usually called ingress, was removed",
-			Remedy: "docker network create --driver overlay --ingress ingress"}
+		return network.Summary{}, &path.UnsupportedError{
+			Missing: "the swarm has no routing mesh: its network, usually called ingress, was removed",
+			Remedy:  "docker network create --driver overlay --ingress ingress"}
 	}
 	return all[i], nil
 }
@@ -99,7 +104,9 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	}
 	inner, outer = legsOf(devices, subnet)
 	if inner == nil || outer == nil {
-		return nil, nil, fmt.Errorf("node %s: the namespace of the routing mesh is not on %s and a bridge", e.Name, subnet)
+		return nil, nil,
+			fmt.Errorf("node %s: the namespace of the routing mesh is not on %s and a bridge",
+				e.Name, subnet)
 	}
 	for _, b := range []*box{inner, outer} {
 		b.Agent, b.Where = a, "ingress_sbox on node "+e.Name
@@ -147,8 +154,9 @@ func (s *site) balances(e *end) error {
 		return err
 	}
 	s.run.noIPVS[e.ID] = &path.UnsupportedError{
-		Missing: fmt.Sprintf("node %s has no IPVS, which the routing mesh needs: its kernel lacks CONFIG_IP_VS, or the module is not loaded", e.Name),
-		Remedy:  "sudo modprobe ip_vs there, and restart docker", Err: err}
+		Missing: fmt.Sprintf(
+			"node %s has no IPVS, which the routing mesh needs: its kernel lacks CONFIG_IP_VS, or the module is not loaded", e.Name),
+		Remedy: "sudo modprobe ip_vs there, and restart docker", Err: err}
 	return s.run.noIPVS[e.ID]
 }
 

@@ -29,12 +29,16 @@ func TestLegsOfTheMesh(t *testing.T) {
 		devices      []agent.Interface
 		inner, outer string
 	}{
-		{"as-docker-makes-it", []agent.Interface{lo, device("eth0", "10.0.0.2/24", "10.0.0.3/32"), device("eth1", "172.18.0.2/16", "fe80::1/64")},
+		{"as-docker-makes-it", []agent.Interface{
+			lo, device("eth0", "10.0.0.2/24", "10.0.0.3/32"),
+			device("eth1", "172.18.0.2/16", "fe80::1/64")},
 			"eth0 10.0.0.2", "eth1 172.18.0.2"},
-		{"service-first", []agent.Interface{device("eth1", "172.18.0.9/16"), device("eth0", "10.0.0.77/32", "10.0.0.2/24", "10.0.0.9/32"), lo},
+		{"service-first", []agent.Interface{device("eth1", "172.18.0.9/16"),
+			device("eth0", "10.0.0.77/32", "10.0.0.2/24", "10.0.0.9/32"), lo},
 			"eth0 10.0.0.2", "eth1 172.18.0.9"},
 		{"no-bridge", []agent.Interface{lo, device("eth0", "10.0.0.2/24")}, "eth0 10.0.0.2", ""},
-		{"no-mesh", []agent.Interface{lo, device("eth1", "172.18.0.2/16"), device("eth0", "10.0.0.3/32")}, "", "eth1 172.18.0.2"},
+		{"no-mesh", []agent.Interface{lo, device("eth1", "172.18.0.2/16"),
+			device("eth0", "10.0.0.3/32")}, "", "eth1 172.18.0.2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := func(b *box) string {
@@ -45,7 +49,8 @@ func TestLegsOfTheMesh(t *testing.T) {
 			}
 			inner, outer := legsOf(tt.devices, subnet)
 			if text(inner) != tt.inner || text(outer) != tt.outer {
-				t.Errorf("got %q and %q, want %q and %q", text(inner), text(outer), tt.inner, tt.outer)
+				t.Errorf("got %q and %q, want %q and %q", text(inner), text(outer), tt.inner,
+					tt.outer)
 			}
 		})
 	}
@@ -61,7 +66,8 @@ func TestMeshIsTheIngressNetwork(t *testing.T) {
 		t.Errorf("network %s, %v", n.ID, err)
 	}
 	var u *path.UnsupportedError
-	if _, err := ingressOf([]network.Summary{named("ingress", false)}); !errors.As(err, &u) || u.Missing == "" || u.Remedy == "" {
+	if _, err := ingressOf([]network.Summary{named("ingress", false)}); !errors.As(err, &u) ||
+		u.Missing == "" || u.Remedy == "" {
 		t.Errorf("no mesh: %v", err)
 	}
 }
@@ -70,7 +76,8 @@ func TestServicesShareTheMeshsPort(t *testing.T) {
 	one := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth1").Counters()
 	two := (&sandbox{node: "a", namespace: "/run/1-mesh"}).switched("veth0", "veth2").Counters()
 	other := (&sandbox{node: "a", namespace: "/run/1-other"}).switched("veth0", "veth1").Counters()
-	if one[0] == nil || one[0] == two[0] || one[1] != two[1] || one[1] == one[0] || one[0] == other[0] || one[1] == other[1] {
+	if one[0] == nil || one[0] == two[0] || one[1] != two[1] || one[1] == one[0] ||
+		one[0] == other[0] || one[1] == other[1] {
 		t.Errorf("%v, %v, %v", one, two, other)
 	}
 }

@@ -13,7 +13,8 @@ func (s *site) inspects(a *agent.Agent, file, where string) {
 
 // inspectsOf adds devices of a namespace that the path shares with others.
 func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string) {
-	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
+	s.spots = append(s.spots, cluster.Spot{
+		Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
 }
 
 func (s *site) inspectable() {

@@ -10,13 +10,15 @@ import (
 
 const (
 	overlayOn3 = "docker inspect -f '{{.State.Pid}}' $(docker ps -q --filter name=-overlay)"
-	shapeIt    = "nsenter -t $(" + overlayOn3 + ") -n tc qdisc add dev eth0 root tbf rate 200mbit burst 32kb latency 50ms"
-	filterIt   = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress protocol all u32 match u32 0xffffffff 0xffffffff action mirred egress redirect dev lo"
+	shapeIt    = "nsenter -t $(" + overlayOn3 +
+		") -n tc qdisc add dev eth0 root tbf rate 200mbit burst 32kb latency 50ms"
+	filterIt = "tc qdisc add dev eth0 clsact; tc filter add dev eth0 ingress protocol all u32 match u32 0xffffffff 0xffffffff action mirred egress redirect dev lo"
 )
 
 func settings(t *testing.T, c *testCluster, toll string) {
 	compare := func(args ...string) []string {
-		return append([]string{toll, "compare", "host", "overlay", "--on", "swarm", "--nodes", "node2,node3", "--load", "rr", "--quiet"}, args...)
+		return append([]string{toll, "compare", "host", "overlay", "--on", "swarm", "--nodes",
+			"node2,node3", "--load", "rr", "--quiet"}, args...)
 	}
 	says := func(out string, wants ...string) {
 		t.Helper()
@@ -41,7 +43,8 @@ func settings(t *testing.T, c *testCluster, toll string) {
 	c.run(t, 3, "sh", "-ec", filterIt)
 	refused := compare("--rounds", "1", "--window", "50ms")
 	_, out, errOut := c.toll(t, 1, refused[0], refused[1:]...)
-	says(out+errOut, "something may carry packets past the hops", "tc filter of eth0 (node node3): ingress u32")
+	says(out+errOut, "something may carry packets past the hops",
+		"tc filter of eth0 (node node3): ingress u32")
 	if !strings.Contains(out, "host ") {
 		t.Errorf("past the one hop of host nothing leads:\n%s", out)
 	}

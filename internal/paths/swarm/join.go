@@ -28,9 +28,10 @@ type service struct {
 	ids     []string // in the order of the nodes if each has a service
 	ready   bool
 
-	agents map[string]*agent.Agent                  // by the node's ID
-	errs   map[string]error                         // why a node has no agent
-	ports  map[string]map[network.IPProtocol]uint16 // on the node, or in the mesh for the node's task
+	agents map[string]*agent.Agent // by the node's ID
+	errs   map[string]error        // why a node has no agent
+	// on the node, or in the mesh for the node's task
+	ports map[string]map[network.IPProtocol]uint16
 }
 
 // joinTimeout includes fetching an image.
@@ -69,7 +70,8 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 		return nil, err
 	}
 	if s.network != "" { // it has no subnet before a task is on it
-		got, err := r.daemon.API.NetworkInspect(ctx, s.network, client.NetworkInspectOptions{Scope: dockerapi.ScopeSwarm})
+		got, err := r.daemon.API.NetworkInspect(
+			ctx, s.network, client.NetworkInspectOptions{Scope: dockerapi.ScopeSwarm})
 		if err != nil {
 			return nil, fmt.Errorf("read network: %w", err)
 		}
@@ -82,7 +84,8 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 }
 
 func newService(kind role, nodes []Node, attempt int) *service {
-	return &service{role: kind, nodes: nodes, attempt: attempt, agents: map[string]*agent.Agent{}, errs: map[string]error{},
+	return &service{role: kind, nodes: nodes, attempt: attempt, agents: map[string]*agent.Agent{},
+		errs:  map[string]error{},
 		ports: map[string]map[network.IPProtocol]uint16{}}
 }
 
@@ -137,7 +140,8 @@ func (s *service) environment() []string {
 	if s.role != onHost && s.role != inside {
 		name = "container on " + name
 	}
-	return []string{"BRIDGETOLL_AGENT_ID=" + s.identity("{{.Node.ID}}"), "BRIDGETOLL_AGENT_NAME=" + name}
+	return []string{"BRIDGETOLL_AGENT_ID=" + s.identity("{{.Node.ID}}"),
+		"BRIDGETOLL_AGENT_NAME=" + name}
 }
 
 // join does not wait for failed tasks.
@@ -150,7 +154,10 @@ func (r *run) join(ctx context.Context, s *service) error {
 		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
-	unknown := those(s.nodes, func(n Node) bool { return s.agents[n.ID] == nil && s.errs[n.ID] == nil }) // from an earlier call
+	// from an earlier call
+	unknown := those(s.nodes, func(n Node) bool {
+		return s.agents[n.ID] == nil && s.errs[n.ID] == nil
+	})
 	for _, n := range unknown {
 		one, give := context.WithCancelCause(limit)
 		waits[n.ID] = give
@@ -163,7 +170,8 @@ func (r *run) join(ctx context.Context, s *service) error {
 				s.agents[n.ID] = a
 			case ctx.Err() != nil:
 			default:
-				if why := context.Cause(one); why != nil && !errors.Is(why, errLate) && !errors.Is(why, errGaveUp) {
+				if why := context.Cause(one); why != nil && !errors.Is(why, errLate) &&
+					!errors.Is(why, errGaveUp) {
 					err = why
 				}
 				s.errs[n.ID] = err
@@ -194,7 +202,8 @@ func (r *run) join(ctx context.Context, s *service) error {
 	}
 }
 
-func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]context.CancelCauseFunc, last map[string]swarm.TaskStatus) {
+func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]context.CancelCauseFunc,
+	last map[string]swarm.TaskStatus) {
 	tasks, err := r.tasks(ctx, s)
 	if err != nil {
 		return // the manager may change; the agents come all the same
@@ -226,7 +235,8 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 
 // nodeOf returns the service's only node for a task without one.
 func (s *service) nodeOf(t swarm.Task) string {
-	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 && len(s.ids) == len(s.nodes) {
+	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 &&
+		len(s.ids) == len(s.nodes) {
 		return s.nodes[i].ID
 	}
 	return t.NodeID

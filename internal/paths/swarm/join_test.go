@@ -83,7 +83,8 @@ func newRun(t *testing.T, m *manager) *run {
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
 	t.Setenv("DOCKER_HOST", "unix://"+file)
-	r := &run{swarm: &Swarm{}, services: map[role]*service{}, image: "toll", secret: &swarm.SecretReference{}}
+	r := &run{swarm: &Swarm{}, services: map[role]*service{}, image: "toll",
+		secret: &swarm.SecretReference{}}
 	if r.daemon, err = dockerapi.Connect(context.Background(), t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +105,9 @@ func comes(t *testing.T, r *run, spec swarm.ServiceSpec) {
 	c := spec.TaskTemplate
 	_, id, _ := strings.Cut(c.ContainerSpec.Env[0], "=")
 	_, node, _ := strings.Cut(c.Placement.Constraints[0], "==")
-	config := agent.Config{Bundle: r.key.Bundle(), Dial: []netip.AddrPort{r.hub.Addr()}, Version: testVersion,
-		ID: strings.ReplaceAll(id, "{{.Node.ID}}", node)}
+	config := agent.Config{Bundle: r.key.Bundle(), Dial: []netip.AddrPort{r.hub.Addr()},
+		Version: testVersion,
+		ID:      strings.ReplaceAll(id, "{{.Node.ID}}", node)}
 	var ends sync.WaitGroup
 	ends.Go(func() {
 		if err := agent.Main(context.Background(), config); err != nil {
@@ -122,7 +124,8 @@ func TestServicesGoOnAfterAnError(t *testing.T) {
 	for i, node := range []string{"a", "b", "c"} {
 		var task swarm.Task
 		task.NodeID, task.Status.State = "id-of-"+node, swarm.TaskStateRunning
-		task.Status.PortStatus.Ports = []swarm.PortConfig{{Protocol: "tcp", PublishedPort: uint32(30000 + i)}}
+		task.Status.PortStatus.Ports = []swarm.PortConfig{
+			{Protocol: "tcp", PublishedPort: uint32(30000 + i)}}
 		m.tasks = append(m.tasks, task)
 	}
 	asked := map[string]int{}
@@ -134,7 +137,8 @@ func TestServicesGoOnAfterAnError(t *testing.T) {
 		return nil
 	}
 	r = newRun(t, m)
-	if _, err := r.service(t.Context(), published); err == nil || !strings.Contains(err.Error(), "does not have a leader (2)") {
+	if _, err := r.service(t.Context(), published); err == nil ||
+		!strings.Contains(err.Error(), "does not have a leader (2)") {
 		t.Fatalf("the second service was refused: %v", err)
 	}
 	s, err := r.service(t.Context(), published)
@@ -145,17 +149,20 @@ func TestServicesGoOnAfterAnError(t *testing.T) {
 		t.Errorf("services %q were made, want one for each node", m.made)
 	}
 	for i, n := range r.nodes {
-		if _, err := s.on(n); err != nil || s.ids[i] != "id-of-"+m.made[i] || s.ports[n.ID]["tcp"] != uint16(30000+i) {
+		if _, err := s.on(n); err != nil || s.ids[i] != "id-of-"+m.made[i] ||
+			s.ports[n.ID]["tcp"] != uint16(30000+i) {
 			t.Errorf("node %s: %v, service %s, ports %v", n.Name, err, s.ids[i], s.ports[n.ID])
 		}
 	}
 	clear(s.ports)
 	asked["tasks"] = 0 // the first one fails
-	if err := r.waitForPorts(t.Context(), s); err != nil || len(s.ports) != 3 || asked["tasks"] != 2 {
+	if err := r.waitForPorts(t.Context(), s); err != nil || len(s.ports) != 3 ||
+		asked["tasks"] != 2 {
 		t.Errorf("%v after %d questions, ports %v", err, asked["tasks"], s.ports)
 	}
 	before := asked["tasks"]
-	if again, err := r.service(t.Context(), published); err != nil || again != s || asked["tasks"] != before || len(m.made) != 3 {
+	if again, err := r.service(t.Context(), published); err != nil || again != s ||
+		asked["tasks"] != before || len(m.made) != 3 {
 		t.Errorf("%p and %p, %v: nothing more was to be asked for", again, s, err)
 	}
 }
@@ -173,12 +180,15 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 	r := newRun(t, &manager{})
 	s := &service{role: published, nodes: r.nodes, ids: []string{"1", "2", "3"}}
 	pending := swarm.Task{ServiceID: "2"}
-	pending.Status = swarm.TaskStatus{State: swarm.TaskStatePending, Err: `no suitable node (host-mode port already in use on 1 node)`}
+	pending.Status = swarm.TaskStatus{State: swarm.TaskStatePending,
+		Err: `no suitable node (host-mode port already in use on 1 node)`}
 	running := swarm.Task{ServiceID: "3", NodeID: "id-of-c"}
 	running.Status.State = swarm.TaskStateRunning
 	var ended swarm.Task
-	ended.Status = swarm.TaskStatus{State: swarm.TaskStateFailed, Err: "task: non-zero exit (1)", ContainerStatus: &swarm.ContainerStatus{ExitCode: 1}}
-	for task, want := range map[*swarm.Task]string{&pending: "id-of-b", &running: "id-of-c", {ServiceID: "4"}: ""} {
+	ended.Status = swarm.TaskStatus{State: swarm.TaskStateFailed, Err: "task: non-zero exit (1)",
+		ContainerStatus: &swarm.ContainerStatus{ExitCode: 1}}
+	for task, want := range map[*swarm.Task]string{&pending: "id-of-b", &running: "id-of-c",
+		{ServiceID: "4"}: ""} {
 		if got := s.nodeOf(*task); got != want {
 			t.Errorf("the task of service %s is on %q, want %q", task.ServiceID, got, want)
 		}
@@ -202,14 +212,18 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 		task         swarm.TaskStatus
 		want, remedy string
 	}{
-		{pending.Status, "its task is pending: no suitable node (host-mode port already in use on 1 node) (", "docker node ps c"},
+		{pending.Status,
+			"its task is pending: no suitable node (host-mode port already in use on 1 node) (",
+			"docker node ps c"},
 		{swarm.TaskStatus{}, "its task is not there (", "docker node ls"},
 		{running.Status, "its task is running (", r.hub.Addr().String()},
 		{ended.Status, "its task is failed: task: non-zero exit (1) (", "look at firewalls"},
-		{running.Status, "turned away: 1, the last: " + stranger.LocalAddr().String() + ": tls: ", "look at firewalls"},
+		{running.Status, "turned away: 1, the last: " + stranger.LocalAddr().String() + ": tls: ",
+			"look at firewalls"},
 	} {
 		err := r.absent("c", tt.task, late)
-		if !strings.Contains(err.Error(), tt.want) || !errors.As(err, &u) || !strings.Contains(u.Remedy, tt.remedy) {
+		if !strings.Contains(err.Error(), tt.want) || !errors.As(err, &u) ||
+			!strings.Contains(u.Remedy, tt.remedy) {
 			t.Errorf("%v, hint %q; want %q and %q", err, u.Hint(), tt.want, tt.remedy)
 		}
 	}
@@ -237,14 +251,16 @@ func TestTasksThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []struct{ err, remedy string }{{},
-		{"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host1.id-of-b came: it gave up", "look at firewalls"},
+		{
+			"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host1.id-of-b came: it gave up", "look at firewalls"},
 		{"node c does not have toll's image", "toll image | ssh c docker load"}} {
 		_, err := s.on(r.nodes[i])
 		var u *path.UnsupportedError
 		switch {
 		case want.err == "" && err != nil:
 			t.Errorf("node %s: %v", r.nodes[i].Name, err)
-		case want.err != "" && (!errors.As(err, &u) || !strings.HasPrefix(err.Error(), want.err) || !strings.Contains(u.Remedy, want.remedy)):
+		case want.err != "" && (!errors.As(err, &u) || !strings.HasPrefix(err.Error(), want.err) ||
+			!strings.Contains(u.Remedy, want.remedy)):
 			t.Errorf("node %s: %v, want %q and %q", r.nodes[i].Name, err, want.err, want.remedy)
 		}
 	}

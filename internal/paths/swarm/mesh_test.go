@@ -49,16 +49,19 @@ func (r *meshRun) ended() bool {
 }
 
 // leaderless matches a manager's errors around an election.
-var leaderless = regexp.MustCompile("lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
+var leaderless = regexp.MustCompile(
+	"lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 
 // start runs a load that the wires bound, not the CPUs.
 func (c *testCluster) start(t *testing.T, node int, toll, dir string) *meshRun {
 	t.Helper()
-	r := &meshRun{node: node, file: filepath.Join(dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
+	r := &meshRun{node: node, file: filepath.Join(
+		dir, strings.ReplaceAll(t.Name(), "/", "-")+".jsonl")}
 	r.mark = "^" + toll + " mesh .*" + filepath.Base(r.file)
 	first := func(visits []pathtest.Visit) bool { return len(visits) > 3 }
 	for range 5 {
-		c.begin(t, r, toll, "mesh", "--sweeps", "10000", "--window", "100ms", "--load", "bulk", "--quiet", "--save", r.file)
+		c.begin(t, r, toll, "mesh", "--sweeps", "10000", "--window", "100ms", "--load", "bulk",
+			"--quiet", "--save", r.file)
 		testwait.Met(patience, func() bool { return r.ended() || first(pathtest.Visits(r.file)) })
 		if !r.ended() || !leaderless.MatchString(r.said.String()) {
 			break
@@ -87,8 +90,12 @@ func (r *meshRun) waitFor(t *testing.T, what string, enough func([]pathtest.Visi
 func (r *meshRun) goesOn(t *testing.T) {
 	t.Helper()
 	r.waitFor(t, "going on without node3", func(visits []pathtest.Visit) bool {
-		lost := slices.IndexFunc(visits, func(v pathtest.Visit) bool { return strings.Contains(v.Failure, "node3 left") })
-		return lost >= 0 && slices.ContainsFunc(visits[lost:], func(v pathtest.Visit) bool { return v.Pair[0]+v.Pair[1] == 1 && v.Failure == "" })
+		lost := slices.IndexFunc(visits, func(v pathtest.Visit) bool {
+			return strings.Contains(v.Failure, "node3 left")
+		})
+		return lost >= 0 && slices.ContainsFunc(visits[lost:], func(v pathtest.Visit) bool {
+			return v.Pair[0]+v.Pair[1] == 1 && v.Failure == ""
+		})
 	})
 }
 
@@ -109,7 +116,8 @@ func (c *testCluster) settles(t *testing.T) {
 	t.Helper()
 	var out []byte
 	if !testwait.Met(patience, func() bool {
-		out, _ = c.on(1, "docker", "node", "ls", "--format", "{{.Status}} {{.Availability}}").CombinedOutput()
+		out, _ = c.on(1, "docker", "node", "ls", "--format",
+			"{{.Status}} {{.Availability}}").CombinedOutput()
 		return strings.Count(string(out), "Ready Active") == 3
 	}) {
 		t.Fatalf("the nodes do not come back: %s", out)

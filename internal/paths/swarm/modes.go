@@ -19,7 +19,8 @@ import (
 
 func (s *site) host() error {
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
-	s.serve(s.server.Agent.As("container on node "+s.server.Name), at, s.client.Agent.As("container on node "+s.client.Name), at)
+	s.serve(s.server.Agent.As("container on node "+s.server.Name), at,
+		s.client.Agent.As("container on node "+s.client.Name), at)
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
 }
@@ -39,7 +40,8 @@ func (s *site) publishNAT() error {
 	if err != nil {
 		return err
 	}
-	rewritten := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(server.Addr, serverPort)}
+	rewritten := agent.NAT{Proto: string(proto), To: dial,
+		Now: netip.AddrPortFrom(server.Addr, serverPort)}
 	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
 		s.server.Hop(mode.HopBridge, bridge, false), server.hop(true)})
 }
@@ -68,7 +70,8 @@ func (e *end) dnatHop(n agent.NAT) path.Hop {
 }
 
 // dialled takes the hops from the wire on as last.
-func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol, last []path.Hop) error {
+func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol,
+	last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
 		s.serve(server.Agent, listen, s.client.Agent, dial)
@@ -84,9 +87,12 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 		return err
 	}
 	s.serve(server.Agent, listen, client.Agent, dial)
-	masqueraded := agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr, As: s.client.Addr}
-	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), s.client.Hop(mode.HopBridge, bridge, true),
-		s.client.NAT(mode.HopSNAT, fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), masqueraded)}, last)
+	masqueraded := agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr,
+		As: s.client.Addr}
+	s.path.Hops = slices.Concat([]path.Hop{
+		client.hop(false), s.client.Hop(mode.HopBridge, bridge, true),
+		s.client.NAT(mode.HopSNAT, fmt.Sprintf("%s → %s", client.Addr, s.client.Addr),
+			masqueraded)}, last)
 	return nil
 }
 
@@ -127,14 +133,16 @@ func (s *site) overlay() error {
 	for _, b := range []*sandbox{here, there} {
 		s.inspects(b.agent, b.namespace, b.where())
 	}
-	s.serve(server.Agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.Agent, netip.AddrPortFrom(server.Addr, serverPort))
+	s.serve(server.Agent, netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort), client.Agent,
+		netip.AddrPortFrom(server.Addr, serverPort))
 	between := []path.Hop{s.wireHop()}
 	if kind == encrypted {
 		if between, err = s.encryption(); err != nil {
 			return err
 		}
 	}
-	s.path.Hops = slices.Concat([]path.Hop{client.hop(false), here.switched(here.port, here.vxlan), here.tunnel(false)}, between,
+	s.path.Hops = slices.Concat([]path.Hop{
+		client.hop(false), here.switched(here.port, here.vxlan), here.tunnel(false)}, between,
 		[]path.Hop{there.tunnel(true), there.switched(there.vxlan, there.port), server.hop(true)})
 	return nil
 }
@@ -191,7 +199,9 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 		}
 	}
 	if out.port == "" || out.vxlan == "" {
-		return nil, fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s", e.Name, b.Where)
+		return nil,
+			fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s",
+				e.Name, b.Where)
 	}
 	return out, nil
 }
@@ -201,15 +211,18 @@ func (b *sandbox) where() string { return "overlay on node " + b.node }
 type namespace struct{ node, file string }
 
 func (b *sandbox) counter(name string, forwardRx bool) func() (sample.Counters, error) {
-	return b.agent.Read(agent.Counter{Namespace: b.namespace, Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
+	return b.agent.Read(agent.Counter{Namespace: b.namespace,
+		Device: &agent.Device{Name: name, ForwardRx: forwardRx}})
 }
 
 func (b *sandbox) tunnel(toServer bool) path.Hop {
-	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(), Read: b.counter(b.vxlan, toServer)}
+	return path.Hop{Kind: mode.HopVXLAN, Name: b.vxlan, Where: b.where(),
+		Read: b.counter(b.vxlan, toServer)}
 }
 
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
-	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false), b.counter(toServer, false))
+	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false),
+		b.counter(toServer, false))
 	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has ports of all services
 	h.Counts = [2]path.Counter{{Device: toServer, Sent: true}, {Device: toClient, Sent: true}}
 	return h
@@ -223,7 +236,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 		if err := s.encrypts(e.Node, read); err != nil {
 			return nil, err
 		}
-		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name, Read: read})
+		hops = append(hops, path.Hop{Kind: mode.HopESP, Name: "ESP", Where: "node " + e.Name,
+			Read: read})
 	}
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
@@ -248,8 +262,9 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	case errors.Is(err, agent.ErrNone):
 		s.run.noESP[n.ID] = true
 		return &path.UnsupportedError{
-			Missing: fmt.Sprintf("node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", n.Name),
-			Remedy:  "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
+			Missing: fmt.Sprintf(
+				"node %s has no ESP state for the other node: its kernel cannot encrypt with ESP and AES-GCM (CONFIG_INET_ESP, CONFIG_CRYPTO_GCM)", n.Name),
+			Remedy: "sudo modprobe -a esp4 gcm there, and restart docker", Err: err}
 	}
 	return err
 }

@@ -26,14 +26,16 @@ type Node struct {
 }
 
 // nodes returns those that take tasks, by name; why has the others' reasons.
-func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string, err error) {
+func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string,
+	err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the swarm's nodes: %w", err)
 	}
 	why = map[string]string{}
 	for _, n := range got.Items {
-		node := Node{ID: n.ID, Name: n.Description.Hostname, Engine: n.Description.Engine.EngineVersion}
+		node := Node{ID: n.ID, Name: n.Description.Hostname,
+			Engine: n.Description.Engine.EngineVersion}
 		if node.Name == "" {
 			node.Name = n.ID
 		}
@@ -47,7 +49,8 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 		case n.Status.State != swarm.NodeStateReady:
 			why[n.ID] = fmt.Sprintf("node %s is %s", node.Name, n.Status.State)
 		case n.Spec.Availability != swarm.NodeAvailabilityActive:
-			why[n.ID] = fmt.Sprintf("node %s takes no tasks: its availability is %s", node.Name, n.Spec.Availability)
+			why[n.ID] = fmt.Sprintf("node %s takes no tasks: its availability is %s", node.Name,
+				n.Spec.Availability)
 		case n.Description.Platform.OS != "" && n.Description.Platform.OS != "linux":
 			why[n.ID] = fmt.Sprintf("node %s runs %s", node.Name, n.Description.Platform.OS)
 		default:
@@ -56,7 +59,9 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 		}
 		why[node.Name] = why[n.ID]
 	}
-	slices.SortFunc(ready, func(a, b Node) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(ready, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	return ready, why, nil
 }
 
@@ -84,13 +89,18 @@ func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) 
 		}
 		switch {
 		case len(found) == 0 && why[w] != "":
-			return nil, &path.UnsupportedError{Missing: why[w], Remedy: "docker node ls; docker node update --availability active"}
+			return nil, &path.UnsupportedError{Missing: why[w],
+				Remedy: "docker node ls; docker node update --availability active"}
 		case len(found) == 0 || w == "":
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm has no node %q", w), Remedy: "docker node ls lists them"}
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("the swarm has no node %q", w),
+				Remedy: "docker node ls lists them"}
 		case len(found) > 1:
-			return nil, &path.UnsupportedError{Missing: fmt.Sprintf("%d nodes are called %s", len(found), w), Remedy: "name them by their IDs: docker node ls"}
+			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
+				"%d nodes are called %s", len(found), w),
+				Remedy: "name them by their IDs: docker node ls"}
 		case slices.Contains(out, found[0]):
-			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice", Remedy: "--nodes a,b"}
+			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice",
+				Remedy: "--nodes a,b"}
 		}
 		out = append(out, found[0])
 	}
@@ -113,7 +123,8 @@ func enough(chosen, ready []Node, why map[string]string) error {
 	case len(chosen) >= 2:
 		return nil
 	case len(ready) >= 2:
-		return &path.UnsupportedError{Missing: between + "one node was named", Remedy: "--nodes with two at least: docker node ls"}
+		return &path.UnsupportedError{Missing: between + "one node was named",
+			Remedy: "--nodes with two at least: docker node ls"}
 	}
 	u := &path.UnsupportedError{Missing: between + "no node takes tasks",
 		Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}

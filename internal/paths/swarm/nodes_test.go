@@ -9,7 +9,8 @@ import (
 )
 
 func TestChoose(t *testing.T) {
-	all := []Node{{ID: "a1b2c3", Name: "b"}, {ID: "b4", Name: "a"}, {ID: "c5", Name: "twin"}, {ID: "c56", Name: "twin"}, {ID: "d7", Name: "e"}}
+	all := []Node{{ID: "a1b2c3", Name: "b"}, {ID: "b4", Name: "a"}, {ID: "c5", Name: "twin"},
+		{ID: "c56", Name: "twin"}, {ID: "d7", Name: "e"}}
 	why := map[string]string{"d": "node d is down", "a9": "node d is down"}
 	for _, tt := range []struct {
 		name, wanted string // a comma between
@@ -49,7 +50,8 @@ func TestChoose(t *testing.T) {
 
 func TestTooFewNodes(t *testing.T) {
 	a, b := Node{Name: "a"}, Node{Name: "b"}
-	why := map[string]string{"c": "node c is down", "id-of-c": "node c is down", "d": "node d takes no tasks: its availability is drain"}
+	why := map[string]string{"c": "node c is down", "id-of-c": "node c is down",
+		"d": "node d takes no tasks: its availability is drain"}
 	for _, tt := range []struct {
 		name          string
 		chosen, ready []Node
@@ -57,8 +59,10 @@ func TestTooFewNodes(t *testing.T) {
 	}{
 		{"two", []Node{a, b}, []Node{a, b}, "", ""},
 		{"one-named", []Node{a}, []Node{a, b}, "one node was named", "--nodes"},
-		{"one-ready", []Node{a}, []Node{a}, "only node a takes tasks (node c is down; node d takes no tasks: its availability is drain)", "docker swarm join"},
-		{"none-ready", nil, nil, "no node takes tasks (node c is down; node d takes", "docker node ls"},
+		{"one-ready", []Node{a}, []Node{a},
+			"only node a takes tasks (node c is down; node d takes no tasks: its availability is drain)", "docker swarm join"},
+		{"none-ready", nil, nil, "no node takes tasks (node c is down; node d takes",
+			"docker node ls"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := enough(tt.chosen, tt.ready, why)
@@ -69,7 +73,8 @@ func TestTooFewNodes(t *testing.T) {
 				return
 			}
 			var u *path.UnsupportedError
-			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(u.Remedy, tt.remedy) {
+			if !errors.As(err, &u) || !strings.Contains(err.Error(), tt.want) ||
+				!strings.Contains(u.Remedy, tt.remedy) {
 				t.Errorf("%v, hint %q; want %q and %q", err, u.Hint(), tt.want, tt.remedy)
 			}
 		})

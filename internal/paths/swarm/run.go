@@ -47,7 +47,8 @@ func (s *Swarm) begin(ctx context.Context) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noESP: map[string]bool{}, noIPVS: map[string]error{}}
+	r := &run{swarm: s, daemon: d, services: map[role]*service{}, noESP: map[string]bool{},
+		noIPVS: map[string]error{}}
 	if err := r.begin(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
@@ -84,11 +85,13 @@ func (r *run) begin(ctx context.Context) error {
 func managed(i swarm.Info) error {
 	switch {
 	case i.LocalNodeState != swarm.LocalNodeStateActive:
-		return &path.UnsupportedError{Missing: fmt.Sprintf("this Docker Engine is in no swarm (it is %s)", i.LocalNodeState),
+		return &path.UnsupportedError{Missing: fmt.Sprintf(
+			"this Docker Engine is in no swarm (it is %s)", i.LocalNodeState),
 			Remedy: "docker swarm init here and docker swarm join on the other machines; --on lab needs none"}
 	case !i.ControlAvailable:
-		return &path.UnsupportedError{Missing: "this node of the swarm is not a manager, and only managers accept commands",
-			Remedy: "run toll on a manager: docker node ls there; or DOCKER_HOST with a manager's address"}
+		return &path.UnsupportedError{
+			Missing: "this node of the swarm is not a manager, and only managers accept commands",
+			Remedy:  "run toll on a manager: docker node ls there; or DOCKER_HOST with a manager's address"}
 	}
 	return nil
 }
@@ -98,8 +101,9 @@ func (r *run) listen() (err error) {
 	if !at.Addr().IsValid() {
 		known, err := netip.ParseAddr(r.daemon.Info.Swarm.NodeAddr)
 		if err != nil {
-			return &path.UnsupportedError{Missing: "the swarm does not know this node's address: agents would not find it",
-				Remedy: "--control with an address of this machine that the nodes reach", Err: err}
+			return &path.UnsupportedError{
+				Missing: "the swarm does not know this node's address: agents would not find it",
+				Remedy:  "--control with an address of this machine that the nodes reach", Err: err}
 		}
 		at = netip.AddrPortFrom(known, at.Port())
 	}
@@ -107,7 +111,8 @@ func (r *run) listen() (err error) {
 		return err
 	}
 	if r.hub, err = agent.Listen(at, r.key, r.swarm.Version); err != nil {
-		return &path.UnsupportedError{Missing: "this machine cannot listen at " + at.String() + ", where the nodes' agents would look for it",
+		return &path.UnsupportedError{Missing: "this machine cannot listen at " + at.String() +
+			", where the nodes' agents would look for it",
 			Remedy: "run toll on the manager itself, or --control with an address of this machine that the nodes reach", Err: err}
 	}
 	return nil

@@ -52,7 +52,8 @@ func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 		most  = 20 * time.Second
 		least = time.Second
 	)
-	return context.WithTimeout(context.Background(), max(least, min(most, time.Until(r.patience()))))
+	return context.WithTimeout(context.Background(),
+		max(least, min(most, time.Until(r.patience()))))
 }
 
 func (r *run) makeSecret() error {
@@ -67,7 +68,8 @@ func (r *run) makeSecret() error {
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
 	made, err := r.daemon.API.SecretCreate(ctx, client.SecretCreateOptions{Spec: swarm.SecretSpec{
-		Annotations: swarm.Annotations{Name: name, Labels: r.daemon.Labels()}, Data: r.key.Bundle()}})
+		Annotations: swarm.Annotations{Name: name, Labels: r.daemon.Labels()},
+		Data:        r.key.Bundle()}})
 	if err != nil {
 		return fmt.Errorf("make secret: %w", err)
 	}
@@ -78,7 +80,9 @@ func (r *run) makeSecret() error {
 
 func (r *run) makeNetwork(kind role) (id string, err error) {
 	name := r.name("net")
-	err = r.owes(dockerapi.Network, name, func(ctx context.Context) error { return removeNetwork(ctx, r.daemon.API, name) })
+	err = r.owes(dockerapi.Network, name, func(ctx context.Context) error {
+		return removeNetwork(ctx, r.daemon.API, name)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -88,8 +92,9 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	}
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
-	made, err := r.daemon.API.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: "overlay", Scope: dockerapi.ScopeSwarm,
-		Options: options, Labels: r.daemon.Labels()})
+	made, err := r.daemon.API.NetworkCreate(
+		ctx, name, client.NetworkCreateOptions{Driver: "overlay", Scope: dockerapi.ScopeSwarm,
+			Options: options, Labels: r.daemon.Labels()})
 	if err != nil {
 		return "", fmt.Errorf("make network: %w", err)
 	}
@@ -108,7 +113,8 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 		}
 		ctx, cancel := dockerapi.Uninterrupted()
 		defer cancel()
-		made, err := r.daemon.API.ServiceCreate(ctx, client.ServiceCreateOptions{Spec: r.spec(s, name, mode, where)})
+		made, err := r.daemon.API.ServiceCreate(
+			ctx, client.ServiceCreateOptions{Spec: r.spec(s, name, mode, where)})
 		if err != nil {
 			return fmt.Errorf("make service %s: %w", name, err)
 		}
@@ -126,7 +132,8 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := make(r.name(string(s.role)), swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &one}}, "node.id=="+n.ID)
+		err := make(r.name(string(s.role)), swarm.ServiceMode{
+			Replicated: &swarm.ReplicatedService{Replicas: &one}}, "node.id=="+n.ID)
 		if err != nil {
 			return err
 		}
@@ -135,14 +142,18 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 }
 
 // spec describes tasks that dial in once and are never restarted.
-func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []string) swarm.ServiceSpec {
+func (r *run) spec(s *service, name string, how swarm.ServiceMode,
+	where []string) swarm.ServiceSpec {
 	grace := time.Second
 	c := &swarm.ContainerSpec{Image: r.image,
-		Command:         []string{dockerapi.InImage, agent.Arg, "--bundle", secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
-		Env:             s.environment(),
-		Secrets:         []*swarm.SecretReference{r.secret},
-		CapabilityAdd:   []string{"CAP_NET_ADMIN"}, // to read rules, connection tables and transforms
-		StopGracePeriod: &grace, ReadOnly: true, Privileges: &swarm.Privileges{NoNewPrivileges: true}}
+		Command: []string{dockerapi.InImage, agent.Arg, "--bundle",
+			secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
+		Env:     s.environment(),
+		Secrets: []*swarm.SecretReference{r.secret},
+		// to read rules, connection tables and transforms
+		CapabilityAdd:   []string{"CAP_NET_ADMIN"},
+		StopGracePeriod: &grace, ReadOnly: true,
+		Privileges: &swarm.Privileges{NoNewPrivileges: true}}
 	task := swarm.TaskSpec{ContainerSpec: c, LogDriver: &swarm.Driver{Name: "none"},
 		RestartPolicy: &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone},
 		Placement:     &swarm.Placement{Constraints: where}}
@@ -153,7 +164,8 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 	case inside:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: "host"}}
 		c.CapabilityAdd = append(c.CapabilityAdd, "CAP_SYS_ADMIN") // to enter namespaces
-		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: dockerNetns, Target: inTask, ReadOnly: true,
+		c.Mounts = []mount.Mount{{Type: mount.TypeBind, Source: dockerNetns, Target: inTask,
+			ReadOnly:    true,
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRSlave}}}
 	case published, meshed:
 		how := swarm.PortConfigPublishModeHost
@@ -161,7 +173,8 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode, where []strin
 			how, end.Mode = swarm.PortConfigPublishModeIngress, swarm.ResolutionModeVIP
 		}
 		for _, proto := range []network.IPProtocol{network.TCP, network.UDP} {
-			end.Ports = append(end.Ports, swarm.PortConfig{Protocol: proto, TargetPort: serverPort, PublishMode: how})
+			end.Ports = append(end.Ports, swarm.PortConfig{
+				Protocol: proto, TargetPort: serverPort, PublishMode: how})
 		}
 	case onOverlay, encrypted:
 		task.Networks = []swarm.NetworkAttachmentConfig{{Target: s.network}}
@@ -175,7 +188,9 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 	if err := r.daemon.Journal.Add(kind, name); err != nil {
 		return err
 	}
-	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error { return r.removed(kind, name, remove) })
+	r.end.Push(fmt.Sprintf("remove %s %s", kind, name), func() error {
+		return r.removed(kind, name, remove)
+	})
 	return nil
 }
 
@@ -191,7 +206,8 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 			r.daemon.Journal.Gone(kind, name)
 			return nil
 		case dockerapi.NotManager(err):
-			return &path.UnsupportedError{Missing: fmt.Sprintf("remove %s %s: this node does not manage the swarm any more", kind, name),
+			return &path.UnsupportedError{Missing: fmt.Sprintf(
+				"remove %s %s: this node does not manage the swarm any more", kind, name),
 				Remedy: "toll clean --others on a manager", Err: err}
 		case !time.Now().Before(r.patience()):
 			return fmt.Errorf("remove %s %s: %w", kind, name, err)
@@ -243,7 +259,9 @@ func (r *run) makeImage(ctx context.Context) error {
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()
-	got, err := r.daemon.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("ancestor", image)})
+	got, err := r.daemon.API.ContainerList(
+		ctx, client.ContainerListOptions{All: true,
+			Filters: make(client.Filters).Add("ancestor", image)})
 	return err == nil && slices.ContainsFunc(got.Items, func(c container.Summary) bool {
 		return strings.HasPrefix(c.Labels[serviceLabel], r.prefix())
 	})

@@ -59,7 +59,9 @@ func (s *site) begin() error {
 func (s *site) Finish() error {
 	s.describe()
 	s.inspectable()
-	path.Share(s.path, func(h path.Hop) bool { return h.Where == s.client.Where || h.Where == s.server.Where })
+	path.Share(s.path, func(h path.Hop) bool {
+		return h.Where == s.client.Where || h.Where == s.server.Where
+	})
 	if s.path.Spec.Client != "" { // a mesh has too many paths for it
 		return nil
 	}
@@ -131,7 +133,8 @@ func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
 
 // serve makes the client dial the server at dial.
-func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place, dial netip.AddrPort) {
+func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place,
+	dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Agent}}
 	s.path.Clients = []path.Client{{Place: client, Dial: dial, Machine: s.client.Agent}}
 }
@@ -146,5 +149,6 @@ func (s *site) describe() {
 }
 
 func (e *end) fact() string {
-	return fmt.Sprintf("%s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine, e.Agent.Hello().Kernel)
+	return fmt.Sprintf("%s (%s), Docker Engine %s, Linux %s", e.Name, e.Addr, e.Engine,
+		e.Agent.Hello().Kernel)
 }

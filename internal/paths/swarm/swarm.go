@@ -63,9 +63,11 @@ func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("a swarm has no services", s.Mode, Modes())
 	}
-	if s.From == mode.FromHost || s.From == mode.FromContainer || s.To == mode.ToLoopback || s.To == mode.ToLoopback6 {
-		return &path.UnsupportedError{Missing: "a swarm is measured between machines: on one, --on docker sees more",
-			Remedy: "--from remote,remote-container"}
+	if s.From == mode.FromHost || s.From == mode.FromContainer || s.To == mode.ToLoopback ||
+		s.To == mode.ToLoopback6 {
+		return &path.UnsupportedError{
+			Missing: "a swarm is measured between machines: on one, --on docker sees more",
+			Remedy:  "--from remote,remote-container"}
 	}
 	if err := refuse6(s); err != nil {
 		return err
@@ -80,10 +82,13 @@ func refuse6(s path.Spec) error {
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
-		return &path.UnsupportedError{Missing: "a task's published port is on its node's default bridge, where toll measures IPv4 only: without \"ipv6\": true in the node's daemon.json it has no IPv6",
-			Remedy: "--on lab or docker, or -4"}
+		return &path.UnsupportedError{
+			Missing: "a task's published port is on its node's default bridge, where toll measures IPv4 only: without \"ipv6\": true in the node's daemon.json it has no IPv6",
+			Remedy:  "--on lab or docker, or -4"}
 	}
-	return &path.UnsupportedError{Missing: "a swarm's routing mesh is measured over IPv4 only: its network has no IPv6", Remedy: "host; or --on lab or docker, or -4"}
+	return &path.UnsupportedError{
+		Missing: "a swarm's routing mesh is measured over IPv4 only: its network has no IPv6",
+		Remedy:  "host; or --on lab or docker, or -4"}
 }
 
 // Build builds the path.
@@ -101,7 +106,8 @@ func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 
 // Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
 // reason for nodes without an agent, by name.
-func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error, err error) {
+func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
+	err error) {
 	r, err := s.start(ctx)
 	if err != nil {
 		return nil, nil, err

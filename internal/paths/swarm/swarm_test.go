@@ -51,7 +51,8 @@ func asAgent(args []string) int {
 		return err
 	})
 	_ = f.Parse(args)
-	c.ID, c.Name, c.Version = os.Getenv("BRIDGETOLL_AGENT_ID"), os.Getenv("BRIDGETOLL_AGENT_NAME"), testVersion
+	c.ID, c.Name, c.Version = os.Getenv("BRIDGETOLL_AGENT_ID"), os.Getenv("BRIDGETOLL_AGENT_NAME"),
+		testVersion
 	c.Starts = []string{pathtest.Arg}
 	var err error
 	if c.Bundle, err = os.ReadFile(*bundle); err == nil {
@@ -79,7 +80,10 @@ func (c *testCluster) test(t *testing.T, tester, name string) {
 func (c *testCluster) isAs(t *testing.T, before, after string) {
 	t.Helper()
 	now := ""
-	if !testwait.Met(patience, func() bool { now = c.run(t, 1, "sh", "-c", left); return now == before }) {
+	if !testwait.Met(patience, func() bool {
+		now = c.run(t, 1, "sh", "-c", left)
+		return now == before
+	}) {
 		t.Errorf("after %s, something is left:\n%s\nbefore:\n%s", after, now, before)
 	}
 }
@@ -95,8 +99,10 @@ func TestSwarm(t *testing.T) {
 	toll, tester := pathtest.Toll(t), pathtest.StaticSelf(t)
 	for _, e := range pathtest.Engines(t) { // in turn: only the test may make nodes slow
 		t.Run(e.Name, func(t *testing.T) {
-			for name, test := range map[string]func(*testing.T, *testCluster, string, string){"measures": measures, "goes on": goesOn} {
-				t.Run(name, func(t *testing.T) { // on swarms of their own, for which they mostly wait
+			for name, test := range map[string]func(*testing.T, *testCluster, string,
+				string){"measures": measures, "goes on": goesOn} {
+				// on swarms of their own, for which they mostly wait
+				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					test(t, newCluster(t, e, 3, 3), toll, tester)
 				})
@@ -111,7 +117,8 @@ const usualRate = "1gbit"
 func (c *testCluster) shape(t *testing.T, rate string, wires ...string) {
 	t.Helper()
 	for _, wire := range wires {
-		c.run(t, 0, "tc", "qdisc", "replace", "dev", wire, "root", "tbf", "rate", rate, "burst", "256kb", "latency", "20ms")
+		c.run(t, 0, "tc", "qdisc", "replace", "dev", wire, "root", "tbf", "rate", rate, "burst",
+			"256kb", "latency", "20ms")
 	}
 }
 
@@ -125,7 +132,8 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 
 	t.Run("no image", func(t *testing.T) {
 		code, _, errOut := c.toll(t, 1, toll, "mesh", "--sweeps", "1", "--window", "50ms")
-		if code != 3 || !strings.Contains(errOut, "does not have toll's image") || !strings.Contains(errOut, "toll: hint: toll image | ssh node") {
+		if code != 3 || !strings.Contains(errOut, "does not have toll's image") ||
+			!strings.Contains(errOut, "toll: hint: toll image | ssh node") {
 			t.Errorf("exit %d:\n%s", code, errOut)
 		}
 		clean(t, "a run without the image")
@@ -143,11 +151,15 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 	})
 
 	t.Run("compare", func(t *testing.T) {
-		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "publish-ingress", "overlay", "overlay-encrypted", "--on", "swarm",
-			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--load", "bulk,rr,stream")
-		wants := []string{"from a container on another machine", "overlay", "server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"}
+		code, out, errOut := c.toll(t, 1, toll, "compare", "host", "publish-nat", "publish-ingress",
+			"overlay", "overlay-encrypted", "--on", "swarm",
+			"--nodes", "node2,node3", "--rounds", "1", "--window", "50ms", "--load",
+			"bulk,rr,stream")
+		wants := []string{"from a container on another machine", "overlay",
+			"server on node2 (10.77.0.2)", "client on node3", "CONFIG_INET_ESP"}
 		if !hasIPVS() {
-			wants = append(wants, "node node2 has no IPVS, which the routing mesh needs", "CONFIG_IP_VS", "sudo modprobe ip_vs there, and restart docker")
+			wants = append(wants, "node node2 has no IPVS, which the routing mesh needs",
+				"CONFIG_IP_VS", "sudo modprobe ip_vs there, and restart docker")
 		}
 		words := strings.Join(strings.Fields(out), " ")
 		for _, want := range wants {
@@ -155,7 +167,8 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 				t.Errorf("%q is missing", want)
 			}
 		}
-		if code != 0 && code != 4 || strings.Contains(words, "not witnessed") || strings.Contains(words, ": build ") {
+		if code != 0 && code != 4 || strings.Contains(words, "not witnessed") ||
+			strings.Contains(words, ": build ") {
 			t.Errorf("exit %d", code)
 		}
 		if t.Failed() {
@@ -177,7 +190,8 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 	t.Run("mesh", func(t *testing.T) {
 		// Node 3's wire is slow both ways.
 		c.shape(t, "40mbit", "w3")
-		c.run(t, 3, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst", "64kb", "latency", "20ms")
+		c.run(t, 3, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "40mbit", "burst",
+			"64kb", "latency", "20ms")
 		testwait.Unhindered(t, 2*patience, func(u testing.TB) { slowNode(u, c, toll) })
 		c.shape(t, usualRate, "w3")
 		c.run(t, 3, "tc", "qdisc", "del", "dev", "eth0", "root")
@@ -189,7 +203,8 @@ func measures(t *testing.T, c *testCluster, toll, tester string) {
 
 func slowNode(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
-	code, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms", "--format", "json")
+	code, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "5", "--window", "100ms",
+		"--format", "json")
 	var report struct {
 		Mesh struct {
 			Faults []struct {
@@ -204,7 +219,8 @@ func slowNode(u testing.TB, c *testCluster, toll string) {
 	named := false
 	for _, f := range report.Mesh.Faults {
 		named = named || f.Kind == "node" && slices.Equal(f.Nodes, []string{"node3"})
-		if !slices.Contains(f.Nodes, "node3") { // one of its links may be even slower on a busy machine
+		// one of its links may be even slower on a busy machine
+		if !slices.Contains(f.Nodes, "node3") {
 			u.Errorf("%+v", f)
 		}
 	}
@@ -231,7 +247,8 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 		c.run(t, 1, "pkill", "-KILL", "-f", r.mark)
 		<-r.over
 		_, out, errOut := c.toll(t, 1, toll, "clean")
-		if !strings.Contains(out, "removed service toll-") || !strings.Contains(out, "removed secret toll-") {
+		if !strings.Contains(out, "removed service toll-") ||
+			!strings.Contains(out, "removed secret toll-") {
 			t.Errorf("toll clean: %s%s", out, errOut)
 		}
 		clean(t, "SIGKILL and toll clean")
@@ -239,21 +256,26 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 
 	t.Run("another machine's", func(t *testing.T) {
 		mark := "00000000000000000000000000000000/b/pid:[1]/1/1"
-		c.run(t, 1, "sh", "-c", "docker service create -d --no-resolve-image --name toll-else --replicas 0 -l io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
+		c.run(
+			t, 1, "sh", "-c",
+			"docker service create -d --no-resolve-image --name toll-else --replicas 0 -l io.bridgetoll.run="+mark+" 127.0.0.1:1/bridgetoll:none")
 		_, out, _ := c.toll(t, 1, toll, "clean")
 		if !strings.Contains(out, "left alone: service toll-else") {
 			t.Errorf("toll clean: %s", out)
 		}
-		if _, out, _ = c.toll(t, 1, toll, "clean", "--others"); !strings.Contains(out, "removed service toll-else") {
+		if _, out, _ = c.toll(t, 1, toll, "clean", "--others"); !strings.Contains(out,
+			"removed service toll-else") {
 			t.Errorf("toll clean --others: %s", out)
 		}
 		clean(t, "toll clean --others")
 	})
 
 	for what, fault := range map[string][2]string{
-		"hangs":   {"kill -STOP $(" + agentOn3 + ")", "kill -CONT $(" + agentOn3 + ") || true"},
-		"drained": {"docker node update --availability drain node3", "docker node update --availability active node3"},
-		"cut off": {"ip -n n3 link set eth0 down", "ip -n n3 link set eth0 up; ip -n n3 route add default via 10.77.0.254"},
+		"hangs": {"kill -STOP $(" + agentOn3 + ")", "kill -CONT $(" + agentOn3 + ") || true"},
+		"drained": {"docker node update --availability drain node3",
+			"docker node update --availability active node3"},
+		"cut off": {"ip -n n3 link set eth0 down",
+			"ip -n n3 link set eth0 up; ip -n n3 route add default via 10.77.0.254"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := c.start(t, 1, toll, dir)
@@ -261,7 +283,8 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 			r.goesOn(t)
 			c.run(t, faultAt[what], "sh", "-c", strings.ReplaceAll(fault[1], "DIR", c.dir))
 			r.interrupt(t, c)
-			if said := r.said.String(); !strings.Contains(said, "node3 left in the middle of the run: ") {
+			if said := r.said.String(); !strings.Contains(said,
+				"node3 left in the middle of the run: ") {
 				t.Errorf("it does not say that node3 left:\n%s", said)
 			}
 			clean(t, "a run whose node was "+what)
@@ -279,7 +302,9 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 			err error
 		)
 		if !testwait.Met(patience, func() bool {
-			out, err = c.on(2, "sh", "-c", "docker service ls -q && docker secret ls -q").CombinedOutput() // there may be no leader yet
+			// there may be no leader yet
+			out, err = c.on(
+				2, "sh", "-c", "docker service ls -q && docker secret ls -q").CombinedOutput()
 			return err == nil && len(out) == 0
 		}) {
 			t.Fatalf("something is left: %s %v\n%s", out, err, r.said)
@@ -288,15 +313,18 @@ func goesOn(t *testing.T, c *testCluster, toll, _ string) {
 }
 
 func loses(t *testing.T, c *testCluster, toll string) {
-	c.run(t, 2, "sh", "-c", "nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority 0; }' && "+
-		"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
+	c.run(
+		t, 2, "sh", "-c",
+		"nft add table ip loses && nft 'add chain ip loses in { type filter hook input priority 0; }' && "+
+			"nft add rule ip loses in ip saddr 10.77.0.3 numgen random mod 100 == 0 drop")
 	defer c.run(t, 2, "nft", "delete", "table", "ip", "loses")
 	testwait.Unhindered(t, 2*patience, func(u testing.TB) { lossyLink(u, c, toll) })
 }
 
 func lossyLink(u testing.TB, c *testCluster, toll string) {
 	u.Helper()
-	_, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "6", "--window", "300ms", "--load", "bulk", "--format", "json")
+	_, out, errOut := c.toll(u, 1, toll, "mesh", "--sweeps", "6", "--window", "300ms", "--load",
+		"bulk", "--format", "json")
 	var report struct {
 		Mesh struct {
 			Faults []struct {
@@ -310,7 +338,8 @@ func lossyLink(u testing.TB, c *testCluster, toll string) {
 		u.Fatalf("%v\n%s%s", err, out, errOut)
 	}
 	for _, f := range report.Mesh.Faults {
-		if f.Kind == "link" && f.Metric == "retransmission_rate" && f.Way == "out" && slices.Equal(f.Nodes, []string{"node3", "node2"}) && f.Out > 0.003 && f.Out < 0.1 {
+		if f.Kind == "link" && f.Metric == "retransmission_rate" && f.Way == "out" &&
+			slices.Equal(f.Nodes, []string{"node3", "node2"}) && f.Out > 0.003 && f.Out < 0.1 {
 			return
 		}
 	}
@@ -341,15 +370,19 @@ func TestBeside(t *testing.T) {
 	})
 	host := path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress}
 	// The services and their agents stay for the whole run.
-	for _, spec := range []path.Spec{host, {Mode: mode.PublishIngress, From: mode.FromRemote, To: mode.ToAddress}, {Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress},
-		{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer}, {Mode: mode.OverlayEncrypted, From: mode.FromRemoteContainer, To: mode.ToContainer}} {
-		if err := s.Check(ctx, spec); err != nil && spec.Mode != mode.OverlayEncrypted && (spec.Mode != mode.PublishIngress || hasIPVS()) {
+	for _, spec := range []path.Spec{host, {Mode: mode.PublishIngress, From: mode.FromRemote,
+		To: mode.ToAddress}, {Mode: mode.PublishNAT, From: mode.FromRemote, To: mode.ToAddress},
+		{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer},
+		{Mode: mode.OverlayEncrypted, From: mode.FromRemoteContainer, To: mode.ToContainer}} {
+		if err := s.Check(ctx, spec); err != nil && spec.Mode != mode.OverlayEncrypted &&
+			(spec.Mode != mode.PublishIngress || hasIPVS()) {
 			t.Fatal(err)
 		}
 	}
 	o := promises(s)
 	o.Lacks = func(u *path.UnsupportedError) bool {
-		return onOneMachine(u) || strings.Contains(u.Missing, "CONFIG_INET_ESP") || strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
+		return onOneMachine(u) || strings.Contains(u.Missing, "CONFIG_INET_ESP") ||
+			strings.Contains(u.Missing, "CONFIG_IP_VS") && !hasIPVS()
 	}
 	for m := range recipes {
 		o.Only = m
@@ -358,7 +391,9 @@ func TestBeside(t *testing.T) {
 }
 
 func onOneMachine(u *path.UnsupportedError) bool {
-	return strings.Contains(u.Missing, "between machines") || strings.Contains(u.Missing, "over IPv4 only") || strings.Contains(u.Missing, "carry no IPv6")
+	return strings.Contains(u.Missing, "between machines") ||
+		strings.Contains(u.Missing, "over IPv4 only") ||
+		strings.Contains(u.Missing, "carry no IPv6")
 }
 
 func promises(s *Swarm) pathtest.Options {
@@ -368,7 +403,8 @@ func promises(s *Swarm) pathtest.Options {
 			if p.Spec.Mode == mode.Host {
 				return pathtest.Traffic{}, false
 			}
-			other, err := s.Build(context.Background(), path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress})
+			other, err := s.Build(context.Background(),
+				path.Spec{Mode: mode.Host, From: mode.FromRemote, To: mode.ToAddress})
 			if err != nil {
 				t.Fatal(err)
 			}

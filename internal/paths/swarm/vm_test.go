@@ -53,7 +53,8 @@ func TestFullKernel(t *testing.T) {
 
 	t.Run("compare", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "results")
-		code, out, errOut := c.toll(t, 1, "toll", "compare", "host", "publish-ingress", "overlay-encrypted", "--on", "swarm",
+		code, out, errOut := c.toll(t, 1, "toll", "compare", "host", "publish-ingress",
+			"overlay-encrypted", "--on", "swarm",
 			"--rounds", "1", "--window", "500ms", "--load", "bulk,rr", "--save", file)
 		if code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
@@ -69,14 +70,17 @@ func TestFullKernel(t *testing.T) {
 				if counted[h.Kind] == nil {
 					counted[h.Kind] = map[string]bool{}
 				}
-				if c := h.After.Sub(h.Before); c.Hits > 0 || c.ForwardBytes > 0 && c.BackwardBytes > 0 {
+				if c := h.After.Sub(h.Before); c.Hits > 0 ||
+					c.ForwardBytes > 0 && c.BackwardBytes > 0 {
 					counted[h.Kind][fmt.Sprint(cell.Mode, " ", cell.From, " ", cell.Load)] = true
 				}
 			}
 		}
 		for hop, cells := range map[mode.HopKind][]string{
-			mode.HopIPVS: {"publish-ingress remote bulk", "publish-ingress remote rr", "publish-ingress remote-container bulk", "publish-ingress remote-container rr"},
-			mode.HopESP:  {"overlay-encrypted remote-container bulk", "overlay-encrypted remote-container rr"},
+			mode.HopIPVS: {"publish-ingress remote bulk", "publish-ingress remote rr",
+				"publish-ingress remote-container bulk", "publish-ingress remote-container rr"},
+			mode.HopESP: {"overlay-encrypted remote-container bulk",
+				"overlay-encrypted remote-container rr"},
 		} {
 			if got := slices.Sorted(maps.Keys(counted[string(hop)])); !slices.Equal(got, cells) {
 				t.Errorf("%s counted in %q, want %q", hop, got, cells)
@@ -90,7 +94,8 @@ func TestFullKernel(t *testing.T) {
 
 	t.Run("mesh", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "results")
-		code, out, errOut := c.toll(t, 1, "toll", "mesh", "--mode", "overlay-encrypted", "--sweeps", "1", "--window", "200ms", "--save", file)
+		code, out, errOut := c.toll(t, 1, "toll", "mesh", "--mode", "overlay-encrypted", "--sweeps",
+			"1", "--window", "200ms", "--save", file)
 		if code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
@@ -133,7 +138,8 @@ func TestMeshAndEncryption(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	truth := map[mode.Name]func(*testing.T, *path.Path){mode.PublishIngress: balanced, mode.OverlayEncrypted: veiled}
+	truth := map[mode.Name]func(*testing.T, *path.Path){
+		mode.PublishIngress: balanced, mode.OverlayEncrypted: veiled}
 	for name := range truth { // the services and their agents stay for the whole run
 		m, _ := mode.Find(name)
 		for _, r := range m.Routes {
@@ -154,7 +160,8 @@ func balanced(t *testing.T, p *path.Path) {
 	const ofMesh = dockerNetns + "/ingress_sbox"
 	stats := func() (connections, in, out int64) {
 		// Single CPUs' values are exact; the sums are updated every two seconds.
-		b, err := exec.Command("nsenter", "--net="+ofMesh, "cat", "/proc/net/ip_vs_stats_percpu").Output()
+		b, err := exec.Command("nsenter", "--net="+ofMesh, "cat",
+			"/proc/net/ip_vs_stats_percpu").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +179,8 @@ func balanced(t *testing.T, p *path.Path) {
 	defer tr.Stop()
 	c, i, o := stats()
 	if m := tr.Moved[0]; c-connections != 1 || i-in < m.Forward || o-out < m.Backward {
-		t.Errorf("IPVS counted %d connections, %d bytes in, %d out; moved %+v", c-connections, i-in, o-out, m)
+		t.Errorf("IPVS counted %d connections, %d bytes in, %d out; moved %+v", c-connections, i-in,
+			o-out, m)
 	}
 }
 
@@ -211,6 +219,7 @@ func veiled(t *testing.T, p *path.Path) {
 		seen[n.Counter.Name] = n.Counter.Bytes
 	}
 	if m := tr.Moved[0]; seen["in"] < m.Forward || seen["out"] < m.Backward || seen["clear"] != 0 {
-		t.Errorf("bytes in ESP: %d in, %d out; in clear tunnels: %d; moved %+v", seen["in"], seen["out"], seen["clear"], m)
+		t.Errorf("bytes in ESP: %d in, %d out; in clear tunnels: %d; moved %+v", seen["in"],
+			seen["out"], seen["clear"], m)
 	}
 }

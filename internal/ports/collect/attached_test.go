@@ -33,16 +33,24 @@ ip link set v0 master br0
 	for name, c := range map[string]struct {
 		commands, device, want string
 	}{
-		"nothing":      {"tc qdisc add dev lo clsact\nnft 'add table netdev t; add chain netdev t c { type filter hook ingress device lo priority 0; }'", "lo", ""},
-		"queue":        {"tc qdisc add dev lo root tbf rate 1mbit burst 10k latency 1ms", "lo", "queueing discipline: tbf"},
-		"netdev":       {"nft 'add table netdev t; add chain netdev t c { type filter hook ingress device lo priority 0; }; add rule netdev t c drop'", "lo", "nftables: chain netdev t c"},
-		"netdev-veth":  {"nft 'add table netdev t; add chain netdev t c { type filter hook ingress device v0 priority 0; policy drop; }'", "v0", "nftables: chain netdev t c"},
-		"inet-ingress": {"nft 'add table inet t; add chain inet t c { type filter hook ingress device lo priority 0; policy drop; }'", "lo", "nftables: chain inet t c"},
-		"bridge":       {"nft 'add table bridge t; add chain bridge t c { type filter hook input priority 0; policy drop; }'", "br0", "nftables: chain bridge t c"},
+		"nothing": {
+			"tc qdisc add dev lo clsact\nnft 'add table netdev t; add chain netdev t c { type filter hook ingress device lo priority 0; }'", "lo", ""},
+		"queue": {"tc qdisc add dev lo root tbf rate 1mbit burst 10k latency 1ms", "lo",
+			"queueing discipline: tbf"},
+		"netdev": {
+			"nft 'add table netdev t; add chain netdev t c { type filter hook ingress device lo priority 0; }; add rule netdev t c drop'", "lo", "nftables: chain netdev t c"},
+		"netdev-veth": {
+			"nft 'add table netdev t; add chain netdev t c { type filter hook ingress device v0 priority 0; policy drop; }'", "v0", "nftables: chain netdev t c"},
+		"inet-ingress": {
+			"nft 'add table inet t; add chain inet t c { type filter hook ingress device lo priority 0; policy drop; }'", "lo", "nftables: chain inet t c"},
+		"bridge": {
+			"nft 'add table bridge t; add chain bridge t c { type filter hook input priority 0; policy drop; }'", "br0", "nftables: chain bridge t c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := published(t, links+c.commands, nil)
-			i := slices.IndexFunc(f.Devices, func(d ports.Device) bool { return d.Name == c.device })
+			i := slices.IndexFunc(f.Devices, func(d ports.Device) bool {
+				return d.Name == c.device
+			})
 			if i < 0 || !f.Known.Attached {
 				t.Fatalf("%+v", f)
 			}
@@ -55,25 +63,31 @@ ip link set v0 master br0
 	t.Run("xdp", func(t *testing.T) {
 		p := bpftest.Program(t, "other", ebpf.XDP, ebpf.AttachXDP, 1)
 		f := published(t, links, func() (link.Link, error) {
-			return link.AttachXDP(link.XDPOptions{Program: p, Interface: 1, Flags: link.XDPGenericMode})
+			return link.AttachXDP(link.XDPOptions{
+				Program: p, Interface: 1, Flags: link.XDPGenericMode})
 		})
-		if got := f.Devices[0].Attached; len(got) != 1 || !strings.Contains(got[0], "XDP: program") {
+		if got := f.Devices[0].Attached; len(got) != 1 ||
+			!strings.Contains(got[0], "XDP: program") {
 			t.Error(got)
 		}
 	})
 	t.Run("tcx", func(t *testing.T) {
 		p := bpftest.Program(t, "other", ebpf.SchedCLS, ebpf.AttachTCXEgress, 1)
 		f := published(t, links, func() (link.Link, error) {
-			return link.AttachTCX(link.TCXOptions{Program: p, Interface: 1, Attach: ebpf.AttachTCXEgress})
+			return link.AttachTCX(link.TCXOptions{
+				Program: p, Interface: 1, Attach: ebpf.AttachTCXEgress})
 		})
-		if got := f.Devices[0].Attached; len(got) != 1 || !strings.Contains(got[0], "tcx egress program") {
+		if got := f.Devices[0].Attached; len(got) != 1 ||
+			!strings.Contains(got[0], "tcx egress program") {
 			t.Error(got)
 		}
 	})
 	t.Run("netfilter", func(t *testing.T) {
 		p := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
 		f := published(t, links, func() (link.Link, error) {
-			return link.AttachNetfilter(link.NetfilterOptions{Program: p, ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalIn})
+			return link.AttachNetfilter(link.NetfilterOptions{
+				Program: p, ProtocolFamily: link.NetfilterProtoIPv4,
+				Hook: link.NetfilterInetLocalIn})
 		})
 		if len(f.Programs) == 0 {
 			t.Error("the program is not found")
@@ -92,12 +106,14 @@ func TestRoutedBySocket(t *testing.T) {
 		"prohibit": {"ip rule add from 127.0.0.1 prohibit", ": prohibit"},
 		"six":      {"ip -6 rule add to ::1 unreachable", ": unreachable"},
 		"user":     {"ip rule add uidrange 1000-1000 lookup 99", "for some sockets"},
-		"elsewhere": {"ip rule add pref 100 lookup local\nip rule del pref 0\nip rule add pref 50 to 127.0.0.1 lookup 99\nip route add prohibit default table 99",
+		"elsewhere": {
+			"ip rule add pref 100 lookup local\nip rule del pref 0\nip rule add pref 50 to 127.0.0.1 lookup 99\nip route add prohibit default table 99",
 			"look up the route to 127.0.0.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := published(t, "ip link set lo up\n"+c.commands, nil)
-			if got := f.Switches.RoutedBySocket; !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			if got := f.Switches.RoutedBySocket; !strings.Contains(got, c.want) ||
+				c.want == "" && got != "" {
 				t.Errorf("%q, want %q", got, c.want)
 			}
 			if got := f.Switches.RoutedByMark; (got != "") != (name == "mark") {
@@ -117,7 +133,8 @@ iptables-legacy -N users
 iptables-legacy -A users -j DROP
 iptables-legacy -A INPUT -i lo -j users`, nil)
 	lo := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	o := f.Rules.Walk(firewall.Filter, firewall.Input, firewall.Packet{Proto: "tcp", Src: lo, Dst: lo, Port: 8080, In: "lo"})
+	o := f.Rules.Walk(firewall.Filter, firewall.Input,
+		firewall.Packet{Proto: "tcp", Src: lo, Dst: lo, Port: 8080, In: "lo"})
 	if o.Verdict != firewall.Drop || o.Where != "iptables-legacy filter users" {
 		t.Errorf("%+v", o)
 	}

@@ -32,7 +32,8 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	c.docker(ctx)
 	c.spaces()
 	used()
-	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Ingress, &c.f.Missing} {
+	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
+		&c.f.Ingress, &c.f.Missing} {
 		printable.Fields(p)
 	}
 	return c.f, nil
@@ -49,7 +50,8 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 	c.network()
 	c.docker(ctx)
 	c.attached()
-	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker, &c.f.Missing} {
+	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
+		&c.f.Missing} {
 		printable.Fields(p)
 	}
 	return c.f, nil
@@ -115,7 +117,8 @@ func (c *collector) readAttached() (err error) {
 	}
 	for i := range c.f.Containers {
 		// The container's own port matters only then.
-		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host && x.Shares == "" {
+		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host &&
+			x.Shares == "" {
 			if x.Devices, err = devicesIn(x.PID); err != nil {
 				x.Devices = nil // it exited, or any port may be its own
 			}
@@ -128,7 +131,9 @@ func (c *collector) readAttached() (err error) {
 func (c *collector) unrouted() string {
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
 		here := slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
-			return d.Kind == "loopback" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+			return d.Kind == "loopback" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool {
+				return p.Addr() == a
+			})
 		})
 		if !here {
 			continue

@@ -35,11 +35,13 @@ func TestProxyArgs(t *testing.T) {
 }
 
 func FuzzProxyArgs(f *testing.F) {
-	f.Add("docker-proxy\x00-proto\x00tcp\x00-host-ip\x00::\x00-host-port\x0080\x00-container-ip\x00172.17.0.2\x00-container-port\x0080")
+	f.Add(
+		"docker-proxy\x00-proto\x00tcp\x00-host-ip\x00::\x00-host-port\x0080\x00-container-ip\x00172.17.0.2\x00-container-port\x0080")
 	f.Add("docker-proxy\x00-host-ip=\x00--\x00-")
 	f.Fuzz(func(t *testing.T, line string) {
 		p, ok := proxyArgs(strings.Split(line, "\x00"))
-		if ok && (!p.Host.IsValid() || !p.Container.IsValid() || p.Host.Port() == 0 || p.Container.Port() == 0) {
+		if ok && (!p.Host.IsValid() || !p.Container.IsValid() || p.Host.Port() == 0 ||
+			p.Container.Port() == 0) {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -73,13 +75,15 @@ func TestContainerID(t *testing.T) {
 }
 
 func TestNoEngine(t *testing.T) {
-	for host, says := range map[string]string{"tcp://192.0.2.1:2376": "another machine", "": `no docker context "gone"`} {
+	for host, says := range map[string]string{"tcp://192.0.2.1:2376": "another machine",
+		"": `no docker context "gone"`} {
 		t.Setenv("DOCKER_HOST", host)
 		t.Setenv("DOCKER_CONTEXT", "gone")
 		t.Setenv("DOCKER_CONFIG", t.TempDir())
 		c := &collector{f: &ports.Facts{}}
 		c.docker(t.Context())
-		if m := c.f.Missing; len(m) != 1 || !strings.Contains(m[0].Why, says) || !strings.Contains(m[0].Remedy, "DOCKER_HOST=") {
+		if m := c.f.Missing; len(m) != 1 || !strings.Contains(m[0].Why, says) ||
+			!strings.Contains(m[0].Remedy, "DOCKER_HOST=") {
 			t.Errorf("%q: %+v", host, m)
 		}
 	}
@@ -120,9 +124,11 @@ func TestFacts(t *testing.T) {
 
 // A process that took the socket into another network namespace comes later.
 func TestOwnersOf(t *testing.T) {
-	c := &collector{owners: map[uint32][]ports.Process{7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},
+	c := &collector{owners: map[uint32][]ports.Process{
+		7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},
 		space: map[int]string{3: "net:[2]", 9: "net:[1]", 12: "net:[1]"}}
-	for space, want := range map[string]string{"net:[1]": "server", "net:[2]": "child", "net:[3]": "child"} {
+	for space, want := range map[string]string{"net:[1]": "server", "net:[2]": "child",
+		"net:[3]": "child"} {
 		if got := c.ownersOf(7, space); len(got) != 3 || got[0].Name != want {
 			t.Errorf("%s: %+v", space, got)
 		}

@@ -97,23 +97,30 @@ func dockerHost() (host, file string, err error) {
 func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
-			c.missing("names of containers", "there is no Docker socket at "+path, "DOCKER_HOST=unix://… if it is elsewhere")
+			c.missing("names of containers", "there is no Docker socket at "+path,
+				"DOCKER_HOST=unix://… if it is elsewhere")
 		}
 		return
 	}
 	if f, errOpen := os.Stat(path); errOpen == nil && f.Mode()&os.ModeSocket != 0 && !c.root {
-		c.missing("names of containers", "they need Docker's socket, "+path+", which this user may not open", asRoot+", or as a member of the group docker")
+		c.missing(
+			"names of containers",
+			"they need Docker's socket, "+path+", which this user may not open",
+			asRoot+", or as a member of the group docker")
 		return
 	}
 	c.missing("names of containers", err.Error(), "see whether the engine runs: docker version")
 }
 
 func running(s container.ContainerState) bool {
-	return s == container.StateRunning || s == container.StatePaused || s == container.StateRestarting
+	return s == container.StateRunning || s == container.StatePaused ||
+		s == container.StateRestarting
 }
 
 func describe(in container.InspectResponse) ports.Container {
-	x := ports.Container{Measuring: in.Config.Labels[dockerapi.RunLabel] != "", ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status), Restarts: in.RestartCount}
+	x := ports.Container{Measuring: in.Config.Labels[dockerapi.RunLabel] != "", ID: in.ID,
+		Name: strings.TrimPrefix(in.Name, "/"), PID: in.State.Pid, State: string(in.State.Status),
+		Restarts: in.RestartCount}
 	if at, err := time.Parse(time.RFC3339Nano, in.State.StartedAt); err == nil {
 		x.Up = time.Since(at)
 	}
@@ -126,7 +133,9 @@ func describe(in container.InspectResponse) ports.Container {
 		for port, bindings := range in.HostConfig.PortBindings {
 			for _, b := range bindings {
 				n, _ := strconv.ParseUint(b.HostPort, 10, 16) // "" or a range: Docker chooses
-				x.Asked = append(x.Asked, ports.Published{Proto: string(port.Proto()), Port: port.Num(), Host: netip.AddrPortFrom(b.HostIP, uint16(n))})
+				x.Asked = append(x.Asked, ports.Published{
+					Proto: string(port.Proto()), Port: port.Num(),
+					Host: netip.AddrPortFrom(b.HostIP, uint16(n))})
 			}
 		}
 	}
@@ -136,13 +145,17 @@ func describe(in container.InspectResponse) ports.Container {
 	}
 	for port := range in.Config.ExposedPorts {
 		if !published[port.String()] {
-			x.Exposed = append(x.Exposed, ports.Published{Proto: string(port.Proto()), Port: port.Num()})
+			x.Exposed = append(x.Exposed, ports.Published{
+				Proto: string(port.Proto()), Port: port.Num()})
 		}
 	}
 	slices.Sort(x.Networks)
-	slices.SortFunc(x.Addrs, func(a, b netip.Addr) int { return cmp.Or(a.BitLen()-b.BitLen(), a.Compare(b)) })
+	slices.SortFunc(x.Addrs, func(a, b netip.Addr) int {
+		return cmp.Or(a.BitLen()-b.BitLen(), a.Compare(b))
+	})
 	byPort := func(a, b ports.Published) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto), a.Host.Compare(b.Host))
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto),
+			a.Host.Compare(b.Host))
 	}
 	slices.SortFunc(x.Published, byPort)
 	slices.SortFunc(x.Asked, byPort)
@@ -151,7 +164,8 @@ func describe(in container.InspectResponse) ports.Container {
 }
 
 // describeNetworks returns which of the container's ports are published.
-func describeNetworks(x *ports.Container, s *container.NetworkSettings) (published map[string]bool) {
+func describeNetworks(x *ports.Container,
+	s *container.NetworkSettings) (published map[string]bool) {
 	for name, n := range s.Networks {
 		x.Networks = append(x.Networks, name)
 		if n == nil {
@@ -175,7 +189,9 @@ func describeNetworks(x *ports.Container, s *container.NetworkSettings) (publish
 				host = netip.IPv4Unspecified()
 			}
 			published[port.String()] = true
-			x.Published = append(x.Published, ports.Published{Proto: string(port.Proto()), Port: port.Num(), Host: netip.AddrPortFrom(host, uint16(n))})
+			x.Published = append(x.Published, ports.Published{
+				Proto: string(port.Proto()), Port: port.Num(),
+				Host: netip.AddrPortFrom(host, uint16(n))})
 		}
 	}
 	return published
@@ -183,7 +199,8 @@ func describeNetworks(x *ports.Container, s *container.NetworkSettings) (publish
 
 // lastWords returns "" if the log driver keeps no logs.
 func lastWords(ctx context.Context, api *client.Client, in container.InspectResponse) string {
-	r, err := api.ContainerLogs(ctx, in.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
+	r, err := api.ContainerLogs(ctx, in.ID,
+		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
 	if err != nil {
 		return ""
 	}
@@ -222,7 +239,10 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	}
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
-		x.Internal = len(x.Networks) > 0 && !slices.ContainsFunc(x.Networks, func(name string) bool { return !internal[name] })
+		x.Internal = len(x.Networks) > 0 && !slices.ContainsFunc(
+			x.Networks, func(name string) bool {
+				return !internal[name]
+			})
 	}
 	for _, n := range list.Items {
 		name := dockerapi.BridgeName(n.ID, n.Options)

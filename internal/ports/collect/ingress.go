@@ -26,7 +26,9 @@ func (c *collector) ingress(ctx context.Context, api *client.Client) {
 		for _, s := range list.Items {
 			for _, p := range s.Endpoint.Ports {
 				if p.PublishMode == swarm.PortConfigPublishModeIngress {
-					in.Services = append(in.Services, ports.Service{Name: s.Spec.Name, Proto: string(p.Protocol), Port: uint16(p.PublishedPort), Target: uint16(p.TargetPort)})
+					in.Services = append(in.Services,
+						ports.Service{Name: s.Spec.Name, Proto: string(p.Protocol),
+							Port: uint16(p.PublishedPort), Target: uint16(p.TargetPort)})
 				}
 			}
 		}

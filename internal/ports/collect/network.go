@@ -27,7 +27,8 @@ func (c *collector) network() {
 		c.missing("network devices", err.Error(), "")
 	}
 	c.f.Devices = convert(devices)
-	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"), Forward6: on("net.ipv6.conf.all.forwarding"),
+	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"),
+		Forward6: on("net.ipv6.conf.all.forwarding"),
 		BridgeNF: on("net.bridge.bridge-nf-call-iptables"), RouteLocalnet: map[string]bool{}}
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
 		c.f.Switches.RoutedBySocket = err.Error()
@@ -37,7 +38,8 @@ func (c *collector) network() {
 	}
 	c.f.Switches.ClientPorts = clientPorts()
 	for _, name := range append([]string{"all"}, names(devices)...) {
-		c.f.Switches.RouteLocalnet[name] = on("net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".route_localnet")
+		c.f.Switches.RouteLocalnet[name] = on(
+			"net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".route_localnet")
 	}
 	if use, err := conntrack.Read(); err == nil {
 		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
@@ -84,15 +86,18 @@ func names(devices []link.Device) []string {
 func convert(devices []link.Device) []ports.Device {
 	var out []ports.Device
 	for _, d := range devices {
-		out = append(out, ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU, Up: d.Up, Master: d.Master,
-			Peer: d.Peer, Addrs: d.Addrs, Uplink: d.Uplink, Docker: d.Kind == "bridge" && dockers(d.Name)})
+		out = append(out, ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU,
+			Up: d.Up, Master: d.Master,
+			Peer: d.Peer, Addrs: d.Addrs, Uplink: d.Uplink,
+			Docker: d.Kind == "bridge" && dockers(d.Name)})
 	}
 	return out
 }
 
 func dockers(name string) bool {
 	id, own := strings.CutPrefix(name, "br-")
-	return name == "docker0" || name == "docker_gwbridge" || own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
+	return name == "docker0" || name == "docker_gwbridge" ||
+		own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 // iptables' old tables are not in nf_tables: iptables-legacy-save prints them.
@@ -113,7 +118,8 @@ func (c *collector) rules() {
 	for _, old := range []struct {
 		names, program string
 		six            bool
-	}{{"/proc/thread-self/net/ip_tables_names", "iptables-legacy-save", false}, {"/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy-save", true}} {
+	}{{"/proc/thread-self/net/ip_tables_names", "iptables-legacy-save", false},
+		{"/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy-save", true}} {
 		b, err := os.ReadFile(old.names)
 		if err != nil || len(b) == 0 {
 			continue // the kernel has no table of that kind
@@ -121,7 +127,9 @@ func (c *collector) rules() {
 		text, err := save(old.program)
 		if err != nil {
 			c.f.Known.OldRules = false
-			c.missing("rules in iptables' old tables ("+strings.Join(strings.Fields(string(b)), ", ")+")", err.Error(), "install iptables, which has "+old.program)
+			c.missing("rules in iptables' old tables ("+strings.Join(
+				strings.Fields(string(b)), ", ")+")", err.Error(),
+				"install iptables, which has "+old.program)
 			continue
 		}
 		for _, chain := range firewall.ParseSave(text, old.six).Chains {
@@ -139,7 +147,8 @@ const (
 )
 
 func save(program string) (string, error) {
-	out, err := exchange.Output(context.Background(), exec.Command(program), exchange.Limits{Time: saveTimeout, Output: maxRules})
+	out, err := exchange.Output(context.Background(), exec.Command(program),
+		exchange.Limits{Time: saveTimeout, Output: maxRules})
 	return string(out), err
 }
 
@@ -164,8 +173,11 @@ func (c *collector) spaces() {
 		}
 	}
 	if !c.root {
-		if slices.ContainsFunc(c.f.Containers, func(x ports.Container) bool { return x.PID != 0 && !x.Host }) || c.f.Docker == "" && len(c.f.Proxies) > 0 {
-			c.missing("devices in containers (their MTU)", "only root may enter their namespaces", asRoot)
+		if slices.ContainsFunc(c.f.Containers, func(x ports.Container) bool {
+			return x.PID != 0 && !x.Host
+		}) || c.f.Docker == "" && len(c.f.Proxies) > 0 {
+			c.missing("devices in containers (their MTU)", "only root may enter their namespaces",
+				asRoot)
 		}
 		return
 	}
@@ -186,7 +198,8 @@ func (c *collector) spaces() {
 		if err != nil {
 			continue // ended meanwhile
 		}
-		x := ports.Container{ID: p.Container, Name: p.Container[:min(len(p.Container), 12)], PID: p.PID, State: "running", Devices: devices, Addrs: addresses(devices)}
+		x := ports.Container{ID: p.Container, Name: p.Container[:min(len(p.Container), 12)],
+			PID: p.PID, State: "running", Devices: devices, Addrs: addresses(devices)}
 		if x.ID == "" {
 			x.Name = p.Name + " (own network)"
 		}
@@ -203,7 +216,9 @@ func (c *collector) spaces() {
 
 func (c *collector) near(a netip.Addr) bool {
 	return slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
-		return d.Kind == "bridge" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() != a && p.Masked().Contains(a) })
+		return d.Kind == "bridge" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool {
+			return p.Addr() != a && p.Masked().Contains(a)
+		})
 	})
 }
 

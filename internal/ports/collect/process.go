@@ -37,7 +37,8 @@ func (c *collector) processes() {
 		if err != nil {
 			continue // ended meanwhile
 		}
-		p := process{Process: ports.Process{PID: pid, Name: name(proc), Container: containerID(proc)}}
+		p := process{Process: ports.Process{PID: pid, Name: name(proc),
+			Container: containerID(proc)}}
 		p.space, _ = netns.ID(pid)
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
@@ -53,8 +54,10 @@ func (c *collector) processes() {
 			c.owners[i] = append(c.owners[i], p.Process)
 		}
 	}
-	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID }) // a container's first one first
-	for _, o := range c.owners {                                              // a server before its workers
+	// a container's first one first
+	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID })
+	// a server before its workers
+	for _, o := range c.owners {
 		slices.SortFunc(o, func(a, b ports.Process) int { return a.PID - b.PID })
 	}
 }
@@ -140,11 +143,16 @@ func (c *collector) sockets() error {
 	switch {
 	case c.f.Known.Owners:
 	case c.hidden && c.root:
-		c.missing("owners of some sockets", "this root user cannot read all processes' open files", "run toll ports on the machine itself, with all capabilities")
+		c.missing("owners of some sockets", "this root user cannot read all processes' open files",
+			"run toll ports on the machine itself, with all capabilities")
 	case c.hidden:
-		c.missing("owners of some sockets", "the kernel shows other users' open files to root only", asRoot)
+		c.missing("owners of some sockets", "the kernel shows other users' open files to root only",
+			asRoot)
 	default:
-		c.missing("owners of some sockets", "no process that is visible here: the kernel itself, or one outside this container", "run toll ports outside, on the machine itself")
+		c.missing(
+			"owners of some sockets",
+			"no process that is visible here: the kernel itself, or one outside this container",
+			"run toll ports outside, on the machine itself")
 	}
 	c.rootless(slices.Clone(c.f.Proxies))
 	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, c.elsewhere)
@@ -174,12 +182,15 @@ func (c *collector) elsewhere(p ports.Proxy) bool {
 			return false
 		}
 		if len(l.Owners) > 0 {
-			return slices.ContainsFunc(l.Owners, func(o ports.Process) bool { return o.PID == p.PID })
+			return slices.ContainsFunc(l.Owners, func(o ports.Process) bool {
+				return o.PID == p.PID
+			})
 		}
 		return l.Addr == p.Host
 	})
 }
 
 func listener(s sock.Socket, owners []ports.Process) ports.Listener {
-	return ports.Listener{Proto: s.Proto, Addr: s.Local, V6Only: s.V6Only, Inode: s.Inode, Owners: owners}
+	return ports.Listener{Proto: s.Proto, Addr: s.Local, V6Only: s.V6Only, Inode: s.Inode,
+		Owners: owners}
 }

@@ -16,7 +16,8 @@ func (c *collector) rootless(proxies []ports.Proxy) {
 		}
 		var best ports.Proxy
 		for _, p := range proxies {
-			if p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() && (best.PID == 0 || nearer(p, best, l)) {
+			if p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() &&
+				(best.PID == 0 || nearer(p, best, l)) {
 				best = p
 			}
 		}
@@ -43,20 +44,25 @@ func nearer(a, b ports.Proxy, l ports.Listener) bool {
 // rootlessPublished adds reported ports for which no docker-proxy runs.
 func (c *collector) rootlessPublished() {
 	for _, l := range c.f.Listeners {
-		if !holds(l) || slices.ContainsFunc(c.f.Proxies, func(p ports.Proxy) bool { return p.PID == l.Owners[0].PID && p.Proto == l.Proto && p.Host == l.Addr }) {
+		if !holds(l) || slices.ContainsFunc(c.f.Proxies, func(p ports.Proxy) bool {
+			return p.PID == l.Owners[0].PID && p.Proto == l.Proto && p.Host == l.Addr
+		}) {
 			continue
 		}
 		for _, x := range c.f.Containers {
 			for _, p := range x.Published {
 				if x.Rootless && len(x.Addrs) > 0 && p.Proto == l.Proto && p.Host == l.Addr {
-					c.addRootless(l, ports.Proxy{Proto: p.Proto, Container: netip.AddrPortFrom(x.Addrs[0], p.Port)})
+					c.addRootless(l, ports.Proxy{Proto: p.Proto,
+						Container: netip.AddrPortFrom(x.Addrs[0], p.Port)})
 				}
 			}
 		}
 	}
 }
 
-func holds(l ports.Listener) bool { return len(l.Owners) > 0 && l.Owners[0].Name == ports.Rootlesskit }
+func holds(l ports.Listener) bool {
+	return len(l.Owners) > 0 && l.Owners[0].Name == ports.Rootlesskit
+}
 
 func (c *collector) addRootless(l ports.Listener, p ports.Proxy) {
 	p.PID, p.Host, p.Rootless = l.Owners[0].PID, l.Addr, true

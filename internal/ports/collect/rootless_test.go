@@ -14,13 +14,17 @@ func TestRootless(t *testing.T) {
 	kit := []ports.Process{{PID: 7, Name: ports.Rootlesskit}}
 	c := &collector{f: &ports.Facts{
 		Listeners: []ports.Listener{
-			{Proto: "tcp", Addr: at("0.0.0.0:8080"), Owners: kit}, {Proto: "tcp", Addr: at("[::]:8080"), Owners: kit},
-			{Proto: "udp", Addr: at("0.0.0.0:8080"), Owners: kit}, {Proto: "tcp", Addr: at("0.0.0.0:9000"), Owners: kit},
+			{Proto: "tcp", Addr: at("0.0.0.0:8080"), Owners: kit},
+			{Proto: "tcp", Addr: at("[::]:8080"), Owners: kit},
+			{Proto: "udp", Addr: at("0.0.0.0:8080"), Owners: kit},
+			{Proto: "tcp", Addr: at("0.0.0.0:9000"), Owners: kit},
 			{Proto: "tcp", Addr: at("0.0.0.0:22"), Owners: []ports.Process{{PID: 8, Name: "sshd"}}},
 		},
 		Containers: []ports.Container{
-			{Rootless: true, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.5")}, Published: []ports.Published{{Proto: "tcp", Port: 90, Host: at("0.0.0.0:9000")}}},
-			{Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.6")}, Published: []ports.Published{{Proto: "udp", Port: 90, Host: at("0.0.0.0:8080")}}},
+			{Rootless: true, Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.5")},
+				Published: []ports.Published{{Proto: "tcp", Port: 90, Host: at("0.0.0.0:9000")}}},
+			{Addrs: []netip.Addr{netip.MustParseAddr("172.17.0.6")},
+				Published: []ports.Published{{Proto: "udp", Port: 90, Host: at("0.0.0.0:8080")}}},
 		},
 	}}
 	c.rootless([]ports.Proxy{
@@ -30,7 +34,8 @@ func TestRootless(t *testing.T) {
 		{PID: 23, Proto: "tcp", Host: at("0.0.0.0:22"), Container: at("172.17.0.3:22")},
 	})
 	c.rootlessPublished()
-	want := map[string]string{"tcp 0.0.0.0:8080": "172.17.0.2:80", "tcp [::]:8080": "[fd00::2]:80", "tcp 0.0.0.0:9000": "172.17.0.5:90"}
+	want := map[string]string{"tcp 0.0.0.0:8080": "172.17.0.2:80", "tcp [::]:8080": "[fd00::2]:80",
+		"tcp 0.0.0.0:9000": "172.17.0.5:90"}
 	for _, p := range c.f.Proxies {
 		from := p.Proto + " " + p.Host.String()
 		if p.Container.String() != want[from] || p.PID != 7 || !p.Rootless {

@@ -122,7 +122,8 @@ func (s *Store) prune() error {
 }
 
 func (s *Store) forget(name string) error {
-	return errors.Join(remove(filepath.Join(s.Dir, name)), remove(filepath.Join(s.Dir, summaryOf(name))))
+	return errors.Join(remove(filepath.Join(s.Dir, name)),
+		remove(filepath.Join(s.Dir, summaryOf(name))))
 }
 
 // sweep removes temporary files.
@@ -154,7 +155,8 @@ func (s *Store) runs() ([]Run, error) {
 	}
 	var out []Run
 	for _, e := range entries { // sorted by name, which is by time
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours.MatchString(e.Name()) {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
+			ours.MatchString(e.Name()) {
 			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero if malformed
 			out = append(out, Run{e.Name(), info.Size(), began})
 		}

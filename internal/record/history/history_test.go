@@ -98,7 +98,8 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d runs, the newest is %q", len(got), got[0])
 	}
 	for k := range 5 {
-		name := filepath.Join(s.Dir, began.Add(time.Hour+time.Duration(k+1)*time.Second).Format(timeFormat)+"-00000000.jsonl")
+		name := filepath.Join(s.Dir, began.Add(time.Hour+time.Duration(k+1)*time.Second).Format(
+			timeFormat)+"-00000000.jsonl")
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -168,8 +169,10 @@ func TestFind(t *testing.T) {
 	}{
 		{map[string]string{"HOME": home}, home + "/.local/state/bridgetoll-history"},
 		{map[string]string{"HOME": home, "XDG_STATE_HOME": "/state"}, "/state/bridgetoll-history"},
-		{map[string]string{"HOME": home, "XDG_STATE_HOME": "state"}, home + "/.local/state/bridgetoll-history"},
-		{map[string]string{"HOME": home, "SUDO_UID": "-1"}, home + "/.local/state/bridgetoll-history"},
+		{map[string]string{"HOME": home, "XDG_STATE_HOME": "state"},
+			home + "/.local/state/bridgetoll-history"},
+		{map[string]string{"HOME": home, "SUDO_UID": "-1"},
+			home + "/.local/state/bridgetoll-history"},
 		{map[string]string{"HOME": home + "/none"}, ""},
 		{map[string]string{}, ""},
 	} {

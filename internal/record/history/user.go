@@ -31,7 +31,8 @@ func Find(getenv func(string) string) (*Store, error) {
 	}
 	state := getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) { // the specification: others must be ignored
-		if info, err := os.Stat(home); home == "" || errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		if info, err := os.Stat(home); home == "" || errors.Is(err, fs.ErrNotExist) ||
+			err == nil && !info.IsDir() {
 			return nil, ErrNowhere
 		}
 		state = filepath.Join(home, ".local", "state")

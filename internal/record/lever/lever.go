@@ -64,7 +64,8 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	if strings.Contains(l.Tunes, "{cpus}") && h.CPUs < 2 {
 		return v, false
 	}
-	tunes, err := mode.ParseTunes(strings.ReplaceAll(l.Tunes, "{cpus}", strconv.Itoa(min(h.CPUs, mostQueues))))
+	tunes, err := mode.ParseTunes(strings.ReplaceAll(
+		l.Tunes, "{cpus}", strconv.Itoa(min(h.CPUs, mostQueues))))
 	if err != nil {
 		return v, false // a test parses all of them
 	}

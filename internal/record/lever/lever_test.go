@@ -11,7 +11,8 @@ import (
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range All() {
-		if seen[l.Name] || l.Gist == "" || l.Harms == "" || len(l.Permanent) == 0 || (l.Tunes == "") == (l.Mode == "") {
+		if seen[l.Name] || l.Gist == "" || l.Harms == "" || len(l.Permanent) == 0 ||
+			(l.Tunes == "") == (l.Mode == "") {
 			t.Errorf("%q is incomplete or there twice: %+v", l.Name, l)
 		}
 		seen[l.Name] = true
@@ -63,12 +64,14 @@ func TestPlan(t *testing.T) {
 			t.Errorf("%s is tried with bridge on a machine with one CPU and reno", not)
 		}
 	}
-	for _, want := range []string{"bigtcp", "gro", "congestion-cubic", "bridge-default", "netkit", "host"} {
+	for _, want := range []string{"bigtcp", "gro", "congestion-cubic", "bridge-default", "netkit",
+		"host"} {
 		if !slices.Contains(one, want) {
 			t.Errorf("%s is not tried", want)
 		}
 	}
-	if got := names(Plan(mode.Host, Host{CPUs: 2}, nil)); slices.Contains(got, "host") || slices.Contains(got, "bigtcp") || !slices.Contains(got, "bigtcp-lo") {
+	if got := names(Plan(mode.Host, Host{CPUs: 2}, nil)); slices.Contains(got, "host") ||
+		slices.Contains(got, "bigtcp") || !slices.Contains(got, "bigtcp-lo") {
 		t.Errorf("for host: %q", got)
 	}
 	if got := names(Plan(mode.PublishProxy, Host{CPUs: 2}, []string{"nat", "netkit"})); !slices.Equal(got, []string{"nat"}) {
@@ -86,8 +89,10 @@ func TestJoin(t *testing.T) {
 		ok                 bool
 	}{
 		{v("bridge", ""), v("bridge", "gro=on"), v("bridge", "gro=on"), true},
-		{v("bridge", "bigtcp=180000"), v("bridge", "gro=on+threaded=on"), v("bridge", "gro=on+threaded=on+bigtcp=180000"), true},
-		{v("bridge", "gro=on"), v("bridge", "gro=on+threaded=on"), v("bridge", "gro=on+threaded=on"), true},
+		{v("bridge", "bigtcp=180000"), v("bridge", "gro=on+threaded=on"),
+			v("bridge", "gro=on+threaded=on+bigtcp=180000"), true},
+		{v("bridge", "gro=on"), v("bridge", "gro=on+threaded=on"),
+			v("bridge", "gro=on+threaded=on"), true},
 		{v("bridge", "congestion=reno"), v("bridge", "congestion=cubic"), sample.Variant{}, false},
 		{v("bridge", "gro=on"), v("netkit", ""), v("netkit", "gro=on"), true},
 		{v("netkit", ""), v("bridge-default", ""), sample.Variant{}, false},

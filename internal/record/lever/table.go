@@ -3,17 +3,19 @@ package lever
 import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 
 // containers lists modes with a veth pair on a bridge.
-var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy, mode.Routed, mode.Link}
+var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy,
+	mode.Routed, mode.Link}
 
 // bigTCPNow sets it on existing devices only.
-var bigTCPNow = Snippet{"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
-	"cd /sys/class/net",
-	"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
-	"  sudo ip link set dev $d \\",
-	"    gso_max_size 180000 gro_max_size 180000 \\",
-	"    gso_ipv4_max_size 180000 gro_ipv4_max_size 180000",
-	"done",
-}}
+var bigTCPNow = Snippet{
+	"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
+		"cd /sys/class/net",
+		"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
+		"  sudo ip link set dev $d \\",
+		"    gso_max_size 180000 gro_max_size 180000 \\",
+		"    gso_ipv4_max_size 180000 gro_ipv4_max_size 180000",
+		"done",
+	}}
 
 // bigTCPLater watches for devices that become ports. A udev rule would also match the containers'
 // own ends, before they are moved.
@@ -42,12 +44,14 @@ var bigTCPLater = []Snippet{
 }
 
 func linkFile(settings ...string) []Snippet {
-	return []Snippet{{"/etc/systemd/network/10-veth.link, for pairs that are made later", append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
+	return []Snippet{{"/etc/systemd/network/10-veth.link, for pairs that are made later",
+		append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
 }
 
 // sysctlFile changes what containers get at their start.
 func sysctlFile(lines ...string) []Snippet {
-	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later", lines}}
+	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later",
+		lines}}
 }
 
 // inSysfs writes to the host ends of bridged veth pairs.
@@ -63,13 +67,19 @@ func compose(lines ...string) Snippet { return Snippet{"compose.yaml, in the ser
 
 var all = []Lever{
 	{
-		Name: "bigtcp", Gist: "BIG TCP on the bridge and the host's ends of containers' links", Tunes: "bigtcp=180000",
-		For: append([]mode.Name{mode.Netkit}, containers...), Harms: "what leaves the machine over a card that cannot cut such packets",
+		Name:      "bigtcp",
+		Gist:      "BIG TCP on the bridge and the host's ends of containers' links",
+		Tunes:     "bigtcp=180000",
+		For:       append([]mode.Name{mode.Netkit}, containers...),
+		Harms:     "what leaves the machine over a card that cannot cut such packets",
 		Permanent: append([]Snippet{bigTCPNow}, bigTCPLater...),
 	},
 	{
-		Name: "bigtcp-container", Gist: "BIG TCP on the containers' own ends", Tunes: "bigtcp-container=180000",
-		For: append([]mode.Name{mode.Netkit}, containers...), Harms: "what containers send elsewhere: the way out is the same device",
+		Name:  "bigtcp-container",
+		Gist:  "BIG TCP on the containers' own ends",
+		Tunes: "bigtcp-container=180000",
+		For:   append([]mode.Name{mode.Netkit}, containers...),
+		Harms: "what containers send elsewhere: the way out is the same device",
 		Permanent: []Snippet{{"after each start of a container (iproute2 6.3 or later)", []string{
 			"sudo nsenter -n -t $(docker inspect -f '{{.State.Pid}}' NAME) \\",
 			"  ip link set dev eth0 gso_max_size 180000 gro_max_size 180000 \\",
@@ -77,90 +87,153 @@ var all = []Lever{
 		}}},
 	},
 	{
-		Name: "bigtcp-lo", Gist: "BIG TCP on the loopback device", Tunes: "bigtcp-lo=180000", Harms: "latency over 127.0.0.1",
-		For: []mode.Name{mode.Native, mode.Host, mode.Shared, mode.PublishProxy},
-		Permanent: []Snippet{{"/etc/systemd/system/bigtcp-lo.service (iproute2 6.3 or later)", []string{
-			"[Service]", "Type=oneshot", "ExecStart=/sbin/ip link set dev lo \\", "  gso_max_size 180000 gro_max_size 180000 \\",
-			"  gso_ipv4_max_size 180000 gro_ipv4_max_size 180000", "[Install]", "WantedBy=multi-user.target"}}},
+		Name:  "bigtcp-lo",
+		Gist:  "BIG TCP on the loopback device",
+		Tunes: "bigtcp-lo=180000",
+		Harms: "latency over 127.0.0.1",
+		For:   []mode.Name{mode.Native, mode.Host, mode.Shared, mode.PublishProxy},
+		Permanent: []Snippet{{"/etc/systemd/system/bigtcp-lo.service (iproute2 6.3 or later)",
+			[]string{
+				"[Service]", "Type=oneshot", "ExecStart=/sbin/ip link set dev lo \\",
+				"  gso_max_size 180000 gro_max_size 180000 \\",
+				"  gso_ipv4_max_size 180000 gro_ipv4_max_size 180000", "[Install]",
+				"WantedBy=multi-user.target"}}},
 	},
 	{
-		Name: "gro", Gist: "generic receive offload of containers' links", Tunes: "gro=on", For: containers,
-		Harms: "latency: packets wait for others, and pass through NAPI", Permanent: linkFile("GenericReceiveOffload=yes"),
+		Name:      "gro",
+		Gist:      "generic receive offload of containers' links",
+		Tunes:     "gro=on",
+		For:       containers,
+		Harms:     "latency: packets wait for others, and pass through NAPI",
+		Permanent: linkFile("GenericReceiveOffload=yes"),
 	},
 	{
-		Name: "threaded-napi", Gist: "receive offload with NAPI in threads of its own", Tunes: "gro=on+threaded=on", For: containers,
+		Name:      "threaded-napi",
+		Gist:      "receive offload with NAPI in threads of its own",
+		Tunes:     "gro=on+threaded=on",
+		For:       containers,
 		Harms:     "latency and CPU time: a thread has to be woken",
 		Permanent: append(linkFile("GenericReceiveOffload=yes"), inSysfs("threaded", "1")...),
 	},
 	{
-		Name: "tso-off", Gist: "no TCP segmentation offload on containers' links", Tunes: "tso=off", For: containers,
-		Harms: "throughput and CPU time: each segment passes the path alone", Permanent: linkFile("TCPSegmentationOffload=no"),
+		Name:      "tso-off",
+		Gist:      "no TCP segmentation offload on containers' links",
+		Tunes:     "tso=off",
+		For:       containers,
+		Harms:     "throughput and CPU time: each segment passes the path alone",
+		Permanent: linkFile("TCPSegmentationOffload=no"),
 	},
 	{
-		Name: "queues", Gist: "a queue for each CPU on containers' links", Tunes: "queues={cpus}", For: containers,
-		Harms: "order and caches: a flow may move between CPUs", Permanent: linkFile("RxChannels=N", "TxChannels=N"),
-	},
-	{
-		Name: "xps", Gist: "a queue for each CPU, with transmit packet steering", Tunes: "queues={cpus}+xps=on", For: containers,
+		Name:      "queues",
+		Gist:      "a queue for each CPU on containers' links",
+		Tunes:     "queues={cpus}",
+		For:       containers,
 		Harms:     "order and caches: a flow may move between CPUs",
-		Permanent: append(linkFile("RxChannels=N", "TxChannels=N"), inSysfs("queues/tx-0/xps_cpus", "MASK")...),
+		Permanent: linkFile("RxChannels=N", "TxChannels=N"),
+	},
+	{
+		Name:  "xps",
+		Gist:  "a queue for each CPU, with transmit packet steering",
+		Tunes: "queues={cpus}+xps=on",
+		For:   containers,
+		Harms: "order and caches: a flow may move between CPUs",
+		Permanent: append(linkFile("RxChannels=N", "TxChannels=N"),
+			inSysfs("queues/tx-0/xps_cpus", "MASK")...),
 	},
 	{
 		Name: "rps", Gist: "receive packet steering to all CPUs", Tunes: "rps=on",
-		Harms: "latency and CPU time: another CPU has to be interrupted", Permanent: inSysfs("queues/rx-0/rps_cpus", "MASK"),
+		Harms:     "latency and CPU time: another CPU has to be interrupted",
+		Permanent: inSysfs("queues/rx-0/rps_cpus", "MASK"),
 	},
 	{
-		Name: "rmem", Gist: "larger receive buffers of TCP", Tunes: "rmem=16M", Harms: "memory, and latency behind a full buffer",
-		Permanent: sysctlFile("net.ipv4.tcp_rmem = 4096 131072 16777216"), GivesUp: "up to 16 MiB of memory for each connection",
+		Name:      "rmem",
+		Gist:      "larger receive buffers of TCP",
+		Tunes:     "rmem=16M",
+		Harms:     "memory, and latency behind a full buffer",
+		Permanent: sysctlFile("net.ipv4.tcp_rmem = 4096 131072 16777216"),
+		GivesUp:   "up to 16 MiB of memory for each connection",
 	},
 	{
-		Name: "wmem", Gist: "larger send buffers of TCP", Tunes: "wmem=16M", Harms: "memory, and latency behind a full buffer",
-		Permanent: sysctlFile("net.ipv4.tcp_wmem = 4096 16384 16777216"), GivesUp: "up to 16 MiB of memory for each connection",
+		Name:      "wmem",
+		Gist:      "larger send buffers of TCP",
+		Tunes:     "wmem=16M",
+		Harms:     "memory, and latency behind a full buffer",
+		Permanent: sysctlFile("net.ipv4.tcp_wmem = 4096 16384 16777216"),
+		GivesUp:   "up to 16 MiB of memory for each connection",
 	},
 	{
 		Name: "mtu", Gist: "an MTU of 9000 inside the bridge", Tunes: "mtu=9000", For: containers,
 		Harms: "what crosses a wire with an MTU of 1500, and datagrams that then are cut",
 		Permanent: []Snippet{
-			{"a network's", []string{"docker network create -o com.docker.network.driver.mtu=9000 NAME"}},
-			{"compose.yaml, in the network", []string{"driver_opts:", "  com.docker.network.driver.mtu: \"9000\""}},
+			{"a network's",
+				[]string{"docker network create -o com.docker.network.driver.mtu=9000 NAME"}},
+			{"compose.yaml, in the network", []string{
+				"driver_opts:", "  com.docker.network.driver.mtu: \"9000\""}},
 			{"/etc/docker/daemon.json, for the default bridge", []string{`{ "mtu": 9000 }`}},
 		},
 		GivesUp: "paths to elsewhere rely on ICMP that says which size fits",
 	},
 	congestion("reno"), congestion("cubic"), congestion("bbr"),
 	{
-		Name: "bridge-default", Gist: "Docker's default bridge instead of a network of your own", Mode: mode.BridgeDefault, For: []mode.Name{mode.Bridge},
-		Harms: "nothing that is known", Permanent: []Snippet{{"instead of --network NAME", []string{"docker run --network bridge IMAGE"}}, compose("network_mode: bridge")},
+		Name:  "bridge-default",
+		Gist:  "Docker's default bridge instead of a network of your own",
+		Mode:  mode.BridgeDefault,
+		For:   []mode.Name{mode.Bridge},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{{"instead of --network NAME",
+			[]string{"docker run --network bridge IMAGE"}}, compose("network_mode: bridge")},
 		GivesUp: "names of containers, and networks that are kept apart",
 	},
 	{
-		Name: "nat", Gist: "NAT instead of docker-proxy", Mode: mode.PublishNAT, For: []mode.Name{mode.PublishProxy},
-		Harms: "nothing that is known", Permanent: []Snippet{{"/etc/docker/daemon.json, then restart dockerd", []string{`{ "userland-proxy": false }`}}},
+		Name:  "nat",
+		Gist:  "NAT instead of docker-proxy",
+		Mode:  mode.PublishNAT,
+		For:   []mode.Name{mode.PublishProxy},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{{"/etc/docker/daemon.json, then restart dockerd",
+			[]string{`{ "userland-proxy": false }`}}},
 		GivesUp: "published ports on ::1, and over IPv6 to containers without it; route_localnet is on",
 	},
 	{
-		Name: "fast", Gist: "toll fast, which leads local clients past docker-proxy and NAT", Mode: mode.Fast, Local: true,
-		For: []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing that is known",
-		Permanent: []Snippet{{"while it is kept on (docs/commands/fast.md)", []string{"sudo toll fast on --all"}}},
-		GivesUp:   "eBPF programs on the machine's root cgroup",
+		Name:  "fast",
+		Gist:  "toll fast, which leads local clients past docker-proxy and NAT",
+		Mode:  mode.Fast,
+		Local: true,
+		For:   []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing that is known",
+		Permanent: []Snippet{{"while it is kept on (docs/commands/fast.md)",
+			[]string{"sudo toll fast on --all"}}},
+		GivesUp: "eBPF programs on the machine's root cgroup",
 	},
 	{
-		Name: "netkit", Gist: "netkit instead of veth", Mode: mode.Netkit, For: []mode.Name{mode.Bridge},
-		Harms: "nothing that is known", Permanent: []Snippet{{"Docker has no network driver for it", []string{"# Cilium has: bpf.datapathMode=netkit"}}},
+		Name:  "netkit",
+		Gist:  "netkit instead of veth",
+		Mode:  mode.Netkit,
+		For:   []mode.Name{mode.Bridge},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{{"Docker has no network driver for it",
+			[]string{"# Cilium has: bpf.datapathMode=netkit"}}},
 		GivesUp: "Docker's own network driver",
 	},
 	{
-		Name: "host", Gist: "no network of its own: --network host", Mode: mode.Host, Isolation: true,
-		Harms: "nothing that is known", Permanent: []Snippet{{"instead of --network NAME and -p", []string{"docker run --network host IMAGE"}}, compose("network_mode: host")},
+		Name:      "host",
+		Gist:      "no network of its own: --network host",
+		Mode:      mode.Host,
+		Isolation: true,
+		Harms:     "nothing that is known",
+		Permanent: []Snippet{{"instead of --network NAME and -p",
+			[]string{"docker run --network host IMAGE"}}, compose("network_mode: host")},
 		GivesUp: "port isolation: the container has the machine's ports and devices",
 	},
 }
 
 func congestion(name string) Lever {
 	return Lever{
-		Name: "congestion-" + name, Gist: name + " as TCP's congestion control", Tunes: "congestion=" + name,
+		Name:  "congestion-" + name,
+		Gist:  name + " as TCP's congestion control",
+		Tunes: "congestion=" + name,
 		Harms: "paths with losses and long delays, which only a real network has",
-		Permanent: append([]Snippet{compose("sysctls:", "  net.ipv4.tcp_congestion_control: "+name)},
+		Permanent: append([]Snippet{compose("sysctls:",
+			"  net.ipv4.tcp_congestion_control: "+name)},
 			sysctlFile("net.ipv4.tcp_congestion_control = "+name)...),
 		GivesUp: "what the other one does over lossy and long paths, which is not measured here",
 	}

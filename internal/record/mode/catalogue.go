@@ -92,7 +92,8 @@ var catalogue = []Mode{
 			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
 		}),
 		Rungs: []Rung{
-			{From: FromContainer, To: ToLoopback, Below: Host, Part: "a network namespace that both share, with no rules of Docker's but its DNS server's", Unseen: true},
+			{From: FromContainer, To: ToLoopback, Below: Host,
+				Part: "a network namespace that both share, with no rules of Docker's but its DNS server's", Unseen: true},
 		},
 	},
 	{
@@ -107,7 +108,8 @@ var catalogue = []Mode{
 		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: dnsRules, Unseen: true},
-			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: dnsRules, Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: dnsRules,
+				Unseen: true},
 		},
 	},
 	{
@@ -120,8 +122,10 @@ var catalogue = []Mode{
 		Routes:        bridged,
 		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
 		Rungs: []Rung{
-			{From: FromHost, To: ToContainer, Below: Host, Part: "a network namespace of its own, with a veth pair on a bridge"},
-			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, without these rules, joined by veth pairs and a bridge"},
+			{From: FromHost, To: ToContainer, Below: Host,
+				Part: "a network namespace of its own, with a veth pair on a bridge"},
+			{From: FromContainer, To: ToContainer, Below: Shared,
+				Part: "a network namespace for each, without these rules, joined by veth pairs and a bridge"},
 		},
 	},
 	{
@@ -135,10 +139,13 @@ var catalogue = []Mode{
 		Routes:        published,
 		Otherwise:     withoutProxy,
 		Rungs: []Rung{
-			{From: FromHost, To: ToAddress, Below: Bridge, Part: "NAT of a port published at the machine's own address"},
-			{From: FromContainer, To: ToAddress, Below: Bridge, Part: "docker-proxy between container and published port"},
+			{From: FromHost, To: ToAddress, Below: Bridge,
+				Part: "NAT of a port published at the machine's own address"},
+			{From: FromContainer, To: ToAddress, Below: Bridge,
+				Part: "docker-proxy between container and published port"},
 			{From: FromRemote, To: ToAddress, Below: PublishDefault, Part: dnsRules, Unseen: true},
-			{From: FromRemoteContainer, To: ToAddress, Below: PublishDefault, Part: dnsRules, Unseen: true},
+			{From: FromRemoteContainer, To: ToAddress, Below: PublishDefault, Part: dnsRules,
+				Unseen: true},
 		},
 	},
 	{
@@ -152,10 +159,14 @@ var catalogue = []Mode{
 		Routes:        published,
 		Otherwise:     withoutProxy,
 		Rungs: []Rung{
-			{From: FromHost, To: ToAddress, Below: BridgeDefault, Part: "NAT of a port published at the machine's own address"},
-			{From: FromContainer, To: ToAddress, Below: BridgeDefault, Part: "docker-proxy between container and published port"},
-			{From: FromRemote, To: ToAddress, Below: Routed, Part: "NAT of a published port instead of a route, and no DNS server's rules"},
-			{From: FromRemoteContainer, To: ToAddress, Below: Routed, Part: "NAT on both machines instead of routes, and no DNS server's rules for the server"},
+			{From: FromHost, To: ToAddress, Below: BridgeDefault,
+				Part: "NAT of a port published at the machine's own address"},
+			{From: FromContainer, To: ToAddress, Below: BridgeDefault,
+				Part: "docker-proxy between container and published port"},
+			{From: FromRemote, To: ToAddress, Below: Routed,
+				Part: "NAT of a published port instead of a route, and no DNS server's rules"},
+			{From: FromRemoteContainer, To: ToAddress, Below: Routed,
+				Part: "NAT on both machines instead of routes, and no DNS server's rules for the server"},
 		},
 	},
 	{
@@ -172,14 +183,19 @@ var catalogue = []Mode{
 			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 			{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
 			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
-			{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToAddress, []HopKind{
+				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
 		}),
 		Otherwise: []Route{{FromHost, ToAddress, []HopKind{HopDNAT, HopBridge, HopVeth}}},
 		Rungs: []Rung{
-			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "NAT of a published port instead of the container's address"},
-			{From: FromContainer, To: ToAddress, Below: Bridge, Part: "NAT of a published port, applied to bridged frames (br_netfilter)"},
-			{From: FromRemote, To: ToAddress, Below: Routed, Part: "NAT of a published port instead of a route to the container's address"},
-			{From: FromRemoteContainer, To: ToAddress, Below: Routed, Part: "NAT on both machines instead of routes to the containers' addresses"},
+			{From: FromHost, To: ToLoopback, Below: Bridge,
+				Part: "NAT of a published port instead of the container's address"},
+			{From: FromContainer, To: ToAddress, Below: Bridge,
+				Part: "NAT of a published port, applied to bridged frames (br_netfilter)"},
+			{From: FromRemote, To: ToAddress, Below: Routed,
+				Part: "NAT of a published port instead of a route to the container's address"},
+			{From: FromRemoteContainer, To: ToAddress, Below: Routed,
+				Part: "NAT on both machines instead of routes to the containers' addresses"},
 		},
 	},
 	{
@@ -197,13 +213,15 @@ var catalogue = []Mode{
 			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 			{FromRemote, ToAddress, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
 			{FromHost, ToAddress6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
-			{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
+			{FromContainer, ToAddress6, []HopKind{
+				HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 			{FromRemote, ToAddress6, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
 		},
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: proxyForNAT},
 			{From: FromContainer, To: ToAddress, Below: PublishNAT, Part: proxyForNAT},
-			{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: proxyForNAT + ` and all rules ("iptables": false)`},
+			{From: FromRemote, To: ToAddress, Below: PublishNAT,
+				Part: proxyForNAT + ` and all rules ("iptables": false)`},
 		},
 	},
 	{
@@ -220,7 +238,9 @@ var catalogue = []Mode{
 			{FromHost, ToLoopback6, []HopKind{HopBridge, HopVeth}},
 		},
 		Rungs: []Rung{
-			{From: FromHost, To: ToLoopback, Below: Bridge, Part: "a published address that is rewritten when the client connects", Unseen: true},
+			{From: FromHost, To: ToLoopback, Below: Bridge,
+				Part:   "a published address that is rewritten when the client connects",
+				Unseen: true},
 		},
 	},
 	{
@@ -237,7 +257,8 @@ var catalogue = []Mode{
 			{FromHost, ToLoopback6, []HopKind{HopBridge, HopVeth}},
 		},
 		Rungs: []Rung{
-			{From: FromHost, To: ToLoopback, Below: Fast, Part: "larger packets on the bridge and the host's ends of containers' links (BIG TCP)", Unseen: true},
+			{From: FromHost, To: ToLoopback, Below: Fast,
+				Part: "larger packets on the bridge and the host's ends of containers' links (BIG TCP)", Unseen: true},
 		},
 	},
 	{
@@ -251,15 +272,20 @@ var catalogue = []Mode{
 		PerPort:       true,
 		Rare:          true,
 		Routes: []Route{
-			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
-			{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
-			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge,
+				HopVeth}},
+			{FromContainer, ToAddress, []HopKind{
+				HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+			{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge,
+				HopVeth}},
 			{FromRemoteContainer, ToAddress, []HopKind{
-				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge, HopVeth}},
+				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopIPVS, HopBridge,
+				HopVeth}},
 		},
 		Rungs: []Rung{
 			{From: FromHost, To: ToAddress, Below: PublishNAT, Part: ingressMesh},
-			{From: FromContainer, To: ToAddress, Below: PublishNAT, Part: "NAT of the client's address, too, and " + ingressMesh},
+			{From: FromContainer, To: ToAddress, Below: PublishNAT,
+				Part: "NAT of the client's address, too, and " + ingressMesh},
 			{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: ingressMesh},
 			{From: FromRemoteContainer, To: ToAddress, Below: PublishNAT, Part: ingressMesh},
 		},
@@ -276,13 +302,18 @@ var catalogue = []Mode{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopBridge, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
-			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{
+				HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
 		}),
 		Rungs: []Rung{
-			{From: FromHost, To: ToContainer, Below: Bridge, Part: "routed mode's rules instead of NAT's", Unseen: true},
-			{From: FromContainer, To: ToContainer, Below: Bridge, Part: "a second bridge, and routing between the two"},
-			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, with a veth pair on a routed bridge"},
-			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each machine, with a veth pair on a routed bridge"},
+			{From: FromHost, To: ToContainer, Below: Bridge,
+				Part: "routed mode's rules instead of NAT's", Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: Bridge,
+				Part: "a second bridge, and routing between the two"},
+			{From: FromRemote, To: ToContainer, Below: Host,
+				Part: "a network namespace of its own, with a veth pair on a routed bridge"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host,
+				Part: "a network namespace on each machine, with a veth pair on a routed bridge"},
 		},
 	},
 	{
@@ -298,7 +329,8 @@ var catalogue = []Mode{
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopAccept, HopBridge, HopVeth}},
 		},
 		Rungs: []Rung{
-			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: "the packet filter for bridged frames, with a rule for the linked pair"},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault,
+				Part: "the packet filter for bridged frames, with a rule for the linked pair"},
 		},
 	},
 	{
@@ -315,8 +347,10 @@ var catalogue = []Mode{
 		},
 		Apart: []Apart{oneWay(FromRemote), oneWay(FromRemoteContainer)},
 		Rungs: []Rung{
-			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: "1:1 NAT of an alias of the card"},
-			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: "1:1 NAT of two aliases of the card, applied to bridged frames (br_netfilter)"},
+			{From: FromHost, To: ToContainer, Below: BridgeDefault,
+				Part: "1:1 NAT of an alias of the card"},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault,
+				Part: "1:1 NAT of two aliases of the card, applied to bridged frames (br_netfilter)"},
 		},
 	},
 	{
@@ -330,13 +364,18 @@ var catalogue = []Mode{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
-			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{
+				HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
 		}),
 		Rungs: []Rung{
-			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge, Unseen: true},
-			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge, Unseen: true},
-			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
-			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
+			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge,
+				Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: cardOnBridge,
+				Unseen: true},
+			{From: FromRemote, To: ToContainer, Below: Host,
+				Part: "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host,
+				Part: "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
 		},
 	},
 	{
@@ -354,9 +393,12 @@ var catalogue = []Mode{
 		}),
 		Apart: []Apart{subInterface("macvlan", FromContainer)},
 		Rungs: []Rung{
-			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, on macvlan sub-interfaces of one card"},
-			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
-			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each machine, on a macvlan sub-interface of its card"},
+			{From: FromContainer, To: ToContainer, Below: Shared,
+				Part: "a network namespace for each, on macvlan sub-interfaces of one card"},
+			{From: FromRemote, To: ToContainer, Below: Host,
+				Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host,
+				Part: "a network namespace on each machine, on a macvlan sub-interface of its card"},
 		},
 	},
 	{
@@ -373,7 +415,8 @@ var catalogue = []Mode{
 		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
 			Why:    "private is the macvlan mode in which containers on one card cannot reach each other",
 			Around: "macvlan-bridge"}},
-		Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode private instead of bridge"),
+		Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+			"macvlan's mode private instead of bridge"),
 	},
 	{
 		Name:          MacvlanVEPA,
@@ -388,8 +431,10 @@ var catalogue = []Mode{
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		}),
 		Apart: []Apart{subInterface("macvlan", FromContainer)},
-		Rungs: append(variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode vepa instead of bridge"),
-			Rung{From: FromContainer, To: ToContainer, Below: MacvlanBridge, Part: "the wire to the switch and back (vepa)"}),
+		Rungs: append(variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+			"macvlan's mode vepa instead of bridge"),
+			Rung{From: FromContainer, To: ToContainer, Below: MacvlanBridge,
+				Part: "the wire to the switch and back (vepa)"}),
 	},
 	{
 		Name:          MacvlanPassthru,
@@ -406,13 +451,17 @@ var catalogue = []Mode{
 		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
 			Why:    "passthru gives the card to one container, so there is no second one on it",
 			Around: "macvlan-bridge"}},
-		Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge, "macvlan's mode passthru instead of bridge"),
+		Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+			"macvlan's mode passthru instead of bridge"),
 	},
-	ipvlan(IPvlanL2, "l2", MacvlanBridge, "ipvlan instead of macvlan: the card's own MAC address", "a sub-interface of the network card that shares its MAC address",
+	ipvlan(IPvlanL2, "l2", MacvlanBridge, "ipvlan instead of macvlan: the card's own MAC address",
+		"a sub-interface of the network card that shares its MAC address",
 		"nothing; the container is a machine on the LAN with the machine's own MAC address"),
-	ipvlan(IPvlanL3, "l3", IPvlanL2, "routing instead of switching (l3)", "ipvlan that routes: no broadcast, and other machines need a route",
+	ipvlan(IPvlanL3, "l3", IPvlanL2, "routing instead of switching (l3)",
+		"ipvlan that routes: no broadcast, and other machines need a route",
 		"nothing; peers need a route, and every container port answers there"),
-	ipvlan(IPvlanL3S, "l3s", IPvlanL3, "the machine's rules for what comes in (l3s)", "ipvlan that routes and lets what it receives cross the machine's rules",
+	ipvlan(IPvlanL3S, "l3s", IPvlanL3, "the machine's rules for what comes in (l3s)",
+		"ipvlan that routes and lets what it receives cross the machine's rules",
 		"nothing; peers need a route, and every container port answers there"),
 	{
 		Name:          OVS,
@@ -426,7 +475,8 @@ var catalogue = []Mode{
 			{FromHost, ToContainer, []HopKind{HopOVS, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopOVS, HopVeth}},
-			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopWire, HopOVS, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{
+				HopVeth, HopOVS, HopWire, HopOVS, HopVeth}},
 		}),
 		Rungs: []Rung{
 			{From: FromHost, To: ToContainer, Below: Pipework, Part: ovsForBridge},
@@ -445,13 +495,16 @@ var catalogue = []Mode{
 		Usual:         true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
-			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVXLAN, HopWire, HopVXLAN, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{
+				HopVeth, HopBridge, HopVXLAN, HopWire, HopVXLAN, HopBridge, HopVeth}},
 		}),
 		Apart: overlayApart,
 		Rungs: []Rung{
-			{From: FromContainer, To: ToContainer, Below: Bridge, Part: "the overlay's bridge, in a network namespace of its own, instead of Docker's",
+			{From: FromContainer, To: ToContainer, Below: Bridge,
+				Part:   "the overlay's bridge, in a network namespace of its own, instead of Docker's",
 				Unseen: true, ListedWith: Pipework},
-			{From: FromRemoteContainer, To: ToContainer, Below: Pipework, Part: "a VXLAN tunnel between the bridges, and " + dnsRules},
+			{From: FromRemoteContainer, To: ToContainer, Below: Pipework,
+				Part: "a VXLAN tunnel between the bridges, and " + dnsRules},
 		},
 	},
 	{
@@ -464,11 +517,13 @@ var catalogue = []Mode{
 		Rare:          true,
 		Routes: bothFamilies([]Route{
 			{FromRemoteContainer, ToContainer, []HopKind{
-				HopVeth, HopBridge, HopVXLAN, HopESP, HopWire, HopESP, HopVXLAN, HopBridge, HopVeth}},
+				HopVeth, HopBridge, HopVXLAN, HopESP, HopWire, HopESP, HopVXLAN, HopBridge,
+				HopVeth}},
 		}),
 		Apart: overlayApart,
 		Rungs: []Rung{
-			{From: FromRemoteContainer, To: ToContainer, Below: Overlay, Part: "ESP: the tunnel is encrypted"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Overlay,
+				Part: "ESP: the tunnel is encrypted"},
 		},
 	},
 	{
@@ -502,10 +557,14 @@ var catalogue = []Mode{
 		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        podRoutes,
 		Rungs: []Rung{
-			{From: FromHost, To: ToContainer, Below: Host, Part: "a network namespace of its own, by the cluster's network plug-in"},
-			{From: FromContainer, To: ToContainer, Below: Shared, Part: "a network namespace for each, joined by the cluster's network plug-in"},
-			{From: FromRemote, To: ToContainer, Below: Host, Part: "a network namespace of its own, by the cluster's network plug-in"},
-			{From: FromRemoteContainer, To: ToContainer, Below: Host, Part: "a network namespace on each node, joined by the cluster's network plug-in"},
+			{From: FromHost, To: ToContainer, Below: Host,
+				Part: "a network namespace of its own, by the cluster's network plug-in"},
+			{From: FromContainer, To: ToContainer, Below: Shared,
+				Part: "a network namespace for each, joined by the cluster's network plug-in"},
+			{From: FromRemote, To: ToContainer, Below: Host,
+				Part: "a network namespace of its own, by the cluster's network plug-in"},
+			{From: FromRemoteContainer, To: ToContainer, Below: Host,
+				Part: "a network namespace on each node, joined by the cluster's network plug-in"},
 		},
 	},
 	{
@@ -520,8 +579,10 @@ var catalogue = []Mode{
 		Routes:        []Route{podRoutes[1], podRoutes[3]},
 		Apart:         []Apart{ofPods(FromHost), ofPods(FromRemote)},
 		Rungs: []Rung{
-			{From: FromContainer, To: ToContainer, Below: Pod, Part: "a name that was looked up before", Unseen: true},
-			{From: FromRemoteContainer, To: ToContainer, Below: Pod, Part: "a name that was looked up before", Unseen: true},
+			{From: FromContainer, To: ToContainer, Below: Pod,
+				Part: "a name that was looked up before", Unseen: true},
+			{From: FromRemoteContainer, To: ToContainer, Below: Pod,
+				Part: "a name that was looked up before", Unseen: true},
 		},
 	},
 	{
@@ -538,9 +599,11 @@ var catalogue = []Mode{
 			{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
 			{FromRemote, ToContainer, []HopKind{HopDNAT, HopWire, HopBridge, HopVeth}},
-			{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopDNAT, HopWire, HopBridge, HopVeth}},
+			{FromRemoteContainer, ToContainer, []HopKind{
+				HopVeth, HopBridge, HopDNAT, HopWire, HopBridge, HopVeth}},
 		},
-		Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, ToContainer, Pod, "NAT of a service's address on the client's node"),
+		Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer},
+			ToContainer, Pod, "NAT of a service's address on the client's node"),
 	},
 	{
 		Name:          HostPort,
@@ -553,7 +616,8 @@ var catalogue = []Mode{
 		Kubernetes:    true,
 		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        portRoutes(HopDNAT),
-		Rungs:         aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, ToAddress, Pod, "NAT of a port of the server's node"),
+		Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote,
+			FromRemoteContainer}, ToAddress, Pod, "NAT of a port of the server's node"),
 	},
 	{
 		Name:          NodePortLocal,
@@ -567,7 +631,8 @@ var catalogue = []Mode{
 		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        portRoutes(HopDNAT)[2:],
 		Apart:         []Apart{ofTheNode(FromHost), ofTheNode(FromContainer)},
-		Rungs:         aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, Pod, "NAT of a service's port on the server's node"),
+		Rungs: aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, Pod,
+			"NAT of a service's port on the server's node"),
 	},
 	{
 		Name:          NodePort,
@@ -580,7 +645,9 @@ var catalogue = []Mode{
 		Kubernetes:    true,
 		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        portRoutes(HopDNAT, HopSNAT),
-		Rungs: append(aboveAll([]Placement{FromHost, FromContainer}, ToAddress, Pod, "NAT of a service's port on the server's node, and of the client's address"),
-			aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, NodePortLocal, "NAT of the client's address, too")...),
+		Rungs: append(aboveAll([]Placement{FromHost, FromContainer}, ToAddress, Pod,
+			"NAT of a service's port on the server's node, and of the client's address"),
+			aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, NodePortLocal,
+				"NAT of the client's address, too")...),
 	},
 }

@@ -28,7 +28,8 @@ var published = []Route{
 	{FromHost, ToAddress, []HopKind{HopDNAT, HopBridge, HopVeth}},
 	{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 	{FromRemote, ToAddress, []HopKind{HopWire, HopDNAT, HopBridge, HopVeth}},
-	{FromRemoteContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
+	{FromRemoteContainer, ToAddress, []HopKind{
+		HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
 	{FromHost, ToAddress6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
 	{FromRemote, ToAddress6, []HopKind{HopWire, HopProxy, HopBridge, HopVeth}},
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
@@ -92,16 +93,20 @@ func oneWay(from Placement) Apart {
 
 func subInterface(kind string, instead Placement) Apart {
 	return Apart{
-		From:   FromHost,
-		Why:    "the kernel keeps a network card and its " + kind + " sub-interfaces apart, so the machine cannot reach its own containers",
-		Around: "--from " + string(instead) + "; on a real machine, make one more sub-interface of the card for the host itself",
+		From: FromHost,
+		Why: "the kernel keeps a network card and its " + kind +
+			" sub-interfaces apart, so the machine cannot reach its own containers",
+		Around: "--from " + string(instead) +
+			"; on a real machine, make one more sub-interface of the card for the host itself",
 	}
 }
 
 var overlayApart = []Apart{
-	{From: FromHost, Why: "an overlay's network is in a namespace of its own, which the machine is not part of",
+	{From: FromHost,
+		Why:    "an overlay's network is in a namespace of its own, which the machine is not part of",
 		Around: "--from container, or publish the port"},
-	{From: FromRemote, Why: "an overlay's network is in a namespace of its own, which no machine is part of",
+	{From: FromRemote,
+		Why:    "an overlay's network is in a namespace of its own, which no machine is part of",
 		Around: "--from remote-container, or publish the port"},
 }
 
@@ -136,10 +141,13 @@ func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
 }
 
 func ofTheNode(from Placement) Apart {
-	return Apart{From: from, Why: "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
+	return Apart{
+		From:   from,
+		Why:    "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
 		Around: "nodeport; or --from remote,remote-container"}
 }
 
 func ofPods(from Placement) Apart {
-	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one", Around: "--from container,remote-container"}
+	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one",
+		Around: "--from container,remote-container"}
 }

@@ -7,9 +7,20 @@ import (
 )
 
 var hopWords = map[HopKind]string{
-	HopVeth: "veth", HopBridge: "bridge", HopDNAT: "NAT", HopSNAT: "NAT", HopProxy: "docker-proxy", HopIPVS: "IPVS", HopAccept: "rule",
-	HopMacvlan: "macvlan", HopIPvlan: "ipvlan", HopOVS: "Open vSwitch", HopVXLAN: "VXLAN", HopESP: "ESP", HopNetkit: "netkit",
-	HopWire: "wire", HopLoopback: "proxy",
+	HopVeth:    "veth",
+	HopBridge:  "bridge",
+	HopDNAT:    "NAT",
+	HopSNAT:    "NAT",
+	HopProxy:   "docker-proxy",
+	HopIPVS:    "IPVS",
+	HopAccept:  "rule",
+	HopMacvlan: "macvlan",
+	HopIPvlan:  "ipvlan",
+	HopOVS:     "Open vSwitch",
+	HopVXLAN:   "VXLAN",
+	HopESP:     "ESP",
+	HopNetkit:  "netkit",
+	HopWire:    "wire", HopLoopback: "proxy",
 }
 
 func TestLaddersFollowTheCatalogue(t *testing.T) {
@@ -41,7 +52,8 @@ func TestLaddersFollowTheCatalogue(t *testing.T) {
 			}
 			for _, m := range catalogue {
 				if _, ok := at[m.Name]; ok != (len(m.RoutesFrom(p)) > 0) {
-					t.Errorf("%s is on the ladder: %t; it has the routes %v", m.Name, ok, m.RoutesFrom(p))
+					t.Errorf("%s is on the ladder: %t; it has the routes %v", m.Name, ok,
+						m.RoutesFrom(p))
 				}
 			}
 		})
@@ -56,14 +68,16 @@ func checkPart(t *testing.T, p Placement, r Rung, route Route, below Rung) {
 	m, _ := Find(below.Mode)
 	from, _ := m.Route(p, below.To)
 	if same := slices.Equal(route.Hops, from.Hops); same != r.Unseen {
-		t.Errorf("%s (%s) has the hops of %s (%s): %t; its row says %t", r.Mode, route, below.Mode, from, same, r.Unseen)
+		t.Errorf("%s (%s) has the hops of %s (%s): %t; its row says %t", r.Mode, route, below.Mode,
+			from, same, r.Unseen)
 	}
 	if strings.Contains(r.Part, "the cluster's network plug-in") { // each has other hops
 		return
 	}
 	for _, h := range route.Hops {
 		if !slices.Contains(from.Hops, h) && !strings.Contains(r.Part, hopWords[h]) {
-			t.Errorf("%s has the hop %s and %s has not, but the part is %q", r.Mode, h, below.Mode, r.Part)
+			t.Errorf("%s has the hop %s and %s has not, but the part is %q", r.Mode, h, below.Mode,
+				r.Part)
 		}
 	}
 }
@@ -76,14 +90,21 @@ func TestClimb(t *testing.T) {
 		want string
 	}{
 		{"the-bottom", FromHost, []Name{Native}, "native"},
-		{"a-chain", FromHost, []Name{PublishProxy}, "native host bridge-default bridge publish-nat publish-proxy"},
-		{"two-chains", FromHost, []Name{OVS, PublishNAT}, "native host bridge-default bridge publish-nat pipework ovs"},
+		{"a-chain", FromHost, []Name{PublishProxy},
+			"native host bridge-default bridge publish-nat publish-proxy"},
+		{"two-chains", FromHost, []Name{OVS, PublishNAT},
+			"native host bridge-default bridge publish-nat pipework ovs"},
 		{"no-rung", FromHost, []Name{Overlay}, ""},
-		{"encryption", FromRemoteContainer, []Name{OverlayEncrypted}, "host pipework overlay overlay-encrypted"},
-		{"usual-from-host", FromHost, Usual(), "native host bridge-default bridge publish-nat publish-proxy"},
-		{"usual-from-container", FromContainer, Usual(), "host shared bridge-default bridge publish-nat publish-proxy overlay macvlan-bridge"},
-		{"usual-from-remote", FromRemote, Usual(), "native host routed publish-nat publish-proxy macvlan-bridge"},
-		{"usual-from-remote-container", FromRemoteContainer, Usual(), "host routed publish-nat pipework overlay macvlan-bridge"},
+		{"encryption", FromRemoteContainer, []Name{OverlayEncrypted},
+			"host pipework overlay overlay-encrypted"},
+		{"usual-from-host", FromHost, Usual(),
+			"native host bridge-default bridge publish-nat publish-proxy"},
+		{"usual-from-container", FromContainer, Usual(),
+			"host shared bridge-default bridge publish-nat publish-proxy overlay macvlan-bridge"},
+		{"usual-from-remote", FromRemote, Usual(),
+			"native host routed publish-nat publish-proxy macvlan-bridge"},
+		{"usual-from-remote-container", FromRemoteContainer, Usual(),
+			"host routed publish-nat pipework overlay macvlan-bridge"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

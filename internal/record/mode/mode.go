@@ -32,7 +32,8 @@ var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContain
 // Targets returns all targets.
 func Targets() []Target { return slices.Clone(targets) }
 
-var families = map[Target]Target{ToLoopback: ToLoopback6, ToAddress: ToAddress6, ToContainer: ToContainer6}
+var families = map[Target]Target{ToLoopback: ToLoopback6, ToAddress: ToAddress6,
+	ToContainer: ToContainer6}
 
 // Six reports whether the client dials an IPv6 address.
 func (t Target) Six() bool { return t != "" && t == t.Over6() }
@@ -193,7 +194,8 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 	for i, f := range from {
 		words[i] = string(f)
 	}
-	return "there is no such path: it is reached from " + strings.Join(words, ", "), "--from " + words[0]
+	return "there is no such path: it is reached from " + strings.Join(words, ", "),
+		"--from " + words[0]
 }
 
 // Placements returns the placements that can reach the mode, in the catalogue's order and without
@@ -248,7 +250,8 @@ var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWi
 // it compares only the beginning and the end; between them, plug-ins differ.
 func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
 	for _, r := range m.RoutesTo(p, t) {
-		if slices.Equal(r.Hops, hops) || m.Kubernetes && slices.Equal(essential(r.Hops), essential(hops)) {
+		if slices.Equal(r.Hops, hops) || m.Kubernetes &&
+			slices.Equal(essential(r.Hops), essential(hops)) {
 			return true
 		}
 	}

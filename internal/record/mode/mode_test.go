@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS, HopAccept,
+	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS,
+		HopAccept,
 		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel}
 	// devices gives a container a network of its own.
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
@@ -33,7 +34,8 @@ func TestCatalogueIsComplete(t *testing.T) {
 			if !safe.MatchString(string(m.Name)) {
 				t.Errorf("name %q does not match %s", m.Name, safe)
 			}
-			for what, s := range map[string]string{"summary": m.Summary, "Docker's words": m.Docker, "what it gives up": m.GivesUp} {
+			for what, s := range map[string]string{"summary": m.Summary, "Docker's words": m.Docker,
+				"what it gives up": m.GivesUp} {
 				if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "\n\t") {
 					t.Errorf("%s: %q", what, s)
 				}
@@ -41,7 +43,9 @@ func TestCatalogueIsComplete(t *testing.T) {
 			if len(m.Routes) == 0 {
 				t.Error("it has no route")
 			}
-			if six := slices.ContainsFunc(m.Routes, func(r Route) bool { return r.To.Six() }); six != (m.No6 == "") {
+			if six := slices.ContainsFunc(m.Routes, func(r Route) bool {
+				return r.To.Six()
+			}); six != (m.No6 == "") {
 				t.Errorf("a route over IPv6: %t, but %q", six, m.No6)
 			}
 			if got := strings.HasPrefix(m.GivesUp, "nothing"); got != m.PortIsolation {
@@ -99,7 +103,8 @@ func TestRoutesAreConsistent(t *testing.T) {
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
-	if r.From == FromRemote && first != HopWire && m.Name != ClusterIP { // which the client's own machine rewrites
+	// which the client's own machine rewrites
+	if r.From == FromRemote && first != HopWire && m.Name != ClusterIP {
 		t.Errorf("from %s, but the first hop is %s", r.From, first)
 	}
 	remote := r.From == FromRemote || r.From == FromRemoteContainer
@@ -110,7 +115,8 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	if m.PortIsolation != slices.Contains(devices, last) {
 		t.Errorf("port isolation %t, but the last hop is %s", m.PortIsolation, last)
 	}
-	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) && first != last {
+	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) &&
+		first != last {
 		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}
 	if slices.Index(r.Hops, HopLoopback) > 0 {
@@ -122,7 +128,9 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		}
 		return
 	}
-	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy}, HopDNAT: {PublishNAT, PublishIngress, NATAlias, ClusterIP, HostPort, NodePort, NodePortLocal}, HopIPVS: {PublishIngress}} {
+	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy},
+		HopDNAT: {PublishNAT, PublishIngress, NATAlias, ClusterIP, HostPort, NodePort,
+			NodePortLocal}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}
@@ -135,7 +143,8 @@ func TestWays(t *testing.T) {
 			checkHops(t, m, r)
 			ways := m.RoutesTo(r.From, r.To)
 			same := func(o Route) bool { return o.String() == r.String() }
-			if usual, ok := m.Route(r.From, r.To); !ok || ways[0].String() != usual.String() || !slices.ContainsFunc(ways[1:], same) || same(usual) {
+			if usual, ok := m.Route(r.From, r.To); !ok || ways[0].String() != usual.String() ||
+				!slices.ContainsFunc(ways[1:], same) || same(usual) {
 				t.Errorf("%s from %s to %s: %v", m.Name, r.From, r.To, ways)
 			}
 		}
@@ -153,7 +162,8 @@ func TestRouteString(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"one", []HopKind{HopLoopback}, "lo"},
-		{"many", []HopKind{HopWire, HopDNAT, HopSNAT, HopBridge, HopVeth}, "wire·DNAT·MASQ·bridge·veth"},
+		{"many", []HopKind{HopWire, HopDNAT, HopSNAT, HopBridge, HopVeth},
+			"wire·DNAT·MASQ·bridge·veth"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := (Route{Hops: tt.hops}).String(); got != tt.want {
@@ -172,9 +182,12 @@ func TestRoutes(t *testing.T) {
 	}{
 		{Native, []Placement{FromHost, FromRemote}, FromContainer, nil},
 		{Shared, []Placement{FromContainer}, FromContainer, []Target{ToLoopback, ToLoopback6}},
-		{Bridge, []Placement{FromHost, FromContainer}, FromHost, []Target{ToContainer, ToContainer6}},
-		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer}, FromHost, []Target{ToLoopback, ToAddress, ToAddress6}},
-		{PublishProxy, []Placement{FromHost, FromContainer, FromRemote}, FromHost, []Target{ToLoopback, ToLoopback6, ToAddress6}},
+		{Bridge, []Placement{FromHost, FromContainer}, FromHost,
+			[]Target{ToContainer, ToContainer6}},
+		{PublishNAT, []Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer},
+			FromHost, []Target{ToLoopback, ToAddress, ToAddress6}},
+		{PublishProxy, []Placement{FromHost, FromContainer, FromRemote}, FromHost,
+			[]Target{ToLoopback, ToLoopback6, ToAddress6}},
 	} {
 		t.Run(string(tt.mode), func(t *testing.T) {
 			m, ok := Find(tt.mode)
@@ -223,7 +236,8 @@ func TestLabel(t *testing.T) {
 		{"host-is-unnamed-still", Host, FromHost, ToLoopback, "", "host"},
 		{"one-target-from-there", PublishNAT, FromContainer, ToAddress, "", "publish-nat"},
 		{"tuned", Bridge, FromHost, ToContainer, "mtu=9000", "bridge+mtu=9000"},
-		{"tuned-target", PublishNAT, FromHost, ToLoopback, "gro=on+rps=on", "publish-nat :lo+gro=on+rps=on"},
+		{"tuned-target", PublishNAT, FromHost, ToLoopback, "gro=on+rps=on",
+			"publish-nat :lo+gro=on+rps=on"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, _ := Find(tt.mode)
@@ -270,7 +284,10 @@ func TestParse(t *testing.T) {
 	}
 	modesHint := "modes are: " + strings.Join(names, ", ")
 	name := func(s string) (string, error) { v, err := ParseName(s); return string(v), err }
-	placement := func(s string) (string, error) { v, err := ParsePlacement(s); return string(v), err }
+	placement := func(s string) (string, error) {
+		v, err := ParsePlacement(s)
+		return string(v), err
+	}
 	server := func(s string) (string, error) { v, err := OfServers.Parse(s); return string(v), err }
 	target := func(s string) (string, error) { v, err := ParseTarget(s); return string(v), err }
 	for _, tt := range []struct {
@@ -285,20 +302,26 @@ func TestParse(t *testing.T) {
 		{"mode-empty", name, "", `unknown mode ""`, modesHint},
 		{"mode-case", name, "Bridge", `unknown mode "Bridge"`, "did you mean bridge?"},
 		{"placement", placement, "remote", "", ""},
-		{"placement-misspelt", placement, "remote-contaner", `unknown placement "remote-contaner"`, "did you mean remote-container?"},
-		{"placement-unknown", placement, "moon", `unknown placement "moon"`, "placements are: host, container, remote, remote-container"},
+		{"placement-misspelt", placement, "remote-contaner", `unknown placement "remote-contaner"`,
+			"did you mean remote-container?"},
+		{"placement-unknown", placement, "moon", `unknown placement "moon"`,
+			"placements are: host, container, remote, remote-container"},
 		{"server", server, "host", "", ""},
 		{"server-container", server, "container:shop", "", ""},
 		{"server-network", server, "network:my_net", "", ""},
-		{"server-no-name", server, "container:", `unknown placement "container:"`, "did you mean container:NAME?"},
+		{"server-no-name", server, "container:", `unknown placement "container:"`,
+			"did you mean container:NAME?"},
 		{"server-moon", server, "moon", `unknown placement "moon"`,
 			"placements are: host, container:NAME, network:NAME, remote"},
-		{"server-no-mode", server, "container", `unknown placement "container"`, "did you mean container:NAME?"},
+		{"server-no-mode", server, "container", `unknown placement "container"`,
+			"did you mean container:NAME?"},
 		{"placement-no-server", placement, "network:n", `unknown placement "network:n"`,
 			"placements are: host, container, remote, remote-container"},
 		{"target", target, "loopback6", "", ""},
-		{"target-localhost", target, "localhost", `unknown target "localhost"`, "did you mean loopback?"},
-		{"target-moon", target, "moon", `unknown target "moon"`, "targets are: loopback, loopback6, address, address6, container, container6"},
+		{"target-localhost", target, "localhost", `unknown target "localhost"`,
+			"did you mean loopback?"},
+		{"target-moon", target, "moon", `unknown target "moon"`,
+			"targets are: loopback, loopback6, address, address6, container, container6"},
 		{"target-container", target, "container6", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -314,7 +337,8 @@ func TestParse(t *testing.T) {
 				t.Fatalf("got %q, error %v: want a *suggest.UnknownError", got, err)
 			}
 			if got != "" || err.Error() != tt.fails || u.Hint() != tt.hint {
-				t.Errorf("got %q, error %q, hint %q; want error %q, hint %q", got, err, u.Hint(), tt.fails, tt.hint)
+				t.Errorf("got %q, error %q, hint %q; want error %q, hint %q", got, err, u.Hint(),
+					tt.fails, tt.hint)
 			}
 		})
 	}
@@ -337,7 +361,8 @@ func TestNamesFollowTheCatalogue(t *testing.T) {
 
 func TestFamilies(t *testing.T) {
 	for _, to := range targets {
-		if to.Six() == to.Four() || to.Over6().Over4() != to.Over4() || !to.Over6().Six() || !to.Over4().Four() {
+		if to.Six() == to.Four() || to.Over6().Over4() != to.Over4() || !to.Over6().Six() ||
+			!to.Over4().Four() {
 			t.Errorf("%s: %s, %s", to, to.Over4(), to.Over6())
 		}
 	}
@@ -351,10 +376,13 @@ func TestRoutesOverIPv6(t *testing.T) {
 			if r.To.Four() || !ok {
 				continue
 			}
-			if four.String() != r.String() && !slices.Contains([]Name{PublishProxy, Publish, PublishDefault}, m.Name) {
+			if four.String() != r.String() && !slices.Contains([]Name{PublishProxy, Publish,
+				PublishDefault}, m.Name) {
 				t.Errorf("%s from %s: %s, and %s over IPv6", m.Name, r.From, four, r)
 			}
-			if at := slices.IndexFunc(m.Routes, func(o Route) bool { return o.From == r.From && o.To == four.To }); at > i {
+			if at := slices.IndexFunc(m.Routes, func(o Route) bool {
+				return o.From == r.From && o.To == four.To
+			}); at > i {
 				t.Errorf("%s from %s: IPv6 comes first", m.Name, r.From)
 			}
 			if usual := r.To == ToLoopback6 && slices.Contains([]Name{Publish, PublishDefault, PublishProxy, Fast, FastLinks}, m.Name); r.OnRequest() == usual {
@@ -394,9 +422,12 @@ func TestFits(t *testing.T) {
 		{Bridge, FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}, true},
 		{Bridge, FromContainer, ToContainer, []HopKind{HopVeth, HopVeth}, false},
 		{Publish, FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}, true},
-		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}, true},
-		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopVXLAN, HopWire, HopVXLAN, HopVeth}, true},
-		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopTunnel, HopWire, HopTunnel, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer,
+			[]HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer,
+			[]HopKind{HopVeth, HopVXLAN, HopWire, HopVXLAN, HopVeth}, true},
+		{Pod, FromRemoteContainer, ToContainer,
+			[]HopKind{HopVeth, HopTunnel, HopWire, HopTunnel, HopVeth}, true},
 		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopNetkit, HopWire, HopNetkit}, true},
 		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopVeth}, true},
 		{Pod, FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire}, false},

@@ -39,7 +39,8 @@ const (
 )
 
 // Keys are listed and set in this order: queues first, because steering applies to existing ones.
-var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS, BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
+var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS,
+	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
 // Forms returns all tunes as they are written: "mtu=N", "gro=on|off".
 func Forms() []string {
@@ -139,7 +140,9 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 
 // OfMachine reports whether a setting of the variant is the whole machine's.
 func (t Tunes) OfMachine() bool {
-	return slices.ContainsFunc(t.List(), func(x Tune) bool { return x.Key == RmemMax || x.Key == WmemMax })
+	return slices.ContainsFunc(t.List(), func(x Tune) bool {
+		return x.Key == RmemMax || x.Key == WmemMax
+	})
 }
 
 type tuneError struct{ Text, Why string }
@@ -164,7 +167,9 @@ func ParseTunes(s string) (Tunes, error) {
 		}
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b Tune) int { return slices.Index(keys, a.Key) - slices.Index(keys, b.Key) })
+	slices.SortFunc(list, func(a, b Tune) int {
+		return slices.Index(keys, a.Key) - slices.Index(keys, b.Key)
+	})
 	words := make([]string, len(list))
 	for i, t := range list {
 		words[i] = string(t.Key) + "=" + t.Value

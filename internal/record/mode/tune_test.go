@@ -22,7 +22,8 @@ func TestParseTunes(t *testing.T) {
 		{"rps=on+tso=off", "tso=off+rps=on", ""},
 		{"bigtcp=180000", "bigtcp=180000", ""},
 		{"bigtcp=128k", "bigtcp=128k", ""},
-		{"bigtcp-lo=64k+bigtcp-container=524280+bigtcp=65536", "bigtcp=64k+bigtcp-container=524280+bigtcp-lo=64k", ""},
+		{"bigtcp-lo=64k+bigtcp-container=524280+bigtcp=65536",
+			"bigtcp=64k+bigtcp-container=524280+bigtcp-lo=64k", ""},
 		{"threaded=on+gro=on+queues=02", "queues=2+gro=on+threaded=on", ""},
 		{"congestion=dctcp+xps=off", "xps=off+congestion=dctcp", ""},
 		{"bigtcp=65535", "", "from 65536 to 524280 bytes"},
@@ -53,7 +54,8 @@ func TestParseTunes(t *testing.T) {
 	} {
 		t.Run(tt.text, func(t *testing.T) {
 			got, err := ParseTunes(tt.text)
-			if tt.fails == "" && err != nil || tt.fails != "" && (err == nil || !strings.Contains(err.Error(), tt.fails)) {
+			if tt.fails == "" && err != nil || tt.fails != "" &&
+				(err == nil || !strings.Contains(err.Error(), tt.fails)) {
 				t.Fatalf("error %v, want %q", err, tt.fails)
 			}
 			if got != tt.want {
@@ -95,7 +97,8 @@ func TestTunesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[Key]Tune{MTU: {MTU, "9000"}, Rmem: {Rmem, "4M"}, GRO: {GRO, "on"}, TSO: {TSO, "off"}} {
+	for key, want := range map[Key]Tune{MTU: {MTU, "9000"}, Rmem: {Rmem, "4M"}, GRO: {GRO, "on"},
+		TSO: {TSO, "off"}} {
 		if got, ok := v.Get(key); !ok || got != want {
 			t.Errorf("%s: %v, %t", key, got, ok)
 		}
@@ -128,7 +131,8 @@ func FuzzParseTunes(f *testing.F) {
 			t.Errorf("%q is %q, which reads back as %q, %v", s, v, again, err)
 		}
 		for _, x := range v.List() {
-			if x.Key != Congestion && x.Key != Queues && x.Value != on && x.Value != off && x.Number() < MinMTU {
+			if x.Key != Congestion && x.Key != Queues && x.Value != on && x.Value != off &&
+				x.Number() < MinMTU {
 				t.Errorf("%q let %v pass", s, x)
 			}
 		}

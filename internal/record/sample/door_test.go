@@ -42,7 +42,8 @@ func TestReadMakesTextPrintable(t *testing.T) {
 		}
 		for _, r := range record {
 			r, _ := r.(map[string]any)
-			keep := map[string]any{"schema": r["schema"], "started": r["started"], "latency": r["latency"]}
+			keep := map[string]any{"schema": r["schema"], "started": r["started"],
+				"latency": r["latency"]}
 			everywhere(r, hostile)
 			for name, v := range keep {
 				if v != nil {
@@ -87,7 +88,8 @@ func TestReadKeepsLinesWhereTheyBelong(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, o := got.Visits[0], got.Header.Plan.Loads[0].Options
-	if v.Output.Server != "one\ntwo\tthree\n" || v.Output.Client != "a\\x1b\n" || o != any(ChatOptions{Prompt: "a\nb\\a"}) {
+	if v.Output.Server != "one\ntwo\tthree\n" || v.Output.Client != "a\\x1b\n" ||
+		o != any(ChatOptions{Prompt: "a\nb\\a"}) {
 		t.Errorf("%+v, %+v", v.Output, o)
 	}
 	if v.Failure != `it failed\nbridge 1.00 better` {
@@ -101,7 +103,8 @@ func TestReadRefusesNegativeMetrics(t *testing.T) {
 	f.Visits[0].Values = map[string]float64{"a": 1, "rate": -3}
 	f.Visits[1].Values = map[string]float64{"a": 0, "rate": 3}
 	got, err := Read(strings.NewReader(written(t, f)))
-	if err != nil || got.Visits[0].Failure != "metric rate: -3 is negative" || got.Visits[1].Failure != "" {
+	if err != nil || got.Visits[0].Failure != "metric rate: -3 is negative" ||
+		got.Visits[1].Failure != "" {
 		t.Errorf("%q, %q, %v", got.Visits[0].Failure, got.Visits[1].Failure, err)
 	}
 }

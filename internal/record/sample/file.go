@@ -94,7 +94,8 @@ func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line,
 func (e *syntaxError) Unwrap() error { return e.Err }
 
 // ErrEmpty is returned by Read for a file without a header.
-var ErrEmpty = errors.New("no header: this is not a toll results file, or the run died before its first visit")
+var ErrEmpty = errors.New(
+	"no header: this is not a toll results file, or the run died before its first visit")
 
 // Read reads a results file. An incomplete last line is left out and sets Truncated. Other
 // malformed lines return a *syntaxError.
@@ -136,7 +137,8 @@ func (f *File) add(l line, seen *bool) error {
 		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
 			return err
 		}
-		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil && f.Header.Plan.LoadAt(c).Slice == 0 {
+		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil &&
+			f.Header.Plan.LoadAt(c).Slice == 0 {
 			return fmt.Errorf("slices of %s, which has none", c.Load)
 		}
 		l.Visit.refuseNegative()
@@ -208,7 +210,8 @@ func (h Header) check() error {
 		return err
 	}
 	for _, c := range h.Plan.Cells {
-		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 || max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
+		if s := c.Shape; s.Crowd() && (min(s.Servers, s.Clients, s.Procs) < 1 ||
+			max(s.Servers, s.Clients, s.Procs) > MaxEnds) {
 			return fmt.Errorf("impossible shape %s", s)
 		}
 	}
@@ -261,8 +264,10 @@ func (v Visit) checkFigures() error {
 	}
 	for _, c := range v.Machine {
 		// The kernel's idle counters may decrease slightly.
-		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ), math.Abs(c.Steal), math.Abs(c.Idle),
-			math.Abs(c.Nice), math.Abs(c.IOWait), math.Abs(c.Guest), math.Abs(c.GuestNice)); err != nil {
+		if err := times(math.Abs(c.User), math.Abs(c.System), math.Abs(c.IRQ), math.Abs(c.SoftIRQ),
+			math.Abs(c.Steal), math.Abs(c.Idle),
+			math.Abs(c.Nice), math.Abs(c.IOWait), math.Abs(c.Guest),
+			math.Abs(c.GuestNice)); err != nil {
 			return err
 		}
 	}

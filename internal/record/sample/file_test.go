@@ -36,24 +36,44 @@ func full(t testing.TB) *File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	party := Party{Window: 0.25, Sent: 1 << 30, Received: 1 << 20, Trips: 10, TotalSent: 1 << 31, TotalRecv: 1 << 21,
-		Connections: 4, CPU: 0.2, BusiestCPU: 0.8, Involuntary: 3, CPUs: []int{0}, RSS: 1 << 23, Late: 0.0003,
-		TCP: TCPInfo{Retransmits: 2, RTT: 0.00005, RTTVar: 0.00001, Cwnd: 40, MSS: 1448, PMTU: 1500, Packet: 1500, Headers: 52, Device: "eth0", DeviceMTU: 1500}}
+	party := Party{Window: 0.25, Sent: 1 << 30, Received: 1 << 20, Trips: 10, TotalSent: 1 << 31,
+		TotalRecv:   1 << 21,
+		Connections: 4,
+		CPU:         0.2,
+		BusiestCPU:  0.8,
+		Involuntary: 3,
+		CPUs:        []int{0},
+		RSS:         1 << 23,
+		Late:        0.0003,
+		TCP: TCPInfo{Retransmits: 2, RTT: 0.00005, RTTVar: 0.00001, Cwnd: 40, MSS: 1448, PMTU: 1500,
+			Packet: 1500, Headers: 52, Device: "eth0", DeviceMTU: 1500}}
 	cells := []Cell{
 		{Mode: "host", From: "host", To: "loopback", Load: "rr", On: "lab"},
 		{Mode: "host", From: "host", To: "loopback", Load: "rr", On: "lab", Control: true},
 	}
 	f := &File{
-		Header: Header{Schema: Schema, Started: time.Date(2026, 11, 21, 20, 48, 43, 744638635, time.UTC),
-			Environment: Environment{Tool: "0.1.0", Kernel: "6.18", CPUModel: "Intel Xeon", CPUs: 2, CPUsAllowed: []int{0, 1},
+		Header: Header{Schema: Schema, Started: time.Date(
+			2026, 11, 21, 20, 48, 43, 744638635, time.UTC),
+			Environment: Environment{Tool: "0.1.0", Kernel: "6.18", CPUModel: "Intel Xeon", CPUs: 2,
+				CPUsAllowed: []int{0, 1},
 				Mitigations: map[string]string{"retbleed": "Vulnerable"}, CgroupCPUs: 1.5,
-				Cards: []Card{{Name: "eth0", Where: "node a", Driver: "ixgbe", Device: true, NUMA: new(int), Speed: 10e9, Duplex: FullDuplex,
-					Queues: &CardQueues{Combined: 2}, Interrupts: []Interrupt{{38, "eth0-TxRx-0", "0"}}, RPS: map[string]string{"rx-0": "3"}}}},
-			Plan: Plan{Study: StudyCompare, Seed: 1<<64 - 1, Rounds: 2, Budget: 60, Precision: 0.02, Baseline: "host", Pin: "none",
-				Loads: []Load{{Kind: "rr", Streams: 2, Options: RROptions{}, Warmup: 0.05, Window: 0.25}}, Cells: cells,
-				Skipped: []Skip{{Mode: "shared", From: "host", Reason: "there is no such path", Remedy: "--from container"}}},
-			Paths: []Path{{Mode: "host", From: "host", To: "loopback", On: "lab", Dial: "127.0.0.1:1", Listen: "0.0.0.0:1",
-				Hops: []string{"lo"}, Links: []Link{{Name: "lo", MTU: 65536, Offloads: map[string]bool{"tso": true}, Rate: 1e9}},
+				Cards: []Card{{Name: "eth0", Where: "node a", Driver: "ixgbe", Device: true,
+					NUMA: new(int), Speed: 10e9, Duplex: FullDuplex,
+					Queues:     &CardQueues{Combined: 2},
+					Interrupts: []Interrupt{{38, "eth0-TxRx-0", "0"}},
+					RPS:        map[string]string{"rx-0": "3"}}}},
+			Plan: Plan{Study: StudyCompare, Seed: 1<<64 - 1, Rounds: 2, Budget: 60, Precision: 0.02,
+				Baseline: "host", Pin: "none",
+				Loads: []Load{{Kind: "rr", Streams: 2, Options: RROptions{}, Warmup: 0.05,
+					Window: 0.25}},
+				Cells: cells,
+				Skipped: []Skip{{Mode: "shared", From: "host", Reason: "there is no such path",
+					Remedy: "--from container"}}},
+			Paths: []Path{{Mode: "host", From: "host", To: "loopback", On: "lab",
+				Dial: "127.0.0.1:1", Listen: "0.0.0.0:1",
+				Hops: []string{"lo"},
+				Links: []Link{{Name: "lo", MTU: 65536, Offloads: map[string]bool{"tso": true},
+					Rate: 1e9}},
 				Cards: []CardName{{"eth0", "node a"}, {"eth1", "gone"}}}},
 		},
 		End: End{Reason: EndedByRounds, Rounds: 2, Elapsed: 3.5},
@@ -61,15 +81,22 @@ func full(t testing.TB) *File {
 	for round := range 2 {
 		for cell := range cells {
 			f.Visits = append(f.Visits, Visit{Turn: Turn{Round: round, Cell: cell, At: 0.5},
-				Ends:      Ends{Client: party, Server: party},
-				Metered:   Metered{Proxy: &ProxyUse{"docker-proxy", 0.1, 4 << 20}, Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5, Idle: 0.6}}, Elapsed: 0.25},
-				Proof:     Proof{Hops: []HopReading{{Kind: "lo", Name: "lo", Where: "machine A", After: Counters{1, 2, 3, 4, 5, 6}}}, Witness: Witness{OK: true}},
+				Ends: Ends{Client: party, Server: party},
+				Metered: Metered{Proxy: &ProxyUse{"docker-proxy", 0.1, 4 << 20},
+					Machine: []CPU{{User: 0.1, System: 0.2, IRQ: 0.3, SoftIRQ: 0.4, Steal: 0.5,
+						Idle: 0.6}}, Elapsed: 0.25},
+				Proof: Proof{Hops: []HopReading{
+					{Kind: "lo", Name: "lo", Where: "machine A",
+						After: Counters{1, 2, 3, 4, 5, 6}}}, Witness: Witness{OK: true}},
 				Timings:   Timings{Latency: latency},
 				Throttled: 1})
 		}
 	}
-	f.Changes = []Change{{Difference: Difference{Where: "machine A", What: "MTU of eth0", Was: "1500", Is: "600"}, Cells: []int{0, 1}, Round: 1, Right: 1, Seen: 2},
-		{Difference: Difference{Where: "machine A", What: "eth0", Was: "veth"}, Cells: []int{0}, Right: 1, Seen: 2}}
+	f.Changes = []Change{{Difference: Difference{
+		Where: "machine A", What: "MTU of eth0", Was: "1500", Is: "600"}, Cells: []int{0, 1},
+		Round: 1, Right: 1, Seen: 2},
+		{Difference: Difference{Where: "machine A", What: "eth0", Was: "veth"}, Cells: []int{0},
+			Right: 1, Seen: 2}}
 	return f
 }
 
@@ -162,8 +189,10 @@ func TestReadRealFile(t *testing.T) {
 		t.Errorf("schema %s: this is the file of an old toll", f.Header.Schema)
 	}
 	cells := len(f.Header.Plan.Cells)
-	if f.Truncated || f.End.Reason != EndedByRounds || f.End.Rounds != 2 || len(f.Visits) != 2*cells {
-		t.Errorf("truncated %t, end %+v, %d visits of %d cells", f.Truncated, f.End, len(f.Visits), cells)
+	if f.Truncated || f.End.Reason != EndedByRounds || f.End.Rounds != 2 ||
+		len(f.Visits) != 2*cells {
+		t.Errorf("truncated %t, end %+v, %d visits of %d cells", f.Truncated, f.End, len(f.Visits),
+			cells)
 	}
 	for i, v := range f.Visits {
 		c := f.Header.Plan.Cells[v.Cell]
@@ -204,8 +233,10 @@ func TestReadCutAnywhere(t *testing.T) {
 			whole++
 		}
 		want := min(whole-1, len(f.Visits))
-		if ended := whole == 2+len(f.Visits)+len(f.Changes); len(got.Visits) != want || got.Truncated == ended {
-			t.Fatalf("cut at %d: %d visits, truncated %t; want %d, %t", n, len(got.Visits), got.Truncated, want, !ended)
+		if ended := whole == 2+len(f.Visits)+len(f.Changes); len(got.Visits) != want ||
+			got.Truncated == ended {
+			t.Fatalf("cut at %d: %d visits, truncated %t; want %d, %t", n, len(got.Visits),
+				got.Truncated, want, !ended)
 		}
 		if got.Truncated && (got.End.Reason != EndedCutShort || got.End.Rounds != want/2) {
 			t.Fatalf("cut at %d: end %+v with %d visits", n, got.End, want)
@@ -213,7 +244,8 @@ func TestReadCutAnywhere(t *testing.T) {
 	}
 }
 
-const okHeader = `{"header":{"schema":"` + Schema + `","plan":{"cells":[{"mode":"host"},{"mode":"bridge"}]}}}`
+const okHeader = `{"header":{"schema":"` + Schema +
+	`","plan":{"cells":[{"mode":"host"},{"mode":"bridge"}]}}}`
 
 func TestRead(t *testing.T) {
 	visit := func(s string) string { return `{"visit":{` + s + `}}` }
@@ -230,60 +262,110 @@ func TestRead(t *testing.T) {
 		{name: "header-and-end", lines: []string{okHeader, end}},
 		{name: "no-end", lines: []string{okHeader, visit(`"cell":1`)}, visits: 1, cut: true},
 		{name: "header-only", lines: []string{okHeader}, cut: true},
-		{name: "blank-lines", lines: []string{"", okHeader, "", visit(`"cell":1`), "", end, ""}, visits: 1},
-		{name: "carriage-returns", lines: []string{okHeader + "\r", visit(`"cell":1`) + "\r", end + "\r"}, visits: 1},
-		{name: "unknown-members", lines: []string{okHeader, visit(`"cell":1,"colour":"red"`), end}, visits: 1},
-		{name: "last-line-cut", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`}, visits: 1, cut: true, open: true},
-		{name: "last-line-whole-but-open", lines: []string{okHeader, visit(`"cell":0`)}, visits: 1, cut: true, open: true},
-		{name: "end-open", lines: []string{okHeader, visit(`"cell":0`), end}, visits: 1, open: true},
-		{name: "last-line-ended-but-cut", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`}, line: 3, fails: "unexpected end of JSON input"},
-		{name: "last-line-garbage", lines: []string{okHeader, visit(`"cell":0`), "garbage"}, line: 3, fails: "invalid character 'g'"},
-		{name: "last-line-of-another-type", lines: []string{okHeader, `[1]`}, line: 2, open: true, fails: "cannot unmarshal array"},
+		{name: "blank-lines", lines: []string{"", okHeader, "", visit(`"cell":1`), "", end, ""},
+			visits: 1},
+		{name: "carriage-returns", lines: []string{
+			okHeader + "\r", visit(`"cell":1`) + "\r", end + "\r"}, visits: 1},
+		{name: "unknown-members", lines: []string{okHeader, visit(`"cell":1,"colour":"red"`), end},
+			visits: 1},
+		{name: "last-line-cut", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`},
+			visits: 1, cut: true, open: true},
+		{name: "last-line-whole-but-open", lines: []string{okHeader, visit(`"cell":0`)}, visits: 1,
+			cut: true, open: true},
+		{name: "end-open", lines: []string{okHeader, visit(`"cell":0`), end}, visits: 1,
+			open: true},
+		{name: "last-line-ended-but-cut", lines: []string{
+			okHeader, visit(`"cell":0`), `{"visit":{"ce`}, line: 3,
+			fails: "unexpected end of JSON input"},
+		{name: "last-line-garbage", lines: []string{okHeader, visit(`"cell":0`), "garbage"},
+			line: 3, fails: "invalid character 'g'"},
+		{name: "last-line-of-another-type", lines: []string{okHeader, `[1]`}, line: 2, open: true,
+			fails: "cannot unmarshal array"},
 		{name: "end-cut", lines: []string{okHeader, `{"end":{"rea`}, cut: true, open: true},
 
 		{name: "empty", fails: ErrEmpty.Error()},
 		{name: "blank", lines: []string{"", ""}, fails: ErrEmpty.Error()},
-		{name: "header-cut", lines: []string{`{"header":{"sch`}, open: true, fails: ErrEmpty.Error()},
+		{name: "header-cut", lines: []string{`{"header":{"sch`}, open: true,
+			fails: ErrEmpty.Error()},
 		{name: "one-line-of-text", lines: []string{"hello"}, fails: ErrEmpty.Error()},
 		{name: "text", lines: []string{"hello", "world"}, line: 1, fails: "invalid character 'h'"},
-		{name: "binary", lines: []string{"\x7fELF\x02\x01", "\x00"}, line: 1, fails: "invalid character"},
-		{name: "lines-of-another-program", lines: []string{`{"Action":"run"}`, `{"Action":"pass"}`}, fails: ErrEmpty.Error()},
-		{name: "array", lines: []string{`[1,2]`, okHeader}, line: 1, fails: "cannot unmarshal array"},
-		{name: "visit-first", lines: []string{visit(`"cell":0`), okHeader}, fails: ErrEmpty.Error()},
-		{name: "wrong-schema", lines: []string{`{"header":{"schema":"bridgetoll.results/3"}}`}, line: 1,
+		{name: "binary", lines: []string{"\x7fELF\x02\x01", "\x00"}, line: 1,
+			fails: "invalid character"},
+		{name: "lines-of-another-program", lines: []string{`{"Action":"run"}`, `{"Action":"pass"}`},
+			fails: ErrEmpty.Error()},
+		{name: "array", lines: []string{`[1,2]`, okHeader}, line: 1,
+			fails: "cannot unmarshal array"},
+		{name: "visit-first", lines: []string{visit(`"cell":0`), okHeader},
+			fails: ErrEmpty.Error()},
+		{name: "wrong-schema", lines: []string{`{"header":{"schema":"bridgetoll.results/3"}}`},
+			line:  1,
 			fails: `schema "bridgetoll.results/3", this toll reads "bridgetoll.results/1" and "bridgetoll.results/2"`},
-		{name: "old-schema", lines: []string{strings.Replace(okHeader, Schema, oldSchema, 1), visit(`"cell":1`), end}, visits: 1},
+		{name: "old-schema", lines: []string{
+			strings.Replace(okHeader, Schema, oldSchema, 1), visit(`"cell":1`), end}, visits: 1},
 		{name: "no-schema", lines: []string{`{"header":{}}`}, line: 1, fails: `schema ""`},
 
-		{name: "bad-middle-line", lines: []string{okHeader, visit(`"cell":0`), `{"visit":{"ce`, visit(`"cell":1`), end}, line: 3, fails: "unexpected end of JSON input"},
-		{name: "bad-line-before-a-blank", lines: []string{okHeader, `{"visit":{"ce`, "", end}, line: 2, fails: "unexpected end of JSON input"},
-		{name: "wrong-type", lines: []string{okHeader, visit(`"cell":"x"`), end}, line: 2, fails: "cannot unmarshal string"},
-		{name: "number-beyond-its-type", lines: []string{okHeader, visit(`"client":{"cpu_s":1e999}`), end}, line: 2, fails: "cannot unmarshal number 1e999"},
-		{name: "second-header", lines: []string{okHeader, okHeader}, line: 2, fails: "a second header"},
-		{name: "record-after-the-end", lines: []string{okHeader, end, visit(`"cell":0`)}, line: 3, fails: "a record after the end"},
-		{name: "second-end", lines: []string{okHeader, end, end}, line: 3, fails: "a record after the end"},
-		{name: "cut-record-after-the-end", lines: []string{okHeader, end, `{"vis`}, line: 3, fails: "a record after the end"},
-		{name: "neither", lines: []string{okHeader, `{}`}, line: 2, fails: "neither a header, a visit, a change, a step nor an end"},
-		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2, fails: "neither a header, a visit, a change, a step nor an end"},
+		{name: "bad-middle-line", lines: []string{
+			okHeader, visit(`"cell":0`), `{"visit":{"ce`, visit(`"cell":1`), end}, line: 3,
+			fails: "unexpected end of JSON input"},
+		{name: "bad-line-before-a-blank", lines: []string{okHeader, `{"visit":{"ce`, "", end},
+			line: 2, fails: "unexpected end of JSON input"},
+		{name: "wrong-type", lines: []string{okHeader, visit(`"cell":"x"`), end}, line: 2,
+			fails: "cannot unmarshal string"},
+		{name: "number-beyond-its-type", lines: []string{
+			okHeader, visit(`"client":{"cpu_s":1e999}`), end}, line: 2,
+			fails: "cannot unmarshal number 1e999"},
+		{name: "second-header", lines: []string{okHeader, okHeader}, line: 2,
+			fails: "a second header"},
+		{name: "record-after-the-end", lines: []string{okHeader, end, visit(`"cell":0`)}, line: 3,
+			fails: "a record after the end"},
+		{name: "second-end", lines: []string{okHeader, end, end}, line: 3,
+			fails: "a record after the end"},
+		{name: "cut-record-after-the-end", lines: []string{okHeader, end, `{"vis`}, line: 3,
+			fails: "a record after the end"},
+		{name: "neither", lines: []string{okHeader, `{}`}, line: 2,
+			fails: "neither a header, a visit, a change, a step nor an end"},
+		{name: "null-visit", lines: []string{okHeader, `{"visit":null}`}, line: 2,
+			fails: "neither a header, a visit, a change, a step nor an end"},
 
-		{name: "cell-beyond-the-plan", lines: []string{okHeader, visit(`"cell":2`)}, line: 2, fails: "cell 2, the plan has 2"},
-		{name: "change-before-the-header", lines: []string{`{"change":{"cells":[0]}}`, okHeader}, fails: ErrEmpty.Error()},
-		{name: "change-of-a-cell-beyond-the-plan", lines: []string{okHeader, `{"change":{"cells":[0,2]}}`}, line: 2, fails: "cell 2, the plan has 2"},
-		{name: "change-of-too-many-cells", lines: []string{okHeader, `{"change":{"cells":[0,1,1]}}`}, line: 2, fails: "a change of 3 cells"},
-		{name: "change-in-a-negative-round", lines: []string{okHeader, `{"change":{"round":-1}}`}, line: 2, fails: "round -1"},
-		{name: "change-at-an-absurd-time", lines: []string{okHeader, `{"change":{"seen_s":1e10}}`}, line: 2, fails: "impossible time 1e+10"},
-		{name: "negative-cell", lines: []string{okHeader, visit(`"cell":-1`)}, line: 2, fails: "cell -1"},
-		{name: "negative-round", lines: []string{okHeader, visit(`"round":-1`)}, line: 2, fails: "round -1"},
-		{name: "absurd-round", lines: []string{okHeader, visit(`"round":1000001`)}, line: 2, fails: "round 1000001"},
-		{name: "negative-window", lines: []string{okHeader, visit(`"client":{"window_s":-1}`)}, line: 2, fails: "impossible time -1"},
-		{name: "absurd-window", lines: []string{okHeader, visit(`"server":{"window_s":1e10}`)}, line: 2, fails: "impossible time 1e+10"},
-		{name: "absurd-cpu", lines: []string{okHeader, visit(`"client":{"cpu_s":1e300}`)}, line: 2, fails: "impossible time 1e+300"},
-		{name: "negative-share", lines: []string{okHeader, visit(`"client":{"busiest_cpu":-0.5}`)}, line: 2, fails: "impossible time -0.5"},
-		{name: "absurd-share-of-time", lines: []string{okHeader, visit(`"together":1.5`)}, line: 2, fails: "impossible share of the time 1.5"},
-		{name: "negative-bytes", lines: []string{okHeader, visit(`"client":{"sent":-1}`)}, line: 2, fails: "negative count -1"},
-		{name: "negative-trips", lines: []string{okHeader, visit(`"server":{"trips":-7}`)}, line: 2, fails: "negative count -7"},
-		{name: "too-many-cpus", lines: []string{okHeader, visit(`"machine":[` + strings.Repeat("{},", maxCPUs) + `{}]`)}, line: 2, fails: "4097 CPUs"},
-		{name: "too-many-cells", lines: []string{`{"header":{"schema":"` + Schema + `","plan":{"cells":[` + strings.Repeat("{},", maxCells) + `{}]}}}`},
+		{name: "cell-beyond-the-plan", lines: []string{okHeader, visit(`"cell":2`)}, line: 2,
+			fails: "cell 2, the plan has 2"},
+		{name: "change-before-the-header", lines: []string{`{"change":{"cells":[0]}}`, okHeader},
+			fails: ErrEmpty.Error()},
+		{name: "change-of-a-cell-beyond-the-plan",
+			lines: []string{okHeader, `{"change":{"cells":[0,2]}}`}, line: 2,
+			fails: "cell 2, the plan has 2"},
+		{name: "change-of-too-many-cells", lines: []string{
+			okHeader, `{"change":{"cells":[0,1,1]}}`}, line: 2, fails: "a change of 3 cells"},
+		{name: "change-in-a-negative-round", lines: []string{okHeader, `{"change":{"round":-1}}`},
+			line: 2, fails: "round -1"},
+		{name: "change-at-an-absurd-time", lines: []string{okHeader, `{"change":{"seen_s":1e10}}`},
+			line: 2, fails: "impossible time 1e+10"},
+		{name: "negative-cell", lines: []string{okHeader, visit(`"cell":-1`)}, line: 2,
+			fails: "cell -1"},
+		{name: "negative-round", lines: []string{okHeader, visit(`"round":-1`)}, line: 2,
+			fails: "round -1"},
+		{name: "absurd-round", lines: []string{okHeader, visit(`"round":1000001`)}, line: 2,
+			fails: "round 1000001"},
+		{name: "negative-window", lines: []string{okHeader, visit(`"client":{"window_s":-1}`)},
+			line: 2, fails: "impossible time -1"},
+		{name: "absurd-window", lines: []string{okHeader, visit(`"server":{"window_s":1e10}`)},
+			line: 2, fails: "impossible time 1e+10"},
+		{name: "absurd-cpu", lines: []string{okHeader, visit(`"client":{"cpu_s":1e300}`)}, line: 2,
+			fails: "impossible time 1e+300"},
+		{name: "negative-share", lines: []string{okHeader, visit(`"client":{"busiest_cpu":-0.5}`)},
+			line: 2, fails: "impossible time -0.5"},
+		{name: "absurd-share-of-time", lines: []string{okHeader, visit(`"together":1.5`)}, line: 2,
+			fails: "impossible share of the time 1.5"},
+		{name: "negative-bytes", lines: []string{okHeader, visit(`"client":{"sent":-1}`)}, line: 2,
+			fails: "negative count -1"},
+		{name: "negative-trips", lines: []string{okHeader, visit(`"server":{"trips":-7}`)}, line: 2,
+			fails: "negative count -7"},
+		{name: "too-many-cpus", lines: []string{
+			okHeader, visit(`"machine":[` + strings.Repeat("{},", maxCPUs) + `{}]`)}, line: 2,
+			fails: "4097 CPUs"},
+		{name: "too-many-cells", lines: []string{
+			`{"header":{"schema":"` + Schema + `","plan":{"cells":[` +
+				strings.Repeat("{},", maxCells) + `{}]}}}`},
 			line: 1, fails: "10001 cells"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -300,7 +382,8 @@ func TestRead(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(f.Visits) != tt.visits || f.Truncated != tt.cut {
-					t.Errorf("%d visits, truncated %t; want %d, %t", len(f.Visits), f.Truncated, tt.visits, tt.cut)
+					t.Errorf("%d visits, truncated %t; want %d, %t", len(f.Visits), f.Truncated,
+						tt.visits, tt.cut)
 				}
 				return
 			}
@@ -308,7 +391,8 @@ func TestRead(t *testing.T) {
 				t.Fatalf("error %v, want %q", err, tt.fails)
 			}
 			var s *syntaxError
-			if got := errors.As(err, &s); got && s.Line != tt.line && tt.line != 0 || !got && tt.line != 0 {
+			if got := errors.As(err, &s); got && s.Line != tt.line && tt.line != 0 ||
+				!got && tt.line != 0 {
 				t.Errorf("error %v, want a *SyntaxError in line %d", err, tt.line)
 			}
 			if tt.line == 0 && !errors.Is(err, ErrEmpty) {
@@ -320,7 +404,8 @@ func TestRead(t *testing.T) {
 
 func TestReadTooLongLine(t *testing.T) {
 	long := strings.NewReader(okHeader + "\n" + `{"visit":{"failure":"`)
-	_, err := Read(io.MultiReader(long, io.LimitReader(letters{}, maxLine+1), strings.NewReader(`"}}`+"\n")))
+	_, err := Read(io.MultiReader(long, io.LimitReader(letters{}, maxLine+1),
+		strings.NewReader(`"}}`+"\n")))
 	var s *syntaxError
 	if !errors.As(err, &s) || s.Line != 2 || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("error %v", err)
@@ -467,10 +552,18 @@ func FuzzRead(f *testing.F) {
 	f.Add(bytes.Join(lines[:4], nil)) // small inputs are what a fuzzer changes best
 	f.Add(real[:len(real)/2])
 	f.Add([]byte(written(f, full(f))))
-	f.Add([]byte(okHeader + "\n" + `{"visit":{"cell":1,"machine":[{"user":1e308},{"user":1e308}]}}` + "\n" + `{"end":{}}`))
-	f.Add([]byte(slicedHeader + "\n" + `{"visit":{"slices":{"slots":[0,7],"rates":[1e4,1.23456789e15],"medians_s":[1e-4,0],"lost":1},"witness":{"ok":true}}}` + "\n" + `{"end":{}}`))
+	f.Add(
+		[]byte(okHeader + "\n" + `{"visit":{"cell":1,"machine":[{"user":1e308},{"user":1e308}]}}` +
+			"\n" + `{"end":{}}`))
+	f.Add(
+		[]byte(
+			slicedHeader + "\n" +
+				`{"visit":{"slices":{"slots":[0,7],"rates":[1e4,1.23456789e15],"medians_s":[1e-4,0],"lost":1},"witness":{"ok":true}}}` + "\n" + `{"end":{}}`))
 	f.Add([]byte(written(f, meshFile(f))))
-	f.Add([]byte(meshHeader + "\n" + `{"visit":{"pair":[0,2],"sweep":1,"load":"rr","witness":{"ok":true},"values":{"latency_p50":6e-5}}}` + "\n" + `{"end":{"sweeps":1}}`))
+	f.Add(
+		[]byte(
+			meshHeader + "\n" +
+				`{"visit":{"pair":[0,2],"sweep":1,"load":"rr","witness":{"ok":true},"values":{"latency_p50":6e-5}}}` + "\n" + `{"end":{"sweeps":1}}`))
 	f.Add([]byte(""))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		got, err := Read(bytes.NewReader(b))
@@ -497,7 +590,8 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, v := range got.Pairs {
 			n := len(got.Header.Plan.Mesh.Nodes)
-			if v.Pair[0] == v.Pair[1] || min(v.Pair[0], v.Pair[1]) < 0 || max(v.Pair[0], v.Pair[1]) >= n || (v.Value > 0) == (v.Failure != "") {
+			if v.Pair[0] == v.Pair[1] || min(v.Pair[0], v.Pair[1]) < 0 ||
+				max(v.Pair[0], v.Pair[1]) >= n || (v.Value > 0) == (v.Failure != "") {
 				t.Fatalf("%+v of %d nodes", v, n)
 			}
 		}

@@ -45,9 +45,10 @@ func TestGrowingRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"no header":                `{"visit":{"cell":0}}` + "\n",
 		"a bad line in the middle": okHeader + "\nnonsense\n" + okHeader + "\n",
-		"after the end":            okHeader + "\n" + `{"end":{"reason":"budget"}}` + "\n" + `{"visit":{"cell":0}}` + "\n",
-		"a long line":              okHeader + "\n" + strings.Repeat("x", maxLine+1),
-		"a long line in pieces":    okHeader + "\n" + strings.Repeat("x", maxLine) + "|xx",
+		"after the end": okHeader + "\n" + `{"end":{"reason":"budget"}}` + "\n" +
+			`{"visit":{"cell":0}}` + "\n",
+		"a long line":           okHeader + "\n" + strings.Repeat("x", maxLine+1),
+		"a long line in pieces": okHeader + "\n" + strings.Repeat("x", maxLine) + "|xx",
 	} {
 		g := NewGrowing()
 		var err error

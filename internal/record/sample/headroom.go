@@ -3,7 +3,8 @@ package sample
 // Headroom is a path's capacity for short connections, read before a visit and after the cleanup of
 // earlier ones.
 type Headroom struct {
-	Ports    int `json:"ports"`    // free ephemeral ports of the end, client or proxy, with the fewest
+	// free ephemeral ports of the end, client or proxy, with the fewest
+	Ports    int `json:"ports"`
 	TimeWait int `json:"timewait"` // sockets of the end with the most
 	Tracked  int `json:"tracked"`  // entries of the fullest connection table
 	// Tracking is this table's free room in connections; 0: unknown, or no table.
@@ -28,7 +29,8 @@ const (
 // NewHeadroom computes the headroom from the free ports and, if known, table entries. A connection
 // takes the given number of entries.
 func NewHeadroom(ports, timeWait, tracked, most, entries int) Headroom {
-	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports), Limit: LimitPorts}
+	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports),
+		Limit: LimitPorts}
 	if most > 0 {
 		r.Tracking = max(0, most-tracked) / max(1, entries)
 		if r.Tracking < r.Budget {

@@ -36,7 +36,8 @@ func TestHistogramRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := NewHistogram()
-			if dropped := got.MergeInto(again); dropped > 0 || !again.Equals(h) || got.TotalCount() != h.TotalCount() {
+			if dropped := got.MergeInto(again); dropped > 0 || !again.Equals(h) ||
+				got.TotalCount() != h.TotalCount() {
 				t.Errorf("got %d values, want %d", got.TotalCount(), h.TotalCount())
 			}
 		})
@@ -82,7 +83,8 @@ func (f forged) encode(t testing.TB) EncodedHisto {
 			t.Fatal(err)
 		}
 	}
-	put(&raw, []int32{or(f.inner, 0x1c849313), or(f.payloadLength, int32(len(f.payload))), 0, f.digits})
+	put(&raw, []int32{or(f.inner, 0x1c849313), or(f.payloadLength, int32(len(f.payload))), 0,
+		f.digits})
 	put(&raw, []int64{f.low, f.high})
 	put(&raw, 1.0)
 	raw.Write(f.payload)
@@ -126,11 +128,17 @@ func TestDecodeHostile(t *testing.T) {
 		{"length-beyond-the-end", with(func(f *forged) { f.length = math.MaxInt32 })},
 		{"negative-payload", with(func(f *forged) { f.payloadLength = -1 })},
 		{"payload-beyond-the-end", with(func(f *forged) { f.payloadLength = 2 })},
-		{"payload-longer-than-said", with(func(f *forged) { f.payload = make([]byte, 1000); f.payloadLength = 1 })},
+		{"payload-longer-than-said", with(func(f *forged) {
+			f.payload = make([]byte, 1000)
+			f.payloadLength = 1
+		})},
 		{"bomb", with(func(f *forged) { f.payload = make([]byte, 64<<20) })},
-		{"zeros-beyond-the-end", with(func(f *forged) { f.payload = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff} })},
+		{"zeros-beyond-the-end", with(func(f *forged) {
+			f.payload = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+		})},
 		{"total-overflows", with(func(f *forged) {
-			most := []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff} // zig-zag of MaxInt64
+			// zig-zag of MaxInt64
+			most := []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 			f.payload = append(bytes.Clone(most), most...)
 		})},
 		{"negative-digits", with(func(f *forged) { f.digits = -1 })},
@@ -187,7 +195,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(int32(0), int64(1), int64(2), []byte{2, 2})
 	f.Add(int32(1), int64(1)<<40, int64(math.MaxInt64), []byte{1, 2})
 	f.Add(int32(3), int64(math.MinInt64), int64(math.MinInt64), []byte{2})
-	f.Add(int32(2), int64(1000), int64(3_600_000_000), []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Add(int32(2), int64(1000), int64(3_600_000_000),
+		[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, digits int32, low, high int64, payload []byte) {
 		h, err := forged{digits: digits, low: low, high: high, payload: payload}.encode(t).Decode()
 		if err != nil {

@@ -79,7 +79,8 @@ func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= fullNodes {
 		return v
 	}
-	out := Visit{Turn: v.Turn, Proof: Proof{Witness: v.Witness}, Outcome: Outcome{Failure: v.Failure}}
+	out := Visit{Turn: v.Turn, Proof: Proof{Witness: v.Witness},
+		Outcome: Outcome{Failure: v.Failure}}
 	if v.Failure != "" {
 		return out
 	}
@@ -116,7 +117,8 @@ func (v Visit) PairVisit() PairVisit {
 	x, brief := v.Values[figure(v.Load)]
 	resent, segments := v.Values[valueRetransmits], v.Values[valueSegments]
 	if !brief {
-		x, resent, segments = v.figure(), float64(v.Client.TCP.Retransmits+v.Server.TCP.Retransmits), v.segments()
+		x, resent, segments = v.figure(), float64(
+			v.Client.TCP.Retransmits+v.Server.TCP.Retransmits), v.segments()
 	}
 	if !(x >= minFigure && x <= maxRate) {
 		out.Failure = "nothing came through"
@@ -172,7 +174,8 @@ func (p Plan) checkMesh() error {
 	case p.Mesh.Beside != "" && p.Mesh.Beside == p.Mesh.Mode:
 		return errors.New("a mesh of one mode beside itself")
 	case len(p.Mesh.Labels) > maxLabels:
-		return fmt.Errorf("a mesh with %d labels, at most %d are read", len(p.Mesh.Labels), maxLabels)
+		return fmt.Errorf("a mesh with %d labels, at most %d are read", len(p.Mesh.Labels),
+			maxLabels)
 	case len(p.Mesh.Nodes) < 2 || len(p.Mesh.Nodes) > MaxNodes:
 		return fmt.Errorf("a mesh of %d nodes, from 2 to %d are read", len(p.Mesh.Nodes), MaxNodes)
 	}

@@ -9,15 +9,20 @@ import (
 	"testing"
 )
 
-const meshHeader = `{"header":{"schema":"` + Schema + `","plan":{"study":"mesh","loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[],` +
+const meshHeader = `{"header":{"schema":"` + Schema +
+	`","plan":{"study":"mesh","loads":[{"kind":"rr"},{"kind":"bulk"}],"cells":[],` +
 	`"mesh":{"nodes":[{"name":"a"},{"name":"b"},{"name":"c"}],"mode":"host","on":"swarm"}}}}`
 
 func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 	t.Helper()
-	v := Visit{Turn: Turn{Round: round, At: 1.5, PairTurn: PairTurn{Sweep: sweep, Pair: p, Load: load}},
-		Ends:    Ends{Client: Party{Window: 0.25, Sent: 1 << 28, TCP: TCPInfo{Retransmits: 3, MSS: 1448}}, Server: Party{Window: 0.25, Received: 250e6, TCP: TCPInfo{Retransmits: 1}}},
+	v := Visit{Turn: Turn{Round: round, At: 1.5,
+		PairTurn: PairTurn{Sweep: sweep, Pair: p, Load: load}},
+		Ends: Ends{Client: Party{Window: 0.25, Sent: 1 << 28,
+			TCP: TCPInfo{Retransmits: 3, MSS: 1448}},
+			Server: Party{Window: 0.25, Received: 250e6, TCP: TCPInfo{Retransmits: 1}}},
 		Metered: Metered{Machine: []CPU{{User: 1}}, Elapsed: 0.25},
-		Proof:   Proof{Witness: Witness{OK: true}, Hops: []HopReading{{Kind: "wire", Name: "eth0", Where: "node a"}}}}
+		Proof: Proof{Witness: Witness{OK: true},
+			Hops: []HopReading{{Kind: "wire", Name: "eth0", Where: "node a"}}}}
 	if load == "rr" {
 		h := NewHistogram()
 		for i := range int64(1000) {
@@ -35,13 +40,19 @@ func meshVisit(t testing.TB, sweep, round int, p Pair, load string) Visit {
 }
 
 func meshFile(t testing.TB) *File {
-	f := &File{Header: Header{Schema: Schema, Plan: Plan{Study: StudyMesh, Seed: 1, Budget: 60, Precision: 0.02, Cells: []Cell{},
-		Loads: []Load{{Kind: "rr", Options: RROptions{}}, {Kind: "bulk", Options: BulkOptions{}}}, Mesh: &Mesh{Mode: "host", On: "swarm", AtOnce: 1, Sweeps: 2,
-			Nodes: []Node{{Name: "a", ID: "x1", Address: "10.0.0.1", Kernel: "6.1", CPUModel: "Xeon", CPUs: 4, MTU: 1500, Boot: "b-1"}, {Name: "b"}, {Name: "c"}}}}},
+	f := &File{Header: Header{Schema: Schema,
+		Plan: Plan{Study: StudyMesh, Seed: 1, Budget: 60, Precision: 0.02, Cells: []Cell{},
+			Loads: []Load{{Kind: "rr", Options: RROptions{}},
+				{Kind: "bulk", Options: BulkOptions{}}},
+			Mesh: &Mesh{Mode: "host", On: "swarm", AtOnce: 1, Sweeps: 2,
+				Nodes: []Node{{Name: "a", ID: "x1", Address: "10.0.0.1", Kernel: "6.1",
+					CPUModel: "Xeon", CPUs: 4, MTU: 1500, Boot: "b-1"}, {Name: "b"},
+					{Name: "c"}}}}},
 		End: End{Reason: EndedByRounds, Rounds: 6, Sweeps: 2, Elapsed: 9}}
 	for s := range 2 {
 		for r, p := range []Pair{{0, 1}, {2, 0}, {1, 2}} {
-			f.Visits = append(f.Visits, meshVisit(t, s, r, p, "rr"), meshVisit(t, s, r, p, "bulk"), meshVisit(t, s, r, Pair{p[1], p[0]}, "bulk"))
+			f.Visits = append(f.Visits, meshVisit(t, s, r, p, "rr"), meshVisit(t, s, r, p, "bulk"),
+				meshVisit(t, s, r, Pair{p[1], p[0]}, "bulk"))
 		}
 	}
 	return f
@@ -53,12 +64,16 @@ func TestMeshRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(full.Visits) != 0 || len(full.Pairs) != len(f.Visits) || full.End.Sweeps != 2 || !reflect.DeepEqual(full.Header.Plan, f.Header.Plan) {
-		t.Fatalf("%d visits, %d of pairs, %+v, plan %+v", len(full.Visits), len(full.Pairs), full.End, full.Header.Plan)
+	if len(full.Visits) != 0 || len(full.Pairs) != len(f.Visits) || full.End.Sweeps != 2 ||
+		!reflect.DeepEqual(full.Header.Plan, f.Header.Plan) {
+		t.Fatalf("%d visits, %d of pairs, %+v, plan %+v", len(full.Visits), len(full.Pairs),
+			full.End, full.Header.Plan)
 	}
 	for i, want := range f.Visits {
 		got := full.Pairs[i]
-		if got.Pair != want.Pair || got.Sweep != want.Sweep || got.Round != want.Round || got.Load != want.Load || got.Failure != "" || got.Retransmits != 4 || got.Segments != map[string]int64{"bulk": 250_000_000 / 1448}[want.Load] {
+		if got.Pair != want.Pair || got.Sweep != want.Sweep || got.Round != want.Round ||
+			got.Load != want.Load || got.Failure != "" || got.Retransmits != 4 ||
+			got.Segments != map[string]int64{"bulk": 250_000_000 / 1448}[want.Load] {
 			t.Errorf("%+v of %+v", got, want)
 		}
 		x := map[string]float64{"rr": 60e-6, "bulk": 8e9}[want.Load]
@@ -109,13 +124,27 @@ func TestPairVisit(t *testing.T) {
 	}{
 		{"good", rr(func(*Visit) {}), ""},
 		{"failed", rr(func(v *Visit) { v.Failure = "node b left" }), "node b left"},
-		{"not-witnessed", rr(func(v *Visit) { v.Witness = Witness{Evidence: "lo counted nothing"} }), "the path was not witnessed: lo counted nothing"},
+		{"not-witnessed", rr(func(v *Visit) {
+			v.Witness = Witness{Evidence: "lo counted nothing"}
+		}), "the path was not witnessed: lo counted nothing"},
 		{"no-latency", rr(func(v *Visit) { v.Latency = nil }), "nothing came through"},
-		{"bad-latency", rr(func(v *Visit) { v.Latency = ptr(EncodedHisto("HISTFAAA")) }), "nothing came through"},
-		{"no-bytes", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}}, Ends: Ends{Server: Party{Window: 1}}, Proof: Proof{Witness: Witness{OK: true}}}, "nothing came through"},
-		{"no-window", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}}, Ends: Ends{Server: Party{Received: 9}}, Proof: Proof{Witness: Witness{OK: true}}}, "nothing came through"},
-		{"absurd-value", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}}, Proof: Proof{Witness: Witness{OK: true}}, Foreign: Foreign{Values: map[string]float64{"throughput": 1e30}}}, "nothing came through"},
-		{"tiny-value", Visit{Turn: Turn{PairTurn: PairTurn{Load: "rr"}}, Proof: Proof{Witness: Witness{OK: true}}, Foreign: Foreign{Values: map[string]float64{"latency_p50": 5e-324}}}, "nothing came through"},
+		{"bad-latency", rr(func(v *Visit) {
+			v.Latency = ptr(EncodedHisto("HISTFAAA"))
+		}), "nothing came through"},
+		{"no-bytes", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}},
+			Ends: Ends{Server: Party{Window: 1}}, Proof: Proof{Witness: Witness{OK: true}}},
+			"nothing came through"},
+		{"no-window", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}},
+			Ends: Ends{Server: Party{Received: 9}}, Proof: Proof{Witness: Witness{OK: true}}},
+			"nothing came through"},
+		{"absurd-value", Visit{Turn: Turn{PairTurn: PairTurn{Load: "bulk"}},
+			Proof:   Proof{Witness: Witness{OK: true}},
+			Foreign: Foreign{Values: map[string]float64{"throughput": 1e30}}},
+			"nothing came through"},
+		{"tiny-value", Visit{Turn: Turn{PairTurn: PairTurn{Load: "rr"}},
+			Proof:   Proof{Witness: Witness{OK: true}},
+			Foreign: Foreign{Values: map[string]float64{"latency_p50": 5e-324}}},
+			"nothing came through"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for nodes, v := range map[int]Visit{3: tt.v, 1000: tt.v.ForMesh(1000)} {
@@ -130,7 +159,9 @@ func TestPairVisit(t *testing.T) {
 
 func TestReadMesh(t *testing.T) {
 	visit := func(s string) string { return `{"visit":{` + s + `}}` }
-	header := func(s string) string { return `{"header":{"schema":"` + Schema + `","plan":{` + s + `}}}` }
+	header := func(s string) string {
+		return `{"header":{"schema":"` + Schema + `","plan":{` + s + `}}}`
+	}
 	const rr = `"load":"rr","witness":{"ok":true},"values":{"latency_p50":0.00006}`
 	for _, tt := range []struct {
 		name  string
@@ -138,22 +169,29 @@ func TestReadMesh(t *testing.T) {
 		fails string
 	}{
 		{"good", []string{meshHeader, visit(`"pair":[0,2],` + rr)}, ""},
-		{"failed", []string{meshHeader, visit(`"pair":[1,2],"load":"bulk","left":"c","failure":"left"`)}, ""},
+		{"failed", []string{meshHeader, visit(
+			`"pair":[1,2],"load":"bulk","left":"c","failure":"left"`)}, ""},
 		{"no-pair", []string{meshHeader, visit(rr)}, "pair [0 0], the plan has 3 nodes"},
 		{"with-itself", []string{meshHeader, visit(`"pair":[1,1],` + rr)}, "pair [1 1]"},
 		{"beyond", []string{meshHeader, visit(`"pair":[1,3],` + rr)}, "pair [1 3]"},
 		{"negative", []string{meshHeader, visit(`"pair":[-1,1],` + rr)}, "pair [-1 1]"},
 		{"cell", []string{meshHeader, visit(`"cell":1,"pair":[0,1],` + rr)}, "a pair and cell 1"},
-		{"load", []string{meshHeader, visit(`"pair":[0,1],"load":"udp"`)}, `load "udp" is not in the plan`},
+		{"load", []string{meshHeader, visit(`"pair":[0,1],"load":"udp"`)},
+			`load "udp" is not in the plan`},
 		{"sweep", []string{meshHeader, visit(`"pair":[0,1],"sweep":-1,` + rr)}, "sweep -1"},
 		{"round", []string{meshHeader, visit(`"pair":[0,1],"round":-1,` + rr)}, "round -1"},
-		{"time", []string{meshHeader, visit(`"pair":[0,1],"elapsed_s":-1,` + rr)}, "impossible time"},
-		{"pair-of-a-comparison", []string{okHeader, visit(`"cell":1,"pair":[0,1],` + rr)}, "a visit to a pair, but the plan has no nodes"},
+		{"time", []string{meshHeader, visit(`"pair":[0,1],"elapsed_s":-1,` + rr)},
+			"impossible time"},
+		{"pair-of-a-comparison", []string{okHeader, visit(`"cell":1,"pair":[0,1],` + rr)},
+			"a visit to a pair, but the plan has no nodes"},
 		{"no-nodes", []string{header(`"study":"mesh"`)}, "a mesh without nodes"},
 		{"one-node", []string{header(`"study":"mesh","mesh":{"nodes":[{}]}`)}, "a mesh of 1 nodes"},
-		{"too-many", []string{header(`"study":"mesh","mesh":{"nodes":[` + strings.Repeat("{},", MaxNodes) + `{}]}`)}, "a mesh of 1025 nodes"},
-		{"another-study", []string{header(`"study":"scale","mesh":{"nodes":[{},{}]}`)}, `nodes in a study "scale"`},
-		{"cells", []string{header(`"study":"mesh","cells":[{}],"mesh":{"nodes":[{},{}]}`)}, "a mesh with cells"},
+		{"too-many", []string{header(`"study":"mesh","mesh":{"nodes":[` +
+			strings.Repeat("{},", MaxNodes) + `{}]}`)}, "a mesh of 1025 nodes"},
+		{"another-study", []string{header(`"study":"scale","mesh":{"nodes":[{},{}]}`)},
+			`nodes in a study "scale"`},
+		{"cells", []string{header(`"study":"mesh","cells":[{}],"mesh":{"nodes":[{},{}]}`)},
+			"a mesh with cells"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := Read(strings.NewReader(strings.Join(tt.lines, "\n") + "\n"))
@@ -173,7 +211,8 @@ func TestReadMesh(t *testing.T) {
 func TestMeshCutShort(t *testing.T) {
 	text := written(t, meshFile(t))
 	lines := strings.SplitAfter(text, "\n")
-	for visits, want := range map[int][2]int{0: {0, 0}, 2: {0, 0}, 3: {1, 0}, 8: {2, 0}, 9: {3, 1}, 17: {5, 1}, 18: {6, 2}} {
+	for visits, want := range map[int][2]int{0: {0, 0}, 2: {0, 0}, 3: {1, 0}, 8: {2, 0}, 9: {3, 1},
+		17: {5, 1}, 18: {6, 2}} {
 		f, err := Read(strings.NewReader(strings.Join(lines[:1+visits], "")))
 		if err != nil || f.End.Rounds != want[0] || f.End.Sweeps != want[1] || !f.Truncated {
 			t.Errorf("%d visits: %v, %+v, want %v rounds and sweeps", visits, err, f.End, want)

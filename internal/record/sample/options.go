@@ -59,8 +59,9 @@ type ChatOptions struct {
 
 // SQLOptions are the options of sql.
 type SQLOptions struct {
-	Queries int    `json:"queries,omitempty"`              // of a page
-	SQL     string `json:"sql,omitempty" printable:"text"` // "": the database's default of about 1 KiB
+	Queries int `json:"queries,omitempty"` // of a page
+	// "": the database's default of about 1 KiB
+	SQL string `json:"sql,omitempty" printable:"text"`
 }
 
 // ExecOptions are the options of exec.

@@ -31,7 +31,8 @@ func Together(parties []Party) Party {
 		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
 		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
 		out.TCP.MSS += p.TCP.MSS / int64(n)
-		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) { // all from the smallest path
+		// all from the smallest path
+		if t := p.TCP; t.Packet > 0 && (out.TCP.Packet == 0 || t.Packet < out.TCP.Packet) {
 			out.TCP.PMTU, out.TCP.Packet, out.TCP.Headers = t.PMTU, t.Packet, t.Headers
 			out.TCP.Device, out.TCP.DeviceMTU = t.Device, t.DeviceMTU
 		}
@@ -48,4 +49,6 @@ func (p Party) withoutWindow() Party {
 
 // WithoutWindow returns both ends without their windows' figures, for a window that was not the
 // plan's.
-func (e Ends) WithoutWindow() Ends { return Ends{e.Client.withoutWindow(), e.Server.withoutWindow()} }
+func (e Ends) WithoutWindow() Ends {
+	return Ends{e.Client.withoutWindow(), e.Server.withoutWindow()}
+}

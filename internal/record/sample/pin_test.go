@@ -26,16 +26,19 @@ func TestOldFilesHaveAPlacement(t *testing.T) {
 }
 
 func TestUnknownPlacementIsRefused(t *testing.T) {
-	for _, plan := range []string{`"pins":[{"name":"nowhere"}]`, `"pins":[{"name":""}]`, `"cells":[{"pin":"nowhere"}]`} {
+	for _, plan := range []string{`"pins":[{"name":"nowhere"}]`, `"pins":[{"name":""}]`,
+		`"cells":[{"pin":"nowhere"}]`} {
 		text := `{"header":{"schema":"bridgetoll.results/2","plan":{` + plan + `}}}` + "\n"
-		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "placement on CPUs") {
+		if _, err := Read(strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), "placement on CPUs") {
 			t.Errorf("%s: %v", plan, err)
 		}
 	}
 }
 
 func TestCPUsOf(t *testing.T) {
-	p := Plan{CPUs: CPUs{Client: []int{7}}, Pins: []Pinning{{PinFar, CPUs{Client: []int{0}}}, {PinNear, CPUs{Client: []int{1}}}}}
+	p := Plan{CPUs: CPUs{Client: []int{7}},
+		Pins: []Pinning{{PinFar, CPUs{Client: []int{0}}}, {PinNear, CPUs{Client: []int{1}}}}}
 	for pin, want := range map[string]int{PinFar: 0, PinNear: 1, "": 7} {
 		if got := p.CPUsOf(Cell{Pin: pin}).Client[0]; got != want {
 			t.Errorf("%q: CPU %d, want %d", pin, got, want)

@@ -28,8 +28,10 @@ func (p Plan) checkPriors() error {
 		return fmt.Errorf("%d priors, at most %d are read", n, maxPriors)
 	}
 	for _, x := range p.Priors {
-		if !(x.Variance >= 0 && x.Variance <= maxVariance) || !(x.Freedom > 0 && x.Freedom <= maxFreedom) {
-			return fmt.Errorf("impossible prior of %s: variance %v, %v degrees of freedom", x.Metric, x.Variance, x.Freedom)
+		if !(x.Variance >= 0 && x.Variance <= maxVariance) ||
+			!(x.Freedom > 0 && x.Freedom <= maxFreedom) {
+			return fmt.Errorf("impossible prior of %s: variance %v, %v degrees of freedom",
+				x.Metric, x.Variance, x.Freedom)
 		}
 	}
 	return nil

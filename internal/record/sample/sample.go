@@ -211,11 +211,13 @@ type Environment struct {
 	Virtualization string            `json:"virtualization,omitempty"` // the hypervisor's name
 	Mitigations    map[string]string `json:"mitigations,omitempty"`
 	Docker         string            `json:"docker,omitempty"` // "running", "installed" or absent
-	Root           bool              `json:"root"`             // false: the lab is inside a user namespace
-	LoadAverage    float64           `json:"load_average_1m"`  // before the run
-	Congestion     string            `json:"congestion_control"`
-	Sysctls        map[string]string `json:"sysctls,omitempty"`
-	Cards          []Card            `json:"cards,omitempty"` // crossed by measured paths, of all machines
+	// false: the lab is inside a user namespace
+	Root        bool              `json:"root"`
+	LoadAverage float64           `json:"load_average_1m"` // before the run
+	Congestion  string            `json:"congestion_control"`
+	Sysctls     map[string]string `json:"sysctls,omitempty"`
+	// crossed by measured paths, of all machines
+	Cards []Card `json:"cards,omitempty"`
 }
 
 // Path describes a path as it was built.
@@ -302,7 +304,8 @@ func (h *Header) adoptRoutes() {
 // PathOf returns the path that c was measured on; ok is false if the file has none.
 func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	for _, p := range h.Paths {
-		if p.Mode == c.Mode && p.Route == c.Route && p.From == c.From && p.To == c.To && p.Tune == c.Tune && p.On == c.On &&
+		if p.Mode == c.Mode && p.Route == c.Route && p.From == c.From && p.To == c.To &&
+			p.Tune == c.Tune && p.On == c.On &&
 			p.Servers == c.Shape.Servers && p.Clients == c.Shape.Clients && p.UDP == UDP(c.Load) {
 			return p, true
 		}

@@ -83,7 +83,10 @@ func (f *File) only(s search, until int) *File {
 	}
 	p.Skipped = nil
 	for _, x := range f.Header.Plan.Skipped {
-		if m := string(x.Mode); m == s.Baseline || m == s.Elsewhere || slices.ContainsFunc(s.Levers, func(l Lever) bool { return l.Mode == x.Mode }) {
+		if m := string(x.Mode); m == s.Baseline || m == s.Elsewhere ||
+			slices.ContainsFunc(s.Levers, func(l Lever) bool {
+				return l.Mode == x.Mode
+			}) {
 			p.Skipped = append(p.Skipped, x)
 		}
 	}

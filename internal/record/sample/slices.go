@@ -68,8 +68,10 @@ func (s *Slices) check() error {
 	if n > maxSlices || s.Lost < 0 || s.Lost > maxSlices {
 		return fmt.Errorf("%d slices and %d lost, at most %d are read", n, s.Lost, maxSlices)
 	}
-	if len(s.Rates) != n || len(s.Medians) != n && len(s.Medians) != 0 || len(s.CPU) != n && len(s.CPU) != 0 {
-		return fmt.Errorf("%d slices with %d rates, %d medians and %d CPU times", n, len(s.Rates), len(s.Medians), len(s.CPU))
+	if len(s.Rates) != n || len(s.Medians) != n && len(s.Medians) != 0 ||
+		len(s.CPU) != n && len(s.CPU) != 0 {
+		return fmt.Errorf("%d slices with %d rates, %d medians and %d CPU times", n, len(s.Rates),
+			len(s.Medians), len(s.CPU))
 	}
 	for i, slot := range s.Slots {
 		if slot < 0 || slot > maxSlots || i > 0 && slot <= s.Slots[i-1] {

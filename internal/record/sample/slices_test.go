@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-const slicedHeader = `{"header":{"schema":"` + Schema + `","plan":{"same":0.03,"epoch_s":2,"loads":[{"kind":"rr","slice_s":0.004},{"kind":"crr"}],` +
+const slicedHeader = `{"header":{"schema":"` + Schema +
+	`","plan":{"same":0.03,"epoch_s":2,"loads":[{"kind":"rr","slice_s":0.004},{"kind":"crr"}],` +
 	`"cells":[{"mode":"host","load":"rr"},{"mode":"host","load":"crr"}]}}}`
 
 func TestReadSlices(t *testing.T) {
@@ -16,25 +17,46 @@ func TestReadSlices(t *testing.T) {
 		name, header, visit string
 		fails               string
 	}{
-		{"rr", slicedHeader, visit(`"slots":[0,7,8],"rates":[1e4,2e4,3e4],"medians_s":[1e-4,5e-5,3e-5],"lost":2`), ""},
+		{"rr", slicedHeader,
+			visit(`"slots":[0,7,8],"rates":[1e4,2e4,3e4],"medians_s":[1e-4,5e-5,3e-5],"lost":2`),
+			""},
 		{"bulk-has-no-medians", slicedHeader, visit(`"slots":[3],"rates":[1e9]`), ""},
 		{"all-are-lost", slicedHeader, visit(`"slots":null,"rates":null,"lost":9`), ""},
-		{"too-few-rates", slicedHeader, visit(`"slots":[0,7],"rates":[1e4]`), "2 slices with 1 rates"},
-		{"too-few-medians", slicedHeader, visit(`"slots":[0,7],"rates":[1e4,1e4],"medians_s":[1]`), "1 medians"},
-		{"slots-that-run-backwards", slicedHeader, visit(`"slots":[7,0],"rates":[1e4,1e4]`), "slot 0 out of order"},
-		{"a-slot-twice", slicedHeader, visit(`"slots":[7,7],"rates":[1e4,1e4]`), "slot 7 out of order"},
-		{"a-slot-below-zero", slicedHeader, visit(`"slots":[-1],"rates":[1e4]`), "slot -1 out of order"},
-		{"a-slot-far-out", slicedHeader, visit(`"slots":[1000000000],"rates":[1e4]`), "out of order"},
+		{"too-few-rates", slicedHeader, visit(`"slots":[0,7],"rates":[1e4]`),
+			"2 slices with 1 rates"},
+		{"too-few-medians", slicedHeader, visit(`"slots":[0,7],"rates":[1e4,1e4],"medians_s":[1]`),
+			"1 medians"},
+		{"slots-that-run-backwards", slicedHeader, visit(`"slots":[7,0],"rates":[1e4,1e4]`),
+			"slot 0 out of order"},
+		{"a-slot-twice", slicedHeader, visit(`"slots":[7,7],"rates":[1e4,1e4]`),
+			"slot 7 out of order"},
+		{"a-slot-below-zero", slicedHeader, visit(`"slots":[-1],"rates":[1e4]`),
+			"slot -1 out of order"},
+		{"a-slot-far-out", slicedHeader, visit(`"slots":[1000000000],"rates":[1e4]`),
+			"out of order"},
 		{"no-rate", slicedHeader, visit(`"slots":[1],"rates":[0]`), "impossible rate 0"},
-		{"a-rate-beyond-all", slicedHeader, visit(`"slots":[1],"rates":[1e300]`), "impossible rate"},
-		{"a-time-below-zero", slicedHeader, visit(`"slots":[1],"rates":[1],"medians_s":[-1]`), "impossible time -1"},
-		{"fewer-than-none-lost", slicedHeader, visit(`"slots":[1],"rates":[1],"lost":-1`), "-1 lost"},
-		{"of-a-load-without-slices", slicedHeader, `{"visit":{"cell":1,"slices":{"slots":[1],"rates":[1]}}}`, "slices of crr, which has none"},
-		{"of-an-old-file", strings.Replace(slicedHeader, Schema, oldSchema, 1), visit(`"slots":[1],"rates":[1]`), `slices in a file of schema "bridgetoll.results/1"`},
-		{"a-slice-below-zero", strings.Replace(slicedHeader, "0.004", "-1", 1), visit(``), "impossible time -1"},
-		{"a-prior-below-zero", strings.Replace(slicedHeader, `"plan":{`, `"plan":{"priors":[{"metric":"x","variance":-1,"freedom":6}],`, 1), visit(``), "impossible prior of x"},
-		{"a-prior-of-nothing", strings.Replace(slicedHeader, `"plan":{`, `"plan":{"priors":[{"metric":"x","variance":1}],`, 1), visit(``), "impossible prior of x"},
-		{"everything-is-the-same", strings.Replace(slicedHeader, "0.03", "1", 1), visit(``), "a difference of 1 is called none"},
+		{"a-rate-beyond-all", slicedHeader, visit(`"slots":[1],"rates":[1e300]`),
+			"impossible rate"},
+		{"a-time-below-zero", slicedHeader, visit(`"slots":[1],"rates":[1],"medians_s":[-1]`),
+			"impossible time -1"},
+		{"fewer-than-none-lost", slicedHeader, visit(`"slots":[1],"rates":[1],"lost":-1`),
+			"-1 lost"},
+		{"of-a-load-without-slices", slicedHeader,
+			`{"visit":{"cell":1,"slices":{"slots":[1],"rates":[1]}}}`,
+			"slices of crr, which has none"},
+		{"of-an-old-file", strings.Replace(slicedHeader, Schema, oldSchema, 1),
+			visit(`"slots":[1],"rates":[1]`), `slices in a file of schema "bridgetoll.results/1"`},
+		{"a-slice-below-zero", strings.Replace(slicedHeader, "0.004", "-1", 1), visit(``),
+			"impossible time -1"},
+		{"a-prior-below-zero", strings.Replace(
+			slicedHeader, `"plan":{`,
+			`"plan":{"priors":[{"metric":"x","variance":-1,"freedom":6}],`, 1), visit(``),
+			"impossible prior of x"},
+		{"a-prior-of-nothing", strings.Replace(
+			slicedHeader, `"plan":{`, `"plan":{"priors":[{"metric":"x","variance":1}],`, 1),
+			visit(``), "impossible prior of x"},
+		{"everything-is-the-same", strings.Replace(slicedHeader, "0.03", "1", 1), visit(``),
+			"a difference of 1 is called none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := Read(strings.NewReader(tt.header + "\n" + tt.visit + "\n{\"end\":{}}\n"))
@@ -49,8 +71,10 @@ func TestReadSlices(t *testing.T) {
 }
 
 func TestSlicesAreRounded(t *testing.T) {
-	s := &Slices{Slots: []int{1, 5}, Rates: []float64{4_123_456_789.123, 1.0 / 3}, Medians: []float64{0.000_023_456_789_1, 0.1 + 0.2}, Lost: 3}
-	f := &File{Header: Header{Plan: Plan{Loads: []Load{{Kind: "rr", Slice: 0.004}}, Cells: []Cell{{Load: "rr"}}}}, Visits: []Visit{{Slices: s}}}
+	s := &Slices{Slots: []int{1, 5}, Rates: []float64{4_123_456_789.123, 1.0 / 3},
+		Medians: []float64{0.000_023_456_789_1, 0.1 + 0.2}, Lost: 3}
+	f := &File{Header: Header{Plan: Plan{Loads: []Load{{Kind: "rr", Slice: 0.004}},
+		Cells: []Cell{{Load: "rr"}}}}, Visits: []Visit{{Slices: s}}}
 	first := written(t, f)
 	if want := `"slices":{"slots":[1,5],"rates":[4123460000,0.333333],"medians_s":[0.0000234568,0.3],"lost":3}`; !strings.Contains(first, want) {
 		t.Errorf("%s\nwant %s", first, want)

@@ -15,7 +15,8 @@ func stepped(t *testing.T) string {
 	plain := Cell{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: Lab}
 	gro, both := plain, plain
 	gro.Tune, both.Tune = "gro=on", "rmem=16M+gro=on"
-	p := Plan{Study: StudyAdvise, Baseline: "bridge", Budget: 1, Precision: 0.02, Loads: []Load{{Kind: "bulk", Window: 1}}, Cells: []Cell{plain, gro},
+	p := Plan{Study: StudyAdvise, Baseline: "bridge", Budget: 1, Precision: 0.02,
+		Loads: []Load{{Kind: "bulk", Window: 1}}, Cells: []Cell{plain, gro},
 		Levers: []Lever{{"gro", Variant{"bridge", "gro=on"}}}}
 	good := func(round, cell int) Visit {
 		v := Visit{Turn: Turn{Round: round, Cell: cell}}
@@ -23,9 +24,13 @@ func stepped(t *testing.T) string {
 		return v
 	}
 	for _, err := range []error{
-		w.Header(Header{Plan: p, Paths: []Path{{Mode: "bridge"}}}), w.Visit(good(0, 0)), w.Visit(good(0, 1)),
-		w.Step(Step{Round: 1, Lever: "rmem", Before: Variant{"bridge", "gro=on"}, After: Variant{"bridge", "rmem=16M+gro=on"},
-			Active: []int{0, 2}, Cells: []Cell{both}, Paths: []Path{{Mode: "bridge", Tune: both.Tune}},
+		w.Header(Header{Plan: p, Paths: []Path{{Mode: "bridge"}}}), w.Visit(good(0, 0)),
+		w.Visit(good(0, 1)),
+		w.Step(Step{Round: 1, Lever: "rmem", Before: Variant{"bridge", "gro=on"},
+			After:   Variant{"bridge", "rmem=16M+gro=on"},
+			Active:  []int{0, 2},
+			Cells:   []Cell{both},
+			Paths:   []Path{{Mode: "bridge", Tune: both.Tune}},
 			Skipped: []Skip{{Mode: "bridge", Tune: "rps=on", Reason: "only root may"}}}),
 		w.Visit(good(1, 0)), w.Visit(good(1, 2)),
 	} {
@@ -43,10 +48,12 @@ func TestSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := f.Header.Plan
-	if len(p.Cells) != 3 || p.Cells[2].Tune != "rmem=16M+gro=on" || len(f.Header.Paths) != 2 || len(p.Skipped) != 1 || len(p.Levers) != 1 {
+	if len(p.Cells) != 3 || p.Cells[2].Tune != "rmem=16M+gro=on" || len(f.Header.Paths) != 2 ||
+		len(p.Skipped) != 1 || len(p.Levers) != 1 {
 		t.Errorf("header %+v", f.Header)
 	}
-	if len(p.Steps) != 1 || p.Steps[0].Round != 1 || !reflect.DeepEqual(p.Steps[0].Active, []int{0, 2}) || p.Steps[0].Lever != "rmem" {
+	if len(p.Steps) != 1 || p.Steps[0].Round != 1 ||
+		!reflect.DeepEqual(p.Steps[0].Active, []int{0, 2}) || p.Steps[0].Lever != "rmem" {
 		t.Errorf("steps %+v", p.Steps)
 	}
 	if len(f.Visits) != 4 || f.End.Rounds != 2 {
@@ -57,15 +64,17 @@ func TestSteps(t *testing.T) {
 func TestBadSteps(t *testing.T) {
 	text := strings.TrimSuffix(stepped(t), "\n")
 	for step, why := range map[string]string{
-		`{"step":{"round":0,"active":[]}}`:                                   "a step from round 0 on",
-		`{"step":{"round":99999999,"active":[]}}`:                            "a step from round 99999999 on",
-		`{"step":{"round":2,"active":[3]}}`:                                  "cell 3, the plan has 3",
-		`{"step":{"round":2,"active":[-1]}}`:                                 "cell -1, the plan has 3",
-		`{"step":{"round":2,"cells":[{"shape":{"servers":-1}}]}}`:            "impossible shape",
-		`{"step":{"round":2,"active":[` + strings.Repeat("0,", 1e4) + `0]}}`: "more than 10000 cells",
-		`{"visit":{"round":1,"cell":3}}`:                                     "cell 3, the plan has 3",
+		`{"step":{"round":0,"active":[]}}`:                        "a step from round 0 on",
+		`{"step":{"round":99999999,"active":[]}}`:                 "a step from round 99999999 on",
+		`{"step":{"round":2,"active":[3]}}`:                       "cell 3, the plan has 3",
+		`{"step":{"round":2,"active":[-1]}}`:                      "cell -1, the plan has 3",
+		`{"step":{"round":2,"cells":[{"shape":{"servers":-1}}]}}`: "impossible shape",
+		`{"step":{"round":2,"active":[` + strings.Repeat("0,", 1e4) +
+			`0]}}`: "more than 10000 cells",
+		`{"visit":{"round":1,"cell":3}}`: "cell 3, the plan has 3",
 	} {
-		if _, err := Read(strings.NewReader(text + "\n" + step + "\n")); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := Read(strings.NewReader(text + "\n" + step + "\n")); err == nil ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("%.60s: error %v, want %q", step, err, why)
 		}
 	}
@@ -73,7 +82,8 @@ func TestBadSteps(t *testing.T) {
 		t.Errorf("a thousand steps: %v", err)
 	}
 	// A header's own steps would have no cells.
-	f, err := Read(strings.NewReader(strings.Replace(text, `"levers":`, `"steps":[{"round":7,"active":[9]}],"levers":`, 1)))
+	f, err := Read(strings.NewReader(strings.Replace(
+		text, `"levers":`, `"steps":[{"round":7,"active":[9]}],"levers":`, 1)))
 	if err != nil || len(f.Header.Plan.Steps) != 1 {
 		t.Errorf("%v, %+v", err, f)
 	}

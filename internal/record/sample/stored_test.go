@@ -33,18 +33,22 @@ func TestStoredFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			cells := f.Header.Plan.Cells
-			if f.Header.Schema != tt.schema || f.Truncated || len(f.Visits) == 0 || len(cells) != tt.cells {
-				t.Fatalf("%s with %d cells and %d visits, truncated: %t", f.Header.Schema, len(cells), len(f.Visits), f.Truncated)
+			if f.Header.Schema != tt.schema || f.Truncated || len(f.Visits) == 0 ||
+				len(cells) != tt.cells {
+				t.Fatalf("%s with %d cells and %d visits, truncated: %t", f.Header.Schema,
+					len(cells), len(f.Visits), f.Truncated)
 			}
 			if got := [2]string{cells[0].Name(), cells[len(cells)-1].Name()}; got != tt.names {
 				t.Errorf("cells of %q", got)
 			}
 			for _, c := range cells {
-				if _, ok := f.Header.PathOf(c); !ok || (c.Route == "") != (c.Mode != "") || (c.Route == "") == f.Header.Plan.Foreign() {
+				if _, ok := f.Header.PathOf(c); !ok || (c.Route == "") != (c.Mode != "") ||
+					(c.Route == "") == f.Header.Plan.Foreign() {
 					t.Errorf("%+v has a path: %t", c, ok)
 				}
 			}
-			if !f.Header.Plan.IsBaseline(cells[0]) || f.Header.Plan.IsBaseline(cells[len(cells)-1]) {
+			if !f.Header.Plan.IsBaseline(cells[0]) ||
+				f.Header.Plan.IsBaseline(cells[len(cells)-1]) {
 				t.Error("the first cell is the baseline, the last is not")
 			}
 			if tt.schema != Schema { // its cells get the placement on CPUs that the plan had

@@ -8,9 +8,10 @@ import (
 
 // Sweep is the option of a run's loads that has several values.
 type Sweep struct {
-	Axis   string  `json:"axis"`           // as on the command line: "request"
-	Unit   string  `json:"unit,omitempty"` // "B", "bit/s", "1/s"; "": counts
-	Points []Point `json:"points"`         // ascending; Plan.Loads has one Load for each point and kind
+	Axis string `json:"axis"`           // as on the command line: "request"
+	Unit string `json:"unit,omitempty"` // "B", "bit/s", "1/s"; "": counts
+	// ascending; Plan.Loads has one Load for each point and kind
+	Points []Point `json:"points"`
 }
 
 // Point is a value of a sweep's option.
@@ -36,7 +37,8 @@ func (p Plan) checkSweep() error {
 		return fmt.Errorf("a sweep of %d points", n)
 	}
 	for i, x := range points {
-		if x.Name == "" || math.IsNaN(x.Value) || math.IsInf(x.Value, 0) || i > 0 && !(x.Value > points[i-1].Value) ||
+		if x.Name == "" || math.IsNaN(x.Value) || math.IsInf(x.Value, 0) ||
+			i > 0 && !(x.Value > points[i-1].Value) ||
 			slices.ContainsFunc(points[:i], func(o Point) bool { return o.Name == x.Name }) {
 			return fmt.Errorf("impossible point %q of a sweep", x.Name)
 		}

@@ -66,7 +66,8 @@ type Crowd struct {
 type Metered struct {
 	Proxy   *ProxyUse `json:"proxy,omitempty"`
 	Machine []CPU     `json:"machine,omitempty"` // by CPU, one machine of the path after another
-	Elapsed float64   `json:"elapsed_s"`         // between the two readings of Machine; 0: they failed
+	// between the two readings of Machine; 0: they failed
+	Elapsed float64 `json:"elapsed_s"`
 	// Machines are the path's other machines. In Machine, this machine's CPUs come first if an end
 	// is here.
 	Machines []MachineUse `json:"machines,omitempty"`
@@ -119,7 +120,8 @@ type Party struct {
 	TotalRecv   int64   `json:"total_received"`
 	Connections int     `json:"connections"` // opened in the whole visit
 	CPU         float64 `json:"cpu_s"`       // of the process
-	BusiestCPU  float64 `json:"busiest_cpu"` // largest share of the window that one thread ran, 0..1
+	// largest share of the window that one thread ran, 0..1
+	BusiestCPU  float64 `json:"busiest_cpu"`
 	Involuntary int64   `json:"involuntary"` // context switches
 	CPUs        []int   `json:"cpus"`        // pinned to; empty: not pinned
 	RSS         int64   `json:"rss_bytes"`   // peak
@@ -213,9 +215,14 @@ func (c CPU) All() float64 { return c.Busy() + c.Steal + c.Idle + c.IOWait }
 
 // Combine returns by(c, o) for each kind of time, with c's ID.
 func (c CPU) Combine(o CPU, by func(x, y float64) float64) CPU {
-	return CPU{ID: c.ID, User: by(c.User, o.User), System: by(c.System, o.System), IRQ: by(c.IRQ, o.IRQ),
-		SoftIRQ: by(c.SoftIRQ, o.SoftIRQ), Steal: by(c.Steal, o.Steal), Idle: by(c.Idle, o.Idle), Nice: by(c.Nice, o.Nice),
-		IOWait: by(c.IOWait, o.IOWait), Guest: by(c.Guest, o.Guest), GuestNice: by(c.GuestNice, o.GuestNice)}
+	return CPU{ID: c.ID, User: by(c.User, o.User), System: by(c.System, o.System),
+		IRQ:     by(c.IRQ, o.IRQ),
+		SoftIRQ: by(c.SoftIRQ, o.SoftIRQ),
+		Steal:   by(c.Steal, o.Steal),
+		Idle:    by(c.Idle, o.Idle),
+		Nice:    by(c.Nice, o.Nice),
+		IOWait:  by(c.IOWait, o.IOWait), Guest: by(c.Guest, o.Guest),
+		GuestNice: by(c.GuestNice, o.GuestNice)}
 }
 
 // HopReading is a hop's counters before and after a visit.

@@ -27,11 +27,15 @@ const (
 func Axes() []Axis { return slices.Clone(axes) }
 
 var axes = []Axis{
-	{"request", "request size", inBytes}, {"reply", "reply size", inBytes}, {"datagram", "datagram size", inBytes},
+	{"request", "request size", inBytes}, {"reply", "reply size", inBytes},
+	{"datagram", "datagram size", inBytes},
 	{"write-size", "write size", inBytes}, {"bytes", "transfer size", inBytes},
-	{"rate", "request rate", inEvents}, {"bitrate", "bit rate", inBits}, {"tokens-per-second", "pace", inEvents},
-	{"streams", "number of streams", ""}, {"connections", "number of connections", ""}, {"sessions", "number of sessions", ""},
-	{"queries", "number of queries", ""}, {"tokens", "number of tokens", ""}, {"batch", "batch size", ""},
+	{"rate", "request rate", inEvents}, {"bitrate", "bit rate", inBits},
+	{"tokens-per-second", "pace", inEvents},
+	{"streams", "number of streams", ""}, {"connections", "number of connections", ""},
+	{"sessions", "number of sessions", ""},
+	{"queries", "number of queries", ""}, {"tokens", "number of tokens", ""},
+	{"batch", "batch size", ""},
 }
 
 // AxisOf returns the axis with that name.
@@ -107,11 +111,15 @@ func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 func bounds(v Value) (least, most float64, put func(l *sample.Load, x float64)) {
 	switch v := v.(type) {
 	case Whole:
-		return float64(v.Least), float64(v.Most), func(l *sample.Load, x float64) { v.Put(l, int(x)) }
+		return float64(v.Least), float64(v.Most), func(l *sample.Load, x float64) {
+			v.Put(l, int(x))
+		}
 	case Number:
 		return max(v.Least, 1), v.Most, v.Put
 	case Size:
-		return float64(v.Least), float64(v.Most), func(l *sample.Load, x float64) { v.Put(l, int64(x)) }
+		return float64(v.Least), float64(v.Most), func(l *sample.Load, x float64) {
+			v.Put(l, int64(x))
+		}
 	case Rate:
 		return v.Least, v.Most, v.Put
 	}

@@ -34,15 +34,29 @@ func TestSweepGivesTheValue(t *testing.T) {
 		load, axis, text, name, words string
 		get                           func(l sample.Load) float64
 	}{
-		{RR, "request", "16k", "16k", "16 KiB", func(l sample.Load) float64 { return float64(MessagesOf(l).Request) / 1024 * 1024 }},
-		{RR, "request", "1024", "1k", "1 KiB", func(l sample.Load) float64 { return float64(MessagesOf(l).Request) }},
+		{RR, "request", "16k", "16k", "16 KiB", func(l sample.Load) float64 {
+			return float64(MessagesOf(l).Request) / 1024 * 1024
+		}},
+		{RR, "request", "1024", "1k", "1 KiB", func(l sample.Load) float64 {
+			return float64(MessagesOf(l).Request)
+		}},
 		{RR, "rate", "500", "500", "500/s", func(l sample.Load) float64 { return RROf(l).Rate }},
-		{RR, "connections", "4", "4", "4", func(l sample.Load) float64 { return float64(l.Streams) }},
+		{RR, "connections", "4", "4", "4", func(l sample.Load) float64 {
+			return float64(l.Streams)
+		}},
 		{Bulk, "streams", "8", "8", "8", func(l sample.Load) float64 { return float64(l.Streams) }},
-		{Bulk, "write-size", "64k", "64k", "64 KiB", func(l sample.Load) float64 { return float64(BulkOf(l).Write) }},
-		{UDP, "datagram", "1400", "1400", "1400 B", func(l sample.Load) float64 { return float64(UDPOf(l).Size) }},
-		{UDP, "bitrate", "500mbit", "500mbit", "500 Mbit/s", func(l sample.Load) float64 { return UDPOf(l).Rate }},
-		{Stream, "sessions", "20", "20", "20", func(l sample.Load) float64 { return float64(l.Streams) }},
+		{Bulk, "write-size", "64k", "64k", "64 KiB", func(l sample.Load) float64 {
+			return float64(BulkOf(l).Write)
+		}},
+		{UDP, "datagram", "1400", "1400", "1400 B", func(l sample.Load) float64 {
+			return float64(UDPOf(l).Size)
+		}},
+		{UDP, "bitrate", "500mbit", "500mbit", "500 Mbit/s", func(l sample.Load) float64 {
+			return UDPOf(l).Rate
+		}},
+		{Stream, "sessions", "20", "20", "20", func(l sample.Load) float64 {
+			return float64(l.Streams)
+		}},
 	} {
 		t.Run(c.load+"-"+c.axis+"-"+c.text, func(t *testing.T) {
 			w, _ := Find(c.load)
@@ -56,7 +70,8 @@ func TestSweepGivesTheValue(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := c.get(l); got != x || a.Format(x) != c.name || a.Words(x) != c.words {
-				t.Errorf("%s is %g, %q, %q; the load has %g", c.text, x, a.Format(x), a.Words(x), got)
+				t.Errorf("%s is %g, %q, %q; the load has %g", c.text, x, a.Format(x), a.Words(x),
+					got)
 			}
 		})
 	}
@@ -66,7 +81,8 @@ func TestSweepRefuses(t *testing.T) {
 	for _, c := range []struct {
 		load, axis string
 		x          float64
-	}{{RR, "request", 0}, {RR, "request", MaxMessage + 1}, {RR, "rate", 0}, {Bulk, "request", 1}, {UDP, "datagram", 63}, {Bulk, "streams", maxStreams + 1}} {
+	}{{RR, "request", 0}, {RR, "request", MaxMessage + 1}, {RR, "rate", 0}, {Bulk, "request", 1},
+		{UDP, "datagram", 63}, {Bulk, "streams", maxStreams + 1}} {
 		w, _ := Find(c.load)
 		a, _ := AxisOf(c.axis)
 		l := w.New()
@@ -74,7 +90,8 @@ func TestSweepRefuses(t *testing.T) {
 			t.Errorf("%s takes %s=%g", c.load, c.axis, c.x)
 		}
 	}
-	for axis, text := range map[string]string{"request": "many", "streams": "1.5", "rate": "NaN", "bitrate": "7"} {
+	for axis, text := range map[string]string{"request": "many", "streams": "1.5", "rate": "NaN",
+		"bitrate": "7"} {
 		a, _ := AxisOf(axis)
 		if _, err := a.Parse(text); err == nil {
 			t.Errorf("%s takes %q", axis, text)

@@ -10,10 +10,19 @@ import (
 const Batch = "batch"
 
 var batch = Workload{
-	About: "A real server of a language model that sends whole responses, when they are finished: toll stream --batch.",
-	Name:  Batch, Primary: ResponseTime, Noun: "median time to a whole response", Rate: WordRate, Trips: true, Foreign: true,
+	About:   "A real server of a language model that sends whole responses, when they are finished: toll stream --batch.",
+	Name:    Batch,
+	Primary: ResponseTime,
+	Noun:    "median time to a whole response",
+	Rate:    WordRate,
+	Trips:   true,
+	Foreign: true,
 	Metrics: suspectMetrics,
-	Ratio:   "response ratio", columns: always(batchColumns...), More: moreBatchColumns, words: batchWords, outline: batchOutline,
+	Ratio:   "response ratio",
+	columns: always(batchColumns...),
+	More:    moreBatchColumns,
+	words:   batchWords,
+	outline: batchOutline,
 	figures: (*Figures).batch, work: roundTrips,
 }
 
@@ -27,12 +36,14 @@ var moreBatchColumns = append([]Column{
 }, suspectColumns...)
 
 func batchWords(l sample.Load) string {
-	return fmt.Sprintf("whole responses of at most %s, not streamed", plural(ChatOf(l).Tokens, "token")) + sessions(l)
+	return fmt.Sprintf("whole responses of at most %s, not streamed",
+		plural(ChatOf(l).Tokens, "token")) + sessions(l)
 }
 
 func batchOutline(l sample.Load) string {
 	o := ChatOf(l)
-	return fmt.Sprintf("batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
+	return fmt.Sprintf(
+		"batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
 // batch accepts servers that count no tokens.

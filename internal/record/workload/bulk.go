@@ -40,7 +40,8 @@ var bulk = Workload{
 	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
 	Primary: Throughput, Noun: "throughput", Rate: Throughput,
 	Metrics: []Metric{
-		{Name: ThroughputOut, Unit: "bit/s", Higher: true}, {Name: ThroughputBack, Unit: "bit/s", Higher: true},
+		{Name: ThroughputOut, Unit: "bit/s", Higher: true},
+		{Name: ThroughputBack, Unit: "bit/s", Higher: true},
 		{Name: CompletionTime, Unit: "s"}, {Name: ZerocopyCopied, Unit: "1"},
 		{Name: RetransmissionRate, Unit: "1"},
 	},
@@ -72,7 +73,9 @@ func reversed(w Workload) Workload {
 }
 
 func without(all []Flag, names ...string) []Flag {
-	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool { return slices.Contains(names, f.Name) })
+	return slices.DeleteFunc(slices.Clone(all), func(f Flag) bool {
+		return slices.Contains(names, f.Name)
+	})
 }
 
 var bulkColumns = []Column{
@@ -86,11 +89,13 @@ func bulkTable(l sample.Load) []Column {
 	o := BulkOf(l)
 	out := []Column{bulkColumns[0]}
 	if o.Bidir {
-		out = append(out, Column{Head: [2]string{"Gbit/s", "out"}, Metric: ThroughputOut, Scale: giga},
+		out = append(out, Column{Head: [2]string{"Gbit/s", "out"}, Metric: ThroughputOut,
+			Scale: giga},
 			Column{Head: [2]string{"Gbit/s", "back"}, Metric: ThroughputBack, Scale: giga})
 	}
 	if o.Bytes > 0 {
-		out = append(out, Column{Head: [2]string{"took", "ms"}, Metric: CompletionTime, Scale: milli})
+		out = append(out, Column{Head: [2]string{"took", "ms"}, Metric: CompletionTime,
+			Scale: milli})
 	}
 	return append(out, bulkColumns[1:]...)
 }
@@ -135,20 +140,33 @@ const sendCopy = "copy"
 var senders = []string{sendCopy, SendZerocopy, SendFile}
 
 var bulkFlags = []Flag{
-	{Name: "streams", Help: "connections", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
-	{Name: "reverse", Help: "from the server to the client", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.BulkOptions) { o.Reverse = on }) }}},
+	{Name: "streams", Help: "connections", Value: Whole{
+		1, 1, maxStreams, func(l *sample.Load, n int) {
+			l.Streams = n
+		}}},
+	{Name: "reverse", Help: "from the server to the client",
+		Value: Toggle{func(l *sample.Load, on bool) {
+			set(l, func(o *sample.BulkOptions) { o.Reverse = on })
+		}}},
 	writeFlag(func(o *sample.BulkOptions, n int) { o.Write = n }),
 	{Name: "bidir", Help: "both ways at once on every stream", NotOfCrowds: true,
-		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.BulkOptions) { o.Bidir = on }) }}},
-	{Name: "bytes", Help: "move so many bytes on each stream, such as 100M, instead of filling the window", NotOfCrowds: true,
-		Value: Size{0, 1, maxTransfer, func(l *sample.Load, n int64) { set(l, func(o *sample.BulkOptions) { o.Bytes = n }) }}},
-	{Name: "send", Help: "how to send: " + strings.Join(senders, ", "),
-		Value: Choice{What: "sender", Preset: sendCopy, Words: senders, Put: func(l *sample.Load, word string) {
-			if word == sendCopy {
-				word = ""
-			}
-			set(l, func(o *sample.BulkOptions) { o.Send = word })
+		Value: Toggle{func(l *sample.Load, on bool) {
+			set(l, func(o *sample.BulkOptions) { o.Bidir = on })
 		}}},
+	{Name: "bytes",
+		Help:        "move so many bytes on each stream, such as 100M, instead of filling the window",
+		NotOfCrowds: true,
+		Value: Size{0, 1, maxTransfer, func(l *sample.Load, n int64) {
+			set(l, func(o *sample.BulkOptions) { o.Bytes = n })
+		}}},
+	{Name: "send", Help: "how to send: " + strings.Join(senders, ", "),
+		Value: Choice{What: "sender", Preset: sendCopy, Words: senders,
+			Put: func(l *sample.Load, word string) {
+				if word == sendCopy {
+					word = ""
+				}
+				set(l, func(o *sample.BulkOptions) { o.Send = word })
+			}}},
 	nodelayFlag,
 }
 
@@ -186,7 +204,8 @@ func bulkOutline(l sample.Load) string {
 	if BulkOf(l).Bytes == 0 {
 		return ""
 	}
-	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take", units.FormatSize(BulkOf(l).Bytes))
+	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take",
+		units.FormatSize(BulkOf(l).Bytes))
 }
 
 // Counts of a sender with MSG_ZEROCOPY in the window: sends reported complete, and those of them
@@ -206,7 +225,8 @@ func moved(v sample.Visit, l sample.Load) float64 {
 func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	o := BulkOf(l)
 	if o.Bidir {
-		out, back := perSecond(v.Server.Received, v.Server.Window), perSecond(v.Client.Received, v.Client.Window)
+		out, back := perSecond(v.Server.Received, v.Server.Window),
+			perSecond(v.Client.Received, v.Client.Window)
 		f.bytes(v, out+back)
 		f.set(ThroughputOut, bitsPerByte*out)
 		f.set(ThroughputBack, bitsPerByte*back)
@@ -216,7 +236,8 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 	if o.Bytes > 0 {
 		f.set(CompletionTime, completion(v, l))
-		if f.busy > 0 && moved(v, l) > 0 { // all CPU time is this transfer's, however long the meters ran
+		// all CPU time is this transfer's, however long the meters ran
+		if f.busy > 0 && moved(v, l) > 0 {
 			f.set(CPUPerByte, f.busy/moved(v, l))
 		}
 	}
@@ -245,6 +266,8 @@ func bulkDoubts(s Seen) []Doubt {
 	if s.Median(ZerocopyCopied) <= copiedShare {
 		return nil
 	}
-	return []Doubt{{"zerocopy-copied", "the kernel copied most of what was sent with MSG_ZEROCOPY after all, " +
-		"as it always does for sockets of the same machine: this is the cost of attempted zero-copy, not of zero-copy"}}
+	return []Doubt{
+		{"zerocopy-copied",
+			"the kernel copied most of what was sent with MSG_ZEROCOPY after all, " +
+				"as it always does for sockets of the same machine: this is the cost of attempted zero-copy, not of zero-copy"}}
 }

@@ -24,13 +24,23 @@ const (
 )
 
 var chat = Workload{
-	About: "A real server of a language model, over several routes to it: toll stream.",
-	Name:  Chat, Primary: ResponseTime, Noun: "median response time", Rate: WordRate, Trips: true, Foreign: true,
+	About:   "A real server of a language model, over several routes to it: toll stream.",
+	Name:    Chat,
+	Primary: ResponseTime,
+	Noun:    "median response time",
+	Rate:    WordRate,
+	Trips:   true,
+	Foreign: true,
 	Metrics: append([]Metric{
-		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"}, {Name: WordRate, Unit: "1/s", Higher: true},
+		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"},
+		{Name: WordRate, Unit: "1/s", Higher: true},
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},
 	}, append(slices.Clone(suspectMetrics), tokenTimes...)...),
-	Ratio: "response ratio", columns: always(chatColumns...), More: moreChatColumns, words: chatWords, outline: chatOutline,
+	Ratio:   "response ratio",
+	columns: always(chatColumns...),
+	More:    moreChatColumns,
+	words:   chatWords,
+	outline: chatOutline,
 	figures: (*Figures).chat, work: tokens,
 	doubts: chatDoubts,
 }
@@ -66,7 +76,9 @@ func chatWords(l sample.Load) string {
 
 func chatOutline(l sample.Load) string {
 	o := ChatOf(l)
-	return fmt.Sprintf("chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d", l.Streams, o.Requests, o.Tokens)
+	return fmt.Sprintf(
+		"chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d",
+		l.Streams, o.Requests, o.Tokens)
 }
 
 const (
@@ -120,5 +132,8 @@ func chatDoubts(s Seen) []Doubt {
 	if share <= GluedShare {
 		return nil
 	}
-	return []Doubt{{"glued", fmt.Sprintf("%.0f %% of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are", 100*share)}}
+	return []Doubt{
+		{"glued",
+			fmt.Sprintf(
+				"%.0f %% of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are", 100*share)}}
 }

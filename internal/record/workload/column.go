@@ -20,17 +20,19 @@ type Column struct {
 type Figure int
 
 const (
-	Median     Figure = iota // three digits of the median visit's
-	Merged                   // three digits of the percentile over all visits' samples; not for medians
-	Integer                  // the median visit's, without decimals
-	Hundredths               // the median visit's, with two decimals
-	Share                    // the median visit's, with one decimal; none is 0
-	Rare                     // three digits, because small values matter; none is 0
-	Total                    // sum over all visits
-	Added                    // what the mode adds to the baseline's, in ms; in µs if that is Scale
-	Fitted                   // three digits in a unit that fits the middle row, which is also in the head
-	Much                     // a share in %; "-" below Scale
-	LimitedBy                // what kept the load from being faster; not a metric
+	Median Figure = iota // three digits of the median visit's
+	// three digits of the percentile over all visits' samples; not for medians
+	Merged
+	Integer    // the median visit's, without decimals
+	Hundredths // the median visit's, with two decimals
+	Share      // the median visit's, with one decimal; none is 0
+	Rare       // three digits, because small values matter; none is 0
+	Total      // sum over all visits
+	Added      // what the mode adds to the baseline's, in ms; in µs if that is Scale
+	// three digits in a unit that fits the middle row, which is also in the head
+	Fitted
+	Much      // a share in %; "-" below Scale
+	LimitedBy // what kept the load from being faster; not a metric
 )
 
 // From base units to those of tables.
@@ -44,13 +46,16 @@ const (
 )
 
 var (
-	gbitColumn  = Column{Head: [2]string{"", "Gbit/s"}, Metric: Throughput, Scale: giga}
-	p50Column   = Column{Head: [2]string{"p50", "µs"}, Metric: LatencyP50, Scale: micro}
-	p99Column   = Column{Head: [2]string{"p99", "µs"}, Metric: LatencyP99, Scale: micro, Show: Merged}
-	p999Column  = Column{Head: [2]string{"p99.9", "µs"}, Metric: LatencyP999, Scale: micro, Show: Merged}
-	tripColumn  = Column{Head: [2]string{"CPU µs", "/trip"}, Metric: CPUPerTrip, Scale: micro}
-	lossColumn  = Column{Head: [2]string{"loss", "%"}, Metric: Loss, Scale: percent, Show: Rare}
-	retrColumn  = Column{Head: [2]string{"", "retr"}, Metric: Retransmits, Scale: 1, Show: Integer, Quiet: "0"}
+	gbitColumn = Column{Head: [2]string{"", "Gbit/s"}, Metric: Throughput, Scale: giga}
+	p50Column  = Column{Head: [2]string{"p50", "µs"}, Metric: LatencyP50, Scale: micro}
+	p99Column  = Column{Head: [2]string{"p99", "µs"}, Metric: LatencyP99, Scale: micro,
+		Show: Merged}
+	p999Column = Column{Head: [2]string{"p99.9", "µs"}, Metric: LatencyP999, Scale: micro,
+		Show: Merged}
+	tripColumn = Column{Head: [2]string{"CPU µs", "/trip"}, Metric: CPUPerTrip, Scale: micro}
+	lossColumn = Column{Head: [2]string{"loss", "%"}, Metric: Loss, Scale: percent, Show: Rare}
+	retrColumn = Column{Head: [2]string{"", "retr"}, Metric: Retransmits, Scale: 1, Show: Integer,
+		Quiet: "0"}
 	limitColumn = Column{Head: [2]string{"limited", "by"}, Show: LimitedBy, Quiet: "-"}
 )
 

@@ -22,8 +22,10 @@ const (
 )
 
 var crowdMetrics = []Metric{
-	{Name: ClientMean, Higher: true}, {Name: ClientMin, Higher: true}, {Name: ClientMax, Higher: true}, {Name: ProcessMin, Higher: true},
-	{Name: ClientFairness, Unit: "1", Higher: true}, {Name: ProcessFairness, Unit: "1", Higher: true},
+	{Name: ClientMean, Higher: true}, {Name: ClientMin, Higher: true},
+	{Name: ClientMax, Higher: true}, {Name: ProcessMin, Higher: true},
+	{Name: ClientFairness, Unit: "1", Higher: true},
+	{Name: ProcessFairness, Unit: "1", Higher: true},
 	{Name: Memory, Unit: "B"}, {Name: Setup, Unit: "s"}, {Name: StartSpread, Unit: "s"},
 }
 

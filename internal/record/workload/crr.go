@@ -29,10 +29,15 @@ var crr = Workload{
 		connectionsFlag(func(l *sample.Load, n int) { l.Streams = n }), nodelayFlag},
 	fill: fillMessages,
 	time: crrTime, notSliced: because("the remains of its connections outlast a slice"),
-	Primary: Connections, Noun: "connections per second", Rate: Connections, Trips: true, Brief: true,
+	Primary: Connections,
+	Noun:    "connections per second",
+	Rate:    Connections,
+	Trips:   true,
+	Brief:   true,
 	Metrics: []Metric{
 		{Name: Connections, Unit: "1/s", Higher: true}, {Name: CPUPerConnection, Unit: "s"},
-		{Name: ConnectP50, Unit: "s"}, {Name: ConnectP99, Unit: "s"}, {Name: FailedConnections, Unit: "connections"},
+		{Name: ConnectP50, Unit: "s"}, {Name: ConnectP99, Unit: "s"},
+		{Name: FailedConnections, Unit: "connections"},
 	},
 	Ratio: "conn/s ratio", columns: always(crrColumns...), words: crrWords,
 	times: timed(TimeConnect), Nodelay: true,
@@ -130,15 +135,22 @@ func cutShort(all []*sample.Visit) (out []Doubt) {
 	}
 	n := len(all)
 	if k := cut[sample.LimitPorts]; k > 0 {
-		out = append(out, Doubt{"ports-exhausted", fmt.Sprintf("%d of %d visits were cut short, because there are ephemeral ports for %d connections only: "+
-			"a shorter --window, or a larger net.ipv4.ip_local_port_range", k, n, least[sample.LimitPorts])})
+		out = append(out, Doubt{"ports-exhausted",
+			fmt.Sprintf(
+				"%d of %d visits were cut short, because there are ephemeral ports for %d connections only: "+
+					"a shorter --window, or a larger net.ipv4.ip_local_port_range", k, n,
+				least[sample.LimitPorts])})
 	}
 	if k := cut[sample.LimitTracking]; k > 0 {
-		out = append(out, Doubt{"conntrack-full", fmt.Sprintf("%d of %d visits were cut short, because the connection table takes %d connections only: "+
-			"a shorter --window, or a larger net.netfilter.nf_conntrack_max", k, n, least[sample.LimitTracking])})
+		out = append(out, Doubt{"conntrack-full",
+			fmt.Sprintf(
+				"%d of %d visits were cut short, because the connection table takes %d connections only: "+
+					"a shorter --window, or a larger net.netfilter.nf_conntrack_max", k, n,
+				least[sample.LimitTracking])})
 	}
 	if left > 0 {
-		text := fmt.Sprintf("up to %d sockets of ended connections were left at %d of %d visits: later visits had fewer ports", most, left, n)
+		text := fmt.Sprintf(
+			"up to %d sockets of ended connections were left at %d of %d visits: later visits had fewer ports", most, left, n)
 		if why != "" {
 			text += " (" + why + ")"
 		}
@@ -166,6 +178,7 @@ func failedConnections(all []*sample.Visit) []Doubt {
 			say = append(say, fmt.Sprintf("%d %s", kinds[i], f.words))
 		}
 	}
-	return []Doubt{{"failed-connections", fmt.Sprintf("%d of %d connections failed, and are in no other figure: %s",
+	return []Doubt{{"failed-connections", fmt.Sprintf(
+		"%d of %d connections failed, and are in no other figure: %s",
 		failed, failed+attempts, strings.Join(say, ", "))}}
 }

@@ -49,9 +49,15 @@ const (
 var exec = Workload{
 	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
 	Name:  Exec, Trips: true, Foreign: true,
-	Apart:   "programs are only run on this machine: agents have none", // its program's first metric decides
-	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"}, {Name: Dialled, Unit: "connections"}}, suspectMetrics...),
-	Ratio:   "ratio", columns: programColumns, More: moreProgramColumns, words: programWords, outline: programOutline,
+	// its program's first metric decides
+	Apart: "programs are only run on this machine: agents have none",
+	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"},
+		{Name: Dialled, Unit: "connections"}}, suspectMetrics...),
+	Ratio:   "ratio",
+	columns: programColumns,
+	More:    moreProgramColumns,
+	words:   programWords,
+	outline: programOutline,
 	figures: (*Figures).program, work: runs,
 	doubts: programDoubts,
 }
@@ -146,7 +152,9 @@ func programDoubts(s Seen) []Doubt {
 	if told == 0 || !Alone(s.Load) {
 		return nil
 	}
-	return []Doubt{{"elsewhere", "the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
+	return []Doubt{
+		{"elsewhere",
+			"the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
 }
 
 func runs(sample.Visit, sample.Load) float64 { return 1 }

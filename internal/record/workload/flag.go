@@ -96,12 +96,21 @@ func replyFlag[T any](preset int64, in func(*T) *sample.Messages) Flag {
 }
 
 func writeFlag[T any](put func(o *T, n int)) Flag {
-	return Flag{Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
-		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) { set(l, func(o *T) { put(o, int(n)) }) }}}
+	return Flag{
+		Name: "write-size", Help: "bytes given to the kernel at once, such as 4k (default 128k)",
+		Value: Size{0, 1, MaxMessage, func(l *sample.Load, n int64) {
+			set(l, func(o *T) { put(o, int(n)) })
+		}}}
 }
 
-var nodelayFlag = Flag{Name: "nodelay", Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)", Bare: true,
-	Value: Choice{What: "nodelay", Words: []string{"on", "off"}, Put: func(l *sample.Load, word string) { l.Nodelay = word }}}
+var nodelayFlag = Flag{
+	Name: "nodelay",
+	Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)",
+	Bare: true,
+	Value: Choice{What: "nodelay", Words: []string{"on", "off"},
+		Put: func(l *sample.Load, word string) {
+			l.Nodelay = word
+		}}}
 
 // New returns the load with its default options.
 func (w Workload) New() sample.Load {

@@ -62,11 +62,14 @@ func IsMedian(metric string) bool {
 }
 
 var common = []Metric{
-	{Name: Throughput, Unit: "bit/s", Higher: true}, {Name: PerBusyCore, Unit: "bit/s", Higher: true},
-	{Name: WindowThroughput, Unit: "bit/s", Higher: true}, {Name: WindowTransactions, Unit: "1/s", Higher: true},
+	{Name: Throughput, Unit: "bit/s", Higher: true},
+	{Name: PerBusyCore, Unit: "bit/s", Higher: true},
+	{Name: WindowThroughput, Unit: "bit/s", Higher: true},
+	{Name: WindowTransactions, Unit: "1/s", Higher: true},
 	{Name: LatencyP50, Unit: "s"}, {Name: LatencyP90, Unit: "s"}, {Name: LatencyP99, Unit: "s"},
 	{Name: LatencyP999, Unit: "s"}, {Name: LatencyMax, Unit: "s"},
-	{Name: Transactions, Unit: "1/s", Higher: true}, {Name: CPUPerByte, Unit: "s/B"}, {Name: CPUPerTrip, Unit: "s"},
+	{Name: Transactions, Unit: "1/s", Higher: true}, {Name: CPUPerByte, Unit: "s/B"},
+	{Name: CPUPerTrip, Unit: "s"},
 	{Name: Retransmits, Unit: "segments"}, {Name: RTT, Unit: "s"}, {Name: Cwnd, Unit: "segments"},
 	{Name: Involuntary, Unit: "switches"},
 }
@@ -75,7 +78,9 @@ var metrics = byName()
 
 func byName() map[string]Metric {
 	out := map[string]Metric{}
-	for _, list := range append([][]Metric{common, crowdMetrics}, each(func(w Workload) []Metric { return w.Metrics })...) {
+	for _, list := range append([][]Metric{common, crowdMetrics}, each(func(w Workload) []Metric {
+		return w.Metrics
+	})...) {
 		for _, m := range list {
 			out[m.Name] = m
 		}

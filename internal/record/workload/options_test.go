@@ -24,7 +24,8 @@ func TestLoadJSON(t *testing.T) {
 		`{"kind":"batch","streams":1,"tokens":64,"requests":2,"prompt":"a\nb","warmup_s":0,"window_s":2}`,
 		`{"kind":"chat","streams":1,"tokens":64,"requests":2,"prompt":"a\nb","stall_s":0.2,"warmup_s":0,"window_s":2}`,
 		`{"kind":"sql","streams":2,"queries":20,"sql":"select 1","warmup_s":0.5,"window_s":1}`,
-		`{"kind":"of a later toll","streams":2,"reverse":true,"warmup_s":0.5,"window_s":1}`, // has bulk's
+		// has bulk's
+		`{"kind":"of a later toll","streams":2,"reverse":true,"warmup_s":0.5,"window_s":1}`,
 	} {
 		var l sample.Load
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
@@ -34,7 +35,8 @@ func TestLoadJSON(t *testing.T) {
 		if got, err := json.Marshal(l); err != nil || string(got) != text {
 			t.Errorf("%s\nwas read and written as\n%s (%v)", text, got, err)
 		}
-		if pointed, err := json.Marshal([]*sample.Load{&l}); err != nil || string(pointed) != "["+text+"]" {
+		if pointed, err := json.Marshal([]*sample.Load{&l}); err != nil ||
+			string(pointed) != "["+text+"]" {
 			t.Errorf("%s (%v)", pointed, err)
 		}
 		var again sample.Load
@@ -61,7 +63,8 @@ func TestOptionsOfAnotherLoad(t *testing.T) {
 
 func TestReadOptionsRefuses(t *testing.T) {
 	for _, text := range []string{
-		`{"kind":"bulk","reverse":1}`, `{"kind":"stream","tokens":"many"}`, `{"kind":"exec","program":[]}`, `{"kind":3}`, `{"kind":"rr","window_s":"1"}`, `[]`,
+		`{"kind":"bulk","reverse":1}`, `{"kind":"stream","tokens":"many"}`,
+		`{"kind":"exec","program":[]}`, `{"kind":3}`, `{"kind":"rr","window_s":"1"}`, `[]`,
 	} {
 		var l sample.Load
 		if err := json.Unmarshal([]byte(text), &l); err == nil {

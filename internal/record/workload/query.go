@@ -16,7 +16,9 @@ func QueryOf(l sample.Load) sample.QueryOptions { return options[sample.QueryOpt
 func queryMessages(o *sample.QueryOptions) *sample.Messages { return &o.Messages }
 
 func queryFill(l *sample.Load) {
-	set(l, func(o *sample.QueryOptions) { o.Messages, o.Queries = filled(o.Messages), cmp.Or(o.Queries, 1) })
+	set(l, func(o *sample.QueryOptions) {
+		o.Messages, o.Queries = filled(o.Messages), cmp.Or(o.Queries, 1)
+	})
 }
 
 // Metrics of query. Its round trip is a page.
@@ -33,7 +35,8 @@ var query = Workload{
 	Metrics: []Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}},
 	Ratio:   "page ratio", Adds: "ms", words: queryWords,
 	columns: always(append(pageColumns,
-		Column{Head: [2]string{"CPU µs", "/page"}, Metric: CPUPerTrip, Scale: micro}, limitColumn)...),
+		Column{Head: [2]string{"CPU µs", "/page"}, Metric: CPUPerTrip, Scale: micro},
+		limitColumn)...),
 	times: timed(TimeQuery), Nodelay: true,
 	figures: (*Figures).pages, work: pages,
 	tail: pageTail,
@@ -51,7 +54,10 @@ const MaxQueries = 10_000
 
 var queryFlags = []Flag{
 	requestFlag(100, queryMessages), replyFlag(1024, queryMessages),
-	{Name: "queries", Help: "queries of a page", Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) { set(l, func(o *sample.QueryOptions) { o.Queries = n }) }}},
+	{Name: "queries", Help: "queries of a page",
+		Value: Whole{20, 1, MaxQueries, func(l *sample.Load, n int) {
+			set(l, func(o *sample.QueryOptions) { o.Queries = n })
+		}}},
 	nodelayFlag,
 }
 
@@ -62,7 +68,8 @@ func queryTime(l *sample.Load, w sample.Wire) {
 
 func queryWords(l sample.Load) string {
 	o := QueryOf(l)
-	return fmt.Sprintf("query, pages of %s, %s out, %s back", plural(o.Queries, "query"), plural(o.Request, "byte"), plural(o.Reply, "byte"))
+	return fmt.Sprintf("query, pages of %s, %s out, %s back", plural(o.Queries, "query"),
+		plural(o.Request, "byte"), plural(o.Reply, "byte"))
 }
 
 // TimeQuery names what query times besides its pages.

@@ -17,7 +17,9 @@ const RR = "rr"
 func RROf(l sample.Load) sample.RROptions { return options[sample.RROptions](l) }
 
 func rrFill(l *sample.Load) {
-	set(l, func(o *sample.RROptions) { o.Write, o.Messages = cmp.Or(o.Write, DefaultWrite), filled(o.Messages) })
+	set(l, func(o *sample.RROptions) {
+		o.Write, o.Messages = cmp.Or(o.Write, DefaultWrite), filled(o.Messages)
+	})
 }
 
 func rrMessages(o *sample.RROptions) *sample.Messages { return &o.Messages }
@@ -38,8 +40,13 @@ var rr = Workload{
 	About: "Request and response over TCP, one after another on a connection that stays open. It shows the latency that a mode adds to every " +
 		"round trip, and what one costs in CPU time: databases, caches, RPC.",
 	Name: RR, Gist: "request/response", Crowds: true, Flags: rrFlags, fill: rrFill,
-	time: rrTime, check: rrCheck, notSliced: rrNotSliced, threads: rrThreads, times: rrTimes, Nodelay: true,
-	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
+	time:      rrTime,
+	check:     rrCheck,
+	notSliced: rrNotSliced,
+	threads:   rrThreads,
+	times:     rrTimes,
+	Nodelay:   true,
+	Primary:   LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
 	Metrics: []Metric{
 		{Name: BesideThroughput, Unit: "bit/s", Higher: true}, {Name: SendsHeld, Unit: "1"},
 		{Name: OwnLatenessP50, Unit: "s"}, {Name: OwnLatenessP99, Unit: "s"},
@@ -54,12 +61,15 @@ func rrTable(l sample.Load) []Column {
 	out := []Column{p50Column, p99Column, p999Column}
 	switch {
 	case o.Rate > 0:
-		out = append(out, Column{Head: [2]string{"late", "µs"}, Metric: OwnLatenessP50, Scale: micro})
+		out = append(out, Column{Head: [2]string{"late", "µs"}, Metric: OwnLatenessP50,
+			Scale: micro})
 	case l.Streams > 1:
-		out = append(out, Column{Head: [2]string{"trips", "/s"}, Metric: Transactions, Scale: 1, Show: Integer})
+		out = append(out, Column{Head: [2]string{"trips", "/s"}, Metric: Transactions, Scale: 1,
+			Show: Integer})
 	}
 	if o.Beside { // CPU time of a trip is unknown
-		out = append(out, Column{Head: [2]string{"beside", "Gbit/s"}, Metric: BesideThroughput, Scale: giga})
+		out = append(out, Column{Head: [2]string{"beside", "Gbit/s"}, Metric: BesideThroughput,
+			Scale: giga})
 	} else {
 		out = append(out, tripColumn)
 	}
@@ -96,10 +106,15 @@ var rrFlags = []Flag{
 			l.Streams = n
 		}
 	}),
-	{Name: "rate", Help: "requests per second of all connections together, due whether or not earlier ones were answered (default as fast as they are answered)",
-		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) { set(l, func(o *sample.RROptions) { o.Rate = x }) }}, NotOfCrowds: true},
+	{Name: "rate",
+		Help: "requests per second of all connections together, due whether or not earlier ones were answered (default as fast as they are answered)",
+		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) {
+			set(l, func(o *sample.RROptions) { o.Rate = x })
+		}}, NotOfCrowds: true},
 	{Name: "under-load", Help: "beside a bulk stream to the server", NotOfCrowds: true,
-		Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.RROptions) { o.Beside = on }) }}},
+		Value: Toggle{func(l *sample.Load, on bool) {
+			set(l, func(o *sample.RROptions) { o.Beside = on })
+		}}},
 	besideWriteFlag(),
 	nodelayFlag,
 }
@@ -111,7 +126,9 @@ func besideWriteFlag() Flag {
 }
 
 func connectionsFlag(put func(l *sample.Load, n int)) Flag {
-	return Flag{Name: "connections", Help: "connections at one time, each with one request under way", Value: Whole{1, 1, maxStreams, put}}
+	return Flag{
+		Name: "connections", Help: "connections at one time, each with one request under way",
+		Value: Whole{1, 1, maxStreams, put}}
 }
 
 func rrTime(l *sample.Load, w sample.Wire) {
@@ -125,7 +142,9 @@ func rrCheck(l sample.Load) error {
 	if o.Rate <= 0 || o.Rate*l.Window >= leastSends {
 		return nil
 	}
-	return &OptionError{fmt.Sprintf("--rate %g: fewer than %d requests would be due in a window of %gs", o.Rate, leastSends, l.Window),
+	return &OptionError{
+		fmt.Sprintf("--rate %g: fewer than %d requests would be due in a window of %gs", o.Rate,
+			leastSends, l.Window),
 		fmt.Sprintf("--window %gs", math.Ceil(leastSends/o.Rate))}
 }
 
@@ -203,15 +222,21 @@ func rrDoubts(s Seen) (out []Doubt) {
 	}
 	// A connection that is asked for more than it can carry never sleeps.
 	if s.Median(Transactions) < shortOf*o.Rate {
-		out = append(out, Doubt{"below-rate", "fewer replies came than requests were due: the latencies are of a queue that grows for as long " +
-			"as it is measured; lower --rate, or spread it over more --connections"})
+		out = append(out, Doubt{"below-rate",
+			"fewer replies came than requests were due: the latencies are of a queue that grows for as long " +
+				"as it is measured; lower --rate, or spread it over more --connections"})
 	}
 	interval := float64(max(1, l.Streams)) / o.Rate
 	if s.Median(OwnLatenessP99) > interval {
-		out = append(out, Doubt{"behind", "the client itself fell behind its schedule: more than 1 % of the requests were sent late by more than " +
-			"the time between two of a connection, for lack of CPU time; close other programs, or lower --rate"})
+		out = append(
+			out,
+			Doubt{
+				"behind",
+				"the client itself fell behind its schedule: more than 1 % of the requests were sent late by more than " +
+					"the time between two of a connection, for lack of CPU time; close other programs, or lower --rate"})
 	} else if s.Median(OwnLatenessP50) > s.Median(LatencyP50)/2 {
-		out = append(out, Doubt{"own-lateness", "more than half of the median latency is the client's own: the time that it takes to wake up when a request is due"})
+		out = append(out, Doubt{"own-lateness",
+			"more than half of the median latency is the client's own: the time that it takes to wake up when a request is due"})
 	}
 	return out
 }

@@ -17,10 +17,16 @@ func SQLOf(l sample.Load) sample.SQLOptions { return options[sample.SQLOptions](
 const ConnectTime = "connect_time"
 
 var sql = Workload{
-	About: "A real database, over several routes to it: toll sql.",
-	Name:  SQL, Primary: LatencyP50, Noun: "median page time", Rate: Transactions, Trips: true, Foreign: true,
-	Metrics: append([]Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"}, {Name: ConnectTime, Unit: "s"}}, suspectMetrics...),
-	Ratio:   "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
+	About:   "A real database, over several routes to it: toll sql.",
+	Name:    SQL,
+	Primary: LatencyP50,
+	Noun:    "median page time",
+	Rate:    Transactions,
+	Trips:   true,
+	Foreign: true,
+	Metrics: append([]Metric{{Name: QueryP50, Unit: "s"}, {Name: QueryP99, Unit: "s"},
+		{Name: ConnectTime, Unit: "s"}}, suspectMetrics...),
+	Ratio: "page ratio", columns: always(pageColumns...), More: moreSQLColumns, words: sqlWords,
 	figures: (*Figures).sql, work: pages,
 	tail: pageTail,
 }
@@ -56,7 +62,9 @@ const Dialled = "client_connections"
 
 // Summed reports whether a metric counts rare events: its figure is the sum over all visits.
 func Summed(metric string) bool {
-	return metric == Stalls || slices.ContainsFunc(suspects, func(s Suspect) bool { return s.Metric == metric && s.share == nil })
+	return metric == Stalls || slices.ContainsFunc(suspects, func(s Suspect) bool {
+		return s.Metric == metric && s.share == nil
+	})
 }
 
 func (f *Figures) sql(v sample.Visit, l sample.Load) {

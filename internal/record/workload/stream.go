@@ -34,12 +34,13 @@ const (
 	Glued         = "glued"            // share of the tokens that came with another one
 	TokenRate     = "tokens"           // arrived per second
 	CPUPerToken   = "cpu_per_token"    // of client, server and proxy
-	LateP99       = "late_p99"         // the server's own: from when a token was due until it was sent
-	LateMax       = "late_max"
-	TransitP50    = "transit_p50" // the path's part of the delay
-	TransitP99    = "transit_p99"
-	WaitP99       = "wait_p99" // for the client's own thread, at most
-	WaitMax       = "wait_max"
+	// the server's own: from when a token was due until it was sent
+	LateP99    = "late_p99"
+	LateMax    = "late_max"
+	TransitP50 = "transit_p50" // the path's part of the delay
+	TransitP99 = "transit_p99"
+	WaitP99    = "wait_p99" // for the client's own thread, at most
+	WaitMax    = "wait_max"
 )
 
 const (
@@ -56,17 +57,24 @@ const (
 var streamFlags = []Flag{
 	{Name: "sessions", Help: "sessions, each with a connection and one response after another",
 		Value: Whole{1, 1, maxSessions, func(l *sample.Load, n int) { l.Streams = n }}},
-	{Name: "tokens", Help: "tokens of a response", Value: Whole{defaultTokens, 1, MaxTokens, func(l *sample.Load, n int) { set(l, func(o *sample.StreamOptions) { o.Tokens = n }) }}},
+	{Name: "tokens", Help: "tokens of a response",
+		Value: Whole{defaultTokens, 1, MaxTokens, func(l *sample.Load, n int) {
+			set(l, func(o *sample.StreamOptions) { o.Tokens = n })
+		}}},
 	{Name: "tokens-per-second", Help: "pace of each session",
-		Value: Number{defaultPace, minPace, maxPace, func(l *sample.Load, x float64) { set(l, func(o *sample.StreamOptions) { o.Pace = x }) }}},
+		Value: Number{defaultPace, minPace, maxPace, func(l *sample.Load, x float64) {
+			set(l, func(o *sample.StreamOptions) { o.Pace = x })
+		}}},
 	nodelayFlag,
 }
 
 func streamCheck(l sample.Load) error {
 	o := StreamOf(l)
 	if took := float64(o.Tokens) / o.Pace; took > maxResponse {
-		return &OptionError{fmt.Sprintf("--tokens %d at --tokens-per-second %g: a response would take %.3g s, at most %d can be measured",
-			o.Tokens, o.Pace, took, maxResponse), "fewer tokens, or a faster pace"}
+		return &OptionError{
+			fmt.Sprintf(
+				"--tokens %d at --tokens-per-second %g: a response would take %.3g s, at most %d can be measured",
+				o.Tokens, o.Pace, took, maxResponse), "fewer tokens, or a faster pace"}
 	}
 	return nil
 }
@@ -105,7 +113,8 @@ func streamThreads(l sample.Load) int { return (max(1, l.Streams) + perLoop - 1)
 
 var tokenTimes = []Metric{
 	{FirstTokenP50, "s", false, TimeFirst, 50}, {FirstTokenP99, "s", false, TimeFirst, 99},
-	{GapP50, "s", false, TimeGap, 50}, {GapP99, "s", false, TimeGap, 99}, {GapMax, "s", false, TimeGap, 100},
+	{GapP50, "s", false, TimeGap, 50}, {GapP99, "s", false, TimeGap, 99},
+	{GapMax, "s", false, TimeGap, 100},
 	{Overrun, "s", false, TimeOverrun, 50},
 	{LateP99, "s", false, TimeLate, 99}, {LateMax, "s", false, TimeLate, 100},
 	{TransitP50, "s", false, TimeTransit, 50}, {TransitP99, "s", false, TimeTransit, 99},
@@ -115,15 +124,26 @@ var tokenTimes = []Metric{
 var stream = Workload{
 	About: "Sessions with a server that sends tokens at a pace, as that of a language model does. It shows how late tokens arrive, " +
 		"and whether a reader would notice.",
-	Name: Stream, Gist: "LLM token streaming", Flags: streamFlags, fill: streamFill, FilesFor: "sessions",
-	time: streamTime, check: streamCheck, notSliced: because("its tokens come at a pace"), threads: streamThreads,
-	Primary: LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
+	Name:      Stream,
+	Gist:      "LLM token streaming",
+	Flags:     streamFlags,
+	fill:      streamFill,
+	FilesFor:  "sessions",
+	time:      streamTime,
+	check:     streamCheck,
+	notSliced: because("its tokens come at a pace"),
+	threads:   streamThreads,
+	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
 	Metrics: append([]Metric{
-		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: TokenRate, Unit: "1/s", Higher: true}, {Name: CPUPerToken, Unit: "s"},
+		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"},
+		{Name: TokenRate, Unit: "1/s", Higher: true}, {Name: CPUPerToken, Unit: "s"},
 	}, tokenTimes...),
-	Ratio: "p50 ratio", columns: always(tokenColumns...), More: moreTokenColumns, words: streamWords,
-	Apart: "the delay of each token is between the clocks of both ends, and those of two machines are not one",
-	times: timed(TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait), Nodelay: true,
+	Ratio:   "p50 ratio",
+	columns: always(tokenColumns...),
+	More:    moreTokenColumns,
+	words:   streamWords,
+	Apart:   "the delay of each token is between the clocks of both ends, and those of two machines are not one",
+	times:   timed(TimeGap, TimeFirst, TimeOverrun, TimeLate, TimeTransit, TimeWait), Nodelay: true,
 	figures: (*Figures).tokens, work: tokens,
 	doubts: streamDoubts, moreSamples: "more --sessions",
 }
@@ -155,7 +175,8 @@ var gluedColumn = Column{Head: [2]string{"glued", "%"}, Metric: Glued, Scale: pe
 
 func streamWords(l sample.Load) string {
 	o := StreamOf(l)
-	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"), plural(o.Tokens, "token"), o.Pace)
+	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"),
+		plural(o.Tokens, "token"), o.Pace)
 }
 
 // What stream's client times (ns) and counts. A token belongs to the window if it was due in it, a
@@ -173,7 +194,8 @@ const (
 	CountTokens  = "tokens"  // arrived
 	CountGlued   = "glued"   // of them, those received with another one of their response
 	CountOverdue = "overdue" // not arrived when the load gave up; their delay until then counts
-	CountBlocked = "blocked" // waits for space in the socket: tokens (stream, server), system calls (udp, client)
+	// waits for space in the socket: tokens (stream, server), system calls (udp, client)
+	CountBlocked = "blocked"
 )
 
 func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Counts[CountTokens]) }
@@ -211,8 +233,10 @@ func streamDoubts(s Seen) (out []Doubt) {
 	o := StreamOf(s.Load)
 	limit := behind / o.Pace
 	ends := []struct{ metric, code, text string }{
-		{LateP99, "behind", "the server fell behind its schedule: one token in a hundred was sent more than %s late; take fewer --sessions or a slower pace, or close other programs"},
-		{WaitP99, "slow-reader", "the client fell behind: one token in a hundred may have waited more than %s for its thread; take fewer --sessions or a slower pace, or close other programs"},
+		{LateP99, "behind",
+			"the server fell behind its schedule: one token in a hundred was sent more than %s late; take fewer --sessions or a slower pace, or close other programs"},
+		{WaitP99, "slow-reader",
+			"the client fell behind: one token in a hundred may have waited more than %s for its thread; take fewer --sessions or a slower pace, or close other programs"},
 	}
 	for _, e := range ends {
 		if x, ok := s.Merged(e.metric); ok && o.Pace > 0 && x > limit {
@@ -225,10 +249,13 @@ func streamDoubts(s Seen) (out []Doubt) {
 		blocked += v.Server.Counts[CountBlocked]
 	}
 	if overdue > 0 {
-		out = append(out, Doubt{"overdue", fmt.Sprintf("%d tokens had not arrived a second after the window: their delay until then counts", overdue)})
+		out = append(out, Doubt{"overdue", fmt.Sprintf(
+			"%d tokens had not arrived a second after the window: their delay until then counts",
+			overdue)})
 	}
 	if blocked > 0 {
-		out = append(out, Doubt{"blocked", fmt.Sprintf("%d times the server's socket was full: the path took tokens more slowly than they were due", blocked)})
+		out = append(out, Doubt{"blocked", fmt.Sprintf(
+			"%d times the server's socket was full: the path took tokens more slowly than they were due", blocked)})
 	}
 	return out
 }

@@ -77,40 +77,91 @@ const (
 )
 
 var suspects = []Suspect{
-	{Metric: Resent, Unit: "segments", count: CountResent, Says: "%[1]s segments were sent again", One: "1 segment was sent again", None: "no segment was lost or out of order",
-		head: [2]string{"", "resent"}, quiet: "0", explain: "For an endpoint: segments that the client's side sent again, because they were lost or late."},
-	{Metric: OutOfOrder, Unit: "segments", count: CountOutOfOrder, Says: "%[1]s segments came out of order", One: "1 segment came out of order", head: [2]string{"out of", "order"}, quiet: "0",
+	{Metric: Resent, Unit: "segments", count: CountResent, Says: "%[1]s segments were sent again",
+		One: "1 segment was sent again", None: "no segment was lost or out of order",
+		head: [2]string{"", "resent"}, quiet: "0",
+		explain: "For an endpoint: segments that the client's side sent again, because they were lost or late."},
+	{Metric: OutOfOrder, Unit: "segments", count: CountOutOfOrder,
+		Says:    "%[1]s segments came out of order",
+		One:     "1 segment came out of order",
+		head:    [2]string{"out of", "order"},
+		quiet:   "0",
 		explain: "For an endpoint: segments that came to the client before others that were due: what the server's side sent again, or the path reordered."},
-	{Metric: Stops, Unit: "stops", count: CountStops, Of: Periods, Says: "the client's CPU limit stopped it in %[1]s of %[2]s periods", Alone: "the client's CPU limit stopped it %[1]s times", One: "the client's CPU limit stopped it once", None: "no CPU limit stopped the client",
-		head: [2]string{"CPU", "stops"}, quiet: "-", explain: "For an endpoint: in how many periods the CPU limit of the client's cgroup, or of the container that it is in, stopped it."},
-	{Metric: Periods, Unit: "periods", count: CountPeriods, explain: "For an endpoint: the periods of the client's CPU limit, of 100 ms if nothing else is set, in which it ran."},
-	{Metric: MemoryHits, Unit: "times", count: CountMemoryHits, Says: "the client's memory limit was reached %[1]s times", One: "the client's memory limit was reached once", None: "the client's memory sufficed",
-		head: [2]string{"memory", "hits"}, quiet: "-", explain: "For an endpoint: how often the client's side needed memory when " + limitReached + "."},
-	{Metric: RefusedDials, Unit: "connections", count: CountRefused, Says: "%[1]s connections to its host were refused or not answered", One: "1 connection to its host was refused or not answered", None: "no connection failed",
-		head: [2]string{"", "refused"}, quiet: "-", explain: "For an endpoint: connections to its host that were never established, because it refused them or did not answer, those of failed visits among them."},
-	{Metric: NoPortDials, Unit: "connections", count: CountNoPort, Says: "%[1]s connections" + noPortWords, One: "1 connection" + noPortWords,
-		head: [2]string{"no port", "left"}, quiet: "-", explain: "For an endpoint: connections to its host that failed because all local ports were used up (EADDRNOTAVAIL), those of failed visits among them."},
-	{Metric: PortUse, Unit: "1", Least: 0.9, Says: "%[1]s of the local ports are used up, most by ended connections in TIME_WAIT", head: [2]string{"ports", "used"}, quiet: "-",
+	{Metric: Stops, Unit: "stops", count: CountStops, Of: Periods,
+		Says:  "the client's CPU limit stopped it in %[1]s of %[2]s periods",
+		Alone: "the client's CPU limit stopped it %[1]s times",
+		One:   "the client's CPU limit stopped it once",
+		None:  "no CPU limit stopped the client",
+		head:  [2]string{"CPU", "stops"}, quiet: "-",
+		explain: "For an endpoint: in how many periods the CPU limit of the client's cgroup, or of the container that it is in, stopped it."},
+	{Metric: Periods, Unit: "periods", count: CountPeriods,
+		explain: "For an endpoint: the periods of the client's CPU limit, of 100 ms if nothing else is set, in which it ran."},
+	{Metric: MemoryHits, Unit: "times", count: CountMemoryHits,
+		Says: "the client's memory limit was reached %[1]s times",
+		One:  "the client's memory limit was reached once",
+		None: "the client's memory sufficed",
+		head: [2]string{"memory", "hits"}, quiet: "-",
+		explain: "For an endpoint: how often the client's side needed memory when " + limitReached +
+			"."},
+	{Metric: RefusedDials, Unit: "connections", count: CountRefused,
+		Says: "%[1]s connections to its host were refused or not answered",
+		One:  "1 connection to its host was refused or not answered",
+		None: "no connection failed",
+		head: [2]string{"", "refused"}, quiet: "-",
+		explain: "For an endpoint: connections to its host that were never established, because it refused them or did not answer, those of failed visits among them."},
+	{Metric: NoPortDials, Unit: "connections", count: CountNoPort,
+		Says: "%[1]s connections" + noPortWords, One: "1 connection" + noPortWords,
+		head: [2]string{"no port", "left"}, quiet: "-",
+		explain: "For an endpoint: connections to its host that failed because all local ports were used up (EADDRNOTAVAIL), those of failed visits among them."},
+	{Metric: PortUse, Unit: "1", Least: 0.9,
+		Says:    "%[1]s of the local ports are used up, most by ended connections in TIME_WAIT",
+		head:    [2]string{"ports", "used"},
+		quiet:   "-",
 		share:   portUse,
 		explain: "For toll run HOST:PORT: the share of the client's local ports (net.ipv4.ip_local_port_range) that connections to the route's address had at its end, those in TIME_WAIT among them."},
-	{Metric: DelayedACKs, Unit: "segments", count: CountDelayedACKs, explain: "For an endpoint: " + delayedWords + "client."},
+	{Metric: DelayedACKs, Unit: "segments", count: CountDelayedACKs,
+		explain: "For an endpoint: " + delayedWords + "client."},
 
-	{Metric: ServerStops, Unit: "stops", Server: true, count: CountStops, Of: ServerPeriods, Says: "its CPU limit stopped it in %[1]s of %[2]s periods", Alone: "its CPU limit stopped it %[1]s times", One: "its CPU limit stopped it once", None: "no CPU limit stopped the server",
-		head: [2]string{"server", "CPU stops"}, quiet: "-", explain: "For an endpoint that this machine serves: in how many periods the CPU limit of the server's cgroup or container stopped it. Its answers wait meanwhile, over every route alike."},
-	{Metric: ServerPeriods, Unit: "periods", Server: true, count: CountPeriods, explain: "For an endpoint that this machine serves: the periods of the server's CPU limit in which it ran."},
-	{Metric: ServerHits, Unit: "times", Server: true, count: CountMemoryHits, Says: "its memory limit was reached %[1]s times", One: "its memory limit was reached once", None: "the server's memory sufficed",
-		head: [2]string{"server", "mem. hits"}, quiet: "-", explain: "For an endpoint that this machine serves: how often the server needed memory when " + limitReached + "."},
-	{Metric: ServerOverflows, Unit: "connections", Server: true, count: CountOverflows, Says: "its listen queue overflowed %[1]s times" + queueRemedy, One: "its listen queue overflowed once" + queueRemedy, None: "the server's listen queue did not overflow",
-		head: [2]string{"listen", "overflows"}, quiet: "-", explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full. The client tries again after 1 s."},
-	{Metric: ServerResent, Unit: "segments", Server: true, count: CountResent, Of: ServerSent, Least: 0.001, Says: "its network namespace sent %[1]s of %[2]s segments again",
-		head: [2]string{"server", "resent"}, quiet: "-", explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent again."},
-	{Metric: ServerSent, Unit: "segments", Server: true, count: CountSegments, explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent."},
-	{Metric: ServerDelayed, Unit: "segments", Server: true, count: CountDelayedACKs, explain: "For an endpoint that this machine serves, in a network namespace of its own: " + delayedWords + "server."},
+	{Metric: ServerStops, Unit: "stops", Server: true, count: CountStops, Of: ServerPeriods,
+		Says:  "its CPU limit stopped it in %[1]s of %[2]s periods",
+		Alone: "its CPU limit stopped it %[1]s times",
+		One:   "its CPU limit stopped it once",
+		None:  "no CPU limit stopped the server",
+		head:  [2]string{"server", "CPU stops"}, quiet: "-",
+		explain: "For an endpoint that this machine serves: in how many periods the CPU limit of the server's cgroup or container stopped it. Its answers wait meanwhile, over every route alike."},
+	{Metric: ServerPeriods, Unit: "periods", Server: true, count: CountPeriods,
+		explain: "For an endpoint that this machine serves: the periods of the server's CPU limit in which it ran."},
+	{Metric: ServerHits, Unit: "times", Server: true, count: CountMemoryHits,
+		Says: "its memory limit was reached %[1]s times",
+		One:  "its memory limit was reached once",
+		None: "the server's memory sufficed",
+		head: [2]string{"server", "mem. hits"}, quiet: "-",
+		explain: "For an endpoint that this machine serves: how often the server needed memory when " + limitReached + "."},
+	{Metric: ServerOverflows, Unit: "connections", Server: true, count: CountOverflows,
+		Says: "its listen queue overflowed %[1]s times" + queueRemedy,
+		One:  "its listen queue overflowed once" + queueRemedy,
+		None: "the server's listen queue did not overflow",
+		head: [2]string{"listen", "overflows"}, quiet: "-",
+		explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full. The client tries again after 1 s."},
+	{Metric: ServerResent, Unit: "segments", Server: true, count: CountResent, Of: ServerSent,
+		Least: 0.001, Says: "its network namespace sent %[1]s of %[2]s segments again",
+		head: [2]string{"server", "resent"}, quiet: "-",
+		explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent again."},
+	{Metric: ServerSent, Unit: "segments", Server: true, count: CountSegments,
+		explain: "For an endpoint that this machine serves, in a network namespace of its own: segments that this namespace sent."},
+	{Metric: ServerDelayed, Unit: "segments", Server: true, count: CountDelayedACKs,
+		explain: "For an endpoint that this machine serves, in a network namespace of its own: " +
+			delayedWords + "server."},
 
-	{Metric: BusyShare, Unit: "1", Least: 0.95, share: busyShare, Says: "the CPUs of the client's machine were busy for %[1]s of the time", None: "the machine's CPUs were not full",
-		head: [2]string{"CPUs", "full"}, quiet: "-", explain: "For an endpoint: the share of the time of all CPUs of the client's machine that was not idle."},
-	{Metric: SoftIRQShare, Unit: "1", Least: 0.5, share: softIRQShare, Says: "interrupts of the network took %[1]s of a CPU's time",
-		head: [2]string{"soft", "irq"}, quiet: "-", explain: "For an endpoint: the share of its time that the CPU of the client's machine with most interrupts spent in them, hard and soft."},
+	{Metric: BusyShare, Unit: "1", Least: 0.95, share: busyShare,
+		Says: "the CPUs of the client's machine were busy for %[1]s of the time",
+		None: "the machine's CPUs were not full",
+		head: [2]string{"CPUs", "full"}, quiet: "-",
+		explain: "For an endpoint: the share of the time of all CPUs of the client's machine that was not idle."},
+	{Metric: SoftIRQShare, Unit: "1", Least: 0.5, share: softIRQShare,
+		Says: "interrupts of the network took %[1]s of a CPU's time",
+		head: [2]string{"soft", "irq"}, quiet: "-",
+		explain: "For an endpoint: the share of its time that the CPU of the client's machine with most interrupts spent in them, hard and soft."},
 }
 
 // Suspects returns all suspects, the client's first.
@@ -125,12 +176,14 @@ var suspectMetrics = func() []Metric {
 }()
 
 var suspectColumns = func() []Column {
-	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli, Quiet: "-"}}
+	out := []Column{{Head: [2]string{"look-up", "ms"}, Metric: LookUpTime, Scale: milli,
+		Quiet: "-"}}
 	for _, s := range suspects {
 		switch {
 		case s.head[1] == "":
 		case s.share != nil:
-			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Much, Scale: s.Least, Quiet: s.quiet})
+			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Much, Scale: s.Least,
+				Quiet: s.quiet})
 		default:
 			out = append(out, Column{Head: s.head, Metric: s.Metric, Show: Total, Quiet: s.quiet})
 		}
@@ -162,7 +215,8 @@ func (f *Figures) suspects(v sample.Visit) {
 // FailedDials returns the failed connections of a failed visit to an endpoint, by metric.
 func FailedDials(v sample.Visit) map[string]float64 {
 	out := map[string]float64{}
-	for metric, count := range map[string]string{RefusedDials: CountRefused, NoPortDials: CountNoPort} {
+	for metric, count := range map[string]string{RefusedDials: CountRefused,
+		NoPortDials: CountNoPort} {
 		if n, ok := v.Client.Counts[count]; ok {
 			out[metric] = float64(n)
 		}

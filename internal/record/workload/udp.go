@@ -17,7 +17,9 @@ const UDP = "udp"
 func UDPOf(l sample.Load) sample.UDPOptions { return options[sample.UDPOptions](l) }
 
 func udpFill(l *sample.Load) {
-	set(l, func(o *sample.UDPOptions) { o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1) })
+	set(l, func(o *sample.UDPOptions) {
+		o.Size, o.Batch = cmp.Or(o.Size, defaultDatagram), cmp.Or(o.Batch, 1)
+	})
 }
 
 // Metrics of the loads over UDP. Shares are of the datagrams sent, or the round trips begun, in the
@@ -39,8 +41,10 @@ var udp = Workload{
 	time: udpTime, notSliced: because("the highest rate is searched for, or a rate is kept"),
 	Primary: Throughput, Noun: "throughput", Rate: Throughput,
 	Metrics: []Metric{
-		{Name: Packets, Unit: "1/s", Higher: true}, {Name: Loss, Unit: "1"}, {Name: SocketLoss, Unit: "1"}, {Name: Reordered, Unit: "1"},
-		{Name: Duplicates, Unit: "1"}, {Name: Offered, Unit: "bit/s"}, {Name: CPUPerPacket, Unit: "s"},
+		{Name: Packets, Unit: "1/s", Higher: true}, {Name: Loss, Unit: "1"},
+		{Name: SocketLoss, Unit: "1"}, {Name: Reordered, Unit: "1"},
+		{Name: Duplicates, Unit: "1"}, {Name: Offered, Unit: "bit/s"},
+		{Name: CPUPerPacket, Unit: "s"},
 	},
 	Ratio: "ratio", columns: always(udpColumns...), words: udpWords,
 	figures: (*Figures).datagrams, work: received,
@@ -91,13 +95,26 @@ const (
 )
 
 var udpFlags = []Flag{
-	{Name: "streams", Help: "flows", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) { l.Streams = n }}},
-	{Name: "bitrate", Help: "rate of all flows together, such as 500mbit (default the highest that loses at most 0.1 %)",
-		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) { set(l, func(o *sample.UDPOptions) { o.Rate = x }) }}},
+	{Name: "streams", Help: "flows", Value: Whole{1, 1, maxStreams, func(l *sample.Load, n int) {
+		l.Streams = n
+	}}},
+	{Name: "bitrate",
+		Help: "rate of all flows together, such as 500mbit (default the highest that loses at most 0.1 %)",
+		Value: Rate{minBitrate, maxBitrate, func(l *sample.Load, x float64) {
+			set(l, func(o *sample.UDPOptions) { o.Rate = x })
+		}}},
 	{Name: "datagram", Help: "bytes of a datagram's payload",
-		Value: Size{defaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int64) { set(l, func(o *sample.UDPOptions) { o.Size = int(n) }) }}},
-	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)", Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) { set(l, func(o *sample.UDPOptions) { o.Batch = n }) }}},
-	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)", Value: Toggle{func(l *sample.Load, on bool) { set(l, func(o *sample.UDPOptions) { o.GSO = on }) }}},
+		Value: Size{defaultDatagram, MinDatagram, MaxDatagram, func(l *sample.Load, n int64) {
+			set(l, func(o *sample.UDPOptions) { o.Size = int(n) })
+		}}},
+	{Name: "batch", Help: "datagrams per system call (sendmmsg, recvmmsg)",
+		Value: Whole{1, 1, MaxBatch, func(l *sample.Load, n int) {
+			set(l, func(o *sample.UDPOptions) { o.Batch = n })
+		}}},
+	{Name: "gso", Help: "let the kernel cut and join datagrams (UDP_SEGMENT, UDP_GRO)",
+		Value: Toggle{func(l *sample.Load, on bool) {
+			set(l, func(o *sample.UDPOptions) { o.GSO = on })
+		}}},
 }
 
 // What udp needs of a warm-up, in seconds and round trips.
@@ -116,8 +133,9 @@ func udpTime(l *sample.Load, w sample.Wire) {
 
 // Counts of the loads over UDP, in the window.
 const (
-	CountDatagrams  = "datagrams"  // sent (client), or arrived, each once (server)
-	CountLost       = "lost"       // sent and not arrived (udp, server); requests without a reply in time (udp-rr, client)
+	CountDatagrams = "datagrams" // sent (client), or arrived, each once (server)
+	// sent and not arrived (udp, server); requests without a reply in time (udp-rr, client)
+	CountLost       = "lost"
 	CountReordered  = "reordered"  // RFC 4737
 	CountDuplicates = "duplicates" // arrived again
 	CountDropped    = "dropped"    // those lost in the receiving socket's full queue
@@ -145,7 +163,8 @@ func (f *Figures) datagrams(v sample.Visit, l sample.Load) {
 		}
 	}
 	in, sent := v.Server.Counts, float64(v.Client.Counts[CountDatagrams])
-	for name, count := range map[string]string{Loss: CountLost, SocketLoss: CountDropped, Reordered: CountReordered, Duplicates: CountDuplicates} {
+	for name, count := range map[string]string{Loss: CountLost, SocketLoss: CountDropped,
+		Reordered: CountReordered, Duplicates: CountDuplicates} {
 		f.set(name, float64(in[count])/sent)
 	}
 }
@@ -174,10 +193,12 @@ func udpDoubts(s Seen) (out []Doubt) {
 		if blocked > 0 {
 			why = "its send buffer was full: what it sends into was not fast enough"
 		}
-		out = append(out, Doubt{"behind", fmt.Sprintf("the client sent only %.1f %% of its rate: %s", 100*share, why)})
+		out = append(out, Doubt{"behind", fmt.Sprintf(
+			"the client sent only %.1f %% of its rate: %s", 100*share, why)})
 	}
 	if loss := s.Median(Loss); rate == 0 && loss > tolerated {
-		out = append(out, Doubt{"lossy", fmt.Sprintf("at the rate that the search found %.2g %% were lost: a longer window, or a --bitrate below, shows what it can carry", 100*loss)})
+		out = append(out, Doubt{"lossy", fmt.Sprintf(
+			"at the rate that the search found %.2g %% were lost: a longer window, or a --bitrate below, shows what it can carry", 100*loss)})
 	}
 	return out
 }

@@ -11,9 +11,12 @@ const UDPRR = "udp-rr"
 
 var udpRR = Workload{
 	About: "Request and response in datagrams, one after another: DNS.",
-	Name:  UDPRR, Gist: "request/response in datagrams", UDP: true, Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages)},
-	fill: fillMessages,
-	time: udpRRTime, check: udpRRCheck, notSliced: sliced,
+	Name:  UDPRR,
+	Gist:  "request/response in datagrams",
+	UDP:   true,
+	Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages)},
+	fill:  fillMessages,
+	time:  udpRRTime, check: udpRRCheck, notSliced: sliced,
 	Primary: LatencyP50, Noun: "median latency", Rate: Transactions, Trips: true,
 	Metrics: []Metric{{Name: Loss, Unit: "1"}},
 	Ratio:   "p50 ratio", Adds: "µs", words: udpRRWords,
@@ -26,7 +29,8 @@ func udpRRTime(l *sample.Load, w sample.Wire) { l.Warmup = usualWarmup(w) }
 func udpRRCheck(l sample.Load) error {
 	m := MessagesOf(l)
 	if max(m.Request, m.Reply) > MaxDatagram {
-		return &OptionError{fmt.Sprintf("udp-rr: a datagram holds at most %d bytes", MaxDatagram), "a smaller --request or --reply, or --load rr"}
+		return &OptionError{fmt.Sprintf("udp-rr: a datagram holds at most %d bytes", MaxDatagram),
+			"a smaller --request or --reply, or --load rr"}
 	}
 	return nil
 }

@@ -107,7 +107,9 @@ func Of(l sample.Load) Workload {
 
 func unknown(name string) Workload {
 	w := bulk
-	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string { return name }
+	w.Name, w.columns, w.words = name, always(bulkColumns...), func(sample.Load) string {
+		return name
+	}
 	return w
 }
 

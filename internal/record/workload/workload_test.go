@@ -45,16 +45,20 @@ func busyVisit(t *testing.T) sample.Visit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := sample.Party{Window: 1, Sent: 1e6, Received: 1e6, Trips: 1000, CPU: 0.5, TCP: sample.TCPInfo{RTT: 1e-4, Cwnd: 10}, Counts: map[string]int64{}}
-	for _, n := range []string{CountZerocopy, CountZerocopyCopied, CountSends, CountSendsHeld, CountBeside, CountBesideNs,
-		CountTokens, CountGlued, countStalls, CountDatagrams, CountLost, CountDropped, CountReordered, CountDuplicates} {
+	end := sample.Party{Window: 1, Sent: 1e6, Received: 1e6, Trips: 1000, CPU: 0.5,
+		TCP: sample.TCPInfo{RTT: 1e-4, Cwnd: 10}, Counts: map[string]int64{}}
+	for _, n := range []string{CountZerocopy, CountZerocopyCopied, CountSends, CountSendsHeld,
+		CountBeside, CountBesideNs,
+		CountTokens, CountGlued, countStalls, CountDatagrams, CountLost, CountDropped,
+		CountReordered, CountDuplicates} {
 		end.Counts[n] = 10
 	}
 	v := sample.Visit{Ends: sample.Ends{Client: end, Server: end},
 		Crowd:   sample.Crowd{Rates: [][]float64{{1, 2}, {3, 4}}},
 		Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{User: 0.5, Idle: 0.5}}},
 		Timings: sample.Timings{Latency: e, Times: map[string]*sample.EncodedHisto{}},
-		Foreign: sample.Foreign{Values: map[string]float64{valueConnect: 1, valueResponse: 1, valueRate: 1, Elapsed: 1}}}
+		Foreign: sample.Foreign{Values: map[string]float64{
+			valueConnect: 1, valueResponse: 1, valueRate: 1, Elapsed: 1}}}
 	for _, n := range []string{TimeConnect, TimeOwnLateness, TimeQuery} {
 		v.Times[n] = e
 	}
@@ -77,8 +81,12 @@ func TestFiguresAreListed(t *testing.T) {
 	for _, w := range all {
 		got := map[string]bool{}
 		for _, l := range []sample.Load{
-			{}, {Options: sample.BulkOptions{Bidir: true}}, {Options: sample.BulkOptions{Bytes: 100}}, {Options: sample.BulkOptions{Send: "zerocopy"}}, {Options: sample.RROptions{Rate: 10}}, {Options: sample.RROptions{Beside: true}},
-			{Options: sample.UDPOptions{Rate: 1, Size: 100}}, {Options: sample.StreamOptions{Tokens: 10, Pace: 10}},
+			{}, {Options: sample.BulkOptions{Bidir: true}},
+			{Options: sample.BulkOptions{Bytes: 100}},
+			{Options: sample.BulkOptions{Send: "zerocopy"}}, {Options: sample.RROptions{Rate: 10}},
+			{Options: sample.RROptions{Beside: true}},
+			{Options: sample.UDPOptions{Rate: 1, Size: 100}},
+			{Options: sample.StreamOptions{Tokens: 10, Pace: 10}},
 			{Options: sample.ExecOptions{Program: &sample.Program{Client: "x {addr}"}}},
 		} {
 			l.Kind = w.Name

@@ -28,7 +28,8 @@ import (
 
 // Without a Chromium the test is skipped, or fails where one is required.
 func browser(t *testing.T) string {
-	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable", "chromium-browser"} {
+	for _, name := range []string{"chromium", "google-chrome", "google-chrome-stable",
+		"chromium-browser"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -48,7 +49,8 @@ const (
 )
 
 func everyChart(t *testing.T) []document.ChartGroup {
-	every := slices.Concat(Cells(comparison(t).Base()), Ladder(climbed(t)), Crowds(crowds(t).Base()), Mesh(cluster()),
+	every := slices.Concat(Cells(comparison(t).Base()), Ladder(climbed(t)),
+		Crowds(crowds(t).Base()), Mesh(cluster()),
 		publishedGroups(besidePublished()), differenceGroups(changed(t)),
 		[]document.ChartGroup{{Title: "Cut", Charts: []document.Chart{cutChart()}}})
 	every[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
@@ -63,14 +65,16 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	proxy := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !strings.Contains(r.Host, ".google") && !strings.Contains(r.Host, ".gvt1.com") { // updates and time of the browser
-			requests = append(requests, r.Method+" "+r.RequestURI)
-		}
-		w.WriteHeader(http.StatusBadGateway)
-	}))
+	proxy := httptest.NewUnstartedServer(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			// updates and time of the browser
+			if !strings.Contains(r.Host, ".google") && !strings.Contains(r.Host, ".gvt1.com") {
+				requests = append(requests, r.Method+" "+r.RequestURI)
+			}
+			w.WriteHeader(http.StatusBadGateway)
+		}))
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
 		proxy.Listener = l
 	}
@@ -79,10 +83,14 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 	const patience = 2 * time.Minute
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, browser(t), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
-		"--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-extensions",
-		"--disable-domain-reliability", "--no-first-run", "--no-pings", "--proxy-server="+proxy.URL, "--proxy-bypass-list=<-loopback>",
-		"--enable-logging=stderr", "--log-level=0", "--window-size=1000,800", "--virtual-time-budget=2000", "--dump-dom", "file://"+file)
+	c := exec.CommandContext(ctx, browser(t), "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--user-data-dir="+t.TempDir(),
+		"--disable-background-networking", "--disable-component-update", "--disable-default-apps",
+		"--disable-sync", "--disable-extensions",
+		"--disable-domain-reliability", "--no-first-run", "--no-pings", "--proxy-server="+proxy.URL,
+		"--proxy-bypass-list=<-loopback>",
+		"--enable-logging=stderr", "--log-level=0", "--window-size=1000,800",
+		"--virtual-time-budget=2000", "--dump-dom", "file://"+file)
 	var out, log bytes.Buffer
 	c.Stdout, c.Stderr = &out, &log
 	if err := c.Run(); err != nil {
@@ -107,21 +115,25 @@ func dump(t *testing.T, text []byte) (root *html.Node, console, requests []strin
 func TestInABrowser(t *testing.T) {
 	every := everyChart(t)
 	var b bytes.Buffer
-	err := page.Write(&b, document.Document{Kind: document.AReport, JSON: map[string]string{"name": hostile},
+	err := page.Write(&b, document.Document{
+		Kind: document.AReport, JSON: map[string]string{"name": hostile},
 		Page: func() document.Page { return document.Page{Groups: every} }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, console, requests := dump(t, bytes.Replace(b.Bytes(), []byte("</main>"), []byte(smuggled+"</main>"), 1))
+	root, console, requests := dump(t, bytes.Replace(
+		b.Bytes(), []byte("</main>"), []byte(smuggled+"</main>"), 1))
 	blocked := func(l string) bool { return strings.Contains(l, "Content Security Policy") }
 	if len(console) != 2 || !blocked(console[0]) || !blocked(console[1]) || len(requests) > 0 {
 		t.Errorf("the console has %q, requests are %q", console, requests)
 	}
 	for n := range root.Descendants() {
-		if n.Data == "title" && n.FirstChild != nil && n.FirstChild.Data == "owned" || has(n, "onerror") {
+		if n.Data == "title" && n.FirstChild != nil && n.FirstChild.Data == "owned" ||
+			has(n, "onerror") {
 			t.Error("foreign text ran")
 		}
-		if attr(n, "id") == "download" && (!strings.HasPrefix(attr(n, "href"), "blob:") || has(n, "hidden")) {
+		if attr(n, "id") == "download" && (!strings.HasPrefix(attr(n, "href"), "blob:") ||
+			has(n, "hidden")) {
 			t.Error("there is no download")
 		}
 	}
@@ -133,7 +145,9 @@ func TestInABrowser(t *testing.T) {
 			}
 			id := fmt.Sprintf("chart-%d-%d", i+1, k+1)
 			t.Run(id+"-"+c.Kind, func(t *testing.T) {
-				svg := find(byID(root, id), func(n *html.Node) bool { return attr(n, "role") == "img" })
+				svg := find(byID(root, id), func(n *html.Node) bool {
+					return attr(n, "role") == "img"
+				})
 				if svg == nil || attr(svg, "aria-label") != c.Title {
 					t.Fatalf("%s is not drawn", c.Title)
 				}
@@ -161,7 +175,8 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 	switch s := c.Spec.(type) {
 	case intervals:
 		for _, r := range s.Rows {
-			if _, ok := marks[r.Label+": "+r.Text]; r.None || s.Limits != nil && r.Value > s.Limits[1] {
+			if _, ok := marks[r.Label+": "+r.Text]; r.None ||
+				s.Limits != nil && r.Value > s.Limits[1] {
 				if ok {
 					t.Errorf("%s has a dot", r.Label)
 				}
@@ -169,10 +184,13 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 			}
 			at(r.Label+": "+r.Text, r.Value, 0)
 			if r.Beside != nil && r.Verdict != "" {
-				at(fmt.Sprintf("%s, published: %s", r.Label, analysis.Percent(*r.Beside)), *r.Beside, 0)
+				at(fmt.Sprintf("%s, published: %s", r.Label, analysis.Percent(*r.Beside)),
+					*r.Beside, 0)
 			}
 		}
-		if find(svg, func(n *html.Node) bool { return n.Type == html.TextNode && n.Data == "100 %" }) == nil {
+		if find(svg, func(n *html.Node) bool {
+			return n.Type == html.TextNode && n.Data == "100 %"
+		}) == nil {
 			t.Error("the axis has no 100 %")
 		}
 	case strips:
@@ -185,7 +203,8 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 		for _, r := range s.Series {
 			for _, p := range r.Points {
 				if slices.Contains([]float64{50, 90, 99, 99.9}, p[0]) {
-					at(fmt.Sprintf("%s, percentile %v: %v", r.Label, p[0], p[1]), -math.Log10(1-p[0]/100), 0)
+					at(fmt.Sprintf("%s, percentile %v: %v", r.Label, p[0], p[1]),
+						-math.Log10(1-p[0]/100), 0)
 				}
 			}
 		}
@@ -214,7 +233,8 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 		}
 	case heats:
 		for _, h := range s.Cells {
-			label := fmt.Sprintf("%s to %s: %s", s.Nodes[int(h[0])], s.Nodes[int(h[1])], three(h[2]))
+			label := fmt.Sprintf("%s to %s: %s", s.Nodes[int(h[0])], s.Nodes[int(h[1])],
+				three(h[2]))
 			if h[3] > 0 {
 				label += ", explained by a fault"
 			}
@@ -257,7 +277,8 @@ func labelled(n *html.Node) map[string][]float64 {
 			x, y = x+number(m[1]), y+number(m[2])
 		}
 		if l := attr(n, "aria-label"); l != "" && n.Data != "g" && n.Data != "svg" {
-			out[l] = []float64{x + number(attr(n, "x")) + number(attr(n, "cx")), y + number(attr(n, "y")) + number(attr(n, "cy")), number(attr(n, "width"))}
+			out[l] = []float64{x + number(attr(n, "x")) + number(attr(n, "cx")),
+				y + number(attr(n, "y")) + number(attr(n, "cy")), number(attr(n, "width"))}
 		}
 		for c := range n.ChildNodes() {
 			walk(c, x, y)

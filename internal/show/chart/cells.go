@@ -20,7 +20,9 @@ func Cells(r *analysis.Report) []document.ChartGroup { return groups(r, false, c
 // Searches returns the charts of a search for what makes modes faster. Each of several modes has
 // its own groups.
 func Searches(r *analysis.Report) []document.ChartGroup {
-	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.Baseline && c.Mode != r.Plan.Baseline })
+	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
+		return c.Baseline && c.Mode != r.Plan.Baseline
+	})
 	return groups(r, several, comparing)
 }
 
@@ -33,13 +35,16 @@ func comparing(r *analysis.Report, w workload.Workload, cells []analysis.Cell) c
 // With apart, each baseline has its own groups.
 func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup {
 	var out []document.ChartGroup
-	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return c.On != r.Cells[0].On })
+	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
+		return c.On != r.Cells[0].On
+	})
 	for rest := r.Cells; len(rest) > 0; {
 		first := rest[0]
 		n := slices.IndexFunc(rest, func(c analysis.Cell) bool {
 			// A search's baseline comes first in its groups: split before it, because the groups of
 			// the next search may have the same place and load.
-			return c.From != first.From || c.Load != first.Load || c.On != first.On || c.Pin != first.Pin || apart && c.Baseline && c.Mode != first.Mode
+			return c.From != first.From || c.Load != first.Load || c.On != first.On ||
+				c.Pin != first.Pin || apart && c.Baseline && c.Mode != first.Mode
 		})
 		if n < 0 {
 			n = len(rest)
@@ -110,7 +115,8 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 // every second one, every third and so on.
 const mostPoints = 400
 
-func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart, ok bool) {
+func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart,
+	ok bool) {
 	unit, axis := scaleOf(cells, metric), "round"
 	spec, baselines := strips{Axis: axis}, 0
 	var rows [][]string
@@ -124,7 +130,8 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 			spec.Baseline = cell.Name()
 			baselines++
 		}
-		medians, highs = append(medians, m.Median*unit.by), append(highs, slices.Max(m.Rounds)*unit.by)
+		medians, highs = append(medians, m.Median*unit.by),
+			append(highs, slices.Max(m.Rounds)*unit.by)
 		every := 1 + (len(m.Rounds)-1)/mostPoints
 		one := line{Label: cell.Name()}
 		for i := 0; i < len(m.Rounds); i += every {
@@ -132,11 +139,13 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 			if m.At != nil && i < len(m.At) {
 				round = m.At[i]
 			}
-			one.Points = append(one.Points, [2]float64{float64(round + 1), short(m.Rounds[i] * unit.by)})
+			one.Points = append(one.Points, [2]float64{
+				float64(round + 1), short(m.Rounds[i] * unit.by)})
 		}
 		ok = ok || len(m.Rounds) > 1
 		spec.Rows = append(spec.Rows, one)
-		rows = append(rows, []string{one.Label, fmt.Sprint(len(m.Rounds)), three(slices.Min(m.Rounds) * unit.by),
+		rows = append(rows, []string{one.Label, fmt.Sprint(len(m.Rounds)),
+			three(slices.Min(m.Rounds) * unit.by),
 			three(m.Median * unit.by), three(slices.Max(m.Rounds) * unit.by)})
 	}
 	if baselines > 1 { // each shape has its own
@@ -149,7 +158,8 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 	if spec.Top = topOf(medians, largest(highs...)); spec.Top != nil {
 		how += " A triangle at the upper edge: the round lies above the chart."
 	}
-	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit), How: how, Spec: spec,
+	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit),
+		How: how, Spec: spec,
 		Table: tableOf(rows, "mode", "rounds", "least", "median, "+unit.unit, "most")}, ok
 }
 
@@ -176,7 +186,8 @@ func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 		one, entry := line{Label: cell.Name()}, []string{cell.Name()}
 		for _, q := range cell.Latencies {
 			if q.Seconds > 0 {
-				one.Points = append(one.Points, [2]float64{q.Percentile, short(q.Seconds * unit.by)})
+				one.Points = append(one.Points, [2]float64{
+					q.Percentile, short(q.Seconds * unit.by)})
 			}
 		}
 		for _, p := range at {
@@ -188,6 +199,7 @@ func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 		}
 		spec.Series, rows = append(spec.Series, one), append(rows, entry)
 	}
-	return document.Chart{Kind: "curve", Title: "Latency by percentile", Spec: spec, Table: tableOf(rows, heads...),
-		How: "All windows together; the median is that of the other tables, and not drawn. The right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
+	return document.Chart{Kind: "curve", Title: "Latency by percentile", Spec: spec,
+		Table: tableOf(rows, heads...),
+		How:   "All windows together; the median is that of the other tables, and not drawn. The right end is the slow tail. A percentile is drawn if at least ten samples lie beyond it."}, len(rows) > 0
 }

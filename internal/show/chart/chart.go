@@ -132,7 +132,10 @@ func tableOf(rows [][]string, heads ...string) document.Table {
 }
 
 var metricNames = map[string]string{
-	"throughput": "Throughput", "transactions": "Rate", "latency_p50": "Median latency", "latency_p99": "Latency, 99th percentile",
+	"throughput":   "Throughput",
+	"transactions": "Rate",
+	"latency_p50":  "Median latency",
+	"latency_p99":  "Latency, 99th percentile",
 	"cpu_per_byte": "CPU time per byte", "cpu_per_transaction": "CPU time per round trip",
 }
 

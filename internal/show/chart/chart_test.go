@@ -21,9 +21,12 @@ import (
 // comparison has host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
 func comparison(t *testing.T) judge.Report {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)
-	r := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 30, 20, 20, 25),
+	r := judgetest.New(t, cells...).Rounds(
+		12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 30, 20, 20,
+			25),
 		func(v *sample.Visit) {
-			v.Hops = []sample.HopReading{{Kind: "veth", Name: "veth0", Where: "machine A", After: sample.Counters{ForwardBytes: 1_000_000, BackwardBytes: 500}}}
+			v.Hops = []sample.HopReading{{Kind: "veth", Name: "veth0", Where: "machine A",
+				After: sample.Counters{ForwardBytes: 1_000_000, BackwardBytes: 500}}}
 		})
 	r.File.Header.Plan.Same = 0.03
 	return judge.Judge(r.File)
@@ -70,13 +73,19 @@ func crowds(t *testing.T) judge.Report {
 // The third of three nodes is slow.
 func cluster() *mesh.Mesh {
 	x := func(v float64) *float64 { return &v }
-	m := &mesh.Mesh{Sweeps: 3, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}, {Node: sample.Node{Name: "c"}}}}
+	m := &mesh.Mesh{Sweeps: 3, Nodes: []mesh.Node{
+		{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}},
+		{Node: sample.Node{Name: "c"}}}}
 	for i, ratio := range []float64{1, 1.01, 1.8} {
-		m.Nodes[i].Effects = map[string]mesh.Effect{workload.LatencyP50: {Ratio: ratio, Low: x(0.9 * ratio), High: x(1.1 * ratio), Of: 2, Slow: 0}}
+		m.Nodes[i].Effects = map[string]mesh.Effect{
+			workload.LatencyP50: {Ratio: ratio, Low: x(0.9 * ratio), High: x(1.1 * ratio), Of: 2,
+				Slow: 0}}
 	}
-	m.Metrics = map[string]mesh.Metric{workload.LatencyP50: {Load: "rr", Unit: "s", Median: 80e-6, Links: 3,
-		Matrix: [][]*float64{{nil, x(50e-6), x(90e-6)}, {x(50e-6), nil, x(80e-6)}, {x(90e-6), x(80e-6), nil}},
-		Slow:   [][]bool{{false, false, true}, {false, false, true}, {true, true, false}}}}
+	m.Metrics = map[string]mesh.Metric{workload.LatencyP50: {
+		Load: "rr", Unit: "s", Median: 80e-6, Links: 3,
+		Matrix: [][]*float64{{nil, x(50e-6), x(90e-6)}, {x(50e-6), nil, x(80e-6)},
+			{x(90e-6), x(80e-6), nil}},
+		Slow: [][]bool{{false, false, true}, {false, false, true}, {true, true, false}}}}
 	return m
 }
 
@@ -106,22 +115,27 @@ func TestChartsOfAComparison(t *testing.T) {
 	r := comparison(t).Base()
 	v := Cells(r)
 	rows := chartOf(t, v, "Throughput, against host").Spec.(intervals).Rows
-	if len(rows) != 2 || rows[0].Value != 1 || rows[0].Low != nil || math.Abs(rows[1].Value-0.75) > 0.01 ||
-		rows[1].Verdict != "worse" || *rows[1].Low > rows[1].Value || *rows[1].High < rows[1].Value {
+	if len(rows) != 2 || rows[0].Value != 1 || rows[0].Low != nil ||
+		math.Abs(rows[1].Value-0.75) > 0.01 ||
+		rows[1].Verdict != "worse" || *rows[1].Low > rows[1].Value ||
+		*rows[1].High < rows[1].Value {
 		t.Errorf("intervals %+v", rows)
 	}
 	strip := chartOf(t, v, "Throughput by round, Gbit/s").Spec.(strips)
-	if len(strip.Rows) != 2 || len(strip.Rows[1].Points) != 12 || strip.Rows[1].Points[0] != [2]float64{1, 29.91} || strip.Baseline != "host" {
+	if len(strip.Rows) != 2 || len(strip.Rows[1].Points) != 12 ||
+		strip.Rows[1].Points[0] != [2]float64{1, 29.91} || strip.Baseline != "host" {
 		t.Errorf("strips %+v", strip)
 	}
 	curves := chartOf(t, v, "Latency by percentile").Spec.(lines)
 	// Of 24,000 trips, ten lie beyond 99.95 % and five beyond 99.98 %.
-	if last := curves.Series[1].Points; last[len(last)-1][0] != 99.95 || math.Abs(last[4][1]-25) > 0.1 {
+	if last := curves.Series[1].Points; last[len(last)-1][0] != 99.95 ||
+		math.Abs(last[4][1]-25) > 0.1 {
 		t.Errorf("curve %+v", last)
 	}
 	party := chartOf(t, v, "CPU time per byte by party").Spec.(stacks)
 	// 0.4 s of the client in 40 Gbit are 0.08 s/GB.
-	if x := party.Rows[0].Values; math.Abs(x[0]-0.08) > 0.001 || math.Abs(x[1]-0.04) > 0.001 || x[2] != 0 || math.Abs(x[3]-0.04) > 0.001 {
+	if x := party.Rows[0].Values; math.Abs(x[0]-0.08) > 0.001 || math.Abs(x[1]-0.04) > 0.001 ||
+		x[2] != 0 || math.Abs(x[3]-0.04) > 0.001 {
 		t.Errorf("parties %v", x)
 	}
 	cpus := chartOf(t, v, "The machine's CPUs").Spec.(stacks)
@@ -148,7 +162,8 @@ func TestChartsOfALadder(t *testing.T) {
 
 func TestChartsOfScaling(t *testing.T) {
 	spec := chartOf(t, Crowds(crowds(t).Base()), "Total throughput").Spec.(growths)
-	if len(spec.Shapes) != 3 || len(spec.Series) != 2 || len(spec.Series[1].Points) != 3 || math.Abs(spec.Series[1].Points[2].Value-30) > 0.1 {
+	if len(spec.Shapes) != 3 || len(spec.Series) != 2 || len(spec.Series[1].Points) != 3 ||
+		math.Abs(spec.Series[1].Points[2].Value-30) > 0.1 {
 		t.Errorf("%+v", spec)
 	}
 }
@@ -159,15 +174,18 @@ func TestChartsOfAMesh(t *testing.T) {
 	if len(spec.Cells) != 6 || spec.Cells[1] != (heat{0, 2, 90, 1}) {
 		t.Errorf("%+v", spec)
 	}
-	if rows := chartOf(t, v, "Nodes: round trips").Spec.(intervals).Rows; len(rows) != 3 || rows[2].Value != 1.8 {
+	if rows := chartOf(t, v, "Nodes: round trips").Spec.(intervals).Rows; len(rows) != 3 ||
+		rows[2].Value != 1.8 {
 		t.Errorf("%+v", rows)
 	}
 }
 
 func TestNothingToDraw(t *testing.T) {
-	without := &analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}
-	for name, groups := range map[string][]document.ChartGroup{"no cells": Cells(&analysis.Report{}),
-		"no mesh": Mesh(&mesh.Mesh{}), "a cell without figures": Cells(without)} {
+	without := &analysis.Report{Measured: analysis.Measured{
+		Cells: []analysis.Cell{{Mode: "host", Load: "rr"}}}}
+	for name, groups := range map[string][]document.ChartGroup{
+		"no cells": Cells(&analysis.Report{}),
+		"no mesh":  Mesh(&mesh.Mesh{}), "a cell without figures": Cells(without)} {
 		if drawn := all(groups); len(drawn) > 0 {
 			t.Errorf("%s: %+v", name, drawn)
 		}
@@ -176,10 +194,13 @@ func TestNothingToDraw(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{three(0), "0.000"}, {three(0.12345), "0.123"}, {three(1.2345), "1.23"}, {three(12.345), "12.3"}, {three(999.9), "1000"}, {three(123456), "123456"},
-		{scaleFor("s", 43e-6).text(43.26e-6), "43.3 µs"}, {scaleFor("s", 0.5).text(0.5), "500 ms"}, {scaleFor("bit/s", 3e10).text(3e10), "30.0 Gbit/s"},
+		{three(0), "0.000"}, {three(0.12345), "0.123"}, {three(1.2345), "1.23"},
+		{three(12.345), "12.3"}, {three(999.9), "1000"}, {three(123456), "123456"},
+		{scaleFor("s", 43e-6).text(43.26e-6), "43.3 µs"}, {scaleFor("s", 0.5).text(0.5), "500 ms"},
+		{scaleFor("bit/s", 3e10).text(3e10), "30.0 Gbit/s"},
 		{scaleFor("s/B", 1e-9).text(0.4e-9), "0.400 s/GB"}, {scaleFor("bit/s", 0).unit, "kbit/s"},
-		{humane(999, "B"), "999 B"}, {humane(1_234_567, "B"), "1.23 MB"}, {humane(1234, "packets"), "1.23 k packets"}, {humane(0, ""), "0"},
+		{humane(999, "B"), "999 B"}, {humane(1_234_567, "B"), "1.23 MB"},
+		{humane(1234, "packets"), "1.23 k packets"}, {humane(0, ""), "0"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
@@ -194,7 +215,9 @@ func TestFigures(t *testing.T) {
 
 // The bridge costs more at the last two request sizes.
 func sweeps(t *testing.T) judge.Report {
-	s := &sample.Sweep{Axis: "request", Unit: "B", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400}, {Name: "16k", Value: 16384}}}
+	s := &sample.Sweep{Axis: "request", Unit: "B",
+		Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400},
+			{Name: "16k", Value: 16384}}}
 	var cells []sample.Cell
 	var loads []sample.Load
 	for _, p := range s.Points {
@@ -215,7 +238,8 @@ func TestChartsOfASweep(t *testing.T) {
 	v := Curves(sweeps(t).Base())
 	c := chartOf(t, v, "Median latency by request size, against host")
 	spec := c.Spec.(growths)
-	if c.Kind != "scaling" || spec.Line == nil || *spec.Line != 1 || spec.Band == nil || len(spec.Shapes) != 3 || len(spec.Series) != 1 {
+	if c.Kind != "scaling" || spec.Line == nil || *spec.Line != 1 || spec.Band == nil ||
+		len(spec.Shapes) != 3 || len(spec.Series) != 1 {
 		t.Fatalf("%+v", spec)
 	}
 	for i, want := range []float64{1.005, 1.2, 1.5} {
@@ -224,7 +248,8 @@ func TestChartsOfASweep(t *testing.T) {
 			t.Errorf("point %d is %+v, want %g", i, p, want)
 		}
 	}
-	if row := c.Table.Rows[1]; row.Cells[0].Text != "bridge at 1400" || row.Cells[1].Text != "120 %" || row.Cells[3].Text != "costs" {
+	if row := c.Table.Rows[1]; row.Cells[0].Text != "bridge at 1400" ||
+		row.Cells[1].Text != "120 %" || row.Cells[3].Text != "costs" {
 		t.Errorf("%+v", row)
 	}
 	own := chartOf(t, v, "Median latency by request size")
@@ -241,14 +266,18 @@ func TestChartsOfASweep(t *testing.T) {
 // The bridge was slower in the second run.
 func changed(t *testing.T) *difference.Report {
 	file := func(bridge float64) *sample.File {
-		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Trio(mode.Bridge, workload.RR)...)
-		r := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40, 40*bridge, 20, 20, 25))
+		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk),
+			judgetest.Trio(mode.Bridge, workload.RR)...)
+		r := judgetest.New(t, cells...).Rounds(
+			12, judgetest.Noisy([]float64{0.001, 0.002, 0.003, 0.001, 0.002, 0.003}, 40, 40,
+				40*bridge, 20, 20, 25))
 		r.File.Header.Plan.Same = 0.03
 		r.File.Header.Started = time.Date(2026, 11, 23, 5, 4, 0, 0, time.UTC)
 		r.File.Header.Environment.Host = "web1"
 		return r.File
 	}
-	r, err := difference.Judge(difference.Input{Name: "old.jsonl", File: file(0.8)}, difference.Input{Name: "new.jsonl", File: file(0.6)})
+	r, err := difference.Judge(difference.Input{Name: "old.jsonl", File: file(0.8)},
+		difference.Input{Name: "new.jsonl", File: file(0.6)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +294,8 @@ func TestChartsOfADifference(t *testing.T) {
 	if r := spec.Rows[0]; r.Label != "host" || r.Text != "baseline" || r.Value != 1 {
 		t.Errorf("the baseline is %+v", r)
 	}
-	if r := spec.Rows[1]; r.Label != "bridge" || math.Abs(r.Value-0.75) > 0.01 || r.Verdict != "worse" || r.Figure != "80 % → 60 %" || r.Low == nil {
+	if r := spec.Rows[1]; r.Label != "bridge" || math.Abs(r.Value-0.75) > 0.01 ||
+		r.Verdict != "worse" || r.Figure != "80 % → 60 %" || r.Low == nil {
 		t.Errorf("the bridge is %+v", r)
 	}
 	if want := "old.jsonl, 2026-11-23 05:04 UTC, on web1 → new.jsonl, 2026-11-23 05:04 UTC, on web1"; v.Lede != want {
@@ -278,7 +308,8 @@ func TestHead(t *testing.T) {
 	if p := Run(base, "Title", "toll compare", nil); p.Command != "toll compare" || p.Lede != "" {
 		t.Errorf("of a file that does not say: %q, %q", p.Command, p.Lede)
 	}
-	base.Command = []string{"compare", "bridge", "--from", "host,container", "--wire", "it's 1 Gbit/s", ""}
+	base.Command = []string{"compare", "bridge", "--from", "host,container", "--wire",
+		"it's 1 Gbit/s", ""}
 	base.Started, base.Environment.Host = time.Date(2026, 11, 25, 18, 40, 9, 0, time.UTC), "web1"
 	v := Run(base, "Title", "toll compare", nil)
 	if want := `toll compare bridge --from host,container --wire 'it'\''s 1 Gbit/s' ''`; v.Command != want {
@@ -323,9 +354,11 @@ func TestRowsOfRatios(t *testing.T) {
 		t.Errorf("%d charts of CPU time say that the bridge's was not measured", missing)
 	}
 	cell := r.Base().Cells[0]
-	for want, m := range map[string]analysis.Metric{notMeasured: {}, "no ratio": {Rounds: []float64{1}}} {
+	for want, m := range map[string]analysis.Metric{notMeasured: {},
+		"no ratio": {Rounds: []float64{1}}} {
 		cell.Baseline = false
-		if row, entry := ratioRow(cell, m, scale{1, ""}); !row.None || row.Text != want || entry[4] != want || entry[3] != "" {
+		if row, entry := ratioRow(cell, m, scale{1, ""}); !row.None || row.Text != want ||
+			entry[4] != want || entry[3] != "" {
 			t.Errorf("%+v, %q", row, entry)
 		}
 	}
@@ -334,8 +367,12 @@ func TestRowsOfRatios(t *testing.T) {
 // One interval would squeeze the others, and one row has no value.
 func cutChart() document.Chart {
 	one, wide, narrow := 1.0, 40.0, 0.7
-	s := intervals{Line: &one, Axis: "ratio to host", Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"}, {Label: "bridge", Value: 0.8, Text: "0.80"},
-		{Label: "native", Value: 1.1, Low: &narrow, High: &wide, Text: "1.1"}, {Label: "far", Value: 60, Text: "60"}, {Label: "none", None: true, Value: 1, Text: notMeasured}}}
+	s := intervals{Line: &one, Axis: "ratio to host",
+		Rows: []intervalRow{{Label: "host", Value: 1, Text: "baseline"},
+			{Label: "bridge", Value: 0.8, Text: "0.80"},
+			{Label: "native", Value: 1.1, Low: &narrow, High: &wide, Text: "1.1"},
+			{Label: "far", Value: 60, Text: "60"},
+			{Label: "none", None: true, Value: 1, Text: notMeasured}}}
 	s.cut()
 	return document.Chart{Kind: "interval", Title: "Cut", Spec: s}
 }
@@ -353,10 +390,12 @@ func TestLimits(t *testing.T) {
 		{"a usual interval", []float64{1, 0.93}, []float64{0.77, 1.1}, nil},
 		{"a wide interval", []float64{1, 1.5}, []float64{0.9, 30}, &[2]float64{0.9, 2}},
 		{"both ends", []float64{1, 1.5}, []float64{-4, 30}, &[2]float64{0.5, 2}},
-		{"a far value", []float64{1, 1.1, 1.2, 60}, []float64{0.9, 1.3, 59, 61}, &[2]float64{0.9, 1.375}},
+		{"a far value", []float64{1, 1.1, 1.2, 60}, []float64{0.9, 1.3, 59, 61},
+			&[2]float64{0.9, 1.375}},
 	} {
 		got := limits(1, leastFar, x.values, x.ends)
-		if (got == nil) != (x.want == nil) || got != nil && (math.Abs(got[0]-x.want[0]) > 1e-9 || math.Abs(got[1]-x.want[1]) > 1e-9) {
+		if (got == nil) != (x.want == nil) ||
+			got != nil && (math.Abs(got[0]-x.want[0]) > 1e-9 || math.Abs(got[1]-x.want[1]) > 1e-9) {
 			t.Errorf("%s: %v, want %v", x.name, got, x.want)
 		}
 	}

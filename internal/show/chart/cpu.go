@@ -17,7 +17,8 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		sums = append(sums, sum(cell.CPU))
 	}
 	unit := scaleFor(cells[0].CPU.Unit, largest(sums...))
-	spec := stacks{Axis: unit.unit, Parts: []string{"client", "server", "proxy", "the rest of the machine"}, Colors: "part"}
+	spec := stacks{Axis: unit.unit, Parts: []string{
+		"client", "server", "proxy", "the rest of the machine"}, Colors: "part"}
 	var rows [][]string
 	for _, cell := range cells {
 		s := cell.CPU
@@ -27,7 +28,8 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		}
 		entry := []string{row.Label}
 		for _, x := range []float64{s.Client, s.Server, s.Proxy, s.Rest} {
-			row.Values, entry = append(row.Values, short(x*unit.by)), append(entry, three(x*unit.by))
+			row.Values, entry = append(row.Values, short(x*unit.by)),
+				append(entry, three(x*unit.by))
 		}
 		spec.Rows, rows = append(spec.Rows, row), append(rows, append(entry, row.Text))
 	}
@@ -36,8 +38,9 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		of = "round trip"
 	}
 	return document.Chart{Kind: "stack", Title: "CPU time per " + of + " by party", Spec: spec,
-		How:   "All CPUs of the machine, all rounds together. The rest is kernel work outside these processes, and other programs.",
-		Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")}, largest(sums...) > 0
+			How:   "All CPUs of the machine, all rounds together. The rest is kernel work outside these processes, and other programs.",
+			Table: tableOf(rows, "mode, "+unit.unit, "client", "server", "proxy", "rest", "sum")},
+		largest(sums...) > 0
 }
 
 // mostBars is the number of rows up to which a chart is drawn, not only its table.
@@ -45,17 +48,20 @@ const mostBars = 64
 
 func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {
 	kinds := analysis.CPUKinds()
-	spec := stacks{Axis: "% of the CPU's time", Parts: kinds, Colors: "cpu", Whole: 100, Dense: true}
+	spec := stacks{Axis: "% of the CPU's time", Parts: kinds, Colors: "cpu", Whole: 100,
+		Dense: true}
 	var rows [][]string
 	for _, cell := range cells {
 		if len(cell.CPUs) == 0 {
-			spec.Rows = append(spec.Rows, stackRow{Label: cell.Name(), Values: make([]float64, len(kinds)), Text: notMeasured})
+			spec.Rows = append(spec.Rows, stackRow{
+				Label: cell.Name(), Values: make([]float64, len(kinds)), Text: notMeasured})
 			rows = append(rows, append([]string{cell.Name()}, make([]string, len(kinds))...))
 			continue
 		}
 		ok = true
 		for _, u := range cell.CPUs {
-			row := stackRow{Label: strings.Join(strings.Fields(fmt.Sprintf("%s %s CPU %d", cell.Name(), u.Machine, u.CPU)), " ")}
+			row := stackRow{Label: strings.Join(
+				strings.Fields(fmt.Sprintf("%s %s CPU %d", cell.Name(), u.Machine, u.CPU)), " ")}
 			entry := []string{row.Label}
 			for _, x := range u.Shares() {
 				row.Values = append(row.Values, short(100*x))

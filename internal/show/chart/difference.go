@@ -60,14 +60,17 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		title += ", on " + c.On
 	}
-	if c.Pin != "" && slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.Pin != c.Pin }) {
+	if c.Pin != "" && slices.ContainsFunc(r.Cells, func(o difference.Cell) bool {
+		return o.Pin != c.Pin
+	}) {
 		title += ", on " + analysis.PinWords(c.Pin)
 	}
 	return title
 }
 
 // changeChart shows factors of change of the ratios to the baseline; ok is false if there are none.
-func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart, ok bool) {
+func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart,
+	ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
 	if r.Same > 0 {
@@ -90,8 +93,9 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 	}
 	spec.Axis = "new ratio to " + r.Baseline + ", in % of the old one, " + direction
 	spec.cut()
-	how := fmt.Sprintf("Each dot is the new run's ratio to %s over the old run's, the bar its 95 %% "+
-		"interval: right of the line it grew.", r.Baseline)
+	how := fmt.Sprintf(
+		"Each dot is the new run's ratio to %s over the old run's, the bar its 95 %% "+
+			"interval: right of the line it grew.", r.Baseline)
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Same)
 	}

@@ -52,7 +52,8 @@ func environment(e sample.Environment) document.FactGroup {
 	f.Add("Docker", e.Docker)
 	f.Add("Congestion control", e.Congestion)
 	f.Add("Load average before", three(e.LoadAverage))
-	f.Add("Root", map[bool]string{true: "yes", false: "no: the lab is inside a user namespace"}[e.Root])
+	f.Add("Root", map[bool]string{true: "yes",
+		false: "no: the lab is inside a user namespace"}[e.Root])
 	return f
 }
 
@@ -75,7 +76,8 @@ func card(c sample.Card) document.FactGroup {
 		f.Add("NUMA node", fmt.Sprint(*c.NUMA))
 	}
 	if q := c.Queues; q != nil {
-		f.Add("Queues", fmt.Sprintf("%d combined, %d receive, %d send", q.Combined, q.Receive, q.Send))
+		f.Add("Queues", fmt.Sprintf("%d combined, %d receive, %d send", q.Combined, q.Receive,
+			q.Send))
 		f.Add("Rings", fmt.Sprintf("%d receive, %d send", q.ReceiveRing, q.SendRing))
 	}
 	var on []string
@@ -96,7 +98,8 @@ func card(c sample.Card) document.FactGroup {
 func plan(r *analysis.Report) document.FactGroup {
 	p, c := r.Plan, r.Control
 	f := document.FactGroup{Title: "Plan"}
-	f.Add("Rounds", fmt.Sprintf("%d complete, in %.0f s, ended by %s", p.Rounds, p.Elapsed, p.EndedBy))
+	f.Add("Rounds", fmt.Sprintf("%d complete, in %.0f s, ended by %s", p.Rounds, p.Elapsed,
+		p.EndedBy))
 	if p.Budget > 0 {
 		f.Add("Budget", fmt.Sprintf("%g s", p.Budget))
 	}
@@ -109,7 +112,8 @@ func plan(r *analysis.Report) document.FactGroup {
 		f.Add("Precision asked for", fmt.Sprintf("%.3g %%", 100*p.Precision))
 	}
 	for _, l := range p.Loads {
-		f.Add("Load "+l.Kind, workload.Of(l).Words(l)+fmt.Sprintf("; warm-up %g s, window %g s", l.Warmup, l.Window))
+		f.Add("Load "+l.Kind, workload.Of(l).Words(l)+fmt.Sprintf(
+			"; warm-up %g s, window %g s", l.Warmup, l.Window))
 	}
 	f.Add("CPUs", strings.TrimSpace(analysis.Pinned(p)+" "+r.Together()))
 	if p.Wire != nil {
@@ -118,7 +122,9 @@ func plan(r *analysis.Report) document.FactGroup {
 	for _, g := range c.Groups {
 		for _, m := range slices.Sorted(maps.Keys(g.Floor)) {
 			if m == analysis.PrimaryOf(sample.Plan{Loads: p.Loads}.LoadOf(g.Load), g.Shape) {
-				f.Add(strings.Join(strings.Fields("Noise floor "+g.Load+" from "+mode.Placement(g.From).Words()+" "+g.Shape.String()), " "),
+				f.Add(strings.Join(strings.Fields(
+					"Noise floor "+g.Load+" from "+mode.Placement(
+						g.From).Words()+" "+g.Shape.String()), " "),
 					fmt.Sprintf("± %.1f %% (%s against itself)", 100*g.Floor[m], c.Mode))
 			}
 		}

@@ -17,7 +17,8 @@ func Run(r *analysis.Report, title, command string, groups []document.ChartGroup
 	if r.Command != nil {
 		command = sample.CommandLine(r.Command)
 	}
-	return document.Page{Title: title, Command: command, Lede: dateLine(r), Groups: groups, Paths: paths(r), Facts: facts(r)}
+	return document.Page{Title: title, Command: command, Lede: dateLine(r), Groups: groups,
+		Paths: paths(r), Facts: facts(r)}
 }
 
 func dateLine(r *analysis.Report) string {

@@ -41,11 +41,14 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 	r := l.Base()
 	var out []document.ChartGroup
 	for rest := l.Steps; len(rest) > 0; {
-		n := slices.IndexFunc(rest, func(s ladder.Step) bool { return s.From != rest[0].From || s.On != rest[0].On })
+		n := slices.IndexFunc(rest, func(s ladder.Step) bool {
+			return s.From != rest[0].From || s.On != rest[0].On
+		})
 		if n < 0 {
 			n = len(rest)
 		}
-		g := document.ChartGroup{Title: "The ladder from " + mode.Placement(rest[0].From).Words() + ", on " + rest[0].On}
+		g := document.ChartGroup{Title: "The ladder from " + mode.Placement(rest[0].From).Words() +
+			", on " + rest[0].On}
 		for _, p := range priced {
 			if c, ok := fallChart(r, rest[:n], p.metric, p.load, p.title); ok {
 				g.Charts = append(g.Charts, c)
@@ -61,7 +64,8 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 
 // The first bar is the bottom rung's own figure. Each other bar begins where that of the rung below
 // ends.
-func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title string) (c document.Chart, ok bool) {
+func fallChart(r *analysis.Report, steps []ladder.Step,
+	metric, load, title string) (c document.Chart, ok bool) {
 	var own []float64
 	unit := ""
 	for _, s := range steps {
@@ -83,7 +87,8 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 		case !has:
 			continue
 		case s.Below == "":
-			spec.Rows = append(spec.Rows, fall{Label: s.Label, To: short(m.Median * to.by), Text: to.text(m.Median)})
+			spec.Rows = append(spec.Rows, fall{Label: s.Label, To: short(m.Median * to.by),
+				Text: to.text(m.Median)})
 		case isPriced && stands:
 			spec.Rows = append(spec.Rows, priceBar(s, price, spec.Rows[below].To, below, to))
 			ok = true
@@ -94,7 +99,9 @@ func fallChart(r *analysis.Report, steps []ladder.Step, metric, load, title stri
 		row := spec.Rows[len(spec.Rows)-1]
 		rows = append(rows, []string{row.Label, s.Below, row.Text, row.Verdict, to.text(m.Median)})
 	}
-	return document.Chart{Kind: "waterfall", Title: title, Spec: spec, Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict", "median of its own"),
+	return document.Chart{Kind: "waterfall", Title: title, Spec: spec,
+		Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict",
+			"median of its own"),
 		How: "The first bar is the bottom rung's own figure. Each other bar begins where the rung below it ends and is as long as " +
 			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
 }
@@ -104,7 +111,8 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	if p.Unit == analysis.RatioUnit {
 		end = func(x float64) float64 { return short(from * x) }
 	}
-	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median), Verdict: string(p.Verdict), Text: p.String()}
+	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median),
+		Verdict: string(p.Verdict), Text: p.String()}
 	if p.N > 1 {
 		low, high := end(p.Low), end(p.High)
 		out.Low, out.High = &low, &high

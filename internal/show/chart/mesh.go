@@ -83,13 +83,18 @@ func costGroup(m *mesh.Mesh) document.ChartGroup {
 			if v := m.Say(l.Verdict); v != "" {
 				text += ", " + v
 			}
-			spec.Rows = append(spec.Rows, intervalRow{Label: name, Value: short(l.Ratio), Low: l.Low, High: l.High, Text: text})
-			rows = append(rows, []string{name, three(l.Value * to.by), three(l.Beside * to.by), l.String(), m.Say(l.Verdict)})
+			spec.Rows = append(spec.Rows, intervalRow{
+				Label: name, Value: short(l.Ratio), Low: l.Low, High: l.High, Text: text})
+			rows = append(rows, []string{name, three(l.Value * to.by), three(l.Beside * to.by),
+				l.String(), m.Say(l.Verdict)})
 		}
 		spec.cut()
-		x := document.Chart{Kind: "interval", Title: t.title + ": " + m.Mode + " against " + m.Beside.Mode, Spec: spec,
-			Table: tableOf(rows, "link", m.Mode+", "+to.unit, m.Beside.Mode+", "+to.unit, "ratio", "verdict"),
-			How:   "A dot is a link's ratio of both networks, the bar its 95 % interval." + spec.cutNote()}
+		x := document.Chart{Kind: "interval",
+			Title: t.title + ": " + m.Mode + " against " + m.Beside.Mode, Spec: spec,
+			Table: tableOf(rows, "link", m.Mode+", "+to.unit, m.Beside.Mode+", "+to.unit, "ratio",
+				"verdict"),
+			How: "A dot is a link's ratio of both networks, the bar its 95 % interval." +
+				spec.cutNote()}
 		if len(rows) > mostBars {
 			x.Kind, x.Spec = "", nil
 		}
@@ -159,12 +164,14 @@ func effectChart(m *mesh.Mesh, name, title string) (c document.Chart, ok bool) {
 		if !has || e.Of == 0 || e.Ratio <= 0 {
 			continue
 		}
-		spec.Rows = append(spec.Rows, intervalRow{Label: n.Name, Value: short(e.Ratio), Low: e.Low, High: e.High, Text: e.String()})
+		spec.Rows = append(spec.Rows, intervalRow{
+			Label: n.Name, Value: short(e.Ratio), Low: e.Low, High: e.High, Text: e.String()})
 		rows = append(rows, []string{n.Name, e.String(), fmt.Sprintf("%d of %d", e.Slow, e.Of)})
 	}
 	spec.cut()
-	c = document.Chart{Kind: "interval", Title: title, Spec: spec, Table: tableOf(rows, "node", "ratio", "slow links"),
-		How: "A dot is the node's links against those of typical nodes, the bar its 95 % interval." + spec.cutNote()}
+	c = document.Chart{Kind: "interval", Title: title, Spec: spec,
+		Table: tableOf(rows, "node", "ratio", "slow links"),
+		How:   "A dot is the node's links against those of typical nodes, the bar its 95 % interval." + spec.cutNote()}
 	if len(rows) > mostBars {
 		c.Kind, c.Spec = "", nil
 	}

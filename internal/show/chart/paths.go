@@ -17,7 +17,8 @@ func paths(r *analysis.Report) []document.PathGroup {
 		if len(c.Counted) == 0 {
 			continue
 		}
-		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On + r.Plan.SayPin(c.Pin)
+		title := "From " + mode.Placement(c.From).Words() + ", " + c.Load + ", on " + c.On +
+			r.Plan.SayPin(c.Pin)
 		i := slices.IndexFunc(out, func(g document.PathGroup) bool { return g.Title == title })
 		if i < 0 {
 			i = len(out)

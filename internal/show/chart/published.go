@@ -92,13 +92,15 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 	}
 	title, across, _ := strings.Cut(table, "; ")
 	spec.Across = title
-	return document.Chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title, How: "What the study drew, and this machine's beside it.",
+	return document.Chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title,
+		How:  "What the study drew, and this machine's beside it.",
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 
 // publishedChart draws published ratios as diamonds and this machine's as dots with intervals. ok
 // is false if there are fewer than two.
-func publishedChart(s published.Result, part string, smallest, measured bool) (c document.Chart, ok bool) {
+func publishedChart(s published.Result, part string, smallest, measured bool) (c document.Chart,
+	ok bool) {
 	one, to := 1.0, s.Baseline
 	spec := intervals{Line: &one, Rows: []intervalRow{}, Beside: "published"}
 	var rows [][]string
@@ -107,7 +109,8 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 			continue
 		}
 		for _, x := range row.Ratios {
-			if x.Smallest != smallest || row.Table != "" && !smallest && s.Rows[x.To].Label != row.Label {
+			if x.Smallest != smallest || row.Table != "" && !smallest &&
+				s.Rows[x.To].Label != row.Label {
 				continue
 			}
 			was, label := x.Published, publishedName(row)
@@ -117,7 +120,8 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 			case base != to:
 				label += ", to " + base
 			}
-			out := intervalRow{Label: label, Value: was, Beside: &was, Text: analysis.Percent(was) + " published"}
+			out := intervalRow{Label: label, Value: was, Beside: &was,
+				Text: analysis.Percent(was) + " published"}
 			entry := []string{out.Label, analysis.Percent(was), "", ""}
 			switch m := x.Measured; {
 			case m != nil:
@@ -150,7 +154,8 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 		}
 	}
 	spec.cut()
-	return document.Chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec, Table: tableOf(rows, heads...)}, len(rows) > 1
+	return document.Chart{Kind: "interval", Title: title, How: how + spec.cutNote(), Spec: spec,
+		Table: tableOf(rows, heads...)}, len(rows) > 1
 }
 
 // partOf returns the table or the metric that a row belongs to.

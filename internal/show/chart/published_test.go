@@ -15,18 +15,23 @@ import (
 // measured.
 func besidePublished() *published.Report {
 	row := func(of mode.Name, x float64, m *analysis.Ratio, v published.Verdict) published.Line {
-		l := published.Line{Row: published.Row{Mode: string(of), Metric: "throughput"}, Cell: &sample.Cell{Mode: of, From: "host"}}
+		l := published.Line{Row: published.Row{Mode: string(of), Metric: "throughput"},
+			Cell: &sample.Cell{Mode: of, From: "host"}}
 		if x > 0 {
 			l.Ratios = []published.Ratio{{To: 0, Published: x, Measured: m, Verdict: v}}
 		}
 		return l
 	}
 	ratio := func(median, half float64, v stats.Verdict) *analysis.Ratio {
-		return &analysis.Ratio{To: "native", Median: median, Low: median - half, High: median + half, N: 12, Verdict: v}
+		return &analysis.Ratio{To: "native", Median: median, Low: median - half,
+			High: median + half, N: 12, Verdict: v}
 	}
-	return &published.Report{Files: []published.File{{Name: "run.jsonl"}}, Studies: []published.Result{{Name: "a-study", Title: "A study", Baseline: "native",
-		Rows: []published.Line{row("native", 0, nil, ""), row("bridge", 0.83, ratio(0.9, 0.02, stats.Worse), published.Holds),
-			row("host", 0.95, ratio(0.97, 0.2, stats.Unclear), published.Unclear), row("publish-nat", 1.4, nil, published.NotMeasured)}}}}
+	return &published.Report{Files: []published.File{{Name: "run.jsonl"}},
+		Studies: []published.Result{{Name: "a-study", Title: "A study", Baseline: "native",
+			Rows: []published.Line{row("native", 0, nil, ""),
+				row("bridge", 0.83, ratio(0.9, 0.02, stats.Worse), published.Holds),
+				row("host", 0.95, ratio(0.97, 0.2, stats.Unclear), published.Unclear),
+				row("publish-nat", 1.4, nil, published.NotMeasured)}}}}
 }
 
 // A ratio that was not measured has no interval and no verdict.
@@ -51,7 +56,9 @@ func TestPublishedChart(t *testing.T) {
 		{"publish-nat from host", "140 %, not measured", "", 1.4, 1.4, false},
 	} {
 		got := rows[i]
-		if got.Label != want.label || got.Text != want.text || got.Verdict != want.verdict || got.Value != want.value || *got.Beside != want.beside || (got.Low != nil) != want.interval {
+		if got.Label != want.label || got.Text != want.text || got.Verdict != want.verdict ||
+			got.Value != want.value || *got.Beside != want.beside ||
+			(got.Low != nil) != want.interval {
 			t.Errorf("row %+v, want %+v", got, want)
 		}
 	}
@@ -59,7 +66,8 @@ func TestPublishedChart(t *testing.T) {
 	for _, x := range c.Table.Rows[0].Cells {
 		cells = append(cells, x.Text)
 	}
-	if want := []string{"bridge from host", "83 %", "90 % (88–92)", "holds"}; !slices.Equal(cells, want) {
+	if want := []string{"bridge from host", "83 %", "90 % (88–92)", "holds"}; !slices.Equal(cells,
+		want) {
 		t.Errorf("figures %q, want %q", cells, want)
 	}
 	r.Files = nil // nothing was measured
@@ -81,8 +89,10 @@ func TestPublishedStudies(t *testing.T) {
 		for _, c := range g.Charts {
 			labels := map[string]bool{}
 			if crowds, is := c.Spec.(growths); is {
-				if len(crowds.Shapes) < 4 || len(crowds.Series) < 3 || crowds.Axis != "Gbit/s" || len(c.Table.Rows) < 12 {
-					t.Errorf("%s, %s: %d shapes, %d series", g.Title, c.Title, len(crowds.Shapes), len(crowds.Series))
+				if len(crowds.Shapes) < 4 || len(crowds.Series) < 3 || crowds.Axis != "Gbit/s" ||
+					len(c.Table.Rows) < 12 {
+					t.Errorf("%s, %s: %d shapes, %d series", g.Title, c.Title, len(crowds.Shapes),
+						len(crowds.Series))
 				}
 				continue
 			}
@@ -99,8 +109,10 @@ func TestPublishedStudies(t *testing.T) {
 // The lines are in the study's unit.
 func TestCrowdChart(t *testing.T) {
 	row := func(label string, was float64, here *published.Here) published.Line {
-		return published.Line{Row: published.Row{Mode: "link", Value: was, Printed: three(was), Unit: "Gbit/s"},
-			Cell: &sample.Cell{Mode: "link"}, Table: "clients; Gbit/s for each", Label: label, Here: here}
+		return published.Line{Row: published.Row{
+			Mode: "link", Value: was, Printed: three(was), Unit: "Gbit/s"},
+			Cell: &sample.Cell{Mode: "link"}, Table: "clients; Gbit/s for each", Label: label,
+			Here: here}
 	}
 	s := published.Result{Rows: []published.Line{row("1", 12, &published.Here{Unit: "bit/s",
 		Value: published.Value{Median: 30e9, Low: 29e9, High: 32e9, N: 9}}), row("2", 8.1, nil)}}
@@ -109,8 +121,10 @@ func TestCrowdChart(t *testing.T) {
 	if !ok || !is || !slices.Equal(spec.Shapes, []string{"1", "2"}) || len(spec.Series) != 2 {
 		t.Fatalf("%+v %v", c, ok)
 	}
-	if theirs, ours := spec.Series[0], spec.Series[1]; theirs.Label != "link, published" || len(theirs.Points) != 2 || theirs.Points[1].Value != 8.1 ||
-		ours.Label != "link, here" || len(ours.Points) != 1 || ours.Points[0].Value != 30 || *ours.Points[0].High != 32 {
+	if theirs, ours := spec.Series[0], spec.Series[1]; theirs.Label != "link, published" ||
+		len(theirs.Points) != 2 || theirs.Points[1].Value != 8.1 ||
+		ours.Label != "link, here" || len(ours.Points) != 1 || ours.Points[0].Value != 30 ||
+		*ours.Points[0].High != 32 {
 		t.Errorf("%+v", spec.Series)
 	}
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // ok is false if there are no ratios.
-func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
+func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
+	ok bool) {
 	one := 1.0
 	spec := intervals{Line: &one, Rows: []intervalRow{}}
 	if s := r.Plan.Same; s > 0 {
@@ -34,7 +35,8 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	}
 	spec.cut()
 	spec.Axis = "ratio to " + to + ", " + direction
-	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to + " itself." +
+	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to +
+		" itself." +
 		" Beside it stand the figure and the ratio."
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
@@ -42,7 +44,8 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	table := tableOf(rows, "mode", "in Docker's words", "median", "ratio to "+to, "verdict",
 		"adds")
 	table.Columns[1].Right = false
-	return document.Chart{Kind: "interval", Title: name + ", against " + to, How: how + spec.cutNote(),
+	return document.Chart{Kind: "interval", Title: name + ", against " + to,
+		How:  how + spec.cutNote(),
 		Spec: spec, Table: table.WithoutEmpty()}, true
 }
 

@@ -35,9 +35,11 @@ type growthPoint struct {
 
 // Crowds returns the charts of a scaling study: those of a comparison, and how each mode scales.
 func Crowds(r *analysis.Report) []document.ChartGroup {
-	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
+	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
+		all charts) {
 		all.add(scalingChart(cells, w.Rate, "Total "+lower(metricName(w.Rate, "rate"))))
-		all.add(scalingChart(cells, workload.ClientFairness, "Fairness between clients (Jain's index)"))
+		all.add(scalingChart(cells, workload.ClientFairness,
+			"Fairness between clients (Jain's index)"))
 		all.add(scalingChart(cells, w.CPU(), metricName(w.CPU(), "CPU time")))
 		return append(all, comparing(r, w, cells)...)
 	})
@@ -76,7 +78,8 @@ func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart
 	}
 	how := "The median over the rounds, with its 95 % interval."
 	return document.Chart{Kind: "scaling", Title: title, How: how, Spec: spec,
-		Table: tableOf(rows, "mode and shape", strings.TrimPrefix("median, "+unit.unit, "median, "), "from", "to")}, len(spec.Shapes) > 1
+		Table: tableOf(rows, "mode and shape", strings.TrimPrefix("median, "+unit.unit, "median, "),
+			"from", "to")}, len(spec.Shapes) > 1
 }
 
 func lower(s string) string {

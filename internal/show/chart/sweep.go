@@ -13,7 +13,8 @@ import (
 // Curves returns the charts of a sweep: each judged metric against the baseline, and the primary
 // metric's figures.
 func Curves(r *analysis.Report) []document.ChartGroup {
-	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (all charts) {
+	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
+		all charts) {
 		for _, m := range judged(w) {
 			all.add(ratioCurves(r, cells, m, metricName(m, w.Noun)))
 		}
@@ -23,7 +24,8 @@ func Curves(r *analysis.Report) []document.ChartGroup {
 }
 
 // entry returns a cell's point and table row; ok is false if it has none.
-func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
+func curvesOf(r *analysis.Report, cells []analysis.Cell,
+	entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
 	spec := growths{Across: sweep.Noun(r.Plan)}
 	var rows [][]string
 	for _, p := range r.Plan.Sweep.Points {
@@ -40,13 +42,15 @@ func curvesOf(r *analysis.Report, cells []analysis.Cell, entry func(c analysis.C
 			spec.Series = append(spec.Series, growth{Label: c.Label()})
 		}
 		point.Shape = c.Point
-		spec.Series[i].Points, rows = append(spec.Series[i].Points, point), append(rows, append([]string{c.Name()}, row...))
+		spec.Series[i].Points, rows = append(spec.Series[i].Points, point),
+			append(rows, append([]string{c.Name()}, row...))
 	}
 	return spec, rows
 }
 
 // Ratios are to the baseline at the same point.
-func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
+func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
+	ok bool) {
 	direction := "lower is better"
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
 		m := c.Metrics[metric]
@@ -70,7 +74,8 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 	})
 	one := 1.0
 	spec.Line, spec.Axis = &one, "ratio to "+r.Plan.Baseline+", "+direction
-	how := "Each dot is a ratio to " + r.Plan.Baseline + " at the same point, the bar its 95 % interval, the line " + r.Plan.Baseline + " itself."
+	how := "Each dot is a ratio to " + r.Plan.Baseline +
+		" at the same point, the bar its 95 % interval, the line " + r.Plan.Baseline + " itself."
 	if s := r.Plan.Same; s > 0 {
 		spec.Band = &[2]float64{1 - s, 1 + s}
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*s)
@@ -80,11 +85,13 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 		heads = append(heads, "of the curve")
 		how += " " + sweep.Meant(r.Plan)
 	}
-	return document.Chart{Kind: "scaling", Title: fmt.Sprintf("%s by %s, against %s", name, sweep.Noun(r.Plan), r.Plan.Baseline), How: how, Spec: spec,
+	return document.Chart{Kind: "scaling", Title: fmt.Sprintf(
+		"%s by %s, against %s", name, sweep.Noun(r.Plan), r.Plan.Baseline), How: how, Spec: spec,
 		Table: tableOf(rows, heads...)}, len(rows) > 0
 }
 
-func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart, ok bool) {
+func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
+	ok bool) {
 	unit := scaleOf(cells, metric)
 	spec, rows := curvesOf(r, cells, func(c analysis.Cell) (p growthPoint, row []string, ok bool) {
 		m, ok := c.Metrics[metric]
@@ -100,6 +107,7 @@ func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string
 		return p, row, true
 	})
 	spec.Axis = unit.unit
-	return document.Chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan), How: "The median over the rounds, with its 95 % interval.", Spec: spec,
+	return document.Chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan),
+		How: "The median over the rounds, with its 95 % interval.", Spec: spec,
 		Table: tableOf(rows, "mode and point", "median, "+unit.unit, "from", "to")}, len(rows) > 0
 }

@@ -84,7 +84,8 @@ func (a Axis) At(x float64, columns int) int {
 // Labels returns the values of the labels and their texts, which are multiplied by scale.
 func (a Axis) Labels(scale float64) (values []float64, texts []string) {
 	for n := math.Ceil(a.Low/a.Step - slip); n*a.Step <= a.High+slip*a.Step; n++ {
-		values, texts = append(values, n*a.Step), append(texts, fmt.Sprintf("%.4g", n*a.Step*scale+0))
+		values, texts = append(values, n*a.Step),
+			append(texts, fmt.Sprintf("%.4g", n*a.Step*scale+0))
 	}
 	return values, texts
 }

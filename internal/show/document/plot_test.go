@@ -10,7 +10,8 @@ func TestAxis(t *testing.T) {
 	p := Plot{From: 0.31, To: 1.03, Baseline: 1, Same: 0.03, Scale: 100}
 	a := p.Axis(40)
 	values, texts := a.Labels(p.Scale)
-	if want := []string{"40", "50", "60", "70", "80", "90", "100"}; len(texts) > 8 || !slices.Contains(texts, want[6]) {
+	if want := []string{"40", "50", "60", "70", "80", "90", "100"}; len(texts) > 8 ||
+		!slices.Contains(texts, want[6]) {
 		t.Errorf("labels %q", texts)
 	}
 	for i, x := range values {
@@ -24,7 +25,8 @@ func TestAxis(t *testing.T) {
 }
 
 func TestAxisOfOddValues(t *testing.T) {
-	odd := []float64{0, 1, -1, 1e-300, 1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN()}
+	odd := []float64{0, 1, -1, 1e-300, 1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1),
+		math.NaN()}
 	for _, from := range odd {
 		for _, to := range odd {
 			a := Plot{From: from, To: to, Baseline: 1, Scale: 100}.Axis(20)

@@ -8,7 +8,8 @@ import (
 )
 
 // Units are the units that may follow a number in a sentence.
-var Units = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "kB/s", "MB/s",
+var Units = []string{"%", "ns", "µs", "ms", "s", "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "kB/s",
+	"MB/s",
 	"GB/s", "s/GB", "/s", "1000/s", "B", "KiB", "MiB", "GiB", "k", "M", "G", "T", "MB", "GB", "×"}
 
 // Together reports whether no line may end between two words: a number and its unit, interval or
@@ -18,11 +19,13 @@ func Together(before, word string) bool {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	digit := unicode.IsDigit(last)
 	switch {
-	case before == "±" || strings.HasSuffix(before, " ±") || before == "×" || strings.HasSuffix(before, " ×"):
+	case before == "±" || strings.HasSuffix(before, " ±") || before == "×" ||
+		strings.HasSuffix(before, " ×"):
 		return true
 	case word == strings.TrimSpace(Facts):
 		return true
-	case strings.HasPrefix(word, "±"), len(word) > 1 && word[0] == '(' && unicode.IsDigit(rune(word[1])):
+	case strings.HasPrefix(word, "±"), len(word) > 1 && word[0] == '(' &&
+		unicode.IsDigit(rune(word[1])):
 		return digit || last == '%'
 	}
 	return digit && slices.Contains(Units, word)

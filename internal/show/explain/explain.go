@@ -73,7 +73,9 @@ func ofMode(m mode.Mode) Entry {
 	var routes []string
 	for _, r := range m.Routes {
 		text := "from " + r.From.Words()
-		if same := slices.IndexFunc(m.Routes, func(o mode.Route) bool { return o.From == r.From && slices.Equal(o.Hops, r.Hops) }); m.Routes[same].To != r.To {
+		if same := slices.IndexFunc(m.Routes, func(o mode.Route) bool {
+			return o.From == r.From && slices.Equal(o.Hops, r.Hops)
+		}); m.Routes[same].To != r.To {
 			continue // included in the first
 		}
 		var to []string
@@ -152,11 +154,14 @@ func Find(word string) ([]Entry, error) {
 	for _, try := range []struct {
 		word string
 		same func(a, b string) bool
-	}{{word, equal}, {word, strings.EqualFold}, {short, strings.EqualFold}, {strings.TrimLeft(word, "-"), strings.EqualFold}} {
+	}{{word, equal}, {word, strings.EqualFold}, {short, strings.EqualFold},
+		{strings.TrimLeft(word, "-"), strings.EqualFold}} {
 		if try.word == "" {
 			continue
 		}
-		if out := matching(all, func(name string) bool { return try.same(name, try.word) }); len(out) > 0 {
+		if out := matching(all, func(name string) bool {
+			return try.same(name, try.word)
+		}); len(out) > 0 {
 			return out, nil
 		}
 	}
@@ -165,7 +170,8 @@ func Find(word string) ([]Entry, error) {
 		known = append(append(known, e.Name), e.Also...)
 	}
 	slices.Sort(known)
-	return nil, &suggest.UnknownError{What: "word", Words: []string{word}, Known: slices.Compact(known)}
+	return nil, &suggest.UnknownError{What: "word", Words: []string{word},
+		Known: slices.Compact(known)}
 }
 
 func matching(all []Entry, is func(name string) bool) (out []Entry) {

@@ -18,7 +18,8 @@ import (
 func finds(t *testing.T, what, word string) {
 	t.Helper()
 	if _, err := Find(word); err != nil {
-		t.Errorf("the %s %q is explained nowhere: add it to words.txt, or to its catalogue", what, word)
+		t.Errorf("the %s %q is explained nowhere: add it to words.txt, or to its catalogue", what,
+			word)
 	}
 }
 
@@ -32,7 +33,9 @@ func TestEverythingIsExplained(t *testing.T) {
 	for _, p := range mode.Placements() {
 		finds(t, "placement", string(p))
 	}
-	for _, to := range slices.DeleteFunc(mode.Targets(), func(to mode.Target) bool { return to == mode.ToContainer }) {
+	for _, to := range slices.DeleteFunc(mode.Targets(), func(to mode.Target) bool {
+		return to == mode.ToContainer
+	}) {
 		finds(t, "target", string(to))
 		finds(t, "target", to.Short())
 	}
@@ -51,21 +54,24 @@ func TestEverythingIsExplained(t *testing.T) {
 			t.Errorf("the metric %s is explained nowhere: add it to metricWords", m.Name)
 		}
 	}
-	for _, w := range []string{"witness", "noise floor", "slices", "epoch", "visit", "baseline", "control", "ratio", "path", "mode", "added"} {
+	for _, w := range []string{"witness", "noise floor", "slices", "epoch", "visit", "baseline",
+		"control", "ratio", "path", "mode", "added"} {
 		finds(t, "word", w)
 	}
 }
 
 func sources(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	err := filepath.WalkDir(filepath.Join("../..", dir), func(name string, _ os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+	err := filepath.WalkDir(filepath.Join("../..", dir),
+		func(name string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") ||
+				strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(name)
+			out = append(out, string(text))
 			return err
-		}
-		text, err := os.ReadFile(name)
-		out = append(out, string(text))
-		return err
-	})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +101,8 @@ func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []str
 	for _, dir := range dirs {
 		for _, text := range sources(t, dir) {
 			for _, m := range re.FindAllStringSubmatch(text, -1) {
-				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "") // joins "con-", "tainer"
+				// joins "con-", "tainer"
+				word := strings.ReplaceAll(strings.Join(m[1:], " "), "- ", "")
 				if word = strings.TrimSpace(word); word != "" {
 					out = append(out, word)
 				}
@@ -119,7 +126,8 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 		{"trap", `(?m)^\t\w+ += "([a-z0-9]+-[a-z0-9-]+)"$`, 17, []string{"ports"}},
 		{"route", `PathKind = "(\w+)"`, 8, []string{"ports"}},
 		{"verdict", `(?:Verdict|Outcome|Band) = "([^"]+)"`, 30,
-			[]string{"judge/advise", "judge/analysis", "judge/gate", "judge/published", "judge/stats"}},
+			[]string{"judge/advise", "judge/analysis", "judge/gate", "judge/published",
+				"judge/stats"}},
 		{"hop", `HopKind = "(\w+)"`, 16, []string{"record/mode"}},
 	} {
 		for _, word := range scanned(t, x.pattern, x.least, x.dirs...) {
@@ -177,7 +185,8 @@ func TestWordsOfTheFirstScreens(t *testing.T) {
 	for word := range strings.SplitSeq(words, ",") {
 		finds(t, "word", word)
 	}
-	for _, word := range []string{"change, % (95 %)", "largest packet, B", "this machine, at 127.0.0.1"} {
+	for _, word := range []string{"change, % (95 %)", "largest packet, B",
+		"this machine, at 127.0.0.1"} {
 		finds(t, "head", word)
 	}
 	p, _ := Find("-p")
@@ -207,8 +216,14 @@ func TestShort(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	for word, groups := range map[string]string{
-		"host": "Where it is measured, Modes", "HOST": "Where it is measured, Modes", "p99.9": "Metrics", "latency_p999": "Metrics",
-		"CPU µs /trip": "Metrics", "noise floor": "How it is measured", "bulk": "Loads", "few-rounds": "Warnings",
+		"host":         "Where it is measured, Modes",
+		"HOST":         "Where it is measured, Modes",
+		"p99.9":        "Metrics",
+		"latency_p999": "Metrics",
+		"CPU µs /trip": "Metrics",
+		"noise floor":  "How it is measured",
+		"bulk":         "Loads",
+		"few-rounds":   "Warnings",
 	} {
 		found, err := Find(word)
 		var got []string
@@ -220,7 +235,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	var unknown *suggest.UnknownError
-	if _, err := Find("beter"); !errors.As(err, &unknown) || unknown.Hint() != "did you mean better?" {
+	if _, err := Find("beter"); !errors.As(err, &unknown) ||
+		unknown.Hint() != "did you mean better?" {
 		t.Error(err)
 	}
 }

@@ -12,10 +12,13 @@ import (
 func TestVerdictsAreExplainedAsJudged(t *testing.T) {
 	const same, sure = 0.03, 0.99
 	for word, says := range map[stats.Verdict][]string{
-		stats.Better:  {"99 %", "better side of 1", "further from it than the control's ratio", "it is not the same", "95 % interval lies beyond the noise floor"},
-		stats.Worse:   {"99 %", "worse side of 1", "further from it than the control's ratio", "it is not the same", "95 % interval lies beyond the noise floor"},
-		stats.Same:    {"whole 95 % interval", "within --same (3 %) of 1"},
-		stats.Unclear: {"reaches beyond --same", "not far enough from 1", "too few rounds", "may exclude 1"},
+		stats.Better: {"99 %", "better side of 1", "further from it than the control's ratio",
+			"it is not the same", "95 % interval lies beyond the noise floor"},
+		stats.Worse: {"99 %", "worse side of 1", "further from it than the control's ratio",
+			"it is not the same", "95 % interval lies beyond the noise floor"},
+		stats.Same: {"whole 95 % interval", "within --same (3 %) of 1"},
+		stats.Unclear: {"reaches beyond --same", "not far enough from 1", "too few rounds",
+			"may exclude 1"},
 	} {
 		entries, err := Find(string(word))
 		if err != nil {
@@ -48,7 +51,8 @@ func TestVerdictsAreExplainedAsJudged(t *testing.T) {
 				}
 				seen[want]++
 				if got := e.Judge(bias, same, true); got != want {
-					t.Errorf("%.3f (%.3f–%.3f), control off by %.2f: %s, by what is explained %s", r.Median, r.Low, r.High, bias, got, want)
+					t.Errorf("%.3f (%.3f–%.3f), control off by %.2f: %s, by what is explained %s",
+						r.Median, r.Low, r.High, bias, got, want)
 				}
 			}
 		}
@@ -59,7 +63,8 @@ func TestVerdictsAreExplainedAsJudged(t *testing.T) {
 	for _, x := range []struct {
 		low, high float64
 		want      stats.Verdict
-	}{{0.98, 1.02, stats.Same}, {1.06, 1.2, stats.Better}, {0.8, 0.94, stats.Worse}, {1.04, 1.2, stats.Unclear}} {
+	}{{0.98, 1.02, stats.Same}, {1.06, 1.2, stats.Better}, {0.8, 0.94, stats.Worse},
+		{1.04, 1.2, stats.Unclear}} {
 		if got := stats.JudgeSame(stats.Summary{Median: (x.low + x.high) / 2, Low: x.low, High: x.high, N: 9}, 0.05, same, true); got != x.want {
 			t.Errorf("by rounds %g to %g: %s, by what is explained %s", x.low, x.high, got, x.want)
 		}

@@ -18,10 +18,12 @@ import (
 
 // benchFormat writes Go's benchmark format, a line for each cell and round
 // (https://golang.org/design/14313-benchmark-format).
-var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.AReport}, write: writeBench}
+var benchFormat = Format{Name: "benchfmt", Kinds: []document.Kind{document.AReport},
+	write: writeBench}
 
 func writeBench(w io.Writer, d document.Document, _ Options) error {
-	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(d.Run), rounds: map[int][]benchfmt.Value{}}
+	b := bench{w: benchfmt.NewWriter(w), config: benchConfig(d.Run),
+		rounds: map[int][]benchfmt.Value{}}
 	b.units(d.Figures)
 	metric := "" // the last that had rounds
 	for f := range d.Figures {
@@ -60,7 +62,8 @@ func (b *bench) write(r benchfmt.Record) { b.err = cmp.Or(b.err, b.w.Write(r)) }
 
 func (b *bench) flush() {
 	for _, round := range slices.Sorted(maps.Keys(b.rounds)) {
-		b.write(&benchfmt.Result{Config: b.config, Name: benchName(b.of), Iters: 1, Values: b.rounds[round]})
+		b.write(&benchfmt.Result{Config: b.config, Name: benchName(b.of), Iters: 1,
+			Values: b.rounds[round]})
 	}
 	clear(b.rounds)
 }
@@ -75,7 +78,8 @@ func (b *bench) units(figures iter.Seq[document.Figure]) {
 	}
 	delete(better, "B/s")
 	for _, unit := range slices.Sorted(maps.Keys(better)) {
-		b.write(&benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: "better"}, OrigUnit: unit, Value: better[unit]})
+		b.write(&benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{
+			Unit: unit, Key: "better"}, OrigUnit: unit, Value: better[unit]})
 	}
 }
 
@@ -84,7 +88,8 @@ func (b *bench) units(figures iter.Seq[document.Figure]) {
 func benchConfig(r *document.Run) []benchfmt.Config {
 	var out []benchfmt.Config
 	for _, c := range []struct{ key, value string }{
-		{"toll", r.Tool}, {"kernel", r.Kernel}, {"cpu", r.CPU}, {"cpus", fmt.Sprint(r.CPUs)}, {"virtualization", r.Virtualization}, {"wire", r.Wire},
+		{"toll", r.Tool}, {"kernel", r.Kernel}, {"cpu", r.CPU}, {"cpus", fmt.Sprint(r.CPUs)},
+		{"virtualization", r.Virtualization}, {"wire", r.Wire},
 	} {
 		if c.value != "" && c.value != "0" {
 			out = append(out, benchfmt.Config{Key: c.key, Value: []byte(c.value), File: true})
@@ -99,7 +104,8 @@ func benchName(c document.Subject) benchfmt.Name {
 	var b strings.Builder
 	b.WriteString(strings.ToUpper(string(study[:1])) + string(study[1:]))
 	for _, p := range []struct{ key, value string }{
-		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd(c)}, {"on", c.On}, {"load", c.Load}, {"point", c.Point}, {"pin", c.Pin},
+		{"mode", c.Mode}, {"from", c.From}, {"to", c.To}, {"tune", c.Tune}, {"shape", crowd(c)},
+		{"on", c.On}, {"load", c.Load}, {"point", c.Point}, {"pin", c.Pin},
 	} {
 		if p.value != "" {
 			b.WriteString("/" + p.key + "=" + benchPart(p.value))
@@ -120,7 +126,8 @@ func crowd(s document.Subject) string {
 func benchPart(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r == '/' || r == '%' || r <= ' ' || r == 0x85 || r == 0xa0 || r > 0x2000 && strings.TrimSpace(string(r)) == "" {
+		if r == '/' || r == '%' || r <= ' ' || r == 0x85 || r == 0xa0 ||
+			r > 0x2000 && strings.TrimSpace(string(r)) == "" {
 			for _, c := range []byte(string(r)) {
 				fmt.Fprintf(&b, "%%%02X", c)
 			}
@@ -135,7 +142,8 @@ func benchPart(s string) string {
 var benchUnits = map[[2]string]string{
 	{workload.Throughput, "bit/s"}: "B/s", {workload.CPUPerByte, "s/B"}: "cpu-sec/B",
 	{workload.CPUPerTrip, "s"}: "cpu-sec/op", {workload.Transactions, "1/s"}: "op/s",
-	{workload.LatencyP50, "s"}: "sec/op", {workload.LatencyP90, "s"}: "p90-sec/op", {workload.LatencyP99, "s"}: "p99-sec/op",
+	{workload.LatencyP50, "s"}: "sec/op", {workload.LatencyP90, "s"}: "p90-sec/op",
+	{workload.LatencyP99, "s"}:  "p99-sec/op",
 	{workload.LatencyP999, "s"}: "p99.9-sec/op", {workload.LatencyMax, "s"}: "max-sec/op",
 }
 
@@ -145,7 +153,8 @@ func benchValue(f document.Figure) benchfmt.Value {
 	const bitsPerByte = 8
 	v := benchfmt.Value{Value: f.Value}
 	name := benchPart(strings.ReplaceAll(f.Metric, "_", "-"))
-	end, known := map[string]string{"s": "-sec", "bit/s": "-B/s", "1/s": "/s", "1": "", "s/B": "-sec/B"}[f.Unit]
+	end, known := map[string]string{"s": "-sec", "bit/s": "-B/s", "1/s": "/s", "1": "",
+		"s/B": "-sec/B"}[f.Unit]
 	if !known && f.Unit != "" && !strings.HasSuffix(f.Metric, f.Unit) {
 		end = "-" + benchPart(f.Unit)
 	}

@@ -13,7 +13,8 @@ import (
 
 // csvFormat writes one row per number. It follows RFC 4180 but ends lines with \n,
 // which all but the strictest readers prefer.
-var csvFormat = Format{Name: "csv", Kinds: []document.Kind{document.AReport, document.APrediction, document.AComparison}, write: writeCSV}
+var csvFormat = Format{Name: "csv", Kinds: []document.Kind{
+	document.AReport, document.APrediction, document.AComparison}, write: writeCSV}
 
 func writeCSV(w io.Writer, d document.Document, _ Options) error {
 	c := csv.NewWriter(w)
@@ -71,8 +72,10 @@ func (r *record) truth(b bool) { *r = append(*r, strconv.FormatBool(b)) }
 func (r record) write(c *csv.Writer) { _ = c.Write(r) }
 
 func writeFigures(c *csv.Writer, figures iter.Seq[document.Figure]) {
-	record{"study", "mode", "label", "from", "to", "on", "load", "tune", "servers", "clients", "procs", "baseline", "limited_by",
-		"metric", "unit", "higher_is_better", "statistic", "round", "value", "low", "high", "n", "epochs", "against", "verdict", "notes", "point", "pin"}.write(c)
+	record{"study", "mode", "label", "from", "to", "on", "load", "tune", "servers", "clients",
+		"procs", "baseline", "limited_by",
+		"metric", "unit", "higher_is_better", "statistic", "round", "value", "low", "high", "n",
+		"epochs", "against", "verdict", "notes", "point", "pin"}.write(c)
 	for f := range figures {
 		var r record
 		r.text(f.Study, f.Mode, f.Label, f.From, f.To, f.On, f.Load, f.Tune)

@@ -29,7 +29,8 @@ type Format struct {
 // All returns all formats, the default first.
 func All() []Format { return slices.Clone(formats) }
 
-var formats = []Format{tableFormat, jsonFormat, markdownFormat, csvFormat, benchFormat, metricsFormat, htmlFormat}
+var formats = []Format{tableFormat, jsonFormat, markdownFormat, csvFormat, benchFormat,
+	metricsFormat, htmlFormat}
 
 func Find(name string) (f Format, ok bool) {
 	i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == name })
@@ -50,7 +51,9 @@ func Names(k document.Kind) []string {
 }
 
 // Writes reports whether the format can write documents of the given kind.
-func (f Format) Writes(k document.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, k) }
+func (f Format) Writes(k document.Kind) bool {
+	return f.Kinds == nil || slices.Contains(f.Kinds, k)
+}
 
 func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 	if !f.Writes(d.Kind) {

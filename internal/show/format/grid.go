@@ -19,7 +19,8 @@ type grid struct {
 }
 
 func lay(t document.Table, l document.Layout) grid {
-	g := grid{Table: t, gap: 2, below: make([][]string, len(t.Rows)), plotted: t.Plot != nil && !l.Bare, rows: t.Rows}
+	g := grid{Table: t, gap: 2, below: make([][]string, len(t.Rows)),
+		plotted: t.Plot != nil && !l.Bare, rows: t.Rows}
 	if l.Tight {
 		g.gap = 1
 	}
@@ -33,7 +34,9 @@ func lay(t document.Table, l document.Layout) grid {
 					g.below[n] = append(g.below[n], text)
 				}
 			}
-		case l.Terse && c.Quiet != "" && !slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Cells[i].Text != c.Quiet }):
+		case l.Terse && c.Quiet != "" && !slices.ContainsFunc(t.Rows, func(r document.Row) bool {
+			return r.Cells[i].Text != c.Quiet
+		}):
 		default:
 			shown = append(shown, i)
 		}
@@ -151,7 +154,8 @@ func (g *grid) shown(column int) int {
 }
 
 // fit returns the last layout and false if no layout fits.
-func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l document.Layout, ok bool) {
+func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l document.Layout,
+	ok bool) {
 	if len(layouts) == 0 {
 		layouts = document.Wide()
 	}
@@ -188,7 +192,8 @@ func (p *printer) above(t document.Table, r document.Row) {
 func (p *printer) underRow(g grid, n int) {
 	for _, text := range append(slices.Clone(g.below[n]), g.Rows[n].Note) {
 		if text != "" {
-			p.paragraph(document.Paragraph{Text: document.Plainly(text), Level: g.Level + 1, Style: document.Faint})
+			p.paragraph(document.Paragraph{Text: document.Plainly(text), Level: g.Level + 1,
+				Style: document.Faint})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/page"
 )
 
-var htmlFormat = Format{Name: "html", Whole: true, write: func(w io.Writer, d document.Document, _ Options) error {
-	return page.Write(w, d)
-}}
+var htmlFormat = Format{Name: "html", Whole: true,
+	write: func(w io.Writer, d document.Document, _ Options) error {
+		return page.Write(w, d)
+	}}

@@ -43,7 +43,8 @@ const topHeading = 3
 
 func (m *markdown) section(s document.Section) {
 	if len(s.Title) > 0 {
-		m.block(strings.Repeat("#", topHeading+s.Level) + " " + markdownLine(strings.TrimSpace(s.Title.String())))
+		m.block(strings.Repeat("#", topHeading+s.Level) + " " +
+			markdownLine(strings.TrimSpace(s.Title.String())))
 	}
 	var commands []string
 	for i, b := range s.Blocks {
@@ -112,7 +113,8 @@ func markdownTable(t document.Table) []string {
 	out := []string{line(heads), line(rule)}
 	for _, r := range t.Rows {
 		if len(r.Above) > 0 {
-			out = append(out, line([]string{emphasis(document.Strong, markdownLine(r.Above.String()))}))
+			out = append(out, line([]string{emphasis(
+				document.Strong, markdownLine(r.Above.String()))}))
 		}
 		var cells []string
 		for _, c := range r.Cells {
@@ -149,9 +151,11 @@ func headOver(t document.Table, i int) string {
 func markdownRoute(r document.Route) []string {
 	var out []string
 	for i, s := range r.Steps {
-		out = append(out, fmt.Sprintf("%d. %s %s", i+1, emphasis(document.Strong, markdownLine(s.Kind)), markdownSpans(s.Text)))
+		out = append(out, fmt.Sprintf("%d. %s %s", i+1,
+			emphasis(document.Strong, markdownLine(s.Kind)), markdownSpans(s.Text)))
 		for _, c := range s.Counters {
-			out = append(out, fmt.Sprintf("   - %s: %d → %d (+%d)", markdownLine(c.What), c.Before, c.After, c.After-c.Before))
+			out = append(out, fmt.Sprintf("   - %s: %d → %d (+%d)", markdownLine(c.What), c.Before,
+				c.After, c.After-c.Before))
 		}
 	}
 	if r.Ends != "" {
@@ -193,7 +197,9 @@ var opening = regexp.MustCompile(`^(?:(?:#{1,6}|[-+]|\d{1,9}[.)])(?:\s|$)|-[- ]*
 // markdownLine returns foreign text on one line that is shown literally: no markup, HTML, mentions
 // (@name) or references (#1).
 func markdownLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return r == '\n' || r == '\r'
+	}), " ")
 	var b strings.Builder
 	before := ' '
 	for i, r := range s {

@@ -31,7 +31,8 @@ func (p *printer) table(t document.Table) {
 		p.wrapped(spaces(t.Level), t.Instead, document.Words)
 		return
 	case t.Split == document.SplitInTwo:
-		p.parts([]document.Table{part(t, 1, t.At), part(t, t.At, len(t.Columns))}, document.Layout{})
+		p.parts([]document.Table{part(t, 1, t.At), part(t, t.At, len(t.Columns))},
+			document.Layout{})
 		return
 	}
 	p.fitted(t, l)
@@ -55,7 +56,10 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 			return
 		}
 		for _, l := range []document.Layout{spacious, l} {
-			if !slices.ContainsFunc(parts, func(t document.Table) bool { _, ok := p.squeezed(t, l); return !ok }) {
+			if !slices.ContainsFunc(parts, func(t document.Table) bool {
+				_, ok := p.squeezed(t, l)
+				return !ok
+			}) {
 				p.parts(parts, l)
 				return
 			}

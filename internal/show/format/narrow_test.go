@@ -13,9 +13,13 @@ func TestNarrowTables(t *testing.T) {
 	head := func(a, b string, span int) document.Column {
 		return document.Column{Head: [2]string{a, b}, Span: span}
 	}
-	wide := document.Table{Level: 1, Columns: []document.Column{head("", "mode", 0), head("", "path", 0), head("this machine, at", "127.0.0.1", 2), head("", "own", 0)},
+	wide := document.Table{Level: 1, Columns: []document.Column{
+		head("", "mode", 0), head("", "path", 0), head("this machine, at", "127.0.0.1", 2),
+		head("", "own", 0)},
 		Rows: []document.Row{
-			{Cells: document.Texts("bridge in Docker's words", "lo·bridge·veth·netfilter", "12.4 µs (12.1–12.6)", "34.5 µs (31.0–38.2)"), Note: "and a note that is longer than a line"},
+			{Cells: document.Texts("bridge in Docker's words", "lo·bridge·veth·netfilter",
+				"12.4 µs (12.1–12.6)", "34.5 µs (31.0–38.2)"),
+				Note: "and a note that is longer than a line"},
 			{Cells: document.Texts("host", "lo", "-", "")},
 		}}
 	d := document.Document{Sections: []document.Section{{Blocks: []document.Block{wide}}}}
@@ -38,7 +42,8 @@ func TestNarrowTables(t *testing.T) {
 		if err := writeTable(&b, d, Options{Width: columns}); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.String(); !strings.Contains(got, want) || len(documenttest.Misfits(d, got, columns)) > 0 {
+		if got := b.String(); !strings.Contains(got, want) ||
+			len(documenttest.Misfits(d, got, columns)) > 0 {
 			t.Errorf("%d columns: %q\n%s", columns, documenttest.Misfits(d, got, columns), got)
 		}
 	}

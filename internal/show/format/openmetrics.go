@@ -14,7 +14,8 @@ import (
 
 // metricsFormat writes OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
 // It has only gauges, which readers of Prometheus' older text format accept too.
-var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport}, write: writeMetrics}
+var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport},
+	write: writeMetrics}
 
 func writeMetrics(w io.Writer, d document.Document, _ Options) error {
 	m := exposition{families: map[string]*family{}, seen: map[string]bool{}}
@@ -70,14 +71,16 @@ func (m *exposition) add(name, help string, l labels, value float64) {
 		m.families[name] = &family{help: help}
 		m.order = append(m.order, name)
 	}
-	m.families[name].samples.WriteString(sample + " " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
+	m.families[name].samples.WriteString(sample + " " + strconv.FormatFloat(value, 'g', -1, 64) +
+		"\n")
 }
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // run adds what was measured, how long it took, and how much of it has a result.
 func (m *exposition) run(r *document.Run) {
-	m.add("toll_run", "The run: 1.", labels{{"study", r.Study}, {"version", r.Tool}, {"kernel", r.Kernel},
+	m.add("toll_run", "The run: 1.", labels{
+		{"study", r.Study}, {"version", r.Tool}, {"kernel", r.Kernel},
 		{"cpu", r.CPU}, {"baseline", r.Baseline}, {"ended_by", r.EndedBy}}, 1)
 	m.add("toll_run_duration_seconds", "How long the run took.", nil, r.Elapsed)
 	m.add("toll_run_rounds", "Complete rounds.", nil, float64(r.Rounds))
@@ -85,48 +88,66 @@ func (m *exposition) run(r *document.Run) {
 		result string
 		cells  int
 	}{{"measured", r.Measured}, {"failed", r.Failed}, {"skipped", r.Skipped}} {
-		m.add("toll_run_cells", "Cells of the plan, by whether they have a result.", labels{{"result", x.result}}, float64(x.cells))
+		m.add("toll_run_cells", "Cells of the plan, by whether they have a result.",
+			labels{{"result", x.result}}, float64(x.cells))
 	}
 	for _, f := range r.Floors {
-		m.add("toll_noise_floor_ratio", "The baseline against itself, of the metric that decides: 0.02 is 2 %.",
-			labels{{"from", f.From}, {"on", f.On}, {"load", f.Load}, {"point", f.Point}, {"pin", f.Pin}, {"shape", crowd(f.Subject)}, {"metric", f.Metric}}, f.Value)
+		m.add(
+			"toll_noise_floor_ratio",
+			"The baseline against itself, of the metric that decides: 0.02 is 2 %.",
+			labels{{"from", f.From}, {"on", f.On}, {"load", f.Load}, {"point", f.Point},
+				{"pin", f.Pin}, {"shape", crowd(f.Subject)}, {"metric", f.Metric}}, f.Value)
 	}
 }
 
 // comparisons names the families of statistics that accompany a metric's value.
 var comparisons = map[document.Statistic]struct{ name, help string }{
-	document.Ratio:   {"toll_baseline_ratio", "The metric against the baseline's, paired by slice or round."},
-	document.Scaling: {"toll_scaling_ratio", "The metric against that of the same mode's smallest crowd."},
-	document.Effect:  {"toll_node_effect_ratio", "A node's links against typical ones."},
+	document.Ratio: {"toll_baseline_ratio",
+		"The metric against the baseline's, paired by slice or round."},
+	document.Scaling: {"toll_scaling_ratio",
+		"The metric against that of the same mode's smallest crowd."},
+	document.Effect: {"toll_node_effect_ratio", "A node's links against typical ones."},
 }
 
 func (m *exposition) figure(f document.Figure) {
-	of := labels{{"study", f.Study}, {"mode", f.Mode}, {"from", f.From}, {"to", f.To}, {"on", f.On}, {"load", f.Load}, {"point", f.Point}, {"pin", f.Pin}, {"tune", f.Tune}, {"shape", crowd(f.Subject)}}
+	of := labels{{"study", f.Study}, {"mode", f.Mode}, {"from", f.From}, {"to", f.To}, {"on", f.On},
+		{"load", f.Load}, {"point", f.Point}, {"pin", f.Pin}, {"tune", f.Tune},
+		{"shape", crowd(f.Subject)}}
 	metric := append(of[:len(of):len(of)], [2]string{"metric", f.Metric})
 	switch f.Statistic {
 	case document.Median, document.Merged, document.Typical, document.Fastest, document.Slowest:
 		if name, ours := gaugeName(f); ours {
 			m.interval(name, "The metric "+f.Metric+" of toll's reports.", of, f)
 		} else {
-			m.interval("toll_program", "A metric that a program printed, in its base unit.", append(metric, [2]string{"unit", f.Unit}), f)
+			m.interval("toll_program", "A metric that a program printed, in its base unit.",
+				append(metric, [2]string{"unit", f.Unit}), f)
 		}
 	case document.Ratio, document.Scaling, document.Effect:
 		x := comparisons[f.Statistic]
 		m.interval(x.name, x.help, append(metric, [2]string{"against", f.Against}), f)
 		if f.Statistic == document.Ratio {
-			m.add("toll_verdict", "What the ratio to the baseline says: 1 for the verdict that it has.", append(metric, [2]string{"verdict", f.Verdict}), 1)
+			m.add(
+				"toll_verdict",
+				"What the ratio to the baseline says: 1 for the verdict that it has.",
+				append(metric, [2]string{"verdict", f.Verdict}), 1)
 		}
 	case document.Added, document.Part:
 		name, help := "toll_added", "What the mode adds to the baseline's metric."
 		if f.Statistic == document.Part {
-			name, help = "toll_part", "What the part costs that a rung of the ladder has beyond the one below."
+			name, help = "toll_part",
+				"What the part costs that a rung of the ladder has beyond the one below."
 		}
-		m.interval(name+unitSuffix(f.Unit), help, append(metric, [2]string{"against", f.Against}), f)
+		m.interval(name+unitSuffix(f.Unit), help, append(metric, [2]string{"against", f.Against}),
+			f)
 		if f.Statistic == document.Part {
-			m.add("toll_part_verdict", "What the price of the part says: 1 for the verdict that it has.", append(metric, [2]string{"verdict", f.Verdict}), 1)
+			m.add(
+				"toll_part_verdict",
+				"What the price of the part says: 1 for the verdict that it has.",
+				append(metric, [2]string{"verdict", f.Verdict}), 1)
 		}
 	case document.Fault:
-		m.add("toll_fault", "A slow or lossy node, link or group of nodes: 1.", append(metric, [2]string{"kind", f.Verdict}, [2]string{"way", f.Note}), 1)
+		m.add("toll_fault", "A slow or lossy node, link or group of nodes: 1.",
+			append(metric, [2]string{"kind", f.Verdict}, [2]string{"way", f.Note}), 1)
 	case document.NoFigure:
 		m.add("toll_failed", "A cell, node or link without a result: 1.", of, 1)
 	}
@@ -150,7 +171,8 @@ func (m *exposition) interval(name, help string, of labels, f document.Figure) {
 // gaugeName returns the name of one of our own metrics, which ends with its unit. ours is false for
 // metrics that foreign programs print.
 func gaugeName(f document.Figure) (name string, ours bool) {
-	if !ownMetric.MatchString(f.Metric) || f.Load == workload.Exec && f.Metric != workload.Elapsed && f.Metric != workload.BusyCPUs {
+	if !ownMetric.MatchString(f.Metric) || f.Load == workload.Exec &&
+		f.Metric != workload.Elapsed && f.Metric != workload.BusyCPUs {
 		return "", false
 	}
 	suffix := unitSuffix(f.Unit)
@@ -164,6 +186,7 @@ var ownMetric = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // unitSuffix returns the suffix of metric names for a unit.
 func unitSuffix(unit string) string {
-	return map[string]string{"s": "_seconds", "bit/s": "_bits_per_second", "B/s": "_bytes_per_second", "1/s": "_per_second", "B": "_bytes",
+	return map[string]string{"s": "_seconds", "bit/s": "_bits_per_second",
+		"B/s": "_bytes_per_second", "1/s": "_per_second", "B": "_bytes",
 		"s/B": "_seconds_per_byte", "1": "_ratio", "ratio": "_ratio"}[unit]
 }

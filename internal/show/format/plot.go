@@ -24,7 +24,8 @@ func (g *grid) draw(line int) {
 	for _, r := range g.rows {
 		texts = append(texts, drawn(*p, axis, r.Cells[p.Column].Number, columns))
 	}
-	g.Columns = slices.Insert(slices.Clone(g.Columns), at, document.Column{Head: [2]string{"", axisText(*p, axis, columns)}, Width: columns})
+	g.Columns = slices.Insert(slices.Clone(g.Columns), at,
+		document.Column{Head: [2]string{"", axisText(*p, axis, columns)}, Width: columns})
 	g.widths = slices.Insert(g.widths, at, columns)
 	for n := range g.texts {
 		g.texts[n] = slices.Insert(g.texts[n], at, texts[n])

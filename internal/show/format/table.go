@@ -118,7 +118,8 @@ var routeWord = regexp.MustCompile(`^[a-z]+=`)
 func commandParts(c string) (out []string) {
 	last := ""
 	for _, word := range strings.Split(c, " ") {
-		if len(out) == 0 || strings.HasPrefix(word, "--") || routeWord.MatchString(word) && !strings.HasPrefix(last, "--") {
+		if len(out) == 0 || strings.HasPrefix(word, "--") ||
+			routeWord.MatchString(word) && !strings.HasPrefix(last, "--") {
 			out = append(out, word)
 		} else {
 			out[len(out)-1] += " " + word
@@ -154,7 +155,8 @@ func (p *printer) counters(bar string, cs []document.Counter) {
 	lines := func(format string) (out []string, fits bool) {
 		fits = true
 		for _, c := range cs {
-			l := bar + fmt.Sprintf(format, align(c.What, whatWidth, false), c.Before, c.After, c.After-c.Before)
+			l := bar + fmt.Sprintf(format, align(c.What, whatWidth, false), c.Before, c.After,
+				c.After-c.Before)
 			out, fits = append(out, l), fits && width(l) <= p.width
 		}
 		return out, fits

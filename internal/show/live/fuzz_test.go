@@ -10,12 +10,15 @@ import (
 
 // The screen must keep its size.
 func FuzzKeys(f *testing.F) {
-	for _, seed := range []string{"", "jj\rk\x1b", "?w?q", "sssssrG g", "\x80j\x81k\x82G\r\x83", "qsx", "qp", "12345rrw\r", "\xff\xfe\xfd"} {
+	for _, seed := range []string{"", "jj\rk\x1b", "?w?q", "sssssrG g", "\x80j\x81k\x82G\r\x83",
+		"qsx", "qp", "12345rrw\r", "\xff\xfe\xfd"} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}
-	reports := []judge.Report{judge.Judge(file(f, 0)), judge.Judge(file(f, 3)), judge.Judge(file(f, 7))}
-	special := []string{"up", "down", "enter", "esc", "end", "home", "pgdown", "pgup", "space", "left", "right", "tab"}
+	reports := []judge.Report{judge.Judge(file(f, 0)), judge.Judge(file(f, 3)),
+		judge.Judge(file(f, 7))}
+	special := []string{"up", "down", "enter", "esc", "end", "home", "pgdown", "pgup", "space",
+		"left", "right", "tab"}
 	f.Fuzz(func(t *testing.T, keys []byte, running bool) {
 		if len(keys) > 200 {
 			return

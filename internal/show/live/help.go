@@ -16,7 +16,8 @@ func (m Model) helpPage() document.Document {
 		{"?", "this help"},
 	}
 	if m.running {
-		keys = append(keys, [2]string{"q", "quit: asks whether to stop the run"}, [2]string{"Ctrl-C", "stop the run, and print what there is"})
+		keys = append(keys, [2]string{"q", "quit: asks whether to stop the run"},
+			[2]string{"Ctrl-C", "stop the run, and print what there is"})
 	} else {
 		keys = append(keys, [2]string{"q", "quit"})
 	}
@@ -27,12 +28,17 @@ func (m Model) helpPage() document.Document {
 	words := func(s string) document.Paragraph {
 		return document.Paragraph{Level: 1, Text: document.Plainly(s), Break: document.Words}
 	}
-	d := document.Document{Sections: []document.Section{{Title: document.Strongly("Keys"), Blocks: []document.Block{t}}}}
+	d := document.Document{Sections: []document.Section{
+		{Title: document.Strongly("Keys"), Blocks: []document.Block{t}}}}
 	read := document.Section{Title: document.Strongly("How to read it")}
-	read.Add(words("● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; between the dots a difference is called the same. Best first in every order but by mode."))
+	read.Add(
+		words(
+			"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; between the dots a difference is called the same. Best first in every order but by mode."))
 	if m.running {
-		read.Add(words("While something is measured the screen stands still, because drawing costs CPU time. It is redrawn between " +
-			"epochs and visits, and keys act then; q and Ctrl-C act at once."))
+		read.Add(
+			words(
+				"While something is measured the screen stands still, because drawing costs CPU time. It is redrawn between " +
+					"epochs and visits, and keys act then; q and Ctrl-C act at once."))
 	}
 	d.Sections = append(d.Sections, read)
 	return d

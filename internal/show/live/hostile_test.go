@@ -23,7 +23,8 @@ func TestHostileFile(t *testing.T) {
 		}
 	}
 	for i := range f.Visits {
-		f.Visits[i].Hops = []sample.HopReading{{Kind: evil, Name: evil, Where: evil, After: sample.Counters{ForwardBytes: 1 << 63}}}
+		f.Visits[i].Hops = []sample.HopReading{
+			{Kind: evil, Name: evil, Where: evil, After: sample.Counters{ForwardBytes: 1 << 63}}}
 		f.Visits[i].Throttled = i % 3
 	}
 	var b bytes.Buffer
@@ -41,7 +42,8 @@ func TestHostileFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, width := range []int{10, 60, 80, 200} {
-		m := New("run.jsonl", false, true, width, 24).With(State{Report: judge.SoFar(read), Note: "no end yet"})
+		m := New("run.jsonl", false, true, width, 24).With(
+			State{Report: judge.SoFar(read), Note: "no end yet"})
 		for range m.keys {
 			checkLines(t, m, m.Lines())
 			details := m.keysPressed("enter")

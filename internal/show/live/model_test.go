@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "write golden files")
 var modes = []struct {
 	name     mode.Name
 	bulk, rr float64
-}{{mode.Host, 30, 20}, {mode.Host, 30, 20}, {mode.Bridge, 28.8, 22}, {mode.PublishNAT, 26.1, 24}, {mode.PublishProxy, 12, 61}}
+}{{mode.Host, 30, 20}, {mode.Host, 30, 20}, {mode.Bridge, 28.8, 22}, {mode.PublishNAT, 26.1, 24},
+	{mode.PublishProxy, 12, 61}}
 
 func file(t testing.TB, rounds int) *sample.File {
 	var cells []sample.Cell
@@ -46,7 +47,8 @@ func file(t testing.TB, rounds int) *sample.File {
 	r := judgetest.New(t, cells...)
 	r.Rounds(rounds, judgetest.Noisy(share, values...), func(v *sample.Visit) {
 		v.Hops = []sample.HopReading{{Kind: "veth", Name: "veth-server", Where: "server container",
-			After: sample.Counters{ForwardBytes: 4_000_000_000, ForwardPackets: 90_000, BackwardBytes: 6_000_000, BackwardPackets: 80_000}}}
+			After: sample.Counters{ForwardBytes: 4_000_000_000, ForwardPackets: 90_000,
+				BackwardBytes: 6_000_000, BackwardPackets: 80_000}}}
 	})
 	r.File.Header.Plan.Same = 0.03
 	return r.File
@@ -59,7 +61,8 @@ func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	if step != nil {
 		name = "toll compare"
 	}
-	return New(name, step != nil, false, width, height).With(State{Report: judge.Judge(file(t, rounds)), Step: step})
+	return New(name, step != nil, false, width, height).With(
+		State{Report: judge.Judge(file(t, rounds)), Step: step})
 }
 
 func (m Model) keysPressed(names ...string) Model {
@@ -70,8 +73,10 @@ func (m Model) keysPressed(names ...string) Model {
 	return m
 }
 
-var named = map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter, "esc": tea.KeyEscape, "end": tea.KeyEnd, "home": tea.KeyHome,
-	"pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "space": tea.KeySpace, "left": tea.KeyLeft, "right": tea.KeyRight, "tab": tea.KeyTab}
+var named = map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter,
+	"esc": tea.KeyEscape, "end": tea.KeyEnd, "home": tea.KeyHome,
+	"pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp, "space": tea.KeySpace, "left": tea.KeyLeft,
+	"right": tea.KeyRight, "tab": tea.KeyTab}
 
 func keyOf(name string) tea.KeyPressMsg {
 	if code, ok := named[name]; ok {
@@ -140,7 +145,9 @@ func TestRun(t *testing.T) {
 	m := New("toll compare", true, false, 80, 24)
 	golden(t, "run-0", m)
 	for _, rounds := range []int{2, 12} {
-		m = m.With(State{Report: judge.Judge(file(t, rounds)), Step: &Step{Next: fmt.Sprintf("round %d, 1 of 2: an epoch of bulk", rounds+1), Elapsed: 5 * float64(rounds), Total: 60}})
+		m = m.With(State{Report: judge.Judge(file(t, rounds)),
+			Step: &Step{Next: fmt.Sprintf("round %d, 1 of 2: an epoch of bulk", rounds+1),
+				Elapsed: 5 * float64(rounds), Total: 60}})
 		golden(t, fmt.Sprintf("run-%d", rounds), m)
 	}
 	m = m.keysPressed("q")
@@ -250,14 +257,17 @@ func TestEveryRowIsShown(t *testing.T) {
 			t.Errorf("%d lines: %d rows were picked", height, len(seen))
 		}
 		m = m.keysPressed("home")
-		if top := m.Lines(); height >= 24 && !slices.Contains(top, "Which network mode, by throughput and median latency?") {
-			t.Errorf("%d lines: Home does not show the answer:\n%s", height, strings.Join(top, "\n"))
+		if top := m.Lines(); height >= 24 && !slices.Contains(top,
+			"Which network mode, by throughput and median latency?") {
+			t.Errorf("%d lines: Home does not show the answer:\n%s", height,
+				strings.Join(top, "\n"))
 		}
 	}
 }
 
 func TestOtherStudies(t *testing.T) {
-	for _, name := range []sample.Study{sample.StudyScale, sample.StudyLadder, sample.StudyEndpoints} {
+	for _, name := range []sample.Study{sample.StudyScale, sample.StudyLadder,
+		sample.StudyEndpoints} {
 		f := file(t, 6)
 		f.Header.Plan.Study = name
 		m := New("run.jsonl", false, false, 80, 24).With(State{Report: judge.Judge(f)})
@@ -269,7 +279,8 @@ func TestOtherStudies(t *testing.T) {
 		checkLines(t, m, m.Lines())
 	}
 	f := file(t, 0)
-	m := New("run.jsonl", false, false, 80, 24).With(State{Report: judge.Judge(f)}).keysPressed("down", "enter", "w", "end")
+	m := New("run.jsonl", false, false, 80, 24).With(State{Report: judge.Judge(f)}).keysPressed(
+		"down", "enter", "w", "end")
 	checkLines(t, m, m.Lines())
 }
 

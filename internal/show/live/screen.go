@@ -66,7 +66,8 @@ func (m Model) head() []string {
 	case m.step != nil:
 		return []string{first, m.faint(m.bar() + m.step.Next)}
 	case m.report != nil && m.note != "":
-		return []string{first, m.faint(fmt.Sprintf("%d complete rounds so far", m.report.Base().Plan.Rounds))}
+		return []string{first, m.faint(fmt.Sprintf(
+			"%d complete rounds so far", m.report.Base().Plan.Rounds))}
 	case m.report != nil:
 		return []string{first, m.faint(m.facts)}
 	}
@@ -192,7 +193,8 @@ func (m Model) picked(line string) string {
 	if !m.color {
 		return plain
 	}
-	return "\x1b[7m" + plain + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(plain))) + "\x1b[0m"
+	return "\x1b[7m" + plain + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(plain))) +
+		"\x1b[0m"
 }
 
 func (m Model) text(p page) []string {
@@ -216,7 +218,8 @@ func (m Model) text(p page) []string {
 
 func (m Model) doubtsPage() document.Document {
 	none := document.Document{Sections: []document.Section{{Blocks: []document.Block{
-		document.Paragraph{Level: 1, Text: document.Plainly("There are no warnings."), Break: document.Words}}}}}
+		document.Paragraph{Level: 1, Text: document.Plainly("There are no warnings."),
+			Break: document.Words}}}}}
 	if m.report == nil {
 		return none
 	}

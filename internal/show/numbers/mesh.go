@@ -24,14 +24,17 @@ func (l *list) mesh(m *mesh.Mesh) {
 func (l *list) costs(m *mesh.Mesh) {
 	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
 		c := m.Costs[name]
-		f := document.Figure{Subject: cellOf(sample.StudyMesh, sample.Cell{Mode: mode.Name(m.Mode), On: m.On})}
-		f.Metric, f.Load, f.Unit, f.Statistic, f.Against = name, c.Load, analysis.RatioUnit, document.Ratio, m.Beside.Mode
+		f := document.Figure{Subject: cellOf(
+			sample.StudyMesh, sample.Cell{Mode: mode.Name(m.Mode), On: m.On})}
+		f.Metric, f.Load, f.Unit, f.Statistic, f.Against = name, c.Load, analysis.RatioUnit,
+			document.Ratio, m.Beside.Mode
 		all := f
 		all.Value, all.Low, all.High, all.N = c.Ratio, c.Low, c.High, len(c.Links)
 		l.add(all)
 		for _, x := range c.Links {
 			link := f
-			link.From, link.To, link.Value, link.Low, link.High, link.Verdict = x.Nodes[0], x.Nodes[1], x.Ratio, x.Low, x.High, m.Say(x.Verdict)
+			link.From, link.To, link.Value, link.Low, link.High, link.Verdict = x.Nodes[0],
+				x.Nodes[1], x.Ratio, x.Low, x.High, m.Say(x.Verdict)
 			l.add(link)
 		}
 	}
@@ -43,13 +46,16 @@ func (l *list) groups(of document.Figure, m *mesh.Mesh) {
 		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {
 			x := g.Metrics[name]
 			f := of
-			f.Metric, f.Unit, f.Higher, f.Load = name, m.Metrics[name].Unit, m.Metrics[name].Higher, m.Metrics[name].Load
-			f.Statistic, f.Value, f.N, f.Note = document.Median, x.Median, x.Links, g.Label+": within"
+			f.Metric, f.Unit, f.Higher, f.Load = name, m.Metrics[name].Unit, m.Metrics[name].Higher,
+				m.Metrics[name].Load
+			f.Statistic, f.Value, f.N, f.Note = document.Median, x.Median, x.Links,
+				g.Label+": within"
 			if g.Across {
 				f.Note = g.Label + ": across"
 			}
 			if f.From, f.To = g.From, g.To; g.From != "" {
-				f.From, f.To = mesh.ShortLabel(g.Label)+" "+g.From, mesh.ShortLabel(g.Label)+" "+g.To
+				f.From, f.To = mesh.ShortLabel(g.Label)+" "+g.From,
+					mesh.ShortLabel(g.Label)+" "+g.To
 			}
 			l.add(f)
 		}
@@ -57,7 +63,8 @@ func (l *list) groups(of document.Figure, m *mesh.Mesh) {
 }
 
 func (l *list) meshMode(m *mesh.Mesh) {
-	of := document.Figure{Subject: cellOf(sample.StudyMesh, sample.Cell{Mode: mode.Name(m.Mode), On: m.On})}
+	of := document.Figure{Subject: cellOf(sample.StudyMesh,
+		sample.Cell{Mode: mode.Name(m.Mode), On: m.On})}
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
 		x := m.Metrics[name]
 		f := of
@@ -68,14 +75,16 @@ func (l *list) meshMode(m *mesh.Mesh) {
 					continue
 				}
 				link := f
-				link.From, link.To, link.Statistic, link.Value = m.Nodes[a].Name, m.Nodes[b].Name, document.Median, *value
+				link.From, link.To, link.Statistic, link.Value = m.Nodes[a].Name, m.Nodes[b].Name,
+					document.Median, *value
 				l.add(link)
 			}
 		}
 		for _, s := range []struct {
 			statistic document.Statistic
 			value     float64
-		}{{document.Typical, x.Typical}, {document.Fastest, x.Fastest}, {document.Median, x.Median}, {document.Slowest, x.Slowest}} {
+		}{{document.Typical, x.Typical}, {document.Fastest, x.Fastest}, {document.Median, x.Median},
+			{document.Slowest, x.Slowest}} {
 			f.Statistic, f.Value, f.N = s.statistic, s.value, x.Links
 			l.add(f)
 		}
@@ -84,7 +93,8 @@ func (l *list) meshMode(m *mesh.Mesh) {
 		for _, name := range slices.Sorted(maps.Keys(n.Effects)) {
 			e := n.Effects[name]
 			f := of
-			f.From, f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = n.Name, name, analysis.RatioUnit, document.Effect, e.Ratio, e.Low, e.High, e.Of
+			f.From, f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = n.Name, name,
+				analysis.RatioUnit, document.Effect, e.Ratio, e.Low, e.High, e.Of
 			l.add(f)
 		}
 	}
@@ -95,7 +105,8 @@ func (l *list) meshMode(m *mesh.Mesh) {
 		if x.Mode != "" {
 			f.Mode = x.Mode
 		}
-		f.From, f.To, f.Load, f.Statistic, f.Note = x.Nodes[0], strings.Join(x.Nodes[1:], " "), x.Load, document.NoFigure, x.Reason
+		f.From, f.To, f.Load, f.Statistic, f.Note = x.Nodes[0], strings.Join(x.Nodes[1:], " "),
+			x.Load, document.NoFigure, x.Reason
 		l.add(f)
 	}
 }
@@ -103,7 +114,8 @@ func (l *list) meshMode(m *mesh.Mesh) {
 func (l *list) faults(of document.Figure, m *mesh.Mesh) {
 	for _, x := range m.Faults {
 		f := of
-		f.From, f.Metric, f.Statistic, f.Low, f.High, f.N, f.Verdict = strings.Join(x.Nodes, " "), x.Metric, document.Fault, x.Low, x.High, x.Of, x.Kind
+		f.From, f.Metric, f.Statistic, f.Low, f.High, f.N, f.Verdict = strings.Join(x.Nodes, " "),
+			x.Metric, document.Fault, x.Low, x.High, x.Of, x.Kind
 		if x.Kind == mesh.FaultLink {
 			f.From, f.To = x.Nodes[0], x.Nodes[1]
 		}

@@ -58,7 +58,9 @@ func (l *list) cells(r *analysis.Report) {
 			codes = append(codes, w.Code)
 		}
 		names := slices.Sorted(maps.Keys(c.Metrics))
-		slices.SortStableFunc(names, func(a, b string) int { return later(a, c.Primary) - later(b, c.Primary) })
+		slices.SortStableFunc(names, func(a, b string) int {
+			return later(a, c.Primary) - later(b, c.Primary)
+		})
 		for _, name := range names {
 			l.metric(of, name, c.Metrics[name], strings.Join(codes, " "))
 		}
@@ -80,7 +82,14 @@ func later(name, first string) int {
 }
 
 func cellOf(study sample.Study, c sample.Cell) document.Subject {
-	out := document.Subject{Study: string(study), Mode: c.Name(), Label: analysis.Label(c), From: string(c.From), To: string(c.To), On: c.On, Load: c.Load, Tune: string(c.Tune), Point: c.Point, Pin: c.Pin,
+	out := document.Subject{Study: string(study), Mode: c.Name(), Label: analysis.Label(c),
+		From:    string(c.From),
+		To:      string(c.To),
+		On:      c.On,
+		Load:    c.Load,
+		Tune:    string(c.Tune),
+		Point:   c.Point,
+		Pin:     c.Pin,
 		Servers: 1, Clients: 1, ClientProcs: 1}
 	if c.Shape.Crowd() {
 		out.Servers, out.Clients, out.ClientProcs = c.Shape.Servers, c.Shape.Clients, c.Shape.Procs
@@ -99,7 +108,8 @@ func (l *list) metric(f document.Figure, name string, m analysis.Metric, notes s
 		l.add(f)
 	}
 	sum := f
-	sum.Statistic, sum.Value, sum.Low, sum.High, sum.N, sum.Note = document.Median, m.Median, &m.Low, &m.High, len(m.Rounds), notes
+	sum.Statistic, sum.Value, sum.Low, sum.High, sum.N, sum.Note = document.Median, m.Median,
+		&m.Low, &m.High, len(m.Rounds), notes
 	l.add(sum)
 	if m.Merged != nil {
 		f := f
@@ -126,7 +136,8 @@ func (l *list) ratio(f document.Figure, s document.Statistic, x *analysis.Ratio)
 }
 
 func (l *list) price(f document.Figure, s document.Statistic, p analysis.Price, against string) {
-	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = p.Unit, s, p.Median, &p.Low, &p.High, p.N, p.Epochs, against, string(p.Verdict)
+	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = p.Unit, s,
+		p.Median, &p.Low, &p.High, p.N, p.Epochs, against, string(p.Verdict)
 	l.add(f)
 }
 
@@ -139,7 +150,8 @@ func (l *list) cpu(f document.Figure, c analysis.CPUSplit) {
 	for _, x := range []struct {
 		name  string
 		value float64
-	}{{"cpu_client", c.Client}, {"cpu_server", c.Server}, {"cpu_proxy", c.Proxy}, {"cpu_rest", c.Rest}} {
+	}{{"cpu_client", c.Client}, {"cpu_server", c.Server}, {"cpu_proxy", c.Proxy},
+		{"cpu_rest", c.Rest}} {
 		f.Metric, f.Value = x.name, x.value
 		l.add(f)
 	}
@@ -148,7 +160,10 @@ func (l *list) cpu(f document.Figure, c analysis.CPUSplit) {
 func (l *list) steps(steps []ladder.Step) {
 	for _, s := range steps {
 		for _, name := range slices.Sorted(maps.Keys(s.Prices)) {
-			f := document.Figure{Subject: cellOf(sample.StudyLadder, sample.Cell{Mode: mode.Name(s.Mode), From: mode.Placement(s.From), To: mode.Target(s.To), On: s.On}), Metric: name, Note: s.Part}
+			f := document.Figure{Subject: cellOf(
+				sample.StudyLadder, sample.Cell{Mode: mode.Name(s.Mode),
+					From: mode.Placement(s.From), To: mode.Target(s.To), On: s.On}), Metric: name,
+				Note: s.Part}
 			l.price(f, document.Part, s.Prices[name], s.Below)
 		}
 	}
@@ -156,7 +171,9 @@ func (l *list) steps(steps []ladder.Step) {
 
 func (l *list) prediction(p *predict.Prediction) {
 	for _, r := range p.Rows {
-		of := document.Figure{Subject: cellOf("predict", sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From), To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On})}
+		of := document.Figure{Subject: cellOf(
+			"predict", sample.Cell{Mode: mode.Name(r.Mode), From: mode.Placement(r.From),
+				To: mode.Target(r.To), Tune: mode.Tunes(r.Tune), On: r.On})}
 		of.Baseline = r.Baseline
 		for _, x := range []struct {
 			name string
@@ -166,7 +183,8 @@ func (l *list) prediction(p *predict.Prediction) {
 				continue
 			}
 			f := of
-			f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = x.name, x.q.Unit, document.Median, x.q.Median, &x.q.Low, &x.q.High, x.q.N
+			f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = x.name, x.q.Unit,
+				document.Median, x.q.Median, &x.q.Low, &x.q.High, x.q.N
 			l.add(f)
 			if over, ok := r.Over[x.name]; ok && !r.Baseline {
 				l.price(f, document.Added, over, p.Baseline)
@@ -188,8 +206,10 @@ func Run(r *analysis.Report) *document.Run {
 	for _, g := range r.Control.Groups {
 		metric := analysis.PrimaryOf(sample.Plan{Loads: p.Loads}.LoadOf(g.Load), g.Shape)
 		if x, ok := g.Floor[metric]; ok {
-			of := sample.Cell{From: mode.Placement(g.From), On: g.On, Load: g.Load, Point: g.Point, Pin: g.Pin, Shape: g.Shape}
-			out.Floors = append(out.Floors, document.Figure{Subject: cellOf(r.Study, of), Metric: metric, Value: x})
+			of := sample.Cell{From: mode.Placement(g.From), On: g.On, Load: g.Load, Point: g.Point,
+				Pin: g.Pin, Shape: g.Shape}
+			out.Floors = append(out.Floors, document.Figure{
+				Subject: cellOf(r.Study, of), Metric: metric, Value: x})
 		}
 	}
 	return out

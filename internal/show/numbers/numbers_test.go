@@ -30,7 +30,8 @@ func ran(t *testing.T) *judgetest.Run {
 	})
 }
 
-func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string, s document.Statistic) (out []document.Figure) {
+func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string,
+	s document.Statistic) (out []document.Figure) {
 	for f := range figures {
 		if f.Mode == string(m) && f.Load == load && f.Metric == metric && f.Statistic == s {
 			out = append(out, f)
@@ -40,7 +41,8 @@ func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string, s
 }
 
 // one fails unless there is exactly one.
-func one(t *testing.T, figures iter.Seq[document.Figure], m mode.Name, load, metric string, s document.Statistic) document.Figure {
+func one(t *testing.T, figures iter.Seq[document.Figure], m mode.Name, load, metric string,
+	s document.Statistic) document.Figure {
 	t.Helper()
 	all := pick(figures, m, load, metric, s)
 	if len(all) != 1 {
@@ -52,17 +54,20 @@ func one(t *testing.T, figures iter.Seq[document.Figure], m mode.Name, load, met
 func TestComparison(t *testing.T) {
 	r := Cells(judge.Judge(ran(t).File).Base())
 	rounds := pick(r, mode.Bridge, "bulk", workload.Throughput, document.Round)
-	if len(rounds) != 6 || rounds[5].Round != 5 || rounds[5].Value != 4e9 || rounds[5].Unit != "bit/s" || !rounds[5].Higher {
+	if len(rounds) != 6 || rounds[5].Round != 5 || rounds[5].Value != 4e9 ||
+		rounds[5].Unit != "bit/s" || !rounds[5].Higher {
 		t.Errorf("rounds %+v", rounds)
 	}
 	f := one(t, r, mode.Bridge, "bulk", workload.Throughput, document.Median)
-	want := document.Subject{Study: "compare", Mode: "bridge", Label: "bridge", From: "host", To: "container", On: "lab", Load: "bulk",
+	want := document.Subject{Study: "compare", Mode: "bridge", Label: "bridge", From: "host",
+		To: "container", On: "lab", Load: "bulk",
 		Servers: 1, Clients: 1, ClientProcs: 1}
 	if f.Subject != want || f.Value != 4e9 || *f.Low != 4e9 || *f.High != 4e9 || f.N != 6 {
 		t.Errorf("median %+v", f)
 	}
 	f = one(t, r, mode.Bridge, "bulk", workload.Throughput, document.Ratio)
-	if f.Value != 0.5 || *f.Low != 0.5 || f.Unit != analysis.RatioUnit || f.Against != "host" || f.Verdict != "worse" {
+	if f.Value != 0.5 || *f.Low != 0.5 || f.Unit != analysis.RatioUnit || f.Against != "host" ||
+		f.Verdict != "worse" {
 		t.Errorf("ratio %+v", f)
 	}
 	if f := one(t, r, mode.Host, "bulk", workload.Throughput, document.Median); !f.Baseline {
@@ -74,7 +79,8 @@ func TestComparison(t *testing.T) {
 	if f := one(t, r, mode.PublishNAT, "bulk", "", document.NoFigure); f.Note != "the visit failed: client: refused" {
 		t.Errorf("failed %+v", f)
 	}
-	if f := one(t, r, mode.Bridge, "rr", "cpu_rest", document.Merged); f.Unit != "s" || f.Value <= 0 {
+	if f := one(t, r, mode.Bridge, "rr", "cpu_rest", document.Merged); f.Unit != "s" ||
+		f.Value <= 0 {
 		t.Errorf("CPU time %+v", f)
 	}
 }
@@ -117,9 +123,13 @@ func TestCrowd(t *testing.T) {
 	}
 	r := judgetest.New(t, cells...)
 	r.File.Header.Plan.Study = sample.StudyScale
-	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) { v.Rates = [][]float64{{1e8, 1e8}, {1e8, 1e8}} })
-	f := one(t, Cells(judge.Judge(r.File).Base()), mode.Bridge, "bulk", workload.Throughput, document.Median)
-	if f.Study != string(sample.StudyScale) || f.Servers != 1 || f.Clients != 2 || f.ClientProcs != 3 {
+	r.Rounds(6, judgetest.Steady(8, 8, 4), func(v *sample.Visit) {
+		v.Rates = [][]float64{{1e8, 1e8}, {1e8, 1e8}}
+	})
+	f := one(t, Cells(judge.Judge(r.File).Base()), mode.Bridge, "bulk", workload.Throughput,
+		document.Median)
+	if f.Study != string(sample.StudyScale) || f.Servers != 1 || f.Clients != 2 ||
+		f.ClientProcs != 3 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -136,7 +146,8 @@ func TestLadder(t *testing.T) {
 	r.File.Header.Plan.Study, r.File.Header.Plan.Baseline = sample.StudyLadder, string(mode.Native)
 	r.Rounds(6, func(_, cell int) float64 { return float64(20 + 10*cell) })
 	f := one(t, Ladder(ladder.Judge(r.File)), mode.Bridge, "", workload.LatencyP50, document.Part)
-	if f.Study != string(sample.StudyLadder) || f.Against != string(mode.BridgeDefault) || f.Note == "" || math.Abs(f.Value-10e-6) > 0.1e-6 {
+	if f.Study != string(sample.StudyLadder) || f.Against != string(mode.BridgeDefault) ||
+		f.Note == "" || math.Abs(f.Value-10e-6) > 0.1e-6 {
 		t.Errorf("%+v", f)
 	}
 }
@@ -147,10 +158,12 @@ func TestPrediction(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Prediction(judged)
-	if f := one(t, p, mode.Bridge, "", predict.Page, document.Median); f.Study != "predict" || f.Unit != "s" || !judgetest.Near(f.Value, 20*75e-6) {
+	if f := one(t, p, mode.Bridge, "", predict.Page, document.Median); f.Study != "predict" ||
+		f.Unit != "s" || !judgetest.Near(f.Value, 20*75e-6) {
 		t.Errorf("%+v", f)
 	}
-	if f := one(t, p, mode.Bridge, "", predict.Page, document.Added); f.Against != "host" || !judgetest.Near(f.Value, 20*25e-6) {
+	if f := one(t, p, mode.Bridge, "", predict.Page, document.Added); f.Against != "host" ||
+		!judgetest.Near(f.Value, 20*25e-6) {
 		t.Errorf("%+v", f)
 	}
 	if got := pick(p, mode.Host, "", predict.Page, document.Added); len(got) > 0 {
@@ -161,25 +174,34 @@ func TestPrediction(t *testing.T) {
 // Each link is listed, both ways if the load is measured both ways.
 func TestMesh(t *testing.T) {
 	x := func(v float64) *float64 { return &v }
-	m := &mesh.Mesh{Mode: "host", On: sample.Swarm, Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}}, Metrics: map[string]mesh.Metric{
-		workload.LatencyP50: {Load: "rr", Unit: "s", Typical: 5, Links: 1, Matrix: [][]*float64{{nil, x(4)}, {x(4), nil}}},
-		workload.Throughput: {Load: "bulk", Unit: "bit/s", Higher: true, Typical: 8, Links: 2, Matrix: [][]*float64{{nil, x(7)}, {x(9), nil}}},
-	}, Failed: []mesh.Failed{{Nodes: []string{"a", "b"}, Load: "rr", Reason: "refused"}}}
+	m := &mesh.Mesh{Mode: "host", On: sample.Swarm,
+		Nodes: []mesh.Node{{Node: sample.Node{Name: "a"}}, {Node: sample.Node{Name: "b"}}},
+		Metrics: map[string]mesh.Metric{
+			workload.LatencyP50: {Load: "rr", Unit: "s", Typical: 5, Links: 1,
+				Matrix: [][]*float64{{nil, x(4)}, {x(4), nil}}},
+			workload.Throughput: {Load: "bulk", Unit: "bit/s", Higher: true, Typical: 8, Links: 2,
+				Matrix: [][]*float64{{nil, x(7)}, {x(9), nil}}},
+		}, Failed: []mesh.Failed{{Nodes: []string{"a", "b"}, Load: "rr", Reason: "refused"}}}
 	m.Nodes[1].Effects = map[string]mesh.Effect{workload.LatencyP50: {Ratio: 3, Of: 1}}
 	r := Mesh(m)
-	if got := pick(r, "host", "rr", workload.LatencyP50, document.Median); len(got) != 2 || got[0].From != "a" || got[0].To != "b" || got[0].Value != 4 {
+	if got := pick(r, "host", "rr", workload.LatencyP50, document.Median); len(got) != 2 ||
+		got[0].From != "a" || got[0].To != "b" || got[0].Value != 4 {
 		t.Errorf("links of rr and their median: %+v", got)
 	}
-	if got := pick(r, "host", "bulk", workload.Throughput, document.Median); len(got) != 3 || got[1].From != "b" || got[1].Value != 9 {
+	if got := pick(r, "host", "bulk", workload.Throughput, document.Median); len(got) != 3 ||
+		got[1].From != "b" || got[1].Value != 9 {
 		t.Errorf("links of bulk and their median: %+v", got)
 	}
-	if f := one(t, r, "host", "bulk", workload.Throughput, document.Typical); f.Value != 8 || f.N != 2 || !f.Higher || f.Study != string(sample.StudyMesh) {
+	if f := one(t, r, "host", "bulk", workload.Throughput, document.Typical); f.Value != 8 ||
+		f.N != 2 || !f.Higher || f.Study != string(sample.StudyMesh) {
 		t.Errorf("typical: %+v", f)
 	}
-	if f := one(t, r, "host", "", workload.LatencyP50, document.Effect); f.From != "b" || f.Value != 3 || f.Unit != analysis.RatioUnit {
+	if f := one(t, r, "host", "", workload.LatencyP50, document.Effect); f.From != "b" ||
+		f.Value != 3 || f.Unit != analysis.RatioUnit {
 		t.Errorf("effect: %+v", f)
 	}
-	if f := one(t, r, "host", "rr", "", document.NoFigure); f.From != "a" || f.To != "b" || f.Note != "refused" {
+	if f := one(t, r, "host", "rr", "", document.NoFigure); f.From != "a" || f.To != "b" ||
+		f.Note != "refused" {
 		t.Errorf("failed: %+v", f)
 	}
 }

@@ -25,7 +25,8 @@ func TestBundleIsOfTheseSources(t *testing.T) {
 		}
 		fmt.Fprintf(sum, "%s\n%s", strings.TrimPrefix(f, "web/"), b)
 	}
-	if want := fmt.Sprintf("of sources %x\n", sum.Sum(nil)); !strings.Contains(asset("page.js"), want) {
+	if want := fmt.Sprintf("of sources %x\n", sum.Sum(nil)); !strings.Contains(asset("page.js"),
+		want) {
 		t.Error("assets/page.js was made of other sources: make page")
 	}
 }
@@ -52,7 +53,8 @@ func TestBundleIsReproducible(t *testing.T) {
 // The bundle keeps its packages' licences and cannot end its script element.
 func TestBundle(t *testing.T) {
 	b := asset("page.js")
-	for _, s := range []string{"@observablehq/plot 0.", "Copyright 2020-2025 Observable", "d3-scale 4.", "Copyright 2010-"} {
+	for _, s := range []string{"@observablehq/plot 0.", "Copyright 2020-2025 Observable",
+		"d3-scale 4.", "Copyright 2010-"} {
 		if !strings.Contains(b, s) {
 			t.Errorf("the bundle lacks %q", s)
 		}

@@ -131,7 +131,8 @@ func policy(scripts, styles []string) string {
 		}
 		return strings.Join(out, " ")
 	}
-	return "default-src 'none'; script-src " + sums(scripts) + "; style-src " + sums(styles) + "; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; script-src " + sums(scripts) + "; style-src " + sums(styles) +
+		"; base-uri 'none'; form-action 'none'"
 }
 
 var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
@@ -142,19 +143,25 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"cell":    tableCell,
 	"spans":   spans,
 	"nobreak": document.Unbroken,
-	"long":    func(l document.List) bool { return l.Topic != document.Answer && len(l.Items) > mostPointsOpen },
-	"unknown": func(b document.Block) (string, error) { return "", fmt.Errorf("no form for %T", b) },
+	"long": func(l document.List) bool {
+		return l.Topic != document.Answer && len(l.Items) > mostPointsOpen
+	},
+	"unknown": func(b document.Block) (string, error) {
+		return "", fmt.Errorf("no form for %T", b)
+	},
 }).ParseFS(assets, "assets/page.html"))
 
 // mostPointsOpen is the longest list that is open at first.
 const mostPointsOpen = 8
 
-var classes = map[document.Style]string{document.Strong: "strong", document.Faint: "faint", document.Good: "good",
+var classes = map[document.Style]string{
+	document.Strong: "strong", document.Faint: "faint", document.Good: "good",
 	document.Bad: "bad", document.Doubtful: "doubtful"}
 
 // kinds maps blocks to names of templates.
-var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list", "document.Command": "command",
-	"document.Table": "table", "document.Route": "route"}
+var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list",
+	"document.Command": "command",
+	"document.Table":   "table", "document.Route": "route"}
 
 func heading(level int) int { return min(6, 2+level) }
 

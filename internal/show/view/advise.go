@@ -34,7 +34,8 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 	several := len(r.Advice) > 1
 	for _, a := range r.Advice {
 		if t := rankedTable(a); len(t.Rows) > 0 {
-			title := document.Strongly("What was tried"+withMode(a, several)).Then(", in % of the value without it; the best first", document.Faint)
+			title := document.Strongly("What was tried"+withMode(a, several)).Then(
+				", in % of the value without it; the best first", document.Faint)
 			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
 		}
 	}
@@ -59,7 +60,8 @@ func adviseSections(r *advise.Report, details bool) []document.Section {
 	if w := warnings(base); len(w) > 0 {
 		out = append(out, fewest(w[0]))
 	}
-	last := document.Section{Blocks: []document.Block{faint(analysis.Witnessed(base), document.Words)}}
+	last := document.Section{Blocks: []document.Block{
+		faint(analysis.Witnessed(base), document.Words)}}
 	for _, text := range elsewhere(r.Advice) {
 		last.Add(faint(text, document.Words))
 	}
@@ -80,7 +82,10 @@ func withMode(a advise.Advice, several bool) string {
 func recommended(all []advise.Advice) (out []advise.Lever) {
 	for _, a := range all {
 		for _, l := range a.Levers {
-			if l.Verdict == advise.Recommended && !slices.ContainsFunc(out, func(o advise.Lever) bool { return o.Name == l.Name }) {
+			if l.Verdict == advise.Recommended &&
+				!slices.ContainsFunc(out, func(o advise.Lever) bool {
+					return o.Name == l.Name
+				}) {
 				out = append(out, l)
 			}
 		}
@@ -93,7 +98,10 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {
-			out = append(out, fmt.Sprintf("Where %s is not reached from, its containers were reached over %s, with the same settings.", a.Mode, a.Elsewhere))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"Where %s is not reached from, its containers were reached over %s, with the same settings.", a.Mode, a.Elsewhere))
 		}
 	}
 	return out
@@ -108,15 +116,18 @@ func withoutSkipped(r *analysis.Report) *analysis.Report {
 func rankedTable(a advise.Advice) document.Table {
 	where := document.Column{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastWhere}
 	t := document.Table{Level: 1, Fit: "levers", Columns: []document.Column{
-		texts("", "lever"), texts("", "verdict"), texts("most", "gain"), where, texts("most", "loss"), where,
+		texts("", "lever"), texts("", "verdict"), texts("most", "gain"), where,
+		texts("most", "loss"), where,
 		{Head: [2]string{"CPU", "%"}, Spare: true},
-	}, Layouts: []document.Layout{{}, {Short: true}, {Short: true, Tight: true}, {Short: true, Tight: true, Lean: true}}}
+	}, Layouts: []document.Layout{{}, {Short: true}, {Short: true, Tight: true},
+		{Short: true, Tight: true, Lean: true}}}
 	for _, l := range a.Levers {
 		best, ok := l.Best()
 		if !ok {
 			continue
 		}
-		row := document.Row{Cells: []document.Cell{{Text: l.Name}, {Text: string(l.Verdict), Style: leverStyle(l.Verdict)},
+		row := document.Row{Cells: []document.Cell{
+			{Text: l.Name}, {Text: string(l.Verdict), Style: leverStyle(l.Verdict)},
 			effectCell(best), whereOf(best), nothing, nothing, nothing}}
 		if worst, _ := l.Worst(); worst != best && worst.Ratio.Verdict != stats.Better {
 			row.Cells[4], row.Cells[5] = effectCell(worst), whereOf(worst)
@@ -175,7 +186,8 @@ const hopeless = 0.5
 const oneDecimal = 0.005
 
 func whereOf(e advise.Effect) document.Cell {
-	return document.Cell{Text: e.Load + ", " + e.From, Short: strings.TrimPrefix(e.Load, "bulk-") + " " + e.From}
+	return document.Cell{Text: e.Load + ", " + e.From,
+		Short: strings.TrimPrefix(e.Load, "bulk-") + " " + e.From}
 }
 
 const leastWhere = 8 // columns
@@ -217,12 +229,19 @@ func effectSections(a advise.Advice, base *analysis.Report, with string) []docum
 		title string
 		of    func(advise.Lever) []advise.Effect
 	}{
-		{"Alone, against " + a.Mode + " as it is", func(l advise.Lever) []advise.Effect { return l.Alone }},
-		{"Again" + with + ", on top of what was chosen before", func(l advise.Lever) []advise.Effect { return l.Again }},
+		{"Alone, against " + a.Mode + " as it is", func(l advise.Lever) []advise.Effect {
+			return l.Alone
+		}},
+		{"Again" + with + ", on top of what was chosen before",
+			func(l advise.Lever) []advise.Effect {
+				return l.Again
+			}},
 	} {
 		for _, at := range placesOf(a, kind.of) {
 			t := effectTable(a, base, at, kind.of)
-			title := document.Strongly(kind.title).Then(", from "+mode.Placement(at.from).Words()+sayOn(base, at.on)+", gain in %", document.Faint)
+			title := document.Strongly(kind.title).Then(
+				", from "+mode.Placement(at.from).Words()+sayOn(base, at.on)+", gain in %",
+				document.Faint)
 			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
 		}
 	}
@@ -250,17 +269,21 @@ func placesOf(a advise.Advice, of func(advise.Lever) []advise.Effect) []place {
 	return out
 }
 
-func effectTable(a advise.Advice, base *analysis.Report, at place, of func(advise.Lever) []advise.Effect) document.Table {
+func effectTable(a advise.Advice, base *analysis.Report, at place,
+	of func(advise.Lever) []advise.Effect) document.Table {
 	var loads []string
 	for _, l := range base.Plan.Loads {
 		has := func(l2 advise.Lever) bool {
-			return slices.ContainsFunc(of(l2), func(e advise.Effect) bool { return e.Load == l.Kind && e.From == at.from && e.On == at.on })
+			return slices.ContainsFunc(of(l2), func(e advise.Effect) bool {
+				return e.Load == l.Kind && e.From == at.from && e.On == at.on
+			})
 		}
 		if slices.ContainsFunc(a.Levers, has) {
 			loads = append(loads, l.Kind)
 		}
 	}
-	t := document.Table{Level: 1, Fit: "effects", Layouts: onlyGaps, Columns: []document.Column{texts("", "lever")}}
+	t := document.Table{Level: 1, Fit: "effects", Layouts: onlyGaps,
+		Columns: []document.Column{texts("", "lever")}}
 	for _, l := range loads {
 		t.Columns = append(t.Columns, texts("", l))
 	}
@@ -269,7 +292,9 @@ func effectTable(a advise.Advice, base *analysis.Report, at place, of func(advis
 		row := document.Row{Cells: []document.Cell{{Text: l.Name}}}
 		cpu, found := nothing, false
 		for _, load := range loads {
-			i := slices.IndexFunc(of(l), func(e advise.Effect) bool { return e.Load == load && e.From == at.from && e.On == at.on })
+			i := slices.IndexFunc(of(l), func(e advise.Effect) bool {
+				return e.Load == load && e.From == at.from && e.On == at.on
+			})
 			if i < 0 {
 				row.Cells = append(row.Cells, nothing)
 				continue

@@ -18,10 +18,12 @@ func cardSection(all []sample.Card) (s document.Section) {
 	}
 	s.Title = document.Strongly("Network cards")
 	for _, c := range all {
-		s.Add(document.Paragraph{Level: 1, Break: document.Facts, Text: document.Plainly(strings.Join(cardFacts(c), document.Facts))})
+		s.Add(document.Paragraph{Level: 1, Break: document.Facts,
+			Text: document.Plainly(strings.Join(cardFacts(c), document.Facts))})
 		for _, text := range []string{cardOffloads(c), cardInterrupts(c), cardSteering(c)} {
 			if text != "" {
-				s.Add(document.Paragraph{Level: 2, Break: document.Words, Text: document.Plainly(text), Style: document.Faint})
+				s.Add(document.Paragraph{Level: 2, Break: document.Words,
+					Text: document.Plainly(text), Style: document.Faint})
 			}
 		}
 	}
@@ -86,7 +88,8 @@ func cardQueues(q sample.CardQueues) string {
 	for _, x := range []struct {
 		n, most int
 		what    string
-	}{{q.Combined, q.MostCombined, "queue"}, {q.Receive, q.MostReceive, "receive queue"}, {q.Send, q.MostSend, "send queue"}} {
+	}{{q.Combined, q.MostCombined, "queue"}, {q.Receive, q.MostReceive, "receive queue"},
+		{q.Send, q.MostSend, "send queue"}} {
 		if x.n > 0 {
 			parts = append(parts, plural(x.n, x.what)+of(x.most, x.n))
 		}
@@ -119,7 +122,8 @@ func cardOffloads(c sample.Card) string {
 		parts = append(parts, "off: "+strings.Join(off, " "))
 	}
 	if s := c.Sizes; s != nil && s.GSO > 0 {
-		parts = append(parts, fmt.Sprintf("packets up to %s sent, %s received", units.Bytes(int64(s.GSO)), units.Bytes(int64(s.GRO))))
+		parts = append(parts, fmt.Sprintf("packets up to %s sent, %s received",
+			units.Bytes(int64(s.GSO)), units.Bytes(int64(s.GRO))))
 	}
 	return strings.Join(parts, "; ")
 }

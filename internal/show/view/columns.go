@@ -99,7 +99,8 @@ func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 		if !ok || m.Merged == nil {
 			return nothing
 		}
-		return document.Cell{Text: digits(*m.Merged * by), Number: &document.Number{Value: *m.Merged, Unit: m.Unit}}
+		return document.Cell{Text: digits(*m.Merged * by),
+			Number: &document.Number{Value: *m.Merged, Unit: m.Unit}}
 	}
 }
 
@@ -142,12 +143,14 @@ func own(text string, x float64, unit string) document.Cell {
 }
 
 func ratioCell(text string, r analysis.Ratio) document.Cell {
-	return document.Cell{Text: text, Number: &document.Number{Value: r.Median, Low: &r.Low, High: &r.High,
+	return document.Cell{Text: text, Number: &document.Number{
+		Value: r.Median, Low: &r.Low, High: &r.High,
 		Unit: analysis.RatioUnit, Verdict: string(r.Verdict)}}
 }
 
 func priceCell(text string, p analysis.Price) document.Cell {
-	return document.Cell{Text: text, Number: &document.Number{Value: p.Median, Low: &p.Low, High: &p.High,
+	return document.Cell{Text: text, Number: &document.Number{
+		Value: p.Median, Low: &p.Low, High: &p.High,
 		Unit: p.Unit, Verdict: string(p.Verdict)}}
 }
 

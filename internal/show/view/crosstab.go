@@ -29,13 +29,20 @@ func crosstabs(s published.Result, measured, details bool) []document.Section {
 		add := func(title document.Text, t document.Table) {
 			out = append(out, document.Section{Title: title, Level: 1, Blocks: []document.Block{t}})
 		}
-		add(title.Then(what, document.Plain), t.table(func(r published.Line) document.Cell { return crowdFigure(r, s.Rows, measured) }, measured))
+		add(title.Then(what, document.Plain), t.table(func(r published.Line) document.Cell {
+			return crowdFigure(r, s.Rows, measured)
+		}, measured))
 		if details && measured {
-			add(document.Plainly("The same; ratio to "+t.modes[0]), t.table(func(r published.Line) document.Cell { return crossCell(r, s.Rows, along, true) }, true))
+			add(document.Plainly("The same; ratio to "+t.modes[0]),
+				t.table(func(r published.Line) document.Cell {
+					return crossCell(r, s.Rows, along, true)
+				}, true))
 		}
 		if details {
 			add(document.Plainly("The same; each column's ratio to its first line"),
-				t.table(func(r published.Line) document.Cell { return crossCell(r, s.Rows, down, measured) }, measured))
+				t.table(func(r published.Line) document.Cell {
+					return crossCell(r, s.Rows, down, measured)
+				}, measured))
 		}
 		rows = rows[n:]
 	}
@@ -62,7 +69,8 @@ func crossingOf(r published.Line, x published.Ratio, rows []published.Line) cros
 }
 
 func apartRatios(s published.Result, measured bool) []document.Section {
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), texts("", "ratio")}}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{texts("", "mode"), texts("", "ratio")}}
 	if measured {
 		t.Columns = append(t.Columns, texts("", ""))
 	}
@@ -71,7 +79,8 @@ func apartRatios(s published.Result, measured bool) []document.Section {
 		for _, x := range r.Ratios {
 			if crossingOf(r, x, s.Rows) == apart {
 				what = fmt.Sprintf("Ratio of %s to %s, theirs", r.Label, s.Rows[x.To].Label)
-				t.Rows = append(t.Rows, document.Row{Cells: append(document.Texts(r.Column()), comparedCells(x, "", measured)...)})
+				t.Rows = append(t.Rows, document.Row{
+					Cells: append(document.Texts(r.Column()), comparedCells(x, "", measured)...)})
 			}
 		}
 	}
@@ -81,7 +90,8 @@ func apartRatios(s published.Result, measured bool) []document.Section {
 	if measured {
 		what += " → here"
 	}
-	return []document.Section{{Title: document.Plainly(what), Level: 1, Blocks: []document.Block{t}}}
+	return []document.Section{{Title: document.Plainly(what), Level: 1,
+		Blocks: []document.Block{t}}}
 }
 
 type crosstab struct {
@@ -107,9 +117,11 @@ func newCrosstab(rows []published.Line) crosstab {
 }
 
 func (t crosstab) table(cell func(published.Line) document.Cell, measured bool) document.Table {
-	out := document.Table{Level: 1, Split: document.SplitFull, Columns: []document.Column{{Right: true}}}
+	out := document.Table{Level: 1, Split: document.SplitFull,
+		Columns: []document.Column{{Right: true}}}
 	for _, name := range t.modes {
-		out.Columns = append(out.Columns, document.Column{Head: [2]string{"", name}, Right: !measured})
+		out.Columns = append(out.Columns, document.Column{
+			Head: [2]string{"", name}, Right: !measured})
 	}
 	for _, l := range t.labels {
 		cells := document.Texts(l)
@@ -134,7 +146,8 @@ func crowdFigure(r published.Line, rows []published.Line, measured bool) documen
 	}
 	for _, x := range r.Ratios {
 		if crossingOf(r, x, rows) == along {
-			return own(r.Printed+"  "+analysis.Percent(x.Published), x.Published, analysis.RatioUnit)
+			return own(r.Printed+"  "+analysis.Percent(x.Published), x.Published,
+				analysis.RatioUnit)
 		}
 	}
 	return own(r.Printed, r.Value, shortUnit(r.Unit))

@@ -18,7 +18,8 @@ func Details(r judge.Report, row PartRow) document.Document {
 	d := reportDocument(r)
 	for _, c := range row.Cells {
 		d.Sections = append(d.Sections, cellHead(base, c))
-		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c), parties(base, c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {
+		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c),
+			parties(base, c), cpuTable(c), cardSection(cardsOf(base, c)), doubts(c)} {
 			if len(s.Blocks) > 0 {
 				d.Sections = append(d.Sections, s)
 			}
@@ -35,7 +36,8 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 		title = title.Then(document.Facts+phrase, document.Plain)
 	}
 	s := document.Section{Title: title}
-	s.Add(paragraph(1, printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)+", "+w.Words(l)+r.Plan.SayPin(c.Pin), document.Words))
+	s.Add(paragraph(1, printable.Capital(w.Noun)+" from "+placeWords(c.From)+sayOn(
+		r, c.On)+", "+w.Words(l)+r.Plan.SayPin(c.Pin), document.Words))
 	unit, scale := fitting(r, c.Load, c.Primary)
 	m := c.Metrics[c.Primary]
 	facts := []string{digits(m.Median*scale) + " " + unit}
@@ -63,7 +65,8 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	if c.Dial != "" {
 		facts = append(facts, "dials "+c.Dial)
 	}
-	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(facts, document.Facts)), Break: document.Facts, Style: style})
+	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(facts, document.Facts)),
+		Break: document.Facts, Style: style})
 	var more []string
 	if text := c.TogetherWords(); text != "" {
 		more = append(more, text)
@@ -72,10 +75,12 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 		more = append(more, text)
 	}
 	if x := c.Capacity; x != nil {
-		more = append(more, fmt.Sprintf("%.0f %% of what %s carries: %s", percent*x.Share, x.Words(), x.Sum()))
+		more = append(more, fmt.Sprintf("%.0f %% of what %s carries: %s", percent*x.Share,
+			x.Words(), x.Sum()))
 	}
 	if len(more) > 0 {
-		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(strings.Join(more, document.Facts)), Break: document.Facts, Style: document.Faint})
+		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(
+			strings.Join(more, document.Facts)), Break: document.Facts, Style: document.Faint})
 	}
 	return s
 }
@@ -102,11 +107,13 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		}
 	}
 	s = document.Section{Title: document.Strongly("Round by round").
-		Then(fmt.Sprintf(", %s to %s %s", digits(low*scale), digits(high*scale), unit), document.Faint)}
+		Then(fmt.Sprintf(", %s to %s %s", digits(low*scale), digits(high*scale), unit),
+			document.Faint)}
 	t := document.Table{Level: 1, Columns: make([]document.Column, 2)}
 	for _, x := range rows {
 		m := x.Metrics[c.Primary]
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, low, high))})
+		t.Rows = append(t.Rows, document.Row{
+			Cells: document.Texts(x.Name(), drawnRounds(m.Rounds, m.At, low, high))})
 	}
 	s.Add(t)
 	return s
@@ -145,7 +152,8 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		return s
 	}
 	var of analysis.Cell
-	t := document.Table{Level: 1, Columns: []document.Column{figures("", "percentile"), figures("", "µs")}}
+	t := document.Table{Level: 1, Columns: []document.Column{
+		figures("", "percentile"), figures("", "µs")}}
 	b := slices.IndexFunc(r.Cells, func(x analysis.Cell) bool {
 		return x.Baseline && sameGroup(x, c) && x.Shape == c.Shape && x.Point == c.Point
 	})
@@ -171,9 +179,12 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	s = document.Section{Title: document.Strongly("Latency"), Blocks: []document.Block{t}}
 	text := "The median is the rounds'; the other percentiles are of all rounds together."
 	if l := r.LoadAt(c); l.Slice > 0 {
-		text = fmt.Sprintf("The median is of slices; the other percentiles are of the windows of %g ms.", milli*l.Window)
+		text = fmt.Sprintf(
+			"The median is of slices; the other percentiles are of the windows of %g ms.",
+			milli*l.Window)
 	}
-	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: document.Words, Style: document.Faint})
+	s.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: document.Words,
+		Style: document.Faint})
 	return s
 }
 
@@ -182,25 +193,32 @@ func hopTable(c analysis.Cell) (s document.Section) {
 		return s
 	}
 	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "hop"),
-		{Head: [2]string{"", "device"}, Cut: document.CutMiddle, Least: leastPhrase}, {Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastPhrase},
-		figures("bytes", "→"), figures("packets", "→"), figures("bytes", "←"), figures("packets", "←")}}
+		{Head: [2]string{"", "device"}, Cut: document.CutMiddle, Least: leastPhrase},
+		{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastPhrase},
+		figures("bytes", "→"), figures("packets", "→"), figures("bytes", "←"),
+		figures("packets", "←")}}
 	for _, h := range c.Counted {
 		kind, row := h.Kind, document.Row{}
 		if h.Guard {
 			kind, row.Style = "not "+kind, document.Faint
 		}
-		row.Cells = document.Texts(kind, h.Name, h.Where, humane(h.ForwardBytes), humane(h.ForwardPackets), humane(h.BackwardBytes), humane(h.BackwardPackets))
+		row.Cells = document.Texts(kind, h.Name, h.Where, humane(h.ForwardBytes),
+			humane(h.ForwardPackets), humane(h.BackwardBytes), humane(h.BackwardPackets))
 		if h.ForwardBytes+h.BackwardBytes == 0 && h.Hits > 0 {
 			row.Cells[4].Text = humane(h.Hits)
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	text := document.Text{{Text: "Witnessed: every hop counted the bytes of the load; what begins with \"not\" must stay quiet.", Style: document.Good}}
+	text := document.Text{
+		{
+			Text: "Witnessed: every hop counted the bytes of the load; what begins with \"not\" must stay quiet.", Style: document.Good}}
 	if !c.Witnessed {
 		text = document.Text{{Text: "Not witnessed.", Style: document.Bad}}
 	}
-	return document.Section{Title: document.Strongly("Path").Then(", all good visits together", document.Faint),
-		Blocks: []document.Block{t, document.Paragraph{Level: 1, Text: text, Break: document.Words}}}
+	return document.Section{Title: document.Strongly("Path").Then(
+		", all good visits together", document.Faint),
+		Blocks: []document.Block{t, document.Paragraph{
+			Level: 1, Text: text, Break: document.Words}}}
 }
 
 // humane returns three digits, such as 1.24 M.
@@ -229,17 +247,21 @@ func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	if of.Unit == "s" {
 		scale, unit = micro, "µs a round trip"
 	}
-	t := document.Table{Level: 1, Columns: []document.Column{texts("", "by"), figures("", unit), figures("", "%"), texts("", "")}}
+	t := document.Table{Level: 1, Columns: []document.Column{
+		texts("", "by"), figures("", unit), figures("", "%"), texts("", "")}}
 	for _, p := range []struct {
 		name string
 		x    float64
-	}{{"client", of.Client}, {"server", of.Server}, {"proxy", of.Proxy}, {"the rest of the machine", of.Rest}, {"all", sum}} {
+	}{{"client", of.Client}, {"server", of.Server}, {"proxy", of.Proxy},
+		{"the rest of the machine", of.Rest}, {"all", sum}} {
 		if p.x == 0 && p.name == "proxy" {
 			continue
 		}
 		const columns = 20
 		n := min(max(0, int(p.x/sum*columns)), columns)
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(p.name, digits(p.x*scale), fmt.Sprintf("%.0f", percent*p.x/sum), strings.Repeat("█", n))})
+		t.Rows = append(t.Rows, document.Row{
+			Cells: document.Texts(p.name, digits(p.x*scale), fmt.Sprintf("%.0f", percent*p.x/sum),
+				strings.Repeat("█", n))})
 	}
 	return document.Section{Title: document.Strongly("CPU time"), Blocks: []document.Block{t}}
 }
@@ -248,13 +270,16 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 	if len(c.CPUs) == 0 {
 		return s
 	}
-	return document.Section{Title: document.Strongly("CPUs").Then(", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
+	return document.Section{Title: document.Strongly("CPUs").Then(
+		", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
 }
 
 // The columns are mpstat's. On a narrow terminal only those with time in them are printed.
 func cpuUses(uses []analysis.CPUUse) document.Table {
-	t := document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},
-		Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle, Least: leastPhrase}}}
+	t := document.Table{Level: 1, Layouts: []document.Layout{
+		{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},
+		Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle,
+			Least: leastPhrase}}}
 	for _, kind := range analysis.CPUKinds() {
 		col := figures("", "%"+kind)
 		col.Quiet = "0.0"

@@ -23,7 +23,8 @@ func Difference(r *difference.Report) document.Document {
 	for _, g := range cellGroups(r.Cells) {
 		if t := ratioChanges(g); len(t.Rows) > 0 {
 			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g[0]), r.Baseline)
-			d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title), Blocks: []document.Block{t}})
+			d.Sections = append(d.Sections, document.Section{
+				Title: document.Strongly(title), Blocks: []document.Block{t}})
 		}
 	}
 	for k, g := range cellGroups(r.Cells) {
@@ -31,20 +32,25 @@ func Difference(r *difference.Report) document.Document {
 		if len(t.Rows) == 0 {
 			continue
 		}
-		s := document.Section{Title: document.Strongly(placeAndLoad(r, g[0]) + ": absolute, not judged"), Blocks: []document.Block{t}}
+		s := document.Section{Title: document.Strongly(
+			placeAndLoad(r, g[0]) + ": absolute, not judged"), Blocks: []document.Block{t}}
 		if k == 0 {
-			s.Blocks = []document.Block{paragraph(1, "Absolute figures from different times are not comparable, because they depend on the machine's state.", document.Words), t}
+			s.Blocks = []document.Block{paragraph(
+				1,
+				"Absolute figures from different times are not comparable, because they depend on the machine's state.", document.Words), t}
 		}
 		d.Sections = append(d.Sections, s)
 	}
 	d.Sections = append(d.Sections, aloneSections(r)...)
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(differenceLegend(r), document.Words)}})
+	d.Sections = append(d.Sections, document.Section{
+		Blocks: []document.Block{faint(differenceLegend(r), document.Words)}})
 	return d
 }
 
 func differenceHead(r *difference.Report) document.Section {
 	side := func(what string, s difference.Side) document.Paragraph {
-		facts := []string{what + ": " + s.Name, "toll " + s.Environment.Tool, "Linux " + s.Environment.Kernel}
+		facts := []string{what + ": " + s.Name, "toll " + s.Environment.Tool,
+			"Linux " + s.Environment.Kernel}
 		if !s.Started.IsZero() {
 			facts = append(facts, s.Started.UTC().Format(time.DateTime)+" UTC")
 		}
@@ -57,7 +63,8 @@ func differenceHead(r *difference.Report) document.Section {
 		out.Add(failing(r))
 	}
 	if len(r.States) > 0 {
-		out.Add(paragraph(0, "The machine was in another state: "+strings.Join(stateTexts(r.States), "; ")+". "+
+		out.Add(paragraph(0, "The machine was in another state: "+strings.Join(
+			stateTexts(r.States), "; ")+". "+
 			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other.", document.Words))
 	}
 	return out
@@ -82,14 +89,16 @@ func verdictTally(r *difference.Report) string {
 			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
 		}
 	}
-	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline, strings.Join(parts, ", "))
+	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline,
+		strings.Join(parts, ", "))
 }
 
 func stateTexts(states []difference.State) []string {
 	var out []string
 	for _, s := range states {
 		by, unit := legible(s.Unit, s.New)
-		out = append(out, fmt.Sprintf("from %s, %s: %s had %s, now %s %s", placeWords(s.From), strings.TrimSpace(s.Load+" "+s.Pin), s.Baseline,
+		out = append(out, fmt.Sprintf("from %s, %s: %s had %s, now %s %s", placeWords(s.From),
+			strings.TrimSpace(s.Load+" "+s.Pin), s.Baseline,
 			digits(by*s.Old), digits(by*s.New), unit))
 	}
 	return out
@@ -98,7 +107,9 @@ func stateTexts(states []difference.State) []string {
 func failing(r *difference.Report) document.Paragraph {
 	limit := fmt.Sprintf("%g %%", 100**r.FailAt)
 	if len(r.Failing) == 0 && r.Unjudged(*r.FailAt) {
-		p := paragraph(0, "Nothing could be judged: no ratio of both runs tells whether it is worse by more than "+limit+".", document.Words)
+		p := paragraph(
+			0,
+			"Nothing could be judged: no ratio of both runs tells whether it is worse by more than "+limit+".", document.Words)
 		p.Style = document.Doubtful
 		return p
 	}
@@ -107,9 +118,11 @@ func failing(r *difference.Report) document.Paragraph {
 	}
 	var items []string
 	for _, f := range r.Failing {
-		items = append(items, fmt.Sprintf("%s from %s, %s %s", f.Label, placeWords(f.From), f.Load, metricWord(f.Metric)))
+		items = append(items, fmt.Sprintf("%s from %s, %s %s", f.Label, placeWords(f.From), f.Load,
+			metricWord(f.Metric)))
 	}
-	p := paragraph(0, "Certainly worse by more than "+limit+": "+strings.Join(items, "; ")+".", document.Words)
+	p := paragraph(0, "Certainly worse by more than "+limit+": "+strings.Join(items, "; ")+".",
+		document.Words)
 	p.Style = document.Bad
 	return p
 }
@@ -151,7 +164,8 @@ func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	var out [][]difference.Cell
 	for _, c := range cells {
 		k := slices.IndexFunc(out, func(g []difference.Cell) bool {
-			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On && g[0].Pin == c.Pin
+			return g[0].From == c.From && g[0].Load == c.Load && g[0].On == c.On &&
+				g[0].Pin == c.Pin
 		})
 		if k < 0 {
 			out, k = append(out, nil), len(out)
@@ -174,7 +188,8 @@ func placeAndLoad(r *difference.Report, c difference.Cell) string {
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		on = " on " + c.On
 	}
-	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(c.From.Words()), on, c.Load, pinned(c.Pin, comparedPins(r)))
+	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(c.From.Words()), on, c.Load,
+		pinned(c.Pin, comparedPins(r)))
 }
 
 func ratioChanges(cells []difference.Cell) document.Table {
@@ -184,7 +199,8 @@ func ratioChanges(cells []difference.Cell) document.Table {
 		if x == nil {
 			return
 		}
-		row := changeRow(c, metricWord(metric), figureCell(analysis.Percent(x.Old.Median), x.Old, analysis.RatioUnit),
+		row := changeRow(c, metricWord(metric),
+			figureCell(analysis.Percent(x.Old.Median), x.Old, analysis.RatioUnit),
 			figureCell(analysis.Percent(x.New.Median), x.New, analysis.RatioUnit), *x)
 		row.Cells = append(row.Cells, document.Cell{Text: string(x.Verdict)})
 		row.Style = styleOf(x.Verdict)
@@ -201,7 +217,8 @@ func valueChanges(cells []difference.Cell) document.Table {
 			return
 		}
 		by, unit := legible(m.Unit, math.Max(x.Old.Median, x.New.Median))
-		t.Rows = append(t.Rows, changeRow(c, metricWord(metric)+", "+unit, figureCell(digits(by*x.Old.Median), x.Old, m.Unit),
+		t.Rows = append(t.Rows, changeRow(c, metricWord(metric)+", "+unit,
+			figureCell(digits(by*x.Old.Median), x.Old, m.Unit),
 			figureCell(digits(by*x.New.Median), x.New, m.Unit), *x))
 	})
 	return t
@@ -210,8 +227,10 @@ func valueChanges(cells []difference.Cell) document.Table {
 func changeTable(more ...document.Column) document.Table {
 	mode := texts("", "mode")
 	mode.Once, mode.Cut = true, document.CutMiddle
-	return document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Short: true, Tight: true}},
-		Columns: append([]document.Column{mode, texts("", "figure"), figures("", "old"), figures("", "new"),
+	return document.Table{Level: 1, Layouts: []document.Layout{
+		{}, {Tight: true}, {Short: true, Tight: true}},
+		Columns: append([]document.Column{mode, texts("", "figure"), figures("", "old"),
+			figures("", "new"),
 			{Head: [2]string{"", "change, % (95 %)"}, ShortHead: "change, %"}}, more...)}
 }
 
@@ -223,16 +242,19 @@ func eachMetric(cells []difference.Cell, f func(difference.Cell, string, differe
 	}
 }
 
-func changeRow(c difference.Cell, what string, old, now document.Cell, x difference.Change) document.Row {
+func changeRow(c difference.Cell, what string, old, now document.Cell,
+	x difference.Change) document.Row {
 	low, high := x.Low, x.High
-	change := document.Cell{Text: changeText(x), Short: signedPercent(x.Median, 1), Number: &document.Number{Value: x.Median,
-		Low: &low, High: &high, Unit: analysis.RatioUnit, Verdict: string(x.Verdict)}}
+	change := document.Cell{Text: changeText(x), Short: signedPercent(x.Median, 1),
+		Number: &document.Number{Value: x.Median,
+			Low: &low, High: &high, Unit: analysis.RatioUnit, Verdict: string(x.Verdict)}}
 	return document.Row{Cells: []document.Cell{{Text: c.Label}, {Text: what}, old, now, change}}
 }
 
 func figureCell(text string, f difference.Figure, unit string) document.Cell {
 	low, high := f.Low, f.High
-	return document.Cell{Text: text, Number: &document.Number{Value: f.Median, Low: &low, High: &high, Unit: unit}}
+	return document.Cell{Text: text, Number: &document.Number{
+		Value: f.Median, Low: &low, High: &high, Unit: unit}}
 }
 
 // changeText returns by how many per cent the new figure is larger, such as "-2.1 (-3.0 to -1.2)".
@@ -246,7 +268,8 @@ func changeText(x difference.Change) string {
 	if x.High-x.Low > wide {
 		decimals = 0
 	}
-	return fmt.Sprintf("%s (%s to %s)", signedPercent(x.Median, decimals), signedPercent(x.Low, decimals), signedPercent(x.High, decimals))
+	return fmt.Sprintf("%s (%s to %s)", signedPercent(x.Median, decimals),
+		signedPercent(x.Low, decimals), signedPercent(x.High, decimals))
 }
 
 func signedPercent(ratio float64, decimals int) string {
@@ -256,7 +279,8 @@ func signedPercent(ratio float64, decimals int) string {
 }
 
 func metricWord(metric string) string {
-	words := map[string]string{workload.LatencyP50: "p50", workload.LatencyP99: "p99", workload.CPUPerByte: "CPU time", workload.CPUPerTrip: "CPU time"}
+	words := map[string]string{workload.LatencyP50: "p50", workload.LatencyP99: "p99",
+		workload.CPUPerByte: "CPU time", workload.CPUPerTrip: "CPU time"}
 	if w, ok := words[metric]; ok {
 		return w
 	}
@@ -287,7 +311,8 @@ func aloneSections(r *difference.Report) []document.Section {
 	}{{"Only in the old run", r.OnlyOld}, {"Only in the new run", r.OnlyNew}} {
 		var items []string
 		for _, c := range side.cells {
-			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From), c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
+			items = append(items, fmt.Sprintf("%s from %s, %s%s: %s", c.Label, placeWords(c.From),
+				c.Load, pinned(c.Pin, comparedPins(r)), c.Why))
 		}
 		if len(items) > 0 {
 			out = append(out, list(document.Skipped, side.title, items))
@@ -297,7 +322,8 @@ func aloneSections(r *difference.Report) []document.Section {
 }
 
 func differenceLegend(r *difference.Report) string {
-	return fmt.Sprintf("change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+
-		"sides of a ratio were measured at the same time. worse, better: at 99 %% confidence and beyond the noise of both controls; "+
-		"same: the whole interval within %g %%; unclear: neither; (?): too few rounds for an interval.", r.Baseline, 100*r.Same)
+	return fmt.Sprintf(
+		"change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+
+			"sides of a ratio were measured at the same time. worse, better: at 99 %% confidence and beyond the noise of both controls; "+
+			"same: the whole interval within %g %%; unclear: neither; (?): too few rounds for an interval.", r.Baseline, 100*r.Same)
 }

@@ -16,12 +16,15 @@ import (
 func changed(t *testing.T) *difference.Report {
 	t.Helper()
 	measured := func(bridge, proxy float64, more ...sample.Cell) *sample.File {
-		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.HostCell(mode.PublishProxy, workload.Bulk))
+		cells := append(judgetest.Trio(mode.Bridge, workload.Bulk),
+			judgetest.HostCell(mode.PublishProxy, workload.Bulk))
 		cells = append(append(cells, judgetest.Trio(mode.Bridge, workload.RR)...), more...)
 		noise := []float64{0.004, 0.006, 0.005, 0.3, 0.004, 0.006, 0.005, 0.01}
-		f := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 40*bridge, 40*proxy, 20, 20, 24, 21)).File
+		f := judgetest.New(t, cells...).Rounds(
+			12, judgetest.Noisy(noise, 40, 40, 40*bridge, 40*proxy, 20, 20, 24, 21)).File
 		f.Header.Started = time.Date(2026, 11, 23, 5, 0, 0, 0, time.UTC)
-		f.Header.Environment = sample.Environment{Tool: "0.1.0", Kernel: "6.1.0", CPUs: 2, CPUModel: "AMD EPYC"}
+		f.Header.Environment = sample.Environment{
+			Tool: "0.1.0", Kernel: "6.1.0", CPUs: 2, CPUModel: "AMD EPYC"}
 		return f
 	}
 	old := measured(0.8, 0.4, judgetest.HostCell(mode.Routed, workload.RR))
@@ -31,7 +34,8 @@ func changed(t *testing.T) *difference.Report {
 		now.Header.Paths[i].Sysctls = map[string]string{"net.ipv4.tcp_rmem": "4096 131072 6291456"}
 	}
 	now.Header.Paths[1].Facts = map[string]string{"rules": "Docker Engine 29.0.0"}
-	r, err := difference.Judge(difference.Input{Name: "old.jsonl", File: old}, difference.Input{Name: "new.jsonl", File: now})
+	r, err := difference.Judge(difference.Input{Name: "old.jsonl", File: old},
+		difference.Input{Name: "new.jsonl", File: now})
 	if err != nil {
 		t.Fatal(err)
 	}

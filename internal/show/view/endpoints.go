@@ -93,7 +93,8 @@ func briefRouteTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 		noun = "tokens and " + noun
 	}
 	return document.Strongly(printable.Capital(noun)+" from "+clients(cells)+" to "+served(c)).
-		Then(", "+describeLoad(r, c.Load)+", "+direction(workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
+		Then(", "+describeLoad(r, c.Load)+", "+direction(
+			workload.MetricOf(c.Primary, loadOf(r, c.Load))), document.Faint)
 }
 
 func routeColumns(r *analysis.Report, load string) []column {
@@ -101,7 +102,8 @@ func routeColumns(r *analysis.Report, load string) []column {
 }
 
 func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
-	return fmt.Sprintf("From %s → %s, %s", clients(cells), served(cells[0]), describeLoad(r, cells[0].Load))
+	return fmt.Sprintf("From %s → %s, %s", clients(cells), served(cells[0]),
+		describeLoad(r, cells[0].Load))
 }
 
 // toBaseline leaves out a baseline's name that is wider than any ratio.
@@ -120,7 +122,9 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 	if len(cells) > 1 {
 		return cols
 	}
-	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) })
+	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
+		return strings.HasPrefix(c.Head[0], addsHead)
+	})
 }
 
 // withoutQuiet drops columns of rare events that no cell had.

@@ -17,19 +17,26 @@ import (
 
 // times are in seconds. Unless the route is the baseline, it adds the given amount to each time,
 // with the given verdict.
-func routeTo(name, dial, load string, times, others map[string]float64, adds float64, v stats.Verdict) analysis.Cell {
+func routeTo(name, dial, load string, times, others map[string]float64, adds float64,
+	v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}
-	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint, Hops: []string{}, Dial: dial, Baseline: v == "",
-		Metrics: map[string]analysis.Metric{}, Warnings: []analysis.Warning{}, Primary: analysis.Primary(l),
-		Facts: map[string]string{"url": "http://" + name, "server": "PostgreSQL 15.14 (Debian 15.14-0+deb12u1)"}}
+	c := analysis.Cell{Mode: name, From: sample.FromHere, Load: load, On: sample.OnEndpoint,
+		Hops: []string{}, Dial: dial, Baseline: v == "",
+		Metrics:  map[string]analysis.Metric{},
+		Warnings: []analysis.Warning{},
+		Primary:  analysis.Primary(l),
+		Facts: map[string]string{"url": "http://" + name,
+			"server": "PostgreSQL 15.14 (Debian 15.14-0+deb12u1)"}}
 	if load == "chat" || load == "batch" {
 		c.Facts["model"], c.Facts["server"] = "qwen2.5-0.5b-instruct-q4_k_m.gguf", "llama.cpp"
 	}
 	for name, x := range times {
-		m := analysis.Metric{Unit: "s", Median: x, Low: 0.9 * x, High: 1.1 * x, Merged: &x, Rounds: []float64{x}}
+		m := analysis.Metric{Unit: "s", Median: x, Low: 0.9 * x, High: 1.1 * x, Merged: &x,
+			Rounds: []float64{x}}
 		if v != "" {
 			half := 0.1 * math.Abs(adds) * x
-			m.Price = &analysis.Price{Unit: "s", Median: adds * x, Low: adds*x - half, High: adds*x + 2*half, N: 12, Verdict: v}
+			m.Price = &analysis.Price{Unit: "s", Median: adds * x, Low: adds*x - half,
+				High: adds*x + 2*half, N: 12, Verdict: v}
 		}
 		c.Metrics[name] = m
 	}
@@ -38,26 +45,35 @@ func routeTo(name, dial, load string, times, others map[string]float64, adds flo
 	}
 	if v != "" {
 		m := c.Metrics[c.Primary]
-		verdict := map[stats.Verdict]stats.Verdict{stats.Costs: stats.Worse, stats.Gains: stats.Better, stats.Nothing: stats.Same, stats.Unclear: stats.Unclear}[v]
-		m.Ratio = &analysis.Ratio{To: "published", Median: 1 + adds, Low: 1 + adds - 0.02, High: 1 + adds + 0.05, N: 12, Verdict: verdict}
+		verdict := map[stats.Verdict]stats.Verdict{
+			stats.Costs: stats.Worse, stats.Gains: stats.Better, stats.Nothing: stats.Same,
+			stats.Unclear: stats.Unclear}[v]
+		m.Ratio = &analysis.Ratio{To: "published", Median: 1 + adds, Low: 1 + adds - 0.02,
+			High: 1 + adds + 0.05, N: 12, Verdict: verdict}
 		c.Metrics[c.Primary] = m
 	}
 	return c
 }
 
 func chatRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
-	return routeTo(name, dial, "chat", map[string]float64{workload.FirstTokenP50: 0.123, workload.GapP50: 0.0214, workload.GapP99: 0.0432,
-		workload.GapMax: 0.31, workload.GapSlow: 0.0218, workload.ResponseTime: 1.52, workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
-		map[string]float64{workload.WordRate: 46.7, workload.Stalls: 1, workload.Words: 64, workload.Glued: 0.0312}, adds, v)
+	return routeTo(name, dial, "chat", map[string]float64{
+		workload.FirstTokenP50: 0.123, workload.GapP50: 0.0214, workload.GapP99: 0.0432,
+		workload.GapMax: 0.31, workload.GapSlow: 0.0218, workload.ResponseTime: 1.52,
+		workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
+		map[string]float64{workload.WordRate: 46.7, workload.Stalls: 1, workload.Words: 64,
+			workload.Glued: 0.0312}, adds, v)
 }
 
 func batchRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
-	return routeTo(name, dial, "batch", map[string]float64{workload.ResponseTime: 1.49, workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
+	return routeTo(name, dial, "batch", map[string]float64{
+		workload.ResponseTime: 1.49, workload.ConnectTime: 310e-6, workload.RTT: 57e-6},
 		map[string]float64{workload.WordRate: 43, workload.Words: 64}, adds, v)
 }
 
 func sqlRoute(name, dial string, adds float64, v stats.Verdict) analysis.Cell {
-	return routeTo(name, dial, "sql", map[string]float64{workload.LatencyP50: 1.23e-3, workload.LatencyP99: 3.4e-3, workload.QueryP50: 60e-6, workload.ConnectTime: 2.1e-3, workload.RTT: 35e-6},
+	return routeTo(name, dial, "sql", map[string]float64{
+		workload.LatencyP50: 1.23e-3, workload.LatencyP99: 3.4e-3, workload.QueryP50: 60e-6,
+		workload.ConnectTime: 2.1e-3, workload.RTT: 35e-6},
 		map[string]float64{workload.Transactions: 812}, adds, v)
 }
 
@@ -67,7 +83,9 @@ func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 	r.Plan.Loads, r.Plan.Pin, r.Plan.Window = []sample.Load{l}, "", l.Window
 	r.Control.Groups = nil
 	if len(cells) > 1 {
-		r.Control.Groups = []analysis.Floor{{From: sample.FromHere, Load: l.Kind, On: sample.OnEndpoint, Floor: map[string]float64{analysis.Primary(l): 0.0123}}}
+		r.Control.Groups = []analysis.Floor{{
+			From: sample.FromHere, Load: l.Kind, On: sample.OnEndpoint,
+			Floor: map[string]float64{analysis.Primary(l): 0.0123}}}
 	}
 	r.Cells = cells
 	r.Findings = []string{"The ways are not toll's: nobody counted the bytes on them."}
@@ -75,34 +93,55 @@ func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 }
 
 var (
-	someChat = sample.Load{Kind: "chat", Streams: 1, Options: sample.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story.", Stall: 0.2}, Window: 2}
-	someSQL  = sample.Load{Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20}, Warmup: 0.05, Window: 0.25}
+	someChat = sample.Load{Kind: "chat", Streams: 1,
+		Options: sample.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story.", Stall: 0.2},
+		Window:  2}
+	someSQL = sample.Load{Kind: "sql", Streams: 1, Options: sample.SQLOptions{Queries: 20},
+		Warmup: 0.05, Window: 0.25}
 )
 
 func routeReports() map[string]*analysis.Report {
-	chat := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("direct", "172.17.0.2:8000", -0.04, stats.Gains),
+	chat := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""),
+		chatRoute("direct", "172.17.0.2:8000", -0.04, stats.Gains),
 		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
 	chat.Findings = append(chat.Findings,
 		"Is it the network or the model? Over direct the slowest tenth of the gaps between tokens is 21.8 ms longer than the median gap, less than over any other way: that much is the server's own.",
 		"vpn: the network: of the 60 ms by which its slow gaps are longer than its median one, +38 ms (+33 to +41) are beyond direct's. 12 % of its tokens came glued to another one: they were held back on the way, or by the server.",
 		"Over published, vpn adds +26 ms (+23 to +31) to the first token (costs).")
-	chat.Cells[2].Warnings = []analysis.Warning{{Code: "glued", Text: "12 % of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are"}}
-	chat.Warnings = []analysis.Warning{{Code: "ways", Text: "the ways lead to different servers, by their server: llama.cpp; nginx"}}
+	chat.Cells[2].Warnings = []analysis.Warning{
+		{Code: "glued",
+			Text: "12 % of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are"}}
+	chat.Warnings = []analysis.Warning{{Code: "ways",
+		Text: "the ways lead to different servers, by their server: llama.cpp; nginx"}}
 
 	many := someSQL
 	many.Streams = 8
-	sql := routesTo(many, sqlRoute("published", "127.0.0.1:5432", 0, ""), sqlRoute("direct", "172.17.0.2:5432", 0.001, stats.Nothing), sqlRoute("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
-	sql.Findings = append(sql.Findings, "vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
-	sql.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint}, Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
+	sql := routesTo(many, sqlRoute("published", "127.0.0.1:5432", 0, ""),
+		sqlRoute("direct", "172.17.0.2:5432", 0.001, stats.Nothing),
+		sqlRoute("vpn", "10.8.0.5:5432", 1.5, stats.Unclear))
+	sql.Findings = append(
+		sql.Findings,
+		"vpn adds +1.8 ms (-0.2 to +2.9) to a page of 20 queries over published (unclear): +0.09 ms (-0.01 to +0.15) to each.")
+	sql.Failed = []analysis.Failed{{Cell: sample.Cell{
+		Mode: "far", From: sample.FromHere, Load: "sql", On: sample.OnEndpoint},
+		Reason: "the visit failed", Evidence: "connect to 10.9.0.5:5432: connection refused"}}
 
 	name := strings.Repeat("way-", 7)
-	wide := routesTo(someChat, chatRoute(name, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 0, ""), chatRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
-	wideSQL := routesTo(someSQL, sqlRoute(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""), sqlRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
+	wide := routesTo(someChat, chatRoute(name, "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 0,
+		""), chatRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3,
+		stats.Unclear))
+	wideSQL := routesTo(someSQL, sqlRoute(name, "/run/bridge/postgresql/.s.PGSQL.5432", 0, ""),
+		sqlRoute(name[1:], "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535", 12.3, stats.Unclear))
 	hole := chatRoute("hole", "127.0.0.1:8081", 0.1, stats.Costs)
 	hole.Metrics = map[string]analysis.Metric{}
-	both := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""), chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs),
-		batchRoute("published", "127.0.0.1:8080", 0, ""), batchRoute("vpn", "10.8.0.5:8000", 0.05, stats.Costs))
-	both.Plan.Loads = append(both.Plan.Loads, sample.Load{Kind: "batch", Streams: 1, Options: sample.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story."}, Window: 2})
+	both := routesTo(someChat, chatRoute("published", "127.0.0.1:8080", 0, ""),
+		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs),
+		batchRoute("published", "127.0.0.1:8080", 0, ""),
+		batchRoute("vpn", "10.8.0.5:8000", 0.05, stats.Costs))
+	both.Plan.Loads = append(both.Plan.Loads,
+		sample.Load{Kind: "batch", Streams: 1,
+			Options: sample.ChatOptions{Requests: 1, Tokens: 64, Prompt: "Tell a story."},
+			Window:  2})
 	return map[string]*analysis.Report{
 		"chat-batch": both, "chat": chat, "sql": sql, "chat-wide": wide, "sql-wide": wideSQL,
 		"chat-one":  routesTo(someChat, chatRoute("127.0.0.1:8080", "127.0.0.1:8080", 0, "")),
@@ -138,9 +177,10 @@ func TestRouteWords(t *testing.T) {
 	for want, got := range map[string]string{
 		"endpoint": served(analysis.Cell{}),
 		"nginx":    served(analysis.Cell{Facts: map[string]string{"server": "nginx"}}),
-		"m":        served(analysis.Cell{Facts: map[string]string{"server": "nginx", "model": "m"}}),
-		"0":        added("x")(analysis.Cell{Baseline: true}).Text,
-		"-":        added("x")(analysis.Cell{}).Text,
+		"m": served(analysis.Cell{Facts: map[string]string{
+			"server": "nginx", "model": "m"}}),
+		"0": added("x")(analysis.Cell{Baseline: true}).Text,
+		"-": added("x")(analysis.Cell{}).Text,
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -156,8 +196,10 @@ func TestRouteJSONFields(t *testing.T) {
 		if err := json.Unmarshal([]byte(b), &doc); err != nil {
 			t.Fatal(err)
 		}
-		if doc["study"] != "endpoints" || at(doc, "cells/0/witnessed") != false || at(doc, "cells/0/baseline") != true {
-			t.Errorf("study %v, witnessed %v, baseline %v", doc["study"], at(doc, "cells/0/witnessed"), at(doc, "cells/0/baseline"))
+		if doc["study"] != "endpoints" || at(doc, "cells/0/witnessed") != false ||
+			at(doc, "cells/0/baseline") != true {
+			t.Errorf("study %v, witnessed %v, baseline %v", doc["study"],
+				at(doc, "cells/0/witnessed"), at(doc, "cells/0/baseline"))
 		}
 		metrics := "first_token_p50 gap_p50 gap_p99 gap_max gap_slow response_time token_rate stalls tokens_per_response glued connect_time rtt"
 		load, primary := "tokens prompt stall_s requests streams window_s", "response_time"
@@ -180,7 +222,8 @@ func TestRouteJSONFields(t *testing.T) {
 				}
 			}
 		}
-		if o, _ := at(doc, "cells/0/metrics/"+primary).(map[string]any); o["price"] != nil || o["ratio"] != nil {
+		if o, _ := at(doc, "cells/0/metrics/"+primary).(map[string]any); o["price"] != nil ||
+			o["ratio"] != nil {
 			t.Errorf("%s: the baseline has a price or a ratio: %v", name, o)
 		}
 	}
@@ -188,7 +231,10 @@ func TestRouteJSONFields(t *testing.T) {
 		return loadColumns(&analysis.Report{}, load, workload.Of(sample.Load{Kind: load}).More)
 	}
 	if all := more(workload.Chat); len(worthShowing(all, make([]analysis.Cell, 2))) != len(all) ||
-		slices.ContainsFunc(worthShowing(more(workload.SQL), make([]analysis.Cell, 1)), func(c column) bool { return strings.HasPrefix(c.Head[0], addsHead) }) {
+		slices.ContainsFunc(worthShowing(more(workload.SQL), make([]analysis.Cell, 1)),
+			func(c column) bool {
+				return strings.HasPrefix(c.Head[0], addsHead)
+			}) {
 		t.Error("what a route adds is shown to nobody, or of the only one")
 	}
 }
@@ -208,13 +254,15 @@ func TestRouteTitles(t *testing.T) {
 		{[]analysis.Cell{here, here}, "From here → "},
 		{[]analysis.Cell{shop}, "From container:shop → "},
 		{[]analysis.Cell{here, peer}, "From here and peer 10.78.0.2 → "},
-		{[]analysis.Cell{here, shop, peer, shop}, "From here, container:shop and peer 10.78.0.2 → "},
+		{[]analysis.Cell{here, shop, peer, shop},
+			"From here, container:shop and peer 10.78.0.2 → "},
 	} {
 		r := routesTo(someChat, tt.cells...)
 		if got := routeTitle(r, tt.cells); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
-		if got := briefRouteTitle(r, tt.cells).String(); !strings.Contains(got, strings.ToLower(tt.want[:1])+strings.TrimSuffix(tt.want[1:], " → ")+" to ") {
+		if got := briefRouteTitle(r, tt.cells).String(); !strings.Contains(got,
+			strings.ToLower(tt.want[:1])+strings.TrimSuffix(tt.want[1:], " → ")+" to ") {
 			t.Errorf("%q in a summary", got)
 		}
 	}

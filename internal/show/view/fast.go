@@ -17,14 +17,19 @@ func Fast(s *fast.Status) document.Document {
 	}
 	if len(s.Shortcuts) > 0 {
 		num := func(a, b string) document.Column { c := texts(a, b); c.Right = true; return c }
-		t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("clients here", "that dial"), texts("", "reach"), texts("", "container"), num("connections", "that did")}}
+		t := document.Table{Level: 1, Layouts: onlyGaps,
+			Columns: []document.Column{texts("clients here", "that dial"), texts("", "reach"),
+				texts("", "container"), num("connections", "that did")}}
 		for _, r := range s.Shortcuts {
-			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(r.Dial.String(), r.Target.String(), orDash(r.Container), fmt.Sprint(r.Taken))})
+			t.Rows = append(t.Rows, document.Row{
+				Cells: document.Texts(r.Dial.String(), r.Target.String(), orDash(r.Container),
+					fmt.Sprint(r.Taken))})
 		}
 		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{t}})
 	}
 	if len(s.Links) > 0 {
-		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{linkTable(s.Links)}})
+		d.Sections = append(d.Sections, document.Section{
+			Blocks: []document.Block{linkTable(s.Links)}})
 	}
 	var left []string
 	for _, l := range s.Left {
@@ -56,19 +61,27 @@ func Fast(s *fast.Status) document.Document {
 	for r, n := range s.Why {
 		why = append(why, fmt.Sprintf("%d: %s", n, r))
 	}
-	slices.SortFunc(why, func(a, b string) int { return strings.Compare(a[strings.Index(a, ":"):], b[strings.Index(b, ":"):]) })
+	slices.SortFunc(why, func(a, b string) int {
+		return strings.Compare(a[strings.Index(a, ":"):], b[strings.Index(b, ":"):])
+	})
 	if len(why) > 0 {
-		d.Sections = append(d.Sections, list(document.Notes, "Connections to these ports that did not take the shortcut", why))
+		d.Sections = append(d.Sections, list(
+			document.Notes, "Connections to these ports that did not take the shortcut", why))
 	}
 	d.Sections = append(d.Sections, list(document.Notes, "Notes", s.Notes))
 	return d
 }
 
 func linkTable(links []fast.Link) document.Table {
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "link"), texts("", "bridge"), texts("chosen", "containers"),
-		texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{texts("", "link"), texts("", "bridge"),
+			texts("chosen", "containers"),
+			texts("largest", "packet, B"), texts("", "before"), texts("", "state")}}
 	for _, l := range links {
-		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(l.Name, orDash(l.Bridge), orDash(strings.Join(l.Containers, ", ")), l.Now.String(), l.Before.String(), l.State)})
+		t.Rows = append(t.Rows, document.Row{
+			Cells: document.Texts(l.Name, orDash(l.Bridge),
+				orDash(strings.Join(l.Containers, ", ")), l.Now.String(), l.Before.String(),
+				l.State)})
 	}
 	return t
 }
@@ -82,13 +95,16 @@ func fastState(s *fast.Status) string {
 		}
 	}
 	if slices.Contains(s.Parts, fast.Links) {
-		of += map[bool]string{true: ", connect and links", false: ", links only"}[slices.Contains(s.Parts, fast.Connect)]
+		of += map[bool]string{true: ", connect and links",
+			false: ", links only"}[slices.Contains(s.Parts, fast.Connect)]
 	}
 	switch s.State {
 	case fast.On:
-		return fmt.Sprintf("Fast is on, for %s; it ends in %.0f s unless toll fast watch renews it.", of, s.Lease)
+		return fmt.Sprintf(
+			"Fast is on, for %s; it ends in %.0f s unless toll fast watch renews it.", of, s.Lease)
 	case fast.Expired:
-		return fmt.Sprintf("Fast is off for %s: its lease expired. toll fast on or toll fast watch renews it.", of)
+		return fmt.Sprintf(
+			"Fast is off for %s: its lease expired. toll fast on or toll fast watch renews it.", of)
 	}
 	return "Fast is off."
 }

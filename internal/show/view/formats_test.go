@@ -32,7 +32,8 @@ import (
 // 1.25 times its latency. Round 1 of its bulk has no result.
 func drifting(t *testing.T) judge.Report {
 	t.Helper()
-	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)...)
+	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "bulk"),
+		judgetest.Trio(mode.Bridge, "rr")...)...)
 	drift := []float64{1, 1.07, 0.9, 1.2, 1.01, 0.97, 1.11, 0.93, 1.3}
 	factor := []float64{30, 30, 24, 40, 40, 50}
 	for round := range drift {
@@ -51,11 +52,15 @@ func foreign() *analysis.Report {
 	r := head()
 	c := bulk(mode.Bridge, mode.ToContainer, 1, 0.5, 0.1, "worse")
 	c.Mode, c.Tune, c.Load, c.LimitedBy = `=cmd|' /C calc'!A0 "x\y"`, "a/b c%", workload.Exec, "+1"
-	c.Metrics["throughput"] = analysis.Metric{Unit: "req", Median: 3, Low: 2, High: 4, Rounds: []float64{2, 3, 4}}
-	c.Metrics["@p 99"] = analysis.Metric{Unit: "s", Median: -3, Low: -4, High: -2, Rounds: []float64{-4, -3, -2}}
+	c.Metrics["throughput"] = analysis.Metric{
+		Unit: "req", Median: 3, Low: 2, High: 4, Rounds: []float64{2, 3, 4}}
+	c.Metrics["@p 99"] = analysis.Metric{Unit: "s", Median: -3, Low: -4, High: -2,
+		Rounds: []float64{-4, -3, -2}}
 	c.Metrics[""] = analysis.Metric{Rounds: []float64{1, math.Inf(1)}, Median: math.NaN()}
 	r.Cells = []analysis.Cell{c}
-	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "-2+3", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "it broke,\n\"really\"", Evidence: "@x"}}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{
+		Mode: "-2+3", From: "host", To: "container", Load: "bulk", On: "lab"},
+		Reason: "it broke,\n\"really\"", Evidence: "@x"}}
 	return r
 }
 
@@ -64,7 +69,8 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents := map[string]document.Document{"report": Report(usual()), "empty": Report(head()), "ladder": Report(climbed()),
+	documents := map[string]document.Document{
+		"report": Report(usual()), "empty": Report(head()), "ladder": Report(climbed()),
 		"published": Published(study), "ports": Ports(pricedPorts()),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500}))}
 	for name, r := range meshReports() {
@@ -75,7 +81,8 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	}
 	for name, d := range documents {
 		for _, f := range format.All() {
-			none := name == "empty" || f.Name == "benchfmt" && strings.HasPrefix(name, "mesh") // no links
+			// no links
+			none := name == "empty" || f.Name == "benchfmt" && strings.HasPrefix(name, "mesh")
 			var b bytes.Buffer
 			err := f.Write(&b, d, format.Options{})
 			if f.Writes(d.Kind) != (err == nil) || err == nil && b.Len() == 0 && !none {
@@ -115,7 +122,8 @@ func TestCSV(t *testing.T) {
 		t.Helper()
 		var found []map[string]string
 		for _, x := range rows {
-			if x["mode"] == c.Mode && x["load"] == c.Load && x["metric"] == metric && x["statistic"] == statistic && x["round"] == round {
+			if x["mode"] == c.Mode && x["load"] == c.Load && x["metric"] == metric &&
+				x["statistic"] == statistic && x["round"] == round {
 				found = append(found, x)
 			}
 		}
@@ -144,14 +152,18 @@ func TestCSV(t *testing.T) {
 				row := find(c, name, "ratio", "")
 				is(row["value"], x.Median)
 				is(row["high"], x.High)
-				if row["verdict"] != string(x.Verdict) || row["against"] != "host" || row["unit"] != "ratio" || row["load"] != c.Load {
+				if row["verdict"] != string(x.Verdict) || row["against"] != "host" ||
+					row["unit"] != "ratio" || row["load"] != c.Load {
 					t.Errorf("%v", row)
 				}
 			}
 		}
 	}
-	bridge := r.Base().Cells[slices.IndexFunc(r.Base().Cells, func(c analysis.Cell) bool { return c.Mode == "bridge" && c.Load == "bulk" })]
-	if got := bridge.Metrics[workload.Throughput].At; !slices.Equal(got, []int{0, 2, 3, 4, 5, 6, 7, 8}) {
+	bridge := r.Base().Cells[slices.IndexFunc(r.Base().Cells, func(c analysis.Cell) bool {
+		return c.Mode == "bridge" && c.Load == "bulk"
+	})]
+	if got := bridge.Metrics[workload.Throughput].At; !slices.Equal(got,
+		[]int{0, 2, 3, 4, 5, 6, 7, 8}) {
 		t.Errorf("rounds %v", got)
 	}
 }
@@ -172,7 +184,9 @@ func TestCSVOfForeignText(t *testing.T) {
 		}
 	}
 	last := rows[len(rows)-1]
-	if !negative || rows[0]["mode"] != `'=cmd|' /C calc'!A0 "x\y"` || last["statistic"] != "failed" || last["value"] != "" || last["notes"] != "it broke,\n\"really\": @x" {
+	if !negative || rows[0]["mode"] != `'=cmd|' /C calc'!A0 "x\y"` ||
+		last["statistic"] != "failed" || last["value"] != "" ||
+		last["notes"] != "it broke,\n\"really\": @x" {
 		t.Errorf("%v\n%v", rows[0], last)
 	}
 }
@@ -187,8 +201,10 @@ func TestBenchfmtAgrees(t *testing.T) {
 		name := func(mode, to string) string {
 			return "Compare/mode=" + mode + "/from=host/to=" + to + "/on=lab/load=" + c.Load
 		}
-		for metric, unit := range map[string]string{workload.Throughput: "B/s", workload.CPUPerByte: "cpu-sec/B", workload.LatencyP50: "sec/op",
-			workload.LatencyP99: "p99-sec/op", workload.Transactions: "op/s", workload.CPUPerTrip: "cpu-sec/op", workload.Involuntary: "involuntary-switches"} {
+		for metric, unit := range map[string]string{workload.Throughput: "B/s",
+			workload.CPUPerByte: "cpu-sec/B", workload.LatencyP50: "sec/op",
+			workload.LatencyP99: "p99-sec/op", workload.Transactions: "op/s",
+			workload.CPUPerTrip: "cpu-sec/op", workload.Involuntary: "involuntary-switches"} {
 			m, ok := c.Metrics[metric]
 			if !ok {
 				continue
@@ -220,7 +236,8 @@ func TestBenchfmtAgrees(t *testing.T) {
 }
 
 // benchstat returns the medians by name and unit, and for each unit whether higher is better.
-func benchstat(t *testing.T, text string) (centers map[string]map[string]float64, higher map[string]bool) {
+func benchstat(t *testing.T, text string) (centers map[string]map[string]float64,
+	higher map[string]bool) {
 	t.Helper()
 	values := map[string]map[string][]float64{}
 	in := benchfmt.NewReader(strings.NewReader(text), "toll")
@@ -236,7 +253,8 @@ func benchstat(t *testing.T, text string) (centers map[string]map[string]float64
 				values[rec.Name.String()] = map[string][]float64{}
 			}
 			for _, v := range rec.Values {
-				values[rec.Name.String()][v.Unit] = append(values[rec.Name.String()][v.Unit], v.Value)
+				values[rec.Name.String()][v.Unit] = append(
+					values[rec.Name.String()][v.Unit], v.Value)
 			}
 		}
 	}
@@ -247,7 +265,8 @@ func benchstat(t *testing.T, text string) (centers map[string]map[string]float64
 	for name, units := range values {
 		centers[name] = map[string]float64{}
 		for unit, xs := range units {
-			centers[name][unit] = in.Units().GetAssumption(unit).Summary(benchmath.NewSample(xs, &benchmath.DefaultThresholds), 0.95).Center
+			centers[name][unit] = in.Units().GetAssumption(unit).Summary(
+				benchmath.NewSample(xs, &benchmath.DefaultThresholds), 0.95).Center
 			higher[unit] = in.Units().GetBetter(unit) > 0
 		}
 	}
@@ -258,17 +277,21 @@ func benchstat(t *testing.T, text string) (centers map[string]map[string]float64
 func TestBenchfmtOfForeignText(t *testing.T) {
 	centers, _ := benchstat(t, written(t, "benchfmt", Report(foreign()), format.Options{}))
 	const name = `Compare/mode==cmd|'%20%2FC%20calc'!A0%20"x\y"/from=host/to=container/tune=a%2Fb%20c%25/on=lab/load=exec`
-	if got := centers[name]; len(centers) != 1 || got["throughput-req"] != 3 || got["@p%2099-sec"] != -3 || got["value"] != 1 {
+	if got := centers[name]; len(centers) != 1 || got["throughput-req"] != 3 ||
+		got["@p%2099-sec"] != -3 || got["value"] != 1 {
 		t.Errorf("%v", centers)
 	}
-	links, _ := benchstat(t, written(t, "benchfmt", Report(meshReports()["mesh"]), format.Options{}))
-	if got := links["Mesh/mode=host/from=node-1/to=node-2/on=swarm/load=rr"]["sec/op"]; got <= 0 || len(links) < 20 {
+	links, _ := benchstat(t, written(t, "benchfmt", Report(meshReports()["mesh"]),
+		format.Options{}))
+	if got := links["Mesh/mode=host/from=node-1/to=node-2/on=swarm/load=rr"]["sec/op"]; got <= 0 ||
+		len(links) < 20 {
 		t.Errorf("%v of %d links", got, len(links))
 	}
 }
 
 func TestOpenMetrics(t *testing.T) {
-	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t), "ladder": climbed(), "mesh": meshReports()["mesh"],
+	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t),
+		"ladder": climbed(), "mesh": meshReports()["mesh"],
 		"chat": routeReports()["chat"], "foreign": foreign(), "empty": head()} {
 		t.Run(name, func(t *testing.T) {
 			text := written(t, "openmetrics", Report(r), format.Options{})
@@ -278,7 +301,8 @@ func TestOpenMetrics(t *testing.T) {
 			}
 			for _, c := range r.Base().Cells {
 				if m := c.Metrics[workload.Throughput]; c.Load == "bulk" && c.On == sample.Lab {
-					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + c.Mode + " on=lab stat=low study=" + string(r.Base().Study) + " to=" + c.To
+					of := "toll_throughput_bits_per_second from=host load=bulk mode=" + c.Mode +
+						" on=lab stat=low study=" + string(r.Base().Study) + " to=" + c.To
 					if got, ok := values[of]; !ok || got != m.Low {
 						t.Errorf("%s: %v, want %v", of, got, m.Low)
 					}
@@ -307,7 +331,8 @@ func gauges(t *testing.T, text string) map[string]float64 {
 	}
 	out := map[string]float64{}
 	for name, f := range families {
-		if f.GetType().String() != "GAUGE" || f.GetHelp() == "" || !strings.HasPrefix(name, "toll_") {
+		if f.GetType().String() != "GAUGE" || f.GetHelp() == "" ||
+			!strings.HasPrefix(name, "toll_") {
 			t.Errorf("%s: %s, %q", name, f.GetType(), f.GetHelp())
 		}
 		for _, m := range f.GetMetric() {
@@ -360,8 +385,10 @@ func TestWriteErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range format.All() {
-		for _, d := range []document.Document{Report(usual()), Path(witnessed()), Published(study)} {
-			if err := f.Write(broken{}, d, format.Options{}); f.Writes(d.Kind) && !errors.Is(err, errBroken) {
+		for _, d := range []document.Document{Report(usual()), Path(witnessed()),
+			Published(study)} {
+			if err := f.Write(broken{}, d, format.Options{}); f.Writes(d.Kind) &&
+				!errors.Is(err, errBroken) {
 				t.Errorf("%s of %s: %v", f.Name, d.Kind, err)
 			}
 		}

@@ -15,15 +15,19 @@ func Gate(r *gate.Report) document.Document {
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		paragraph(0, strings.Join(append(facts, plural(r.Rounds, "round")), document.Facts), document.Facts),
-		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}}, Break: document.Words},
+		paragraph(0, strings.Join(append(facts, plural(r.Rounds, "round")), document.Facts),
+			document.Facts),
+		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}},
+			Break: document.Words},
 	}})
 	for _, x := range r.Rules {
 		d.Sections = append(d.Sections, rule(x))
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("A sentence is about every cell that it matches. It holds, or is "+
-		"violated, if that is so for the whole 99 % interval of slices, or the 95 % interval of ratios by rounds, widened by the noise that the "+
-		"control shows; otherwise it is unclear.", document.Words)}})
+	d.Sections = append(d.Sections, document.Section{
+		Blocks: []document.Block{
+			faint("A sentence is about every cell that it matches. It holds, or is "+
+				"violated, if that is so for the whole 99 % interval of slices, or the 95 % interval of ratios by rounds, widened by the noise that the "+
+				"control shows; otherwise it is unclear.", document.Words)}})
 	return d
 }
 
@@ -48,7 +52,8 @@ func outcomeWord(o gate.Outcome, n int) string {
 	return string(o)
 }
 
-var outcomeStyles = map[gate.Outcome]document.Style{gate.Holds: document.Good, gate.Violated: document.Bad, gate.Missing: document.Bad,
+var outcomeStyles = map[gate.Outcome]document.Style{
+	gate.Holds: document.Good, gate.Violated: document.Bad, gate.Missing: document.Bad,
 	gate.Unclear: document.Doubtful}
 
 func rule(x gate.Rule) document.Section {
@@ -77,16 +82,22 @@ func rule(x gate.Rule) document.Section {
 func checkTable(cs []gate.Check) document.Table {
 	mode := texts("", "mode")
 	mode.Cut = document.CutMiddle
-	t := document.Table{Level: 1, Layouts: []document.Layout{{}, {Tight: true}, {Short: true, Tight: true}}, Columns: []document.Column{
-		mode, texts("", "from"), texts("", "load"), texts("", "figure"), {Head: [2]string{"", "certainly in"}}, texts("", "outcome")}}
+	t := document.Table{Level: 1, Layouts: []document.Layout{
+		{}, {Tight: true}, {Short: true, Tight: true}}, Columns: []document.Column{
+		mode, texts("", "from"), texts("", "load"), texts("", "figure"),
+		{Head: [2]string{"", "certainly in"}}, texts("", "outcome")}}
 	for _, c := range cs {
-		row := document.Row{Cells: append(document.Texts(c.Label, string(c.From), strings.TrimSpace(c.Load+" "+c.Pin)), nothing, nothing, document.Cell{Text: string(c.Outcome)}),
+		row := document.Row{Cells: append(document.Texts(
+			c.Label, string(c.From), strings.TrimSpace(c.Load+" "+c.Pin)), nothing, nothing,
+			document.Cell{Text: string(c.Outcome)}),
 			Style: outcomeStyles[c.Outcome]}
 		if c.Median != nil {
 			row.Cells[3] = own(figureText(c, *c.Median), *c.Median, c.Unit)
 		}
 		if c.Low != nil && c.High != nil {
-			row.Cells[4] = document.Cell{Text: figureRange(c), Number: &document.Number{Value: *c.Median, Low: c.Low, High: c.High, Unit: c.Unit, Verdict: string(c.Outcome)}}
+			row.Cells[4] = document.Cell{Text: figureRange(c),
+				Number: &document.Number{Value: *c.Median, Low: c.Low, High: c.High, Unit: c.Unit,
+					Verdict: string(c.Outcome)}}
 		}
 		t.Rows = append(t.Rows, row)
 	}

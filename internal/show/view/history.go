@@ -17,14 +17,17 @@ func History(l trend.List) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: l}
 	if l.Total == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{
-			paragraph(0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.", document.Words)}}}
+			paragraph(
+				0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.",
+				document.Words)}}}
 		return d
 	}
 	command, what := texts("", "command"), texts("", "ratios")
 	const leastCommand, leastRatios = 26, 12 // columns
 	command.Cut, command.Least = document.CutEnd, leastCommand
 	what.Cut, what.Least = document.CutEnd, leastRatios
-	t := document.Table{Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), command, what},
+	t := document.Table{Columns: []document.Column{
+		texts("", "run"), texts("", "when (UTC)"), command, what},
 		Layouts: []document.Layout{{Short: true}, {Short: true, Tight: true}}}
 	for _, e := range l.Runs {
 		cells := append(document.Texts(e.Name(), minute(e.Started), pastCommand(e)), pastRows(e))
@@ -35,8 +38,10 @@ func History(l trend.List) document.Document {
 		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), plural(l.Total, "run"), l.Dir)
 	}
 	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
-		paragraph(0, said+"; ratios are to its baseline. toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
-			"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
+		paragraph(
+			0,
+			said+"; ratios are to its baseline. toll history show 1 reports the newest; toll diff compares it with the last one like it, "+
+				"toll diff @3 @2 any two; toll history trend draws them.", document.Words)}}}
 	return d
 }
 
@@ -88,7 +93,8 @@ const mostDrawn = 4
 func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: t}
 	if len(t.Lines) == 0 {
-		d.Sections = []document.Section{{Blocks: []document.Block{paragraph(0, "No run in "+t.Dir+" has such a ratio.", document.Words)}}}
+		d.Sections = []document.Section{{Blocks: []document.Block{
+			paragraph(0, "No run in "+t.Dir+" has such a ratio.", document.Words)}}}
 		return d
 	}
 	if len(t.Lines) > mostDrawn && !details {
@@ -97,26 +103,32 @@ func Trends(t *trend.Trends, details bool) document.Document {
 	}
 	for _, l := range t.Lines {
 		pins := pinsOf(t.Lines, func(l trend.Trend) string { return l.Pin })
-		title := fmt.Sprintf("%s from %s%s, %s: %s", l.Label, placeWords(l.From), trendOn(l, t.Lines),
+		title := fmt.Sprintf("%s from %s%s, %s: %s", l.Label, placeWords(l.From),
+			trendOn(l, t.Lines),
 			l.Load+pinned(l.Pin, pins), metricWord(l.Metric))
 		better := "lower is better"
 		if l.Higher {
 			better = "higher is better"
 		}
-		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(title), Blocks: []document.Block{
-			paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work), document.Words), trendTable(l)}})
+		d.Sections = append(d.Sections, document.Section{
+			Title: document.Strongly(title), Blocks: []document.Block{
+				paragraph(1, fmt.Sprintf("ratio to %s, %s; %s", l.Baseline, better, l.Work),
+					document.Words), trendTable(l)}})
 	}
-	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
-		"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.", document.Words)}})
+	d.Sections = append(d.Sections, document.Section{
+		Blocks: []document.Block{faint("●: the ratio; ─: its 95 % interval; │: the baseline. "+
+			"Ratios of different runs are comparable as long as kernel, machine and load are the same: toll diff says what differs, and judges it.", document.Words)}})
 	return d
 }
 
 func trendTable(l trend.Trend) document.Table {
 	const ratio = 2
-	t := document.Table{Level: 1, Columns: []document.Column{texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},
+	t := document.Table{Level: 1, Columns: []document.Column{
+		texts("", "run"), texts("", "when (UTC)"), texts("", "ratio"), texts("", "verdict")},
 		Layouts: []document.Layout{{}, {Tight: true}, {Bare: true}, {Bare: true, Tight: true}}}
 	for _, p := range l.Points {
-		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)), Style: styleOf(p.Verdict)}
+		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)),
+			Style: styleOf(p.Verdict)}
 		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: string(p.Verdict)})
 		if len(p.Changed) > 0 {
 			row.Above = document.Text{{Text: strings.Join(p.Changed, ", "), Style: document.Faint}}

@@ -16,20 +16,28 @@ import (
 func past() trend.List {
 	l := trend.List{Schema: trend.Schema, Dir: "/home/a/.local/state/bridgetoll-history", Total: 9}
 	for k, x := range []float64{0.93, 0.91, 0.97} {
-		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC), Baseline: "host", Loads: []string{"bulk", "rr"}, Plan: "1", Command: []string{"compare", "bridge", "publish-proxy", "--to", "loopback", "--seed", "7"}, Kernel: "6.12", Tool: "0.2.0"}
+		s := trend.Summary{Started: time.Date(2026, 11, 23-k, 5, 0, 0, 0, time.UTC),
+			Baseline: "host", Loads: []string{"bulk", "rr"}, Plan: "1",
+			Command: []string{"compare", "bridge", "publish-proxy", "--to", "loopback", "--seed",
+				"7"}, Kernel: "6.12", Tool: "0.2.0"}
 		if k == 2 {
 			s.Kernel = "6.1"
 		}
 		for _, r := range []trend.Row{
-			{Label: "bridge", From: "host", Load: "bulk", Work: "bulk, 1 stream", Metric: workload.Throughput, Higher: true, Median: x, Low: x - 0.02, High: x + 0.01, N: 9, Verdict: stats.Worse},
-			{Label: "publish-proxy :lo", From: "host", Load: "rr", Work: "rr, 1 byte each way", Metric: workload.LatencyP50, Median: 1 / x / x, Low: 1, High: 1.3, N: k, Verdict: stats.Unclear},
+			{Label: "bridge", From: "host", Load: "bulk", Work: "bulk, 1 stream",
+				Metric: workload.Throughput, Higher: true, Median: x, Low: x - 0.02, High: x + 0.01,
+				N: 9, Verdict: stats.Worse},
+			{Label: "publish-proxy :lo", From: "host", Load: "rr", Work: "rr, 1 byte each way",
+				Metric: workload.LatencyP50, Median: 1 / x / x, Low: 1, High: 1.3, N: k,
+				Verdict: stats.Unclear},
 		} {
 			r.Mode = r.Label
 			s.Rows = append(s.Rows, r)
 		}
 		l.Runs = append(l.Runs, trend.Entry{Number: k + 1, Summary: s})
 	}
-	l.Runs = append(l.Runs, trend.Entry{Number: 4, Error: "line 1: no header", Summary: trend.Summary{Started: time.Date(2026, 11, 20, 5, 0, 0, 0, time.UTC)}})
+	l.Runs = append(l.Runs, trend.Entry{Number: 4, Error: "line 1: no header",
+		Summary: trend.Summary{Started: time.Date(2026, 11, 20, 5, 0, 0, 0, time.UTC)}})
 	return l
 }
 

@@ -92,8 +92,10 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, d := range map[string]document.Document{
-		"usual": Report(usual()), "ladder": Report(climbed()), "mesh": Report(meshReports()["mesh"]),
-		"chat": Report(routeReports()["chat"]), "published": PublishedDetails(study),
+		"usual":  Report(usual()),
+		"ladder": Report(climbed()),
+		"mesh":   Report(meshReports()["mesh"]),
+		"chat":   Report(routeReports()["chat"]), "published": PublishedDetails(study),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
 		"ports":   Ports(pricedPorts()), "empty": Report(head()),
 	} {
@@ -102,7 +104,9 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 			have, at := pageLines(root), 0
 			for _, l := range documenttest.Lines(d) {
 				want := words(l)
-				i := slices.IndexFunc(have[at:], func(h string) bool { return h == want || strings.HasPrefix(h, want+" ") })
+				i := slices.IndexFunc(have[at:], func(h string) bool {
+					return h == want || strings.HasPrefix(h, want+" ")
+				})
 				switch {
 				case want == "":
 				case i < 0 && !slices.Contains(have, want):
@@ -126,7 +130,8 @@ func TestPageEscapes(t *testing.T) {
 	r.Findings = append(r.Findings, attack)
 	for i := range r.Cells {
 		r.Cells[i].Tune, r.Cells[i].Dial = attack, attack
-		r.Cells[i].Counted = []analysis.Counted{{Kind: attack, Name: attack, Where: attack, Hits: 1}}
+		r.Cells[i].Counted = []analysis.Counted{
+			{Kind: attack, Name: attack, Where: attack, Hits: 1}}
 		r.Cells[i].CPUs = []analysis.CPUUse{{Machine: attack, Idle: 1}}
 	}
 	root, page := htmlOf(t, Report(r))
@@ -156,7 +161,8 @@ func TestPageEscapes(t *testing.T) {
 	var report struct {
 		Environment sample.Environment `json:"environment"`
 	}
-	if err := json.NewDecoder(strings.NewReader(after)).Decode(&report); err != nil || report.Environment.CPUModel != attack {
+	if err := json.NewDecoder(strings.NewReader(after)).Decode(&report); err != nil ||
+		report.Environment.CPUModel != attack {
 		t.Errorf("the data has %q, %v", report.Environment.CPUModel, err)
 	}
 }
@@ -168,7 +174,8 @@ func TestPageHasTheReport(t *testing.T) {
 	_, after, _ := strings.Cut(page, `<script type="application/json" id="report">`)
 	got, _, _ := strings.Cut(after, "</script>")
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, []byte(got), "", "  "); err != nil || strings.TrimSpace(indented.String()) != strings.TrimSpace(want) {
+	if err := json.Indent(&indented, []byte(got), "", "  "); err != nil ||
+		strings.TrimSpace(indented.String()) != strings.TrimSpace(want) {
 		t.Errorf("%v: the page's data is not what --format json prints", err)
 	}
 	const most = 1_500_000

@@ -46,7 +46,9 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	if adds == "" {
 		head = texts("% of the", "mode above")
 	}
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "mode"), figures("", unit), head, texts("", "verdict")}}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{texts("", "mode"), figures("", unit), head,
+			texts("", "verdict")}}
 	for _, s := range steps {
 		row := document.Row{Cells: []document.Cell{{Text: s.Label}, nothing, {}, {}}}
 		if c, ok := cellOf(r, s, l.Kind); ok {
@@ -66,7 +68,8 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	title := document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(s.From)+sayOn(r, s.On)).
+	title := document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(s.From)+sayOn(
+		r, s.On)).
 		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(metric, l)), document.Faint)
 	return document.Section{Title: title, Blocks: []document.Block{t}}
 }
@@ -102,20 +105,24 @@ func stepColumns(r *analysis.Report) []stepColumn {
 	number := func(load, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
 		return stepColumn{column{figures(head, unit), cell}, load, ""}
 	}
-	price := func(load, metric, head, unit string, cell func(analysis.Cell) document.Cell) stepColumn {
+	price := func(load, metric, head, unit string,
+		cell func(analysis.Cell) document.Cell) stepColumn {
 		return stepColumn{column{texts(head, unit), cell}, load, metric}
 	}
 	none := func(analysis.Cell) document.Cell { return document.Cell{} }
 	all := []stepColumn{
 		number(workload.RR, "p50", "µs", scaled(workload.LatencyP50, micro)),
 		price(workload.RR, workload.LatencyP50, "p50 price", "µs", none),
-		price(workload.RR, workload.CPUPerTrip, "CPU price", "µs/trip", scaled(workload.CPUPerTrip, micro)),
+		price(workload.RR, workload.CPUPerTrip, "CPU price", "µs/trip",
+			scaled(workload.CPUPerTrip, micro)),
 		number(workload.Bulk, "", "Gbit/s", scaled(workload.Throughput, giga)),
 		price(workload.Bulk, workload.Throughput, "Gbit/s", "ratio", none),
-		price(workload.Bulk, workload.CPUPerByte, "CPU price", "s/GB", scaled(workload.CPUPerByte, perGB)),
+		price(workload.Bulk, workload.CPUPerByte, "CPU price", "s/GB",
+			scaled(workload.CPUPerByte, perGB)),
 		number(workload.Stream, "delay", "p50 µs", scaled(workload.LatencyP50, micro)),
 		price(workload.Stream, workload.LatencyP50, "delay price", "µs", none),
-		price(workload.Stream, workload.CPUPerToken, "CPU price", "µs/token", scaled(workload.CPUPerToken, micro)),
+		price(workload.Stream, workload.CPUPerToken, "CPU price", "µs/token",
+			scaled(workload.CPUPerToken, micro)),
 	}
 	return slices.DeleteFunc(all, func(c stepColumn) bool { return loadOf(r, c.load).Window == 0 })
 }
@@ -134,8 +141,10 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	for _, l := range r.Plan.Loads {
 		loads = append(loads, describeLoad(r, l.Kind))
 	}
-	title := fmt.Sprintf("%s → container%s: %s", printable.Capital(placeWords(steps[0].From)), sayOn(r, steps[0].On), strings.Join(loads, "; "))
-	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{stepTable(r, steps)}}
+	title := fmt.Sprintf("%s → container%s: %s", printable.Capital(placeWords(steps[0].From)),
+		sayOn(r, steps[0].On), strings.Join(loads, "; "))
+	return document.Section{Title: document.Strongly(title),
+		Blocks: []document.Block{stepTable(r, steps)}}
 }
 
 func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
@@ -144,7 +153,9 @@ func stepTable(r *analysis.Report, steps []ladder.Step) document.Table {
 	for _, c := range all {
 		t.Columns = append(t.Columns, c.Column)
 	}
-	if second := slices.IndexFunc(all, func(c stepColumn) bool { return c.load != all[0].load }); second >= 0 {
+	if second := slices.IndexFunc(all, func(c stepColumn) bool {
+		return c.load != all[0].load
+	}); second >= 0 {
 		t.Layouts, t.Split, t.At = onlyGaps, document.SplitInTwo, 1+second
 	}
 	for _, s := range steps {

@@ -28,7 +28,8 @@ func climbed() *ladder.Report {
 		c := trip(rung.Mode, rung.To, x, 1, 0, stats.Worse)
 		r.Cells = append(r.Cells, c, bulk(rung.Mode, rung.To, gbit, 1, 0, stats.Worse))
 		below[rung.Mode] = c.Label()
-		s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(), Below: below[rung.Below], Part: rung.Part,
+		s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(),
+			Below: below[rung.Below], Part: rung.Part,
 			Prices: map[string]analysis.Price{}}
 		if i > 0 {
 			s.Prices = map[string]analysis.Price{
@@ -42,14 +43,18 @@ func climbed() *ladder.Report {
 	}
 	r.Steps[1].Prices[workload.LatencyP50] = price("s", 2e-7, -1e-7, 4.4e-7, stats.Nothing)
 	r.Steps[1].Prices[workload.Throughput] = price("ratio", 1, 0.98, 1.01, stats.Nothing)
-	r.Steps[2].Prices[workload.Throughput] = analysis.Price{Unit: "ratio", Median: 1, Low: 1, High: 1, N: 7, Verdict: stats.Unclear, LimitedBy: "wire"}
+	r.Steps[2].Prices[workload.Throughput] = analysis.Price{
+		Unit: "ratio", Median: 1, Low: 1, High: 1, N: 7, Verdict: stats.Unclear, LimitedBy: "wire"}
 	delete(r.Steps[3].Prices, workload.CPUPerByte)
 	for i := range r.Cells {
-		r.Cells[i].Warnings = []analysis.Warning{{Code: "thin-tail", Text: "too few samples in all for p99.9"}}
+		r.Cells[i].Warnings = []analysis.Warning{
+			{Code: "thin-tail", Text: "too few samples in all for p99.9"}}
 	}
-	r.Findings = []string{"Every row was witnessed: its bytes were counted on each hop of its path.",
+	r.Findings = []string{
+		"Every row was witnessed: its bytes were counted on each hop of its path.",
 		"What costs nothing measurable in median latency: Docker's rules on the machine (at most 0.5 µs)."}
-	r.Skipped = []sample.Skip{{Mode: "netkit", From: "host", To: "container", On: "lab", Reason: "the kernel has no netkit devices"}}
+	r.Skipped = []sample.Skip{{Mode: "netkit", From: "host", To: "container", On: "lab",
+		Reason: "the kernel has no netkit devices"}}
 	return r
 }
 
@@ -60,8 +65,10 @@ func tall() *ladder.Report {
 	for _, from := range mode.Placements() {
 		for _, rung := range mode.Ladder(from) {
 			c := row(rung.Mode, from, rung.To, "rr", 1234e-6, 1, 0, stats.Worse)
-			r.Cells = append(r.Cells, c, row(rung.Mode, from, rung.To, "bulk", 123.4e9, 1, 0, stats.Worse))
-			s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(), Part: rung.Part}
+			r.Cells = append(r.Cells, c, row(rung.Mode, from, rung.To, "bulk", 123.4e9, 1, 0,
+				stats.Worse))
+			s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(),
+				Part: rung.Part}
 			if b, ok := mode.FindRung(from, rung.Below); ok {
 				s.Below = row(b.Mode, from, b.To, "rr", 1, 1, 0, "").Label()
 				s.Prices = map[string]analysis.Price{
@@ -85,7 +92,8 @@ func TestLadder(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		report *ladder.Report
-	}{{"ladder", climbed()}, {"ladder-rr", quiet}, {"ladder-tall", tall()}, {"ladder-empty", none}} {
+	}{{"ladder", climbed()}, {"ladder-rr", quiet}, {"ladder-tall", tall()},
+		{"ladder-empty", none}} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := table(t, tt.report, format.Options{Width: format.DefaultWidth})
 			golden(t, tt.name+".txt", got)
@@ -138,7 +146,8 @@ func TestLadderJSONFields(t *testing.T) {
 
 func TestPriceColors(t *testing.T) {
 	got := table(t, climbed(), format.Options{Color: true})
-	for text, attribute := range map[string]string{"88 % (81–91)": "31", "-3.0 ±1.6": "32", "+0.02 ±0.03 ?": "33"} {
+	for text, attribute := range map[string]string{"88 % (81–91)": "31", "-3.0 ±1.6": "32",
+		"+0.02 ±0.03 ?": "33"} {
 		if !strings.Contains(got, "\x1b["+attribute+"m"+text+"\x1b[0m") {
 			t.Errorf("no %s in its colour:\n%s", text, got)
 		}

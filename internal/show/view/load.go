@@ -18,7 +18,8 @@ func loadColumns(r *analysis.Report, load string, cs []workload.Column) []column
 			c.Head[1], c.Scale = fitting(r, load, c.Metric)
 			c.Show = workload.Median
 		}
-		out = append(out, column{document.Column{Head: c.Head, Right: c.Show != workload.LimitedBy, Quiet: c.Quiet}, figure(c)})
+		out = append(out, column{document.Column{
+			Head: c.Head, Right: c.Show != workload.LimitedBy, Quiet: c.Quiet}, figure(c)})
 	}
 	return out
 }

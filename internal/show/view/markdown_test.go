@@ -27,7 +27,8 @@ func rendered(t *testing.T, source string) []string {
 	if err := md.Convert([]byte(source), &page); err != nil {
 		t.Fatal(err)
 	}
-	one := strings.NewReplacer(">\n<td", "><td", ">\n<th", "><th").Replace(page.String()) // a line per row
+	// a line per row
+	one := strings.NewReplacer(">\n<td", "><td", ">\n<th", "><th").Replace(page.String())
 	text := tag.ReplaceAllStringFunc(one, func(s string) string {
 		switch name := strings.Trim(strings.Fields(s)[0], "</>"); name {
 		case "td", "th":
@@ -59,9 +60,13 @@ func TestMarkdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, d := range map[string]document.Document{
-		"report": Report(usual()), "ladder": Report(climbed()), "mesh": Report(meshReports()["mesh"]),
-		"chat": Report(routeReports()["chat"]), "published": Published(study), "ports": Ports(pricedPorts()),
-		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
+		"report":    Report(usual()),
+		"ladder":    Report(climbed()),
+		"mesh":      Report(meshReports()["mesh"]),
+		"chat":      Report(routeReports()["chat"]),
+		"published": Published(study),
+		"ports":     Ports(pricedPorts()),
+		"predict":   Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := written(t, "markdown", d, format.Options{})
@@ -76,7 +81,10 @@ func TestMarkdown(t *testing.T) {
 				}
 			}
 			for _, want := range documenttest.Lines(d) {
-				if !slices.Contains(instead, want) && !slices.ContainsFunc(lines, func(have string) bool { return hasWords(have, want) }) {
+				if !slices.Contains(instead, want) &&
+					!slices.ContainsFunc(lines, func(have string) bool {
+						return hasWords(have, want)
+					}) {
 					t.Errorf("not rendered: %q", want)
 				}
 			}
@@ -100,16 +108,27 @@ func hasWords(have, want string) bool {
 }
 
 func TestMarkdownOfForeignText(t *testing.T) {
-	for _, text := range []string{"a|b", `a\|b`, `\`, "`rm -rf`", "``", "<script>alert(1)</script>", "<!-- x -->", "&lt;", "a & b", "AT&T;", "*a*", "**a**", "_a_", "a_b_c",
-		"~~a~~", "[a](javascript:b)", "![a](b)", "# a", "- a", "+ a", "1. a", "12) a", "---", "===", "> a", "$a$", "@team", "fix #12", "a\nb", "```", "<https://a.b>", "-5"} {
+	for _, text := range []string{"a|b", `a\|b`, `\`, "`rm -rf`", "``", "<script>alert(1)</script>",
+		"<!-- x -->", "&lt;", "a & b", "AT&T;", "*a*", "**a**", "_a_", "a_b_c",
+		"~~a~~", "[a](javascript:b)", "![a](b)", "# a", "- a", "+ a", "1. a", "12) a", "---", "===",
+		"> a", "$a$", "@team", "fix #12", "a\nb", "```", "<https://a.b>", "-5"} {
 		for name, d := range map[string]document.Document{
-			"title":     {Sections: []document.Section{{Title: document.Strongly(text)}}},
-			"paragraph": {Sections: []document.Section{{Blocks: []document.Block{document.Paragraph{Text: document.Plainly("above")}, document.Paragraph{Text: document.Plainly(text)}}}}},
-			"item":      {Sections: []document.Section{{Blocks: []document.Block{document.List{Items: []string{text, "next"}}}}}},
-			"cell": {Sections: []document.Section{{Blocks: []document.Block{document.Table{Columns: make([]document.Column, 2),
-				Rows: []document.Row{{Cells: document.Texts("x", text)}, {Cells: document.Texts(text, "y")}}}}}}},
-			"strong":  {Sections: []document.Section{{Blocks: []document.Block{document.Paragraph{Text: document.Plainly("a ").Then(text, document.Strong)}}}}},
-			"command": {Sections: []document.Section{{Blocks: []document.Block{document.Command{Line: strings.ReplaceAll(text, "\n", " ")}, document.Command{Line: "next"}}}}},
+			"title": {Sections: []document.Section{{Title: document.Strongly(text)}}},
+			"paragraph": {Sections: []document.Section{
+				{Blocks: []document.Block{document.Paragraph{Text: document.Plainly("above")},
+					document.Paragraph{Text: document.Plainly(text)}}}}},
+			"item": {Sections: []document.Section{
+				{Blocks: []document.Block{document.List{Items: []string{text, "next"}}}}}},
+			"cell": {Sections: []document.Section{
+				{Blocks: []document.Block{document.Table{Columns: make([]document.Column, 2),
+					Rows: []document.Row{{Cells: document.Texts("x", text)},
+						{Cells: document.Texts(text, "y")}}}}}}},
+			"strong": {Sections: []document.Section{
+				{Blocks: []document.Block{document.Paragraph{
+					Text: document.Plainly("a ").Then(text, document.Strong)}}}}},
+			"command": {Sections: []document.Section{
+				{Blocks: []document.Block{document.Command{
+					Line: strings.ReplaceAll(text, "\n", " ")}, document.Command{Line: "next"}}}}},
 		} {
 			source := written(t, "markdown", d, format.Options{})
 			lines := rendered(t, source)
@@ -124,12 +143,19 @@ func TestMarkdownOfForeignText(t *testing.T) {
 }
 
 func TestMarkdownTable(t *testing.T) {
-	d := document.Document{Sections: []document.Section{{Title: document.Strongly("host → container"), Level: 1, Blocks: []document.Block{
-		document.Table{Columns: []document.Column{{Head: [2]string{"", "mode"}}, {Head: [2]string{"this machine", "p50"}, Span: 2, Right: true}, {Head: [2]string{"", "p99"}}, {Head: [2]string{"a con-", "tainer"}}},
-			Rows: []document.Row{
-				{Above: document.Plainly("on lab"), Cells: document.Texts("host", "1", "2", "3")},
-				{Cells: []document.Cell{{Text: "bridge", Style: document.Strong}, {Text: "0.82 (0.78–0.97) worse", Mark: "*"}, {}, {}}, Note: "br | veth"},
-			}}, document.Command{Line: "toll compare --save run.jsonl"}, document.Command{Line: "toll report run.jsonl"}}}}}
+	d := document.Document{Sections: []document.Section{
+		{Title: document.Strongly("host → container"), Level: 1, Blocks: []document.Block{
+			document.Table{Columns: []document.Column{
+				{Head: [2]string{"", "mode"}}, {Head: [2]string{"this machine", "p50"}, Span: 2,
+					Right: true}, {Head: [2]string{"", "p99"}},
+				{Head: [2]string{"a con-", "tainer"}}},
+				Rows: []document.Row{
+					{Above: document.Plainly("on lab"),
+						Cells: document.Texts("host", "1", "2", "3")},
+					{Cells: []document.Cell{{Text: "bridge", Style: document.Strong},
+						{Text: "0.82 (0.78–0.97) worse", Mark: "*"}, {}, {}}, Note: "br | veth"},
+				}}, document.Command{Line: "toll compare --save run.jsonl"},
+			document.Command{Line: "toll report run.jsonl"}}}}}
 	const want = `#### host → container
 
 | mode | this machine p50 | this machine p99 | a container |  |

@@ -43,10 +43,13 @@ func meshSections(of *mesh.Report) []document.Section {
 			switch {
 			case !ok:
 			case t.none != nil && t.none(x.Slowest):
-				out[len(out)-1].Add(faint("Retransmitted"+networkOf(m, of)+": 0.00 % on all links.", document.Words))
+				out[len(out)-1].Add(faint("Retransmitted"+networkOf(m, of)+": 0.00 % on all links.",
+					document.Words))
 			default:
 				s := linkSection(of, x, t)
-				s.Title = document.Strongly(fmt.Sprintf("%s%s, %s", t.title, networkOf(m, of), t.unit)).Then("  "+describeLoad(r, x.Load), document.Faint)
+				s.Title = document.Strongly(fmt.Sprintf(
+					"%s%s, %s", t.title, networkOf(m, of), t.unit)).Then(
+					"  "+describeLoad(r, x.Load), document.Faint)
 				out = append(out, s)
 			}
 		}
@@ -62,7 +65,8 @@ func meshSections(of *mesh.Report) []document.Section {
 
 func meshFacts(m *mesh.Mesh) string {
 	if m.Beside != nil {
-		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"), m.On, m.Mode, m.Beside.Mode)
+		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"),
+			m.On, m.Mode, m.Beside.Mode)
 	}
 	return fmt.Sprintf("%s on %s, mode %s", plural(len(m.Nodes), "node"), m.On, m.Mode)
 }
@@ -73,7 +77,8 @@ func meshRun(r *analysis.Report, m *mesh.Mesh) string {
 	if failed > 0 {
 		sweeps = plural(m.Sweeps, "sweep")
 	}
-	text := fmt.Sprintf("%s of %s in %.0f s, %s", sweeps, plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
+	text := fmt.Sprintf("%s of %s in %.0f s, %s", sweeps,
+		plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
 	if failed > 0 {
 		text += fmt.Sprintf("; %d of %d visits have a result", visits-failed, visits)
 	}
@@ -93,11 +98,16 @@ func scaledBy(by float64) func(float64) string {
 }
 
 var meshMetrics = []meshMetric{
-	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs", text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
-	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's", unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
-	{metric: workload.RetransmissionRate, title: "Retransmitted, of what the row's node sends to the column's", unit: "%",
-		text: func(x float64) string { return fmt.Sprintf("%.2f", 100*x) }, best: "least", worst: "most",
-		none: func(worst float64) bool { return worst < leastShown }},
+	{metric: workload.LatencyP50, title: "Round trips between nodes, median", unit: "µs",
+		text: scaledBy(micro), upper: true, best: "fastest", worst: "slowest"},
+	{metric: workload.Throughput, title: "Throughput, from the row's node to the column's",
+		unit: "Gbit/s", text: scaledBy(giga), best: "fastest", worst: "slowest"},
+	{metric: workload.RetransmissionRate,
+		title: "Retransmitted, of what the row's node sends to the column's", unit: "%",
+		text:  func(x float64) string { return fmt.Sprintf("%.2f", 100*x) },
+		best:  "least",
+		worst: "most",
+		none:  func(worst float64) bool { return worst < leastShown }},
 }
 
 // leastShown is the smallest retransmission rate that is not printed as none.
@@ -106,7 +116,8 @@ const leastShown = 0.00005
 // If not all links fit, linkSection shows the best and the worst.
 func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	var s document.Section
-	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best, t.text(x.Fastest), t.text(x.Median),
+	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best,
+		t.text(x.Fastest), t.text(x.Median),
 		t.worst, t.text(x.Slowest), t.link(x.SlowestLink))
 	if len(x.Matrix) > 0 {
 		s.Add(matrix(m, x, t, instead))
@@ -117,11 +128,14 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	noisy := x.NamedFrom != nil && x.Noise != nil
 	switch {
 	case x.OnePair && noisy:
-		text = fmt.Sprintf("A link's noise: %.1f %%; a direction is reported if %.2f times slower than the other.", 100**x.Noise, *x.NamedFrom)
+		text = fmt.Sprintf(
+			"A link's noise: %.1f %%; a direction is reported if %.2f times slower than the other.",
+			100**x.Noise, *x.NamedFrom)
 	case x.OnePair: // there is no typical value
 		return s
 	case noisy:
-		text = fmt.Sprintf("Typical: %s %s. A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.",
+		text = fmt.Sprintf(
+			"Typical: %s %s. A link's noise: %.1f %%; links are reported if %.2f times slower than their nodes explain.",
 			t.text(x.Typical), t.unit, 100**x.Noise, *x.NamedFrom)
 	default:
 		text = fmt.Sprintf("Typical: %s %s.", t.text(x.Typical), t.unit)
@@ -146,10 +160,13 @@ func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.
 		rows, first = rows-1, 1
 	}
 	for j, n := range m.Nodes[first:] {
-		out.Columns = append(out.Columns, document.Column{Head: [2]string{"", n.Name}, ShortHead: fmt.Sprint(first + j + 1), Right: true, Marked: true})
+		out.Columns = append(out.Columns, document.Column{
+			Head: [2]string{"", n.Name}, ShortHead: fmt.Sprint(first + j + 1), Right: true,
+			Marked: true})
 	}
 	for i, n := range m.Nodes[:rows] {
-		row := document.Row{Cells: []document.Cell{{Text: n.Name, Short: fmt.Sprintf("%d %s", i+1, n.Name)}}}
+		row := document.Row{Cells: []document.Cell{
+			{Text: n.Name, Short: fmt.Sprintf("%d %s", i+1, n.Name)}}}
 		for j := first; j < len(m.Nodes); j++ {
 			row.Cells = append(row.Cells, t.cell(x, i, j))
 		}
@@ -175,14 +192,17 @@ func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 }
 
 var meshEffects = []struct{ name, head string }{
-	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"}, {mesh.ThroughputIn, "receives"},
+	{workload.LatencyP50, "round trips"}, {workload.ThroughputOut, "sends"},
+	{mesh.ThroughputIn, "receives"},
 }
 
 func nodeSections(m *mesh.Mesh, network string) []document.Section {
 	nodes := slices.Clone(m.Nodes)
 	title := "Nodes" + network + ", ratio to what is typical"
 	if len(nodes) > worstNodes {
-		slices.SortStableFunc(nodes, func(a, b mesh.Node) int { return cmp.Compare(badness(b), badness(a)) })
+		slices.SortStableFunc(nodes, func(a, b mesh.Node) int {
+			return cmp.Compare(badness(b), badness(a))
+		})
 		nodes = nodes[:worstNodes]
 		title = fmt.Sprintf("The %d slowest nodes%s, ratio to what is typical", worstNodes, network)
 	}
@@ -193,7 +213,9 @@ func nodeSections(m *mesh.Mesh, network string) []document.Section {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(n.Name)})
 	}
 	for _, e := range meshEffects {
-		if !slices.ContainsFunc(m.Nodes, func(n mesh.Node) bool { return n.Effects[e.name].Of > 0 }) {
+		if !slices.ContainsFunc(m.Nodes, func(n mesh.Node) bool {
+			return n.Effects[e.name].Of > 0
+		}) {
 			continue
 		}
 		t.Columns = append(t.Columns, texts("", e.head), figures("slow", "links"))
@@ -213,7 +235,8 @@ func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 		return []document.Cell{nothing, nothing}
 	}
 	return []document.Cell{
-		{Text: x.String(), Number: &document.Number{Value: x.Ratio, Low: x.Low, High: x.High, Unit: analysis.RatioUnit}},
+		{Text: x.String(), Number: &document.Number{
+			Value: x.Ratio, Low: x.Low, High: x.High, Unit: analysis.RatioUnit}},
 		own(fmt.Sprintf("%d/%d", x.Slow, x.Of), float64(x.Slow), "links"),
 	}
 }
@@ -237,7 +260,8 @@ func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var said document.Section
 	if findings := r.Findings; len(findings) > 0 {
 		if n := len(findings) - mostFindings; n > 0 {
-			findings = append(findings[:mostFindings:mostFindings], fmt.Sprintf("And %d more of this kind: --format json has all.", n))
+			findings = append(findings[:mostFindings:mostFindings],
+				fmt.Sprintf("And %d more of this kind: --format json has all.", n))
 		}
 		said.Add(document.List{Topic: document.Findings, Items: findings, Level: 1})
 	}

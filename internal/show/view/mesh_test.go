@@ -15,13 +15,18 @@ import (
 
 // A round trip takes 50 µs, and throughput is 9.4 Gbit/s, unless the factors slow links down; nil:
 // none.
-func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...func(*sample.File)) *mesh.Report {
+func cluster(nodes, sweeps int, trip, rate func(a, b int) float64,
+	change ...func(*sample.File)) *mesh.Report {
 	f := &sample.File{End: sample.End{Reason: sample.EndedByBudget, Elapsed: 58.3, Sweeps: sweeps}}
 	f.Header.Environment = head().Environment
-	f.Header.Plan = sample.Plan{Study: sample.StudyMesh, Seed: 7, Budget: 60, Precision: 0.02, Mesh: &sample.Mesh{Mode: "host", On: "swarm"},
-		Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Window: 0.25}, {Kind: "bulk", Streams: 1, Window: 0.25}}}
+	f.Header.Plan = sample.Plan{Study: sample.StudyMesh, Seed: 7, Budget: 60, Precision: 0.02,
+		Mesh: &sample.Mesh{Mode: "host", On: "swarm"},
+		Loads: []sample.Load{{Kind: "rr", Options: sample.RROptions{
+			Messages: sample.Messages{Request: 1, Reply: 1}}, Window: 0.25},
+			{Kind: "bulk", Streams: 1, Window: 0.25}}}
 	for i := range nodes {
-		f.Header.Plan.Mesh.Nodes = append(f.Header.Plan.Mesh.Nodes, sample.Node{Name: fmt.Sprintf("node-%d", i+1)})
+		f.Header.Plan.Mesh.Nodes = append(f.Header.Plan.Mesh.Nodes,
+			sample.Node{Name: fmt.Sprintf("node-%d", i+1)})
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	of := func(slow func(a, b int) float64, a, b int) float64 {
@@ -35,10 +40,14 @@ func cluster(nodes, sweeps int, trip, rate func(a, b int) float64, change ...fun
 		for a := range nodes {
 			for b := range nodes {
 				if a < b {
-					f.Pairs = append(f.Pairs, sample.PairVisit{PairTurn: sample.PairTurn{Pair: sample.Pair{a, b}, Sweep: s, Load: "rr"}, Value: 50e-6 * of(trip, a, b)})
+					f.Pairs = append(f.Pairs, sample.PairVisit{
+						PairTurn: sample.PairTurn{Pair: sample.Pair{a, b}, Sweep: s, Load: "rr"},
+						Value:    50e-6 * of(trip, a, b)})
 				}
 				if a != b {
-					f.Pairs = append(f.Pairs, sample.PairVisit{PairTurn: sample.PairTurn{Pair: sample.Pair{a, b}, Sweep: s, Load: "bulk"}, Value: 9.4e9 / of(rate, a, b), Segments: 200_000})
+					f.Pairs = append(f.Pairs, sample.PairVisit{
+						PairTurn: sample.PairTurn{Pair: sample.Pair{a, b}, Sweep: s, Load: "bulk"},
+						Value:    9.4e9 / of(rate, a, b), Segments: 200_000})
 				}
 			}
 		}
@@ -68,7 +77,9 @@ func meshReports() map[string]*mesh.Report {
 	left := func(f *sample.File) {
 		for i, v := range f.Pairs {
 			if v.Sweep > 2 && (v.Pair[0] == 1 || v.Pair[1] == 1) {
-				f.Pairs[i] = sample.PairVisit{PairTurn: sample.PairTurn{Pair: v.Pair, Sweep: v.Sweep, Load: v.Load}, Failure: "node node-2 left: no answer for 15 s"}
+				f.Pairs[i] = sample.PairVisit{PairTurn: sample.PairTurn{
+					Pair: v.Pair, Sweep: v.Sweep, Load: v.Load},
+					Failure: "node node-2 left: no answer for 15 s"}
 			}
 			if v.Pair == (sample.Pair{0, 3}) && v.Load == "rr" {
 				f.Pairs[i].Value, f.Pairs[i].Failure = 0, "connection refused"
@@ -78,7 +89,8 @@ func meshReports() map[string]*mesh.Report {
 	}
 	long := func(f *sample.File) {
 		for i := range f.Header.Plan.Mesh.Nodes {
-			f.Header.Plan.Mesh.Nodes[i].Name = fmt.Sprintf("ip-10-0-0-%d.eu-central-1.compute.internal", i)
+			f.Header.Plan.Mesh.Nodes[i].Name = fmt.Sprintf(
+				"ip-10-0-0-%d.eu-central-1.compute.internal", i)
 		}
 	}
 	racks := func(a, b int) float64 {
@@ -115,22 +127,26 @@ func meshReports() map[string]*mesh.Report {
 		return 0.002 + 0.0001*float64(p[0]%7)
 	}
 	return map[string]*mesh.Report{
-		"mesh-loses":      cluster(5, 6, nil, nil, loses(oneLink)),
-		"mesh-loses-node": cluster(4, 6, nil, ofNode(1, 3), loses(func(p sample.Pair) float64 { return 0.03 * float64(p[1]%2*(2-p[1]+1)/2) })),
-		"mesh-loses-80":   cluster(80, 3, nil, nil, loses(inRack)),
-		"mesh":            cluster(5, 6, ofNode(2, 3), oneWay),
-		"mesh-three":      cluster(3, 6, nil, ofNode(1, 10)),
-		"mesh-well":       cluster(4, 8, nil, nil),
-		"mesh-two":        cluster(2, 6, nil, nil),
-		"mesh-left":       cluster(4, 6, nil, nil, left),
-		"mesh-names":      cluster(8, 5, nil, nil, long),
+		"mesh-loses": cluster(5, 6, nil, nil, loses(oneLink)),
+		"mesh-loses-node": cluster(4, 6, nil, ofNode(1, 3), loses(func(p sample.Pair) float64 {
+			return 0.03 * float64(p[1]%2*(2-p[1]+1)/2)
+		})),
+		"mesh-loses-80": cluster(80, 3, nil, nil, loses(inRack)),
+		"mesh":          cluster(5, 6, ofNode(2, 3), oneWay),
+		"mesh-three":    cluster(3, 6, nil, ofNode(1, 10)),
+		"mesh-well":     cluster(4, 8, nil, nil),
+		"mesh-two":      cluster(2, 6, nil, nil),
+		"mesh-left":     cluster(4, 6, nil, nil, left),
+		"mesh-names":    cluster(8, 5, nil, nil, long),
 		"mesh-long": cluster(3, 5, nil, nil, long, func(f *sample.File) {
 			for i := range f.Header.Plan.Mesh.Nodes {
 				f.Header.Plan.Mesh.Nodes[i].Name += ".of-a-very-long-name.example.org"
 			}
 		}),
 		"mesh-racks": cluster(40, 2, racks, racks),
-		"mesh-links": cluster(60, 3, nil, manyLinks, func(f *sample.File) { f.End.Reason = sample.EndedBySize }),
+		"mesh-links": cluster(60, 3, nil, manyLinks, func(f *sample.File) {
+			f.End.Reason = sample.EndedBySize
+		}),
 		"mesh-empty": cluster(3, 0, nil, nil),
 	}
 }
@@ -181,7 +197,8 @@ func TestMeshJSONFields(t *testing.T) {
 			}
 		}
 	}
-	if m, _ := at(doc, "mesh/metrics/latency_p50/matrix/0").([]any); len(m) != 4 || m[0] != nil || m[3] != nil || m[1] == nil {
+	if m, _ := at(doc, "mesh/metrics/latency_p50/matrix/0").([]any); len(m) != 4 || m[0] != nil ||
+		m[3] != nil || m[1] == nil {
 		t.Errorf("the first row is %v", m)
 	}
 	b = written(t, "json", Report(meshReports()["mesh"]), format.Options{})

@@ -63,18 +63,27 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	}
 	link := texts("", "link")
 	link.Cut, link.Least = document.CutMiddle, leastName
-	out := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{link, figures("", m.Mode), figures("", m.Beside.Mode), texts("", m.Mode+"/"+m.Beside.Mode), texts("", "verdict")}}
+	out := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{link, figures("", m.Mode), figures("", m.Beside.Mode),
+			texts("", m.Mode+"/"+m.Beside.Mode), texts("", "verdict")}}
 	for _, l := range links {
 		unit := m.Metrics[t.metric].Unit
-		out.Rows = append(out.Rows, document.Row{Cells: []document.Cell{{Text: l.Nodes[0] + arrow + l.Nodes[1]},
-			own(t.text(l.Value), l.Value, unit), own(t.text(l.Beside), l.Beside, unit),
-			{Text: l.String(), Number: &document.Number{Value: l.Ratio, Low: l.Low, High: l.High, Unit: analysis.RatioUnit}}, {Text: m.Say(l.Verdict)}}})
+		out.Rows = append(out.Rows, document.Row{
+			Cells: []document.Cell{{Text: l.Nodes[0] + arrow + l.Nodes[1]},
+				own(t.text(l.Value), l.Value, unit), own(t.text(l.Beside), l.Beside, unit),
+				{Text: l.String(), Number: &document.Number{
+					Value: l.Ratio, Low: l.Low, High: l.High, Unit: analysis.RatioUnit}},
+				{Text: m.Say(l.Verdict)}}})
 	}
-	what := map[string]string{workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[t.metric]
-	s := document.Section{Title: document.Strongly(fmt.Sprintf("What the %s network costs on each link: %s, %s", m.Mode, what, t.unit)), Blocks: []document.Block{out}}
+	what := map[string]string{workload.LatencyP50: "round trips",
+		workload.Throughput: "throughput"}[t.metric]
+	s := document.Section{Title: document.Strongly(
+		fmt.Sprintf("What the %s network costs on each link: %s, %s", m.Mode, what, t.unit)),
+		Blocks: []document.Block{out}}
 	text := "Typical: " + c.String() + "."
 	if left > 0 {
-		text = fmt.Sprintf("And %s more: --format csv or json has all. ", plural(left, "link")) + text
+		text = fmt.Sprintf("And %s more: --format csv or json has all. ", plural(left, "link")) +
+			text
 	}
 	s.Add(faint(text, document.Words))
 	return []document.Section{s}
@@ -119,7 +128,8 @@ func groupSections(m *mesh.Mesh) []document.Section {
 			cell := nothing
 			if at := groupIn(c.of, m.Groups[i]); at != nil {
 				if x, ok := at.Metrics[c.metric.metric]; ok {
-					cell = own(c.metric.text(x.Median), x.Median, c.of.Metrics[c.metric.metric].Unit)
+					cell = own(c.metric.text(x.Median), x.Median,
+						c.of.Metrics[c.metric.metric].Unit)
 					n := x.Links
 					if c.metric.metric == workload.Throughput {
 						n = (n + 1) / 2 //nolint:mnd // ways
@@ -132,9 +142,11 @@ func groupSections(m *mesh.Mesh) []document.Section {
 		row.Cells = append(row.Cells, own(fmt.Sprint(pairs), float64(pairs), "pairs"))
 		t.Rows = append(t.Rows, row)
 	}
-	s := document.Section{Title: document.Strongly("Links by the nodes' labels, median"), Blocks: []document.Block{t}}
+	s := document.Section{Title: document.Strongly("Links by the nodes' labels, median"),
+		Blocks: []document.Block{t}}
 	if left := len(m.Groups) - len(t.Rows); left > 0 {
-		s.Add(faint(fmt.Sprintf("And %d more: --format csv or json has all.", left), document.Words))
+		s.Add(faint(fmt.Sprintf("And %d more: --format csv or json has all.", left),
+			document.Words))
 	}
 	return []document.Section{s}
 }
@@ -173,7 +185,9 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 		}
 	}
 	slices.Sort(keys)
-	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(labelRank(a), labelRank(b)) })
+	slices.SortStableFunc(keys, func(a, b string) int {
+		return cmp.Compare(labelRank(a), labelRank(b))
+	})
 	cards := map[string][]string{}
 	for _, c := range r.Environment.Cards {
 		where := strings.TrimPrefix(strings.TrimPrefix(c.Where, "node "), "peer ")

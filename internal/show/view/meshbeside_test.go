@@ -16,14 +16,19 @@ import (
 // slow.
 func besideMesh(change ...func(*sample.File)) *mesh.Report {
 	rng := rand.New(rand.NewPCG(5, 6))
-	is := func(p sample.Pair, a, b int) bool { return p == (sample.Pair{a, b}) || p == (sample.Pair{b, a}) }
+	is := func(p sample.Pair, a, b int) bool {
+		return p == (sample.Pair{a, b}) || p == (sample.Pair{b, a})
+	}
 	return cluster(5, 8, nil, nil, append([]func(*sample.File){func(f *sample.File) {
 		m := f.Header.Plan.Mesh
 		m.Mode, m.Beside, m.On = "pod", "host", "kubernetes"
 		m.Labels = []string{"topology.kubernetes.io/zone"}
 		for i := range m.Nodes {
 			m.Nodes[i].Labels = map[string]string{m.Labels[0]: fmt.Sprintf("z%d", i%2)}
-			f.Header.Environment.Cards = append(f.Header.Environment.Cards, sample.Card{Name: "eth0", Where: "node " + m.Nodes[i].Name, Driver: "mlx5_core", Speed: 25e9})
+			f.Header.Environment.Cards = append(
+				f.Header.Environment.Cards, sample.Card{
+					Name: "eth0", Where: "node " + m.Nodes[i].Name, Driver: "mlx5_core",
+					Speed: 25e9})
 		}
 		var all []sample.PairVisit
 		for _, v := range f.Pairs {
@@ -68,7 +73,8 @@ func TestMeshOfTwoNetworks(t *testing.T) {
 		text := written(t, name, Report(r), format.Options{})
 		want := []string{"slow link", "slow CNI"}
 		if name == "json" {
-			want = []string{`"verdict": "link"`, `"verdict": "mode"`, `"beside": {`, `"topology.kubernetes.io/zone"`}
+			want = []string{`"verdict": "link"`, `"verdict": "mode"`, `"beside": {`,
+				`"topology.kubernetes.io/zone"`}
 		}
 		for _, w := range want {
 			if !strings.Contains(text, w) {
@@ -88,8 +94,11 @@ func TestMeshWithoutOnePodLink(t *testing.T) {
 			}
 		}
 	})
-	got := strings.Join(strings.Fields(table(t, r, format.Options{Width: format.DefaultWidth})), " ")
-	for _, want := range []string{"node-1 and node-4: no visit of rr succeeded by the pod network: connection timed out", "Not witnessed: all between the pods (--unprivileged)"} {
+	got := strings.Join(strings.Fields(table(t, r, format.Options{Width: format.DefaultWidth})),
+		" ")
+	for _, want := range []string{
+		"node-1 and node-4: no visit of rr succeeded by the pod network: connection timed out",
+		"Not witnessed: all between the pods (--unprivileged)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}

@@ -34,8 +34,10 @@ func TestNoCellToSpare(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, d := range map[string]document.Document{
-		"usual.txt": Report(usual()), "ladder.txt": Report(climbed()), "mesh.txt": Report(meshReports()["mesh"]),
-		"chat.txt": Report(routeReports()["chat"]), "published.txt": Published(study),
+		"usual.txt":  Report(usual()),
+		"ladder.txt": Report(climbed()),
+		"mesh.txt":   Report(meshReports()["mesh"]),
+		"chat.txt":   Report(routeReports()["chat"]), "published.txt": Published(study),
 		"predict.txt": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),
 		"ports.txt":   Ports(pricedPorts()),
 	} {
@@ -70,7 +72,8 @@ func TestFigures(t *testing.T) {
 				t.Errorf("%q %+v, want %+v", table.Unit(i), n, m)
 			}
 		case "ratio to host":
-			if n := table.Rows[2].Cells[i].Number; table.Unit(i) != "ratio" || n.Value != 0.86 || *n.Low != 0.84 || *n.High != 0.87 || n.Verdict != "worse" {
+			if n := table.Rows[2].Cells[i].Number; table.Unit(i) != "ratio" || n.Value != 0.86 ||
+				*n.Low != 0.84 || *n.High != 0.87 || n.Verdict != "worse" {
 				t.Errorf("%q %+v", table.Unit(i), n)
 			}
 		case "mode":

@@ -23,7 +23,8 @@ func has(text string, x float64) bool {
 	mantissa := func(x float64) float64 { return x / math.Pow(10, math.Floor(math.Log10(x))) }
 	for _, s := range numbersIn.FindAllString(text, -1) {
 		const rounding = 0.003
-		if n, err := strconv.ParseFloat(s, 64); err == nil && n > 0 && len(s) > 2 && math.Abs(mantissa(n)-mantissa(x)) < rounding {
+		if n, err := strconv.ParseFloat(s, 64); err == nil && n > 0 && len(s) > 2 &&
+			math.Abs(mantissa(n)-mantissa(x)) < rounding {
 			return true
 		}
 	}
@@ -58,7 +59,8 @@ func TestOneMedianInAllOutputs(t *testing.T) {
 		for k := range 20 {
 			wobble := took * (1 + 1e-4*float64((7*k+3*v.Cell+v.Round)%5-2))
 			v.Slices.Slots = append(v.Slices.Slots, 3*k+v.Cell)
-			v.Slices.Medians, v.Slices.Rates = append(v.Slices.Medians, wobble), append(v.Slices.Rates, 0.91/wobble)
+			v.Slices.Medians, v.Slices.Rates = append(v.Slices.Medians, wobble),
+				append(v.Slices.Rates, 0.91/wobble)
 		}
 	})
 	r := judge.Judge(run.File)
@@ -68,7 +70,8 @@ func TestOneMedianInAllOutputs(t *testing.T) {
 			row.Cells = append(row.Cells, c)
 		}
 	}
-	documents := map[string]document.Document{"summary": Summary(r), "tables": Report(r), "details": Details(r, row)}
+	documents := map[string]document.Document{
+		"summary": Summary(r), "tables": Report(r), "details": Details(r, row)}
 	for name, d := range documents {
 		for _, f := range format.All() {
 			if !f.Writes(d.Kind) {
@@ -82,7 +85,8 @@ func TestOneMedianInAllOutputs(t *testing.T) {
 				t.Errorf("%s as %s has no 39.8 µs:\n%.2000s", name, f.Name, b.String())
 			}
 			// Some outputs have the windows' lower percentiles and label them as such.
-			if has(b.String(), windows) && f.Name != "json" && f.Name != "html" && name != "details" {
+			if has(b.String(), windows) && f.Name != "json" && f.Name != "html" &&
+				name != "details" {
 				t.Errorf("%s as %s has the windows' median:\n%s", name, f.Name, b.String())
 			}
 		}

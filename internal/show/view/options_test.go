@@ -38,20 +38,31 @@ func TestOptionTables(t *testing.T) {
 		load    sample.Load
 		metrics map[string]float64
 	}{
-		{"bulk-bidir", sample.Load{Kind: "bulk", Streams: 2, Options: sample.BulkOptions{Write: 4096, Bidir: true}},
+		{"bulk-bidir", sample.Load{Kind: "bulk", Streams: 2,
+			Options: sample.BulkOptions{Write: 4096, Bidir: true}},
 			map[string]float64{workload.ThroughputOut: 20e9, workload.ThroughputBack: 10e9}},
-		{"bulk-bytes", sample.Load{Kind: "bulk", Streams: 1, Options: sample.BulkOptions{Bytes: 100 << 20, Send: "zerocopy", Reverse: true}},
+		{"bulk-bytes", sample.Load{Kind: "bulk", Streams: 1,
+			Options: sample.BulkOptions{Bytes: 100 << 20, Send: "zerocopy", Reverse: true}},
 			map[string]float64{workload.CompletionTime: 0.0271}},
-		{"bulk-bytes-bidir", sample.Load{Kind: "bulk", Streams: 256, Options: sample.BulkOptions{Bytes: 1000, Bidir: true, Send: "sendfile"}},
-			map[string]float64{workload.ThroughputOut: 20e9, workload.ThroughputBack: 10e9, workload.CompletionTime: 1.5}},
-		{"rr-connections", sample.Load{Kind: "rr", Streams: 16, Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}, map[string]float64{workload.Transactions: 54321}},
-		{"rr-rate", sample.Load{Kind: "rr", Streams: 4, Options: sample.RROptions{Messages: sample.Messages{Request: 100, Reply: 1}, Rate: 2500.5}},
+		{"bulk-bytes-bidir", sample.Load{Kind: "bulk", Streams: 256,
+			Options: sample.BulkOptions{Bytes: 1000, Bidir: true, Send: "sendfile"}},
+			map[string]float64{workload.ThroughputOut: 20e9, workload.ThroughputBack: 10e9,
+				workload.CompletionTime: 1.5}},
+		{"rr-connections", sample.Load{Kind: "rr", Streams: 16,
+			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}},
+			map[string]float64{workload.Transactions: 54321}},
+		{"rr-rate", sample.Load{Kind: "rr", Streams: 4,
+			Options: sample.RROptions{Messages: sample.Messages{Request: 100, Reply: 1},
+				Rate: 2500.5}},
 			map[string]float64{workload.OwnLatenessP50: 31e-6, workload.Transactions: 2500}},
-		{"rr-under-load", sample.Load{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}, Beside: true, Write: 1 << 20}},
+		{"rr-under-load", sample.Load{Kind: "rr",
+			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}, Beside: true,
+				Write: 1 << 20}},
 			map[string]float64{workload.BesideThroughput: 22.5e9}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := table(t, optioned(tt.load, tt.metrics), format.Options{Width: format.DefaultWidth})
+			got := table(t, optioned(tt.load, tt.metrics),
+				format.Options{Width: format.DefaultWidth})
 			golden(t, tt.name+".txt", got)
 			fits(t, got)
 		})

@@ -79,7 +79,9 @@ func (r *PartRow) take(t document.Table, n int) {
 	last := len(cells) - 1
 	r.Verdict, _, _ = strings.Cut(cells[last].Text, ",")
 	unit := r.Cells[0].Metrics[r.Cells[0].Primary].Unit
-	figure := func(c document.Cell) bool { return c.Number != nil && c.Number.Unit == unit && c.Number.Verdict == "" }
+	figure := func(c document.Cell) bool {
+		return c.Number != nil && c.Number.Unit == unit && c.Number.Verdict == ""
+	}
 	if at := slices.IndexFunc(cells, figure); at >= 0 {
 		r.Value = cells[at].Number.Value
 	}
@@ -97,7 +99,10 @@ func ladderParts(report *ladder.Report) []Part {
 	var out []Part
 	for _, l := range r.Plan.Loads {
 		for _, side := range sides(report.Steps) {
-			if !slices.ContainsFunc(side, func(s ladder.Step) bool { _, ok := cellOf(r, s, l.Kind); return ok }) {
+			if !slices.ContainsFunc(side, func(s ladder.Step) bool {
+				_, ok := cellOf(r, s, l.Kind)
+				return ok
+			}) {
 				continue
 			}
 			p := Part{Section: briefStep(r, side, l)}
@@ -140,7 +145,8 @@ const (
 
 func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerdict, ByPrice} }
 
-var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-", string(analysis.Within), string(stats.Same), string(stats.Nothing),
+var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-",
+	string(analysis.Within), string(stats.Same), string(stats.Nothing),
 	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
 
 func (s Sorting) compare(a, b PartRow) int {
@@ -153,7 +159,8 @@ func (s Sorting) compare(a, b PartRow) int {
 		}
 		return cmp.Compare(a.Value, b.Value)
 	case ByVerdict:
-		return cmp.Or(cmp.Compare(slices.Index(verdictOrder, a.Verdict), slices.Index(verdictOrder, b.Verdict)), cmp.Compare(a.Price, b.Price))
+		return cmp.Or(cmp.Compare(slices.Index(verdictOrder, a.Verdict),
+			slices.Index(verdictOrder, b.Verdict)), cmp.Compare(a.Price, b.Price))
 	case ByPrice:
 		return cmp.Compare(a.Price, b.Price)
 	}
@@ -213,7 +220,9 @@ func Beside(r judge.Report) (before, behind []document.Section) {
 		before = append(before, answerSection(base.Answer))
 	}
 	if len(base.Findings) > 0 && base.Answer == nil {
-		behind = append(behind, document.Section{Blocks: []document.Block{document.List{Topic: document.Findings, Items: base.Findings, Level: 1}}})
+		behind = append(behind, document.Section{
+			Blocks: []document.Block{document.List{
+				Topic: document.Findings, Items: base.Findings, Level: 1}}})
 	}
 	return before, append(append(behind, absent(base)...), warnings(base)...)
 }

@@ -24,17 +24,22 @@ type Trace struct {
 // and after the visit.
 func Path(t *Trace) document.Document {
 	name := t.Path.Tune.Name(string(t.Path.Mode))
-	title := document.Strongly(fmt.Sprintf("%s from %s, dialling %s", name, t.Path.From.Words(), t.Path.Dial)).
-		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On), document.Faint)
+	title := document.Strongly(fmt.Sprintf(
+		"%s from %s, dialling %s", name, t.Path.From.Words(), t.Path.Dial)).
+		Then(fmt.Sprintf("   built in %.0f ms by the %s", 1000*t.Path.Built, t.Path.On),
+			document.Faint)
 	hops := t.Visit.Hops[:min(len(t.Path.Hops), len(t.Visit.Hops))]
-	route := document.Route{Level: 1, Steps: []document.Step{{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}
+	route := document.Route{Level: 1, Steps: []document.Step{
+		{Kind: "client", Text: document.Plainly("connects to " + t.Path.Dial)}}}
 	for _, h := range hops {
 		route.Steps = append(route.Steps, document.Step{Kind: h.Kind, Counters: hopCounters(h),
 			Text: document.Plainly(h.Name+"  ").Then("("+h.Where+")", document.Faint)})
 	}
-	route.Steps = append(route.Steps, document.Step{Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
+	route.Steps = append(route.Steps, document.Step{
+		Kind: "server", Text: document.Plainly("listens on " + t.Path.Listen)})
 	d := document.Document{Kind: document.APath, JSON: t, Sections: []document.Section{
-		{Title: title}, {Blocks: []document.Block{route}}, witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t)}}
+		{Title: title}, {Blocks: []document.Block{route}},
+		witness(t.Visit, t.Visit.Hops[len(hops):]), pathFacts(t)}}
 	if cards := cardSection(t.Cards); len(cards.Blocks) > 0 {
 		d.Sections = append(d.Sections, cards)
 	}
@@ -42,17 +47,21 @@ func Path(t *Trace) document.Document {
 }
 
 func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) {
-	out.Add(paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
-		v.Server.TotalRecv, v.Client.TotalRecv, plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
-		plural(v.Client.Connections, "connection")), document.Words))
+	out.Add(
+		paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
+			v.Server.TotalRecv, v.Client.TotalRecv,
+			plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
+			plural(v.Client.Connections, "connection")), document.Words))
 	text := document.Text{{Text: "Witnessed: every hop counted them.", Style: document.Good}}
 	if !v.Witness.OK {
-		text = document.Text{{Text: "Not witnessed: ", Style: document.Bad}, {Text: v.Witness.Evidence}}
+		text = document.Text{{Text: "Not witnessed: ", Style: document.Bad},
+			{Text: v.Witness.Evidence}}
 	}
 	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
 	for _, g := range guards {
 		d := g.After.Sub(g.Before)
-		out.Add(faint(fmt.Sprintf("Not on the path: %s (%s): %s", hopName(g), g.Where, delta(d, v.Witness.OK)), document.Words))
+		out.Add(faint(fmt.Sprintf("Not on the path: %s (%s): %s", hopName(g), g.Where,
+			delta(d, v.Witness.OK)), document.Words))
 	}
 	return out
 }
@@ -92,15 +101,19 @@ func hopCounters(h sample.HopReading) []document.Counter {
 	if a.BackwardBytes == 0 { // the device counts both directions in one counter
 		toServer = "⇄"
 	}
-	out := []document.Counter{{What: "bytes " + toServer, Before: b.ForwardBytes, After: a.ForwardBytes}}
+	out := []document.Counter{{What: "bytes " + toServer, Before: b.ForwardBytes,
+		After: a.ForwardBytes}}
 	if a.ForwardPackets > 0 {
-		out = append(out, document.Counter{What: "packets " + toServer, Before: b.ForwardPackets, After: a.ForwardPackets})
+		out = append(out, document.Counter{What: "packets " + toServer, Before: b.ForwardPackets,
+			After: a.ForwardPackets})
 	}
 	if a.BackwardBytes > 0 {
-		out = append(out, document.Counter{What: "bytes ←", Before: b.BackwardBytes, After: a.BackwardBytes})
+		out = append(out, document.Counter{What: "bytes ←", Before: b.BackwardBytes,
+			After: a.BackwardBytes})
 	}
 	if a.BackwardPackets > 0 {
-		out = append(out, document.Counter{What: "packets ←", Before: b.BackwardPackets, After: a.BackwardPackets})
+		out = append(out, document.Counter{What: "packets ←", Before: b.BackwardPackets,
+			After: a.BackwardPackets})
 	}
 	return out
 }

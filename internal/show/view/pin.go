@@ -53,7 +53,8 @@ func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	return out
 }
 
-func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
+func onPin(r *analysis.Report, pin string,
+	of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if c, ok := r.WithPin(c, pin); ok {
 			return of(c)
@@ -63,7 +64,8 @@ func onPin(r *analysis.Report, pin string, of func(analysis.Cell) document.Cell)
 }
 
 // Each CPU placement has its own columns: added time, ratio, figure. The verdicts come last.
-func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
+func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column,
+	baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
 	added, hasAdded := briefAdded(r, cells)
@@ -72,12 +74,16 @@ func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column, basel
 		at := len(out)
 		share := percentCell(c.Primary, !hasAdded)
 		if hasAdded {
-			out = append(out, column{texts("", "added "+added.Head[1]), onPin(r, p.Name, withoutInterval(added.cell))})
+			out = append(out, column{texts("", "added "+added.Head[1]),
+				onPin(r, p.Name, withoutInterval(added.cell))})
 		} else if i > 0 {
 			share = orEqual(r, share)
 		}
-		out = append(out, column{document.Column{Head: [2]string{"", percentHead + " " + baseline}, Spare: hasAdded}, onPin(r, p.Name, share)},
-			column{document.Column{Head: [2]string{"", unit}, Right: true}, onPin(r, p.Name, scaled(c.Primary, scale))})
+		out = append(out, column{document.Column{
+			Head: [2]string{"", percentHead + " " + baseline}, Spare: hasAdded},
+			onPin(r, p.Name, share)},
+			column{document.Column{Head: [2]string{"", unit}, Right: true},
+				onPin(r, p.Name, scaled(c.Primary, scale))})
 		out[at].Head[0] = analysis.PinWords(p.Name) // covers the next columns too
 	}
 	return append(out, column{texts("", "verdict"), pinVerdict(r)})
@@ -92,7 +98,8 @@ func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) d
 }
 
 // "=" is a ratio that agrees with that of the first CPU placement.
-func orEqual(r *analysis.Report, of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
+func orEqual(r *analysis.Report,
+	of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
 		if first, ok := r.WithPin(c, r.Plan.Pins[0].Name); ok && !c.Baseline && r.Agree(first, c) {

@@ -17,9 +17,13 @@ func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r}
 	switch {
 	case len(r.Ports)+len(r.Inside) == 0 && r.Port != 0:
-		d.Sections = saying(fmt.Sprintf("Nothing serves port %d: no socket listens, and no readable rule redirects it.", r.Port))
+		d.Sections = saying(
+			fmt.Sprintf(
+				"Nothing serves port %d: no socket listens, and no readable rule redirects it.",
+				r.Port))
 	case len(r.Ports)+len(r.Inside) == 0:
-		d.Sections = saying("No port answers: no socket listens, and no readable rule redirects a port.")
+		d.Sections = saying(
+			"No port answers: no socket listens, and no readable rule redirects a port.")
 	case r.Port != 0:
 		d.Sections = explain(r)
 	default:
@@ -57,12 +61,15 @@ const portsLegend = "Each route is that of a client that dials the machine, at t
 const serverWidth = 22
 
 func portSections(r *ports.Report) []document.Section {
-	port, server, here := texts("", "port"), texts("", "served by"), texts("this machine, at", "127.0.0.1")
+	port, server, here := texts("", "port"), texts("", "served by"),
+		texts("this machine, at", "127.0.0.1")
 	port.Once = true
 	server.Cut, server.Least = document.CutEnd, serverWidth
 	here.Span = 3
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{port, texts("", "address"), server, texts("", "socket of"),
-		here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"), texts("another", "machine")}}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{port, texts("", "address"), server, texts("", "socket of"),
+			here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"),
+			texts("another", "machine")}}
 	for _, row := range r.Ports {
 		served := serverText(row.Server)
 		if row.Server.State != "" { // before the part that may be cut off
@@ -82,11 +89,18 @@ func portSections(r *ports.Report) []document.Section {
 		below.Add(paragraph(1, "another machine: "+r.Client, document.Words))
 	}
 	if x := r.Proxies; x != nil && x.Memory > 0 {
-		below.Add(paragraph(1, fmt.Sprintf("processes of docker-proxy: %d, with %s of memory, %s each, and %s open", x.Number, mebibytes(x.Memory),
-			mebibytes(x.Memory/int64(x.Number)), plural(x.Connections, "connection")), document.Words))
+		below.Add(
+			paragraph(
+				1,
+				fmt.Sprintf(
+					"processes of docker-proxy: %d, with %s of memory, %s each, and %s open",
+					x.Number, mebibytes(x.Memory),
+					mebibytes(x.Memory/int64(x.Number)), plural(x.Connections, "connection")),
+				document.Words))
 	}
 	below.Add(faint(portsLegend, document.Words),
-		faint("toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
+		faint(
+			"toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
 	var out []document.Section
 	if len(r.Ports) > 0 {
 		out = append(out, document.Section{Blocks: []document.Block{t}}, below)
@@ -103,20 +117,25 @@ func insides(r *ports.Report) []document.Section {
 	}
 	server := texts("", "served by")
 	server.Cut, server.Least = document.CutEnd, serverWidth
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{texts("", "port"), texts("", "address"), server, texts("", "networks"),
-		texts("this", "machine"), texts("its", "network"), texts("another", "network"), texts("another", "machine")}}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{texts("", "port"), texts("", "address"), server,
+			texts("", "networks"),
+			texts("this", "machine"), texts("its", "network"), texts("another", "network"),
+			texts("another", "machine")}}
 	for _, x := range r.Inside {
 		served := serverText(x.Server)
 		if x.Server.State != "" {
 			served = x.Server.State + ": " + served
 		}
-		cells := document.Texts(insideName(x), x.Dial, served, orDash(strings.Join(x.Networks, ", ")))
+		cells := document.Texts(insideName(x), x.Dial, served,
+			orDash(strings.Join(x.Networks, ", ")))
 		for _, c := range ports.Insiders() {
 			cells = append(cells, document.Cell{Text: orDash(routeText(x.Paths, c))})
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	return []document.Section{{Title: document.Strongly("In containers, not published"), Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
+	return []document.Section{{Title: document.Strongly("In containers, not published"),
+		Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
 }
 
 func insideName(x ports.Inside) string { return strconv.Itoa(int(x.Port)) + "/" + x.Proto }
@@ -127,8 +146,10 @@ func homes(r *ports.Report) []document.Section {
 	}
 	name := texts("", "container")
 	name.Once, name.Cut, name.Least = true, document.CutEnd, serverWidth
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{name, texts("", "networks"), texts("", "device"), texts("", "addresses"),
-		texts("", "peer here"), texts("", "bridge")}}
+	t := document.Table{Level: 1, Layouts: onlyGaps,
+		Columns: []document.Column{name, texts("", "networks"), texts("", "device"),
+			texts("", "addresses"),
+			texts("", "peer here"), texts("", "bridge")}}
 	for _, h := range r.Containers {
 		network := strings.Join(h.Networks, ", ")
 		if h.Network != "" {
@@ -139,10 +160,13 @@ func homes(r *ports.Report) []document.Section {
 			if h.Network == "host" {
 				addresses = "the machine's"
 			}
-			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(h.Name, orDash(network), "-", orDash(addresses), "-", "-")})
+			t.Rows = append(t.Rows, document.Row{
+				Cells: document.Texts(h.Name, orDash(network), "-", orDash(addresses), "-", "-")})
 		}
 		for _, d := range h.Devices {
-			t.Rows = append(t.Rows, document.Row{Cells: document.Texts(h.Name, orDash(network), d.Name, orDash(strings.Join(d.Addresses, ", ")), orDash(d.Peer), orDash(d.Master))})
+			t.Rows = append(t.Rows, document.Row{
+				Cells: document.Texts(h.Name, orDash(network), d.Name,
+					orDash(strings.Join(d.Addresses, ", ")), orDash(d.Peer), orDash(d.Master))})
 		}
 	}
 	return []document.Section{{Title: document.Strongly("Containers"), Blocks: []document.Block{t}}}
@@ -222,8 +246,10 @@ func traps(r *ports.Report) []document.Section {
 		if len(t.Ports) > 0 {
 			text += " " + strings.Join(t.Ports, " ")
 		}
-		s.Add(document.Paragraph{Level: 1, Break: document.Words, Text: document.Text{{Text: text, Style: document.Doubtful}, {Text: ": " + t.Text}}},
-			paragraph(3, "seen: "+t.Evidence, document.Words), paragraph(3, "remedy: "+t.Remedy, document.Words))
+		s.Add(document.Paragraph{Level: 1, Break: document.Words,
+			Text: document.Text{{Text: text, Style: document.Doubtful}, {Text: ": " + t.Text}}},
+			paragraph(3, "seen: "+t.Evidence, document.Words),
+			paragraph(3, "remedy: "+t.Remedy, document.Words))
 	}
 	return []document.Section{s}
 }
@@ -247,7 +273,8 @@ func costs(r *ports.Report) []document.Section {
 				}
 				parts = append(parts, s)
 			}
-			text := fmt.Sprintf("%s %s (%s): %s", clientText(c), path.Kind, path.Cost[0].Mode, strings.Join(parts, "; "))
+			text := fmt.Sprintf("%s %s (%s): %s", clientText(c), path.Kind, path.Cost[0].Mode,
+				strings.Join(parts, "; "))
 			if !slices.Contains(items, text) {
 				items = append(items, text)
 			}
@@ -264,6 +291,7 @@ func costs(r *ports.Report) []document.Section {
 func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
 
 func clientText(c ports.Client) string {
-	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1", ports.OwnAddr: "own address",
+	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1",
+		ports.OwnAddr:   "own address",
 		ports.Neighbour: "a container", ports.Remote: "another machine"}[c]
 }

@@ -23,11 +23,15 @@ func Prediction(r *predict.Prediction) document.Document {
 		paragraph(0, workloadWords(r.Workload), document.Words),
 	}})
 	for rows := r.Rows; len(rows) > 0; {
-		n := slices.IndexFunc(rows, func(x predict.Row) bool { return x.From != rows[0].From || x.On != rows[0].On })
+		n := slices.IndexFunc(rows, func(x predict.Row) bool {
+			return x.From != rows[0].From || x.On != rows[0].On
+		})
 		if n < 0 {
 			n = len(rows)
 		}
-		d.Sections = append(d.Sections, document.Section{Title: document.Strongly(printable.Capital(placeWords(rows[0].From)) + " → container"), Blocks: predicted(r, rows[:n])})
+		d.Sections = append(d.Sections, document.Section{
+			Title:  document.Strongly(printable.Capital(placeWords(rows[0].From)) + " → container"),
+			Blocks: predicted(r, rows[:n])})
 		rows = rows[n:]
 	}
 	items := formulas(r)
@@ -36,14 +40,17 @@ func Prediction(r *predict.Prediction) document.Document {
 			items = append(items, fmt.Sprintf("%s from %s: %s", x.Label, placeWords(x.From), text))
 		}
 	}
-	items = append(items, "Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
-		"connection. ≤: no difference that can be measured, and at most so much. ?: unclear; measure longer to know.")
+	items = append(
+		items,
+		"Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
+			"connection. ≤: no difference that can be measured, and at most so much. ?: unclear; measure longer to know.")
 	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))
 	return d
 }
 
 func workloadWords(w predict.Workload) string {
-	text := fmt.Sprintf("Predicted for pages of %s, with replies of %s", plural(w.Queries, "query"), plural(int(w.Bytes), "byte"))
+	text := fmt.Sprintf("Predicted for pages of %s, with replies of %s", plural(w.Queries, "query"),
+		plural(int(w.Bytes), "byte"))
 	if w.QPS > 0 {
 		text += fmt.Sprintf(", at %g queries per second", w.QPS)
 	}
@@ -68,18 +75,25 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 		}}
 	}
 	share := func(head string, of func(predict.Row) *predict.Quantity) forecast {
-		return forecast{texts(head, "% of a core"), func(x predict.Row) document.Cell { return quantity(of(x), percent) }}
+		return forecast{texts(head, "% of a core"), func(x predict.Row) document.Cell {
+			return quantity(of(x), percent)
+		}}
 	}
 	queries := []forecast{
 		{texts("page", "ms"), func(x predict.Row) document.Cell { return quantity(x.Page, milli) }},
 		over(predict.Page, "µs"),
 	}
 	if r.Workload.QPS > 0 {
-		queries = append(queries, share("CPU", func(x predict.Row) *predict.Quantity { return x.CPU }), over(predict.CPU, "%"))
+		queries = append(queries, share("CPU", func(x predict.Row) *predict.Quantity {
+			return x.CPU
+		}), over(predict.CPU, "%"))
 	}
 	out := []document.Block{forecasts(queries, rows, predict.Page)}
 	if r.Workload.Tokens > 0 {
-		out = append(out, forecasts([]forecast{share("tokens' CPU", func(x predict.Row) *predict.Quantity { return x.StreamCPU }),
+		out = append(out, forecasts([]forecast{
+			share("tokens' CPU", func(x predict.Row) *predict.Quantity {
+				return x.StreamCPU
+			}),
 			over(predict.StreamCPU, "%")}, rows, predict.StreamCPU))
 	}
 	return out
@@ -124,10 +138,12 @@ func formulas(r *predict.Prediction) []string {
 	}
 	out := []string{fmt.Sprintf("page = %d × (median round trip of rr%s)", w.Queries, bytes)}
 	if w.QPS > 0 {
-		out = append(out, fmt.Sprintf("CPU = %g/s × (CPU time per round trip of rr%s)", w.QPS, perByte))
+		out = append(out, fmt.Sprintf("CPU = %g/s × (CPU time per round trip of rr%s)", w.QPS,
+			perByte))
 	}
 	if w.Tokens > 0 {
-		out = append(out, fmt.Sprintf("tokens' CPU = %g/s × CPU time per token of stream", w.Tokens))
+		out = append(out, fmt.Sprintf("tokens' CPU = %g/s × CPU time per token of stream",
+			w.Tokens))
 	}
 	return out
 }
@@ -141,17 +157,20 @@ func arithmetic(w predict.Workload, x predict.Row) string {
 		if x.Extra > 0 && rate > 0 {
 			bytes = fmt.Sprintf(" + %.0f B / %s Gbit/s", x.Extra, digits(rate*giga))
 		}
-		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) = %s ms", w.Queries, digits(trip*micro), bytes, digits(x.Page.Median*milli)))
+		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) = %s ms", w.Queries,
+			digits(trip*micro), bytes, digits(x.Page.Median*milli)))
 	}
 	if cpu, ok := x.Costs[workload.CPUPerTrip]; ok && x.CPU != nil {
 		bytes := ""
 		if b := x.Costs[workload.CPUPerByte]; x.Extra > 0 && b > 0 {
 			bytes = fmt.Sprintf(" + %.0f B × %s s/GB", x.Extra, digits(b*perGB))
 		}
-		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS, digits(cpu*micro), bytes, digits(x.CPU.Median*percent)))
+		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS,
+			digits(cpu*micro), bytes, digits(x.CPU.Median*percent)))
 	}
 	if token, ok := x.Costs["stream_"+workload.CPUPerTrip]; ok && x.StreamCPU != nil {
-		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens, digits(token*micro), digits(x.StreamCPU.Median*percent)))
+		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens,
+			digits(token*micro), digits(x.StreamCPU.Median*percent)))
 	}
 	return strings.Join(parts, "; ")
 }

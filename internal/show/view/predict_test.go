@@ -20,9 +20,11 @@ func prediction(w predict.Workload) *predict.Prediction {
 		return analysis.Price{Unit: unit, Median: x, Low: 0.8 * x, High: 1.1 * x, N: 12, Verdict: v}
 	}
 	row := func(m mode.Name, from mode.Placement, page float64, v stats.Verdict) predict.Row {
-		r := predict.Row{Mode: string(m), From: string(from), On: "lab", Label: string(m), Baseline: v == "", Extra: 4095,
+		r := predict.Row{Mode: string(m), From: string(from), On: "lab", Label: string(m),
+			Baseline: v == "", Extra: 4095,
 			Page: q("s", page), CPU: q("core", 12*page), Over: map[string]analysis.Price{},
-			Costs: map[string]float64{workload.LatencyP50: page / 20, workload.Throughput: 40e9, workload.CPUPerTrip: 30e-6, workload.CPUPerByte: 0.25e-9}}
+			Costs: map[string]float64{workload.LatencyP50: page / 20, workload.Throughput: 40e9,
+				workload.CPUPerTrip: 30e-6, workload.CPUPerByte: 0.25e-9}}
 		if v != "" {
 			r.Over[predict.Page] = price("s", page/4, v)
 			r.Over[predict.CPU] = price("core", page, stats.Unclear)
@@ -34,10 +36,14 @@ func prediction(w predict.Workload) *predict.Prediction {
 		}
 		return r
 	}
-	p := &predict.Prediction{Schema: predict.Schema, Environment: head().Environment, Workload: w, Baseline: "host",
-		Rows: []predict.Row{row(mode.Host, mode.FromHost, 1.3e-3, ""), row(mode.Bridge, mode.FromHost, 1.4e-3, stats.Nothing),
-			row(mode.PublishProxy, mode.FromHost, 2.1e-3, stats.Costs), row(mode.Host, mode.FromRemote, 1.5e-3, "")},
-		Notes: []string{"The file has no bulk: what replies of 4096 bytes cost beyond the measured 1 is left out."}}
+	p := &predict.Prediction{Schema: predict.Schema, Environment: head().Environment, Workload: w,
+		Baseline: "host",
+		Rows: []predict.Row{row(mode.Host, mode.FromHost, 1.3e-3, ""),
+			row(mode.Bridge, mode.FromHost, 1.4e-3, stats.Nothing),
+			row(mode.PublishProxy, mode.FromHost, 2.1e-3, stats.Costs),
+			row(mode.Host, mode.FromRemote, 1.5e-3, "")},
+		Notes: []string{
+			"The file has no bulk: what replies of 4096 bytes cost beyond the measured 1 is left out."}}
 	p.Answer = predict.AnswerOf(p)
 	return p
 }
@@ -58,8 +64,11 @@ func TestPrediction(t *testing.T) {
 
 func TestQueryTable(t *testing.T) {
 	r := head()
-	r.Plan.Loads[1] = sample.Load{Kind: "query", Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024}, Queries: 20}, Warmup: r.Plan.Loads[1].Warmup, Window: r.Plan.Loads[1].Window}
-	for _, c := range []analysis.Cell{trip(mode.Host, mode.ToLoopback, 1300, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 1400, 1.07, 0.02, stats.Worse)} {
+	r.Plan.Loads[1] = sample.Load{Kind: "query",
+		Options: sample.QueryOptions{Messages: sample.Messages{Request: 100, Reply: 1024},
+			Queries: 20}, Warmup: r.Plan.Loads[1].Warmup, Window: r.Plan.Loads[1].Window}
+	for _, c := range []analysis.Cell{trip(mode.Host, mode.ToLoopback, 1300, 1, 0, ""),
+		trip(mode.Bridge, mode.ToContainer, 1400, 1.07, 0.02, stats.Worse)} {
 		c.Load = "query"
 		c.Metrics[workload.Transactions] = analysis.Metric{Unit: "1/s", Median: 770}
 		c.Metrics[workload.QueryP50] = analysis.Metric{Unit: "s", Median: 65e-6}

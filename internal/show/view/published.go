@@ -17,7 +17,9 @@ func PublishedDetails(r *published.Report) document.Document { return publishedD
 
 func publishedDocument(r *published.Report, details bool) document.Document {
 	d := document.Document{Kind: document.AComparison, JSON: r, Data: publishedData(r),
-		Page: func() document.Page { return chart.Published(r) }, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
+		Page: func() document.Page {
+			return chart.Published(r)
+		}, Sections: []document.Section{answerSection(&r.Answer), measuredFiles(r)}}
 	for _, s := range r.Studies {
 		d.Sections = append(d.Sections, publishedStudy(s, len(r.Files) > 0, details)...)
 	}
@@ -32,14 +34,16 @@ func measuredFiles(r *published.Report) (out document.Section) {
 		if f.Wire != nil {
 			facts = append(facts, "wire "+f.Wire.String())
 		}
-		out.Add(paragraph(0, strings.Join(append(facts, plural(f.Rounds, "round")), document.Facts), document.Facts))
+		out.Add(paragraph(0, strings.Join(append(facts, plural(f.Rounds, "round")), document.Facts),
+			document.Facts))
 	}
 	return out
 }
 
 func publishedStudy(s published.Result, measured, details bool) []document.Section {
 	out := []document.Section{{Title: document.Strongly(s.Name).Then(" · "+s.Year, document.Plain),
-		Blocks: []document.Block{paragraph(1, s.Title, document.Words), paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
+		Blocks: []document.Block{paragraph(1, s.Title, document.Words),
+			paragraph(1, s.URL, document.Words), paragraph(1, s.Setup+".", document.Words)}}}
 	var items []string
 	for _, f := range s.Findings {
 		text := f.Text
@@ -112,7 +116,9 @@ func notesList(items []string) []document.Section {
 }
 
 func appendNew(list []string, text string) []string {
-	if text == "" || slices.ContainsFunc(list, func(have string) bool { return strings.Contains(have, text) }) {
+	if text == "" || slices.ContainsFunc(list, func(have string) bool {
+		return strings.Contains(have, text)
+	}) {
 		return list
 	}
 	return append(list, text)
@@ -142,13 +148,20 @@ func publishedFoot(r *published.Report, details bool) []document.Section {
 	}
 	if len(r.Files) == 0 {
 		return []document.Section{{Blocks: []document.Block{
-			paragraph(1, strings.TrimSpace("toll published --against FILE puts what such a run measured beside these figures. "+more), document.Words)}}}
+			paragraph(
+				1,
+				strings.TrimSpace(
+					"toll published --against FILE puts what such a run measured beside these figures. "+more), document.Words)}}}
 	}
 	out := []document.Section{{Blocks: []document.Block{
-		paragraph(1, "holds: the same direction, or no difference in both; gone: a difference that is none any more; "+
-			"reversed: the other direction; new: a difference where none was published (at most 5 %); unclear: too few rounds "+
-			"or too much noise to tell.", document.Words),
-		faint(strings.TrimSpace("Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. "+more), document.Words),
+		paragraph(
+			1,
+			"holds: the same direction, or no difference in both; gone: a difference that is none any more; "+
+				"reversed: the other direction; new: a difference where none was published (at most 5 %); unclear: too few rounds "+
+				"or too much noise to tell.", document.Words),
+		faint(
+			strings.TrimSpace(
+				"Figures and ratios of this machine have 95 % intervals; ratios are taken round by round. "+more), document.Words),
 	}}}
 	var items []string
 	for _, f := range r.Files {

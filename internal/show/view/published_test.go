@@ -23,11 +23,14 @@ func measuredBulk(t *testing.T) published.Measured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gbit := map[string]float64{"native": 40, "host": 39, "bridge": 39.5, "bridge-default": 39.5, "publish-nat": 36, "publish-default": 22, "publish-proxy": 22, "routed": 30,
+	gbit := map[string]float64{"native": 40, "host": 39, "bridge": 39.5, "bridge-default": 39.5,
+		"publish-nat": 36, "publish-default": 22, "publish-proxy": 22, "routed": 30,
 		"pipework": 30.2, "link": 28, "ovs": 9, "overlay": 21}
 	f := &sample.File{End: sample.End{Rounds: 7}, Header: sample.Header{
-		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18", CPUs: 2, CPUModel: "Intel Xeon"},
-		Plan:        sample.Plan{Baseline: "host", Precision: 0.02, Loads: []sample.Load{{Kind: "bulk", Streams: 1, Window: 1}}}}}
+		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18", CPUs: 2,
+			CPUModel: "Intel Xeon"},
+		Plan: sample.Plan{Baseline: "host", Precision: 0.02,
+			Loads: []sample.Load{{Kind: "bulk", Streams: 1, Window: 1}}}}}
 	p := &f.Header.Plan
 	add := func(c sample.Cell) {
 		c.On = "lab"
@@ -48,7 +51,8 @@ func measuredBulk(t *testing.T) published.Measured {
 				continue
 			}
 			add(e.Cell)
-			base := sample.Cell{Mode: "host", From: e.Cell.From, To: "address", Load: "bulk", Shape: e.Cell.Shape}
+			base := sample.Cell{Mode: "host", From: e.Cell.From, To: "address", Load: "bulk",
+				Shape: e.Cell.Shape}
 			if base.From == "host" || base.From == "container" {
 				base.To = "loopback"
 			}
@@ -57,11 +61,13 @@ func measuredBulk(t *testing.T) published.Measured {
 			add(base)
 		}
 	}
-	p.Skipped = []sample.Skip{{Mode: "overlay", From: "remote-container", Reason: "the kernel has no vxlan devices"}}
+	p.Skipped = []sample.Skip{{Mode: "overlay", From: "remote-container",
+		Reason: "the kernel has no vxlan devices"}}
 	for _, c := range p.Cells {
 		m, _ := mode.Find(c.Mode)
 		r, _ := m.Route(c.From, c.To)
-		path := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Servers: c.Shape.Servers, Clients: c.Shape.Clients, On: c.On}
+		path := sample.Path{Mode: c.Mode, From: c.From, To: c.To, Servers: c.Shape.Servers,
+			Clients: c.Shape.Clients, On: c.On}
 		for _, h := range r.Hops {
 			path.Hops = append(path.Hops, string(h))
 		}
@@ -74,10 +80,11 @@ func measuredBulk(t *testing.T) published.Measured {
 		for i, c := range p.Cells {
 			x := gbit[string(c.Mode)] * (1 + 0.01*float64((round+i)%3-1)) // a little noise
 			f.Visits = append(f.Visits, sample.Visit{Turn: sample.Turn{Round: round, Cell: i},
-				Ends:    sample.Ends{Server: sample.Party{Window: 1, Received: int64(x * 1e9 / 8)}},
-				Crowd:   sample.Crowd{Rates: [][]float64{{x * 1e9 / 8}}},
-				Metered: sample.Metered{Elapsed: 1, Machine: []sample.CPU{{System: 0.8, Idle: 0.2}, {System: 0.4, Idle: 0.6}}},
-				Proof:   sample.Proof{Witness: sample.Witness{OK: true}}})
+				Ends:  sample.Ends{Server: sample.Party{Window: 1, Received: int64(x * 1e9 / 8)}},
+				Crowd: sample.Crowd{Rates: [][]float64{{x * 1e9 / 8}}},
+				Metered: sample.Metered{Elapsed: 1,
+					Machine: []sample.CPU{{System: 0.8, Idle: 0.2}, {System: 0.4, Idle: 0.6}}},
+				Proof: sample.Proof{Witness: sample.Witness{OK: true}}})
 		}
 	}
 	return published.Measured{Name: "all.jsonl", File: f}
@@ -92,9 +99,12 @@ func TestPublished(t *testing.T) {
 		files   []published.Measured
 	}{
 		{"published.txt", "table", Published, published.Studies(), nil},
-		{"published-against.txt", "table", Published, published.Studies(), []published.Measured{measuredBulk(t)}},
-		{"published-details.txt", "table", PublishedDetails, published.Studies()[3:], []published.Measured{measuredBulk(t)}},
-		{"published-against.json", "json", Published, published.Studies()[3:4], []published.Measured{measuredBulk(t)}},
+		{"published-against.txt", "table", Published, published.Studies(),
+			[]published.Measured{measuredBulk(t)}},
+		{"published-details.txt", "table", PublishedDetails, published.Studies()[3:],
+			[]published.Measured{measuredBulk(t)}},
+		{"published-against.json", "json", Published, published.Studies()[3:4],
+			[]published.Measured{measuredBulk(t)}},
 	} {
 		t.Run(tt.golden, func(t *testing.T) {
 			r, err := published.Compare(tt.studies, tt.files)
@@ -111,7 +121,8 @@ func TestPublished(t *testing.T) {
 			}
 			whole(t, tt.view(r), b)
 			for l := range strings.Lines(b) {
-				if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > format.DefaultWidth && !strings.Contains(l, "https://") {
+				if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > format.DefaultWidth &&
+					!strings.Contains(l, "https://") {
 					t.Errorf("%d columns: %s", w, l)
 				}
 			}
@@ -136,7 +147,8 @@ func TestPublishedIsNarrow(t *testing.T) {
 	}
 	b := written(t, "table", d, format.Options{Width: columns})
 	for l := range strings.Lines(b) {
-		if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > columns && !strings.Contains(l, "http") {
+		if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > columns &&
+			!strings.Contains(l, "http") {
 			t.Errorf("%d columns: %s", w, l)
 		}
 		if l != "\n" && strings.TrimSpace(l) == "" {

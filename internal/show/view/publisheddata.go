@@ -12,8 +12,10 @@ import (
 // A row is a ratio of two published figures, a figure that is in no ratio, or a claim.
 func publishedData(p *published.Report) *document.Table {
 	t := &document.Table{}
-	for _, name := range []string{"study", "year", "table", "mode", "placement", "load", "shape", "metric", "unit", "value", "value_to",
-		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n", "epochs", "file", "verdict", "notes",
+	for _, name := range []string{"study", "year", "table", "mode", "placement", "load", "shape",
+		"metric", "unit", "value", "value_to",
+		"against", "against_shape", "published_ratio", "measured_ratio", "low", "high", "n",
+		"epochs", "file", "verdict", "notes",
 		"here", "here_low", "here_high", "here_n", "here_unit", "idle", "proxy"} {
 		t.Columns = append(t.Columns, texts("", name))
 	}
@@ -22,14 +24,17 @@ func publishedData(p *published.Report) *document.Table {
 	}
 	for _, s := range p.Studies {
 		for _, l := range s.Rows {
-			of := append(document.Texts(s.Name, s.Year, l.Table, l.Mode, l.Placement, l.Load, l.Shape, l.Metric, l.Unit),
+			of := append(document.Texts(s.Name, s.Year, l.Table, l.Mode, l.Placement, l.Load,
+				l.Shape, l.Metric, l.Unit),
 				datum(&l.Value), datum(end(l.To)))
 			if len(l.Ratios) == 0 {
 				add(of, make([]document.Cell, 10), document.Texts(l.WhyNot), hereData(l.Here))
 			}
 			for _, x := range l.Ratios {
-				add(of, document.Texts(s.Rows[x.To].Mode, s.Rows[x.To].Shape), []document.Cell{datum(&x.Published)},
-					ratioData(x.Measured), document.Texts(x.File, string(x.Verdict), x.Why), hereData(l.Here))
+				add(of, document.Texts(s.Rows[x.To].Mode, s.Rows[x.To].Shape),
+					[]document.Cell{datum(&x.Published)},
+					ratioData(x.Measured), document.Texts(x.File, string(x.Verdict), x.Why),
+					hereData(l.Here))
 			}
 		}
 		for _, x := range s.Claims {
@@ -61,7 +66,8 @@ func ratioData(m *analysis.Ratio) []document.Cell {
 	if m == nil {
 		return make([]document.Cell, 5)
 	}
-	return []document.Cell{datum(&m.Median), datum(&m.Low), datum(&m.High), datum(number(m.N)), datum(number(m.Epochs))}
+	return []document.Cell{datum(&m.Median), datum(&m.Low), datum(&m.High), datum(number(m.N)),
+		datum(number(m.Epochs))}
 }
 
 // hereData is in base units.
@@ -69,7 +75,8 @@ func hereData(h *published.Here) []document.Cell {
 	if h == nil {
 		return make([]document.Cell, 7)
 	}
-	out := []document.Cell{datum(&h.Median), datum(&h.Low), datum(&h.High), datum(number(h.N)), {Text: h.Unit}, {}, {}}
+	out := []document.Cell{datum(&h.Median), datum(&h.Low), datum(&h.High), datum(number(h.N)),
+		{Text: h.Unit}, {}, {}}
 	for i, v := range []*published.Value{h.Idle, h.Proxy} {
 		if v != nil {
 			out[5+i] = datum(&v.Median)
@@ -87,7 +94,8 @@ func claimData(s published.Result, x published.ClaimResult) [][]document.Cell {
 	}
 	notes := strings.TrimSuffix(x.Text+": "+string(x.Want)+": "+x.Why, ": ")
 	return [][]document.Cell{
-		document.Texts(s.Name, s.Year, "", analysis.Label(x.Of), string(x.Of.From), x.Of.Load, "", x.Metric, x.Unit),
+		document.Texts(s.Name, s.Year, "", analysis.Label(x.Of), string(x.Of.From), x.Of.Load, "",
+			x.Metric, x.Unit),
 		{datum(end(x.Bound)), {}, {Text: to}, {}, {}}, ratioData(x.Measured),
 		document.Texts(x.File, string(x.Verdict), notes),
 		{datum(x.Extreme), {}, {}, {}, {Text: x.Unit}, {}, {}},

@@ -12,13 +12,16 @@ import (
 )
 
 // publishedLayouts keep measured figures and verdicts at 60 columns.
-var publishedLayouts = []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Lean: true}, {Short: true, Lean: true, Tight: true},
+var publishedLayouts = []document.Layout{
+	{}, {Tight: true}, {Short: true}, {Short: true, Lean: true},
+	{Short: true, Lean: true, Tight: true},
 	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
 
 func publishedTables(s published.Result, measured bool) []document.Section {
 	var groups [][2]string
 	for _, r := range s.Rows {
-		if key := [2]string{r.What(), r.Placing()}; r.Metric != published.AsPrinted && !slices.Contains(groups, key) {
+		if key := [2]string{r.What(), r.Placing()}; r.Metric != published.AsPrinted &&
+			!slices.Contains(groups, key) {
 			groups = append(groups, key)
 		}
 	}
@@ -48,9 +51,11 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 	if base >= 0 {
 		ratio.Head[1] = "to " + s.Rows[base].Column()
 	}
-	t := document.Table{Level: 1, Layouts: publishedLayouts, Columns: []document.Column{texts("", "mode"), figures(unit.Name, "theirs")}}
+	t := document.Table{Level: 1, Layouts: publishedLayouts,
+		Columns: []document.Column{texts("", "mode"), figures(unit.Name, "theirs")}}
 	if measured {
-		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""), figures("CPU", "idle"), figures("proxy", "CPU"))
+		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""),
+			figures("CPU", "idle"), figures("proxy", "CPU"))
 		t.Columns[5].Spare, t.Columns[6].Spare = true, true
 	} else {
 		t.Columns = append(t.Columns, ratio)
@@ -184,7 +189,8 @@ func claims(s published.Result, measured bool) []document.Section {
 		return nil
 	}
 	t := document.Table{Level: 1, Layouts: onlyGaps,
-		Columns: []document.Column{{Head: [2]string{"", "what"}, Cut: document.CutEnd, Least: leastPhrase}, texts("", "theirs")}}
+		Columns: []document.Column{{Head: [2]string{"", "what"}, Cut: document.CutEnd,
+			Least: leastPhrase}, texts("", "theirs")}}
 	if measured {
 		t.Columns = append(t.Columns, texts("", "here"), texts("", ""))
 	}
@@ -205,11 +211,14 @@ func claims(s published.Result, measured bool) []document.Section {
 			case c.Extreme != nil:
 				here = own(digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
 			}
-			cells = append(cells, here, document.Cell{Text: string(c.Verdict), Style: publishedStyle(c.Verdict)})
+			cells = append(cells, here, document.Cell{
+				Text: string(c.Verdict), Style: publishedStyle(c.Verdict)})
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	return []document.Section{{Title: document.Plainly("Stated without figures; response times as ratios to the published port's"), Level: 1, Blocks: []document.Block{t}}}
+	return []document.Section{{Title: document.Plainly(
+		"Stated without figures; response times as ratios to the published port's"), Level: 1,
+		Blocks: []document.Block{t}}}
 }
 
 func publishedCPUs(s published.Result) []document.Section {
@@ -227,7 +236,8 @@ func publishedCPUs(s published.Result) []document.Section {
 			continue
 		}
 		seen = append(seen, name+r.Load)
-		out = append(out, document.Section{Title: document.Plainly(name + ", " + r.Load + ": the CPUs' time as mpstat parts it"), Level: 1,
+		out = append(out, document.Section{Title: document.Plainly(
+			name + ", " + r.Load + ": the CPUs' time as mpstat parts it"), Level: 1,
 			Blocks: []document.Block{cpuUses(r.Here.CPUs)}})
 	}
 	return out

@@ -29,8 +29,9 @@ func Report(r judge.Report) document.Document {
 func reportDocument(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)
-	return document.Document{Kind: document.AReport, JSON: r, Run: numbers.Run(base), Figures: v.figures(r),
-		Page: func() document.Page { return chart.Run(base, v.title, v.command, v.charts(r)) }}
+	return document.Document{Kind: document.AReport, JSON: r, Run: numbers.Run(base),
+		Figures: v.figures(r),
+		Page:    func() document.Page { return chart.Run(base, v.title, v.command, v.charts(r)) }}
 }
 
 func cellSections(r judge.Report) []document.Section {
@@ -72,7 +73,9 @@ func backend(r *analysis.Report, on string) string {
 			return on + ": server on " + s + ", client on " + c.Facts["client node"]
 		}
 	}
-	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return mode.Tunes(c.Tune).OfMachine() }) {
+	if on == sample.Lab && slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
+		return mode.Tunes(c.Tune).OfMachine()
+	}) {
 		return "lab: private namespaces; of this machine only its limits of socket buffers were set, during visits, and restored"
 	}
 	if text, ok := backends[on]; ok {
@@ -94,7 +97,8 @@ func runHead(r *analysis.Report) document.Section {
 }
 
 func runText(r *analysis.Report) string {
-	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed, endedBy(r.Plan)) + noise(r)
+	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed,
+		endedBy(r.Plan)) + noise(r)
 }
 
 func headOf(r *analysis.Report, what, run string) document.Section {
@@ -125,15 +129,18 @@ func paragraph(level int, text, breaks string) document.Paragraph {
 }
 
 func faint(text, breaks string) document.Paragraph {
-	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks, Style: document.Faint}
+	return document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks,
+		Style: document.Faint}
 }
 
 func list(topic document.Topic, title string, items []string) document.Section {
-	return document.Section{Title: document.Strongly(title), Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
+	return document.Section{Title: document.Strongly(title),
+		Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
 }
 
 func machineFacts(e sample.Environment) []string {
-	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel, fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
+	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel,
+		fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
 	if e.Virtualization != "" {
 		facts = append(facts, e.Virtualization)
 	}
@@ -191,7 +198,8 @@ func noise(r *analysis.Report) string {
 	if len(r.Control.Groups) > len(loads) { // each group has its own noise floor
 		upTo = "up to "
 	}
-	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo, strings.Join(parts, ", "), r.Control.Mode)
+	return fmt.Sprintf(" · noise floor %s%s (control: %s against itself)", upTo,
+		strings.Join(parts, ", "), r.Control.Mode)
 }
 
 func group(r *analysis.Report, cells []analysis.Cell) document.Section {
@@ -201,7 +209,8 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 	for i := range t.Rows {
 		t.Rows[i].Above = v.above(cells, i)
 	}
-	s := document.Section{Title: document.Strongly(v.cellTitle(r, cells)), Blocks: []document.Block{t}}
+	s := document.Section{Title: document.Strongly(v.cellTitle(r, cells)),
+		Blocks: []document.Block{t}}
 	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
 		if len(cols) == 0 {
@@ -242,7 +251,9 @@ func foot(r *analysis.Report) []document.Section {
 		{"offloads", "Offloads: %s.", true},
 		{"rules", "Rules: %s.", false},
 	} {
-		for _, fact := range analysis.Distinct(r.Cells, func(c analysis.Cell) string { return c.Facts[f.key] }) {
+		for _, fact := range analysis.Distinct(r.Cells, func(c analysis.Cell) string {
+			return c.Facts[f.key]
+		}) {
 			switch text := fmt.Sprintf(f.format, fact); {
 			case fact == "":
 			case f.long:
@@ -280,7 +291,8 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 	if most == nil {
 		return nil
 	}
-	text := fmt.Sprintf("The proxy takes %s of memory for its port, and %s with %s", mebibytes(most.Port), mebibytes(most.Loaded), plural(most.Connections, "connection"))
+	text := fmt.Sprintf("The proxy takes %s of memory for its port, and %s with %s",
+		mebibytes(most.Port), mebibytes(most.Loaded), plural(most.Connections, "connection"))
 	if most.Per1000 > 0 {
 		text += fmt.Sprintf(": %s per 1,000", mebibytes(most.Per1000))
 	}
@@ -294,7 +306,8 @@ func absent(r *analysis.Report) []document.Section {
 	if len(r.Failed) > 0 {
 		var items []string
 		for _, f := range r.Failed {
-			text := fmt.Sprintf("%s%s from %s, %s%s: %s", analysis.RowName(f.Cell), sayOn(r, f.On), f.From.Words(), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
+			text := fmt.Sprintf("%s%s from %s, %s%s: %s", analysis.RowName(f.Cell), sayOn(r, f.On),
+				f.From.Words(), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
@@ -303,7 +316,9 @@ func absent(r *analysis.Report) []document.Section {
 		out = append(out, list(document.Failed, "Failed", items))
 	}
 	if len(r.Skipped) > 0 {
-		items := NotMeasured(r.Skipped, func(on string) string { return strings.TrimPrefix(sayOn(r, on), " ") })
+		items := NotMeasured(r.Skipped, func(on string) string {
+			return strings.TrimPrefix(sayOn(r, on), " ")
+		})
 		out = append(out, list(document.Skipped, "Not measured here", items))
 	}
 	return out
@@ -333,7 +348,8 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 				shares[text] = share
 			}
 			shares[text] = shares[text].with(share)
-			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(c)+" "+c.Load+r.Plan.SayPin(c.Pin))
+			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(
+				c)+" "+c.Load+r.Plan.SayPin(c.Pin))
 		}
 	}
 	if len(texts) == 0 {

@@ -14,7 +14,8 @@ func scaleView(v *view) {
 	v.title, v.command = "How network modes scale", "toll scale"
 	v.charts = onBase(chart.Crowds)
 	v.columns, v.above, v.layouts, v.single, v.notes = scaleColumns, blocks, onlyGaps, true, legend
-	v.brief, v.briefTitle, v.detailed = briefCrowds, crowdTitle, "least and most of a client, CPU, paths"
+	v.brief, v.briefTitle, v.detailed = briefCrowds, crowdTitle,
+		"least and most of a client, CPU, paths"
 	v.briefNotes = "S×C×P: servers × client containers × processes in each. fair: Jain's index over the clients; 1 is even shares."
 }
 
@@ -68,7 +69,8 @@ func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 	out := []column{
 		{texts("", "S×C×P"), textOf(func(c analysis.Cell) string { return c.Shape.String() })},
 		{figures("total", unit), scaled(rate, by)},
-		{document.Column{Head: [2]string{"each", "client"}, Right: true, Spare: true}, scaled(workload.ClientMean, by)},
+		{document.Column{Head: [2]string{"each", "client"}, Right: true, Spare: true},
+			scaled(workload.ClientMean, by)},
 		{figures("", "fair"), index(workload.ClientFairness)},
 		{texts("% of", firstShape(cells)), func(c analysis.Cell) document.Cell {
 			if x := c.Metrics[rate].Scaling; x != nil {
@@ -77,10 +79,13 @@ func briefCrowds(r *analysis.Report, cells []analysis.Cell) []column {
 			return own("100", 1, analysis.RatioUnit)
 		}},
 	}
-	if !slices.ContainsFunc(cells, func(c analysis.Cell) bool { return c.Metrics[rate].Ratio != nil }) {
+	if !slices.ContainsFunc(cells, func(c analysis.Cell) bool {
+		return c.Metrics[rate].Ratio != nil
+	}) {
 		return out
 	}
-	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)}, column{texts("", "verdict"), verdictOn(rate)})
+	return append(out, column{texts("% of", r.Plan.Baseline), percentCell(rate, true)},
+		column{texts("", "verdict"), verdictOn(rate)})
 }
 
 func verdictOn(metric string) func(analysis.Cell) document.Cell {

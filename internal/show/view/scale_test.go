@@ -12,14 +12,16 @@ import (
 )
 
 // rate is in bit/s or in round trips per second.
-func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate float64, v stats.Verdict) analysis.Cell {
+func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate float64,
+	v stats.Verdict) analysis.Cell {
 	x0 := rate
 	if load == "rr" {
 		x0 = 50e-6
 	}
 	c := row(m, mode.FromContainer, to, load, x0, 1, 0, "")
 	c.Shape, c.Baseline = s, v == ""
-	uneven := analysis.Ratio{To: "1×1×1", Median: 0.82, Low: 0.41, High: 1.1, N: 12, Verdict: stats.Unclear}
+	uneven := analysis.Ratio{To: "1×1×1", Median: 0.82, Low: 0.41, High: 1.1, N: 12,
+		Verdict: stats.Unclear}
 	unit := map[string]string{"bulk": "bit/s", "rr": "1/s"}[load]
 	c.Primary = analysis.Rate(sample.Load{Kind: load})
 	set := func(name string, x float64) {
@@ -47,13 +49,17 @@ func crowdRow(m mode.Name, to mode.Target, load string, s sample.Shape, rate flo
 }
 
 func crowded() *analysis.Report {
-	one, many := sample.Shape{Servers: 1, Clients: 1, Procs: 1}, sample.Shape{Servers: 16, Clients: 16, Procs: 16}
+	one, many := sample.Shape{Servers: 1, Clients: 1, Procs: 1},
+		sample.Shape{Servers: 16, Clients: 16, Procs: 16}
 	r := head()
 	r.Study = sample.StudyScale
 	r.Control.Groups = []analysis.Floor{
-		{From: "container", Load: "bulk", On: "lab", Shape: one, Floor: map[string]float64{workload.Throughput: 0.01}},
-		{From: "container", Load: "bulk", On: "lab", Shape: many, Floor: map[string]float64{workload.Throughput: 0.05}},
-		{From: "container", Load: "rr", On: "lab", Shape: one, Floor: map[string]float64{workload.Transactions: 0.02}},
+		{From: "container", Load: "bulk", On: "lab", Shape: one,
+			Floor: map[string]float64{workload.Throughput: 0.01}},
+		{From: "container", Load: "bulk", On: "lab", Shape: many,
+			Floor: map[string]float64{workload.Throughput: 0.05}},
+		{From: "container", Load: "rr", On: "lab", Shape: one,
+			Floor: map[string]float64{workload.Transactions: 0.02}},
 	}
 	for _, load := range []string{"bulk", "rr"} {
 		rate := map[string]float64{"bulk": 54.3e9, "rr": 25.4e3}[load]
@@ -61,14 +67,20 @@ func crowded() *analysis.Report {
 			name mode.Name
 			to   mode.Target
 			v    stats.Verdict
-		}{{mode.Host, mode.ToLoopback, ""}, {mode.PublishProxy, mode.ToAddress, stats.Unclear}, {mode.Bridge, mode.ToContainer, stats.Worse}} {
-			r.Cells = append(r.Cells, crowdRow(m.name, m.to, load, one, rate, m.v), crowdRow(m.name, m.to, load, many, 2.5*rate, m.v))
+		}{{mode.Host, mode.ToLoopback, ""}, {mode.PublishProxy, mode.ToAddress, stats.Unclear},
+			{mode.Bridge, mode.ToContainer, stats.Worse}} {
+			r.Cells = append(r.Cells, crowdRow(m.name, m.to, load, one, rate, m.v),
+				crowdRow(m.name, m.to, load, many, 2.5*rate, m.v))
 			rate *= 0.9
 		}
 	}
-	r.Findings = []string{"bridge from container, bulk: 16×16×16 delivers 82 % of the throughput of 1×1×1."}
-	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "ovs", From: "container", To: "container", Load: "bulk", Shape: many, On: "lab"}, Reason: "the visit failed", Evidence: "client: connection refused; and 255 more"}}
-	r.Cells[5].Warnings = []analysis.Warning{{Code: "late", Text: "most of its visits started late"}}
+	r.Findings = []string{
+		"bridge from container, bulk: 16×16×16 delivers 82 % of the throughput of 1×1×1."}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{
+		Mode: "ovs", From: "container", To: "container", Load: "bulk", Shape: many, On: "lab"},
+		Reason: "the visit failed", Evidence: "client: connection refused; and 255 more"}}
+	r.Cells[5].Warnings = []analysis.Warning{
+		{Code: "late", Text: "most of its visits started late"}}
 	return r
 }
 

@@ -50,23 +50,29 @@ func golden(t *testing.T, name, got string) {
 }
 
 // x is in bit/s or seconds; ratio and half are the median and half width.
-func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64, v stats.Verdict) analysis.Cell {
+func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64,
+	v stats.Verdict) analysis.Cell {
 	found, _ := mode.Find(m)
 	route, _ := found.Route(from, to)
-	c := analysis.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab", Hops: []string{}, Witnessed: true,
-		Baseline: v == "", Metrics: map[string]analysis.Metric{}, CPU: analysis.CPUSplit{Client: 0.5, Server: 0.75, Rest: 0.25},
+	c := analysis.Cell{Mode: string(m), From: string(from), To: string(to), Load: load, On: "lab",
+		Hops: []string{}, Witnessed: true,
+		Baseline: v == "",
+		Metrics:  map[string]analysis.Metric{},
+		CPU:      analysis.CPUSplit{Client: 0.5, Server: 0.75, Rest: 0.25},
 		Warnings: []analysis.Warning{}, Primary: analysis.Primary(sample.Load{Kind: load})}
 	for _, h := range route.Hops {
 		c.Hops = append(c.Hops, string(h))
 	}
 	set := func(name, unit string, median float64) {
-		met := analysis.Metric{Unit: unit, Median: median, Low: 0.9 * median, High: 1.1 * median, Rounds: []float64{0.9 * median, median, 1.1 * median}}
+		met := analysis.Metric{Unit: unit, Median: median, Low: 0.9 * median, High: 1.1 * median,
+			Rounds: []float64{0.9 * median, median, 1.1 * median}}
 		if strings.HasPrefix(name, "latency_") && !workload.IsMedian(name) {
 			merged := median
 			met.Merged = &merged
 		}
 		if name == analysis.Primary(sample.Load{Kind: load}) && v != "" {
-			met.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio - half, High: ratio + half/2, N: 12, Verdict: v}
+			met.Ratio = &analysis.Ratio{To: "host", Median: ratio, Low: ratio - half,
+				High: ratio + half/2, N: 12, Verdict: v}
 		}
 		c.Metrics[name] = met
 	}
@@ -95,26 +101,34 @@ func trip(m mode.Name, to mode.Target, us, ratio, half float64, v stats.Verdict)
 func head() *analysis.Report {
 	return &analysis.Report{Measured: analysis.Measured{
 		Schema: analysis.Schema, Study: sample.StudyCompare,
-		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18.44", OS: "Debian GNU/Linux 12", CPUModel: "Intel Xeon", CPUs: 2,
-			CPUsAllowed: []int{0, 1}, ThreadsPerCore: 1, Virtualization: "KVM, Docker container", Congestion: "cubic"},
-		Plan: analysis.Plan{Seed: 2445519278, Rounds: 12, Window: 0.25, Baseline: "host", EndedBy: sample.EndedByPrecision, Elapsed: 41.4,
+		Environment: sample.Environment{Tool: "0.1.0", Kernel: "6.18.44", OS: "Debian GNU/Linux 12",
+			CPUModel: "Intel Xeon", CPUs: 2,
+			CPUsAllowed: []int{0, 1}, ThreadsPerCore: 1, Virtualization: "KVM, Docker container",
+			Congestion: "cubic"},
+		Plan: analysis.Plan{Seed: 2445519278, Rounds: 12, Window: 0.25, Baseline: "host",
+			EndedBy: sample.EndedByPrecision, Elapsed: 41.4,
 			Budget: 60, Precision: 0.02, Pin: "none", Loads: []sample.Load{
 				{Kind: "bulk", Streams: 1, Warmup: 0.1, Window: 0.25},
-				{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
+				{Kind: "rr", Options: sample.RROptions{
+					Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.05, Window: 0.25},
 			}},
 		Control: analysis.Control{Mode: "host", Groups: []analysis.Floor{
-			{From: "host", Load: "bulk", On: "lab", Floor: map[string]float64{workload.Throughput: 0.0123}},
-			{From: "host", Load: "rr", On: "lab", Floor: map[string]float64{workload.LatencyP50: 0.0456}},
+			{From: "host", Load: "bulk", On: "lab",
+				Floor: map[string]float64{workload.Throughput: 0.0123}},
+			{From: "host", Load: "rr", On: "lab",
+				Floor: map[string]float64{workload.LatencyP50: 0.0456}},
 		}},
 		Cells: []analysis.Cell{},
-	}, Said: analysis.Said{Failed: []analysis.Failed{}, Skipped: []sample.Skip{}, Warnings: []analysis.Warning{}, Findings: []string{}}}
+	}, Said: analysis.Said{Failed: []analysis.Failed{}, Skipped: []sample.Skip{},
+		Warnings: []analysis.Warning{}, Findings: []string{}}}
 }
 
 func usual() *analysis.Report {
 	r := head()
 	proxy := bulk(mode.PublishProxy, mode.ToLoopback, 9.87, 0.31, 0.02, stats.Worse)
 	proxy.LimitedBy, proxy.CPU.Proxy = "proxy", 0.95
-	proxy.Metrics[workload.Retransmits] = analysis.Metric{Unit: "segments", Median: 12345, Rounds: []float64{12345}}
+	proxy.Metrics[workload.Retransmits] = analysis.Metric{
+		Unit: "segments", Median: 12345, Rounds: []float64{12345}}
 	base := bulk(mode.Host, mode.ToLoopback, 31.9, 1, 0, "")
 	base.LimitedBy = "client core"
 	r.Cells = []analysis.Cell{
@@ -132,19 +146,28 @@ func usual() *analysis.Report {
 		trip(mode.PublishNAT, mode.ToAddress, 21.5, 1.41, 0.04, stats.Worse),
 		trip(mode.PublishProxy, mode.ToLoopback, 58.9, 3.88, 0.11, stats.Worse),
 	}
-	few := analysis.Warning{Code: "thin-tail", Text: "too few samples in all for p99.9: use more rounds or a longer --window"}
-	bimodal := analysis.Warning{Code: "bimodal", Text: "the rounds fall into two clusters: the median may describe neither"}
+	few := analysis.Warning{Code: "thin-tail",
+		Text: "too few samples in all for p99.9: use more rounds or a longer --window"}
+	bimodal := analysis.Warning{Code: "bimodal",
+		Text: "the rounds fall into two clusters: the median may describe neither"}
 	for i := range r.Cells {
 		if r.Cells[i].Load == "rr" {
 			r.Cells[i].Warnings = []analysis.Warning{few}
 		}
 	}
 	r.Cells[3].Warnings = []analysis.Warning{bimodal}
-	r.Warnings = []analysis.Warning{{Code: "steal", Text: "the hypervisor took 4.2 % of the CPU time away: results are noisier than they need be"}}
-	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "publish-proxy", From: "host", To: "loopback6", Load: "rr", On: "lab"}, Reason: "the path was not witnessed", Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, the load moved 148635648"}}
+	r.Warnings = []analysis.Warning{{Code: "steal",
+		Text: "the hypervisor took 4.2 % of the CPU time away: results are noisier than they need be"}}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{
+		Mode: "publish-proxy", From: "host", To: "loopback6", Load: "rr", On: "lab"},
+		Reason:   "the path was not witnessed",
+		Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, the load moved 148635648"}}
 	r.Skipped = []sample.Skip{
-		{Mode: "shared", From: "host", Reason: "there is no such path: it is reached from container", Remedy: "--from container"},
-		{Mode: "publish-nat", From: "host", To: "loopback", On: "lab", Reason: "the kernel has no nf_nat"},
+		{Mode: "shared", From: "host",
+			Reason: "there is no such path: it is reached from container",
+			Remedy: "--from container"},
+		{Mode: "publish-nat", From: "host", To: "loopback", On: "lab",
+			Reason: "the kernel has no nf_nat"},
 	}
 	r.Findings = []string{
 		"Every row was witnessed; 1 more have no result and are listed as failed.",
@@ -171,10 +194,15 @@ func widest() *analysis.Report {
 					}
 					c := row(m.Name, from, route.To, load, x, 12.34, 1.23, v)
 					c.LimitedBy = limits[i%len(limits)]
-					c.Metrics[workload.Retransmits] = analysis.Metric{Median: 123456, Rounds: []float64{123456}}
-					c.Warnings = []analysis.Warning{{Code: "few-rounds", Text: "fewer than 6 rounds: the intervals are too narrow for what is known"}}
+					c.Metrics[workload.Retransmits] = analysis.Metric{
+						Median: 123456, Rounds: []float64{123456}}
+					c.Warnings = []analysis.Warning{
+						{Code: "few-rounds",
+							Text: "fewer than 6 rounds: the intervals are too narrow for what is known"}}
 					if m.Name == mode.PublishProxy {
-						c.Warnings = append(c.Warnings, analysis.Warning{Code: "failed-visits", Text: "1 of 12 visits failed and are left out"})
+						c.Warnings = append(c.Warnings,
+							analysis.Warning{Code: "failed-visits",
+								Text: "1 of 12 visits failed and are left out"})
 					}
 					r.Cells = append(r.Cells, c)
 				}
@@ -182,7 +210,8 @@ func widest() *analysis.Report {
 		}
 	}
 	r.Control.Groups = append(r.Control.Groups,
-		analysis.Floor{From: "remote", Load: "bulk", On: "lab", Floor: map[string]float64{workload.Throughput: 3.047}})
+		analysis.Floor{From: "remote", Load: "bulk", On: "lab",
+			Floor: map[string]float64{workload.Throughput: 3.047}})
 	r.Plan.EndedBy = sample.EndedByBudget
 	return r
 }
@@ -200,21 +229,29 @@ func TestTable(t *testing.T) {
 	empty := head()
 	empty.Plan.Rounds, empty.Plan.EndedBy, empty.Control.Groups = 0, sample.EndedCutShort, nil
 	empty.Findings = []string{"Nothing was measured."}
-	empty.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "the visit failed", Evidence: "client: connection refused"}}
+	empty.Failed = []analysis.Failed{{Cell: sample.Cell{
+		Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"},
+		Reason: "the visit failed", Evidence: "client: connection refused"}}
 
 	alone := head()
-	alone.Cells = []analysis.Cell{row(mode.Native, mode.FromRemote, mode.ToAddress, "bulk", 9.41e9, 1, 0, "")}
-	alone.Plan.Loads = []sample.Load{{Kind: "bulk", Streams: 4, Options: sample.BulkOptions{Reverse: true}}}
+	alone.Cells = []analysis.Cell{row(mode.Native, mode.FromRemote, mode.ToAddress, "bulk", 9.41e9,
+		1, 0, "")}
+	alone.Plan.Loads = []sample.Load{{Kind: "bulk", Streams: 4,
+		Options: sample.BulkOptions{Reverse: true}}}
 	alone.Plan.Baseline, alone.Control.Mode = "native", "native"
 	alone.Plan.Rounds, alone.Plan.EndedBy = 1, sample.EndedByRounds
 
 	uneven := head()
-	uneven.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
-	uneven.Plan.Loads = []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 64, Reply: 1024}}}}
+	uneven.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""),
+		trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
+	uneven.Plan.Loads = []sample.Load{{Kind: "rr",
+		Options: sample.RROptions{Messages: sample.Messages{Request: 64, Reply: 1024}}}}
 	uneven.Plan.EndedBy = sample.EndedByInterrupt
 	dead := head() // its engine was restarted
-	dead.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
-	dead.Plan.Loads = []sample.Load{{Kind: "rr", Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}
+	dead.Cells = []analysis.Cell{trip(mode.Host, mode.ToLoopback, 20, 1, 0, ""),
+		trip(mode.Bridge, mode.ToContainer, 30, 1.5, 0.1, stats.Worse)}
+	dead.Plan.Loads = []sample.Load{{Kind: "rr",
+		Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}}
 	dead.Plan.EndedBy = sample.EndedByFailure
 	one := *uneven.Cells[1].Metrics[workload.LatencyP50].Ratio
 	one.N, one.Verdict = 1, stats.Unclear
@@ -226,7 +263,8 @@ func TestTable(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		report *analysis.Report
-	}{{"usual", usual()}, {"widest", widest()}, {"empty", empty}, {"one-cell", alone}, {"uneven-rr", uneven}, {"cut-short-by-failures", dead}} {
+	}{{"usual", usual()}, {"widest", widest()}, {"empty", empty}, {"one-cell", alone},
+		{"uneven-rr", uneven}, {"cut-short-by-failures", dead}} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := table(t, tt.report, format.Options{Width: format.DefaultWidth})
 			golden(t, tt.name+".txt", got)
@@ -265,7 +303,8 @@ func uncolored(text string) string { return sgr.ReplaceAllString(text, "") }
 var sgr = regexp.MustCompile(`\x1b\[[0-9]*m`)
 
 func TestVerdictStyles(t *testing.T) {
-	for v, want := range map[stats.Verdict]document.Style{stats.Better: document.Good, stats.Worse: document.Bad,
+	for v, want := range map[stats.Verdict]document.Style{stats.Better: document.Good,
+		stats.Worse:   document.Bad,
 		stats.Unclear: document.Doubtful, stats.Same: document.Plain} {
 		if got := styleOf(v); got != want {
 			t.Errorf("%s has the style %d, want %d", v, got, want)
@@ -278,7 +317,8 @@ func TestDigits(t *testing.T) {
 		x    float64
 		want string
 	}{
-		{0, "0.000"}, {0.0456, "0.046"}, {0.5, "0.500"}, {1, "1.00"}, {9.87, "9.87"}, {10, "10.0"}, {31.94, "31.9"},
+		{0, "0.000"}, {0.0456, "0.046"}, {0.5, "0.500"}, {1, "1.00"}, {9.87, "9.87"}, {10, "10.0"},
+		{31.94, "31.9"},
 		{100, "100"}, {12345.6, "12346"}, {-3.14159, "-3.14"},
 	} {
 		if got := digits(tt.x); got != tt.want {
@@ -297,7 +337,9 @@ func TestDigits(t *testing.T) {
 
 func TestFailedWithoutEvidence(t *testing.T) {
 	r := head()
-	r.Failed = []analysis.Failed{{Cell: sample.Cell{Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"}, Reason: "it was never visited"}}
+	r.Failed = []analysis.Failed{{Cell: sample.Cell{
+		Mode: "bridge", From: "host", To: "container", Load: "bulk", On: "lab"},
+		Reason: "it was never visited"}}
 	if strings.Contains(table(t, r, format.Options{}), "it was never visited: ") {
 		t.Error("nothing follows the colon")
 	}
@@ -321,7 +363,9 @@ func TestJSON(t *testing.T) {
 func TestJSONFields(t *testing.T) {
 	r := usual()
 	r.Cells[0].Facts = map[string]string{"rules": "Docker Engine 28"}
-	r.Skipped = append(r.Skipped, sample.Skip{Mode: "bridge", From: "host", To: "container", Load: "rr", On: "lab", Reason: "no", Remedy: "yes"})
+	r.Skipped = append(r.Skipped, sample.Skip{
+		Mode: "bridge", From: "host", To: "container", Load: "rr", On: "lab", Reason: "no",
+		Remedy: "yes"})
 	b := written(t, "json", Report(r), format.Options{})
 	var doc map[string]any
 	if err := json.Unmarshal([]byte(b), &doc); err != nil {
@@ -340,7 +384,8 @@ func TestJSONFields(t *testing.T) {
 		{"control", "mode groups"},
 		{"control/groups/0", "from load on floor"},
 		{"control/groups/0/floor", "throughput"},
-		{"cells/0", "mode from to load tune on hops witnessed baseline metrics cpu limited_by facts warnings"},
+		{"cells/0",
+			"mode from to load tune on hops witnessed baseline metrics cpu limited_by facts warnings"},
 		{"cells/1", "mode from to load tune on hops witnessed metrics cpu limited_by warnings"},
 		{"cells/1/metrics", "throughput throughput_per_busy_core cpu_per_byte retransmits"},
 		{"cells/1/metrics/throughput", "unit median low high rounds ratio"},
@@ -403,7 +448,8 @@ func TestWarningsNameThePlacement(t *testing.T) {
 	for _, from := range []mode.Placement{mode.FromHost, mode.FromContainer, mode.FromRemote} {
 		for _, m := range []mode.Name{mode.Host, mode.PublishProxy} {
 			found, _ := mode.Find(m)
-			r.Cells = append(r.Cells, row(m, from, found.RoutesFrom(from)[0].To, "rr", 20e-6, 1, 0, ""))
+			r.Cells = append(r.Cells, row(m, from, found.RoutesFrom(from)[0].To, "rr", 20e-6, 1, 0,
+				""))
 		}
 	}
 	for _, i := range []int{3, 5} {
@@ -423,7 +469,8 @@ func TestWarningsNameThePlacement(t *testing.T) {
 // Warnings that differ only in the leading share are one line.
 func TestWarningsOfShares(t *testing.T) {
 	r := usual()
-	for i, text := range []string{"28 % of its slices are left out", "40 % of its slices are left out", "12 % of the tokens"} {
+	for i, text := range []string{"28 % of its slices are left out",
+		"40 % of its slices are left out", "12 % of the tokens"} {
 		r.Cells[i].Warnings = []analysis.Warning{{Code: "x", Text: text}}
 	}
 	got := table(t, r, format.Options{})

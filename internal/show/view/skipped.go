@@ -30,7 +30,8 @@ func NotMeasured(skips []sample.Skip, on func(string) string) []string {
 		})
 		if i < 0 {
 			i = len(all)
-			all = append(all, &unmeasured{reason: s.Reason, remedy: s.Remedy, on: where, from: map[string][]string{}})
+			all = append(all, &unmeasured{reason: s.Reason, remedy: s.Remedy, on: where,
+				from: map[string][]string{}})
 		}
 		all[i].add(s)
 	}

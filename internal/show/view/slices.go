@@ -14,11 +14,14 @@ import (
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	w := workload.Of(loadOf(r, cells[0].Load))
 	metric := w.Primary
-	show, ok := map[string]func(analysis.Price) string{"µs": analysis.Price.String, "ms": analysis.Price.Milliseconds}[w.Adds]
+	show, ok := map[string]func(analysis.Price) string{
+		"µs": analysis.Price.String, "ms": analysis.Price.Milliseconds}[w.Adds]
 	if !ok {
 		return col, false
 	}
-	known := func(c analysis.Cell) bool { return !c.Shape.Crowd() && c.Metrics[metric].Price != nil }
+	known := func(c analysis.Cell) bool {
+		return !c.Shape.Crowd() && c.Metrics[metric].Price != nil
+	}
 	plain := func(p analysis.Price) string { // its verdict is that of the ratio in the next column
 		p.Verdict = stats.Costs
 		return show(p)
@@ -32,7 +35,8 @@ func ratioLegend(r *analysis.Report) string {
 	if len(sliced) == 0 {
 		return "Ratios are taken round by round and then summarized: t" + quotient
 	}
-	text := "Ratios are of slices to the baseline's right before and after them: " + strings.Join(sliced, ", ")
+	text := "Ratios are of slices to the baseline's right before and after them: " +
+		strings.Join(sliced, ", ")
 	if whole := visited(r); len(whole) > 0 {
 		text += "; those of " + strings.Join(whole, ", ") + " are taken round by round"
 	}
@@ -47,8 +51,9 @@ func unpairedWords(r *analysis.Report) string {
 	}
 	var texts []string
 	for _, u := range r.Unpaired {
-		texts = append(texts, fmt.Sprintf("%s for %s (at most %s, of %s), where taking turns gives ±%s",
-			inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
+		texts = append(
+			texts, fmt.Sprintf("%s for %s (at most %s, of %s), where taking turns gives ±%s",
+				inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
 	}
 	return " If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
 		strings.Join(texts, ", and by ") + "."
@@ -94,6 +99,8 @@ func epochs(r *analysis.Report, load string) int {
 }
 
 func visited(r *analysis.Report) []string {
-	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool { return loadOf(r, c.Load).Slice > 0 }),
+	return analysis.Distinct(slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool {
+		return loadOf(r, c.Load).Slice > 0
+	}),
 		func(c analysis.Cell) string { return c.Load })
 }

@@ -39,8 +39,11 @@ func adding(r *analysis.Report, load string) *analysis.Report {
 			continue
 		}
 		x := *m.Ratio
-		verdict := map[stats.Verdict]stats.Verdict{stats.Worse: stats.Costs, stats.Better: stats.Gains, stats.Same: stats.Nothing}[x.Verdict]
-		m.Price = &analysis.Price{Unit: "s", Median: base * (x.Median - 1), Low: base * (x.Low - 1), High: base * (x.High - 1), N: x.N, Verdict: verdict}
+		verdict := map[stats.Verdict]stats.Verdict{
+			stats.Worse: stats.Costs, stats.Better: stats.Gains,
+			stats.Same: stats.Nothing}[x.Verdict]
+		m.Price = &analysis.Price{Unit: "s", Median: base * (x.Median - 1), Low: base * (x.Low - 1),
+			High: base * (x.High - 1), N: x.N, Verdict: verdict}
 		c.Metrics[c.Primary] = m
 	}
 	return r
@@ -57,15 +60,19 @@ func sliced() *analysis.Report {
 // The added column must fit the same widths as before, and 80 columns.
 func TestSlicedTable(t *testing.T) {
 	mixed := sliced()
-	mixed.Plan.Loads = append(mixed.Plan.Loads, sample.Load{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25})
-	mixed.Cells = append(mixed.Cells, connections(mode.Host, mode.ToLoopback, 18.2, 1, 0, ""), connections(mode.Bridge, mode.ToContainer, 16.9, 0.93, 0.02, stats.Worse))
+	mixed.Plan.Loads = append(mixed.Plan.Loads,
+		sample.Load{Kind: "crr", Options: sample.Messages{Request: 1, Reply: 1}, Window: 0.25})
+	mixed.Cells = append(mixed.Cells, connections(mode.Host, mode.ToLoopback, 18.2, 1, 0, ""),
+		connections(mode.Bridge, mode.ToContainer, 16.9, 0.93, 0.02, stats.Worse))
 	short := sliced()
-	short.Cells, short.Failed, short.Findings, short.Skipped, short.Warnings = short.Cells[7:10], nil, nil, nil, nil
+	short.Cells, short.Failed, short.Findings, short.Skipped, short.Warnings = short.Cells[7:10],
+		nil, nil, nil, nil
 	for _, tt := range []struct {
 		name   string
 		report *analysis.Report
 		width  int
-	}{{"slices", sliced(), format.DefaultWidth}, {"slices-80", sliced(), 80}, {"slices-mixed", mixed, format.DefaultWidth}, {"slices-short", short, 80}} {
+	}{{"slices", sliced(), format.DefaultWidth}, {"slices-80", sliced(), 80},
+		{"slices-mixed", mixed, format.DefaultWidth}, {"slices-short", short, 80}} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := table(t, tt.report, format.Options{Width: tt.width})
 			golden(t, tt.name+".txt", got)
@@ -85,7 +92,8 @@ func TestAdded(t *testing.T) {
 	}{{"udp-rr", "µs", "+3.6 ±0.5"}, {"query", "ms", "+0.004 ±0.000"}, {"bulk", "", ""}} {
 		r := head()
 		r.Plan.Loads = []sample.Load{{Kind: tt.load, Window: 0.1}}
-		base, bridge := trip(mode.Host, mode.ToLoopback, 15, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 18.6, 1.24, 0.03, stats.Worse)
+		base, bridge := trip(mode.Host, mode.ToLoopback, 15, 1, 0, ""),
+			trip(mode.Bridge, mode.ToContainer, 18.6, 1.24, 0.03, stats.Worse)
 		base.Load, bridge.Load = tt.load, tt.load
 		r.Cells = []analysis.Cell{base, bridge}
 		if _, ok := addedColumn(r, r.Cells); ok {
@@ -99,7 +107,8 @@ func TestAdded(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if got := col.cell(r.Cells[1]).Text; col.Head[1] != tt.head || got != tt.want || col.cell(r.Cells[0]).Text != "0" {
+		if got := col.cell(r.Cells[1]).Text; col.Head[1] != tt.head || got != tt.want ||
+			col.cell(r.Cells[0]).Text != "0" {
 			t.Errorf("%s: %q %s, want %s", tt.load, got, col.Head[1], tt.want)
 		}
 		r.Cells[1].Shape = sample.Shape{Servers: 1, Clients: 2, Procs: 1}
@@ -113,7 +122,9 @@ func TestLadderOfSlices(t *testing.T) {
 	r := climbed()
 	r.Plan.Loads[0].Slice = 0.016
 	got := strings.Join(strings.Fields(table(t, r, format.Options{})), " ")
-	for _, want := range []string{"of the median and the throughput taken from rr in 3 epochs of slices of 16 ms, each slice", "of CPU time the same, with what others spent in the windows: prices"} {
+	for _, want := range []string{
+		"of the median and the throughput taken from rr in 3 epochs of slices of 16 ms, each slice",
+		"of CPU time the same, with what others spent in the windows: prices"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing: %s", want, got)
 		}
@@ -130,10 +141,12 @@ func TestNoEpochs(t *testing.T) {
 
 func TestUnpairedWords(t *testing.T) {
 	r := sliced()
-	if text := written(t, "table", Report(r), format.Options{}); strings.Contains(text, "one after the other") {
+	if text := written(t, "table", Report(r), format.Options{}); strings.Contains(text,
+		"one after the other") {
 		t.Errorf("it is not known: %s", text)
 	}
-	r.Unpaired = []analysis.Unpaired{{Load: "bulk", Rows: 3, Off: 0.041, Most: 0.18, Row: "publish-nat :lo", Width: 0.0123},
+	r.Unpaired = []analysis.Unpaired{{Load: "bulk", Rows: 3, Off: 0.041, Most: 0.18,
+		Row: "publish-nat :lo", Width: 0.0123},
 		{Load: "rr", Rows: 3, Off: 0.02, Most: 0.05, Row: "bridge", Width: 0.009}}
 	want := "If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
 		"4.1 % for bulk (at most 18 %, of publish-nat :lo), where taking turns gives ±1.2 %, and by 2.0 % for rr (at most 5.0 %, of bridge), where taking turns gives ±0.9 %."

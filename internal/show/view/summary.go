@@ -35,7 +35,8 @@ func Summary(r judge.Report) document.Document {
 		d.Sections = append(d.Sections, fewest(w[0]))
 	}
 	if notes := v.briefNotes; notes != "" && len(base.Cells) > 0 {
-		d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{faint(notes, document.Words)}})
+		d.Sections = append(d.Sections, document.Section{
+			Blocks: []document.Block{faint(notes, document.Words)}})
 	}
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
 		faint(v.proven(base), document.Words), faint(provenance(base), document.Facts),
@@ -58,7 +59,8 @@ func answerSection(a *analysis.Answer) document.Section {
 func briefly(r *analysis.Report, cells []analysis.Cell) document.Section {
 	v := viewOf(r)
 	cols := v.brief(r, cells)
-	t := tableOf(cols, cells, []document.Layout{{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true},
+	t := tableOf(cols, cells, []document.Layout{
+		{}, {Lean: true}, {Lean: true, Bare: true}, {Lean: true, Bare: true, Tight: true},
 		{Lean: true, Bare: true, Tight: true, Short: true}})
 	t.Fit, t.Plot = "brief "+cells[0].Load, plotOf(r, cols, t)
 	for i := range t.Rows {
@@ -89,8 +91,10 @@ func direction(m workload.Metric) string {
 
 func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	first := []column{
-		{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle, Least: leastPhrase}, textOf(analysis.Cell.Label)},
-		{document.Column{Head: [2]string{"", "in Docker's words"}, Spare: true}, textOf(analysis.Cell.Phrase)},
+		{document.Column{Head: [2]string{"", "mode"}, Cut: document.CutMiddle, Least: leastPhrase},
+			textOf(analysis.Cell.Label)},
+		{document.Column{Head: [2]string{"", "in Docker's words"}, Spare: true},
+			textOf(analysis.Cell.Phrase)},
 	}
 	if sideBySide(r) {
 		return pinColumns(r, cells, first, r.Plan.Baseline)
@@ -98,7 +102,8 @@ func briefColumns(r *analysis.Report, cells []analysis.Cell) []column {
 	return briefFigures(r, cells, first, r.Plan.Baseline)
 }
 
-func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, baseline string) []column {
+func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column,
+	baseline string) []column {
 	c := cells[0]
 	unit, scale := fitting(r, c.Load, c.Primary)
 	added, hasAdded := briefAdded(r, cells)
@@ -106,7 +111,8 @@ func briefFigures(r *analysis.Report, cells []analysis.Cell, first []column, bas
 		unit, scale = "ms", milli
 	}
 	out := append(first,
-		column{document.Column{Head: [2]string{percentHead, baseline}}, percentCell(c.Primary, !hasAdded)},
+		column{document.Column{Head: [2]string{percentHead, baseline}},
+			percentCell(c.Primary, !hasAdded)},
 		column{document.Column{Head: [2]string{"", unit}, Right: true}, scaled(c.Primary, scale)})
 	if hasAdded {
 		out = append(out, added)
@@ -166,11 +172,14 @@ func verdictCell(c analysis.Cell) document.Cell {
 
 // All ratios share a scale, with the range that counts as the same.
 func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
-	at := slices.IndexFunc(cols, func(c column) bool { return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ") })
+	at := slices.IndexFunc(cols, func(c column) bool {
+		return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ")
+	})
 	if at < 0 {
 		return nil
 	}
-	p := document.Plot{Column: at, Before: at, Baseline: 1, Same: r.Plan.Same, Scale: percent, Least: leastPlot}
+	p := document.Plot{Column: at, Before: at, Baseline: 1, Same: r.Plan.Same, Scale: percent,
+		Least: leastPlot}
 	p.Show(t.Rows)
 	return &p
 }

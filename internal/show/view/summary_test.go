@@ -28,7 +28,8 @@ func answered() *analysis.Report {
 		m, ok := c.Metrics[workload.LatencyP50]
 		if x := m.Ratio; ok && x != nil {
 			one := m.Median / x.Median
-			m.Price = &analysis.Price{Unit: "s", Median: one * (x.Median - 1), Low: one * (x.Low - 1), High: one * (x.High - 1), N: x.N, Verdict: stats.Costs}
+			m.Price = &analysis.Price{Unit: "s", Median: one * (x.Median - 1),
+				Low: one * (x.Low - 1), High: one * (x.High - 1), N: x.N, Verdict: stats.Costs}
 			c.Metrics[workload.LatencyP50] = m
 		}
 	}
@@ -72,28 +73,38 @@ func sideways() *analysis.Report {
 	r.Plan.Same = 0.03
 	r.Plan.Pin = "far,near"
 	r.Plan.Pins = []sample.Pinning{
-		{Name: sample.PinFar, CPUs: sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}},
-		{Name: sample.PinNear, CPUs: sample.CPUs{Client: []int{0}, Server: []int{0}, Relay: []int{0}, SameCore: true, Distance: sample.SharedCPU}},
+		{Name: sample.PinFar, CPUs: sample.CPUs{
+			Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}},
+		{Name: sample.PinNear, CPUs: sample.CPUs{
+			Client: []int{0}, Server: []int{0}, Relay: []int{0}, SameCore: true,
+			Distance: sample.SharedCPU}},
 	}
 	at := func(pin string, cells ...analysis.Cell) {
 		for _, c := range cells {
 			c.Pin = pin
 			if m := c.Metrics[workload.LatencyP50]; c.Load == workload.RR && m.Ratio != nil {
 				x, one := m.Ratio, m.Median/m.Ratio.Median
-				m.Price = &analysis.Price{Unit: "s", Median: one * (x.Median - 1), Low: one * (x.Low - 1), High: one * (x.High - 1), N: x.N, Verdict: stats.Costs}
+				m.Price = &analysis.Price{Unit: "s", Median: one * (x.Median - 1),
+					Low: one * (x.Low - 1), High: one * (x.High - 1), N: x.N, Verdict: stats.Costs}
 				c.Metrics[workload.LatencyP50] = m
 			}
 			r.Cells = append(r.Cells, c)
 		}
 	}
-	at(sample.PinFar, bulk(mode.Host, mode.ToLoopback, 48, 1, 0, ""), bulk(mode.Bridge, mode.ToContainer, 46, 0.95, 0.01, stats.Worse),
+	at(sample.PinFar, bulk(mode.Host, mode.ToLoopback, 48, 1, 0, ""),
+		bulk(mode.Bridge, mode.ToContainer, 46, 0.95, 0.01, stats.Worse),
 		bulk(mode.PublishProxy, mode.ToLoopback, 24, 0.5, 0.01, stats.Worse))
-	at(sample.PinNear, bulk(mode.Host, mode.ToLoopback, 56, 1, 0, ""), bulk(mode.Bridge, mode.ToContainer, 53, 0.94, 0.01, stats.Worse),
-		bulk(mode.PublishNAT, mode.ToLoopback, 40, 0.71, 0.02, stats.Worse), bulk(mode.PublishProxy, mode.ToLoopback, 20, 0.36, 0.01, stats.Worse))
-	at(sample.PinFar, trip(mode.Host, mode.ToLoopback, 50, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 52.6, 1.05, 0.01, stats.Worse),
+	at(sample.PinNear, bulk(mode.Host, mode.ToLoopback, 56, 1, 0, ""),
+		bulk(mode.Bridge, mode.ToContainer, 53, 0.94, 0.01, stats.Worse),
+		bulk(mode.PublishNAT, mode.ToLoopback, 40, 0.71, 0.02, stats.Worse),
+		bulk(mode.PublishProxy, mode.ToLoopback, 20, 0.36, 0.01, stats.Worse))
+	at(sample.PinFar, trip(mode.Host, mode.ToLoopback, 50, 1, 0, ""),
+		trip(mode.Bridge, mode.ToContainer, 52.6, 1.05, 0.01, stats.Worse),
 		trip(mode.PublishProxy, mode.ToLoopback, 86, 1.72, 0.02, stats.Worse))
-	at(sample.PinNear, trip(mode.Host, mode.ToLoopback, 14, 1, 0, ""), trip(mode.Bridge, mode.ToContainer, 16.1, 1.15, 0.01, stats.Worse),
-		trip(mode.PublishNAT, mode.ToLoopback, 17.1, 1.22, 0.02, stats.Worse), trip(mode.PublishProxy, mode.ToLoopback, 43, 3.07, 0.02, stats.Worse))
+	at(sample.PinNear, trip(mode.Host, mode.ToLoopback, 14, 1, 0, ""),
+		trip(mode.Bridge, mode.ToContainer, 16.1, 1.15, 0.01, stats.Worse),
+		trip(mode.PublishNAT, mode.ToLoopback, 17.1, 1.22, 0.02, stats.Worse),
+		trip(mode.PublishProxy, mode.ToLoopback, 43, 3.07, 0.02, stats.Worse))
 	r.Answer = comparison.AnswerOf(r)
 	return r
 }
@@ -116,7 +127,8 @@ func TestSummaryByPin(t *testing.T) {
 // Without any one cell of the model, the summary would lack a word.
 func TestNoCellToSpareInSummary(t *testing.T) {
 	d := Summary(answered())
-	for _, c := range documenttest.Unnoticed(d, summary(t, answered(), format.Options{Width: format.DefaultWidth})) {
+	for _, c := range documenttest.Unnoticed(d,
+		summary(t, answered(), format.Options{Width: format.DefaultWidth})) {
 		t.Errorf("nobody would miss %s", c)
 	}
 }
@@ -145,8 +157,10 @@ func TestSummaryOfStudies(t *testing.T) {
 	crowds := crowded()
 	crowds.Answer = scale.AnswerOf(crowds)
 	reports := map[string]judge.Report{"ladder": climb, "scale": crowds, "sweep": swept(t)}
-	for name, culprits := range map[string][]endpoints.Culprit{"chat": {{Route: "direct", Blame: endpoints.Server}, {Route: "vpn", Blame: endpoints.Network}},
-		"sql": nil, "chat-one": {{Route: "127.0.0.1:8080", Blame: endpoints.NoOther}}, "chat-wide": nil} {
+	for name, culprits := range map[string][]endpoints.Culprit{"chat": {{Route: "direct",
+		Blame: endpoints.Server}, {Route: "vpn", Blame: endpoints.Network}},
+		"sql": nil, "chat-one": {{Route: "127.0.0.1:8080", Blame: endpoints.NoOther}},
+		"chat-wide": nil} {
 		r := routeReports()[name]
 		r.Answer = endpoints.AnswerOf(r, culprits)
 		reports[name] = r
@@ -158,7 +172,8 @@ func TestSummaryOfStudies(t *testing.T) {
 				if columns == 80 {
 					golden(t, "summary-"+name+".txt", got)
 				}
-				if a := r.Base().Answer; strings.Index(got, "\n"+a.Question+"\n") < strings.LastIndex(got, "--details") {
+				if a := r.Base().Answer; strings.Index(got,
+					"\n"+a.Question+"\n") < strings.LastIndex(got, "--details") {
 					t.Errorf("%q is not last", a.Question)
 				}
 				for l := range strings.Lines(got) {
@@ -169,7 +184,8 @@ func TestSummaryOfStudies(t *testing.T) {
 				whole(t, Summary(r), got)
 			})
 		}
-		for _, c := range documenttest.Unnoticed(Summary(r), summary(t, r, format.Options{Width: format.DefaultWidth})) {
+		for _, c := range documenttest.Unnoticed(Summary(r),
+			summary(t, r, format.Options{Width: format.DefaultWidth})) {
 			t.Errorf("%s: nobody would miss %s", name, c)
 		}
 	}

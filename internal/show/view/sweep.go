@@ -12,9 +12,11 @@ import (
 )
 
 func sweepView(v *view) {
-	v.title, v.command = "What network modes cost, from size to size and from rate to rate", "toll compare --sweep"
+	v.title, v.command = "What network modes cost, from size to size and from rate to rate",
+		"toll compare --sweep"
 	v.charts = onBase(chart.Curves)
-	v.columns, v.cellTitle, v.above, v.layouts, v.single = sweepColumns, sweepTitle, curveHeads, onlyGaps, true
+	v.columns, v.cellTitle, v.above, v.layouts, v.single = sweepColumns, sweepTitle, curveHeads,
+		onlyGaps, true
 	v.brief, v.briefTitle = briefSweep, briefSweepTitle
 	v.briefNotes = "The last column is about a mode's whole curve. costs: the point is beyond the difference that counts as the same; within: it is not. " +
 		"At most 5 % of the curves are labelled wrongly. Each point has a 95 % interval of its own."
@@ -41,7 +43,8 @@ func pointColumn(r *analysis.Report) column {
 }
 
 func sweepColumns(r *analysis.Report, load string) []column {
-	return append(columnsWith(r, load, []column{pointColumn(r)}, "to "+r.Plan.Baseline), bandColumn(r))
+	return append(columnsWith(r, load, []column{pointColumn(r)}, "to "+r.Plan.Baseline),
+		bandColumn(r))
 }
 
 // A word about the curve replaces a comparison's verdict.
@@ -65,17 +68,22 @@ func bandColumn(r *analysis.Report) column {
 	}}
 }
 
-var bandStyles = map[analysis.Band]document.Style{analysis.Beyond: document.Bad, analysis.Within: document.Plain, analysis.Unknown: document.Doubtful}
+var bandStyles = map[analysis.Band]document.Style{
+	analysis.Beyond: document.Bad, analysis.Within: document.Plain,
+	analysis.Unknown: document.Doubtful}
 
 func sweepTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
 	l := loadOf(r, c.Load)
-	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), sweep.LoadWords(r.Plan, l))
+	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
+		sayOn(r, c.On), sweep.LoadWords(r.Plan, l))
 }
 
 func briefSweepTitle(r *analysis.Report, cells []analysis.Cell) document.Text {
 	c := cells[0]
 	l := loadOf(r, c.Load)
-	return document.Strongly(printable.Capital(workload.Of(l).Noun)+" from "+placeWords(c.From)+sayOn(r, c.On)).
-		Then(", "+sweep.LoadWords(r.Plan, l)+", "+direction(workload.MetricOf(c.Primary, l)), document.Faint)
+	return document.Strongly(printable.Capital(workload.Of(l).Noun)+" from "+placeWords(
+		c.From)+sayOn(r, c.On)).
+		Then(", "+sweep.LoadWords(r.Plan, l)+", "+direction(workload.MetricOf(c.Primary, l)),
+			document.Faint)
 }

@@ -14,7 +14,9 @@ import (
 
 // The bridge costs less with larger requests; the proxy always costs much.
 func swept(t *testing.T) *sweep.Report {
-	s := &sample.Sweep{Axis: "request", Unit: "B", Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400}, {Name: "16k", Value: 16384}}}
+	s := &sample.Sweep{Axis: "request", Unit: "B",
+		Points: []sample.Point{{Name: "1", Value: 1}, {Name: "1400", Value: 1400},
+			{Name: "16k", Value: 16384}}}
 	times := [][]float64{{20, 20, 25, 60}, {24, 24, 27, 70}, {60, 60, 60.3, 130}} // µs
 	var cells []sample.Cell
 	var loads []sample.Load
@@ -22,9 +24,11 @@ func swept(t *testing.T) *sweep.Report {
 	for i, p := range s.Points {
 		loads = append(loads, sample.Load{Kind: workload.RR, Point: p.Name, Window: 1,
 			Options: sample.RROptions{Messages: sample.Messages{Request: int(p.Value), Reply: 1}}})
-		for k, c := range append(judgetest.Trio(mode.Bridge, workload.RR), judgetest.HostCell(mode.PublishProxy, workload.RR)) {
+		for k, c := range append(judgetest.Trio(mode.Bridge, workload.RR),
+			judgetest.HostCell(mode.PublishProxy, workload.RR)) {
 			c.Point = p.Name
-			cells, xs, shares = append(cells, c), append(xs, times[i][k]), append(shares, []float64{0.001, 0.002, 0.004, 0.003}[k])
+			cells, xs, shares = append(cells, c), append(xs, times[i][k]),
+				append(shares, []float64{0.001, 0.002, 0.004, 0.003}[k])
 		}
 	}
 	r := judgetest.New(t, cells...)

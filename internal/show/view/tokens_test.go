@@ -39,8 +39,10 @@ func streamed(m mode.Name, to mode.Target, delay, ratio float64, v stats.Verdict
 
 func TestStreamTable(t *testing.T) {
 	r := head()
-	r.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1000, Options: sample.StreamOptions{Tokens: 200, Pace: 50}, Nodelay: "off", Window: 4.1}}
-	r.Control.Groups = []analysis.Floor{{From: "host", Load: "stream", On: "lab", Floor: map[string]float64{workload.LatencyP50: 0.0456}}}
+	r.Plan.Loads = []sample.Load{{Kind: "stream", Streams: 1000,
+		Options: sample.StreamOptions{Tokens: 200, Pace: 50}, Nodelay: "off", Window: 4.1}}
+	r.Control.Groups = []analysis.Floor{{From: "host", Load: "stream", On: "lab",
+		Floor: map[string]float64{workload.LatencyP50: 0.0456}}}
 	worst := streamed(mode.PublishProxy, mode.ToLoopback6, 12345e-6, 12.34, stats.Unclear)
 	worst.LimitedBy = "softirq core"
 	worst.Metrics[workload.Glued] = analysis.Metric{Median: 0.4625}
@@ -48,7 +50,8 @@ func TestStreamTable(t *testing.T) {
 	tuned.Tune = "nodelay=off"
 	none := streamed(mode.PublishNAT, mode.ToAddress, 70e-6, 1.1, stats.Same)
 	none.Metrics = map[string]analysis.Metric{}
-	r.Cells = []analysis.Cell{streamed(mode.Host, mode.ToLoopback, 62e-6, 1, ""), streamed(mode.Bridge, mode.ToContainer, 65e-6, 1.05, stats.Same), worst, tuned, none}
+	r.Cells = []analysis.Cell{streamed(mode.Host, mode.ToLoopback, 62e-6, 1, ""),
+		streamed(mode.Bridge, mode.ToContainer, 65e-6, 1.05, stats.Same), worst, tuned, none}
 	out := table(t, r, format.Options{})
 	golden(t, "stream.txt", out)
 	for l := range strings.Lines(out) {

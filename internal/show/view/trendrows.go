@@ -27,18 +27,23 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 		of[title] = append(of[title], l)
 	}
 	for _, title := range titles {
-		t := document.Table{Level: 1, Fit: "trends", Columns: []document.Column{texts("", "mode"), texts("", "newest ratio"),
-			figures("", "change, %"), texts("", "runs"), texts("", "verdict")}, Layouts: []document.Layout{{}, {Tight: true}, {Tight: true, Lean: true}}}
-		t.Columns[0].Cut, t.Columns[0].Least, t.Columns[3].Spare = document.CutMiddle, leastPhrase, true
+		t := document.Table{Level: 1, Fit: "trends",
+			Columns: []document.Column{texts("", "mode"), texts("", "newest ratio"),
+				figures("", "change, %"), texts("", "runs"), texts("", "verdict")},
+			Layouts: []document.Layout{{}, {Tight: true}, {Tight: true, Lean: true}}}
+		t.Columns[0].Cut, t.Columns[0].Least, t.Columns[3].Spare = document.CutMiddle, leastPhrase,
+			true
 		for _, l := range of[title] {
 			t.Rows = append(t.Rows, trendRow(l))
 		}
-		out = append(out, document.Section{Title: document.Strongly(title), Blocks: []document.Block{t}})
+		out = append(out, document.Section{Title: document.Strongly(title),
+			Blocks: []document.Block{t}})
 	}
 	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
 	if n := len(slices.DeleteFunc(slices.Clone(lines), several)); n > 0 && n < len(lines) {
-		legend = fmt.Sprintf("%s of one run only %s not shown. ", plural(n, "ratio"), isOrAre(n)) + legend
+		legend = fmt.Sprintf("%s of one run only %s not shown. ", plural(n, "ratio"), isOrAre(n)) +
+			legend
 	}
 	return append(out, document.Section{Blocks: []document.Block{faint(legend, document.Words)}})
 }
@@ -74,7 +79,8 @@ func trendRow(l trend.Trend) document.Row {
 	change, bar := document.Cell{}, ""
 	if last > 0 {
 		x := now.Median / l.Points[last-1].Median
-		change = document.Cell{Text: signedPercent(x, 1), Number: &document.Number{Value: x, Unit: analysis.RatioUnit}}
+		change = document.Cell{Text: signedPercent(x, 1),
+			Number: &document.Number{Value: x, Unit: analysis.RatioUnit}}
 		const most = 20
 		var medians []float64
 		for _, p := range l.Points[max(0, last+1-most):] {
@@ -82,7 +88,8 @@ func trendRow(l trend.Trend) document.Row {
 		}
 		bar = drawnRounds(medians, nil, slices.Min(medians), slices.Max(medians))
 	}
-	return document.Row{Cells: []document.Cell{{Text: l.Label}, trendRatio(now), change, {Text: bar}, {Text: string(now.Verdict)}},
+	return document.Row{Cells: []document.Cell{
+		{Text: l.Label}, trendRatio(now), change, {Text: bar}, {Text: string(now.Verdict)}},
 		Style: styleOf(now.Verdict)}
 }
 

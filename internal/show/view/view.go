@@ -50,15 +50,23 @@ type view struct {
 // A study's function changes the view of a comparison, which is the view of an unknown study, too.
 func viewOf(r *analysis.Report) view {
 	v := view{title: "What container network modes cost", command: "toll compare",
-		sections: cellSections, parts: cellParts, figures: onBase(numbers.Cells), charts: onBase(chart.Cells),
-		columns: comparisonColumns, cellTitle: comparisonTitle, layouts: withPaths, legend: ratioLegend,
-		above: func([]analysis.Cell, int) document.Text { return nil },
-		pins:  r.Study == sample.StudyCompare,
-		brief: briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
+		sections:  cellSections,
+		parts:     cellParts,
+		figures:   onBase(numbers.Cells),
+		charts:    onBase(chart.Cells),
+		columns:   comparisonColumns,
+		cellTitle: comparisonTitle,
+		layouts:   withPaths,
+		legend:    ratioLegend,
+		above:     func([]analysis.Cell, int) document.Text { return nil },
+		pins:      r.Study == sample.StudyCompare,
+		brief:     briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
 		added: addedColumn, proven: analysis.Witnessed}
 	change := map[sample.Study]func(*view){
 		sample.StudyScale: scaleView, sample.StudySweep: sweepView, sample.StudyLadder: ladderView,
-		sample.StudyAdvise: adviseView, sample.StudyEndpoints: endpointsView, sample.StudyMesh: meshView,
+		sample.StudyAdvise:    adviseView,
+		sample.StudyEndpoints: endpointsView,
+		sample.StudyMesh:      meshView,
 	}[r.Study]
 	if change != nil {
 		change(&v)
@@ -76,7 +84,8 @@ func of[R judge.Report, T any](f func(R) T) func(judge.Report) T {
 
 // Rows of tables with withPaths have a path, those with onlyGaps have none.
 var (
-	withPaths = []document.Layout{{}, {Short: true}, {Short: true, Tight: true}, {Short: true, Tight: true, Terse: true},
+	withPaths = []document.Layout{{}, {Short: true}, {Short: true, Tight: true},
+		{Short: true, Tight: true, Terse: true},
 		{Below: true}, {Below: true, Tight: true}, {Below: true, Tight: true, Terse: true}}
 	onlyGaps = []document.Layout{{}, {Tight: true}}
 )
@@ -88,7 +97,8 @@ func comparisonColumns(r *analysis.Report, load string) []column {
 func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
 	l := loadOf(r, c.Load)
-	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
+	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
+		sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }
 
 func placeWords(from string) string { return mode.Placement(from).Words() }

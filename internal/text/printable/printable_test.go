@@ -11,17 +11,28 @@ import (
 func TestLineTextWords(t *testing.T) {
 	for _, c := range []struct{ name, in, line, text, words string }{
 		{"plain", "plain", "plain", "plain", "plain"},
-		{"scripts", "é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️", "é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️", "é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️", "é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️"},
+		{"scripts", "é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️",
+			"é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️",
+			"é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️",
+			"é 漢字 שלום مرحبا 🙂 \U0001f44d\U0001f3fd ☂️"},
 		{"combined", "e\u0301", "e\u0301", "e\u0301", "e\u0301"},
 		{"lines", "a\n\tb\r\nc\rd", `a\n\tb\r\nc\rd`, "a\n\tb\nc\\rd", "a b c d"},
-		{"escape", "\x1b[31mred\x1b]0;title\a", `\x1b[31mred\x1b]0;title\a`, `\x1b[31mred\x1b]0;title\a`, `\x1b[31mred\x1b]0;title\a`},
-		{"c1", "\u009b31m\u0090x\u009c", `\u009b31m\u0090x\u009c`, `\u009b31m\u0090x\u009c`, `\u009b31m\u0090x\u009c`},
+		{"escape", "\x1b[31mred\x1b]0;title\a", `\x1b[31mred\x1b]0;title\a`,
+			`\x1b[31mred\x1b]0;title\a`, `\x1b[31mred\x1b]0;title\a`},
+		{"c1", "\u009b31m\u0090x\u009c", `\u009b31m\u0090x\u009c`, `\u009b31m\u0090x\u009c`,
+			`\u009b31m\u0090x\u009c`},
 		{"zero-and-delete", "\x00\x7f", `\x00\x7f`, `\x00\x7f`, `\x00\x7f`},
-		{"bidi", "a\u202eb\u2066c\u2069\u061c", `a\u202eb\u2066c\u2069\u061c`, `a\u202eb\u2066c\u2069\u061c`, `a\u202eb\u2066c\u2069\u061c`},
-		{"no-width", "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad", `\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad`, `\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad`, `\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad`},
-		{"separators", "a\u2028b\u2029c\u0085d", `a\u2028b\u2029c\u0085d`, `a\u2028b\u2029c\u0085d`, "a b c d"},
+		{"bidi", "a\u202eb\u2066c\u2069\u061c", `a\u202eb\u2066c\u2069\u061c`,
+			`a\u202eb\u2066c\u2069\u061c`, `a\u202eb\u2066c\u2069\u061c`},
+		{"no-width", "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad",
+			`\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad`,
+			`\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad`,
+			`\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad`},
+		{"separators", "a\u2028b\u2029c\u0085d", `a\u2028b\u2029c\u0085d`, `a\u2028b\u2029c\u0085d`,
+			"a b c d"},
 		{"tags", "\U000e0041", `\U000e0041`, `\U000e0041`, `\U000e0041`},
-		{"no-utf-8", "caf\xe9 \xed\xa0\x80", `caf\xe9 \xed\xa0\x80`, `caf\xe9 \xed\xa0\x80`, `caf\xe9 \xed\xa0\x80`},
+		{"no-utf-8", "caf\xe9 \xed\xa0\x80", `caf\xe9 \xed\xa0\x80`, `caf\xe9 \xed\xa0\x80`,
+			`caf\xe9 \xed\xa0\x80`},
 		{"replaced-before", "\ufffd", "\ufffd", "\ufffd", "\ufffd"},
 		{"backslash", `C:\x1b`, `C:\x1b`, `C:\x1b`, `C:\x1b`},
 	} {
@@ -102,7 +113,8 @@ func TestFields(t *testing.T) {
 	const line, text = `a\n\x1b`, "a\n" + `\x1b`
 	out := inner{line, text, bad}
 	want := outer{One: out, Other: &out, List: []string{line}, Many: []inner{out},
-		Facts: map[string]string{line: line, "b": "c"}, Deep: map[string][]string{"k": {line}}, N: 3}
+		Facts: map[string]string{line: line, "b": "c"}, Deep: map[string][]string{"k": {line}},
+		N: 3}
 	if d := cmp.Diff(want, x, cmp.AllowUnexported(outer{}, inner{})); d != "" {
 		t.Error(d)
 	}
@@ -117,7 +129,8 @@ func TestFields(t *testing.T) {
 // No text that Plain accepts has anything to escape.
 func TestPlain(t *testing.T) {
 	for json, want := range map[string]bool{
-		`{"a":"b c~"}`: true, `{"a":"\u001b"}`: false, `{"a":"\n"}`: false, "{\"a\":\"\u202e\"}": false, "{\"a\":\"\x7f\"}": false, "{\"a\":\"\xff\"}": false,
+		`{"a":"b c~"}`: true, `{"a":"\u001b"}`: false, `{"a":"\n"}`: false,
+		"{\"a\":\"\u202e\"}": false, "{\"a\":\"\x7f\"}": false, "{\"a\":\"\xff\"}": false,
 	} {
 		if got := Plain([]byte(json)); got != want {
 			t.Errorf("Plain(%q) = %t", json, got)
@@ -126,7 +139,8 @@ func TestPlain(t *testing.T) {
 }
 
 func TestCapital(t *testing.T) {
-	for in, want := range map[string]string{"": "", "a": "A", "median latency": "Median latency", "éa": "Éa", "漢": "漢"} {
+	for in, want := range map[string]string{"": "", "a": "A", "median latency": "Median latency",
+		"éa": "Éa", "漢": "漢"} {
 		if got := Capital(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -144,7 +144,8 @@ func (p pattern) match(text string, cut bool) int {
 						if end := i + len(form); !slices.Contains(next, end) {
 							next = append(next, end)
 						}
-					case cut && read >= fewest && len(form) > len(rest) && strings.EqualFold(form[:len(rest)], rest):
+					case cut && read >= fewest && len(form) > len(rest) &&
+						strings.EqualFold(form[:len(rest)], rest):
 						return len(text)
 					}
 				}

@@ -7,8 +7,10 @@ import (
 	"testing"
 )
 
-var modes = []string{"native", "host", "shared", "bridge", "bridge-default", "publish-nat", "publish-proxy", "publish-ingress",
-	"link", "macvlan-bridge", "macvlan-vepa", "ipvlan-l2", "ipvlan-l3", "ovs", "overlay", "overlay-encrypted"}
+var modes = []string{"native", "host", "shared", "bridge", "bridge-default", "publish-nat",
+	"publish-proxy", "publish-ingress",
+	"link", "macvlan-bridge", "macvlan-vepa", "ipvlan-l2", "ipvlan-l3", "ovs", "overlay",
+	"overlay-encrypted"}
 
 func TestWords(t *testing.T) {
 	for _, tt := range []struct {
@@ -45,7 +47,8 @@ func TestSlips(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"ab", "ba", 1},
+		{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"abc", "abc", 0}, {"abc", "acb", 1},
+		{"ab", "ba", 1},
 		{"abc", "ab", 1}, {"abc", "abcd", 1}, {"abc", "axc", 1}, {"ca", "abc", 3}, {"µs", "us", 1},
 	} {
 		if got := slips(tt.a, tt.b); got != tt.want {
@@ -62,7 +65,8 @@ func TestUnknown(t *testing.T) {
 		{"Bridge,hots", `unknown mode "Bridge,hots"`, "did you mean bridge host?"},
 		{"moon", `unknown mode "moon"`, "modes are: " + strings.Join(modes, ", ")},
 		{"brige moon", `unknown modes "brige", "moon"`, "modes are: " + strings.Join(modes, ", ")},
-		{"publish", `unknown mode "publish"`, "did you mean publish-nat, publish-proxy or publish-ingress?"},
+		{"publish", `unknown mode "publish"`,
+			"did you mean publish-nat, publish-proxy or publish-ingress?"},
 		{"bridge,moon", `unknown mode "bridge,moon"`, "modes are: " + strings.Join(modes, ", ")},
 	} {
 		e := &UnknownError{"mode", strings.Fields(tt.words), modes}
@@ -78,14 +82,16 @@ func TestParse(t *testing.T) {
 		t.Error(got, err)
 	}
 	var u *UnknownError
-	if got, err := Parse("mode", "c", []name{"a", "b"}); got != "" || !errors.As(err, &u) || !slices.Equal(u.Known, []string{"a", "b"}) {
+	if got, err := Parse("mode", "c", []name{"a", "b"}); got != "" || !errors.As(err, &u) ||
+		!slices.Equal(u.Known, []string{"a", "b"}) {
 		t.Error(got, err)
 	}
 }
 
 // Suggestions are known words, few and without repeats.
 func FuzzWords(f *testing.F) {
-	for _, s := range []string{"brige", "bridge,host", "", "\xff\xfe", "ÄÖ", strings.Repeat("o", 200)} {
+	for _, s := range []string{"brige", "bridge,host", "", "\xff\xfe", "ÄÖ",
+		strings.Repeat("o", 200)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, word string) {

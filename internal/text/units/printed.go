@@ -15,16 +15,35 @@ type Unit struct {
 
 // times are units with too many spellings for prefixes.
 var times = map[string]float64{
-	"ns": 1e-9, "nsec": 1e-9, "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "msec": 1e-3,
-	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "min": 60, "m": 60, "h": 3600,
+	"ns":   1e-9,
+	"nsec": 1e-9,
+	"us":   1e-6,
+	"usec": 1e-6,
+	"µs":   1e-6,
+	"μs":   1e-6,
+	"ms":   1e-3,
+	"msec": 1e-3,
+	"s":    1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "min": 60, "m": 60, "h": 3600,
 }
 
 // kinds are units that take a prefix.
 var kinds = map[string]string{
-	"":   "",
-	"/s": "1/s", "/sec": "1/s", "req/s": "1/s", "requests/s": "1/s", "Trans/s": "1/s", "tps": "1/s", "ops/s": "1/s", "Hz": "1/s",
-	"bit/s": "bit/s", "bits/s": "bit/s", "bits/sec": "bit/s", "bit/sec": "bit/s", "bps": "bit/s", "b/s": "bit/s",
-	"B/s": "B/s", "B/sec": "B/s", "Bytes/s": "B/s", "Bytes/sec": "B/s", "bytes/s": "B/s",
+	"":           "",
+	"/s":         "1/s",
+	"/sec":       "1/s",
+	"req/s":      "1/s",
+	"requests/s": "1/s",
+	"Trans/s":    "1/s",
+	"tps":        "1/s",
+	"ops/s":      "1/s",
+	"Hz":         "1/s",
+	"bit/s":      "bit/s",
+	"bits/s":     "bit/s",
+	"bits/sec":   "bit/s",
+	"bit/sec":    "bit/s",
+	"bps":        "bit/s",
+	"b/s":        "bit/s",
+	"B/s":        "B/s", "B/sec": "B/s", "Bytes/s": "B/s", "Bytes/sec": "B/s", "bytes/s": "B/s",
 	"B": "B", "Bytes": "B", "bytes": "B", "bit": "bit", "bits": "bit",
 }
 
@@ -53,7 +72,8 @@ func ParseUnit(s string) (Unit, error) {
 	}
 	power := strings.Index(" KMGT", strings.ToUpper(s[:min(1, len(s))]))
 	base, known := kinds[rest]
-	if power < 1 || !known || strings.HasPrefix(s, "m") || strings.HasPrefix(s, "g") || strings.HasPrefix(s, "t") {
+	if power < 1 || !known || strings.HasPrefix(s, "m") || strings.HasPrefix(s, "g") ||
+		strings.HasPrefix(s, "t") {
 		return Unit{}, fmt.Errorf("unknown unit %q", s)
 	}
 	return Unit{base, math.Pow(by, float64(power))}, nil

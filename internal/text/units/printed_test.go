@@ -12,22 +12,29 @@ func TestParseUnit(t *testing.T) {
 		base  string
 		scale float64
 	}{
-		{"ns", "s", 1e-9}, {"usec", "s", 1e-6}, {"µs", "s", 1e-6}, {"ms", "s", 1e-3}, {"secs", "s", 1}, {"m", "s", 60}, {"h", "s", 3600},
-		{"%", "1", 0.01}, {"", "", 1}, {"k", "", 1e3}, {"K", "", 1e3}, {"Ki", "", 1024}, {"M", "", 1e6}, {"G", "", 1e9}, {"T", "", 1e12},
-		{"/s", "1/s", 1}, {"tps", "1/s", 1}, {"kHz", "1/s", 1e3}, {"Kreq/s", "1/s", 1e3}, {"Mops/s", "1/s", 1e6},
-		{"bps", "bit/s", 1}, {"kbps", "bit/s", 1e3}, {"Gbit/s", "bit/s", 1e9}, {"Mbits/sec", "bit/s", 1e6}, {"Gibit/s", "bit/s", 1 << 30},
-		{"B/s", "B/s", 1}, {"MBytes/sec", "B/s", 1e6}, {"GB/sec", "B/s", 1e9}, {"KiB/s", "B/s", 1024},
+		{"ns", "s", 1e-9}, {"usec", "s", 1e-6}, {"µs", "s", 1e-6}, {"ms", "s", 1e-3},
+		{"secs", "s", 1}, {"m", "s", 60}, {"h", "s", 3600},
+		{"%", "1", 0.01}, {"", "", 1}, {"k", "", 1e3}, {"K", "", 1e3}, {"Ki", "", 1024},
+		{"M", "", 1e6}, {"G", "", 1e9}, {"T", "", 1e12},
+		{"/s", "1/s", 1}, {"tps", "1/s", 1}, {"kHz", "1/s", 1e3}, {"Kreq/s", "1/s", 1e3},
+		{"Mops/s", "1/s", 1e6},
+		{"bps", "bit/s", 1}, {"kbps", "bit/s", 1e3}, {"Gbit/s", "bit/s", 1e9},
+		{"Mbits/sec", "bit/s", 1e6}, {"Gibit/s", "bit/s", 1 << 30},
+		{"B/s", "B/s", 1}, {"MBytes/sec", "B/s", 1e6}, {"GB/sec", "B/s", 1e9},
+		{"KiB/s", "B/s", 1024},
 		{"bytes", "B", 1}, {"MB", "B", 1e6}, {"TiB", "B", 1 << 40}, {"kbit", "bit", 1e3},
 	} {
-		t.Run(strings.NewReplacer("/", "-per-", "%", "percent").Replace("of-"+c.in), func(t *testing.T) {
-			u, err := ParseUnit(c.in)
-			if err != nil || u.Base != c.base || u.Scale != c.scale {
-				t.Errorf("ParseUnit(%q) = %+v, %v; want %g %s", c.in, u, err, c.scale, c.base)
-			}
-		})
+		t.Run(strings.NewReplacer("/", "-per-", "%", "percent").Replace("of-"+c.in),
+			func(t *testing.T) {
+				u, err := ParseUnit(c.in)
+				if err != nil || u.Base != c.base || u.Scale != c.scale {
+					t.Errorf("ParseUnit(%q) = %+v, %v; want %g %s", c.in, u, err, c.scale, c.base)
+				}
+			})
 	}
 	// There is no thousandth of a byte; m, g and t are no prefixes.
-	for _, in := range []string{"mB", "gbps", "tB", "mbps", "kms", "iB", "KKB", "Ki%", "lightyears", " ", "µ", "\xff", "s ", "PB"} {
+	for _, in := range []string{"mB", "gbps", "tB", "mbps", "kms", "iB", "KKB", "Ki%", "lightyears",
+		" ", "µ", "\xff", "s ", "PB"} {
 		if u, err := ParseUnit(in); err == nil {
 			t.Errorf("ParseUnit(%q) = %+v", in, u)
 		}

@@ -59,7 +59,8 @@ func scaled(n int64, most int) (_ int64, times int) {
 
 // ParseKiB parses an amount of memory from /proc, such as "16384 kB" with 1024 bytes in each kB.
 func ParseKiB(s string) (bytes uint64, ok bool) {
-	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), " kB")), 10, 64)
+	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(s), " kB")),
+		10, 64)
 	if err != nil || n > math.MaxUint64/step {
 		return 0, false
 	}

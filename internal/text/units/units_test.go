@@ -21,10 +21,14 @@ func TestParseSize(t *testing.T) {
 		want int64
 		ok   bool
 	}{
-		{"1", 1, true}, {"1500", 1500, true}, {"64k", 64 << 10, true}, {"64K", 64 << 10, true}, {"4M", 4 << 20, true}, {"4m", 4 << 20, true},
-		{"1g", 1 << 30, true}, {"2T", 2 << 40, true}, {"0", 0, true}, {"8388607T", 8388607 << 40, true}, {"+1", 1, true}, {"007", 7, true},
-		{"", 0, false}, {"k", 0, false}, {"1.5M", 0, false}, {"-1", 0, false}, {"1kB", 0, false}, {"1 k", 0, false}, {"1\v", 0, false},
-		{"8388608T", 0, false}, {"9223372036854775808", 0, false}, {"0x10", 0, false}, {"1_000", 0, false}, {"many", 0, false}, {"4\x14", 0, false},
+		{"1", 1, true}, {"1500", 1500, true}, {"64k", 64 << 10, true}, {"64K", 64 << 10, true},
+		{"4M", 4 << 20, true}, {"4m", 4 << 20, true},
+		{"1g", 1 << 30, true}, {"2T", 2 << 40, true}, {"0", 0, true},
+		{"8388607T", 8388607 << 40, true}, {"+1", 1, true}, {"007", 7, true},
+		{"", 0, false}, {"k", 0, false}, {"1.5M", 0, false}, {"-1", 0, false}, {"1kB", 0, false},
+		{"1 k", 0, false}, {"1\v", 0, false},
+		{"8388608T", 0, false}, {"9223372036854775808", 0, false}, {"0x10", 0, false},
+		{"1_000", 0, false}, {"many", 0, false}, {"4\x14", 0, false},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
 			got, err := ParseSize(tt.text)
@@ -36,7 +40,8 @@ func TestParseSize(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[int64][2]string{0: {"0", "0 B"}, 1: {"1", "1 B"}, 1000: {"1000", "1000 B"}, 1024: {"1k", "1 KiB"}, 1536: {"1536", "1536 B"},
+	for n, want := range map[int64][2]string{0: {"0", "0 B"}, 1: {"1", "1 B"},
+		1000: {"1000", "1000 B"}, 1024: {"1k", "1 KiB"}, 1536: {"1536", "1536 B"},
 		64 << 20: {"64M", "64 MiB"}, 3 << 40: {"3T", "3 TiB"}, 2 << 50: {"2048T", "2048 TiB"}} {
 		if got := [2]string{FormatSize(n), Bytes(n)}; got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
@@ -45,7 +50,8 @@ func TestBytes(t *testing.T) {
 }
 
 func TestParseKiB(t *testing.T) {
-	for s, want := range map[string]uint64{"16384 kB": 16 << 20, "  16 kB\n": 16 << 10, "7": 7 << 10, "0 kB": 0} {
+	for s, want := range map[string]uint64{"16384 kB": 16 << 20, "  16 kB\n": 16 << 10,
+		"7": 7 << 10, "0 kB": 0} {
 		if got, ok := ParseKiB(s); got != want || !ok {
 			t.Errorf("%q is %d, %t", s, got, ok)
 		}
@@ -58,17 +64,21 @@ func TestParseKiB(t *testing.T) {
 }
 
 func TestParseRate(t *testing.T) {
-	for s, want := range map[string]float64{"500mbit": 5e8, "2gbit": 2e9, "1.5Gbit": 1.5e9, "1kbit": 1e3, "64000bit": 64e3, "1e3MBIT": 1e9, "0bit": 0} {
+	for s, want := range map[string]float64{"500mbit": 5e8, "2gbit": 2e9, "1.5Gbit": 1.5e9,
+		"1kbit": 1e3, "64000bit": 64e3, "1e3MBIT": 1e9, "0bit": 0} {
 		if got, err := ParseRate(s); err != nil || got != want {
 			t.Errorf("ParseRate(%q) = %g, %v", s, got, err)
 		}
 	}
-	for s, help := range map[string]string{"": "", "fast": "", "500": "use 500mbit", "mbit": "", "-1bit": "", "nanbit": "", "infgbit": "", "1e300gbit": "", "5 mbit": "", "5mbyte": ""} {
+	for s, help := range map[string]string{"": "", "fast": "", "500": "use 500mbit", "mbit": "",
+		"-1bit": "", "nanbit": "", "infgbit": "", "1e300gbit": "", "5 mbit": "", "5mbyte": ""} {
 		if got, err := ParseRate(s); err == nil || hint(err) != help {
 			t.Errorf("ParseRate(%q) = %g, %v, %q", s, got, err, hint(err))
 		}
 	}
-	for x, want := range map[float64][2]string{5e8: {"500mbit", "500 Mbit/s"}, 1.5e9: {"1.5gbit", "1.5 Gbit/s"}, 1e3: {"1kbit", "1 kbit/s"}, 999: {"999bit", "999 bit/s"}, 0: {"0bit", "0 bit/s"}} {
+	for x, want := range map[float64][2]string{5e8: {"500mbit", "500 Mbit/s"},
+		1.5e9: {"1.5gbit", "1.5 Gbit/s"}, 1e3: {"1kbit", "1 kbit/s"}, 999: {"999bit", "999 bit/s"},
+		0: {"0bit", "0 bit/s"}} {
 		if got := [2]string{FormatRate(x), Rate(x)}; got != want {
 			t.Errorf("%g is %q, want %q", x, got, want)
 		}
@@ -76,18 +86,25 @@ func TestParseRate(t *testing.T) {
 }
 
 func TestParseTime(t *testing.T) {
-	for s, want := range map[string]time.Duration{"10s": 10 * time.Second, "1m30s": 90 * time.Second, "0": 0, "50us": 50 * time.Microsecond, "50µs": 50 * time.Microsecond, "-1s": -time.Second} {
+	for s, want := range map[string]time.Duration{"10s": 10 * time.Second,
+		"1m30s": 90 * time.Second, "0": 0, "50us": 50 * time.Microsecond,
+		"50µs": 50 * time.Microsecond, "-1s": -time.Second} {
 		if got, err := ParseTime(s); err != nil || got != want {
 			t.Errorf("ParseTime(%q) = %v, %v", s, got, err)
 		}
 	}
-	for s, help := range map[string]string{"10": "use 10s", "0.5": "use 0.5s", "1e3": "", "": "", "soon": "", "10 s": "", "5d": "", "nan": "", "9999999h": ""} {
-		if got, err := ParseTime(s); err == nil || hint(err) != help || err.Error() != "must be a time such as 250ms, 10s or 5m" {
+	for s, help := range map[string]string{"10": "use 10s", "0.5": "use 0.5s", "1e3": "", "": "",
+		"soon": "", "10 s": "", "5d": "", "nan": "", "9999999h": ""} {
+		if got, err := ParseTime(s); err == nil || hint(err) != help ||
+			err.Error() != "must be a time such as 250ms, 10s or 5m" {
 			t.Errorf("ParseTime(%q) = %v, %v, %q", s, got, err, hint(err))
 		}
 	}
-	for d, want := range map[time.Duration]string{0: "0s", time.Second: "1s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m", 61 * time.Second: "1m1s",
-		time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms", 999 * time.Microsecond: "999us", -2 * time.Minute: "-2m"} {
+	for d, want := range map[time.Duration]string{0: "0s", time.Second: "1s",
+		10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m",
+		61 * time.Second:        "1m1s",
+		time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms",
+		999 * time.Microsecond: "999us", -2 * time.Minute: "-2m"} {
 		if got := FormatTime(d); got != want {
 			t.Errorf("FormatTime(%v) = %q, want %q", d, got, want)
 		}
@@ -95,17 +112,20 @@ func TestParseTime(t *testing.T) {
 }
 
 func TestParseShare(t *testing.T) {
-	for x, want := range map[float64]string{0.02: "2%", 0.003: "0.3%", 0.07: "7%", 1. / 3: "33.3333333333%"} {
+	for x, want := range map[float64]string{0.02: "2%", 0.003: "0.3%", 0.07: "7%",
+		1. / 3: "33.3333333333%"} {
 		if got := FormatShare(x); got != want {
 			t.Errorf("FormatShare(%g) = %q, want %q", x, got, want)
 		}
 	}
-	for s, want := range map[string]float64{"2%": 0.02, "2 %": 0.02, " 0.02 ": 0.02, "99.9%": 0.999} {
+	for s, want := range map[string]float64{"2%": 0.02, "2 %": 0.02, " 0.02 ": 0.02,
+		"99.9%": 0.999} {
 		if got, err := ParseShare(s); err != nil || math.Abs(got-want) > 1e-12 {
 			t.Errorf("ParseShare(%q) = %g, %v", s, got, err)
 		}
 	}
-	for s, help := range map[string]string{"2": "use 2%", "0": "", "100%": "", "-1%": "", "lots": "", "nan": "", "200": "", "%": ""} {
+	for s, help := range map[string]string{"2": "use 2%", "0": "", "100%": "", "-1%": "",
+		"lots": "", "nan": "", "200": "", "%": ""} {
 		if got, err := ParseShare(s); err == nil || hint(err) != help {
 			t.Errorf("ParseShare(%q) = %g, %v, %q", s, got, err, hint(err))
 		}
@@ -114,7 +134,8 @@ func TestParseShare(t *testing.T) {
 
 // What is formatted is parsed as the same.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"1", "64k", "4M", "2T", "8388608T", "500mbit", "1.5gbit", "1e3kbit", "250ms", "1m30s", "10", "2%", "0.02", "-0bit", "16384 kB"} {
+	for _, s := range []string{"1", "64k", "4M", "2T", "8388608T", "500mbit", "1.5gbit", "1e3kbit",
+		"250ms", "1m30s", "10", "2%", "0.02", "-0bit", "16384 kB"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -126,7 +147,8 @@ func FuzzParse(f *testing.F) {
 		if x, err := ParseRate(s); err == nil {
 			again, err := ParseRate(FormatRate(x))
 			if off := math.Abs(again - x); err != nil || x < 0 || off > 1e-9*x {
-				t.Errorf("rate %q is %g, written %q and read again %g, %v", s, x, FormatRate(x), again, err)
+				t.Errorf("rate %q is %g, written %q and read again %g, %v", s, x, FormatRate(x),
+					again, err)
 			}
 		}
 		if d, err := ParseTime(s); err == nil {
@@ -136,7 +158,8 @@ func FuzzParse(f *testing.F) {
 		}
 		if x, err := ParseShare(s); err == nil {
 			again, err := ParseShare(FormatShare(x))
-			if off := math.Abs(again - x); !(x > 0 && x < 1) || x < 1-1e-9 && (err != nil || off > 1e-9*x) {
+			if off := math.Abs(again - x); !(x > 0 && x < 1) ||
+				x < 1-1e-9 && (err != nil || off > 1e-9*x) {
 				t.Errorf("share %q is %g, written %q", s, x, FormatShare(x))
 			}
 		}

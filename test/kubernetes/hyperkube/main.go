@@ -32,9 +32,11 @@ var components = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllers.NewControllerManagerCommand,
 	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
-	"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
-	"kube-proxy":              proxy.NewProxyCommand,
-	"kubectl":                 kubectl.NewDefaultKubectlCommand,
+	"kubelet": func() *cobra.Command {
+		return kubelet.NewKubeletCommand(context.Background())
+	},
+	"kube-proxy": proxy.NewProxyCommand,
+	"kubectl":    kubectl.NewDefaultKubectlCommand,
 }
 
 func main() {
@@ -49,7 +51,8 @@ func main() {
 	}
 	component := components[name]
 	if component == nil {
-		fmt.Fprintf(os.Stderr, "usage: hyperkube etcd|%s …\n", strings.Join(slices.Sorted(maps.Keys(components)), "|"))
+		fmt.Fprintf(os.Stderr, "usage: hyperkube etcd|%s …\n",
+			strings.Join(slices.Sorted(maps.Keys(components)), "|"))
 		os.Exit(2)
 	}
 	os.Exit(cli.Run(component()))

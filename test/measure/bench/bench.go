@@ -37,9 +37,11 @@ func parse(stderr io.Writer, args []string) (options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	f.IntVar(&o.rounds, "rounds", 15, "visits to each cell")
-	f.DurationVar(&o.window, "window", time.Second, "measured part of a visit, in whole seconds: the peers know no others")
+	f.DurationVar(&o.window, "window", time.Second,
+		"measured part of a visit, in whole seconds: the peers know no others")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the order")
-	f.StringVar(&o.congestion, "congestion", "reno", "congestion `control` of the namespace; empty: the machine's. bbr paces, which hides the loops; reno is the one that every namespace may choose")
+	f.StringVar(&o.congestion, "congestion", "reno",
+		"congestion `control` of the namespace; empty: the machine's. bbr paces, which hides the loops; reno is the one that every namespace may choose")
 	f.StringVar(&o.out, "o", "", "write the result to this `file` too")
 	f.StringVar(&o.toll, "toll", "./toll", "toll's `file`")
 	if err := f.Parse(args); err != nil {

@@ -123,7 +123,8 @@ type pair struct{ own, again, peer cell }
 
 func makePair(peer, load string, size int, sameCPU bool) pair {
 	own := cell{tool: toll, load: load, size: size, sameCPU: sameCPU, like: peer}
-	p := pair{own: own, again: own, peer: cell{tool: peer, load: load, size: size, sameCPU: sameCPU}}
+	p := pair{own: own, again: own, peer: cell{
+		tool: peer, load: load, size: size, sameCPU: sameCPU}}
 	p.again.anew = true
 	return p
 }
@@ -175,7 +176,8 @@ func (m missing) text() string {
 }
 
 func peers() (versions []string, out []missing) {
-	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf}, {sockperf, sockperf},
+	for _, p := range []missing{{taskset, "util-linux"}, {iperf3, iperf3}, {qperf, qperf},
+		{sockperf, sockperf},
 		{netperf, "netperf, which Debian has from 13 (trixie) on"}, {netserver, netperf}} {
 		if _, err := exec.LookPath(p.program); err != nil {
 			out = append(out, p)

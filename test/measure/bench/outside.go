@@ -37,7 +37,8 @@ const (
 // watch reads the clocks and counters inside the measured part. client and server are process IDs.
 // before holds the loopback device's counters from before the client's start. ended is closed when
 // the client has ended.
-func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client, server int, ended <-chan struct{}) (outside, error) {
+func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client, server int,
+	ended <-chan struct{}) (outside, error) {
 	if err := b.awaitTraffic(ctx, c, before, ended); err != nil {
 		return outside{}, err
 	}
@@ -62,7 +63,8 @@ func (b *bench) watch(ctx context.Context, c cell, before link.Counters, client,
 	return last.since(first)
 }
 
-func (b *bench) awaitTraffic(ctx context.Context, c cell, before link.Counters, ended <-chan struct{}) error {
+func (b *bench) awaitTraffic(ctx context.Context, c cell, before link.Counters,
+	ended <-chan struct{}) error {
 	const poll = 5 * time.Millisecond
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -104,8 +106,10 @@ func (r reading) busy(a reading) float64 {
 }
 
 func (r reading) since(a reading) (outside, error) {
-	o := outside{elapsed: r.at.Sub(a.at).Seconds(), client: r.client - a.client, server: r.server - a.server,
-		bytes: float64(r.lo.RxBytes - a.lo.RxBytes), packets: float64(r.lo.RxPackets - a.lo.RxPackets)}
+	o := outside{elapsed: r.at.Sub(a.at).Seconds(), client: r.client - a.client,
+		server:  r.server - a.server,
+		bytes:   float64(r.lo.RxBytes - a.lo.RxBytes),
+		packets: float64(r.lo.RxPackets - a.lo.RxPackets)}
 	o.foreign = r.busy(a) - o.cpu()/o.elapsed
 	if o.client <= 0 || o.server <= 0 || o.packets == 0 {
 		return o, fmt.Errorf("an end did nothing in the measured part: %+v", o)
@@ -145,7 +149,8 @@ func (b *bench) readAt(ctx context.Context, t time.Time, g group) (reading, erro
 	case <-timer.C:
 	}
 	if late := time.Since(t); late > margin {
-		return reading{}, fmt.Errorf("the machine stood still: a reading was %v late", late.Round(time.Millisecond))
+		return reading{}, fmt.Errorf("the machine stood still: a reading was %v late",
+			late.Round(time.Millisecond))
 	}
 	m, err := b.meter.Read(append(append([]int{}, g.client...), g.server...)...)
 	if err != nil {

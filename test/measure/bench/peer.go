@@ -16,9 +16,13 @@ type peerTool struct {
 var peerOf = map[string]peerTool{
 	iperf3:             {Tool: peer.Bulk, figure: func(v *visit) *float64 { return &v.bits }},
 	iperf3 + " " + udp: {Tool: peer.UDP, figure: func(v *visit) *float64 { return &v.bits }},
-	netperf:            {Tool: peer.Connections, program: netserver, figure: func(v *visit) *float64 { return &v.perSecond }},
-	qperf:              {Tool: peer.Trips, figure: func(v *visit) *float64 { return &v.oneWay }},
-	sockperf:           {Tool: peer.SockTrips, figure: func(v *visit) *float64 { return &v.oneWay }},
+	netperf: {Tool: peer.Connections, program: netserver, figure: func(v *visit) *float64 {
+		return &v.perSecond
+	}},
+	qperf: {Tool: peer.Trips, figure: func(v *visit) *float64 { return &v.oneWay }},
+	sockperf: {Tool: peer.SockTrips, figure: func(v *visit) *float64 {
+		return &v.oneWay
+	}},
 }
 
 func (c cell) kind() string {
@@ -40,8 +44,10 @@ func (b *bench) visitPeer(ctx context.Context, c cell) (v visit, err error) {
 	}
 	clientCPU, serverCPU := c.cpus()
 	at, addr := peer.Namespace{NS: b.ns}, b.nextAddr()
-	*p.figure(&v), err = p.Visit(ctx, peer.Ends{Server: at, Client: at, ServerCPUs: []int{serverCPU}, ClientCPUs: []int{clientCPU}},
-		peer.Ask{Listen: addr, Dial: addr, Size: c.size, Omit: iperf3Omit, Window: b.window, Bitrate: bitrate},
+	*p.figure(&v), err = p.Visit(ctx, peer.Ends{
+		Server: at, Client: at, ServerCPUs: []int{serverCPU}, ClientCPUs: []int{clientCPU}},
+		peer.Ask{Listen: addr, Dial: addr, Size: c.size, Omit: iperf3Omit, Window: b.window,
+			Bitrate: bitrate},
 		func(client, server *peer.Process) (err error) {
 			v.seen, err = b.watch(ctx, c, before, client.PID, server.PID, client.Done)
 			return err

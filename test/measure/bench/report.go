@@ -45,17 +45,20 @@ type metric struct {
 
 var metrics = map[string][]metric{
 	bulk: {
-		{name: "throughput received", unit: "Gbit/s", scale: 1e-9, digits: 2, higher: true, target: true,
-			of: func(v visit) float64 { return v.bits }},
-		{name: "CPU time per byte, both ends", unit: "ns/KiB", scale: 1e9 * 1024, digits: 1, target: true,
-			of: func(v visit) float64 { return v.seen.cpu() / v.seen.bytes }},
+		{name: "throughput received", unit: "Gbit/s", scale: 1e-9, digits: 2, higher: true,
+			target: true,
+			of:     func(v visit) float64 { return v.bits }},
+		{name: "CPU time per byte, both ends", unit: "ns/KiB", scale: 1e9 * 1024, digits: 1,
+			target: true,
+			of:     func(v visit) float64 { return v.seen.cpu() / v.seen.bytes }},
 		{name: "CPU time per byte, client", unit: "ns/KiB", scale: 1e9 * 1024, digits: 1,
 			of: func(v visit) float64 { return v.seen.client / v.seen.bytes }},
 		{name: "CPU time per byte, server", unit: "ns/KiB", scale: 1e9 * 1024, digits: 1,
 			of: func(v visit) float64 { return v.seen.server / v.seen.bytes }},
 	},
 	udp: {
-		{name: fmt.Sprintf("throughput received of %d Mbit/s", bitrate/1_000_000), unit: "Mbit/s", scale: 1e-6, digits: 1, higher: true, target: true,
+		{name: fmt.Sprintf("throughput received of %d Mbit/s", bitrate/1_000_000), unit: "Mbit/s",
+			scale: 1e-6, digits: 1, higher: true, target: true,
 			of: func(v visit) float64 { return v.bits }},
 		{name: "CPU time per datagram, both ends", unit: "µs", scale: 1e6, digits: 2, target: true,
 			of: func(v visit) float64 { return v.seen.cpu() / v.seen.packets }},
@@ -63,8 +66,9 @@ var metrics = map[string][]metric{
 	crr: {
 		{name: "connections", unit: "1/s", scale: 1, digits: 0, higher: true, target: true,
 			of: func(v visit) float64 { return v.perSecond }},
-		{name: "CPU time per connection, both ends", unit: "µs", scale: 1e6, digits: 2, target: true,
-			of: func(v visit) float64 { return v.seen.cpu() / v.seen.elapsed / v.perSecond }},
+		{name: "CPU time per connection, both ends", unit: "µs", scale: 1e6, digits: 2,
+			target: true,
+			of:     func(v visit) float64 { return v.seen.cpu() / v.seen.elapsed / v.perSecond }},
 	},
 	rr: {
 		{name: "one-way latency", unit: "µs", scale: 1e6, digits: 2, target: true,
@@ -125,7 +129,9 @@ func (r *report) markdown() string {
 			continue
 		}
 		for _, c := range []cell{p.own, p.peer} {
-			own := stats.Summarize(list(r.values(c, func(v visit) float64 { return agreement(c, v) })))
+			own := stats.Summarize(list(r.values(c, func(v visit) float64 {
+				return agreement(c, v)
+			})))
 			fmt.Fprintf(&b, "| %s | %s |\n", c, ratio(own))
 		}
 	}
@@ -135,7 +141,9 @@ func (r *report) markdown() string {
 
 func (r *report) head(b *strings.Builder) {
 	e := r.environment
-	fmt.Fprintf(b, "%s; %s, %d CPUs; Linux %s; congestion control %s; %s; %d rounds, window %s, seed %d.\n\n",
+	fmt.Fprintf(
+		b,
+		"%s; %s, %d CPUs; Linux %s; congestion control %s; %s; %d rounds, window %s, seed %d.\n\n",
 		r.date.UTC().Format("2006-01-02 15:04 MST"), e.CPUModel, e.CPUs, e.Kernel, e.Congestion,
 		strings.Join(r.versions, ", "), r.rounds, r.window, r.seed)
 }
@@ -163,7 +171,8 @@ func (r *report) row(b *strings.Builder, p pair, m metric) {
 	if len(other) > 0 {
 		peerText = p.peer.tool + " " + m.text(other)
 	}
-	fmt.Fprintf(b, "| %s, %s: %s | %s | %s | %s | %s | %s | %s |\n", p.own.what(), p.own.where(), m.name,
+	fmt.Fprintf(b, "| %s, %s: %s | %s | %s | %s | %s | %s | %s |\n", p.own.what(), p.own.where(),
+		m.name,
 		m.text(own), peerText, ratio(compared), ratio(noise), target, holds)
 }
 
@@ -197,11 +206,14 @@ func (r *report) absolute(b *strings.Builder) {
 			rss = max(rss, v.rss)
 		}
 	}
-	fmt.Fprintf(b, "| resident memory of a worker, largest of all | %.1f MiB | | | | < %d MiB | %s |\n",
+	fmt.Fprintf(
+		b, "| resident memory of a worker, largest of all | %.1f MiB | | | | < %d MiB | %s |\n",
 		rss/(1<<20), maxRSS>>20, below(rss, rss, maxRSS))
 	s := stats.Summarize(list(r.values(startCell, func(v visit) float64 { return v.started })))
-	fmt.Fprintf(b, "| `toll compare`: start to first visit | %.0f ± %.0f ms | | | | < %d ms | %s |\n",
-		s.Median*1e3, s.HalfWidth()*1e3, maxStart.Milliseconds(), below(s.Low, s.High, maxStart.Seconds()))
+	fmt.Fprintf(
+		b, "| `toll compare`: start to first visit | %.0f ± %.0f ms | | | | < %d ms | %s |\n",
+		s.Median*1e3, s.HalfWidth()*1e3, maxStart.Milliseconds(),
+		below(s.Low, s.High, maxStart.Seconds()))
 }
 
 func below(low, high, limit float64) string {
@@ -219,7 +231,10 @@ func below(low, high, limit float64) string {
 func (r *report) foot(b *strings.Builder) {
 	notes := r.notes
 	if r.again > 0 {
-		notes = append(notes, fmt.Sprintf("visits made again because other programs ran or the machine stood still: %d; kept although other programs ran: %d", r.again, r.disturbed))
+		notes = append(
+			notes,
+			fmt.Sprintf(
+				"visits made again because other programs ran or the machine stood still: %d; kept although other programs ran: %d", r.again, r.disturbed))
 	}
 	for _, m := range r.missing {
 		notes = append(notes, m.text())

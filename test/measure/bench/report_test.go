@@ -21,13 +21,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // The machine of these seven rounds drifts. The ratios do not.
 func fabricated() report {
 	r := report{
-		options:     options{rounds: 7, window: time.Second, seed: 3},
-		environment: sample.Environment{CPUModel: "A CPU", CPUs: 2, Kernel: "6.1.0", Congestion: "reno"},
-		date:        time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		versions:    []string{"iperf 3.12", "qperf 0.4.11"},
-		missing:     []missing{{sockperf, sockperf}},
-		visits:      map[cell]map[int]visit{},
-		again:       2, disturbed: 1,
+		options: options{rounds: 7, window: time.Second, seed: 3},
+		environment: sample.Environment{CPUModel: "A CPU", CPUs: 2, Kernel: "6.1.0",
+			Congestion: "reno"},
+		date:     time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		versions: []string{"iperf 3.12", "qperf 0.4.11"},
+		missing:  []missing{{sockperf, sockperf}},
+		visits:   map[cell]map[int]visit{},
+		again:    2, disturbed: 1,
 	}
 	// Ratios to iperf3 and qperf, on separate CPUs and on one.
 	worth := map[cell]float64{pairs[0].own: 1.1, pairs[1].own: 0.9, pairs[3].own: 1.2}

@@ -17,7 +17,8 @@ import (
 
 // The smallest run has no slices, because the first visit of an epoch is written when the slices of
 // all its cells have ended.
-var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1", "--slice", "0", "--quiet"}
+var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1",
+	"--slice", "0", "--quiet"}
 
 // visitStart measures the time from toll's start to the first visit in its results file, less that
 // visit's warm-up and window. This is an upper bound, because it includes the work after the
@@ -104,7 +105,8 @@ func firstPhases(file string) (_ time.Duration, err error) {
 	}
 	l := r.Header.Plan.LoadOf(r.Header.Plan.Cells[v.Cell].Load)
 	if l.Slice > 0 {
-		return 0, errors.New("its first visit is of an epoch, which takes longer than warm-up and window")
+		return 0,
+			errors.New("its first visit is of an epoch, which takes longer than warm-up and window")
 	}
 	return time.Duration((l.Warmup + l.Window) * float64(time.Second)), nil
 }

@@ -46,7 +46,8 @@ func TestFirstPhases(t *testing.T) {
 
 // The time of the epoch would count as toll's start.
 func TestFirstPhasesOfAnEpoch(t *testing.T) {
-	got, err := firstPhases(resultsOf(t, sample.Load{Kind: rr, Warmup: 0.0001, Window: 0.0002, Slice: 0.004}, sample.Visit{}))
+	got, err := firstPhases(resultsOf(t, sample.Load{
+		Kind: rr, Warmup: 0.0001, Window: 0.0002, Slice: 0.004}, sample.Visit{}))
 	if err == nil || !strings.Contains(err.Error(), "epoch") {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -61,7 +62,8 @@ func TestVisitStart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			script := strings.NewReplacer("RESULTS", results(t, sample.Visit{}),
-				"FAILED", results(t, sample.Visit{Outcome: sample.Outcome{Failure: "no traffic"}})).Replace(c.script)
+				"FAILED", results(t, sample.Visit{
+					Outcome: sample.Outcome{Failure: "no traffic"}})).Replace(c.script)
 			script = "#!/bin/sh\nfor LAST; do :; done\n" + script
 			file := filepath.Join(t.TempDir(), "script")
 			if err := os.WriteFile(file, []byte(script), 0o700); err != nil {

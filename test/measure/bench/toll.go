@@ -75,7 +75,8 @@ func (b *bench) visitToll(ctx context.Context, c cell) (v visit, err error) {
 		return v, err
 	}
 	begin := clock.Now() + int64(lead)
-	when := load.Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+measured)}
+	when := load.Schedule{Start: begin, From: begin + int64(warmup),
+		To: begin + int64(warmup+measured)}
 	if err := errors.Join(server.Go(when), client.Go(when)); err != nil {
 		return v, err
 	}
@@ -122,7 +123,8 @@ func (b *bench) collect(ctx context.Context, c cell, v visit, client, server *ha
 	v.rss = float64(max(sent.RSS, received.RSS))
 	switch c.load {
 	case bulk, udp:
-		v.bits, err = peer.Positive("toll's received rate", float64(received.Received)*bitsPerByte/received.Window)
+		v.bits, err = peer.Positive("toll's received rate",
+			float64(received.Received)*bitsPerByte/received.Window)
 		return v, err
 	case crr:
 		v.perSecond, err = peer.Positive("toll's connections", float64(sent.Trips)/sent.Window)

@@ -138,7 +138,8 @@ const slack = 12 * time.Second
 
 func (b *bench) visit(ctx context.Context, c cell) (visit, error) {
 	warmup, measured := c.phases(b.window)
-	ctx, cancel := context.WithTimeoutCause(ctx, warmup+measured+slack, errors.New("it took too long"))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, warmup+measured+slack, errors.New("it took too long"))
 	defer cancel()
 	switch {
 	case c.load == start:

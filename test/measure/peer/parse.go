@@ -72,7 +72,9 @@ func parseSockperf(out []byte) (seconds float64, err error) {
 		return 0, fmt.Errorf("read sockperf's output: %w", err)
 	}
 	if m := sockperfDropped.FindSubmatch(out); m == nil || string(m[1]) != "0" {
-		return 0, errors.New("read sockperf's output: it dropped messages, or does not say that it did not")
+		return 0,
+			errors.New(
+				"read sockperf's output: it dropped messages, or does not say that it did not")
 	}
 	return Positive("sockperf's latency", n)
 }

@@ -51,7 +51,8 @@ func TestParseRejects(t *testing.T) {
 	}{
 		{"iperf3-empty", parseIperf3, "", "unexpected end"},
 		{"iperf3-error", parseIperf3, string(record(t, "iperf3-error.json")), "unable to connect"},
-		{"iperf3-nothing-received", parseIperf3, `{"end":{"sum_received":{"bits_per_second":0}}}`, "rate is 0"},
+		{"iperf3-nothing-received", parseIperf3, `{"end":{"sum_received":{"bits_per_second":0}}}`,
+			"rate is 0"},
 		{"iperf3-no-end", parseIperf3, `{"end":{}}`, "rate is 0"},
 		{"qperf-empty", parseQperf, "", "no latency"},
 		{"qperf-failed", parseQperf, string(record(t, "qperf-error.txt")), "no latency"},
@@ -61,7 +62,8 @@ func TestParseRejects(t *testing.T) {
 		{"qperf-nan", parseQperf, "    latency  =  NaN ns", "\"NaN\" is not a number"},
 		{"sockperf-empty", parseSockperf, "", "no latency"},
 		{"sockperf-number", parseSockperf, "Summary: Latency is 1.2.3 usec", "is not a number"},
-		{"sockperf-dropped", parseSockperf, "Summary: Latency is 1.2 usec\n# dropped messages = 3;", "dropped"},
+		{"sockperf-dropped", parseSockperf, "Summary: Latency is 1.2 usec\n# dropped messages = 3;",
+			"dropped"},
 		{"netperf-empty", parseNetperf, "", "read netperf's output"},
 		{"netperf-number", parseNetperf, "1 2 3 4 5 six", "is not a number"},
 		{"netperf-zero", parseNetperf, "1 2 3 4 5 0", "rate is 0"},
@@ -77,11 +79,13 @@ func TestParseRejects(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"iperf3.json", "iperf3-error.json", "qperf.txt", "qperf-human.txt", "sockperf.txt", "netperf.txt"} {
+	for _, name := range []string{"iperf3.json", "iperf3-error.json", "qperf.txt",
+		"qperf-human.txt", "sockperf.txt", "netperf.txt"} {
 		f.Add(record(f, name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, parse := range []func([]byte) (float64, error){parseIperf3, parseQperf, parseSockperf, parseNetperf} {
+		for _, parse := range []func([]byte) (float64, error){parseIperf3, parseQperf,
+			parseSockperf, parseNetperf} {
 			if x, err := parse(b); err == nil && (!(x > 0) || math.IsInf(x, 0)) {
 				t.Errorf("%v without an error", x)
 			}

@@ -60,14 +60,18 @@ var (
 	// Bulk is iperf3's TCP stream, in bit/s received.
 	Bulk = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3() }, parseIperf3}
 	// UDP is the same with datagrams.
-	UDP = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3("-u", "-b", strconv.Itoa(a.Bitrate)) }, parseIperf3}
+	UDP = Tool{Ask.iperf3Server, func(a Ask) []string {
+		return a.iperf3("-u", "-b", strconv.Itoa(a.Bitrate))
+	}, parseIperf3}
 	// Trips is qperf's request and response: half a mean round trip, in s.
 	Trips = Tool{
 		server: func(a Ask) []string { return []string{QPerf, "--listen_port", port(a.Listen)} },
 		client: func(a Ask) []string {
 			const digits = "6"
-			return []string{QPerf, "--listen_port", port(a.Dial), "--time", a.seconds(), "--msg_size", a.size(),
-				"--unify_units", "--precision", digits, "--ip_port", strconv.Itoa(int(a.Second)), host(a.Dial), "tcp_lat"}
+			return []string{QPerf, "--listen_port", port(a.Dial), "--time", a.seconds(),
+				"--msg_size", a.size(),
+				"--unify_units", "--precision", digits, "--ip_port", strconv.Itoa(int(a.Second)),
+				host(a.Dial), "tcp_lat"}
 		},
 		parse: parseQperf,
 	}
@@ -77,7 +81,8 @@ var (
 			return []string{SockPerf, "server", "--tcp", "-i", host(a.Listen), "-p", port(a.Listen)}
 		},
 		client: func(a Ask) []string {
-			return []string{SockPerf, "ping-pong", "--tcp", "-i", host(a.Dial), "-p", port(a.Dial), "-t", a.seconds(), "-m", a.size()}
+			return []string{SockPerf, "ping-pong", "--tcp", "-i", host(a.Dial), "-p", port(a.Dial),
+				"-t", a.seconds(), "-m", a.size()}
 		},
 		parse: parseSockperf,
 	}
@@ -87,7 +92,8 @@ var (
 			return []string{NetServer, "-D", "-4", "-L", host(a.Listen), "-p", port(a.Listen)}
 		},
 		client: func(a Ask) []string {
-			return []string{NetPerf, "-H", host(a.Dial), "-p", port(a.Dial), "-t", "TCP_CRR", "-l", a.seconds(), "-P", "0",
+			return []string{NetPerf, "-H", host(a.Dial), "-p", port(a.Dial), "-t", "TCP_CRR", "-l",
+				a.seconds(), "-P", "0",
 				"--", "-r", a.size() + "," + a.size()}
 		},
 		parse: parseNetperf,

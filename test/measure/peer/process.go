@@ -127,7 +127,8 @@ type Ends struct {
 
 // Visit measures once, with a server and a client of its own, and returns the tool's figure. The
 // end of ctx ends it. watch, unless nil, is called when both have started.
-func (t Tool) Visit(ctx context.Context, at Ends, a Ask, watch func(client, server *Process) error) (float64, error) {
+func (t Tool) Visit(ctx context.Context, at Ends, a Ask,
+	watch func(client, server *Process) error) (float64, error) {
 	server, err := Start(ctx, at.Server, pinned(at.ServerCPUs, t.server(a))...)
 	if err != nil {
 		return 0, err

@@ -75,7 +75,8 @@ func TestVisit(t *testing.T) {
 	}
 	t.Cleanup(func() { ns.Close() })
 	at := netip.MustParseAddrPort("127.0.0.1:20000")
-	for name, tool := range map[string]Tool{IPerf3: Bulk, IPerf3 + "-udp": UDP, QPerf: Trips, SockPerf: SockTrips, NetPerf: Connections} {
+	for name, tool := range map[string]Tool{IPerf3: Bulk, IPerf3 + "-udp": UDP, QPerf: Trips,
+		SockPerf: SockTrips, NetPerf: Connections} {
 		t.Run(name, func(t *testing.T) {
 			program, _, _ := strings.Cut(name, "-")
 			if _, err := exec.LookPath(program); err != nil {
@@ -87,7 +88,8 @@ func TestVisit(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			watched := false
-			figure, err := tool.Visit(ctx, Ends{Server: Namespace{ns}, Client: Namespace{ns}, ServerCPUs: []int{0}},
+			figure, err := tool.Visit(ctx, Ends{
+				Server: Namespace{ns}, Client: Namespace{ns}, ServerCPUs: []int{0}},
 				Ask{Listen: dial, Dial: dial, Size: 1000, Window: time.Second, Bitrate: 1e6},
 				func(client, server *Process) error {
 					watched = client.PID != server.PID

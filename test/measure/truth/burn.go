@@ -46,7 +46,9 @@ func burn(share float64) {
 	)
 	pause := time.Duration(float64(mean) * (1 - share) / share)
 	memory := make([]byte, size)
-	random := func(mean time.Duration) time.Duration { return time.Duration(rand.ExpFloat64() * float64(mean)) }
+	random := func(mean time.Duration) time.Duration {
+		return time.Duration(rand.ExpFloat64() * float64(mean))
+	}
 	parent := os.Getppid()
 	for at := 0; os.Getppid() == parent; {
 		for until := time.Now().Add(random(mean)); time.Now().Before(until); {

@@ -57,20 +57,41 @@ const (
 // planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
-		aa: runs{20, 10 * second}, plant: runs{3, 30 * second}, pilot: 10 * second, reference: 90 * second,
-		length: runs{2, 10 * second}, order: runs{1, 20 * second}, company: runs{2, 20 * second}, sustained: runs{2, 40 * second},
-		peers: runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second}, loaded: 1}
+		aa:        runs{20, 10 * second},
+		plant:     runs{3, 30 * second},
+		pilot:     10 * second,
+		reference: 90 * second,
+		length:    runs{2, 10 * second},
+		order:     runs{1, 20 * second},
+		company:   runs{2, 20 * second},
+		sustained: runs{2, 40 * second},
+		peers:     runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
+		loaded: 1}
 	switch {
 	case quick:
 		s = scale{name: "quick",
-			aa: runs{1, 8 * second}, plant: runs{1, 8 * second}, pilot: 6 * second, reference: 10 * second,
-			length: runs{1, 5 * second}, order: runs{1, 5 * second}, company: runs{1, 5 * second}, sustained: runs{1, 8 * second},
-			peers: runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second}, loaded: 1}
+			aa:        runs{1, 8 * second},
+			plant:     runs{1, 8 * second},
+			pilot:     6 * second,
+			reference: 10 * second,
+			length:    runs{1, 5 * second},
+			order:     runs{1, 5 * second},
+			company:   runs{1, 5 * second},
+			sustained: runs{1, 8 * second},
+			peers:     runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
+			loaded: 1}
 	case full:
 		s = scale{name: "full",
-			aa: runs{50, 20 * second}, plant: runs{20, 30 * second}, pilot: 20 * second, reference: 10 * minute,
-			length: runs{4, 20 * second}, order: runs{4, 20 * second}, company: runs{4, 30 * second}, sustained: runs{10, minute},
-			peers: runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second}, loaded: 2}
+			aa:        runs{50, 20 * second},
+			plant:     runs{20, 30 * second},
+			pilot:     20 * second,
+			reference: 10 * minute,
+			length:    runs{4, 20 * second},
+			order:     runs{4, 20 * second},
+			company:   runs{4, 30 * second},
+			sustained: runs{10, minute},
+			peers:     runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
+			loaded: 2}
 	}
 	if runsOf > 0 {
 		s.aa.n, s.plant.n = runsOf, runsOf

@@ -17,11 +17,13 @@ func ofRatio(r *analysis.Ratio) (estimate, error) {
 	case r == nil:
 		return estimate{}, fmt.Errorf("there is no ratio")
 	case !(r.Low > 0) || math.IsInf(r.High, 0) || !(r.Low <= r.Median && r.Median <= r.High):
-		return estimate{}, fmt.Errorf("the ratio %g has no interval: %g to %g", r.Median, r.Low, r.High)
+		return estimate{}, fmt.Errorf("the ratio %g has no interval: %g to %g", r.Median, r.Low,
+			r.High)
 	case r.Low == r.High:
 		return estimate{}, fmt.Errorf("the ratio %g has an interval of no width", r.Median)
 	}
-	return estimate{math.Log(r.Median), max(math.Log(r.High/r.Median), math.Log(r.Median/r.Low))}, nil
+	return estimate{math.Log(r.Median), max(math.Log(r.High/r.Median), math.Log(r.Median/r.Low))},
+		nil
 }
 
 // The interval comes from the measurements' own spread.
@@ -94,7 +96,8 @@ func least(n int, p, risk float64) int {
 
 func binomial(n, k int, p float64) float64 {
 	lgamma := func(x int) float64 { y, _ := math.Lgamma(float64(x) + 1); return y }
-	return math.Exp(lgamma(n) - lgamma(k) - lgamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+	return math.Exp(lgamma(n) - lgamma(k) - lgamma(n-k) + float64(k)*math.Log(p) +
+		float64(n-k)*math.Log1p(-p))
 }
 
 func halfWidth(half float64) string { return fmt.Sprintf("±%.1f %%", percent*math.Expm1(half)) }

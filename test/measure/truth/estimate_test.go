@@ -75,9 +75,11 @@ func TestAgreement(t *testing.T) {
 		{"same", estimate{-0.05, 0.01}, estimate{-0.05, 0.01}, 1, 0.05, yes, 0.01414, 0},
 		{"within", estimate{-0.05, 0.01}, estimate{-0.06, 0.01}, 1, 0.05, yes, 0.01414, 0.01},
 		{"apart", estimate{-0.05, 0.01}, estimate{-0.07, 0.01}, 1, 0.05, no, 0.01414, 0.02},
-		{"apart-alone-but-one-of-ten", estimate{-0.05, 0.01}, estimate{-0.07, 0.01}, 10, 0.05, yes, 0.02025, 0.02},
+		{"apart-alone-but-one-of-ten", estimate{-0.05, 0.01}, estimate{-0.07, 0.01}, 10, 0.05, yes,
+			0.02025, 0.02},
 		{"cannot-tell", estimate{-0.05, 0.01}, estimate{-0.05, 0.06}, 1, 0.05, tooWide, 0.06083, 0},
-		{"apart-however-wide", estimate{-0.05, 0.01}, estimate{-0.5, 0.06}, 1, 0.05, no, 0.06083, 0.45},
+		{"apart-however-wide", estimate{-0.05, 0.01}, estimate{-0.5, 0.06}, 1, 0.05, no, 0.06083,
+			0.45},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, v := agreement(c.a.over(c.b), c.tests, c.limit)

@@ -35,7 +35,11 @@ func visited(p sample.Plan, window time.Duration) sample.Plan {
 }
 
 func under(p sample.Plan, load string) sample.Plan {
-	p.Loads = slices.DeleteFunc(slices.Clone(p.Loads), func(l sample.Load) bool { return l.Kind != load })
-	p.Cells = slices.DeleteFunc(slices.Clone(p.Cells), func(c sample.Cell) bool { return c.Load != load })
+	p.Loads = slices.DeleteFunc(slices.Clone(p.Loads), func(l sample.Load) bool {
+		return l.Kind != load
+	})
+	p.Cells = slices.DeleteFunc(slices.Clone(p.Cells), func(c sample.Cell) bool {
+		return c.Load != load
+	})
 	return p
 }

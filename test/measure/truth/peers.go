@@ -31,9 +31,15 @@ type rival struct {
 }
 
 var rivals = []rival{
-	{name: peer.IPerf3, load: bulk, tool: peer.Bulk, size: workload.DefaultWrite, metric: workload.Throughput, rate: func(x float64) float64 { return x },
+	{name: peer.IPerf3, load: bulk, tool: peer.Bulk, size: workload.DefaultWrite,
+		metric: workload.Throughput, rate: func(x float64) float64 {
+			return x
+		},
 		unit: "Gbit/s", scale: 1e9},
-	{name: peer.QPerf, load: rr, tool: peer.Trips, size: 1, metric: workload.Transactions, rate: func(x float64) float64 { return 1 / (2 * x) },
+	{name: peer.QPerf, load: rr, tool: peer.Trips, size: 1, metric: workload.Transactions,
+		rate: func(x float64) float64 {
+			return 1 / (2 * x)
+		},
 		unit: "1000 round trips a second", scale: 1e3},
 }
 
@@ -55,7 +61,8 @@ func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) 
 	for _, m := range checked {
 		args = append(args, string(m))
 	}
-	return t.plan(ctx, append(args, "--baseline", "host", "--to", "loopback", "--load", bulk+","+rr, "--pin", pin,
+	return t.plan(ctx, append(args, "--baseline", "host", "--to", "loopback", "--load", bulk+","+rr,
+		"--pin", pin,
 		"--seed", strconv.FormatUint(t.seed, 10))...)
 }
 
@@ -70,10 +77,13 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
 	out := table{title: "Other tools on the same paths and CPUs",
-		text: fmt.Sprintf("Each mode against host by the other tool, a second each, all modes forth and back, and by toll in slices for %s, in the same namespaces, pinned "+
-			"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d blocks one after another. docker-proxy's round trips also by toll in visits of "+
-			fmt.Sprint(visitWindow)+", which do not pause either. A row holds if the ratio of both ratios may be 1, by an "+
-			"interval for all rows together whose half is at most %.0f %%.", t.scale.peers.each, t.scale.peers.n, percent*wide),
+		text: fmt.Sprintf(
+			"Each mode against host by the other tool, a second each, all modes forth and back, and by toll in slices for %s, in the same namespaces, pinned "+
+				"to the same CPUs (far: one each; near: both, and docker-proxy, on one), %d blocks one after another. docker-proxy's round trips also by toll in visits of "+
+				fmt.Sprint(
+					visitWindow)+", which do not pause either. A row holds if the ratio of both ratios may be 1, by an "+
+				"interval for all rows together whose half is at most %.0f %%.", t.scale.peers.each,
+			t.scale.peers.n, percent*wide),
 		head: []string{"load", "CPUs", "tool", "mode", "to host by it", "by toll", "ratio of both"}}
 	pins := []string{sample.PinFar, sample.PinNear}
 	rows := len(rivals)*len(pins)*(len(checked)-1) + 1
@@ -83,7 +93,8 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 			return nil, err
 		}
 		for _, r := range rivals {
-			theirs, ours, err := t.blocks(ctx, block{check: "peers", rival: r, plan: under(base, r.load), pinned: true}, kept)
+			theirs, ours, err := t.blocks(ctx, block{
+				check: "peers", rival: r, plan: under(base, r.load), pinned: true}, kept)
 			if ctx.Err() != nil {
 				return nil, err
 			}
@@ -98,11 +109,13 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 			if pin != sample.PinFar || r.load != rr {
 				continue
 			}
-			visits := block{check: "peers, in visits", rival: r, plan: visited(under(base, r.load), visitWindow), pinned: true}
+			visits := block{check: "peers, in visits", rival: r,
+				plan: visited(under(base, r.load), visitWindow), pinned: true}
 			if theirs, ours, err = t.blocks(ctx, visits, kept); err != nil {
 				return nil, err
 			}
-			out.agree(r, pin, mode.PublishProxy, string(mode.PublishProxy)+", visits", theirs, ours[pin], rows)
+			out.agree(r, pin, mode.PublishProxy, string(mode.PublishProxy)+", visits", theirs,
+				ours[pin], rows)
 		}
 	}
 	return []table{out}, nil
@@ -111,7 +124,8 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 // visitWindow is for the comparison of docker-proxy with qperf, without slices.
 const visitWindow = 250 * time.Millisecond
 
-func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found, rows int) {
+func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found,
+	rows int) {
 	own, none := ours.ratio(m)
 	by, few := theirs.ratio(m)
 	if err := errors.Join(none, few); err != nil {
@@ -147,7 +161,8 @@ type found struct {
 	host   []float64
 }
 
-func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rates, ours map[string]*found, err error) {
+func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rates,
+	ours map[string]*found, err error) {
 	theirs, ours = rates{}, map[string]*found{}
 	for i := range t.scale.peers.n {
 		p := b.plan
@@ -176,7 +191,8 @@ func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rate
 		for m, x := range their {
 			theirs[m] = append(theirs[m], x)
 		}
-		t.say("%s: block %d of %d: %s by %s, pinned: %t", b.check, i+1, t.scale.peers.n, b.rival.load, b.rival.name, b.pinned)
+		t.say("%s: block %d of %d: %s by %s, pinned: %t", b.check, i+1, t.scale.peers.n,
+			b.rival.load, b.rival.name, b.pinned)
 	}
 	return theirs, ours, nil
 }
@@ -212,9 +228,11 @@ func (f *found) ratio(m mode.Name) (estimate, error) {
 
 // turn visits all modes with the tool, forwards and then backwards, or the reverse, and returns the
 // logarithms of its rates. Nothing is pinned if cpus is nil.
-func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keeping, reverse bool) (map[mode.Name]float64, error) {
+func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keeping,
+	reverse bool) (map[mode.Name]float64, error) {
 	if cpus != nil && (len(cpus.Client) != 1 || len(cpus.Server) != 1) {
-		return nil, fmt.Errorf("toll pins a stream to the CPUs %v and %v: one each is needed", cpus.Client, cpus.Server)
+		return nil, fmt.Errorf("toll pins a stream to the CPUs %v and %v: one each is needed",
+			cpus.Client, cpus.Server)
 	}
 	order := slices.Clone(checked)
 	if reverse {

@@ -67,9 +67,14 @@ func TestPlants(t *testing.T) {
 		look  string
 		says  []string
 	}{
-		{"chain", chain(7), func(p *path.Path) path.Place { return p.Servers[0] }, "nft list ruleset",
-			[]string{"hook input", strings.Repeat("tcp dport 1 counter packets 0 bytes 0 drop\n\t\t", 6) + "tcp dport 1"}},
-		{"limit", limit(1_930_000_000), func(p *path.Path) path.Place { return p.Clients[0] }, "tc qdisc show", []string{"qdisc tbf", "rate 1930Mbit"}},
+		{"chain", chain(7), func(p *path.Path) path.Place {
+			return p.Servers[0]
+		}, "nft list ruleset",
+			[]string{"hook input", strings.Repeat(
+				"tcp dport 1 counter packets 0 bytes 0 drop\n\t\t", 6) + "tcp dport 1"}},
+		{"limit", limit(1_930_000_000), func(p *path.Path) path.Place {
+			return p.Clients[0]
+		}, "tc qdisc show", []string{"qdisc tbf", "rate 1930Mbit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := planting{l, plants{inert: c.plant}}
@@ -99,7 +104,10 @@ func TestPlantFails(t *testing.T) {
 	l := needs(t)
 	var was *path.Path
 	want := errors.New("not here")
-	b := planting{l, plants{"": func(_ context.Context, p *path.Path) error { was = p; return want }}}
+	b := planting{l, plants{"": func(_ context.Context, p *path.Path) error {
+		was = p
+		return want
+	}}}
 	if _, err := b.Build(t.Context(), bridgeSpec); !errors.Is(err, want) {
 		t.Fatal(err)
 	}

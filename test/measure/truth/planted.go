@@ -48,7 +48,8 @@ var differences = []difference{
 			return plants{"": limit(pathRate), inert: limit(pathRate * (1 - rateShare))}
 		},
 		what: func(int) string {
-			return fmt.Sprintf("tbf at %.4g instead of %.4g Gbit/s", pathRate*(1-rateShare)/1e9, pathRate/1e9)
+			return fmt.Sprintf("tbf at %.4g instead of %.4g Gbit/s", pathRate*(1-rateShare)/1e9,
+				pathRate/1e9)
 		}},
 	{name: "delay of a trip", load: rr, first: firstRules,
 		aim: func(n int, c analysis.Cell) (int, error) {
@@ -62,7 +63,8 @@ var differences = []difference{
 func scaled(first int, want, effect float64) (int, error) {
 	const least, most = 1, 10_000
 	if !(effect > 0) {
-		return 0, fmt.Errorf("%d of them cost nothing, so how many cost enough cannot be said", first)
+		return 0, fmt.Errorf("%d of them cost nothing, so how many cost enough cannot be said",
+			first)
 	}
 	return int(min(max(float64(first)*want/effect, least), most)), nil
 }
@@ -76,11 +78,15 @@ const (
 
 func (t *trial) planted(ctx context.Context) ([]table, error) {
 	out := table{title: "Planted differences",
-		text: fmt.Sprintf("Bridge against bridge with something in its path. Each is sized by a run of visits of %s (windows of 0.25 s, no slices), "+
-			"then looked for in runs of %s. A row holds if at least %.0f %% of the runs say worse, and their intervals agree with the long run's as often "+
-			"as 95 %% intervals do.", t.scale.reference, t.scale.plant.each, percent*foundShare),
-		head: []string{"planted", "load", "is", "by visits", "runs", "found", "mean of the runs", "agree"}}
-	base, err := t.plan(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load", bulk+","+rr, "--pin", sample.PinFar, "--seed", strconv.FormatUint(t.seed, 10))
+		text: fmt.Sprintf(
+			"Bridge against bridge with something in its path. Each is sized by a run of visits of %s (windows of 0.25 s, no slices), "+
+				"then looked for in runs of %s. A row holds if at least %.0f %% of the runs say worse, and their intervals agree with the long run's as often "+
+				"as 95 %% intervals do.", t.scale.reference, t.scale.plant.each,
+			percent*foundShare),
+		head: []string{"planted", "load", "is", "by visits", "runs", "found", "mean of the runs",
+			"agree"}}
+	base, err := t.plan(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load",
+		bulk+","+rr, "--pin", sample.PinFar, "--seed", strconv.FormatUint(t.seed, 10))
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +147,13 @@ func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Pla
 		return fmt.Errorf("no run has a result")
 	}
 	n := t.scale.plant.n
-	v := holdsIf(float64(found) >= foundShare*float64(n) && agree >= least(n, stats.Confidence, missRisk))
+	v := holdsIf(float64(found) >= foundShare*float64(n) &&
+		agree >= least(n, stats.Confidence, missRisk))
 	if v == yes && math.Expm1(reference.half) > wide { // anything agrees with so wide an interval
 		v = tooWide
 	}
-	out.add(v, d.name, d.load, d.what(size), reference.String(), strconv.Itoa(n), strconv.Itoa(found), pool(all).String(), strconv.Itoa(agree))
+	out.add(v, d.name, d.load, d.what(size), reference.String(), strconv.Itoa(n),
+		strconv.Itoa(found), pool(all).String(), strconv.Itoa(agree))
 	return nil
 }
 
@@ -163,7 +171,8 @@ func (t *trial) sizeOf(ctx context.Context, d difference, p sample.Plan) (size i
 	return size, err
 }
 
-func (t *trial) pilot(ctx context.Context, d difference, p sample.Plan, first int) (size int, err error) {
+func (t *trial) pilot(ctx context.Context, d difference, p sample.Plan, first int) (size int,
+	err error) {
 	r, err := t.measure(ctx, p, t.scale.pilot, planting{t.lab, d.plant(first)})
 	if err != nil {
 		return 0, err

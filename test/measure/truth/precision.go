@@ -19,10 +19,12 @@ const (
 
 func (t *trial) precision(ctx context.Context) ([]table, error) {
 	out := table{title: "Precision",
-		text: fmt.Sprintf("`toll compare` with all its defaults (all usual modes, bulk and rr), alone and beside %d niced processes that work in bursts. The widest half "+
-			"of an interval of all rows, as a share of the ratio; a row holds if it is at most %.1f %% after a minute and %.0f %% after ten seconds.",
+		text: fmt.Sprintf(
+			"`toll compare` with all its defaults (all usual modes, bulk and rr), alone and beside %d niced processes that work in bursts. The widest half "+
+				"of an interval of all rows, as a share of the ratio; a row holds if it is at most %.1f %% after a minute and %.0f %% after ten seconds.",
 			burners, percent*longWidth, percent*shortWidth),
-		head: []string{"time", "beside", "rows", "without a result", "widest of bulk", "widest of rr"}}
+		head: []string{"time", "beside", "rows", "without a result", "widest of bulk",
+			"widest of rr"}}
 	for _, l := range []struct {
 		runs
 		width float64
@@ -46,14 +48,17 @@ func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, 
 		defer stop()
 		beside = fmt.Sprintf("%d processes", burners)
 	}
-	r, err := t.compare(ctx, "--load", bulk+","+rr, "--budget", l.each.String(), "--seed", strconv.FormatUint(t.seed+uint64(i), 10))
+	r, err := t.compare(ctx, "--load", bulk+","+rr, "--budget", l.each.String(), "--seed",
+		strconv.FormatUint(t.seed+uint64(i), 10))
 	if err != nil {
 		return err
 	}
 	by, rows := widths(r)
-	t.say("precision: %s, run %d of %d beside %s: bulk %s, rr %s", l.each, i+1, l.n, beside, by[bulk], by[rr])
+	t.say("precision: %s, run %d of %d beside %s: bulk %s, rr %s", l.each, i+1, l.n, beside,
+		by[bulk], by[rr])
 	holds := rows > 0 && len(r.Failed) == 0 && max(by[bulk].half, by[rr].half) <= math.Log1p(width)
-	out.add(holdsIf(holds), short(l.each), beside, strconv.Itoa(rows), strconv.Itoa(len(r.Failed)), by[bulk].String(), by[rr].String())
+	out.add(holdsIf(holds), short(l.each), beside, strconv.Itoa(rows), strconv.Itoa(len(r.Failed)),
+		by[bulk].String(), by[rr].String())
 	return nil
 }
 

@@ -46,10 +46,12 @@ func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, e
 			for _, load := range q.loads {
 				e, _, err := ratioOf(r, "bridge", "", load)
 				if err != nil {
-					t.say("%s: turn %d of %d: %s: %v", q.name, turn+1, q.runs.n, q.settings[i].name, err)
+					t.say("%s: turn %d of %d: %s: %v", q.name, turn+1, q.runs.n, q.settings[i].name,
+						err)
 					continue
 				}
-				t.say("%s: turn %d of %d: %s: %s: %s", q.name, turn+1, q.runs.n, q.settings[i].name, load, e)
+				t.say("%s: turn %d of %d: %s: %s: %s", q.name, turn+1, q.runs.n, q.settings[i].name,
+					load, e)
 				found[load][i] = append(found[load][i], e)
 			}
 		}
@@ -59,7 +61,8 @@ func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, e
 
 func (q question) table(found map[string][][]estimate) table {
 	out := table{title: q.title,
-		text: fmt.Sprintf("%s %s A row holds if the ratio of its ratio to the first's may be 1, by an interval for all rows together whose half is at most %.0f %%.",
+		text: fmt.Sprintf(
+			"%s %s A row holds if the ratio of its ratio to the first's may be 1, by an interval for all rows together whose half is at most %.0f %%.",
 			q.text, q.runs.text(), percent*q.limit),
 		head: []string{"load", q.what, "bridge / host", "to the first"}}
 	tests := len(q.loads) * (len(q.settings) - 1)
@@ -83,10 +86,13 @@ func (q question) table(found map[string][][]estimate) table {
 	return out
 }
 
-func (r runs) text() string { return fmt.Sprintf("%d × %s in each, in shuffled turns.", r.n, r.each) }
+func (r runs) text() string {
+	return fmt.Sprintf("%d × %s in each, in shuffled turns.", r.n, r.each)
+}
 
 func (t *trial) hostBridge(ctx context.Context, more ...string) (sample.Plan, error) {
-	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address", "--load", bulk + "," + rr, "--pin", sample.PinFar,
+	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address",
+		"--load", bulk + "," + rr, "--pin", sample.PinFar,
 		"--seed", strconv.FormatUint(t.seed, 10)}, more...)
 	return t.plan(ctx, args...)
 }
@@ -96,7 +102,8 @@ func (t *trial) length(ctx context.Context) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := question{name: "length", title: "Slices of other lengths", what: "slices", loads: []string{bulk, rr}, runs: t.scale.length, limit: narrow,
+	q := question{name: "length", title: "Slices of other lengths", what: "slices",
+		loads: []string{bulk, rr}, runs: t.scale.length, limit: narrow,
 		text: "Bridge against host in slices of 1 to 32 ms."}
 	for _, ms := range []float64{4, 1, 2, 8, 16, 32} {
 		q.settings = append(q.settings, setting{fmt.Sprintf("%g ms", ms), sliced(base, ms/1000)})
@@ -109,7 +116,8 @@ func (t *trial) order(ctx context.Context) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := question{name: "order", title: "Other orders", what: "seed", loads: []string{bulk, rr}, runs: t.scale.order, limit: narrow,
+	q := question{name: "order", title: "Other orders", what: "seed", loads: []string{bulk, rr},
+		runs: t.scale.order, limit: narrow,
 		text: "Bridge against host, the slices in orders of several seeds."}
 	const seeds = 4
 	for i := range uint64(seeds) {
@@ -125,12 +133,14 @@ func (t *trial) company(ctx context.Context) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	others := []string{"native", "bridge-default", "routed", "pipework", "publish-nat", "publish-proxy"}
+	others := []string{"native", "bridge-default", "routed", "pipework", "publish-nat",
+		"publish-proxy"}
 	among, err := t.hostBridge(ctx, others...)
 	if err != nil {
 		return nil, err
 	}
-	q := question{name: "company", title: "Alone and in company", what: "in the run", loads: []string{bulk, rr}, runs: t.scale.company, limit: narrow,
+	q := question{name: "company", title: "Alone and in company", what: "in the run",
+		loads: []string{bulk, rr}, runs: t.scale.company, limit: narrow,
 		text: "Bridge against host, alone in the run and with other modes between."}
 	const ownCells = 3 // host, its control and bridge
 	for _, p := range []sample.Plan{alone, among} {
@@ -146,7 +156,8 @@ func (t *trial) sustained(ctx context.Context) ([]table, error) {
 		return nil, err
 	}
 	base = under(base, bulk)
-	q := question{name: "sustained", title: "Slices and sustained transfers", what: "measured in", loads: []string{bulk}, runs: t.scale.sustained, limit: wide,
+	q := question{name: "sustained", title: "Slices and sustained transfers", what: "measured in",
+		loads: []string{bulk}, runs: t.scale.sustained, limit: wide,
 		text:     "Bridge against host in slices, and in visits whose windows are a second long.",
 		settings: []setting{{"slices", base}, {"windows of 1 s", visited(base, time.Second)}}}
 	return t.ask(ctx, q, t.lab)

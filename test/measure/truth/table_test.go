@@ -58,7 +58,8 @@ func TestTally(t *testing.T) {
 		{"all", map[stats.Verdict]int{stats.Same: 200}, 0, true},
 		{"unclear", map[stats.Verdict]int{stats.Same: 100, stats.Unclear: 100}, 0, true},
 		{"one-worse-of-200", map[stats.Verdict]int{stats.Same: 199, stats.Worse: 1}, 1, true},
-		{"two-wrong-of-200", map[stats.Verdict]int{stats.Same: 198, stats.Worse: 1, stats.Better: 1}, 2, false},
+		{"two-wrong-of-200", map[stats.Verdict]int{
+			stats.Same: 198, stats.Worse: 1, stats.Better: 1}, 2, false},
 		{"one-worse-of-80", map[stats.Verdict]int{stats.Same: 79, stats.Worse: 1}, 1, false},
 		{"no-result", map[stats.Verdict]int{stats.Same: 198, none: 2}, 0, false},
 		{"one-of-twenty-misses", map[stats.Verdict]int{stats.Same: 200}, 10, true},
@@ -86,7 +87,8 @@ func TestTally(t *testing.T) {
 func TestQuestionTable(t *testing.T) {
 	q := question{title: "T", text: "X.", what: "slices", loads: []string{rr}, limit: narrow,
 		settings: []setting{{name: "4 ms"}, {name: "8 ms"}, {name: "16 ms"}, {name: "32 ms"}}}
-	found := map[string][][]estimate{rr: {{{0.05, 0.01}, {0.05, 0.01}}, {{0.05, 0.01}}, {{0.15, 0.01}}, nil}}
+	found := map[string][][]estimate{rr: {{{0.05, 0.01}, {0.05, 0.01}}, {{0.05, 0.01}},
+		{{0.15, 0.01}}, nil}}
 	var got []verdict
 	out := q.table(found)
 	for _, r := range out.rows {
@@ -97,7 +99,8 @@ func TestQuestionTable(t *testing.T) {
 	}
 	// Without the first setting the others cannot be judged.
 	found[rr][0] = nil
-	if out := q.table(found); out.holds() || !strings.Contains(out.markdown(), "| rr | 4 ms | no result |") {
+	if out := q.table(found); out.holds() ||
+		!strings.Contains(out.markdown(), "| rr | 4 ms | no result |") {
 		t.Error(out.markdown())
 	}
 }
@@ -105,10 +108,12 @@ func TestQuestionTable(t *testing.T) {
 func TestWidths(t *testing.T) {
 	c := func(load string, base bool, r *analysis.Ratio) analysis.Cell {
 		const primary = "throughput"
-		return analysis.Cell{Mode: "routed", Load: load, Baseline: base, Primary: primary, Metrics: map[string]analysis.Metric{primary: {Ratio: r}}}
+		return analysis.Cell{Mode: "routed", Load: load, Baseline: base, Primary: primary,
+			Metrics: map[string]analysis.Metric{primary: {Ratio: r}}}
 	}
-	r := &analysis.Report{Measured: analysis.Measured{Cells: []analysis.Cell{c(bulk, true, nil), c(bulk, false, ratio(0.9, 0.91, 0.92)),
-		c(bulk, false, ratio(1.9, 2, 2.1)), c(rr, false, ratio(0.99, 1, 1.01))}}}
+	r := &analysis.Report{Measured: analysis.Measured{
+		Cells: []analysis.Cell{c(bulk, true, nil), c(bulk, false, ratio(0.9, 0.91, 0.92)),
+			c(bulk, false, ratio(1.9, 2, 2.1)), c(rr, false, ratio(0.99, 1, 1.01))}}}
 	by, rows := widths(r)
 	if rows != 3 || by[bulk].String() != "±5.3 % (routed)" || halfWidth(by[rr].half) != "±1.0 %" {
 		t.Errorf("%d rows, %v", rows, by)

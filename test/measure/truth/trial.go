@@ -70,7 +70,8 @@ func (t *trial) say(format string, args ...any) {
 func (t *trial) head() string {
 	e := t.environment
 	return fmt.Sprintf("%s; %s, %d CPUs; Linux %s; load average before %.2f; scale %s, seed %d.",
-		time.Now().UTC().Format("2006-01-02 15:04 UTC"), e.CPUModel, e.CPUs, e.Kernel, e.LoadAverage, t.scale.name, t.seed)
+		time.Now().UTC().Format("2006-01-02 15:04 UTC"), e.CPUModel, e.CPUs, e.Kernel,
+		e.LoadAverage, t.scale.name, t.seed)
 }
 
 const exitTimeout = 10 * time.Second
@@ -85,7 +86,8 @@ func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if err != nil {
-		err = fmt.Errorf("toll %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+		err = fmt.Errorf("toll %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(stderr.String()))
 	}
 	return stdout.Bytes(), err
 }
@@ -97,7 +99,8 @@ const exitCells = 4
 // result.
 func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, error) {
 	file := filepath.Join(t.dir, "run.jsonl")
-	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--force", "--save", file}, args...)...)
+	_, err := t.run(ctx, append([]string{"compare", "--quiet", "--force", "--save", file},
+		args...)...)
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitCells) {
 		return nil, err
@@ -129,11 +132,14 @@ func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err er
 }
 
 // measure makes the run of p in this process, on paths of b. each is its budget.
-func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration, b path.Builder) (*analysis.Report, error) {
+func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration,
+	b path.Builder) (*analysis.Report, error) {
 	p.Rounds, p.Budget = 0, each.Seconds()
 	var records bytes.Buffer
-	_, err := engine.Run(ctx, engine.Config{Plan: p, Environment: t.environment, Builders: []path.Builder{b},
-		Meter: t.meter, Clock: engine.Monotonic{}, Out: sample.NewWriter(&records), Throttled: machine.Machine{}.Throttler()})
+	_, err := engine.Run(ctx, engine.Config{
+		Plan: p, Environment: t.environment, Builders: []path.Builder{b},
+		Meter: t.meter, Clock: engine.Monotonic{}, Out: sample.NewWriter(&records),
+		Throttled: machine.Machine{}.Throttler()})
 	if err != nil {
 		return nil, err
 	}

@@ -34,12 +34,20 @@ func parse(stderr io.Writer, args []string) (options, error) {
 	)
 	f := flag.NewFlagSet("truth", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&only, "only", "", "make these `checks` only, with commas between: "+strings.Join(names(), ","))
-	f.BoolVar(&quick, "quick", false, "few and short runs, to try the checks out: most rows will be too wide to tell")
-	f.BoolVar(&full, "full", false, "as many and as long runs as the numbers of docs/method.md rest on: more than two hours")
-	f.IntVar(&runs, "runs", 0, "so many runs of aa and of each planted difference (default as the scale has it)")
+	f.StringVar(&only, "only", "", "make these `checks` only, with commas between: "+strings.Join(
+		names(), ","))
+	f.BoolVar(
+		&quick, "quick", false,
+		"few and short runs, to try the checks out: most rows will be too wide to tell")
+	f.BoolVar(
+		&full, "full", false,
+		"as many and as long runs as the numbers of docs/method.md rest on: more than two hours")
+	f.IntVar(
+		&runs, "runs", 0,
+		"so many runs of aa and of each planted difference (default as the scale has it)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all orders")
-	f.StringVar(&o.congestion, "congestion", "reno", "congestion `control` of the lab where toll and others are compared, and of aa; precision takes toll as it is")
+	f.StringVar(&o.congestion, "congestion", "reno",
+		"congestion `control` of the lab where toll and others are compared, and of aa; precision takes toll as it is")
 	f.StringVar(&o.toll, "toll", "./toll", "toll's `file`")
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -16,13 +16,16 @@ func TestParseOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(o.only, []string{"peers", "aa"}) || o.scale.name != "full" || o.scale.aa.n != 3 || o.scale.plant.n != 3 {
+	if !slices.Equal(o.only, []string{"peers", "aa"}) || o.scale.name != "full" ||
+		o.scale.aa.n != 3 || o.scale.plant.n != 3 {
 		t.Errorf("got %+v", o)
 	}
-	if o, err = parse(io.Discard, nil); err != nil || len(o.only) != len(checks) || o.scale.name != "usual" {
+	if o, err = parse(io.Discard, nil); err != nil || len(o.only) != len(checks) ||
+		o.scale.name != "usual" {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	for _, args := range [][]string{{"-only", "aa,nothing"}, {"-quick", "-full"}, {"-runs", "-1"}, {"more"}} {
+	for _, args := range [][]string{{"-only", "aa,nothing"}, {"-quick", "-full"}, {"-runs", "-1"},
+		{"more"}} {
 		if o, err := parse(io.Discard, args); err == nil {
 			t.Errorf("%v: got %+v and no error", args, o)
 		}
@@ -33,10 +36,13 @@ func TestParseOptions(t *testing.T) {
 func TestScale(t *testing.T) {
 	s := scaleOf(false, false, 0)
 	total := time.Duration(s.aa.n)*s.aa.each +
-		time.Duration(len(differences))*(s.pilot+s.reference+time.Duration(s.plant.n)*s.plant.each) +
+		time.Duration(len(differences))*(s.pilot+s.reference+time.Duration(
+			s.plant.n)*s.plant.each) +
 		6*time.Duration(s.length.n)*s.length.each + 4*time.Duration(s.order.n)*s.order.each +
-		2*time.Duration(s.company.n)*s.company.each + 2*time.Duration(s.sustained.n)*s.sustained.each +
-		2*2*time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(checked))*7*time.Second/2) + // peers and unpinned; far and near, or idle and busy
+		2*time.Duration(s.company.n)*s.company.each +
+		2*time.Duration(s.sustained.n)*s.sustained.each +
+		// peers and unpinned; far and near, or idle and busy
+		2*2*time.Duration(len(rivals)*s.peers.n)*(s.peers.each+time.Duration(len(checked))*7*time.Second/2) +
 		time.Duration(s.long.n)*s.long.each + time.Duration(s.short.n)*s.short.each
 	if most := 42 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
@@ -65,32 +71,41 @@ func TestScaled(t *testing.T) {
 }
 
 func TestPlans(t *testing.T) {
-	p := sample.Plan{Same: 0.03, Epoch: 2, Loads: []sample.Load{{Kind: bulk, Slice: 0.004, Window: 0.1}, {Kind: rr, Slice: 0.004, Window: 0.1}},
+	p := sample.Plan{Same: 0.03, Epoch: 2, Loads: []sample.Load{
+		{Kind: bulk, Slice: 0.004, Window: 0.1}, {Kind: rr, Slice: 0.004, Window: 0.1}},
 		Cells: []sample.Cell{{Mode: "host", Load: bulk}, {Mode: "host", Load: rr}}}
-	if got := sliced(p, 0.008); got.Loads[0].Slice != 0.008 || got.Loads[1].Slice != 0.008 || got.Same == 0 {
+	if got := sliced(p, 0.008); got.Loads[0].Slice != 0.008 || got.Loads[1].Slice != 0.008 ||
+		got.Same == 0 {
 		t.Errorf("got %+v", got)
 	}
-	if got := visited(p, time.Second); got.Loads[0].Slice != 0 || got.Loads[1].Window != 1 || got.Same != 0 || got.Epoch != 0 {
+	if got := visited(p, time.Second); got.Loads[0].Slice != 0 || got.Loads[1].Window != 1 ||
+		got.Same != 0 || got.Epoch != 0 {
 		t.Errorf("got %+v", got)
 	}
-	if got := under(p, rr); len(got.Loads) != 1 || len(got.Cells) != 1 || got.Cells[0].Load != rr || got.Loads[0].Kind != rr {
+	if got := under(p, rr); len(got.Loads) != 1 || len(got.Cells) != 1 || got.Cells[0].Load != rr ||
+		got.Loads[0].Kind != rr {
 		t.Errorf("got %+v", got)
 	}
-	if p.Loads[0].Slice != 0.004 || p.Loads[0].Window != 0.1 || len(p.Cells) != 2 || p.Cells[0].Load != bulk {
+	if p.Loads[0].Slice != 0.004 || p.Loads[0].Window != 0.1 || len(p.Cells) != 2 ||
+		p.Cells[0].Load != bulk {
 		t.Errorf("the plan itself: %+v", p)
 	}
 }
 
 func TestLent(t *testing.T) {
-	p := &path.Path{Spec: path.Spec{Mode: "bridge"}, Servers: []path.Server{{}}, Clients: []path.Client{{}}, Hops: []path.Hop{{}},
-		Second: 1, Facts: map[string]string{"a": "b"}, Inspect: func() ([]path.Setting, error) { return nil, nil }}
+	p := &path.Path{Spec: path.Spec{Mode: "bridge"}, Servers: []path.Server{{}},
+		Clients: []path.Client{{}}, Hops: []path.Hop{{}},
+		Second: 1, Facts: map[string]string{"a": "b"}, Inspect: func() ([]path.Setting, error) {
+			return nil, nil
+		}}
 	closed := false
 	p.Undo.Push("close", func() error { closed = true; return nil })
 	got := lent(p)
 	if err := got.Close(); err != nil || closed {
 		t.Errorf("a lent path took the path down: %v", err)
 	}
-	if got.Spec != p.Spec || len(got.Servers) != 1 || len(got.Clients) != 1 || len(got.Hops) != 1 || got.Second != 1 || got.Facts["a"] != "b" || got.Inspect == nil {
+	if got.Spec != p.Spec || len(got.Servers) != 1 || len(got.Clients) != 1 || len(got.Hops) != 1 ||
+		got.Second != 1 || got.Facts["a"] != "b" || got.Inspect == nil {
 		t.Errorf("got %+v", got)
 	}
 	if err := p.Close(); err != nil || !closed {

@@ -33,14 +33,16 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
 	out := table{title: "Other tools that pin nothing",
-		text: fmt.Sprintf("Each mode by the other tool, which the scheduler places, a second each, "+
-			"and by toll in slices of both placements for %s, %d blocks one after another; on an "+
-			"otherwise idle machine, and beside a process that keeps a CPU half busy. Of bulk, a row holds "+
-			"if the tool's ratio to host and the range of toll's have values in common. Runs of rr "+
-			"differ by what the scheduler does: a row holds if %.0f %% of them lie in the range from "+
-			"far to near, or within %.0f %% of it.", t.scale.peers.each, t.scale.peers.n,
+		text: fmt.Sprintf(
+			"Each mode by the other tool, which the scheduler places, a second each, "+
+				"and by toll in slices of both placements for %s, %d blocks one after another; on an "+
+				"otherwise idle machine, and beside a process that keeps a CPU half busy. Of bulk, a row holds "+
+				"if the tool's ratio to host and the range of toll's have values in common. Runs of rr "+
+				"differ by what the scheduler does: a row holds if %.0f %% of them lie in the range from "+
+				"far to near, or within %.0f %% of it.", t.scale.peers.each, t.scale.peers.n,
 			percent*mostRuns, percent*beyond),
-		head: []string{"beside", "load", "tool", "figure", "by it", "toll, far", "near", "in the range"}}
+		head: []string{"beside", "load", "tool", "figure", "by it", "toll, far", "near",
+			"in the range"}}
 	for _, busy := range []bool{false, true} {
 		if err := t.unpinnedBeside(ctx, &out, base, kept, busy); err != nil {
 			return nil, err
@@ -49,7 +51,8 @@ func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	return []table{out}, nil
 }
 
-func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan, kept *keeping, busy bool) error {
+func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan, kept *keeping,
+	busy bool) error {
 	beside := "nothing"
 	if busy {
 		beside = halfBusy
@@ -60,7 +63,8 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 		defer stop()
 	}
 	for _, r := range rivals {
-		theirs, ours, err := t.blocks(ctx, block{check: "unpinned, beside " + beside, rival: r, plan: under(base, r.load)}, kept)
+		theirs, ours, err := t.blocks(ctx, block{
+			check: "unpinned, beside " + beside, rival: r, plan: under(base, r.load)}, kept)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -70,7 +74,8 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 			continue
 		}
 		rows := t.withinRange
-		if r.load == bulk { // at most one of whose programs a half-busy CPU delays: ratios, by all runs
+		// at most one of whose programs a half-busy CPU delays: ratios, by all runs
+		if r.load == bulk {
 			rows = t.ratiosWithin
 		}
 		if err := rows(out, beside, r, theirs, ours); err != nil {
@@ -81,7 +86,8 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 	return nil
 }
 
-func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
+func (t *trial) withinRange(out *table, beside string, r rival, theirs rates,
+	ours map[string]*found) error {
 	var pins [2]map[mode.Name]float64
 	for i, pin := range []string{sample.PinFar, sample.PinNear} {
 		host, err := ofLogs(ours[pin].host)
@@ -104,7 +110,8 @@ func (t *trial) withinRange(out *table, beside string, r rival, theirs rates, ou
 }
 
 // By all of the tool's runs, the ratio to host may lie in the range of toll's ratios.
-func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates, ours map[string]*found) error {
+func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates,
+	ours map[string]*found) error {
 	for _, m := range checked[1:] {
 		by, few := theirs.ratio(m)
 		far, noFar := ours[sample.PinFar].ratio(m)
@@ -112,9 +119,11 @@ func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates, o
 		if err := errors.Join(few, noFar, noNear); err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}
-		low, high := min(far.log-far.half, near.log-near.half), max(far.log+far.half, near.log+near.half)
+		low, high := min(far.log-far.half, near.log-near.half),
+			max(far.log+far.half, near.log+near.half)
 		v := holdsIf(by.log+by.half >= low && by.log-by.half <= high)
-		out.add(v, beside, r.load, r.name, string(m)+" / host", by.String(), far.String(), near.String(), "")
+		out.add(v, beside, r.load, r.name, string(m)+" / host", by.String(), far.String(),
+			near.String(), "")
 	}
 	return nil
 }

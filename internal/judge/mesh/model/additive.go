@@ -31,7 +31,8 @@ const (
 )
 
 func newAdditive(y []float64, group, time []int32, groups, times int) *additive {
-	a := &additive{y: y, group: group, time: time, weights: make([]float64, len(y)), rest: make([]float64, len(y)),
+	a := &additive{y: y, group: group, time: time, weights: make([]float64, len(y)),
+		rest:    make([]float64, len(y)),
 		centres: make([]float64, groups), levels: make([]float64, times), scale: math.NaN()}
 	a.free = len(y) - a.rank()
 	for i := range a.weights {

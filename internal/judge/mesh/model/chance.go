@@ -37,7 +37,9 @@ func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 		ways += f.ways()
 		suspects[i] = f.suspects()
 	}
-	of := func(s Fault) [2]int { return [2]int{min(s.Nodes[0], s.Nodes[1]), max(s.Nodes[0], s.Nodes[1])} }
+	of := func(s Fault) [2]int {
+		return [2]int{min(s.Nodes[0], s.Nodes[1]), max(s.Nodes[0], s.Nodes[1])}
+	}
 	pairs := map[[2]int]suspect{}
 	for i, f := range fits {
 		chances := f.chances(suspects[i])

@@ -80,7 +80,8 @@ func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 			continue
 		}
 		for _, g := range f.Groups {
-			by[i] = append(by[i], Fault{Kind: Apart, Nodes: g.Nodes, Out: true, In: true, Factor: g.Factor, Low: g.Low, High: g.High, Slow: g.Slow, Of: g.Of})
+			by[i] = append(by[i], Fault{Kind: Apart, Nodes: g.Nodes, Out: true, In: true,
+				Factor: g.Factor, Low: g.Low, High: g.High, Slow: g.Slow, Of: g.Of})
 		}
 		by[i] = append(append(by[i], f.nodeFaults()...), links[i]...)
 		sortFaults(by[i])
@@ -112,7 +113,8 @@ func (f *Fit) nodeFaults() []Fault {
 		if out[i] != in[i] {
 			kind = Direction
 		}
-		faults = append(faults, Fault{kind, []int{i}, out[i], in[i], e.Factor, e.Low, e.High, e.Slow, e.Of})
+		faults = append(faults, Fault{kind, []int{i}, out[i], in[i], e.Factor, e.Low, e.High,
+			e.Slow, e.Of})
 	}
 	return faults
 }
@@ -189,7 +191,8 @@ func (f *Fit) suspects() []Fault {
 func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	l := f.linkOf(from, to)
 	half := student(upper, f.df) * f.linkNoise(l)
-	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by), Low: math.Exp(by - half), High: math.Exp(by + half)}
+	out := Fault{Kind: k, Nodes: []int{from, to}, Out: true, In: back, Factor: math.Exp(by),
+		Low: math.Exp(by - half), High: math.Exp(by + half)}
 	expected := f.row(from, to) + f.between(from, to) - by
 	for _, v := range f.visits[f.first[l]:f.first[l+1]] {
 		out.Of++
@@ -204,6 +207,7 @@ func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 func sortFaults(fs []Fault) {
 	rank := map[Kind]int{Apart: 0, Node: 1, Direction: 1, Link: 2, LinkWay: 2}
 	slices.SortStableFunc(fs, func(a, b Fault) int {
-		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(b.Factor, a.Factor), slices.Compare(a.Nodes, b.Nodes))
+		return cmp.Or(cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(b.Factor, a.Factor),
+			slices.Compare(a.Nodes, b.Nodes))
 	})
 }

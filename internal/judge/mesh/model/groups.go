@@ -110,7 +110,9 @@ func (f *Fit) behind(x []float64) []int {
 	}
 	var label []int
 	groups := 0
-	for _, g := range leaders(slow, func(i, j int) bool { return x[i*f.Nodes+j]-f.level < min(effect(i), effect(j))/2 }) {
+	for _, g := range leaders(slow, func(i, j int) bool {
+		return x[i*f.Nodes+j]-f.level < min(effect(i), effect(j))/2
+	}) {
 		var inside, outside []float64
 		for _, i := range g {
 			outside = append(outside, effect(i))
@@ -212,7 +214,8 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 			}
 		}
 	}
-	if float64(fastIn) < pure*float64(len(inside)) || float64(slowOut) < pure*float64(len(outside)) || len(outside) == 0 {
+	if float64(fastIn) < pure*float64(len(inside)) ||
+		float64(slowOut) < pure*float64(len(outside)) || len(outside) == 0 {
 		return false
 	}
 	// The residuals of the model have the groups in them.

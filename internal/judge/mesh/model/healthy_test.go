@@ -25,7 +25,9 @@ func TestHealthyMesh(t *testing.T) {
 				}
 				for _, tails := range []bool{false, true} {
 					for _, directed := range []bool{false, true} {
-						name := fmt.Sprintf("%d nodes, %d sweeps, one leaves after %d, tails %t, directed %t", nodes, sweeps, left, tails, directed)
+						name := fmt.Sprintf(
+							"%d nodes, %d sweeps, one leaves after %d, tails %t, directed %t",
+							nodes, sweeps, left, tails, directed)
 						t.Run(name, func(t *testing.T) {
 							blamed := 0
 							effects, links, typical := coverage{}, coverage{}, coverage{}

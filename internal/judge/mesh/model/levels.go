@@ -35,7 +35,8 @@ func (f *Fit) sort(visits []Visit) {
 			continue
 		}
 		l := link(v)
-		f.visits[next[l]] = visit{int32(l), sweeps.of(v.Sweep), rounds.of([2]int{v.Sweep, v.Round}), math.Log(v.Slowness)}
+		f.visits[next[l]] = visit{int32(l), sweeps.of(v.Sweep), rounds.of([2]int{v.Sweep, v.Round}),
+			math.Log(v.Slowness)}
 		next[l]++
 	}
 	f.Sweeps, f.rounds = len(sweeps.all), len(rounds.all)

@@ -35,7 +35,8 @@ func Loss(nodes int, sent []Sent) *Fit {
 	visits := make([]Visit, 0, len(sent))
 	for _, s := range sent {
 		if s.Segments > 0 {
-			visits = append(visits, Visit{Pair: s.Pair, Sweep: s.Sweep, Round: s.Round, Slowness: s.rate() + harmless})
+			visits = append(visits, Visit{Pair: s.Pair, Sweep: s.Sweep, Round: s.Round,
+				Slowness: s.rate() + harmless})
 		}
 	}
 	return newFit(nodes, true, leastLoss, visits)

@@ -80,16 +80,36 @@ func TestLoss(t *testing.T) {
 		{"nothing-slow-12", "slow", 12, 5, nil, nil},
 		{"all-lose", "clean", 6, 5, where(0.02, func(int, int) bool { return true }), nil},
 		{"harmless", "clean", 6, 5, where(0.0004, func(a, b int) bool { return a+b == 3 }), nil},
-		{"way-of-2", "clean", 2, 6, where(0.01, func(a, _ int) bool { return a == 1 }), []Fault{{Kind: LinkWay, Nodes: []int{1, 0}, Out: true}}},
-		{"link-of-3", "clean", 3, 5, where(0.01, func(a, b int) bool { return a+b == 2 }), []Fault{{Kind: Link, Nodes: []int{0, 2}, Out: true, In: true}}},
-		{"link-of-4", "clean", 4, 5, where(0.01, func(a, b int) bool { return a+b == 5 }), []Fault{{Kind: Link, Nodes: []int{2, 3}, Out: true, In: true}}},
-		{"way-of-4-of-little", "clean", 4, 6, where(0.002, func(a, b int) bool { return a == 3 && b == 1 }), []Fault{{Kind: LinkWay, Nodes: []int{3, 1}, Out: true}}},
-		{"link-among-queues", "queues", 8, 5, where(0.03, func(a, b int) bool { return a+b == 13 }), []Fault{{Kind: Link, Nodes: []int{6, 7}, Out: true, In: true}}},
-		{"link-among-bursts", "bursts", 8, 5, where(0.01, func(a, b int) bool { return a+b == 1 }), []Fault{{Kind: Link, Nodes: []int{0, 1}, Out: true, In: true}}},
-		{"node", "clean", 5, 5, where(0.01, func(a, b int) bool { return a == 2 || b == 2 }), []Fault{{Kind: Node, Nodes: []int{2}, Out: true, In: true}}},
-		{"node-of-3", "clean", 3, 5, where(0.01, func(a, b int) bool { return a == 1 || b == 1 }), []Fault{{Kind: Node, Nodes: []int{1}, Out: true, In: true}}},
-		{"receiving", "queues", 6, 5, where(0.05, func(_, b int) bool { return b == 4 }), []Fault{{Kind: Direction, Nodes: []int{4}, In: true}}},
-		{"group", "clean", 8, 4, where(0.01, func(a, b int) bool { return a/6 != b/6 }), []Fault{{Kind: Apart, Nodes: []int{6, 7}, Out: true, In: true}}},
+		{"way-of-2", "clean", 2, 6, where(0.01, func(a, _ int) bool {
+			return a == 1
+		}), []Fault{{Kind: LinkWay, Nodes: []int{1, 0}, Out: true}}},
+		{"link-of-3", "clean", 3, 5, where(0.01, func(a, b int) bool {
+			return a+b == 2
+		}), []Fault{{Kind: Link, Nodes: []int{0, 2}, Out: true, In: true}}},
+		{"link-of-4", "clean", 4, 5, where(0.01, func(a, b int) bool {
+			return a+b == 5
+		}), []Fault{{Kind: Link, Nodes: []int{2, 3}, Out: true, In: true}}},
+		{"way-of-4-of-little", "clean", 4, 6, where(0.002, func(a, b int) bool {
+			return a == 3 && b == 1
+		}), []Fault{{Kind: LinkWay, Nodes: []int{3, 1}, Out: true}}},
+		{"link-among-queues", "queues", 8, 5, where(0.03, func(a, b int) bool {
+			return a+b == 13
+		}), []Fault{{Kind: Link, Nodes: []int{6, 7}, Out: true, In: true}}},
+		{"link-among-bursts", "bursts", 8, 5, where(0.01, func(a, b int) bool {
+			return a+b == 1
+		}), []Fault{{Kind: Link, Nodes: []int{0, 1}, Out: true, In: true}}},
+		{"node", "clean", 5, 5, where(0.01, func(a, b int) bool {
+			return a == 2 || b == 2
+		}), []Fault{{Kind: Node, Nodes: []int{2}, Out: true, In: true}}},
+		{"node-of-3", "clean", 3, 5, where(0.01, func(a, b int) bool {
+			return a == 1 || b == 1
+		}), []Fault{{Kind: Node, Nodes: []int{1}, Out: true, In: true}}},
+		{"receiving", "queues", 6, 5, where(0.05, func(_, b int) bool {
+			return b == 4
+		}), []Fault{{Kind: Direction, Nodes: []int{4}, In: true}}},
+		{"group", "clean", 8, 4, where(0.01, func(a, b int) bool {
+			return a/6 != b/6
+		}), []Fault{{Kind: Apart, Nodes: []int{6, 7}, Out: true, In: true}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			wrong := 0
@@ -102,7 +122,8 @@ func TestLoss(t *testing.T) {
 					if a.Kind == Link {
 						slices.Sort(a.Nodes) // the worse direction is first
 					}
-					return a.Kind == b.Kind && slices.Equal(a.Nodes, b.Nodes) && a.Out == b.Out && a.In == b.In
+					return a.Kind == b.Kind && slices.Equal(a.Nodes, b.Nodes) && a.Out == b.Out &&
+						a.In == b.In
 				}
 				if !slices.EqualFunc(by[0], tt.want, same) {
 					wrong++
@@ -129,11 +150,13 @@ func TestLossRate(t *testing.T) {
 	if len(by[0]) != 1 || by[0][0].Slow != 6 || by[0][0].Of != 6 {
 		t.Fatalf("%+v", by)
 	}
-	if rate := Rate(f.Slowness(3, 4)); math.Abs(rate-0.01) > 0.001 || Rate(f.Level) > 1e-6 || math.Abs(f.LeastRate()-0.001) > 1e-4 {
+	if rate := Rate(f.Slowness(3, 4)); math.Abs(rate-0.01) > 0.001 || Rate(f.Level) > 1e-6 ||
+		math.Abs(f.LeastRate()-0.001) > 1e-4 {
 		t.Errorf("rate %v, typical %v, named from %v", rate, Rate(f.Level), f.LeastRate())
 	}
 	// Visits with an unknown number of sent segments say nothing about loss.
-	if f := Loss(3, []Sent{{Again: 1000}}); f.Visits != 0 || f.Known() || !math.IsNaN(f.LeastRate()) {
+	if f := Loss(3, []Sent{{Again: 1000}}); f.Visits != 0 || f.Known() ||
+		!math.IsNaN(f.LeastRate()) {
 		t.Errorf("of unknown numbers: %+v", f)
 	}
 }
@@ -168,8 +191,10 @@ func TestLossOfThousandNodes(t *testing.T) {
 				}
 			}
 			t.Logf("%d found, %d wrong, %d doubtful", found, len(links)-found, doubtful)
-			if most := n * (n - 1) / 2 * 3 / 100_000; found != planted || len(links)-found > most || len(nodes)+len(groups) > 0 {
-				t.Errorf("%d of %d links found, %d wrong, at most %d may be; nodes %v, groups %v", found, planted, len(links)-found, most, nodes, groups)
+			if most := n * (n - 1) / 2 * 3 / 100_000; found != planted || len(links)-found > most ||
+				len(nodes)+len(groups) > 0 {
+				t.Errorf("%d of %d links found, %d wrong, at most %d may be; nodes %v, groups %v",
+					found, planted, len(links)-found, most, nodes, groups)
 			}
 		})
 	}

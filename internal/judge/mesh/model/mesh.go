@@ -68,8 +68,9 @@ type Fit struct {
 	// What all visits of a sweep have in common: the mean, its standard error, NaN if not known,
 	// and its degrees of freedom.
 	centre, drift, driftFree float64
-	visitT, driftT           float64   // Student's quantiles of 95 % intervals with visitFree and driftFree
-	centres                  []float64 // value of each link by itself
+	// Student's quantiles of 95 % intervals with visitFree and driftFree
+	visitT, driftT float64
+	centres        []float64 // value of each link by itself
 
 	rounds  int     // that have visits, of all sweeps
 	visits  []visit // by link
@@ -108,7 +109,8 @@ func New(nodes int, directed bool, visits []Visit) *Fit {
 
 // least is a factor.
 func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
-	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(), label: make([]int, nodes)}
+	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(),
+		label: make([]int, nodes)}
 	f.sort(visits)
 	f.takeLevels()
 	f.summarize()

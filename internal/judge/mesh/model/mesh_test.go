@@ -63,22 +63,35 @@ func TestFaults(t *testing.T) {
 		{"node-of-4", noisy(4).slow(0), 5, []int{0}, nil, 0},
 		{"link-of-4", noisy(4).slowLink(3, 1, 2), 5, nil, [][2]int{{1, 2}}, 0},
 		{"node-of-8-in-one-sweep", noisy(8).slow(5), 1, []int{5}, nil, 0},
-		{"node-and-link-of-8", noisy(8).slow(3).slowLink(4, 1, 6), 4, []int{3}, [][2]int{{1, 6}}, 0},
+		{"node-and-link-of-8", noisy(8).slow(3).slowLink(4, 1, 6), 4, []int{3}, [][2]int{{1, 6}},
+			0},
 		{"a-third-of-9", noisy(9).slow(0, 4, 8), 4, []int{0, 4, 8}, nil, 0},
 		{"a-third-of-30", noisy(30).slow(below(10)...), 3, below(10), nil, 0},
-		{"a-third-of-30-and-a-link", noisy(30).slow(below(9)...).slowLink(4, 20, 21), 3, below(9), [][2]int{{20, 21}}, 0},
+		{"a-third-of-30-and-a-link", noisy(30).slow(below(9)...).slowLink(4, 20, 21), 3, below(9),
+			[][2]int{{20, 21}}, 0},
 		{"halves-of-4", noisy(4).racks(3, func(i int) int { return i / 2 }), 5, nil, nil, 1},
 		{"halves-of-12", noisy(12).racks(2, func(i int) int { return i % 2 }), 3, nil, nil, 1},
-		{"two-of-9-apart", noisy(9).racks(3, func(i int) int { return min(1, i/7) }), 3, nil, nil, 1},
-		{"a-third-of-30-apart", noisy(30).racks(2, func(i int) int { return min(1, i/20) }), 3, nil, nil, 1},
-		{"racks-60-20-20", noisy(20).racks(3, func(i int) int { return max(0, i-8) / 4 }), 3, nil, nil, 2},
-		{"racks-and-a-slow-node", noisy(20).racks(2, func(i int) int { return i / 10 }).slow(3), 3, []int{3}, nil, 1},
-		{"racks-and-a-slow-link", noisy(20).racks(2, func(i int) int { return i / 10 }).slowLink(5, 2, 4), 3, nil, [][2]int{{2, 4}}, 1},
+		{"two-of-9-apart", noisy(9).racks(3, func(i int) int {
+			return min(1, i/7)
+		}), 3, nil, nil, 1},
+		{"a-third-of-30-apart", noisy(30).racks(2, func(i int) int {
+			return min(1, i/20)
+		}), 3, nil, nil, 1},
+		{"racks-60-20-20", noisy(20).racks(3, func(i int) int {
+			return max(0, i-8) / 4
+		}), 3, nil, nil, 2},
+		{"racks-and-a-slow-node", noisy(20).racks(2, func(i int) int {
+			return i / 10
+		}).slow(3), 3, []int{3}, nil, 1},
+		{"racks-and-a-slow-link", noisy(20).racks(2, func(i int) int {
+			return i / 10
+		}).slowLink(5, 2, 4), 3, nil, [][2]int{{2, 4}}, 1},
 		// Most links lead from rack to rack, so they are typical.
 		{"ten-racks", noisy(40).racks(2, func(i int) int { return i / 4 }), 3, nil, nil, 0},
 	} {
 		for _, directed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s-%s", tt.name, map[bool]string{false: "latency", true: "throughput"}[directed]), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s-%s", tt.name, map[bool]string{
+				false: "latency", true: "throughput"}[directed]), func(t *testing.T) {
 				wrong := 0
 				const seeds = 10
 				for seed := range uint64(seeds) {
@@ -86,13 +99,15 @@ func TestFaults(t *testing.T) {
 					c.seed = seed
 					by, _ := Faults(New(c.nodes, directed, c.run(tt.sweeps, directed)))
 					nodes, links, groups := names(by[0])
-					if !slices.Equal(nodes, tt.nodes) || !slices.Equal(links, tt.links) || len(groups) != tt.groups {
+					if !slices.Equal(nodes, tt.nodes) || !slices.Equal(links, tt.links) ||
+						len(groups) != tt.groups {
 						wrong++
 						t.Logf("seed %d: nodes %v, links %v, groups %v", seed, nodes, links, groups)
 					}
 				}
 				if wrong > 1 { // chance may add one
-					t.Errorf("%d of %d runs are misjudged; want nodes %v, links %v, %d groups", wrong, seeds, tt.nodes, tt.links, tt.groups)
+					t.Errorf("%d of %d runs are misjudged; want nodes %v, links %v, %d groups",
+						wrong, seeds, tt.nodes, tt.links, tt.groups)
 				}
 			})
 		}
@@ -110,13 +125,16 @@ func TestDirections(t *testing.T) {
 		t.Fatalf("faults %+v, want three", by[0])
 	}
 	recv, send, link := by[0][0], by[0][1], by[0][2]
-	if recv.Kind != Direction || recv.Nodes[0] != 2 || recv.Out || !recv.In || !(recv.Low < 4.3 && recv.High > 3.7) {
+	if recv.Kind != Direction || recv.Nodes[0] != 2 || recv.Out || !recv.In ||
+		!(recv.Low < 4.3 && recv.High > 3.7) {
 		t.Errorf("receiving: %+v", recv)
 	}
-	if send.Kind != Direction || send.Nodes[0] != 4 || !send.Out || send.In || !(send.Low < 3.2 && send.High > 2.8) {
+	if send.Kind != Direction || send.Nodes[0] != 4 || !send.Out || send.In ||
+		!(send.Low < 3.2 && send.High > 2.8) {
 		t.Errorf("sending: %+v", send)
 	}
-	if link.Kind != LinkWay || !slices.Equal(link.Nodes, []int{1, 3}) || link.Slow != link.Of || link.Of != 5 {
+	if link.Kind != LinkWay || !slices.Equal(link.Nodes, []int{1, 3}) || link.Slow != link.Of ||
+		link.Of != 5 {
 		t.Errorf("link: %+v", link)
 	}
 }
@@ -150,7 +168,8 @@ func TestNodesThatLeft(t *testing.T) {
 	c.gone = map[int]bool{6: true}
 	f := New(8, true, c.run(4, true))
 	by, _ := Faults(f)
-	if nodes, links, _ := names(by[0]); !slices.Equal(nodes, []int{3}) || !slices.Equal(links, [][2]int{{0, 1}}) {
+	if nodes, links, _ := names(by[0]); !slices.Equal(nodes, []int{3}) ||
+		!slices.Equal(links, [][2]int{{0, 1}}) {
 		t.Errorf("nodes %v, links %v", nodes, links)
 	}
 	if e := f.Out[6]; e.Of != 0 || !math.IsNaN(f.Slowness(6, 0)) {
@@ -159,7 +178,9 @@ func TestNodesThatLeft(t *testing.T) {
 
 	// With one link left, the link is named and not the node.
 	c = noisy(3).slowLink(5, 0, 1)
-	visits := slices.DeleteFunc(c.run(6, false), func(v Visit) bool { return v.Pair[0]+v.Pair[1] == 3 })
+	visits := slices.DeleteFunc(c.run(6, false), func(v Visit) bool {
+		return v.Pair[0]+v.Pair[1] == 3
+	})
 	by, _ = Faults(New(3, false, visits))
 	if nodes, links, _ := names(by[0]); len(nodes) > 0 || !slices.Equal(links, [][2]int{{0, 1}}) {
 		t.Errorf("of two links: nodes %v, links %v", nodes, links)
@@ -175,7 +196,8 @@ func TestNoiseUnknown(t *testing.T) {
 	if got := f.Out[1].Factor; !(got > 2) {
 		t.Errorf("the factor is there all the same: %v", got)
 	}
-	for _, visits := range [][]Visit{nil, {{}}, {{Pair: sample.Pair{0, 1}, Slowness: math.Inf(1)}}} {
+	for _, visits := range [][]Visit{nil, {{}},
+		{{Pair: sample.Pair{0, 1}, Slowness: math.Inf(1)}}} {
 		if f := New(3, true, visits); f.Visits != 0 || f.Known() || !math.IsNaN(f.Level) {
 			t.Errorf("of nothing: %+v", f)
 		}
@@ -183,9 +205,11 @@ func TestNoiseUnknown(t *testing.T) {
 }
 
 func TestEffects(t *testing.T) {
-	c := cluster{nodes: 6, noise: 0.02, seed: 1, send: map[int]float64{2: 3}, recv: map[int]float64{2: 3}}
+	c := cluster{nodes: 6, noise: 0.02, seed: 1, send: map[int]float64{2: 3},
+		recv: map[int]float64{2: 3}}
 	lat, thr := New(6, false, c.run(5, false)), New(6, true, c.run(5, true))
-	for name, e := range map[string]Effect{"latency": lat.Out[2], "sending": thr.Out[2], "receiving": thr.In[2]} {
+	for name, e := range map[string]Effect{"latency": lat.Out[2], "sending": thr.Out[2],
+		"receiving": thr.In[2]} {
 		if math.Abs(e.Factor-3) > 0.15 || !(e.Low < 3 && e.High > 3) || e.Slow != 5 || e.Of != 5 {
 			t.Errorf("%s: %+v, want 3 on 5 of 5", name, e)
 		}
@@ -209,7 +233,8 @@ func TestThousandNodes(t *testing.T) {
 	}{{3, 10, 50, 0.2}, {1, 300, 50, 0.05}} {
 		t.Run(fmt.Sprintf("%d-sweeps", tt.sweeps), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 1))
-			c := cluster{nodes: n, send: map[int]float64{}, recv: map[int]float64{}, link: map[[2]int]float64{},
+			c := cluster{nodes: n, send: map[int]float64{}, recv: map[int]float64{},
+				link:  map[[2]int]float64{},
 				noise: tt.noise, kinds: 0.05, spikes: 0.01, spike: 0.7, drift: 0.2, seed: 5}
 			nodes := rng.Perm(n)
 			for _, i := range nodes[:tt.slow] {
@@ -222,7 +247,8 @@ func TestThousandNodes(t *testing.T) {
 				c.link[[2]int{a, b}], c.link[[2]int{b, a}] = 6, 6
 			}
 			want := slices.Sorted(slices.Values(nodes[:tt.slow]))
-			by, doubtful := Faults(New(n, false, c.run(tt.sweeps, false)), New(n, true, c.run(tt.sweeps, true)))
+			by, doubtful := Faults(New(n, false, c.run(tt.sweeps, false)),
+				New(n, true, c.run(tt.sweeps, true)))
 			for i, what := range []string{"latency", "throughput"} {
 				nodes, links, groups := names(by[i])
 				if !slices.Equal(nodes, want) {
@@ -237,8 +263,10 @@ func TestThousandNodes(t *testing.T) {
 					}
 				}
 				t.Logf("%s: %d links found, %d wrong, %d doubtful", what, found, wrong, doubtful)
-				if most := n * (n - 1) / 2 * 3 / 100_000; found != tt.links || wrong > most || len(groups) > 0 {
-					t.Errorf("%s: %d of %d links found, %d wrong, at most %d may be; groups %v", what, found, tt.links, wrong, most, groups)
+				if most := n * (n - 1) / 2 * 3 / 100_000; found != tt.links || wrong > most ||
+					len(groups) > 0 {
+					t.Errorf("%s: %d of %d links found, %d wrong, at most %d may be; groups %v",
+						what, found, tt.links, wrong, most, groups)
 				}
 			}
 		})
@@ -251,7 +279,8 @@ func TestThousandNodesInRacks(t *testing.T) {
 	by, _ := Faults(New(1000, false, c.run(1, false)))
 	nodes, links, groups := names(by[0])
 	if len(nodes) > 0 || len(links) > 5 || len(groups) != 4 {
-		t.Errorf("nodes %v, %d links, %d groups, want the four smaller racks", nodes, len(links), len(groups))
+		t.Errorf("nodes %v, %d links, %d groups, want the four smaller racks", nodes, len(links),
+			len(groups))
 	}
 	for _, g := range groups {
 		if len(g) != 100 {

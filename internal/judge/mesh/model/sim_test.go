@@ -79,7 +79,8 @@ func (c cluster) run(sweeps int, directed bool) []Visit {
 					if c.gone[p[0]] || c.gone[p[1]] {
 						continue
 					}
-					out = append(out, Visit{p, s, r, 50e-6 * c.slowness(p[0], p[1], directed) * math.Exp(y)})
+					out = append(out, Visit{p, s, r,
+						50e-6 * c.slowness(p[0], p[1], directed) * math.Exp(y)})
 				}
 			}
 		}

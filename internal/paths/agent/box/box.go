@@ -75,14 +75,17 @@ func (e *Engine) ready(ctx context.Context) error {
 		}
 		d, err := dockerapi.Connect(ctx, e.StateDir)
 		if errors.Is(err, fs.ErrPermission) {
-			return &path.UnsupportedError{Missing: "the user there may not use the Docker daemon's socket", Remedy: "--peer-sudo; or ssh as root, or as a user of group docker", Err: err}
+			return &path.UnsupportedError{
+				Missing: "the user there may not use the Docker daemon's socket",
+				Remedy:  "--peer-sudo; or ssh as root, or as a user of group docker", Err: err}
 		}
 		if err != nil {
 			return err
 		}
 		if dockerapi.Rootless(d.Info) {
-			return errors.Join(&path.UnsupportedError{Missing: "the Docker there is rootless: its networks are in a namespace of its own, apart from the machine's",
-				Remedy: "a Docker Engine there that is not, or --from remote"}, d.Close())
+			return errors.Join(&path.UnsupportedError{
+				Missing: "the Docker there is rootless: its networks are in a namespace of its own, apart from the machine's",
+				Remedy:  "a Docker Engine there that is not, or --from remote"}, d.Close())
 		}
 		e.daemon, e.boxes = d, map[uint64]*undo.Stack{}
 		e.note(d.Journal)
@@ -142,7 +145,8 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 		if err != nil {
 			return "", err
 		}
-		o.Driver, o.Options = l.Driver, map[string]string{"parent": l.Parent, l.Driver + "_mode": l.Kind}
+		o.Driver, o.Options = l.Driver, map[string]string{
+			"parent": l.Parent, l.Driver + "_mode": l.Kind}
 		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
 	}
 	d := e.daemon
@@ -194,18 +198,22 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 // start gives the container CAP_NET_ADMIN, to read its own settings.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
-	c := &container.Config{Image: e.image, Cmd: []string{dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
+	c := &container.Config{Image: e.image, Cmd: []string{
+		dockerapi.InImage, agent.Arg, "--stdio", b.ID}, Labels: d.Labels(),
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true}
-	h := &container.HostConfig{NetworkMode: container.NetworkMode(on), AutoRemove: true, LogConfig: container.LogConfig{Type: "none"},
-		CapAdd: []string{"CAP_NET_ADMIN"}, ReadonlyRootfs: true, SecurityOpt: []string{"no-new-privileges"}}
+	h := &container.HostConfig{NetworkMode: container.NetworkMode(on), AutoRemove: true,
+		LogConfig: container.LogConfig{Type: "none"},
+		CapAdd:    []string{"CAP_NET_ADMIN"}, ReadonlyRootfs: true,
+		SecurityOpt: []string{"no-new-privileges"}}
 	o := client.ContainerCreateOptions{Name: name, Config: c, HostConfig: h}
 	if b.LAN != nil {
 		addr, err := netip.ParseAddr(b.LAN.Addr)
 		if err != nil {
 			return nil, err
 		}
-		o.NetworkingConfig = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
-			on: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: addr}}}}
+		o.NetworkingConfig = &network.NetworkingConfig{
+			EndpointsConfig: map[string]*network.EndpointSettings{
+				on: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: addr}}}}
 	}
 	if err := d.Journal.Add(dockerapi.Container, name); err != nil {
 		return nil, err
@@ -217,7 +225,8 @@ func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteClo
 	if err != nil {
 		return nil, fmt.Errorf("make %s: %w", b.Name, err)
 	}
-	held, err := d.API.ContainerAttach(ctx, made.ID, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	held, err := d.API.ContainerAttach(ctx, made.ID,
+		client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", b.Name, err)
 	}

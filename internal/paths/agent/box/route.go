@@ -49,13 +49,15 @@ func (e *Engine) Lay(l agent.Laid) error {
 	case errors.Is(err, unix.EPERM):
 		return notRoot(err)
 	case errors.Is(err, link.ErrTaken):
-		return &path.UnsupportedError{Missing: err.Error(), Remedy: "toll clean there, if a toll that was killed left it; or publish", Err: err}
+		return &path.UnsupportedError{Missing: err.Error(),
+			Remedy: "toll clean there, if a toll that was killed left it; or publish", Err: err}
 	}
 	return err
 }
 
 func notRoot(err error) error {
-	return &path.UnsupportedError{Missing: "routes there are only set as root", Remedy: "--peer-sudo, or ssh as root", Err: err}
+	return &path.UnsupportedError{Missing: "routes there are only set as root",
+		Remedy: "--peer-sudo, or ssh as root", Err: err}
 }
 
 // Lift removes a route that Lay made.

@@ -31,8 +31,10 @@ func TestRoutes(t *testing.T) {
 	own := agent.Laid{To: netip.MustParsePrefix("198.51.100.0/24"), Via: via}
 	within := agent.Laid{To: netip.MustParsePrefix("198.51.100.128/25"), Via: via}
 	err = ns.Do(func() error {
-		return errors.Join(link.AddBridge("card"), link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")),
-			link.AddAddr("card", netip.MustParsePrefix("2001:db8::1/64")), link.AddRoute(own.To, via))
+		return errors.Join(link.AddBridge("card"),
+			link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")),
+			link.AddAddr("card", netip.MustParsePrefix("2001:db8::1/64")),
+			link.AddRoute(own.To, via))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,8 @@ func TestRoutes(t *testing.T) {
 	e := &Engine{StateDir: dir}
 	err = ns.Do(func() error {
 		for _, taken := range []agent.Laid{own, within} {
-			if err := e.Lay(taken); !errors.Is(err, link.ErrTaken) || !errors.Is(err, path.ErrUnsupported) {
+			if err := e.Lay(taken); !errors.Is(err, link.ErrTaken) ||
+				!errors.Is(err, path.ErrUnsupported) {
 				t.Errorf("%v: %v", taken, err)
 			}
 			if err := e.Lift(taken); err != nil { // Lay made none
@@ -69,7 +72,8 @@ func TestRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	during := routes()
-	for _, want := range []string{"198.18.4.0/22 via 192.0.2.2 dev card", "fd00:1::/64 via 2001:db8::2 dev card", "198.51.100.0/24 via 192.0.2.2 dev card"} {
+	for _, want := range []string{"198.18.4.0/22 via 192.0.2.2 dev card",
+		"fd00:1::/64 via 2001:db8::2 dev card", "198.51.100.0/24 via 192.0.2.2 dev card"} {
 		if !strings.Contains(during, want) {
 			t.Errorf("%q is missing in\n%s", want, during)
 		}
@@ -78,7 +82,8 @@ func TestRoutes(t *testing.T) {
 	if len(journals) != 1 {
 		t.Fatalf("journals %q", journals)
 	}
-	if text, err := os.ReadFile(journals[0]); err != nil || !strings.Contains(string(text), "route 198.18.4.0/22 192.0.2.2\n") {
+	if text, err := os.ReadFile(journals[0]); err != nil ||
+		!strings.Contains(string(text), "route 198.18.4.0/22 192.0.2.2\n") {
 		t.Errorf("%s %v", text, err)
 	}
 	err = ns.Do(func() error {

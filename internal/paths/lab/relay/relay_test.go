@@ -22,7 +22,8 @@ type words struct{ bytes.Buffer }
 func (*words) Close() error { return nil }
 
 func arguments(proto string, at, to netip.AddrPort) []string {
-	return []string{"-proto", proto, "-host-ip", at.Addr().String(), "-host-port", strconv.Itoa(int(at.Port())),
+	return []string{"-proto", proto, "-host-ip", at.Addr().String(), "-host-port",
+		strconv.Itoa(int(at.Port())),
 		"-container-ip", to.Addr().String(), "-container-port", strconv.Itoa(int(to.Port()))}
 }
 
@@ -146,12 +147,14 @@ func TestRefuses(t *testing.T) {
 		"port-in-use":      {arguments("tcp", at, at), "address already in use"},
 		"unknown-protocol": {arguments("sctp", at, at), `unsupported protocol "sctp"`},
 		"unknown-flag":     {[]string{"-x"}, "-x"},
-		"no-address":       {append(arguments("tcp", at, at), "-container-ip", "nowhere:1"), "nowhere"},
+		"no-address": {append(arguments("tcp", at, at), "-container-ip", "nowhere:1"),
+			"nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said words
 			err := Run(context.Background(), tt.args, &said)
-			if err == nil || !strings.HasPrefix(said.String(), "1\n") || !strings.Contains(said.String(), tt.want) {
+			if err == nil || !strings.HasPrefix(said.String(), "1\n") ||
+				!strings.Contains(said.String(), tt.want) {
 				t.Errorf("it says %q, %v", said.String(), err)
 			}
 		})
@@ -159,7 +162,8 @@ func TestRefuses(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
-	for ip, want := range map[string]string{"0.0.0.0": "tcp4", "::": "tcp6", "::1": "tcp6", "127.0.0.1": "tcp4"} {
+	for ip, want := range map[string]string{"0.0.0.0": "tcp4", "::": "tcp6", "::1": "tcp6",
+		"127.0.0.1": "tcp4"} {
 		if got := (flags{proto: "tcp", hostIP: ip}).network(); got != want {
 			t.Errorf("%s: %s", ip, got)
 		}

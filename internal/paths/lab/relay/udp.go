@@ -142,11 +142,13 @@ func source(oob []byte) []byte {
 	}
 	for _, m := range messages {
 		switch {
-		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo:
+		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO &&
+			len(m.Data) >= unix.SizeofInet4Pktinfo:
 			var info unix.Inet4Pktinfo
 			copy(info.Spec_dst[:], m.Data[8:12]) // its address in the header
 			return unix.PktInfo4(&info)
-		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO && len(m.Data) >= unix.SizeofInet6Pktinfo:
+		case m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_PKTINFO &&
+			len(m.Data) >= unix.SizeofInet6Pktinfo:
 			var info unix.Inet6Pktinfo
 			copy(info.Addr[:], m.Data[:16])
 			return unix.PktInfo6(&info)

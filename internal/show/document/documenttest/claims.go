@@ -48,12 +48,16 @@ func Contradictions(d document.Document) []string {
 }
 
 // words maps verdicts in columns to those of ratios.
-var words = map[string]stats.Verdict{string(stats.Better): stats.Gains, string(stats.Worse): stats.Costs, string(stats.Same): stats.Nothing, string(stats.Unclear): stats.Unclear}
+var words = map[string]stats.Verdict{string(stats.Better): stats.Gains,
+	string(stats.Worse): stats.Costs, string(stats.Same): stats.Nothing,
+	string(stats.Unclear): stats.Unclear}
 
 // unlike returns rows whose verdict column disagrees with all their figures.
 func unlike(d document.Document) (out []string) {
 	for t := range tables(d) {
-		at := slices.IndexFunc(t.Columns, func(c document.Column) bool { return c.Title() == "verdict" })
+		at := slices.IndexFunc(t.Columns, func(c document.Column) bool {
+			return c.Title() == "verdict"
+		})
 		if at < 0 {
 			continue
 		}
@@ -65,8 +69,10 @@ func unlike(d document.Document) (out []string) {
 				}
 			}
 			for _, word := range strings.Split(row.Cells[at].Text, ", ") {
-				if words[word] != "" && len(verdicts) > 0 && !slices.Contains(verdicts, word) && !slices.Contains(verdicts, string(words[word])) {
-					out = append(out, fmt.Sprintf("%q: the figures are %q", row.Cells[0].Text+": "+word, verdicts))
+				if words[word] != "" && len(verdicts) > 0 && !slices.Contains(verdicts, word) &&
+					!slices.Contains(verdicts, string(words[word])) {
+					out = append(out, fmt.Sprintf("%q: the figures are %q",
+						row.Cells[0].Text+": "+word, verdicts))
 				}
 			}
 		}
@@ -87,7 +93,8 @@ func answerOf(d document.Document) (out []string) {
 
 func (r judged) against(sentence string) []string {
 	var out []string
-	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised, judged.routes, judged.levers, judged.parts, judged.open,
+	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised,
+		judged.routes, judged.levers, judged.parts, judged.open,
 		judged.curves, judged.faults, judged.findings} {
 		out = append(out, rule(r, sentence)...)
 	}
@@ -108,7 +115,8 @@ var (
 func (r judged) cells(name string) (out []analysis.Cell) {
 	longest := ""
 	for _, c := range r.Cells {
-		if l := c.Label(); len(l) > len(longest) && (name == l || strings.HasPrefix(name, l+" ") || strings.HasPrefix(name, l+":")) {
+		if l := c.Label(); len(l) > len(longest) &&
+			(name == l || strings.HasPrefix(name, l+" ") || strings.HasPrefix(name, l+":")) {
 			longest = l
 		}
 	}
@@ -143,10 +151,12 @@ func (r judged) verdicts(sentence string) (out []string) {
 		return nil
 	}
 	report := &analysis.Report{Measured: r.Measured}
-	for _, m := range underOne.FindAllStringSubmatch(parentheses.ReplaceAllString(sentence, ""), -1) {
+	for _, m := range underOne.FindAllStringSubmatch(parentheses.ReplaceAllString(sentence, ""),
+		-1) {
 		for _, name := range strings.Split(m[2], ", ") {
 			cells := slices.DeleteFunc(r.cells(name), func(c analysis.Cell) bool {
-				return r.Study == "" && !strings.Contains(strings.ToLower(sentence), strings.ToLower(report.NounOf(c))+", of ") &&
+				return r.Study == "" && !strings.Contains(
+					strings.ToLower(sentence), strings.ToLower(report.NounOf(c))+", of ") &&
 					!strings.Contains(sentence, report.Plan.SayPin(c.Pin)+", of ")
 			})
 			metric := ""
@@ -175,8 +185,10 @@ func (r judged) advised(sentence string) (out []string) {
 		if len(cells) == 0 { // an alternative, or figures of another CPU placement
 			continue
 		}
-		better, worse := has(cells, cells[0].Primary, stats.Better), has(cells, cells[0].Primary, stats.Worse)
-		same, much := has(cells, cells[0].Primary, stats.Same), slices.ContainsFunc(cells, muchWorse)
+		better, worse := has(cells, cells[0].Primary, stats.Better),
+			has(cells, cells[0].Primary, stats.Worse)
+		same, much := has(cells, cells[0].Primary, stats.Same),
+			slices.ContainsFunc(cells, muchWorse)
 		switch strings.ToLower(m[1]) {
 		case "keep":
 			if !better && !worse && !same {
@@ -215,11 +227,15 @@ func (r judged) routes(sentence string) (out []string) {
 	}
 	hold := func(name string, want ...stats.Verdict) {
 		cells := r.cells(name)
-		if len(cells) > 0 && !slices.ContainsFunc(want, func(v stats.Verdict) bool { return has(cells, cells[0].Primary, v) }) {
+		if len(cells) > 0 && !slices.ContainsFunc(want, func(v stats.Verdict) bool {
+			return has(cells, cells[0].Primary, v)
+		}) {
 			out = append(out, fmt.Sprintf("no verdict of %q is %v", name, want))
 		}
 	}
-	names := func(text string) []string { return strings.Split(strings.ReplaceAll(text, " and ", ", "), ", ") }
+	names := func(text string) []string {
+		return strings.Split(strings.ReplaceAll(text, " and ", ", "), ", ")
+	}
 	if m := againstOne.FindStringSubmatch(sentence); m != nil {
 		for _, text := range strings.Split(m[2], "; ") {
 			switch {
@@ -252,14 +268,22 @@ func (r judged) levers(sentence string) (out []string) {
 			continue
 		}
 		for _, l := range a.Levers {
-			worse := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool { return e.Ratio.Verdict == stats.Worse })
-			better := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool { return e.Ratio.Verdict == stats.Better })
+			worse := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool {
+				return e.Ratio.Verdict == stats.Worse
+			})
+			better := slices.ContainsFunc(l.Effects(), func(e advise.Effect) bool {
+				return e.Ratio.Verdict == stats.Better
+			})
 			switch {
-			case strings.HasPrefix(said, "Nothing that was tried helps") && better && !worse && slices.Contains([]advise.Verdict{advise.Recommended, advise.NotSure, advise.NoGain}, l.Verdict):
+			case strings.HasPrefix(said, "Nothing that was tried helps") && better && !worse &&
+				slices.Contains([]advise.Verdict{advise.Recommended, advise.NotSure, advise.NoGain},
+					l.Verdict):
 				out = append(out, l.Name+" helps: "+string(l.Verdict))
-			case strings.HasPrefix(said, "Use "+l.Gist+":") && (l.Verdict != advise.Recommended || worse || !better):
+			case strings.HasPrefix(said, "Use "+l.Gist+":") &&
+				(l.Verdict != advise.Recommended || worse || !better):
 				out = append(out, l.Name+" is "+string(l.Verdict))
-			case strings.HasPrefix(said, "Not "+l.Gist+":") && (l.Verdict != advise.AtAPrice || !worse):
+			case strings.HasPrefix(said, "Not "+l.Gist+":") &&
+				(l.Verdict != advise.AtAPrice || !worse):
 				out = append(out, l.Name+" is "+string(l.Verdict))
 			}
 		}
@@ -270,12 +294,16 @@ func (r judged) levers(sentence string) (out []string) {
 func (r judged) parts(sentence string) (out []string) {
 	for _, s := range r.Steps {
 		for metric, p := range s.Prices {
-			noun := map[string]string{"latency_p50": "Median latency", "throughput": "Throughput"}[metric]
+			noun := map[string]string{"latency_p50": "Median latency",
+				"throughput": "Throughput"}[metric]
 			if noun == "" || s.Part == "" || !strings.HasPrefix(sentence, noun) {
 				continue
 			}
-			if strings.Contains(sentence, s.Part+" adds ") && p.Verdict != stats.Costs || strings.Contains(sentence, s.Part+" takes ") && p.Verdict != stats.Gains {
-				if !slices.ContainsFunc(r.Steps, func(o ladder.Step) bool { return o.Part == s.Part && o.Prices[metric].Verdict != p.Verdict }) {
+			if strings.Contains(sentence, s.Part+" adds ") && p.Verdict != stats.Costs ||
+				strings.Contains(sentence, s.Part+" takes ") && p.Verdict != stats.Gains {
+				if !slices.ContainsFunc(r.Steps, func(o ladder.Step) bool {
+					return o.Part == s.Part && o.Prices[metric].Verdict != p.Verdict
+				}) {
 					out = append(out, s.Part+" "+string(p.Verdict))
 				}
 			}

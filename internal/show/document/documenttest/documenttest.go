@@ -96,7 +96,8 @@ func routeLines(r document.Route) []string {
 	for _, s := range r.Steps {
 		out = append(out, s.Kind+"\t"+s.Text.String())
 		for _, c := range s.Counters {
-			out = append(out, fmt.Sprintf("%s\t%d\t%d\t+%d", c.What, c.Before, c.After, c.After-c.Before))
+			out = append(out, fmt.Sprintf("%s\t%d\t%d\t+%d", c.What, c.Before, c.After,
+				c.After-c.Before))
 		}
 	}
 	if r.Ends != "" {
@@ -127,7 +128,8 @@ func Missing(d document.Document, text string) []string {
 func withoutHead(d document.Document, line string) string {
 	for t := range tables(d) {
 		for _, c := range t.Columns {
-			if text, ok := strings.CutPrefix(strings.TrimSpace(line)+" ", c.Title()+": "); ok && c.Title() != "" {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line)+" ", c.Title()+": "); ok &&
+				c.Title() != "" {
 				return text
 			}
 		}
@@ -162,7 +164,8 @@ func Unnumbered(d document.Document) []string {
 	for t := range tables(d) {
 		for _, r := range t.Rows {
 			for i, c := range r.Cells {
-				if i > 0 && t.Columns[i].Right && c.Number == nil && strings.ContainsAny(c.Text, "0123456789") {
+				if i > 0 && t.Columns[i].Right && c.Number == nil &&
+					strings.ContainsAny(c.Text, "0123456789") {
 					out = append(out, r.Cells[0].Text+", "+t.Columns[i].Title()+": "+c.Text)
 				}
 			}
@@ -177,7 +180,8 @@ func Unpercented(d document.Document) []string {
 		for _, r := range t.Rows {
 			for i, c := range r.Cells {
 				ratio := c.Number != nil && c.Number.Unit == analysis.RatioUnit
-				if ratio && strings.ContainsAny(c.Text, "0123456789") && !strings.ContainsAny(c.Text+t.Columns[i].Title(), "%×") {
+				if ratio && strings.ContainsAny(c.Text, "0123456789") &&
+					!strings.ContainsAny(c.Text+t.Columns[i].Title(), "%×") {
 					out = append(out, r.Cells[0].Text+", "+t.Columns[i].Title()+": "+c.Text)
 				}
 			}
@@ -207,7 +211,8 @@ func Unnoticed(d document.Document, text string) []string {
 			label := r.Cells[0].Text
 			for i := range r.Cells {
 				was := r.Cells[i]
-				if was.Text == "" || t.Columns[i].Spare || t.Columns[i].Once && n > 0 && was.Text == t.Rows[n-1].Cells[i].Text {
+				if was.Text == "" || t.Columns[i].Spare ||
+					t.Columns[i].Once && n > 0 && was.Text == t.Rows[n-1].Cells[i].Text {
 					continue
 				}
 				r.Cells[i] = document.Cell{}

@@ -34,7 +34,8 @@ func Misfits(d document.Document, text string, columns int) []string {
 			}
 		}
 		if len(words) > 0 && parted(d, before, words[0]) {
-			out = append(out, fmt.Sprintf("at %d columns a number and its unit are parted: %q, %q", columns, before, l))
+			out = append(out, fmt.Sprintf("at %d columns a number and its unit are parted: %q, %q",
+				columns, before, l))
 		}
 		before = ""
 		if len(words) > 0 {
@@ -49,7 +50,8 @@ func ofCommand(d document.Document, line string) bool {
 	line = strings.TrimSpace(strings.TrimSuffix(line, "\\"))
 	for _, s := range d.Sections {
 		for _, b := range s.Blocks {
-			if c, ok := b.(document.Command); ok && strings.ContainsAny(line, `"'`) && strings.Contains(c.Line, line) {
+			if c, ok := b.(document.Command); ok && strings.ContainsAny(line, `"'`) &&
+				strings.Contains(c.Line, line) {
 				return true
 			}
 		}
@@ -80,15 +82,20 @@ func (v vocabulary) has(word string) bool {
 		return true
 	}
 	if head, tail, ok := strings.Cut(word, "…"); ok { // texts with spaces are cut, too
-		return slices.ContainsFunc(v.lines, func(l string) bool { return strings.Contains(l, head) && strings.Contains(l, tail) })
+		return slices.ContainsFunc(v.lines, func(l string) bool {
+			return strings.Contains(l, head) && strings.Contains(l, tail)
+		})
 	}
 	hops := strings.SplitAfter(word, "·")
-	return len(hops) > 1 && !slices.ContainsFunc(hops, func(h string) bool { return h != "" && !v.words[h] })
+	return len(hops) > 1 && !slices.ContainsFunc(hops, func(h string) bool {
+		return h != "" && !v.words[h]
+	})
 }
 
 func parted(d document.Document, number, unit string) bool {
 	last, _ := utf8.DecodeLastRuneInString(number)
-	if !unicode.IsDigit(last) || !slices.Contains(document.Units, strings.TrimRight(unit, ".,;:)")) {
+	if !unicode.IsDigit(last) || !slices.Contains(document.Units,
+		strings.TrimRight(unit, ".,;:)")) {
 		return false
 	}
 	for _, l := range lines(d, false) {

@@ -15,8 +15,10 @@ import (
 var (
 	ofCurves   = regexp.MustCompile(`more than [\d.]+ % (?:above|below) .*?'s: (.*)$`)
 	ofFindings = regexp.MustCompile(`^(\d+)(?: of \d+ findings?)? (.*?): (.*)$`)
-	atFault    = regexp.MustCompile(`^(?:Slow link: |A link that loses packets: )?(.*?) (?:is|are|loses|lose) (?:slow|packets)(?: and loses? packets)?(?: to the others)?: `)
-	costFault  = regexp.MustCompile(`^Slow .*? (?:between|from|on all links of|on what) (.*?)(?: sends| receives)?: `)
+	atFault    = regexp.MustCompile(
+		`^(?:Slow link: |A link that loses packets: )?(.*?) (?:is|are|loses|lose) (?:slow|packets)(?: and loses? packets)?(?: to the others)?: `)
+	costFault = regexp.MustCompile(
+		`^Slow .*? (?:between|from|on all links of|on what) (.*?)(?: sends| receives)?: `)
 	withoutAny = regexp.MustCompile(`^Without a result: (\d+) pair`)
 	doubtful   = regexp.MustCompile(`^\d+ links? (?:was|were) slow or lost packets`)
 )
@@ -24,7 +26,8 @@ var (
 // curves checks "… more than 3 % above host's: at every size: a, b; at none: c".
 func (r judged) curves(sentence string) (out []string) {
 	m := ofCurves.FindStringSubmatch(sentence)
-	if m == nil || r.Plan.Sweep == nil || len(r.Cells) == 0 || strings.HasPrefix(sentence, "IPv6: ") {
+	if m == nil || r.Plan.Sweep == nil || len(r.Cells) == 0 ||
+		strings.HasPrefix(sentence, "IPv6: ") {
 		return nil
 	}
 	for _, part := range strings.Split(m[1], "; ") {
@@ -43,8 +46,10 @@ func (r judged) curves(sentence string) (out []string) {
 			case strings.HasPrefix(words, "at every "):
 				fits = beyond && (!within || several(cells))
 			case strings.HasPrefix(words, "not at "), words == "unclear":
-				fits = bands[analysis.Within]+bands[analysis.Beyond] < len(cells) && (!beyond || several(cells))
-			case strings.HasPrefix(words, "from between "), strings.HasPrefix(words, "up to between "):
+				fits = bands[analysis.Within]+bands[analysis.Beyond] < len(cells) &&
+					(!beyond || several(cells))
+			case strings.HasPrefix(words, "from between "),
+				strings.HasPrefix(words, "up to between "):
 				fits = beyond && within
 			}
 			if len(cells) == 0 || !fits {
@@ -57,7 +62,9 @@ func (r judged) curves(sentence string) (out []string) {
 
 // several reports whether the cells belong to more than one curve.
 func several(cells []analysis.Cell) bool {
-	return len(analysis.Distinct(cells, func(c analysis.Cell) string { return c.From + c.Load + c.On })) > 1
+	return len(analysis.Distinct(cells, func(c analysis.Cell) string {
+		return c.From + c.Load + c.On
+	})) > 1
 }
 
 // faults checks the named nodes and links, and that there are none if none is said to stand out.
@@ -78,21 +85,32 @@ func (r judged) faults(sentence string) []string {
 			if strings.HasSuffix(who, " others") {
 				return strings.Contains(who, f.Nodes[0])
 			}
-			return !slices.ContainsFunc(f.Nodes, func(n string) bool { return !strings.Contains(who, n) })
+			return !slices.ContainsFunc(f.Nodes, func(n string) bool {
+				return !strings.Contains(who, n)
+			})
 		})
 	}
-	pairs := len(slices.DeleteFunc(slices.Clone(failed), func(f mesh.Failed) bool { return len(f.Nodes) == 1 }))
-	never := func(f mesh.Failed) bool { return len(f.Nodes) == 1 && strings.HasPrefix(sentence, f.Nodes[0]+" ") }
-	switch at, cost := atFault.FindStringSubmatch(sentence), costFault.FindStringSubmatch(sentence); {
+	pairs := len(slices.DeleteFunc(slices.Clone(failed), func(f mesh.Failed) bool {
+		return len(f.Nodes) == 1
+	}))
+	never := func(f mesh.Failed) bool {
+		return len(f.Nodes) == 1 && strings.HasPrefix(sentence, f.Nodes[0]+" ")
+	}
+	switch at, cost := atFault.FindStringSubmatch(sentence), costFault.FindStringSubmatch(
+		sentence); {
 	case cost != nil && !named(cost[1]), cost == nil && at != nil && !named(at[1]):
 		return []string{"there is no such fault"}
-	case withoutAny.MatchString(sentence) && withoutAny.FindStringSubmatch(sentence)[1] != strconv.Itoa(pairs):
+	case withoutAny.MatchString(sentence) &&
+		withoutAny.FindStringSubmatch(sentence)[1] != strconv.Itoa(pairs):
 		return []string{fmt.Sprintf("%d pairs are", pairs)}
-	case (strings.Contains(sentence, " never answered") || strings.Contains(sentence, " left in the middle")) && !slices.ContainsFunc(failed, never):
+	case (strings.Contains(sentence, " never answered") ||
+		strings.Contains(sentence, " left in the middle")) && !slices.ContainsFunc(failed, never):
 		return []string{"it did not fail"}
 	case doubtful.MatchString(sentence) && uncertain == 0:
 		return []string{"no link is doubtful"}
-	case strings.Contains(sentence, "o node or link stands out") || strings.Contains(sentence, "othing else stands out") || strings.HasPrefix(sentence, "Neither direction"):
+	case strings.Contains(sentence, "o node or link stands out") ||
+		strings.Contains(sentence, "othing else stands out") ||
+		strings.HasPrefix(sentence, "Neither direction"):
 		if len(all) > 0 {
 			return []string{fmt.Sprintf("there are %d faults", len(all))}
 		}
@@ -102,10 +120,18 @@ func (r judged) faults(sentence string) []string {
 
 // says maps what an answer says of findings to their verdict.
 var says = map[string]published.Verdict{
-	"holds": published.Holds, "hold": published.Holds, "does not hold": published.Fails, "do not hold": published.Fails,
-	"holds in part": published.Partly, "hold in part": published.Partly, "is unclear": published.Unclear, "are unclear": published.Unclear,
-	"is measured in part, and that holds": published.Incomplete, "are measured in part, and that holds": published.Incomplete,
-	"is not measured": published.NotMeasured, "are not measured": published.NotMeasured,
+	"holds":                                published.Holds,
+	"hold":                                 published.Holds,
+	"does not hold":                        published.Fails,
+	"do not hold":                          published.Fails,
+	"holds in part":                        published.Partly,
+	"hold in part":                         published.Partly,
+	"is unclear":                           published.Unclear,
+	"are unclear":                          published.Unclear,
+	"is measured in part, and that holds":  published.Incomplete,
+	"are measured in part, and that holds": published.Incomplete,
+	"is not measured":                      published.NotMeasured,
+	"are not measured":                     published.NotMeasured,
 }
 
 // findings checks "3 of 9 findings hold: …; …".
@@ -153,7 +179,8 @@ func supported(s published.Result, i int) string {
 	for _, c := range s.Claims {
 		add(c.Finding, c.Verdict)
 	}
-	hold, against := count[published.Holds], count[published.Gone]+count[published.Reversed]+count[published.Emerged]
+	hold, against := count[published.Holds],
+		count[published.Gone]+count[published.Reversed]+count[published.Emerged]
 	fits := true
 	switch s.Findings[i].Verdict {
 	case published.Holds: // all, or most of them

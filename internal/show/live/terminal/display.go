@@ -32,7 +32,8 @@ func Show(t *Terminal, first func(columns, lines int) live.Model) *Display {
 	columns, lines := t.Size()
 	d := &Display{terminal: t, ended: make(chan struct{}), resized: make(chan os.Signal, 1)}
 	m := first(columns, lines)
-	d.program = tea.NewProgram(shell{d, m}, tea.WithInput(t.keys), tea.WithOutput(t.out), tea.WithWindowSize(columns, lines),
+	d.program = tea.NewProgram(shell{d, m}, tea.WithInput(t.keys), tea.WithOutput(t.out),
+		tea.WithWindowSize(columns, lines),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithFPS(1))
 	signal.Notify(d.resized, syscall.SIGWINCH)
 	_ = t.Draw(m.Lines()) // an error will show again at the next drawing

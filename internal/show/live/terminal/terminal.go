@@ -48,7 +48,8 @@ func Open(in, out *os.File) (*Terminal, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("set up the terminal: %w", err), t.release())
 	}
-	_, err = t.out.WriteString(ansi.SetModeAltScreenSaveCursor + ansi.HideCursor + ansi.EraseEntireScreen)
+	_, err = t.out.WriteString(ansi.SetModeAltScreenSaveCursor + ansi.HideCursor +
+		ansi.EraseEntireScreen)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("draw on the terminal: %w", err), t.Close())
 	}
@@ -58,7 +59,8 @@ func Open(in, out *os.File) (*Terminal, error) {
 // Ctrl-C still raises a signal. Ctrl-Z does not, because a stopped toll would leave its screen to
 // the shell.
 func raw(t unix.Termios) *unix.Termios {
-	t.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.ISTRIP | unix.BRKINT | unix.INPCK
+	t.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.ISTRIP | unix.BRKINT |
+		unix.INPCK
 	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.IEXTEN
 	t.Cc[unix.VMIN], t.Cc[unix.VTIME], t.Cc[unix.VSUSP] = 1, 0, 0
 	return &t
@@ -115,7 +117,8 @@ func (t *Terminal) Forget() { t.drawn = nil }
 
 // Close restores the terminal's screen and settings, and discards unread keys.
 func (t *Terminal) Close() error {
-	_, err := t.out.WriteString(ansi.ResetModeSynchronizedOutput + ansi.ResetStyle + ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor)
+	_, err := t.out.WriteString(ansi.ResetModeSynchronizedOutput + ansi.ResetStyle +
+		ansi.ShowCursor + ansi.ResetModeAltScreenSaveCursor)
 	return errors.Join(err, t.release())
 }
 

@@ -76,7 +76,9 @@ func (s *screen) text() string {
 
 func (s *screen) waits(t *testing.T, text string) {
 	t.Helper()
-	testwait.Until(t, patience, text+" is on the screen", func() bool { return strings.Contains(s.text(), text) })
+	testwait.Until(t, patience, text+" is on the screen", func() bool {
+		return strings.Contains(s.text(), text)
+	})
 }
 
 func (s *screen) modes(t *testing.T) unix.Termios {
@@ -108,7 +110,8 @@ func TestTerminalIsRestored(t *testing.T) {
 		t.Errorf("the terminal's modes are %+v, they were %+v", after, before)
 	}
 	s.waits(t, "\x1b[?1049l")
-	if text := s.text(); strings.Count(text, "\x1b[?1049h") != 1 || !strings.Contains(text, "\x1b[?25h") {
+	if text := s.text(); strings.Count(text, "\x1b[?1049h") != 1 ||
+		!strings.Contains(text, "\x1b[?25h") {
 		t.Errorf("drawn: %q", text)
 	}
 }
@@ -131,7 +134,8 @@ func TestDrawsWhatDiffers(t *testing.T) {
 	draw("first", "second", "third")
 	draw("first", "other", "third")
 	s.waits(t, "other")
-	if more := s.text()[before:]; strings.Contains(more, "first") || strings.Contains(more, "third") || strings.Count(more, "\x1b[?2026h") != 1 {
+	if more := s.text()[before:]; strings.Contains(more, "first") ||
+		strings.Contains(more, "third") || strings.Count(more, "\x1b[?2026h") != 1 {
 		t.Errorf("drawn again: %q", more)
 	}
 }
@@ -155,7 +159,9 @@ func TestStill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := Show(term, func(columns, lines int) live.Model { return live.New("a run", true, false, columns, lines) })
+	d := Show(term, func(columns, lines int) live.Model {
+		return live.New("a run", true, false, columns, lines)
+	})
 	defer d.Close()
 	s.waits(t, "Nothing is measured yet")
 	d.Send(live.State{Step: &live.Step{Next: "first epoch", Total: 60}})
