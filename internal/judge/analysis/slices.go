@@ -279,7 +279,7 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	}
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
 		out = append(out, Warning{"lost-slices",
-			fmt.Sprintf("%.0f %% of its slices began late or were cut short, and are left out: "+
+			fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: "+
 				"the machine was busy with something else", 100*share)})
 	}
 	if w, ok := j.states(i); ok {

@@ -155,8 +155,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 		}
 	}
 	if 2*late > len(s.Visits) {
-		out = append(out, Warning{"late", "most of its visits started late: " +
-			workload.CutShort(l)})
+		out = append(out, Warning{"late", "most visits started late: " + workload.CutShort(l)})
 	}
 	return append(out, s.doubts(workload.Last)...)
 }

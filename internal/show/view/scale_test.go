@@ -79,8 +79,7 @@ func crowded() *analysis.Report {
 	r.Failed = []analysis.Failed{{Cell: sample.Cell{
 		Mode: "ovs", From: "container", To: "container", Load: "bulk", Shape: many, On: "lab"},
 		Reason: "the visit failed", Evidence: "client: connection refused; and 255 more"}}
-	r.Cells[5].Warnings = []analysis.Warning{
-		{Code: "late", Text: "most of its visits started late"}}
+	r.Cells[5].Warnings = []analysis.Warning{{Code: "late", Text: "most visits started late"}}
 	return r
 }
 

@@ -12,8 +12,7 @@ import (
 )
 
 func sweepView(v *view) {
-	v.title, v.command = "What network modes cost, from size to size and from rate to rate",
-		"toll compare --sweep"
+	v.title, v.command = "What network modes cost as the load varies", "toll compare --sweep"
 	v.charts = onBase(chart.Curves)
 	v.columns, v.cellTitle, v.above, v.layouts, v.single = sweepColumns, sweepTitle, curveHeads,
 		onlyGaps, true
