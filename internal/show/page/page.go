@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -142,7 +143,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"heading": heading,
 	"cell":    tableCell,
 	"spans":   spans,
-	"nobreak": document.Unbroken,
+	"nobreak": nobreak,
 	"long": func(l document.List) bool {
 		return l.Topic != document.Answer && len(l.Items) > mostPointsOpen
 	},
@@ -150,6 +151,14 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		return "", fmt.Errorf("no form for %T", b)
 	},
 }).ParseFS(assets, "assets/page.html"))
+
+var flags = regexp.MustCompile(`(^|[ (])(--?[a-z][\w-]*)`)
+
+// nobreak keeps numbers with their units, and flags whole.
+func nobreak(text string) template.HTML {
+	text = template.HTMLEscapeString(document.Unbroken(text))
+	return template.HTML(flags.ReplaceAllString(text, `$1<span class="flag">$2</span>`))
+}
 
 // mostPointsOpen is the longest list that is open at first.
 const mostPointsOpen = 8
