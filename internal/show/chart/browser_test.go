@@ -189,9 +189,10 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 			}
 		}
 		if find(svg, func(n *html.Node) bool {
-			return n.Type == html.TextNode && n.Data == "100 %"
+			return n.Type == html.TextNode && n.Data == map[bool]string{
+				false: "100 %", true: "0 %"}[s.Change]
 		}) == nil {
-			t.Error("the axis has no 100 %")
+			t.Error("the axis has no label for the line")
 		}
 	case strips:
 		for _, r := range s.Rows {

@@ -72,7 +72,7 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart,
 	ok bool) {
 	one := 1.0
-	spec := intervals{Line: &one, Rows: []intervalRow{}}
+	spec := intervals{Line: &one, Change: true, Rows: []intervalRow{}}
 	if r.Same > 0 {
 		spec.Band = &[2]float64{1 - r.Same, 1 + r.Same}
 	}
@@ -91,7 +91,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 		row, entry := changeRow(cell, m)
 		spec.Rows, rows = append(spec.Rows, row), append(rows, entry)
 	}
-	spec.Axis = "new ratio to " + r.Baseline + ", in % of the old one, " + direction
+	spec.Axis = "change of the ratio to " + r.Baseline + ", " + direction
 	spec.cut()
 	how := fmt.Sprintf(
 		"Each dot is the new run's ratio to %s over the old run's, the bar its 95 %% "+

@@ -15,7 +15,7 @@ import (
 // Each study has the charts that it drew itself and, for each table and metric, a chart of the
 // ratios to the baseline and one of those to the smallest crowd.
 func Published(r *published.Report) document.Page {
-	return document.Page{Title: "Published studies, and this machine", Groups: publishedGroups(r)}
+	return document.Page{Title: "Published studies, and this machine", Command: "toll published", Groups: publishedGroups(r)}
 }
 
 func publishedGroups(r *published.Report) []document.ChartGroup {

@@ -82,9 +82,9 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 
 const notMeasured = "not measured"
 
-// dockerWords returns "" if they are the cell's label.
+// dockerWords returns a cell's name in Docker's words, or "" if they are its label or it is tuned.
 func dockerWords(c analysis.Cell) string {
-	if text := c.Phrase(); text != c.Label() {
+	if text := c.Phrase(); text != c.Label() && c.Tune == "" {
 		return text
 	}
 	return ""

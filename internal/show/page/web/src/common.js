@@ -95,3 +95,6 @@ export function fit(text, space, size = 1) {
 
 // ratio is a tick of an axis of ratios: "86 %", from 10 on "12×".
 export const ratio = (x) => (x >= 10 ? `${Number(x.toPrecision(6))}×` : `${Number((100 * x).toPrecision(6))} %`);
+
+// change is a tick of an axis of changes: "-12 %".
+export const change = (x) => `${x > 1 ? "+" : ""}${Number((100 * (x - 1)).toPrecision(6))} %`;

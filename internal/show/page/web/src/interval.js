@@ -2,12 +2,13 @@
 // and the line of the baseline. Beside a row stand its figure and its ratio, below its label the
 // same in Docker's words.
 import * as Plot from "@observablehq/plot";
-import {above, fit, halo, narrow, plot, ratio, small, verdict, widest} from "./common.js";
+import {above, change, fit, halo, plot, ratio, small, verdict, widest} from "./common.js";
 
 export function interval(spec, width) {
   const rows = spec.rows.map((r, i) => ({...r, i}));
   const at = layout(rows, width);
   const domain = domainOf(spec, rows);
+  const ticks = Math.max(2, Math.min(7, Math.floor((width - at.left - at.right) / 60)));
   return plot({
     width,
     height: 46 + rows.length * at.step + 8,
@@ -15,7 +16,7 @@ export function interval(spec, width) {
     marginRight: at.right,
     marginTop: 46,
     marginBottom: 8,
-    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks: narrow(width) ? 4 : 7, tickFormat: ratio, grid: true, labelOffset: 40},
+    x: {domain, axis: "top", label: spec.axis, labelAnchor: "left", labelArrow: "none", ticks, tickFormat: spec.change ? change : ratio, grid: true, labelOffset: 40},
     y: {type: "band", domain: rows.map((r) => r.i), axis: null, padding: 0},
     symbol: {legend: false},
     marks: [
