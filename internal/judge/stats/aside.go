@@ -6,18 +6,17 @@ import (
 )
 
 const (
-	// asideAt is the number of standard deviations from which on an epoch belongs to another state
-	// of the machine. Of runs without another state, hardly two in a thousand have such an epoch.
-	asideAt = 5
-	// epochs that must agree before others are set aside
+	// asideAt is in standard deviations. Hardly two in a thousand runs without another state of the
+	// machine have such an epoch.
+	asideAt   = 5
 	leastKept = 4
 )
 
-// Aside says which epochs are further from the median of all than their own error, the prior and
-// the distance of the middle epochs from it allow: machines have states in which ratios are
-// different, for seconds at a time, and the mean over two states describes neither. If out is true,
-// these epochs are left out. It is false if they are more than a third of all, or few would be
-// left: then nobody knows which state is the usual one.
+// Aside reports which epochs are further from the median of all than their own error, the prior and
+// the distance of the middle epochs allow. Machines have states with other ratios, for seconds at a
+// time, and the mean over two states describes neither. If out is true, these epochs are left out.
+// It is false if they are more than a third or few would be left: then the usual state is not
+// known.
 //
 // Weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the other state
 // in the mean.
@@ -53,12 +52,11 @@ func Aside(epochs []Epoch) (which []bool, out bool) {
 	return which, count > 0 && 3*count <= len(some) && len(some)-count >= leastKept
 }
 
-// lowerMedian returns the smaller one of two values in the middle: with two clusters it lies in one
-// of them.
+// lowerMedian returns a value within one of two clusters, not between them.
 func lowerMedian(xs []float64) float64 { return Kth(slices.Clone(xs), (len(xs)-1)/2) }
 
-// usual returns the epochs that have pairs and are not set aside. If mixed is true, it is not known
-// which these are, and it returns all epochs with pairs.
+// usual returns the epochs that have pairs and are not set aside or, if mixed is true, all epochs
+// with pairs.
 func usual(epochs []Epoch) (kept []Epoch, mixed bool) {
 	aside, out := Aside(epochs)
 	for k, e := range epochs {

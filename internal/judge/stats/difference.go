@@ -4,19 +4,18 @@ package stats
 const (
 	Costs   Verdict = "costs"
 	Gains   Verdict = "gains"
-	Nothing Verdict = "nothing" // nothing measurable
+	Nothing Verdict = "nothing"
 )
 
-// Differences subtracts base from x round by round. Rounds that only one of them has, or whose
-// difference is not finite, are left out.
+// Differences subtracts base from x round by round. It skips rounds that only one of them has or
+// whose difference is not finite.
 func Differences(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x - base })
 }
 
-// FloorAt returns the noise floor, as a share of level, of a difference d between cells with that
-// level, if the control, which shows floor, has another one. Noise is part share and part amount,
-// so at another level it is between the same share and the same amount; between these the
-// half-width of d's own interval decides.
+// FloorAt returns the noise floor, as a share of level, of a difference d at a level other than the
+// control's, which shows floor. Noise is part share and part amount, so the floor is between the
+// same share and the same amount. Between these the half-width of d's own interval decides.
 func FloorAt(floor, control, level float64, d Summary) float64 {
 	amount := floor * control / level
 	return min(max(d.HalfWidth()/level, min(floor, amount)), max(floor, amount))
@@ -27,7 +26,7 @@ func Share(d Summary, level float64) Summary {
 	return Summary{Median: 1 + d.Median/level, Low: 1 + d.Low/level, High: 1 + d.High/level, N: d.N}
 }
 
-// Part converts the verdict on a ratio to the verdict on the part that makes the difference.
+// Part converts the verdict on a ratio to the verdict on the part that causes it.
 func (v Verdict) Part() Verdict {
 	switch v {
 	case Worse:

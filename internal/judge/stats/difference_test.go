@@ -16,7 +16,6 @@ func TestDifferencesPairByRound(t *testing.T) {
 	}
 }
 
-// Differences are signed, so two of them may be further apart than the largest float.
 func TestMedianOfFarDifferences(t *testing.T) {
 	if got := Median([]float64{-math.MaxFloat64, math.MaxFloat64}); got != 0 {
 		t.Errorf("median %v", got)
@@ -62,8 +61,8 @@ func TestJudgeDifference(t *testing.T) {
 	}
 }
 
-// In a ladder of many parts without any cost, three times as slow as the baseline that the floor
-// comes from, few parts may be said to cost or gain something.
+// A ladder of many parts without cost, three times as slow as the baseline that the floor comes
+// from, must have few false verdicts.
 func TestFewFalseCosts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 5))
 	const runs, rungs, rounds, level = 60, 20, 12, 3.0
@@ -107,8 +106,7 @@ func TestFewFalseCosts(t *testing.T) {
 	t.Logf("of %d: %d, with an absolute floor %d", runs*rungs, wrong, absolute)
 }
 
-// Routes that are alike must not be called different, whether their noise is a share or an amount
-// and whatever the control's level is; routes that are evidently different must be.
+// The noise may be a share or an amount, at any level of the control.
 func TestDifferencesAtOtherLevels(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 36))
 	const runs, same = 300, 0.03
@@ -116,7 +114,7 @@ func TestDifferencesAtOtherLevels(t *testing.T) {
 		name                 string
 		control, level, x    float64
 		share, amount, drift float64
-		want                 Verdict // "": nothing
+		want                 Verdict
 	}{
 		{"alike, noise a share", 1, 1, 1, 0.3, 0, 0.3, ""},
 		{"alike, much noise", 1, 1, 1, 0.7, 0, 0.3, ""},

@@ -6,31 +6,29 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// What is assumed of a ratio before its own epochs are seen.
 const (
 	// priorSD is the standard deviation of a ratio's logarithm from epoch to epoch, and priorWeight
-	// the degrees of freedom that it counts for.
+	// its degrees of freedom.
 	priorSD     = 0.012
 	priorWeight = 6
 	// leastWeight is the degrees of freedom of a prior that a row's epochs contradict.
 	leastWeight = priorWeight / 2
-	// spreadWeight is the number of pairs that the spread of all epochs' pairs counts for, beside
-	// those of an epoch, which may have been a noisier one.
+	// spreadWeight is the weight, in pairs, of the spread of all epochs. One epoch's own spread may
+	// be unusual.
 	spreadWeight = 20
-	// pairs for an estimate: the spread of fewer is not known
-	minPairs = 8
+	minPairs     = 8
 )
 
 // Epoch summarizes the pairs of one epoch for a ratio, as logarithms, or for a difference.
 type Epoch struct {
-	Centre float64 // median
+	Centre float64
 	Spread float64 // robust standard deviation
-	N      int     // values
-	Worth  float64 // number of independent pairs that the values are worth
+	N      int
+	Worth  float64 // number of independent pairs
 }
 
 // NewEpoch summarizes the values of an epoch, one for each pair of slices. Pairs that share slices
-// are not independent; worth is the number of independent pairs that they are worth.
+// are not independent: worth is the equivalent number of independent pairs.
 func NewEpoch(values []float64, worth float64) Epoch {
 	e := Epoch{Centre: Median(values), N: len(values), Worth: worth}
 	apart := make([]float64, len(values))
@@ -41,11 +39,11 @@ func NewEpoch(values []float64, worth float64) Epoch {
 	return e
 }
 
-// from the median distance from the median to a standard deviation, for normal values
+// factor from the median absolute deviation to a standard deviation, for normal values
 const ofNormal = 1.4826
 
-// fewValues returns the factor that corrects the bias of that for few values (Croux & Rousseeuw,
-// Time-efficient algorithms for two highly robust estimators of scale, 1992).
+// fewValues corrects ofNormal for few values (Croux & Rousseeuw, Time-efficient algorithms for two
+// highly robust estimators of scale, 1992).
 func fewValues(n int) float64 {
 	small := []float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129,
 		9: 1.107}
@@ -59,20 +57,18 @@ func fewValues(n int) float64 {
 	return float64(n) / (float64(n) - bias)
 }
 
-// Estimate is a mean over epochs, its standard error, and the degrees of freedom of that.
+// Estimate is a mean over epochs, its standard error and the error's degrees of freedom.
 type Estimate struct {
 	Centre, Error, Freedom float64
 	Pairs, Epochs          int
 }
 
-// Moderate returns the mean of the epochs' centres, weighted by how well each is known. The centres
-// differ because processes and connections are new in each epoch, for which the prior has a
-// variance, and because of the spread of the pairs. How much the centres really differ corrects
-// that expectation, the more epochs the more: the moderated t of Smyth, Linear models and empirical
-// Bayes methods, 2004. So a single epoch has an interval, and many are judged by themselves. A
-// prior that the epochs contradict counts for less. Epochs of another state of the machine are left
-// out; if it is not known which those are, the interval says where an epoch lies, not where their
-// mean lies. Pairs is 0 if there are too few.
+// Moderate returns the weighted mean of the epochs' centres. Its error combines the prior's
+// variance between epochs (processes and connections are new in each) and the spread of the pairs
+// with the observed variance: the moderated t of Smyth, Linear models and empirical Bayes methods,
+// 2004. So even a single epoch has an interval. A prior that the epochs contradict counts for less.
+// Epochs of another state of the machine are left out; if the usual state is not known, the
+// interval covers single epochs, not their mean. Pairs is 0 if there are too few.
 func Moderate(epochs []Epoch, prior Prior) Estimate {
 	epochs, mixed := usual(epochs)
 	weights, pairs := weigh(epochs, prior.Variance)
@@ -90,7 +86,7 @@ func Moderate(epochs []Epoch, prior Prior) Estimate {
 	for k, e := range epochs {
 		squares += weights[k] * (e.Centre - out.Centre) * (e.Centre - out.Centre)
 	}
-	expected := prior.Freedom // the sum of as many squares as there are degrees of freedom
+	expected := prior.Freedom
 	switch {
 	case mixed:
 		expected = min(expected, priorWeight)
@@ -106,7 +102,6 @@ func Moderate(epochs []Epoch, prior Prior) Estimate {
 	return out
 }
 
-// A weight is one over the expected variance of the epoch's centre.
 func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 	weights, pairs = within(epochs)
 	for k, w := range weights {
@@ -116,7 +111,6 @@ func weigh(epochs []Epoch, variance float64) (weights []float64, pairs int) {
 }
 
 func within(epochs []Epoch) (variances []float64, pairs int) {
-	// The median of normal values has this many times the variance of their mean.
 	const medianVariance = math.Pi / 2
 	spread, freedom := 0.0, 0.0
 	for _, e := range epochs {
@@ -135,7 +129,7 @@ func within(epochs []Epoch) (variances []float64, pairs int) {
 	return variances, pairs
 }
 
-// Interval returns the interval of the mean at a level of confidence.
+// Interval returns the mean's interval at a level of confidence.
 func (e Estimate) Interval(level float64) (low, high float64) {
 	half := Student((1+level)/2, e.Freedom) * e.Error
 	return e.Centre - half, e.Centre + half
@@ -150,7 +144,7 @@ func (e Estimate) Summary() Summary {
 	return Summary{Median: e.Centre, Low: low, High: high, N: e.Pairs}
 }
 
-// Ratio converts the estimate of a ratio's logarithm to a ratio with its 95 % interval.
+// Ratio returns the ratio whose logarithm e is, with its 95 % interval.
 func (e Estimate) Ratio() Summary {
 	s := e.Summary()
 	if s.N > 0 {
@@ -159,13 +153,13 @@ func (e Estimate) Ratio() Summary {
 	return s
 }
 
-// exp returns a finite ratio whatever a file says.
+// exp returns a finite ratio for any value in a file.
 func exp(x float64) float64 {
 	const most = 200
 	return math.Exp(min(max(x, -most), most))
 }
 
-// Student returns the quantile p > 0.5 of Student's distribution with the given degrees of freedom.
+// Student returns the quantile p > 0.5 of Student's distribution.
 func Student(p, freedom float64) float64 {
 	x := mathext.InvRegIncBeta(freedom/2, 0.5, 2*(1-p))
 	return math.Sqrt(freedom * (1 - x) / x)

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// simulated describes simulated pairs of slices; its defaults were measured on real ones.
+// The defaults were measured on real slices.
 type simulated struct {
-	session float64 // standard deviation of a ratio from epoch to epoch
-	slice   float64 // and of a slice's logarithm
-	slices  int     // in an epoch
+	session float64 // standard deviation from epoch to epoch
+	slice   float64 // standard deviation of a slice's logarithm
+	slices  int     // per epoch
 	heavy   bool    // one slice in five is several times as noisy
 	shared  bool    // each slice of the baseline is the partner of two
 	bursts  bool    // three epochs in ten are three times as noisy
 	slowed  bool    // one slice in four is slower by a third
-	state   float64 // in one epoch of four the logarithm of the ratio is off by this
+	state   float64 // shift of the logarithm in one epoch of four
 }
 
 var typical = simulated{session: priorSD, slice: 0.075, slices: 40}
@@ -50,7 +50,7 @@ func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 		}
 	}
 	// The variance of the mean of all pairs, relative to a slice's, is 1/n + 1/2n, or 2/n if
-	// partners are shared; that of a pair is 2.
+	// partners are shared. A pair has twice a slice's variance.
 	worth := 4.0 / 3 * float64(s.slices)
 	if s.shared {
 		worth = float64(s.slices)
@@ -58,15 +58,15 @@ func (s simulated) epoch(rng *rand.Rand, truth float64) Epoch {
 	return NewEpoch(values, worth)
 }
 
-// The interval must cover the truth in about 95 % of runs, however many epochs there are, and in
-// nearly as many if the assumed deviation between epochs is wrong.
+// The interval must cover the truth in about 95 % of runs, and in nearly as many if the assumed
+// deviation between epochs is wrong.
 func TestModeratedIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	epochs := []int{1, 2, 3, 5, 12, 25}
 	for _, c := range []struct {
 		name   string
 		change func(*simulated)
-		least  float64 // of the runs
+		least  float64 // share of the runs
 	}{
 		{"as-assumed", func(*simulated) {}, 0.93},
 		{"epochs-differ-twice-as-much", func(s *simulated) { s.session *= 2 }, 0.88},
@@ -109,8 +109,6 @@ func TestModeratedIntervalCovers(t *testing.T) {
 	}
 }
 
-// If the machine is in another state, with another ratio, for up to a third of the epochs, the
-// result is still the ratio of its usual state.
 func TestAnotherStateIsSetAside(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	for _, c := range []struct {
@@ -155,7 +153,6 @@ func TestAnotherStateIsSetAside(t *testing.T) {
 	}
 }
 
-// Ordinary epochs are not set aside, however noisy, and neither is half of them.
 func TestFewEpochsAreSetAside(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	for _, c := range []struct {
@@ -214,7 +211,6 @@ func TestFewEpochsAreSetAside(t *testing.T) {
 	}
 }
 
-// With epochs of equal worth and known spread, the result is the textbook's t.
 func TestModerate(t *testing.T) {
 	var es []Epoch
 	for _, c := range []float64{0.01, 0.02, 0.06} {
@@ -222,7 +218,7 @@ func TestModerate(t *testing.T) {
 	}
 	e := Moderate(es, Assumed)
 	within := 0.012*0.012 + math.Pi/2*0.08*0.08/50
-	s2 := 0.0007 // variance of the three
+	s2 := 0.0007
 	tau := math.Sqrt((priorWeight*within + 2*s2) / (priorWeight + 2))
 	if math.Abs(e.Centre-0.03) > 1e-12 || math.Abs(e.Error-tau/math.Sqrt(3)) > 1e-12 ||
 		e.Freedom != priorWeight+2 || e.Pairs != 150 || e.Epochs != 3 {
@@ -262,7 +258,7 @@ func TestModerateOfTooLittle(t *testing.T) {
 	}
 }
 
-// Two-sided 95 and 99.9 % quantiles from tables.
+// quantiles from tables, two-sided 95 and 99.9 %
 func TestStudent(t *testing.T) {
 	for _, c := range []struct{ p, freedom, want float64 }{
 		{0.975, 1, 12.706}, {0.975, 6, 2.447}, {0.975, 30, 2.042}, {0.9995, 6, 5.959},

@@ -6,8 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Only values of the same round are compared, so a machine that drifts does not matter. A difference
-// must exceed what the baseline's control shows.
+// Only values of the same round are compared, so drift does not matter. A difference must exceed
+// what the baseline's control shows.
 func ExampleJudge() {
 	host := map[int]float64{0: 40, 1: 44, 2: 38, 3: 50, 4: 41, 5: 42}
 	again := map[int]float64{0: 40.2, 1: 43.6, 2: 38.1, 3: 50.3, 4: 40.9, 5: 42.1}

@@ -2,10 +2,10 @@ package stats
 
 import "math"
 
-// Window holds what two clocks counted in a window: one counts all, the other a part.
+// Window holds what two clocks counted in a window: All counts everything, Part a part.
 type Window struct{ All, Part float64 }
 
-// Factor returns the sum of all over the sum of the part, or NaN or infinity if the part is 0.
+// Factor returns the sum of All over the sum of Part, or NaN or infinity if Part is 0.
 func Factor(ws []Window) float64 {
 	var all, part float64
 	for _, w := range ws {
@@ -14,13 +14,13 @@ func Factor(ws []Window) float64 {
 	return all / part
 }
 
-// windows of each factor for a quotient: with fewer its interval would say nothing
+// minWindows is per factor: an interval from fewer would be useless.
 const minWindows = 3
 
 // Factors returns the logarithm of mine's factor over its, from windows of the same rounds, with
 // its standard error by the delta method (Cochran, Sampling Techniques, 1977, chapter 6). Other
-// work of the machine in a round is in the windows of both, and is not part of the error. Pairs is
-// 0 if there are too few windows.
+// work of the machine is in both windows of a round, and is not part of the error. Pairs is 0 if
+// there are too few windows.
 func Factors(mine, its []Window) Estimate {
 	f, g := Factor(mine), Factor(its)
 	n := float64(len(mine))

@@ -6,8 +6,8 @@ import (
 )
 
 // Kth returns the value at index k if xs were sorted, and reorders xs: no value before k is larger,
-// and none after it smaller. No value may be NaN. It is Hoare's selection, several times faster
-// than sorting; it sorts values that are made to be slow to select from.
+// and none after it smaller. No value may be NaN. It uses Hoare's selection, and sorts inputs that
+// defeat it.
 func Kth(xs []float64, k int) float64 {
 	lo, hi := 0, len(xs)-1
 	for range 4 * bits.Len(uint(len(xs))) {

@@ -12,7 +12,7 @@ func TestKth(t *testing.T) {
 	for n := 1; n < 300; n++ {
 		xs := make([]float64, n)
 		for i := range xs {
-			xs[i] = math.Round(10 * rng.NormFloat64()) // some are equal
+			xs[i] = math.Round(10 * rng.NormFloat64())
 		}
 		sorted := slices.Sorted(slices.Values(xs))
 		k := rng.IntN(n)

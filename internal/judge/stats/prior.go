@@ -6,33 +6,33 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Prior says how much epochs are expected to differ before those of a row are seen.
+// Prior is the expected difference between epochs before a row's own are seen.
 type Prior struct {
-	// Variance is the variance of the epochs' ratios, as logarithms, beyond what the spread of
-	// their slices explains: each epoch has new processes and new connections.
+	// Variance is the variance of the epochs' ratios, as logarithms, that the spread of their
+	// slices does not explain.
 	Variance float64
-	// Freedom is the degrees of freedom that Variance counts for beside a row's own epochs.
+	// Freedom is the weight of Variance, in degrees of freedom.
 	Freedom float64
 }
 
-// Assumed is the prior before anything is learned: two connections on one path differ by up to 2 %
-// for as long as they live.
+// Assumed is the prior without earlier runs: two connections on one path differ by up to 2 % for as
+// long as they live.
 var Assumed = Prior{priorSD * priorSD, priorWeight}
 
 const (
-	// likelyAlike is the probability below which a variance begins to contradict a prior, which
-	// then counts for less (Phipson et al., Robust hyperparameter estimation, 2016).
+	// likelyAlike is the probability below which a variance contradicts a prior, which then counts
+	// for less (Phipson et al., Robust hyperparameter estimation, 2016).
 	likelyAlike = 0.05
-	// differWeight is the number of rows that the prior's degrees of freedom count for as evidence
-	// of how much the variances of rows differ.
+	// differWeight is the prior's weight, in rows, as evidence of how much the variances of rows
+	// differ.
 	differWeight = 1
 )
 
-// Learn combines what is known with the epochs of other rows. The variance is that of Paule and
-// Mandel (Consensus values and weighting factors, 1982), with the known one as evidence beside the
-// rows'. The degrees of freedom follow from how alike the rows are, by the moments of the logarithm
-// of their variances (Smyth 2004, section 6.2), and are at most those of the evidence. It ignores
-// rows whose epochs are of two states, and rows with more variance than the others explain.
+// Learn combines the known prior with the epochs of other rows. The variance is that of Paule and
+// Mandel (Consensus values and weighting factors, 1982), with the known one as further evidence.
+// The degrees of freedom follow from how alike the rows are, by the moments of the logarithm of
+// their variances (Smyth 2004, section 6.2), and are at most the evidence's. Learn ignores rows
+// whose epochs are of two states, and rows with more variance than the others explain.
 func Learn(known Prior, rows [][]Epoch) Prior {
 	var all []scatter
 	for _, r := range rows {
@@ -45,7 +45,7 @@ func Learn(known Prior, rows [][]Epoch) Prior {
 		worst, least := -1, outlier
 		for k, s := range all {
 			if s.surprise(p) > suspect {
-				continue // an outlier that contributed to p is never that likely
+				continue // an outlier in p is never that likely
 			}
 			if p := s.surprise(fit(known, without(all, k))); p < least {
 				worst, least = k, p
@@ -59,19 +59,18 @@ func Learn(known Prior, rows [][]Epoch) Prior {
 }
 
 const (
-	// the probability below which a row's variance is unlike that of the others
+	// probability below which a row's variance is an outlier
 	outlier = 0.01
-	// a probability that no outlier reaches, even with a prior that was learned from it
+	// probability that no outlier reaches, even with a prior learned from it
 	suspect = 0.5
 )
 
-// scatter holds the epochs of a row that show how much epochs differ.
 type scatter struct {
 	centres, within []float64 // within is the variance that the slices explain
 	freedom         float64
 }
 
-// without degrees of freedom for a row of two states, or of fewer than two epochs
+// scatterOf returns no degrees of freedom for a row of two states or of fewer than two epochs.
 func scatterOf(epochs []Epoch) scatter {
 	which, _ := Aside(epochs)
 	var some []Epoch
@@ -97,8 +96,8 @@ func scatterOf(epochs []Epoch) scatter {
 	return s
 }
 
-// squares returns the weighted sum of squares of the epochs' distances from their mean. If the
-// variance is right, it is distributed as chi-squared with the scatter's degrees of freedom.
+// squares returns the weighted sum of squares of the epochs' distances from their mean, chi-squared
+// with the scatter's degrees of freedom if the variance is right.
 func (s scatter) squares(variance float64) float64 {
 	sum, mean := 0.0, 0.0
 	for k, x := range s.centres {
@@ -113,8 +112,7 @@ func (s scatter) squares(variance float64) float64 {
 	return out
 }
 
-// surprise returns the probability that epochs which the prior describes differ at least as much as
-// these.
+// surprise returns the probability that epochs under the prior differ at least as much.
 func (s scatter) surprise(p Prior) float64 {
 	return beyond(s.squares(p.Variance)/s.freedom, s.freedom, p.Freedom)
 }
@@ -164,11 +162,10 @@ func fit(known Prior, rows []scatter) Prior {
 	return out
 }
 
-// trust returns the share of a prior that still counts after an observation that has the
-// probability p under it.
+// trust returns the remaining weight of a prior, 0 to 1, after an observation with probability p.
 func trust(p float64) float64 { return min(1, p/likelyAlike) }
 
-// root returns the zero of a falling function of a variance, or 0 if it is never positive.
+// root returns the zero of a falling function, or 0 if it is never positive.
 func root(f func(float64) float64) float64 {
 	if f(0) <= 0 {
 		return 0
@@ -187,8 +184,7 @@ func root(f func(float64) float64) float64 {
 	return (low + high) / 2
 }
 
-// alike returns the degrees of freedom of a row's variance before its own epochs are seen, if rows
-// are as alike as these are.
+// alike returns the degrees of freedom of a row's variance before its own epochs are seen.
 func alike(known Prior, rows []scatter, variance float64) float64 {
 	var logs, noises, weights []float64
 	assumed := trigamma(known.Freedom / 2)
@@ -219,8 +215,7 @@ func alike(known Prior, rows []scatter, variance float64) float64 {
 // From this argument on the asymptotic series of the polygamma functions have 12 digits.
 const series = 15
 
-// trigamma returns the derivative of the digamma function at x > 0, and NaN elsewhere (Abramowitz &
-// Stegun 6.4.6, 6.4.12).
+// trigamma returns NaN unless x > 0 (Abramowitz & Stegun 6.4.6, 6.4.12).
 func trigamma(x float64) float64 {
 	if !(x > 0) {
 		return math.NaN()
@@ -233,7 +228,7 @@ func trigamma(x float64) float64 {
 	return sum + 1/x + y/2 + y/x*(1./6-y*(1./30-y*(1./42-y/30)))
 }
 
-// tetragamma returns the derivative of trigamma at x > 0, and NaN elsewhere (6.4.6, 6.4.13).
+// tetragamma returns NaN unless x > 0 (6.4.6, 6.4.13).
 func tetragamma(x float64) float64 {
 	if !(x > 0) {
 		return math.NaN()
@@ -246,8 +241,8 @@ func tetragamma(x float64) float64 {
 	return sum - y - y/x - y*y*(1./2-y*(1./6-y*(1./6-y*3/10)))
 }
 
-// inverseTrigamma returns the x whose trigamma function is y, by Newton's method for its
-// reciprocal, which is nearly straight (Smyth 2004, appendix).
+// inverseTrigamma uses Newton's method for the reciprocal, which is nearly straight (Smyth 2004,
+// appendix).
 func inverseTrigamma(y float64) float64 {
 	x := 0.5 + 1/y
 	for range 8 {

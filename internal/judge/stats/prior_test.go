@@ -14,11 +14,10 @@ type group struct {
 	simulated
 	rows    int
 	history Prior
-	odd     func(*simulated) // changes the first row; nil: nothing
+	odd     func(*simulated) // changes the first row; may be nil
 }
 
-// epochs makes the epochs of all rows, with ratios of 1, the control last. In each epoch all rows
-// share one baseline.
+// All ratios are 1, the control is last, and all rows of an epoch share one baseline.
 func (g group) epochs(rng *rand.Rand, n int) [][]Epoch {
 	rows := make([][]Epoch, g.rows+1)
 	const shared = 1.5 // the baseline's slices are those of two cells
@@ -68,10 +67,10 @@ func (g group) learn(rng *rand.Rand, epochs int) (usual, odd tally) {
 }
 
 // The interval must cover the truth in about 95 % of the rows, and be narrower where epochs differ
-// less than is assumed, whatever one row does. docs/method.md has these figures.
+// less than is assumed. docs/method.md has these figures.
 func TestLearnedIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
-	quiet := simulated{session: 0.003, slice: 0.04, slices: 40} // as most machines are
+	quiet := simulated{session: 0.003, slice: 0.04, slices: 40} // like most machines
 	with := func(change func(*simulated)) simulated {
 		s := quiet
 		change(&s)
@@ -86,7 +85,7 @@ func TestLearnedIntervalCovers(t *testing.T) {
 		name string
 		group
 		first, least, odd float64 // shares of the rows: of two epochs, of more, of the odd row
-		// width of five epochs' intervals at most, relative to the prior's
+		// largest width of five epochs' intervals, relative to the prior's
 		gain float64
 	}{
 		{"epochs hardly differ", group{quiet, 7, Assumed, nil}, 0.95, 0.93, 0, 0.77},

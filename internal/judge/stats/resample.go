@@ -8,19 +8,18 @@ import (
 
 const resamples = 2000
 
-// bytes of all cached resamplings together
+// bytes of all cached resamplings
 const maxKept = 32 << 20
 
-// resampling holds, for each resample of n values, how often it has each value, by the value's
-// index. Its seed is fixed, so it depends on n alone. An index occurs once on average; 255 times is
-// beyond all chance.
+// resampling holds, for each resample of n values, how often each index occurs: once on average,
+// and never 256 times. The seed is fixed, so it depends on n alone.
 type resampling struct {
 	n     int
 	times []uint8
 }
 
-// kept caches the last resamplings: they take far longer to draw than to use, and a report asks for
-// the same ones again and again.
+// kept caches the last resamplings: drawing takes far longer than using them, and a report repeats
+// the same sizes.
 var kept struct {
 	sync.Mutex
 	last []*resampling // the latest used first
@@ -72,7 +71,7 @@ func draw(n int, times []uint8, f func(i int, times []uint8)) {
 	}
 }
 
-// from the smallest to the largest, with their indexes
+// in ascending order, with their indexes
 type ranked struct {
 	values  []float64
 	indexes []int

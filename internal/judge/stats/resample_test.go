@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// plain is Summarize as the books have it: it draws and sorts every resample, and takes its median.
+// plain is the textbook's Summarize: it draws and sorts every resample.
 func plain(xs []float64) Summary {
 	rng := rand.New(rand.NewPCG(0x746f6c6c, 1))
 	medians := make([]float64, resamples)
@@ -35,7 +35,6 @@ func TestSummarizeIsThePlainBootstrap(t *testing.T) {
 	}
 }
 
-// A resampling that is too large for the cache is drawn each time, with the same result.
 func TestLargeSummaries(t *testing.T) {
 	var drawn []uint8
 	draw(100, make([]uint8, 100), func(_ int, times []uint8) { drawn = append(drawn, times...) })

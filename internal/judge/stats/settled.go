@@ -2,29 +2,28 @@ package stats
 
 import "math"
 
-// sureConfidence is the level at which a row is said to differ: a report has many rows, and none
-// that is equal may be said to differ.
+// sureConfidence is the level of a difference: a report has many rows, and few equal ones may be
+// called different.
 const sureConfidence = 0.99
 
-// A run that looks at its results and ends when it knows enough has more chances to be wrong. Until
-// its end it takes a result for known only at these levels, and after this many epochs.
+// A run that looks at its results and may end has more chances to be wrong. Before its end it needs
+// these levels and at least this many epochs.
 const (
 	lookSame   = 0.99
 	lookDiffer = 0.999
 	lookEpochs = 3
 )
 
-// Judge judges the estimate of a ratio's logarithm: the same if its whole 95 % interval is within
-// same of 1, better or worse if its whole 99 % interval is further from 1 than bias, else unclear.
-// bias is the distance of the control's own ratio from 1, or NaN if there is no control.
+// Judge judges the estimate of a ratio's logarithm. Same requires that the whole 95 % interval is
+// within same of 1, better or worse that the whole 99 % interval is further from 1 than bias. All
+// else is unclear. bias is the control's distance from 1, or NaN without a control.
 func (e Estimate) Judge(bias, same float64, higherIsBetter bool) Verdict {
 	return e.judge(bias, same, Confidence, sureConfidence, higherIsBetter)
 }
 
-// Settled reports whether a run that looks before its end may take the ratio for known: it has a
-// verdict at the higher levels of such a run, or it is the same and its interval's relative
-// half-width is at most precision. If precision is at least same, no interval of that width could
-// show that, and the width alone is enough.
+// Settled reports whether a run may take the ratio for known before its end: it has a verdict at
+// the higher levels, or it is the same and its interval's relative half-width is at most precision.
+// If precision is at least same, the width alone is enough.
 func (e Estimate) Settled(bias, same, precision float64) bool {
 	if e.Epochs < lookEpochs {
 		return false
@@ -51,8 +50,8 @@ func (e Estimate) judge(bias, same, sameLevel, differLevel float64, higherIsBett
 	return Unclear
 }
 
-// Bias returns the distance of the control's ratio from 1, where e is the logarithm of that ratio;
-// NaN if it is not known.
+// Bias returns the distance of the control's ratio from 1, where e is the ratio's logarithm, or NaN
+// if it is not known.
 func (e Estimate) Bias() float64 {
 	if e.Pairs == 0 {
 		return math.NaN()
@@ -60,22 +59,22 @@ func (e Estimate) Bias() float64 {
 	return math.Expm1(math.Abs(e.Centre))
 }
 
-// Times returns the estimate in another unit.
+// Times converts the estimate to another unit.
 func (e Estimate) Times(by float64) Estimate {
 	e.Centre *= by
 	e.Error *= math.Abs(by)
 	return e
 }
 
-// More returns the amount by which something exceeds level, if e is the logarithm of their ratio.
-// The error is correct to first order.
+// More returns the excess of a quantity over level, if e is the logarithm of their ratio. The error
+// is correct to first order.
 func (e Estimate) More(level float64) Estimate {
 	ratio := exp(e.Centre)
 	e.Centre, e.Error = level*(ratio-1), level*ratio*e.Error
 	return e
 }
 
-// Over is the inverse of More.
+// Over inverts More.
 func (e Estimate) Over(level float64) Estimate {
 	ratio := 1 + e.Centre/level
 	e.Centre, e.Error = math.Log(ratio), e.Error/math.Abs(level*ratio)

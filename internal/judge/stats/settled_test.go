@@ -133,7 +133,7 @@ type table struct {
 	simulated
 	rows, epochs int
 	truth        float64 // of every row
-	stops        bool    // it looks after each epoch and ends when all rows are settled
+	stops        bool    // it ends when all rows are settled
 }
 
 // took is in epochs.
@@ -161,7 +161,7 @@ func (c table) run(rng *rand.Rand) (verdicts []Verdict, took int) {
 	return verdicts, took
 }
 
-// Each row is estimated with the prior of the other rows and the control; bias is the control's.
+// Each row uses the prior of the other rows and the control; bias is the control's.
 func estimates(rows [][]Epoch, control []Epoch) (out []Estimate, bias float64) {
 	for r, row := range rows {
 		others := slices.Delete(append(slices.Clone(rows), control), r, r+1)
@@ -284,7 +284,7 @@ func TestVerdictsOfSimulatedRuns(t *testing.T) {
 			return s.verdicts[Worse] >= 0.99 && s.took < 8
 		}},
 	} {
-		if c.check == nil && !testing.Verbose() { // the line is only printed
+		if c.check == nil && !testing.Verbose() {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Shift is a quantity of one run over the same quantity of another run. Runs are independent, so
-// its intervals include the uncertainty of both.
+// Shift is the ratio of a quantity in one run to the same in another. Its intervals include the
+// uncertainty of both runs, which are independent.
 type Shift struct {
 	Summary                   // 95 %
 	SureLow, SureHigh float64 // 99 %
-	Epochs            int     // of the run that has fewer; 0: by rounds
+	Epochs            int     // of the run with fewer; 0: by rounds
 }
 
-// Shifted returns the shift from one estimate of a ratio's logarithm to another. N is 0 if either
-// has no pairs.
+// Shifted returns the shift between two estimates of a ratio's logarithm. N is 0 if either has no
+// pairs.
 func Shifted(old, now Estimate) Shift {
 	if old.Pairs == 0 || now.Pairs == 0 {
 		return Shift{}
@@ -24,9 +24,9 @@ func Shifted(old, now Estimate) Shift {
 	return Shift{Summary: e.Ratio(), SureLow: low, SureHigh: high, Epochs: e.Epochs}
 }
 
-// ShiftedValues returns the shift of the median from one run's values to another's, one value for
-// each round; N is the smaller number of values. Both are resampled independently (Efron &
-// Tibshirani, chapter 8). Values that are not positive have no ratio and are left out.
+// ShiftedValues returns the shift of the median between two runs, one value for each round. It
+// resamples both independently (Efron & Tibshirani, chapter 8) and skips values that are not
+// positive. N is the smaller number of values.
 func ShiftedValues(old, now []float64) Shift {
 	old, now = positive(old), positive(now)
 	out := Shift{Summary: Summary{N: min(len(old), len(now))}}
@@ -47,7 +47,7 @@ func ShiftedValues(old, now []float64) Shift {
 	return out
 }
 
-// Figures of a file may be as far apart as floats go.
+// The quotient of two floats from a file may overflow.
 func ratio(x, by float64) bool { return x/by > 0 && !math.IsInf(x/by, 0) }
 
 func positive(xs []float64) []float64 {
@@ -85,9 +85,9 @@ func SummarizeSurely(xs []float64) Summary {
 	return out
 }
 
-// Judge judges the shift: same if its whole 95 % interval is within same of 1, better or worse if
-// its whole 99 % interval is further from 1 than noise, which is what both runs' controls show, or
-// NaN if a run has no control.
+// Judge returns same if the whole 95 % interval is within same of 1, and better or worse if the
+// whole 99 % interval is further from 1 than noise, which is what both runs' controls show, or NaN
+// if a run has no control.
 func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
 		return Unclear
@@ -114,5 +114,5 @@ func (s Shift) Beyond(share float64, higherIsBetter bool) bool {
 	return s.SureLow > 1+share
 }
 
-// BothNoises returns the noise of two independent runs together, or NaN if either is not known.
+// BothNoises returns the combined noise of two independent runs, or NaN if either is not known.
 func BothNoises(a, b float64) float64 { return math.Sqrt(a*a + b*b) }

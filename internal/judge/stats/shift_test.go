@@ -15,7 +15,7 @@ func (s simulated) run(rng *rand.Rand, epochs int, truth float64) Estimate {
 	return Moderate(all, Assumed)
 }
 
-// Two runs with the same ratio must hardly ever be told apart, and the interval covers the truth.
+// Equal runs must hardly ever be called different, and the interval covers the truth.
 func TestShiftOfEqualRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	const runs, truth = 800, -0.2
@@ -44,7 +44,7 @@ func TestShiftOfEqualRuns(t *testing.T) {
 	}
 }
 
-// Values are as skewed as those of a tail.
+// The values are as skewed as a latency's tail.
 func TestShiftOfEqualValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 2))
 	const runs = 200
@@ -77,8 +77,8 @@ func TestShiftOfEqualValues(t *testing.T) {
 	}
 }
 
-// A real difference is found, and --fail-above 5% does not fail for one of 3 %. The shares are
-// those of docs/commands/diff.md; -v prints them.
+// --fail-above 5% must not fail for a difference of 3 %. docs/commands/diff.md has the shares; -v
+// prints them.
 func TestShiftOfRunsThatDiffer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	const runs = 400

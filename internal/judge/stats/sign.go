@@ -7,14 +7,13 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// MedianInterval returns an interval for the median of the distribution that the values are drawn
-// from, at any level of confidence: between two of the values, by the sign test, which assumes no
-// distribution. (A bootstrap of few values does not know its ends that well.) ok is false if there
-// are too few values for the level.
+// MedianInterval returns an interval for the median of the distribution of the values, at any level
+// of confidence, by the sign test. The test assumes no distribution; a bootstrap of few values
+// underestimates such an interval. ok is false if there are too few values for the level.
 func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	xs = finite(xs)
 	slices.Sort(xs)
-	n, outside := len(xs), -1 // number of values outside on each side
+	n, outside := len(xs), -1 // values outside on each side
 	for k := 0; 2*k < n; k++ {
 		if 2*binomialTail(n, k) > 1-level {
 			break

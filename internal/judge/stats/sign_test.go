@@ -38,7 +38,7 @@ func TestMedianIntervalCovers(t *testing.T) {
 	for range runs {
 		xs := make([]float64, n)
 		for i := range xs {
-			xs[i] = math.Exp(3 * rng.NormFloat64()) // with median 1
+			xs[i] = math.Exp(3 * rng.NormFloat64())
 		}
 		if low, high, ok := MedianInterval(xs, level); !ok || low > 1 || high < 1 {
 			missed++

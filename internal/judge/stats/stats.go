@@ -1,14 +1,12 @@
 // Package stats compares cells over float64 slices: paired ratios by round, bootstrap intervals,
 // verdicts.
 //
-//   - Only values of the same round are compared: the machine drifts by tens of per cent within
-//     minutes.
+//   - Only values of the same round are compared: machines drift by tens of per cent in minutes.
 //   - A ratio's summary is its median with a 95 % percentile bootstrap interval (Efron & Tibshirani,
 //     An Introduction to the Bootstrap, 1993, chapter 13). No distribution is assumed.
-//   - Where cells take turns in slices of milliseconds, pairs are of neighbouring slices, and what is
-//     repeated is the epoch.
-//   - A difference counts only if it is larger than what the baseline shows against itself: the noise
-//     floor.
+//   - Cells that take turns in slices of milliseconds are paired by neighbouring slices and repeated
+//     by epochs.
+//   - A difference counts only if it exceeds the noise floor, which the baseline shows against itself.
 package stats
 
 import (
@@ -19,7 +17,7 @@ import (
 // Confidence is the level of every interval.
 const Confidence = 0.95
 
-// Summary is a median and its interval. N is the number of values; if it is 0 the rest is NaN.
+// Summary is a median and its interval. If N, the number of values, is 0, the rest is NaN.
 type Summary struct {
 	Median, Low, High float64
 	N                 int
@@ -28,7 +26,7 @@ type Summary struct {
 // HalfWidth returns the larger distance from the median to an end of the interval.
 func (s Summary) HalfWidth() float64 { return max(s.High-s.Median, s.Median-s.Low) }
 
-// Median returns the median of xs, or NaN if xs is empty.
+// Median returns NaN if xs is empty.
 func Median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
@@ -50,11 +48,11 @@ func medianSorted(s []float64) float64 {
 	if n%2 == 1 {
 		return s[n/2]
 	}
-	return s[n/2-1]/2 + s[n/2]/2 // halved first: differences may lie as far apart as floats go
+	return s[n/2-1]/2 + s[n/2]/2 // avoids overflow
 }
 
-// Summarize returns the median of xs with its bootstrap interval. The seed of the resampling is
-// fixed: the same values give the same interval.
+// Summarize returns the median of xs with its bootstrap interval. Equal values give equal
+// intervals: the seed is fixed.
 func Summarize(xs []float64) Summary {
 	xs = finite(xs)
 	out := Summary{Median: Median(xs), N: len(xs)}
@@ -72,8 +70,8 @@ func Summarize(xs []float64) Summary {
 	return out
 }
 
-// Ratios divides x by base; both map a round to its value. Rounds that only one of them has, or
-// whose ratio is not finite, are left out.
+// Ratios divides x by base; both map a round to its value. It skips rounds that only one of them
+// has or whose ratio is not finite.
 func Ratios(x, base map[int]float64) []float64 {
 	return paired(x, base, func(x, base float64) float64 { return x / base })
 }
@@ -99,8 +97,7 @@ func finite(xs []float64) []float64 {
 	})
 }
 
-// Floor returns the noise floor: the largest deviation from 1 that the ratio of the baseline to
-// itself does not rule out.
+// Floor returns the noise floor: the largest deviation from 1 that the control's interval includes.
 func Floor(control Summary) float64 {
 	if control.N == 0 {
 		return math.NaN()
@@ -108,7 +105,7 @@ func Floor(control Summary) float64 {
 	return max(math.Abs(control.Low-1), math.Abs(control.High-1))
 }
 
-// Verdict says how a cell compares with the baseline.
+// Verdict is the result of a comparison with the baseline.
 type Verdict string
 
 const (
@@ -118,19 +115,18 @@ const (
 	Unclear Verdict = "unclear"
 )
 
-// MinJudged is the number of rounds that a verdict needs: fewer, all on one side of 1, would happen
-// by chance too often.
+// MinJudged is the number of rounds that a verdict needs: fewer are too often on one side of 1 by
+// chance.
 const MinJudged = 5
 
-// maxSame limits the width of an interval that is called no difference: on a machine that is
-// noisier, nothing is known to be the same.
+// maxSame limits the interval that is called no difference: a noisy machine cannot show that two
+// cells are the same.
 const maxSame = 0.10
 
 // Judge judges a ratio by its interval. It is a difference if the whole interval is beyond the
 // noise floor, which is as far from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if
-// the whole interval is within the floor, of which at most maxSame counts, or within margin, the
-// precision that the run was asked for, if that is narrower. All else is unclear, and so is any
-// ratio of fewer than MinJudged rounds.
+// the whole interval is within the floor (but at most maxSame) or within margin, the run's
+// requested precision. Otherwise, or with fewer than MinJudged rounds, it is unclear.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
@@ -147,9 +143,8 @@ func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	return Unclear
 }
 
-// JudgeSame judges a ratio by rounds in a run that was told which difference is none: same means
-// that the whole interval is within that, however noisy the machine was. Otherwise it does what
-// Judge does.
+// JudgeSame judges like Judge, but the ratio is the same if the whole interval is within the given
+// same, however noisy the machine was.
 func JudgeSame(ratio Summary, floor, same float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
@@ -172,13 +167,13 @@ func pick(better bool) Verdict {
 	return Worse
 }
 
-// MinValues is the number of values from which on a summary's interval means much: with five, the
-// widest interval that the values allow covers the median in less than 95 % of all cases.
+// MinValues is the smallest number of values for which an interval is meaningful: with five, the
+// widest possible one covers the median in less than 95 % of all cases.
 const MinValues = 6
 
-// Bimodal reports whether xs fall into two clusters: the largest gap between neighbours in sorted
-// order leaves at least a quarter of the values on each side, is wider than both clusters' spread,
-// and matters (over 5 % of the median). A median of such values may describe no round at all.
+// Bimodal reports whether xs fall into two clusters: the largest gap between sorted neighbours
+// leaves at least a quarter of the values on each side, is wider than both clusters' spread, and
+// exceeds 5 % of the median. The median of such values may describe no round at all.
 func Bimodal(xs []float64) bool {
 	xs = finite(xs)
 	const least = 8

@@ -42,7 +42,6 @@ func TestSummarizeIsDeterministicAndOrdered(t *testing.T) {
 	}
 }
 
-// The interval must cover the true median in about 95 % of experiments.
 func TestIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, n := range []int{6, 12, 24} {
@@ -50,7 +49,7 @@ func TestIntervalCovers(t *testing.T) {
 		for range runs {
 			xs := make([]float64, n)
 			for i := range xs {
-				xs[i] = math.Exp(0.1 * rng.NormFloat64()) // median 1
+				xs[i] = math.Exp(0.1 * rng.NormFloat64())
 			}
 			if s := Summarize(xs); s.Low <= 1 && 1 <= s.High {
 				covered++
@@ -105,8 +104,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The noise floor must keep false differences rare among twenty equal modes, although each interval
-// alone is a 95 % one.
+// Each interval alone is a 95 % one; the noise floor keeps false differences rare.
 func TestFewFalseDifferencesAmongManyModes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 3))
 	const runs, modes, rounds = 60, 20, 12
