@@ -20,7 +20,6 @@ type group struct {
 
 func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Pin, c.Shape} }
 
-// SameGroup reports whether two cells are compared with the same baseline.
 func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
 
 // Run holds a results file while it is judged.
@@ -38,7 +37,7 @@ type Run struct {
 	memory   memory
 }
 
-// Judge judges the cells of a results file by the rules that all studies have in common.
+// Judge judges the cells of a results file by the rules that all studies share.
 func Judge(f *sample.File) *Report {
 	j := Open(f)
 	r := j.Report()
@@ -158,14 +157,14 @@ func (j *Run) BaselineOf(i int) (b int, ok bool) {
 	return j.BaselineFor(j.Series[i].Cell)
 }
 
-// BaselineFor returns the index of the baseline in the group of cell c.
+// BaselineFor returns the index of the baseline in the group of c.
 func (j *Run) BaselineFor(c sample.Cell) (b int, ok bool) {
 	b, ok = j.base[groupOf(c)]
 	return b, ok
 }
 
-// Against returns the ratio of cell i's metric to that of cell b, which to names. N is 0 if the
-// cells have no rounds or slices in common.
+// Against returns the ratio of cell i's metric to cell b's; to is b's name. N is 0 if they have no
+// rounds or slices in common.
 func (j *Run) Against(i, b int, metric, to string) Ratio {
 	x := j.compare(i, b, metric)
 	out := ratioOf(x, to)
@@ -267,8 +266,7 @@ func (j *Run) placebo(g group) *Ratio {
 	return nil
 }
 
-// Sort keeps the plan's order of groups and sorts each by toll: the baseline first, then the
-// cheapest.
+// Sort keeps the plan's order of groups and sorts each by toll, the baseline first.
 func (j *Run) Sort(cells []Cell) {
 	order := map[group]int{}
 	for _, s := range j.Series {
@@ -282,9 +280,9 @@ func (j *Run) Sort(cells []Cell) {
 	})
 }
 
-// Toll returns what a cell costs relative to the baseline in its load's primary metric, or in CPU
-// time if it fills a link: 2 is half the throughput or twice the latency. The baseline sorts first,
-// a cell without a ratio last.
+// Toll returns a cell's cost relative to the baseline in its load's primary metric, or in CPU time
+// if it fills a link: 2 is half the throughput or twice the latency. It is smallest for the
+// baseline and largest for a cell without a ratio.
 func (c Cell) Toll() float64 {
 	if c.Baseline {
 		return math.Inf(-1)
@@ -325,7 +323,7 @@ func CellOf(c sample.Cell) Cell {
 		Tune:  string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
-// Of returns the cell of the plan that has the result c, with a route in place of the mode.
+// Of returns the cell of the plan whose result c is, with a route in place of the mode.
 func (c Cell) Of() sample.Cell {
 	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To),
 		Load: c.Load, Point: c.Point,

@@ -9,20 +9,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Answer holds the sentences that most readers came for.
+// Answer holds the report's main sentences.
 type Answer struct {
 	Question string   `json:"question"`
 	Text     []string `json:"text"`
 }
 
-// Add adds a sentence unless it is "".
+// Add adds a sentence; it ignores "".
 func (a *Answer) Add(s string) {
 	if s != "" {
 		a.Text = append(a.Text, s)
 	}
 }
 
-// Clause says how a cell whose verdict is better or worse differs from the baseline: "has 95 %
+// Clause returns how a cell whose verdict is better or worse differs from the baseline: "has 95 %
 // (93–97) of the throughput".
 func (r *Report) Clause(c Cell) string {
 	m, noun := c.Metrics[c.Primary], r.NounOf(c)
@@ -38,7 +38,7 @@ func (r *Report) Clause(c Cell) string {
 	return fmt.Sprintf("has %s of the %s", m.Ratio, noun)
 }
 
-// Verdict returns the verdict on the cell, or on its CPU time if a link is full; "" if it has no
+// Verdict returns the verdict on the cell, or on its CPU time if a link is full; "" without a
 // ratio.
 func (c Cell) Verdict() stats.Verdict {
 	if cpu := c.Metrics[workload.CPUPerByte].Ratio; c.FillsLink() && cpu != nil {
@@ -50,10 +50,10 @@ func (c Cell) Verdict() stats.Verdict {
 	return ""
 }
 
-// NounOf names what a cell's load measures.
+// NounOf names the quantity that a cell's load measures.
 func (r *Report) NounOf(c Cell) string { return workload.Of(r.LoadAt(c)).Noun }
 
-// Phrase returns a cell's name in Docker's words, or its own name if it is no mode.
+// Phrase returns a cell's name in Docker's words, or its own name if it has no mode.
 func (c Cell) Phrase() string {
 	m, ok := mode.Find(mode.Name(c.Mode))
 	if !ok {
@@ -66,7 +66,7 @@ func (c Cell) Phrase() string {
 type Judged struct {
 	Name    string
 	Verdict stats.Verdict
-	Ratio   *Ratio // nil: the name already says it
+	Ratio   *Ratio // nil: the name already has it
 }
 
 // ByVerdict lists names under their verdicts, with the ratios of those that differ: "worse: a 82 %
@@ -95,8 +95,8 @@ type Priced struct {
 	Price Price
 }
 
-// SayPrices says, after the head, what each subject costs, grouping equal verdicts; "" if all is
-// empty. It prints a figure only if the verdict is certain.
+// SayPrices returns head followed by each subject's price, with equal verdicts grouped, or "" if
+// all is empty. It prints a figure only if the verdict is certain.
 func SayPrices(head string, all []Priced) string {
 	var sure, nothing, open, hidden []string
 	link := ""
@@ -142,10 +142,10 @@ func (p Price) does() string {
 	return "takes " + p.Amount() + " off"
 }
 
-// Tally counts verdicts, and those that are open.
+// Tally counts verdicts.
 type Tally struct{ all, open, few int }
 
-// Add counts a verdict that rests on n pairs; epochs is 0 if it is by rounds.
+// Add counts a verdict from n pairs; epochs is 0 if it is by rounds.
 func (t *Tally) Add(v stats.Verdict, n, epochs int) {
 	t.all++
 	if v != stats.Unclear {
@@ -157,7 +157,7 @@ func (t *Tally) Add(v stats.Verdict, n, epochs int) {
 	}
 }
 
-// Sentence says how many verdicts are open and what would decide them; "" if none is open.
+// Sentence returns the number of unclear verdicts and what would decide them, or "" without any.
 func (t Tally) Sentence() string {
 	if t.open == 0 {
 		return ""

@@ -7,14 +7,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Band says whether a cell costs more than what is called the same. Unlike a verdict it does not
-// ask whether the cell differs at all.
+// Band is the result of comparing a cell's cost with the difference that is called none. Unlike a
+// verdict it does not ask whether the cell differs at all.
 type Band string
 
-// The bands.
 const (
-	Beyond  Band = "costs"  // certainly beyond what is called the same
-	Within  Band = "within" // certainly not
+	Beyond  Band = "costs"  // certainly more than the difference that is called none
+	Within  Band = "within" // certainly not more
 	Unknown Band = "unclear"
 )
 
@@ -44,8 +43,8 @@ func (j *Run) sliced(e stats.Estimate, bias float64, higher bool, level float64)
 	return j.place(low, high, bias, higher)
 }
 
-// place returns the band of a ratio whose logarithm is between low and high. If the control differs
-// by more than what is called the same, its difference is the bound.
+// low and high are of the ratio's logarithm. If the control differs by more than is called none,
+// its difference is the bound.
 func (j *Run) place(low, high, noise float64, higher bool) Band {
 	p := j.File.Header.Plan
 	same := cmp.Or(p.Same, p.Precision)
@@ -64,7 +63,7 @@ func (j *Run) place(low, high, noise float64, higher bool) Band {
 	return Unknown
 }
 
-// The levels at which a run that looks before its end takes a band for known.
+// The levels at which a run takes a band for known before its end.
 const (
 	lookBeyond = 0.999
 	lookWithin = 0.99

@@ -22,11 +22,11 @@ func (f Figure) share() float64 { return float64(max(1, f.Share)) }
 // Pairing compares any two cells of a file, whatever the run's own baseline was.
 type Pairing struct{ j *Run }
 
-// Pair prepares a results file for any number of comparisons.
+// Pair prepares a results file for comparisons.
 func Pair(f *sample.File) *Pairing { return &Pairing{Open(f)} }
 
 // Between returns the ratio of one figure to another; ok is false if the file lacks one of them or
-// they have no pairs. The noise floor is the wider one of the two cells' groups.
+// they have no pairs. The noise floor is the wider one of the two groups.
 func (p *Pairing) Between(of, to Figure) (r Ratio, ok bool) {
 	for i, s := range p.j.Series {
 		if !p.holds(i, of.Cell) {
@@ -71,8 +71,8 @@ func (p *Pairing) ratio(i, b int, of, to Figure) Ratio {
 	return out
 }
 
-// noise returns the larger noise of the two groups or, if neither has a control, the largest that
-// the file has for that load.
+// noise returns the larger noise of the two groups or, if neither has a control, the largest of
+// that load in the file.
 func (p *Pairing) noise(metric string, a, b sample.Cell) noise {
 	if n := p.j.noise(groupOf(a), metric).or(p.j.noise(groupOf(b), metric)); !math.IsNaN(n.floor) {
 		return n
@@ -90,7 +90,7 @@ func (n noise) or(o noise) noise {
 	return noise{widest(n.floor, o.floor), widest(n.bias, o.bias)}
 }
 
-// widest returns NaN if neither is known.
+// widest ignores NaN unless both are.
 func widest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b
@@ -115,8 +115,7 @@ func crowd(s sample.Shape) sample.Shape {
 	return s
 }
 
-// Missing says why the file has no result for c: it failed or could not be built. It returns "" if
-// the file has a result, or was never asked for one.
+// Missing returns why a planned cell has no result, or "" if it has one or was not planned.
 func (p *Pairing) Missing(c sample.Cell) string {
 	for i, s := range p.j.Series {
 		if !same(s.Cell, c) {
@@ -140,7 +139,7 @@ func (p *Pairing) Missing(c sample.Cell) string {
 	return ""
 }
 
-// Pin returns the placement of the first cell with a result that c matches, or "" if it has none.
+// Pin returns the placement of the first cell with a result that c matches, or "".
 func (p *Pairing) Pin(c sample.Cell) string {
 	for i, s := range p.j.Series {
 		if p.holds(i, c) {
@@ -150,8 +149,7 @@ func (p *Pairing) Pin(c sample.Cell) string {
 	return ""
 }
 
-// Conditions returns the load, path and wire of c, which can differ from those of another
-// measurement of the same cell.
+// Conditions returns c's load, path and wire, which can differ between measurements of a cell.
 func (p *Pairing) Conditions(c sample.Cell) (l sample.Load, path sample.Path, wire sample.Wire) {
 	for _, s := range p.j.Series {
 		if same(s.Cell, c) {

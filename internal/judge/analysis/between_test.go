@@ -117,7 +117,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// The idle share is mpstat's, which excludes waiting for I/O. The proxy's share is of one core.
+// The idle share is mpstat's, without waiting for I/O. The proxy's share is of one core.
 func TestCPUTime(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
 	f := judgetest.New(t, host, judgetest.Control(host)).Rounds(

@@ -7,11 +7,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// From these limits on a path is broken, and none of its visits is believed. A bad visit failed, or
-// its hops contradicted the path or could not be read; one that the machine starved does not count.
-// Fewer bad visits are left out and reported.
+// A path is broken from these numbers of bad visits on, and has no result. Fewer are left out and
+// reported. A bad visit failed, or its hops contradicted the path or could not be read. A visit
+// that the machine starved is not bad.
 const (
-	brokenShare = 0.2 // of the visits are bad, and more than one, or contradicted
+	brokenShare = 0.2 // share of bad visits, if more than one, or contradicted
 	brokenRun   = 3   // bad in a row, even if the path came back
 	brokenEnd   = 2   // bad at the end: the engine repeats a bad last visit
 )
@@ -20,10 +20,10 @@ type trouble struct {
 	good, bad, contradicted int
 	starved                 int
 	run, longest            int          // bad visits in a row: at the end, and the longest run
-	since                   sample.Visit // first visit of the bad run at the end
-	worst, worstEnd         sample.Visit // first and last visit of the longest bad run
+	since                   sample.Visit // first of the bad visits at the end
+	worst, worstEnd         sample.Visit // first and last of the longest bad run
 	last                    sample.Visit // last visit without a result, starved ones included
-	theirs                  bool         // endpoint that is not ours: earlier answers are valid
+	theirs                  bool         // endpoint of a third party: earlier answers are valid
 	changes                 []sample.Change
 }
 
@@ -76,7 +76,7 @@ func (t trouble) fatal() bool {
 		t.often()
 }
 
-// broke reports whether a cell that has a result lost its path for good.
+// broke reports whether a cell with a result lost its path for good.
 func (t trouble) broke() bool { return t.theirs && t.good > 0 && t.run >= brokenEnd }
 
 func (t trouble) often() bool {
@@ -84,7 +84,6 @@ func (t trouble) often() bool {
 	return t.bad > 1 && float64(t.bad) > share || float64(t.contradicted) > share
 }
 
-// Failed reports whether cell i has no result.
 func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
 
 func (j *Run) failure(i int) Failed {
@@ -119,7 +118,7 @@ func (j *Run) failure(i int) Failed {
 	return f
 }
 
-// Failure says in one line why cell i has no result.
+// Failure returns, in one line, why cell i has no result.
 func (j *Run) Failure(i int) string {
 	f := j.failure(i)
 	if f.Evidence == "" {
@@ -130,8 +129,7 @@ func (j *Run) Failure(i int) string {
 
 func seen(v sample.Visit) string { return cmp.Or(v.Failure, v.Witness.Evidence) }
 
-// forgiven warns of cell i's visits that are left out. Visits that the machine starved get the same
-// text for all cells.
+// The warning about starved visits has the same text for all cells.
 func (j *Run) forgiven(i int) (Warning, bool) {
 	t := j.troubles[i]
 	if t.bad == 0 && t.starved > 0 {

@@ -17,12 +17,12 @@ type Capacity struct {
 	Device string `json:"device,omitempty"` // "" for the plan's wire
 	Where  string `json:"where,omitempty"`
 	Rate   uint64 `json:"rate_bit_per_s"` // of frames
-	// Payload is what a full segment carries, and Frame what its frame takes of the rate, in bytes.
-	// Goodput is the rate times their ratio, in bit/s.
+	// Payload is in a full segment, whose frame takes Frame bytes of the rate. Goodput is the rate
+	// times their ratio, in bit/s.
 	Payload int     `json:"payload_bytes"`
 	Frame   int     `json:"frame_bytes"`
 	Goodput float64 `json:"goodput_bit_per_s"`
-	// Share is the share of the goodput that came through, in the faster direction.
+	// Share is the achieved share of the goodput, in the faster direction.
 	Share float64 `json:"share"`
 }
 
@@ -33,12 +33,12 @@ const (
 )
 
 const (
-	// A path counts as full from this share of the goodput on: after a loss or a pause TCP takes a
-	// while to be as fast again.
+	// A path counts as full from this share of the goodput on. TCP needs a while to recover after a
+	// loss or a pause.
 	full = 0.92
-	// More than any card carries: beyond it, the speed that the kernel reports is wrong.
+	// From this multiple of a card's reported speed on, the report is wrong.
 	cardOver = 1.03
-	// More than a shaper lets through, its bucket included, as a share of the rate.
+	// the most that a shaper lets through, burst included, relative to its rate
 	shaperOver = 1.1
 )
 
@@ -49,8 +49,8 @@ const (
 	inKernel = 14
 )
 
-// The bytes that a tunnel over IPv4 adds to a packet: VXLAN the inner Ethernet header, its own,
-// UDP's and the outer IP header; ESP with AES-GCM its header, vector, trailer and checksum.
+// The bytes that a tunnel over IPv4 adds. VXLAN: inner Ethernet, VXLAN, UDP and outer IP headers.
+// ESP with AES-GCM: header, vector, trailer and checksum.
 const (
 	vxlanAdds = 14 + 8 + 8 + 20
 	espAdds   = 36
@@ -65,13 +65,12 @@ const (
 	usualMTU  = 1500
 )
 
-// paravirtual lists drivers whose reported speed is not the rate of their link: it is made up, or
-// the hypervisor limits the rate independently of it.
+// paravirtual lists drivers that report a made-up speed, or whose rate the hypervisor limits
+// independently of it.
 var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena",
 	"gve", "mana", "netvsc", "veth", "tun"}
 
-// limits reports whether a card's speed is a limit: it is a device on a bus with a real driver, or
-// it joins such cards.
+// limits requires a device on a bus with a real driver, or one that joins such cards.
 func limits(c sample.Card, all []sample.Card) bool {
 	if c.Speed == 0 || slices.Contains(paravirtual, c.Driver) {
 		return false
@@ -145,8 +144,8 @@ func (s *Series) fastest() float64 {
 	return of(workload.Throughput)
 }
 
-// packets returns the payload of what is sent at once, the bytes of its IP packets on the wire, and
-// their number. TCP sends a full segment of the client's connection, UDP a datagram.
+// packets returns the payload of one send, the bytes of its IP packets on the wire, and their
+// number. TCP sends a full segment of the client's connection, UDP a datagram.
 func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n int) {
 	tunnel := 0
 	if slices.Contains(p.Hops, string(mode.HopVXLAN)) {
@@ -165,7 +164,7 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 		ip = ip6Header
 	}
 	if size := workload.UDPOf(s.Load).Size; workload.Of(s.Load).UDP && size > 0 {
-		room := max(1, mtu-ip) // a file may claim any MTU
+		room := max(1, mtu-ip) // a file may contain any MTU
 		n = max(1, (size+udpHeader+room-1)/room)
 		return size, size + udpHeader + n*(ip+tunnel), n
 	}
@@ -213,7 +212,7 @@ func (c *Capacity) Words() string {
 	return text
 }
 
-// Sum shows how the goodput is computed: "10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s".
+// Sum shows the computation of the goodput: "10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s".
 func (c *Capacity) Sum() string {
 	return fmt.Sprintf("%s × %d of %d bytes = %s", units.Rate(float64(c.Rate)), c.Payload, c.Frame,
 		threeDigits(c.Goodput))

@@ -37,7 +37,7 @@ func sayChange(c sample.Change) string {
 	return fmt.Sprintf("%s %s %s %s and %s since round %d", c.What, at, c.Where, was, is, c.Round+1)
 }
 
-// lostEnd returns the change that an end of the path, and so its devices, is gone; nil if none is.
+// lostEnd returns the change that removed an end of the path, and so its devices; nil if none did.
 func lostEnd(all []sample.Change) *sample.Change {
 	for i, c := range all {
 		if c.What == sample.ChangeLeft {

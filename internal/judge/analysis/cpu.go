@@ -11,8 +11,8 @@ import (
 
 func cpuMetric(l sample.Load) string { return workload.Of(l).CPU() }
 
-// windows returns the CPU time of the whole machine and of both ends in the windows of cell i, by
-// round. The baseline and its control share a path, so each includes the other's windows.
+// windows returns, by round, the CPU time of the whole machine and of both ends in cell i's
+// windows. The baseline and its control share a path, so each includes the other's windows.
 func (j *Run) windows(i int) map[int]stats.Window {
 	cells := []int{i}
 	g := groupOf(j.Series[i].Cell)
@@ -36,8 +36,8 @@ func (j *Run) windows(i int) map[int]stats.Window {
 }
 
 // notIdle returns workload.Busy by the idle clock, in seconds. A tickless kernel times idleness
-// exactly, but samples what it is busy with at its ticks, which short work escapes. Windows of
-// other machines differ slightly in length.
+// exactly, but samples busy time at its ticks, which short work escapes. Windows of other machines
+// differ slightly in length.
 func notIdle(v sample.Visit) float64 {
 	if len(v.Machines) > 0 {
 		return workload.Busy(v)
@@ -49,7 +49,7 @@ func notIdle(v sample.Visit) float64 {
 	return sum
 }
 
-// cpuBySlices replaces the CPU time of cell i's windows by that of its slices: the ends' in each
+// cpuBySlices replaces the CPU time of cell i's windows with its slices': the ends' time in each
 // round's median slice, times the ratio of the whole machine's to theirs.
 func (j *Run) cpuBySlices(i int) {
 	s := j.Series[i]
@@ -59,7 +59,7 @@ func (j *Run) cpuBySlices(i int) {
 	factor := stats.Factor(Ordered(j.windows(i)))
 	costs := map[int]float64{}
 	for round, x := range s.slices {
-		if cost := factor * stats.Median(x.CPU); cost > 0 { // NaN: no windows, or an older file
+		if cost := factor * stats.Median(x.CPU); cost > 0 { // NaN without windows, or from an older file
 			costs[round] = cost
 		}
 	}
@@ -85,8 +85,8 @@ func (s *Series) byRound(metric string) map[int]float64 {
 	return s.Values[metric]
 }
 
-// wholeCPU converts a ratio of the ends' own CPU time to one of the whole machine's. Pairs is 0 if
-// there are too few windows.
+// wholeCPU converts a ratio of the ends' own CPU time to the whole machine's. Pairs is 0 if there
+// are too few windows.
 func (j *Run) wholeCPU(own stats.Estimate, i, b int) stats.Estimate {
 	its, all := j.windows(b), j.windows(i)
 	if maps.Equal(all, its) && len(its) > 0 { // both cells are on one path

@@ -14,9 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// cpuRun makes a run of bulk and rr whose ends spend 1 ns on a byte and 20 µs on a round trip, or
-// less[cell] times that; the whole machine spends factors[cell] times as much. The windows' clocks
-// are off by 1 ms, the slices' are not.
+// The ends spend 1 ns on a byte and 20 µs on a round trip, times less[cell]; the whole machine
+// spends factors[cell] times as much. The windows' clocks are off by 1 ms, the slices' are not.
 func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	r := newSlicedRun(t, append(four("bulk"), four("rr")...)...)
 	r.epochs(epochs, 30, 30, 28, 30, 20, 20, 22, 20)

@@ -10,15 +10,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Quantile is a point of a cell's latency distribution over all rounds' samples together. The
-// median is not among them: LatencyP50 is the median of the rounds' medians.
+// Quantile is a point of a cell's latency distribution, over the samples of all rounds. It is never
+// the median: LatencyP50 is the median of the rounds' medians.
 type Quantile struct {
 	Percentile float64 `json:"percentile"`
 	Seconds    float64 `json:"seconds"`
 }
 
-// LatencyAt returns a percentile of the cell's latencies in seconds; the median is its metric
-// LatencyP50. ok is false if it is not known.
+// LatencyAt returns a percentile of the cell's latencies in seconds, for the median LatencyP50. ok
+// is false if it is not known.
 func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 	const half = 50
 	if percentile == half {
@@ -33,7 +33,7 @@ func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 	return 0, false
 }
 
-// CPUUse says how one CPU spent its time in a cell's windows, as shares that add up to 1.
+// CPUUse holds the shares of one CPU's time in a cell's windows. They add up to 1.
 type CPUUse struct {
 	Machine string  `json:"machine,omitempty"` // absent: the machine that measured
 	CPU     int     `json:"cpu"`
@@ -50,8 +50,7 @@ type CPUUse struct {
 	GuestNice float64 `json:"guest_nice,omitempty"`
 }
 
-// CPUKinds returns mpstat's names of the kinds of CPU time, in its order, without the per cent
-// sign.
+// CPUKinds returns mpstat's column names, in its order, without the per cent sign.
 func CPUKinds() []string {
 	return []string{"usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice",
 		"idle"}
@@ -63,8 +62,8 @@ func (u CPUUse) Shares() []float64 {
 		u.GuestNice, u.Idle}
 }
 
-// Counted holds what a hop counted in all good visits together. A guard is beside the path and must
-// have stayed quiet.
+// Counted holds a hop's counts in all good visits. A guard is not on the path and must have stayed
+// quiet.
 type Counted struct {
 	Kind            string `json:"kind"`
 	Name            string `json:"name"`
@@ -74,10 +73,10 @@ type Counted struct {
 	ForwardPackets  uint64 `json:"forward_packets"`
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
-	Hits            uint64 `json:"hits"` // packets that a rule matched
+	Hits            uint64 `json:"hits"`
 }
 
-// curve lists percentiles; each is reported if enough samples lie beyond it.
+// Each percentile is reported if enough samples lie beyond it.
 var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99,
 	99.995, 99.999}
 
@@ -100,7 +99,7 @@ func (s *Series) latencies() []Quantile {
 	return out
 }
 
-// of a cell's report, the busiest first
+// per cell, the busiest first
 const mostCPUs = 32
 
 // cpuUses leaves out visits that saw other machines than the first.
@@ -157,8 +156,7 @@ func machineOf(v *sample.Visit, i int) string {
 	return ""
 }
 
-// counted adds up what each hop counted in the good visits. The path's own hops, own in number,
-// come before its guards.
+// The path's own hops, own in number, come before its guards.
 func (s *Series) counted(own int) []Counted {
 	var out []Counted
 	for _, v := range s.Visits {

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Added returns the price of cell i's latency, or of any time of an endpoint, relative to cell b;
-// nil if there is none. Files of version 1 get none for latencies, as when they were written.
+// Added returns the price of cell i's latency, or of an endpoint's time, relative to cell b, or
+// nil. Latencies in files of version 1 get none, as when they were written.
 func (j *Run) Added(i, b int, metric string) *Price {
 	p := j.File.Header.Plan
 	_, timed := workload.Percentile(metric)

@@ -14,20 +14,19 @@ import (
 type Live struct {
 	j  *Run
 	to Partners
-	// NameBoth makes labels of standings also name the cell that the ratio is to.
+	// NameBoth adds the ratio's other cell to the labels of standings.
 	NameBoth bool
 	// by pair of cells and round
 	epochs map[[2]int]map[int]stats.Epoch
 }
 
-// Partners returns a function from each cell to the cell that its ratio is to, as far as a run has
-// come.
+// Partners returns a function from each cell to the cell that its ratio is to.
 type Partners func(*Run) func(i int) (b int, ok bool)
 
 // ToBaseline maps each cell to the baseline of its group.
 func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
 
-// NewLive returns a judge of a run of the plan that has no visits yet.
+// NewLive returns a judge of a run of the plan without visits.
 func NewLive(p sample.Plan, to Partners) *Live {
 	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to: to,
 		epochs: map[[2]int]map[int]stats.Epoch{}}
@@ -54,13 +53,13 @@ func (l *Live) Add(v sample.Visit) {
 	}
 }
 
-// Standing is a cell's ratio in its load's primary metric as far as it is known.
+// Standing is a cell's ratio so far in its load's primary metric.
 type Standing struct {
 	Cell  sample.Cell
 	Label string
 	Ratio Ratio
 	Known bool
-	// Higher says that a higher ratio is better.
+	// Higher reports whether a higher ratio is better.
 	Higher bool
 }
 
@@ -90,9 +89,9 @@ func (l *Live) Standings() []Standing {
 }
 
 // Known reports for each cell whether its primary ratio, to the baseline or the rung below, is
-// certain enough for a run that looks before its end or, by rounds, as precise as asked for. A
+// certain enough for a run that looks before its end or, by rounds, as precise as requested. A
 // baseline and a failed cell are known; a single route to an endpoint is when its own median is. A
-// cell with a partner but no good visit yet is not.
+// cell with a partner but no good visit is not.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)

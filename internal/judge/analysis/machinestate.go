@@ -2,9 +2,9 @@ package analysis
 
 import "math"
 
-// From this relative difference of a baseline's own figure on, the machine was in another state. A
-// hypervisor that moves virtual CPUs changes the figure by a quarter and more; the median of a run
-// varies by a few per cent.
+// From this relative difference of a baseline's figures on, the machine was in another state. A
+// hypervisor that moves virtual CPUs changes them by a quarter and more; the median of a run varies
+// by a few per cent.
 const stateShare = 0.1
 
 // OtherState reports whether two figures of a baseline come from different states of the machine.

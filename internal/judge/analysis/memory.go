@@ -5,15 +5,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// From this number on, the share of connections in a proxy's memory can be told from the rest.
+// From this number on, the connections' share of a proxy's memory is distinguishable.
 const leastConnections = 100
 
 // ProxyMemory is the memory of a path's proxy, in bytes.
 type ProxyMemory struct {
-	Port        int64 `json:"port_bytes"`   // before the first client: what a published port costs
+	Port        int64 `json:"port_bytes"`   // before the first client: the cost of a published port
 	Loaded      int64 `json:"loaded_bytes"` // median of the visits
 	Connections int   `json:"connections"`
-	// that 1,000 connections add; 0: too few were open to say
+	// growth per 1,000 connections; 0: too few were open
 	Per1000 int64 `json:"per_1000_bytes"`
 }
 

@@ -96,7 +96,7 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// Merged returns the percentile over all rounds' samples together.
+// Merged returns the percentile over the samples of all rounds.
 func (s *Series) Merged(metric string) (seconds float64, ok bool) {
 	h, q := s.merged, 0.0
 	if q, ok = workload.Percentile(metric); !ok {
@@ -154,7 +154,7 @@ type cpuTime struct {
 	elapsed float64
 }
 
-// cpu sums over all visits, because the ticks of /proc/stat are too coarse for one.
+// The ticks of /proc/stat are too coarse for one visit.
 func (s *Series) cpu() cpuTime {
 	var c cpuTime
 	busy := 0.0

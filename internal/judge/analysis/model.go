@@ -1,6 +1,6 @@
 // Package analysis turns a results file into a judged report: it groups visits by cell, pairs them
-// by round, and gives every number its interval, every difference its verdict and every doubt its
-// warning. It needs only the file, so any machine can judge any run again.
+// by round, and adds intervals to numbers, verdicts to differences and warnings to doubts. It needs
+// only the file, so any machine can judge any run again.
 package analysis
 
 import (
@@ -17,7 +17,7 @@ import (
 // Schema names the version of the report.
 const Schema = "bridgetoll.report/1"
 
-// Report is the part of the judged run that all studies have; docs/results.md documents its JSON
+// Report is the part of a judged run that all studies share; docs/results.md documents its JSON
 // form. Units are base units: seconds, bytes, bit/s. A study puts its own fields between the two
 // parts.
 type Report struct {
@@ -31,7 +31,7 @@ func (r *Report) Base() *Report { return r }
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return len(r.Cells) == 0 }
 
-// Complete reports whether everything planned has a result, to the run's own end.
+// Complete reports whether the run reached its end and everything planned has a result.
 func (r *Report) Complete() bool {
 	return len(r.Failed) == 0 && !r.Plan.CutShort() &&
 		!slices.ContainsFunc(r.Cells, func(c Cell) bool {
@@ -39,7 +39,7 @@ func (r *Report) Complete() bool {
 		})
 }
 
-// Measured says what was measured, and how.
+// Measured holds what was measured, and how.
 type Measured struct {
 	Schema      string             `json:"schema"`
 	Study       sample.Study       `json:"study,omitzero"`
@@ -52,7 +52,7 @@ type Measured struct {
 	Unpaired    []Unpaired         `json:"unpaired,omitempty"` // by load; nil without slices
 }
 
-// Said holds the text about what was measured.
+// Said holds the text about the measurement.
 type Said struct {
 	Answer   *Answer       `json:"answer,omitempty"` // nil: nothing was measured
 	Failed   []Failed      `json:"failed"`
@@ -61,7 +61,7 @@ type Said struct {
 	Findings []string      `json:"findings"`
 }
 
-// Plan says what was done.
+// Plan holds what was done.
 type Plan struct {
 	Seed      uint64      `json:"seed"`
 	Rounds    int         `json:"rounds"` // complete ones
@@ -82,8 +82,8 @@ type Plan struct {
 	Sweep *sample.Sweep    `json:"sweep,omitempty"`
 }
 
-// CutShort reports whether failures ended the run. Earlier answers of endpoints that are not ours
-// are still results.
+// CutShort reports whether failures ended the run. Earlier answers of third parties' endpoints are
+// still results.
 func (p Plan) CutShort() bool { return p.EndedBy == sample.EndedByFailure }
 
 // Control is the comparison of the baseline with itself.
@@ -103,11 +103,11 @@ type Floor struct {
 	Floor map[string]float64 `json:"floor"`
 	// Placebo is the ratio to the baseline of the same cell among the other modes' slices, or nil.
 	Placebo *Ratio `json:"placebo,omitempty"`
-	// Epochs says by metric how much the epochs of the group's rows differ; nil without slices.
+	// Epochs holds, by metric, how much the epochs of the group's rows differ; nil without slices.
 	Epochs map[string]Spread `json:"epochs,omitempty"`
 }
 
-// Spread says how much epochs differ beyond what their slices explain.
+// Spread is the difference between epochs that their slices do not explain.
 type Spread struct {
 	SD      float64 `json:"sd"` // relative: 0.012 is 1.2 %
 	Freedom float64 `json:"degrees_of_freedom"`
@@ -125,7 +125,7 @@ type Cell struct {
 	On        string            `json:"on"`
 	Pin       string            `json:"pin,omitempty"` // sample.PinFar or sample.PinNear
 	Hops      []string          `json:"hops"`
-	Dial      string            `json:"dial,omitempty"` // what the (first) client connected to
+	Dial      string            `json:"dial,omitempty"` // address that the (first) client connected to
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
 	Broke     bool              `json:"broke,omitempty"` // results are from before
@@ -138,7 +138,7 @@ type Cell struct {
 	LimitedBy string            `json:"limited_by"`
 	Capacity  *Capacity         `json:"capacity,omitempty"` // nil: not known
 	Segments  []Segments        `json:"segments,omitempty"`
-	Cards     []sample.CardName `json:"cards,omitempty"` // that the cell's packets cross
+	Cards     []sample.CardName `json:"cards,omitempty"` // on the path of the cell's packets
 	Primary   string            `json:"primary"`         // the metric that decides its toll
 	Band      Band              `json:"band,omitempty"`  // of a sweep, for a whole curve
 	Facts     map[string]string `json:"facts,omitempty"`
@@ -155,14 +155,14 @@ type Metric struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Merged is the percentile of all rounds' samples together, for percentiles other than medians,
+	// Merged is the percentile over the samples of all rounds, for percentiles other than medians,
 	// or the number in all rounds for rare events (Stalls).
 	Merged *float64  `json:"merged,omitempty"`
 	Rounds []float64 `json:"rounds"`
-	// At holds the rounds' numbers, from 0; nil if none is missing.
+	// At holds the rounds' numbers, from 0, or nil if none is missing.
 	At    []int  `json:"at,omitempty"`
 	Ratio *Ratio `json:"ratio,omitempty"`
-	// Price is what the mode adds to a latency, or to a time of an endpoint.
+	// Price is the cost of the mode in a latency, or in a time of an endpoint.
 	Price *Price `json:"price,omitempty"`
 	// Scaling is a crowd's ratio to the same mode in the plan's first shape.
 	Scaling *Ratio `json:"scaling,omitempty"`
@@ -214,8 +214,8 @@ func Percent(x float64) string {
 	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
-// coarse returns the number of decimals in a sentence: one less than in a table, if the uncertainty
-// is over a half.
+// coarse returns the decimals in a sentence: one less than in a table, if the uncertainty is over a
+// half.
 func coarse(uncertainty float64) int {
 	const half = 0.5
 	if uncertainty > half || uncertainty == 0 {
@@ -236,7 +236,7 @@ func enclosed(s stats.Summary, unit string, decimals int) string {
 	return fmt.Sprintf("%s (%.*f–%.*f)", text, decimals, s.Low, decimals, s.High)
 }
 
-// Interval returns the text behind a median with the given number of decimals: "±0.02", or
+// Interval returns the text after a median with the given number of decimals: "±0.02", or
 // "(0.61–0.84)" if the ends are not equally far away.
 func Interval(s stats.Summary, decimals int) string {
 	const even = 1.5 // largest difference that rounding makes of equal halves, in last digits
@@ -253,7 +253,7 @@ func Interval(s stats.Summary, decimals int) string {
 	return fmt.Sprintf("±%.*f", decimals, s.HalfWidth())
 }
 
-// CPUSplit says who spent the CPU time of a payload byte (bulk) or a round trip (rr), in seconds.
+// CPUSplit holds the CPU time of a payload byte (bulk) or a round trip (rr) by process, in seconds.
 // Rest is kernel work outside these processes, and other programs.
 type CPUSplit struct {
 	Unit   string  `json:"unit"` // "s/B" or "s"

@@ -13,7 +13,7 @@ import (
 
 var pinWords = map[string]string{sample.PinFar: "own CPUs", sample.PinNear: "one CPU"}
 
-// PinWords returns "own CPUs" or "one CPU"; "" if the placement has no name.
+// PinWords returns "own CPUs" or "one CPU", or "" for other placements.
 func PinWords(pin string) string { return pinWords[pin] }
 
 // ManyPins reports whether the run has cells in several placements on CPUs.
@@ -54,7 +54,7 @@ var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two t
 	sample.SharedCache:  ", which share a cache",
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}
 
-// Pinned says where client and server ran; "" if the study does not place them.
+// Pinned returns where client and server ran, or "" if the study does not place them.
 func Pinned(p Plan) string {
 	switch {
 	case p.Pin == "", p.Pin != sample.PinNone && len(p.Pins) == 0 && len(p.CPUs.Client) == 0:

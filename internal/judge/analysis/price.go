@@ -8,17 +8,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Price is what a part costs in one metric: a difference or, for throughput, a ratio.
+// Price is the cost of a part in one metric: a difference or, for throughput, a ratio.
 type Price struct {
 	Unit    string        `json:"unit"` // the metric's, or RatioUnit
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
 	High    float64       `json:"high"`
-	N       int           `json:"n"` // pairs, as of a Ratio
+	N       int           `json:"n"`
 	Epochs  int           `json:"epochs,omitempty"`
 	Verdict stats.Verdict `json:"verdict"` // costs, gains, nothing, unclear
-	// LimitedBy is the link that both sides fill, as "wire" or "card". Its rate hides what the part
-	// costs in throughput.
+	// LimitedBy is the link that both sides fill, like "wire" or "card". Its rate hides the part's
+	// cost in throughput.
 	LimitedBy string `json:"limited_by,omitempty"`
 }
 
@@ -88,8 +88,8 @@ func (p Price) Value() string {
 	return median + " " + interval
 }
 
-// digitsOf returns the number of decimals; a figure that hardly varied gets no more than people
-// read.
+// digitsOf returns the number of decimals. A figure that hardly varied is rounded to a readable
+// number.
 func digitsOf(uncertain, median float64) int {
 	const read = 200
 	return Decimals(max(uncertain, math.Abs(median)/read))
@@ -108,7 +108,7 @@ func (p Price) Enclosed(unit string) string {
 	return "+" + enclosed(s, "", digitsOf(s.HalfWidth(), s.Median))
 }
 
-// Amount returns the size of the price, whether it costs or gains: "2.7 µs (2.1–3.3)".
+// Amount returns the unsigned price: "2.7 µs (2.1–3.3)".
 func (p Price) Amount() string {
 	out := printed[p.Unit]
 	if p.Unit == "s" {
@@ -127,7 +127,7 @@ func (p Price) Amount() string {
 	return enclosed(s, " "+out.unit, digitsOf(s.HalfWidth(), s.Median))
 }
 
-// Most returns the largest price that the interval does not rule out, rounded up.
+// Most returns the largest price in the interval, rounded up.
 func (p Price) Most() string {
 	x := max(math.Abs(p.Low-p.neutral()), math.Abs(p.High-p.neutral()))
 	if p.Unit == RatioUnit {
@@ -154,7 +154,7 @@ func Decimals(uncertainty float64) int {
 	return n
 }
 
-// In returns the price for use in a sentence, with its unit.
+// In returns the price with its unit, for a sentence.
 func (p Price) In(text string) string {
 	if unit := printed[p.Unit].unit; unit != "" {
 		return text + " " + unit

@@ -12,15 +12,15 @@ type pairing struct {
 	metric string
 }
 
-// memory caches what was computed from a file that no longer changes; the zero value caches
+// memory caches what was computed from a file that no longer changes. The zero value caches
 // nothing.
 type memory struct {
 	epochs map[pairing][]stats.Epoch
-	priors map[pairing]stats.Prior // b is unused
+	priors map[pairing]stats.Prior
 }
 
-// prior returns how much the epochs of cell i are expected to differ before its own are seen: from
-// earlier runs and from the other cells of its group, the control included.
+// prior returns the prior of cell i's epochs, from earlier runs and from the other cells of its
+// group, the control included.
 func (j *Run) prior(i int, metric string, epochs func(k, b int) []stats.Epoch) stats.Prior {
 	g := groupOf(j.Series[i].Cell)
 	return stats.Learn(j.known(g, metric), j.informants(g, i, epochs))

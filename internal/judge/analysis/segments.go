@@ -9,14 +9,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Segments says what TCP sends at once at one end of a path, as its kernel reported in the last
-// visit.
+// Segments holds what TCP sends at once at one end of a path, from its kernel in the last visit.
 type Segments struct {
 	End     string `json:"end"`           // client or server
 	Payload int    `json:"payload_bytes"` // of a full segment
-	// Packet is the largest IP packet that the path carries, as far as that end knows.
+	// Packet is the largest IP packet that the path carries, if that end knows.
 	Packet int `json:"packet_bytes"`
-	// Device is the device that the segments leave by, and MTU its MTU in bytes; 0: not known.
+	// Device sends the segments. MTU is its MTU in bytes; 0: not known.
 	Device string `json:"device,omitempty"`
 	MTU    int    `json:"mtu,omitempty"`
 }
@@ -36,7 +35,7 @@ func (s *Series) segments() []Segments {
 	return SegmentsOf(*s.Visits[len(s.Visits)-1])
 }
 
-// SegmentsOf returns the segments of both ends of a visit, as far as they are known.
+// SegmentsOf returns the known segments of both ends.
 func SegmentsOf(v sample.Visit) (out []Segments) {
 	for _, e := range []struct {
 		end string
@@ -57,11 +56,11 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 }
 
 // Narrow reports whether the path carries smaller packets than the end's device. Loopback is no
-// evidence: connections through it may be redirected to a container.
+// evidence, because its connections may be redirected to a container.
 func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet < s.MTU }
 
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
-	// small windows make small segments
+	// Small windows make small segments.
 	if strings.Contains(string(s.Cell.Tune), string(mode.Rmem)+"=") {
 		return w, false
 	}

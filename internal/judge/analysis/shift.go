@@ -13,7 +13,7 @@ type Match struct{ Old, New int }
 // Runs compares cells of two runs.
 type Runs struct{ Old, New *Run }
 
-// Shifted is a cell's ratios to the baselines of their own runs, and the shift between them.
+// Shifted holds a cell's ratios to the baselines of two runs, and the shift between them.
 type Shifted struct {
 	Old, New Ratio
 	stats.Shift
@@ -52,7 +52,7 @@ func (r Runs) Value(m Match, metric string) stats.Shift {
 		Ordered(r.New.Series[m.New].Values[metric]))
 }
 
-// Same returns the relative difference that is called none, the larger one of both plans.
+// Same returns the larger of the plans' relative differences that are called none.
 func (r Runs) Same() float64 {
 	of := func(p sample.Plan) float64 { return cmp.Or(p.Same, p.Precision) }
 	return max(of(r.Old.File.Header.Plan), of(r.New.File.Header.Plan))

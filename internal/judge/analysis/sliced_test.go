@@ -23,11 +23,11 @@ import (
 type slicedRun struct {
 	*judgetest.Run
 	rng *rand.Rand
-	// known marks cells that have fewer slices.
+	// cells with fewer slices
 	known []bool
-	// burst is the factor by which a cell is faster in slices than in windows.
+	// each cell's speed in slices relative to windows
 	burst []float64
-	// session is the standard deviation of the effect of a cell's new connections.
+	// standard deviation of the effect of a cell's new connections
 	session float64
 }
 
@@ -114,8 +114,7 @@ func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string)
 	return *x
 }
 
-// A machine that drifts by tens of per cent within an epoch and between windows does not hide a
-// difference of a few per cent.
+// The machine drifts by tens of per cent within an epoch and between windows.
 func TestSlicesFindSmallDifferences(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	got := analysis.Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File)
@@ -230,8 +229,7 @@ func TestSlicesAbsolute(t *testing.T) {
 	}
 }
 
-// A cell whose last visit failed is visited once more by itself; its slices are not near those of
-// the round.
+// A cell whose last visit failed is visited once more alone; no other slices of the round are near.
 func TestRepeatedVisitsArePairedWithNobody(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...).epochs(4, 30, 30, 28, 30)
 	want := ratioIn(t, analysis.Judge(r.File), mode.Bridge, "bulk", workload.Throughput)
@@ -350,7 +348,7 @@ func TestSliceWarnings(t *testing.T) {
 	if got := codes(newSlicedRun(t, four("bulk")...).epochs(13, 30, 30, 28, 30)); len(got) != 0 {
 		t.Errorf("a run without a doubt has %v", got)
 	}
-	// epochs know their error
+	// Epochs know their error.
 	if got := codes(newSlicedRun(t, four("bulk")...).epochs(3, 30, 30, 28, 30)); len(got) != 0 {
 		t.Errorf("three epochs: %v", got)
 	}
@@ -368,7 +366,7 @@ func TestSliceWarnings(t *testing.T) {
 	}
 }
 
-// A baseline whose epochs all failed gives no ratio, although its control has slices.
+// The baseline's control has slices.
 func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 	r := newSlicedRun(t, judgetest.Trio(mode.Bridge, "rr")...).epochs(3, 20, 20, 25)
 	for k := range r.File.Visits {

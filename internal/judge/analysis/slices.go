@@ -39,8 +39,8 @@ func (s *Series) addSlices(v *sample.Visit) {
 	s.set(workload.LatencyP50, v.Round, stats.Median(v.Slices.Medians))
 }
 
-// repeated reports whether the cell was visited before in the round of v. Such a visit was made
-// after the round, so no other cell's slices were near its own.
+// repeated reports whether v was made after its round, as a repetition: no other cell's slices were
+// near its own.
 func (s *Series) repeated(v *sample.Visit) bool {
 	for k := len(s.all) - 1; k >= 0 && s.all[k].Round >= v.Round; k-- {
 		if s.all[k].Round == v.Round && s.all[k] != v {
@@ -64,7 +64,7 @@ func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 }
 
 // Estimate returns the logarithm of cell i's metric over cell b's, by slices. Pairs is 0 if there
-// are too few, or if only the control stands for cell b: a cell without a result is no baseline.
+// are too few, or if cell b has no result itself and only its control does.
 func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	if len(j.Series[b].slices) == 0 {
 		return stats.Estimate{}
@@ -138,9 +138,9 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 // slows slices now and then, two more often than one, and the median pair of equal cells would not
 // be 0.
 //
-// Pairs that share a slice are not independent. If all slices are equally noisy, a pair has twice
-// the variance of a slice, and the mean of all pairs has that variance times the sum of the squares
-// of each slice's share in it.
+// Pairs that share a slice are not independent. If all slices are equally noisy, a pair has twice a
+// slice's variance, and the mean of all pairs has that variance times the sum of the squares of
+// each slice's share in it.
 func pairUp(mine, partners []slot) stats.Epoch {
 	var values []float64
 	// pairs with each slice
@@ -181,8 +181,8 @@ func (j *Run) compare(i, b int, metric string) compared {
 		stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 }
 
-// noise is what a group's control shows in a metric: the noise floor by rounds, and the distance of
-// its ratio by slices from 1. NaN means not known.
+// noise is a group's noise in a metric, by its control: the noise floor by rounds, and the distance
+// of the ratio by slices from 1. NaN means not known.
 type noise struct{ floor, bias float64 }
 
 var unknown = noise{math.NaN(), math.NaN()}
@@ -199,7 +199,7 @@ func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	return stats.Judge(x.Summary, n.floor, p.Precision, higherIsBetter)
 }
 
-// Price returns by how much cell i exceeds cell b in a metric where less is better; N is 0 if they
+// Price returns the excess of cell i over cell b in a metric where less is better; N is 0 if they
 // have no pairs. By slices it is their ratio applied to cell b's median, because differences would
 // include the drift from epoch to epoch. By rounds it is judged as a share of the smaller one.
 func (j *Run) Price(i, b int, metric string) Price {
@@ -228,15 +228,15 @@ func (j *Run) level(i int, metric string) float64 {
 	return stats.Median(Ordered(j.Series[i].Values[metric]))
 }
 
-// Difference says by how much one side exceeds the other, in a metric where less is better.
+// Difference is the excess of one side over the other, in a metric where less is better.
 type Difference struct {
 	Unit   string
 	Level  float64 // the difference is judged as a share of it
 	Rounds stats.Summary
-	Slices stats.Estimate // replaces Rounds; Pairs is 0 if there is none
+	Slices stats.Estimate // replaces Rounds unless Pairs is 0
 }
 
-// PriceOf judges a difference by the noise in the group of cell c; N is 0 if there is none.
+// PriceOf judges a difference by the noise in the group of cell c; N is 0 without values.
 func (j *Run) PriceOf(d Difference, c sample.Cell, metric string) Price {
 	out, x := Price{Unit: d.Unit}, compared{Summary: stats.Share(d.Rounds, d.Level)}
 	if d.Slices.Pairs > 0 {
@@ -261,7 +261,7 @@ func (p *Price) take(s stats.Summary, epochs int) {
 const (
 	// The share of a cell's slices that may be lost without a warning.
 	lostShare = 0.2
-	// wider widens the interval of a ratio by rounds where a wrong verdict is likely: few rounds,
+	// wider widens the interval of a ratio by rounds where wrong verdicts are likely: few rounds,
 	// and many rows or looks.
 	wider = 2
 )
@@ -291,7 +291,7 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	return out
 }
 
-// burst warns if cell i's ratio by windows differs from that by slices.
+// burst warns if cell i's ratio by windows differs from the one by slices.
 func (j *Run) burst(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)

@@ -24,7 +24,7 @@ func TestPairUp(t *testing.T) {
 		{"only-before", []slot{at(5, 10)}, []slot{at(2, 99), at(4, 1)}, 9, 1},
 		{"only-after", []slot{at(5, 10)}, []slot{at(6, 1), at(7, 99)}, 9, 1},
 		// The variance of the mean of two pairs that share their only partner is 1/2 + 1 times a
-		// slice's, that of a pair 2.
+		// slice's, and a pair's is 2.
 		{"one-partner-for-two", []slot{at(5, 10), at(6, 10)}, []slot{at(4, 1)}, 9, 4.0 / 3},
 		{"own-partners", []slot{at(1, 3), at(11, 5)},
 			[]slot{at(0, 1), at(2, 1), at(10, 1), at(12, 1)}, 3, 8.0 / 3},

@@ -63,7 +63,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 func TestKnownBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
 	r.File.Header.Plan.Precision = 0.001
-	for n, want := range [][]bool{ // two epochs are too few, whatever they say
+	for n, want := range [][]bool{ // two epochs are always too few
 		{true, false, false, false},
 		{true, false, false, false},
 		{true, false, true, false},
@@ -176,8 +176,8 @@ func TestLiveOfNothing(t *testing.T) {
 	l.Add(sample.Visit{Turn: sample.Turn{Cell: 7}})
 }
 
-// The cost of judging must be negligible beside the run: here a whole round of a minute's run, when
-// there are many rounds already.
+// The cost of judging must be negligible: here for a round of a minute's run with many earlier
+// rounds.
 func BenchmarkLive(b *testing.B) {
 	t := &testing.T{}
 	var cells []sample.Cell

@@ -59,4 +59,4 @@ func (j *Run) states(i int) (Warning, bool) {
 	return Warning{"states", text}, true
 }
 
-const giga, micro = 1e-9, 1e6 // for Gbit/s and µs
+const giga, micro = 1e-9, 1e6

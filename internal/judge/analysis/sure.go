@@ -7,11 +7,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Bounds are the values between which a figure certainly is, at the certainty of a verdict of
-// better or worse. Known is false if there is too little data.
+// Bounds are the limits of a figure at the certainty of a verdict of better or worse. Known is
+// false if there is too little data.
 type Bounds struct {
 	Median, Low, High float64
-	N                 int // pairs of slices, or rounds
+	N                 int // slice pairs, or rounds
 	Epochs            int
 	Known             bool
 	Control           bool // the group has a control, without which no ratio is known
@@ -41,7 +41,7 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 }
 
 // noiseBeside returns the noise of a control of cell b's own mode, which each mode of a search has,
-// else that of its group's control.
+// or else the noise of its group's control.
 func (j *Run) noiseBeside(b int, metric string) noise {
 	of := j.Series[b].Cell
 	if first, ok := j.ctl[groupOf(of)]; ok && j.Series[first].Cell.Name() == of.Name() {

@@ -9,13 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// From the first share on a row's figures are those of one CPU, up to the second those of own CPUs.
+// From the first share on a row counts as on one CPU, up to the second as on own CPUs.
 const (
 	mostlyTogether = 0.7
 	mostlyApart    = 0.3
 )
 
-// together returns the mean over visits; nil if client and server were pinned or it is not known.
+// together returns the mean over visits, or nil if client and server were pinned or it is not
+// known.
 func (s *Series) together() *float64 {
 	sum, n := 0.0, 0
 	for _, v := range s.Visits {
@@ -39,8 +40,8 @@ func (c Cell) TogetherWords() string {
 	return fmt.Sprintf("on one CPU for %.0f %% of the time", 100**c.Together)
 }
 
-// Together says for how much of the time an unpinned client and server shared a CPU, and which
-// placement of toll compare that corresponds to; "" if it is not known.
+// Together returns, in words, for how much of the time an unpinned client and server shared a CPU,
+// and the corresponding placement of toll compare, or "" if it is not known.
 func (r *Report) Together() string {
 	var all []Cell
 	for _, c := range r.Cells {
@@ -69,8 +70,8 @@ func (r *Report) Together() string {
 		share, like)
 }
 
-// mixedPlacements reports the tables whose rows were placed differently: some mostly on one CPU,
-// others mostly on CPUs of their own.
+// mixedPlacements reports the tables with some rows mostly on one CPU and others mostly on own
+// CPUs.
 func (j *Run) mixedPlacements() (out []string) {
 	type table struct {
 		from            mode.Placement

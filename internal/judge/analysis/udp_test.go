@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// rate is Gbit/s of datagrams of 1250 bytes, or µs. The last cell loses the given number of each
-// 1000 datagrams.
+// rate is Gbit/s of datagrams of 1250 bytes, or µs. The last cell loses lost of each 1000
+// datagrams.
 func udpRun(t *testing.T, load string, rate float64, lost int64,
 	change ...func(*sample.Visit)) *analysis.Report {
 	t.Helper()

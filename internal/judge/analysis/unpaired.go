@@ -9,14 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Unpaired says what a load's rows would have shown if each had been measured in one piece, one
+// Unpaired holds what a load's rows would have shown if each had been measured in one piece, one
 // after the other, instead of in turns.
 type Unpaired struct {
 	Load string `json:"load"`
 	Rows int    `json:"rows"`
-	// Off is the median over the rows of the relative distance of such ratios from those by slices;
-	// Most is the largest one, that of row Row. Width is the median half-width of the intervals by
-	// slices.
+	// Off is the median over the rows of the relative distance between such ratios and those by
+	// slices. Most is the largest distance, in row Row. Width is the median half-width of the
+	// intervals by slices.
 	Off   float64 `json:"off"`
 	Most  float64 `json:"most"`
 	Row   string  `json:"row"`
@@ -25,8 +25,8 @@ type Unpaired struct {
 
 const leastHalf = 2
 
-// unpaired compares each row's ratio by slices with the two that take the baseline's slices of one
-// half of the run and the row's of the other.
+// unpaired compares each row's ratio by slices with two others: the baseline's slices in one half
+// of the run with the row's in the other.
 func (j *Run) unpaired() (out []Unpaired) {
 	loads := map[string]*struct{ offs, widths []float64 }{}
 	for i, s := range j.Series {

@@ -34,14 +34,14 @@ func scaledBy(x *float64, by float64) *float64 {
 	return &y
 }
 
-// CPUTime says how the machine's CPUs spent the windows of a cell, as mpstat and top show it.
+// CPUTime holds the use of the machine's CPUs in a cell's windows, as in mpstat and top.
 type CPUTime struct {
-	Idle  *Metric  // share of the time of all CPUs, 0 to 1, without waiting for I/O; nil: not known
+	Idle  *Metric  // share of all CPUs' time, 0 to 1, without waiting for I/O; nil: not known
 	Proxy *Metric  // share of one core: 1.2 is more than one; nil: the path has no proxy
 	CPUs  []CPUUse // all rounds together
 }
 
-// CPUTime returns how the CPUs spent a cell's windows; ok is false if the file has no result for c.
+// CPUTime returns the CPUs' use in a cell's windows; ok is false if the file has no result for c.
 func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 	for i, s := range p.j.Series {
 		if !p.holds(i, c) {

@@ -13,21 +13,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Thresholds of warnings and limits.
 const (
 	saturated      = 0.95 // share of a window in which one thread or CPU was busy
 	saturatedProxy = 0.90 // a proxy's threads migrate and hand over
 	softIRQBound   = 0.90
 	stealLimit     = 0.02 // share of all CPU time
-	otherLimit     = 0.10 // CPUs kept busy by something else
+	otherLimit     = 0.10 // CPUs kept busy by other programs
 	tailSamples    = 10   // samples that a meaningful percentile has beyond it
 )
 
-// More than a wire can carry, its bucket included, as a share of its rate.
+// The most that a wire carries, burst included, relative to its rate.
 const wireOver = 1.1
 
-// LimitOf names what kept the load from being faster: the wire, a network card or a shaper, or the
-// party or core that was busy all the time; "" if nothing was.
+// LimitOf names the limit of the load: the wire, a network card, a shaper, or the party or core
+// that was busy all the time; "" if there is none.
 func (j *Run) LimitOf(s *Series) string {
 	if c := j.capacity(s); c.reached() {
 		return c.Limit
@@ -35,7 +34,7 @@ func (j *Run) LimitOf(s *Series) string {
 	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
 }
 
-// 0 if the path has no wire or the wire no rate
+// wireShare returns 0 if the path has no wire or the wire no rate.
 func (j *Run) wireShare(s *Series) float64 {
 	w := j.File.Header.Plan.Wire
 	p, _ := j.File.Header.PathOf(s.Cell)
@@ -215,8 +214,8 @@ func (j *Run) warnings() []Warning {
 				total += v.Elapsed
 			}
 		}
-		// On the baseline's path all other kernel work is inside the two processes: the rest is
-		// other programs'.
+		// On the baseline's path all other kernel work is inside the two processes, so the rest
+		// belongs to other programs.
 		if isBase && j.base[groupOf(s.Cell)] == i {
 			idleRest += s.foreign()
 			n++
@@ -267,7 +266,7 @@ func (j *Run) warnings() []Warning {
 	return out
 }
 
-// The relative difference of a placebo from which on it is a warning.
+// slotBiasFrom is the relative difference of a placebo that causes a warning.
 const slotBiasFrom = 0.005
 
 // slotBias reports where the baseline itself, measured in the other modes' slots, certainly differs
@@ -295,8 +294,8 @@ func (j *Run) slotBias() []string {
 	return out
 }
 
-// tooBusy says that other programs left too little CPU time, during the run or, if that is not
-// known, before it. Disturbed slices and visits are left out, so the others do not show it.
+// tooBusy warns of other programs that left too little CPU time, during the run or else before it.
+// Disturbed slices and visits are left out, so the others do not show it.
 func (j *Run) tooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
 		"measure again while no other program works"
@@ -347,8 +346,8 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// otherCongestion says how to measure with another congestion control: by the lab's setting or, if
-// another program builds the paths, by the machine's, which new containers get.
+// otherCongestion advises to change the congestion control by the lab's setting or, if another
+// program builds the paths, by the machine's, which new containers get.
 func (j *Run) otherCongestion() string {
 	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
 	real := false
@@ -365,8 +364,8 @@ func (j *Run) otherCongestion() string {
 	return "--congestion cubic or reno"
 }
 
-// sameCore says that client and server shared a core although nobody asked for that, by the plan or
-// because the machine has only one.
+// sameCore warns of a client and server on one core, unless the plan or a single-core machine
+// required that.
 func (j *Run) sameCore() string {
 	const shared = "client and server shared one core: throughput and latency are those of a machine without another"
 	p := j.File.Header.Plan

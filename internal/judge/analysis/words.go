@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Witnessed says that every row was witnessed, or names the rows that were not in full.
+// Witnessed returns that every row was witnessed, or the names of the rows that were not in full.
 func Witnessed(r *Report) string {
 	said := "Every row was witnessed: its bytes were counted on each hop of its path."
 	if len(r.Failed) > 0 {
@@ -49,7 +49,7 @@ func Backends(cells []Cell) []string {
 	return Distinct(cells, func(c Cell) string { return c.On })
 }
 
-// Distinct returns what of returns for the cells, each value once, in the cells' order.
+// Distinct returns the distinct results of calling of, in the cells' order.
 func Distinct(cells []Cell, of func(Cell) string) []string {
 	var out []string
 	for _, c := range cells {
