@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetMaxSize sets, over IPv4 and IPv6, the largest packet in bytes that the stack gives the device
-// to segment and that GRO makes of received packets. It reads them back: before Linux 6.3 the
-// kernel ignores the attributes of IPv4.
+// SetMaxSize sets the largest packet in bytes that the stack gives the device to segment and that
+// GRO makes, and reads it back: before Linux 6.3 the kernel ignores the attributes of IPv4.
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
 	all := uint32(bytes)
@@ -32,7 +31,6 @@ func SetMaxSize(name string, bytes int) error {
 	return nil
 }
 
-// errKept means that the kernel accepted a setting that it does not know.
 var errKept = fmt.Errorf("the kernel kept what it had")
 
 // Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size in
@@ -74,8 +72,8 @@ func sizesOf(l netlink.Link) Sizes {
 	return Sizes{a.GSOMaxSize, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize}
 }
 
-// SetSizes sets the sizes of the device with that index: all or, if the kernel refuses one, those
-// before it. It returns ErrGone if the device does not exist.
+// SetSizes sets the device's sizes, in order until the kernel refuses one. It returns ErrGone if
+// the device does not exist.
 func SetSizes(index int, s Sizes) error {
 	if err := setSizes(index, s); err != nil {
 		return fmt.Errorf("set gso_max_size and gro_max_size of link number %d: %w", index, err)
@@ -83,8 +81,8 @@ func SetSizes(index int, s Sizes) error {
 	return nil
 }
 
-// setSizes sends one message, so nobody sees half of the change. A size older than BIG TCP also
-// sets its IPv4 form, which therefore follows.
+// setSizes sends one message, so nobody sees half of the change. An older size also sets its IPv4
+// form, which therefore follows.
 func setSizes(index int, s Sizes) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)

@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 )
 
-// enum bpf_attach_type, places that no queueing discipline shows: Linux 6.6 and 6.7
+// enum bpf_attach_type: Linux 6.6 and 6.7
 const (
 	tcxIngress    = 46
 	tcxEgress     = 47

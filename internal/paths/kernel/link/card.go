@@ -18,9 +18,9 @@ import (
 )
 
 // Cards returns the network cards that carry a device: the device itself or those below it (of a
-// VLAN, a bond, a bridge, …), none for a veth. crossed names those that all of its packets cross:
-// for a bond the bond, whose speed is that of its members; none for several cards below a bridge.
-// What a driver or the kernel does not tell is left out.
+// VLAN, a bond, a bridge, …), none for a veth. crossed names the devices that all of its packets
+// cross: a bond counts as one with its members' speed, and several cards below a bridge do not
+// count. Values that the driver or the kernel does not report are left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -67,7 +67,7 @@ func decisive(all []sample.Card) []string {
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
 type kernelFiles struct {
-	net  string // class/net of a sysfs of the namespace
+	net  string // class/net of the namespace's sysfs
 	proc string
 }
 
@@ -204,7 +204,7 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// parents lead to the files of a card's device: at its own or, for virtio, at the one above.
+// parents lead to the files of a card's device; virtio has them one level up.
 var parents = []string{"", "../"}
 
 func (k kernelFiles) numa(name string) *int {

@@ -141,7 +141,7 @@ func TestInterrupts(t *testing.T) {
 		map[string]string{"rx-0": "00000000,00000003"}) || xps["tx-0"] != "2" {
 		t.Errorf("steered %v, %v", rps, xps)
 	}
-	hidden := kernelFiles{k.net, filepath.Join(root, "nothing")} // as in a container
+	hidden := kernelFiles{k.net, filepath.Join(root, "nothing")}
 	if got := hidden.interrupts("eth0"); len(got) != 3 || got[0] != (sample.Interrupt{Number: 38}) {
 		t.Errorf("without /proc/interrupts: %+v", got)
 	}

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SubInterface is a device on top of a network card.
+// SubInterface is a device on top of the network card Parent.
 type SubInterface struct {
 	Name   string // in its own namespace
-	Parent string // the card, in the calling thread's namespace
-	TID    int    // the thread in whose namespace it is created
+	Parent string
+	TID    int // the thread in whose namespace it is created
 }
 
 func addSubInterface[M any](s SubInterface, kind, mode string, modes map[string]M,
@@ -54,9 +54,8 @@ func AddIPvlan(s SubInterface, mode string) error {
 		})
 }
 
-// AddNetkit creates a netkit pair in L3 mode, without Ethernet headers and ARP; the second end,
-// peer, is created in the network namespace of thread peerTID. Without a BPF program both ends
-// forward.
+// AddNetkit creates a netkit pair in L3 mode, without Ethernet headers and ARP, whose second end,
+// peer, is in the network namespace of thread peerTID. Both ends forward without a BPF program.
 func AddNetkit(name, peer string, peerTID int) error {
 	a := netlink.NewLinkAttrs()
 	a.Name = name
@@ -87,8 +86,8 @@ type VXLAN struct {
 	UDPCsum bool
 }
 
-// AddVXLAN creates the device. Its outer packets keep using the calling thread's namespace, also
-// after MoveTo.
+// AddVXLAN creates the device. Its outer packets keep using the calling thread's namespace after
+// MoveTo.
 func AddVXLAN(v VXLAN) error {
 	a := netlink.NewLinkAttrs()
 	a.Name, a.MTU = v.Name, v.MTU
@@ -164,8 +163,8 @@ func AddNeighbour(name string, ip netip.Addr, mac net.HardwareAddr) error {
 		})
 }
 
-// AddForwarding adds a permanent entry for the machine to which a VXLAN device sends frames for a
-// MAC address.
+// AddForwarding adds a permanent entry for the machine that gets a VXLAN device's frames for a MAC
+// address.
 func AddForwarding(name string, mac net.HardwareAddr, machine netip.Addr) error {
 	return change(name, fmt.Sprintf("add forwarding of %s to %s", mac, name),
 		func(l netlink.Link) error {

@@ -87,7 +87,6 @@ func (r featureReader) active(device string, names map[string]uint) (*featureBit
 	return bits, nil
 }
 
-// featureNames are the same for all devices.
 var featureNames namedBits
 
 type namedBits struct {

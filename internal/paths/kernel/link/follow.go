@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow sends when a device came or went, or became a port of another bridge, until done is
-// closed. Fast changes are reported once. The channel is closed when the kernel reports no more;
-// some changes may then have been missed.
+// Follow sends when devices or bridge ports change, until done is closed. Fast changes are reported
+// once. When the kernel reports no more, the channel is closed; some changes may then have been
+// missed.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
@@ -50,7 +50,7 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// FollowRules is Follow for policy rules, queueing disciplines and filters.
+// FollowRules reports changes of policy rules, queueing disciplines and filters, as Follow does.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE,
 		unix.RTNLGRP_IPV6_RULE)
@@ -61,8 +61,8 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 }
 
 // Messages sends when the kernel sent messages to one of a netlink protocol's multicast groups,
-// until done is closed. Lost and fast messages are reported once. The channel is closed when the
-// kernel reports no more.
+// until done is closed. Fast and lost messages are reported once. When the kernel reports no more,
+// the channel is closed.
 func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(protocol, groups...)
 	if err != nil {
@@ -76,8 +76,7 @@ func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct
 	go func() {
 		defer close(out)
 		for {
-			// More messages than the buffer holds (ENOBUFS) or the library reads (EINVAL) are a
-			// change.
+			// Lost (ENOBUFS) and unreadable (EINVAL) messages count as a change.
 			if _, _, err := s.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) &&
 				!errors.Is(err, unix.EINVAL) {
 				return

@@ -21,7 +21,7 @@ type Setting struct {
 	Diverts bool
 }
 
-// Inspected is a device with its settings, in a fixed order. Neither time nor traffic changes them.
+// Inspected is a device with its settings in a fixed order. Time and traffic do not change them.
 type Inspected struct {
 	Name     string
 	Kind     string
@@ -30,7 +30,6 @@ type Inspected struct {
 
 const nothing = "none"
 
-// Addresses and Addresses6 name settings.
 const (
 	Addresses  = "IPv4 address"
 	Addresses6 = "IPv6 address"
@@ -129,7 +128,6 @@ func (in inspector) device(l netlink.Link) (Inspected, error) {
 	return out, err
 }
 
-// onTop lists macvlan and VLAN devices.
 func (in inspector) onTop(index int) string {
 	var names []string
 	for _, l := range in.links {
@@ -253,7 +251,7 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 }
 
 // Attached lists, by device, what may drop or change packets: BPF programs, which only
-// CAP_NET_ADMIN sees, tc filters, and queues. Devices without any are left out.
+// CAP_NET_ADMIN sees, tc filters and queues.
 func Attached() (map[string][]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

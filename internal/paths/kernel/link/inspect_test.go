@@ -81,7 +81,6 @@ func setting(t *testing.T, device, what string) Setting {
 	return Setting{}
 }
 
-// pair enters a namespace with the test's thread, which ends with the test.
 func pair(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

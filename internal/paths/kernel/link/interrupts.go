@@ -60,7 +60,6 @@ func (k kernelFiles) interruptNumbers(name string) (out []int) {
 	return nil
 }
 
-// interruptNames returns false if the kernel hides some names.
 func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 	out = map[int]string{}
 	f, err := os.Open(filepath.Join(k.proc, "interrupts"))
@@ -78,7 +77,7 @@ func (k kernelFiles) interruptNames() (out map[int]string, complete bool) {
 			continue
 		}
 		first := len(words) - 1
-		for first > 0 && strings.HasSuffix(words[first-1], ",") { // "a, b"
+		for first > 0 && strings.HasSuffix(words[first-1], ",") {
 			first--
 		}
 		if name := strings.Join(words[first:], " "); strings.Trim(name, "0123456789") != "" {

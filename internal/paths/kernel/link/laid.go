@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// laidBy marks the routes that toll adds to a machine: the kernel keeps a route's creator as a
-// number (rtm_protocol), which iproute2's rt_protos gives to no other program.
+// laidBy marks toll's routes: rtm_protocol holds a route's creator, and iproute2's rt_protos has no
+// other program with this number.
 const laidBy netlink.RouteProtocol = 116
 
 // ErrTaken means that the machine already has a route to a part of the prefix.
 var ErrTaken = errors.New("it has a route into that network already")
 
-// Lay adds a route to the prefix through a neighbour, marked as toll's. For IPv4 no part of the
-// prefix may have a route already, except default routes; for IPv6 not the prefix itself.
+// Lay adds a route to the prefix through a neighbour, marked as toll's. It returns ErrTaken if part
+// of an IPv4 prefix, or exactly this IPv6 prefix, already has a route that is not a default route.
 func Lay(to netip.Prefix, via netip.Addr) error {
 	if to.Addr().Is4() {
 		used, err := Used()
@@ -40,8 +40,7 @@ func Lay(to netip.Prefix, via netip.Addr) error {
 	return nil
 }
 
-// Lift removes such a route, and reports whether it existed. It removes nobody else's, even to the
-// same destination.
+// Lift removes a route of Lay, and reports whether it existed. Others' routes to the prefix stay.
 func Lift(to netip.Prefix, via netip.Addr) (was bool, err error) {
 	err = netlink.RouteDel(laid(to, via))
 	if errors.Is(err, unix.ESRCH) {

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dump retries an interrupted dump.
 func dump[T any](f func() (T, error)) (T, error) {
 	const tries = 5
 	var (
@@ -50,7 +49,7 @@ func change(name, what string, f func(netlink.Link) error) error {
 // Up sets the device up.
 func Up(name string) error { return change(name, "set "+name+" up", netlink.LinkSetUp) }
 
-// AddVeth creates a veth pair whose second end, peer, is created in the network namespace of thread
+// AddVeth creates a veth pair whose second end, peer, is in the network namespace of thread
 // peerTID.
 func AddVeth(name, peer string, peerTID int) error {
 	v := netlink.NewVeth(netlink.NewLinkAttrs())
@@ -127,8 +126,7 @@ func SetHairpin(port string) error {
 	})
 }
 
-// AddAddr adds an address with its prefix length. An IPv6 address is usable at once, as Docker's
-// are, without duplicate address detection.
+// AddAddr adds an address with its prefix length, without duplicate address detection for IPv6.
 func AddAddr(name string, addr netip.Prefix) error {
 	a := &netlink.Addr{IPNet: ipNet(addr)}
 	if addr.Addr().Is6() {
@@ -205,8 +203,7 @@ func HasAddr(name string, addr netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// Tentative reports whether the kernel does not yet use an IPv6 address of the device because it
-// looks for duplicates.
+// Tentative reports whether duplicate address detection of an IPv6 address is unfinished.
 func Tentative(name string) (bool, error) {
 	l, err := byName(name)
 	if err != nil {
@@ -223,7 +220,7 @@ func Tentative(name string) (bool, error) {
 	}), nil
 }
 
-// Counters are those of `ip -s link`.
+// Counters holds the counters of `ip -s link`.
 type Counters struct {
 	RxBytes, RxPackets, TxBytes, TxPackets uint64
 }
@@ -247,8 +244,7 @@ type Info struct {
 	MTU      int
 	Qdisc    string
 	Offloads map[string]bool
-	// Rate is the limit that its queueing disciplines set, in bit/s; 0: unlimited, or it differs by
-	// packet.
+	// bit/s that the queueing disciplines allow; 0: unlimited, or it differs by packet
 	Rate uint64
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// bit/s, 0 if unknown
+// bit/s; 0: unknown
 type modes struct {
 	speed, most, partner uint64
 	duplex               string
@@ -23,8 +23,8 @@ type modes struct {
 
 const mega = 1_000_000
 
-// linkModes uses netlink (Linux 5.6): the library's ioctl knows fewer modes and prints that to the
-// standard output.
+// linkModes uses netlink (Linux 5.6): the library's ioctl knows fewer modes and prints that to
+// stdout.
 func linkModes(name string) (m modes, err error) {
 	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// NamespaceID returns the number, from 0 on, by which the calling thread's network namespace knows
-// that of process pid, or -1. It has one as soon as a device links the two.
+// NamespaceID returns the calling namespace's number, from 0 on, for the namespace of process pid,
+// or -1 if no device has linked the two.
 func NamespaceID(pid int) (int, error) {
 	id, err := netlink.GetNetNsIdByPid(pid)
 	if err != nil {

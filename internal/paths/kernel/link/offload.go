@@ -28,7 +28,6 @@ func abbreviated(all map[string]bool, short map[string]string) map[string]bool {
 // Offload is a feature that can be switched.
 type Offload string
 
-// Each has the kernel's features that `ethtool -K` switches for it.
 const (
 	GRO        Offload = "gro"
 	TSO        Offload = "tso"
@@ -43,8 +42,8 @@ var switches = map[Offload][]string{
 		"tx-checksum-fcoe-crc", "tx-checksum-sctp"},
 }
 
-// SetOffload switches an offload as `ethtool -K NAME OFFLOAD on|off` does. It returns an error if
-// none of its features came on, or one of them stayed on.
+// SetOffload works like `ethtool -K NAME OFFLOAD on|off`. It returns an error if none of the
+// features came on, or one of them stayed on.
 func SetOffload(name string, o Offload, on bool) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

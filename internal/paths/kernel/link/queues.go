@@ -6,7 +6,7 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// Queues are the numbers of a device's queues in each direction, and the most it can have.
+// Queues holds the numbers of a device's queues in each direction, and their maxima.
 type Queues struct{ Send, Receive, MostSend, MostReceive int }
 
 // QueuesOf reads them as `ethtool -l` does.
@@ -22,7 +22,7 @@ func QueuesOf(name string) (q Queues, err error) {
 	return q, nil
 }
 
-// SetQueues gives the device n queues in each direction as `ethtool -L` does, and reads them back.
+// SetQueues gives the device n queues in each direction, as `ethtool -L` does, and reads them back.
 func SetQueues(name string, n int) error {
 	err := withEthtool(func(e *ethtool.Ethtool) error {
 		c, err := e.GetChannels(name)

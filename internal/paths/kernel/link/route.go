@@ -10,9 +10,9 @@ import (
 // Route is the kernel's route to an address, as in `ip route get`.
 type Route struct {
 	Device string     `json:"device"`
-	Source netip.Addr `json:"source,omitzero"` // of packets without a chosen source
-	Via    netip.Addr `json:"via,omitzero"`    // the gateway; invalid: the address is a neighbour
-	// MTU is the route's limit in bytes, set or learnt from a router; 0: the device's.
+	Source netip.Addr `json:"source,omitzero"`
+	Via    netip.Addr `json:"via,omitzero"` // invalid: the address is a neighbour
+	// bytes, set or learnt from a router; 0: the device's
 	MTU       int `json:"mtu,omitempty"`
 	DeviceMTU int `json:"device_mtu,omitempty"`
 }

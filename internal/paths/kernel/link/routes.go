@@ -18,15 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Routed describes a route and has the device that it leaves by.
+// Routed is a route with its device and a description.
 type Routed struct {
 	To           netip.Prefix
 	Device, Text string
 }
 
-// Routes lists the routes of all tables. Of the local table, which follows from the addresses, it
-// lists only routes that the kernel did not make, or that have more than an address. It leaves out
-// IPv6 routes that come and go: link-local ones, multicast, and advertised ones.
+// Routes lists the routes of all tables. It leaves out routes of the local table that follow from
+// an address, and IPv6 routes that come and go: link-local, multicast and advertised ones.
 func Routes() ([]Routed, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -56,7 +55,6 @@ func Routes() ([]Routed, error) {
 	return out, nil
 }
 
-// routeMessage has attributes that the library's type lacks.
 type routeMessage struct {
 	*nl.RtMsg
 	attrs map[uint16][]byte
@@ -116,7 +114,6 @@ func (m routeMessage) to() netip.Prefix {
 	return netip.PrefixFrom(addr, int(m.Dst_len))
 }
 
-// stays reports whether the route neither follows from an address nor comes and goes.
 func (m routeMessage) stays() bool {
 	if m.attrs[unix.RTA_ENCAP_TYPE] != nil ||
 		len(m.attrs[unix.RTA_METRICS]) > 0 && m.Protocol != unix.RTPROT_RA {
@@ -131,7 +128,8 @@ func (m routeMessage) stays() bool {
 	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
 }
 
-// routeWords are described separately, or count, change on their own or repeat the route's head.
+// routeWords have descriptions of their own, or hold counters, change on their own or repeat the
+// route's head.
 var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY,
 	unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
@@ -217,7 +215,6 @@ func address(ip net.IP) string {
 	return ip.String()
 }
 
-// Policies describes the rules that choose a routing table.
 func Policies() (string, error) {
 	var all []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
@@ -243,10 +240,9 @@ func policyRules(family int) ([]netlink.Rule, error) {
 	return rules, nil
 }
 
-// RoutedBySocket describes the first policy rule by which two programs' packets to one address may
-// take different routes, or none: one that selects a socket's user, ports, protocol or type of
-// service, or refuses packets. Rules that select a mark may refuse packets. It returns "" if there
-// is none.
+// RoutedBySocket describes the first policy rule that may give two programs' packets to one address
+// different routes: one that refuses packets, or selects a socket's user, ports, protocol or type
+// of service. Rules that select a mark may refuse packets. The default is "".
 func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)
@@ -286,7 +282,7 @@ func RoutedByMark() (string, error) {
 	return "", nil
 }
 
-// refusingRule exists because the library's list lacks rules that refuse packets.
+// The library's list lacks rules that refuse packets.
 func refusingRule(family int) (string, error) {
 	msgs, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(unix.RTM_GETRULE, unix.NLM_F_DUMP)
@@ -321,8 +317,8 @@ func refusingRule(family int) (string, error) {
 	return "", nil
 }
 
-// LocalRoute returns nil if this machine's packets to one of its own addresses are delivered by the
-// loopback device, and otherwise names the rule or route that prevents it.
+// LocalRoute returns nil if the loopback device delivers this machine's packets to its own address,
+// or names the rule or route that prevents it.
 func LocalRoute(to netip.Addr) error {
 	routes, err := netlink.RouteGet(to.AsSlice())
 	if err != nil {

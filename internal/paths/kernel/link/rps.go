@@ -11,15 +11,15 @@ import (
 
 type Steering struct{ queues, file string }
 
-// RPS steers received packets, XPS sent ones.
+// RPS steers received packets, XPS steers sent ones.
 var (
 	RPS = Steering{"rx-", "rps_cpus"}
 	XPS = Steering{"tx-", "xps_cpus"}
 )
 
-// Steer steers the packets of all of the device's queues to all CPUs, or to the default (the CPU
-// that received them, or any queue), and reads that back. It uses a sysfs that is mounted nowhere
-// and ends with the call: there is no netlink message for it.
+// Steer steers the packets of all the device's queues to all CPUs, or to the default (the CPU that
+// received them, or any queue), and reads that back. Netlink cannot do this, so it uses a private
+// mount of sysfs during the call.
 func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
@@ -57,8 +57,8 @@ func (s Steering) steer(root int, name, cpus string) error {
 	}
 }
 
-// SetThreaded runs the device's NAPI in threads of its own, or not, and reads that back. It returns
-// EOPNOTSUPP for a device without NAPI.
+// SetThreaded sets whether the device's NAPI runs in threads of its own, and reads that back. It
+// returns EOPNOTSUPP for a device without NAPI.
 func SetThreaded(name string, on bool) error {
 	value := "0"
 	if on {
@@ -81,8 +81,8 @@ func SetThreaded(name string, on bool) error {
 	return nil
 }
 
-// withSysfs calls f with the root of a writable sysfs. Engines make all mounts of one namespace's
-// sysfs read-only for containers; that is restored afterwards.
+// withSysfs calls f with the root of a writable sysfs. Container engines make all mounts of one
+// namespace's sysfs read-only; that is restored.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {
@@ -158,7 +158,7 @@ func allCPUs() (string, error) {
 	return mask(strings.TrimSpace(string(b)))
 }
 
-// mask converts "0-3,8" into sysfs's mask: groups of 32 bits in hexadecimal, the highest first.
+// mask converts "0-3,8" into hexadecimal groups of 32 bits, the highest first.
 func mask(list string) (string, error) {
 	var words []uint32
 	for part := range strings.SplitSeq(list, ",") {

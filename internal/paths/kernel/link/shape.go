@@ -15,11 +15,9 @@ type Shape struct {
 }
 
 const (
-	// a shallow buffer; covers the lateness of the kernel's timer
 	queueTime = time.Millisecond
 	timerLate = 100 * time.Microsecond
-	// Packets of 64 KiB pass whole, as with segmentation offload, unless they last longer than
-	// slowTime.
+	// Packets of 64 KiB pass whole, unless they last longer than slowTime.
 	queueSize  = 256 << 10
 	bucketSize = 128 << 10
 	slowTime   = 10 * time.Millisecond

@@ -11,7 +11,7 @@ import (
 )
 
 // rateAttrs locates a discipline's rate in B/s (linux/pkt_sched.h): an attribute with 32 bits at an
-// offset, and one with 64 bits for larger rates. 0: none.
+// offset, and one with 64 bits; 0: none.
 var rateAttrs = map[string]struct {
 	old, offset, new uint16
 }{
@@ -57,8 +57,8 @@ func shaped(kind string, options []byte) (rate uint64) {
 	return rate
 }
 
-// rateOf returns bit/s, link headers included. 0: unlimited, or it differs by packet. For htb it is
-// the default class's.
+// rateOf returns bit/s with link headers, for htb the default class's; 0: unlimited, or it differs
+// by packet.
 func rateOf(index int) (bits uint64, err error) {
 	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s shaping) below(parent uint32, depth int) uint64 {
 	return 0
 }
 
-// byDefault returns the class of packets that no filter selects, and the least ceil from it up.
-// Class 0 is not shaped.
+// byDefault returns the class of unfiltered packets, and the least ceil from it up. Class 0 is not
+// shaped.
 func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	attrs, err := nl.ParseRouteAttr(htb.attrs[nl.TCA_OPTIONS])
 	if err != nil {

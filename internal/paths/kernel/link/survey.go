@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Device is a network device and where it is attached.
+// Device is a network device with its attachments.
 type Device struct {
 	Name   string
 	Index  int
@@ -17,10 +17,10 @@ type Device struct {
 	MTU    int
 	Up     bool
 	Master string
-	// Peer is the index of a veth's other end, in its namespace.
+	// Peer is the index of a veth's other end, in that end's namespace.
 	Peer  int
 	Addrs []netip.Prefix
-	// Uplink means that a default route leaves by it.
+	// Uplink means that a default route uses the device.
 	Uplink bool
 }
 
@@ -80,7 +80,7 @@ func isAll(n *net.IPNet) bool {
 	return ones == 0 && n.IP.IsUnspecified()
 }
 
-// Used lists the IPv4 prefixes of the namespace's addresses and of the routes of all tables, except
+// Used lists the IPv4 prefixes of the namespace's addresses and of all tables' routes, except
 // default routes.
 func Used() ([]netip.Prefix, error) {
 	routes, err := dump(func() ([]netlink.Route, error) {

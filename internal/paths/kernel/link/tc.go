@@ -38,7 +38,6 @@ type tcMessage struct {
 	attrs map[uint16][]byte
 }
 
-// tcDump includes kinds that the library has no type for.
 func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
 	raw, err := dump(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(ask, unix.NLM_F_DUMP)
@@ -143,7 +142,7 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves have classes that do not matter: disciplines below are listed as such.
+// leaves have classes that do not matter: the disciplines below them are listed.
 var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf",
 	"netem", "clsact", "ingress"}
 
@@ -170,7 +169,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 	add := func(where string, parent uint32) error {
 		msgs, err := tcDump(unix.RTM_GETTFILTER, unix.RTM_NEWTFILTER, index, parent)
 		for _, m := range msgs {
-			// without options it only opens a chain or a priority
+			// without options the filter only opens a chain or a priority
 			if len(m.attrs[nl.TCA_OPTIONS]) > 0 {
 				out = append(out, where+" "+m.filter())
 			}

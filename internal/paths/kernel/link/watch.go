@@ -12,13 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch counts the changes in a network namespace since it was made, including those that were
-// undone. It keeps the namespace alive until it is closed. Its methods may be called from any
-// thread. It does not slow packets down.
+// Watch counts the changes in a network namespace, including undone ones, without slowing packets
+// down. The namespace lives until Close. Any thread may call the methods.
 type Watch struct {
 	fd int
 
-	mu     sync.Mutex // guards the fields that follow
+	mu     sync.Mutex
 	links  map[int]watched
 	counts Changes
 }
@@ -26,11 +25,11 @@ type Watch struct {
 // Changes holds numbers of changes.
 type Changes struct {
 	Traffic map[string]int
-	// to a device's MTU, queue length, master, sizes and administrative state
+	// changes of MTU, queue length, master, sizes and administrative state
 	Links    map[string]int
 	Routes   int
 	Policies int
-	// Lost means that there were more changes than were read.
+	// Lost means that some changes were not read.
 	Lost bool
 }
 
@@ -83,7 +82,7 @@ func watchedOf(l netlink.Link) watched {
 		a.Flags&net.FlagUp)}
 }
 
-// Read returns the changes so far. Of the routes it counts those for which ours returns true.
+// Read returns the changes so far. It counts only routes for which ours returns true.
 func (w *Watch) Read(ours func(Routed) bool) (Changes, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

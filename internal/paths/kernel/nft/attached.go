@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attached is a chain that sees frames before or after IP's own hooks. Read leaves it out.
+// Attached is a chain that sees frames before or after IP's hooks. Read leaves it out.
 type Attached struct {
 	Name    string   // "chain netdev table name"
 	Devices []string // nil: those of all bridges
 }
 
-// ListAttached lists the chains of the families netdev and bridge, and those at inet's ingress,
-// that have rules or a policy that drops.
+// ListAttached lists the chains of netdev, bridge and inet's ingress that have rules or a dropping
+// policy.
 func ListAttached() ([]Attached, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {

@@ -30,7 +30,7 @@ func (r *reader) match(e any) bool {
 	return true
 }
 
-// simple takes the first comparison of a field, if the rule's own field can hold it.
+// simple takes a field's first comparison if the rule's field can hold it.
 func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	f, mask, not := r.regs[at], r.mask[at], op == expr.CmpOpNeq
 	if op != expr.CmpOpEq && !not || r.placed[f] || mask != nil && f != srcAddr && f != dstAddr {

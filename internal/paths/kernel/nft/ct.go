@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// connection leaves ports that clients choose, and values that later packets change, unknown.
+// connection leaves client ports, and values that later packets change, unknown.
 func (r *reader) connection(e *ct) {
 	if e.sets {
 		if e.key != expr.CtKeyMARK && e.key != expr.CtKeyLABELS && e.key != expr.CtKeySECMARK {

@@ -12,12 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// translatedPacket was dialled at 198.18.0.1:8080 and goes to a container.
 var translatedPacket = firewall.Packet{Proto: "tcp", Src: netip.MustParseAddr("203.0.113.1"),
 	Dst: netip.MustParseAddr("172.17.0.2"), Port: 80,
 	In: "eth0", Out: "docker0", Orig: netip.MustParseAddrPort("198.18.0.1:8080")}
 
-// dropping gives each match a chain of its own.
 func dropping(t *testing.T, matches []string,
 	write func(chains []string) error) map[string]firewall.Outcome {
 	t.Helper()

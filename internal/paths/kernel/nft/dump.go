@@ -10,10 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The library leaves out expressions that it does not know, and fails at those for one direction of
-// a connection.
+// The library leaves out unknown expressions, and fails at those for one direction of a connection.
 
-// rawRule has the library's expressions, ct, byteorder and opaque.
 type rawRule struct {
 	handle uint64
 	exprs  []any

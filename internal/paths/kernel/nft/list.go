@@ -14,10 +14,10 @@ import (
 // Listed is a chain, a table or a flow table of any family.
 type Listed struct {
 	Name string // "chain ip nat DOCKER"
-	// Text describes the content without counters: the number of rules and a checksum.
+	// Text has the number of rules and a checksum that ignores counters.
 	Text string
-	// Devices are those whose frames it gets before anything else does, or nil. A * at the end of a
-	// name is a wildcard.
+	// Devices lists the devices whose frames the chain gets before anything else does, or is nil. A
+	// trailing * is a wildcard.
 	Devices []string
 }
 
@@ -58,8 +58,8 @@ func chainOf(family byte, a attributes) string {
 		a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
-// Generation returns a number that each change of the namespace's packet filters changes, even one
-// that was undone, or 0 without nf_tables.
+// Generation returns a number that each change of the namespace's packet filters changes, even an
+// undone one, or 0 without nf_tables.
 func Generation() (uint32, error) {
 	const header, genID = 4, 1 // struct nfgenmsg, NFTA_GEN_ID
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
@@ -239,7 +239,7 @@ func (r *ruleList) add(a attributes) {
 	}
 }
 
-// The data of counting expressions change with the traffic.
+// The data of these expressions change with the traffic.
 var counting = []string{"counter", "quota", "last", "limit", "connlimit", "numgen"}
 
 type attribute struct {

@@ -53,7 +53,7 @@ func dst(p netip.Prefix) uint32 {
 	return offsetDst
 }
 
-// prefix loads, like iptables-nft, only the bytes of a byte-aligned prefix.
+// Like iptables-nft, prefix loads only the bytes of a byte-aligned prefix.
 func prefix(offset uint32, op expr.CmpOp, p netip.Prefix) Match {
 	addr := p.Masked().Addr().AsSlice()
 	size := uint32(len(addr))
@@ -130,8 +130,7 @@ func UDPDport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetDport, 
 // UDPSport matches iptables' `-p udp --sport number`.
 func UDPSport(number uint16) Match { return port(unix.IPPROTO_UDP, offsetSport, number) }
 
-// VXLAN matches UDP packets to port number whose VXLAN header has the identifier vni. (Docker uses
-// iptables' `-m bpf` for the identifier.)
+// VXLAN matches UDP packets to port number with the VXLAN identifier vni. (Docker uses `-m bpf`.)
 func VXLAN(number uint16, vni uint32) Match {
 	m := port(unix.IPPROTO_UDP, offsetDport, number)
 	return Match{append(m.exprs,
@@ -164,8 +163,8 @@ func UDP() Match { return Match{protocol(unix.IPPROTO_UDP)} }
 // SCTP matches iptables' `-p sctp`.
 func SCTP() Match { return Match{protocol(unix.IPPROTO_SCTP)} }
 
-// IPVS matches iptables' `-m ipvs --ipvs`: IPVS chose the packet's server. nftables has no match of
-// its own for that.
+// IPVS matches iptables' `-m ipvs --ipvs`, which nftables cannot express: IPVS chose the packet's
+// server.
 func IPVS() Match {
 	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h)
 	const (

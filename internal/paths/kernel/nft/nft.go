@@ -1,10 +1,8 @@
 // Package nft writes nftables rule sets and reads their counters back, in the calling thread's
-// network namespace. Call it inside netns.NS.Do, with
-// CAP_NET_ADMIN over the namespace.
+// network namespace. Call it inside netns.NS.Do, with CAP_NET_ADMIN over the namespace.
 //
-// The rules are those that iptables-nft writes for the same iptables commands, so a packet costs
-// the same as under Docker. They are written by netlink because a new machine may lack the
-// programs.
+// The rules equal those that iptables-nft writes for the same commands, so a packet costs the same
+// as under Docker. Netlink writes them, because a new machine may lack the programs.
 package nft
 
 import (
@@ -46,7 +44,7 @@ type Chain struct {
 // Hook is where the kernel calls a chain.
 type Hook int
 
-// The priorities are iptables' in the chain's table.
+// The priorities equal iptables'.
 const (
 	noHook Hook = iota
 	Prerouting
@@ -56,7 +54,7 @@ const (
 	Postrouting
 )
 
-// Rule is a list of matches, a counter and a verdict, in this order as iptables has them.
+// Rule is a list of matches, a counter and a verdict, in iptables' order.
 type Rule struct {
 	Match   []Match
 	Verdict Verdict
@@ -69,11 +67,11 @@ type Match struct{ exprs []expr.Any }
 // Verdict is what happens to a packet that a rule matches.
 type Verdict struct{ exprs []expr.Any }
 
-// A socket's receive buffer holds the kernel's answers to a few hundred commands.
+// A socket's receive buffer holds the answers to a few hundred commands.
 const batch = 64
 
-// Apply writes the chains. Up to 64 commands are one transaction, all or nothing; with more, an
-// error leaves those written before.
+// Apply writes the chains in transactions of up to 64 commands. After an error the earlier
+// transactions stay.
 func Apply(chains []Chain) error {
 	c, err := nftables.New()
 	if err != nil {
@@ -207,8 +205,8 @@ func Hits(f Family, table, chainName, tag string) (Count, error) {
 	return Count{}, fmt.Errorf("read counter of %s %s %q: %w", table, chainName, tag, errNoRule)
 }
 
-// Supported returns nil if the kernel and the caller's privileges allow every kind of rule that
-// this package writes. It writes such rules to the namespace, which the caller discards.
+// Supported returns nil if the kernel and the caller's privileges allow every kind of rule of this
+// package. It writes such rules to the namespace, which the caller discards.
 func Supported(f Family) error {
 	const probe = "toll-probe"
 	lan := netip.MustParsePrefix("192.0.2.0/24")
@@ -231,8 +229,7 @@ func Supported(f Family) error {
 	})
 }
 
-// Unsupported reports whether err means that the kernel lacks nf_tables or the requested
-// expression.
+// Unsupported reports whether err means that the kernel lacks nf_tables or an expression.
 func Unsupported(err error) bool {
 	return errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) ||
 		errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL)

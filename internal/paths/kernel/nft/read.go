@@ -131,7 +131,6 @@ func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
 	return r.rule
 }
 
-// unread notes a match that is not understood and that the rule does not contain.
 func (r *reader) unread(what string) {
 	if r.rule.Unread == "" {
 		r.rule.Unread = what
@@ -140,8 +139,8 @@ func (r *reader) unread(what string) {
 
 func (r *reader) other(what string) { r.does = what }
 
-// inert expressions do not affect where packets go; matches only match, or load what is compared.
-// All others are actions.
+// inert expressions do not affect where packets go; matches only match or load values. All others
+// are actions.
 var (
 	inert = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
 		"flow_offload"}

@@ -85,7 +85,6 @@ func (r *reader) lookup(e *expr.Lookup) {
 	}
 }
 
-// slot returns a register's first four bytes: registers have 4 or 16.
 func slot(reg uint32) uint32 {
 	if reg >= unix.NFT_REG32_00 || reg == unix.NFT_REG_VERDICT {
 		return reg
@@ -93,8 +92,7 @@ func slot(reg uint32) uint32 {
 	return unix.NFT_REG32_00 + (reg-unix.NFT_REG_1)*(unix.NFT_REG_SIZE/unix.NFT_REG32_SIZE)
 }
 
-// fields returns the fields, and their sizes, of the key of size bytes in the registers from reg
-// on.
+// fields describes a key of size bytes in the registers from reg on.
 func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []int, ok bool) {
 	for at := slot(reg); size > 0; {
 		f, width := r.fieldAt(at)
@@ -116,8 +114,8 @@ func padded(width int) int {
 	return (width + unix.NFT_REG32_SIZE - 1) / unix.NFT_REG32_SIZE * unix.NFT_REG32_SIZE
 }
 
-// kinds are the fields that every packet has, and their sizes; 0: as loaded. Status is missing
-// because some of its bits are unknown.
+// kinds lists the fields that every packet has, with their sizes; 0: as loaded. Some bits of Status
+// are unknown, so it is missing.
 var kinds = map[field]struct {
 	field firewall.Field
 	size  int
@@ -154,7 +152,7 @@ func (r *reader) fieldAt(at uint32) (firewall.Field, int) {
 
 func elements(s *set, widths []int) (out []firewall.Element, known bool) {
 	all := slices.Clone(s.elements)
-	if s.interval { // the end of one interval precedes the start of the next
+	if s.interval { // the next interval may start where one ends
 		slices.SortStableFunc(all, func(a, b nftables.SetElement) int {
 			if c := bytes.Compare(a.Key, b.Key); c != 0 || a.IntervalEnd == b.IntervalEnd {
 				return c

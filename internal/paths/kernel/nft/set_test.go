@@ -51,7 +51,7 @@ func walkAll(t *testing.T, listing string, cases map[string]walked) {
 	})
 }
 
-// The rules are those of Docker Engine 29 with --firewall-backend=nftables for the containers of
+// Docker Engine 29 wrote the rules with --firewall-backend=nftables for the containers of
 // cmd/toll's TestPorts.
 func TestReadDockersNftables(t *testing.T) {
 	listing, err := os.ReadFile("testdata/docker-29.nft")

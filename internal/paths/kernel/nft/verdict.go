@@ -64,7 +64,7 @@ func (r *reader) nat(e *expr.NAT) {
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// to takes the registers of the port, 0 if there is none.
+// low and high are registers; 0: no port.
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {
@@ -78,7 +78,7 @@ func (r *reader) to(a netip.Addr, low, high uint32) {
 	r.rule.To = netip.AddrPortFrom(a, port)
 }
 
-// xtMatch reads iptables' own matches, which older versions of iptables-nft write.
+// Older versions of iptables-nft write iptables' own matches.
 func (r *reader) xtMatch(e *expr.Match) bool {
 	switch info := e.Info.(type) {
 	case *xt.AddrTypeV1:
@@ -103,7 +103,7 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	return true
 }
 
-// xtTypes leaves types limited to one device unknown.
+// Types limited to one device stay unknown.
 func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	const invertSrc, invertDst = 1, 2
 	if info.Flags&^(invertSrc|invertDst) != 0 {

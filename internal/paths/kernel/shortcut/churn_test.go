@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// The table's entries are never removed, as if its keeper had died, while clients keep dialling the
-// ports of two containers that take turns at one address.
+// The table's entries are never removed, as if its keeper had died, while clients keep dialling two
+// containers that take turns at one address.
 func TestAddressIsReused(t *testing.T) {
 	m := newMachine(t)
 	cycles := 100
@@ -54,7 +54,6 @@ func TestAddressIsReused(t *testing.T) {
 		})
 	}
 	for i := range cycles {
-		// Like the engine: the container, then its proxy, which ends first.
 		l := serve(t, m.box, fmt.Sprintf("172.31.9.2:%d", target.Port()),
 			fmt.Sprintf("container%d", i%2))
 		p := m.proxy(t, ports[i%2])
@@ -75,8 +74,7 @@ func TestAddressIsReused(t *testing.T) {
 		cycles, right.Load(), byProxy.Load(), none.Load())
 }
 
-// askApart makes the socket in the namespace and leaves its thread, on which clients would wait for
-// each other.
+// askApart does not block its thread, on which clients would wait for each other.
 func (m *machine) askApart(at string) string {
 	var fd int
 	if err := m.host.Do(func() (err error) {

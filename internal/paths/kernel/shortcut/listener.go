@@ -29,7 +29,7 @@ type Listener struct {
 var ErrUDP error = &path.UnsupportedError{
 	Missing: "toll fast leaves UDP alone", Remedy: "publish-proxy or publish-nat"}
 
-// ListenerOf returns the socket by which a process listens on a TCP port, in the calling thread's
+// ListenerOf finds the socket with which a process listens on a TCP port, in the calling thread's
 // namespace.
 func ListenerOf(pid int, port uint16) (Listener, error) {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
@@ -53,15 +53,14 @@ func ListenerOf(pid int, port uint16) (Listener, error) {
 	return Listener{}, fmt.Errorf("process %d does not listen on port %d", pid, port)
 }
 
-// ErrChanged means that the listener is not the one that was judged.
+// ErrChanged means that the listener differs from the judged one.
 var ErrChanged = errors.New("the listener has changed meanwhile")
 
-// Add makes a shortcut: clients that dial e.Dial and would reach the listener are redirected to
-// e.Target. The listener belongs to a process of root in this network namespace; if it no longer
-// exists, or the process has changed, the error wraps ErrChanged.
+// Add redirects clients that dial e.Dial and would reach the listener to e.Target. The listener
+// belongs to a process of root in this network namespace. The error wraps ErrChanged if the
+// listener or its process has changed.
 //
-// For some microseconds toll holds the socket, too. If the process ends just then, Add removes the
-// mark.
+// For some microseconds toll holds the socket, too. If the process ends then, Add removes the mark.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
 		return fmt.Errorf("%s is not a loopback address", e.Dial)
@@ -135,8 +134,7 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	return nil
 }
 
-// same returns nil if the process is root's, in this network namespace, and has the same command
-// line.
+// same returns nil if root's process is in this network namespace and has the same command line.
 func (l Listener) same() error {
 	dir := "/proc/" + strconv.Itoa(l.PID)
 	line, err := os.ReadFile(dir + "/cmdline")

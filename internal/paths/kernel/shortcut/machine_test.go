@@ -21,18 +21,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// machine is a bridge and, on it, a container whose server tells who asked it. A process stands for
+// machine has a bridge with a container whose server reports its client. A process represents
 // docker-proxy.
 type machine struct {
 	host, box *netns.NS
 	table     *Table
-	proxies   map[int]func() // they kill, by PID
+	proxies   map[int]func() // kill functions, by PID
 }
 
 const (
-	proxyEnv = "BRIDGETOLL_TEST_LISTEN" // where the process that stands for docker-proxy listens
+	proxyEnv = "BRIDGETOLL_TEST_LISTEN" // where the proxy process listens
 	dialEnv  = "BRIDGETOLL_TEST_DIAL"   // what to dial, from another cgroup
-	sharing  = "sharing "               // before an address: others may listen there, too
+	sharing  = "sharing "               // before an address: others may listen there
 	port     = 7070
 )
 
@@ -73,7 +73,7 @@ func relay(at string) {
 	}
 }
 
-// plain listens like docker-proxies without Multipath TCP, Go's default.
+// plain listens without Multipath TCP, Go's default, like docker-proxy.
 func plain(network, at string, shares bool) (net.Listener, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return errors.Join(raw.Control(func(fd uintptr) {
@@ -164,7 +164,6 @@ func ip(t *testing.T, n *netns.NS, commands string) {
 	}
 }
 
-// serve answers with a name and the client's address.
 func serve(t *testing.T, n *netns.NS, at, name string) net.Listener {
 	t.Helper()
 	at, shares := strings.CutPrefix(at, sharing)

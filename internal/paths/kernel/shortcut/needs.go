@@ -16,8 +16,7 @@ import (
 
 var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
 
-// check returns the root of cgroup v2, which the caller closes, and the cookie of the calling
-// thread's network namespace.
+// check returns the root of cgroup v2, which the caller closes, and the namespace's cookie.
 func check() (root *os.File, cookie uint64, err error) {
 	if os.Geteuid() != 0 {
 		return nil, 0, &path.UnsupportedError{

@@ -15,8 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Pins are in the machine's BPF file system or, if none is mounted, in one of toll's own, which
-// Unpin unmounts.
+// Pins are in the machine's BPF file system or, without one, in toll's own, which Unpin unmounts.
 const (
 	machinesFS = "/sys/fs/bpf"
 	pinName    = "bridgetoll-fast"
@@ -41,8 +40,7 @@ func isBPF(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && uint32(st.Type) == unix.BPF_FS_MAGIC
 }
 
-// Pin keeps the table after the end of the process. A pinned table's programs stay attached until
-// Unpin.
+// Pin keeps the table, with its programs attached, until Unpin.
 func (t *Table) Pin() (err error) {
 	if !isBPF(machinesFS) && !isBPF(ownFS) {
 		if err := mountOwn(); err != nil {
@@ -74,7 +72,7 @@ func (t *Table) Pin() (err error) {
 	return os.Mkdir(filepath.Join(dir, complete), onlyRoot)
 }
 
-// complete is a file in a directory that has all of its pins.
+// The file exists in a directory that has all of its pins.
 const complete = "complete"
 
 func mountOwn() error {
@@ -95,8 +93,8 @@ func mountOwn() error {
 	return nil
 }
 
-// Open opens the pinned table. It returns ErrNone if there is none, or only a part that a killed
-// toll left and that does nothing.
+// Open opens the pinned table. Without a complete one it returns ErrNone; the part that a killed
+// toll left has no effect.
 func Open() (*Table, error) {
 	dir := pins()
 	if _, err := os.Stat(filepath.Join(dir, complete)); errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +138,8 @@ func inode(dir string) (uint64, error) {
 	return st.Ino, err
 }
 
-// Unpin removes the pinned table, even an incomplete one, and its file system if that was toll's.
-// It continues after an error.
+// Unpin removes the pinned table, even an incomplete one, and toll's own file system. It continues
+// after an error.
 func Unpin() error {
 	var errs []error
 	if t, err := Open(); err == nil {

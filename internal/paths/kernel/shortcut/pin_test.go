@@ -14,7 +14,6 @@ import (
 
 const pinEnv = "BRIDGETOLL_TEST_PINS"
 
-// TestPins runs the tests of pins in a mount namespace of its own.
 func TestPins(t *testing.T) {
 	if os.Getenv(pinEnv) != "" {
 		t.Skip("it is what runs this")

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// While more than half of the server's accept queue is taken, docker-proxy has the clients, and no
-// SYN is sent twice.
+// While over half of the server's accept queue is taken, docker-proxy gets the clients, and no SYN
+// is resent.
 func TestQueueOfServer(t *testing.T) {
 	m := newMachine(t)
 	server, err := m.box.TID()

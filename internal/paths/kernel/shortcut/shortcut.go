@@ -1,11 +1,11 @@
 // Package shortcut redirects a local client's connection to a published port on a loopback address
-// straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination when a
-// client connects, so docker-proxy does not relay its bytes.
+// straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination at
+// connect, so docker-proxy does not relay the bytes.
 //
-// A client never reaches another server than through docker-proxy: the target is stored with
-// docker-proxy's own listening socket, which ends before another container may get the address. If
-// a SYN was not answered before then, a program drops answers from anybody else (shortcut.bpf.c,
-// toll_answer). In doubt a connection is not redirected (decide).
+// A client reaches the same server as through docker-proxy. The target is stored with
+// docker-proxy's listening socket, which ends before another container may get the address; if a
+// SYN is unanswered by then, a program drops answers from others (shortcut.bpf.c, toll_answer). In
+// doubt a connection is not redirected (decide).
 //
 // A Table belongs to the network namespace in which it was made. Call its methods there.
 package shortcut
@@ -24,7 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
-// Table is the kernel's table of shortcuts. Unless pinned it ends with the process.
+// Table is the kernel's table of shortcuts. Unless pinned, it ends with the process.
 type Table struct {
 	maps  objectMaps
 	links []link.Link // nil if another process loaded the programs
@@ -37,8 +37,8 @@ type Entry struct {
 	Dial   netip.AddrPort // a loopback address
 	Target netip.AddrPort
 	Taken  uint64
-	// Server is a process in the container, for Add: while more than half of the accept queue at
-	// Target is taken, clients stay with docker-proxy. 0 ignores the queue.
+	// Server is a process in the container, for Add. While over half of Target's accept queue is
+	// taken, clients stay with docker-proxy. 0 ignores the queue.
 	Server int
 }
 
@@ -74,9 +74,9 @@ func (p *objectPrograms) attachments() map[ebpf.AttachType]*ebpf.Program {
 	}
 }
 
-// Load attaches the programs for clients in the calling thread's network namespace. They do nothing
-// until Renew. The caller closes the table. If the kernel or the user lacks something, the error is
-// a *path.UnsupportedError.
+// Load attaches the programs for clients in the calling thread's network namespace. They have no
+// effect until Renew. The caller closes the table. The error is a *path.UnsupportedError if the
+// kernel or the user lacks something.
 func Load() (*Table, error) {
 	root, cookie, err := check()
 	if err != nil {
@@ -103,8 +103,8 @@ func Load() (*Table, error) {
 	return t, root.Close()
 }
 
-// Close releases the table, which ends unless it is pinned; then it aborts connections that wait
-// for a container's answer.
+// Close releases the table. Unless pinned, it ends and aborts connections that wait for a
+// container's answer.
 func (t *Table) Close() error {
 	var errs []error
 	if len(t.links) > 0 && t.pinned == 0 {
@@ -200,9 +200,9 @@ func (t *Table) Remove(dial netip.AddrPort) error {
 	return nil
 }
 
-// Abort ends the redirected connections that wait for the container's answer and whose entry keep
-// does not accept: their connects fail with ECONNABORTED. It returns their number. Until then the
-// programs drop others' answers. The error wraps EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
+// Abort ends redirected connections that wait for the container's answer and whose entry keep
+// rejects: their connects fail with ECONNABORTED. It returns their number. Until then the programs
+// drop others' answers. The error wraps EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
 func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	return sock.AbortConnecting(t.maps.Clients.FD(), func(value []byte) bool {
 		var k objectTook
@@ -225,7 +225,7 @@ func (t *Table) abortAll() error {
 	return err
 }
 
-// Choose records the ports that the user asked for, instead of earlier ones; none: all.
+// Choose replaces the ports that the user asked for; none: all.
 func (t *Table) Choose(ports []uint16) error {
 	old, all, err := t.Chosen()
 	if err != nil {
@@ -273,7 +273,7 @@ func (t *Table) Chosen() (ports []uint16, all bool, err error) {
 	return ports, all, nil
 }
 
-// toEndpoint returns IPv6 or IPv4-mapped, in network byte order.
+// IPv6 or IPv4-mapped, in network byte order
 func toEndpoint(a netip.AddrPort) (e objectEndpoint) {
 	b := a.Addr().As16()
 	for i := range e.Addr {

@@ -35,7 +35,7 @@ func TestClientsTakeShortcut(t *testing.T) {
 		family int
 		dial   string
 		answer string
-		own    string // as it sees it
+		own    string
 	}{
 		{"v4", unix.AF_INET, lo4, "server for 172.31.9.1", "127.0.0.1"},
 		{"v6", unix.AF_INET6, lo6, "server for fd31:9::1", "::1"},
@@ -340,7 +340,6 @@ func (m *machine) wantLeft(t *testing.T, why Reason, want uint64) {
 	}
 }
 
-// markAnyway is Add without checking the socket.
 func (m *machine) markAnyway(t *testing.T, e Entry, l Listener) {
 	t.Helper()
 	pidfd, err := unix.PidfdOpen(l.PID, 0)

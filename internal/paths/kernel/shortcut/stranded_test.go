@@ -19,9 +19,9 @@ var families = []struct{ name, dial, target string }{
 	{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
 }
 
-// A server accepts nothing until its container is removed; another container takes the address and
-// answers there. Clients whose SYN found the queue full never reach it, though nobody keeps the
-// table, until Abort ends them.
+// A server accepts nothing until its container is removed and another takes over the address.
+// Clients whose SYN found the queue full never reach the new server, even without a keeper, until
+// Abort ends them.
 func TestAnswerOfAnother(t *testing.T) {
 	m := newMachine(t)
 	clients := 500
@@ -46,7 +46,6 @@ func TestAnswerOfAnother(t *testing.T) {
 			if err := unix.Close(full); err != nil {
 				t.Fatal(err)
 			}
-			// The first container answered the others.
 			waiting := pending(fds)
 			if len(waiting) < clients/2 {
 				t.Fatalf("%d of %d wait", len(waiting), clients)
@@ -81,7 +80,6 @@ func TestAnswerOfAnother(t *testing.T) {
 	}
 }
 
-// Clients learn at once that nothing listens at the address any more.
 func TestResetByAnother(t *testing.T) {
 	m := newMachine(t)
 	target := netip.MustParseAddrPort("172.31.9.2:82")
@@ -105,7 +103,6 @@ func TestResetByAnother(t *testing.T) {
 	}
 }
 
-// Only connections with a shortcut are aborted.
 func TestCloseAborts(t *testing.T) {
 	m := newMachine(t)
 	target := netip.MustParseAddrPort("172.31.9.2:82")
@@ -132,7 +129,6 @@ func TestCloseAborts(t *testing.T) {
 	}
 }
 
-// listenOnly accepts nothing.
 func (m *machine) listenOnly(t *testing.T, at netip.AddrPort, queue int) (fd int) {
 	t.Helper()
 	if err := m.box.Do(func() (err error) {
