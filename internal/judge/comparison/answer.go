@@ -13,7 +13,7 @@ import (
 
 func (j study) answer(r *analysis.Report) *analysis.Answer {
 	six := j.overIPv6()
-	a := answerOf(r, len(six) > 0)
+	a := AnswerOf(r, len(six) > 0)
 	if a == nil {
 		return nil
 	}
@@ -46,11 +46,8 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 }
 
 // AnswerOf returns what the judged cells answer, or nil if there are none. It claims no more than
-// the verdicts do.
-func AnswerOf(r *analysis.Report) *analysis.Answer { return answerOf(r, false) }
-
-// otherwise says that the question is not which mode to use.
-func answerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
+// the verdicts do. otherwise says that the question is not which mode to use.
+func AnswerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
 	}

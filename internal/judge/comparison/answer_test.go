@@ -111,7 +111,7 @@ func TestAnswer(t *testing.T) {
 				"Throughput, of host's: better: native 105 % (104–106)."}, "Keep"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a := AnswerOf(reported(tt.cells...))
+			a := AnswerOf(reported(tt.cells...), false)
 			said := a.Question + "\n" + strings.Join(a.Text, "\n")
 			for _, w := range tt.want {
 				if !strings.Contains(said, w) {
@@ -123,7 +123,7 @@ func TestAnswer(t *testing.T) {
 			}
 		})
 	}
-	if a := AnswerOf(reported()); a != nil {
+	if a := AnswerOf(reported(), false); a != nil {
 		t.Errorf("without cells: %+v", a)
 	}
 }
@@ -132,7 +132,7 @@ func TestAnswerNamesPlacements(t *testing.T) {
 	here := judged(mode.Bridge, mode.ToContainer, workload.Bulk, 1, 0.01, stats.Same)
 	there := here
 	there.From = string(mode.FromContainer)
-	a := AnswerOf(reported(here, there))
+	a := AnswerOf(reported(here, there), false)
 	if len(a.Text) != 2 || !strings.HasPrefix(a.Text[0], "From the machine itself: keep bridge") ||
 		!strings.HasPrefix(a.Text[1], "From another container: keep bridge") {
 		t.Errorf("%q", a.Text)
@@ -167,7 +167,7 @@ func TestAnswerByPin(t *testing.T) {
 	} {
 		r := reported(tt.cells...)
 		r.Plan.Pins = []sample.Pinning{{Name: sample.PinFar}, {Name: sample.PinNear}}
-		if a := AnswerOf(r); a.Text[0] != tt.want {
+		if a := AnswerOf(r, false); a.Text[0] != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, a.Text[0], tt.want)
 		}
 	}

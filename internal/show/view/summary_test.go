@@ -33,7 +33,7 @@ func answered() *analysis.Report {
 			c.Metrics[workload.LatencyP50] = m
 		}
 	}
-	r.Answer = comparison.AnswerOf(r)
+	r.Answer = comparison.AnswerOf(r, false)
 	return r
 }
 
@@ -105,7 +105,7 @@ func sideways() *analysis.Report {
 		trip(mode.Bridge, mode.ToContainer, 16.1, 1.15, 0.01, stats.Worse),
 		trip(mode.PublishNAT, mode.ToLoopback, 17.1, 1.22, 0.02, stats.Worse),
 		trip(mode.PublishProxy, mode.ToLoopback, 43, 3.07, 0.02, stats.Worse))
-	r.Answer = comparison.AnswerOf(r)
+	r.Answer = comparison.AnswerOf(r, false)
 	return r
 }
 
@@ -146,7 +146,7 @@ func TestSummaryOfOddRows(t *testing.T) {
 		bulk(mode.PublishNAT, mode.ToLoopback, 400, 12.5, 0.5, stats.Better),
 		bulk(mode.PublishProxy, mode.ToLoopback, 0.03, 0.001, 0.0001, stats.Worse),
 	}
-	r.Answer = comparison.AnswerOf(r)
+	r.Answer = comparison.AnswerOf(r, false)
 	golden(t, "summary-odd.txt", summary(t, r, format.Options{Width: 79}))
 }
 
