@@ -186,8 +186,8 @@ func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round has no
-// interval.
+// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round is
+// "95 % ±?". A single number is certain to its last digit.
 func (r Ratio) String() string {
 	const factor, percent = 10, 100
 	scale, unit := float64(percent), " %"
@@ -228,7 +228,9 @@ func enclosed(s stats.Summary, unit string, decimals int) string {
 	digits := func(x float64) string { return fmt.Sprintf("%.*f", decimals, x) }
 	text := digits(s.Median) + unit
 	switch {
-	case s.N < 2, digits(s.Low) == digits(s.High):
+	case s.N < 2:
+		return text + " " + Interval(s, decimals)
+	case digits(s.Low) == digits(s.High):
 		return text
 	case s.Low < 0:
 		return fmt.Sprintf("%s (%.*f to %.*f)", text, decimals, s.Low, decimals, s.High)

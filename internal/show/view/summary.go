@@ -138,7 +138,7 @@ func percentCell(metric string, interval bool) func(c analysis.Cell) document.Ce
 func inPercent(x analysis.Ratio, interval bool) document.Cell {
 	text := x.String()
 	if !interval {
-		text, _, _ = strings.Cut(text, " (")
+		text, _, _ = strings.Cut(strings.TrimSuffix(text, " ±?"), " (")
 	}
 	cell := ratioCell(strings.Replace(text, " %", "", 1), x)
 	if x.N < 2 { // a single round has no interval
