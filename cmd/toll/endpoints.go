@@ -146,7 +146,7 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
 	var out places
 	all, err := parseAll(words, mode.OfServers.Parse)
 	if err != nil {
-		return nil, out, err
+		return nil, out, usage(err, hintOf(err, err)+"; docker ps and docker network ls list the names")
 	}
 	for _, p := range all {
 		out.from = append(out.from, vantage.New(p))
