@@ -208,13 +208,21 @@ func meshModes(r plan.MeshRequest) []mode.Name {
 	return []mode.Name{r.Mode, r.Beside}
 }
 
-func parseMeshModes(text string) (name, beside mode.Name, err error) {
+// parseMeshModes accepts any mode. An unknown word's hint lists the known ones, those of a mesh.
+func parseMeshModes(text string, known []string) (name, beside mode.Name, err error) {
 	const example = "--mode pod, --mode host or --mode pod,host"
+	parse := func(word string) (mode.Name, error) {
+		if m, ok := mode.Find(mode.Name(word)); ok {
+			return m.Name, nil
+		}
+		meant, err := closed("mode", known...)(word)
+		return mode.Name(meant), err
+	}
 	words := strings.Split(text, ",")
-	if name, err = parseOne(words[0], mode.ParseName); err != nil || len(words) == 1 {
+	if name, err = parseOne(words[0], parse); err != nil || len(words) == 1 {
 		return name, "", err
 	}
-	if beside, err = parseOne(words[1], mode.ParseName); err != nil {
+	if beside, err = parseOne(words[1], parse); err != nil {
 		return "", "", err
 	}
 	if name == mode.Host {
@@ -291,11 +299,12 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
 		return r, usage(errors.New("a mesh has no --rounds"),
 			"--sweeps: each visits every pair once")
 	}
-	if r.Mode, r.Beside, err = parseMeshModes(m.mode); err != nil {
+	i := slices.IndexFunc(backends, func(b backend) bool { return b.name == r.On })
+	known := backends[i].meshModes()
+	if r.Mode, r.Beside, err = parseMeshModes(m.mode, known); err != nil {
 		return r, err
 	}
-	i := slices.IndexFunc(backends, func(b backend) bool { return b.name == r.On })
-	if known := backends[i].meshModes(); !slices.Contains(known, string(r.Mode)) {
+	if !slices.Contains(known, string(r.Mode)) {
 		return r, usage(fmt.Errorf("--mode %s: with --on %s a mesh has %s", r.Mode, r.On,
 			strings.Join(known, ", ")), "leave --mode out")
 	}

@@ -129,6 +129,7 @@ var Said = map[string]map[string]string{
 		"tcp_nodelay":       "nodelay",
 		"big-tcp":           "bigtcp", "big_tcp": "bigtcp",
 	},
+	"sweep": {"response": "reply"},
 	"format": {"md": "markdown", "text": "table", "plain": "table", "txt": "table",
 		"prometheus": "openmetrics", "benchstat": "benchfmt", "web": "html"},
 }
