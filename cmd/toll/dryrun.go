@@ -29,12 +29,12 @@ func planDocument(p sample.Plan, whole map[string]string) document.Document {
 }
 
 func planSections(p sample.Plan, whole map[string]string) []document.Section {
-	text := fmt.Sprintf("%d cells, about %.1f s per round; ", len(p.Cells), plan.RoundTime(p))
+	text := fmt.Sprintf("%s, about %.1f s per round; ", plural(len(p.Cells), "cell"), plan.RoundTime(p))
 	switch {
 	case len(p.Levers) > 0:
 		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))
 	case p.Rounds > 0:
-		text += rounds(p.Rounds)
+		text += plural(p.Rounds, "round")
 	default:
 		text += fmt.Sprintf(
 			"rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
@@ -68,7 +68,7 @@ func adviseOutline(p sample.Plan) string {
 	first := fmt.Sprintf("until each is certain or %.3g s have passed",
 		firstShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
-		first = rounds(p.Rounds)
+		first = plural(p.Rounds, "round")
 	}
 	first += "; then what helped and harmed nothing is measured again, one after another, over all loads"
 	if len(p.Also) > 0 {
@@ -88,11 +88,11 @@ func lines(texts ...string) []document.Block {
 	return out
 }
 
-func rounds(n int) string {
+func plural(n int, what string) string {
 	if n == 1 {
-		return "1 round"
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d rounds", n)
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // fitBudget refuses a run whose verdict needs more time than the user's budget. A default budget
