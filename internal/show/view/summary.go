@@ -180,7 +180,9 @@ func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot 
 	}
 	p := document.Plot{Column: at, Before: at, Baseline: 1, Same: r.Plan.Same, Scale: percent,
 		Least: leastPlot}
-	p.Show(t.Rows)
+	if p.Show(t.Rows); p.From == p.To {
+		return nil
+	}
 	return &p
 }
 

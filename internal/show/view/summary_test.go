@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
@@ -148,6 +149,25 @@ func TestSummaryOfOddRows(t *testing.T) {
 	}
 	r.Answer = comparison.AnswerOf(r, false)
 	golden(t, "summary-odd.txt", summary(t, r, format.Options{Width: 79}))
+}
+
+func TestNoPlotWithoutRatios(t *testing.T) {
+	r := head()
+	for _, c := range usual().Cells {
+		if m := c.Metrics[c.Primary]; !c.Baseline {
+			m.Ratio = nil
+			c.Metrics[c.Primary] = m
+		}
+		r.Cells = append(r.Cells, c)
+	}
+	r.Answer = comparison.AnswerOf(r, false)
+	for _, s := range Summary(r).Sections {
+		for _, b := range s.Blocks {
+			if x, ok := b.(document.Table); ok && x.Plot != nil {
+				t.Errorf("a plot from %g to %g", x.Plot.From, x.Plot.To)
+			}
+		}
+	}
 }
 
 // The answer is last at every width from 60 columns on.
