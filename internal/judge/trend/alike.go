@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -76,7 +77,10 @@ func (s Summary) CommandLine() string {
 }
 
 func commandWord(s Summary) string {
+	port, isPort := strings.CutPrefix(s.Baseline, "port-")
 	switch {
+	case isPort && slices.Contains(s.Modes, "fast-"+port):
+		return "fast on"
 	case s.Study == sample.StudyEndpoints && slices.Contains(s.Loads, workload.SQL):
 		return "sql"
 	case s.Study == sample.StudyEndpoints && slices.Contains(s.Loads, workload.Exec):

@@ -58,6 +58,21 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+func TestCommandLine(t *testing.T) {
+	for want, s := range map[string]trend.Summary{
+		"toll compare …": {Study: sample.StudyCompare, Plan: "x"},
+		"toll stream …": {Study: sample.StudyEndpoints, Baseline: "port-1",
+			Modes: []string{"port-1", "port-2"}},
+		"toll run …": {Study: sample.StudyEndpoints, Loads: []string{workload.Exec}},
+		"toll fast on …": {Study: sample.StudyEndpoints, Loads: []string{workload.Exec},
+			Baseline: "port-80", Modes: []string{"port-80", "fast-80"}},
+	} {
+		if got := s.CommandLine(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestSwept(t *testing.T) {
 	s := summary(t, 0.5, func(f *sample.File) {
 		f.Header.Plan.Sweep = &sample.Sweep{Axis: "request",
