@@ -81,7 +81,7 @@ func programColumns(l sample.Load) []Column {
 	for _, g := range ExecOf(l).Program.Gauges {
 		out = append(out, Column{Head: [2]string{g.Name}, Metric: g.Name, Show: Fitted})
 	}
-	out = append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted},
+	out = append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted, Quiet: "-"},
 		Column{Head: [2]string{"CPUs", "busy"}, Metric: BusyCPUs, Scale: 1})
 	if Alone(l) {
 		return out

@@ -58,7 +58,9 @@ func columnsWith(r *analysis.Report, load string, first []column, to string) []c
 }
 
 func columnsFor(r *analysis.Report, cells []analysis.Cell) []column {
-	cols := columnsOf(r, cells[0].Load)
+	cols := slices.DeleteFunc(columnsOf(r, cells[0].Load), func(c column) bool {
+		return c.Head[0] == workload.Elapsed && len(withoutQuiet([]column{c}, cells)) == 0
+	})
 	if more, ok := addedColumn(r, cells); ok {
 		cols = slices.Insert(cols, len(cols)-1, more)
 	}

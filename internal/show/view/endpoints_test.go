@@ -173,6 +173,19 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+func TestElapsed(t *testing.T) {
+	l := sample.Load{Kind: workload.Exec, Options: sample.ExecOptions{Program: &sample.Program{
+		Client: "http", Gauges: []sample.Gauge{{Name: "reply", Unit: "s", Lower: true}}}}}
+	for _, times := range []map[string]float64{{"reply": 1}, {"reply": 1, workload.Elapsed: 2}} {
+		c := routeTo("port-80", "127.0.0.1:80", workload.Exec, times, nil, 0, "")
+		c.Primary = "reply"
+		got := table(t, routesTo(l, c), format.Options{Width: format.DefaultWidth})
+		if strings.Contains(got, workload.Elapsed) != (len(times) == 2) {
+			t.Errorf("%d metrics:\n%s", len(times), got)
+		}
+	}
+}
+
 func TestRouteWords(t *testing.T) {
 	for want, got := range map[string]string{
 		"endpoint": served(analysis.Cell{}),
