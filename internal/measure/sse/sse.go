@@ -6,9 +6,6 @@ package sse
 import (
 	"bytes"
 	"errors"
-	"math"
-	"strconv"
-	"time"
 )
 
 // DefaultLimit bounds a line or an event, in bytes.
@@ -40,7 +37,6 @@ type Decoder struct {
 	data    []byte // of the event, with a \n after each of its lines
 	kind    string
 	id      string
-	retry   time.Duration
 	field   bool // the event has one
 	started bool // the first line, with a possible byte order mark, has been read
 	afterCR bool // a \n that comes next belongs to the last line end
@@ -122,26 +118,13 @@ func (d *Decoder) ended(line []byte, emit func(Event) error) error {
 			d.id = string(value)
 		}
 	case "retry":
-		d.setRetry(value)
+		// nobody connects again
 	default:
 		if d.Unknown != nil {
 			return d.Unknown(name, value)
 		}
 	}
 	return nil
-}
-
-// setRetry ignores anything but a number of milliseconds, as the standard requires.
-func (d *Decoder) setRetry(value []byte) {
-	for _, c := range value {
-		if c < '0' || c > '9' {
-			return
-		}
-	}
-	ms, err := strconv.ParseInt(string(value), 10, 64)
-	if err == nil && ms <= math.MaxInt64/int64(time.Millisecond) {
-		d.retry = time.Duration(ms) * time.Millisecond
-	}
 }
 
 func (d *Decoder) dispatch(emit func(Event) error) error {
@@ -157,9 +140,6 @@ func (d *Decoder) dispatch(emit func(Event) error) error {
 	}
 	return emit(e)
 }
-
-// Retry returns how long the stream asks to wait before connecting again, or 0.
-func (d *Decoder) Retry() time.Duration { return d.retry }
 
 // Pending reports whether the stream broke off within an event or a line.
 func (d *Decoder) Pending() bool { return d.field || len(d.line) > 0 }

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 type outcome struct {
 	Events  []string // type, ID and data
 	Unknown []string
-	Retry   time.Duration
 	Pending bool
 	Err     error
 }
@@ -31,7 +29,7 @@ func decode(limit int, pieces ...[]byte) outcome {
 			return nil
 		})
 	}
-	o.Retry, o.Pending = d.Retry(), d.Pending()
+	o.Pending = d.Pending()
 	return o
 }
 
@@ -71,8 +69,7 @@ var streams = []struct {
 		outcome{Events: []string{"message|7|a", "message|7|b", "message||c"}}},
 	{"id-without-data", "id: 7\n\ndata: b\n\n", outcome{Events: []string{"message|7|b"}}},
 	{"id-with-null", "id: 7\nid: 8\x00\ndata: b\n\n", outcome{Events: []string{"message|7|b"}}},
-	{"retry",
-		"retry: 1500\nretry: 2x\nretry: -1\nretry\nretry: 99999999999999999999\nretry: 9223372036854775807\n\n", outcome{Retry: 1500 * time.Millisecond}},
+	{"retry", "retry: 1500\nretry\n\n", outcome{}},
 	{"bom", "\xef\xbb\xbfdata: a\n\n", outcome{Events: []string{"message||a"}}},
 	{"bom-twice", "\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n",
 		outcome{Unknown: []string{"\xef\xbb\xbfdata=a"}}},
