@@ -39,9 +39,6 @@ func NewSweep(n int, seed uint64, sweep int) *Sweep {
 	return s
 }
 
-// Rounds returns the number of rounds in the sweep.
-func (s *Sweep) Rounds() int { return len(s.rounds) }
-
 // Round returns the pairs of a round, counted from 0, each with its client first.
 func (s *Sweep) Round(round int) []sample.Pair {
 	moved, circle := s.rounds[round], len(s.seats)-1

@@ -46,15 +46,6 @@ func unshuffled(p sample.Plan) []Turn {
 	return out
 }
 
-// Order returns the cells of a round, turn by turn, as indexes into p.Cells.
-func Order(p sample.Plan, round int) []int {
-	out := make([]int, 0, len(p.Cells))
-	for _, t := range Turns(p, round) {
-		out = append(out, t.Cells...)
-	}
-	return out
-}
-
 // LeastRounds returns the least number of rounds of a run. An epoch has many pairs to judge by, a
 // round of visits has one; a curve's points are judged at a stricter level.
 func LeastRounds(p sample.Plan) int {

@@ -101,7 +101,7 @@ func (m *meshRun) sweeps(n int) *sample.File {
 	write(w.Header(m.f.Header))
 	for s := range n {
 		order := plan.NewSweep(nodes, 1, s)
-		for r := range order.Rounds() {
+		for r := range plan.SweepRounds(nodes) {
 			for _, p := range order.Round(r) {
 				write(w.Visit(m.visit(s, r, p, "rr")))
 				write(w.Visit(m.visit(s, r, p, "bulk")))

@@ -157,7 +157,8 @@ func TestOrderIsThePlans(t *testing.T) {
 	p := r.file.Header.Plan
 	i := 0
 	for round := range 3 {
-		for _, cell := range plan.Order(p, round) {
+		for _, turn := range plan.Turns(p, round) {
+			cell := turn.Cells[0]
 			if v := r.file.Visits[i]; v.Cell != cell || v.Round != round {
 				t.Fatalf("visit %d: round %d cell %d, the plan says round %d cell %d", i, v.Round,
 					v.Cell, round, cell)

@@ -24,7 +24,7 @@ func (c lossy) run(sweeps int) []Sent {
 	var out []Sent
 	for s := range sweeps {
 		sweep := plan.NewSweep(c.nodes, c.seed, s)
-		for r := range sweep.Rounds() {
+		for r := range plan.SweepRounds(c.nodes) {
 			for _, p := range sweep.Round(r) {
 				for range 2 {
 					p[0], p[1] = p[1], p[0]

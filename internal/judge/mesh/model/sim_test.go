@@ -62,8 +62,9 @@ func (c cluster) run(sweeps int, directed bool) []Visit {
 	for s := range sweeps {
 		sweep := plan.NewSweep(c.nodes, c.seed, s)
 		day := 0.3 * rng.NormFloat64()
-		for r := range sweep.Rounds() {
-			level := day + c.drift*math.Sin(2*math.Pi*float64(r)/float64(sweep.Rounds()))
+		rounds := plan.SweepRounds(c.nodes)
+		for r := range rounds {
+			level := day + c.drift*math.Sin(2*math.Pi*float64(r)/float64(rounds))
 			for _, p := range sweep.Round(r) {
 				for way := range 2 {
 					if way == 1 && !directed {
