@@ -94,9 +94,6 @@ func Find(name string) (l Lever, ok bool) {
 	return all[i], true
 }
 
-// All returns the levers in the order in which they are listed.
-func All() []Lever { return slices.Clone(all) }
-
 // Names returns the names of all levers.
 func Names() []string {
 	out := make([]string, len(all))

@@ -10,7 +10,7 @@ import (
 
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
-	for _, l := range All() {
+	for _, l := range all {
 		if seen[l.Name] || l.Gist == "" || l.Harms == "" || len(l.Permanent) == 0 ||
 			(l.Tunes == "") == (l.Mode == "") {
 			t.Errorf("%q is incomplete or there twice: %+v", l.Name, l)
