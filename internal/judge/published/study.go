@@ -66,14 +66,6 @@ type Comparison struct {
 	Against *analysis.Figure
 }
 
-func studyOf(name string) (s Study, ok bool) {
-	i := slices.IndexFunc(studies, func(s Study) bool { return s.Name == name })
-	if i < 0 {
-		return Study{}, false
-	}
-	return studies[i], true
-}
-
 // Names returns the studies' names in the order of the data.
 func Names() []string {
 	out := make([]string, len(studies))

@@ -12,6 +12,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+func studyOf(name string) (s Study, ok bool) {
+	i := slices.IndexFunc(studies, func(s Study) bool { return s.Name == name })
+	if i < 0 {
+		return Study{}, false
+	}
+	return studies[i], true
+}
+
 func entries(t *testing.T, name string) (Study, []Entry) {
 	t.Helper()
 	rows, err := Rows()
