@@ -117,9 +117,6 @@ func label(c Curve) string {
 	return analysis.Cell{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On}.Label()
 }
 
-// Words describes a knee, without the mode.
-func Words(p analysis.Plan, k Knee) string { return values{p.Sweep}.words(k) }
-
 type values struct{ *sample.Sweep }
 
 func (v values) noun() string {
