@@ -52,7 +52,8 @@ const clearLine = "\r\x1b[K"
 func (p *progress) show(s engine.Progress) {
 	if p.plain != nil && s.Elapsed >= p.beaten+beat && s.Elapsed < s.Total {
 		p.beaten = s.Elapsed - math.Mod(s.Elapsed, beat)
-		fmt.Fprintln(p.plain, beatLine(s, p.ranking()))
+		p.page++
+		fmt.Fprintln(p.plain, beatLine(s, p.ranking(), p.page))
 	}
 	if p.w == nil {
 		return
@@ -96,22 +97,13 @@ func timeLeft(s engine.Progress, columns int) string {
 		left)
 }
 
-func beatLine(s engine.Progress, ranking []standing) string {
-	line := fmt.Sprintf("toll: %.0f of %.0f s, %s", s.Elapsed, max(s.Elapsed, s.Total), next(s))
-	if groups := rankings(ranking); len(groups) > 0 {
-		var said []string
-		for _, g := range groups {
-			var ratios []string
-			for _, x := range g {
-				ratios = append(ratios, fmt.Sprintf(
-					"%s %s of %s", x.label, analysis.Percent(x.ratio.Median), x.ratio.To))
-			}
-			said = append(said, headOf(ranking, g[0].cell)+strings.Join(ratios, ", "))
-		}
-		line = fmt.Sprintf("toll: %.0f of %.0f s, round %d: %s", s.Elapsed, max(s.Elapsed, s.Total),
-			s.Round+1, strings.Join(said, "; "))
+func beatLine(s engine.Progress, ranking []standing, page int) string {
+	const columns = 100
+	line := fmt.Sprintf("toll: %.0f of %.0f s, ", s.Elapsed, max(s.Elapsed, s.Total))
+	if pages := pagesOf(ranking, columns-len(line)); len(pages) > 0 {
+		return line + pages[page%len(pages)]
 	}
-	return line
+	return line + next(s)
 }
 
 func next(s engine.Progress) string {
