@@ -95,8 +95,11 @@ type Priced struct {
 	Price Price
 }
 
-// SayPrices returns head followed by each subject's price, with equal verdicts grouped, or "" if
-// all is empty. It prints a figure only if the verdict is certain.
+// namedOpen is the largest number of unclear subjects that are named.
+const namedOpen = 2
+
+// SayPrices says, after the head, what each subject costs, grouping equal verdicts; "" if all is
+// empty. It prints a figure only if the verdict is certain. Many unclear subjects are only counted.
 func SayPrices(head string, all []Priced) string {
 	var sure, nothing, open, hidden []string
 	link := ""
@@ -115,6 +118,9 @@ func SayPrices(head string, all []Priced) string {
 	}
 	if len(open) > 1 && len(sure)+len(nothing)+len(hidden) == 0 {
 		return head + ": what each costs is not clear yet."
+	}
+	if len(open) > namedOpen {
+		open = []string{fmt.Sprintf("%d others", len(open))}
 	}
 	var say []string
 	for _, x := range []struct {
