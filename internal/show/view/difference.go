@@ -64,7 +64,7 @@ func differenceHead(r *difference.Report) document.Section {
 	}
 	if len(r.States) > 0 {
 		out.Add(paragraph(0, "The machine was in another state: "+strings.Join(
-			stateTexts(r.States), "; ")+". "+
+			stateTexts(r), "; ")+". "+
 			"Ratios depend on it, so that what looks better or worse there is unclear: measure both again, one soon after the other.", document.Words))
 	}
 	return out
@@ -93,12 +93,14 @@ func verdictTally(r *difference.Report) string {
 		strings.Join(parts, ", "))
 }
 
-func stateTexts(states []difference.State) []string {
+// stateTexts compares a baseline's own figure in both runs.
+func stateTexts(r *difference.Report) []string {
 	var out []string
-	for _, s := range states {
+	pins := pinsOf(r.Cells, func(c difference.Cell) string { return c.Pin })
+	for _, s := range r.States {
 		by, unit := legible(s.Unit, s.New)
-		out = append(out, fmt.Sprintf("from %s, %s: %s had %s, now %s %s", placeWords(s.From),
-			strings.TrimSpace(s.Load+" "+s.Pin), s.Baseline,
+		out = append(out, fmt.Sprintf("from %s, %s%s: %s had %s, now %s %s", placeWords(s.From),
+			s.Load, pinned(s.Pin, pins), s.Baseline,
 			digits(by*s.Old), digits(by*s.New), unit))
 	}
 	return out
