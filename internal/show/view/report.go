@@ -301,17 +301,25 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 
 func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
+// absent lists the cells without a result, those with the same reason together.
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
 	if len(r.Failed) > 0 {
 		var items []string
+		rows := map[string][]string{} // by what is said of them
 		for _, f := range r.Failed {
-			text := fmt.Sprintf("%s%s from %s, %s%s: %s", analysis.RowName(f.Cell), sayOn(r, f.On),
-				f.From.Words(), f.Load, r.Plan.SayPin(f.Pin), f.Reason)
+			text := fmt.Sprintf(" from %s, %s%s: %s", f.From.Words(), f.Load, r.Plan.SayPin(f.Pin),
+				f.Reason)
 			if f.Evidence != "" {
 				text += ": " + f.Evidence
 			}
-			items = append(items, text)
+			if rows[text] == nil {
+				items = append(items, text)
+			}
+			rows[text] = append(rows[text], analysis.RowName(f.Cell)+sayOn(r, f.On))
+		}
+		for i, text := range items {
+			items[i] = strings.Join(rows[text], ", ") + text
 		}
 		out = append(out, list(document.Failed, "Failed", items))
 	}
