@@ -123,7 +123,7 @@ func overBudget(p sample.Plan) string {
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
 		return ""
 	}
-	what := rounds(plan.LeastRounds(p)) + " at least, without which nothing can be judged"
+	what := plural(plan.LeastRounds(p), "round") + " at least, without which nothing can be judged"
 	if p.Mesh != nil {
 		what = "one sweep at least"
 	}

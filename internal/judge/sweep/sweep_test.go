@@ -52,7 +52,7 @@ func TestKnee(t *testing.T) {
 			points = append(points, Point{Point: fmt.Sprint(i + 1), Band: bands[b]})
 		}
 		k := kneeOf(points)
-		if words := Words(p, k); k.Shape != c.shape || words != c.words {
+		if words := (values{p.Sweep}).words(k); k.Shape != c.shape || words != c.words {
 			t.Errorf("%s is %s: %q; want %s: %q", c.points, k.Shape, words, c.shape, c.words)
 		}
 	}
