@@ -93,7 +93,6 @@ func verdictTally(r *difference.Report) string {
 		strings.Join(parts, ", "))
 }
 
-// stateTexts compares a baseline's own figure in both runs.
 func stateTexts(r *difference.Report) []string {
 	var out []string
 	pins := pinsOf(r.Cells, func(c difference.Cell) string { return c.Pin })
