@@ -38,8 +38,7 @@ type backend struct {
 
 type settings interface {
 	add(fl *pflag.FlagSet, k commandKind)
-	// defaults returns the defaults of a run on the backend beside others, or nil for those of the
-	// flags.
+	// defaults returns the defaults of a run with the other backends too, or nil for the flags'.
 	defaults(others []string) (*defaults, error)
 	// check is called only if the backend is used.
 	check() error
@@ -50,12 +49,11 @@ type defaults struct {
 	modes    []string
 	from     []mode.Placement
 	one      mode.Placement // of commands without --baseline, which measure one placement; "": from
-	baseline mode.Name      // "": that of the flag
+	baseline mode.Name      // "": the flag's
 	mesh     string         // --mode of toll mesh
 }
 
-// commandKind is what a command does with backends. Each kind also has the flags of the kinds
-// before.
+// Each kind also has the flags of the kinds before.
 type commandKind int
 
 const (
@@ -122,8 +120,7 @@ func (b backend) modesOf() []mode.Name {
 	return out
 }
 
-// visitsOn returns why loads are measured in visits on one of the backends, or "" if slices are
-// possible on all.
+// visitsOn returns "" if slices are possible on all backends.
 func visitsOn(on []string) string {
 	for _, b := range backends {
 		if b.visits != "" && slices.Contains(on, b.name) {
@@ -133,7 +130,7 @@ func visitsOn(on []string) string {
 	return ""
 }
 
-// modesOn returns the modes that "all" means, in the catalogue's order.
+// modesOn keeps the catalogue's order.
 func modesOn(on []string) []mode.Name {
 	var some []mode.Name
 	for _, b := range backends {

@@ -90,8 +90,7 @@ It changes nothing on the machine: levers are put on toll's own containers and n
 
 const adviseBudget = 5 * time.Minute
 
-// advice plans the first part of the first mode's search. later holds the searches of the other
-// modes.
+// later holds the searches of the other modes.
 func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	later []sample.Plan, err error) {
 	modes := r.Modes
@@ -144,7 +143,7 @@ func searching(c *engine.Config, later []sample.Plan) {
 	c.Next = s.next
 }
 
-// share begins a search with left seconds, of which the later searches keep their share.
+// share begins a search with left seconds, minus the later searches' share.
 func (s *searches) share(left float64) {
 	s.time = max(0, left) / float64(len(s.later)+1)
 	s.floor = max(0, left) - s.time
@@ -167,7 +166,7 @@ func (s *searches) next(p sample.Plan, visits []sample.Visit,
 		next.Cells, firstShare * s.time
 }
 
-// further returns the current search's next step. Without cells, the search has ended.
+// A step without cells ends the search.
 func (s *searches) further(p sample.Plan, visits []sample.Visit,
 	left float64) (sample.Step, []sample.Cell, float64) {
 	step, waiting := advise.Next(p, visits)

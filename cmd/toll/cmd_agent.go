@@ -153,7 +153,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	return err
 }
 
-// standard joins the standard input, part of which was read already, and the standard output.
+// standard joins the standard input, partly read already, and the standard output.
 type standard struct{ io.Reader }
 
 func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }

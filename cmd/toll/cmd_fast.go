@@ -134,7 +134,7 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	})(c, args)
 }
 
-// turnOn changes nothing if nothing that was asked for is possible.
+// turnOn changes nothing if all requested shortcuts are impossible.
 func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice,
 	lease time.Duration) error {
 	routes, links, left, err := fast.Preview(ctx, want)
@@ -294,7 +294,7 @@ func sayKept(e env, kept []string) {
 	}
 }
 
-// newFastExpire returns the hidden command whose process ends the lease of links.
+// The hidden command's process ends the lease of links.
 func newFastExpire() *cobra.Command {
 	return &cobra.Command{
 		Use:    "expire",

@@ -171,7 +171,7 @@ func (r *requests) asker(dial netip.AddrPort) (endpoint.Asker, error) {
 	return endpoint.New(r.client, []endpoint.Address{without, with})
 }
 
-// requests returns nil if the word stands for no command. It sends nothing.
+// requests returns nil for a word that is not a command's. It sends nothing.
 func (f *measureFlags) requests(ports []uint16) (r *requests, err error) {
 	switch ofCommand(f.word) {
 	case asStream:

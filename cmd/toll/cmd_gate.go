@@ -159,7 +159,7 @@ func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
 	for _, t := range texts {
 		s, err := gate.Parse(t, known)
 		if err != nil {
-			return nil, usage(err, "") // the error knows
+			return nil, usage(err, "")
 		}
 		out = append(out, s)
 	}

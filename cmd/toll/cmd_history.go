@@ -176,7 +176,6 @@ func findHistory() (*history.Store, error) {
 	return s, err
 }
 
-// usualRuns earlier runs define the machine's usual state.
 const usualRuns = 20
 
 // sayUnusual warns if the baseline's own figure is unusual for the machine. It ignores summaries of

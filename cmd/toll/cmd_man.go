@@ -53,7 +53,7 @@ func writeMan(root *cobra.Command, dir string) error {
 	}, dir)
 }
 
-// asMarkdown escapes the texts, so that a Markdown reader shows them as they are.
+// asMarkdown escapes the texts, so that Markdown readers show them literally.
 func asMarkdown(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	c.Short, c.Long = escape(c.Short), escape(c.Long)
@@ -62,7 +62,7 @@ func asMarkdown(c *cobra.Command) {
 	}
 }
 
-// Indented lines stay as they are, such as lists of exit codes.
+// Indented lines, such as lists of exit codes, stay unchanged.
 func escape(text string) string {
 	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`")
 	lines := strings.Split(text, "\n")

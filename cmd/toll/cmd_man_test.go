@@ -19,7 +19,7 @@ func TestMan(t *testing.T) {
 	for _, c := range root.Commands() {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
-		if c.Hidden || !c.IsAvailableCommand() { // a help topic is no command
+		if c.Hidden || !c.IsAvailableCommand() { // help topics
 			if err == nil {
 				t.Errorf("%s is of a hidden command", name)
 			}

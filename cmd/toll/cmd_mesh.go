@@ -185,7 +185,7 @@ func (f *runFlags) measureMesh(ctx context.Context, e env, req plan.MeshRequest,
 	return f.measure(ctx, e, engine.Config{Plan: p, Builders: []path.Builder{s}})
 }
 
-// inMesh returns the nodes that have an agent, or an error if there are fewer than two.
+// inMesh returns an error if fewer than two nodes have an agent.
 func inMesh(nodes []sample.Node, without map[string]error) (with []string, err error) {
 	if len(nodes)-len(without) < 2 {
 		for _, err := range without {
@@ -228,7 +228,7 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 	if name == mode.Host {
 		name, beside = beside, name
 	}
-	if len(words) > 2 || beside != mode.Host || name == mode.Host { //nolint:mnd // of which one is held against the other
+	if len(words) > 2 || beside != mode.Host || name == mode.Host { //nolint:mnd // two modes, one of them host
 		return "", "",
 			usage(
 				fmt.Errorf(
@@ -238,8 +238,8 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 	return name, beside, nil
 }
 
-// meshLabels returns the label keys that tell the nodes apart, that of the larger place first, then
-// those that the user named.
+// meshLabels returns the keys that distinguish the nodes, the larger place's first, then the
+// user's.
 func meshLabels(nodes []sample.Node, named []string) (keys []string) {
 	for _, key := range append(kubernetes.PlaceLabels(), named...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
@@ -266,8 +266,7 @@ func badMesh(err error) error {
 	return usage(err, cmp.Or((&failure{err: err}).Hint(), "see toll mesh --help"))
 }
 
-// checkMesh also tries other nodes if the path is unsupported between the first ones, because a
-// lack of one node does not rule out the mesh.
+// checkMesh tries other nodes if a path is unsupported: one node's lack does not rule out the mesh.
 func checkMesh(ctx context.Context, s interface {
 	Check(ctx context.Context, spec path.Spec) error
 }, between path.Spec, nodes []string) error {

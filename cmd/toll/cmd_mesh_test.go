@@ -35,7 +35,7 @@ func TestOneNodeThatLacksSomething(t *testing.T) {
 		name  string
 		s     lacking
 		nodes []string
-		want  string // the error; "": none
+		want  string
 	}{
 		{"none", lacking{}, []string{"a", "b", "c"}, ""},
 		{"the-first", lacking{it: []string{"a"}}, []string{"a", "b", "c", "d"}, ""},
@@ -125,8 +125,7 @@ func TestExitCodeOfAMesh(t *testing.T) {
 	}
 }
 
-// A path may break and not come back, for instance when an engine is restarted. A single failed
-// visit is made up for.
+// A path may break for good, for instance when an engine is restarted.
 func TestExitCodeOfPathsThatBroke(t *testing.T) {
 	for bad, want := range map[int]int{0: exitOK, 1: exitOK, 3: exitCells, 7: exitCells,
 		8: exitCells} {

@@ -24,7 +24,7 @@ type modeInfo struct {
 	Usual   bool        `json:"usual"` // compared if no mode is named
 	Paths   []routeInfo `json:"paths"`
 	Apart   []apartInfo `json:"apart,omitempty"`
-	No6     string      `json:"no_ipv6,omitempty"` // why there is no path over IPv6
+	No6     string      `json:"no_ipv6,omitempty"` // why IPv6 has no path
 }
 
 type apartInfo struct {

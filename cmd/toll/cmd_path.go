@@ -125,7 +125,6 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	})
 }
 
-// A path can have only one variant.
 func oneVariant(words []string) (mode.Tunes, error) {
 	variants, err := parseAll(words, mode.ParseTunes)
 	switch {

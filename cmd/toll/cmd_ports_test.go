@@ -61,7 +61,7 @@ func reportOf(e *dockerHost, args ...string) *ports.Report {
 	return &r
 }
 
-// rowsOf returns a report as short text: port, address, server, holder.
+// rowsOf returns lines of port, address, server and holder.
 func rowsOf(r *ports.Report) []string {
 	var out []string
 	for _, row := range r.Ports {
@@ -181,7 +181,6 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 	t.Run("no Docker", func(t *testing.T) { noDockerSocket(e, t, bin, echo) })
 }
 
-// plantedTraps makes faults that need traffic, other programs or settings.
 func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	e.start("held", echo, "hold", "127.0.0.1:8080", "80")
 	e.start("ready", "env", "REUSEPORT=1", echo, "listen", "127.0.0.1:6100")
@@ -223,8 +222,8 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	}
 }
 
-// administratorsRules adds rules that people write into DOCKER-USER and around it, and dials every
-// route with each. The other machine is 198.18.0.2.
+// administratorsRules dials every route under rules that people write into DOCKER-USER and around
+// it. The other machine is 198.18.0.2.
 func administratorsRules(e *dockerHost, t *testing.T, bin, echo string) {
 	user := func(words ...string) []string { return append([]string{"DOCKER-USER"}, words...) }
 	for _, rule := range [][]string{
@@ -391,7 +390,7 @@ func noDockerSocket(e *dockerHost, t *testing.T, bin, echo string) {
 	dialAll(e, echo, r)
 }
 
-// withoutProxy tests an engine that uses only NAT. dockerd holds the ports.
+// The engine uses only NAT, and dockerd holds the ports.
 func withoutProxy(t *testing.T, bin, echo, flags string) {
 	e := startEngine(t, flags+"--userland-proxy=false")
 	populate(e, echo)

@@ -60,7 +60,7 @@ Studies: ` + strings.Join(published.Names(), ", ") + ".",
 	return c
 }
 
-// findStudies returns the named studies, or all if there are no names, in the order of the data.
+// findStudies returns all studies if names is empty.
 func findStudies(names []string) ([]published.Study, error) {
 	if len(names) == 0 {
 		return published.Studies(), nil

@@ -157,7 +157,7 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 	r, err := program.FindRecipe(f.recipe)
 	if err != nil {
-		return p, usage(err, "") // the error has its hint
+		return p, usage(err, "")
 	}
 	if f.server == "" && f.client == "" {
 		if err := r.Check(); err != nil {

@@ -23,8 +23,7 @@ const (
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// isRoute reports whether a word is meant as [NAME=]HOST:PORT: no mode or target contains such
-// characters.
+// No mode or target contains such characters.
 func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
 
 func splitRoutes(args []string) (modes, routes []string) {
@@ -115,14 +114,13 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	return nil
 }
 
-// clientAlone returns a load without a server. here reports whether the client runs on this
-// machine, where the recipe can check that it is installed.
+// here means that the client runs on this machine, where the recipe can check that it is installed.
 func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	var p sample.Program
 	if f.recipe != "" {
 		r, err := program.FindRecipe(f.recipe)
 		if err != nil {
-			return l, usage(err, "") // the error has its hint
+			return l, usage(err, "")
 		}
 		if f.client == "" && here {
 			if err := r.CheckClient(); err != nil {

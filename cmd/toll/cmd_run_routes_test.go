@@ -19,8 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// startLines starts a server that answers each line with the number of lines received on the
-// connection.
+// The server answers each line with the number of lines received on the connection.
 func startLines(t *testing.T) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,7 +51,7 @@ func startLines(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// askLines sends two lines on each of two connections. Bash opens the connections itself.
+// Bash opens the two connections itself.
 const askLines = `exec bash -c 'for c in 1 2; do exec 3<>/dev/tcp/{host}/{port}; for l in 1 2; do echo hello >&3; read -r x <&3; done; done; echo "$x"; id -u; ls {dir}; sleep 1000 & disown'`
 
 func TestRunOverRoutes(t *testing.T) {
@@ -136,7 +135,7 @@ func TestRunNamesServersCPULimit(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		_ = server.Process.Kill()
-		_ = server.Wait() // it was killed
+		_ = server.Wait()
 	})
 	testwait.Until(t, patience, "redis-server listens", func() bool {
 		c, err := net.Dial("tcp", at.String())

@@ -81,8 +81,8 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	return c
 }
 
-// turn returns how much longer a thread may wait for a CPU with each additional client process, in
-// seconds: that process and its server thread may each run for a slice of the scheduler first.
+// turn returns how many seconds longer a thread may wait for a CPU with each additional client
+// process: the process and its server thread may each run for a scheduler slice first.
 func turn(here machine.Machine) float64 {
 	const slice = 0.003 // the longest base_slice_ns that the kernel chooses
 	facts, _ := here.Read()

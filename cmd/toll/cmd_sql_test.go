@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// labPostgres returns a server command for a PostgreSQL that keeps its files in memory and accepts
-// everyone. The first server creates the files, and later ones copy them.
+// PostgreSQL keeps its files in memory and accepts everyone. Later servers copy the first one's
+// files.
 func labPostgres(t *testing.T) string {
 	made := filepath.Join(openDir(t), "data")
 	return `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; test -e ` + made +

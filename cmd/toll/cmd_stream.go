@@ -120,8 +120,7 @@ func (f *chatFlags) check() error {
 	return nil
 }
 
-// usualResponse is the duration of a response, in seconds, that estimates assume before one was
-// seen.
+// usualResponse is a response's assumed duration, in seconds, before one was seen.
 const usualResponse = 2
 
 func (f *chatFlags) loads() (out []sample.Load) {

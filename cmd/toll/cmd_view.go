@@ -114,8 +114,7 @@ type growing struct {
 	cost  time.Duration // time of the last judging
 }
 
-// begin reads the file to its present end, and judges the result. It reads nothing from a pipe or
-// device, which may have no end.
+// begin reads nothing from a pipe or device, which may have no end.
 func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	if g.name == "-" {
 		return g.state(), nil

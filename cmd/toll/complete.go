@@ -147,7 +147,7 @@ func listed(of func() []string) cobra.CompletionFunc {
 	}
 }
 
-// keptRuns lists the kept runs, newest first, or none if the history cannot be read.
+// keptRuns returns the newest first, or none if the history cannot be read.
 func keptRuns() (out []string) {
 	l, err := listHistory(0)
 	if err != nil {
@@ -220,7 +220,7 @@ func recipeWords() []string {
 	return out
 }
 
-// choices returns the words that flags of loads take, by the flag's name.
+// choices maps the name of a load's flag to its words.
 var choices = sync.OnceValue(func() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {

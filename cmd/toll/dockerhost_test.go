@@ -136,8 +136,8 @@ func buildEcho(t *testing.T) (echo string) {
 	return echo
 }
 
-// neighbours returns, by server, the command that runs a program in its container's network. The
-// key is the server's name, or its id where Docker is not asked.
+// neighbours maps a server to the command that runs a program in its container's network. The key
+// is the server's name, or its id where Docker is not asked.
 func neighbours(e *dockerHost) map[string][]string {
 	in := func(name string) []string {
 		return []string{"nsenter", "-n", "-t",
@@ -150,7 +150,7 @@ func neighbours(e *dockerHost) map[string][]string {
 	return all
 }
 
-// asking has the addresses that are dialled from one place, and what the report says about each.
+// asking holds the addresses dialled from one place, and what the report says about each.
 type asking struct {
 	client ports.Client
 	in     []string // the command that runs a program there
@@ -160,7 +160,7 @@ type asking struct {
 func askings(e *dockerHost, r *ports.Report) (all []asking) {
 	e.t.Helper()
 	for _, c := range ports.Clients() {
-		from := map[string]asking{} // by place
+		from := map[string]asking{}
 		for _, row := range r.Ports {
 			p, ok := row.Paths[c]
 			if !ok || row.Proto != "tcp" {

@@ -77,7 +77,6 @@ func adviseOutline(p sample.Plan) string {
 	return first
 }
 
-// lines leaves out empty texts.
 func lines(texts ...string) []document.Block {
 	var out []document.Block
 	for _, t := range texts {
@@ -95,9 +94,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// fitBudget refuses a run whose verdict needs more time than the user's budget. A default budget
-// grows, with a warning. The time of an endpoint is only estimated, and a mesh makes one sweep
-// whatever its budget.
+// fitBudget refuses a run whose verdict needs more time than the user's budget; a default budget
+// grows, with a warning. An endpoint's time is only estimated, and a mesh makes one sweep.
 func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	over := overBudget(*p)
 	if over == "" || p.Foreign() || p.Mesh != nil {

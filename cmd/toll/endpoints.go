@@ -211,9 +211,8 @@ func secret(flag, variable string) (string, error) {
 	return s, nil
 }
 
-// locateServers returns a function that finds the server of an endpoint on this machine, a
-// docker-proxy in between, and what slows the server down. Facts that cannot be read stay unknown
-// without an error, because endpoints may be anywhere.
+// The function also finds a docker-proxy in between, and what slows the server down. Facts that
+// cannot be read stay unknown without an error, because endpoints may be anywhere.
 func locateServers() endpoint.Locate {
 	var once sync.Once
 	var facts *ports.Facts

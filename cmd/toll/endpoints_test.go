@@ -71,8 +71,7 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	return m
 }
 
-// startRelay starts a second route to a server, on which the server's data is held back for a
-// random time up to most.
+// The relay holds back the server's data for a random time up to most.
 func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,8 +112,7 @@ func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url s
 	return "http://" + l.Addr().String()
 }
 
-// A key from the environment reaches only the server, and judging the file again gives the same
-// report.
+// A key from the environment must reach only the server.
 func TestStreamOverTwoRoutes(t *testing.T) {
 	const key = "sk-hunter22"
 	visited, goOn := make(chan bool), make(chan bool)

@@ -17,12 +17,12 @@ const (
 	exitOK        = 0
 	exitFailed    = 1 // the run could not start or continue
 	exitUsage     = 2 // the command line is invalid
-	exitNothing   = 3 // nothing that was asked for can be measured here
+	exitNothing   = 3 // nothing requested can be measured here
 	exitCells     = 4 // measured, but some cells have no result; nothing serves the port
 	exitBadFile   = 5 // a results file cannot be read
 	exitWorse     = 6 // --fail-above is certainly exceeded; a gate's sentence is certainly false
 	exitUnclear   = 7 // a gate's sentence is neither certainly true nor certainly false
-	exitUnjudged  = 8 // --fail-above had nothing that could be judged
+	exitUnjudged  = 8 // --fail-above could judge nothing
 	exitSignalled = 128
 )
 
@@ -74,7 +74,7 @@ func (f *failure) Error() string {
 }
 func (f *failure) Unwrap() error { return f.err }
 
-// Hint returns the remedy: the failure's own or that of the wrapped error.
+// Hint returns the failure's remedy, or else the wrapped error's.
 func (f *failure) Hint() string {
 	var h interface{ Hint() string }
 	if f.hint == "" && errors.As(f.err, &h) {
@@ -85,8 +85,8 @@ func (f *failure) Hint() string {
 
 func usage(err error, hint string) error { return &failure{exitUsage, err, hint} }
 
-// hintOf returns the hint of the first failure in err, or else that of said, followed by the hint
-// about anything left behind.
+// hintOf returns the hint of the first failure in err, or else of said, then the hint about
+// anything left behind.
 func hintOf(err, said error) string {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -113,8 +113,7 @@ func leftHint(err error) string {
 	return left.Hint()
 }
 
-// unsaid returns the part of an error that is still to be printed. It leaves out that a signal
-// ended the run, and errors that follow from it.
+// unsaid returns the errors still to be printed, without a signal and its consequences.
 func unsaid(err error) error {
 	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
 	case *failure:
@@ -143,9 +142,9 @@ func interrupted(ctx context.Context) error {
 	return &failure{code: exitSignalled + int(stop.Signal)}
 }
 
-// atOnce wraps the RunE of a command that leaves nothing behind, so that it ends with the first
-// signal even if it waits for a pipe without a writer or a terminal. f goes on in the background
-// until the process exits.
+// atOnce wraps the RunE of a command that leaves nothing behind, so that the first signal ends it
+// even while it waits for a pipe or a terminal. f goes on in the background until the process
+// exits.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

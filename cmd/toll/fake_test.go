@@ -18,12 +18,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// fakeEnv replaces the lab of this binary by one without a kernel, for scripts that check words,
-// flags, files and formats.
+// fakeEnv replaces this binary's lab by one without a kernel.
 const fakeEnv = "TOLL_TEST_FAKE"
 
-// fakeBusyEnv lists how many of two CPUs other programs keep busy, one number for each sample; the
-// last one repeats. Without it the CPUs are free.
+// fakeBusyEnv lists how many of two CPUs other programs keep busy, one number per sample; the last
+// one repeats. Without it the CPUs are free.
 const fakeBusyEnv = "TOLL_TEST_BUSY"
 
 func scriptedContention() func(func() float64) func() sample.Contention {
@@ -106,8 +105,7 @@ func leveredRate(s path.Spec, load string, _ int) float64 {
 	return x
 }
 
-// catalogued builds the lab's modes with the hops of the catalogue. Its clock is fake, so nothing
-// waits.
+// The clock is fake, so nothing waits.
 type catalogued struct{ *fake.Builder }
 
 var _ timed = catalogued{}

@@ -78,7 +78,7 @@ func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile fu
 	return f, f.Close, nil
 }
 
-// beside creates a file in the same directory as name, to be renamed to it.
+// The file is in name's directory, to be renamed to it.
 func beside(name string) (*os.File, error) {
 	const tries, usual = 100, 0o666 // os.CreateTemp makes files that only their owner can read
 	var f *os.File
@@ -160,7 +160,7 @@ func move(from, to string, force bool) error {
 	return os.Rename(from, to)
 }
 
-// place is a file that a command reads or writes besides --output. flag is "" for an argument.
+// flag is "" for an argument.
 type place struct{ flag, name string }
 
 // apart refuses an --output that is already a file of the command under any name. Terminals, pipes
@@ -191,7 +191,7 @@ func sameFile(output, other string) bool {
 	return os.IsNotExist(errX) && os.IsNotExist(errY) && resolved(output) == resolved(other)
 }
 
-// stat is os.Stat, with "-" for the standard input.
+// stat accepts "-" for the standard input.
 func stat(name string) (os.FileInfo, error) {
 	if name == "-" {
 		return os.Stdin.Stat()
@@ -242,11 +242,10 @@ func resolved(name string) string {
 	return filepath.Join(dir, filepath.Base(name))
 }
 
-// tee copies every record to the file of --save. The kept records are complete even if the file
-// cannot be written.
+// The kept records are complete even if the file of --save cannot be written.
 type tee struct {
 	kept bytes.Buffer
-	file io.Writer // nil: there is none
+	file io.Writer // nil without --save
 }
 
 func (t *tee) Write(b []byte) (int, error) {

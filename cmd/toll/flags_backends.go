@@ -71,7 +71,6 @@ func (f *builderFlags) addSettings(fl *pflag.FlagSet, k commandKind) {
 	}
 }
 
-// imply sets --on peer if --peer is given without --on.
 func (f *builderFlags) imply() {
 	if f.all != nil && !f.all.Changed("on") && f.all.Changed(peerFlag) {
 		f.on = []string{peer.Name}
@@ -167,8 +166,7 @@ func (f *builderFlags) usedBy(flag string, on []string) bool {
 	})
 }
 
-// given returns the first flag that differs from its default, among those that looked accepts, or
-// "".
+// given returns "" if no such flag differs from its default.
 func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	fl.VisitAll(func(x *pflag.Flag) {
 		if name == "" && x.Value.String() != x.DefValue && looked(x.Name) {
@@ -178,7 +176,7 @@ func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	return name
 }
 
-// defaults returns nil if they are those of the flags.
+// defaults returns nil for the flags' own defaults.
 func (f *builderFlags) defaults() (*defaults, error) {
 	f.imply()
 	for _, b := range backends {
@@ -196,7 +194,7 @@ func (f *builderFlags) defaults() (*defaults, error) {
 }
 
 // setDefaults also clears --pin if client and server are on different machines. It returns the
-// modes that are compared if none is named, or nil if they are those of all backends.
+// modes to compare if none is named, or nil for all backends' modes.
 func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
 	d, err := f.defaults()
 	if d == nil || err != nil {

@@ -71,7 +71,7 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
 		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
-// Beside the lab the default modes are those of both: the lab's have the same path between pods,
+// With the lab, the defaults are both backends': the lab's modes have the same path between pods,
 // without plug-in and cluster.
 func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 	besideLab := slices.Equal(others, []string{sample.Lab})

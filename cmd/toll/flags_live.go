@@ -45,7 +45,7 @@ type watch struct {
 	bar     *progress // takes over when the user closes the screen
 	display *terminal.Display
 	given   chan struct{} // closed when the terminal has been restored
-	stopped func()        // ends the message about stopping; nil: there is none
+	stopped func()        // ends the message about stopping, or nil
 	records *tee
 	taken   int // bytes of the records read so far
 	file    *sample.Growing
@@ -98,7 +98,6 @@ func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
 	return terminal.Open(os.Stdin, out)
 }
 
-// show is called between measurements.
 func (w *watch) show(p engine.Progress) {
 	select {
 	case <-w.display.Ended():
@@ -113,8 +112,7 @@ func (w *watch) show(p engine.Progress) {
 	runtime.GC() // now rather than during a measurement
 }
 
-// judge judges the results so far, elapsed seconds after the run's start. It returns nil if judging
-// would take too much of the run's time.
+// judge returns nil if judging would take too much of the run's time. elapsed is in seconds.
 func (w *watch) judge(elapsed float64) judge.Report {
 	const share = 50 // judging takes at most 1/share of the time
 	if elapsed < w.judged+share*w.cost {

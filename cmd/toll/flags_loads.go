@@ -233,8 +233,7 @@ func crowdless() (out []string) {
 	return out
 }
 
-// takeTurns lengthens warm-up and window if an end has so many threads that they must wait for a
-// CPU in turn.
+// takeTurns lengthens warm-up and window if an end's threads must wait for a CPU in turn.
 func takeTurns(l *sample.Load) {
 	n := workload.Of(*l).Threads(*l)
 	if n <= load.ManyThreads || workload.BulkOf(*l).Bytes > 0 {

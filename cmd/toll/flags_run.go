@@ -220,7 +220,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	})
 }
 
-// checkBaseline also refuses a plan of which every cell was skipped.
+// checkBaseline also refuses a plan whose cells were all skipped.
 func checkBaseline(p sample.Plan) error {
 	if len(p.Cells) == 0 {
 		return nothing(p)
@@ -235,8 +235,7 @@ func checkBaseline(p sample.Plan) error {
 	return nil
 }
 
-// checkBackends refuses a plan in which a backend to compare has no cell left, before the others
-// are measured.
+// checkBackends refuses a plan in which a backend to compare has no cell left.
 func checkBackends(p sample.Plan, on []string) error {
 	for _, name := range on {
 		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
@@ -361,13 +360,12 @@ func (f *runFlags) saveHint(err error) string {
 	return ""
 }
 
-// forOutput has the flags that only decide where output goes, and whether each takes a value.
+// forOutput has the flags that only affect output, and whether each takes a value.
 var forOutput = map[string]bool{"save": true, "output": true, "format": true,
 	"force": false, "live": false, "details": false, "quiet": false}
 
-// commandOf returns the arguments that repeat a run, without those for its output. It returns nil
-// for a mesh, and for runs that involve the user's own programs or servers, whose command lines may
-// contain passwords.
+// commandOf returns the arguments that repeat a run, without output flags. It returns nil for a
+// mesh, and for the user's own programs or servers, whose command lines may contain passwords.
 func commandOf(p sample.Plan, args []string) []string {
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
 	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {

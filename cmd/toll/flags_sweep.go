@@ -85,7 +85,7 @@ func (f *sweepFlags) parse(text string) error {
 	}
 	known, err := suggest.Parse("sweep", name, axisNames())
 	if err != nil {
-		return usage(err, "") // the error has its hint
+		return usage(err, "")
 	}
 	f.axis, _ = workload.AxisOf(known)
 	f.values = nil

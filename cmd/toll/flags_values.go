@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// bounded is a flag whose bounds are checked when the command line is parsed.
+// Bounds are checked when the command line is parsed.
 type bounded[T int | int64 | uint64 | float64 | time.Duration] struct {
 	to          *T
 	least, most T
@@ -31,7 +31,7 @@ type bounded[T int | int64 | uint64 | float64 | time.Duration] struct {
 
 func (b *bounded[T]) Type() string { return b.kind }
 
-// String returns the flag's value, or "" if the user could not give that value.
+// String returns "" for a value that the user could not give.
 func (b *bounded[T]) String() string {
 	if *b.to == 0 && b.least > 0 && !b.orZero {
 		return ""
@@ -133,8 +133,8 @@ func shareFlag(to *float64, preset float64) pflag.Value {
 		parse: units.ParseShare}
 }
 
-// plainly replaces Go's error about a text by what the text must be. A number that is only too
-// large is left to the bounds check.
+// plainly says what a text must be instead of Go's error. A number that is only too large is left
+// to the bounds check.
 func plainly(err error, want string) error {
 	if err == nil || errors.Is(err, strconv.ErrRange) {
 		return err
@@ -145,7 +145,7 @@ func plainly(err error, want string) error {
 func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	v, err := parse(word)
 	if err != nil {
-		return v, usage(err, "") // the error has its hint
+		return v, usage(err, "")
 	}
 	return v, nil
 }
@@ -165,7 +165,7 @@ func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T,
 				unknown.Words = append(unknown.Words, u.Words...)
 			}
 		case err != nil:
-			return nil, usage(err, "") // the error has its hint
+			return nil, usage(err, "")
 		case !slices.Contains(out, v):
 			out = append(out, v)
 		}
@@ -197,8 +197,7 @@ var parseLoad = closed("load", loadNames...)
 
 type loadFlag struct {
 	value pflag.Value
-	// put sets the flag's value on a load, through the load's own flag.
-	put func(of workload.Value, l *sample.Load) error
+	put   func(of workload.Value, l *sample.Load) error
 }
 
 func newLoadFlag(of workload.Value) loadFlag {

@@ -232,7 +232,6 @@ func flagText(f *pflag.Flag, columns int) string {
 	return entry(name, text, len("  --write-size SIZE  "), columns)
 }
 
-// entry returns a name, followed by its text from column at on.
 func entry(name, text string, at, columns int) string {
 	const tooNarrow = 50 // columns: the text goes below the name
 	if columns < tooNarrow {
@@ -388,7 +387,7 @@ var mainFlags = map[string][]string{
 // mostShown is the largest number of flags in a help without a selection.
 const mostShown = 24
 
-// mainFlagsOf returns the command's entry of mainFlags, whose key is its path without toll.
+// The key in mainFlags is the command's path without toll.
 func mainFlagsOf(c *cobra.Command) []string {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	return mainFlags[path]

@@ -40,9 +40,8 @@ var example = regexp.MustCompile("(?ms)^```console\n\\$ (toll[^\n]*)\n(.*?)^```$
 
 var beats = regexp.MustCompile(`(?m)^toll: \d+ of \d+ s, .*\n`)
 
-// TestManual runs every `$ toll …` example of the manual, with one round instead of the stated
-// number. Figures, verdicts and the order of rows may differ, and a line "…" stands for lines that
-// the manual leaves out.
+// Each example runs with one round instead of the stated number. Figures, verdicts and the order of
+// rows may differ, and "…" replaces lines that the manual leaves out.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	if !mayBuild() {

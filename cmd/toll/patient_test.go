@@ -19,7 +19,6 @@ import (
 
 const patientEnv = "TOLL_TEST_PATIENT"
 
-// patient repeats the run with more rounds if the machine was too busy.
 func patient(args []string) int {
 	os.Unsetenv(patientEnv)
 	self, err := os.Executable()
@@ -64,12 +63,12 @@ func runPatiently(t *testing.T, bin string, user *syscall.Credential, args ...st
 	}
 }
 
-// rerunsEnv names the file that gets a line for each repeated run; make test prints it. Scripts run
-// toll in separate processes, so a counter would not do.
+// rerunsEnv names the file that gets a line for each repeated run: scripts run toll in separate
+// processes, so a counter would not do.
 const rerunsEnv = "TOLL_TEST_RERUNS"
 
-// mostReruns is the largest number of runs, of some ninety, that a busy machine may spoil. More
-// point to another fault. On an idle machine with two cores it is three.
+// mostReruns is the largest number of runs, of some ninety, that a busy machine may spoil. An idle
+// one with two cores spoils three.
 const mostReruns = 20
 
 func noteRerun(args []string, report string) {
@@ -95,7 +94,6 @@ func countReruns(w io.Writer, noted string) (few bool) {
 	return n <= mostReruns
 }
 
-// accounted runs the tests, counts the repeated runs, and removes the linked toll.
 type accounted struct{ *testing.M }
 
 func (m accounted) Run() int {
@@ -109,7 +107,7 @@ func (m accounted) Run() int {
 		os.Setenv(rerunsEnv, filepath.Join(dir, "reruns"))
 	}
 	code := m.M.Run()
-	noted, _ := os.ReadFile(os.Getenv(rerunsEnv)) // there is no file without reruns
+	noted, _ := os.ReadFile(os.Getenv(rerunsEnv)) // absent without reruns
 	if !countReruns(os.Stdout, string(noted)) {
 		return max(1, code)
 	}
@@ -142,8 +140,7 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// tooBusy reports whether visits failed because other programs kept the loads off the CPUs. Other
-// failures are not excused.
+// tooBusy excuses only visits that other programs kept off the CPUs.
 func tooBusy(report string) bool {
 	said := strings.Join(strings.Fields(report), " ")
 	busy := strings.Contains(said, "the machine was too busy") ||
@@ -170,5 +167,5 @@ func moreRounds(args []string) bool {
 	return err == nil
 }
 
-// again returns the arguments for repeating a run that may have written its files.
+// The run may have written its files.
 func again(args []string) []string { return append(slices.Clone(args), "--"+forceFlag) }

@@ -26,8 +26,8 @@ const (
 	dockerSocketEnv = "DOCKER_CLI_PLUGIN_SOCKET"               // closed to stop toll
 )
 
-// asPlugin turns a docker plug-in's command line into one of toll, and puts docker's own options
-// into the environment. It returns others unchanged.
+// asPlugin also puts docker's own options into the environment. It returns other command lines
+// unchanged.
 func asPlugin(argv []string) ([]string, error) {
 	if len(argv) == 0 || filepath.Base(argv[0]) != pluginName {
 		return argv, nil
@@ -59,9 +59,8 @@ func setenv(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// dockersOptions parses docker's own options, which come before the plug-in's command. rest is nil
-// if this is no such command line. Options for TLS are ignored: toll does not speak to such
-// daemons.
+// dockersOptions parses docker's own options, which precede the plug-in's command. rest is nil for
+// other command lines. TLS options are ignored: toll does not speak to such daemons.
 func dockersOptions(args []string) (rest []string, env map[string]string) {
 	fl := pflag.NewFlagSet("docker", pflag.ContinueOnError)
 	fl.SetInterspersed(false)

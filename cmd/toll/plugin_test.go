@@ -163,7 +163,7 @@ func TestDockerPlugin(t *testing.T) {
 	}
 }
 
-// release returns the first number of a docker command's version.
+// release returns the first number of the version.
 func release(t *testing.T, docker string) (n int) {
 	t.Helper()
 	out, err := exec.Command(docker, "--version").Output()

@@ -16,12 +16,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
-// progress shows a run's progress on the standard error, only between visits because drawing costs
-// CPU time. On a terminal it redraws one line. Elsewhere it prints a line of text every beat
-// seconds.
+// progress prints only between visits, because drawing costs CPU time. On a terminal it redraws one
+// line; elsewhere it prints a line every beat seconds.
 type progress struct {
-	w     io.Writer // a terminal; nil: there is none
-	plain io.Writer // an output that is no terminal; nil: w is used, or nothing is printed
+	w     io.Writer // a terminal, or nil
+	plain io.Writer // not a terminal; nil: w is used, or nothing is printed
 	// nil: nothing was judged yet
 	standings func() []standing
 	page      int     // of the ranking
@@ -29,7 +28,7 @@ type progress struct {
 	beaten    float64 // when the last line of text was printed, in s since the run's start
 }
 
-// beat is the time between two lines of text, in s.
+// beat is in seconds.
 const beat = 10
 
 func newProgress(w io.Writer, quiet bool) *progress {
@@ -200,7 +199,7 @@ func (p *progress) clear() {
 	}
 }
 
-// sayWaiting prints on w what toll waits for, until done is called.
+// done ends the message.
 func sayWaiting(w io.Writer) (done func()) {
 	clear := ""
 	if drawable(w) {

@@ -53,8 +53,7 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	return r, f.slicing.into(&r, f.loads.given)
 }
 
-// inFamilies returns the targets unchanged if no family is chosen. An empty list stands for all
-// targets.
+// inFamilies returns the targets unchanged if no family is chosen. An empty list means all targets.
 func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 	if !four && !six {
 		return to

@@ -45,8 +45,7 @@ func TestMain(m *testing.M) {
 
 const scripted = "toll"
 
-// labs limits the tests that measure in labs. They mostly wait for warm-ups and windows. More than
-// two of them would keep each other's loads off the CPUs.
+// labs limits the tests that measure in labs. More would keep each other's loads off the CPUs.
 var labs = make(chan bool, 2)
 
 // others limits the tests that wait more than they measure.
@@ -75,8 +74,6 @@ func TestScripts(t *testing.T) {
 	}))
 }
 
-// TestFakeScripts runs the scripts that need no kernel. They check what toll prints, not what it
-// measures.
 func TestFakeScripts(t *testing.T) {
 	testscript.Run(t, scripts("testdata/fake", func(e *testscript.Env) error {
 		e.Setenv(fakeEnv, "yes")

@@ -81,7 +81,7 @@ func masked(l string) string {
 
 func words(l string) string { return strings.Join(strings.Fields(l), " ") }
 
-// Depending on the width, a path stands in the row or below it.
+// Depending on the width, a path is in the row or below it.
 func tableShape(table []string) []string {
 	if len(table) < 3 {
 		return table
@@ -173,7 +173,7 @@ func differs(want, got string) string {
 		strings.Split(strings.Join(g, "\n"), "\n"))
 }
 
-// A cut stands for any number of parts, and for the rest of the one before it.
+// A cut matches any number of parts, and the rest of the one before it.
 func sameParts(want, got []string) bool {
 	for i, w := range want {
 		if w == leftOut {
@@ -274,8 +274,8 @@ func recut(example, out string) string {
 	return kept.String()
 }
 
-// TestShape damages an example of the manual as a table could go wrong. Damage must be found; other
-// figures and another width must not be reported.
+// The test damages an example as a table could go wrong. Damage must be found; other figures and
+// another width must not be reported.
 func TestShape(t *testing.T) {
 	text, err := os.ReadFile("testdata/manual/compare.txt") // an earlier example of the manual
 	if err != nil {

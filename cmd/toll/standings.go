@@ -18,7 +18,7 @@ type standing struct {
 	lower bool // a lower ratio is better
 }
 
-// String returns the mode with its ratio, in a shorter form than in a report.
+// String is shorter than a report's row.
 func (s standing) String() string {
 	const percent = 100
 	if r := s.ratio; r.Low < r.High {
@@ -61,7 +61,7 @@ func headOf(all []standing, c sample.Cell) string {
 	return head + ": "
 }
 
-// page returns a line with as many of a group's first standings as fit, at least one, and their
+// page fits as many of a group's first standings as possible, at least one, and returns their
 // number.
 func page(head string, g []standing, columns int) (line string, n int) {
 	line = head + g[0].String()
