@@ -18,7 +18,7 @@ type standing struct {
 	lower bool // a lower ratio is better
 }
 
-// String is shorter than a report's row.
+// String returns a shorter text than a report's row.
 func (s standing) String() string {
 	const percent = 100
 	if r := s.ratio; r.Low < r.High {

@@ -111,8 +111,7 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 	return scaleFor(unit, largest(xs...))
 }
 
-// mostPoints is the largest number of rounds of a row that a strip shows. If there are more, it has
-// every second one, every third and so on.
+// mostPoints limits a strip's rounds in a row: of more, every second or third and so on is shown.
 const mostPoints = 400
 
 func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart,

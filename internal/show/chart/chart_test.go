@@ -320,7 +320,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// A row has the label that a user can type, Docker's words, figure and ratio. No row may be
+// Rows have the label that a user can type, Docker's words, figure and ratio. No row may be
 // missing.
 func TestRowsOfRatios(t *testing.T) {
 	r := comparison(t)

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// partyChart shows who spent the CPU time of a unit of work.
 func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, ok bool) {
 	sum := func(s analysis.CPUSplit) float64 { return s.Client + s.Server + s.Proxy + s.Rest }
 	var sums []float64
@@ -43,7 +42,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		largest(sums...) > 0
 }
 
-// mostBars is the number of rows up to which a chart is drawn, not only its table.
+// Charts of more rows are tables only.
 const mostBars = 64
 
 func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {

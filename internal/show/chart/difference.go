@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Difference returns the page of the changes between two runs, with a chart for each metric that
-// both have, in groups by placement, load and backend.
+// Difference returns a chart for each metric that both runs have, in groups by placement, load and
+// backend.
 func Difference(r *difference.Report) document.Page {
 	return document.Page{Title: "What differs between two runs", Command: "toll diff",
 		Lede: differenceLine(r), Groups: differenceGroups(r)}
@@ -68,7 +68,7 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 	return title
 }
 
-// changeChart shows factors of change of the ratios to the baseline; ok is false if there are none.
+// Rows are factors of change of the ratios to the baseline; ok is false if there are none.
 func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart,
 	ok bool) {
 	one := 1.0

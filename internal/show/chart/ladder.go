@@ -62,8 +62,7 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 	return append(out, groups(r, false, figureCharts)...)
 }
 
-// The first bar is the bottom rung's own figure. Each other bar begins where that of the rung below
-// ends.
+// The first bar is the bottom rung's own figure. Each other bar begins at the end of the bar below.
 func fallChart(r *analysis.Report, steps []ladder.Step,
 	metric, load, title string) (c document.Chart, ok bool) {
 	var own []float64
@@ -120,7 +119,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	return out
 }
 
-// ok is false if there is none.
+// ok is false if the step has no such metric.
 func metricOf(r *analysis.Report, s ladder.Step, load, metric string) (m analysis.Metric, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

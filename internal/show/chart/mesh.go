@@ -16,8 +16,8 @@ type heats struct {
 	Cells  []heat   `json:"cells"`
 }
 
-// heat is the index of the row, that of the column, the value to three digits, and 1 if a fault
-// explains it. It is an array because a mesh has thousands.
+// heat has the indexes of row and column, the value to three digits, and 1 if a fault explains it.
+// An array keeps a mesh's thousands small.
 type heat [4]float64
 
 var meshTitles = []struct{ metric, title string }{
@@ -103,8 +103,7 @@ func costGroup(m *mesh.Mesh) document.ChartGroup {
 	return out
 }
 
-// largeMesh is the number of nodes from which the heat map has no table, because the document's
-// table has the same links.
+// Larger meshes have no table of the heat map, because the document's table has the same links.
 const largeMesh = 16
 
 // ok is false if all values are negligible.
@@ -147,7 +146,8 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok 
 	return c, ok
 }
 
-// linkOf returns nil if there is no link from node i to j. slow: a fault explains the value.
+// linkOf returns nil for nodes without a link from i to j. slow means that a fault explains the
+// value.
 func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
 	if i == j || i >= len(x.Matrix) || j >= len(x.Matrix[i]) {
 		return nil, false

@@ -11,9 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Published returns the page that compares the studies' figures and ratios with this machine's.
-// Each study has the charts that it drew itself and, for each table and metric, a chart of the
-// ratios to the baseline and one of those to the smallest crowd.
+// Published returns for each study its own charts and, for each table and metric, charts of the
+// ratios to the baseline and to the smallest crowd.
 func Published(r *published.Report) document.Page {
 	return document.Page{Title: "Published studies, and this machine", Command: "toll published", Groups: publishedGroups(r)}
 }
@@ -47,7 +46,7 @@ func publishedGroups(r *published.Report) []document.ChartGroup {
 }
 
 // crowdChart draws a table as its author did, a line for each mode over the clients, next to this
-// machine's line. ok is false for other kinds of tables.
+// machine's. ok is false for other tables.
 func crowdChart(s published.Result, table string, measured bool) (c document.Chart, ok bool) {
 	var spec growths
 	var rows [][]string
@@ -97,8 +96,8 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 
-// publishedChart draws published ratios as diamonds and this machine's as dots with intervals. ok
-// is false if there are fewer than two.
+// Diamonds are published ratios, dots with intervals are this machine's. ok is false if there are
+// fewer than two.
 func publishedChart(s published.Result, part string, smallest, measured bool) (c document.Chart,
 	ok bool) {
 	one, to := 1.0, s.Baseline
@@ -158,7 +157,6 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 		Table: tableOf(rows, heads...)}, len(rows) > 1
 }
 
-// partOf returns the table or the metric that a row belongs to.
 func partOf(r published.Line) string {
 	if r.Table != "" {
 		return r.Table

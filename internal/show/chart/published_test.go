@@ -34,7 +34,6 @@ func besidePublished() *published.Report {
 				row("publish-nat", 1.4, nil, published.NotMeasured)}}}}
 }
 
-// A ratio that was not measured has no interval and no verdict.
 func TestPublishedChart(t *testing.T) {
 	r := besidePublished()
 	groups := publishedGroups(r)

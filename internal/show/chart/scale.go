@@ -33,7 +33,7 @@ type growthPoint struct {
 	High  *float64 `json:"high,omitempty"`
 }
 
-// Crowds returns the charts of a scaling study: those of a comparison, and how each mode scales.
+// Crowds returns a comparison's charts, and how each mode scales.
 func Crowds(r *analysis.Report) []document.ChartGroup {
 	return groups(r, false, func(r *analysis.Report, w workload.Workload, cells []analysis.Cell) (
 		all charts) {

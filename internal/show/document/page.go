@@ -34,7 +34,7 @@ type Path struct {
 	Hops, Guards []Hop
 }
 
-// Hop is a point of a path, or a guard beside it.
+// Hop is a point of a path, or a guard.
 type Hop struct {
 	Kind, Name, Where string
 	Counts            []Count

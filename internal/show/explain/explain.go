@@ -143,9 +143,9 @@ func columnsOf(w workload.Workload) []workload.Column {
 // Head joins the two lines of a column's head.
 func Head(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
-// Find returns the entries of a word, several if it has several meanings. It tries the word as
-// given, in any case, and without a flag's dashes or a unit after a comma. If there is none, the
-// error is a *suggest.UnknownError.
+// Find returns several entries for a word with several meanings. It also tries other case, and
+// leaves out a flag's dashes and a unit after a comma. The error for an unknown word is a
+// *suggest.UnknownError.
 func Find(word string) ([]Entry, error) {
 	word = strings.TrimSpace(word)
 	all := All()

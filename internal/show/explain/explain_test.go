@@ -94,7 +94,6 @@ func TestWarningsAreExplained(t *testing.T) {
 	}
 }
 
-// scanned returns what a pattern's groups match in the Go files below folders of internal.
 func scanned(t *testing.T, pattern string, least int, dirs ...string) (out []string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)

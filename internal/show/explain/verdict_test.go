@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Each rule is checked against the judgement of many estimates.
 func TestVerdictsAreExplainedAsJudged(t *testing.T) {
 	const same, sure = 0.03, 0.99
 	for word, says := range map[stats.Verdict][]string{

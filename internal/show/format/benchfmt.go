@@ -68,7 +68,7 @@ func (b *bench) flush() {
 	clear(b.rounds)
 }
 
-// units declares which direction is better, where benchstat does not know that.
+// units declares a direction where benchstat does not know it.
 func (b *bench) units(figures iter.Seq[document.Figure]) {
 	better := map[string]string{}
 	for f := range figures {
@@ -83,8 +83,8 @@ func (b *bench) units(figures iter.Seq[document.Figure]) {
 	}
 }
 
-// benchConfig leaves out what differs from run to run, because benchstat does not compare results
-// whose configurations differ.
+// benchConfig omits what differs from run to run, because benchstat compares only results of one
+// configuration.
 func benchConfig(r *document.Run) []benchfmt.Config {
 	var out []benchfmt.Config
 	for _, c := range []struct{ key, value string }{
@@ -138,7 +138,6 @@ func benchPart(s string) string {
 	return b.String()
 }
 
-// benchUnits maps metrics and their units to the units of Go's benchmarks.
 var benchUnits = map[[2]string]string{
 	{workload.Throughput, "bit/s"}: "B/s", {workload.CPUPerByte, "s/B"}: "cpu-sec/B",
 	{workload.CPUPerTrip, "s"}: "cpu-sec/op", {workload.Transactions, "1/s"}: "op/s",

@@ -147,7 +147,7 @@ func (g *grid) moved() (most int) {
 	return most
 }
 
-// shown returns the position of a column, or of the next one that is kept.
+// shown returns the position of the column, or of the next one that is kept.
 func (g *grid) shown(column int) int {
 	i, _ := slices.BinarySearch(g.kept, column)
 	return i

@@ -9,8 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// table uses the first layout that fits. If none does, the table is split in its own way, or fitted
-// makes it narrower.
+// table uses the first layout that fits, or else splits the table in its own way or calls fitted.
 func (p *printer) table(t document.Table) {
 	if l, ok := p.shared[t.Fit]; ok {
 		p.fitted(t, l)
@@ -192,8 +191,8 @@ func (g *grid) cut(columns int) {
 
 const mostLines = 4
 
-// wrap breaks texts and heads at words, the widest column first, but no figures. It reports whether
-// the table fits.
+// wrap breaks texts and heads, but no figures, at words, the widest column first. It reports
+// whether the table fits.
 func (g *grid) wrap(columns int) bool {
 	for over := g.width() - columns; over > 0; over-- {
 		widest := -1

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// A table that is too wide is broken within its cells, then split, then printed as blocks.
 func TestNarrowTables(t *testing.T) {
 	head := func(a, b string, span int) document.Column {
 		return document.Column{Head: [2]string{a, b}, Span: span}

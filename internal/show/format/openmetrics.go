@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// metricsFormat writes OpenMetrics text (https://prometheus.io/docs/specs/om/open_metrics_spec/).
-// It has only gauges, which readers of Prometheus' older text format accept too.
+// metricsFormat writes OpenMetrics (https://prometheus.io/docs/specs/om/open_metrics_spec/) with
+// gauges only, which readers of Prometheus' older format accept too.
 var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport},
 	write: writeMetrics}
 

@@ -172,7 +172,7 @@ func (p *printer) counters(bar string, cs []document.Counter) {
 
 const whatWidth = 12 // columns
 
-// fitTogether chooses the first layout in which the widest of the tables that share one fits.
+// The layout is the first in which the widest of the tables that share it fits.
 func (p *printer) fitTogether(d document.Document) {
 	together := map[string][]document.Table{}
 	var names []string

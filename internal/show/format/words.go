@@ -16,14 +16,13 @@ func (p *printer) wrapped(indent, s, sep string) {
 	}
 }
 
-// broken breaks s at sep and indents further lines by two more columns. A part that is longer than
-// a line is broken at words; a longer word has its own line.
+// broken breaks s at sep, and a longer part at words. Further lines are indented by two more
+// columns.
 func (p *printer) broken(indent, s, sep string) []string {
 	return brokenAt(p.width, indent, s, sep)
 }
 
-// Wrap breaks text at words into lines of at most the given number of columns. Further lines are
-// indented by two columns.
+// Wrap breaks text at words. Further lines are indented by two columns.
 func Wrap(text string, columns int) []string { return brokenAt(columns, "", text, document.Words) }
 
 func brokenAt(columns int, indent, s, sep string) []string {

@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The screen must be printable text of the right width, however a file names its modes, hops and
-// machines.
+// A file may name its modes, hops and machines in any way.
 func TestHostileFile(t *testing.T) {
 	const evil = "\x1b[2J\x1b]0;owned\a\u202e\u009b31m\r\n日本語 👩‍👩‍👧‍👦 e\u0301 "
 	f := file(t, 6)

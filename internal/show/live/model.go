@@ -12,13 +12,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
-// State is a message about what is known and how far a run has come.
+// State reports what is known and how far a run has come.
 type State struct {
-	// Report is the judgement so far. Nil keeps the previous one.
+	// nil: the previous judgement stays
 	Report judge.Report
-	// Step is the run's present step. Nil means that there is no run, or that it has ended.
+	// nil without a run in progress
 	Step *Step
-	// Note is a remark about the file; "": none.
+	// about the file; "": none
 	Note string
 }
 
@@ -85,8 +85,7 @@ type key struct {
 	nth  int // among rows of that name
 }
 
-// New returns the screen of a run in progress or of a file. width and height are in columns and
-// lines.
+// New returns the screen of a run in progress or of a file. Sizes are in columns and lines.
 func New(name string, running, color bool, width, height int) Model {
 	m := Model{name: name, running: running, color: color, width: width, height: height,
 		sorting: view.AsReported, follow: true, seen: map[string]bool{}}
@@ -193,7 +192,7 @@ func rowName(r view.PartRow) string {
 	return r.Name + "\x00" + c.From + "\x00" + c.On + "\x00" + c.Load + "\x00" + c.Pin
 }
 
-// row returns the picked row, or nil if there is none.
+// row returns the picked row, or nil.
 func (m Model) row() *view.PartRow {
 	i := slices.Index(m.keys, m.at)
 	for _, p := range m.sorted {

@@ -54,7 +54,7 @@ func file(t testing.TB, rounds int) *sample.File {
 	return r.File
 }
 
-// screen returns the screen of a run, or of a file if step is nil.
+// If step is nil, the screen is a file's.
 func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	t.Helper()
 	name := "toll view · run.jsonl"
@@ -284,7 +284,6 @@ func TestOtherStudies(t *testing.T) {
 	checkLines(t, m, m.Lines())
 }
 
-// Colour does not change the text.
 func TestColor(t *testing.T) {
 	plain := screen(t, 12, 80, 30, nil)
 	colored := plain

@@ -40,7 +40,7 @@ func (l *list) costs(m *mesh.Mesh) {
 	}
 }
 
-// groups are formed by the nodes' labels.
+// The nodes' labels form the groups.
 func (l *list) groups(of document.Figure, m *mesh.Mesh) {
 	for _, g := range m.Groups {
 		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {

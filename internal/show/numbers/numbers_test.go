@@ -40,7 +40,6 @@ func pick(figures iter.Seq[document.Figure], m mode.Name, load, metric string,
 	return out
 }
 
-// one fails unless there is exactly one.
 func one(t *testing.T, figures iter.Seq[document.Figure], m mode.Name, load, metric string,
 	s document.Statistic) document.Figure {
 	t.Helper()
@@ -100,7 +99,6 @@ func TestPrimaryIsFirst(t *testing.T) {
 	}
 }
 
-// The consumer may stop at any figure.
 func TestStop(t *testing.T) {
 	r := judge.Judge(ran(t).File)
 	for n := range 20 {
@@ -171,7 +169,6 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// Each link is listed, both ways if the load is measured both ways.
 func TestMesh(t *testing.T) {
 	x := func(v float64) *float64 { return &v }
 	m := &mesh.Mesh{Mode: "host", On: sample.Swarm,

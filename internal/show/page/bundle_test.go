@@ -31,7 +31,7 @@ func TestBundleIsOfTheseSources(t *testing.T) {
 	}
 }
 
-// The test needs the installed npm packages.
+// The packages of npm must be installed.
 func TestBundleIsReproducible(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if _, missing := os.Stat("web/node_modules/esbuild"); err != nil || missing != nil {

@@ -108,7 +108,6 @@ func viewOf(d document.Document) (v view, err error) {
 	return v, nil
 }
 
-// number gives each chart an ID.
 func (v *view) number(groups []document.ChartGroup) {
 	for i, g := range groups {
 		out := group{ID: fmt.Sprintf("charts-%d", i+1), Title: g.Title}
@@ -167,14 +166,12 @@ var classes = map[document.Style]string{
 	document.Strong: "strong", document.Faint: "faint", document.Good: "good",
 	document.Bad: "bad", document.Doubtful: "doubtful"}
 
-// kinds maps blocks to names of templates.
 var kinds = map[string]string{"document.Paragraph": "paragraph", "document.List": "list",
 	"document.Command": "command",
 	"document.Table":   "table", "document.Route": "route"}
 
 func heading(level int) int { return min(6, 2+level) }
 
-// span is a head over several columns.
 type span struct {
 	Text    string
 	Columns int
@@ -201,8 +198,7 @@ type cellView struct {
 	Class string
 }
 
-// mostExact is the number of cells up to which a table shows exact values next to the texts. Those
-// of larger tables are only in the page's data.
+// Larger tables than mostExact cells show exact values only in the page's data.
 const mostExact = 1000
 
 func tableCell(t document.Table, column int, c document.Cell) cellView {

@@ -93,8 +93,7 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 	return out
 }
 
-// elsewhere says over which path containers were reached from places that a mode cannot be reached
-// from.
+// elsewhere names the paths to containers from places that cannot reach a mode.
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {
@@ -153,7 +152,7 @@ func leverStyle(v advise.Verdict) document.Style {
 	return document.Plain
 }
 
-// effectCell returns a gain in %, a loss as a negative number.
+// effectCell returns a gain in %, negative for a loss.
 func effectCell(e advise.Effect) document.Cell {
 	x := e.Ratio
 	change, half := x.Median-1, x.HalfWidth()
@@ -179,10 +178,10 @@ func effectCell(e advise.Effect) document.Cell {
 	return document.Cell{Text: text, Style: styleOf(x.Verdict), Number: ratioCell("", x).Number}
 }
 
-// hopeless is the half width of an interval that tells the reader nothing.
+// hopeless is an interval's half width that tells the reader nothing.
 const hopeless = 0.5
 
-// oneDecimal is the half width of an interval below which a change has a decimal.
+// Narrower intervals than oneDecimal, by half width, give a change a decimal.
 const oneDecimal = 0.005
 
 func whereOf(e advise.Effect) document.Cell {

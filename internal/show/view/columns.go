@@ -156,7 +156,7 @@ func priceCell(text string, p analysis.Price) document.Cell {
 		Unit: p.Unit, Verdict: string(p.Verdict)}}
 }
 
-// digits prints x with three significant digits and without an exponent.
+// Numbers have three significant digits and no exponent.
 func digits(x float64) string {
 	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
 	case a >= 99.95:

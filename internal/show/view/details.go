@@ -89,7 +89,7 @@ var bars = []rune("▁▂▃▄▅▆▇█")
 
 const mostBars = 56 // columns
 
-// strip draws the cell's rounds above the baseline's, on the same scale.
+// strip draws the cell's and the baseline's rounds on the same scale.
 func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	own := c.Metrics[c.Primary]
 	if len(own.Rounds) < 2 {
@@ -119,8 +119,8 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	return s
 }
 
-// drawnRounds draws a dot for a round without a value. If there are many, it draws every second
-// one, every third and so on.
+// A dot is a round without a value. If there are many, every second round is drawn, or every third
+// and so on.
 func drawnRounds(values []float64, at []int, low, high float64) string {
 	last := len(values) - 1
 	if at != nil && len(at) == len(values) {

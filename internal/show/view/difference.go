@@ -160,7 +160,6 @@ func orNone(s string) string {
 	return s
 }
 
-// cellGroups keeps the order of cells.
 func cellGroups(cells []difference.Cell) [][]difference.Cell {
 	var out [][]difference.Cell
 	for _, c := range cells {
@@ -258,8 +257,8 @@ func figureCell(text string, f difference.Figure, unit string) document.Cell {
 		Value: f.Median, Low: &low, High: &high, Unit: unit}}
 }
 
-// changeText returns by how many per cent the new figure is larger, such as "-2.1 (-3.0 to -1.2)".
-// An interval of few rounds is too wide to tell anything and is left out.
+// changeText returns the increase in per cent, such as "-2.1 (-3.0 to -1.2)", without an interval
+// of few rounds, which would be too wide.
 func changeText(x difference.Change) string {
 	const wide = 0.1
 	if x.Epochs == 0 && x.N < stats.MinJudged {

@@ -32,7 +32,7 @@ func endpointsView(v *view) {
 	v.added, v.proven = routeAdded, func(*analysis.Report) string { return endpoints.Uncounted }
 }
 
-// routeAdded is for loads whose primary metric is a time.
+// ok is false unless the loads' primary metric is a time.
 func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	c := cells[0]
 	if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
@@ -62,7 +62,7 @@ func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	})
 }
 
-// tokenTable shows how the tokens arrived. ok is false for loads without tokens.
+// ok is false for loads without tokens.
 func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok bool) {
 	if cells[0].Load != workload.Chat {
 		return t, false
@@ -117,7 +117,7 @@ func toBaseline(r *analysis.Report) string {
 
 const addsHead = "adds "
 
-// worthShowing drops the columns of what a route adds if there is no other route.
+// worthShowing drops what a route adds if it is the only one.
 func worthShowing(cols []column, cells []analysis.Cell) []column {
 	if len(cells) > 1 {
 		return cols

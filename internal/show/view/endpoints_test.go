@@ -201,7 +201,6 @@ func TestRouteWords(t *testing.T) {
 	}
 }
 
-// docs/results.md promises these names.
 func TestRouteJSONFields(t *testing.T) {
 	for _, name := range []string{"chat", "sql"} {
 		b := written(t, "json", Report(routeReports()[name]), format.Options{})

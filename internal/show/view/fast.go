@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Fast returns the document of the ports with a shortcut past docker-proxy.
+// Fast shows the ports with a shortcut past docker-proxy.
 func Fast(s *fast.Status) document.Document {
 	d := document.Document{Kind: document.FastState, JSON: s, Sections: saying(fastState(s))}
 	if s.State == fast.Off {

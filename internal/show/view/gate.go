@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Gate returns the document that says which sentences hold for a results file.
+// Gate shows which sentences hold for a results file.
 func Gate(r *gate.Report) document.Document {
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
@@ -115,7 +115,7 @@ func figureText(c gate.Check, x float64) string {
 	return digits(by*x) + " " + unit
 }
 
-// The figure certainly lies between the bounds, which are in the unit of its text.
+// figureRange returns the figure's certain bounds, in the unit of its text.
 func figureRange(c gate.Check) string {
 	if c.Unit == analysis.RatioUnit {
 		return strings.TrimSuffix(analysis.Percent(*c.Low), " %") + "–" + analysis.Percent(*c.High)

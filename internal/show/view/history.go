@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// History returns the document of the kept runs.
+// History shows the kept runs.
 func History(l trend.List) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: l}
 	if l.Total == 0 {
@@ -85,11 +85,10 @@ func pastRows(e trend.Entry) document.Cell {
 	return document.Cell{Text: text, Short: ansi.Truncate(text, mostRatios, "…")}
 }
 
-// mostDrawn is the number of trends up to which each is drawn separately.
 const mostDrawn = 4
 
-// Trends returns the document of ratios over runs. Up to mostDrawn trends, or all with details, are
-// drawn run by run; otherwise each has one row.
+// Trends shows ratios over runs. Up to mostDrawn trends, or all with details, are drawn run by run;
+// otherwise each has one row.
 func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: t}
 	if len(t.Lines) == 0 {

@@ -64,7 +64,6 @@ func TestHistory(t *testing.T) {
 	fits(t, b)
 }
 
-// A ratio of a single run is not a trend.
 func TestManyTrends(t *testing.T) {
 	l := past()
 	for i := range l.Runs[:3] {

@@ -30,7 +30,6 @@ func htmlOf(t *testing.T, d document.Document) (*html.Node, string) {
 	return root, page
 }
 
-// pageLines returns the texts of paragraphs, points, rows and titles, in page order.
 func pageLines(root *html.Node) []string {
 	var out []string
 	for n := range root.Descendants() {
@@ -120,7 +119,6 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 	}
 }
 
-// Foreign text stays text: in the page, in its data and in the data of its charts.
 func TestPageEscapes(t *testing.T) {
 	const attack = `</script><script>alert(1)</script><img src=x onerror=alert(2)>"'&<!--`
 	r := usual()

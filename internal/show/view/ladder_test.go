@@ -58,7 +58,7 @@ func climbed() *ladder.Report {
 	return r
 }
 
-// tall has every ladder, with numbers as wide as on a noisy machine.
+// tall has numbers as wide as on a noisy machine.
 func tall() *ladder.Report {
 	r := climbed()
 	r.Steps, r.Cells = nil, nil
@@ -120,7 +120,6 @@ func TestLadderAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// docs/results.md promises these names.
 func TestLadderJSONFields(t *testing.T) {
 	b := written(t, "json", Report(climbed()), format.Options{})
 	var doc map[string]any

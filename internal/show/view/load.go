@@ -98,7 +98,7 @@ func lossShare(metric string) func(analysis.Cell) document.Cell {
 	}
 }
 
-// steps lists the multiples of base units, largest first.
+// Multiples of base units are listed largest first.
 var steps = map[string][]struct {
 	least float64
 	unit  string
@@ -111,8 +111,7 @@ var steps = map[string][]struct {
 	"1":     {{0, "%", percent}},
 }
 
-// fitting returns the unit that fits the middle one of a metric's rows, and the factor that
-// converts to it.
+// The unit fits the middle one of a metric's rows; by converts to it.
 func fitting(r *analysis.Report, load, metric string) (unit string, by float64) {
 	var rows []float64
 	for _, c := range r.Cells {

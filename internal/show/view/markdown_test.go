@@ -53,7 +53,6 @@ func rendered(t *testing.T, source string) []string {
 
 var tag = regexp.MustCompile(`<[^>]*>`)
 
-// The Markdown has all lines and rows of the document, and no foreign markup.
 func TestMarkdown(t *testing.T) {
 	study, err := published.Compare(published.Studies(), nil)
 	if err != nil {

@@ -20,10 +20,9 @@ import (
 const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
 	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
 
-// mostFindings limits what is printed; all faults are in the JSON.
+// The JSON has all faults.
 const mostFindings = 20
 
-// worstNodes are those of a large mesh.
 const worstNodes = 10
 
 func meshView(v *view) {
@@ -131,7 +130,7 @@ func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 		text = fmt.Sprintf(
 			"A link's noise: %.1f %%; a direction is reported if %.2f times slower than the other.",
 			100**x.Noise, *x.NamedFrom)
-	case x.OnePair: // there is no typical value
+	case x.OnePair: // one pair has no typical value
 		return s
 	case noisy:
 		text = fmt.Sprintf(
@@ -241,10 +240,9 @@ func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	}
 }
 
-// leastName is the number of characters that shortening leaves.
 const leastName = 8
 
-// badness returns how much slower than typical a node is in its worst metric.
+// badness returns how many times slower than typical a node is in its worst metric.
 func badness(n mesh.Node) float64 {
 	worst := 0.0
 	for name, e := range n.Effects {

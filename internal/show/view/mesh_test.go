@@ -169,7 +169,6 @@ func TestMesh(t *testing.T) {
 	}
 }
 
-// docs/results.md promises these names.
 func TestMeshJSONFields(t *testing.T) {
 	b := written(t, "json", Report(meshReports()["mesh-left"]), format.Options{})
 	var doc map[string]any

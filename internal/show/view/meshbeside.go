@@ -30,7 +30,6 @@ func networkOf(m, of *mesh.Mesh) string {
 	return ", " + mesh.Network(of.Mode)
 }
 
-// worstLinks are those of a large mesh.
 const worstLinks = 12
 
 // Links with a verdict come first, then the most expensive.
@@ -174,7 +173,7 @@ func groupName(g mesh.LabelGroup) string {
 	return word + " " + g.From
 }
 
-// nodesAre returns nothing if neither places nor network cards are known.
+// nodesAre returns nil if neither places nor network cards are known.
 func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var keys []string
 	for _, n := range m.Nodes {

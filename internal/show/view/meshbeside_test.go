@@ -51,7 +51,6 @@ func besideMesh(change ...func(*sample.File)) *mesh.Report {
 	}}, change...)...)
 }
 
-// Every format distinguishes a slow link from a slow CNI.
 func TestMeshOfTwoNetworks(t *testing.T) {
 	r := besideMesh()
 	got := table(t, r, format.Options{Width: format.DefaultWidth})
@@ -84,7 +83,7 @@ func TestMeshOfTwoNetworks(t *testing.T) {
 	}
 }
 
-// The nodes of that link still reach each other. The report also says what could not be witnessed.
+// The nodes of that link still reach each other. The report also lists what could not be witnessed.
 func TestMeshWithoutOnePodLink(t *testing.T) {
 	r := besideMesh(func(f *sample.File) {
 		f.Header.Plan.Mesh.NotWitnessed = "all between the pods (--unprivileged)"

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
 )
 
-// whole fails if the text has something that the model lacks.
 func whole(t *testing.T, d document.Document, text string) {
 	t.Helper()
 	for _, l := range documenttest.Missing(d, text) {
@@ -59,7 +58,6 @@ func TestNoCellToSpare(t *testing.T) {
 	}
 }
 
-// Figures are in base units and have interval and verdict, as in JSON.
 func TestFigures(t *testing.T) {
 	r := usual()
 	table := Report(r).Sections[1].Blocks[0].(document.Table)

@@ -31,7 +31,7 @@ func has(text string, x float64) bool {
 	return false
 }
 
-// Every output must show the median of the slices, not that of the windows.
+// Every output must show the slices' median, not the windows'.
 func TestOneMedianInAllOutputs(t *testing.T) {
 	const slices, windows, above = 39.8e-6, 37.1e-6, 46.3e-6
 	run := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.RR)...)

@@ -64,7 +64,7 @@ func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
 	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
 }
 
-// label leaves out points and sizes, so that sorting by mode keeps their order.
+// label omits points and sizes, so that sorting by mode keeps their order.
 func (r *PartRow) label() string {
 	if len(r.Cells) == 0 {
 		return r.Name
@@ -72,8 +72,7 @@ func (r *PartRow) label() string {
 	return r.Cells[0].Label()
 }
 
-// take reads sort keys from the table, so that rows are sorted by what is shown: the figure, the
-// drawn ratio and the last column's word.
+// take reads sort keys from the table, so that rows are sorted by what is shown.
 func (r *PartRow) take(t document.Table, n int) {
 	cells := t.Rows[n].Cells
 	last := len(cells) - 1
@@ -167,7 +166,7 @@ func (s Sorting) compare(a, b PartRow) int {
 	return 0
 }
 
-// Sorted returns the part with its rows in the given order, or in the reverse of it.
+// Sorted does not change p. reversed reverses the order.
 func (p Part) Sorted(by Sorting, reversed bool) Part {
 	order := make([]int, len(p.Rows))
 	for i := range order {
@@ -193,7 +192,7 @@ func (p Part) Sorted(by Sorting, reversed bool) Part {
 	return out
 }
 
-// Text above a row applies to the rows that follow, too, so ordered keeps it with them.
+// Text above a row applies to later rows, too, so ordered keeps it with them.
 func ordered(rows []document.Row, order []int) []document.Row {
 	above := make([]document.Text, len(rows))
 	for i, r := range rows {
@@ -212,8 +211,8 @@ func ordered(rows []document.Row, order []int) []document.Row {
 	return out
 }
 
-// Beside returns what a judged run has besides its tables: before them the answer; behind them
-// findings without an answer, what has no result, and warnings.
+// Beside returns what surrounds a run's tables: before them the answer; behind them findings
+// without an answer, what has no result, and warnings.
 func Beside(r judge.Report) (before, behind []document.Section) {
 	base := r.Base()
 	if base.Answer != nil {

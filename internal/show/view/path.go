@@ -16,12 +16,11 @@ import (
 type Trace struct {
 	Path  sample.Path  `json:"path"`
 	Visit sample.Visit `json:"visit"`
-	// Cards are those of the path's machines.
+	// Cards lists the network cards of the path's machines.
 	Cards []sample.Card `json:"cards,omitempty"`
 }
 
-// Path returns the document of a path: its hops from client to server, with their counters before
-// and after the visit.
+// Path shows a path's hops from client to server, with their counters before and after the visit.
 func Path(t *Trace) document.Document {
 	name := t.Path.Tune.Name(string(t.Path.Mode))
 	title := document.Strongly(fmt.Sprintf(
@@ -125,8 +124,8 @@ func hopName(h sample.HopReading) string {
 	return h.Kind + " " + h.Name
 }
 
-// delta describes a hop that is not on the path. It says "quiet" only if the witness found nothing
-// against the path.
+// delta describes a hop off the path, as "quiet" only if the witness found nothing against the
+// path.
 func delta(d sample.Counters, ok bool) string {
 	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
 		s := plural(int(n), "byte")

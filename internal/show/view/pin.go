@@ -26,8 +26,8 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && viewOf(r).pins }
 
-// tableGroups is groups with all CPU placements in one table. The rows are the cells of the first
-// placement, then those that have a result only in another.
+// tableGroups puts all CPU placements into one table: the rows of the first placement, then those
+// that have a result only in another.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {
@@ -63,7 +63,7 @@ func onPin(r *analysis.Report, pin string,
 	}
 }
 
-// Each CPU placement has its own columns: added time, ratio, figure. The verdicts come last.
+// Each CPU placement has columns for added time, ratio and figure. The verdicts come last.
 func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column,
 	baseline string) []column {
 	c := cells[0]
@@ -97,7 +97,7 @@ func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) d
 	}
 }
 
-// "=" is a ratio that agrees with that of the first CPU placement.
+// "=" marks a ratio that agrees with the first CPU placement's.
 func orEqual(r *analysis.Report,
 	of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {

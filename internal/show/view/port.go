@@ -36,7 +36,7 @@ func explain(r *ports.Report) []document.Section {
 	return append(out, below)
 }
 
-// alike groups clients whose routes differ only in how they arrive.
+// alike groups clients whose routes differ only in arrival.
 func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 	var out [][]ports.Client
 	for _, c := range ports.Clients() {

@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Ports returns the document of the programs that answer on ports. For a single port it shows each
-// path.
+// Ports shows the programs that answer on ports, and for a single port each path.
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r}
 	switch {
@@ -57,7 +56,7 @@ const portsLegend = "Each route is that of a client that dials the machine, at t
 	"container (hairpin: back to the bridge it came from). held: accepted, but no answer. blocked: dropped. " +
 	"nothing: refused. ?: not everything that decides it could be read. *: it depends on the client's address."
 
-// serverWidth is the width in columns to which names are cut if space is short.
+// serverWidth is where names are cut if space is short, in columns.
 const serverWidth = 22
 
 func portSections(r *ports.Report) []document.Section {

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Prediction returns the document of a prediction, with its arithmetic.
+// Prediction shows a prediction with its arithmetic.
 func Prediction(r *predict.Prediction) document.Document {
 	d := document.Document{Kind: document.APrediction, JSON: r, Figures: numbers.Prediction(r)}
 	if r.Answer != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Published returns the document that compares published figures with measured ones.
+// Published compares published figures with measured ones.
 func Published(r *published.Report) document.Document { return publishedDocument(r, false) }
 
 // PublishedDetails adds the ratios of large tables, the CPUs' time and all notes.
@@ -67,7 +67,7 @@ func publishedStudy(s published.Result, measured, details bool) []document.Secti
 	return append(out, toMeasure(s, measured)...)
 }
 
-// findingWords says whether a finding holds, by how many of its ratios, and under which conditions.
+// findingWords also says how many ratios support a finding, and under which conditions.
 func findingWords(f published.Finding) string {
 	words := string(f.Verdict)
 	if tally := f.Tally(); tally != "" {
@@ -79,8 +79,8 @@ func findingWords(f published.Finding) string {
 	return words
 }
 
-// notes lists how this machine differs from the study's conditions. details adds the data's own
-// notes, and why rows have no cell or no ratio.
+// notes lists how this machine differs from the study's conditions. details adds the data's notes,
+// and why rows have no cell or no ratio.
 func notes(s published.Result, details bool) []document.Section {
 	if !details {
 		return notesList(s.Differs)
@@ -124,7 +124,7 @@ func appendNew(list []string, text string) []string {
 	return append(list, text)
 }
 
-// If measured, toMeasure returns only commands for missing cells.
+// If measured, toMeasure returns commands only for missing cells.
 func toMeasure(s published.Result, measured bool) []document.Section {
 	out := document.Section{Title: document.Plainly("To measure it here:"), Level: 1}
 	if measured {

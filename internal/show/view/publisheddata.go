@@ -51,7 +51,7 @@ func datum(x *float64) document.Cell {
 	return document.Cell{Number: &document.Number{Value: *x}}
 }
 
-// end returns nil for 0, which means that there is no published range.
+// end returns nil for 0: no published range.
 func end(x float64) *float64 {
 	if x == 0 {
 		return nil
@@ -59,7 +59,6 @@ func end(x float64) *float64 {
 	return &x
 }
 
-// number returns nil if n is 0.
 func number(n int) *float64 { return end(float64(n)) }
 
 func ratioData(m *analysis.Ratio) []document.Cell {
@@ -70,7 +69,7 @@ func ratioData(m *analysis.Ratio) []document.Cell {
 		datum(number(m.Epochs))}
 }
 
-// hereData is in base units.
+// hereData returns base units.
 func hereData(h *published.Here) []document.Cell {
 	if h == nil {
 		return make([]document.Cell, 7)
@@ -85,8 +84,8 @@ func hereData(h *published.Here) []document.Cell {
 	return out
 }
 
-// claimData is for a claim without figures. Its notes have the words and the direction, its value
-// is the bound.
+// claimData covers a claim without figures: its notes have words and direction, its value is the
+// bound.
 func claimData(s published.Result, x published.ClaimResult) [][]document.Cell {
 	to := ""
 	if x.To != nil {

@@ -87,7 +87,7 @@ func first(is bool) int {
 	return 1
 }
 
-// baseOf returns the index of the row that others are compared with, or -1 if there is none.
+// baseOf returns the index of the row to compare others with, or -1.
 func baseOf(s published.Result, rows []int) int {
 	for _, i := range rows {
 		for _, x := range s.Rows[i].Ratios {
@@ -120,8 +120,8 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	return [][]document.Cell{blank}
 }
 
-// The cell has the published ratio, the measured one, and what they are ratios to. If measured, a
-// second cell has the verdict.
+// The first cell has the published ratio, the measured one, and their base. If measured, a second
+// one has the verdict.
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
 	text := analysis.Percent(x.Published)
 	if !measured {
@@ -154,7 +154,7 @@ func printedCell(r published.Line) document.Cell {
 	return own(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
-// hereCell is in the study's unit.
+// hereCell uses the study's unit.
 func hereCell(h *published.Here, by float64) document.Cell {
 	if h == nil {
 		return nothing
@@ -170,7 +170,7 @@ func valueCell(v published.Value, unit string, by float64) document.Cell {
 	return document.Cell{Text: v.Text(by), Number: &n}
 }
 
-// cpuCells returns, in per cent, the machine's idle share and docker-proxy's share of a core.
+// cpuCells returns, in per cent, the idle share and docker-proxy's share of a core.
 func cpuCells(h *published.Here) []document.Cell {
 	out := make([]document.Cell, 2)
 	if h == nil {
@@ -243,7 +243,6 @@ func publishedCPUs(s published.Result) []document.Section {
 	return out
 }
 
-// rowName returns the row's own words if it has no cell.
 func rowName(r published.Line) string {
 	if r.Cell == nil {
 		return r.Mode + ", " + r.Placement

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
-// Report returns the document of a judged run with everything that is known.
+// Report shows everything that is known about a judged run.
 func Report(r judge.Report) document.Document {
 	d, base := reportDocument(r), r.Base()
 	if base.Answer != nil {
@@ -378,14 +378,13 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	return []document.Section{list(document.Warnings, "Warnings", texts)}
 }
 
-// span is a range of shares in % with which several rows have the same warning; zero: no share.
+// span is a range of shares in %; zero: no share.
 type span struct {
 	low, high int
 	known     bool
 }
 
-// withoutShare cuts off the share in whole % that a warning begins with: it differs from row to
-// row.
+// withoutShare cuts off a warning's leading share in whole %, which differs from row to row.
 func withoutShare(text string) (rest string, s span) {
 	number, rest, ok := strings.Cut(text, " % ")
 	if n, err := strconv.Atoi(number); ok && err == nil {

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// On a mismatch, golden writes got to name.got. With -update it writes testdata/name.
+// On a mismatch, golden writes name.got.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -177,7 +177,6 @@ func usual() *analysis.Report {
 	return r
 }
 
-// widest has numbers as wide as on a noisy machine.
 func widest() *analysis.Report {
 	r := head()
 	limits := []string{"client core", "server core", "proxy", "softirq core", "all cores", ""}
@@ -466,7 +465,6 @@ func TestWarningsNameThePlacement(t *testing.T) {
 	}
 }
 
-// Warnings that differ only in the leading share are one line.
 func TestWarningsOfShares(t *testing.T) {
 	r := usual()
 	for i, text := range []string{"28 % of its slices are left out",

@@ -9,15 +9,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// unmeasured collects the rows that are not measured for one reason.
 type unmeasured struct {
 	reason, remedy, on string
 	labels             []string
 	from               map[string][]string // places by label
 }
 
-// NotMeasured says what is not measured, why, and what to try, in one sentence per reason. on
-// returns a prefix for what a backend cannot build; it may be nil.
+// NotMeasured says in one sentence per reason what is not measured, why, and what to try. on
+// returns a prefix for what a backend cannot build, or is nil.
 func NotMeasured(skips []sample.Skip, on func(string) string) []string {
 	var all []*unmeasured
 	for _, s := range skips {

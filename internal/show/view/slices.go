@@ -22,7 +22,7 @@ func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool
 	known := func(c analysis.Cell) bool {
 		return !c.Shape.Crowd() && c.Metrics[metric].Price != nil
 	}
-	plain := func(p analysis.Price) string { // its verdict is that of the ratio in the next column
+	plain := func(p analysis.Price) string { // the next column's ratio has its verdict
 		p.Verdict = stats.Costs
 		return show(p)
 	}
@@ -43,8 +43,8 @@ func ratioLegend(r *analysis.Report) string {
 	return text + ". T" + quotient + unpairedWords(r)
 }
 
-// unpairedWords says by how much ratios would be off if the modes had not taken turns; "" if that
-// is not known.
+// unpairedWords says how far ratios would be off if the modes had not taken turns, or "" if
+// unknown.
 func unpairedWords(r *analysis.Report) string {
 	if len(r.Unpaired) == 0 {
 		return ""

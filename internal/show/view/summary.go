@@ -12,9 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Summary returns the short document of a judged run: a small table for each load and placement,
-// and last the answer, where a terminal shows it. Runs without an answer and meshes have the
-// sections of the whole report.
+// Summary shows a small table for each load and placement, and last the answer, where a terminal
+// shows it. Runs without an answer and meshes have the whole report's sections.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)
@@ -149,7 +148,7 @@ func inPercent(x analysis.Ratio, interval bool) document.Cell {
 
 const addedHead = "added"
 
-// ok is false for loads whose primary metric is not a time.
+// ok is false unless the loads' primary metric is a time.
 func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	col, ok = viewOf(r).added(r, cells)
 	plain, unit := col.cell, col.Head[1]

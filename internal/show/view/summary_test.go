@@ -44,7 +44,6 @@ func summary(t *testing.T, r judge.Report, o format.Options) string {
 	return b
 }
 
-// The summary says the same at every width from 60 columns on.
 func TestSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, columns := range []int{60, 79, format.DefaultWidth} {
@@ -125,7 +124,6 @@ func TestSummaryByPin(t *testing.T) {
 	}
 }
 
-// Without any one cell of the model, the summary would lack a word.
 func TestNoCellToSpareInSummary(t *testing.T) {
 	d := Summary(answered())
 	for _, c := range documenttest.Unnoticed(d,
@@ -170,7 +168,6 @@ func TestNoPlotWithoutRatios(t *testing.T) {
 	}
 }
 
-// The answer is last at every width from 60 columns on.
 func TestSummaryOfStudies(t *testing.T) {
 	climb := climbed()
 	climb.Answer = ladder.AnswerOf(climb.Steps)

@@ -1,5 +1,4 @@
-// Package view makes documents of reports, with a view for each study. Its only arithmetic is to
-// scale base units for print.
+// Package view makes documents of reports. Its only arithmetic is to scale base units for print.
 package view
 
 import (
@@ -21,7 +20,7 @@ type view struct {
 	title, command string // of a page; command makes such runs
 	// below the answer of the whole report
 	sections func(r judge.Report) []document.Section
-	// summary returns the sections below a summary's answer; nil: those of parts above it.
+	// nil: the sections of parts above a summary's answer
 	summary func(r judge.Report) []document.Section
 	parts   func(r judge.Report) []Part
 	figures func(r judge.Report) iter.Seq[document.Figure]

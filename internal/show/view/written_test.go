@@ -38,7 +38,6 @@ func written(t *testing.T, name string, d document.Document, o format.Options) s
 	return write(o)
 }
 
-// The check of contradictions finds a sentence that another verdict would have.
 func TestContradictions(t *testing.T) {
 	some, err := published.Compare(published.Studies(), []published.Measured{measuredBulk(t)})
 	if err != nil {

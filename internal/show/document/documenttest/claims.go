@@ -47,7 +47,6 @@ func Contradictions(d document.Document) []string {
 	return out
 }
 
-// words maps verdicts in columns to those of ratios.
 var words = map[string]stats.Verdict{string(stats.Better): stats.Gains,
 	string(stats.Worse): stats.Costs, string(stats.Same): stats.Nothing,
 	string(stats.Unclear): stats.Unclear}
@@ -171,7 +170,7 @@ func (r judged) verdicts(sentence string) (out []string) {
 	return out
 }
 
-// dear is the ratio from which a mode is advised against.
+// dear is the ratio from which the answer advises against a mode.
 const dear = 1.5
 
 // advised checks "Keep a: …; b", "Avoid c" and "Not certain yet: d".

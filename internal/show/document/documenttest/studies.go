@@ -67,7 +67,7 @@ func several(cells []analysis.Cell) bool {
 	})) > 1
 }
 
-// faults checks the named nodes and links, and that there are none if none is said to stand out.
+// faults checks the named nodes and links, or that there are none.
 func (r judged) faults(sentence string) []string {
 	if r.Mesh == nil {
 		return nil
@@ -118,7 +118,6 @@ func (r judged) faults(sentence string) []string {
 	return nil
 }
 
-// says maps what an answer says of findings to their verdict.
 var says = map[string]published.Verdict{
 	"holds":                                published.Holds,
 	"hold":                                 published.Holds,
@@ -161,7 +160,7 @@ func (r judged) findings(sentence string) (out []string) {
 	return out
 }
 
-// supported returns what the verdicts of a finding's ratios and claims say against its own, or "".
+// supported returns what the verdicts of a finding's ratios and claims say against its own.
 func supported(s published.Result, i int) string {
 	count := map[published.Verdict]int{}
 	all := 0

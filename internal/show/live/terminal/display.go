@@ -61,8 +61,8 @@ func (d *Display) resize() {
 	}
 }
 
-// Still sets whether the screen stands still. If it does, keys and changes of size are handled, but
-// nothing is drawn until the next Send, except what is urgent.
+// While the screen is still, keys and changes of size are handled, but until the next Send only
+// what is urgent is drawn.
 func (d *Display) Still(still bool) { d.still.Store(still) }
 
 // Send passes a message to the model and returns when the result is drawn or the display has ended.
@@ -78,7 +78,7 @@ func (d *Display) Send(s live.State) {
 // Ended returns a channel that is closed when the display ends.
 func (d *Display) Ended() <-chan struct{} { return d.ended }
 
-// Outcome returns the user's decision, or live.Undecided while the display has not ended.
+// Outcome returns live.Undecided until the display has ended.
 func (d *Display) Outcome() live.Outcome {
 	select {
 	case <-d.ended:

@@ -22,12 +22,11 @@ type Terminal struct {
 	drawn []string // on the screen; nil: not known
 }
 
-// ErrNone is returned if there is no terminal to draw on or to read keys from.
+// ErrNone means that no terminal can be drawn on or no terminal provides keys.
 var ErrNone = errors.New("there is no terminal")
 
-// Open switches the terminal out to its alternate screen. Keys come from in if that is a terminal,
-// else from /dev/tty. The error wraps ErrNone if out is not a terminal or no terminal provides
-// keys. The caller must call Close.
+// Open switches out to its alternate screen. Keys come from in if it is a terminal, else from
+// /dev/tty. The error wraps ErrNone if either is missing. The caller must call Close.
 func Open(in, out *os.File) (*Terminal, error) {
 	if !is(out) {
 		return nil, ErrNone

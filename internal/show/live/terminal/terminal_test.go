@@ -152,7 +152,6 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// While the screen is still, only the question that q asks is drawn.
 func TestStill(t *testing.T) {
 	s := newScreen(t)
 	term, err := Open(s.tty, s.tty)
