@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// set is what the tests run, in a directory that every user may read.
+// The directory of a set is readable for every user.
 type set struct {
 	ctx                context.Context // canceled by Ctrl-C, which must leave nothing behind
 	toll, serve, cache string
@@ -102,7 +102,7 @@ func (s set) start(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		_ = c.Cancel()
-		_ = c.Wait() // a signal ends it
+		_ = c.Wait()
 	})
 	said := ""
 	for lines := bufio.NewScanner(out); lines.Scan(); {

@@ -58,7 +58,7 @@ func parse(stderr io.Writer, args []string) (options, error) {
 	return o, nil
 }
 
-// Run compares toll with the other tools as args say, and prints a report.
+// Run prints a report of the comparison.
 func Run(ctx context.Context, stdout, stderr io.Writer, args []string) error {
 	o, err := parse(stderr, args)
 	if err != nil {

@@ -95,16 +95,14 @@ const bitrate = 500_000_000
 // The peer sends this many datagrams at once, every millisecond.
 const burst = bitrate / 1000 / (8 * datagram)
 
-// The phases of the peers, which toll follows. iperf3 is told to leave out its first second,
-// including slow start. qperf has no warm-up. sockperf leaves out its first 400 ms and its last 50
-// ms.
+// Phases of the peers, which toll follows. iperf3 leaves out its first second, including slow
+// start, sockperf its first 400 ms and its last 50 ms. qperf has no warm-up.
 const (
 	iperf3Omit   = time.Second
 	sockperfSkip = 400 * time.Millisecond
 	sockperfTail = 50 * time.Millisecond
 )
 
-// The peers are asked for a time of window.
 func (c cell) phases(window time.Duration) (warmup, measured time.Duration) {
 	peer := c.like
 	if peer == "" {
@@ -129,7 +127,7 @@ func makePair(peer, load string, size int, sameCPU bool) pair {
 	return p
 }
 
-// inBursts makes toll send its datagrams at the peer's times.
+// Datagrams are sent at the peer's times.
 func (p pair) inBursts() pair {
 	p.own.batch, p.again.batch, p.peer.batch = burst, burst, burst
 	return p

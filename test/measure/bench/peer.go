@@ -32,7 +32,6 @@ func (c cell) kind() string {
 	return c.tool
 }
 
-// The server and the client are new each time, as in toll.
 func (b *bench) visitPeer(ctx context.Context, c cell) (v visit, err error) {
 	p, ok := peerOf[c.kind()]
 	if !ok {

@@ -177,7 +177,7 @@ func (r *report) row(b *strings.Builder, p pair, m metric) {
 }
 
 // held returns "yes" if the interval rules out that toll is worse by more than precision, "no" if
-// toll is worse by more than it differs from itself, and otherwise that it is unclear.
+// toll is worse by more than its noise, and otherwise that it is unclear.
 func held(compared, noise stats.Summary, higher bool) string {
 	if compared.N == 0 {
 		return "not measured"

@@ -20,9 +20,8 @@ import (
 var compareArgs = []string{"compare", "host", "--from", "host", "--load", rr, "--rounds", "1",
 	"--slice", "0", "--quiet"}
 
-// visitStart measures the time from toll's start to the first visit in its results file, less that
-// visit's warm-up and window. This is an upper bound, because it includes the work after the
-// window.
+// visitStart measures from toll's start to the first visit in its results file, minus that visit's
+// warm-up and window: an upper bound, because it includes the work after the window.
 func (b *bench) visitStart(ctx context.Context) (v visit, err error) {
 	dir, err := os.MkdirTemp("", start)
 	if err != nil {
@@ -85,7 +84,7 @@ func hasVisit(file string) bool {
 	return err == nil && bytes.Contains(b, []byte(`{"visit":`))
 }
 
-// firstPhases returns the sum of warm-up and window, or an error for a load in slices.
+// firstPhases returns warm-up plus window, or an error for a load in slices.
 func firstPhases(file string) (_ time.Duration, err error) {
 	f, err := os.Open(file)
 	if err != nil {

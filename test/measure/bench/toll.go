@@ -36,8 +36,7 @@ func (b *bench) startWorker() (*hand, error) {
 
 const exitTimeout = 2 * time.Second
 
-// stop closes the worker's input, as toll's engine does, and waits until it exits. With now, it
-// kills the worker.
+// stop closes the worker's input, or with now kills it, and waits until it exits.
 func (h *hand) stop(now bool) error {
 	if h == nil {
 		return nil

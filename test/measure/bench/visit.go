@@ -41,7 +41,6 @@ func newBench(o options) (_ *bench, err error) {
 	return b, err
 }
 
-// prepare runs inside the namespace.
 func (b *bench) prepare() error {
 	if err := link.Up("lo"); err != nil {
 		return err
@@ -69,7 +68,6 @@ func (b *bench) close() error {
 	return b.ns.Close()
 }
 
-// No earlier visit has used the address.
 func (b *bench) nextAddr() netip.AddrPort {
 	b.port++
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), b.port)
@@ -84,8 +82,8 @@ type visit struct {
 	started   float64 // s from toll's start to its first visit (start)
 }
 
-// A visit beside other programs is worthless for a comparison. It is repeated once they are quiet,
-// whatever it measured, until attempts or patience run out. The last attempt counts.
+// A visit while other programs run is worthless for a comparison. It is repeated once they are
+// quiet, until attempts or patience run out. The last attempt counts.
 const (
 	attempts   = 5
 	patience   = 15 * time.Minute // per run, for discarded visits and waiting

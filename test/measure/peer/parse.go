@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// parseIperf3 returns what the server received, in bit/s, from the client's JSON. Bytes and time
-// are the server's own, without the omitted part.
+// parseIperf3 returns what the server received, in bit/s, by the server's own bytes and time,
+// without the omitted part.
 func parseIperf3(out []byte) (bitsPerSecond float64, err error) {
 	var j struct {
 		Error string `json:"error"`
@@ -31,8 +31,7 @@ func parseIperf3(out []byte) (bitsPerSecond float64, err error) {
 	return Positive("iperf3's received rate", j.End.Received.Bits)
 }
 
-// parseQperf returns the one-way latency in seconds: qperf divides the time by the number of
-// messages in both directions.
+// qperf's time per message, in both directions, is the one-way latency.
 func parseQperf(out []byte) (seconds float64, err error) {
 	for line := range strings.Lines(string(out)) {
 		name, value, ok := strings.Cut(line, "=")
@@ -61,7 +60,7 @@ var (
 	sockperfDropped = regexp.MustCompile(`# dropped messages = ([0-9]+)`)
 )
 
-// parseSockperf returns the mean one-way latency in seconds: sockperf halves each round trip.
+// sockperf halves each round trip.
 func parseSockperf(out []byte) (seconds float64, err error) {
 	m := sockperfLatency.FindSubmatch(out)
 	if m == nil {
@@ -94,7 +93,7 @@ func parseNetperf(out []byte) (perSecond float64, err error) {
 	return Positive("netperf's rate", n)
 }
 
-// Positive returns an error unless x is a positive number.
+// Positive returns an error unless x is positive.
 func Positive(what string, x float64) (float64, error) {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return 0, fmt.Errorf("%s is %v", what, x)

@@ -1,5 +1,5 @@
-// Package peer runs the tools that engineers use instead of toll's own loops, and parses their
-// output. A program that imports it calls Inner before anything else.
+// Package peer runs the tools that engineers use instead of toll's loops, and parses their output. A
+// program that imports it calls Inner before anything else.
 package peer
 
 import (
@@ -48,14 +48,13 @@ func (a Ask) iperf3(o ...string) []string {
 func host(a netip.AddrPort) string { return a.Addr().String() }
 func port(a netip.AddrPort) string { return strconv.Itoa(int(a.Port())) }
 
-// Tool describes how a tool is run: command lines, the program first, and the parser of its result
-// in base units.
+// Tool has command lines, the program first, and the parser of its result in base units.
 type Tool struct {
 	server, client func(Ask) []string
 	parse          func(out []byte) (float64, error)
 }
 
-// The tools, by what they measure.
+// Tools are named by what they measure.
 var (
 	// Bulk is iperf3's TCP stream, in bit/s received.
 	Bulk = Tool{Ask.iperf3Server, func(a Ask) []string { return a.iperf3() }, parseIperf3}

@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// becomeArg, followed by a command line, makes this process execute that program. A place can only
-// start this program, so other programs are started through it.
+// becomeArg makes this process execute the command line that follows. A place can only start this
+// program, so other programs are started through it.
 const becomeArg = "become"
 
 // Command returns what starts a program in a place.
@@ -26,7 +26,7 @@ func Command(command ...string) path.Command {
 	return path.Command{Args: append([]string{becomeArg}, command...)}
 }
 
-// Inner executes the program that Command was given. ours is false if args are not of Command.
+// Inner executes the program that Command was given. ours is false for other args.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) < 2 || args[0] != becomeArg {
 		return false, nil
@@ -41,10 +41,10 @@ func Inner(args []string) (ours bool, err error) {
 // Namespace is a network namespace as a place.
 type Namespace struct{ *netns.NS }
 
-// Name returns where it is in words.
+// Name returns a phrase.
 func (Namespace) Name() string { return "a network namespace" }
 
-// Start starts this program in it.
+// Start starts this program in the namespace.
 func (n Namespace) Start(c path.Command) (*path.Process, error) {
 	return local.StartSelf(n.NS, n.Name(), c)
 }
@@ -84,7 +84,7 @@ func Start(ctx context.Context, at path.Place, command ...string) (*Process, err
 	return p, nil
 }
 
-// Wait waits until the program exits by itself or is killed by its context, and returns its output.
+// Wait waits until the program exits or is killed by its context, and returns its output.
 func (p *Process) Wait() (out []byte, err error) {
 	<-p.Done
 	p.stop()
@@ -94,11 +94,11 @@ func (p *Process) Wait() (out []byte, err error) {
 
 func (p *Process) kill() {
 	p.killGroup()
-	_, _ = p.Wait() // it was killed
+	_, _ = p.Wait()
 }
 
-// killGroup also kills the child processes (qperf's server forks). The only possible error is that
-// they have ended.
+// Child processes are killed, too (qperf's server forks). The only possible error is that they have
+// ended.
 func (p *Process) killGroup() { _ = syscall.Kill(-p.PID, syscall.SIGKILL) }
 
 func (p *Process) listens(ctx context.Context, port uint16) error {
@@ -125,8 +125,8 @@ type Ends struct {
 	ServerCPUs, ClientCPUs []int
 }
 
-// Visit measures once, with a server and a client of its own, and returns the tool's figure. The
-// end of ctx ends it. watch, unless nil, is called when both have started.
+// Visit measures once, with a new server and client, and returns the tool's figure. The end of ctx
+// ends it. watch, unless nil, is called when both have started.
 func (t Tool) Visit(ctx context.Context, at Ends, a Ask,
 	watch func(client, server *Process) error) (float64, error) {
 	server, err := Start(ctx, at.Server, pinned(at.ServerCPUs, t.server(a))...)

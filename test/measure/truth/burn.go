@@ -12,11 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 )
 
-// burnArg makes this process burn CPU time for the share of the time that is the next argument.
+// burnArg makes this process burn CPU time for the share given by the next argument.
 const burnArg = "burn"
 
-// Inner burns CPU time until it is killed or its parent exits. ours is false if args are not of a
-// process that truth started.
+// Inner burns CPU time until it is killed or its parent exits. ours is false for other args.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) != 2 || args[0] != burnArg {
 		return false, nil
@@ -68,7 +67,6 @@ type work struct {
 	cpus      []int // to which they are pinned; empty: any
 }
 
-// ordinary is the load of a machine that also does other work.
 var ordinary = work{processes: burners, share: burnShare, nice: niceness}
 
 const halfBusy = "a half-busy CPU"
@@ -83,7 +81,7 @@ func startWork(w work) (stop func(), err error) {
 	stop = func() {
 		for _, c := range all {
 			_ = c.Process.Kill()
-			_ = c.Wait() // it was killed
+			_ = c.Wait()
 		}
 	}
 	defer func() {

@@ -40,7 +40,7 @@ type scale struct {
 	length, order, company, sustained runs
 	peers                             runs // blocks, also of unpinned
 	long, short                       runs // of precision
-	loaded                            int  // how many of each of these run beside other work
+	loaded                            int  // how many of each of these run while other programs work
 }
 
 type runs struct {
@@ -53,8 +53,8 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 50 minutes. runsOf, if not 0, is the number of runs of aa and of each
-// planted difference.
+// The usual scale takes some 50 minutes. runsOf, if not 0, replaces the number of runs of aa and of
+// each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa:        runs{20, 10 * second},

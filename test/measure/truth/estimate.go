@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// estimate is the logarithm of a ratio, with half the width of its 95 % interval. An uneven
-// interval is represented by its larger half on both sides.
+// estimate is a ratio's logarithm, with half the width of its 95 % interval. An uneven interval
+// counts as its larger half on both sides.
 type estimate struct{ log, half float64 }
 
 func ofRatio(r *analysis.Ratio) (estimate, error) {
@@ -45,12 +45,12 @@ func pool(all []estimate) (out estimate) {
 	return out
 }
 
-// over returns the ratio of two independent ratios.
+// The ratios must be independent.
 func (e estimate) over(o estimate) estimate {
 	return estimate{e.log - o.log, math.Hypot(e.half, o.half)}
 }
 
-// wider widens the interval so that n such intervals hold jointly (Bonferroni).
+// The n wider intervals hold jointly (Bonferroni).
 func (e estimate) wider(n int) estimate {
 	const miss = 1 - stats.Confidence
 	return estimate{e.log, e.half * quantile(1-miss/2/float64(n)) / quantile(1-miss/2)}
@@ -60,13 +60,13 @@ func (e estimate) one() bool { return math.Abs(e.log) <= e.half }
 
 const percent = 100
 
-// String formats an estimate as "0.953 ±0.8 %".
+// String returns text such as "0.953 ±0.8 %".
 func (e estimate) String() string {
 	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.log), percent*math.Expm1(e.half))
 }
 
-// agreement reports whether a ratio of ratios is 1, as one of n that are tested jointly. limit is
-// the largest half width that can still show agreement.
+// agreement tests whether a ratio of ratios is 1, as one of n joint tests. limit is the largest
+// half width that can still show agreement.
 func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) {
 	wide = ratio.wider(n)
 	switch {
@@ -78,11 +78,11 @@ func agreement(ratio estimate, n int, limit float64) (wide estimate, v verdict) 
 	return wide, yes
 }
 
-// quantile is that of the standard normal distribution.
+// quantile returns a quantile of the standard normal distribution.
 func quantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
-// Fewer successes than least returns, in n trials of probability p, have a probability of at most
-// risk.
+// least returns the number of successes, in n trials of probability p, below which the probability
+// is at most risk.
 func least(n int, p, risk float64) int {
 	below := 0.0
 	for k := range n {

@@ -92,7 +92,6 @@ func TestAgreement(t *testing.T) {
 	}
 }
 
-// If the settings are truly equal, all rows hold in 95 of 100 tables.
 func TestAgreementIsJoint(t *testing.T) {
 	const tables, rows, se = 2000, 10, 0.005
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -79,8 +79,8 @@ func (s situation) beside() string {
 	return "nothing"
 }
 
-// identical runs toll as users do on bridge, and on bridge with the inert tune: with pinned and
-// unpinned ends, on an idle machine and beside a half-busy CPU.
+// identical compares bridge with bridge and the inert tune, as users run toll: with pinned and
+// unpinned ends, on an idle machine and with a half-busy CPU.
 func (t *trial) identical(ctx context.Context) ([]table, error) {
 	out := table{title: "Identical modes",
 		text: fmt.Sprintf(

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// keeping builds each path once and keeps it. Close of a path only returns it, so that several runs
-// and other programs use the same path.
+// keeping builds each path once, so that several runs and other programs use it. Close of a path
+// only returns it.
 type keeping struct {
 	path.Builder
 	mu    sync.Mutex // guards following
@@ -21,7 +21,6 @@ type keeping struct {
 	second bool // build each path with a second port
 }
 
-// Build returns the kept path, or builds it.
 func (k *keeping) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,7 +47,6 @@ func lent(p *path.Path) *path.Path {
 	return out
 }
 
-// of returns nil if no path was built for the mode.
 func (k *keeping) of(m mode.Name) *path.Path {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -71,8 +71,8 @@ func (t *trial) keep() *keeping {
 	return &keeping{Builder: t.lab, second: true, paths: map[path.Spec]*path.Path{}}
 }
 
-// peers compares the ratios of bridge and of published ports to host, in blocks in which toll and
-// another tool measure the same paths on the same CPUs.
+// peers compares ratios to host in blocks, in which toll and another tool measure the same paths on
+// the same CPUs.
 func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	kept := t.keep()
 	defer func() { err = errors.Join(err, kept.close()) }()
@@ -121,7 +121,6 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	return []table{out}, nil
 }
 
-// visitWindow is for the comparison of docker-proxy with qperf, without slices.
 const visitWindow = 250 * time.Millisecond
 
 func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rates, ours *found,
@@ -143,7 +142,7 @@ type block struct {
 	pinned bool // pin the tool, too, to the CPUs of the plan's first cell
 }
 
-// rates holds the logarithms of a tool's rates, one for each block.
+// Each block has one logarithm of a rate.
 type rates map[mode.Name][]float64
 
 func (r rates) ratio(m mode.Name) (estimate, error) {
@@ -154,8 +153,8 @@ func (r rates) ratio(m mode.Name) (estimate, error) {
 	return ofLogs(logs)
 }
 
-// found holds, for one placement on CPUs and each block, the ratios to host and the logarithm of
-// host's own rate.
+// found holds, for one placement on CPUs, each block's ratios to host and logarithm of host's own
+// rate.
 type found struct {
 	ratios map[mode.Name][]estimate
 	host   []float64
@@ -226,8 +225,8 @@ func (f *found) ratio(m mode.Name) (estimate, error) {
 	return pool(f.ratios[m]), nil
 }
 
-// turn visits all modes with the tool, forwards and then backwards, or the reverse, and returns the
-// logarithms of its rates. Nothing is pinned if cpus is nil.
+// turn visits all modes forwards and then backwards, or the reverse, and returns the logarithms of
+// the tool's rates. Nothing is pinned if cpus is nil.
 func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keeping,
 	reverse bool) (map[mode.Name]float64, error) {
 	if cpus != nil && (len(cpus.Client) != 1 || len(cpus.Server) != 1) {
@@ -279,7 +278,7 @@ func (r rival) visit(ctx context.Context, cpus *sample.CPUs, p *path.Path) (x fl
 		nil)
 }
 
-// moveProxies moves the proxies of a path, if any, to the given CPUs, as toll does. back undoes it.
+// moveProxies moves the path's proxies to the CPUs, as toll does. back undoes it.
 func moveProxies(p *path.Path, cpus []int) (back func(), err error) {
 	own := map[int][]int{}
 	back = func() {

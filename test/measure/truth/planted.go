@@ -13,8 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// difference is a change to the path of bridge with the inert tune, and in some cases to bridge
-// itself.
+// difference changes the path of bridge with the inert tune, and in some cases of bridge itself.
 type difference struct {
 	name string
 	load string
@@ -95,7 +94,7 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		if err != nil { // the others may still be found
+		if err != nil { // others may still be found
 			t.say("planted: %s: %v", d.name, err)
 			out.add(no, d.name, d.load, path.OneLine(err), "", "", "", "", "")
 		}

@@ -30,7 +30,7 @@ type question struct {
 	limit                   float64
 }
 
-// All settings are measured in shuffled turns, and compared with the first.
+// ask measures all settings in shuffled turns, and compares them with the first.
 func (t *trial) ask(ctx context.Context, q question, b path.Builder) ([]table, error) {
 	found := map[string][][]estimate{} // by load and setting
 	for _, load := range q.loads {

@@ -97,7 +97,6 @@ func TestQuestionTable(t *testing.T) {
 	if diff := cmp.Diff([]verdict{noWord, yes, no, no}, got); diff != "" {
 		t.Errorf("-want +got:\n%s\n%s", diff, out.markdown())
 	}
-	// Without the first setting the others cannot be judged.
 	found[rr][0] = nil
 	if out := q.table(found); out.holds() ||
 		!strings.Contains(out.markdown(), "| rr | 4 ms | no result |") {

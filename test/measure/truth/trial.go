@@ -92,7 +92,6 @@ func (t *trial) run(ctx context.Context, args ...string) ([]byte, error) {
 	return stdout.Bytes(), err
 }
 
-// exitCells is toll's exit status if only some cells have a result.
 const exitCells = 4
 
 // compare judges the results file of toll compare again. The report includes cells without a
@@ -131,7 +130,7 @@ func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err er
 	return p, nil
 }
 
-// measure makes the run of p in this process, on paths of b. each is its budget.
+// measure runs p in this process on b's paths. each is its budget.
 func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration,
 	b path.Builder) (*analysis.Report, error) {
 	p.Rounds, p.Budget = 0, each.Seconds()

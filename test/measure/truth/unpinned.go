@@ -20,8 +20,8 @@ const (
 	mostRuns = 0.8
 )
 
-// unpinned compares other tools, run as engineers run them, with the range that toll reports by
-// default: from one placement on CPUs to the other.
+// unpinned compares other tools, run as engineers run them, with toll's default range: from one
+// placement on CPUs to the other.
 func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
 	base, err := t.published(ctx, bothPins)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *trial) withinRange(out *table, beside string, r rival, theirs rates,
 	return nil
 }
 
-// By all of the tool's runs, the ratio to host may lie in the range of toll's ratios.
+// All runs of the tool count: its ratio to host may be in the range of toll's ratios.
 func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates,
 	ours map[string]*found) error {
 	for _, m := range checked[1:] {
@@ -128,7 +128,7 @@ func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates,
 	return nil
 }
 
-// The row holds if most of the runs lie in the range from far to near.
+// The row holds if most runs are in the range.
 func (t *table) within(r rival, beside, m string, runs []float64, far, near float64) {
 	low, high := min(far, near)-math.Log1p(beyond), max(far, near)+math.Log1p(beyond)
 	inside := 0
