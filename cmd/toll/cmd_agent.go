@@ -105,8 +105,8 @@ func readBundle(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// peerAgent announces itself, then reads a line with the bundle's length and its own name, and the
-// bundle.
+// After announcing itself, peerAgent reads a line with the bundle's length and its own name, then
+// the bundle.
 func peerAgent(ctx context.Context, id string, remove bool) error {
 	if remove {
 		if err := removeSelf(); err != nil {
@@ -161,8 +161,7 @@ func (standard) Close() error {
 	return errors.Join(os.Stdin.Close(), os.Stdout.Close())
 }
 
-// removeSelf removes this program's file and its directory. The kernel keeps the program for
-// processes that run it.
+// The kernel keeps the removed program for processes that run it.
 func removeSelf() error {
 	file, err := os.Executable()
 	if err != nil {

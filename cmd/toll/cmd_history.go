@@ -164,7 +164,6 @@ func newHistoryClear(e env) *cobra.Command {
 	}
 }
 
-// historyEnv turns the history off if it is "off".
 const historyEnv = "TOLL_HISTORY"
 
 func findHistory() (*history.Store, error) {

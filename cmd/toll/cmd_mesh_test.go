@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// lacking has nodes that lack something (it), and nodes that cannot be asked (broken).
 type lacking struct{ it, broken []string }
 
 var errBroken = errors.New("the engine is gone")
@@ -58,7 +57,6 @@ func TestOneNodeThatLacksSomething(t *testing.T) {
 	}
 }
 
-// One failed visit is made up for by the others.
 func TestExitCodeOfAMesh(t *testing.T) {
 	const refused = "connection refused"
 	for _, tt := range []struct {

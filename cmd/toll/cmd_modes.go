@@ -142,7 +142,7 @@ func modesDocument(list []modeInfo) document.Document {
 	return d
 }
 
-// joined merges paths that have the same hops from the same placement.
+// joined merges paths of one placement that have the same hops.
 func joined(paths []routeInfo) []routeInfo {
 	var out []routeInfo
 	for _, p := range paths {
@@ -213,7 +213,7 @@ func modeSection(m modeInfo) document.Section {
 	return out
 }
 
-// reasons groups items by reason, in the order in which the reasons were added.
+// Reasons keep the order in which they were added.
 type reasons []struct {
 	why string
 	of  []string

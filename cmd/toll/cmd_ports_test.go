@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// containers has one container of each kind: its options, and the address that it listens on.
+// Each container has its options and the address that it listens on.
 var containers = []string{
 	"web -p 8080:80 -p 8087:81 | :80", // side serves 81
 	"local -p 127.0.0.1:8081:80 | :80",

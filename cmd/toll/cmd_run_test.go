@@ -204,7 +204,6 @@ func runFailures(t *testing.T, bin string) {
 	}
 }
 
-// However its programs end, a run that is stopped midway leaves no process and no file.
 func runStopped(t *testing.T, bin string) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		pathtest.SkipOrFail(t, "setsid is not installed: apt-get install util-linux")
@@ -253,7 +252,6 @@ func runStopped(t *testing.T, bin string) {
 	}
 }
 
-// kept lists the files that programs may have left where {dir} is mounted.
 func kept(t *testing.T) string {
 	t.Helper()
 	names, err := filepath.Glob("/dev/shm/toll-*")

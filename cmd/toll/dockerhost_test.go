@@ -20,8 +20,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// engineBoot makes a machine of its own namespaces: eth0 with a wire to a namespace "far", and
-// dockerd. All of it ends with its first process.
+// engineBoot makes a machine of namespaces: eth0 with a wire to a namespace "far", and dockerd. All
+// of it ends with its first process.
 const engineBoot = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s
@@ -124,7 +124,6 @@ func (e *dockerHost) start(ready string, args ...string) {
 	}
 }
 
-// The program's directory becomes a container's root.
 func buildEcho(t *testing.T) (echo string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -173,7 +173,6 @@ func hasControl(p sample.Plan, t plan.Turn) bool {
 	return slices.ContainsFunc(t.Cells, func(i int) bool { return p.Cells[i].Control })
 }
 
-// turnTables describes the n-th turn of a round: a visit, or an epoch with its cells.
 func turnTables(p sample.Plan, n int, t plan.Turn) []document.Block {
 	turn := document.Table{Columns: append(
 		[]document.Column{{Right: true, Width: 4}}, cellColumns...)}

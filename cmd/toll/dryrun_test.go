@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// The document has all cells; its text abbreviates them.
 func TestPlanDocument(t *testing.T) {
 	f := slicing(4*time.Millisecond, 0, "rr", "crr")
 	f.budget, f.from, f.to, f.baseline = 10*time.Second, []string{"host"}, nil, "host"

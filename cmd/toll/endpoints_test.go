@@ -24,7 +24,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// tollInPath is the name under which this test's binary is toll (TestMain).
 const tollInPath = "toll"
 
 type llm struct {
@@ -222,7 +221,6 @@ func TestStreamOverTwoRoutes(t *testing.T) {
 	}
 }
 
-// A gateway that buffers is named even if responses take as long through it.
 func TestStreamGateway(t *testing.T) {
 	m := startLLM(t, nil)
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

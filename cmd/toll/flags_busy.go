@@ -89,7 +89,7 @@ func childrenCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// waitForCPUs waits until contention is low, for at most a minute. With goOn, it does not wait.
+// With goOn, waitForCPUs does not wait.
 func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock,
 	goOn bool) (sample.Contention, error) {
 	look := func(took int64) (sample.Contention, error) {

@@ -180,7 +180,7 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64,
 	known.Time(&l, w)
 	l.Window = max(window, l.Window)
 	if err := known.Check(l); err != nil {
-		return l, usage(err, "") // the error has its hint
+		return l, usage(err, "")
 	}
 	if err := load.CanSend(workload.BulkOf(l).Send); err != nil {
 		return l, &failure{exitNothing, fmt.Errorf("--send %s: %w", workload.BulkOf(l).Send, err),
@@ -245,7 +245,6 @@ func takeTurns(l *sample.Load) {
 	l.Window = max(l.Window, windowTurns*turns)
 }
 
-// mostThreads returns at least 1.
 func (f *loadFlags) mostThreads() int { return cmp.Or(f.threads, 1) }
 
 func only(r plan.Request, command string, loads ...string) error {

@@ -51,8 +51,8 @@ type runFlags struct {
 	noHistory      bool
 	busy           bool // measure on a busy machine
 
-	// plan makes the plan of a request; nil: plan.Make. steps, if not nil, changes the run's steps.
-	// judged, if not nil, is called with the report before it is printed.
+	// plan makes the plan; nil: plan.Make. steps, if not nil, changes the run's steps. judged, if
+	// not nil, is called with the report before it is printed.
 	plan   func(plan.Request) (sample.Plan, error)
 	steps  func(*engine.Config)
 	judged func(judge.Report)

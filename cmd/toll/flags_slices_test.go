@@ -219,8 +219,6 @@ func TestDefaultsAreSliced(t *testing.T) {
 	}
 }
 
-// A plan of sliced loads needs one round at least. With an unsliced load it needs as many as visits
-// do.
 func TestOverBudget(t *testing.T) {
 	for _, tt := range []struct {
 		kinds  []string

@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// Without the check, Go's runtime or a worker would die.
 func TestLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, args, want string }{
 		{"-u 20", "compare host bridge --rounds 1 --load rr",
@@ -78,8 +77,7 @@ func asUser(t *testing.T) string {
 	return name
 }
 
-// The first Ctrl-C ends a command that waits for a pipe without a writer, or for one whose writer
-// never closes it.
+// The first Ctrl-C ends a command that waits for a pipe.
 func TestInterruptedWhileItReads(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -384,7 +384,6 @@ var mainFlags = map[string][]string{
 		"save"},
 }
 
-// mostShown is the largest number of flags in a help without a selection.
 const mostShown = 24
 
 // The key in mainFlags is the command's path without toll.
@@ -395,7 +394,7 @@ func mainFlagsOf(c *cobra.Command) []string {
 
 func shortened(c *cobra.Command) bool { return mainFlagsOf(c) != nil }
 
-// addHelpAll adds --help-all to the command and those below it, where help leaves flags out.
+// --help-all is added where help leaves flags out.
 func addHelpAll(c *cobra.Command) {
 	if shortened(c) || !c.HasParent() {
 		c.Flags().Bool(helpAllFlag, false, "show all flags of this command")

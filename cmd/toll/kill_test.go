@@ -248,7 +248,6 @@ func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 	}
 }
 
-// files lists the places where programs leave files and mounts.
 func files(t *testing.T) string {
 	t.Helper()
 	var out []string

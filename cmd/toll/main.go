@@ -38,7 +38,7 @@ func main() {
 	os.Exit(start(os.Args[1:]))
 }
 
-// start runs toll, or the part of it that another toll started, and returns the exit code.
+// start runs toll, or the part of it that another toll started.
 func start(args []string) int {
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))

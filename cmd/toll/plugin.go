@@ -133,7 +133,6 @@ const (
 	kubectlEnv = "BRIDGETOLL_KUBECTL"
 )
 
-// asKubectl returns other command lines unchanged.
 func asKubectl(argv []string) ([]string, error) {
 	if len(argv) == 0 {
 		return argv, nil

@@ -71,8 +71,7 @@ func (p *progress) ranking() []standing {
 	return p.standings()
 }
 
-// progressLine shows the maximum time left, and a page of the ratios so far or, before there are
-// any, the next step.
+// progressLine shows the maximum time left, and a page of the ratios so far or else the next step.
 func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
 	columns-- // a full line would wrap
 	line := timeLeft(s, columns)
@@ -216,8 +215,8 @@ func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }
 // silentStop is how long a stopped run may take to end before it prints a message.
 const silentStop = 300 * time.Millisecond
 
-// sayStopping prints what a run is waiting for if it does not end soon after a signal: an engine
-// needs time to remove containers. The caller calls done when the run has ended.
+// sayStopping prints what a run waits for if it does not end soon after a signal: an engine needs
+// time to remove containers. The caller calls done when the run has ended.
 func (p *progress) sayStopping(ctx context.Context) (done func()) {
 	if p.w == nil {
 		return func() {}

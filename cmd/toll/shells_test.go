@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// zsh completes only on a terminal, so only fish completes toll's words here.
+// zsh completes only on a terminal.
 func TestCompletionInShells(t *testing.T) {
 	bin, dir := binary(t), t.TempDir()
 	if err := os.Symlink(bin, filepath.Join(dir, "toll")); err != nil {

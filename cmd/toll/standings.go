@@ -75,7 +75,7 @@ func page(head string, g []standing, columns int) (line string, n int) {
 	return line, n
 }
 
-// rankings groups the standings that are compared with the same baseline, best first.
+// Standings of one group are compared with the same baseline, best first.
 func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}

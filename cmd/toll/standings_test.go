@@ -147,7 +147,7 @@ func TestHeartbeat(t *testing.T) {
 		p.show(s)
 	}
 	p.standings, s.Elapsed, s.Round = usualStandings, 30.2, 3
-	p.show(engine.Progress{Elapsed: 60, Total: 60}) // the run has ended
+	p.show(engine.Progress{Elapsed: 60, Total: 60})
 	p.show(s)
 	p.clear()
 	const want = "toll: 10 of 60 s, round 1, 1 of 2: an epoch of rr\n" +
