@@ -89,7 +89,6 @@ func figureCharts(r *analysis.Report, w workload.Workload, cells []analysis.Cell
 	return all
 }
 
-// judged returns the metrics that interval plots show.
 func judged(w workload.Workload) []string {
 	out := []string{w.Primary}
 	for _, m := range []string{workload.LatencyP99, w.CPU()} {

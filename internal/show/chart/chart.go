@@ -144,7 +144,6 @@ func metricName(metric, noun string) string {
 	return cmp.Or(metricNames[metric], printable.Capital(noun), metric)
 }
 
-// largest returns 0 if there are no values.
 func largest(xs ...float64) float64 {
 	if len(xs) == 0 {
 		return 0

@@ -18,7 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// comparison has host and bridge: 40 and 30 Gbit/s, 20 and 25 µs.
 func comparison(t *testing.T) judge.Report {
 	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.Trio(mode.Bridge, "rr")...)
 	r := judgetest.New(t, cells...).Rounds(
@@ -47,7 +46,6 @@ func climbed(t *testing.T) *ladder.Report {
 	return ladder.Judge(r.File)
 }
 
-// crowds has 1, 4 and 16 clients, which share 40 Gbit/s.
 func crowds(t *testing.T) judge.Report {
 	var cells []sample.Cell
 	for _, n := range []int{1, 4, 16} {

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// paths returns the paths with counters.
 func paths(r *analysis.Report) []document.PathGroup {
 	var out []document.PathGroup
 	for _, c := range r.Cells {
@@ -41,7 +40,6 @@ func paths(r *analysis.Report) []document.PathGroup {
 	return out
 }
 
-// counts returns counters by direction if the hop distinguishes them.
 func counts(h analysis.Counted) []document.Count {
 	if h.ForwardBytes+h.BackwardBytes == 0 {
 		return []document.Count{packetCount("packets", h.Hits)}

@@ -43,7 +43,7 @@ type Section struct {
 	Blocks []Block
 }
 
-// Add appends blocks to the section.
+// Add appends blocks.
 func (s *Section) Add(bs ...Block) { s.Blocks = append(s.Blocks, bs...) }
 
 // Block is a Paragraph, a List, a Command, a Table or a Route.
@@ -72,10 +72,10 @@ type Text []Span
 // Plainly returns text without a style.
 func Plainly(s string) Text { return Text{{Text: s}} }
 
-// Strongly returns text in bold.
+// Strongly returns bold text.
 func Strongly(s string) Text { return Text{{s, Strong}} }
 
-// Then returns the text with another span at the end. It does not change t.
+// Then returns the text with another span. It does not change t.
 func (t Text) Then(s string, style Style) Text { return append(t[:len(t):len(t)], Span{s, style}) }
 
 // String returns the text without styles.

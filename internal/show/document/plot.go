@@ -55,7 +55,7 @@ func bounded(x float64) float64 {
 	return min(most, max(-most, x))
 }
 
-// slip is the distance beyond the axis, in steps, that rounding may cause.
+// slip is in steps beyond the axis, which rounding may cause.
 const slip = 1e-6
 
 // niceStep rounds up to 1, 2 or 5 times a power of ten.

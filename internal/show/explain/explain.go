@@ -106,7 +106,6 @@ func metrics() (out []Entry) {
 	return out
 }
 
-// headsOf lists a head in full and by its first line.
 func headsOf() map[string][]string {
 	out := map[string][]string{}
 	for _, w := range workload.All() {
@@ -124,7 +123,6 @@ func headsOf() map[string][]string {
 	return out
 }
 
-// columnsOf includes columns that options add.
 func columnsOf(w workload.Workload) []workload.Column {
 	var out []workload.Column
 	for _, l := range []sample.Load{

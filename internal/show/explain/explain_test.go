@@ -152,7 +152,6 @@ func goldens(t *testing.T) []string {
 	return out
 }
 
-// Only words in the last column, and codes of traps, are checked.
 func TestWordsOfTheGoldenOutputs(t *testing.T) {
 	found := map[string]bool{}
 	row := regexp.MustCompile(`(?m)[0-9)] +([a-z]+)$`)

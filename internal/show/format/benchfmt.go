@@ -49,7 +49,6 @@ func writeBench(w io.Writer, d document.Document, _ Options) error {
 	return b.err
 }
 
-// bench writes one subject at a time.
 type bench struct {
 	w      *benchfmt.Writer
 	config []benchfmt.Config
@@ -98,7 +97,6 @@ func benchConfig(r *document.Run) []benchfmt.Config {
 	return out
 }
 
-// benchstat projects on the parts of the name.
 func benchName(c document.Subject) benchfmt.Name {
 	study := []rune(c.Study)
 	var b strings.Builder

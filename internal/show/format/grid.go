@@ -198,7 +198,6 @@ func (p *printer) underRow(g grid, n int) {
 	}
 }
 
-// heads prints one line if the upper one is empty.
 func (p *printer) heads(g grid) {
 	if !g.Headed() {
 		return
@@ -238,7 +237,6 @@ func (p *printer) upperHeads(g grid) {
 	p.line(p.styled(document.Faint, strings.TrimRight(b.String(), " ")))
 }
 
-// Texts of several lines make a row of several lines.
 func (p *printer) row(g grid, texts []string, r document.Row) {
 	cells := make([][]string, len(texts))
 	lines := 1

@@ -66,7 +66,7 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 	}
 }
 
-// Each of the n tables has the first column. each is the largest number of other columns.
+// each is the largest number of columns next to the first.
 func equalParts(t document.Table, l document.Layout, n int) (parts []document.Table, each int) {
 	kept := lay(t, l).kept
 	if len(kept) < 2 {
@@ -166,7 +166,6 @@ func (p *printer) splitFull(t document.Table) {
 // leastCut is for columns that do not set Least.
 const leastCut = 12
 
-// columns is the table's width to reach.
 func (g *grid) cut(columns int) {
 	for i, c := range g.Columns {
 		over := g.width() - columns
@@ -287,7 +286,6 @@ func (p *printer) blocks(g grid) {
 	}
 }
 
-// titles include heads that cover several columns.
 func (g *grid) titles() []string {
 	out := make([]string, len(g.Columns))
 	over, until := "", 0

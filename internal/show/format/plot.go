@@ -57,7 +57,6 @@ func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int)
 	return string(out)
 }
 
-// Each label is centred at its value.
 func axisText(p document.Plot, axis document.Axis, columns int) string {
 	out := []rune(strings.Repeat(" ", columns))
 	values, texts := axis.Labels(p.Scale)

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 )
 
-// The screen must keep its size.
 func FuzzKeys(f *testing.F) {
 	for _, seed := range []string{"", "jj\rk\x1b", "?w?q", "sssssrG g", "\x80j\x81k\x82G\r\x83",
 		"qsx", "qp", "12345rrw\r", "\xff\xfe\xfd"} {

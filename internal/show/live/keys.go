@@ -108,7 +108,6 @@ func (m *Model) move(by int) {
 	m.at, m.moved, m.follow = all[to], true, true
 }
 
-// unbounded is beyond the last line of any page.
 const unbounded = 1 << 30
 
 func (m *Model) pressText(k string) {

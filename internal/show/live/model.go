@@ -79,7 +79,6 @@ type Model struct {
 	outcome Outcome
 }
 
-// key identifies a row independently of sorting.
 type key struct {
 	name string
 	nth  int // among rows of that name
@@ -102,8 +101,7 @@ func (m Model) With(s State) Model {
 // Outcome returns the user's decision.
 func (m Model) Outcome() Outcome { return m.outcome }
 
-// Urgent reports whether the screen asks the user a question, and should be drawn even during a
-// measurement.
+// Urgent reports whether the screen asks a question, and should be drawn even during a measurement.
 func (m Model) Urgent() bool { return m.asking }
 
 func (m Model) Init() tea.Cmd { return nil }
@@ -183,7 +181,6 @@ func (m *Model) arrange() {
 	}
 }
 
-// rowName tells a row from those of other placements, backends and loads.
 func rowName(r view.PartRow) string {
 	if len(r.Cells) == 0 {
 		return r.Name

@@ -21,7 +21,6 @@ func (m Model) View() tea.View {
 
 const footLines = 2
 
-// On a low screen, headLines omits an empty line.
 func (m Model) headLines() int {
 	const low, tight, roomy = 20, 2, 3
 	if m.height < low {
@@ -184,7 +183,6 @@ func (m Model) layOut() laid {
 	return out
 }
 
-// titleLines counts a table's title and heads.
 const titleLines = 3
 
 func (m Model) picked(line string) string {

@@ -73,7 +73,6 @@ func (l *list) cells(r *analysis.Report) {
 	}
 }
 
-// later returns a sort key that puts first before all other names.
 func later(name, first string) int {
 	if name == first {
 		return 0

@@ -159,7 +159,6 @@ func nobreak(text string) template.HTML {
 	return template.HTML(flags.ReplaceAllString(text, `$1<span class="flag">$2</span>`))
 }
 
-// mostPointsOpen is the longest list that is open at first.
 const mostPointsOpen = 8
 
 var classes = map[document.Style]string{
@@ -177,7 +176,6 @@ type span struct {
 	Columns int
 }
 
-// spans returns nil if no head covers several columns.
 func spans(t document.Table) []span {
 	var out []span
 	several := false
@@ -194,7 +192,7 @@ func spans(t document.Table) []span {
 
 type cellView struct {
 	Cell  document.Cell
-	Head  bool // it names its row
+	Head  bool
 	Class string
 }
 

@@ -24,7 +24,6 @@ func adviseView(v *view) {
 	v.hides = "thin-tail"
 }
 
-// details adds what each lever does from each place.
 func adviseSections(r *advise.Report, details bool) []document.Section {
 	base := r.Base()
 	var out []document.Section

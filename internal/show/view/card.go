@@ -76,7 +76,6 @@ func cardFacts(c sample.Card) []string {
 	return out
 }
 
-// cardQueues returns text such as "8 queues (of 63)" and "rings of 512 and 512 (of 4096)".
 func cardQueues(q sample.CardQueues) string {
 	var parts []string
 	of := func(most, n int) string {
@@ -128,7 +127,7 @@ func cardOffloads(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// With more interrupts than mostInterrupts, only their CPUs are listed.
+// Of more interrupts, only the CPUs are listed.
 const mostInterrupts = 16
 
 func cardInterrupts(c sample.Card) string {

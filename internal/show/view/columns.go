@@ -94,7 +94,6 @@ func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// merged prints a percentile over the samples of all rounds.
 func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		m, ok := c.Metrics[metric]

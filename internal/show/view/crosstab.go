@@ -49,7 +49,6 @@ func crosstabs(s published.Result, measured, details bool) []document.Section {
 	return append(out, apartRatios(s, measured)...)
 }
 
-// crossing is the position of a ratio's two figures.
 type crossing int
 
 const (

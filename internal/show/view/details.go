@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Details returns the document of one row of a judged run, with its rounds.
+// Details shows one row of a judged run, with its rounds.
 func Details(r judge.Report, row PartRow) document.Document {
 	base := r.Base()
 	d := reportDocument(r)
@@ -221,7 +221,6 @@ func hopTable(c analysis.Cell) (s document.Section) {
 			Level: 1, Text: text, Break: document.Words}}}
 }
 
-// humane returns three digits, such as 1.24 M.
 func humane(n uint64) string {
 	const thousand = 1000
 	x := float64(n)

@@ -77,7 +77,6 @@ func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok
 	return t, true
 }
 
-// briefBaseline returns the baseline's name for the second line of a head, if it fits there.
 func briefBaseline(r *analysis.Report) string {
 	const longest = 12
 	if ansi.StringWidth(r.Plan.Baseline) > longest {
@@ -163,7 +162,6 @@ func adds(metric string, show func(analysis.Price) string) func(analysis.Cell) d
 	}
 }
 
-// clients keeps the order of the rows.
 func clients(cells []analysis.Cell) string {
 	var places []string
 	for _, c := range cells {

@@ -15,8 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// times are in seconds. Unless the route is the baseline, it adds the given amount to each time,
-// with the given verdict.
+// times are in seconds. Unless the route is the baseline, it adds the given amount to each.
 func routeTo(name, dial, load string, times, others map[string]float64, adds float64,
 	v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}

@@ -84,7 +84,7 @@ func words(s string) string {
 	return strings.Join(strings.Fields(strings.ReplaceAll(s, "→", " ")), " ")
 }
 
-// The lines are in the document's order. Only the heads of tables without heads may lack text.
+// Only the heads of tables without heads may lack text.
 func TestPageHasTheWholeDocument(t *testing.T) {
 	study, err := published.Compare(published.Studies()[:1], nil)
 	if err != nil {

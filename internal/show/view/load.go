@@ -51,7 +51,6 @@ func figure(c workload.Column) func(analysis.Cell) document.Cell {
 	return scaled(c.Metric, c.Scale)
 }
 
-// limitedBy names what kept the load from being faster.
 func limitedBy(c analysis.Cell) string {
 	return strings.TrimSuffix(strings.TrimSuffix(cmp.Or(c.LimitedBy, "-"), " cores"), " core")
 }

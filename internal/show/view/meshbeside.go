@@ -236,7 +236,6 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	return []document.Section{s}
 }
 
-// Larger places come first.
 func labelRank(key string) int {
 	if i := slices.Index([]string{"region", "zone", "rack"}, mesh.ShortLabel(key)); i >= 0 {
 		return i

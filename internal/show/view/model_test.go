@@ -26,7 +26,7 @@ func whole(t *testing.T, d document.Document, text string) {
 	}
 }
 
-// Without any one cell of the model, a golden table would lack a word.
+// Without any one cell, a golden table would lack a word.
 func TestNoCellToSpare(t *testing.T) {
 	study, err := published.Compare(published.Studies()[:1], nil)
 	if err != nil {

@@ -189,8 +189,6 @@ func insidePath(c ports.Client, path ports.Path) (out document.Section) {
 	return out
 }
 
-// clientsText returns text such as "this machine, dialling 127.0.0.1 or its own address; another
-// machine".
 func clientsText(clients []ports.Client, other string) string {
 	var here, out []string
 	for _, c := range clients {

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// measuredBulk has every bulk cell of the studies. Throughput depends only on mode and shape.
+// Throughput depends only on mode and shape.
 func measuredBulk(t *testing.T) published.Measured {
 	t.Helper()
 	rows, err := published.Rows()

@@ -43,7 +43,6 @@ func cellSections(r judge.Report) []document.Section {
 	return append(out, foot(base)...)
 }
 
-// groups splits sorted cells wherever placement, load or backend change.
 func groups(cells []analysis.Cell) [][]analysis.Cell {
 	var out [][]analysis.Cell
 	for i, c := range cells {
@@ -280,7 +279,6 @@ func foot(r *analysis.Report) []document.Section {
 	return append(append(out, absent(r)...), warnings(r)...)
 }
 
-// proxyMemory uses the cell with the most connections.
 func proxyMemory(cells []analysis.Cell) []document.Block {
 	var most *analysis.ProxyMemory
 	for _, c := range cells {

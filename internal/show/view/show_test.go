@@ -49,7 +49,7 @@ func golden(t *testing.T, name, got string) {
 	t.Errorf("%s differs; see %s.got, and go test -update once it is right", file, file)
 }
 
-// x is in bit/s or seconds; ratio and half are the median and half width.
+// x is in bit/s or seconds; half is the ratio's half width.
 func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64,
 	v stats.Verdict) analysis.Cell {
 	found, _ := mode.Find(m)

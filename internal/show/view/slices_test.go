@@ -85,7 +85,6 @@ func TestSlicedTable(t *testing.T) {
 	}
 }
 
-// Round trips of datagrams add µs and pages add ms. A crowd's queue and bulk add nothing.
 func TestAdded(t *testing.T) {
 	for _, tt := range []struct {
 		load, head, want string

@@ -66,8 +66,8 @@ func TestSummary(t *testing.T) {
 	})
 }
 
-// Between two CPU placements, bridge's latency does not differ, but docker-proxy's does.
-// publish-nat has no result on separate CPUs.
+// Between two CPU placements, only docker-proxy's latency differs. publish-nat has no result on
+// separate CPUs.
 func sideways() *analysis.Report {
 	r := head()
 	r.Plan.Same = 0.03

@@ -65,7 +65,6 @@ func trendTitle(l trend.Trend, all []trend.Trend) string {
 		l.Work+pin, metricWord(l.Metric), l.Baseline, better)
 }
 
-// trendOn returns "" if all trends have the same backend.
 func trendOn(l trend.Trend, all []trend.Trend) string {
 	if !slices.ContainsFunc(all, func(other trend.Trend) bool { return other.On != l.On }) {
 		return ""

@@ -17,9 +17,9 @@ type report struct {
 	versions    []string
 	missing     []missing
 	visits      map[cell]map[int]visit // by round
-	notes       []string               // errors during the run
-	again       int                    // visits that were repeated
-	disturbed   int                    // visits that were kept although other programs ran
+	notes       []string
+	again       int // visits that were repeated
+	disturbed   int // visits that were kept although other programs ran
 }
 
 func (r *report) add(c cell, round int, v visit) {

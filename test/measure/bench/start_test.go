@@ -44,7 +44,6 @@ func TestFirstPhases(t *testing.T) {
 	}
 }
 
-// The time of the epoch would count as toll's start.
 func TestFirstPhasesOfAnEpoch(t *testing.T) {
 	got, err := firstPhases(resultsOf(t, sample.Load{
 		Kind: rr, Warmup: 0.0001, Window: 0.0002, Slice: 0.004}, sample.Visit{}))

@@ -99,7 +99,6 @@ var (
 	}
 )
 
-// Without CPUs, the command runs on any.
 func pinned(cpus []int, command []string) []string {
 	if len(cpus) == 0 {
 		return command

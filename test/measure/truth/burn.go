@@ -35,8 +35,7 @@ const (
 	niceness  = 10
 )
 
-// burn works in bursts, over more memory than the caches hold, until it is killed or its parent
-// exits.
+// The memory that burn uses exceeds the caches.
 func burn(share float64) {
 	const (
 		size = 8 << 20 // bytes

@@ -18,7 +18,7 @@ type keeping struct {
 	mu    sync.Mutex // guards following
 	paths map[path.Spec]*path.Path
 
-	second bool // build each path with a second port
+	second bool
 }
 
 func (k *keeping) Build(ctx context.Context, s path.Spec) (*path.Path, error) {

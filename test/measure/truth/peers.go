@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
 )
 
-// rival is another tool that measures the same as one of toll's loads.
+// A rival measures the same as one of toll's loads.
 type rival struct {
 	name, load string
 	tool       peer.Tool

@@ -17,7 +17,7 @@ type plants map[mode.Tunes]plant
 
 type plant func(context.Context, *path.Path) error
 
-// planting changes paths before their settings are read.
+// Paths are changed before their settings are read.
 type planting struct {
 	path.Builder
 	plants plants
@@ -49,7 +49,6 @@ func within(ctx context.Context, at path.Place, input string, command ...string)
 	return string(out), writeErr
 }
 
-// Each packet walks the n rules.
 func chain(n int) plant {
 	rules := strings.Repeat("tcp dport 1 counter drop\n", n)
 	text := "table inet planted {\nchain walk {\ntype filter hook input priority 0; policy accept;\n" + rules + "}\n}\n"
@@ -59,7 +58,7 @@ func chain(n int) plant {
 	}
 }
 
-// limit limits what the bridge's port sends to the server, in bit/s.
+// The limit is in bit/s.
 func limit(bits float64) plant {
 	return func(ctx context.Context, p *path.Path) error {
 		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })

@@ -156,7 +156,6 @@ func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Pla
 	return nil
 }
 
-// sizeOf tries larger sizes if the first is too small to be seen.
 func (t *trial) sizeOf(ctx context.Context, d difference, p sample.Plan) (size int, err error) {
 	if d.aim == nil {
 		return d.first, nil

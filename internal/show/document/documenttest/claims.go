@@ -110,7 +110,7 @@ var (
 	unclearOf   = regexp.MustCompile(`^(\d+) of (\d+) verdicts (?:is|are) unclear`)
 )
 
-// A name may be followed by text: the longest label that it begins with counts.
+// The longest label that the name begins with counts: text may follow.
 func (r judged) cells(name string) (out []analysis.Cell) {
 	longest := ""
 	for _, c := range r.Cells {
@@ -127,7 +127,7 @@ func (r judged) cells(name string) (out []analysis.Cell) {
 	return out
 }
 
-// has looks at verdicts of the cell and of ratios of the metric; of "" means any metric.
+// has looks at verdicts of the cell and of ratios of the metric, or of any for "".
 func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
 	return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
 		if c.Verdict() == v {

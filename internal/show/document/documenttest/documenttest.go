@@ -15,7 +15,6 @@ import (
 // tabs between cells.
 func Lines(d document.Document) []string { return lines(d, false) }
 
-// short selects short texts.
 func lines(d document.Document, short bool) []string {
 	var out []string
 	for _, s := range d.Sections {
@@ -73,7 +72,6 @@ func tableLines(t document.Table, short bool) []string {
 	return out
 }
 
-// axisLabels covers any width up to the widest.
 func axisLabels(p *document.Plot) []string {
 	if p == nil {
 		return nil

@@ -60,7 +60,6 @@ func (r judged) curves(sentence string) (out []string) {
 	return out
 }
 
-// several reports whether the cells belong to more than one curve.
 func several(cells []analysis.Cell) bool {
 	return len(analysis.Distinct(cells, func(c analysis.Cell) string {
 		return c.From + c.Load + c.On
