@@ -51,7 +51,7 @@ func (m *Mesh) answer() *analysis.Answer {
 	return m.withoutResult(a)
 }
 
-// firm says that a fault is less certain than one of more sweeps; "" if it is not.
+// firm qualifies a fault that is less certain than one of more sweeps, or returns "".
 func (m *Mesh) firm() string {
 	if m.Sweeps >= stats.MinJudged {
 		return ""
@@ -69,7 +69,7 @@ func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	return a
 }
 
-// From this factor of slowness that the noise may hide, nothing is said to be healthy.
+// From this factor of slowness on that noise may hide, the answer calls nothing healthy.
 const hidden = 3
 
 func (m *Mesh) none() string {

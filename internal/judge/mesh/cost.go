@@ -12,29 +12,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Cost says what the mesh's mode costs in a metric. Each visit is compared with that of the mode
-// beside it, over the same link in the same sweep. A link that is slow in both modes costs no more
-// than others.
+// Cost is the cost of the mesh's mode in a metric. Each visit is compared with the other mode's
+// over the same link in the same sweep, so a link that is slow in both costs no more than others.
 type Cost struct {
 	Load string `json:"load"`
-	// Ratio is the ratio of the mode to the one beside it: the median of the links' ratios.
+	// Ratio is the median of the links' ratios of the mode to the other one.
 	Ratio float64  `json:"ratio"`
 	Low   *float64 `json:"low,omitempty"` // 95 % interval; nil after one sweep
 	High  *float64 `json:"high,omitempty"`
-	// OnePair says that only one pair has results, so no other link shows what the mode costs.
+	// OnePair is set if only one pair has results, so no other link shows the cost of the mode.
 	OnePair bool `json:"one_pair,omitempty"`
-	// NamedFrom is how many times the typical cost a link must have to be told from the noise; nil
-	// if the noise is not known.
+	// NamedFrom is the smallest detectable cost of a link, relative to the typical one, or nil if
+	// the noise is not known.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// Links are those with a result in both modes; for round trips each is listed once. A large
-	// mesh lists only those with a verdict.
+	// Links lists links with a result in both modes, or in a large mesh those with a verdict. Round
+	// trips list each link once.
 	Links []LinkCost `json:"links"`
-	// Faults are links and nodes where the mode costs more than is typical; their ratios are to the
-	// typical cost.
+	// Faults lists links and nodes where the mode costs more than is typical; their ratios are to
+	// the typical cost.
 	Faults []Fault `json:"faults"`
 }
 
-// LinkCost says what the mode costs on a link.
+// LinkCost is the cost of the mode on a link.
 type LinkCost struct {
 	Nodes  [2]string `json:"nodes"` // from, to
 	Value  float64   `json:"value"`
@@ -42,7 +41,7 @@ type LinkCost struct {
 	Ratio  float64   `json:"ratio"`  // median over the sweeps, without the common drift
 	Low    *float64  `json:"low,omitempty"`
 	High   *float64  `json:"high,omitempty"`
-	// Verdict is "" if the link is as its nodes make it.
+	// Verdict is "" if the nodes explain the link.
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
@@ -52,12 +51,12 @@ func (c LinkCost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
 // String returns the ratio with its interval.
 func (c Cost) String() string { return ratioText(c.Ratio, c.Low, c.High) }
 
-// Verdict says what makes a link slow.
+// Verdict is the reason why a link is slow.
 type Verdict string
 
 const (
 	SlowLink Verdict = "link" // the link is slow in the other mode, too
-	SlowMode Verdict = "mode" // only the mode is slow: it costs more on this link than on others
+	SlowMode Verdict = "mode" // the mode costs more on this link than on others
 	SlowBoth Verdict = "both"
 	// SlowUndecided means that the noise hides which of the two it is.
 	SlowUndecided Verdict = "undecided"
@@ -78,7 +77,7 @@ func (m *Mesh) Say(v Verdict) string {
 	return ""
 }
 
-// upper names what the mesh's mode adds to the nodes' own network: on Kubernetes the CNI.
+// upper names the layer that the mesh's mode adds to the nodes' network: on Kubernetes the CNI.
 func (m *Mesh) upper() string {
 	if m.Mode == string(mode.Pod) {
 		return "CNI"
@@ -136,7 +135,7 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 		fit := model.New(len(p.Mesh.Nodes), sample.BothWays(l.load), visits)
 		byFit := [][]model.Fault{nil}
 		c := Cost{Load: l.load, Links: []LinkCost{}, Faults: []Fault{}, OnePair: fit.Alone}
-		if !fit.Alone { // else there is no other link to compare with
+		if !fit.Alone { // else no other link can be compared
 			byFit, _ = model.Faults(fit)
 			c.NamedFrom = number(fit.LeastLink())
 		}

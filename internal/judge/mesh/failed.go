@@ -22,8 +22,8 @@ func (t tally) add(v sample.PairVisit) tally {
 	return tally{t.good, t.bad + 1, v.Failure}
 }
 
-// A node counts as gone, if the engine does not know, once all its visits have failed with this
-// number of partners in a row; a pair after this number of sweeps.
+// A node without word from the engine counts as gone once all its visits to this number of partners
+// in a row have failed; a pair after this number of sweeps.
 const leftAfter = 2
 
 // failedOfMesh lists nodes that never answered or that left, and pairs of other nodes without a
@@ -46,7 +46,7 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	out := []Failed{}
 	gone := make([]bool, len(nodes))
 	for i, t := range nodes {
-		// With two nodes the node is not named, because it is unknown which one failed.
+		// With two nodes, it is unknown which one failed.
 		guess := len(nodes) > 2 && (t.bad >= leftAfter*p.VisitsInMode() || t.bad > 0 && t.good == 0)
 		if known := left[p.Mesh.Nodes[i].Name] && t.bad > 0; !known && !guess {
 			continue

@@ -9,16 +9,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// LabelGroup summarizes the links between nodes with given values of a label that the cluster gave
-// them, such as the zone.
+// LabelGroup summarizes the links between nodes with given values of a cluster's label, such as the
+// zone.
 type LabelGroup struct {
-	Label string `json:"label"` // its key
-	// Across says that the links' nodes differ in the label.
+	Label string `json:"label"` // the label's key
+	// Across is set if the links' nodes differ in the label.
 	Across bool `json:"across,omitempty"`
-	// From and To are values of the label, or noLabel; "" stands for all of them together.
+	// From and To are values of the label, or noLabel; "" means all of them together.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Metrics are LatencyP50 and Throughput.
+	// Metrics has LatencyP50 and Throughput.
 	Metrics map[string]GroupMetric `json:"metrics"`
 }
 

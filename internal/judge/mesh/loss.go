@@ -45,7 +45,6 @@ func (m *Mesh) loses(x Fault) string {
 
 func percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
 
-// A loss is the last of the faults.
 func troubles(faults []Fault, slow, loses string) string {
 	switch n := len(faults); {
 	case faults[n-1].Metric != workload.RetransmissionRate:

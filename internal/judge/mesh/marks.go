@@ -10,12 +10,12 @@ import (
 // marks holds the links, from the row's node to the column's, that a named fault explains.
 type marks struct {
 	all [][]bool
-	// out and in mark what the row's node sends to the column's node and receives from it, if that
-	// counts against the row's node: a fault of its partner does not.
+	// out and in mark the links from the row's node to the column's and back that count against the
+	// row's node. A fault of its partner does not.
 	out, in [][]bool
 }
 
-// markLinks marks the links with at least half of a fault, in logarithms.
+// markLinks marks links of whose slowness, in logarithms, a fault explains at least half.
 func markLinks(fit *model.Fit, faults []model.Fault) marks {
 	m := marks{square(fit.Nodes), square(fit.Nodes), square(fit.Nodes)}
 	for _, x := range faults {

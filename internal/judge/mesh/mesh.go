@@ -69,7 +69,7 @@ type Report struct {
 	analysis.Said
 }
 
-// Base returns what all studies have.
+// Base returns what all studies share.
 func (r *Report) Base() *analysis.Report {
 	return &analysis.Report{Measured: r.Measured, Said: r.Said}
 }
@@ -77,7 +77,7 @@ func (r *Report) Base() *analysis.Report {
 // Empty reports whether nothing has a result.
 func (r *Report) Empty() bool { return r.Mesh.Empty() }
 
-// Complete reports whether all nodes and links have a result, to the run's own end.
+// Complete reports whether the run reached its end and all nodes and links have a result.
 func (r *Report) Complete() bool { return len(r.Mesh.Failed) == 0 && !r.Plan.CutShort() }
 
 // Judge judges a results file of a mesh.
@@ -123,8 +123,7 @@ func judgeMode(p sample.Plan, mode string, sweeps int, pairs []sample.PairVisit)
 		out.slow[metric] = m.judge(metric, fs.of[metric], byFit[i])
 	}
 	if lost := fitLoss(p, pairs); lost != nil {
-		// Losses are judged separately: a loss in a visit makes it slow, too, and would count
-		// twice.
+		// A loss also makes its visit slow, so faults of both kinds would count twice.
 		byFit, m.DoubtfulLoss = model.Faults(lost)
 		m.judge(workload.RetransmissionRate, lost, byFit[0])
 	}
@@ -307,9 +306,9 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 	return out
 }
 
-// Converged reports whether, in each mode, there are enough sweeps and each node's effect on its
-// links is known to within the plan's precision, as the relative half-width of its interval. With a
-// single pair, that holds for the pair's own value.
+// Converged reports whether each mode has enough sweeps, and each node's effect on its links is
+// known to within the plan's precision, as the relative half-width of its interval. With a single
+// pair, that holds for the pair's own value.
 func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	if p.Mesh.Beside == "" {
 		return converged(p, pairs)
@@ -322,7 +321,7 @@ func converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	for _, metric := range fs.metrics {
 		fit := fs.of[metric]
 		if fit.Visits == 0 {
-			continue // all failed: more visits would tell nothing
+			continue // all failed: more visits do not help
 		}
 		measured = true
 		if fit.Sweeps < stats.MinJudged {

@@ -17,17 +17,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// meshRun builds the results file of a mesh with known faults: a round trip takes 50 µs and
-// throughput is 10 Gbit/s, with some noise.
+// meshRun builds a mesh with known faults: a round trip takes 50 µs and throughput is 10 Gbit/s,
+// with some noise.
 type meshRun struct {
 	t    *testing.T
 	f    *sample.File
 	rng  *rand.Rand
 	trip func(a, b int) float64 // factor of a round trip; nil: 1
 	rate func(a, b int) float64 // factor of the throughput from a to b; nil: 1
-	lose func(a, b int) float64 // share of what a sends to b that is retransmitted; nil: 0
+	lose func(a, b int) float64 // retransmitted share of a's data to b; nil: 0
 	fail func(sweep int, p sample.Pair, load string) string
-	left string // node that the engine knows to be gone, for failed visits
+	left string // node that the engine reports as gone, for failed visits
 }
 
 func newMesh(t *testing.T, nodes int) *meshRun {
@@ -359,7 +359,7 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 	}
 }
 
-// With two nodes, too. A link that stopped working is named like a node that left.
+// A link that stopped working is named like a node that left.
 func TestMeshLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -411,7 +411,7 @@ func TestMeshLeft(t *testing.T) {
 	}
 }
 
-// Tables count the same links as slow that findings name.
+// Tables and findings count the same links as slow.
 func TestMeshOneStory(t *testing.T) {
 	slow := func(a, b int) float64 {
 		return 1 + 4*float64(count01(min(a, b) == 1 && max(a, b) == 4))

@@ -5,7 +5,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Mesh is the judged mesh of a cluster.
 type Mesh struct {
 	Mode    string            `json:"mode"`
 	On      string            `json:"on"`
@@ -13,18 +12,18 @@ type Mesh struct {
 	Nodes   []Node            `json:"nodes"`
 	Metrics map[string]Metric `json:"metrics"` // LatencyP50, Throughput, RetransmissionRate
 	Faults  []Fault           `json:"faults"`
-	// Doubtful is the number of links that look slow, but in too few visits to be reported.
-	Doubtful int `json:"doubtful"`
-	// DoubtfulLoss is the same for links that lose packets.
+	// Doubtful and DoubtfulLoss are the numbers of links that look slow or lossy in too few visits
+	// to be reported.
+	Doubtful     int      `json:"doubtful"`
 	DoubtfulLoss int      `json:"doubtful_loss,omitempty"`
 	Failed       []Failed `json:"failed"` // in either mode
 	// Groups summarizes the links by the labels of their nodes.
 	Groups []LabelGroup `json:"groups,omitempty"`
-	// NotWitnessed says which hops of the paths nobody could read, and why.
+	// NotWitnessed lists the hops that nobody could read, with the reason.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
-	// Beside holds the same for the mode beside it, without what failed; nil if there is none.
+	// Beside holds the results of the other mode, without failures, or nil.
 	Beside *Mesh `json:"beside,omitempty"`
-	// Costs says what Mode costs relative to that mode, by metric: LatencyP50, Throughput.
+	// Costs holds the costs of Mode relative to that mode, by metric: LatencyP50, Throughput.
 	Costs map[string]Cost `json:"costs,omitempty"`
 }
 
@@ -38,7 +37,7 @@ func (m *Mesh) Empty() bool {
 	return m.Beside == nil || m.Beside.Empty()
 }
 
-// Visits returns the number of visits, of both modes, and how many of them have no result.
+// Visits returns the number of visits of both modes, and of failed ones.
 func (m *Mesh) Visits() (all, failed int) {
 	for _, n := range m.Nodes { // each visit is counted by two nodes
 		all, failed = all+n.Visits, failed+n.Failed
@@ -51,8 +50,8 @@ func (m *Mesh) Visits() (all, failed int) {
 	return all, failed
 }
 
-// Node is a node and the ratio of its links to typical ones: for the round trip, for what it sends
-// and for what it receives.
+// Node is a node and the ratio of its links to typical ones: for the round trip, for sending and
+// for receiving.
 type Node struct {
 	sample.Node
 	Effects map[string]Effect `json:"effects"` // LatencyP50, ThroughputOut, ThroughputIn
@@ -60,7 +59,7 @@ type Node struct {
 	Failed  int               `json:"failed"` // of Visits
 }
 
-// ThroughputIn is the metric of what a node of a mesh receives; what it sends is ThroughputOut.
+// ThroughputIn is the metric of a node's receiving, ThroughputOut of its sending.
 const ThroughputIn = "throughput_in"
 
 // Effect is the ratio of a node's links to typical links.
@@ -95,21 +94,22 @@ type Metric struct {
 	SlowestLink [2]string `json:"slowest_link"`
 	Links       int       `json:"links"`           // for throughput, each direction counts
 	Noise       *float64  `json:"noise,omitempty"` // relative, of a link's value; nil: not known
-	// NamedFrom is how many times slower than its nodes explain a link must be to be told from the
-	// noise. For retransmissions it is the rate of a link between nodes that lose nothing.
+	// NamedFrom is the smallest detectable slowness of a link, as a factor of what its nodes
+	// explain. For retransmissions it is the rate of a link between nodes without loss.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// NodesFrom is how many times slower than typical a node must be to be named for certain.
+	// NodesFrom is the factor of slowness from which on a node is certainly named.
 	NodesFrom *float64 `json:"nodes_named_from,omitempty"`
-	// OnePair says that only one pair has results: its round trips can be compared with nothing,
-	// and each direction only with the other.
+	// OnePair is set if only one pair has results: its round trips cannot be compared, and each
+	// direction only with the other.
 	OnePair bool `json:"one_pair,omitempty"`
-	// Matrix holds the value of each link, from the row's node to the column's; nil where there is
-	// none. Slow marks the links that a fault explains. Large meshes have neither.
+	// Matrix holds the value of each link, from the row's node to the column's; nil without one.
+	// Slow marks the links that a fault explains. Large meshes have neither.
 	Matrix [][]*float64 `json:"matrix,omitempty"`
 	Slow   [][]bool     `json:"slow,omitempty"`
 }
 
-// from returns how many times slower any node or link must be to be named; nil: not known.
+// from returns the factor of slowness from which on any node or link is named, or nil if it is not
+// known.
 func (x Metric) from() *float64 {
 	if x.NamedFrom == nil || x.NodesFrom == nil {
 		return x.NamedFrom
@@ -131,20 +131,20 @@ const (
 const (
 	WayBoth = "both"
 	WayOut  = "out" // the node sends slowly; for a link, from its first node to its second
-	WayIn   = "in"  // the node receives slowly
+	WayIn   = "in"
 )
 
 // Fault is a node, link or group that is slow or loses packets, by enough to matter and beyond the
 // noise.
 type Fault struct {
 	Kind   string   `json:"kind"`
-	Nodes  []string `json:"nodes"` // the node, the two nodes of a link, or those of the group
+	Nodes  []string `json:"nodes"` // of the node, link or group
 	Way    string   `json:"way"`   // for round trips WayBoth
 	Metric string   `json:"metric"`
-	Ratio  float64  `json:"ratio,omitempty"` // to what is typical; the worse direction
-	// RateOut and RateIn replace the ratio if packets are lost: the share of segments that are
-	// retransmitted, of what the node sends and receives, or of what passes the link from its first
-	// node to its second and back.
+	Ratio  float64  `json:"ratio,omitempty"` // to the typical value; the worse direction
+	// RateOut and RateIn replace the ratio if packets are lost: the retransmitted share of the
+	// segments that the node sends and receives, or that cross the link from its first node to its
+	// second and back.
 	RateOut *float64 `json:"rate_out,omitempty"`
 	RateIn  *float64 `json:"rate_in,omitempty"`
 	Low     *float64 `json:"low,omitempty"` // 95 % interval of the ratio, or of the worse rate
@@ -153,7 +153,7 @@ type Fault struct {
 	Of      int      `json:"of"`
 }
 
-// Failed is a pair, or a node with all its pairs, that has no result.
+// Failed is a pair without a result, or a node all of whose pairs lack one.
 type Failed struct {
 	Nodes  []string `json:"nodes"`
 	Load   string   `json:"load,omitempty"` // absent: all loads

@@ -70,7 +70,6 @@ func (m *Mesh) subjects() [][]Fault {
 	return out
 }
 
-// sameNodes ignores the order.
 func sameNodes(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
@@ -283,7 +282,7 @@ func were(n int, what string) string {
 	return count(n, what) + " were"
 }
 
-// mtus returns "" if the nodes' MTUs are equal, as far as is known.
+// mtus returns "" if the nodes' known MTUs are equal.
 func (m *Mesh) mtus() string {
 	by := map[int][]string{}
 	for _, n := range m.Nodes {

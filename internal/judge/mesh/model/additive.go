@@ -17,7 +17,7 @@ type additive struct {
 	rest        []float64 // residuals
 	centres     []float64 // by group
 	levels      []float64 // by time; their mean is 0 in each connected part of the visits
-	free        int       // degrees of freedom left by the groups and times
+	free        int       // degrees of freedom that the groups and times leave
 	scale       float64   // standard deviation of the noise, NaN without degrees of freedom
 }
 
@@ -26,7 +26,7 @@ const (
 	bend = 1.5
 	// bent is the mean of the square of Huber's function over a normal distribution.
 	bent = 0.7784
-	// reweighting iterations, at most
+	// most reweighting iterations
 	steps = 30
 )
 
@@ -151,8 +151,8 @@ func (a *additive) level(inGroup []float64) {
 	}
 }
 
-// means stores the weighted mean of y - off[time] of each group in means, and 0 for a group without
-// weight. A nil y counts as 0.
+// means stores each group's weighted mean of y - off[time], or 0 without weight. A nil y counts as
+// 0.
 func (a *additive) means(means, inGroup, y, off []float64) {
 	clear(means)
 	for i, w := range a.weights {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// allowed returns the largest average number of links that may be named by chance alone: few in a
-// run, or a few among a million.
+// allowed returns the largest average number of links that chance may name: few in a run, or a few
+// among a million.
 func allowed(pairs float64) float64 {
 	const (
 		inRun  = 0.05
@@ -22,7 +22,7 @@ func (f *Fit) ways() int {
 	return 1
 }
 
-// a pair that looks slow in some fits
+// suspect is a pair that looks slow in some fits.
 type suspect struct {
 	slow   int     // fits and directions that show it
 	chance float64 // probability that all of them do so by chance
@@ -74,11 +74,11 @@ func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 }
 
 // chances returns, for each suspect, the probability that as many of its visits are slow by chance
-// alone. The visits to other links tell how often a visit is slow, whatever the distribution of the
+// alone. The visits to other links show how often that happens, whatever the distribution of the
 // noise.
 func (f *Fit) chances(suspects []Fault) []float64 {
-	// Other suspects are left out because faults say nothing about chance. In a single sweep that
-	// would leave out everything that chance has done.
+	// Faulty suspects are no evidence of chance. In a single sweep their removal would leave no
+	// chance.
 	suspected := make([]bool, f.Nodes*f.Nodes) // by link
 	if f.Sweeps > 1 {
 		for _, s := range suspects {
@@ -88,7 +88,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 			}
 		}
 	}
-	var tail []float64 // how much slower the slow visits are
+	var tail []float64 // slowness of the slow visits
 	n := 0
 	for _, v := range f.visits {
 		if suspected[v.link] {
@@ -103,8 +103,8 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 	out := make([]float64, len(suspects))
 	for i, s := range suspects {
 		at, _ := slices.BinarySearch(tail, math.Log(s.Factor)/2)
-		// Add half a visit to the slow ones and one to all: what has not been seen may still
-		// happen.
+		// Add half a visit to the slow ones and one to all, because unobserved events are still
+		// possible.
 		slow, all := float64(len(tail)-at)+0.5, float64(n+1)
 		if f.Sweeps == 1 { // leave its own visit out
 			own := 1.0

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Kind says what is at fault.
+// Kind is the kind of a fault.
 type Kind string
 
 const (
@@ -20,11 +20,11 @@ const (
 // Fault is something that is slower by more than Least and beyond the noise.
 type Fault struct {
 	Kind Kind
-	// Nodes holds the node, the two nodes of a link (from, to) or those of the group.
+	// Nodes holds the node, the two nodes of a link (from, to) or the group's nodes.
 	Nodes []int
-	// Out and In say which side of a node is slow; for a link, from-to and back.
+	// Out and In mark the slow sides of a node; for a link, from-to and back.
 	Out, In   bool
-	Factor    float64 // times slower than is typical for its nodes; of two sides the worse one
+	Factor    float64 // relative to the typical value for its nodes; of two sides the worse one
 	Low, High float64 // 95 % interval of Factor
 	Slow, Of  int     // slow links and all links; for a link, its visits
 }
@@ -40,12 +40,11 @@ const (
 	several  = 8
 )
 
-// Known reports whether faults can be told from noise. That takes several sweeps, or enough links
-// in one.
+// Known reports whether faults can be distinguished from noise. That takes several sweeps, or
+// enough links in one.
 func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
 
-// LeastLink returns the smallest factor at which a link can be told from the noise, or NaN if the
-// noise is not known.
+// LeastLink returns the smallest detectable factor of a link, or NaN if the noise is not known.
 func (f *Fit) LeastLink() float64 { return math.Exp(max(f.least, f.linkBeyond())) }
 
 // LeastNode returns the smallest factor at which every node with links to others would be named, or
@@ -67,11 +66,11 @@ func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
 
 func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
 
-// Faults returns the faults of each fit, sorted groups first, then nodes, then links, each from the
-// worst on, and the number of links that only look slow (doubtful). The fits are of the same
-// sweeps, such as of round trips and of throughput. A link is named if more of its visits are slow
-// than chance explains in a mesh of this size, counting those of its other direction and of the
-// other fits. A single visit never names a link: anything may have disturbed it.
+// Faults returns the faults of each fit (groups first, then nodes, then links, each from the worst
+// on) and the number of links that only look slow. The fits are of the same sweeps, such as of
+// round trips and of throughput. A link is named if more of its visits, over both directions and
+// all fits, are slow than chance explains in a mesh of this size. A single visit never names a
+// link: anything may have disturbed it.
 func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	links, doubtful := slowLinks(fits)
@@ -89,7 +88,6 @@ func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	return by, doubtful
 }
 
-// pairs returns the number of links.
 func (f *Fit) pairs() float64 {
 	n := f.Nodes * (f.Nodes - 1)
 	if !f.Directed {

@@ -17,7 +17,7 @@ type Group struct {
 	Slow, Of  int     // slow links and all links to the others
 }
 
-// group finds groups and subtracts from the links what lies between the groups.
+// group finds groups and subtracts their effect from the links between them.
 func (f *Fit) group() {
 	if f.Nodes < 4 { // two groups of two at least
 		return
@@ -53,8 +53,8 @@ func (f *Fit) both() []float64 {
 }
 
 // leaders groups nodes that are fast among themselves: each node without a group gathers the nodes
-// that are fast with it, and then those that are fast with most of these. A node that finds no
-// other is left out.
+// that are fast with it, and then those that are fast with most of these. Nodes without another are
+// left out.
 func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	var out [][]int
 	taken := map[int]bool{}
@@ -92,11 +92,11 @@ func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	return out
 }
 
-// standard errors by which a group must be apart from the others
+// distance of a group from the others, in standard errors
 const sure = 4
 
 // behind finds small groups: nodes that look slow, but not to each other. It returns a label for
-// each node, 0 for all others, or nil if there is no group.
+// each node, 0 outside the groups, or nil without groups.
 func (f *Fit) behind(x []float64) []int {
 	effect := func(i int) float64 { return (f.out[i].effect + f.in[i].effect) / 2 }
 	var slow []int
@@ -140,9 +140,9 @@ func (f *Fit) behind(x []float64) []int {
 // the least share of fast links inside groups, and of slow links between them
 const pure = 0.9
 
-// split finds groups that together hold nearly all nodes, with many links inside and many between
-// them, so that it need not know which links are typical. It returns a label for each node, 0 in
-// the largest group, or nil if there are no such groups.
+// split finds groups that together hold nearly all nodes, with many links inside and between them,
+// so that the typical links need not be known. It returns a label for each node, 0 in the largest
+// group, or nil without groups.
 func (f *Fit) split(x []float64) []int {
 	n := f.Nodes
 	var all []float64
@@ -190,7 +190,7 @@ func (f *Fit) split(x []float64) []int {
 	return label
 }
 
-// labels a node that fits into no group
+// label of a node that fits into no group
 const nobodys = -1
 
 func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
@@ -218,7 +218,7 @@ func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {
 		float64(slowOut) < pure*float64(len(outside)) || len(outside) == 0 {
 		return false
 	}
-	// The residuals of the model have the groups in them.
+	// The model's residuals include the groups.
 	sigma := f.visitNoise * linkError(f.typicalInfo())
 	far := lowMedian(outside)
 	gap := far - lowMedian(inside)

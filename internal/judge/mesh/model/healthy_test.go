@@ -12,8 +12,8 @@ func leave(visits []Visit, node, sweep int) []Visit {
 	})
 }
 
-// A healthy mesh must blame nobody in 99 of 100 runs, whoever leaves it, and 95 of 100 intervals
-// must hold the truth, with normal noise and heavy tails.
+// No fault may be named in 99 of 100 runs, whichever nodes leave, and 95 of 100 intervals must hold
+// the truth, with normal noise and heavy tails.
 func TestHealthyMesh(t *testing.T) {
 	t.Parallel()
 	const seeds = 200
@@ -63,7 +63,7 @@ func TestHealthyMesh(t *testing.T) {
 							if blamed > most {
 								t.Errorf("%d of %d healthy runs blame something", blamed, seeds)
 							}
-							// One-sided tails shift everything that is not compared with others.
+							// One-sided tails shift every value that is not relative to others.
 							least := 0.91
 							if tails {
 								least = 0.88

@@ -6,31 +6,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Sent is the number of TCP segments that a visit sent from one node to another.
+// Sent counts the TCP segments that a visit sent from one node to another.
 type Sent struct {
 	Pair         sample.Pair // from, to
 	Sweep, Round int
-	Segments     int64 // that came through
-	Again        int64 // that were retransmitted
+	Segments     int64 // received ones
+	Again        int64 // retransmitted ones
 }
 
 const (
-	// harmless is added to each retransmission rate, so that two rates near zero are not many times
-	// each other: loss that small costs nothing.
+	// harmless is added to each retransmission rate, so that rates near zero do not differ by large
+	// factors: such loss costs nothing.
 	harmless = 0.0005
 	// leastLoss is the ratio of two rates, with harmless added to both, from which on the higher
-	// one is a fault: 0.1 % on a network that loses nothing.
+	// one is a fault: 0.1 % on a network without loss.
 	leastLoss = 3
-	// Fewer retransmissions in a visit than fewAgain count as none: their rate says nothing.
+	// fewAgain is the number of retransmissions in a visit below which they count as none.
 	fewAgain = 10
 )
 
-// Loss fits the model to the share of segments that were retransmitted. TCP retransmits on a
-// healthy network, too: a stream that fills a queue loses what does not fit. All streams of such a
-// network do, so a link is compared with the others and never with zero.
+// Loss fits the model to the share of retransmitted segments. TCP retransmits on a healthy network,
+// too, when a stream fills a queue. All streams do so there, so a link is compared with the others
+// and never with zero.
 //
-// The slownesses, factors and level of such a fit are of rates with harmless added; Rate subtracts
-// it.
+// The slownesses, factors and level of the fit are of rates with harmless added; Rate subtracts it.
 func Loss(nodes int, sent []Sent) *Fit {
 	visits := make([]Visit, 0, len(sent))
 	for _, s := range sent {
@@ -49,7 +48,7 @@ func (s Sent) rate() float64 {
 	return float64(s.Again) / float64(s.Again+s.Segments)
 }
 
-// Rate returns the retransmission rate, 0 to 1, of a slowness of a fit of Loss.
+// Rate converts a slowness of a Loss fit to the retransmission rate, 0 to 1.
 func Rate(slowness float64) float64 {
 	const rounded = 1e-9 // logarithms do not give back what was added
 	if rate := slowness - harmless; !(rate < rounded) {

@@ -11,8 +11,8 @@ import (
 
 type lossy struct {
 	nodes int
-	// usual is the rate at which all links retransmit; its logarithm differs by spread from visit
-	// to visit. bursts is the share of visits that lose burst besides.
+	// usual is the retransmission rate of all links; its logarithm varies by spread between visits.
+	// bursts is the share of visits that also lose burst.
 	usual, spread, bursts, burst float64
 	segments                     float64 // of a visit
 	rate                         func(a, b int) float64
@@ -46,8 +46,8 @@ func (c lossy) run(sweeps int) []Sent {
 	return out
 }
 
-// sound lists networks without a fault: one that loses nothing, one with streams that fill its
-// queues, one with bursts of other traffic, and a slow one of few segments.
+// sound lists networks without a fault: one without loss, one with streams that fill its queues,
+// one with bursts of other traffic, and a slow one of few segments.
 var sound = map[string]lossy{
 	"clean":  {segments: 50e3},
 	"queues": {segments: 200e3, usual: 0.002, spread: 0.8},
@@ -154,7 +154,7 @@ func TestLossRate(t *testing.T) {
 		math.Abs(f.LeastRate()-0.001) > 1e-4 {
 		t.Errorf("rate %v, typical %v, named from %v", rate, Rate(f.Level), f.LeastRate())
 	}
-	// Visits with an unknown number of sent segments say nothing about loss.
+	// The number of sent segments is unknown.
 	if f := Loss(3, []Sent{{Again: 1000}}); f.Visits != 0 || f.Known() ||
 		!math.IsNaN(f.LeastRate()) {
 		t.Errorf("of unknown numbers: %+v", f)

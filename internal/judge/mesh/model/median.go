@@ -6,9 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// lowMedian returns the median or, of an even number of values, the smaller one of the two in the
-// middle, and NaN of none; it reorders xs. The level of a node with two links is thus that of the
-// faster one, and one slow link does not make the node slow.
+// lowMedian returns the median or, of an even number, the smaller middle value, and NaN without
+// values; it reorders xs. One slow link of two thus does not make a node slow.
 func lowMedian(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()

@@ -30,9 +30,9 @@ type Visit struct {
 	Slowness float64
 }
 
-// Effect says by how much a node is slower than is typical.
+// Effect is the slowness of a node relative to a typical one.
 type Effect struct {
-	Factor float64 // 1: as typical; the median over its links
+	Factor float64 // 1: typical; the median over its links
 	// Low and High bound the 95 % interval; they are NaN if the noise is not known.
 	Low, High float64
 	// Slow counts the links that are off by at least half of Factor, in logarithms, or, if the node
@@ -47,30 +47,30 @@ type Fit struct {
 	Sweeps   int  // that have visits
 	Visits   int
 	Level    float64 // slowness of a typical link
-	// Noise is the robust standard deviation of a link's logarithm, over all sweeps together; NaN
-	// if there is too little data to know it.
+	// Noise is the robust standard deviation of a link's logarithm over all sweeps, or NaN if there
+	// is too little data.
 	Noise float64
-	// Out and In hold the effects of sending and receiving by node; they are the same slice if the
-	// fit is not directed.
+	// Out and In hold the effects of sending and receiving by node. Without directions they are the
+	// same slice.
 	Out, In []Effect
 	Groups  []Group
-	// Alone says that only one pair has visits: its round trips have nothing to be compared with,
-	// and each direction only the other.
+	// Alone is set if only one pair has visits: its round trips cannot be compared, and each
+	// direction only with the other.
 	Alone bool
 
 	least float64 // smallest fault, as a logarithm
-	df    float64 // degrees of freedom behind Noise
+	df    float64 // degrees of freedom of Noise
 
 	// The standard deviation of a visit, NaN if not known, and its degrees of freedom.
 	visitNoise, visitFree float64
-	beside                float64   // how much links differ beyond what their visits explain
-	info                  []float64 // visits of each link that can be compared with others
-	// What all visits of a sweep have in common: the mean, its standard error, NaN if not known,
-	// and its degrees of freedom.
+	beside                float64   // difference between links that their visits do not explain
+	info                  []float64 // comparable visits of each link
+	// The common part of all visits of a sweep: the mean, its standard error, NaN if not known, and
+	// its degrees of freedom.
 	centre, drift, driftFree float64
 	// Student's quantiles of 95 % intervals with visitFree and driftFree
 	visitT, driftT float64
-	centres        []float64 // value of each link by itself
+	centres        []float64 // absolute value of each link
 
 	rounds  int     // that have visits, of all sweeps
 	visits  []visit // by link
@@ -79,7 +79,7 @@ type Fit struct {
 	out, in []side
 	level   float64
 	label   []int       // a node's group; 0: the main one
-	block   [][]float64 // what a link between two groups has in addition
+	block   [][]float64 // additional slowness of links between two groups
 }
 
 type visit struct {
@@ -91,18 +91,17 @@ type visit struct {
 // side is one side of a node's effect: rows (sending) or columns (receiving).
 type side struct {
 	effect, own float64 // own: robust standard deviation of the node's links
-	unit        float64 // standard error of one of its links, in that of a visit
+	unit        float64 // standard error of one of its links, relative to a visit's
 	n           int     // links
 }
 
-// the probability of a value below the upper end of a 95 % interval
+// probability of a value below the upper end of a 95 % interval
 const upper = 1 - (1-stats.Confidence)/2
 
 // Least is the smallest factor that is a fault: less is not worth a repair.
 const Least = 1.25
 
-// New fits the model to visits between nodes that are numbered from 0. Visits without a slowness
-// are left out.
+// New fits the model to visits between nodes numbered from 0. It skips visits without a slowness.
 func New(nodes int, directed bool, visits []Visit) *Fit {
 	return newFit(nodes, directed, Least, visits)
 }
@@ -131,8 +130,8 @@ func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	return f
 }
 
-// summarize reduces the visits of each link to one value: the low median, so that of two visits
-// both must be slow.
+// summarize reduces the visits of each link to their low median, so of two visits both must be
+// slow.
 func (f *Fit) summarize() {
 	n := f.Nodes
 	f.links = make([]float64, n*n)
@@ -228,7 +227,7 @@ func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []
 				continue
 			}
 			info := f.info[link(i, j)]
-			if info == 0 { // its visits have nothing to be compared with
+			if info == 0 { // its visits cannot be compared
 				continue
 			}
 			xs = append(xs, x)
@@ -278,7 +277,7 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	return out
 }
 
-// other returns by how much node j slows its links down on the opposite side of sides.
+// other returns the effect of node j on the opposite side of sides.
 func (f *Fit) other(sides []side, j int) float64 {
 	if f.Directed && &sides[0] == &f.out[0] {
 		return max(0, f.in[j].effect)

@@ -289,7 +289,7 @@ func TestThousandNodesInRacks(t *testing.T) {
 	}
 }
 
-// Known quantiles (Abramowitz & Stegun, table 26.10).
+// quantiles from Abramowitz & Stegun, table 26.10
 func TestStudent(t *testing.T) {
 	for _, tt := range []struct{ p, df, want, within float64 }{
 		{0.975, 1e9, 1.960, 0.001}, {0.975, 10, 2.228, 0.003}, {0.975, 5, 2.571, 0.01},

@@ -11,19 +11,19 @@ const (
 	// 1.
 	normal = 1.4826
 	// efficiency is the degrees of freedom that a normal value adds to the median absolute
-	// deviation, where it adds 1 to the standard deviation.
+	// deviation; to the standard deviation it adds 1.
 	efficiency = 0.37
 	// bentEfficiency is the same for the scale of Huber's proposal 2.
 	bentEfficiency = 0.75
-	// medianError is the standard error of a median relative to that of a mean.
+	// medianError is the standard error of a median relative to a mean's.
 	medianError = 1.2533
-	// the smallest noise that is believed
+	// the smallest credible noise
 	quiet = 0.005
 )
 
-// takeLevels subtracts from each visit what all visits of its sweep have in common, because
-// machines drift by tens of per cent within minutes, and finds the noise of the visits. The level
-// of a sweep with few links rests on the same links in the other sweeps.
+// takeLevels subtracts the common part of each sweep's visits, because machines drift by tens of
+// per cent within minutes, and finds the noise of the visits. The level of a sweep with few links
+// rests on the same links in the other sweeps.
 func (f *Fit) takeLevels() {
 	times := f.times(false)
 	a := f.additive(times)
@@ -70,12 +70,11 @@ func (f *Fit) additive(times []int32) *additive {
 	return newAdditive(y, group, times, int(groups+1), len(f.count(times)))
 }
 
-// freedom returns the degrees of freedom that a bent scale is worth; 1 stays 1.
+// freedom returns the degrees of freedom of a bent scale; 1 stays 1.
 func freedom(free int) float64 { return max(min(1, float64(free)), bentEfficiency*float64(free)) }
 
-// informed counts, for each link, the visits that can be compared with those of other pairs in
-// their sweep: none in a sweep of one pair. The visits of a single pair are compared with those of
-// its other direction.
+// informed counts, for each link, the visits that can be compared with other pairs' in their sweep:
+// none in a sweep of one pair. A single pair is compared with its other direction.
 func (f *Fit) informed(times []int32) {
 	all := f.count(times)
 	pairs := 0
@@ -121,7 +120,7 @@ func (f *Fit) pair(a, b int) (there, back []visit) {
 // about the model if that is larger.
 func (f *Fit) noise() {
 	f.Noise, f.df, f.beside = f.visitNoise*linkError(f.typicalInfo()), f.visitFree, 0
-	const enough = 4 // degrees of freedom: with fewer, the visits' own spread says more
+	const enough = 4 // degrees of freedom: with fewer, the visits' own spread is better evidence
 	if sigma, df := f.residual(); math.IsNaN(f.Noise) || df >= enough && sigma > f.Noise {
 		if !math.IsNaN(f.Noise) {
 			f.beside = math.Sqrt(sigma*sigma - f.Noise*f.Noise)
@@ -146,7 +145,7 @@ func (f *Fit) typicalInfo() float64 {
 	return lowMedian(all)
 }
 
-// linkError returns the standard error of the median of n visits, in units of that of one visit.
+// linkError returns the standard error of the median of n visits, relative to one visit's.
 func linkError(n float64) float64 {
 	return max(1/math.Sqrt(n), min(1, medianError/math.Sqrt(n)))
 }
@@ -194,7 +193,7 @@ func (f *Fit) error(s side) float64 {
 
 // student returns the quantile p > 0.5 of Student's distribution, or NaN for less than one degree
 // of freedom. With many it expands about the normal quantile (Abramowitz & Stegun 26.7.5): the
-// exact computation does not converge for those of large meshes.
+// exact computation does not converge for large meshes.
 func student(p, df float64) float64 {
 	const many = 50
 	switch {
@@ -208,9 +207,9 @@ func student(p, df float64) float64 {
 	return z + z*(z2+1)/(4*df) + z*((5*z2+16)*z2+3)/(96*df*df)
 }
 
-// Link returns the value of a link by itself, not compared with others, and its 95 % interval,
-// which includes what all links drift by from sweep to sweep; NaN if that is not known. The value
-// is Huber's mean, where Slowness takes the faster half.
+// Link returns the absolute value of a link and its 95 % interval, which includes the drift of all
+// links from sweep to sweep; NaN if that is not known. The value is Huber's mean, where Slowness
+// takes the faster half.
 func (f *Fit) Link(from, to int) (x, low, high float64) {
 	l := f.linkOf(from, to)
 	n := float64(f.first[l+1] - f.first[l])
@@ -221,14 +220,14 @@ func (f *Fit) Link(from, to int) (x, low, high float64) {
 	switch {
 	case f.Alone && f.info[l] == 0:
 		own = 0
-	case f.Alone: // what both directions have in common belongs to the sweep
+	case f.Alone: // the common part of both directions belongs to the sweep
 		own = f.visitNoise * math.Sqrt(f.info[l]) / n
 	}
 	half := f.interval(own)
 	return math.Exp(f.centres[l]), math.Exp(f.centres[l] - half), math.Exp(f.centres[l] + half)
 }
 
-// Typical returns the mean over the sweeps of what all links have in common, and its 95 % interval,
+// Typical returns the mean over the sweeps of the common part of all links, and its 95 % interval,
 // NaN if that is not known.
 func (f *Fit) Typical() (x, low, high float64) {
 	var all []float64
@@ -255,8 +254,8 @@ func (f *Fit) Typical() (x, low, high float64) {
 	return math.Exp(m), math.Exp(m - half), math.Exp(m + half)
 }
 
-// interval returns the half-width of a 95 % interval. own is the standard error of what links have
-// of their own.
+// interval returns the half-width of a 95 % interval. own is the standard error of the links' own
+// part.
 func (f *Fit) interval(own float64) float64 {
 	half := f.driftT * f.drift
 	if own > 0 {

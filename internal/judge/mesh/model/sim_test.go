@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 )
 
-// cluster is a simulated cluster; its maps hold factors of slowness.
+// The maps hold factors of slowness.
 type cluster struct {
 	nodes int
 	send  map[int]float64    // a node's sending, and its part of a round trip
@@ -16,10 +16,10 @@ type cluster struct {
 	link  map[[2]int]float64 // from, to
 	rack  []int              // of each node; nil: one rack
 	trunk float64            // of links between racks
-	// noise is the standard deviation of a visit's logarithm, and kinds that of the nodes' speeds.
+	// noise is the standard deviation of a visit's logarithm, and kinds of the nodes' speeds.
 	noise, kinds float64
-	// spikes is the share of visits that something else slowed down, by the absolute value of a
-	// normal logarithm with the standard deviation spike.
+	// spikes is the share of visits slowed down by the absolute value of a normal logarithm with
+	// the standard deviation spike.
 	spikes, spike float64
 	drift         float64      // of the level within a sweep, as a logarithm
 	gone          map[int]bool // nodes that have left
