@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// AnswerOf says what the judged routes show, or returns nil if there are none. culprits are those
-// of slow tokens, by route.
+// AnswerOf returns the findings on the judged routes, or nil without routes. culprits are the
+// causes of slow tokens, by route.
 func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func isOrAre(names []string) string {
 	return "is"
 }
 
-// queries returns the number of a page, or 0 for a load without pages.
+// queries returns the number of a page's queries, or 0 for a load without pages.
 func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
 		return 0
@@ -179,24 +179,23 @@ func within(r *analysis.Report) string {
 	return ""
 }
 
-// Culprit says what makes the tokens of a route slow, in the gaps between them or before the first
-// one.
+// Culprit is the cause of a route's slow tokens, in the gaps between them or before the first one.
 type Culprit struct {
 	Route string
 	Blame Blame
-	Proof string // a sentence with the figures that show it; "": none
+	Proof string // a sentence with figures as evidence; "": none
 }
 
 type Blame string
 
 const (
 	Nobody   Blame = "neither"     // the gaps are steady
-	Server   Blame = "the model"   // the server and what it runs
+	Server   Blame = "the model"   // the server and its program
 	Network  Blame = "the network" // the route
 	Both     Blame = "both"
 	NotKnown Blame = "unclear"
 	TooFew   Blame = "too few rounds"
-	NoOther  Blame = "one route" // there is nothing to compare it with
+	NoOther  Blame = "one route" // no other route to compare with
 )
 
 func accuse(all []Culprit) string {

@@ -15,7 +15,7 @@ import (
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
 
-// Routes to a database have these verdicts relative to the first one.
+// The routes lead to a database, and the verdicts are relative to the first one.
 func routes(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads, r.Plan.Baseline = []sample.Load{
@@ -90,7 +90,6 @@ func TestAnswerSaysPriceOfQuery(t *testing.T) {
 	}
 }
 
-// Nothing is blamed without a reason.
 func TestAnswerAccuses(t *testing.T) {
 	all := []Blame{Network, Server, Both, Nobody, NotKnown, TooFew, NoOther}
 	for _, b := range all {
@@ -140,7 +139,7 @@ func TestAnswerSaysOne(t *testing.T) {
 	}
 }
 
-// Causes that were not seen are said to be absent.
+// Causes that were not seen are listed as absent.
 func TestAnswerNamesSuspects(t *testing.T) {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
 	for name, tt := range map[string]struct {
@@ -270,8 +269,8 @@ func TestAnswerNamesProxies(t *testing.T) {
 	}
 }
 
-// Whatever its loads show, a route behind a docker-proxy is said to cost nothing only relative to a
-// route without one.
+// Whatever its loads show, a route behind a docker-proxy is called free only relative to a route
+// without one.
 func TestAnswerNamesProxyOnce(t *testing.T) {
 	proxied := map[string]string{behindProxy: "172.17.0.2:80"}
 	r, worse := routes([]stats.Verdict{stats.Same}), routes([]stats.Verdict{stats.Worse})

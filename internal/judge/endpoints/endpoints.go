@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Uncounted says what toll does not know about routes to endpoints.
+// Uncounted is the reservation about all routes to endpoints.
 const Uncounted = "These routes are outside toll's control: their bytes are not counted."
 
 type study struct{ *analysis.Run }

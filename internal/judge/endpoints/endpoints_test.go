@@ -58,8 +58,7 @@ func (r routesRun) histogram(times map[time.Duration]int64) *sample.EncodedHisto
 
 const chatGap = 20 * time.Millisecond
 
-// chatted makes a visit of chat with 101 tokens. Every tenth comes later by late than chatGap after
-// the one before.
+// chatted makes a visit of chat with 101 tokens, every tenth of them delayed by late.
 func (r routesRun) chatted(round, cell int, first, late time.Duration) {
 	r.T.Helper()
 	r.Visit(round, cell, 0, func(v *sample.Visit) {
@@ -105,7 +104,7 @@ func TestNetworkOrModel(t *testing.T) {
 		late   func(round, cell int) time.Duration // of baseline, control, route
 		want   string
 		best   string // the steadiest route
-		server string // what the text attributes to the server
+		server string // the text's attribution to the server
 	}{
 		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms),
 			"far: the model: of the 101 ms by which", "near", "100 ms"},
@@ -208,8 +207,7 @@ func TestLateFirstToken(t *testing.T) {
 	}
 }
 
-// What the baseline's short times differ by from themselves says nothing about one a hundred times
-// as long.
+// The noise of short times must not hide a time a hundred times as long.
 func TestLateAgainstNoisyBaseline(t *testing.T) {
 	const us = time.Microsecond
 	r := newRoutes(t, "chat", "near", "far")
@@ -255,7 +253,7 @@ func TestChatMetrics(t *testing.T) {
 		r.chatted(round, 1, 50*ms, 2*ms)
 		r.chatted(round, 2, 80*ms, 42*ms)
 	}
-	// The same on a machine that the server runs on.
+	// The server runs on this machine.
 	for i := range r.File.Visits {
 		r.File.Visits[i].Machine[0] = sample.CPU{User: 1}
 	}

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// fewShare and mostShare are shares of how slow a route's slow gaps are. If the route adds at
-	// most fewShare the server is to blame, and from mostShare on the route.
+	// fewShare and mostShare are a route's own shares of the slowness of its slow gaps. Up to
+	// fewShare the server is to blame, and from mostShare on the route.
 	fewShare  = 0.25
 	mostShare = 0.5
-	// steadyShare is the share of the median gap by which the slow ones may be longer before
-	// anything is to blame.
+	// steadyShare is the largest excess of the slow gaps, as a share of the median gap, for which
+	// nothing is to blame.
 	steadyShare = 0.5
 )
 
-// slowness returns by how much the slow gaps of a route are longer than its median one, in seconds;
-// NaN if it has none.
+// slowness returns the excess of a route's slow gaps over its median gap, in seconds; NaN if it has
+// none.
 func slowness(s *analysis.Series) float64 {
 	slow, ok := s.Metric(workload.GapSlow)
 	if !ok {
@@ -32,9 +32,9 @@ func slowness(s *analysis.Series) float64 {
 	return max(0, slow.Median-usual.Median)
 }
 
-// networkOrModel says what makes gaps slow. What all routes have in common comes from the server.
-// The steadiest route shows it, which need not be the baseline. What another route has beyond that
-// one in the same rounds comes from the route.
+// networkOrModel names the cause of slow gaps. The common part of all routes comes from the server.
+// The steadiest route, which need not be the baseline, shows it. Another route's excess over that
+// in the same rounds comes from the route.
 func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
 	var routes []int
 	for i, s := range j.Series {
@@ -88,8 +88,8 @@ func (j study) steadiest(routes []int) int {
 	return best
 }
 
-// blame says why the tokens of route i are slow relative to the steadiest route; ok is false if the
-// two have no round in common.
+// blame explains why route i's tokens are slow relative to the steadiest route's; ok is false if
+// the two have no round in common.
 func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	s, best := j.Series[i], j.Series[steadiest]
 	d := j.Added(i, steadiest, workload.GapSlow)
@@ -144,9 +144,9 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	return c, string(c.Blame) + ": " + strings.TrimSpace(why+doubts(s, held)), true
 }
 
-// overruled returns why a route is to blame although its gaps alone would blame by. It repeats what
-// the gaps say only if that is certain. held says that tokens were held back, which is the first
-// proof.
+// overruled returns why a route is to blame although its gaps alone would blame by. It repeats the
+// result of the gaps only if that is certain. held means that tokens were held back, which is the
+// first proof.
 func overruled(by Blame, gaps string, held bool, proof []string) string {
 	switch {
 	case held && len(proof) == 1:
@@ -185,14 +185,14 @@ func merged(m analysis.Metric) float64 {
 }
 
 // heldBeyond reports whether a route certainly has more tokens that arrived together than another
-// one, and enough that its gaps say little.
+// one, and enough to make its gaps meaningless.
 func heldBeyond(s, other *analysis.Series) bool {
 	m, ok := s.Metric(workload.Glued)
 	of, _ := other.Metric(workload.Glued)
 	return ok && m.Low > workload.GluedShare && m.Low > of.High
 }
 
-// d is by how much the route's gaps are slower than those of the steadiest route.
+// d is the excess of the route's slow gaps over the steadiest route's.
 func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
 	low, high := d.Low/slow, d.High/slow

@@ -13,18 +13,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// the share of the time to connect from which on a look-up is worth mentioning
+// share of the time to connect from which on a look-up is worth mentioning
 const muchOf = 0.1
 
-// a route that was searched for suspects
+// observed is a route that was searched for suspects.
 type observed struct {
 	analysis.Cell
 	label string
 	load  sample.Load
 }
 
-// suspects says which other causes than the route or the model were seen to slow routes down; "" if
-// the file does not say.
+// suspects names the observed causes other than the route or the model that slowed routes down, or
+// returns "" without data.
 func suspects(r *analysis.Report) string {
 	var all []observed
 	for _, c := range r.Cells {
@@ -69,8 +69,8 @@ func suspects(r *analysis.Report) string {
 	return text
 }
 
-// proxies names the docker-proxies on routes. It says how to do without them if they are known to
-// cost something, or if there is nothing to compare them with.
+// proxies names the docker-proxies on routes. It adds how to avoid them if their cost is known or
+// cannot be compared.
 func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 	better := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		x := c.Metrics[c.Primary].Ratio
@@ -108,7 +108,7 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 }
 
 // costsOf reports whether a route behind a docker-proxy is worse than the baseline under any load,
-// and whether it is the same under all loads while the baseline goes through no docker-proxy.
+// and whether it is the same under all loads while the baseline has no docker-proxy.
 func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	var verdicts []stats.Verdict
 	through := false // the baseline goes through a docker-proxy
@@ -126,8 +126,8 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 // the fact of a path that leads through a docker-proxy: the container's address
 const behindProxy = "behind_docker_proxy"
 
-// over says something of each route, or once if it is the same for all. known is false if it is
-// known for none.
+// over returns the text of each route, or one text if all are equal. known is false if say knows
+// nothing of any.
 func over(all []observed, say func(observed) (text string, known bool)) (out []string, known bool) {
 	var texts []string
 	for _, c := range all {
@@ -154,7 +154,7 @@ func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; retu
 // sum returns the total of all rounds.
 func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
-// says returns "" if nothing was seen of the suspect.
+// says returns "" if no sign of the suspect was observed.
 func says(s workload.Suspect, c observed) (text string, known bool) {
 	m, known := c.Metrics[s.Metric]
 	if !known || s.Says == "" {
@@ -223,9 +223,9 @@ const (
 	delayedRTT = 0.010
 )
 
-// delayed says that requests wait for delayed acknowledgements: they take as long as one although
-// round trips are short and nothing was lost. If both ends' kernels report their counts, these must
-// be high enough.
+// delayed reports requests that wait for delayed acknowledgements: they take as long as one
+// although round trips are short and nothing was lost. If both ends' kernels report their counts,
+// these must be high enough.
 func delayed(c observed) (text string, known bool) {
 	took, what, total := waits(c)
 	rtt := c.Metrics[workload.RTT].Median
@@ -251,11 +251,11 @@ func delayed(c observed) (text string, known bool) {
 		" (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
 }
 
-// the share of the time that delayed acknowledgements must account for to be named
+// share of the time that delayed acknowledgements must explain to be named
 const delayedShare = 0.3
 
-// waits returns the time in which a delayed acknowledgement would show, the operation that takes
-// it, and how long a connection was observed in all rounds, in s; 0 if there is none.
+// waits returns the time in which a delayed acknowledgement would show, its operation, and the time
+// over which a connection was observed in all rounds, in s, or 0 without data.
 func waits(c observed) (took float64, what string, total float64) {
 	rounds := float64(len(c.Metrics[c.Primary].Rounds))
 	switch c.load.Kind {
