@@ -14,7 +14,7 @@ import (
 // which side of a bound Of lies.
 type Claim struct {
 	Text    string
-	Of, To  analysis.Figure // without a metric, Of is compared with Bound
+	Of, To  analysis.Figure // without a metric in To, Of is compared with Bound
 	Bound   float64         // in Of's base unit
 	Want    Direction
 	Finding int     // index of the finding that rests on it
@@ -22,7 +22,7 @@ type Claim struct {
 	Pace    float64 // required tokens a second; 0: any
 }
 
-// Direction says how one figure compares with another.
+// Direction is the result of comparing one figure with another.
 type Direction string
 
 const (
@@ -31,7 +31,7 @@ const (
 	More  Direction = "more"
 )
 
-// ClaimResult says whether a claim holds.
+// ClaimResult is the verdict on a claim.
 type ClaimResult struct {
 	Text     string          `json:"text"`
 	Of       sample.Cell     `json:"of"`
@@ -45,12 +45,12 @@ type ClaimResult struct {
 	Unit     string          `json:"unit"`               // of Extreme and Bound
 	File     string          `json:"file,omitempty"`
 	Verdict  Verdict         `json:"verdict"`
-	Why      string          `json:"why,omitempty"` // why it is not measured, if known
+	Why      string          `json:"why,omitempty"` // reason if not measured, where known
 	Command  string          `json:"command"`
 }
 
-// check measures the claim in the file that is closest to the study's own conditions. The notes say
-// what differs from them.
+// check measures the claim in the file closest to the study's own conditions. The notes list
+// differing conditions.
 func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	out := ClaimResult{Text: c.Text, Of: c.Of.Cell, Metric: c.Of.Metric, Bound: c.Bound,
 		Want: c.Want, Finding: c.Finding,

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The tables of the study of 2014.
 const (
 	clients = "one server, so many client containers; Gbit/s for each client container"
 	pairs   = "so many pairs of containers; Gbit/s for each client container"
@@ -71,9 +70,8 @@ func count(digits string) int {
 	return n
 }
 
-// crowdRatios compares along the lines of the study's tables, each mode with the first column, and
-// down their columns, each number of clients with the smallest. In the third table it also compares
-// 4×1 with 1×4.
+// crowdRatios compares each mode with the first column of its table, and each number of clients
+// with the smallest. In the third table it also compares 4×1 with 1×4.
 func crowdRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {

@@ -16,11 +16,10 @@ type Finding struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Verdicts of findings besides Holds, Unclear and NotMeasured.
 const (
 	Fails      Verdict = "does not hold"
 	Partly     Verdict = "holds in part"    // some of its ratios hold and others do not
-	Incomplete Verdict = "measured in part" // the measured part of it holds
+	Incomplete Verdict = "measured in part" // its measured part holds
 )
 
 // note adds a datapath that differs from the study's; it ignores "".
@@ -33,8 +32,8 @@ func (f *Finding) note(datapath string) {
 	}
 }
 
-// All of the finding's ratios must hold, or with mostly set more than half of them. verdict returns
-// "" if nothing is compared.
+// All of the finding's ratios must hold, or with mostly set more than half. verdict returns "" if
+// nothing is compared.
 func (f Finding) verdict(mostly bool) Verdict {
 	all := 0
 	for _, n := range f.Verdicts {
@@ -66,8 +65,8 @@ func (f Finding) against() int {
 	return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged]
 }
 
-// Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios";
-// for a single ratio its verdict, and "" if all have the finding's own.
+// Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios". It
+// returns the verdict of a single ratio, and "" if all have the finding's own.
 func (f Finding) Tally() string {
 	var parts []string
 	all, last := 0, Verdict("")

@@ -10,17 +10,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Here is a row's figure on this machine, and the CPU time it cost.
+// Here is a row's figure on this machine, and its CPU time.
 type Here struct {
 	Value
 	File string `json:"file"`
 	Unit string `json:"unit"` // bit/s, s, or 1 for a share
-	// Idle is the idle share of the time of all CPUs, like mpstat's %idle; nil: not known.
+	// Idle is the idle share of all CPUs' time, like mpstat's %idle; nil: not known.
 	Idle *Value `json:"idle,omitempty"`
 	// Proxy is docker-proxy's share of one core: 1.2 is more than one; nil: the path has none.
 	Proxy *Value            `json:"proxy,omitempty"`
 	CPUs  []analysis.CPUUse `json:"cpus,omitempty"`
-	// StandsFor is the mode that the measured cell stands for; "": it is the row's own mode.
+	// StandsFor is the mode that the measured cell replaces, or "" if it is the row's own.
 	StandsFor string `json:"stands_for,omitempty"`
 }
 
@@ -32,10 +32,10 @@ type Value struct {
 	N      int     `json:"n"` // rounds
 }
 
-// Text prints the median with its interval, both multiplied by by: "41.9 ±0.3". A single value has
+// Text returns the median with its interval, both multiplied by by: "41.9 ±0.3". A single value has
 // no interval.
 func (v Value) Text(by float64) string {
-	const read = 100 // nobody reads more digits
+	const read = 100 // more digits are hard to read
 	s := stats.Summary{Median: v.Median * by, Low: v.Low * by, High: v.High * by, N: v.N}
 	decimals := 0
 	if uncertain := max(s.HalfWidth(), math.Abs(s.Median)/read); uncertain > 0 {
@@ -80,11 +80,11 @@ func valueOf(m *analysis.Metric) *Value {
 	return &Value{m.Median, m.Low, m.High, len(m.Rounds)}
 }
 
-// IsRatio reports whether the row is a ratio that the study states; it has no figure of its own.
+// IsRatio reports whether the row is a ratio that the study states, without a figure of its own.
 func (r Row) IsRatio() bool { return r.Unit == "x" }
 
-// here returns the entry's figure in the file that is closest to the study's own conditions, of
-// several the one with the most rounds; nil if no file has it.
+// here returns the entry's figure in the file closest to the study's own conditions, of several the
+// one with the most rounds; nil if no file has it.
 func (s Study) here(e Entry, files []Measured) *Here {
 	if e.IsRatio() || e.Why != "" {
 		return nil

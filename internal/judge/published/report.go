@@ -35,7 +35,7 @@ type File struct {
 	Warnings    []analysis.Warning `json:"warnings"`
 }
 
-// Result is a study and which of its findings hold.
+// Result is a study and the verdicts on its findings.
 type Result struct {
 	Name     string        `json:"name"`
 	Year     string        `json:"year"`
@@ -47,22 +47,22 @@ type Result struct {
 	Rows     []Line        `json:"rows"`
 	Claims   []ClaimResult `json:"claims"`
 	Commands []Needed      `json:"commands"`
-	Notes    []string      `json:"notes"` // what is doubtful in it, and what else differs here
-	Differs  []string      `json:"-"`     // those of the notes that are about this machine's runs
+	Notes    []string      `json:"notes"` // doubts about the study, and different conditions here
+	Differs  []string      `json:"-"`     // the notes about this machine's runs
 }
 
 // Needed is a command that measures cells of the study.
 type Needed struct {
 	Command string `json:"command"`
-	Missing int    `json:"missing"` // number of ratios that need its cells
+	Missing int    `json:"missing"` // ratios that need its cells
 }
 
-// Line is a published row and the cell that it corresponds to here.
+// Line is a published row and its cell here.
 type Line struct {
 	Row
 	Cell   *sample.Cell `json:"cell,omitempty"`
 	OurOwn string       `json:"our_metric,omitempty"`
-	Share  int          `json:"share,omitempty"` // the metric is divided by this
+	Share  int          `json:"share,omitempty"` // divisor of the metric
 	WhyNot string       `json:"why_not,omitempty"`
 	Table  string       `json:"table,omitempty"`
 	Label  string       `json:"label,omitempty"`
@@ -70,7 +70,6 @@ type Line struct {
 	Here   *Here        `json:"here,omitempty"` // nil: not measured
 }
 
-// names of the published metrics
 var whats = map[string]string{
 	throughput: "throughput",
 	cpuIdle:    "idle CPU, and throughput per busy core",
@@ -78,7 +77,7 @@ var whats = map[string]string{
 	response:   "median response", spike: "longest pause",
 }
 
-// Column returns the mode that the line stands for, by toll's name if it has one.
+// Column returns the line's mode, by toll's name if it has one.
 func (l Line) Column() string {
 	if l.Cell == nil {
 		return l.Mode
@@ -94,8 +93,8 @@ func (l Line) What() string {
 	return whats[cpuIdle]
 }
 
-// Placing returns where the row was measured, in the study's words; "" for studies in one place, or
-// tables with both ends in it.
+// Placing returns the row's place in the study's words, or "" for studies in one place and tables
+// with both ends in it.
 func (l Line) Placing() string {
 	if l.Placement == sameMachine || l.Placement == twoMachines {
 		return l.Placement
@@ -105,7 +104,7 @@ func (l Line) Placing() string {
 
 // Ratio compares a published ratio with the measured one.
 type Ratio struct {
-	To        int             `json:"to"` // index of the row that the ratio is to
+	To        int             `json:"to"` // index of the ratio's baseline row
 	Smallest  bool            `json:"smallest,omitempty"`
 	Published float64         `json:"published"`
 	Stated    bool            `json:"stated,omitempty"`
@@ -113,33 +112,32 @@ type Ratio struct {
 	Measured  *analysis.Ratio `json:"measured,omitempty"`
 	File      string          `json:"file,omitempty"`
 	Verdict   Verdict         `json:"verdict"`
-	Why       string          `json:"why,omitempty"` // why it is not measured, if known
-	// Datapath is that of the measured cell if it differs from the study's; "" otherwise.
+	Why       string          `json:"why,omitempty"` // reason if not measured, where known
+	// Datapath is the measured cell's if it differs from the study's; "" otherwise.
 	Datapath string `json:"datapath,omitempty"`
 }
 
-// Verdict says whether a published ratio holds.
+// Verdict reports whether a published ratio holds.
 type Verdict string
 
 const (
 	Holds       Verdict = "holds"        // the same direction, or no difference in both
-	Gone        Verdict = "gone"         // a published difference that does not show any more
+	Gone        Verdict = "gone"         // a published difference that has disappeared
 	Reversed    Verdict = "reversed"     // a difference in the other direction
 	Emerged     Verdict = "new"          // a difference where none was published
-	Unclear     Verdict = "unclear"      // too few rounds or too noisy a machine to tell
+	Unclear     Verdict = "unclear"      // too few rounds or too noisy a machine
 	NotMeasured Verdict = "not measured" // no file has both cells
 )
 
-// verdicts are in the order in which they are listed.
 var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}
 
-// alike is the distance from 1 up to which a published ratio is called no difference: studies of
-// one run each do not know better.
+// alike is the distance from 1 up to which a published ratio is no difference: studies of one run
+// each do not know better.
 const alike = 0.05
 
-// judge says whether a published ratio holds. A measured difference must be beyond the run's own
-// noise floor. It is none if the verdict says so, or if the whole interval is within alike. For
-// gone or new, the interval must exclude what was published.
+// judge requires that a measured difference is beyond the run's own noise floor. No difference
+// means the verdict same, or a whole interval within alike. For gone or new, the interval must
+// exclude the published ratio.
 func judge(published float64, m analysis.Ratio) Verdict {
 	difference := math.Abs(published-1) > alike
 	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
@@ -270,8 +268,8 @@ func line(e Entry) Line {
 	return l
 }
 
-// measure returns the comparison's ratio in the file that is closest to the study's own conditions,
-// of several the one with the most rounds, and notes on them.
+// measure returns the comparison's ratio in the file closest to the study's own conditions, of
+// several the one with the most rounds, and notes on them.
 func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
 	of, to := es[c.Of].Figure, es[c.To].Figure
 	if c.Against != nil {
@@ -314,7 +312,7 @@ func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	return f
 }
 
-// datapath returns the datapath of Open vSwitch if it is not the kernel's, which the study had.
+// datapath returns the datapath of Open vSwitch if it is not the kernel's, as in the study.
 func datapath(p *analysis.Pairing, c sample.Cell) string {
 	if _, path, _ := p.Conditions(c); strings.HasPrefix(path.Facts["datapath"], "userspace") {
 		return path.Facts["datapath"]

@@ -1,10 +1,9 @@
-// Package published holds published comparisons of container networks, and says which of their
-// findings hold on the machine of a results file. The figures are in published.csv, as they were
-// printed; studies.go has the studies' words, their baselines and the cells that their rows
-// correspond to.
+// Package published compares published comparisons of container networks with results files, and
+// reports which of their findings hold. The figures are in published.csv, as printed; studies.go
+// has the studies' words, their baselines and the cells that their rows correspond to.
 //
-// Absolute figures of other machines and years say nothing here: only ratios to a study's own
-// baseline are compared.
+// Only ratios to a study's own baseline are compared: absolute figures of other machines and years
+// mean nothing here.
 package published
 
 import (
@@ -35,13 +34,13 @@ type Row struct {
 	Mode      string  `json:"mode"`
 	Placement string  `json:"placement"` // in the study's words
 	Load      string  `json:"load"`
-	Shape     string  `json:"shape,omitempty"` // how it was loaded, in the study's words
+	Shape     string  `json:"shape,omitempty"` // its load, in the study's words
 	Metric    string  `json:"metric"`
 	Value     float64 `json:"value"`
 	To        float64 `json:"value_to,omitempty"` // end of a range; 0: no range
 	Unit      string  `json:"unit"`
 	Note      string  `json:"note,omitempty"`
-	Printed   string  `json:"-"` // the value as it was printed
+	Printed   string  `json:"-"` // the value as printed
 }
 
 // the header of published.csv
@@ -58,13 +57,12 @@ var (
 		AsPrinted, oneWay, response, spike}
 )
 
-// The metrics of published.csv.
 const (
 	throughput = "throughput"
 	perClient  = "throughput_per_container"
 	cpuIdle    = "cpu_idle"
 	adjusted   = "cpu_adjusted_ratio_vs_" // followed by a mode
-	AsPrinted  = "ratio_as_printed"       // beside the quotient of two rows; in no ratio itself
+	AsPrinted  = "ratio_as_printed"       // in addition to the quotient of two rows; in no ratio itself
 	oneWay     = "latency_one_way"
 	response   = "response_time_median"
 	spike      = "latency_spike"
@@ -77,7 +75,7 @@ var year = regexp.MustCompile(`^(undated|\d{4})$`)
 // Rows returns the embedded rows.
 func Rows() ([]Row, error) { return parse(bytes.NewReader(data)) }
 
-// parse is strict: a row that is not understood would be compared wrongly.
+// A misread row would be compared wrongly, so parse is strict.
 func parse(r io.Reader) ([]Row, error) {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord = len(columns)
@@ -135,7 +133,6 @@ func parseRow(f []string) (Row, error) {
 	return r, r.parseValue()
 }
 
-// parseValue reads "41.9", or a range such as "200-300".
 func (r *Row) parseValue() error {
 	low, high, isRange := strings.Cut(r.Printed, "-")
 	var err error

@@ -15,10 +15,10 @@ var (
 	tenGbit = sample.Wire{Rate: 10e9}
 )
 
-// What the authors ran, as modes of the catalogue: four of the five published ports of containers
-// on the default bridge, and one gave containers routable addresses by 1:1 NAT.
+// The authors' setups as modes of the catalogue. Four of the five published ports of containers on
+// the default bridge; one gave containers routable addresses by 1:1 NAT.
 const (
-	port      = mode.PublishDefault // a published port as an engine has it
+	port      = mode.PublishDefault // a published port with an engine's defaults
 	proxyOff  = mode.PublishNAT     // the same with "userland-proxy": false
 	ownBridge = mode.BridgeDefault  // the container's address on the default bridge
 	aliasNAT  = mode.NATAlias       // a macvlan alias of the machine for each container
@@ -161,8 +161,8 @@ func proxyOurs(r Row) (Ours, error) {
 	return Ours{}, errMode
 }
 
-// The article compares throughput and the work of a busy core. The latter follows from the idle CPU
-// time that it prints; if it states the ratio itself, that is taken.
+// The article compares throughput and the work of a busy core. The latter follows from its printed
+// idle CPU time, unless it states the ratio itself.
 func proxyRatios(es []Entry) []Comparison {
 	row := func(m mode.Name, metric string) int {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == metric })
@@ -189,7 +189,8 @@ func proxyRatios(es []Entry) []Comparison {
 	return out
 }
 
-// If a client on the machine dials the port of a default bridge at localhost, docker-proxy answers.
+// For a client on the machine that dials a default bridge's port at localhost, docker-proxy
+// answers.
 func streamOurs(r Row) (Ours, error) {
 	metric := workload.ResponseTime
 	if r.Metric == spike {
@@ -231,8 +232,7 @@ func driverOurs(r Row) (Ours, error) {
 }
 
 // driverRatios compares each row with native, and the two that should cost more than a published
-// port with that as well. Those with docker-proxy are measured where it answers: on the machine
-// itself.
+// port also with that. Rows with docker-proxy are measured where it answers: on the machine itself.
 func driverRatios(es []Entry) []Comparison {
 	row := func(m mode.Name) int {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == throughput })
@@ -267,7 +267,6 @@ func driverRatios(es []Entry) []Comparison {
 	return out
 }
 
-// The places of the qperf study.
 const (
 	sameMachine = "same machine"
 	twoMachines = "two machines"

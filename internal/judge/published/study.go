@@ -14,13 +14,13 @@ type Study struct {
 	Name     string
 	Title    string
 	URL      string
-	Setup    string   // what was measured on what, and how its words translate
-	Baseline string   // what its ratios are to
+	Setup    string   // measurements and machines, and the translation of its words
+	Baseline string   // of its ratios
 	Findings []string // its statements, as far as its figures show them
 	// indexes of findings that hold if more than half of their ratios do; the others need all
 	Mostly   []int
 	Commands []Command
-	Doubts   []string    // what cannot be or is inferred in it, and what differs here in any run
+	Doubts   []string    // its doubtful or inferred parts, and differences of any run here
 	Streams  int         // connections of its bulk load
 	Response float64     // seconds of a response of its baseline (stream)
 	Pace     float64     // tokens a second (stream)
@@ -34,22 +34,22 @@ type Study struct {
 // Command measures some of a study's cells on this machine.
 type Command struct {
 	Args string
-	Save string // file that it writes
+	Save string
 }
 
 // String returns the command line.
 func (c Command) String() string { return "toll " + c.Args + " --save " + c.Save }
 
-// Ours says what a row corresponds to here.
+// Ours is the cell here that a row corresponds to.
 type Ours struct {
 	analysis.Figure
-	Why     string // why there is no such cell; "": there is one
+	Why     string // reason if no cell exists; "": one does
 	Command int    // index of the command that measures it
-	Table   string // its table, in a study that is laid out as tables
+	Table   string // its table, in a study with tables
 	Label   string // its line in the table
 }
 
-// Entry is a row with what it corresponds to.
+// Entry is a row and its correspondence here.
 type Entry struct {
 	Row
 	Ours
@@ -62,7 +62,7 @@ type Comparison struct {
 	Stated   bool // the study states the ratio itself; otherwise it is the quotient of two rows
 	Finding  int  // index of the finding that rests on it
 	Smallest bool // to the smallest shape of the same mode, instead of the study's baseline
-	// Against is the figure that row Of is compared with if that is not row To's cell.
+	// Against is the figure to compare row Of with if it is not row To's cell.
 	Against *analysis.Figure
 }
 
@@ -75,7 +75,7 @@ func Names() []string {
 	return out
 }
 
-// Entries returns the study's rows with what they correspond to.
+// Entries returns the study's rows with their correspondence here.
 func (s Study) Entries(rows []Row) ([]Entry, error) {
 	var out []Entry
 	for _, r := range rows {
@@ -98,7 +98,7 @@ func at(m mode.Name, from mode.Placement, to mode.Target, load, metric string) O
 
 func find(es []Entry, is func(Entry) bool) int { return slices.IndexFunc(es, is) }
 
-// ok is false if there is no such entry, or a figure was rounded to 0.
+// ok is false if an entry is missing, or a figure was rounded to 0.
 func quotient(es []Entry, of, to, finding int) (Comparison, bool) {
 	if of < 0 || to < 0 || of == to || es[of].Value == 0 || es[to].Value == 0 {
 		return Comparison{}, false

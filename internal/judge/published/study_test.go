@@ -477,7 +477,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A figure has as many digits as its interval justifies, and a zero has none.
+// A figure has the digits that its interval justifies, and a zero has none.
 func TestValueText(t *testing.T) {
 	for _, tt := range []struct {
 		v    Value
