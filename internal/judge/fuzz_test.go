@@ -52,7 +52,7 @@ func TestJudgeRealFile(t *testing.T) {
 	}
 }
 
-// A report with figures that no machine measures must be writable: JSON has no infinity.
+// JSON has no infinity.
 func TestJudgeAbsurdNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -101,7 +101,6 @@ func reread(f *sample.File) (*sample.File, error) {
 	return sample.Read(strings.NewReader(b.String()))
 }
 
-// Any file that the reader accepts can be judged.
 func FuzzJudge(f *testing.F) {
 	real, err := os.ReadFile(realRun)
 	if err != nil {

@@ -16,10 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Report is the judgement of a results file by its study. Its JSON form is documented in
-// docs/results.md.
+// Report is the judgement of a results file by its study. docs/results.md documents its JSON form.
 type Report interface {
-	// Base returns what the reports of all studies have.
+	// Base returns the part that all studies share.
 	Base() *analysis.Report
 	// Empty reports whether nothing has a result, Complete whether everything has.
 	Empty() bool
@@ -29,15 +28,14 @@ type Report interface {
 type study struct {
 	name  sample.Study
 	judge func(*sample.File) Report
-	// partners returns the cells that ratios are to while a run goes on.
+	// cells that ratios are to while a run goes on
 	partners analysis.Partners
 	nameBoth bool // labels of ratios also name the partner
-	// converged reports of a mesh's visits whether more would show nothing new; nil for other
-	// studies.
+	// converged reports whether more visits to a mesh would change nothing; nil for other studies.
 	converged func(sample.Plan, []sample.PairVisit) bool
 }
 
-// A study is a package and an entry here; a file of a study of a later toll is judged as the first.
+// A file of an unknown study of a later toll is judged as the first.
 var studies = []study{
 	{sample.StudyCompare, func(f *sample.File) Report {
 		return comparison.Judge(f)
@@ -70,8 +68,8 @@ func of(p sample.Plan) study {
 // Judge judges a results file by the rules of its study.
 func Judge(f *sample.File) Report { return of(f.Header.Plan).judge(f) }
 
-// Converged returns a function that reports of a mesh's visits, while it is measured, whether more
-// would show nothing new. It returns nil if the plan is for no mesh.
+// Converged returns a function that reports whether more visits to a mesh would change nothing, or
+// nil for other plans.
 func Converged(p sample.Plan) func(sample.Plan, []sample.PairVisit) bool { return of(p).converged }
 
 // Live returns a judge of a run of the plan while it is made.

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The visits are those of a real file repeated, each with other figures.
+// The visits repeat a real file's, each with other figures.
 func largeFile(tb testing.TB, visits int) []byte {
 	tb.Helper()
 	b, err := os.ReadFile("../record/sample/testdata/run.jsonl")
@@ -27,7 +27,7 @@ func largeFile(tb testing.TB, visits int) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
 	w := sample.NewWriter(&out)
-	_ = w.Header(real.Header) // a buffer accepts everything
+	_ = w.Header(real.Header)
 	cells := len(real.Header.Plan.Cells)
 	for i := range visits {
 		v := real.Visits[i%len(real.Visits)]
@@ -78,7 +78,7 @@ func minute(tb testing.TB) []byte {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
 	w := sample.NewWriter(&out)
-	_ = w.Header(h) // a buffer accepts everything
+	_ = w.Header(h)
 	const epochs, slots = 13, 250
 	for round := range epochs {
 		for c, cell := range p.Cells {
@@ -131,7 +131,7 @@ func BenchmarkReportOfAMinute(b *testing.B) {
 	}
 }
 
-// A file of BENCH_VISITS visits. The reader accepts at most a million.
+// The file has BENCH_VISITS visits. The reader accepts at most a million.
 func BenchmarkReport(b *testing.B) {
 	visits := 10_000
 	if n, err := strconv.Atoi(os.Getenv("BENCH_VISITS")); err == nil {

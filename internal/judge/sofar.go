@@ -2,8 +2,8 @@ package judge
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// SoFar judges the file of a run that is still going on. The report leaves out cells that were not
-// visited yet, and a missing end of the file is no fault.
+// SoFar judges the file of a run that is still going on. The report leaves out unvisited cells, and
+// a missing end of the file is not an error.
 func SoFar(f *sample.File) Report {
 	if !f.Truncated {
 		return Judge(f)

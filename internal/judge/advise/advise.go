@@ -1,6 +1,6 @@
-// Package advise judges a search for what makes a mode faster: each lever alone, then those that
-// helped and harmed nothing, one after another, each against what was chosen before. A recommended
-// lever was measured to help twice, and to harm nothing that was measured.
+// Package advise judges a search for settings that make a mode faster: each lever alone, then those
+// that helped and harmed nothing, one after another, each against the previous choice. A
+// recommended lever helped twice, and harmed nothing that was measured.
 package advise
 
 import (
@@ -28,10 +28,10 @@ type Advice struct {
 	Mode string `json:"mode"`
 	// Elsewhere is the mode whose paths reached its containers where the mode itself has no path.
 	Elsewhere string `json:"elsewhere,omitempty"`
-	// levers, in the order in which they were chosen
+	// levers, in the order of choice
 	Recommended []string       `json:"recommended"`
 	Variant     sample.Variant `json:"variant"` // the mode with all of them
-	// Together says what they do together, against the mode as it is; measured in the steps.
+	// Together holds their combined effects, relative to the untuned mode; measured in the steps.
 	Together []Effect `json:"together,omitempty"`
 	Levers   []Lever  `json:"levers"` // the best first
 }
@@ -43,11 +43,12 @@ type Lever struct {
 	Mode    string  `json:"mode"`
 	Tune    string  `json:"tune,omitempty"`
 	Verdict Verdict `json:"verdict"`
-	// Alone says what the lever does to the mode as it is, and Again what it did when it was
-	// measured again, on top of what had been chosen.
+	// Alone holds the effects on the untuned mode, and Again those of a second measurement, on top
+	// of the earlier choices.
 	Alone []Effect `json:"alone,omitempty"`
 	Again []Effect `json:"again,omitempty"`
-	// Reason says why the lever failed, is excluded, or is not possible here or from some place.
+	// Reason explains why the lever failed, is excluded, or is not possible here or from some
+	// place.
 	Reason string `json:"reason,omitempty"`
 	Remedy string `json:"remedy,omitempty"`
 
@@ -64,8 +65,8 @@ func (l Lever) Effects() []Effect {
 	return l.Alone
 }
 
-// Best returns the effect with the largest gain, of the certain ones if there are any; ok is false
-// if there are no effects.
+// Best returns the effect with the largest gain, if possible a certain one; ok is false without
+// effects.
 func (l Lever) Best() (e Effect, ok bool) { return extreme(l.Effects(), 1) }
 
 // Worst does the same for the largest loss.
@@ -88,7 +89,7 @@ func extreme(all []Effect, sign float64) (Effect, bool) {
 	}), true
 }
 
-// Base returns what all studies have.
+// Base returns the part that all studies share.
 func (r *Report) Base() *analysis.Report {
 	return &analysis.Report{Measured: r.Measured, Said: r.Said}
 }
@@ -97,7 +98,7 @@ func (r *Report) Base() *analysis.Report {
 func (r *Report) Empty() bool { return r.Base().Empty() }
 
 // Complete reports whether everything planned has a result. A lever that breaks a path is a
-// finding, not a failure of the run, but the mode as it is must have its results.
+// finding, not a failure, but the untuned mode must have its results.
 func (r *Report) Complete() bool {
 	return !slices.ContainsFunc(r.Failed, func(f analysis.Failed) bool {
 		return f.Tune == "" && !slices.ContainsFunc(r.Advice, func(a Advice) bool {
@@ -218,8 +219,8 @@ func (s *search) partly(v sample.Variant) (reason, remedy string) {
 	return "not from " + printable.List(places) + ": " + reason, remedy
 }
 
-// Next returns the step that follows from what was measured. waiting is the number of levers to be
-// measured again, this one included; 0 means that the search is over.
+// Next returns the next step of the search. waiting is the number of levers to be measured again,
+// this one included; at 0 the search is over.
 func Next(p sample.Plan, visits []sample.Visit) (step sample.Step, waiting int) {
 	s := newSearch(current(p, visits))
 	t, after, ok := s.next()
@@ -235,7 +236,7 @@ func current(p sample.Plan, visits []sample.Visit) *sample.File {
 }
 
 // Open returns the cells of levers that may help but have no certain effect, with the baselines:
-// only more time would tell. It returns none if there was a step, or something helps.
+// only more time can decide. It returns none if there was a step, or something helps.
 func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 	f := current(p, visits)
 	s := newSearch(f)
@@ -261,7 +262,7 @@ func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 }
 
 // Partners maps cells to those that their ratios are to while a run goes on: in a step, from the
-// variant after it to the one before, else to the mode as it is.
+// variant after it to the one before, else to the untuned mode.
 func Partners(j *analysis.Run) func(i int) (int, bool) {
 	p := j.File.Header.Plan
 	steps := p.Steps

@@ -15,8 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// truth returns the factor by which a variant changes what a load gets through from a place,
-// relative to the mode as it is. Higher is better, for latencies too.
+// truth returns the factor by which a variant changes a load's performance from a place, relative
+// to the untuned mode. Higher is better, for latencies too.
 type truth func(v sample.Variant, from, load string) float64
 
 type simulated struct {
@@ -438,8 +438,7 @@ func TestInterruptedSearch(t *testing.T) {
 	}
 }
 
-// Levers that were unclear alone continue, without the certain ones, and are then judged by all
-// their rounds.
+// Unclear levers continue without the certain ones, and are then judged by all their rounds.
 func TestMoreTimeAlone(t *testing.T) {
 	s := newSimulated(t, 4, near[:1], []string{workload.Bulk},
 		func(v sample.Variant, _, _ string) float64 {
@@ -472,8 +471,7 @@ func TestMoreTimeAlone(t *testing.T) {
 	}
 }
 
-// If nothing helps, hardly anything is recommended: one verdict in a hundred cells is wrong, and a
-// lever must be better twice in one place.
+// One verdict in a hundred cells is wrong, but a lever must be better twice in one place.
 func TestNoise(t *testing.T) {
 	const runs = 300
 	wrong := 0
@@ -589,7 +587,7 @@ func TestSeveralModes(t *testing.T) {
 	}
 	s.f.Header.Take(step)
 	now := s.f.Header.Plan
-	now.Baseline, now.Levers = next.Baseline, next.Levers // as the engine sets it
+	now.Baseline, now.Levers = next.Baseline, next.Levers // like the engine
 	for round := range 6 {
 		table := s.f.Header.Plan
 		s.f.Header.Plan = now

@@ -20,7 +20,7 @@ func certain(e Effect) bool {
 	return e.Ratio.Verdict == stats.Better || e.Ratio.Verdict == stats.Worse
 }
 
-// AnswerOf says what the searches found. It claims no more than the verdicts do.
+// AnswerOf returns the findings of the searches. It claims no more than the verdicts do.
 func AnswerOf(r *Report) *analysis.Answer {
 	var modes []string
 	for _, a := range r.Advice {
@@ -154,8 +154,8 @@ func changes(all []Effect, v stats.Verdict) string {
 	return printable.List(out)
 }
 
-// String returns an effect in words: "throughput from the machine itself rises by 18 % (15–21)". If
-// the effect is not certain it gives the range of the change: "throughput from the machine itself:
+// String returns an effect in words: "throughput from the machine itself rises by 18 % (15–21)".
+// For an uncertain effect it returns the range of the change: "throughput from the machine itself:
 // no difference shown (-3 to 8 %)".
 func (e Effect) String() string {
 	l := sample.Load{Kind: e.Load}

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Effect says what a variant changes relative to the variant before, from one place under one load.
+// Effect is the change from one variant to the next, from one place under one load.
 type Effect struct {
 	From   string         `json:"from"`
 	On     string         `json:"on"`
@@ -42,22 +42,22 @@ type Verdict string
 
 const (
 	Recommended Verdict = "recommended"
-	AtAPrice    Verdict = "at a price"   // it helps in one place and harms in another
-	Harmful     Verdict = "harms"        // it only harms
-	NoGain      Verdict = "no gain"      // no certain gain
-	NotAgain    Verdict = "not again"    // it helped alone, but not when it was measured again
-	AddsNothing Verdict = "adds nothing" // no gain on top of those chosen before
-	Excluded    Verdict = "excluded"     // by a lever chosen before
+	AtAPrice    Verdict = "at a price" // it helps in one place and harms in another
+	Harmful     Verdict = "harms"      // it only harms
+	NoGain      Verdict = "no gain"
+	NotAgain    Verdict = "not again"    // it helped alone, but not when measured again
+	AddsNothing Verdict = "adds nothing" // no gain on top of earlier choices
+	Excluded    Verdict = "excluded"     // by an earlier choice
 	NotSure     Verdict = "not certain"  // it helped alone, but was not measured again
 	GivesUp     Verdict = "gives up"     // it loses what the mode is chosen for
 	Broken      Verdict = "failed"       // a path with it failed
-	Skipped     Verdict = "not here"     // this machine cannot have it
+	Skipped     Verdict = "not here"     // this machine does not support it
 )
 
 type trial struct {
 	sample.Lever
-	alone   []Effect // against the mode as it is
-	again   []Effect // against what was chosen before, measured after that choice
+	alone   []Effect // relative to the untuned mode
+	again   []Effect // relative to the earlier choices, measured after them
 	broken  string
 	stepped bool
 	verdict Verdict
@@ -67,7 +67,7 @@ type search struct {
 	f      *sample.File
 	plain  sample.Variant
 	trials []trial
-	state  sample.Variant // the variant with everything chosen so far
+	state  sample.Variant // the variant with all choices so far
 	chosen []string
 	queue  []int // indexes of trials to be measured again
 }
@@ -94,7 +94,7 @@ func newSearch(f *sample.File) *search {
 	return s
 }
 
-// places returns where the mode itself, and no substitute, was measured from.
+// places returns the places from which the mode itself, and no substitute, was measured.
 func places(j *analysis.Run, v sample.Variant) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range j.Series {
@@ -114,8 +114,8 @@ func firstStep(p sample.Plan) int {
 	return math.MaxInt
 }
 
-// judge judges a lever alone. Another mode must be reached from everywhere that this one is; a
-// setting that does not apply to a path does no harm there.
+// judge judges a lever alone. Another mode must be reached from the same places; a setting that
+// does not apply to a path does no harm there.
 func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	reached := map[string]bool{}
 	for _, e := range t.alone {
@@ -174,8 +174,8 @@ func gain(all []Effect) float64 {
 	return sum
 }
 
-// take judges a step. It chooses a lever that is better again where it was better alone, and worse
-// nowhere: of many levers one is better by chance, but hardly twice in one place.
+// take judges a step. It chooses a lever that is better again in the same place, and worse nowhere:
+// of many levers one is better by chance, but hardly twice in one place.
 func (s *search) take(step sample.Step, j *analysis.Run) {
 	i := slices.IndexFunc(s.trials, func(t trial) bool { return t.Name == step.Lever })
 	if i < 0 {
@@ -250,8 +250,8 @@ func part(f *sample.File, from, until int) *analysis.Run {
 	return analysis.Open(&some)
 }
 
-// effects compares the variants wherever both were measured. broken says why a path of after has no
-// result.
+// effects compares the variants wherever both were measured. broken explains why a path of after
+// has no result.
 func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string) {
 	p, visited := j.File.Header.Plan, map[int]bool{}
 	for _, v := range j.File.Visits {

@@ -14,15 +14,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// introduces the modes whose verdicts are all unclear
 const notCertain = "Not certain yet:"
 
 // dear is the cost from which on a mode is advised against: certainly a third less throughput, half
 // as much more latency, or half as much more CPU time on a full link.
 const dear = 1.5
 
-// advice says which of the modes that isolate ports to keep, which to avoid and what to do instead,
-// and which are not certain yet. It judges each mode by its usual route.
+// advice returns which of the modes that isolate ports to keep, which to avoid and how, and which
+// are not certain yet. It judges each mode by its usual route.
 func (p place) advice() []string {
 	var keep, avoid, open []route
 	for _, x := range p.isolated() {
@@ -75,8 +74,8 @@ func (p place) isolated() []route {
 	return out
 }
 
-// cost returns the largest factor by which a route is certainly worse than the baseline, or 1 if it
-// certainly costs nothing. If every verdict is unclear, known is false.
+// cost returns the largest certain factor of a route's cost relative to the baseline, or 1 for a
+// route that certainly costs nothing. If every verdict is unclear, known is false.
 func (x route) cost() (factor float64, known bool) {
 	factor = 1
 	for _, c := range x.cells {
@@ -119,9 +118,9 @@ func (x route) mean() float64 {
 	return sum / float64(n)
 }
 
-// changes returns what is certain of a route: "-5 % throughput, +2.6 µs median latency (on one CPU
-// -23 %, +2.1 µs)". It leaves out figures of another placement on CPUs that say the same. If nouns
-// is set, the first figures name their metric; figures is false if there are none.
+// changes returns a route's certain changes: "-5 % throughput, +2.6 µs median latency (on one CPU
+// -23 %, +2.1 µs)". It leaves out equal results of another placement on CPUs. If nouns is set, the
+// first figures name their metric; figures is false if there are none.
 func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	var by []string
 	pins := []string{""}
@@ -162,7 +161,7 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
 }
 
-// join joins what is certain of each load, without the loads that make no difference.
+// join joins the changes of the loads, without the loads that make no difference.
 func (p place) join(say []string) string {
 	var differs []string
 	for _, s := range say {
@@ -190,7 +189,7 @@ func (p place) noun(c analysis.Cell, said bool) string {
 	return " " + p.r.NounOf(c)
 }
 
-// stands for a cell whose difference from the baseline is not certain
+// stands for an uncertain difference
 const unclear = "?"
 
 // "-5 %", "+2.6 µs"; "" if the cell is the same
@@ -225,7 +224,6 @@ func percentOf(r analysis.Ratio) string {
 	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
 }
 
-// remedy returns "" if none is known.
 func remedy(avoided []route) string {
 	for _, x := range avoided {
 		c := x.cells[0]

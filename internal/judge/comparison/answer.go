@@ -45,8 +45,8 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	return a
 }
 
-// AnswerOf returns what the judged cells answer, or nil if there are none. It claims no more than
-// the verdicts do. otherwise says that the question is not which mode to use.
+// AnswerOf returns the answer of the judged cells, or nil without cells. It claims no more than the
+// verdicts do. otherwise is set for a question other than the choice of a mode.
 func AnswerOf(r *analysis.Report, otherwise bool) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil

@@ -39,7 +39,7 @@ func reported(cells ...analysis.Cell) *analysis.Report {
 	return r
 }
 
-// The answer claims only what the verdicts say, and names no winner that noise picked.
+// The answer must not name a winner by noise.
 func TestAnswer(t *testing.T) {
 	bridge := func(load string, ratio, half float64, v stats.Verdict) analysis.Cell {
 		return judged(mode.Bridge, mode.ToContainer, load, ratio, half, v)
@@ -139,7 +139,7 @@ func TestAnswerNamesPlacements(t *testing.T) {
 	}
 }
 
-// Figures of both placements on CPUs stand side by side if they differ, and once if they do not.
+// Figures of both placements on CPUs appear together if they differ, and once if they do not.
 func TestAnswerByPin(t *testing.T) {
 	at := func(pin string, c analysis.Cell) analysis.Cell { c.Pin = pin; return c }
 	bulk := func(pin string, ratio float64, v stats.Verdict) analysis.Cell {

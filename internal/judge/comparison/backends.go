@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// againstLab compares each cell that another backend built with the same cell of the lab, to show
-// how well the lab models it here.
+// againstLab compares each cell that another backend built with the lab's, to show how well the lab
+// models it here.
 func (j study) againstLab() []string {
 	var say sayings
 	for i, s := range j.Series {

@@ -100,7 +100,7 @@ func TestConnectionWarnings(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*sample.Visit)
-		code   string // "": none
+		code   string
 		want   []string
 	}{
 		{"none", func(*sample.Visit) {}, "", nil},

@@ -28,7 +28,7 @@ func TestFindings(t *testing.T) {
 		6, judgetest.Steady(8, 8, 6, 4, 5, 2, 1, 50, 50, 60, 75, 80, 150, 200)).File)
 	judgetest.WantFinding(
 		t, r, "Every row was witnessed: its bytes were counted on each hop of its path.")
-	if len(r.Findings) != 1 { // the answer says what modes cost
+	if len(r.Findings) != 1 {
 		t.Errorf("findings %q", r.Findings)
 	}
 	want := []string{"Keep bridge: -25 % throughput, +20 % median latency.",

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// paced says what bridge costs in throughput with the machine's congestion control and with another
+// paced compares bridge's cost in throughput with the machine's congestion control and with another
 // one, if that decides the answer; "" if the run did not measure both, or if they agree.
 func (j study) paced() string {
 	var say []string

@@ -18,8 +18,8 @@ const (
 	publishedSpike = 0.200
 )
 
-// streamFinding says what each mode adds to a response, relative to the baseline in the same
-// rounds, and whether it is what was published.
+// streamFinding returns each mode's addition to a response, relative to the baseline in the same
+// rounds, and whether it matches the published one.
 func (j study) streamFinding(from mode.Placement) string {
 	var say, stalls []string
 	lowest, highest := math.Inf(1), math.Inf(-1)
@@ -75,8 +75,7 @@ func difference(d stats.Summary) string {
 	return fmt.Sprintf("%+.*f %s", n, d.Median, analysis.Interval(d, n))
 }
 
-// streamOwn says how well the load itself ran: its lateness, which no path causes, and its CPU
-// time.
+// streamOwn reports the load's own lateness, which no path causes, and its CPU time.
 func (j study) streamOwn() string {
 	var late, lateMax, wait, waitMax, busiest float64
 	n := 0

@@ -1,6 +1,6 @@
-// Package difference reports what differs between two runs of the same study: first what may
-// explain it, then cell by cell. Ratios to the baseline are judged, because both sides of a ratio
-// were measured at the same time; absolute figures are only reported.
+// Package difference reports what differs between two runs of the same study: first possible
+// explanations, then each cell. It judges ratios to the baseline, because both sides of a ratio
+// were measured at the same time, and only reports absolute figures.
 package difference
 
 import (
@@ -18,7 +18,7 @@ import (
 // Schema names the version of a difference.
 const Schema = "bridgetoll.difference/1"
 
-// Report says what differs between two runs; docs/results.md documents its JSON form.
+// Report is the difference between two runs; docs/results.md documents its JSON form.
 type Report struct {
 	Schema   string       `json:"schema"`
 	Study    sample.Study `json:"study,omitzero"` // as in the plans
@@ -44,7 +44,7 @@ type Side struct {
 	Elapsed     float64            `json:"elapsed_s"`
 }
 
-// State is the baseline's own figure in both runs, if the machine was in another state: ratios
+// State holds the baseline's own figures in both runs, if the machine was in another state: ratios
 // depend on that.
 type State struct {
 	From     string  `json:"from"`
@@ -58,17 +58,16 @@ type State struct {
 	New      float64 `json:"new"`
 }
 
-// Setting is a possible explanation of a difference: a setting of the machine, of the run, or of
-// paths.
+// Setting is a possible explanation of a difference: a setting of the machine, the run, or paths.
 type Setting struct {
 	What string `json:"what"`
 	Old  string `json:"old"` // Old or New is "" if that run lacks it
 	New  string `json:"new"`
-	// Cells are the modes on whose paths it differs; nil: it is a setting of the whole run.
+	// Cells are the modes with different paths; nil: it is a setting of the whole run.
 	Cells []string `json:"cells,omitempty"`
 }
 
-// Cell is a cell that both runs have.
+// Cell is a cell of both runs.
 type Cell struct {
 	sample.Cell
 	Label    string            `json:"label"`
@@ -94,16 +93,16 @@ type Change struct {
 	High     float64 `json:"high"`
 	SureLow  float64 `json:"sure_low"` // 99 %
 	SureHigh float64 `json:"sure_high"`
-	// pairs of slices, or rounds, of the run that has fewer
+	// pairs of slices, or rounds, of the run with fewer
 	N      int `json:"n"`
 	Epochs int `json:"epochs,omitempty"` // as in a ratio
 	// Verdict is better, worse, same or unclear; "" if it is not judged.
 	Verdict stats.Verdict `json:"verdict,omitempty"`
-	// Alike is the verdict as if the machine's state were the same in both runs; "" if it is.
+	// Alike is the verdict if the machine's state were the same in both runs; "" if it is.
 	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
 }
 
-// Figure is the figure of one run.
+// Figure is one run's figure.
 type Figure struct {
 	Median  float64       `json:"median"`
 	Low     float64       `json:"low"`
@@ -112,7 +111,7 @@ type Figure struct {
 	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
 }
 
-// Lone is a cell that only one run has a result for, and why the other one has none.
+// Lone is a cell with a result in only one run, and the reason of the other.
 type Lone struct {
 	Label string `json:"label"`
 	From  string `json:"from"`
@@ -269,7 +268,7 @@ func (r *Report) Unjudged(share float64) bool {
 	return true
 }
 
-// unlike says why the cells cannot be compared; "" if they can.
+// unlike explains why the cells cannot be compared, or returns "" if they can.
 func (d *differ) unlike(k, i int) string {
 	switch {
 	case k < 0:
@@ -318,7 +317,7 @@ func (d *differ) cell(m analysis.Match) Cell {
 	return out
 }
 
-// the primary metric, the tail of the load's latencies, and its CPU time
+// compared returns the primary metric, the tail of the load's latencies, and its CPU time.
 func compared(l sample.Load, s sample.Shape) []string {
 	w := workload.Of(l)
 	var out []string
@@ -355,8 +354,8 @@ func valueFigure(m analysis.Metric) Figure {
 	return Figure{m.Median, m.Low, m.High, len(m.Rounds), ""}
 }
 
-// FailAbove notes what is certainly worse by more than share: the verdict is worse, and the whole
-// 99 % interval is beyond share. 0.05 is 5 %.
+// FailAbove records the ratios with the verdict worse whose whole 99 % interval is beyond share:
+// 0.05 is 5 %.
 func (r *Report) FailAbove(share float64) {
 	r.FailAt, r.Failing = &share, nil
 	for _, c := range r.Cells {

@@ -269,8 +269,7 @@ func TestIncomparable(t *testing.T) {
 	}
 }
 
-// Files without visits, and figures as far apart as floats go, are compared without values that
-// JSON cannot represent.
+// The report must not have values that JSON cannot represent.
 func TestOddFiles(t *testing.T) {
 	empty := measured(t, 0.8, func(f *sample.File) { f.Visits, f.Header.Paths = nil, nil })
 	huge := measured(t, 0.8, func(f *sample.File) {

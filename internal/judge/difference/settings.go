@@ -84,7 +84,7 @@ func machine(e sample.Environment) []fact {
 	return out
 }
 
-// For a sweep the loads are those of the points that the other run has, too.
+// A sweep's loads are limited to the points of both runs.
 func plan(p, other sample.Plan) []fact {
 	out := []fact{{"CPUs of the client", list(p.CPUs.Client)},
 		{"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},

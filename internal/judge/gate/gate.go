@@ -1,6 +1,6 @@
-// Package gate checks a results file against sentences that must be true, such as
-// `publish-proxy.throughput >= 0.9 of host`. A sentence certainly holds, is certainly violated, or
-// is unclear. It is about every cell that it matches.
+// Package gate checks a results file against sentences such as `publish-proxy.throughput >= 0.9 of
+// host`. A sentence is about every cell that it matches: it certainly holds, is certainly violated,
+// or is unclear.
 package gate
 
 import (
@@ -16,10 +16,9 @@ import (
 // Schema names the version of a gate's answer.
 const Schema = "bridgetoll.gate/1"
 
-// Outcome says what is known about a sentence.
+// Outcome is the result for a sentence.
 type Outcome string
 
-// The outcomes, from the worst on.
 const (
 	Violated Outcome = "violated" // certainly false
 	Missing  Outcome = "missing"  // the file has no result for it
@@ -30,7 +29,7 @@ const (
 // Outcomes returns all outcomes, from the worst on.
 func Outcomes() []Outcome { return []Outcome{Violated, Missing, Unclear, Holds} }
 
-// Report says for each sentence whether it holds; docs/results.md documents its JSON form.
+// Report has the outcomes of the sentences; docs/results.md documents its JSON form.
 type Report struct {
 	Schema      string             `json:"schema"`
 	Name        string             `json:"name"` // of the results file
@@ -45,7 +44,7 @@ type Rule struct {
 	Sentence string  `json:"sentence"`
 	Outcome  Outcome `json:"outcome"`
 	Checks   []Check `json:"checks"`
-	Why      string  `json:"why,omitempty"` // why it has no check, or is not confirmed
+	Why      string  `json:"why,omitempty"` // reason for having no check, or not being confirmed
 }
 
 // Check is the comparison of one cell with a sentence.
@@ -54,15 +53,15 @@ type Check struct {
 	sample.Cell
 	Metric  string   `json:"metric"`
 	Unit    string   `json:"unit"`         // of the figures that follow; "ratio"
-	Of      string   `json:"of,omitempty"` // label of the cell that the ratio is to
+	Of      string   `json:"of,omitempty"` // label of the ratio's other cell
 	Limit   float64  `json:"limit"`
 	Median  *float64 `json:"median,omitempty"`
-	Low     *float64 `json:"low,omitempty"` // the figure is certainly not below it
+	Low     *float64 `json:"low,omitempty"` // certain bounds of the figure
 	High    *float64 `json:"high,omitempty"`
 	N       int      `json:"n"`
 	Epochs  int      `json:"epochs,omitempty"`
 	Outcome Outcome  `json:"outcome"`
-	Why     string   `json:"why,omitempty"` // why it is missing or unclear
+	Why     string   `json:"why,omitempty"` // reason for missing or unclear
 }
 
 // Judge checks a file against sentences.
@@ -78,8 +77,8 @@ func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 	return r
 }
 
-// Confirm compares the report with that of a further run for the same sentences. A sentence that
-// only one of them violates is unclear: the machine may have been in another state.
+// Confirm compares the report with a further run's for the same sentences. A sentence that only one
+// of them violates is unclear: the machine may have been in another state.
 func (r *Report) Confirm(further *Report) {
 	r.Outcome = Holds
 	for i := range r.Rules {

@@ -51,12 +51,12 @@ func TestOwnNoise(t *testing.T) {
 	bridge := judgetest.HostCell(mode.Bridge, workload.Bulk)
 	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge),
 		judgetest.HostCell(mode.PublishProxy, workload.Bulk))
-	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // that of host is large
+	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // only host's is large
 	f := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Holds {
 		t.Errorf("by bridge's control: %+v", r)
 	}
-	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // leaves the noise of host only
+	cells[3] = judgetest.HostCell(mode.Native, workload.Bulk) // leaves only host's noise
 	f = judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Unclear {
 		t.Errorf("by host's control: %+v", r)

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// from units of CPU time per payload byte to base units
+// to base units, for CPU time per payload byte
 var costs = map[string]float64{"s/B": 1, "ns/B": 1e-9, "s/GB": 1e-9, "ms/GB": 1e-12}
 
 // NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT

@@ -24,7 +24,7 @@ type Sentence struct {
 	Limit   float64 // in the unit, or as a ratio
 	Unit    string  // base unit of the limit; "" for a plain number
 	Of      Name    // mode that the ratio is to; zero: the limit is on the figure itself
-	// What narrows the cells that it is about; "" matches all.
+	// filters for the cells; "" matches all
 	From, To, Load, On string
 	At                 string // point of a sweep
 	Pin                string // placement on CPUs
@@ -42,7 +42,7 @@ func (n Name) String() string {
 	return n.Mode + "+" + n.Tune
 }
 
-// SyntaxError says what cannot be understood in a sentence, and where.
+// SyntaxError is the position and text of a parse error in a sentence.
 type SyntaxError struct {
 	Text string // the sentence
 	At   int    // number of the character, from 1; 0: the end
@@ -60,7 +60,7 @@ func (e *SyntaxError) Error() string {
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// Hint suggests what was meant, or explains the form of a sentence.
+// Hint suggests a correction, or explains the form of a sentence.
 func (e *SyntaxError) Hint() string {
 	var unknown *suggest.UnknownError
 	if errors.As(e.Err, &unknown) {
@@ -78,7 +78,7 @@ const (
 	CPU     = "cpu"     // CPU time per unit of the load's work
 )
 
-// Words holds the names of a results file that sentences may use besides those of the catalogues.
+// Words holds the names of a results file that sentences may use besides the catalogues'.
 type Words struct{ Modes, Metrics, Backends, Points []string }
 
 // WordsOf returns the words of a file.
@@ -192,7 +192,7 @@ func (p *parser) hinted(w word, hint, format string, args ...any) error {
 	return &SyntaxError{Text: p.text, At: w.at, Err: fmt.Errorf(format, args...), hint: hint}
 }
 
-// next takes a word; it is empty at the end.
+// next returns an empty word at the end.
 func (p *parser) next() word {
 	if len(p.words) == 0 {
 		return word{}
@@ -278,8 +278,7 @@ func (p *parser) comparator() error {
 	return p.hinted(w, "comparators are: >=, <=, >, <", "unknown comparator %q", w.text)
 }
 
-// joined takes a word together with what follows without a space: in 16k the number is a word of
-// its own.
+// joined joins words without a space between them: in 16k the number is a word of its own.
 func (p *parser) joined() word {
 	w := p.next()
 	for w.text != "" && len(p.words) > 0 && p.words[0].at == w.at+utf8.RuneCountInString(w.text) {

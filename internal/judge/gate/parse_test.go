@@ -125,7 +125,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// Any text is a sentence of finite numbers, or an error that points into the text.
+// Any text is a sentence of finite numbers, or an error with a position in the text.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"bridge.throughput >= 0.9 of host",
 		"bridge+mtu=9000.cpu<150% of host load rr", "x.latency ≤ 5 µs from here on lab to address",

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Run builds a results file with known numbers: every window lasts a second, on a machine of two
+// Run builds a results file with known numbers. Every window lasts a second, on a machine of two
 // CPUs, one half busy and the other 0.3.
 type Run struct {
 	T    testing.TB
@@ -46,7 +46,7 @@ func Trio(m mode.Name, load string) []sample.Cell {
 	return []sample.Cell{base, Control(base), HostCell(m, load)}
 }
 
-// New returns a run of the cells, without visits yet.
+// New returns a run of the cells without visits.
 func New(t testing.TB, cells ...sample.Cell) *Run {
 	t.Helper()
 	r := &Run{T: t, File: &sample.File{
@@ -128,7 +128,7 @@ func Steady(xs ...float64) func(round, cell int) float64 {
 	return func(_, cell int) float64 { return xs[cell] }
 }
 
-// Noisy is Steady, but in every second round the cell is off by its share.
+// Noisy does what Steady does, but in every second round each cell is off by its share.
 func Noisy(share []float64, xs ...float64) func(round, cell int) float64 {
 	return func(round, cell int) float64 {
 		return xs[cell] * (1 + share[cell]*float64(round%2*2-1))
@@ -158,7 +158,7 @@ func WantFinding(t *testing.T, r *analysis.Report, want string) {
 	t.Errorf("findings:\n%s\nwant %q", strings.Join(r.Findings, "\n"), want)
 }
 
-// Near reports whether a and b differ by at most a thousandth, as histograms with three digits do.
+// Near reports whether a and b differ by at most a thousandth, like histograms with three digits.
 func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-3*math.Abs(b) }
 
 // Codes returns the warnings' codes, in order.

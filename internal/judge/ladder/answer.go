@@ -12,8 +12,8 @@ var answered = []struct{ price, head string }{
 	{PriceName(workload.Stream, workload.LatencyP50), "Median token delay"},
 }
 
-// AnswerOf says what the parts cost, or returns nil if there are no steps. It says that a part
-// costs something only if its verdict does.
+// AnswerOf returns the costs of the parts, or nil without steps. A part costs something only if its
+// verdict says so.
 func AnswerOf(steps []Step) *analysis.Answer {
 	if len(steps) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func AnswerOf(steps []Step) *analysis.Answer {
 	return a
 }
 
-// ground identifies a ladder: who built it, and where its client runs.
+// ground identifies a ladder: its backend, and where its client runs.
 type ground struct{ on, from string }
 
 func grounds(steps []Step) []ground {

@@ -16,7 +16,7 @@ import (
 )
 
 // Step is a rung of the ladder and the cost of its part relative to the rung below. The part
-// includes those of the rungs between without a result.
+// includes the parts of skipped rungs without a result.
 type Step struct {
 	Mode   string                    `json:"mode"`
 	From   string                    `json:"from"`
@@ -56,7 +56,7 @@ type Report struct {
 	analysis.Said
 }
 
-// Base returns what all studies have.
+// Base returns the part that all studies share.
 func (r *Report) Base() *analysis.Report {
 	return &analysis.Report{Measured: r.Measured, Said: r.Said}
 }
@@ -95,8 +95,8 @@ func newLadder(j *analysis.Run) *ladder {
 	return l
 }
 
-// below returns the nearest rung below that has a result for every load for which c has one. parts
-// lists what c has in addition, from below. ok is false at the bottom.
+// below returns the nearest rung below with a result for every load of c. parts lists c's
+// additional parts, from below. ok is false at the bottom.
 func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
 	rung, ok := mode.FindRung(c.From, c.Mode)
 	for ok && rung.Below != "" {
@@ -125,8 +125,8 @@ func (l *ladder) covers(b, c sample.Cell) bool {
 	return common
 }
 
-// partner returns the cell that cell i's ratio must be known to: the rung below, or for the control
-// the baseline.
+// partner returns the other cell of cell i's ratio: the rung below, or for the control the
+// baseline.
 func (l *ladder) partner(i int) (int, bool) {
 	c := l.Series[i].Cell
 	if c.Control {
@@ -168,7 +168,7 @@ func (l *ladder) steps() []Step {
 	return out
 }
 
-// Has reports whether c is one of the step's cells. The step has one for each load.
+// Has reports whether c is one of the step's cells, one for each load.
 func (s Step) Has(c analysis.Cell) bool {
 	return c.From == s.From && c.On == s.On && c.Label() == s.Label
 }
@@ -263,7 +263,7 @@ func (l *ladder) sums(steps []Step, top Step) []string {
 		chain = append([]Step{bottom}, chain...)
 		bottom = steps[slices.IndexFunc(steps, func(s Step) bool { return s.cell == bottom.below })]
 	}
-	if len(chain) < 2 { // the table already says it
+	if len(chain) < 2 { // the table already shows it
 		return nil
 	}
 	total := l.prices(top.cell, bottom.cell)

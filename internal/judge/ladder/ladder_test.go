@@ -131,8 +131,7 @@ func TestStepsPairByRound(t *testing.T) {
 	}
 }
 
-// Rungs without a result are skipped: the next rung is priced with both parts, and for all loads
-// relative to the same rung.
+// The rung after a gap is priced with both parts, and for all loads relative to the same rung.
 func TestStepsOverGaps(t *testing.T) {
 	const both = "a network namespace of its own, with a veth pair on a bridge, and connection tracking in each container for the rules of Docker's DNS server, " +
 		"and NAT of a published port instead of the container's address"
@@ -178,8 +177,8 @@ func TestStepsOverGaps(t *testing.T) {
 	})
 }
 
-// Two rungs that fill the wire are equally fast, which says nothing about the part. A rung that no
-// longer fills it is certainly slower.
+// Two rungs that fill the wire are equally fast, which is no evidence about the part. A rung that
+// does not fill it is certainly slower.
 func TestStepsOverAFullWire(t *testing.T) {
 	// native, control, host, routed, publish-nat
 	cells := chain(mode.FromRemote, mode.PublishNAT, "bulk")

@@ -10,7 +10,7 @@ var answered = []struct{ name, head string }{
 	{StreamCPU, "CPU time of the tokens, of a core"},
 }
 
-// AnswerOf says what each mode adds to the baseline, as far as the verdicts allow.
+// AnswerOf returns each mode's addition to the baseline, as far as the verdicts allow.
 func AnswerOf(p *Prediction) *analysis.Answer {
 	a := &analysis.Answer{Question: "What would each mode cost this application?", Text: []string{}}
 	type ground struct{ from, on string }

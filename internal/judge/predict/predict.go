@@ -1,4 +1,4 @@
-// Package predict computes what each mode of a results file would cost an application, from the
+// Package predict computes the cost of each mode of a results file for an application, from the
 // measured costs per operation.
 package predict
 
@@ -19,7 +19,7 @@ import (
 // Schema names the version of a prediction.
 const Schema = "bridgetoll.prediction/1"
 
-// Workload says what an application asks of its network.
+// Workload is the network use of an application.
 type Workload struct {
 	Queries int     `json:"queries"`            // of a page, one after another
 	Bytes   int64   `json:"bytes"`              // of a reply
@@ -27,7 +27,7 @@ type Workload struct {
 	Tokens  float64 `json:"tokens_per_second"`  // of all its streams together; 0: none
 }
 
-// Prediction says what each mode would cost a workload; docs/results.md documents its JSON form.
+// Prediction has the cost of each mode for a workload; docs/results.md documents its JSON form.
 // Units are seconds and shares of a core.
 type Prediction struct {
 	Schema      string             `json:"schema"`
@@ -49,14 +49,14 @@ type Row struct {
 	Pin      string `json:"pin,omitempty"`
 	Label    string `json:"label"`
 	Baseline bool   `json:"baseline,omitempty"`
-	// Page is the time of a page, CPU the share of a core that the queries take, and StreamCPU the
-	// share that the tokens take. Over holds the same relative to the baseline.
+	// Page is the time of a page, CPU the queries' share of a core, and StreamCPU the tokens'
+	// share. Over holds the same relative to the baseline.
 	Page      *Quantity                 `json:"page,omitempty"`
 	CPU       *Quantity                 `json:"cpu,omitempty"`
 	StreamCPU *Quantity                 `json:"stream_cpu,omitempty"`
 	Over      map[string]analysis.Price `json:"over"`        // "page", "cpu", "stream_cpu"
 	Costs     map[string]float64        `json:"costs"`       // inputs: medians of the metrics used
-	Extra     float64                   `json:"extra_bytes"` // of a reply, beyond that of rr
+	Extra     float64                   `json:"extra_bytes"` // of a reply, in addition to rr's
 }
 
 // Quantity is a number with its interval, over rounds.
@@ -75,13 +75,13 @@ const (
 	StreamCPU = "stream_cpu"
 )
 
-// ErrNothingToPredict says that a file lacks the round trips that predictions are made of.
+// ErrNothingToPredict means that a file lacks the round trips that predictions are made of.
 var ErrNothingToPredict = errors.New("it has no result of rr")
 
-// ErrSweep says that a file is a sweep, with too many figures to choose from.
+// ErrSweep means that a file is a sweep, with too many figures to choose from.
 var ErrSweep = errors.New("it is a sweep, in which no figure is of one size alone")
 
-// Judge predicts what each mode of the file would cost the workload. It returns ErrSweep or
+// Judge predicts the cost of each mode of the file for the workload. It returns ErrSweep or
 // ErrNothingToPredict if the file does not allow predictions.
 func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	if f.Header.Plan.Sweep != nil {
@@ -228,8 +228,8 @@ func (p *predictor) row(c sample.Cell) Row {
 	return r
 }
 
-// over returns d, the prediction for c beyond the baseline, by slices if the file has them; ok is
-// false if it is not known.
+// over returns d, the excess of c over the baseline, by slices if the file has them; ok is false if
+// it is not known.
 func (p *predictor) over(name string, c, base sample.Cell,
 	d analysis.Difference) (out analysis.Difference, ok bool) {
 	switch name {
@@ -260,7 +260,7 @@ func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	return c, false
 }
 
-// extra returns the number of bytes of a reply beyond that of the file's round trips.
+// extra returns a reply's additional bytes over the file's round trips.
 func (p *predictor) extra() float64 {
 	return max(0, float64(p.w.Bytes)-float64(
 		workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
@@ -279,9 +279,9 @@ func (p *predictor) page(c sample.Cell) map[int]float64 {
 	return p.perQuery(c, workload.LatencyP50, float64(p.w.Queries), perByte)
 }
 
-// perTrip returns by how much a query takes more over cell c than over the baseline, from slices.
-// trip is a metric of rr; bytes is one of bulk, for the extra bytes of the reply. Pairs is 0 if the
-// file lacks slices for it.
+// perTrip returns a query's excess over cell c relative to the baseline, from slices. trip is a
+// metric of rr; bytes is one of bulk, for the extra bytes of the reply. Pairs is 0 if the file
+// lacks slices for it.
 func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estimate {
 	e, level := p.slices(c, base, workload.RR, trip)
 	out := e.More(level)

@@ -38,7 +38,7 @@ func TestPredict(t *testing.T) {
 		t.Fatalf("rows %+v, notes %v", p.Rows, p.Notes)
 	}
 	host, bridge := p.Rows[0], p.Rows[1]
-	// 4000 bytes beyond the measured one take 0.8 µs at 40 Gbit/s, 1.6 µs at 20.
+	// 4000 more bytes than measured take 0.8 µs at 40 Gbit/s, 1.6 µs at 20.
 	const hostPage, bridgePage = 20 * (100e-6 + 0.8e-6), 20 * (150e-6 + 1.6e-6)
 	if !judgetest.Near(host.Page.Median, hostPage) ||
 		!judgetest.Near(bridge.Page.Median, bridgePage) || bridge.Page.N != 6 ||
@@ -67,7 +67,6 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// What a file lacks is reported, and nothing is invented.
 func TestPredictFromLess(t *testing.T) {
 	small := Workload{Queries: 3, Bytes: 1}
 	p, err := Judge(costs(t, "rr"), small)

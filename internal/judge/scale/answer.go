@@ -12,9 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// AnswerOf returns what the judged cells, a mode's next to each other, answer, or nil if there are
-// none. It claims no more than the verdicts do: modes that cannot be distinguished are named
-// together.
+// AnswerOf returns the answer of the judged cells, in which each mode's cells are adjacent, or nil
+// without cells. It claims no more than the verdicts do and names modes together that cannot be
+// distinguished.
 func AnswerOf(r *analysis.Report) *analysis.Answer {
 	if len(r.Cells) == 0 {
 		return nil
@@ -58,8 +58,7 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 	return a
 }
 
-// largest returns the cells of each mode's largest crowd that has a result, grouped by what is
-// compared.
+// largest returns the cells of each mode's largest crowd with a result, grouped by comparison.
 func largest(cells []analysis.Cell) [][]analysis.Cell {
 	var out [][]analysis.Cell
 	for i, c := range cells {

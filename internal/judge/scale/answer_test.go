@@ -14,8 +14,8 @@ import (
 
 var verdicts = []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear}
 
-// crowds are modes in one size and in a large one, which has these verdicts against the small one
-// and against the baseline; "" is a size without a result.
+// crowds are modes in one size and in a large one, with these verdicts relative to the small one
+// and to the baseline; "" is a size without a result.
 func crowds(vs []stats.Verdict) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Loads = []sample.Load{{Kind: workload.Bulk}}

@@ -14,7 +14,7 @@ import (
 )
 
 // Host and bridge have two shapes: one client, and two client containers with two processes each,
-// one of which bridge starves. Rates are in Gbit/s (bulk) or in round trips a second (rr).
+// one of which bridge starves. Rates are in Gbit/s (bulk) or round trips a second (rr).
 func scaled(t *testing.T, load string) *analysis.Report {
 	t.Helper()
 	one, four := sample.Shape{Servers: 1, Clients: 1, Procs: 1},

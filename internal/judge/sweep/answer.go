@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// AnswerOf says where each curve's knee is, or returns nil if nothing was measured. Curves with the
-// same certain result are named together.
+// AnswerOf returns the knee of each curve, or nil if nothing was measured. It names curves with the
+// same certain result together.
 func AnswerOf(r *Report) *analysis.Answer {
 	if len(r.Cells) == 0 || r.Plan.Sweep == nil {
 		return nil
@@ -79,7 +79,7 @@ func (v values) sentence(r *Report, c Curve) string {
 	return Head(r.Base(), c) + ": " + strings.Join(parts, "; ") + "."
 }
 
-// in the order in which they are reported
+// in the order of the report
 var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 
 // Head returns the question about the curves on one ground: "Median latency over 3 % above host's".
@@ -172,7 +172,7 @@ func (v values) words(k Knee) string {
 	return "unclear"
 }
 
-// Noun returns what a sweep's values are, or "" for a plan without a sweep.
+// Noun names a sweep's values, or returns "" for a plan without a sweep.
 func Noun(p analysis.Plan) string {
 	if p.Sweep == nil {
 		return ""

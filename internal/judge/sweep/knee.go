@@ -6,27 +6,27 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// Shape is where on a curve the points are that cost more than what counts as the same.
+// Shape is the region of a curve whose points cost more than what counts as the same.
 type Shape string
 
 const (
 	Every   Shape = "every"   // all certain points cost more, including the first and the last
 	From    Shape = "from"    // they cost more from a value on
 	UpTo    Shape = "up to"   // they cost more up to a value
-	Several Shape = "several" // neither: they cost more, then less, then more, or the reverse
-	None    Shape = "none"    // none costs more, which is certain of all
-	Unclear Shape = "unclear" // none certainly costs more, but of some that is not certain
+	Several Shape = "several" // they cost more, then less, then more, or the reverse
+	None    Shape = "none"    // certainly none costs more
+	Unclear Shape = "unclear" // none certainly costs more, but some may
 )
 
 // Knee is the point from which on, or up to which, a curve costs more.
 type Knee struct {
 	Shape Shape `json:"shape"`
 	// At is the nearest point to the knee at which the curve certainly costs more, and Beside the
-	// nearest one on the other side at which it certainly does not: the knee is between them. The
-	// shapes from and up to have them; Beside is absent if no point on that side is certain.
+	// nearest one on the other side at which it certainly does not. The shapes from and up to have
+	// them; Beside is absent if no point on that side is certain.
 	At     string `json:"at,omitempty"`
 	Beside string `json:"beside,omitempty"`
-	// The points by what is certain of them.
+	// The points by their certain band.
 	Costs   []string `json:"costs,omitempty"`
 	Within  []string `json:"within,omitempty"`
 	Unknown []string `json:"unclear,omitempty"`

@@ -1,5 +1,5 @@
-// Package sweep judges loads at several values of one option: a curve for each mode, and from which
-// value on it costs more than what counts as the same.
+// Package sweep judges loads at several values of one option: a curve for each mode, and the value
+// from which on it costs more than what counts as the same.
 package sweep
 
 import (
@@ -42,7 +42,7 @@ type Report struct {
 	analysis.Said
 }
 
-// Base returns what all studies have.
+// Base returns the part that all studies share.
 func (r *Report) Base() *analysis.Report {
 	return &analysis.Report{Measured: r.Measured, Said: r.Said}
 }
@@ -53,9 +53,9 @@ func (r *Report) Empty() bool { return r.Base().Empty() }
 // Complete reports whether everything planned has a result.
 func (r *Report) Complete() bool { return r.Base().Complete() }
 
-// Confidence returns the level at which each of the given number of points is judged: a statement
-// about a whole curve is wrong for at most 5 % of the curves, because its points share that
-// probability (Bonferroni).
+// Confidence returns the level for each of the given number of points. A statement about a whole
+// curve is wrong for at most 5 % of the curves, because its points share that probability
+// (Bonferroni).
 func Confidence(points int) float64 { return 1 - sample.CurveRisk/float64(max(1, points)) }
 
 // Judge judges a results file as a sweep.
@@ -86,7 +86,7 @@ func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	return ""
 }
 
-// order puts a mode's points together, those of the baseline first, otherwise in the plan's order.
+// order puts a mode's points together, the baseline's first, otherwise in the plan's order.
 func order(r *analysis.Report) {
 	if r.Plan.Sweep == nil {
 		return

@@ -174,12 +174,12 @@ func TestNoPoints(t *testing.T) {
 	}
 }
 
-// At most 5 % of noisy flat curves have a knee: also where the mode costs exactly as much as is
-// called the same, so that every point is as near to the edge as it can be without being beyond.
+// At most 5 % of noisy flat curves may have a knee, even if the mode costs exactly as much as is
+// called the same, so that every point is at the edge.
 func TestFlatCurvesHaveNoKnee(t *testing.T) {
 	const (
 		curves, points = 200, 5
-		// the rate, and what chance does to it in this number of curves
+		// the rate, and the effect of chance in this number of curves
 		allowed = 0.05 + 0.03
 	)
 	for _, c := range []struct {

@@ -40,8 +40,8 @@ func planKey(p sample.Plan) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// Alike returns the newest run of a list and the last one before it that has the same plan. ok is
-// false if there is no such pair; now is then the newest run that can be read, or zero.
+// Alike returns the newest run of a list and the last one before it with the same plan. If ok is
+// false there is no such pair, and now is the newest run that can be read, or zero.
 func Alike(l List) (old, now Entry, ok bool) { return alike(l.Runs) }
 
 // NewestAlike returns the newest two runs of a list with the same plan, whatever came after them.
@@ -67,8 +67,8 @@ func alike(runs []Entry) (old, now Entry, ok bool) {
 	return Entry{}, now, false
 }
 
-// CommandLine returns the command line that made a run. If the arguments are not kept, because they
-// may contain secrets, it returns the command and "…".
+// CommandLine returns the command line that made a run, or the command and "…" if its arguments are
+// not kept because they may contain secrets.
 func (s Summary) CommandLine() string {
 	if s.Command == nil {
 		return "toll " + commandWord(s) + " …"

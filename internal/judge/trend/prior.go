@@ -12,21 +12,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Spread says how much the epochs of a run's rows differed beyond what their slices explain.
+// Spread is the difference between the epochs of a run's rows that their slices do not explain.
 type Spread struct {
 	Setting
 	Metric string  `json:"metric"`
 	SD     float64 `json:"sd"` // of the ratios' logarithms
 }
 
-// Setting is what two runs must have in common for one to tell how much epochs differ in the other:
-// everything that decides it, except the mode.
+// Setting is everything besides the mode that decides how much epochs differ. Two runs must share
+// it for one to predict the other's differences.
 type Setting struct {
 	From  string  `json:"from"`
 	Work  string  `json:"work"` // the load's options, in words
 	Slice float64 `json:"slice_s"`
 	On    string  `json:"on"`
-	CPUs  string  `json:"cpus"` // that the ends are pinned to
+	CPUs  string  `json:"cpus"` // CPUs of the pinned ends
 }
 
 func settingOf(p sample.Plan, c sample.Cell) Setting {
@@ -50,12 +50,12 @@ func spreadsOf(p sample.Plan, groups []analysis.Floor) (out []Spread) {
 const (
 	// newest is the number of runs of a setting that are used: a machine changes.
 	newest = 10
-	// oneRun is the degrees of freedom of a single run, anotherRun those of each further one, and
-	// mostRuns the limit of all: runs of a machine differ.
+	// degrees of freedom of the first run, of each further one, and of all at most: runs of a
+	// machine differ
 	oneRun, anotherRun, mostRuns = 6, 2, 12
 )
 
-// Priors returns how much epochs are expected to differ in a run of the plan on a machine: the
+// Priors returns the expected differences between epochs in a run of the plan on a machine: the
 // median over earlier runs, given the newest first, with the same kernel, CPU, load and placement.
 func Priors(runs []Summary, p sample.Plan, env sample.Environment) (out []sample.Prior) {
 	asked := map[sample.Prior]bool{}

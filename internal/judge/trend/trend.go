@@ -1,5 +1,5 @@
 // Package trend summarizes runs, and lists the ratios of the same cells over several of them. Runs
-// at different times share no state of the machine: it lists ratios, not figures.
+// at different times share no state of the machine, so it lists no figures.
 package trend
 
 import (
@@ -20,21 +20,21 @@ import (
 // Schema names the version of summaries, lists and trends.
 const Schema = "bridgetoll.history/1"
 
-// Layout must be raised when summaries get something new. It matters if two programs have the same
+// Layout must be raised when summaries get new content. It matters if two programs have the same
 // version, such as "devel".
 const Layout = 3
 
-// Summary holds what is known of a run without reading its file again.
+// Summary holds the known facts of a run, so that its file need not be read again.
 type Summary struct {
 	Schema  string       `json:"schema"`
 	Judged  string       `json:"judged_by"` // version of the toll that judged it
-	Layout  int          `json:"layout"`    // see the constant
+	Layout  int          `json:"layout"`    // the constant
 	Tool    string       `json:"tool"`      // version of the toll that measured
 	Kernel  string       `json:"kernel"`
 	Started time.Time    `json:"started"`
 	Study   sample.Study `json:"study,omitzero"`
 	Command []string     `json:"command,omitempty"` // as in the results file's header
-	// same for the same cells and loads; "": none has it
+	// same for the same cells and loads; "": never the same
 	Plan     string   `json:"plan,omitempty"`
 	Baseline string   `json:"baseline"`
 	Modes    []string `json:"modes"`
@@ -67,7 +67,7 @@ type Row struct {
 	Verdict stats.Verdict `json:"verdict"`
 }
 
-// Summarize returns the summary of a judged run; version is that of the toll that judged it.
+// Summarize returns the summary of a judged run; version is the judging toll's.
 func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 	s := Summary{Schema: Schema, Layout: Layout, Judged: version, Tool: h.Environment.Tool,
 		Kernel: h.Environment.Kernel, Started: h.Started, Study: h.Plan.Study,
@@ -119,8 +119,8 @@ func addNew(list []string, x string) []string {
 	return append(list, x)
 }
 
-// Read reads a summary that this version judged. ok is false if b is no summary, is one of another
-// version, or lacks what later summaries have.
+// Read reads a summary that this version judged. ok is false for any other input, and for summaries
+// of an older layout.
 func Read(b []byte, version string) (s Summary, ok bool) {
 	err := json.Unmarshal(b, &s)
 	printable.Fields(&s) // text of files enters here
@@ -134,7 +134,7 @@ type Entry struct {
 	File   string `json:"file"`
 	Size   int64  `json:"bytes"`
 	Summary
-	Error string `json:"error,omitempty"` // why it cannot be read
+	Error string `json:"error,omitempty"` // reason if it cannot be read
 }
 
 // Name returns the name that commands accept: "@1".
@@ -178,12 +178,12 @@ type Point struct {
 	High    float64       `json:"high"`
 	N       int           `json:"n"`
 	Verdict stats.Verdict `json:"verdict"`
-	// Changed lists what differs from the run before: "kernel 6.1 → 6.12".
+	// Changed lists the differences from the run before: "kernel 6.1 → 6.12".
 	Changed []string `json:"changed,omitempty"`
 }
 
-// Of returns the ratios of runs, of which the newest comes first. names are modes or labels of
-// rows; nil selects all.
+// Of returns the ratios of runs, given the newest first. names are modes or labels of rows; nil
+// selects all.
 func Of(l List, names []string) *Trends {
 	out := &Trends{Schema: Schema, Dir: l.Dir, Lines: []Trend{}}
 	last := map[int]Summary{} // by line

@@ -17,7 +17,7 @@ type Base struct {
 	Median float64 `json:"median"`
 }
 
-// Measured identifies what a baseline's figure measures.
+// Measured identifies the quantity of a baseline's figure.
 type Measured struct {
 	Label  string `json:"label"`
 	From   string `json:"from"`
