@@ -8,15 +8,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Size is the size in bytes that links are raised to: the one that measurably helps, see
+// Size is the size in bytes of raised links: the one that measurably helps, see
 // docs/commands/advise.md.
 const Size = 180000
 
 // Outcome is the result of an Apply.
 type Outcome struct {
-	Raised  []string // links by name
+	Raised  []string // by name
 	Lowered []string
-	Kept    []string // not restored: changed by somebody else since
+	Kept    []string // changed by another program, so not restored
 	Failed  map[string]error
 }
 
@@ -33,9 +33,8 @@ func Supported() error {
 	return err
 }
 
-// Apply raises the links with the given indexes and restores all others in st. Raising never makes
-// a size smaller; a link that has as much already is not noted. The store is up to date with st at
-// every moment.
+// Apply raises the links with the given indexes and restores all others in st. Links that are large
+// enough stay and are not noted. The stored note is always up to date.
 func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	out.Failed = map[string]error{}
 	all, err := link.AllSizes()
@@ -109,8 +108,7 @@ func (o *Outcome) failed(l Link, err error) bool {
 	return true
 }
 
-// takeBack keeps somebody else's changes. It returns false if the kernel refused and the caller
-// must try again.
+// takeBack keeps others' changes. It returns false if the kernel refused and the caller must retry.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	to, others := l.Back(now)
 	if others {
@@ -127,8 +125,8 @@ func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	return true
 }
 
-// Back returns the sizes to restore, given the link's present ones. others means that some of these
-// are neither the original nor the raised ones.
+// Back returns the sizes to restore. others means that some present sizes are neither the original
+// nor the raised ones.
 func (l Link) Back(now link.Sizes) (to link.Sizes, others bool) {
 	to = now
 	for i := range to {

@@ -44,7 +44,7 @@ func churn(s Store) {
 	}
 }
 
-// inNetwork has a bridge, number 2, and two veth pairs; devices 4 and 6 are its ports. The test's
+// inNetwork has a bridge, number 2, and two veth pairs whose ends 4 and 6 are its ports. The test's
 // thread ends with the test.
 func inNetwork(t *testing.T, f func()) {
 	t.Helper()

@@ -1,11 +1,11 @@
 // Package bigtcp raises links to BIG TCP and restores them exactly.
 //
-// The kernel does not restore a device's sizes when a process ends. So a link's sizes are written
-// to a file before they are changed: if the process is killed, the next Apply without this link
-// restores it and drops the note. A value that somebody else changed since is left alone.
+// A device keeps its sizes when a process ends, so the old ones are first written to a file. After
+// a kill, the next Apply without the link restores it and drops the note. A value that another
+// program changed since stays.
 //
-// A Store has no lock of its own. Callers that change it hold journal.LockDir, in the network
-// namespace of the links.
+// A Store has no lock. Callers that change it hold journal.LockDir, in the network namespace of the
+// links.
 package bigtcp
 
 import (
@@ -27,34 +27,34 @@ type Store string
 // Default is the machine's store.
 const Default Store = journal.Machine
 
-// ErrNone means that there is no note.
+// ErrNone means that the store has no note.
 var ErrNone = errors.New("no links are noted")
 
 // State is the content of the note.
 type State struct {
 	Boot  string `json:"boot"`  // the kernel's boot_id
 	Netns uint64 `json:"netns"` // the cookie of the links' namespace
-	// Until is the end of the lease, in ns of CLOCK_MONOTONIC.
+	// ns of CLOCK_MONOTONIC
 	Until  uint64   `json:"until"`
-	Keeper string   `json:"keeper,omitempty"` // the mark of the process that ends the lease
-	Ports  []uint16 `json:"ports"`            // the ports asked for; none: all
+	Keeper string   `json:"keeper,omitempty"` // mark of the process that ends the lease
+	Ports  []uint16 `json:"ports"`            // none: all
 	Links  []Link   `json:"links"`
 }
 
-// Link is a link that was changed, or is about to be.
+// Link is a changed link, or one about to be changed.
 type Link struct {
 	Index  int        `json:"index"`
 	Name   string     `json:"name"`
 	Kind   string     `json:"kind"`
 	Before link.Sizes `json:"before"`
 	Set    link.Sizes `json:"set"`
-	// Done means that the sizes were set; without it, the link may still be unchanged.
+	// Done means that the sizes were set; before, the link may be unchanged.
 	Done bool `json:"done"`
 }
 
 const stateFile = "links.json"
 
-// Load returns ErrNone if there is no note of this boot.
+// Load returns ErrNone without a note of this boot.
 func (s Store) Load() (*State, error) {
 	st := &State{}
 	err := journal.Load(string(s), stateFile, st)

@@ -1,5 +1,5 @@
-// Package bpf lists the BPF programs that the kernel runs for packets and sockets. It needs to be
-// the machine's root.
+// Package bpf lists the BPF programs that the kernel runs for packets and sockets. It needs the
+// machine's root.
 package bpf
 
 import (
@@ -26,7 +26,7 @@ const (
 	queryEffective = 1 // BPF_F_QUERY_EFFECTIVE
 )
 
-// ErrUnreadable means that the caller lacks the right to ask, or that the kernel cannot answer.
+// ErrUnreadable means that the caller may not ask, or that the kernel cannot answer.
 var ErrUnreadable = errors.New("not readable")
 
 // None is the text of an empty list.
@@ -56,8 +56,8 @@ func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 }
 
 // Attached returns the IDs of the programs that are attached to a device, by its index, at a place
-// (enum bpf_attach_type). It returns none if the kernel lacks the place, if the device is the peer
-// of the one with the programs, or if the caller may not ask.
+// (enum bpf_attach_type). The list is empty if the kernel lacks the place, if the device's peer has
+// the programs, or if the caller may not ask.
 func Attached(index int, at uint32) ([]uint32, error) {
 	ids, err := programs(index, at, 0)
 	if errors.Is(err, ErrUnreadable) {
@@ -105,8 +105,8 @@ var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock
 
 var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 
-// OfCgroup describes the programs that run for sockets of a process: those of its control group
-// (version 2) and those above it, without toll's own. A pid of 0 is the caller.
+// OfCgroup describes the programs, except toll's, that run for sockets of a process: its control
+// group's (version 2) and all parents'. A pid of 0 is the caller.
 func OfCgroup(pid int) (string, error) {
 	dir, err := cgroupOf(pid)
 	if err != nil {
@@ -166,14 +166,13 @@ var linkKinds = map[uint32]string{9: "struct_ops", netfilter: "netfilter", 14: "
 
 const netfilter = 10
 
-// progInfo is the head of struct bpf_prog_info.
 type progInfo struct {
 	_    [64]byte
 	name [16]byte
 }
 
-// ownPrefix marks toll's own programs (paths/kernel/shortcut). They redirect only connections that
-// they were given; whether the load is among these shows in its hops.
+// ownPrefix marks toll's own programs (paths/kernel/shortcut), which redirect only chosen
+// connections. The load's hops show whether it is among these.
 const ownPrefix = "toll_"
 
 // linkInfo is the head of struct bpf_link_info, with netfilter's part.
@@ -191,8 +190,7 @@ func Links() (string, error) {
 	return text(all), err
 }
 
-// Netfilter describes the links to packet filters. The kernel does not tell which network namespace
-// one is in.
+// Netfilter describes the links to packet filters, of unknown network namespaces.
 func Netfilter() ([]string, error) {
 	return links(map[uint32]string{netfilter: linkKinds[netfilter]})
 }

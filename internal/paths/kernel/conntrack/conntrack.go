@@ -1,6 +1,6 @@
 // Package conntrack reads and empties the connection table of the calling thread's network
-// namespace. Call it inside netns.NS.Do. Except for Read it needs CONFIG_NF_CT_NETLINK and
-// CAP_NET_ADMIN over the namespace.
+// namespace. Call it inside netns.NS.Do. All but Read need CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN
+// over the namespace.
 package conntrack
 
 import (
@@ -58,8 +58,8 @@ func Flush() error {
 	return nil
 }
 
-// Ends picks connections by one of their ends: an address and port as the client or the server sees
-// it, before or after translation.
+// Ends picks connections by one address and port that the client or the server sees, before or
+// after translation.
 type Ends func(netip.AddrPort) bool
 
 // Remove removes the picked connections from the table.

@@ -44,7 +44,7 @@ func translated(t *testing.T, f func() error) {
 	}
 }
 
-// connected makes a connection to each address; that of through is translated.
+// The connection to through is translated.
 func connected(t *testing.T) (direct, through netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp4", server.String())

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flow is a connection whose destination was translated, as its client sees it.
+// Flow is a connection with a translated destination, as its client sees it.
 type Flow struct {
 	Proto string
 	From  netip.Addr
@@ -16,7 +16,7 @@ type Flow struct {
 	Now   netip.AddrPort
 }
 
-// Translated lists connections with a translated destination; of TCP, established ones.
+// Translated lists connections with a translated destination, for TCP only established ones.
 func Translated() ([]Flow, error) {
 	var out []Flow
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {

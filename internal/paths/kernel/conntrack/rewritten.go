@@ -14,9 +14,8 @@ var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UD
 type Rewrite struct {
 	Proto string
 	To    netip.AddrPort
-	Now   netip.AddrPort // the address that answers: To, if the destination was not translated
-	// From is the client's address, As the one that answers are sent to. Invalid addresses match
-	// any.
+	Now   netip.AddrPort // the address that answers; To without a translation
+	// client's address, and the one that gets the answers; invalid: any
 	From, As netip.Addr
 	Source   Source
 }
@@ -34,8 +33,7 @@ func (s Source) is(f *netlink.ConntrackFlow) bool {
 	return s == Any || f.Reverse.DstIP.Equal(f.Forward.SrcIP) == (s == Kept)
 }
 
-// Rewritten returns the clients of the connections that rules rewrote, including ended ones that
-// the table still has.
+// Rewritten returns the clients of rewritten connections, including ended ones still in the table.
 func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	to, now := r.To, r.Now
 	number, ok := protocols[r.Proto]

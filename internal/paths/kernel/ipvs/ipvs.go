@@ -1,8 +1,9 @@
 // Package ipvs sets up services of the kernel's load balancer (IP Virtual Server) and reads their
 // counters, in the calling thread's network namespace. Call it inside netns.NS.Do.
 //
-// IPVS counts all services of a namespace exactly, and single ones late. So IPVS witnesses the lab,
-// where all services are the path's, and the connection table a swarm, which has others.
+// IPVS's sum over a namespace's services is exact, the counters of single services are late. So
+// IPVS witnesses the lab, where the path owns all services, and the connection table witnesses a
+// swarm.
 //
 // github.com/moby/ipvs sends the same messages, but runs modprobe and logs to standard error.
 package ipvs
@@ -49,15 +50,14 @@ const (
 	serverLower   = 6
 )
 
-// masquerade is a forwarding method: the packet gets the server's address, and the answer the
-// service's.
+// masquerade forwards packets to the server's address, and answers from the service's.
 const (
 	roundRobin = "rr"
 	masquerade = 0
 )
 
-// Add creates the service that forwards packets with a firewall mark to the server, at their
-// destination port.
+// Add creates the service that forwards packets with a firewall mark to the server; the destination
+// port stays.
 func Add(mark uint32, server netip.Addr) error {
 	f, err := netlink.GenlFamilyGet(family)
 	if err != nil {
@@ -103,14 +103,13 @@ func Unsupported(err error) bool {
 		errors.Is(err, unix.EPROTONOSUPPORT)
 }
 
-// Count is the traffic of services: In to servers, Out back. Bytes are those of IP packets.
+// Count is the traffic of services in bytes of IP packets: In to servers, Out back.
 type Count struct {
 	InBytes, InPackets   uint64
 	OutBytes, OutPackets uint64
 }
 
-// statistics are exact; /proc/net/ip_vs_stats, and netlink for single services, are up to two
-// seconds old.
+// statistics are exact; /proc/net/ip_vs_stats and netlink's are up to two seconds old.
 const statistics = "/proc/thread-self/net/ip_vs_stats_percpu"
 
 // Stats returns the count of all services of the namespace.
@@ -125,8 +124,8 @@ func Stats() (Count, error) {
 
 var errNone = errors.New("no statistics")
 
-// parse sums up lines for CPUs: the CPU, connections, packets in and out, bytes in and out, in
-// hexadecimal. The kernel's own sum, with ~ as the CPU, follows.
+// parse sums up lines for CPUs, in hexadecimal: the CPU, connections, packets in and out, bytes in
+// and out. The kernel's sum, with ~ as the CPU, follows.
 func parse(r io.Reader) (sum Count, err error) {
 	const columns = 6
 	cpus := 0

@@ -1,12 +1,11 @@
 // Package netns holds network namespaces without names: a namespace is an operating system thread.
-// When the thread ends, or the process is killed, the kernel removes the namespace and everything
-// in it, so there is nothing to clean up.
+// When the thread or the process ends, the kernel removes the namespace with its content.
 //
 // A child process gets its parent-death signal from the thread that started it. File descriptors
 // and setns would tie that signal to a thread that moves on to other namespaces.
 //
-// A goroutine started inside Do runs on another thread and is not in the namespace. Child processes
-// started inside Do are.
+// A goroutine started inside Do runs on another thread, outside the namespace. Child processes
+// started inside Do are in it.
 package netns
 
 import (
@@ -25,18 +24,17 @@ func init() { runtime.LockOSThread() }
 
 var errClosed = errors.New("network namespace is closed")
 
-// NS is a network namespace. Its methods may be called from any goroutine; calls run one after
-// another.
+// NS is a network namespace. Any goroutine may call its methods; calls run one after another.
 type NS struct {
 	calls chan func()
 	done  chan struct{}
 
-	mu     sync.Mutex // guards following
+	mu     sync.Mutex
 	closed bool
 }
 
 // New makes a network namespace with only a loopback device, which is down. The caller closes it.
-// Without CAP_SYS_ADMIN in the user namespace it returns an error that wraps EPERM.
+// The error wraps EPERM without CAP_SYS_ADMIN in the user namespace.
 func New() (*NS, error) {
 	n, err := start(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	if err != nil {
@@ -46,8 +44,7 @@ func New() (*NS, error) {
 }
 
 // Join enters the network namespace of a file such as /proc/PID/ns/net, which may outlive the NS.
-// The caller closes the NS. Without CAP_SYS_ADMIN over the namespace it returns an error that wraps
-// EPERM.
+// The caller closes the NS. The error wraps EPERM without CAP_SYS_ADMIN over the namespace.
 func Join(file string) (*NS, error) {
 	n, err := start(func() error {
 		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -62,7 +59,7 @@ func Join(file string) (*NS, error) {
 	return n, nil
 }
 
-// Here returns the network namespace of the process, without privilege. The caller closes it.
+// Here returns the process's network namespace, without privilege. The caller closes it.
 func Here() (*NS, error) { return start(func() error { return nil }) }
 
 func start(enter func() error) (*NS, error) {
@@ -75,7 +72,7 @@ func start(enter func() error) (*NS, error) {
 	return n, nil
 }
 
-// live never unlocks its thread, which therefore ends with the goroutine and never runs another.
+// live never unlocks its thread, so the thread ends with the goroutine.
 func (n *NS) live(enter func() error, started chan<- error) {
 	defer close(n.done)
 	runtime.LockOSThread()
@@ -106,8 +103,8 @@ func (n *NS) Do(f func() error) error {
 	return err
 }
 
-// Start starts cmd in the namespace. The kernel kills the process when the namespace is closed or
-// this process dies. It has a process group of its own, so a terminal's Ctrl-C reaches only toll.
+// Start starts cmd in the namespace. The kernel kills it when the namespace is closed or this
+// process dies. It has its own process group, so a terminal's Ctrl-C reaches only toll.
 func (n *NS) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -117,15 +114,14 @@ func (n *NS) Start(cmd *exec.Cmd) error {
 	return n.Do(cmd.Start)
 }
 
-// TID returns the thread's id, by which `ip link set … netns` and /proc/TID/ns/net name the
-// namespace.
+// TID returns the thread's id for `ip link set … netns` and /proc/TID/ns/net.
 func (n *NS) TID() (tid int, err error) {
 	err = n.Do(func() error { tid = unix.Gettid(); return nil })
 	return tid, err
 }
 
-// Close ends the thread and kills processes started in the namespace, which the kernel removes
-// after the last of them. A second Close does nothing.
+// Close ends the thread and kills processes started in the namespace, which the kernel then
+// removes. A second Close does nothing.
 func (n *NS) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,13 +12,12 @@ import (
 // File returns the file of the network namespace of process pid.
 func File(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/net" }
 
-// ID returns the name of the network namespace of process pid, as /proc shows it. Only root may
-// read it for other users' processes.
+// ID returns /proc's name of the network namespace of process pid. Only root may read other users'.
 func ID(pid int) (string, error) {
 	return os.Readlink(File(pid))
 }
 
-// Visit runs f in the network namespace of process pid, on a thread that ends with f. It needs
+// Visit runs f in the network namespace of process pid, on a thread of its own. It needs
 // CAP_SYS_ADMIN.
 func Visit(pid int, f func() error) error {
 	done := make(chan error, 1)

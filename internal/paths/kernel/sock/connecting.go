@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linux/inet_diag.h and linux/sock_diag.h: attributes for the storage that BPF programs keep with a
-// socket, of a request and of an answer, outermost first.
+// linux/inet_diag.h, linux/sock_diag.h: attributes for BPF socket storage, of a request and of an
+// answer, outermost first
 const (
 	askStorages, askMap         = 2, 1
 	storages, storage, inMap    = 20, 1, 3
@@ -20,8 +20,7 @@ const (
 // a BPF map of socket storage pick accepts. Their connects fail with ECONNABORTED. It returns their
 // number.
 //
-// It needs CAP_NET_ADMIN, CAP_BPF and CONFIG_INET_DIAG_DESTROY, without which the error wraps
-// EOPNOTSUPP.
+// It needs CAP_NET_ADMIN and CAP_BPF. Without CONFIG_INET_DIAG_DESTROY the error wraps EOPNOTSUPP.
 func AbortConnecting(mapFD int, pick func(value []byte) bool) (n int, err error) {
 	for _, family := range families {
 		ids, err := connecting(family, mapFD, pick)

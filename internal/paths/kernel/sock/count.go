@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// thread needs a locked thread: /proc/net shows the network namespace of the process's first one.
-// The mounted /proc may be of another PID namespace.
+// The thread is locked, because /proc/net shows the namespace of the process's first thread. The
+// mounted /proc may be of another PID namespace.
 func thread() (procfs.Proc, error) {
 	self, err := os.Readlink("/proc/thread-self")
 	if err != nil {
@@ -26,9 +26,8 @@ func thread() (procfs.Proc, error) {
 	return fs.Thread(pid, tid)
 }
 
-// Opens returns the numbers of TCP connections dialled and accepted in the namespace since
-// it was made: ActiveOpens
-// and PassiveOpens of RFC 4022.
+// Opens returns the numbers of TCP connections dialled and accepted (RFC 4022: ActiveOpens,
+// PassiveOpens) since the namespace was made.
 func Opens() (active, passive uint64, err error) {
 	t, err := thread()
 	if err != nil {
@@ -52,8 +51,8 @@ func snmp(t procfs.Proc) (procfs.ProcSnmp, error) {
 	return c, nil
 }
 
-// Arrivals returns the number of TCP connections accepted and UDP datagrams received in the
-// namespace since it was made.
+// Arrivals returns the number of TCP connections accepted and UDP datagrams received since the
+// namespace was made.
 func Arrivals() (uint64, error) {
 	t, err := thread()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 )
 
-// Tally is what the kernel counted on TCP connections to an address, whether ended or open.
+// Tally has the kernel's counts of TCP connections to an address, ended or open.
 type Tally struct {
 	Connections int   `json:"connections"`
 	Sent        int64 `json:"sent"` // payload bytes, each counted once
@@ -23,21 +23,21 @@ type Tally struct {
 	Received   int64 `json:"received"`
 	Resent     int64 `json:"resent"`       // segments
 	OutOfOrder int64 `json:"out_of_order"` // segments
-	RTT        int64 `json:"rtt_us"`       // mean of the smoothed ones
-	// Refused counts connections that were refused or not answered, NoPort those for which no local
-	// port was left. Neither are among Connections. A failed connection keeps its host and not its
-	// port: those to other ports of the host are counted, too.
+	RTT        int64 `json:"rtt_us"`       // mean
+	// Refused counts refused and unanswered connections, NoPort those that found no free local
+	// port. Connections excludes both. A failed connection keeps only its host, so other ports of
+	// the host count, too.
 	Refused int `json:"refused,omitempty"`
 	NoPort  int `json:"no_port,omitempty"`
-	// Ports is the number of local ports with connections to the address at the end, including
-	// those in TIME_WAIT; Range is the number available for them, 0 if unknown.
+	// Ports is the number of local ports with connections to the address at the end, TIME_WAIT
+	// included; Range is the number available, 0 if unknown.
 	Ports int `json:"ports,omitempty"`
 	Range int `json:"port_range,omitempty"`
-	// Lost means that messages of the kernel were lost: there were more connections.
+	// Lost means that messages of the kernel were lost, so the counts are too low.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Groups of linux/sock_diag.h, as bits: destroyed connections of each family.
+// linux/sock_diag.h: destroyed connections of each family, as bits
 const destroyedTCP = 1<<0 | 1<<2
 
 // offsets in struct tcp_info and, for the cookie, in struct inet_diag_sockid
@@ -52,7 +52,7 @@ const (
 
 const (
 	followBuffer = 4 << 20
-	// Stop waits settleTime for the kernel's messages, and up to lateTime if one is known to be
+	// Stop waits settleTime for the kernel's messages, and up to lateTime for one known to be
 	// missing.
 	settleTime = 20 * time.Millisecond
 	lateTime   = time.Second
@@ -67,26 +67,26 @@ const (
 
 const synSent, closeWait = 2, 8
 
-// Follower counts the TCP connections to one address that are made after Follow, anywhere in the
-// network namespace, however short: the kernel reports each socket when it is destroyed, as ss -E
-// shows. That costs the kernel a message for each connection that ends there.
+// Follower counts the TCP connections to one address that are made after Follow in the network
+// namespace, however short. As `ss -E` shows, the kernel reports each socket that is destroyed,
+// which costs it a message.
 type Follower struct {
 	to     netip.AddrPort
 	conn   *netlink.Conn
 	before map[uint64]bool         // cookies of earlier connections
-	old    map[netip.AddrPort]bool // local ends of earlier connections that had ended
+	old    map[netip.AddrPort]bool // local ends of connections that had ended earlier
 	seen   map[uint64]bool
 	ended  map[netip.AddrPort]bool // local ends
 	done   chan struct{}
 	tally  Tally
 	rtt    int64 // µs
-	// last is the cookie of the socket that Stop closed. Messages come in order, but may be late.
+	// cookie of the socket that Stop closed; messages come in order
 	last uint64
 	told bool
 }
 
-// Follow starts counting. The caller calls Stop in the same namespace. It needs CONFIG_INET_DIAG
-// and no privilege.
+// Follow starts counting. The caller calls Stop in the same namespace. It needs CONFIG_INET_DIAG,
+// but no privilege.
 func Follow(to netip.AddrPort) (*Follower, error) {
 	c, err := netlink.Dial(unix.NETLINK_INET_DIAG, &netlink.Config{Groups: destroyedTCP})
 	if err != nil {
@@ -139,7 +139,7 @@ func (f *Follower) read() {
 	}
 }
 
-// Stop adds the connections that are still open, and ends the counting.
+// Stop adds the open connections and ends the counting.
 func (f *Follower) Stop() (t Tally, err error) {
 	defer func() { err = errors.Join(err, f.conn.Close()) }()
 	began := time.Now()
@@ -210,8 +210,8 @@ func (f *Follower) ports() error {
 	return err
 }
 
-// failed counts a socket whose connection to the address was never established. If the kernel has
-// forgotten the port, the host decides.
+// failed counts a connection that was never established. If the kernel has forgotten the port, the
+// host decides.
 func (f *Follower) failed(s Socket, m []byte) bool {
 	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
 	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() ||
@@ -237,7 +237,6 @@ func (f *Follower) failed(s Socket, m []byte) bool {
 // smallest is less than a struct tcp_info, which ended connections lack.
 const smallest = 96
 
-// note counts a connection unless it was counted or began before Follow.
 func (f *Follower) note(s Socket, m []byte) {
 	cookie := binary.NativeEndian.Uint64(m[cookieOffset:])
 	if f.before[cookie] || f.seen[cookie] {
@@ -266,7 +265,7 @@ func infoOf(m []byte) []byte {
 	return nil
 }
 
-// once returns the bytes sent or, before Linux 4.19, the acknowledged ones, which is close.
+// Before Linux 4.19 once returns the acknowledged bytes, a close approximation.
 func once(info []byte, acknowledged int64) int64 {
 	if len(info) < infoBytesResent+8 {
 		return acknowledged
@@ -275,7 +274,6 @@ func once(info []byte, acknowledged int64) int64 {
 		info[infoBytesResent:]))
 }
 
-// counter returns 0 if the kernel's struct is shorter.
 func counter(info []byte, at int) int64 {
 	if len(info) < at+4 {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Leftovers are sockets without a process that wait for the end of their connection, most of them
-// for a minute in TIME_WAIT.
+// Leftovers are sockets without a process that wait for their connection's end, mostly a minute in
+// TIME_WAIT.
 
 // linux/sock_diag.h, linux/inet_diag.h, net/tcp_states.h
 const (
@@ -21,7 +21,7 @@ const (
 	diagDestroy  = 21 // SOCK_DESTROY
 
 	messageSize = 72 // struct inet_diag_msg
-	idOffset    = 4  // of struct inet_diag_sockid in inet_diag_msg
+	idOffset    = 4  // in inet_diag_msg
 	idSize      = 48
 	inodeOffset = 68 // in inet_diag_msg
 
@@ -32,13 +32,12 @@ const (
 )
 
 const (
-	// as many errors fit the socket's buffer
+	// their errors fit the socket's buffer
 	destroyAtOnce = 64
 	answerTimeout = time.Second
 )
 
-// request is a struct inet_diag_req_v2: for sockets in the given states, or for the one with the
-// given id.
+// request is a struct inet_diag_req_v2: for sockets in the given states, or with the given id.
 type request struct {
 	family, protocol, attributes byte
 	states                       uint32
@@ -100,7 +99,6 @@ func leftovers(family byte, of Ends) (ids [][]byte, err error) {
 	return ids, err
 }
 
-// destroy ignores sockets that no longer exist.
 func destroy(family byte, ids [][]byte) error {
 	s, err := nl.Subscribe(unix.NETLINK_INET_DIAG)
 	if err != nil {
@@ -135,8 +133,8 @@ func destroy(family byte, ids [][]byte) error {
 	return nil
 }
 
-// acknowledged returns EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY, and if the kernel cannot end
-// sockets in TIME_WAIT.
+// The error is EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY, or if the kernel cannot end sockets in
+// TIME_WAIT.
 func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	var failed error
 	for {
@@ -160,8 +158,7 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	}
 }
 
-// Leftover counts the picked sockets that have no process and wait for the end of their
-// connection.
+// Leftover counts the picked sockets without a process that wait for their connection's end.
 func Leftover(of Ends) (n int, err error) {
 	for _, family := range families {
 		ids, err := leftovers(family, of)
@@ -175,9 +172,9 @@ func Leftover(of Ends) (n int, err error) {
 
 var families = []byte{unix.AF_INET, unix.AF_INET6}
 
-// Sweep ends those sockets, as `ss -K` does, so that their ports are free. Without CAP_NET_ADMIN
-// the error wraps EPERM; without CONFIG_INET_DIAG_DESTROY, or in a kernel that cannot end sockets
-// in TIME_WAIT, EOPNOTSUPP.
+// Sweep ends the sockets that Leftover counts, as `ss -K` does, which frees their ports. The error
+// wraps EPERM without CAP_NET_ADMIN, and EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY or if the
+// kernel cannot end sockets in TIME_WAIT.
 func Sweep(of Ends) error {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

@@ -33,7 +33,6 @@ func space(t *testing.T) *netns.NS {
 	return ns
 }
 
-// leave makes connections that the client closes first.
 func leave(addr string, n int) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// ListenersOf lists the listening sockets in the network namespace of process pid. It reads
-// /proc/PID/net, which needs no privilege, but does not tell whether an IPv6 wildcard accepts IPv4.
+// ListenersOf lists the listening sockets in the network namespace of process pid. /proc/PID/net
+// needs no privilege, but does not show whether an IPv6 wildcard accepts IPv4.
 func ListenersOf(pid int) ([]Socket, error) {
 	all, err := inProc(strconv.Itoa(pid), "tcp", "udp")
 	return slices.DeleteFunc(all, func(s Socket) bool { return !s.Listening }), err
 }
 
-// Bound reports whether a "tcp" or "udp" port is bound in this process's network namespace, for TCP
-// by a listening socket. It sends nothing.
+// Bound reports whether a "tcp" or "udp" port is bound in this process's network namespace; TCP
+// needs a listening socket.
 func Bound(proto string, port uint16) (bool, error) {
-	// /proc/net/tcp would walk the table of all connections, too slow for polling
+	// /proc/net/tcp lists all connections, which is too slow for polling
 	if proto == "tcp" {
 		if all, err := Listeners(); err == nil {
 			return slices.ContainsFunc(all, func(s Socket) bool {
@@ -66,7 +66,7 @@ func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, er
 	if proto == "udp" {
 		return as(p.NetUDP), as(p.NetUDP6)
 	}
-	// Netlink, which procfs recommends, would have to enter the namespace.
+	// Netlink would have to enter the namespace.
 	//lint:ignore SA1019 see above
 	return as(p.NetTCP), as(p.NetTCP6) //nolint:staticcheck // see above
 }

@@ -1,6 +1,5 @@
-// Package sock reads what the kernel counted on the TCP sockets of a process, without touching the
-// process: by sock_diag, as `ss -ti` does, in the calling thread's network namespace. Call it
-// inside netns.NS.Do.
+// Package sock reads the kernel's counters of a process's TCP sockets by sock_diag, as `ss -ti`
+// does, without touching the process. Call it inside netns.NS.Do.
 package sock
 
 import (
@@ -55,7 +54,6 @@ func Of(pid int) ([]Conn, error) {
 	return out, nil
 }
 
-// sent returns the bytes sent or, before Linux 4.19, the acknowledged ones, which is close.
 func sent(t *netlink.TCPInfo) uint64 {
 	if t.Bytes_sent == 0 {
 		return t.Bytes_acked
@@ -71,7 +69,7 @@ func Supported() error {
 	return nil
 }
 
-// sockets, unlike procfs's FileDescriptorTargets, returns an error if some may not be read.
+// Unlike procfs's FileDescriptorTargets, sockets returns an error if some may not be read.
 func sockets(pid int) (map[uint32]bool, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	fds, err := os.ReadDir(dir)

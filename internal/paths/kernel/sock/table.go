@@ -13,7 +13,7 @@ type Socket struct {
 	Proto         string // "tcp" or "udp"
 	Local, Remote netip.AddrPort
 	Listening     bool // for udp: bound and not connected
-	V6Only        bool // for an IPv6 wildcard: it does not accept IPv4
+	V6Only        bool // an IPv6 wildcard without IPv4
 	Device        uint32
 	UID           uint32
 	Inode         uint32
@@ -30,7 +30,7 @@ const (
 	infoBytesReceived = 128
 )
 
-// Table lists the listening sockets and the established TCP connections. It needs no privilege.
+// Table lists the listening sockets and the established TCP connections, without privilege.
 func Table() ([]Socket, error) {
 	tcp, err := list("tcp", unix.IPPROTO_TCP, 1<<established|1<<listen)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package sockmem sets the machine's limits of socket buffers and restores them. The kernel has one
-// of each for all network namespaces, and takes a new value only from the first one.
+// Package sockmem sets the machine's limits of socket buffers and restores them. All network
+// namespaces share the limits, and only the first one can set them.
 //
-// The old values are written to a file before they are changed: if the process is killed, Clean
-// restores them. A value that somebody else changed since is left alone.
+// The old values are first written to a file, from which Clean restores them after a kill. A value
+// that another program changed since stays.
 package sockmem
 
 import (
@@ -45,8 +45,8 @@ type limit struct {
 
 const noteFile = "sockmem.json"
 
-// Settable returns nil or an *path.UnsupportedError. It writes nothing: another toll's limits could
-// become permanent.
+// Settable returns nil or an *path.UnsupportedError. It writes nothing, because another toll's
+// limits could become permanent.
 func Settable() error {
 	err := sysctl.Writable(Receive)
 	if err == nil {
@@ -59,8 +59,8 @@ func Settable() error {
 	}
 }
 
-// Set sets limits in bytes, by their keys. If another process has set them, it changes nothing and
-// returns an error.
+// Set sets limits in bytes, by their keys. It changes nothing and returns an error if another
+// process has set them.
 func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	if _, err := s.Clean(); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	return restore, nil
 }
 
-// Clean restores and returns what a process that ended has set. If the process still runs or may do
-// so, it returns an error: see Busy and Unclear.
+// Clean restores and returns what an ended process has set. It returns an error if the process
+// still runs or may do so: see Busy and Unclear.
 func (s Store) Clean() (restored []string, err error) {
 	n, err := s.load()
 	if n == nil || err != nil {
@@ -121,8 +121,8 @@ func (e *busyError) Hint() string {
 // Busy reports whether err, from Clean, means that another process may still need the limits.
 func Busy(err error) bool { return errors.As(err, new(*busyError)) }
 
-// Unclear returns the file that Clean left alone because it cannot see whether the process still
-// runs, and a hint. The file is "" for any other error.
+// Unclear returns the file that Clean left because it cannot tell whether the process still runs,
+// and a hint. Other errors give "".
 func Unclear(err error) (file, hint string) {
 	var busy *busyError
 	if !errors.As(err, &busy) || !busy.unclear {
@@ -152,7 +152,7 @@ func (s Store) restore(n *note) (restored []string, err error) {
 
 func (s Store) file() string { return filepath.Join(string(s), noteFile) }
 
-// load returns nil if there is no note or this user cannot read it: only root makes one.
+// load returns nil without a note that this user can read: only root makes one.
 func (s Store) load() (*note, error) {
 	n := &note{}
 	err := journal.Load(string(s), noteFile, n)
@@ -171,7 +171,6 @@ func (s Store) load() (*note, error) {
 	return n, nil
 }
 
-// save does not replace a note.
 func (s Store) save(n *note) error {
 	err := journal.Save(string(s), noteFile, n, false)
 	switch {

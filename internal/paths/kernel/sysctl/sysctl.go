@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// file avoids /proc/thread-self: /proc/sys/net shows the namespace of the thread that opens it.
+// /proc/sys/net shows the namespace of the thread that opens it, so file needs no
+// /proc/thread-self.
 func file(key string) string { return "/proc/sys/" + strings.ReplaceAll(key, ".", "/") }
 
 // Get returns the value of a key such as "net.ipv4.ip_forward", with runs of white space folded.
@@ -23,7 +24,7 @@ func Get(key string) (string, error) {
 	return strings.Join(strings.Fields(string(b)), " "), nil
 }
 
-// read costs less than os.ReadFile: an inspection reads hundreds of keys.
+// read costs less than os.ReadFile; an inspection reads hundreds of keys.
 func read(name string) ([]byte, error) {
 	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -54,8 +55,7 @@ func ignoringEINTR(call func() (int, error)) (int, error) {
 	}
 }
 
-// Set writes value and reads it back: some keys accept a write and ignore it outside the first
-// namespace.
+// Set writes value and reads it back: outside the first namespace some keys ignore a write.
 func Set(key, value string) error {
 	if err := os.WriteFile(file(key), []byte(value), 0); err != nil {
 		return fmt.Errorf("set sysctl %s=%s: %w", key, value, err)

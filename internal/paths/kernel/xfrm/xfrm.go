@@ -25,7 +25,7 @@ type Transform struct {
 
 const tagBits = 64
 
-// Add lets the machine use t: to send if it is t's source, to receive if it is its destination.
+// Add lets the machine send with t if it is t's source, and receive if it is its destination.
 func Add(t Transform) error {
 	err := netlink.XfrmStateAdd(&netlink.XfrmState{
 		Src:   t.Src.AsSlice(),
@@ -41,7 +41,7 @@ func Add(t Transform) error {
 	return nil
 }
 
-// Encrypt sends UDP packets to port that have mark through t.
+// Encrypt sends UDP packets with the port and the mark through t.
 func Encrypt(t Transform, port uint16, mark uint32) error {
 	err := netlink.XfrmPolicyAdd(&netlink.XfrmPolicy{
 		Src: host(t.Src), Dst: host(t.Dst), Proto: unix.IPPROTO_UDP, DstPort: int(port),
@@ -80,8 +80,8 @@ func host(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
 
-// Between returns the sum over all ESP states from one machine to another: there are several while
-// keys are exchanged. It returns ErrNone if there is none, or the kernel has no IPsec.
+// Between sums up all ESP states from one machine to another (several during a key exchange). It
+// returns ErrNone without a state or without IPsec in the kernel.
 func Between(src, dst netip.Addr) (sum Count, err error) {
 	family := netlink.FAMILY_V4
 	if src.Unmap().Is6() {
@@ -111,11 +111,11 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 	return sum, nil
 }
 
-// ErrNone means that there is no ESP state.
+// ErrNone means that the kernel has no ESP state for the pair.
 var ErrNone = errors.New("no ESP state")
 
-// List describes the namespace's policies and states, without keys and counters. It returns nil if
-// the kernel has no IPsec, and needs CAP_NET_ADMIN.
+// List describes the namespace's policies and states, without keys and counters, or returns nil
+// without IPsec. It needs CAP_NET_ADMIN.
 func List() (policies, states []string, err error) {
 	policies, err = listPolicies()
 	if errors.Is(err, unix.EPROTONOSUPPORT) { // without CONFIG_XFRM_USER
@@ -140,7 +140,7 @@ func List() (policies, states []string, err error) {
 	return policies, states, nil
 }
 
-// listPolicies exists because the library's list loses IPv6 networks.
+// The library's list loses IPv6 networks.
 func listPolicies() (out []string, err error) {
 	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(
 		unix.NETLINK_XFRM, 0)

@@ -19,15 +19,15 @@ import (
 // Table is a table of one family.
 type Table struct {
 	Name string // "ip6tables-legacy filter"
-	// Text describes the content without counters: the number of entries, including chains'
-	// policies, and a checksum.
+	// Text has the number of entries, including chains' policies, and a checksum that ignores
+	// counters.
 	Text string
 }
 
 // linux/netfilter_ipv4/ip_tables.h, linux/netfilter_ipv6/ip6_tables.h
 type family struct {
 	program string
-	names   string // file that lists the tables; asking for any other would create it
+	names   string // lists the tables; asking for any other would create it
 	domain  int
 	level   int
 	next    int // of an entry's length in the entry
@@ -56,8 +56,8 @@ type info struct {
 	size       uint32
 }
 
-// List lists the tables of both families in a fixed order. The Text of a table that the caller may
-// not read, for lack of CAP_NET_ADMIN, says so.
+// List lists the tables of both families in a fixed order. Without CAP_NET_ADMIN the Text reports
+// that the table is unreadable.
 func List() (out []Table, err error) {
 	for _, f := range families {
 		names, err := os.ReadFile(f.names)
@@ -82,8 +82,8 @@ func List() (out []Table, err error) {
 	return out, nil
 }
 
-// Loaded reports whether the namespace has a table, of IPv6 if six, or cannot tell. Asking for the
-// rules of a table that is not loaded creates it.
+// Loaded reports whether the namespace has a table, of IPv6 if six, or may have it. Asking for the
+// rules of an unloaded table creates it.
 func Loaded(table string, six bool) bool {
 	f := families[0]
 	if six {
