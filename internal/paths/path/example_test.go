@@ -10,7 +10,7 @@ import (
 
 // A bridge must have counted the load, and the rule that publishes the port its connection.
 func ExampleWitness() {
-	var veth, rule sample.Counters // of the kernel
+	var veth, rule sample.Counters
 	read := func(c *sample.Counters) func() (sample.Counters, error) {
 		return func() (sample.Counters, error) { return *c, nil }
 	}

@@ -7,13 +7,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// WitnessForeign is Witness for a foreign program's load, which does not report what it moved. What
-// one of the hops proves to have been payload, all must have counted, and each rule and relay must
-// have seen a connection. A path without any packet is contradicted. The hops before a loss count
-// lost and resent packets twice, so a tenth may be missing.
+// WitnessForeign judges a foreign program's load, which does not report its bytes. All hops must
+// have counted what one hop proves to have been payload, and each rule and relay must have seen a
+// connection. A path without packets is contradicted. The hops before a loss count lost and resent
+// packets twice, so a tenth may be missing.
 //
 // arrived is the number of connections and datagrams that reached the server, or NaN if unknown.
-// Without it, devices alone might only have counted neighbour discovery.
+// Without it, devices might have counted only neighbour discovery.
 func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64) sample.Witness {
 	seen := make([]sample.Counters, len(hops))
 	for i := range hops {

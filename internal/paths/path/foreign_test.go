@@ -17,8 +17,8 @@ func TestWitnessForeign(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		expect Expect
-		got    sample.Counters // beside a hop that counted full
-		want   string          // in the evidence; "": witnessed
+		got    sample.Counters // besides those of a hop that counted full
+		want   string          // "": witnessed
 	}{
 		{"alike", Carries, full, ""},
 		{"in-larger-packets", Carries, both(950_000, 20, 26_000, 300), ""},

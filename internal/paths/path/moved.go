@@ -2,20 +2,20 @@ package path
 
 import "math"
 
-// Moved is what a load reports that a client moved in a whole visit, warm-up included.
+// Moved is a load's report of what a client moved in a whole visit, warm-up included.
 type Moved struct {
-	Forward     int64 // payload bytes that arrived, client to server
-	Backward    int64 // payload bytes that arrived, server to client
-	Trips       int64 // request/response pairs, one under way at a time
-	Resent      int64 // bytes sent again by TCP, or lost; a hop may or may not have counted them
+	Forward     int64 // payload that arrived, client to server
+	Backward    int64 // payload that arrived, server to client
+	Trips       int64 // request/response pairs
+	Resent      int64 // by TCP, or lost; a hop may have counted them
 	Connections int
 	// Brief means that the connections ended with their trips, before the counters were read.
-	// Failed is the number of further connections, tried in vain.
+	// Failed counts further, failed connections.
 	Brief  bool
 	Failed int
 
-	// The rest bounds the number of packets. SentForward and SentBackward are what the ends gave to
-	// their sockets, if more than what arrived.
+	// The rest bounds the number of packets. The ends gave SentForward and SentBackward bytes to
+	// their sockets, if more than arrived.
 	SentForward, SentBackward int64
 	Shape
 	Segment int     // least payload of a full packet; 0: IPv4's least
@@ -27,7 +27,7 @@ type Shape struct {
 	// Request and Reply are the mean bytes of messages that may each be a packet; 0: a stream,
 	// written Write bytes at a time.
 	Request, Reply, Write int
-	Beside                bool // a stream of bytes accompanies the requests
+	Beside                bool // a byte stream accompanies the requests
 	Datagrams             bool // without acknowledgements
 }
 
@@ -46,19 +46,18 @@ func (m Moved) plus(o Moved) Moved {
 }
 
 // Every payload byte that arrived must have been counted, and a packet each way for every trip. The
-// load bounds the number of packets, and this the bytes.
+// load bounds the number of packets, and thereby the bytes.
 const (
-	slackShare = 0.02 // such as unseen retransmissions of a proxy
+	slackShare = 0.02 // for example unseen retransmissions of a proxy
 
 	// Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet, IPv6, UDP and VXLAN 70, ESP 44
 	headers = 228
 	// payload of a full TCP packet if unknown (RFC 9293, 3.7.1)
 	leastSegment = 536
-	// packets for a segment's bytes, at the end of a congestion window, a write, or a proxy's pipe
+	// packets for a segment's bytes at the end of a congestion window, a write, or a proxy's pipe
 	splits = 2
-	// Packets of a connection without payload: the handshake and the end each way, and the
-	// acknowledgements that Linux sends at once at a connection's start (TCP_MAX_QUICKACKS) and by
-	// timer (TCP_DELACK_MIN).
+	// Packets without payload: handshake and end each way, and Linux's acknowledgements at once at
+	// a connection's start (TCP_MAX_QUICKACKS) and by timer (TCP_DELACK_MIN).
 	shake   = 8
 	quick   = 16
 	delayed = 0.040 // s
@@ -85,15 +84,14 @@ func (f flow) plus(o flow) flow {
 
 func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
 
-// bytes returns no headers for a hop that counts no packets.
 func (f flow) bytes(packets uint64) float64 {
 	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
 }
 
 type direction struct {
 	arrived int64
-	sent    int64 // bytes that a hop may have counted
-	message int   // bytes; 0: a stream
+	sent    int64
+	message int // bytes; 0: a stream
 }
 
 func (m Moved) directions() (there, back direction) {
@@ -129,7 +127,7 @@ func (m Moved) data(w direction) float64 {
 	return math.Ceil(trips)*math.Ceil(float64(w.message)/m.segment()) + beside
 }
 
-// cut takes into account that, with TCP_NODELAY, each write is at least one packet.
+// cut allows for TCP_NODELAY, with which each write is at least one packet.
 func (m Moved) cut(bytes int64) float64 {
 	each := m.segment()
 	if m.Write > 0 {
@@ -146,8 +144,8 @@ func (m Moved) segment() float64 {
 }
 
 // bare counts packets of the connections, and acknowledgements. Those of messages travel with the
-// answers, except for long messages, whose full packets may each be acknowledged at once, and for
-// unanswered ones.
+// answers, except for unanswered messages and long ones, whose full packets may each be
+// acknowledged at once.
 func (m Moved) bare(other direction) float64 {
 	connections := float64(m.Connections)
 	out := connections * (shake + quick)

@@ -60,7 +60,6 @@ func (r *reason) String() string {
 	return text + ": " + r.text
 }
 
-// repeated returns " (n times)" or the like, or "" for one.
 func repeated(times int) string {
 	if times < 2 {
 		return ""

@@ -3,10 +3,10 @@
 // all behave the same.
 //
 // The witness proves from the hops' counters that a load crossed the path. Some counters cannot
-// prove it alone: a bridge and Open vSwitch's kernel datapath count only their ports, rules see a
-// connection's first packet only, and a program on a device may take what the device counted past
-// the next hop. So Undiverted refuses a path with programs or filters on its devices. A counting
-// rule in a bridge chain would be proof, too, but would cost time in the measured path.
+// prove it alone: a bridge and Open vSwitch's kernel datapath count only their ports, rules see
+// only a connection's first packet, and a program on a device may take counted packets past the
+// next hop. So Undiverted refuses a path with programs or filters on its devices. A counting rule
+// in a bridge chain would prove it, but add cost.
 package path
 
 import (
@@ -32,16 +32,16 @@ type Spec struct {
 	Servers, Clients int
 	// Rules and proxies are for one protocol.
 	UDP bool
-	// Second asks for a second port of the (one) server, with the same number at both ends.
+	// Second adds a second port, with the same number at both ends, to the only server.
 	Second bool
-	// Server and Client name the cluster's nodes of the ends; empty: the backend chooses.
+	// Server and Client name the cluster's nodes of the ends; "": the backend chooses.
 	Server, Client string
 }
 
 // Count returns the number of servers and clients, at least 1 each.
 func (s Spec) Count() (servers, clients int) { return max(1, s.Servers), max(1, s.Clients) }
 
-// TalkTo returns the indexes of the clients that use the given server, or nil if all do.
+// TalkTo returns the indexes of the server's clients, or nil for all.
 func (s Spec) TalkTo(server int) []int {
 	n, m := s.Count()
 	if n == 1 {
@@ -81,10 +81,10 @@ func (s Spec) String() string {
 type Builder interface {
 	// Name returns the backend's name, as `--on` takes it.
 	Name() string
-	// Check leaves nothing behind. It returns nil if the path can be built here, an
-	// *UnsupportedError, or another error if it could not tell.
+	// Check returns nil if the path can be built here, an *UnsupportedError, or another error if it
+	// could not tell. It leaves nothing behind.
 	Check(ctx context.Context, s Spec) error
-	// The caller closes the path. If Build fails, it has undone what it did.
+	// Build returns a path that the caller closes. A failed Build undoes its changes.
 	Build(ctx context.Context, s Spec) (*Path, error)
 }
 
@@ -110,7 +110,7 @@ func (e *UnsupportedError) Unwrap() error        { return e.Err }
 
 func (e *UnsupportedError) Hint() string { return e.Remedy }
 
-// LeftError reports that a node of a cluster has left for the rest of this run.
+// LeftError reports that a node has left the cluster for the rest of this run.
 type LeftError struct {
 	Node string
 	Err  error
@@ -119,29 +119,28 @@ type LeftError struct {
 func (e *LeftError) Error() string { return e.Err.Error() }
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// CutError reports that the channel to a machine broke. What was measured before is not in doubt.
+// CutError reports that the channel to a machine broke. Earlier measurements stay valid.
 type CutError struct{ Err error } // names the channel
 
 func (e *CutError) Error() string { return e.Err.Error() }
 func (e *CutError) Unwrap() error { return e.Err }
 
-// Command is a process to start in a place: toll itself with other arguments.
+// Command runs toll itself with other arguments in a place.
 type Command struct {
 	Args []string // after the program's name
 	Env  []string // added to the environment
-	// Apart gives the process PID and mount namespaces of its own. Whatever it starts dies with it.
+	// Apart gives the process its own PID and mount namespaces. Its children die with it.
 	Apart bool
 }
 
 // Process is a started process.
 type Process struct {
-	PID int // as the machine numbers it; 0: not known
+	PID int // in the machine's numbering; 0: unknown
 	In  io.WriteCloser
 	Out io.ReadCloser
-	// Wait is called once. If the process failed, the error has the last lines of its standard
-	// error.
+	// Wait is called once. A failed process's error has the last lines of its standard error.
 	Wait func() error
-	// Kill returns nil if the process has ended.
+	// Kill returns nil for an ended process.
 	Kill func() error
 }
 
@@ -149,7 +148,7 @@ type Process struct {
 type Place interface {
 	// Name returns a name such as "container on machine A".
 	Name() string
-	// The process dies with the place and with the calling process, at the latest.
+	// The process ends at the latest with the place or the calling process.
 	Start(c Command) (*Process, error)
 }
 
@@ -174,20 +173,20 @@ type Path struct {
 	Servers []Server
 	Clients []Client
 
-	// Hops are what the load's bytes cross, from client to server; those of each client are in
+	// Hops lists, from client to server, what the load's bytes cross; each client's hops are in
 	// order.
 	Hops   []Hop
 	Second uint16
-	// Guards are what the bytes must not touch: a rule or device that a wrong path would use.
+	// Guards lists the rules and devices that only a wrong path would use.
 	Guards []Hop
 
 	// Arrived returns the number of accepted TCP connections and received datagrams where the
-	// (first) server is. Nil: the backend cannot tell.
+	// (first) server is. Nil: unknown.
 	Arrived func() (uint64, error)
 
 	Proxies []Proxy // in user space
-	// Machines are the other machines of the path, each once, including those that only relay.
-	// Channel connects to them.
+	// Machines lists the path's other machines, each once, relays included. Channel connects to
+	// them.
 	Machines []Machine
 	Channel  Channel
 
@@ -199,16 +198,16 @@ type Path struct {
 	Sysctls map[string]string
 	Facts   map[string]string
 
-	// Drain removes sockets in TIME_WAIT and entries of connection tables, and returns the headroom
-	// for new connections, less what cannot be removed. It is called while no load runs. Nil: the
-	// backend cannot.
+	// Drain removes sockets in TIME_WAIT and entries of connection tables, and returns the
+	// remaining headroom for new connections. It is called while no load runs. Nil: the backend
+	// cannot.
 	Drain func() (sample.Headroom, error)
 
-	// Inspect reads the path's settings, which only somebody else changes. It is called while no
-	// load runs. Nil: the backend cannot.
+	// Inspect reads the path's settings, which only others change. It is called while no load runs.
+	// Nil: the backend cannot.
 	Inspect func() ([]Setting, error)
 
-	// Hold sets machine-wide settings for the time of a visit; release restores them. May be nil.
+	// Hold sets machine-wide settings for a visit; release restores them. May be nil.
 	Hold func() (release func() error, err error)
 
 	Undo undo.Stack // run by Close
@@ -216,7 +215,7 @@ type Path struct {
 
 // Proxy is a process that relays the load. A nil Machine is this machine.
 type Proxy struct {
-	Name    string // program and, if known, version
+	Name    string // program and any known version
 	PID     int
 	Machine Machine
 }
@@ -225,7 +224,7 @@ type Proxy struct {
 // Close does nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
-// Of returns the hops that a client's bytes cross, in order.
+// Of returns the hops of a client's bytes, in order.
 func (p *Path) Of(client int) []Hop {
 	var out []Hop
 	for _, h := range p.Hops {
@@ -236,7 +235,6 @@ func (p *Path) Of(client int) []Hop {
 	return out
 }
 
-// Route returns the catalogue's route of a client's bytes.
 func (p *Path) Route(client int) mode.Route {
 	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
 	for _, h := range p.Of(client) {

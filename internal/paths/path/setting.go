@@ -8,10 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Setting is a value in the kernel that decides what a path costs or where its bytes go.
+// Setting is a kernel value that decides what a path costs or where its bytes go.
 type Setting struct {
 	Where string `json:"where,omitempty"` // "machine A"
-	Of    string `json:"of,omitempty"`    // a device, a chain of rules; "": the place itself
+	Of    string `json:"of,omitempty"`    // a device, a chain of rules; "": the place
 	// What names the property, "MTU"; "": the thing itself, whose other settings come and go with
 	// it.
 	What  string `json:"what,omitempty"`
@@ -35,8 +35,8 @@ func (s Setting) name() string {
 	return s.What + " of " + s.Of
 }
 
-// Differences returns the settings that changed, in order. If a thing came or went, its properties
-// are not listed.
+// Differences returns the changed settings in order, without properties of a thing that came or
+// went.
 func Differences(was, is []Setting) []sample.Difference {
 	before, after := byID(was), byID(is)
 	var out []sample.Difference

@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// thing is a device or a rule of a machine that several paths are on.
+// thing is a device or a rule of a machine with several paths.
 type thing struct {
 	kind        mode.HopKind
 	name, where string
@@ -20,7 +20,7 @@ type counter struct {
 	back   bool
 }
 
-// Share marks those of a path's hops and guards that belong to a machine with other paths.
+// Share marks the hops and guards of a path that belong to a machine with other paths.
 func Share(p *Path, ofMachine func(Hop) bool) {
 	for _, hops := range [][]Hop{p.Hops, p.Guards} {
 		for i, h := range hops {
@@ -31,8 +31,8 @@ func Share(p *Path, ofMachine func(Hop) bool) {
 	}
 }
 
-// Counters identifies the hop's forward and backward counters; hops of other paths with an equal
-// value read the same counter. Both are nil if the hop is this path's own.
+// Counters identifies the hop's forward and backward counters: equal values of other paths' hops
+// name the same counter. Both are nil if the hop is this path's own.
 func (h Hop) Counters() (out [2]any) {
 	if h.Shared == nil {
 		return out
@@ -52,8 +52,7 @@ func (h Hop) Counters() (out [2]any) {
 	return out
 }
 
-// Takes returns the directions of a client's bytes that the hop's forward and backward counters
-// count.
+// Takes returns the directions of a client's bytes that the forward and backward counters count.
 func (h Hop) Takes() [2]Directions {
 	if h.Expect == CarriesBoth {
 		return [2]Directions{{true, true}, {}}
@@ -61,14 +60,14 @@ func (h Hop) Takes() [2]Directions {
 	return [2]Directions{{Forward: true}, {Backward: true}}
 }
 
-// Among returns the hops and guards of one of several paths as they count while all of them carry
-// traffic. Each path has one client, whose index in all is that of Clients and Crossing. A path may
-// cross a device twice, so its counters are compared one by one.
+// Among returns the hops and guards of one of several paths as they count while all carry traffic.
+// Each path has one client, whose index in all is that of Clients and Crossing. A path may cross a
+// device twice, so its counters are compared one by one.
 func Among(p *Path, all []*Path) []Hop {
 	hops := slices.Concat(p.Hops, p.Guards)
 	for i, h := range hops {
 		crossing, as := h.among(p, all)
-		hops[i].Clients = []int{} // not nil: the bytes of nobody
+		hops[i].Clients = []int{} // not nil, which means all
 		for _, x := range crossing {
 			hops[i].Clients = append(hops[i].Clients, x.Client)
 		}
@@ -79,7 +78,7 @@ func Among(p *Path, all []*Path) []Hop {
 	return hops
 }
 
-// among returns whose bytes a hop or a guard of p counts, and how they cross it.
+// among returns the clients whose bytes the hop or guard counts, and how they cross it.
 func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	for i, o := range all {
 		x := Crossing{Client: i}
@@ -108,7 +107,7 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	return who, as
 }
 
-// shares returns which directions of a client's bytes over hop x the counters of h count.
+// shares returns the directions of a client's bytes over hop x that each counter of h counts.
 func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	if onePath && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
 		return x.Takes(), true
@@ -124,7 +123,7 @@ func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	return takes, any
 }
 
-// ResentByRelays returns the bytes that relays among the hops sent again. Readings may be missing.
+// ResentByRelays returns the bytes that relays among the hops resent. Readings may be missing.
 func ResentByRelays(hops []Hop, before, after []sample.Counters) (bytes int64) {
 	for i, h := range hops {
 		if h.Expect == Relays && i < len(before) && i < len(after) {

@@ -46,7 +46,7 @@ func TestPathsOnOneBridge(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		p       *path.Path
-		hop     int // of Among
+		hop     int
 		counted sample.Counters
 		who     int
 	}{

@@ -22,30 +22,30 @@ const (
 	Matches
 	// nothing of the load
 	Untouched
-	// as Carries, by a process's sockets. The bytes of sockets that ended with the load's
-	// connections are gone; then Hits counts the relayed connections.
+	// as Carries, by a process's sockets; when these have ended with the load, Hits counts the
+	// relayed connections
 	Relays
 )
 
-// Hop is a part of the path whose counters can be read.
+// Hop is a part of the path with readable counters.
 type Hop struct {
 	Kind   mode.HopKind
 	Name   string // device, rule or process
 	Where  string // "machine A", "container"
 	Expect Expect
-	// Others means that the device usually has others' traffic, too, and may have counted more than
+	// Others means that other traffic usually crosses the device, so it may have counted more than
 	// the load.
 	Others bool
-	// Clients are indexes into Path.Clients of those whose bytes cross the hop; nil: all.
+	// Clients lists indexes into Path.Clients: their bytes cross the hop; nil: all.
 	Clients []int
-	// Shared is equal for hops of several paths that are one thing. It is comparable; nil: this
+	// Shared is comparable, and equal for hops of several paths that are one thing; nil: this
 	// path's own.
 	Shared any
-	// Counts name the device's counters that Read returns, if other hops may read one of them, too;
-	// zero: the hop's name identifies it.
+	// Counts names the device's counters that Read returns, if other hops may read them, too; zero:
+	// the hop's name identifies them.
 	Counts [2]Counter
-	// Crossing lists which bytes of which clients the counters of a hop shared by several cells
-	// have counted; nil: both directions of those in Clients.
+	// Crossing lists the clients and directions that a hop shared by several cells has counted;
+	// nil: both directions of Clients.
 	Crossing []Crossing
 	// Read costs the load nothing: the kernel counts anyway.
 	Read func() (sample.Counters, error)
@@ -57,16 +57,15 @@ type Counter struct {
 	Sent   bool
 }
 
-// Crossing is what a hop's forward and backward counters count of a client's bytes.
+// Crossing tells what a hop's forward and backward counters count of a client's bytes.
 type Crossing struct {
 	Client int
 	Takes  [2]Directions
 }
 
-// Directions are directions of a client's bytes: to the server and back.
+// Directions tells whether bytes to the server and back are meant.
 type Directions struct{ Forward, Backward bool }
 
-// Or returns the directions of either.
 func (w Directions) Or(o Directions) Directions {
 	return Directions{w.Forward || o.Forward, w.Backward || o.Backward}
 }
@@ -76,8 +75,8 @@ func (h Hop) Carry(client int) bool {
 	return h.Clients == nil || slices.Contains(h.Clients, client)
 }
 
-// ReadAll reads the counters of hops. It returns an error if one cannot be read, because its path
-// cannot be proved.
+// ReadAll reads the counters of hops. An unreadable one is an error, because its path cannot be
+// proved.
 func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	out := make([]sample.Counters, len(hops))
 	var errs []error
@@ -91,7 +90,7 @@ func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	return out, errors.Join(errs...)
 }
 
-// Witness compares what the hops counted with what each client moved, and names the hop that
+// Witness compares the hops' counters with what each client moved, and names the hop that
 // contradicts the path.
 func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) sample.Witness {
 	var against []string
@@ -114,8 +113,8 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-// relaysResent returns the bytes that the relays of the given clients that cross the hop sent
-// again: no end of the load knows them.
+// relaysResent returns the bytes that relays of the clients resent over the hop: no end of the load
+// knows them.
 func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
 	for i, relay := range hops {
 		if relay.Expect != Relays {
@@ -173,7 +172,6 @@ func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 	return h.carries(c, flows)
 }
 
-// carries returns what contradicts the path, or "".
 func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	if s := h.carried("to the server", c.ForwardBytes, c.ForwardPackets, flows[0]); s != "" {
 		return s
@@ -191,7 +189,7 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	return ""
 }
 
-// carried judges a hop that counts no packets, such as a proxy's sockets, by its bytes alone.
+// carried judges a hop without packet counts, such as a proxy's sockets, by its bytes.
 func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	most := f.packets()
 	switch {
@@ -213,8 +211,7 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	return ""
 }
 
-// matched tolerates that, of thousands of connections, a few whose SYN was lost beyond the hop are
-// counted again.
+// A SYN lost beyond the hop is counted again: matched tolerates a few among thousands.
 func matched(what string, hits uint64, m Moved) string {
 	most := m.Connections + extraProbes + probesEach*m.Failed
 	if m.Brief {

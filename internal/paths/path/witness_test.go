@@ -12,7 +12,7 @@ func TestWitness(t *testing.T) {
 	bulk := Moved{Forward: 1 << 30, Connections: 1, Segment: 1448, Seconds: 1}
 	rr := Moved{Forward: 10_000, Backward: 10_000, Trips: 10_000, Connections: 1,
 		Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: 1}
-	few := rr // as over a proxy of a busy machine
+	few := rr
 	few.Forward, few.Backward, few.Trips = 870, 870, 870
 	large := rr
 	large.Forward, large.Request = 10_000*8192, 8192
@@ -35,7 +35,7 @@ func TestWitness(t *testing.T) {
 		expect Expect
 		moved  Moved
 		got    sample.Counters
-		want   string // in the evidence; "": witnessed
+		want   string // "": witnessed
 	}{
 		{"bulk", Carries, bulk, both(1<<30+2_000_000, 20_000, 600_000, 9_000), ""},
 		{"bulk-one-byte-short", Carries, bulk, both(1<<30-1, 20_000, 600_000, 9_000),

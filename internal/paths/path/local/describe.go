@@ -5,7 +5,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Described is a namespace with devices to describe in the result.
 type Described struct {
 	Space
 	Where   string
@@ -15,7 +14,7 @@ type Described struct {
 var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
 	"net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
 
-// Describe adds to the path what a result has of its devices and of its machine's sysctls.
+// Describe adds the result's description of devices and of the machine's sysctls to the path.
 func Describe(p *path.Path, machine Space, spots []Described) error {
 	for _, at := range spots {
 		links, err := Links(at, at.Where, at.Devices...)

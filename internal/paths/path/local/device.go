@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Device returns a reader of a device's counters. forwardRx means that what it receives goes to the
+// Device returns a reader of a device's counters. With forwardRx, received packets go to the
 // server.
 func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error) {
 	return func() (out sample.Counters, err error) {
@@ -50,8 +50,7 @@ func Links(ns Space, where string, names ...string) (out []sample.Link, err erro
 	return out, nil
 }
 
-// OneWay returns a reader that counts all as forward: for a device that both directions of the load
-// cross.
+// OneWay returns a reader that counts all as forward, for a device that both directions cross.
 func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		c, err := read()
@@ -60,8 +59,7 @@ func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error
 	}
 }
 
-// SentBy returns a reader of what some ports sent to the servers and others to the clients, each
-// counted as forward.
+// SentBy returns a reader of what some ports sent to servers and others to clients, all as forward.
 func SentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		f, err := toServer()

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// from a process's end until its connections are in TIME_WAIT, where they can be swept
+	// from a process's end until its connections can be swept in TIME_WAIT
 	settle     = 200 * time.Millisecond
 	settleStep = 2 * time.Millisecond
 )
@@ -28,19 +28,19 @@ const portRange = "net.ipv4.ip_local_port_range"
 type Swept struct {
 	Space
 	Where string
-	// Ours picks the path's connections by one end. Nil: the namespace belongs to the path.
+	// Ours picks the path's connections by one end; nil: the path owns the namespace.
 	Ours func(netip.AddrPort) bool
 }
 
 type leavings struct {
 	ports, timeWait int
 	table           conntrack.Use
-	over            bool // nothing is left, or the rest cannot be removed
+	over            bool // nothing is left, or the rest stays
 }
 
-// Drain sweeps what ended connections left in the namespaces of a path: clients, servers and, for a
-// proxy, the machine between them. relayed means that a proxy makes two connections of one. Waiting
-// would take long, and sysctls would change what is measured.
+// Drain sweeps ended connections from the namespaces of a path's clients, servers and, for a proxy,
+// the machine between them. relayed means that a proxy makes two connections of one. Waiting would
+// take long, and sysctls would change what is measured.
 func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	began := time.Now()
 	var (
@@ -50,7 +50,6 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	)
 	for _, at := range spots {
 		l, err := at.sweep(func(err error) {
-			// once for many namespaces and tries
 			if text := path.OneLine(err); !slices.Contains(unswept, text) {
 				unswept = append(unswept, text)
 			}
@@ -76,7 +75,6 @@ func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	return r, nil
 }
 
-// sweep calls refused with what the kernel refuses.
 func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 	once := func() error {
 		swept := sock.Sweep(s.ends())

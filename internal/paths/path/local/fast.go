@@ -36,8 +36,8 @@ func NewFast(p *path.Path, space Space) (*Fast, error) {
 	return f, nil
 }
 
-// Lead redirects clients of a published port, and makes its proxy, given as its hop and PID, a
-// guard: it must have no connection.
+// Lead redirects clients of a published port, and makes its proxy, given as hop and PID, a guard,
+// which must have no connection.
 func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error {
 	err := f.space.Do(func() error {
 		l, err := shortcut.ListenerOf(pid, dial.Port())

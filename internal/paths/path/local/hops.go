@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Reader reads counters.
 type Reader = func() (sample.Counters, error)
 
 // LoopbackHop counts both directions as one.
@@ -18,8 +17,7 @@ func LoopbackHop(ns Space, where string) path.Hop {
 		Read: OneWay(Device(ns, "lo", true))}
 }
 
-// ContainerHop returns the hop of a container's own device; port names the other end of a veth
-// pair.
+// ContainerHop returns the hop of a container's device; port names the other end of a veth pair.
 func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toServer bool) path.Hop {
 	h := path.Hop{Kind: kind, Name: device, Where: where, Read: Device(ns, device, toServer)}
 	if port != "" {
@@ -28,7 +26,7 @@ func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toSer
 	return h
 }
 
-// BridgeHop counts what goes between the machine's stack and the containers.
+// BridgeHop counts traffic between the machine's stack and the containers.
 func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where,
 		Read: Device(ns, bridge, !toServer),
@@ -36,8 +34,8 @@ func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 			{Device: bridge, Sent: !toServer}}}
 }
 
-// SwitchHop counts what a bridge sent out of the ports towards the clients and of those towards the
-// servers. A bridge's own counters do not count frames that it only forwards.
+// SwitchHop counts what a bridge sent to clients' and servers' ports. Its own counters miss frames
+// that it only forwards.
 func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
 		Read: SentBy(toServers, toClients)}
@@ -76,9 +74,9 @@ func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	return h
 }
 
-// Quiet makes the proxy that was added last, given as its hop, a guard: it listens on the dialled
-// port, and must have no connection. Its machine's TCP, which counts ended connections, also has
-// others' and is not read.
+// Quiet makes the last added proxy, given as its hop, a guard: it listens on the dialled port and
+// must have no connection. The machine's TCP, which counts ended connections, also has others' and
+// is not read.
 func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	pid := p.Proxies[len(p.Proxies)-1].PID
 	p.Proxies = p.Proxies[:len(p.Proxies)-1]
@@ -99,7 +97,6 @@ func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	p.Guards = append(p.Guards, proxy)
 }
 
-// Sum returns a reader of the sum of several.
 func Sum(all ...Reader) Reader {
 	return func() (sum sample.Counters, err error) {
 		for _, read := range all {

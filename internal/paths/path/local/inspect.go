@@ -18,26 +18,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Inspected is a namespace of a path whose settings are read.
 type Inspected struct {
 	Space
 	Where string
-	// Devices names the path's devices. Nil: the whole namespace belongs to the path.
+	// Devices names the path's devices; nil: the path owns the namespace.
 	Devices []string
-	// To lists the addresses that the path's packets go to, on a machine with other traffic: only
-	// routes to them are the path's, and none of its addresses. Empty: all routes of the devices.
+	// To lists the destinations of the path's packets on a machine with other traffic: only routes
+	// to them, and no addresses, belong to the path. Empty: all routes of the devices.
 	To []netip.Addr
-	// PID is a process in the control group of the place's processes; 0: it is the caller's.
+	// PID is a process in the control group of the place's processes; 0: the caller's.
 	PID int
-	// Rules returns the path's rules of the packet filter, for a namespace shared with others, or
-	// is nil.
+	// Rules returns the path's packet filter rules in a shared namespace. May be nil.
 	Rules func() ([]path.Setting, error)
 
 	watch *link.Watch // may be nil
 }
 
-// deciding sysctls determine how a namespace's traffic is made and forwarded. Missing ones are
-// skipped.
+// These sysctls determine how a namespace makes and forwards traffic. Missing ones are skipped.
 var deciding = []string{
 	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight",
 	"net.core.netdev_budget",
@@ -65,13 +62,13 @@ var deciding = []string{
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
-// bridging sysctls are read in namespaces with a bridge, if the module is loaded.
+// for namespaces with a bridge, if the module is loaded
 var bridging = []string{"net.bridge.bridge-nf-call-arptables",
 	"net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
-// Inspect reads the settings of a path's namespaces, in their order, without what the kernel
-// changes by itself: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier,
-// connection tables.
+// Inspect reads the settings of a path's namespaces, in their order. It leaves out what the kernel
+// changes: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier, connection
+// tables.
 func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	for _, at := range spots {
 		err := at.Do(func() error {
@@ -87,7 +84,7 @@ func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	return append(out, more...), err
 }
 
-// ofMachine reads BPF programs that belong to none of the path's namespaces.
+// ofMachine reads BPF programs outside the path's namespaces.
 func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	groups := map[int]bool{}
 	for i, at := range spots {
@@ -111,7 +108,6 @@ func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	return out, nil
 }
 
-// programs adds a list that only root may read.
 func programs(all []path.Setting, where, what, value string, err error) ([]path.Setting, error) {
 	if errors.Is(err, bpf.ErrUnreadable) {
 		value, err = bpf.ErrUnreadable.Error(), nil
@@ -119,7 +115,7 @@ func programs(all []path.Setting, where, what, value string, err error) ([]path.
 	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
-// watch makes Inspect report changes even if they are undone. The watches end with the path.
+// watch makes Inspect report even undone changes. The watches end with the path.
 func watch(p *path.Path, spots []Inspected) error {
 	for i := range spots {
 		at := &spots[i]
@@ -229,8 +225,7 @@ func (at Inspected) ours(r link.Routed) bool {
 		(len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
-// filters returns, in a namespace shared with others, what gets the frames of the path's devices
-// first.
+// filters returns what gets the frames of the path's devices first, in a shared namespace.
 func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := nft.List()
 	if err != nil {

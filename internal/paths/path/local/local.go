@@ -1,6 +1,6 @@
-// Package local has what backends share whose places are network namespaces of this machine:
-// starting this program in one, reading devices and what a docker-proxy relayed, and sweeping up
-// what connections left.
+// Package local has what backends share whose places are network namespaces of this machine: it
+// starts this program in one, reads devices and docker-proxy's counters, and sweeps ended
+// connections.
 package local
 
 import (
@@ -21,11 +21,11 @@ import (
 // Space is a network namespace.
 type Space interface {
 	Do(f func() error) error
-	// Start starts cmd in it, as a process that dies with it.
+	// Start starts cmd in the namespace, and the process dies with it.
 	Start(cmd *exec.Cmd) error
 }
 
-// Self is this program's file, even after it was replaced.
+// Self is this program's file, even after its replacement.
 const Self = "/proc/self/exe"
 
 // StartSelf starts this program with other arguments in the namespace.
@@ -34,10 +34,9 @@ func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
 	return Start(ns, name, cmd, said)
 }
 
-// ThisMachine is the name of the place outside every container.
 const ThisMachine = "this machine"
 
-// Place starts processes in a network namespace, as children of this one.
+// Place starts child processes in a network namespace.
 type Place struct {
 	Space Space
 	Named string
@@ -51,8 +50,8 @@ func (p Place) Start(c path.Command) (*path.Process, error) {
 	return StartSelf(p.Space, p.Named, c)
 }
 
-// Again returns the command of this program with other arguments, for Start, and the end of its
-// standard error.
+// Again returns this program's command with other arguments, for Start, and the end of its standard
+// error.
 func Again(c path.Command) (*exec.Cmd, *Tail) {
 	cmd := exec.Command(Self, c.Args...)
 	cmd.Args[0] = os.Args[0]
@@ -90,7 +89,7 @@ func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, err
 	}, nil
 }
 
-// Kill returns nil if the process has ended.
+// Kill returns nil for an ended process.
 func Kill(cmd *exec.Cmd) error {
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -103,7 +102,6 @@ type Tail struct{ b bytes.Buffer }
 
 var _ io.Writer = (*Tail)(nil)
 
-// TailBytes is the number of bytes that a Tail keeps.
 const TailBytes = 2 << 10
 
 func (t *Tail) Write(p []byte) (int, error) {
@@ -117,7 +115,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 // String returns the kept text on one line.
 func (t *Tail) String() string { return printable.Words(t.b.String()) }
 
-// Err returns the kept text as an error, or nil if there is none.
+// Err returns the kept text, if any, as an error.
 func (t *Tail) Err() error {
 	if s := t.String(); s != "" {
 		return errors.New(s)

@@ -19,16 +19,15 @@ import (
 type Proxy struct {
 	Space   // of its machine
 	PID     int
-	Listens uint16         // the published port
+	Listens uint16         // published port
 	Target  netip.AddrPort // the container's
 	// Beside means that the client is on the proxy's machine, too.
 	Beside bool
 }
 
-// Relayed returns a reader of the proxy's own sockets: bytes from clients to the server and back,
-// and what was sent again either way. It uses sock_diag, because /proc/PID/io does not count
-// spliced bytes. Sockets end with their connections, so the last reading of each is kept; of those
-// that ended unread, the number is known.
+// Relayed returns a reader of the proxy's own sockets: bytes to the server and back, and resent
+// ones. It uses sock_diag, because /proc/PID/io misses spliced bytes. Sockets end with their
+// connections, so the last reading of each is kept; the number of unread ones is known.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
 	type leg struct {
 		toServer bool
@@ -44,7 +43,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		for _, c := range conns {
 			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
 		}
-		var up, down sample.Counters // from the client, from the server
+		var up, down sample.Counters
 		var resent uint64
 		for _, l := range seen {
 			resent += l.conn.Resent
@@ -63,9 +62,9 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 	}
 }
 
-// passed returns the number of connections that the proxy's machine accepted and then dialled, by
-// its TCP counters, which do not count connections that NAT forwards or dials that fail. A client
-// beside it dials once for each.
+// passed returns the number of connections that the proxy's machine accepted and then dialled. Its
+// TCP counters exclude connections that NAT forwards and dials that fail. A local client dials once
+// for each.
 func (p Proxy) passed() (uint64, error) {
 	var dialled, accepted uint64
 	err := p.Do(func() (err error) {
@@ -80,8 +79,8 @@ func (p Proxy) passed() (uint64, error) {
 
 // ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
 // read(2): UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8) uses
-// these calls on the server's side only, so every byte that reached the server through it is
-// counted once, even if it was lost later.
+// these calls only on the server's side, so bytes to the server are counted once, even if they were
+// lost later.
 func ProcessIO(pid int) (c sample.Counters, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -96,8 +95,7 @@ func ProcessIO(pid int) (c sample.Counters, err error) {
 
 var versionWord = regexp.MustCompile(`version (\S+)`)
 
-// ProxyVersion returns a docker-proxy's version, " 28.5.2", or "" before 23.0, which could not
-// tell.
+// ProxyVersion returns a docker-proxy's version, " 28.5.2", or "" before 23.0.
 func ProxyVersion(file string) string {
 	const limit, most = time.Second, 64 << 10 // bytes
 	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"),

@@ -11,9 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// TryTune tries whether the kernel and the user's rights allow tunes of a kind, except those that
-// every kernel has. It is called once for each kind in a namespace for trials, in which it leaves
-// devices.
+// TryTune tries whether the kernel and the user's rights allow tunes of a kind that some kernels
+// lack. It is called once for each kind in a namespace for trials, where it leaves devices.
 func TryTune(k mode.Key) error {
 	switch k {
 	case mode.RPS:
@@ -45,7 +44,7 @@ func TryCongestion(name string) error {
 	return sysctl.Set(TCPCongestion, before)
 }
 
-// MostQueues returns the most queues that a veth pair can have in each direction.
+// MostQueues returns a veth pair's maximum of queues in each direction.
 func MostQueues() (most int, err error) {
 	const name = "try-queues"
 	if err := tryPair(name); err != nil {
@@ -135,10 +134,10 @@ func tryPair(name string) error {
 	return MissingDevice(link.AddVeth(name, name+"-p", unix.Gettid()), "veth", "CONFIG_VETH")
 }
 
-// MissingDevice explains err, the failure to make a device. It returns nil for nil.
+// MissingDevice explains err, the failure to make a device, or returns nil for nil.
 func MissingDevice(err error, module, option string) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
-		return err // could not tell
+		return err
 	}
 	return &path.UnsupportedError{
 		Missing: "the kernel has no " + module + " devices (" + option + ")",

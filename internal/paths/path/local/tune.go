@@ -19,7 +19,7 @@ const (
 	TCPCongestion = "net.ipv4.tcp_congestion_control"
 )
 
-// tunable lists devices of the mode, not the wire.
+// devices of the mode, not the wire
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
 		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
@@ -60,7 +60,7 @@ func Sets(k mode.Key, r mode.Route) (out []mode.HopKind) {
 }
 
 // RefuseTune returns an error for a setting of the spec that the route has no device for, or that
-// cannot have an effect there.
+// would have no effect.
 func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	if _, ofDevices := tunable[t.Key]; !ofDevices {
 		return nil
@@ -108,7 +108,7 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 
 const minMTU6 = 1280 // the kernel disables IPv6 on a device with less
 
-// RefuseQueues returns an error for more queues than a veth pair can have.
+// RefuseQueues returns an error for more queues than a veth pair's maximum.
 func RefuseQueues(t mode.Tune, most int) error {
 	if t.Key != mode.Queues || t.Number() <= most {
 		return nil
@@ -119,8 +119,8 @@ func RefuseQueues(t mode.Tune, most int) error {
 	}
 }
 
-// RefuseSubInterfaceMTU returns an error for an MTU larger than that of the card of a path's
-// macvlan or ipvlan devices; remedy tells how to raise the card's.
+// RefuseSubInterfaceMTU returns an error for an MTU larger than the parent card's; remedy tells how
+// to raise the card's.
 func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) error {
 	if t.Key != mode.MTU || t.Number() <= card ||
 		!slices.Contains(r.Hops, mode.HopMacvlan) && !slices.Contains(r.Hops, mode.HopIPvlan) {
@@ -131,7 +131,6 @@ func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) e
 		Remedy: remedy}
 }
 
-// tunnelled ignores whether the route crosses the VXLAN port.
 func tunnelled(m mode.Mode) bool {
 	return slices.ContainsFunc(m.Routes, func(r mode.Route) bool {
 		return slices.Contains(r.Hops, mode.HopVXLAN) || slices.Contains(r.Hops, mode.HopIPVS)
@@ -144,7 +143,7 @@ type TunedDevice struct {
 	Name  string
 	// a container's own
 	Inside bool
-	// SetMTU sets the device's MTU if another program manages it; nil otherwise.
+	// SetMTU sets the MTU of a device that another program manages; otherwise nil.
 	SetMTU func(mtu int) error
 }
 
@@ -164,8 +163,7 @@ func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
 	return h
 }
 
-// Tune applies the variant's settings to the path's devices and to the namespaces of its ends,
-// which have TCP's.
+// Tune applies the variant's settings to the path's devices and, for TCP, to its ends' namespaces.
 func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	if limits := limitsOf(p.Spec.Tune); len(limits) > 0 {
 		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
@@ -200,7 +198,7 @@ func (d Tuned) Set(p *path.Path, t mode.Tune, spaces []Space) error {
 		return everywhere(spaces, func() error { return SetCongestion(t.Value) })
 	}
 	set, ofDevices := setters[t.Key]
-	if !ofDevices { // it is an option of the load
+	if !ofDevices {
 		return nil
 	}
 	return d.each(p, t.Key, func(d TunedDevice) error { return set(d, t) })

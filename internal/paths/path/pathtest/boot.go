@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// NeedsDaemons skips the test, or fails it under CI=true, if it cannot start Docker daemons: that
-// needs root, dockerd, and the named programs.
+// NeedsDaemons skips the test, or fails it under CI=true, without root, dockerd and the named
+// programs.
 func NeedsDaemons(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, p := range append([]string{"dockerd", "docker", "unshare", "nsenter", "ip"},
@@ -26,12 +26,12 @@ func NeedsDaemons(t testing.TB, programs ...string) {
 	}
 }
 
-// Machine is a machine made of new network, mount and PID namespaces, which end with its first
-// process, at the end of the test.
+// Machine has new network, mount and PID namespaces, which end with its first process, at the end
+// of the test.
 type Machine struct{ unshare int }
 
-// Boot starts a machine whose first process is bash with a script, and does not wait for the
-// script. with sets the command's output.
+// Boot starts a machine whose first process is bash with a script, and does not wait for it. with
+// sets the command's output.
 func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Machine {
 	t.Helper()
 	cmd := exec.Command("unshare", append([]string{
@@ -41,7 +41,7 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
 	with(cmd)
 	started, over := make(chan error), make(chan struct{})
-	go func() { // the parent-death signal is tied to the thread
+	go func() { // the thread sends the parent-death signal
 		runtime.LockOSThread()
 		started <- cmd.Start()
 		<-over
@@ -66,8 +66,7 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 	return m
 }
 
-// First returns the PID of the machine's first process, as this process sees it, or "" before it
-// exists.
+// First returns the PID of the machine's first process here, or "" before it exists.
 func (m *Machine) First() string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", m.unshare, m.unshare))
 	return strings.TrimSpace(string(b))

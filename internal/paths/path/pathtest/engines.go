@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// enginesEnv is "installed", the default, or "all", including fetched and built ones; see make
+// enginesEnv is "installed", the default, or "all", which adds fetched and built ones; see make
 // test-docker.
 const enginesEnv = "BRIDGETOLL_ENGINES"
 
@@ -22,8 +22,8 @@ type Engine struct {
 	root string // "": the installed one
 }
 
-// others come from scripts of test/docker: those of Debian's suites, 26.1.5 and 28.5.2 as of this
-// writing, and 29.
+// The scripts of test/docker fetch those of Debian's suites, 26.1.5 and 28.5.2 as of this writing,
+// and 29.
 var others = []struct {
 	name, script string
 	args         []string
@@ -33,8 +33,8 @@ var others = []struct {
 	{"29", "build", nil},
 }
 
-// Engines returns the engines to test. If all were asked for, an engine that cannot be fetched
-// fails the test, which goes on with the rest.
+// Engines returns the engines to test. An engine that cannot be fetched fails the test, which goes
+// on with the rest.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	engines := []Engine{{Name: "installed"}}
@@ -54,8 +54,7 @@ func Engines(t testing.TB) []Engine {
 	return engines
 }
 
-// brought returns the folder, the script's last argument, of an engine that a script of test/docker
-// fetches once.
+// root is the script's last argument. The script fetches an engine once.
 func brought(script, name string, args ...string) (root string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -94,8 +93,8 @@ func module() (string, error) {
 	}
 }
 
-// Env returns the variables that make a process start this engine as dockerd. The docker command is
-// the installed one for all engines.
+// Env returns the variables that make a process start this engine as dockerd. All engines use the
+// installed docker command.
 func (e Engine) Env() []string {
 	if e.root == "" {
 		return nil
@@ -106,7 +105,7 @@ func (e Engine) Env() []string {
 // Root returns the folder that contains the engine's programs as /, or "" for the installed one.
 func (e Engine) Root() string { return e.root }
 
-// Says returns what its dockerd prints.
+// Says returns dockerd's output.
 func (e Engine) Says(args ...string) string {
 	program := "dockerd"
 	if e.root != "" {

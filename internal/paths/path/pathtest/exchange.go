@@ -24,15 +24,15 @@ import (
 // Arg makes a test binary one end of an exchange.
 const Arg = "pathtest-end"
 
-// exchanged bytes go each way for the first client; each further client moves a third of that more.
+// bytes each way for the first client; each further client moves a third of that more
 var exchanged = 1 << 20
 
-// ExchangeLess divides the bytes of all exchanges of this process by times, for emulated machines.
+// ExchangeLess divides the bytes of this process's exchanges by times, for emulated machines.
 func ExchangeLess(times int) { exchanged /= times }
 
 const exchangeMax = time.Minute
 
-// Main runs an end of an exchange if this process was started as one. Call it first in TestMain.
+// Main runs an end of an exchange if this process was started as one. TestMain calls it first.
 func Main() {
 	if len(os.Args) < 5 || os.Args[1] != Arg {
 		return
@@ -44,8 +44,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// end sends n random bytes and checks that the other end received the same: the server returns each
-// byte and then a checksum to its n clients.
+// end sends n random bytes and checks that they arrived: the server returns each byte and then a
+// checksum to its n clients.
 func end(role, addr, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -87,8 +87,7 @@ func end(role, addr, number string) error {
 	return linger(c)
 }
 
-// linger replies on demand with what TCP sent again, and keeps the connections until the input
-// ends.
+// linger replies on demand with TCP's resent bytes, and keeps the connections until the input ends.
 func linger(connections ...net.Conn) error {
 	fmt.Println("done")
 	in := bufio.NewReader(os.Stdin)
@@ -131,7 +130,7 @@ func serve(addr string, clients int) error {
 		connections = append(connections, c)
 		go func() { answered <- answer(c) }()
 	}
-	if err := ln.Close(); err != nil { // another path's server may need its address
+	if err := ln.Close(); err != nil { // another path may need its address
 		return err
 	}
 	for range clients {
@@ -151,15 +150,15 @@ func answer(c net.Conn) error {
 	return err
 }
 
-// Traffic is an exchange whose connections are still open, so that counters which end with them can
-// be read. Stop ends it.
+// Traffic is an exchange whose connections stay open, because some counters end with them. Stop
+// ends it.
 type Traffic struct {
 	Moved []path.Moved // by client
 	Stop  func()
 }
 
-// Exchange moves checksummed bytes both ways over p, between each client and its server; each
-// client moves a different number.
+// Exchange moves checksummed bytes both ways between each client and its server; each client moves
+// a different number.
 func Exchange(t *testing.T, p *path.Path) Traffic {
 	t.Helper()
 	return exchangeMore(t, p, 0)
@@ -170,7 +169,7 @@ func exchangeMore(t *testing.T, p *path.Path, thirds int) Traffic {
 	return exchange(t, p, thirds, func(i int) netip.AddrPort { return p.Clients[i].Dial })
 }
 
-// ExchangeAt is Exchange with another address to dial.
+// ExchangeAt does the same with another address to dial.
 func ExchangeAt(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
 	return exchange(t, p, 0, func(int) netip.AddrPort { return dial })
@@ -217,7 +216,7 @@ func exchange(t *testing.T, p *path.Path, thirds int,
 	return tr
 }
 
-// addResent takes into account that a server's resent bytes may have been for any of its clients.
+// A server may have resent bytes to any of its clients.
 func (tr *Traffic) addResent(t *testing.T, p *path.Path, ends []*running) {
 	t.Helper()
 	for i, e := range ends {

@@ -23,30 +23,30 @@ import (
 type Options struct {
 	// "": all
 	Only mode.Name
-	// nil: those of the function Modes
+	// nil: the result of Modes
 	Modes []mode.Mode
-	// Models adds the modes of a cluster that the lab builds.
+	// Models adds a cluster's modes that the lab builds.
 	Models bool
 	// Truth checks a built path against the kernel. May be nil.
 	Truth func(t *testing.T, p *path.Path)
-	// Around moves traffic between the ends without using the path; false if the mode has no other
-	// route within the same machines. May be nil.
+	// Around moves traffic between the ends outside the path, or returns false if the same machines
+	// have no other route. May be nil.
 	Around func(t *testing.T, p *path.Path) (Traffic, bool)
 	// Lacks checks independently that the machine lacks what a refusal names; then the route is
 	// skipped even where all are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
-	// Short leaves out tests with several servers and clients, and of routes measured on request
-	// all but the first. Otherwise the last such route represents those of a mode that is brief or
-	// has no rules of its own.
+	// Short leaves out tests with several servers and clients, and all but the first route measured
+	// on request. Otherwise the last such route represents a mode that is brief or has no rules of
+	// its own.
 	Short bool
-	// Brief lists modes built like others: their last route represents the mode over UDP and with
+	// Brief lists modes built like others: their last route represents them over UDP and with
 	// several servers and clients.
 	Brief []mode.Name
 	// Leave reports whether another mode's test covers the route, except in one run with the mode's
 	// others. May be nil.
 	Leave func(m mode.Name, r mode.Route) bool
-	// Common reports whether all paths of the backend cross the hop, which then counts other paths'
-	// traffic, too. May be nil.
+	// Common reports whether all paths of the backend cross the hop, which then counts others'
+	// traffic. May be nil.
 	Common func(h path.Hop) bool
 }
 
@@ -86,7 +86,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
 			if i != usual && (Emulated() || brief) ||
 				r.OnRequest() && (!last || brief || !m.PerPort) {
-				// the longest route represents the others; make test-kernels tests all
+				// the longest route represents the others, except in make test-kernels
 				continue
 			}
 			if m.PerPort {
@@ -115,7 +115,7 @@ func lastUsual(m mode.Mode) int {
 	return len(m.Routes) - 1
 }
 
-// Longest returns the mode's last route that is not measured on request only.
+// Longest returns the mode's last route, if possible one not on request.
 func Longest(m mode.Mode) mode.Route { return m.Routes[lastUsual(m)] }
 
 // modesEnv is "rare" for modes that some kernels lack parts of (see test/vm/run), or "" for all.
@@ -160,8 +160,7 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	SkipOrFail(t, "%s: %v", spec, err)
 }
 
-// crowd checks that each client reaches its server and that its bytes are distinguished from the
-// others'.
+// Each client must reach its server, and its bytes must be distinguished from the others'.
 func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	before := Observe(t)
 	check(t, b, spec, o)
@@ -247,8 +246,7 @@ func known(s path.Spec, got mode.Route) bool {
 	return m.Fits(s.From, s.To, got.Hops)
 }
 
-// SkipOrFail skips the test, or fails it under CI=true, where the machine should have what is
-// missing.
+// SkipOrFail skips the test, or fails it under CI=true, where nothing should be missing.
 func SkipOrFail(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -265,7 +263,7 @@ func CarriesTwice(t *testing.T, p *path.Path) {
 	}
 }
 
-// Carries is one visit of CarriesTwice.
+// Carries does so once.
 func Carries(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
@@ -294,7 +292,6 @@ func unchanged(t *testing.T, p *path.Path, f func()) {
 	}
 }
 
-// around sends traffic between the same ends, but not over the path.
 func around(t *testing.T, p *path.Path, o Options) {
 	t.Helper()
 	possible := false
@@ -310,7 +307,7 @@ func around(t *testing.T, p *path.Path, o Options) {
 type visit struct {
 	hops          []path.Hop
 	before, after []sample.Counters
-	moved         []path.Moved // by client
+	moved         []path.Moved
 	readings      []string
 }
 
@@ -346,8 +343,8 @@ func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witne
 	return v.witness(v.moved), v.readings
 }
 
-// NothingLeft compares this process and the machine with an earlier state, until they are the same
-// or a timeout: the kernel ends threads and namespaces in its own time.
+// NothingLeft waits until this process and the machine are in an earlier state, up to a timeout:
+// the kernel ends threads and namespaces in its own time.
 func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string

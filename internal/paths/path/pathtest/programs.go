@@ -22,8 +22,8 @@ var linked struct {
 
 // Toll returns the file of a static toll in a directory that every user may enter: the one that the
 // environment names, or one that is linked once per process and removed by RemoveToll. Its version
-// is devel, like that of a test's program: agents and hub must have the same. It keeps no history
-// and does not wait for free CPUs.
+// is devel, the test program's, because agents and hub must have the same. It keeps no history and
+// does not wait for free CPUs.
 func Toll(t testing.TB) string {
 	t.Helper()
 	err := errors.Join(os.Setenv("TOLL_HISTORY", "off"), os.Setenv("TOLL_BUSY", "yes"))
@@ -46,7 +46,7 @@ func Toll(t testing.TB) string {
 	return filepath.Join(linked.dir, "toll")
 }
 
-// RemoveToll removes what Toll linked. TestMain calls it after the tests.
+// RemoveToll removes the linked program. TestMain calls it after the tests.
 func RemoveToll() {
 	if linked.dir != "" {
 		_ = os.RemoveAll(linked.dir)
@@ -54,7 +54,7 @@ func RemoveToll() {
 }
 
 // StaticSelf returns this test's program if it is static, as with CGO_ENABLED=0, or links a static
-// one of the package, which needs no libraries.
+// one of the package.
 func StaticSelf(t testing.TB) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Visit is what a results file contains of a visit.
+// Visit has a results file's content about a visit.
 type Visit struct {
-	Pair    [2]int // of a mesh: its nodes
+	Pair    [2]int // nodes of a mesh
 	Failure string
 }
 
-// Visits returns the visits that a run has written to its results file so far.
+// Visits returns the visits so far of a results file.
 func Visits(file string) (visits []Visit) {
-	b, _ := os.ReadFile(file) // the file does not exist at first
+	b, _ := os.ReadFile(file) // missing at first
 	for line := range bytes.Lines(b) {
 		var record struct{ Visit *Visit }
 		if json.Unmarshal(line, &record) == nil && record.Visit != nil {

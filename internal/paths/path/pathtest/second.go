@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// SecondPort checks that both ports are reached over the path, alone and together, that each alone
-// proves it, and that no rule and no relay counts what is on another path of the same kind.
+// SecondPort checks that each of both ports alone, and both together, prove the path, and that no
+// rule and no relay counts traffic of another path of the same kind.
 func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	spec.Second = true
 	check(t, b, spec, o)
@@ -87,8 +87,7 @@ func Seen(t *testing.T, p *path.Path, move ...func() Traffic) sample.Witness {
 	return path.WitnessForeign(hops, before, after, 1)
 }
 
-// counts returns false for devices and masquerading, which also count neighbour discovery or
-// multicast.
+// Devices and masquerading also count neighbour discovery or multicast.
 func counts(h path.Hop) bool {
 	return h.Expect == path.Relays || h.Expect == path.Matches && h.Kind != mode.HopSNAT
 }

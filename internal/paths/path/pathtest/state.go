@@ -20,7 +20,6 @@ type State struct {
 	Mounts     int
 }
 
-// Observe reads the state of this process and of the machine.
 func Observe(t testing.TB) State {
 	t.Helper()
 	s := State{Goroutines: runtime.NumGoroutine()}
@@ -55,7 +54,7 @@ func Observe(t testing.TB) State {
 	return s
 }
 
-// fill tolerates that an earlier test's remains have ended since.
+// An earlier test's remains may have ended since.
 func (s *State) fill(before State) {
 	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces},
 		{&s.Children, &before.Children}} {

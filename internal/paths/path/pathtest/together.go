@@ -12,9 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// together checks a mode measured from all its placements in one run, which builds and closes its
-// paths at once: a hop counts what all paths moved that cross it. Routes that cannot be built are
-// left out.
+// together measures a mode from all its placements in one run, which builds and closes its paths at
+// once: a hop counts the traffic of all paths that cross it. Routes that cannot be built are left
+// out.
 func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	before := Observe(t)
 	var can []path.Spec
@@ -22,7 +22,7 @@ func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 		switch err := b.Check(context.Background(), spec); {
 		case err == nil:
 			can = append(can, spec)
-		case !errors.Is(err, path.ErrUnsupported): // else the route's own test judges the refusal
+		case !errors.Is(err, path.ErrUnsupported): // the route's own test judges the refusal
 			t.Fatalf("Check: %v", err)
 		}
 	}
@@ -55,10 +55,8 @@ func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	inOneRun(t, all)
 }
 
-// common reports whether all paths of the backend cross the hop.
 func (o Options) common(h path.Hop) bool { return o.Common != nil && o.Common(h) }
 
-// eachAtOnce calls f with the indexes of all.
 func eachAtOnce(t *testing.T, all []*path.Path, f func(i int) error) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -72,8 +70,7 @@ func eachAtOnce(t *testing.T, all []*path.Path, f func(i int) error) {
 	wg.Wait()
 }
 
-// elsewhere moves bytes over another path with the same spec: the hops that are p's own must
-// contradict.
+// The path's own hops must contradict bytes that crossed another path with the same spec.
 func elsewhere(t *testing.T, p, other *path.Path, own []path.Hop) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
@@ -87,8 +84,7 @@ func elsewhere(t *testing.T, p, other *path.Path, own []path.Hop) {
 	}
 }
 
-// inOneRun moves a different number of bytes over each of the paths between two readings of all
-// counters.
+// inOneRun moves a different number of bytes over each path between two readings of all counters.
 func inOneRun(t *testing.T, all []*path.Path) {
 	t.Helper()
 	read := func() [][]sample.Counters {

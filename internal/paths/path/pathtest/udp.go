@@ -55,7 +55,7 @@ func serveUDP(addr string) error {
 	}
 }
 
-// askUDP sends each datagram after the last one's return, and lost ones again.
+// askUDP waits for each datagram's return, and resends lost ones.
 func askUDP(addr string, n int) error {
 	c, err := net.DialTimeout("udp", addr, exchangeMax)
 	if err != nil {
