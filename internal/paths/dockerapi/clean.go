@@ -17,20 +17,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Clean removes what runs left whose toll has ended, at the daemon of this environment and on the
-// machine. Journals only say where to look: nothing is removed at a daemon because of its name, and
-// no other daemon is contacted. A missing daemon is no error, unless a journal lists things of
-// toll's there.
+// Clean removes what ended tolls left, at the daemon of this environment and on the machine.
+// Journals only say where to look: a name alone removes nothing at a daemon, and no other daemon is
+// contacted. A missing daemon is an error only if a journal lists things there.
 type Clean struct {
-	// StateDir is the directory of journals; "" is the user's state directory.
+	// directory of journals; "": the user's state directory
 	StateDir string
-	// Others also removes what tolls of other machines made in this one's swarm, and what belongs
-	// to processes that cannot be seen.
+	// Others also removes what other machines' tolls made in this swarm, and what belongs to
+	// invisible processes.
 	Others bool
 	// Parts remove what backends make.
 	Parts []Part
 
-	// Left lists, after Run, what was not removed.
+	// Left lists, after Run, what remains.
 	Left []Left
 
 	limit time.Duration // of an answer of the daemon; 0: NewClient's
@@ -38,11 +37,11 @@ type Clean struct {
 
 // Part removes what a backend makes besides containers, networks and images.
 type Part struct {
-	// Daemon removes it from the daemon, after containers and before networks and images. It
-	// reports to the sweep; an error ends the sweep. It may be nil.
+	// Daemon cleans the daemon after containers and before networks and images, and reports to the
+	// sweep. An error ends the sweep. May be nil.
 	Daemon func(context.Context, *Sweep) error
-	// Machine removes what has the mark of a dead toll, and what orphans name. still has the files
-	// of orphans that list what could not be removed. It may be nil.
+	// Machine removes what has a dead toll's mark, and what orphans name. still has the files of
+	// orphans that list remaining things. May be nil.
 	Machine func(orphans []Orphan, dead func(mark string) bool) (
 		removed []string, still map[string]bool, err error)
 }
@@ -105,7 +104,6 @@ func listens(host string) bool {
 	return err == nil && reachable(file) == nil
 }
 
-// sameDaemon reports whether two addresses are the same socket.
 func sameDaemon(a, b string) bool {
 	if a == b {
 		return true
@@ -120,7 +118,6 @@ func sameDaemon(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(isA, isB)
 }
 
-// otherDaemon reports that a journal lists things at a daemon that docker does not use now.
 type otherDaemon struct{ file, host string }
 
 func (e *otherDaemon) Error() string {
@@ -128,10 +125,9 @@ func (e *otherDaemon) Error() string {
 		"journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
 }
 
-// plainHost matches an address that a shell reads as one word.
+// an address that a shell reads as one word
 var plainHost = regexp.MustCompile(`^unix://[A-Za-z0-9/._@:+-]+$`)
 
-// Hint returns the command that cleans up there.
 func (e *otherDaemon) Hint() string {
 	if !plainHost.MatchString(e.host) {
 		return "if you know that daemon, run toll clean with DOCKER_HOST set to it"
@@ -139,7 +135,7 @@ func (e *otherDaemon) Hint() string {
 	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
 }
 
-// until repeats the removal: the daemon may still be making what dead tolls requested.
+// The daemon may still be making what dead tolls requested.
 func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string,
 	err error) {
 	const (
@@ -176,7 +172,7 @@ func answers(ctx context.Context, api *client.Client, limit time.Duration) error
 	return err
 }
 
-// once looks at containers first, because they use the others. spared has the mark of a toll that
+// Containers use the other things, so once removes them first. spared has the mark of a toll that
 // may be alive.
 func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry,
 	spared []Left, err error) {

@@ -18,7 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// serve starts a daemon at a Unix socket and returns its address.
 func serve(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "toll-daemon-") // short
@@ -35,8 +34,7 @@ func serve(t *testing.T, h http.HandlerFunc) string {
 	return "unix://" + l.Addr().String()
 }
 
-// aDaemon starts a daemon with these images and networks, in JSON. deleted returns the removed
-// ones.
+// images and networks are JSON. deleted returns the removed ones.
 func aDaemon(t *testing.T, images, networks string) (host string, deleted func() []string) {
 	var mu sync.Mutex
 	var all []string
@@ -133,7 +131,7 @@ func TestCleanRemovesOnlyOurImages(t *testing.T) {
 	}
 }
 
-// Only the lock of its journal can prove whether the process still runs.
+// Only the journal's lock can prove whether the process still runs.
 func TestCleanOfTheUnseen(t *testing.T) {
 	hidden := strings.Split(owner.Mark(), "/")
 	hidden[2] = "pid:[1]"
@@ -184,7 +182,6 @@ func TestCleanOfTheUnseen(t *testing.T) {
 	}
 }
 
-// Neither a hang nor an endless answer may cost much time or memory.
 func TestCleanOfHostileDaemon(t *testing.T) {
 	ping := func(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Api-Version", "1.51")

@@ -1,9 +1,8 @@
 // Package dockerapi talks to the Docker daemon that the docker command would use. It has a client,
-// the daemon's facts, the image that contains toll, the journal of what a run makes, and the
-// clean-up of what runs left.
+// the daemon's facts, the image that contains toll, the journal of a run, and the clean-up.
 //
-// Everything that a run makes has the label RunLabel with the mark of its toll, and is written to
-// the run's journal first. The lock of the journal shows that a run is alive; a mark alone proves
+// Everything that a run makes has the label RunLabel with the mark of its toll, and is first
+// written to the run's journal. The journal's lock shows that a run is alive; a mark alone proves
 // an end only by kill(pid, 0), or by a start time in a /proc of the same PID namespace.
 //
 // Requests that make something are not cancelled: the daemon would still carry them out, after the
@@ -32,12 +31,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Daemon is a daemon at which a run makes things.
+// Daemon is a daemon with a run's things.
 type Daemon struct {
 	API     *client.Client
 	Info    system.Info
-	Host    string // its address
-	Mark    string // the mark of this process
+	Host    string
+	Mark    string // of this process
 	ID      string // for names
 	Journal *Journal
 }
@@ -47,8 +46,8 @@ const defaultAnswer = 10 * time.Second
 // firstAPI is the API of the first supported engine, 20.10.
 const firstAPI = "1.41"
 
-// Connect connects to the daemon of this environment, and prepares the journal of a run. dir is the
-// directory of journals; "" is the user's state directory. The caller closes the Daemon.
+// Connect connects to the daemon of this environment, and prepares a run's journal in dir; "" is
+// the user's state directory. The caller closes the Daemon.
 func Connect(ctx context.Context, dir string) (*Daemon, error) {
 	return connect(ctx, dir, defaultAnswer)
 }
@@ -80,8 +79,8 @@ func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, er
 	return d, nil
 }
 
-// NewClient returns a client that opens a connection for each request, so a daemon may restart
-// between them. Package exchange limits answers in time and size, except streams such as events.
+// NewClient returns a client that opens a connection for each request, so a daemon may restart in
+// between. Package exchange limits answers in time and size, except streams such as events.
 func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
 
 func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
@@ -121,7 +120,7 @@ func streams(r *http.Request) bool {
 		strings.HasSuffix(p, "/images/load")
 }
 
-// unsupported converts a HostError to a *path.UnsupportedError, with a further remedy.
+// unsupported converts a HostError, and adds a remedy.
 func unsupported(err error, besides string) error {
 	var e *HostError
 	if !errors.As(err, &e) {
@@ -144,8 +143,7 @@ func reachable(file string) error {
 		Remedy: "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none", Err: err}
 }
 
-// meet asks the daemon for its facts, and returns an error if its containers are not on this
-// machine.
+// meet reads the daemon's facts, and refuses one whose containers are not on this machine.
 func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -186,13 +184,13 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	return nil
 }
 
-// Close ends the connection. It removes the journal, unless something that it lists is left.
+// Close ends the connection. It removes the journal if everything that it lists is gone.
 func (d *Daemon) Close() error { return errors.Join(d.Journal.Close(), d.API.Close()) }
 
 const making = time.Minute
 
-// Uninterrupted returns a context for making one thing, which ignores interrupts: the daemon would
-// go on, and make the thing after it was removed.
+// Uninterrupted returns a context for making one thing, which ignores interrupts: otherwise the
+// daemon might make it after its removal.
 func Uninterrupted() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), making)
 }
@@ -200,6 +198,6 @@ func Uninterrupted() (context.Context, context.CancelFunc) {
 // NewID returns a short unique name.
 func NewID() string {
 	var b [4]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }

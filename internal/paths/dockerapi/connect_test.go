@@ -126,7 +126,6 @@ func TestDaemonThatIsNone(t *testing.T) {
 	}
 }
 
-// refusal checks how Connect refuses a daemon; missing "" expects none.
 func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely string) {
 	t.Helper()
 	began := time.Now()

@@ -9,10 +9,10 @@ import (
 	"github.com/moby/moby/api/types/system"
 )
 
-// RunLabel is the label of everything that toll makes; its value is the mark of that toll.
+// RunLabel is the label of everything that toll makes; its value is toll's mark.
 const RunLabel = "io.bridgetoll.run"
 
-// Labels returns the labels of everything that the run makes.
+// Labels returns the labels for everything that the run makes.
 func (d *Daemon) Labels() map[string]string { return map[string]string{RunLabel: d.Mark} }
 
 // Version returns the engine's name and version.
@@ -25,8 +25,8 @@ func (d *Daemon) Major() int {
 	return n
 }
 
-// UserlandProxy returns the engine's setting of "userland-proxy": "true", "false", or "" if
-// unknown. Engines report it from 29.5 on, and omit it if it is off (moby at b985e23,
+// UserlandProxy returns the engine's "userland-proxy": "true", "false", or "" if unknown. Engines
+// report it from 29.5 on, and omit it if it is off (moby at b985e23,
 // libnetwork/controller_linux.go).
 func UserlandProxy(info system.Info) string {
 	if info.FirewallBackend == nil {
@@ -45,14 +45,14 @@ func UserlandProxy(info system.Info) string {
 	return ""
 }
 
-// Rootless reports whether the daemon and its networks are in a user namespace of their own.
+// Rootless reports whether the daemon and its networks are in their own user namespace.
 func Rootless(info system.Info) bool {
 	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool {
 		return strings.Contains(s, "name=rootless")
 	})
 }
 
-// BridgeName returns the device of a bridge network, by the network's ID and the driver's options.
+// BridgeName returns a bridge network's device, by the network's ID and the driver's options.
 func BridgeName(id string, options map[string]string) string {
 	const short = 12
 	if given := options["com.docker.network.bridge.name"]; given != "" {

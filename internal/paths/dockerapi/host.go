@@ -15,7 +15,7 @@ import (
 // DefaultHost is where a daemon listens by default.
 const DefaultHost = "unix:///var/run/docker.sock"
 
-// HostError reports why there is no usable daemon, and the remedy.
+// HostError tells why a usable daemon is missing, and the remedy.
 type HostError struct {
 	Why, Remedy string
 	Err         error // may be nil
@@ -33,15 +33,14 @@ func (e *HostError) Unwrap() error { return e.Err }
 
 const useDefault = "docker context use default, or DOCKER_HOST=" + DefaultHost
 
-// FindHost returns the daemon's address as the docker command determines it: from DOCKER_HOST, then
-// the context of DOCKER_CONTEXT, then that of the configuration file. An unreadable configuration
-// is ignored, as docker does with a warning; a missing context is an *HostError.
+// FindHost returns the daemon's address as the docker command determines it: from DOCKER_HOST, the
+// context of DOCKER_CONTEXT, or the configuration file's context. An unreadable configuration is
+// ignored, as docker does with a warning; a missing context is an *HostError.
 func FindHost(getenv func(string) string) (string, error) {
 	if h := getenv("DOCKER_HOST"); h != "" {
 		return h, nil
 	}
 	dir := getenv("DOCKER_CONFIG")
-	// a user without a home has no configuration
 	if home := getenv("HOME"); dir == "" && home != "" {
 		dir = filepath.Join(home, ".docker")
 	}

@@ -22,7 +22,7 @@ func TestFindHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	meta := func(name string) string { // the folder is the SHA-256 of the name
+	meta := func(name string) string { // the SHA-256 names the folder
 		sum := sha256.Sum256([]byte(name))
 		return ".docker/contexts/meta/" + hex.EncodeToString(sum[:]) + "/meta.json"
 	}
@@ -37,7 +37,7 @@ func TestFindHost(t *testing.T) {
 		name string
 		env  map[string]string
 		want string
-		err  string // of one that is refused
+		err  string
 	}{
 		{"host", map[string]string{"DOCKER_HOST": "unix:///given", "DOCKER_CONTEXT": "mine"},
 			"unix:///given", ""},

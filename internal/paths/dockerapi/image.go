@@ -23,25 +23,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// keptLabel is on images without a mark: those that are kept, and those that are the same on every
-// node of a swarm.
+// keptLabel is on images without a mark: those that are kept, and those that every node of a swarm
+// has.
 const keptLabel = "io.bridgetoll.image"
 
 const repository = "bridgetoll"
 
-// NodeRepository begins the name of the image for nodes of a cluster. They may ask a registry for
-// an image even if they have it. No registry is at this address, so the request fails at once.
+// NodeRepository begins the image's name for nodes of a cluster. They may ask a registry for an
+// image that they have; at this address the request fails at once.
 const NodeRepository = "127.0.0.1:1/bridgetoll"
 
 // InImage is the program's file in the image.
 const InImage = "/toll"
 
-// PauseArg makes the program the first process of a container: it sleeps until its input ends.
+// PauseArg makes toll the first process of a container, which sleeps until its input ends.
 const PauseArg = "pause"
 
-// MakeImage loads the image that contains only the static program in file ("" is this one), and
-// returns its name. An image to keep for later runs is loaded once; any other belongs to the run,
-// until RemoveImages.
+// MakeImage loads the image of the static program in file ("" is this one), and returns its name.
+// An image to keep is loaded once; any other belongs to the run, until RemoveImages.
 func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag string, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -73,7 +72,7 @@ func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag str
 
 func kept() map[string]string { return map[string]string{keptLabel: "kept"} }
 
-// Load loads an image in the form that Archive makes.
+// Load loads an image that Archive made.
 func (d *Daemon) Load(archive []byte) error {
 	ctx, cancel := Uninterrupted()
 	defer cancel()
@@ -97,7 +96,7 @@ func (d *Daemon) Load(archive []byte) error {
 	}
 }
 
-// RemoveImages removes the images that the run made and did not keep.
+// RemoveImages removes the run's images, except kept ones.
 func (d *Daemon) RemoveImages() error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -111,9 +110,9 @@ func (d *Daemon) RemoveImages() error {
 	return nil
 }
 
-// Archive returns an image FROM scratch that contains only the static program in file ("" is this
-// one), in the form for `docker load`, and its name: the image's digest in a repository, such as
-// "example.org/toll". The same program makes the same image.
+// Archive returns an image FROM scratch of the static program in file ("" is this one), for `docker
+// load`, and its name: the image's digest in a repository, such as "example.org/toll". The same
+// program makes the same image.
 func Archive(file, repository string) (name string, archive []byte, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -125,7 +124,7 @@ func Archive(file, repository string) (name string, archive []byte, err error) {
 	return name, archive, nil
 }
 
-// "" is this program, even after its file was replaced.
+// "" is this program, even after its file's replacement.
 func read(file string) ([]byte, error) {
 	if file == "" {
 		file = local.Self
@@ -140,10 +139,9 @@ func read(file string) ([]byte, error) {
 	return program, nil
 }
 
-// CheckProgram returns an error if this program cannot run in an image without libraries.
+// CheckProgram returns an error if this program needs libraries, which the image lacks.
 func CheckProgram() error { return static(local.Self) }
 
-// static returns an error for a program that needs a loader.
 func static(file string) error {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -164,7 +162,7 @@ func static(file string) error {
 }
 
 // archiveAs returns an image of one layer in the layout of `docker save`, which all engines load,
-// and its name. The same program and labels make the same image.
+// and its name. Equal programs and labels make equal images.
 func archiveAs(repository string, program []byte, labels map[string]string) (tag string, _ []byte,
 	err error) {
 	layer, err := tarOf(file{InImage[1:], program, 0o755})

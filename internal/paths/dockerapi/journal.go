@@ -17,19 +17,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Journal lists what a run makes, each thing before it is made: a line with its kind and name, and
-// another one that begins with a minus when it is removed. The file is removed after the run,
-// unless something could not be removed.
+// Journal lists what a run makes, each thing before it is made: a line has its kind and name, and
+// after the removal another one begins with a minus. The file is removed after the run, unless some
+// thing remains.
 type Journal struct {
 	file string
 
-	mu   sync.Mutex // guards the fields that follow
-	f    *os.File   // nil before the first entry
+	mu   sync.Mutex
+	f    *os.File // nil before the first entry
 	head string
-	open map[Entry]bool // made and not yet removed
+	open map[Entry]bool // not yet removed
 }
 
-// Entry is a thing that a run makes.
+// Entry names something that a run makes.
 type Entry struct {
 	Kind Kind
 	Name string
@@ -38,7 +38,7 @@ type Entry struct {
 // Kind is the kind of an entry.
 type Kind string
 
-// The kinds of things. The last four are things of the machine, not of its daemon.
+// The last four kinds belong to the machine, not to its daemon.
 const (
 	Image     Kind = "image"
 	Network   Kind = "network"
@@ -51,12 +51,12 @@ const (
 	Route     Kind = "route" // as of RouteName
 )
 
-// The kinds of the first lines, which identify the journal's run.
+// The first lines identify the journal's run.
 const (
 	ofOwner     Kind = "owner"
 	ofDaemon    Kind = "daemon"
 	ofNamespace Kind = "namespace" // of links, rules and routes
-	ofLock      Kind = "lock"      // the run holds the file's lock while it lives
+	ofLock      Kind = "lock"      // held while the run lives
 )
 
 var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
@@ -81,15 +81,14 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 
-// NewMachineJournal prepares a journal of this process for things of the machine, which needs no
-// daemon.
+// NewMachineJournal prepares this process's journal for things of the machine, without a daemon.
 func NewMachineJournal(dir string) (*Journal, error) {
 	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
 }
 
 const noDaemon = "none"
 
-// RouteName returns the name of a route through a neighbour in journals.
+// RouteName names a route through a neighbour in journals.
 func RouteName(to netip.Prefix, via netip.Addr) string { return to.String() + " " + via.String() }
 
 // ParseRoute parses a RouteName; ok is false if it is invalid.
@@ -103,10 +102,10 @@ func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
 	return to, via, err == nil && to == to.Masked() && via.Is4() == to.Addr().Is4()
 }
 
-// File returns the journal's file, which exists from the first entry on.
+// File returns the journal's file, which the first entry creates.
 func (j *Journal) File() string { return j.file }
 
-// namespace returns the name of this process's network namespace, valid until the next boot.
+// The name is valid until the next boot.
 func namespace() (string, error) {
 	boot, err := owner.BootID()
 	if err != nil {
@@ -161,7 +160,7 @@ func (j *Journal) create() (head string, err error) {
 	return j.head, nil
 }
 
-// Gone records that a thing was removed.
+// Gone records a thing's removal.
 func (j *Journal) Gone(kind Kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -172,7 +171,6 @@ func (j *Journal) Gone(kind Kind, name string) {
 	delete(j.open, Entry{kind, name})
 }
 
-// leftError reports what of a run is left.
 type leftError struct{ what string }
 
 func (e *leftError) Error() string { return "left behind: " + e.what }
@@ -180,12 +178,11 @@ func (e *leftError) Error() string { return "left behind: " + e.what }
 // Left marks the error.
 func (e *leftError) Left() {}
 
-// Hint returns how to remove what is left.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left; the Docker daemon must answer again for that"
 }
 
-// Left returns an error that counts what was not removed, or nil if everything was.
+// Left returns an error that counts what remains, or nil.
 func (j *Journal) Left() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -208,7 +205,6 @@ func (j *Journal) Left() error {
 	return &leftError{strings.Join(out, ", ")}
 }
 
-// names returns what was made of a kind and not yet removed.
 func (j *Journal) names(kind Kind) (out []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,7 +216,7 @@ func (j *Journal) names(kind Kind) (out []string) {
 	return out
 }
 
-// Close removes the journal, unless something that it lists is left.
+// Close removes the journal if everything that it lists is gone.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,10 +2,10 @@ package dockerapi
 
 import "github.com/bridgetoll/bridgetoll/internal/paths/path"
 
-// NoOverlay6 explains why overlay networks have no IPv6. `docker network create -d overlay --ipv6`
-// is accepted, but the driver ignores IPv6 subnets (moby at b985e23). With a named subnet tasks do
-// not start; without one, the nodes' tunnels have no entries for each other's addresses (Docker
-// Engine 28.5.2; moby/moby#48116, #43615).
+// NoOverlay6 explains why overlay networks lack IPv6. The driver ignores IPv6 subnets, though
+// `docker network create -d overlay --ipv6` succeeds (moby at b985e23). With a named subnet tasks
+// do not start; without one, the nodes' tunnels lack entries for each other (Docker Engine 28.5.2;
+// moby/moby#48116, #43615).
 var NoOverlay6 = &path.UnsupportedError{
 	Missing: "Docker's overlay networks carry no IPv6 between nodes, up to Docker Engine 29",
 	Remedy:  "--on lab, which builds what it would be; or -4"}

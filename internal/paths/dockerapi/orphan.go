@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Orphan is the journal of a run that is over.
+// Orphan is an ended run's journal.
 type Orphan struct {
 	File string
 	Made []Entry // or about to be made, and not removed
@@ -30,8 +30,8 @@ type Orphan struct {
 	f                     *os.File
 }
 
-// Elsewhere reports whether the journal's devices and rules are in another network namespace than
-// this process. After a reboot nothing of them is left.
+// Elsewhere reports whether the journal's devices and rules are in another network namespace. After
+// a reboot they are gone.
 func (j Orphan) Elsewhere() (bool, error) {
 	where, err := namespace()
 	return err == nil && j.elsewhere(where), err
@@ -52,7 +52,6 @@ var sane = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/@-]*( [A-Za-z0-9][A-Za-
 
 const maxName = 300 // bytes
 
-// readJournal ignores a last line that was cut off.
 func readJournal(f io.Reader) (j Orphan, err error) {
 	in := bufio.NewReader(io.LimitReader(f, maxJournal))
 	open := map[Entry]int{} // 1 + index in made
@@ -90,20 +89,18 @@ func readJournal(f io.Reader) (j Orphan, err error) {
 }
 
 type journals struct {
-	dir  *journal.Dir // nil: there is none
-	left []Orphan     // of runs that are over; they are open and locked
+	dir  *journal.Dir // nil: the directory is missing
+	left []Orphan     // of ended runs; open and locked
 	dark []Left       // of runs that may be alive
 	judge
 }
 
-// judge knows whose runs are over.
 type judge struct {
-	gone, alive map[string]bool // marks, by the locks of their journals
-	others      bool            // treat unknown ones as over
+	gone, alive map[string]bool // marks, by their journals' locks
+	others      bool            // treat unknown ones as ended
 }
 
-// of returns the state of a mark's owner. If its process cannot be seen, a journal's lock may
-// decide.
+// If the owner's process is invisible, a journal's lock may decide.
 func (j judge) of(mark string) owner.State {
 	state := owner.Judge(mark)
 	switch {
@@ -119,8 +116,7 @@ func (j judge) of(mark string) owner.State {
 
 func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner.Gone }
 
-// openJournals returns all journals, also with an error about a file that is none. The caller
-// closes them.
+// openJournals returns all journals, even with an error about another file. The caller closes them.
 func openJournals(dir string, others bool) (js *journals, err error) {
 	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
 	js.dir, err = journal.Open(journal.StatePath(dir))
@@ -151,7 +147,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	return js, errors.Join(errs...)
 }
 
-// read keeps a journal if its run is over.
+// read keeps an ended run's journal.
 func (js *journals) read(name string) error {
 	f, st, err := js.dir.Open(name)
 	if err != nil {
@@ -186,7 +182,7 @@ func (js *journals) read(name string) error {
 	if err != nil {
 		return &journal.ForeignError{Path: f.Name(), Why: err.Error()}
 	}
-	if owner.Elsewhere(j.mark) { // in a home that machines share
+	if owner.Elsewhere(j.mark) { // machines share a home
 		return nil
 	}
 	js.gone[j.mark] = js.gone[j.mark] || can && j.locks
@@ -209,7 +205,6 @@ func (js *journals) removeStale(name string, st *unix.Stat_t) error {
 	return js.dir.Remove(name)
 }
 
-// remove removes a journal after its things.
 func (js *journals) remove(j Orphan) error {
 	if j.odd > 0 {
 		return &journal.ForeignError{Path: j.File,
@@ -229,7 +224,7 @@ func (js *journals) close() {
 	}
 }
 
-// Left is something that was not removed, and the reason.
+// Left is something that remains, and the reason.
 type Left struct{ What, Why string }
 
 func why(mark string) string {

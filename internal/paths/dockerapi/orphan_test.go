@@ -30,7 +30,7 @@ func aJournal(t *testing.T, dir, mark, host string, made ...Entry) (file string)
 	return j.file
 }
 
-// Other files must not block, or hide the journals beside them.
+// Other files must not block or hide the journals.
 func TestWhatIsNoJournal(t *testing.T) {
 	dir := t.TempDir()
 	gone := owner.Mark() + "9"
@@ -143,7 +143,7 @@ func TestStateDirIsOurs(t *testing.T) {
 	}
 }
 
-// A journal that vanishes meanwhile is no error.
+// One of them may find that a journal has vanished.
 func TestCleanTwiceAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	aJournal(t, dir, owner.Mark()+"9", "unix:///x", Entry{Network, "toll-x"})

@@ -14,13 +14,12 @@ const ScopeSwarm = "swarm"
 
 const removal = 20 * time.Second
 
-// cleanUp returns a context for removals, which ignores interrupts.
 func cleanUp() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), removal)
 }
 
-// RemoveContainer removes a container of the run, even after an interrupt. It returns nil if the
-// container does not exist.
+// RemoveContainer removes a container of the run, even after an interrupt. A missing one is not an
+// error.
 func (d *Daemon) RemoveContainer(name string) error {
 	err := removeContainer(d.API, name)
 	if err == nil {
@@ -29,8 +28,8 @@ func (d *Daemon) RemoveContainer(name string) error {
 	return err
 }
 
-// RemoveNetwork removes a network of the run, even after an interrupt. It returns nil if the
-// network does not exist.
+// RemoveNetwork removes a network of the run, even after an interrupt. A missing one is not an
+// error.
 func (d *Daemon) RemoveNetwork(name string) error {
 	err := removeNetwork(d.API, name)
 	if err == nil {
@@ -39,7 +38,7 @@ func (d *Daemon) RemoveNetwork(name string) error {
 	return err
 }
 
-// removeContainer removes a container, which may be ending already.
+// The container may be ending already.
 func removeContainer(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -74,8 +73,7 @@ func removeNetwork(api *client.Client, name string) error {
 	})
 }
 
-// RemoveImage waits until no container needs the image: a service's containers end some time after
-// the service.
+// RemoveImage waits until containers release the image: a service's end some time after it.
 func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	return Patiently(ctx, cerrdefs.IsConflict, func() error {
 		_, err := api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})

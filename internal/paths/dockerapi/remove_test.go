@@ -14,7 +14,7 @@ func TestRemoveNetworkWaitsForTasks(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		first string // the daemon's first answer
-		want  int32  // number of requests; then the network is gone
+		want  int32  // requests; then the network is gone
 	}{
 		{"in-use", inUse, 2},
 		{"endpoints", "network n has active endpoints", 1},

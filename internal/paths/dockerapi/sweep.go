@@ -15,24 +15,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Sweep is one look at a daemon for what dead tolls left.
+// Sweep looks once at a daemon for what dead tolls left.
 type Sweep struct {
 	API  *client.Client
-	Made []Entry // named by journals of dead tolls, at this daemon
+	Made []Entry // from journals of dead tolls, at this daemon
 
 	judge
 	removed []Entry
 	spared  []Left
 	errs    []error
-	late    bool // the daemon did not answer in time: no further requests
+	late    bool // the daemon is late: no further requests
 }
 
-// Labelled returns a filter for what has the label of a run.
+// Labelled returns a filter for things with RunLabel.
 func Labelled() client.Filters { return make(client.Filters).Add("label", RunLabel) }
 
-// Over reports whether a thing belongs to a dead toll, and records it if that is unknown. For tolls
-// on other machines only a swarm's services and secrets are recorded: the rest is removed with
-// them.
+// Over reports whether a thing belongs to a dead toll, and records an unknown owner. Of other
+// machines' tolls it records only a swarm's services and secrets, with which the rest is removed.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	mark := labels[RunLabel]
 	if mark == "" || s.late {
@@ -68,7 +67,7 @@ func (s *Sweep) containers(ctx context.Context) error {
 	return err
 }
 
-// networks removes those of one machine; the swarm removes its own.
+// The swarm removes its own networks.
 func (s *Sweep) networks(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -82,8 +81,8 @@ func (s *Sweep) networks(ctx context.Context) error {
 	return err
 }
 
-// images also removes those that journals name: an image that every node has carries no mark, but
-// the label of toll's images.
+// images also removes images in journals: an image that every node has carries only the label of
+// toll's images.
 func (s *Sweep) images(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -118,7 +117,7 @@ func (s *Sweep) images(ctx context.Context) error {
 	return err
 }
 
-// removeImage removes only toll's name of an image that has another one.
+// If the image has another name, only toll's is removed.
 func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary,
 	ours func(tag string) bool) error {
 	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })

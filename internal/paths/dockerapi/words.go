@@ -10,31 +10,30 @@ import (
 
 // Each function recognizes one of Docker's messages.
 
-// NotManager reports whether a request was refused because the node manages no swarm. A swarm
+// NotManager reports whether the node refused a request because it manages no swarm. A swarm
 // without a leader returns the same status, 503 (moby, daemon/cluster/errors.go).
 func NotManager(err error) bool {
 	return cerrdefs.IsUnavailable(err) && strings.Contains(err.Error(), "not a swarm manager")
 }
 
-// endedFirst reports whether a container ended before the daemon could kill it to remove it.
+// endedFirst reports whether a container ended before the daemon could kill it.
 func endedFirst(err error) bool {
 	return strings.Contains(err.Error(), "cannot remove") &&
 		strings.Contains(err.Error(), "is not running")
 }
 
-// usedByTask reports whether a task of the swarm is on the network. A container on an attachable
-// network has one, of whose end the manager learns after the container's.
+// usedByTask reports whether a swarm's task is on the network. A container on an attachable network
+// has one, whose end the manager learns late.
 func usedByTask(err error) bool { return strings.Contains(err.Error(), "is in use by task") }
 
-// Overlaps reports whether a task was rejected because another network of the node has its
-// network's addresses. A task's status is only text (moby, libnetwork/ipamapi).
+// Overlaps reports whether a task was rejected because another network of the node has the same
+// addresses. A task's status is only text (moby, libnetwork/ipamapi).
 func Overlaps(said string) bool {
 	return strings.Contains(said, "Pool overlaps with other one on this address space")
 }
 
-// LacksImage reports whether a task was rejected because its image is missing. From 29 on (moby
-// pull requests 52698 and 53212) engines report why they could not fetch it, with the registry's
-// name or answer.
+// LacksImage reports whether a task was rejected because its image is missing. Engines from 29 on
+// (moby pull requests 52698 and 53212) add the registry's name or answer.
 func LacksImage(said, image string) bool {
 	if strings.Contains(said, "not found") && strings.Contains(said, "image") {
 		return true
