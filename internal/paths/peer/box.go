@@ -15,8 +15,8 @@ import (
 
 const clientContainer = "client container on "
 
-// client places the client of a path to this machine's Docker Engine: outside of every container
-// there, or in one that the engine there makes. The hops lead from it to this machine's card.
+// client places a path's client at this machine's Docker Engine: outside of containers, or in a new
+// one. The hops lead from it to this machine's card.
 func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	segment *docker.Segment) (path.Place, []path.Hop, error) {
 	s := &site{ctx: ctx, run: r, path: p}
@@ -38,7 +38,7 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	case p.Spec.Mode == mode.Host:
 		order.Network, on = "host", "the peer's own"
 	case p.Spec.Mode == mode.PublishDefault:
-		order.Network, on = "bridge", "Docker's default bridge network" // as Docker names it
+		order.Network, on = "bridge", "Docker's default bridge network" // Docker's name
 	}
 	engine, err := r.agent.Boxes(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	}, nil
 }
 
-// elsewhere returns the error for an engine whose containers do not use the peer's card.
+// The engine's containers do not use the peer's card.
 func (s *site) elsewhere() error {
 	return &path.UnsupportedError{Missing: s.run.agent.Name() +
 		": its Docker Engine runs in another network namespace than what ssh starts there",
@@ -107,7 +107,7 @@ func (r *run) remember(p *path.Path, spots ...cluster.Spot) {
 	p.Undo.Push("forget the "+spots[0].At.Where, func() error { r.boxed.Delete(p); return nil })
 }
 
-// spotsOf returns a path's namespaces there other than those of the two cards.
+// spotsOf returns a path's namespaces there, except the two cards'.
 func (r *run) spotsOf(p *path.Path) []cluster.Spot {
 	known, ok := r.boxed.Load(p)
 	if !ok {

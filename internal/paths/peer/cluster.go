@@ -20,16 +20,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cluster is the backend of a mesh: machines that ssh reaches, each of which dials the others.
-// Hosts and Version must be set.
+// Cluster is a mesh's backend: machines reached by ssh, each of which dials the others. Hosts and
+// Version must be set.
 type Cluster struct {
-	// Hosts lists the machines. A Host that is Here is this machine, without ssh.
+	// A Host that is Here needs no ssh.
 	Hosts []Host
-	// Names has the names of Hosts in the report; "" or nil: the host itself.
+	// names of Hosts in the report; "" or nil: the host
 	Names []string
-	// Network is the network in which they dial each other; invalid: any.
+	// network in which they dial each other; invalid: any
 	Network netip.Prefix
-	// Binary, Version, Sudo and SSH are those of a Peer.
+	// as in Peer
 	Binary  string
 	Version string
 	Sudo    bool
@@ -43,14 +43,13 @@ var _ path.Builder = (*Cluster)(nil)
 // Name returns "peer".
 func (c *Cluster) Name() string { return Name }
 
-// fleet is what a Cluster has started.
 type fleet struct {
 	cluster *Cluster
 	hub     *agent.Hub
 	members []*member
 	end     undo.Stack
 
-	mu   sync.Mutex // guards the fields that follow
+	mu   sync.Mutex
 	ways map[[2]*member]way
 }
 
@@ -70,8 +69,8 @@ type way struct {
 	there, back link.Route
 }
 
-// Cluster starts an agent on each machine and returns the machines' facts. without has the reason
-// for machines without an agent, by name.
+// Cluster starts an agent on each machine and returns the machines' facts. without has the reasons
+// for missing agents, by the machine's name.
 func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
 	err error) {
 	f, err := c.start(ctx)
@@ -91,7 +90,7 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 	})
 }
 
-// Check returns an error unless two of the machines reach each other.
+// Check returns an error unless two machines reach each other.
 func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
 		return &path.UnsupportedError{
@@ -101,7 +100,7 @@ func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	return cluster.Check(ctx, c, spec)
 }
 
-// Build builds the path between the two machines that the spec names.
+// Build builds the path between the spec's two machines.
 func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	var between func(*leg) error
 	if spec.Mode == mode.Native {
@@ -125,7 +124,7 @@ func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error)
 	})
 }
 
-// start connects to the machines once and remembers the result until Close.
+// start connects once and remembers the result until Close.
 func (c *Cluster) start(ctx context.Context) (*fleet, error) {
 	return c.kept.Start(ctx, c.begin)
 }
@@ -156,8 +155,7 @@ func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
 	return f, f.address()
 }
 
-// name calls each machine by its name, by its host or, if two share that, by everything that its
-// user wrote.
+// name uses each machine's name, its host or, if two share that, everything that the user wrote.
 func (f *fleet) name() {
 	count := map[string]int{}
 	for _, h := range f.cluster.Hosts {
@@ -175,7 +173,7 @@ func (f *fleet) name() {
 	}
 }
 
-// join starts agents on a limited number of machines at a time.
+// join limits the number of agents that start at a time.
 func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	const atOnce = 16
 	turn := make(chan struct{}, atOnce)
@@ -216,9 +214,9 @@ func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *mem
 	return err
 }
 
-// address determines where others dial each machine: where ssh reached it, or where its connection
-// came from, else at its cards with a default route; if a network was named, at any card in it. It
-// returns an error if a machine is named twice.
+// address determines where others dial each machine: where ssh reached it, where its connection
+// came from, or at its cards with a default route; with a named network, at any card in it. It
+// returns an error for a machine that is named twice.
 func (f *fleet) address() error {
 	var seen []netip.Addr // this machine's addresses
 	for _, m := range f.members {
@@ -251,8 +249,8 @@ func (f *fleet) address() error {
 	return nil
 }
 
-// addresses returns a machine's own addresses, the likeliest first. seen lists those at which
-// others saw this machine.
+// addresses returns a machine's own addresses, the likeliest first. seen lists this machine's
+// addresses that others saw.
 func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
 	add := func(a netip.Addr) {
 		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) &&
@@ -265,7 +263,7 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 		first = seen
 	}
 	for _, a := range first {
-		if has(m.devices, a) { // otherwise there is NAT in between
+		if has(m.devices, a) { // otherwise a NAT is in between
 			add(a)
 		}
 	}
@@ -339,7 +337,7 @@ func route(ctx context.Context, client, server *member, at netip.Addr) (w way, e
 	return w, nil
 }
 
-// Close ends the agents and the connections to them.
+// Close ends the agents and their connections.
 func (c *Cluster) Close() error {
 	return c.kept.Close(func(f *fleet) error { return f.end.Undo() })
 }
@@ -366,7 +364,6 @@ func (l *leg) native() error {
 
 func (l *leg) between() string { return l.client.name + " and " + l.server.name }
 
-// Finish describes the route.
 func (l *leg) Finish() error {
 	l.path.Facts["route there"] = wayInWords(l.there.Source, l.there, l.dial)
 	l.path.Facts["route back"] = wayInWords(l.dial, l.back, l.there.Source)

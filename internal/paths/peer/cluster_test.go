@@ -30,7 +30,7 @@ func TestAddresses(t *testing.T) {
 		name   string
 		host   string
 		there  string // where ssh reached it
-		seen   string // this machine's, as others saw them
+		seen   string
 		within string
 		want   string
 	}{
@@ -51,7 +51,7 @@ func TestAddresses(t *testing.T) {
 			if tt.there != "" {
 				m.seen.There = netip.MustParseAddrPort(tt.there)
 			}
-			seen := []netip.Addr{{}} // of a machine that was not reached
+			seen := []netip.Addr{{}} // of an unreachable machine
 			if tt.seen != "" {
 				seen = append(seen, netip.MustParseAddrPort(tt.seen).Addr())
 			}
@@ -70,7 +70,6 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Machines are called by their hosts, unless two share that.
 func TestNames(t *testing.T) {
 	f := &fleet{cluster: &Cluster{}}
 	for _, s := range []string{"a", "me@b:22", "c", "me@c:2222", "localhost", "root@localhost"} {

@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// contained reports whether the Docker Engine of this machine builds the mode's server.
 func contained(m mode.Name) bool { return slices.Contains(docker.Remotely(), string(m)) }
 
 // engine returns the Docker Engine of this machine, with all clients on the peer.
@@ -44,7 +43,6 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 	return r.docker, nil
 }
 
-// closeEngine removes what the engine's paths shared.
 func (r *run) closeEngine() error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
@@ -63,7 +61,7 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	if err != nil {
 		return err
 	}
-	if spec.From == mode.FromRemoteContainer { // first, because it takes less time
+	if spec.From == mode.FromRemoteContainer { // the faster check first
 		if err := r.boxes(ctx, spec.Mode); err != nil {
 			return err
 		}
@@ -74,8 +72,8 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	return r.tryRoute(ctx, spec)
 }
 
-// boxes returns an error unless the peer's Docker Engine makes containers, and what its rules
-// rewrite can be counted.
+// boxes refuses a peer whose Docker Engine makes no containers, or whose rewriting cannot be
+// counted.
 func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	if err := r.left(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// A killed copy leaves nothing. Copies that ended hours ago are removed, those in progress are not.
+// A killed copy leaves nothing. Copies that ended hours ago are removed, those in progress stay.
 func TestCopy(t *testing.T) {
 	program := "#!/bin/sh\necho MARK agent\nrm \"$0\"\n"
 	for _, killed := range []bool{false, true} {

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// told maps ssh's messages to what is missing and the remedy.
+// told explains ssh's messages.
 var told = []struct{ says, missing, remedy string }{
 	{"password is required", "sudo on %s asks for a password", sudoers},
 	{"authentication is required", "sudo on %s asks for a password", sudoers},
@@ -44,10 +44,9 @@ var told = []struct{ says, missing, remedy string }{
 		"--peer-binary with a toll that is built for it"},
 }
 
-// sudoers is a line that lets an installed toll be run as root, and nothing else.
+// The line allows an installed toll to run as root, and nothing else.
 const sudoers = `install this toll there as /usr/local/bin/toll, and with visudo add the line "USER ALL=(root) NOPASSWD: /usr/local/bin/toll agent *"; or --peer root@HOST without --peer-sudo`
 
-// explain uses ssh's words if it has ended.
 func (c *connection) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errSilent) && !errors.Is(err, errSilent) {
 		select {

@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// Host is a machine as its user names it for ssh.
+// Host is a machine in its user's words for ssh.
 type Host struct {
 	User string // "": ssh's default
 	Name string // a name, an address or an alias of ssh's configuration
 	Port uint16 // 0: ssh's default
 }
 
-// ParseHost parses [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. It refuses what
-// ssh would take for an option, or for several words.
+// ParseHost parses [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. It refuses text
+// that ssh would take for an option or for several words.
 func ParseHost(s string) (h Host, err error) {
 	bad := func(why string) (Host, error) {
 		return Host{}, fmt.Errorf("%q is not a machine: %s", s, why)
@@ -66,8 +66,7 @@ func ParseHost(s string) (h Host, err error) {
 	return h, nil
 }
 
-// plain returns an error for a word that ssh, or a configured command with %h or %r in it, would
-// not take for a name.
+// plain refuses a word that ssh, or a configured command with %h or %r, would not take for a name.
 func plain(word string) error {
 	if strings.HasPrefix(word, "-") {
 		return errors.New("it begins with a dash")
@@ -81,7 +80,7 @@ func plain(word string) error {
 	return nil
 }
 
-// String returns the host in the form for ParseHost.
+// String returns the form for ParseHost.
 func (h Host) String() string {
 	out := h.Name
 	if h.Port != 0 {
@@ -96,7 +95,7 @@ func (h Host) String() string {
 	return out
 }
 
-// Typed returns the host for ssh's command line, with user and port as given.
+// Typed returns the host for ssh's command line, with the given user and port.
 func (h Host) Typed() string {
 	out := h.Name
 	if h.User != "" {
@@ -108,8 +107,8 @@ func (h Host) Typed() string {
 	return out
 }
 
-// in replaces the host and a user in a remedy: in the form of toll's flags after --peer, of ssh's
-// list of keys after -R, and of ssh's command line elsewhere.
+// in replaces a remedy's host and user: in the form of toll's flags after --peer, of ssh's list of
+// keys after -R, and of ssh's command line elsewhere.
 func (h Host) in(remedy, user string) string {
 	root, known := Host{User: "root", Name: h.Name, Port: h.Port}, h.Name
 	if h.Port != 0 {
@@ -119,12 +118,12 @@ func (h Host) in(remedy, user string) string {
 		"HOST:PORT", "HOST:PORT", "HOST", h.Typed(), "USER", user).Replace(remedy)
 }
 
-// Here reports whether the host is this machine, which is reached without ssh: localhost without a
-// user and a port.
+// Here reports whether the host is this machine, reached without ssh: localhost without a user and
+// a port.
 func (h Host) Here() bool { return h == Host{Name: "localhost"} }
 
 // The user's configuration applies, except for prompts at a terminal, traffic in windows, and
-// connections that stay.
+// lasting connections.
 func (h Host) args(command string) []string {
 	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
 		"ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",

@@ -27,10 +27,10 @@ var boot string
 
 type pair struct {
 	dir, pid string
-	docker   string // of machine a's daemon; "": it has none
+	docker   string // "": machine a has no daemon
 }
 
-// engine is a Docker Engine's folder; "" is the installed one.
+// engine is a Docker Engine's folder; "": the installed one.
 func newPair(t *testing.T, engine string) *pair {
 	t.Helper()
 	for _, p := range []string{"/usr/sbin/sshd", "/usr/bin/ssh", "ssh-keygen", "unshare", "nsenter",
@@ -84,8 +84,8 @@ func (p *pair) on(machine string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// toll runs toll on machine a, with ssh's known hosts of that kind. A run that a busy machine
-// spoilt is repeated at most twice, with twice the rounds.
+// toll runs toll on machine a with the given known hosts. If the machine was too busy, it repeats
+// the run at most twice, with twice the rounds.
 func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said string) {
 	t.Helper()
 	for range 2 {
@@ -104,7 +104,6 @@ func (p *pair) toll(t *testing.T, known string, args ...string) (code int, said 
 	return p.tollOnce(t, known, args...)
 }
 
-// spoilt reports whether visits failed only because the machine was too busy.
 func spoilt(report string) bool {
 	words := strings.Join(strings.Fields(report), " ")
 	return strings.Contains(words, "the machine was too busy: ") &&
@@ -124,7 +123,6 @@ func (p *pair) tollOnce(t *testing.T, known string, args ...string) (code int, s
 	return cmd.ProcessState.ExitCode(), both.String()
 }
 
-// nothingLeft waits until machine b has no file and no process of toll.
 func (p *pair) nothingLeft(t *testing.T) {
 	t.Helper()
 	testwait.Until(t, time.Minute, "nothing of toll is left on the peer", func() bool {
@@ -204,7 +202,7 @@ func TestPeer(t *testing.T) {
 			}
 			p.nothingLeft(t)
 		})
-		if tt.name == "ipv4" { // the others find the same toll there, which takes less time
+		if tt.name == "ipv4" { // the others find the same toll there, which saves time
 			if err := os.Symlink(pathtest.Toll(t), filepath.Join(p.dir, "there", "toll")); err != nil {
 				t.Fatal(err)
 			}
@@ -247,8 +245,8 @@ func TestPeer(t *testing.T) {
 	})
 }
 
-// Two ways to one machine are refused; a pair that a firewall separates and a machine that leaves
-// fail by name.
+// Two routes to one machine are refused; a pair separated by a firewall and a lost machine fail by
+// name.
 func (p *pair) mesh(t *testing.T) {
 	const third = "10.78.0.3"
 	for _, tt := range []struct {
@@ -302,7 +300,6 @@ func (p *pair) mesh(t *testing.T) {
 	})
 }
 
-// yourServer asks a server on machine a from the peer.
 func (p *pair) yourServer(t *testing.T) {
 	server := p.on("a", os.Args[0])
 	server.Env = append(server.Env, serveEnv+"=10.78.0.1:8000")
@@ -378,11 +375,10 @@ func TestPeerOfContainers(t *testing.T) {
 	}
 }
 
-// containers tests an engine on both machines.
 func containers(t *testing.T, e pathtest.Engine) {
 	p := newPair(t, e.Root())
 	p.docker = p.daemon(t, "a", "here")
-	far := p.daemon(t, "b", "there") // where sshd's environment says that it is
+	far := p.daemon(t, "b", "there") // the location in sshd's environment
 	if err := os.Symlink(pathtest.Toll(t), filepath.Join(p.dir, "there", "toll")); err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +473,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 	}
 }
 
-// The next clean must remove the killed agent's route, and no other.
+// The next clean must remove only the killed agent's route.
 func (p *pair) routeLeft(t *testing.T) {
 	routes := func() string {
 		out, err := p.on("b", "ip", "route", "show", "proto", "116").Output()
@@ -591,5 +587,4 @@ func (p *pair) measuring(t *testing.T, command ...string) *exec.Cmd {
 	return cmd
 }
 
-// cmd must have ended.
 func said(cmd *exec.Cmd) string { return cmd.Stdout.(*bytes.Buffer).String() }

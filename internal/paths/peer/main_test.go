@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// serveEnv makes this binary serve a language model at an address, on another machine of the test.
+// serveEnv makes this binary serve a language model on another machine of the test.
 const serveEnv = "PEER_TEST_SERVE"
 
 func TestMain(m *testing.M) {
@@ -23,7 +23,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// model answers every request with the same two tokens.
 func model() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {

@@ -1,13 +1,13 @@
 // Package peer builds paths to another machine that its user reaches by ssh. The system's ssh
-// program starts toll there as an agent (see package agent), whose connections are ssh's standard
-// input and output: no port is opened, and ssh's own configuration, keys and known hosts decide who
-// may log in.
+// program starts toll there as an agent (see package agent), whose connections use ssh's standard
+// input and output: no port is opened, and ssh's configuration, keys and known hosts decide who may
+// log in.
 //
-// A missing toll is copied to a directory that the agent removes as soon as it runs, so nothing is
-// left there. The agent ends when its standard input ends.
+// A missing toll is copied to a directory that the agent removes at its start, so nothing remains.
+// The agent ends when its standard input ends.
 //
 // The server is on this machine, as a process or in a container of its Docker Engine, and the
-// client on the peer, as a process or in a container of the engine there.
+// client likewise on the peer.
 package peer
 
 import (
@@ -35,18 +35,16 @@ const Name = sample.Peer
 
 // Peer is the backend. Host and Version must be set.
 type Peer struct {
-	// Host is the other machine, as for ssh.
 	Host Host
-	// Address is this machine's address that the peer dials; if invalid, the one from which the ssh
-	// connection comes.
+	// this machine's address that the peer dials; invalid: the ssh connection's source
 	Address netip.Addr
-	// Binary is the program to copy to a machine of another architecture; "" is none.
+	// program to copy to a machine of another architecture; may be ""
 	Binary string
-	// Version is toll's version.
+	// toll's version
 	Version string
-	// Sudo runs the agent as root there, by sudo.
+	// Sudo runs the agent there as root.
 	Sudo bool
-	// SSH is the program and its first arguments; empty: ssh.
+	// program and its first arguments; empty: ssh
 	SSH []string
 
 	kept cluster.Once[*run]
@@ -57,15 +55,15 @@ var _ path.Builder = (*Peer)(nil)
 // Name returns "peer".
 func (p *Peer) Name() string { return Name }
 
-// recipes build the modes that need nothing but the two machines.
+// recipes build the modes that need only the two machines.
 var recipes = map[mode.Name]func(*site) error{
 	mode.Native: (*site).native,
 }
 
-// Modes returns the names of the modes that need no Docker Engine.
+// Modes returns the names of the modes without a Docker Engine.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Check starts the agent, which stays until Close, and checks the routes between the two machines.
+// Check starts the agent, which stays until Close, and checks the routes between the machines.
 func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
@@ -76,7 +74,6 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	return cluster.Check(ctx, p, spec)
 }
 
-// refuse returns an error for paths that no peer can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
 		return &path.UnsupportedError{
@@ -89,7 +86,7 @@ func refuse(s path.Spec) error {
 			Remedy: "--from remote,remote-container"}
 	}
 	if contained(s.Mode) {
-		s.Tune = "" // the engine knows which tunes it has
+		s.Tune = "" // the engine knows its tunes
 	}
 	return cluster.Refuse(s)
 }
@@ -120,12 +117,12 @@ type run struct {
 
 	boxed sync.Map // namespaces of containers there, by *path.Path
 
-	asking sync.Mutex // guards the fields that follow
+	asking sync.Mutex
 	docker *docker.Docker
 	tried  map[bool]error // results of adding a route, by IPv6 or not
 }
 
-// start connects to the peer once and remembers the result until Close.
+// start connects once and remembers the result until Close.
 func (p *Peer) start(ctx context.Context) (*run, error) {
 	return p.kept.Start(ctx, p.begin)
 }
@@ -169,8 +166,7 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 	return r, nil
 }
 
-// Agent returns the agent there, which ends with Close, and a description of its machine for
-// reports.
+// Agent returns the agent there, which ends with Close, and its machine's description for reports.
 func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err error) {
 	r, err := p.start(ctx)
 	if err != nil {
@@ -181,7 +177,7 @@ func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err err
 		r.left()
 }
 
-// Close ends the agent and the connection to it.
+// Close ends the agent and its connection.
 func (p *Peer) Close() error {
 	return p.kept.Close(func(r *run) error { return r.end.Undo() })
 }
@@ -195,7 +191,6 @@ func (r *run) left() error {
 	return nil
 }
 
-// agentName returns the peer's name in reports.
 func (h Host) agentName() string {
 	if h.Here() {
 		return thisMachine

@@ -44,11 +44,11 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 	return nil
 }
 
-// Networks for documentation (RFC 5737 and 3849), to which the peer briefly gets a route.
+// The peer briefly gets a route to these networks for documentation (RFC 5737 and 3849).
 var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"),
 	true: netip.MustParsePrefix("2001:db8::/64")}
 
-// tryRoute tries once whether a route can be added on the peer.
+// tryRoute tries once whether the peer accepts a route.
 func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()

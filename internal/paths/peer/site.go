@@ -16,16 +16,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// site is a path being built, with the context of the build.
 type site struct {
 	ctx  context.Context
 	run  *run
 	path *path.Path
 
-	server, client netip.Addr     // this machine's dialled address, and the peer's that dials
+	server, client netip.Addr     // this machine's dialled address, and the peer's dialling one
 	there, here    link.Route     // from the peer to this machine, and back
 	spots          []cluster.Spot // of the path, on the peer
-	unwatched      []string       // machines whose settings cannot be read
+	unwatched      []string       // machines with unreadable settings
 }
 
 func (s *site) begin() (err error) {
@@ -61,8 +60,8 @@ func (s *site) begin() (err error) {
 
 const loopback = "lo"
 
-// dialled returns the address of this machine that the peer dials: the named one, or the source of
-// ssh's connection, or for the other family one of the same card.
+// dialled returns this machine's address that the peer dials: the named one, the source of ssh's
+// connection, or one of the other family on the same card.
 func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
 	if !at.IsValid() {
@@ -114,8 +113,8 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	return s.beside(at, others)
 }
 
-// beside returns this machine's address of the other family on the card that has at. The peer must
-// have a route to it by the same card, from an address of that family.
+// The returned address is of the other family, on the card that has at. The peer must have a route
+// to it by the same card, from an address of that family.
 func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	known, err := s.run.agent.Route(s.ctx, at)
 	if err != nil {
@@ -155,7 +154,7 @@ func (s *site) native() error {
 
 func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
 
-// wireHop returns the hop between the machines' cards: what both of them counted.
+// wireHop counts what both cards counted.
 func (s *site) wireHop() path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device,
 		Where: s.between(),
@@ -174,7 +173,6 @@ func (s *site) Finish() error {
 	return s.inspectable()
 }
 
-// describe records the two machines and the routes between them.
 func (s *site) describe() error {
 	hello := s.run.agent.Hello()
 	family := "IPv6"
@@ -214,11 +212,11 @@ func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	return b.String()
 }
 
-// inspectable covers both cards, and what else decides on each machine. If that is not permitted,
-// the result says so.
+// inspectable covers both cards and each machine's deciding settings. Without permission the result
+// says so.
 func (s *site) inspectable() error {
 	to := []netip.Addr{s.server, s.client}
-	for _, c := range s.path.Clients { // a container's address has a route of its own there
+	for _, c := range s.path.Clients { // a container's address has its own route there
 		if a := c.Dial.Addr(); a.IsValid() && !slices.Contains(to, a) {
 			to = append(to, a)
 		}

@@ -36,14 +36,13 @@ import (
 var boot string
 
 const (
-	// answerLimit bounds the wait for the peer's next message: logging in and starting a shell or
-	// toll may be slow.
+	// for the peer's next message: logging in and starting a shell or toll may be slow
 	answerLimit = 60 * time.Second
-	// stalled bounds the time in which no byte of a copy is accepted.
+	// without an accepted byte of a copy
 	stalled = 60 * time.Second
-	// endLimit bounds ssh's end after the agent's.
+	// for ssh's end after the agent's
 	endLimit = 3 * time.Second
-	// noise bounds what a shell may print before it runs the command, in bytes.
+	// bytes that a shell may print before it runs the command
 	noise = 1 << 20
 )
 
@@ -51,7 +50,7 @@ type connection struct {
 	host    Host
 	name    string // of the agent, in reports
 	process *path.Process
-	ended   chan struct{} // closed when ssh has ended
+	ended   chan struct{}
 	err     error         // how ssh ended
 	in      *bufio.Reader // the peer's output
 	mark    string
@@ -60,11 +59,11 @@ type connection struct {
 	limit   time.Duration // for the peer's next message
 }
 
-// have is what the peer reported of itself.
+// have is the peer's report of itself.
 type have struct {
 	System, Machine string         // uname -s and -m
-	Sum             string         // SHA-256 of its own toll, in hex; "": none
-	User            string         // the user there, as sudoers names it
+	Sum             string         // SHA-256 of its toll, in hex; "": none
+	User            string         // as sudoers names it
 	Here, There     netip.AddrPort // ssh's connection as the peer sees it; invalid: unknown
 }
 
@@ -90,7 +89,7 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	})
 }
 
-// beside starts an agent on this machine, without ssh.
+// beside needs no ssh: the agent is on this machine.
 func (p *Peer) beside(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
 	c, err := newConnection(p.Host)
 	if err != nil {
@@ -110,7 +109,8 @@ func newConnection(h Host) (*connection, error) {
 		mark: "bridgetoll-" + hex.EncodeToString(mark), limit: answerLimit}, nil
 }
 
-// open starts a program and the agent at its other end, and carries the agent's connections.
+// open starts a program, connects to the agent at its other end, and carries the agent's
+// connections.
 func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	start func() error) (err error) {
 	said := &local.Tail{}
@@ -123,7 +123,7 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	defer func() {
 		if err != nil {
 			err = c.explain(ctx, err)
-			c.kill() // the shell there ends with its input, and removes what it has of a copy
+			c.kill() // the shell there ends with its input, and removes its part of a copy
 			err = errors.Join(err, c.close())
 		}
 	}()
@@ -178,7 +178,6 @@ func (c *connection) prepare(p *Peer, bundle []byte) error {
 	return c.introduce(bundle)
 }
 
-// introduce waits for the agent, and sends it the bundle.
 func (c *connection) introduce(bundle []byte) error {
 	if _, err := c.hear("agent"); err != nil {
 		return err
@@ -192,7 +191,7 @@ func otherMachine(h have) error {
 		Remedy: "--peer-binary with a toll of this version for it: GOOS=linux GOARCH=… make build; or install this version there as toll"}
 }
 
-// program returns the file to copy to the peer, or "" if it has the program.
+// program returns the file to copy, or "" if the peer has the program.
 func (p *Peer) program(h have) (file string, err error) {
 	if h.System != "Linux" {
 		return "", &path.UnsupportedError{Missing: fmt.Sprintf(
@@ -203,7 +202,7 @@ func (p *Peer) program(h have) (file string, err error) {
 		file = p.Binary
 	} else if arch == runtime.GOARCH {
 		file = local.Self
-	} else if h.Sum != "" { // its hub will compare the versions
+	} else if h.Sum != "" { // its hub compares the versions
 		return "", nil
 	} else {
 		return "", otherMachine(h)
@@ -233,13 +232,12 @@ func (p *Peer) program(h have) (file string, err error) {
 	return file, nil
 }
 
-// machines maps Go's architectures to ELF's.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64,
 	"386": elf.EM_386, "arm": elf.EM_ARM,
 	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390,
 	"loong64": elf.EM_LOONGARCH}
 
-// goarch returns Go's name for an architecture of uname, or the same if Go uses it.
+// The result is machine if Go uses the same name.
 func goarch(machine string) string {
 	switch machine {
 	case "x86_64":
@@ -257,7 +255,6 @@ func goarch(machine string) string {
 	return machine
 }
 
-// sumOf returns a file's SHA-256, in hex.
 func sumOf(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -314,7 +311,7 @@ func (c *connection) say(text string) error {
 // errSilent means that a peer took too long.
 var errSilent = errors.New("it sent no valid reply")
 
-// hear waits for a line of toll's that begins with that word, and returns the rest. It skips other
+// hear waits for toll's line that begins with that word, and returns the rest. It skips other
 // output, such as a shell's greeting.
 func (c *connection) hear(word string) (string, error) {
 	late := time.AfterFunc(c.limit, c.kill)
@@ -363,7 +360,6 @@ func quoted(s string) string {
 	return fmt.Sprintf(" (the last that it said: %s)", s)
 }
 
-// said splits a line of toll's.
 func said(mark, line string) (word, rest string, ours bool) {
 	line, ours = strings.CutPrefix(strings.TrimRight(line, "\r\n"), mark+" ")
 	if !ours {
@@ -373,7 +369,6 @@ func said(mark, line string) (word, rest string, ours bool) {
 	return word, rest, true
 }
 
-// parseHave parses what the shell reports of its machine.
 func parseHave(s string) (h have, err error) {
 	const least, most = 5, 8
 	f := strings.Fields(s)
@@ -423,7 +418,7 @@ func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, er
 	return a, nil
 }
 
-// kill kills ssh and what it started, such as a ProxyCommand, and ends reads of their output: a
+// kill kills ssh and its children, such as a ProxyCommand, and ends reads of their output: a
 // program that ssh left behind may still hold the pipe.
 func (c *connection) kill() {
 	select {
@@ -434,7 +429,7 @@ func (c *connection) kill() {
 	_ = c.process.Out.Close()
 }
 
-// close closes ssh's input, at which it ends, or else kills it.
+// Closing the input ends ssh; otherwise it is killed.
 func (c *connection) close() error {
 	_ = c.process.In.Close()
 	select {
