@@ -19,8 +19,8 @@ import (
 // Arg is the argument that makes toll an agent.
 const Arg = "agent"
 
-// Agent is a connected agent, as the hub sees it: a place for processes, and its machine. After it
-// is lost, every call returns an error that names it.
+// Agent is the hub's view of a connected agent: a place for processes, and its machine. After its
+// loss, every call returns an error that names it.
 type Agent struct {
 	hub   *Hub
 	hello Hello
@@ -28,10 +28,10 @@ type Agent struct {
 	raw   net.Conn
 	ready bool
 	lost  chan struct{}
-	// spoken is the time of the last message to the agent, by this machine's clock.
+	// time of the last message to the agent, by this machine's clock
 	spoken atomic.Int64
 
-	mu      sync.Mutex // guards the fields that follow
+	mu      sync.Mutex
 	err     error
 	last    uint64
 	waiting map[uint64]chan answer
@@ -49,15 +49,14 @@ func (a *Agent) Hello() Hello { return a.hello }
 // Name returns the name that the agent gave itself.
 func (a *Agent) Name() string { return a.hello.Name }
 
-// Err returns the reason why the agent is lost, such as a *path.CutError, or nil if it is
-// connected.
+// Err returns why the agent is lost, such as a *path.CutError, or nil.
 func (a *Agent) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
 }
 
-// Lost is closed when the agent is lost.
+// Lost returns a channel that is closed when the agent is lost.
 func (a *Agent) Lost() <-chan struct{} { return a.lost }
 
 // As returns the agent as a place with the given name.
@@ -97,7 +96,7 @@ func (a *Agent) lose(why error) {
 
 var errDismissed = errors.New("it was released")
 
-// Dismiss releases the agent, which ends itself. Nothing is sent on its connection after that.
+// Dismiss releases the agent, which ends itself. Nothing is sent afterwards.
 func (a *Agent) Dismiss() { a.lose(errDismissed) }
 
 func (a *Agent) listen() {
@@ -141,13 +140,13 @@ func (a *Agent) keepAlive() {
 	}
 }
 
-// ping loses the agent if there is no answer.
+// Without an answer, the agent counts as lost.
 func (a *Agent) ping(o request) {
 	defer a.hub.pinged()
 	_, _ = a.ask(context.Background(), o, 0)
 }
 
-// number returns a new number, which requests, processes and meterings share.
+// Requests, processes and meterings share the numbers.
 func (a *Agent) number() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +197,7 @@ func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answe
 	return answer{}, a.Err()
 }
 
-// ErrNone means that there are no ESP states to count.
+// ErrNone means that ESP states are missing, so there are no counts.
 var ErrNone = errors.New("nothing to count")
 
 func (a *Agent) refusal(ans answer) error {
@@ -231,7 +230,7 @@ func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
 	return b.offset(), nil
 }
 
-// Meter implements path.Machine. The pids are those that the agent sees.
+// Meter implements path.Machine. The agent must see the pids.
 func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Metering, error) {
 	m := meterRequest{Number: a.number(), From: from, To: to, PIDs: pids}
 	sent := time.Now()
@@ -294,7 +293,7 @@ func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, 
 	return ans.Interfaces, err
 }
 
-// Route returns the route from the agent's machine to an address.
+// Route returns the agent's machine's route to an address.
 func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	ans, err := a.ask(ctx, request{Route: &to}, 0)
 	switch {
@@ -306,7 +305,7 @@ func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	return *ans.Way, nil
 }
 
-// Files lists a directory, such as /run/docker/netns, as the agent sees it.
+// Files lists a directory of the agent's, such as /run/docker/netns.
 func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) {
 	if dir == "" {
 		dir = "/"

@@ -123,7 +123,7 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// site is a hub and machines around it, joined by a bridge in the hub's namespace.
+// site is a hub with machines on a bridge in its namespace.
 type site struct {
 	t      *testing.T
 	key    *Key
@@ -351,7 +351,7 @@ func TestHowProcessesEnd(t *testing.T) {
 		"exit status 1: echo ends as it was told: badly") {
 		t.Errorf("it ended so: %v", err)
 	}
-	check(t, p.Kill()) // an ended process is no error
+	check(t, p.Kill())
 	p = sleeper(t, b)
 	check(t, p.In.Close())
 	check(t, p.Kill())
@@ -525,10 +525,9 @@ func TestAgentIsStopped(t *testing.T) {
 	<-b.Lost()
 }
 
-// quick is a silence that tests can wait for, on a busy machine, too.
+// tests can wait for this silence, and a busy machine meets it
 const quick = 6 * time.Second
 
-// Both sides must give up a machine that vanished or froze.
 func TestMachineIsGone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, quick)

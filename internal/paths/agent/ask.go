@@ -15,8 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Knock is one connection attempt or datagram, which shows in connection tables how rules rewrite
-// it.
+// Knock is one connection attempt or datagram: connection tables then show how rules rewrite it.
 type Knock struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
@@ -43,8 +42,8 @@ func (k Knock) Do() {
 
 const lookupLimit = 6 * time.Second
 
-// Lookup asks the resolver of the agent's place for the IPv4 addresses of a name. It returns them
-// sorted, and how long that took.
+// Lookup resolves a name in the agent's place. It returns its sorted IPv4 addresses and the time
+// taken.
 func (a *Agent) Lookup(ctx context.Context, name string) ([]netip.Addr, time.Duration, error) {
 	ans, err := a.ask(ctx, request{Lookup: name}, lookupLimit)
 	return ans.Addrs, ans.Took, err
@@ -63,14 +62,14 @@ func lookup(name string) ([]netip.Addr, time.Duration, error) {
 	return out, took, err
 }
 
-// KubeProxy returns kube-proxy's mode on the agent's node, such as "iptables", or "" if there is no
-// sign of it.
+// KubeProxy returns kube-proxy's mode on the agent's node, such as "iptables", or "" without a sign
+// of it.
 func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 	ans, err := a.ask(ctx, request{Proxy: true}, knockLimit)
 	return ans.Text, err
 }
 
-// kubeProxyMode is where kube-proxy reports its mode by default.
+// kube-proxy's default
 const kubeProxyMode = "http://127.0.0.1:10249/proxyMode"
 
 func (s *server) kubeProxy() (string, error) {

@@ -24,23 +24,23 @@ type Box struct {
 	LAN     *LAN   `json:"lan,omitempty"`
 }
 
-// LAN is a network for a box whose devices are on a network card.
+// LAN is a box's network, whose devices are on a network card.
 type LAN struct {
 	Driver string `json:"driver"` // Docker's: macvlan or ipvlan
 	Kind   string `json:"kind"`
 	Parent string `json:"parent"`
 	Subnet string `json:"subnet"`
-	Addr   string `json:"addr"` // of the box in it
+	Addr   string `json:"addr"` // of the box
 }
 
 // Engine makes boxes on an agent's machine.
 type Engine interface {
-	// Ready reports whether boxes can be made, and names the engine.
+	// Ready returns the engine's name and version, or an error if it cannot make boxes.
 	Ready(ctx context.Context) (version string, err error)
 	// Make makes a box, whose first process is toll as an agent that reads its bundle from the
 	// standard input (see Introduce). The box ends when the returned input and output are closed.
 	Make(ctx context.Context, b Box) (io.ReadWriteCloser, error)
-	// Remove removes the box. It returns nil if the box does not exist.
+	// Remove removes the box. A missing one is not an error.
 	Remove(number uint64) error
 	// Close removes everything that was made.
 	Close() error
@@ -48,7 +48,6 @@ type Engine interface {
 
 var errNoEngine = errors.New("this agent makes no containers")
 
-// boxRequest has exactly one of the fields.
 type boxRequest struct {
 	Ready  bool   `json:"ready,omitempty"`
 	Make   *Box   `json:"make,omitempty"`
@@ -56,17 +55,17 @@ type boxRequest struct {
 	Clear  bool   `json:"clear,omitempty"`
 }
 
-// boxLimit is additional time: the engine may have to load an image.
+// additional, because the engine may have to load an image
 const boxLimit = 2 * time.Minute
 
-// Boxes returns the engine's name and version, or an error if there is none.
+// Boxes returns the engine's name and version, or an error if it cannot make boxes.
 func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
 	ans, err := a.ask(ctx, request{Box: &boxRequest{Ready: true}}, boxLimit)
 	return ans.Engine, err
 }
 
-// MakeBox makes a box and waits for the agent in it. The caller calls remove, which first releases
-// the agent.
+// MakeBox makes a box and waits for its agent. The caller calls remove, which first releases the
+// agent.
 func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func() error, err error) {
 	id := make([]byte, 16) //nolint:mnd // bytes that nobody guesses
 	if _, err := rand.Read(id); err != nil {
@@ -98,7 +97,7 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 
 // ClearBoxes removes everything that was made on the agent's machine for boxes.
 func (a *Agent) ClearBoxes() error {
-	if a.Err() != nil { // a lost agent removes them itself
+	if a.Err() != nil { // a lost agent does this itself
 		return nil
 	}
 	_, err := a.ask(context.Background(), request{Box: &boxRequest{Clear: true}}, boxLimit)
@@ -175,7 +174,7 @@ func (s *server) carry(over io.ReadWriteCloser, b Box) error {
 	return nil
 }
 
-// Introduce returns what an agent with its hub at the standard input reads first: a line with the
+// Introduce returns the first input of an agent with its hub at the standard input: a line with the
 // bundle's length and the agent's name, and the bundle.
 func Introduce(bundle []byte, name string) []byte {
 	return append(fmt.Appendf(nil, "%d %s\n", len(bundle), name), bundle...)
@@ -195,7 +194,6 @@ func awaited(in *bufio.Reader, id string) error {
 	return fmt.Errorf("%w: no agent in %d lines", errNonsense, most)
 }
 
-// pass ends each direction separately.
 func (s *server) pass(down net.Conn) {
 	up, err := s.config.Open()
 	if err != nil {

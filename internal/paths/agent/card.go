@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Cards returns what link.Cards returns for a device of the agent's own namespace.
+// Cards returns link.Cards for a device of the agent's own namespace.
 func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, crossed []string,
 	err error) {
 	ans, err := a.ask(ctx, request{Cards: device}, 0)
@@ -42,7 +42,7 @@ const (
 	maxLists = 1024
 )
 
-// check makes all text printable, and returns an error for impossible answers.
+// check makes all text printable, and rejects impossible answers.
 func (c *cardsAnswer) check() error {
 	if len(c.All) > maxCards || len(c.Crossed) > len(c.All) {
 		return fmt.Errorf("%w: %d network cards", errNonsense, len(c.All))

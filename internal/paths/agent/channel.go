@@ -11,7 +11,7 @@ import (
 )
 
 type channel struct {
-	mu    sync.Mutex // guards the fields that follow
+	mu    sync.Mutex
 	conns map[*held]bool
 	gone  path.Traffic // of closed connections
 }
@@ -63,8 +63,7 @@ func (h *held) Close() error {
 	return h.Conn.Close()
 }
 
-// carried returns the kernel's counts, or for streams in a carrier, which have none, what was read
-// and written.
+// carried returns the kernel's counts or, for a carrier's streams, the bytes read and written.
 func (h *held) carried() (t path.Traffic) {
 	tcp, ok := h.Conn.(*net.TCPConn)
 	if !ok {

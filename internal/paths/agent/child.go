@@ -49,7 +49,6 @@ func (s *server) start(o startRequest) (pid int, err error) {
 	return p.PID, nil
 }
 
-// attend relays input and output, and reports the end.
 func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	heard, said := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -71,7 +70,7 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	delete(s.children, number)
 	s.mu.Unlock()
 	select {
-	case <-heard: // no output follows the report of the end
+	case <-heard: // the report of the end follows all output
 		_ = c.conn.Close()
 	default:
 	}

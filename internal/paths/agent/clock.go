@@ -13,7 +13,7 @@ const clockTrips = 8
 // now returns CLOCK_MONOTONIC in ns.
 func now() int64 { return clock.Now() }
 
-// bounds limits how far another clock is ahead, in ns.
+// limits of another clock's lead, in ns
 type bounds struct {
 	least, most int64
 	known       bool
@@ -29,7 +29,7 @@ func (b *bounds) narrow(before, other, after int64) {
 }
 
 func (b *bounds) offset() path.Offset {
-	// If a clock was slewed meanwhile, the bounds may be slightly reversed.
+	// Slewing a clock may reverse the bounds slightly.
 	width := max(b.most-b.least, b.least-b.most)
 	return path.Offset{Ahead: time.Duration(b.least + (b.most-b.least)/2),
 		Unsure: time.Duration((width + 1) / 2)}

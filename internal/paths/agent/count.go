@@ -40,7 +40,6 @@ func needs(capability string, err error) error {
 	return err
 }
 
-// lacks returns the capability that err names, or "".
 func lacks(err error) string {
 	var l *lackError
 	if errors.As(err, &l) {
@@ -65,7 +64,7 @@ func (s *server) count(what []Counter) ([]sample.Counters, error) {
 	return out, nil
 }
 
-// space is a namespace's file; "" is the agent's own.
+// file of a namespace; "": the agent's own
 type space struct {
 	file string
 	own  *netns.NS
@@ -73,7 +72,7 @@ type space struct {
 
 var _ local.Space = space{}
 
-// Do does not stay in the namespace: that would keep it alive after Docker removes it.
+// Do leaves the namespace, because staying would keep it alive after Docker removes it.
 func (s space) Do(f func() error) error {
 	if s.file == "" {
 		return s.own.Do(f)
@@ -86,7 +85,6 @@ func (s space) Do(f func() error) error {
 	return ns.Do(f)
 }
 
-// Start is not supported.
 func (space) Start(*exec.Cmd) error { return errors.ErrUnsupported }
 
 func (s *server) reader(c Counter) (reader, error) {
@@ -152,7 +150,7 @@ func (e ESP) in(at space) reader {
 
 const maxReaders = 1024
 
-// relaying returns a reader that remembers the sockets that it has seen.
+// The reader remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
 	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target,
 		Beside: c.Proxy.Beside}
@@ -177,7 +175,7 @@ func (s *server) counting(c Counter, first reader) (reader, error) {
 	if len(s.readers) >= maxReaders {
 		return nil, fmt.Errorf("more than %d counters with a past", maxReaders)
 	}
-	var mu sync.Mutex // one reading at a time
+	var mu sync.Mutex
 	s.readers[string(key)] = func() (sample.Counters, error) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -6,11 +6,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 )
 
-// Counter selects a counter in a network namespace of an agent's machine. Exactly one of the kinds
-// is set.
+// Counter selects a counter in a network namespace of an agent's machine. Exactly one kind is set.
 type Counter struct {
-	// Namespace is the file of a network namespace as the agent sees it; "" is the agent's own.
-	// Another one needs CAP_SYS_ADMIN.
+	// Namespace is the file of a network namespace in the agent's view; "" is its own. Another one
+	// needs CAP_SYS_ADMIN.
 	Namespace string  `json:"namespace,omitempty"`
 	Device    *Device `json:"device,omitempty"`
 	NAT       *NAT    `json:"nat,omitempty"`
@@ -21,23 +20,23 @@ type Counter struct {
 // Device selects a network device's counters, read as by path/local.Device.
 type Device struct {
 	Name string `json:"name"`
-	// ForwardRx means that what the device receives is on its way to the server.
+	// ForwardRx means that received packets go to the server.
 	ForwardRx bool `json:"forward_rx,omitempty"`
 	// OneWay counts only the forward direction, for a device that sees both in it.
 	OneWay bool `json:"one_way,omitempty"`
 }
 
-// NAT selects rewritten connections: those that dialled To and are answered by Now. Hits grow by
-// each that was not in the connection table at the previous reading, which keeps ended ones for two
-// minutes. It needs CAP_NET_ADMIN.
+// NAT selects rewritten connections, which dialled To and are answered by Now. Each one that the
+// connection table lacked at the previous reading is a hit; ended ones stay there for two minutes.
+// It needs CAP_NET_ADMIN.
 type NAT struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
 	Now   netip.AddrPort `json:"now"`
-	// From is the client's address, and As the rewritten one; invalid addresses match any.
+	// From is the client's address, As the rewritten one; invalid: any.
 	From netip.Addr `json:"from,omitzero"`
 	As   netip.Addr `json:"as,omitzero"`
-	// Source is how rules must have rewritten the client's address.
+	// how rules must have rewritten the client's address
 	Source conntrack.Source `json:"source,omitempty"`
 }
 
@@ -47,11 +46,11 @@ type ESP struct {
 	Server netip.Addr `json:"server"`
 }
 
-// Proxy selects what a docker-proxy for TCP relayed, read as by path/local.Proxy. It needs
+// Proxy selects the traffic of a docker-proxy for TCP, read as by path/local.Proxy. It needs
 // CAP_SYS_PTRACE and the machine's PID namespace.
 type Proxy struct {
-	PID     int            `json:"pid"` // as the agent sees it
+	PID     int            `json:"pid"` // in the agent's view
 	Listens uint16         `json:"listens"`
 	Target  netip.AddrPort `json:"target"`
-	Beside  bool           `json:"beside,omitempty"` // the client is on the proxy's machine, too
+	Beside  bool           `json:"beside,omitempty"` // the client is on the proxy's machine
 }

@@ -19,8 +19,8 @@
 // What an agent started dies with it, and an agent ends itself when its control connection ends or
 // is silent for too long.
 //
-// The channel is quiet while a window is measured (Hub.Hush). Agents count its bytes, and a visit in
-// which it carried any is no result.
+// The channel is quiet during a window (Hub.Hush). Agents count its bytes; if it carried any, the
+// visit has no result.
 //
 // Clocks of two machines are never subtracted: each end has a schedule by its own CLOCK_MONOTONIC
 // (Agent.Clock).

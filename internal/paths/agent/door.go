@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// handshake bounds the time to authenticate and send the hello.
+	// to authenticate and send the hello
 	handshake = 5 * time.Second
 	// strangers limits the unauthenticated connections, and neighbours those from one address. Both
 	// exceed any number of agents.
@@ -19,11 +19,11 @@ const (
 	neighbours = 256
 )
 
-// door holds the unauthenticated connections. If it is full, a new one replaces another. An
+// door holds the unauthenticated connections. When it is full, a new one replaces another. An
 // attacker with hundreds of addresses can still replace an agent's connection within its one round
 // trip.
 type door struct {
-	mu     sync.Mutex // guards the fields that follow
+	mu     sync.Mutex
 	inside map[*guest]bool
 	from   map[netip.Prefix]int
 	count  uint64
@@ -55,7 +55,7 @@ func (d *door) enter(c net.Conn) *guest {
 	return g
 }
 
-// leave may be called twice.
+// A second call has no effect.
 func (d *door) leave(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,8 +72,8 @@ func (d *door) remove(g *guest) {
 	}
 }
 
-// crowdedOut chooses the connection that a new one replaces: from the address that has the most, so
-// a flood displaces only itself; then a silent one, because agents send at once; then the oldest.
+// crowdedOut chooses the connection that a new one replaces: from the address with the most, so a
+// flood displaces only itself; then a silent one, because agents send at once; then the oldest.
 func (d *door) crowdedOut(came *guest) (out *guest) {
 	worse := func(a, b *guest) bool {
 		if na, nb := d.from[a.from], d.from[b.from]; na != nb {
@@ -92,7 +92,7 @@ func (d *door) crowdedOut(came *guest) (out *guest) {
 	return out
 }
 
-// neighbourhood returns the addresses that one machine may own: for IPv6 a network.
+// One machine may own these addresses: for IPv6 a network.
 func neighbourhood(a net.Addr) netip.Prefix {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(a.String())

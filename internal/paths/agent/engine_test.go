@@ -22,7 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// cluster is a backend whose paths are between machines with agents.
+// cluster has paths between machines with agents.
 type cluster struct {
 	site  *site
 	nodes map[mode.Name][]*node // client, server
@@ -90,7 +90,7 @@ func clustered(t *testing.T, c *cluster, q plan.Request,
 
 func hasResult(v sample.Visit) bool { return v.Failure == "" && v.Witness.OK }
 
-// unhindered repeats a run whose visits a busy machine spoilt.
+// A busy machine may spoil a run's visits, so unhindered repeats it.
 func unhindered(t *testing.T, run func() (good bool)) {
 	t.Helper()
 	testwait.Unhindered(t, testTime, func(u testing.TB) {
@@ -232,7 +232,7 @@ func goesOn(t *testing.T, end func(*site, *node) error) {
 	b, c := s.node(setup{id: "b"}), s.node(setup{id: "c"})
 	d, e := s.node(setup{id: "d"}), s.node(setup{id: "e"})
 	const dies = 1       // round
-	var late atomic.Bool // set if that visit may have ended before
+	var late atomic.Bool // that visit may have ended before
 	f, _ := clustered(t, &cluster{s, map[mode.Name][]*node{mode.Host: {b, c}, mode.Native: {d, e}}},
 		plan.Request{Loads: []sample.Load{{Kind: "rr",
 			Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}, Warmup: 0.1,

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// silence is how long one side may send nothing before the other gives up.
+	// one side's silence after which the other gives up
 	silence = 15 * time.Second
-	// pings is the number of pings in that time.
+	// number of pings in that time
 	pings = 6
-	// bearable is the part of silence for which an agent may receive nothing.
+	// part of silence for which an agent may receive nothing
 	bearable = 3
-	// settle bounds the wait for a ping in flight.
+	// for a ping in flight
 	settle = 500 * time.Millisecond
 )
 
-// Hub is the toll that measures, as its agents see it.
+// Hub is the agents' view of the measuring toll.
 type Hub struct {
 	tls     *tls.Config
 	version string
@@ -38,7 +38,7 @@ type Hub struct {
 
 	tasks sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields that follow
+	mu      sync.Mutex
 	closed  bool
 	doors   []net.Listener
 	changed chan struct{} // closed and replaced when an agent connected or was refused
@@ -81,7 +81,7 @@ func newHub(key *Key, version string, silence time.Duration) *Hub {
 		awaited: map[string]chan *stream{}, conns: map[net.Conn]bool{}}
 }
 
-// Serve also accepts agents' connections from l, which the hub closes.
+// Serve also accepts agents' connections from l. The hub closes l.
 func (h *Hub) Serve(l net.Listener) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *Hub) Serve(l net.Listener) error {
 	return nil
 }
 
-// Addr returns the address at which the hub listens. Listen must have been called.
+// Addr returns the hub's address after Listen.
 func (h *Hub) Addr() netip.AddrPort {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +141,7 @@ func (h *Hub) keep(c net.Conn) bool {
 	return !h.closed
 }
 
-// drop ends a connection without a message: its reader may be gone.
+// Its reader may be gone, so drop sends no message.
 func (h *Hub) drop(c net.Conn) {
 	h.mu.Lock()
 	delete(h.conns, c)
@@ -160,7 +160,7 @@ func (h *Hub) meet(g *guest) error {
 	if err := c.Handshake(); err != nil {
 		return err
 	}
-	counted.on.Store(true) // not before: unauthenticated bytes are not the channel's
+	counted.on.Store(true) // unauthenticated bytes are not the channel's
 	in := bufio.NewReader(c)
 	line, err := receive(in, maxOpening)
 	if err != nil {
@@ -228,8 +228,8 @@ func (h *Hub) announce() {
 	h.changed = make(chan struct{})
 }
 
-// Wait waits until ctx ends for the agent with the given identity, or returns an error that names
-// its refused version.
+// Wait returns the agent with the given identity, or an error that names its refused version. It
+// waits until ctx ends.
 func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	for {
 		h.mu.Lock()
@@ -342,12 +342,12 @@ func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err err
 		case <-t.C: // the agent does not answer; its ping may fall into the window
 		}
 	}
-	// Independent of the caller: agents end if they receive nothing.
+	// Agents that receive nothing end, whatever the caller does.
 	late := time.AfterFunc(d+settle, over)
 	return func() { late.Stop(); over() }, nil
 }
 
-// ping reports false if the channel must be quiet; pinged ends it.
+// ping returns false if the channel must be quiet; pinged ends it.
 func (h *Hub) ping() (may bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -367,11 +367,10 @@ func (h *Hub) pinged() {
 	}
 }
 
-// Moved returns the bytes that the hub has written and read on its agents' connections.
+// Moved returns the bytes written and read on the agents' connections.
 func (h *Hub) Moved() uint64 { return h.moved.Load() }
 
-// Close ends all connections, at which the agents kill what they started and end. A second Close
-// does nothing.
+// Close ends all connections: the agents kill their children and end. A second Close has no effect.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -404,7 +403,7 @@ func (h *Hub) Close() error {
 	return errors.Join(errs...)
 }
 
-// counted is a connection whose bytes are counted once on is set.
+// Bytes are counted once on is set.
 type counted struct {
 	net.Conn
 	on    atomic.Bool

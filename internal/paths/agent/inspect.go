@@ -49,7 +49,7 @@ func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	return all, nil
 }
 
-// brief ends long text with a checksum, so that a later difference is kept.
+// brief replaces the rest of a long text by a checksum, so a difference there shows.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s

@@ -41,7 +41,7 @@ func TestInspect(t *testing.T) {
 		at       Spot
 		ns       *netns.NS
 		do, undo string
-		want     sample.Difference // beginnings of its What and values; none: no difference
+		want     sample.Difference // beginnings of its What and values; may be empty
 		diverts  bool
 	}{
 		{all, inner, "tc qdisc add dev c0 root tbf rate 200mbit burst 32kb latency 50ms",
@@ -67,7 +67,6 @@ func TestInspect(t *testing.T) {
 			sample.Difference{What: "chain netdev x y"}, true},
 		{shared, b.ns, "ip route add 10.8.0.0/28 dev v0 initcwnd 99", "ip route del 10.8.0.0/28",
 			sample.Difference{What: "route 10.8.0.0/28 dev v0", Is: "there"}, false},
-		// The path does not use the route.
 		{shared, b.ns, "ip route add 10.99.0.0/16 dev v0", "ip route del 10.99.0.0/16",
 			sample.Difference{}, false},
 		{shared, b.ns, "ip addr add 10.98.0.1/24 dev v0", "ip addr del 10.98.0.1/24 dev v0",

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// keyLife is not checked: a key is valid while its hub listens.
+	// not checked: a key is valid while its hub listens
 	keyLife = 24 * time.Hour
-	// hubName is never resolved.
+	// never resolved
 	hubName = "hub.bridgetoll"
-	// protocol is offered in the handshake, before versions are compared.
+	// offered in the handshake, before versions are compared
 	protocol = "bridgetoll-agent"
 )
 
@@ -31,7 +31,7 @@ type Key struct {
 	bundle []byte
 }
 
-// NewKey makes Ed25519 certificates for toll and for all agents, and discards the authority's key.
+// NewKey makes Ed25519 certificates for toll and all agents, and discards the authority's key.
 func NewKey() (*Key, error) { return newKey(time.Now()) }
 
 func newKey(now time.Time) (*Key, error) {
@@ -80,7 +80,7 @@ type issued struct {
 	secret ed25519.PrivateKey
 }
 
-// issue makes a self-signed certificate if ca is nil.
+// nil ca: self-signed
 func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []byte, error) {
 	fail := func(err error) (*issued, []byte, error) {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
@@ -112,8 +112,8 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 	return &issued{made, secret}, der, nil
 }
 
-// atMaking makes both sides judge certificates by the time of their making: they must not expire in
-// a long run, and the machines' clocks need not agree.
+// Both sides judge certificates by the time of their making: they must not expire in a long run,
+// and clocks may differ.
 func atMaking(ca *x509.Certificate) func() time.Time {
 	return func() time.Time { return ca.NotBefore }
 }

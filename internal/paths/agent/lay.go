@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// Laid is a route on an agent's machine, which the agent removes at the latest when it ends.
+// Laid is a route on an agent's machine. The agent removes it when it ends, at the latest.
 type Laid struct {
 	To  netip.Prefix `json:"to"`
 	Via netip.Addr   `json:"via"` // a neighbour
@@ -17,7 +17,7 @@ type Laid struct {
 type Router interface {
 	// Lay adds a route. It needs CAP_NET_ADMIN.
 	Lay(l Laid) error
-	// Lift removes a route that Lay added. It returns nil if the route does not exist.
+	// Lift removes a route that Lay added. A missing one is not an error.
 	Lift(l Laid) error
 }
 

@@ -15,7 +15,7 @@ func TestLayRequests(t *testing.T) {
 		{"198.18.4.0/22", "10.0.0.1", true},
 		{"fd00::/64", "fd78::1", true},
 		{"198.18.4.1/22", "10.0.0.1", false},
-		{"0.0.0.0/0", "10.0.0.1", false}, // everything that the machine sends
+		{"0.0.0.0/0", "10.0.0.1", false}, // all of the machine's traffic
 		{"::/0", "fd78::1", false},
 		{"198.18.4.0/22", "fd78::1", false},
 		{"fd00::/64", "10.0.0.1", false},

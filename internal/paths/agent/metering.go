@@ -17,7 +17,7 @@ type metering struct {
 	from    chan struct{} // closed after the first reading
 	done    chan struct{} // closed after the last; never for an open end
 
-	mu          sync.Mutex // guards the fields that follow
+	mu          sync.Mutex
 	first, last state
 	control     path.Traffic // at the end; for an open end, before the first message
 	spoken      bool
@@ -82,7 +82,7 @@ func (s *server) take(m *metering) {
 	m.err = errors.Join(m.err, err)
 }
 
-// word is called before a process's output: the last message ends a window with an open end.
+// word precedes a process's output: the last message ends a window with an open end.
 func (s *server) word() {
 	s.mu.Lock()
 	var open []*metering
@@ -107,7 +107,7 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// use subtracts took, the bytes that the request itself put on the channel.
+// took is the request's own bytes on the channel, which use subtracts.
 func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]
@@ -119,7 +119,7 @@ func (s *server) use(number, took uint64) (*path.Use, error) {
 	<-m.from
 	if m.request.To != 0 {
 		<-m.done
-	} else if !m.heard() { // nothing of the load ran here
+	} else if !m.heard() { // the load did not run here
 		s.take(m)
 		m.mu.Lock()
 		m.control.Bytes -= min(m.control.Bytes, took)

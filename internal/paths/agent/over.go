@@ -7,11 +7,11 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Carrier carries all connections between an agent and its hub in one stream of bytes each way. The
-// hub accepts them, the agent opens them. It sends nothing of its own.
+// Carrier carries all connections between an agent and its hub in one byte stream each way. The hub
+// accepts them, the agent opens them. It adds no messages of its own.
 type Carrier = yamux.Session
 
-// AtHub returns the hub's end of a carrier, and AtAgent the agent's.
+// AtHub returns the hub's end of a carrier, AtAgent the agent's.
 func AtHub(over io.ReadWriteCloser) (*Carrier, error) {
 	return yamux.Server(over, carrierConfig())
 }
@@ -23,7 +23,7 @@ func carrierConfig() *yamux.Config {
 	c := yamux.DefaultConfig()
 	c.EnableKeepAlive = false // the hub pings, and can be hushed
 	c.LogOutput = io.Discard  // failures are errors of the connections
-	c.StreamOpenTimeout = 0   // the handshake has a limit of its own
+	c.StreamOpenTimeout = 0   // the handshake has its own limit
 	c.StreamCloseTimeout = time.Minute
 	return c
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// startLimit bounds the wait for a process's connection after its start.
+// for a process's connection after its start
 const startLimit = 5 * time.Second
 
 // Start starts toll at the agent, as a worker or a keeper of programs.
@@ -79,11 +79,11 @@ type remote struct {
 	number uint64
 	done   chan struct{}
 
-	mu     sync.Mutex // guards the fields that follow
+	mu     sync.Mutex
 	over   bool
 	err    error
 	stream *stream
-	gone   bool // no further stream is accepted
+	gone   bool // further streams are refused
 }
 
 func (p *remote) end(err error) {
@@ -119,7 +119,7 @@ func (p *remote) wait() error {
 	return p.err
 }
 
-// kill returns nil if the agent is lost: the process is dead.
+// If the agent is lost, the process is dead, and kill returns nil.
 func (p *remote) kill() error {
 	select {
 	case <-p.done:
@@ -151,13 +151,12 @@ type stream struct {
 
 func (s *stream) Read(b []byte) (int, error) { return s.in.Read(b) }
 
-// Close ends both directions.
 func (s *stream) Close() error {
 	s.hub.drop(s.raw)
 	return nil
 }
 
-// input is the process's standard input. Closing it leaves the output open.
+// Closing the process's standard input leaves the output open.
 type input struct{ s *stream }
 
 func (i input) Write(b []byte) (int, error) {

@@ -110,7 +110,7 @@ func TestMeter(t *testing.T) {
 		check(t, err)
 		return u, inTime
 	}
-	// metered repeats measurements that a busy machine delayed.
+	// A busy machine may delay a measurement, so metered repeats it.
 	metered := func(quiet bool, pids ...int) (u path.Use) {
 		t.Helper()
 		testwait.Until(t, testTime, "a window is ordered before it begins", func() (inTime bool) {
@@ -432,7 +432,7 @@ func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	}))
 }
 
-// exchange sends n bytes both ways on each of some connections, which stay open.
+// The connections stay open.
 func exchange(t *testing.T, ns *netns.NS, at netip.AddrPort, conns, n int) (out []net.Conn) {
 	t.Helper()
 	check(t, ns.Do(func() error {
@@ -521,7 +521,7 @@ func TestMissingCapabilities(t *testing.T) {
 			t.Errorf("%s: %v", c.lacks, err)
 		}
 	}
-	// Its own devices need no capability.
+	// the agent's own devices need no capability
 	if _, err := b.Read(Counter{Device: &Device{Name: "eth0"}})(); err != nil {
 		t.Error(err)
 	}

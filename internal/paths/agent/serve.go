@@ -27,30 +27,29 @@ import (
 type Config struct {
 	Bundle []byte           // the agents' side of the run's key
 	Dial   []netip.AddrPort // addresses of the hub, tried in turn
-	// Open connects to the hub, instead of Dial.
+	// connects to the hub, instead of Dial
 	Open    func() (net.Conn, error)
 	ID      string
 	Name    string // "": the host name
 	Version string
-	// Starts lists the permitted first arguments of processes.
+	// permitted first arguments of processes
 	Starts []string
-	// Engine makes containers on this machine, for agents behind Open; nil: none.
+	// makes containers here, for agents behind Open; may be nil
 	Engine Engine
-	// Router adds routes on this machine; nil: none.
+	// adds routes here; may be nil
 	Router Router
-	// Patience is how long the hub may be unreachable; 0: a minute.
+	// permitted time without the hub; 0: a minute
 	Patience time.Duration
 }
 
 const (
 	usualPatience = time.Minute
 	dialAgain     = 300 * time.Millisecond
-	// lastWords bounds the wait for the end of killed processes.
+	// for the end of killed processes
 	lastWords = 2 * time.Second
 )
 
-// Main runs an agent until its hub releases it, which is not an error, or ctx ends. Everything that
-// it started has then ended.
+// Main runs an agent until its hub releases it (nil) or ctx ends. All its children have then ended.
 func Main(ctx context.Context, c Config) (err error) {
 	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{},
 		readers: map[string]reader{}}
@@ -90,7 +89,7 @@ func Main(ctx context.Context, c Config) (err error) {
 type server struct {
 	config    Config
 	tls       *tls.Config
-	hub       netip.AddrPort // the address at which it was reached
+	hub       netip.AddrPort // where it was reached
 	line      *control
 	raw       *held
 	silence   time.Duration
@@ -101,7 +100,7 @@ type server struct {
 
 	tasks sync.WaitGroup
 
-	mu        sync.Mutex // guards the fields that follow
+	mu        sync.Mutex
 	over      bool
 	children  map[uint64]*child
 	meterings map[uint64]*metering
@@ -123,7 +122,7 @@ func (s *server) hello() (opening, error) {
 		Boot:   boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
 
-// fact returns "" if the file cannot be read.
+// "" if unreadable
 func fact(file string) string {
 	b, _ := os.ReadFile(file)
 	return strings.TrimSpace(string(b))
@@ -131,7 +130,6 @@ func fact(file string) string {
 
 var errRefused = errors.New("refused by the hub")
 
-// reach dials until the hub answers or refuses.
 func (s *server) reach(ctx context.Context, hello opening) error {
 	p := s.config.Patience
 	if p <= 0 {
@@ -200,7 +198,7 @@ type dialled struct {
 	raw *held
 }
 
-// dial returns a connection whose TCP connection is counted until it is closed.
+// The TCP connection is counted until it is closed.
 func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -228,7 +226,7 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (di
 	return dialled{c, bufio.NewReader(c), held}, c.SetDeadline(time.Time{})
 }
 
-// obey permits a longer silence in a hush.
+// A hush permits a longer silence.
 func (s *server) obey() error {
 	var bears time.Time // end of the longest hush
 	for {
@@ -280,7 +278,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// do needs took, the request's own bytes on the channel.
+// took is the request's own bytes on the channel.
 func (s *server) do(o request, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sit runs the first process of a container in which agents are started from outside. It returns
-// when no agent has run for patience, so that the container ends with its toll. It reaps ended
-// processes.
+// Sit runs the first process of a container in which agents are started from outside. It reaps
+// ended processes, and returns after patience without an agent, so the container ends with its
+// toll.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)
@@ -53,7 +53,7 @@ func reap() {
 	}
 }
 
-// other returns 0 if there is none.
+// 0: no other process
 func other() (int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {

@@ -18,22 +18,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Bounds of a line, in bytes.
+// bytes of a line
 const (
 	maxOpening = 4 << 10
 	maxLine    = 1 << 20
 )
 
-// maxSilence exceeds the longest transfer.
+// longer than any transfer
 const maxSilence = 365 * 24 * time.Hour
 
-// maxText bounds the other side's texts, in characters.
+// characters of the other side's texts
 const maxText = 500
 
 // Hello is an agent's introduction.
 type Hello struct {
 	ID      string `json:"id"`   // the argument of Hub.Wait
-	Name    string `json:"name"` // where it is, such as "container on node b"
+	Name    string `json:"name"` // its place, such as "container on node b"
 	Host    string `json:"host"`
 	Kernel  string `json:"kernel"`
 	Boot    string `json:"boot"`    // the kernel's boot_id, equal for agents on one machine
@@ -41,7 +41,7 @@ type Hello struct {
 	CPUs    int    `json:"cpus"`    // usable by the agent
 }
 
-// opening has a hello on a control connection, a token on a process's.
+// A control connection begins with a hello, a process's with a token.
 type opening struct {
 	Hello *Hello `json:"hello,omitempty"`
 	Token string `json:"token,omitempty"`
@@ -52,7 +52,7 @@ type welcome struct {
 	Silence time.Duration `json:"silence,omitempty"` // after which the agent ends itself, in ns
 }
 
-// request has one of the fields after the number.
+// request has a number and one other field.
 type request struct {
 	ID       uint64        `json:"id"`
 	Ping     bool          `json:"ping,omitempty"`
@@ -94,7 +94,7 @@ type listRequest struct {
 	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
 }
 
-// answer without a number is a note that a process ended.
+// Without a number, an answer is a note that a process ended.
 type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
@@ -265,7 +265,7 @@ type control struct {
 	limit time.Duration
 }
 
-// encode returns an error if the other side would not accept the line.
+// encode refuses a line that the other side would not accept.
 func encode(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -277,7 +277,7 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-// write leaves the connection unusable after an error.
+// An error leaves the connection unusable.
 func (c *control) write(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,9 +315,9 @@ type Interface struct {
 	sample.Link      // Where is the agent's name
 	Index       int  `json:"index"`
 	Up          bool `json:"up"`
-	// a veth's other end's index in its namespace
+	// index of a veth's other end, in its namespace
 	Peer   int            `json:"peer,omitempty"`
-	Master string         `json:"master,omitempty"` // the bridge that it is a port of
+	Master string         `json:"master,omitempty"` // its bridge
 	Addrs  []netip.Prefix `json:"addrs,omitempty"`
-	Uplink bool           `json:"uplink,omitempty"` // a default route leaves by it
+	Uplink bool           `json:"uplink,omitempty"` // a default route uses it
 }

@@ -137,8 +137,7 @@ type endless struct{}
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
-// What one side says in the wire's words the other side understands, and nothing
-// that anybody says does harm.
+// Each side understands the other's messages, and malformed ones do no harm.
 func FuzzWire(f *testing.F) {
 	for _, v := range []any{
 		opening{Hello: &Hello{ID: "b", Name: "node b", Host: "h", Kernel: "6.1", Version: "1",
@@ -226,7 +225,7 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// knock dials the hub with a key's agents' side, and says a line.
+// knock dials the hub with the agents' side of a key, and sends a line.
 func knock(t *testing.T, h *Hub, k *Key, line string, change func(*tls.Config)) (*tls.Conn, error) {
 	t.Helper()
 	c, err := openBundle(k.Bundle())
@@ -246,7 +245,6 @@ func knock(t *testing.T, h *Hub, k *Key, line string, change func(*tls.Config)) 
 	return conn, err
 }
 
-// here returns a hub in this network namespace.
 func here(t *testing.T) (*Hub, *Key) {
 	t.Helper()
 	k, err := NewKey()
@@ -259,8 +257,7 @@ func here(t *testing.T) (*Hub, *Key) {
 
 const goodHello = `{"hello":{"id":"b","name":"node b","version":"` + testVersion + `"}}` + "\n"
 
-// The handshake is TLS 1.3 or none, and both sides show a key of the run that is
-// good for what they are.
+// Both sides must prove their role with the run's key, by TLS 1.3 only.
 func TestHandshake(t *testing.T) {
 	h, k := here(t)
 	other, err := NewKey()
@@ -285,7 +282,7 @@ func TestHandshake(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := knock(t, h, c.key, goodHello, c.change)
-			if err == nil { // of the client's side; the server's word comes with the first reading
+			if err == nil { // the client's error; the server's comes with the first reading
 				_, err = bufio.NewReader(conn).ReadBytes('\n')
 			}
 			if (err == nil) != c.ok {
@@ -304,7 +301,6 @@ func TestHandshake(t *testing.T) {
 			}
 		})
 	}
-	// An agent cannot pose as the hub.
 	c, err := openBundle(k.Bundle())
 	check(t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0",
@@ -326,7 +322,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// A key is good for as long as its hub, whatever the machines' times of day.
+// A key is valid while its hub listens, whatever the machines' clocks.
 func TestKeysDoNotAge(t *testing.T) {
 	for name, made := range map[string]time.Time{"long-ago": time.Now().AddDate(-20, 0, 0),
 		"not-yet": time.Now().AddDate(20, 0, 0)} {
@@ -345,7 +341,7 @@ func TestKeysDoNotAge(t *testing.T) {
 	}
 }
 
-// No session is taken up again: every connection shows its key.
+// Every connection must show its key, without session resumption.
 func TestNoTickets(t *testing.T) {
 	h, k := here(t)
 	cache := tls.NewLRUClientSessionCache(4)
@@ -365,7 +361,7 @@ func TestNoTickets(t *testing.T) {
 	}
 }
 
-// A token is nobody's until it is given, and good for one connection.
+// A token becomes valid when it is issued, for one connection.
 func TestTokensAreUsedOnce(t *testing.T) {
 	h, k := here(t)
 	expected, err := h.expect()
@@ -392,7 +388,7 @@ func TestTokensAreUsedOnce(t *testing.T) {
 	expected.forget()
 }
 
-// An agent that speaks nonsense is lost, with a word about it.
+// An agent that breaks the protocol is lost with an error about it.
 func TestGarbage(t *testing.T) {
 	for name, says := range map[string]string{
 		"text":    "hello\n",
@@ -428,8 +424,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// An answer to a question that nobody asked, and a note of a process that nobody
-// started, change nothing.
+// Unrequested answers and notes of unknown processes have no effect.
 func TestStrayAnswers(t *testing.T) {
 	h, k := here(t)
 	conn, err := knock(t, h, k, goodHello, nil)
@@ -454,7 +449,7 @@ func TestStrayAnswers(t *testing.T) {
 	if _, err := a.Files(bounded(t), "/"); err != nil {
 		t.Error(err)
 	}
-	// What is missing in an answer is not made up.
+	// Missing parts of an answer must not be made up.
 	if _, err := a.Counters(bounded(t), []Counter{{Device: &Device{Name: "lo"}}}); err == nil ||
 		!strings.Contains(err.Error(), "0 came") {
 		t.Error(err)

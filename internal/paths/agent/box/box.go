@@ -2,7 +2,7 @@
 // is reached by the container's standard input and output.
 //
 // The agent makes them because the hub may be killed at any time. Everything has the mark of the
-// agent's process, is written to a journal first, and is removed when the hub is gone. If the agent
+// agent's process, is first written to a journal, and is removed when the hub is gone. If the agent
 // is killed, its containers end with their standard inputs; toll clean removes the rest. Routes are
 // treated alike.
 package box
@@ -34,7 +34,7 @@ import (
 // Engine is this machine's Docker Engine, as the docker command finds it. The zero value connects
 // on its first use.
 type Engine struct {
-	// StateDir is the directory of the journal; "" is the user's state directory.
+	// directory of the journal; "": the user's state directory
 	StateDir string
 
 	mu     sync.Mutex // also serializes making
@@ -44,10 +44,10 @@ type Engine struct {
 	boxes  map[uint64]*undo.Stack
 	absent []string // created for the journals
 	closed bool
-	routes *dockerapi.Journal // nil: there was no route
+	routes *dockerapi.Journal // nil: no route was made
 	laid   map[agent.Laid]bool
 
-	sharing sync.Mutex          // guards the fields that follow
+	sharing sync.Mutex // guards the fields that follow
 	cards   map[agent.LAN]*card // keyed without Addr
 }
 
@@ -163,7 +163,7 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 	return name, nil
 }
 
-// card is shared by boxes until the last one ends: Docker allows only one network for each card.
+// Boxes share a card until the last one ends: Docker allows only one network for each card.
 type card struct {
 	name  string
 	boxes int
@@ -195,7 +195,7 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 	return c.name, nil
 }
 
-// start gives the container CAP_NET_ADMIN, to read its own settings.
+// The container gets CAP_NET_ADMIN, to read its own settings.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
 	c := &container.Config{Image: e.image, Cmd: []string{
@@ -285,7 +285,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())
 	}
 	for _, dir := range e.absent {
-		if os.Remove(dir) != nil { // something else was put there
+		if os.Remove(dir) != nil { // it has other content
 			break
 		}
 	}
@@ -293,7 +293,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// absent returns the ancestors of dir that do not exist, innermost first.
+// innermost first
 func absent(dir string) (out []string) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {

@@ -15,7 +15,7 @@ import (
 
 var _ agent.Router = (*Engine)(nil)
 
-// Lay makes a route, after noting it in a journal of its own, which needs no daemon.
+// Lay makes a route, after noting it in its own journal, which needs no daemon.
 func (e *Engine) Lay(l agent.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +79,6 @@ func (e *Engine) lift(l agent.Laid) error {
 	return nil
 }
 
-// liftAll returns an error that names what is left.
 func (e *Engine) liftAll() error {
 	if e.routes == nil {
 		return nil

@@ -62,7 +62,7 @@ func TestRoutes(t *testing.T) {
 				!errors.Is(err, path.ErrUnsupported) {
 				t.Errorf("%v: %v", taken, err)
 			}
-			if err := e.Lift(taken); err != nil { // Lay made none
+			if err := e.Lift(taken); err != nil {
 				t.Error(err)
 			}
 		}
