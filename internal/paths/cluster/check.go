@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Check builds a path and closes it. What the path shares with others stays until the backend is
+// Check builds a path and closes it. Things shared with other paths stay until the backend is
 // closed.
 func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 	p, err := b.Build(ctx, spec)
@@ -44,8 +44,8 @@ func Refuse(s path.Spec) error {
 	return nil
 }
 
-// NoMode returns the error for a mode that is not among modes, those of the backend. The error
-// begins with lacks, such as "a swarm has no services".
+// NoMode returns the error for a mode that the backend's modes lack. It begins with lacks, such as
+// "a swarm has no services".
 func NoMode(lacks string, m mode.Name, modes []string) error {
 	last := len(modes) - 1
 	return &path.UnsupportedError{Missing: lacks + " in mode " + string(m),

@@ -11,7 +11,7 @@ import (
 func TestRefuse(t *testing.T) {
 	for _, tt := range []struct {
 		spec path.Spec
-		want string // "": it is not refused
+		want string // "": accepted
 	}{
 		{path.Spec{Tune: "mtu=9000+nodelay=off"}, "mtu"},
 		{path.Spec{Tune: "nodelay=off"}, ""},

@@ -1,5 +1,5 @@
-// Package cluster has the shared parts of backends whose paths are on a cluster's nodes, where
-// agents read for them: devices, hops and settings.
+// Package cluster has devices, hops and settings for backends with paths on a cluster's nodes,
+// where agents read for them.
 package cluster
 
 import (
@@ -37,7 +37,7 @@ func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.
 	return got, err
 }
 
-// Forget makes the next caller read an agent's own devices again.
+// Forget discards an agent's own devices, which the next caller reads again.
 func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
 
 // Box is a container of a path, with an agent in it.
@@ -65,8 +65,7 @@ func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) b
 	return nil
 }
 
-// Hop returns the hop of the container's own device; if toServer, what it receives goes to the
-// server.
+// Hop returns the hop of the container's device; if toServer, it receives from the client.
 func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
 	name := b.Device.Name
 	return path.Hop{Kind: kind, Name: name, Where: b.Where,
@@ -78,7 +77,7 @@ func (b *Box) paired(d agent.Interface) bool {
 	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
 }
 
-// counts names a device's counters; forward is what it received if forwardRx.
+// forward is what the device received if forwardRx.
 func counts(device string, forwardRx bool) [2]path.Counter {
 	return [2]path.Counter{{Device: device, Sent: !forwardRx}, {Device: device, Sent: forwardRx}}
 }
@@ -94,7 +93,7 @@ func Card(devices []agent.Interface, addr netip.Addr) (agent.Interface, bool) {
 	return devices[i], true
 }
 
-// Spot is a network namespace of a path, and an agent that can read it.
+// Spot is a network namespace of a path, with an agent that can read it.
 type Spot struct {
 	Agent *agent.Agent
 	At    agent.Spot
@@ -125,22 +124,21 @@ func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	return slices.Concat(got...), errors.Join(errs...)
 }
 
-// DrawPort returns a random port, without checking that it is free; fixed listeners have lower
-// ones, and dialling ends higher ones.
+// DrawPort returns a random port, free or not, between those of fixed listeners and dialling ends.
 func DrawPort() uint16 {
 	const first, count = 20000, 10000
 	return first + uint16(rand.N(count))
 }
 
-// SwitchHop returns the hop of a bridge between two of its ports: what it sent out of them.
+// SwitchHop counts what a bridge sent out of two of its ports.
 func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
 	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
 }
 
-// Both returns a reader of what both readers have counted since the first reading.
+// Both sums up two readers from the first reading on.
 func Both(a, b local.Reader) local.Reader {
 	var (
-		mu    sync.Mutex // guards the fields that follow
+		mu    sync.Mutex
 		first [2]sample.Counters
 		begun bool
 	)

@@ -14,22 +14,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// End is a node that a path is on.
+// End is a node of a path.
 type End struct {
-	Where   string       // the node's name in hops and settings
+	Where   string       // in hops and settings
 	Machine *agent.Agent // meters the node
-	Agent   *agent.Agent // in the node's own network namespace, or nil if toll may not be there
-	// Inspector reads the settings of that namespace; nil: Agent.
+	Agent   *agent.Agent // in the node's own network namespace; nil: toll may not be there
+	// reads that namespace's settings; nil: Agent
 	Inspector *agent.Agent
 	Devices   []agent.Interface
 	Card      agent.Interface // the device with the node's address
-	Wire      string          // the device by which the path leaves for another machine; "": none
-	Own       []string        // the node's other devices that the path crosses
-	To        []netip.Addr    // the addresses that the node reaches by them
+	Wire      string          // the device towards another machine; may be ""
+	Own       []string        // other devices that the path crosses
+	To        []netip.Addr    // the addresses reached by them
 }
 
-// End returns the node of an agent in the node's own namespace. If the node's address is on none of
-// its devices, the error has the remedy.
+// End returns the node of an agent in the node's own namespace. If its devices lack the node's
+// address, the error has the remedy.
 func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr netip.Addr,
 	remedy string) (End, error) {
 	e := End{Where: "node " + name, Machine: a, Agent: a}
@@ -46,7 +46,7 @@ func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr net
 	return e, nil
 }
 
-// Hop returns the hop of one of the node's devices; forward is what it received if forwardRx.
+// Hop returns the hop of a node's device; forward is what it received if forwardRx.
 func (e *End) Hop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	return path.Hop{Kind: kind, Name: name, Where: e.Where, Counts: counts(name, forwardRx),
 		Read: e.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
@@ -58,10 +58,10 @@ func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 		Read: e.Agent.Read(agent.Counter{NAT: &n})}
 }
 
-// Pair returns the node's end of a container's pair, which it adds to Own together with its bridge.
-// The device has no name if there is none.
+// Pair returns the node's end of a container's pair, and adds it to Own with its bridge. The zero
+// value means that the node lacks it.
 func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
-	// the devices were read before the container was made
+	// the container is newer than the list
 	if !slices.ContainsFunc(e.Devices, b.paired) {
 		d.Forget(e.Agent)
 		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
@@ -80,14 +80,14 @@ func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interfac
 	return pair, nil
 }
 
-// Crossed returns the part of the node's namespace that the path crosses.
+// Crossed returns the crossed part of the node's namespace.
 func (e *End) Crossed() Spot {
 	names := slices.Compact(slices.Sorted(slices.Values(append([]string{e.Card.Name}, e.Own...))))
 	return Spot{Agent: cmp.Or(e.Inspector, e.Agent), At: agent.Spot{Where: e.Where, Devices: names}}
 }
 
-// Watched returns the namespaces of the ends and further ones. In shared ones it includes the
-// routes to the given addresses and to those that the ends reach.
+// Watched returns the namespaces of the ends and further ones. Shared ones include the routes to
+// the given addresses and to those that the ends reach.
 func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	all := further
 	for _, e := range ends {
@@ -102,7 +102,7 @@ func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	return all
 }
 
-// AddLinks describes the devices that the path crosses.
+// AddLinks describes the crossed devices.
 func (e *End) AddLinks(p *path.Path) {
 	for _, d := range e.Devices {
 		if slices.Contains(e.Crossed().At.Devices, d.Name) {
@@ -122,7 +122,7 @@ func (e *End) AddCards(ctx context.Context, p *path.Path) error {
 	return err
 }
 
-// AddFacts adds what the agents read of their node.
+// AddFacts adds the agents' facts about their node.
 func (e *End) AddFacts(ctx context.Context, n *sample.Node) {
 	hello := e.Machine.Hello()
 	n.Kernel, n.CPUs, n.Boot = hello.Kernel, hello.CPUs, hello.Boot
@@ -136,7 +136,7 @@ func (e *End) AddFacts(ctx context.Context, n *sample.Node) {
 	}
 }
 
-// Machines returns the machines of the two agents: one if both are on the same.
+// Machines returns the two agents' machines, one if they share it.
 func Machines(server, client *agent.Agent) []path.Machine {
 	if client.Hello().Boot == server.Hello().Boot {
 		return []path.Machine{server}
@@ -144,7 +144,7 @@ func Machines(server, client *agent.Agent) []path.Machine {
 	return []path.Machine{server, client}
 }
 
-// Two returns the nodes with the names of the spec's server and client.
+// Two returns the spec's server and client nodes.
 func Two[N any](all []N, spec path.Spec, name func(N) string) (server, client N, err error) {
 	for wanted, to := range map[string]*N{spec.Server: &server, spec.Client: &client} {
 		i := slices.IndexFunc(all, func(n N) bool { return name(n) == wanted })

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Once holds what a backend has started, until it is closed. The zero value is ready to use.
+// Once holds what a backend has started, until Close. The zero value is ready to use.
 type Once[T any] struct {
-	mu      sync.Mutex // guards the fields that follow
+	mu      sync.Mutex
 	begun   bool
 	started T
-	err     error // why there is no value
+	err     error
 }
 
-// Start returns what the first call of begin started, or its error. An error because ctx ended is
-// not remembered.
+// Start returns what the first call of begin started, or its error. Only an error of an ended ctx
+// is forgotten.
 func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +29,7 @@ func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, err
 	return started, err
 }
 
-// Close ends what was started, if anything was. The next Start begins again.
+// Close ends anything that was started. The next Start begins again.
 func (o *Once[T]) Close(end func(T) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,12 +1,12 @@
-// Package journal keeps the files that say what toll clean must remove or restore: each is written
-// before what it names is made or changed.
+// Package journal keeps the files that tell toll clean what to remove or restore: each is written
+// before the change.
 //
 // toll clean acts on them, often as root. So a directory and its files must belong to this user,
-// and nobody else may be able to write to them; symbolic links are not followed. What does not
-// fit is an error that names it, and stays.
+// without write access for others; symbolic links are not followed. An error names anything else,
+// which stays.
 //
-//   - A run's journal is created and locked in StatePath, and locked while its process lives: the
-//     kernel releases the lock however the process ends, and every process can see it.
+//   - A run's journal is created in StatePath, and locked while its process lives: the kernel
+//     releases the lock however the process ends.
 //   - A note about the whole machine is saved in Machine, whole or not at all.
 package journal
 
@@ -21,11 +21,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Machine is the directory of what concerns the whole machine. Only root can write to it.
+// Machine is the directory for the whole machine. Only root can write to it.
 const Machine = "/run/bridgetoll"
 
-// StatePath returns the directory of the journals of runs: the user's state directory, or given if
-// that is not "" (tests).
+// StatePath returns the directory of runs' journals: given (in tests) or the user's state
+// directory.
 func StatePath(given string) string {
 	if given != "" {
 		return filepath.Clean(given) // with a trailing slash a link would be followed
@@ -45,7 +45,7 @@ const (
 	fileMode = 0o600
 )
 
-// ForeignError reports a file or directory that is not trusted, and why.
+// ForeignError tells why a file or directory is not trusted.
 type ForeignError struct{ Path, Why string }
 
 func (e *ForeignError) Error() string { return fmt.Sprintf("%q is left alone: %s", e.Path, e.Why) }
@@ -59,7 +59,7 @@ func (e *ForeignError) Hint() string {
 // Dir is an open directory of journals.
 type Dir struct{ f *os.File }
 
-// Open opens a directory. The error is fs.ErrNotExist if there is none.
+// Open opens a directory. The error is fs.ErrNotExist if it is missing.
 func Open(path string) (*Dir, error) {
 	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
@@ -74,9 +74,9 @@ func Open(path string) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
-// Make opens a directory, and makes it if necessary.
+// Make opens a directory, after making it if necessary.
 func Make(path string) (d *Dir, err error) {
-	for range 3 { // another toll may remove it, while it is empty
+	for range 3 { // another toll may remove it while it is empty
 		if err = os.MkdirAll(path, dirMode); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func Make(path string) (d *Dir, err error) {
 // Close closes the directory.
 func (d *Dir) Close() error { return d.f.Close() }
 
-// Names returns the names in the directory that end with suffix.
+// Names returns the directory's names that end with suffix.
 func (d *Dir) Names(suffix string) (out []string, err error) {
 	all, err := d.f.Readdirnames(-1)
 	for _, name := range all {
@@ -103,7 +103,7 @@ func (d *Dir) Names(suffix string) (out []string, err error) {
 
 func (d *Dir) path(name string) string { return filepath.Join(d.f.Name(), name) }
 
-// Open opens a file for reading. It does not block on a pipe or a device.
+// Open opens a file for reading, without blocking on a pipe or a device.
 func (d *Dir) Open(name string) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	// Opening a device may have effects.
@@ -143,7 +143,7 @@ func (d *Dir) Create(name string) (f *os.File, locked bool, err error) {
 	return f, locked, nil
 }
 
-// Remove removes a file. One that does not exist is no error.
+// Remove removes a file. A missing one is not an error.
 func (d *Dir) Remove(name string) error {
 	if err := unix.Unlinkat(int(d.f.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return &os.PathError{Op: "remove", Path: d.path(name), Err: err}
@@ -151,8 +151,7 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Trusted returns an error unless path is a directory of this user's to which nobody else can
-// write.
+// Trusted returns an error unless path is this user's directory, without write access for others.
 func Trusted(path string) error {
 	d, err := Open(path)
 	if err != nil {
@@ -172,7 +171,6 @@ var kinds = map[uint32]string{unix.S_IFDIR: "directory", unix.S_IFREG: "regular 
 	unix.S_IFLNK: "symbolic link", unix.S_IFIFO: "named pipe", unix.S_IFSOCK: "socket",
 	unix.S_IFCHR: "device", unix.S_IFBLK: "device"}
 
-// check returns an error for another kind or owner, or if others may write.
 func check(path string, st *unix.Stat_t, kind uint32) error {
 	const othersWrite = 0o022
 	switch is := st.Mode & unix.S_IFMT; {
@@ -190,8 +188,8 @@ func check(path string, st *unix.Stat_t, kind uint32) error {
 // ErrLocked means that another process has the lock.
 var ErrLocked = errors.New("it is locked")
 
-// Lock takes the lock of a file without waiting. It returns ErrLocked if another
-// process has it; can is false if the file system has no locks.
+// Lock locks a file without waiting. It returns ErrLocked if another process has it; can is false
+// if the file system has no locks.
 func Lock(f *os.File) (can bool, err error) {
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:
@@ -202,7 +200,7 @@ func Lock(f *os.File) (can bool, err error) {
 	return false, nil
 }
 
-// lockNew locks the file of a run. A toll clean may be looking at it.
+// A toll clean may be looking at the new file.
 func lockNew(f *os.File) (can bool, err error) {
 	can, err = waitFor(5*time.Second, func() (bool, error) { return Lock(f) })
 	var st unix.Stat_t
@@ -215,7 +213,6 @@ func lockNew(f *os.File) (can bool, err error) {
 	return can, err
 }
 
-// waitFor calls try until it does not return ErrLocked, or patience is over.
 func waitFor[T any](patience time.Duration, try func() (T, error)) (T, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		x, err := try()

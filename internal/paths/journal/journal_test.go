@@ -14,11 +14,11 @@ import (
 
 const patience = 60 * time.Second
 
-// making makes what is no file or directory of toll's.
+// making makes something else than toll's file or directory.
 type making struct {
 	make func(path string) error
 	says string
-	root bool // only root can make it
+	root bool // needs root
 }
 
 func each(t *testing.T, all map[string]making, f func(name, path, says string)) {
@@ -193,7 +193,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// A directory that another toll has locked, or that holds something, stays.
+// A directory that another toll has locked, or that is not empty, stays.
 func TestLockDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := RemoveDir(dir); err != nil {

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxNote bounds a note, in bytes.
+// bytes
 const maxNote = 16 << 20
 
-// Load reads a note in JSON. The error is fs.ErrNotExist if there is none.
+// Load reads a note in JSON. The error is fs.ErrNotExist if it is missing.
 func Load(dir, name string, into any) error {
 	d, err := Open(dir)
 	if err != nil {
@@ -39,14 +39,14 @@ func Load(dir, name string, into any) error {
 	return nil
 }
 
-// Save writes a note in JSON, whole or not at all. If replace is false and there is one already,
-// the error is fs.ErrExist.
+// Save writes a note in JSON, whole or not at all. If replace is false and a note exists, the error
+// is fs.ErrExist.
 func Save(dir, name string, v any, replace bool) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	for range 3 { // another toll may remove the directory, while it is empty
+	for range 3 { // another toll may remove the directory while it is empty
 		if err = save(dir, name, text, replace); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -82,7 +82,7 @@ func save(dir, name string, text []byte, replace bool) (err error) {
 	return nil
 }
 
-// Drop removes a note, with what killed processes left of it. One that does not exist is no error.
+// Drop removes a note, with killed processes' remains of it. A missing one is not an error.
 func Drop(dir, name string) error {
 	d, err := Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,11 +102,11 @@ func Drop(dir, name string) error {
 	return errors.Join(errs...)
 }
 
-// Hold is a directory that is locked.
+// Hold is a locked directory.
 type Hold struct{ d *Dir }
 
-// LockDir makes a directory and locks it, so that tolls change what it notes one after another. It
-// waits for at most patience for another toll, and then returns ErrLocked.
+// LockDir makes and locks a directory, so that tolls take turns at changing what it notes. It waits
+// for at most patience, and then returns ErrLocked.
 func LockDir(path string, patience time.Duration) (*Hold, error) {
 	return waitFor(patience, func() (*Hold, error) {
 		d, err := Make(path)
@@ -117,7 +117,7 @@ func LockDir(path string, patience time.Duration) (*Hold, error) {
 	})
 }
 
-// hold locks an open directory, which it closes after an error.
+// hold locks an open directory, and closes it after an error.
 func hold(d *Dir) (*Hold, error) {
 	_, err := Lock(d.f)
 	if err == nil {
@@ -133,7 +133,7 @@ func hold(d *Dir) (*Hold, error) {
 	return &Hold{d}, nil
 }
 
-// Close releases the directory, and removes it first if it is empty.
+// Close releases the directory, after removing it if it is empty.
 func (h *Hold) Close() error {
 	err := os.Remove(h.d.f.Name())
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func (h *Hold) Close() error {
 	return errors.Join(err, h.d.Close())
 }
 
-// RemoveDir removes a directory if it is empty. If another toll has locked it, that one removes it.
+// RemoveDir removes an empty directory. If another toll has locked it, that toll removes it.
 func RemoveDir(path string) error {
 	d, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
