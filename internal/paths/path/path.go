@@ -235,6 +235,7 @@ func (p *Path) Of(client int) []Hop {
 	return out
 }
 
+// Route returns the route of a client, for the catalogue.
 func (p *Path) Route(client int) mode.Route {
 	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
 	for _, h := range p.Of(client) {

@@ -117,7 +117,7 @@ type run struct {
 
 	boxed sync.Map // namespaces of containers there, by *path.Path
 
-	asking sync.Mutex
+	asking sync.Mutex // guards the fields that follow
 	docker *docker.Docker
 	tried  map[bool]error // results of adding a route, by IPv6 or not
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
+// Described is a namespace with the devices to describe.
 type Described struct {
 	Space
 	Where   string

@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// Reader reads counters.
 type Reader = func() (sample.Counters, error)
 
 // LoopbackHop counts both directions as one.
@@ -97,6 +98,7 @@ func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	p.Guards = append(p.Guards, proxy)
 }
 
+// Sum adds up readers.
 func Sum(all ...Reader) Reader {
 	return func() (sum sample.Counters, err error) {
 		for _, read := range all {

@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
+// Inspected is a namespace of a path.
 type Inspected struct {
 	Space
 	Where string

@@ -34,6 +34,7 @@ func StartSelf(ns Space, name string, c path.Command) (*path.Process, error) {
 	return Start(ns, name, cmd, said)
 }
 
+// ThisMachine is the place outside containers.
 const ThisMachine = "this machine"
 
 // Place starts child processes in a network namespace.
@@ -102,6 +103,7 @@ type Tail struct{ b bytes.Buffer }
 
 var _ io.Writer = (*Tail)(nil)
 
+// TailBytes is the capacity of a Tail.
 const TailBytes = 2 << 10
 
 func (t *Tail) Write(p []byte) (int, error) {

@@ -20,6 +20,7 @@ type State struct {
 	Mounts     int
 }
 
+// Observe reads the state of this process and of the machine.
 func Observe(t testing.TB) State {
 	t.Helper()
 	s := State{Goroutines: runtime.NumGoroutine()}
