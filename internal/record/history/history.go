@@ -1,10 +1,10 @@
 // Package history keeps the results files of past runs in the user's state directory, limited in
 // number and bytes, each with a summary.
 //
-// With sudo, files are written with the file rights of the user who typed it (user.do), so that
-// they are the user's, and no link that the user made leads root anywhere.
+// With sudo, files are written with the rights of the user who typed it (user.do), so that they are
+// the user's and no link of the user's leads root anywhere.
 //
-// Several tolls may use it at once: a missing file is no error.
+// Several tolls may use it at once, so a missing file is not an error.
 package history
 
 import (
@@ -21,11 +21,10 @@ import (
 	"time"
 )
 
-// The oldest runs are removed beyond these bounds.
 const (
 	MostRuns  = 200
-	MostBytes = 128 << 20 // of all results files
-	mostOfOne = 32 << 20  // a larger one is not kept
+	MostBytes = 128 << 20
+	mostOfOne = 32 << 20
 )
 
 var errTooLarge = fmt.Errorf("its results are larger than %d MiB", mostOfOne>>20)
@@ -36,14 +35,14 @@ type Store struct {
 	user *user // nil: this process's user
 }
 
-// Run is a run that is kept.
+// Run is a kept run.
 type Run struct {
-	Name  string // of its results file, in the store
+	Name  string // of its results file
 	Size  int64
-	Began time.Time // UTC, to a millisecond
+	Began time.Time // UTC, to 1 ms
 }
 
-const timeFormat = "20060102-150405.000" // runs of a second have an order, too
+const timeFormat = "20060102-150405.000" // milliseconds put runs of one second in order
 
 const (
 	suffix        = ".jsonl"
@@ -51,11 +50,10 @@ const (
 	temporary     = ".new-"
 )
 
-// ours matches the start of the run, and a suffix that distinguishes two.
+// ours matches the run's start and a random suffix.
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
-// Keep keeps a run that began at the given time, with a summary of it, and removes the oldest
-// beyond the bounds.
+// Keep stores a run that began at the given time, and removes the oldest runs beyond the bounds.
 func (s *Store) Keep(began time.Time, results, summary []byte) error {
 	if len(results) > mostOfOne {
 		return errTooLarge
@@ -66,7 +64,7 @@ func (s *Store) Keep(began time.Time, results, summary []byte) error {
 	}
 	name := began.UTC().Format(timeFormat) + "-" + hex.EncodeToString(some[:]) + suffix
 	return s.user.do(func() error {
-		const private = 0o700 // results contain names of hosts, and output of programs
+		const private = 0o700 // results contain host names and programs' output
 		if err := os.MkdirAll(s.Dir, private); err != nil {
 			return err
 		}
@@ -82,7 +80,6 @@ func (s *Store) Keep(began time.Time, results, summary []byte) error {
 
 func summaryOf(name string) string { return strings.TrimSuffix(name, suffix) + summarySuffix }
 
-// write writes a file whole or not at all.
 func (s *Store) write(name string, content []byte) error {
 	f, err := os.CreateTemp(s.Dir, temporary)
 	if err != nil {
@@ -105,7 +102,7 @@ func remove(name string) error {
 	return nil
 }
 
-// prune also removes what a killed toll left.
+// prune also removes what a killed toll left behind.
 func (s *Store) prune() error {
 	runs, err := s.runs()
 	if err != nil {
@@ -126,7 +123,6 @@ func (s *Store) forget(name string) error {
 		remove(filepath.Join(s.Dir, summaryOf(name))))
 }
 
-// sweep removes temporary files.
 func (s *Store) sweep(age time.Duration) error {
 	left, err := filepath.Glob(filepath.Join(s.Dir, temporary+"*"))
 	for _, name := range left {
@@ -137,7 +133,7 @@ func (s *Store) sweep(age time.Duration) error {
 	return err
 }
 
-// Runs returns all runs, the newest first, or none if the store was never used.
+// Runs returns all runs, the newest first.
 func (s *Store) Runs() (out []Run, err error) {
 	err = s.user.do(func() error {
 		out, err = s.runs()
@@ -154,7 +150,7 @@ func (s *Store) runs() ([]Run, error) {
 		return nil, err
 	}
 	var out []Run
-	for _, e := range entries { // sorted by name, which is by time
+	for _, e := range entries { // sorted by name, thus by time
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() &&
 			ours.MatchString(e.Name()) {
 			began, _ := time.Parse(timeFormat, e.Name()[:len(timeFormat)]) // zero if malformed
@@ -165,7 +161,7 @@ func (s *Store) runs() ([]Run, error) {
 	return out, nil
 }
 
-// Open opens the results file of a run.
+// Open opens a run's results file.
 func (s *Store) Open(r Run) (f *os.File, err error) {
 	err = s.user.do(func() error {
 		f, err = os.Open(filepath.Join(s.Dir, r.Name))
@@ -174,7 +170,7 @@ func (s *Store) Open(r Run) (f *os.File, err error) {
 	return f, err
 }
 
-// Summary reads the summary of a run.
+// Summary reads a run's summary.
 func (s *Store) Summary(r Run) (b []byte, err error) {
 	err = s.user.do(func() error {
 		b, err = os.ReadFile(filepath.Join(s.Dir, summaryOf(r.Name)))
@@ -183,7 +179,7 @@ func (s *Store) Summary(r Run) (b []byte, err error) {
 	return b, err
 }
 
-// Summarize replaces the summary of a run.
+// Summarize replaces a run's summary.
 func (s *Store) Summarize(r Run, summary []byte) error {
 	return s.user.do(func() error { return s.write(summaryOf(r.Name), summary) })
 }

@@ -186,8 +186,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// With sudo, files are the user's, nothing of root's is written through the user's links, and this
-// process keeps its rights.
+// With sudo, files are the user's, the user's links do not redirect root, and this process keeps
+// its rights.
 func TestAsUser(t *testing.T) {
 	if os.Geteuid() != 0 || !initialNamespace() {
 		t.Skip("this takes the machine's root")

@@ -18,9 +18,8 @@ import (
 // ErrNowhere means that there is neither a home nor a state directory.
 var ErrNowhere = errors.New("there is no home directory to keep it in")
 
-// Find returns the store of the user who runs toll, or typed sudo, in XDG_STATE_HOME or else
-// ~/.local/state (XDG Base Directory Specification 0.8). The error is ErrNowhere if there is no
-// such directory.
+// Find returns the store in XDG_STATE_HOME or ~/.local/state (XDG Base Directory Specification 0.8)
+// of the user who runs toll, or typed sudo. The error is ErrNowhere if there is no such directory.
 func Find(getenv func(string) string) (*Store, error) {
 	who, home, err := behindSudo(getenv)
 	if err != nil {
@@ -30,7 +29,7 @@ func Find(getenv func(string) string) (*Store, error) {
 		home = getenv("HOME")
 	}
 	state := getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(state) { // the specification: others must be ignored
+	if !filepath.IsAbs(state) { // the specification: ignore others
 		if info, err := os.Stat(home); home == "" || errors.Is(err, fs.ErrNotExist) ||
 			err == nil && !info.IsDir() {
 			return nil, ErrNowhere
@@ -43,8 +42,8 @@ func Find(getenv func(string) string) (*Store, error) {
 
 type user struct{ uid, gid int }
 
-// behindSudo returns the user who typed sudo and that user's home, or nil if nobody did or toll is
-// not the machine's root. In a user namespace root is the user already.
+// behindSudo returns the user who typed sudo and their home. who is nil without sudo, and in a user
+// namespace, where root is the user already.
 func behindSudo(getenv func(string) string) (who *user, home string, err error) {
 	uid, err := strconv.Atoi(getenv("SUDO_UID"))
 	if err != nil || uid <= 0 || os.Geteuid() != 0 || !initialNamespace() {
@@ -61,15 +60,14 @@ func behindSudo(getenv func(string) string) (who *user, home string, err error) 
 	return &user{uid, gid}, u.HomeDir, nil
 }
 
-// initialNamespace reports whether this is the machine's own user namespace, where all IDs are
-// real.
+// initialNamespace reports whether this user namespace is the machine's own.
 func initialNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
 }
 
-// do runs f with the user's file rights. It uses a thread of its own, which ends with it, because a
-// thread's rights are not restored.
+// do runs f with the user's file rights, on a thread that then ends: a thread's rights are not
+// restored.
 func (u *user) do(f func() error) error {
 	if u == nil {
 		return f()

@@ -1,6 +1,5 @@
 // Package lever is the catalogue of what may make a mode faster, as data: what each lever sets,
-// where it may do harm, what makes it permanent and what it gives up. toll advise tries them;
-// nothing here claims that one helps.
+// where it may do harm, what makes it permanent and what it gives up. toll advise tries them.
 package lever
 
 import (
@@ -12,24 +11,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Lever is one thing to try.
+// Lever is one change to try.
 type Lever struct {
 	Name string
 	Gist string // a phrase that follows "Try"
-	// Tunes are what it sets; {cpus} is replaced by a suitable number of queues.
+	// Tunes are what it sets, with {cpus} for a suitable number of queues.
 	Tunes string
-	// Mode is another mode to use instead; "": the same.
+	// Mode replaces the mode; "": the same.
 	Mode mode.Name
-	// Local means that the other mode changes nothing for placements that cannot reach it.
+	// Local means that Mode changes nothing for placements that cannot reach it.
 	Local bool
-	// For lists the modes that it is tried with; nil: any.
+	// For lists the modes that it applies to; nil: any.
 	For []mode.Name
-	// Harms describes where it may do harm, which is measured as well.
+	// Harms describes the workload that it may harm, which is measured as well.
 	Harms     string
 	Permanent []Snippet
-	// GivesUp is what is lost by it; "": nothing known.
+	// GivesUp is its price; "": none known.
 	GivesUp string
-	// Isolation means that it gives up what the mode is chosen for: it is measured, and never
+	// Isolation means that it gives up what the mode is chosen for: it is measured but not
 	// recommended.
 	Isolation bool
 }
@@ -40,7 +39,7 @@ type Snippet struct {
 	Lines []string `json:"lines"`
 }
 
-// Host describes what of a machine decides what can be tried.
+// Host is what of a machine decides which levers apply.
 type Host struct {
 	CPUs       int
 	Congestion string // TCP's default
@@ -48,8 +47,8 @@ type Host struct {
 
 const mostQueues = 8
 
-// With returns what the lever makes of a mode on a machine; ok is false if it does not apply, or
-// would change nothing.
+// With returns the variant that the lever makes of a mode on a machine; ok is false if it does not
+// apply or changes nothing.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	v = sample.Variant{Mode: m}
 	if l.For != nil && !slices.Contains(l.For, m) || l.Mode == m {
@@ -76,8 +75,8 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	return v, true
 }
 
-// Elsewhere returns the mode over whose paths a mode's containers are reached from placements that
-// cannot reach the mode, or "" if there is none.
+// Elsewhere returns the mode whose paths reach m's containers from placements that cannot reach m,
+// or "".
 func Elsewhere(m mode.Name) mode.Name {
 	if m == mode.Bridge || m == mode.BridgeDefault {
 		return mode.PublishNAT
@@ -103,7 +102,7 @@ func Names() []string {
 	return out
 }
 
-// Plan returns the named levers for a mode, or all, as a plan lists them.
+// Plan returns the named levers for a mode, or all, for a plan.
 func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	var out []sample.Lever
 	for _, l := range all {
@@ -117,8 +116,8 @@ func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	return out
 }
 
-// Join returns a variant with a lever's in addition; ok is false if both set one thing to different
-// values or both replace the mode.
+// Join adds a lever's variant to state; ok is false if both replace the mode, or set one key to
+// different values.
 func Join(state, v sample.Variant, plain mode.Name) (out sample.Variant, ok bool) {
 	out = state
 	if v.Mode != plain {

@@ -6,7 +6,7 @@ import "github.com/bridgetoll/bridgetoll/internal/record/mode"
 var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy,
 	mode.Routed, mode.Link}
 
-// bigTCPNow sets it on existing devices only.
+// bigTCPNow affects existing devices only.
 var bigTCPNow = Snippet{
 	"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
 		"cd /sys/class/net",
@@ -18,7 +18,7 @@ var bigTCPNow = Snippet{
 	}}
 
 // bigTCPLater watches for devices that become ports. A udev rule would also match the containers'
-// own ends, before they are moved.
+// ends, before they are moved.
 var bigTCPLater = []Snippet{
 	{"/usr/local/sbin/bigtcp-bridges, for those that are started later", []string{
 		"#!/bin/sh",
@@ -48,7 +48,7 @@ func linkFile(settings ...string) []Snippet {
 		append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
 }
 
-// sysctlFile changes what containers get at their start.
+// sysctlFile changes what containers get when they start.
 func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later",
 		lines}}

@@ -66,7 +66,7 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 		Rungs: variant([]Placement{FromContainer, FromRemote, FromRemoteContainer}, below, part),
 	}
 	for i := range m.Rungs {
-		m.Rungs[i].Unseen = name != IPvlanL2 // its devices are others than those below
+		m.Rungs[i].Unseen = name != IPvlanL2 // its devices differ from those below
 	}
 	return m
 }

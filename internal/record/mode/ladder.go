@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// Rung is a mode on a ladder: from one placement, it differs from the rung below by one part.
+// Rung is a mode on a placement's ladder: it differs from the rung below by one part.
 type Rung struct {
 	From  Placement
 	Mode  Name
-	To    Target // the mode's target whose route fits
+	To    Target // the target whose route fits
 	Below Name   // "" at the bottom
-	Part  string // what it has beyond the rung below, as a noun
+	Part  string // what the rung below lacks, as a noun
 	// ListedWith is the rung that it is listed above; "": Below.
 	ListedWith Name
-	// Unseen is true if no hop shows the part: it is in rules, other ports of the bridge or a
+	// Unseen means that no hop shows the part: it is in rules, other ports of the bridge or a
 	// device's mode.
 	Unseen bool
 }
 
-// PartOn returns the part on a real machine with Docker if ruled is true: its rules exist in every
-// mode, so they are no part, and its network card is left alone.
+// PartOn returns the part. If ruled is true, on a real machine with Docker, it omits rules, which
+// exist there in every mode, and the network card, which is left alone.
 func (r Rung) PartOn(ruled bool) string {
 	switch {
 	case ruled && r.Part == dockersRules:
@@ -42,7 +42,7 @@ const (
 	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
-// ladders are trees, each rung after the one below it, in the catalogue's order.
+// ladders are trees in the catalogue's order, each rung after the one below it.
 var ladders = growLadders()
 
 func growLadders() map[Placement][]Rung {
@@ -80,8 +80,8 @@ func FindRung(p Placement, n Name) (r Rung, ok bool) {
 	return Rung{}, false
 }
 
-// Climb returns the rungs that lead from the bottom of p's ladder to each of the modes. Modes
-// without a rung there are ignored.
+// Climb returns the rungs from the bottom of p's ladder to each of the modes. It ignores modes
+// without a rung there.
 func Climb(p Placement, to []Name) []Rung {
 	need := map[Name]bool{}
 	for _, n := range to {

@@ -1,5 +1,5 @@
-// Package mode is the catalogue of network modes as data: their names, placements, targets, hops
-// and the isolation that they give up. The packages that build, plan and judge paths read it.
+// Package mode is the catalogue of network modes as data: names, placements, targets, hops and the
+// isolation that they give up. The packages that build, plan and judge paths read it.
 package mode
 
 import (
@@ -14,7 +14,7 @@ import (
 type Name string
 
 // Target is the address that the client dials, never "localhost". It decides the path, so each is a
-// cell of its own.
+// cell.
 type Target string
 
 const (
@@ -23,7 +23,7 @@ const (
 	ToAddress   Target = "address"   // the machine's own on the wire
 	ToContainer Target = "container"
 
-	ToAddress6   Target = "address6" // the machine's own on the wire
+	ToAddress6   Target = "address6"
 	ToContainer6 Target = "container6"
 )
 
@@ -72,7 +72,7 @@ func (t Target) Short() string {
 	}
 }
 
-// Words returns the target as a table shows it next to a mode's Short.
+// Words returns the target as tables show it next to a mode's Short.
 func (t Target) Words() string {
 	switch t {
 	case ToLoopback:
@@ -93,24 +93,24 @@ func (t Target) Words() string {
 // HopKind is the class of a hop.
 type HopKind string
 
-// The hops whose counters can prove a path.
+// Hops whose counters can prove a path.
 const (
-	HopLoopback HopKind = "lo"     // the loopback device
-	HopWire     HopKind = "wire"   // the link between the two machines
-	HopVeth     HopKind = "veth"   // a container's veth pair
-	HopBridge   HopKind = "bridge" // a Linux bridge
+	HopLoopback HopKind = "lo"
+	HopWire     HopKind = "wire" // between the two machines
+	HopVeth     HopKind = "veth" // a container's
+	HopBridge   HopKind = "bridge"
 	HopDNAT     HopKind = "DNAT"   // publishes the port
 	HopSNAT     HopKind = "MASQ"   // rewrites the client's address
-	HopProxy    HopKind = "proxy"  // docker-proxy or toll's own with its algorithm
+	HopProxy    HopKind = "proxy"  // docker-proxy, or toll's own with its algorithm
 	HopIPVS     HopKind = "IPVS"   // the kernel's load balancer
-	HopAccept   HopKind = "ACCEPT" // lets one container reach another
+	HopAccept   HopKind = "ACCEPT" // lets containers reach each other
 	HopMacvlan  HopKind = "macvlan"
 	HopIPvlan   HopKind = "ipvlan"
-	HopOVS      HopKind = "ovs" // the ports of an Open vSwitch bridge
+	HopOVS      HopKind = "ovs" // ports of an Open vSwitch bridge
 	HopVXLAN    HopKind = "vxlan"
-	HopESP      HopKind = "ESP" // the transforms (xfrm states) of one machine
+	HopESP      HopKind = "ESP" // transforms (xfrm states) of one machine
 	HopNetkit   HopKind = "netkit"
-	HopTunnel   HopKind = "tunnel" // between nodes, not VXLAN: Geneve, IPIP, WireGuard
+	HopTunnel   HopKind = "tunnel" // between nodes: Geneve, IPIP, WireGuard
 )
 
 // Route is a route to a mode's server.
@@ -124,7 +124,7 @@ type Route struct {
 // IPv4, or most clients do not dial its address.
 func (r Route) OnRequest() bool { return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1) }
 
-// String returns the route's hops as tables show them.
+// String returns the hops as tables show them.
 func (r Route) String() string {
 	parts := make([]string, len(r.Hops))
 	for i, h := range r.Hops {
@@ -136,31 +136,31 @@ func (r Route) String() string {
 // Mode describes how a container gets its network.
 type Mode struct {
 	Name    Name
-	Summary string // in one line
-	Docker  string // Docker's words for it
-	Short   string // the same in at most 18 columns
-	GivesUp string // what it costs in isolation, or "nothing"
+	Summary string
+	Docker  string // in Docker's words
+	Short   string // at most 18 columns
+	GivesUp string // isolation lost, or "nothing"
 
-	// PortIsolation is true if the container can listen on a port that the machine or another
+	// PortIsolation means that the container can listen on a port that the machine or another
 	// container uses.
 	PortIsolation bool
-	// PerPort means that rules or a proxy of the mode are for one port and protocol.
+	// PerPort means that the mode's rules or proxy are for one port and protocol.
 	PerPort bool
 	// TCPOnly means that datagrams do not take the mode's path.
 	TCPOnly bool
-	// WholeCard is true if a container has the network card for itself, so a machine cannot have
+	// WholeCard means that a container has the network card for itself, so a machine cannot have
 	// two.
 	WholeCard bool
-	// Rare is true if some kernels lack parts of the mode: it is also tested in a virtual machine.
+	// Rare means that some kernels lack parts of the mode: it is also tested in a virtual machine.
 	Rare bool
-	// No6 says why the mode has no route over IPv6; "" if it has one.
+	// No6 says why the mode has no route over IPv6; "": it has one.
 	No6 string
-	// Usual is true for the modes compared by default: what Docker offers without further programs,
-	// each in its most common form.
+	// Usual modes are compared by default: what Docker offers without further programs, each in its
+	// most common form.
 	Usual bool
-	// Kubernetes modes are those of a cluster and not of Docker Engine.
+	// Kubernetes means that the mode is a cluster's instead of Docker Engine's.
 	Kubernetes bool
-	// Model is true for Kubernetes modes that the lab builds, too, which shows what a cluster adds
+	// Model means that the lab builds the Kubernetes mode as well, which shows what a cluster adds
 	// to the kernel's cost.
 	Model bool
 
@@ -168,7 +168,7 @@ type Mode struct {
 	// Otherwise replaces Routes with the same ends on engines with the other setting of
 	// userland-proxy.
 	Otherwise []Route
-	// Rungs are its places on the ladders, one from each placement.
+	// Rungs has at most one from each placement.
 	Rungs []Rung
 	// Apart are placements that cannot reach the mode although users expect it.
 	Apart []Apart
@@ -198,8 +198,7 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 		"--from " + words[0]
 }
 
-// Placements returns the placements that can reach the mode, in the catalogue's order and without
-// repeats.
+// Placements returns the placements that can reach the mode, in the catalogue's order, each once.
 func (m Mode) Placements() []Placement {
 	var out []Placement
 	for _, r := range m.Routes {
@@ -221,7 +220,7 @@ func (m Mode) RoutesFrom(p Placement) []Route {
 	return out
 }
 
-// Route returns the route from p to t; ok is false if there is none.
+// Route returns the route from p to t; ok is false if the mode lacks one.
 func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	for _, r := range m.Routes {
 		if r.From == p && r.To == t {
@@ -231,7 +230,7 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	return Route{}, false
 }
 
-// RoutesTo returns the routes from p to t, or none: first those in Routes, then those in Otherwise.
+// RoutesTo returns the routes from p to t, first those in Routes, then those in Otherwise.
 func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	var out []Route
 	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
@@ -242,12 +241,11 @@ func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	return out
 }
 
-// optional are the hops that some of the cluster's network plug-ins lack, or that cannot be read
-// there.
+// optional are hops that some of the cluster's network plug-ins lack, or that cannot be read there.
 var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWire}
 
 // Fits reports whether the hops of a path from p to t are the catalogue's. For Kubernetes's modes
-// it compares only the beginning and the end; between them, plug-ins differ.
+// it compares only the beginning and the end, because plug-ins differ between them.
 func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
 	for _, r := range m.RoutesTo(p, t) {
 		if slices.Equal(r.Hops, hops) || m.Kubernetes &&
@@ -280,7 +278,7 @@ func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 	return tunes.Name(l)
 }
 
-// Phrase returns the same in Docker's words: "--network NAME", "-p own IP (NAT)".
+// Phrase returns the label in Docker's words: "--network NAME", "-p own IP (NAT)".
 func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	l := cmp.Or(m.Short, string(m.Name))
 	if m.severalFrom(p, t) {
@@ -294,7 +292,7 @@ func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 }
 
 // severalFrom reports whether the target must be named: the mode has several usual ones from p, or
-// this is not one of them.
+// this one is unusual.
 func (m Mode) severalFrom(p Placement, t Target) bool {
 	if r, ok := m.Route(p, t); ok && r.OnRequest() {
 		return true
@@ -302,7 +300,7 @@ func (m Mode) severalFrom(p Placement, t Target) bool {
 	return len(slices.DeleteFunc(m.RoutesFrom(p), Route.OnRequest)) > 1
 }
 
-// Find returns the mode called n; ok is false if the catalogue has none.
+// Find returns the mode called n; ok is false if the catalogue lacks it.
 func Find(n Name) (m Mode, ok bool) {
 	for _, m := range catalogue {
 		if m.Name == n {
@@ -315,16 +313,15 @@ func Find(n Name) (m Mode, ok bool) {
 // ParseName parses a mode's name.
 func ParseName(s string) (Name, error) { return suggest.Parse("mode", s, Names()) }
 
-// ParseTarget parses a target of `--to`.
+// ParseTarget parses a value of `--to`.
 func ParseTarget(s string) (Target, error) {
 	return suggest.Parse("target", s, targets)
 }
 
-// All returns the modes in the order in which they are shown.
+// All returns the modes in display order.
 func All() []Mode { return slices.Clone(catalogue) }
 
-// OfLab returns the modes that the lab builds: Docker's, and those of a cluster that consist of the
-// kernel's own parts.
+// OfLab returns Docker's modes, and those of a cluster that consist of the kernel's own parts.
 func OfLab() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes && !m.Model })
 }
@@ -334,7 +331,7 @@ func OfDocker() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes })
 }
 
-// Usual returns the names of the modes that are compared if none is named.
+// Usual returns the names of the modes compared by default.
 func Usual() []Name {
 	var out []Name
 	for _, m := range catalogue {
@@ -345,7 +342,7 @@ func Usual() []Name {
 	return out
 }
 
-// Names returns the catalogue's names in its order.
+// Names returns all names in display order.
 func Names() []Name {
 	out := make([]Name, len(catalogue))
 	for i, m := range catalogue {

@@ -19,7 +19,7 @@ var (
 	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
 )
 
-// widestLabel is the tables' width for a row's name, in columns.
+// widestLabel is the tables' width for a row's name.
 const widestLabel = 23
 
 func TestCatalogueIsComplete(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRoutesAreConsistent(t *testing.T) {
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
-	// which the client's own machine rewrites
+	// which the client's machine rewrites
 	if r.From == FromRemote && first != HopWire && m.Name != ClusterIP {
 		t.Errorf("from %s, but the first hop is %s", r.From, first)
 	}
@@ -122,7 +122,7 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	if slices.Index(r.Hops, HopLoopback) > 0 {
 		t.Errorf("%s: loopback only comes first", r)
 	}
-	if m.Name == Publish || m.Name == PublishDefault { // either, by the route
+	if m.Name == Publish || m.Name == PublishDefault { // the route decides
 		if slices.Contains(r.Hops, HopProxy) == slices.Contains(r.Hops, HopDNAT) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}
@@ -294,7 +294,7 @@ func TestParse(t *testing.T) {
 		name  string
 		parse func(string) (string, error)
 		word  string
-		fails string // "": it is parsed
+		fails string // "": parsed
 		hint  string
 	}{
 		{"mode", name, "publish-nat", "", ""},

@@ -11,14 +11,14 @@ import (
 type Placement string
 
 const (
-	FromHost      Placement = "host"      // the same machine, outside every container
-	FromContainer Placement = "container" // another container on the same machine
+	FromHost      Placement = "host"      // the server's machine, outside every container
+	FromContainer Placement = "container" // another container there
 	FromRemote    Placement = "remote"    // another machine, outside every container
 
 	FromRemoteContainer Placement = "remote-container"
 )
 
-// Prefixes of placements that end with the name of a container or network.
+// Prefixes before the name of a container or network.
 const (
 	InContainer = "container:"
 	OnNetwork   = "network:"
@@ -32,7 +32,7 @@ const (
 	OfServers                     // of servers that run already
 )
 
-// form is a placement, or the beginning of one with a name.
+// form is a placement, or a prefix of one with a name.
 type form struct {
 	Placement
 	of   Clients
@@ -89,7 +89,7 @@ func (p Placement) typed() Placement {
 // Parse parses a placement of one of the clients. It accepts "machine" for host, which is also a
 // mode's name.
 func (c Clients) Parse(word string) (Placement, error) {
-	const longest = 128 // name of a container or network
+	const longest = 128 // of a container's or network's name
 	if word == "machine" {
 		return FromHost, nil
 	}
@@ -104,7 +104,7 @@ func (c Clients) Parse(word string) (Placement, error) {
 	return suggest.Parse("placement", word, known)
 }
 
-// Help lists the placements of the clients.
+// Help lists the placements.
 func (c Clients) Help() string {
 	var usual, further []string
 	for _, f := range forms {
@@ -130,5 +130,5 @@ func (c Clients) Help() string {
 // ParsePlacement parses a placement of a mode's client.
 func ParsePlacement(s string) (Placement, error) { return OfModes.Parse(s) }
 
-// Placements returns the placements of modes' clients in display order.
+// Placements returns the placements of modes' clients.
 func Placements() []Placement { return OfModes.Placements() }

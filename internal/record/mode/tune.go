@@ -18,31 +18,31 @@ const (
 	MTU  Key = "mtu"  // of the mode's own devices, not of the wire
 	Rmem Key = "rmem" // maximum of tcp_rmem
 	Wmem Key = "wmem" // maximum of tcp_wmem
-	// The most that any socket of the machine can ask for. The kernel has one such limit for all
-	// network namespaces, so it is set while a visit measures.
+	// RmemMax and WmemMax bound what any socket of the machine can ask for. All network namespaces
+	// share them, so they are set only while a visit measures.
 	RmemMax Key = "rmem_max"
 	WmemMax Key = "wmem_max"
 	GRO     Key = "gro"     // generic receive offload of veth pairs
 	TSO     Key = "tso"     // TCP segmentation offload of the path's devices
-	Nodelay Key = "nodelay" // TCP_NODELAY of the load's own sockets
+	Nodelay Key = "nodelay" // TCP_NODELAY of the load's sockets
 	RPS     Key = "rps"     // receive packet steering of the path's devices, to all CPUs
 	Queues  Key = "queues"  // of veth pairs in each direction
-	// NAPI of veth pairs in threads of its own; needs gro=on
+	// NAPI threads of veth pairs; needs gro=on
 	Threaded Key = "threaded"
 	XPS      Key = "xps" // transmit packet steering of veth pairs, to all CPUs
 	// BIG TCP: the largest packet before segmentation and after GRO, over IPv4 and IPv6, of bridges
 	// and of the host's ends of veth pairs
 	BigTCP          Key = "bigtcp"
-	BigTCPContainer Key = "bigtcp-container" // the same of containers' own ends
+	BigTCPContainer Key = "bigtcp-container" // the same of containers' ends
 	BigTCPLoopback  Key = "bigtcp-lo"        // the same of the loopback device
 	Congestion      Key = "congestion"       // TCP's, of every namespace
 )
 
-// Keys are listed and set in this order: queues first, because steering applies to existing ones.
+// keys are listed and set in this order: queues first, because steering applies to existing ones.
 var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS,
 	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
 
-// Forms returns all tunes as they are written: "mtu=N", "gro=on|off".
+// Forms returns the syntax of all tunes: "mtu=N", "gro=on|off".
 func Forms() []string {
 	var out []string
 	for _, k := range keys {
@@ -61,7 +61,7 @@ func Forms() []string {
 // Tune is one setting.
 type Tune struct {
 	Key   Key
-	Value string // "on" or "off" for a switch, or a number
+	Value string // "on", "off" or a number
 }
 
 // Number returns the value of a tune that is not a switch.
@@ -81,7 +81,7 @@ const (
 
 // Bounds of an MTU, in bytes.
 const (
-	MinMTU = 576 // what IPv4 promises to carry
+	MinMTU = 576 // IPv4's minimum
 	MaxMTU = 65535
 )
 
@@ -99,12 +99,11 @@ const (
 
 const maxQueues = 4096
 
-// maxName is the kernel's own bound for a congestion control.
+// maxName is the kernel's limit for a congestion control.
 const maxName = 15
 
-// Tunes is a variant: settings applied to a mode together, as in cells and tables,
-// "mtu=9000+rmem=4M"; "" is none. Keys are in order and numbers as short as possible, so equal
-// variants are equal strings.
+// Tunes is a variant: settings applied to a mode together, such as "mtu=9000+rmem=4M", or "". Keys
+// are in order and numbers as short as possible, so equal variants are equal strings.
 type Tunes string
 
 // Name returns a name with the variant: "bridge+mtu=9000" for "bridge".
@@ -138,7 +137,7 @@ func (t Tunes) Get(key Key) (Tune, bool) {
 	return Tune{}, false
 }
 
-// OfMachine reports whether a setting of the variant is the whole machine's.
+// OfMachine reports whether a setting applies to the whole machine.
 func (t Tunes) OfMachine() bool {
 	return slices.ContainsFunc(t.List(), func(x Tune) bool {
 		return x.Key == RmemMax || x.Key == WmemMax

@@ -9,7 +9,7 @@ func TestParseTunes(t *testing.T) {
 	for _, tt := range []struct {
 		text  string
 		want  Tunes
-		fails string // "": it is parsed
+		fails string // "": parsed
 	}{
 		{"mtu=9000", "mtu=9000", ""},
 		{"mtu=09000", "mtu=9000", ""},

@@ -1,6 +1,5 @@
 package sample
 
-// The backends, as --on and results files name them.
 const (
 	// Lab is the backend with machines of toll's own, with which the others are compared.
 	Lab        = "lab"
@@ -10,7 +9,7 @@ const (
 	Peer       = "peer"
 )
 
-// Distant reports whether client and server are on different machines, with clocks of their own.
+// Distant reports whether client and server are on different machines, whose clocks differ.
 func Distant(backend string) bool {
 	return backend == Swarm || backend == Kubernetes || backend == Peer
 }

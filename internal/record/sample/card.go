@@ -5,36 +5,34 @@ import (
 	"fmt"
 )
 
-// Card is a network card as its machine's kernel reports it. Unknown fields are zero.
+// Card is a network card as its kernel reports it. Unknown fields are zero.
 type Card struct {
 	Name  string `json:"name"`
 	Where string `json:"where"` // "this machine", "peer b", "node b"
-	// Under is the bond, bridge or VLAN above the card through which the path uses it.
+	// Under is the bond, bridge or VLAN through which the path uses the card.
 	Under    string `json:"under,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Version  string `json:"driver_version,omitempty"`
 	Firmware string `json:"firmware,omitempty"`
 	Bus      string `json:"bus,omitempty"` // "0000:03:00.0"
-	// Device means that it is not virtual.
+	// Device means that the card is not virtual.
 	Device bool `json:"device,omitempty"`
-	// NUMA is nil if none or unknown.
-	NUMA *int `json:"numa_node,omitempty"`
-	MTU  int  `json:"mtu,omitempty"` // bytes
+	NUMA   *int `json:"numa_node,omitempty"`
+	MTU    int  `json:"mtu,omitempty"` // bytes
 	// Speed is the link's, MaxSpeed the card's fastest mode and PartnerSpeed the fastest that the
-	// link partner offers, in bit/s.
+	// link partner offers.
 	Speed        uint64 `json:"speed_bit_per_s,omitempty"`
 	MaxSpeed     uint64 `json:"max_speed_bit_per_s,omitempty"`
 	PartnerSpeed uint64 `json:"partner_speed_bit_per_s,omitempty"`
 	Duplex       string `json:"duplex,omitempty"` // full or half
 	Autoneg      bool   `json:"autonegotiation,omitempty"`
-	// Offloads uses the short names of `ethtool -k`.
+	// Offloads has the short names of `ethtool -k`.
 	Offloads map[string]bool `json:"offloads,omitempty"`
-	// Sizes is nil if unknown.
-	Sizes  *OffloadSizes `json:"sizes,omitempty"`
-	Queues *CardQueues   `json:"queues,omitempty"`
-	// Interrupts may include others' if the interrupt is shared.
+	Sizes    *OffloadSizes   `json:"sizes,omitempty"`
+	Queues   *CardQueues     `json:"queues,omitempty"`
+	// Interrupts may include those of others that share an interrupt.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
-	// RPS and XPS are CPU masks by queue, as in sysfs. Queues without a mask are left out.
+	// RPS and XPS are sysfs's CPU masks by queue. Queues without a mask are left out.
 	RPS map[string]string `json:"rps,omitempty"`
 	XPS map[string]string `json:"xps,omitempty"`
 }
@@ -47,7 +45,7 @@ type OffloadSizes struct {
 	GRO4 uint32 `json:"gro_ipv4_max,omitempty"`
 }
 
-// CardQueues are the current and largest numbers of queues (`ethtool -l`) and ring descriptors
+// CardQueues are current and maximum numbers of queues (`ethtool -l`) and ring descriptors
 // (`ethtool -g`).
 type CardQueues struct {
 	Combined     int `json:"combined,omitempty"`
@@ -62,14 +60,14 @@ type CardQueues struct {
 	MostTxRing   int `json:"most_send_ring,omitempty"`
 }
 
-// Interrupt is an interrupt of a card.
+// Interrupt is one of a card's interrupts.
 type Interrupt struct {
 	Number int    `json:"number"`
 	Name   string `json:"name,omitempty"` // as in /proc/interrupts
 	CPUs   string `json:"cpus,omitempty"` // "0-3,8"
 }
 
-// CardName identifies a card of a file.
+// CardName identifies a card in a file.
 type CardName struct {
 	Name  string `json:"name"`
 	Where string `json:"where"`
@@ -116,8 +114,7 @@ func (p Path) check() error {
 	return nil
 }
 
-// Cards returns the nodes' cards, as many as a file holds. With many nodes they are abbreviated,
-// since a header is one line.
+// Cards returns the nodes' cards, abbreviated if there are many nodes: a header is one line.
 func (m *Mesh) Cards() (out []Card) {
 	for _, n := range m.Nodes {
 		for _, c := range n.Cards {
@@ -133,7 +130,7 @@ func (m *Mesh) Cards() (out []Card) {
 	return out
 }
 
-// CardsOf returns the cards that a path crosses, in the path's order.
+// CardsOf returns the cards that a path crosses, in its order.
 func (h Header) CardsOf(p Path) []Card {
 	var out []Card
 	for _, name := range p.Cards {

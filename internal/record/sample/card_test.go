@@ -13,7 +13,6 @@ func TestCardsOf(t *testing.T) {
 	}
 }
 
-// Impossible values would be used in computations.
 func TestReadRefusesImpossibleCards(t *testing.T) {
 	for name, change := range map[string]func(*File){
 		"speed":   func(f *File) { f.Header.Environment.Cards[0].Speed = MaxSpeed + 1 },

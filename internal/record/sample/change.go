@@ -2,7 +2,7 @@ package sample
 
 import "fmt"
 
-// Difference is a setting of a path that changed.
+// Difference is a changed setting of a path.
 type Difference struct {
 	Where string `json:"where"` // "machine A"
 	What  string `json:"what"`  // "MTU of veth-server"
@@ -10,17 +10,17 @@ type Difference struct {
 	Is    string `json:"is,omitempty"` // empty: absent
 }
 
-// ChangeLeft is the What of a change because an end of a path, such as a pod, has gone. Was and Is
+// ChangeLeft is the What of a change because an end of a path, such as a pod, has gone; Was and Is
 // say why.
 const ChangeLeft = "an end"
 
-// Change is a difference found during a run. Measurements between the two readings may be affected:
-// none of its cells has a result.
+// Change is a difference found during a run. Its cells have no result, because it may affect all
+// measurements between the two readings.
 type Change struct {
 	Difference
 	Cells []int   `json:"cells"`   // indexes into Plan.Cells
-	Round int     `json:"round"`   // from 0: the first that may be affected
-	Right float64 `json:"right_s"` // since the run's start, when last unchanged
+	Round int     `json:"round"`   // the first that may be affected
+	Right float64 `json:"right_s"` // when last unchanged, since the run's start
 	Seen  float64 `json:"seen_s"`
 }
 

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// CommandLine returns the command line of toll with args, quoted for a shell.
+// CommandLine returns toll's command line with args, quoted for a shell.
 func CommandLine(args []string) string {
 	line := "toll"
 	for _, arg := range args {

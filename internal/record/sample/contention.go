@@ -9,21 +9,21 @@ import (
 type Contention struct {
 	Elapsed float64  `json:"elapsed_s"`
 	CPUs    int      `json:"cpus"`             // usable by this process
-	Others  *float64 `json:"others,omitempty"` // CPUs kept busy; nil: unknown
+	Others  *float64 `json:"others,omitempty"` // busy CPUs; nil: unknown
 	Stolen  float64  `json:"stolen"`           // CPUs taken by the hypervisor
-	// Pressure is the share of time in which a task of the machine, toll included, waited for a
-	// CPU. nil: unknown.
+	// Pressure is the share of time in which any task, toll's included, waited for a CPU. nil:
+	// unknown.
 	Pressure    *float64 `json:"pressure,omitempty"`
 	LoadAverage float64  `json:"load_average_1m"`
 }
 
-// ends is the number of CPUs that client and server need.
+// ends is the number of CPUs for client and server.
 const ends = 2
 
-// Needed returns the least number of free CPUs for measuring: half of what client and server use.
+// Needed returns the least number of free CPUs for measuring: half of what the ends use.
 func (c Contention) Needed() float64 { return float64(min(ends, c.CPUs)) / 2 }
 
-// TooBusy reports whether others left too little. It is false if that is unknown.
+// TooBusy reports whether too few CPUs were free, or false if that is unknown.
 func (c *Contention) TooBusy() bool {
 	if c == nil || c.Others == nil {
 		return false
@@ -44,8 +44,8 @@ func (c *Contention) check() error {
 	return times(all...)
 }
 
-// Words returns what others took: "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)".
-// keep is the verb in its tense.
+// Words returns "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)". keep is the verb
+// in its tense.
 func (c Contention) Words(keep string) string {
 	const stolen, percent = 0.02, 100 // CPUs: less is noise
 	text := fmt.Sprintf("other programs %s ", keep)

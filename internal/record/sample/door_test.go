@@ -28,7 +28,7 @@ func everywhere(v any, text string) any {
 	return v
 }
 
-// No text of a file may move a terminal's cursor, change text direction or hide.
+// Text of a file must not move a terminal's cursor, change text direction or hide.
 func TestReadMakesTextPrintable(t *testing.T) {
 	const hostile = "é漢🙂\x1b[2J\a\r\u009b1m\u202e\u200b\u2028\x7f\ufeff"
 	const shown = `é漢🙂\x1b[2J\a\r\u009b1m\u202e\u200b\u2028\x7f\ufeff`

@@ -13,12 +13,12 @@ import (
 
 // Limits for hostile files.
 const (
-	maxLine   = 1 << 20 // bytes
+	maxLine   = 1 << 20
 	maxCells  = 10_000
 	maxVisits = 1_000_000
 	maxPairs  = 8_000_000 // of 88 bytes each: five sweeps of MaxNodes nodes
 	maxCPUs   = 4096
-	maxRate   = 1e15 // a second
+	maxRate   = 1e15
 )
 
 // line has exactly one member set.
@@ -30,8 +30,8 @@ type line struct {
 	End    *End    `json:"end,omitempty"`
 }
 
-// Writer writes a results file unbuffered, so that a later failure loses nothing. It is not safe
-// for concurrent use.
+// Writer writes a results file unbuffered, so that a later failure loses nothing. Not for
+// concurrent use.
 type Writer struct {
 	w   io.Writer
 	err error
@@ -80,8 +80,7 @@ type File struct {
 	Pairs   []PairVisit // of a mesh, instead of Visits
 	Changes []Change
 	End     End
-	// Truncated is true if the run was killed: the file has no End record, or ends within one. Its
-	// visits are good.
+	// Truncated means that the run was killed: there is no whole End record. The visits are good.
 	Truncated bool
 }
 
@@ -93,11 +92,11 @@ type syntaxError struct {
 func (e *syntaxError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *syntaxError) Unwrap() error { return e.Err }
 
-// ErrEmpty is returned by Read for a file without a header.
+// ErrEmpty means that a file has no header.
 var ErrEmpty = errors.New(
 	"no header: this is not a toll results file, or the run died before its first visit")
 
-// Read reads a results file. An incomplete last line is left out and sets Truncated. Other
+// Read reads a results file. An incomplete last line is left out and sets Truncated; other
 // malformed lines return a *syntaxError.
 func Read(r io.Reader) (*File, error) {
 	g := NewGrowing()
@@ -142,7 +141,7 @@ func (f *File) add(l line, seen *bool) error {
 			return fmt.Errorf("slices of %s, which has none", c.Load)
 		}
 		l.Visit.refuseNegative()
-		// The decoder allocates more than needed.
+		// The decoder allocates too much.
 		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.Change != nil:
@@ -225,8 +224,7 @@ func (v Visit) check(cells int) error {
 	return v.checkFigures()
 }
 
-// refuseNegative makes a visit with a negative figure a failed one. (Versions before 0.2.0 recorded
-// them.)
+// Versions before 0.2.0 recorded negative figures.
 func (v *Visit) refuseNegative() {
 	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		if x := v.Values[name]; x < 0 && v.Failure == "" {

@@ -226,7 +226,7 @@ func TestReadCutAnywhere(t *testing.T) {
 		if err != nil {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
-		// Without the newline, a line may still be whole.
+		// Without its newline, a line may still be whole.
 		lines := strings.Split(text[:n], "\n")
 		whole := len(lines) - 1
 		if json.Valid([]byte(lines[whole])) {
@@ -254,10 +254,10 @@ func TestRead(t *testing.T) {
 		name   string
 		lines  []string
 		line   int    // of the *SyntaxError; 0: none
-		fails  string // part of the error; "" if the file is read
+		fails  string // part of the error; "": the file is read
 		visits int
 		cut    bool
-		open   bool // the last line has no end
+		open   bool
 	}{
 		{name: "header-and-end", lines: []string{okHeader, end}},
 		{name: "no-end", lines: []string{okHeader, visit(`"cell":1`)}, visits: 1, cut: true},

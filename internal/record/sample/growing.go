@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Growing reads a results file while it is written. It is not safe for concurrent use.
+// Growing reads a results file while it is written. Not for concurrent use.
 type Growing struct {
 	file  File
 	seen  bool
@@ -65,7 +65,7 @@ func (g *Growing) line(b []byte) error {
 		}
 		return err
 	}
-	if !printable.Plain(b) { // the only place where text of files is made printable
+	if !printable.Plain(b) { // only here is text of files made printable
 		printable.Fields(&l)
 	}
 	err := g.file.add(l, &g.seen)
@@ -83,8 +83,8 @@ func (g *Growing) end() error {
 	return g.line(bytes.TrimSuffix(g.cut, []byte{'\r'}))
 }
 
-// File returns what has been read so far, or ErrEmpty before the header. Later writes do not change
-// it.
+// File returns what has been read so far, unaffected by later writes, or ErrEmpty before the
+// header.
 func (g *Growing) File() (*File, error) {
 	switch {
 	case !g.seen && g.torn != nil:

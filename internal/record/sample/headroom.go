@@ -7,27 +7,26 @@ type Headroom struct {
 	Ports    int `json:"ports"`
 	TimeWait int `json:"timewait"` // sockets of the end with the most
 	Tracked  int `json:"tracked"`  // entries of the fullest connection table
-	// Tracking is this table's free room in connections; 0: unknown, or no table.
+	// Tracking is this table's room in connections; 0: unknown or no table.
 	Tracking int `json:"tracking,omitempty"`
-	// Budget is the number of connections that a visit may open, and Limit the Limit constant of
-	// what runs out first.
+	// Budget is the number of connections that a visit may open, and Limit the Limit constant that
+	// bounds it.
 	Budget int    `json:"budget"`
 	Limit  string `json:"limit"`
-	// Window is the visit's window in seconds if Budget shortened it; 0: the plan's.
+	// Window is the visit's window if Budget shortened it; 0: the plan's.
 	Window float64 `json:"window_s,omitempty"`
-	Left   int     `json:"left,omitempty"`  // TimeWait after the visit, if that was cleaned up too
-	Took   float64 `json:"drain_s"`         // cleanup time
-	Error  string  `json:"error,omitempty"` // cleanup error
+	Left   int     `json:"left,omitempty"`  // TimeWait after the visit, if cleaned up too
+	Took   float64 `json:"drain_s"`         // for the cleanup
+	Error  string  `json:"error,omitempty"` // of the cleanup
 }
 
-// Limits of connections.
 const (
 	LimitPorts    = "ports"
 	LimitTracking = "conntrack"
 )
 
-// NewHeadroom computes the headroom from the free ports and, if known, table entries. A connection
-// takes the given number of entries.
+// NewHeadroom computes the headroom from the free ports and, if known, table entries, of which a
+// connection takes the given number.
 func NewHeadroom(ports, timeWait, tracked, most, entries int) Headroom {
 	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports),
 		Limit: LimitPorts}

@@ -18,15 +18,14 @@ const (
 	histoMin    = 1
 	histoMax    = int64(time.Minute)
 	histoDigits = 3
-	// maxEncoded bounds what the reader decodes, in bytes.
+	// maxEncoded bounds what is decoded, in bytes.
 	maxEncoded = 512 << 10
 )
 
-// EncodedHisto is a latency histogram in nanoseconds, in HdrHistogram's V2 compressed encoding
-// (base64).
+// EncodedHisto is a latency histogram in ns, in HdrHistogram's V2 compressed encoding (base64).
 type EncodedHisto string
 
-// NewHistogram returns an empty histogram for latencies in nanoseconds.
+// NewHistogram returns an empty histogram for latencies in ns.
 func NewHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(histoMin, histoMax, histoDigits)
 }
@@ -41,7 +40,7 @@ func Encode(h *hdrhistogram.Histogram) (*EncodedHisto, error) {
 	return &e, nil
 }
 
-// Decode unpacks the histogram. It returns panics of the library as errors.
+// Decode unpacks the histogram. The library's panics become errors.
 func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	if len(e) > maxEncoded {
 		return nil, fmt.Errorf("decode histogram: %d bytes", len(e))
@@ -64,8 +63,7 @@ func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	return h, nil
 }
 
-// checkRange returns an error for another range or precision: the library would allocate up to 50
-// MB for it.
+// checkRange refuses other ranges and precisions, for which the library would allocate up to 50 MB.
 func (e EncodedHisto) checkRange() error {
 	packed, err := base64.StdEncoding.DecodeString(string(e))
 	if err != nil {

@@ -5,14 +5,14 @@ import "encoding/json"
 // Load is a workload with its options.
 type Load struct {
 	Kind    string // its name in internal/record/workload
-	Streams int    // connections, sessions (stream, chat, sql) or flows (udp); 0: one
-	// Options are the kind's own, such as a BulkOptions, never a pointer; nil: none given.
+	Streams int    // connections, sessions (stream, chat, sql) or flows (udp); 0: 1
+	// Options are the kind's own, such as a BulkOptions (not a pointer), or nil.
 	Options any
 	Nodelay string  // "on" or "off"; "": the kind's default
 	Warmup  float64 // seconds
 	Window  float64 // seconds
-	// Slice is a slice's duration in seconds; 0: not sliced. In a sliced load, Warmup and Window
-	// describe the window that ends the epoch.
+	// Slice is in seconds; 0: not sliced. In a sliced load, Warmup and Window describe the window
+	// that ends the epoch.
 	Slice float64
 	// Point names one of Sweep.Points; "": not a sweep.
 	Point string

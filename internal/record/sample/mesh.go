@@ -12,31 +12,30 @@ const StudyMesh Study = "mesh"
 type Node struct {
 	Name     string            `json:"name"`
 	ID       string            `json:"id,omitempty"`
-	Address  string            `json:"address,omitempty"` // its address for others
+	Address  string            `json:"address,omitempty"` // for the other nodes
 	Kernel   string            `json:"kernel,omitempty"`
 	CPUModel string            `json:"cpu_model,omitempty"`
 	CPUs     int               `json:"cpus,omitempty"`
 	MTU      int               `json:"mtu,omitempty"`     // of the device for its traffic
-	Boot     string            `json:"boot_id,omitempty"` // nodes with the same one are one machine
+	Boot     string            `json:"boot_id,omitempty"` // equal on nodes of one machine
 	Labels   map[string]string `json:"labels,omitempty"`
-	// Cards carry its traffic to the others. In a file they are the environment's.
+	// Cards carry its traffic to the others. A file has them in the environment.
 	Cards []Card `json:"-"`
 }
 
 // Mesh replaces cells in a mesh's plan. A sweep visits every pair of Nodes once per load, on paths
-// of Mode built by On, in rounds in which no node is in two pairs.
+// of Mode built by On. In a round, a node is in one pair at most.
 type Mesh struct {
 	Nodes []Node `json:"nodes"`
 	Mode  string `json:"mode"`
-	// Beside is a second mode: each visit is repeated in it right before or after, to compare both.
-	// "": none.
+	// Beside is a second mode, to which each visit is repeated right before or after; "": none.
 	Beside string `json:"beside,omitempty"`
 	On     string `json:"on"`
-	// Labels are keys of Node.Labels in the order shown.
+	// Labels are keys of Node.Labels in display order.
 	Labels []string `json:"labels,omitempty"`
-	// NotWitnessed names the hops that nobody could read, and why: see FactNotWitnessed.
+	// NotWitnessed is FactNotWitnessed for all pairs.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
-	Sweeps       int    `json:"sweeps,omitempty"`  // fixed number; 0: until precision or budget
+	Sweeps       int    `json:"sweeps,omitempty"`  // 0: until precision or budget
 	AtOnce       int    `json:"at_once,omitempty"` // most pairs at a time; 0: a whole round's
 }
 
@@ -45,25 +44,25 @@ const MaxNodes = 1024
 
 const maxLabels = 16
 
-// Pair is a client and a server: indexes into Mesh.Nodes. The zero value is no pair.
+// Pair is a client and a server, as indexes into Mesh.Nodes. The zero value means that there is no
+// pair.
 type Pair [2]int
 
 // BothWays reports whether a mesh measures a load in both directions.
 func BothWays(load string) bool { return load == "bulk" }
 
-// PairVisit is what the reader keeps of a visit to a pair. It is small: 1000 nodes make 1.5 million
-// per sweep.
+// PairVisit is what the reader keeps of a visit to a pair: 1000 nodes make 1.5 million per sweep.
 type PairVisit struct {
 	PairTurn
 	Round int
-	// Value is the median round trip in seconds (rr), or received bit/s (bulk); 0: no result.
+	// Value is the median round trip in seconds (rr) or received bit/s (bulk); 0: no result.
 	Value       float64
-	Retransmits int64  // segments, of both ends, in the window
+	Retransmits int64  // of both ends, in the window
 	Segments    int64  // of the received payload (bulk); 0: unknown
-	Failure     string // why it is no result
+	Failure     string // reason for a missing result
 }
 
-// Names of a brief visit's values; docs/results.md has their units.
+// Names of a brief visit's values, with units in docs/results.md.
 const (
 	valueLatency     = "latency_p50"
 	valueThroughput  = "throughput"
@@ -73,8 +72,8 @@ const (
 
 const fullNodes = 32
 
-// ForMesh returns the visit as a mesh of that size writes it: in full, or with many nodes only the
-// figures that it is judged by.
+// ForMesh returns the visit as a mesh of that size writes it: in full, or with many nodes only what
+// it is judged by.
 func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= fullNodes {
 		return v
@@ -104,7 +103,7 @@ func figure(load string) string {
 
 const minFigure = 1e-12
 
-// PairVisit summarizes a visit, full or brief. One with impossible figures becomes a failed one.
+// PairVisit summarizes a visit, full or brief. Impossible figures make it a failed one.
 func (v Visit) PairVisit() PairVisit {
 	out := PairVisit{PairTurn: v.PairTurn, Round: v.Round, Failure: v.Failure}
 	switch {
@@ -134,7 +133,7 @@ func (v Visit) PairVisit() PairVisit {
 	return out
 }
 
-// segments counts arrivals while the client sent them; 0: unknown.
+// segments counts arrivals while the client sent; 0: unknown.
 func (v Visit) segments() float64 {
 	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
 		return 0
@@ -142,7 +141,6 @@ func (v Visit) segments() float64 {
 	return float64(v.Server.Received) / float64(v.Client.TCP.MSS)
 }
 
-// figure returns 0 if the load has none.
 func (v Visit) figure() float64 {
 	const bits, nano, median = 8, 1e-9, 50
 	if v.Load == "bulk" {
@@ -201,7 +199,7 @@ func (p Plan) checkPair(v *Visit) error {
 	}
 	for _, l := range p.Loads {
 		if l.Kind == v.Load {
-			v.Load = l.Kind // share one string: there are many visits
+			v.Load = l.Kind // share one string among many visits
 			return nil
 		}
 	}

@@ -220,7 +220,7 @@ func TestMeshCutShort(t *testing.T) {
 	}
 }
 
-// A reader that knows no meshes fails because the file has visits and no cells.
+// A reader without meshes fails because the file has visits and no cells.
 func TestOlderReadersRefuseAMesh(t *testing.T) {
 	b, err := json.Marshal(meshVisit(t, 0, 0, Pair{0, 1}, "rr").ForMesh(1000))
 	if err != nil {

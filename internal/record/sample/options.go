@@ -7,7 +7,7 @@ type BulkOptions struct {
 	Write   int    `json:"write,omitempty"`   // bytes
 	Reverse bool   `json:"reverse,omitempty"` // server to client
 	Bidir   bool   `json:"bidir,omitempty"`
-	Bytes   int64  `json:"bytes,omitempty"` // per connection, instead of filling the window
+	Bytes   int64  `json:"bytes,omitempty"` // per connection, instead of a full window
 	Send    string `json:"send,omitempty"`  // zerocopy or sendfile; "": by copying
 }
 
@@ -17,21 +17,21 @@ type Messages struct {
 	Reply   int `json:"reply,omitempty"`
 }
 
-// Sizes returns m. It identifies options with Messages.
+// Sizes returns m: it identifies options with Messages.
 func (m Messages) Sizes() Messages { return m }
 
 // RROptions are the options of rr.
 type RROptions struct {
-	Write int `json:"write,omitempty"` // bytes in a write of the bulk stream
+	Write int `json:"write,omitempty"` // of the bulk stream, in bytes
 	Messages
-	// Rate is in requests per second of all connections; 0: as fast as they are answered.
+	// Rate is the requests per second of all connections; 0: as fast as replies arrive.
 	Rate   float64 `json:"rate,omitempty"`
-	Beside bool    `json:"beside,omitempty"` // a bulk stream runs at the same time
+	Beside bool    `json:"beside,omitempty"` // with a bulk stream at the same time
 }
 
 // UDPOptions are the options of udp.
 type UDPOptions struct {
-	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows; 0: the highest that loses few
+	Rate  float64 `json:"rate,omitempty"`  // bit/s of all flows; 0: the highest with little loss
 	Size  int     `json:"size,omitempty"`  // bytes
 	Batch int     `json:"batch,omitempty"` // datagrams per system call
 	GSO   bool    `json:"gso,omitempty"`   // UDP segmentation offload
@@ -39,27 +39,27 @@ type UDPOptions struct {
 
 // StreamOptions are the options of stream.
 type StreamOptions struct {
-	Tokens int     `json:"tokens,omitempty"` // of a response
-	Pace   float64 `json:"pace,omitempty"`   // tokens per second of a session
+	Tokens int     `json:"tokens,omitempty"` // per response
+	Pace   float64 `json:"pace,omitempty"`   // tokens per second and session
 }
 
 // QueryOptions are the options of query.
 type QueryOptions struct {
 	Messages
-	Queries int `json:"queries,omitempty"` // of a page
+	Queries int `json:"queries,omitempty"` // per page
 }
 
 // ChatOptions are the options of chat and batch.
 type ChatOptions struct {
-	Tokens   int     `json:"tokens,omitempty"`   // most of a response
-	Requests int     `json:"requests,omitempty"` // of a session, one after another
+	Tokens   int     `json:"tokens,omitempty"`   // most per response
+	Requests int     `json:"requests,omitempty"` // of a session, in sequence
 	Prompt   string  `json:"prompt,omitempty" printable:"text"`
-	Stall    float64 `json:"stall_s,omitempty"` // a longer gap is a stall
+	Stall    float64 `json:"stall_s,omitempty"` // shortest gap that counts
 }
 
 // SQLOptions are the options of sql.
 type SQLOptions struct {
-	Queries int `json:"queries,omitempty"` // of a page
+	Queries int `json:"queries,omitempty"` // per page
 	// "": the database's default of about 1 KiB
 	SQL string `json:"sql,omitempty" printable:"text"`
 }
@@ -69,7 +69,6 @@ type ExecOptions struct {
 	Program *Program `json:"program,omitempty"`
 }
 
-// readOptions reads a load of an unknown kind as bulk.
 func readOptions(kind string, load []byte) (any, error) {
 	switch kind {
 	case "rr":

@@ -1,7 +1,6 @@
 package sample
 
-// Together combines several ends: sums, the longest times, and the means of windows and of TCP's
-// values.
+// Together combines several ends: sums, the longest times, and the means of windows and TCP values.
 func Together(parties []Party) Party {
 	var out Party
 	n := len(parties)
@@ -47,7 +46,7 @@ func (p Party) withoutWindow() Party {
 	return p
 }
 
-// WithoutWindow returns both ends without their windows' figures, for a window that was not the
+// WithoutWindow returns both ends without the figures of their windows, for a window other than the
 // plan's.
 func (e Ends) WithoutWindow() Ends {
 	return Ends{e.Client.withoutWindow(), e.Server.withoutWindow()}

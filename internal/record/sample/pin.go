@@ -18,13 +18,13 @@ const (
 // pinAuto is PinFar in earlier versions.
 const pinAuto = "auto"
 
-// Pinning is a placement on CPUs that a run measures.
+// Pinning is a placement on CPUs.
 type Pinning struct {
 	Name string `json:"name"` // PinFar or PinNear
 	CPUs CPUs   `json:"cpus"`
 }
 
-// CPUs are the CPUs that threads are pinned to; an empty list means the scheduler's choice.
+// CPUs are those that threads are pinned to. With an empty list, the scheduler chooses.
 type CPUs struct {
 	Client []int `json:"client,omitempty"`
 	Server []int `json:"server,omitempty"`
@@ -35,7 +35,6 @@ type CPUs struct {
 	Distance string `json:"distance,omitempty"`
 }
 
-// The closest thing that the CPUs of client and server share.
 const (
 	SharedCPU     = "CPU"
 	SharedCore    = "core"
@@ -55,7 +54,7 @@ func (p Plan) CPUsOf(c Cell) CPUs {
 
 var pinNames = []string{"", PinFar, PinNear}
 
-// adoptPins sets the placement of cells of earlier versions.
+// adoptPins sets the placement of earlier versions' cells.
 func (p *Plan) adoptPins() {
 	if p.Pin != pinAuto {
 		return

@@ -2,9 +2,8 @@ package sample
 
 import "fmt"
 
-// Prior is what earlier runs on the machine showed of how much epochs differ beyond what their
-// slices explain, for one group and metric. It is in the file so that any machine judges it
-// equally.
+// Prior is how much epochs of one group and metric differed, in earlier runs on the machine, beyond
+// what their slices explain. The file has it so that any machine judges it equally.
 type Prior struct {
 	From   string `json:"from"`
 	Load   string `json:"load"`
@@ -12,7 +11,8 @@ type Prior struct {
 	On     string `json:"on"`
 	Pin    string `json:"pin,omitempty"`
 	Metric string `json:"metric"`
-	// Variance is that of the logarithms of the epochs' ratios, and Freedom its degrees of freedom.
+	// Variance is the variance of the logarithms of the epochs' ratios, with Freedom degrees of
+	// freedom.
 	Variance float64 `json:"variance"`
 	Freedom  float64 `json:"freedom"`
 }

@@ -2,18 +2,18 @@ package sample
 
 import "fmt"
 
-// Program is a pair of foreign programs for exec. internal/measure/program documents the
+// Program is a pair of foreign programs for exec. See internal/measure/program for the
 // {placeholders} of its command lines.
 type Program struct {
 	Recipe string `json:"recipe,omitempty"`
 	Server string `json:"server" printable:"text"` // a shell command
 	Client string `json:"client" printable:"text"`
-	// Ready is "tcp" or "udp" if the server is ready once its port is bound, or a regular
-	// expression that its output matches.
+	// Ready is "tcp" or "udp" (the server is ready once its port is bound), or a regular expression
+	// that its output matches.
 	Ready   string  `json:"ready"`
 	Gauges  []Gauge `json:"metrics,omitempty"`
-	Seconds int     `json:"seconds"`   // the duration given to the client
-	Timeout float64 `json:"timeout_s"` // for the server to be ready, and for the client to end
+	Seconds int     `json:"seconds"`   // given to the client
+	Timeout float64 `json:"timeout_s"` // for the server's start and the client's end
 	NoRoot  bool    `json:"no_root,omitempty"`
 	Second  bool    `json:"second,omitempty"`
 }
@@ -22,18 +22,18 @@ type Program struct {
 type Gauge struct {
 	Name string `json:"name"`
 	Unit string `json:"unit,omitempty"` // base unit: s, bit/s, B/s, 1/s, …
-	// Scale is the factor for a number without a printed unit.
+	// Scale applies to numbers without a printed unit.
 	Scale float64 `json:"scale"`
 	Lower bool    `json:"lower_is_better,omitempty"`
-	// Pattern is a regular expression. Its first group is the number, the second, if any, the unit.
-	// The last match counts.
+	// Pattern is a regular expression whose first group is the number and whose second, if any, the
+	// unit. The last match counts.
 	Pattern string `json:"pattern" printable:"text"`
 }
 
-// Elapsed is the gauge of programs without another: the client's duration in seconds.
+// Elapsed is the default gauge: the client's duration in seconds.
 const Elapsed = "elapsed"
 
-// Output is the end of what each program wrote.
+// Output is the end of each program's output.
 type Output struct {
 	Server string `json:"server,omitempty" printable:"text"`
 	Client string `json:"client,omitempty" printable:"text"`

@@ -1,9 +1,7 @@
-// Package sample defines the record of a run and its file. The measuring half writes records as
-// they happen, the judging half reads them.
+// Package sample defines the record of a run and its file.
 //
-// A results file is JSON lines: a Header, Visits in the order in which they were made, then an End.
-// Units are seconds and bytes. Clock times are CLOCK_MONOTONIC nanoseconds of the measuring
-// machine.
+// A results file is JSON lines: a Header, Visits in the order of measurement, then an End. Units
+// are seconds and bytes. Clock times are CLOCK_MONOTONIC nanoseconds of the measuring machine.
 package sample
 
 import (
@@ -15,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Schema is the version of the results file. It grows if an older reader would misread a change.
+// Schema is the version of the results file. It changes if an older reader would misread a file.
 const (
 	Schema    = "bridgetoll.results/2"
 	oldSchema = "bridgetoll.results/1" // also read
@@ -25,7 +23,7 @@ const (
 // an endpoint, under a load.
 type Cell struct {
 	Mode    mode.Name      `json:"mode"`
-	Route   string         `json:"-"` // instead of Mode, and in its place in JSON
+	Route   string         `json:"-"` // in JSON, takes Mode's place
 	From    mode.Placement `json:"from"`
 	To      mode.Target    `json:"to"`
 	Load    string         `json:"load"`
@@ -33,32 +31,32 @@ type Cell struct {
 	Tune    mode.Tunes     `json:"tune,omitempty"`
 	Shape   Shape          `json:"shape,omitzero"`
 	On      string         `json:"on"`
-	Pin     string         `json:"pin,omitempty"`     // PinFar or PinNear; "": see Plan.CPUs
+	Pin     string         `json:"pin,omitempty"`     // PinFar or PinNear; "": Plan.CPUs
 	Control bool           `json:"control,omitempty"` // the baseline's second visit in each round
-	// Placebo marks a control whose slices are among the other modes'. Its difference from the
-	// baseline is caused by the preceding slices.
+	// Placebo marks a control whose slices are among the other modes', so only the preceding slices
+	// make it differ from the baseline.
 	Placebo bool `json:"placebo,omitempty"`
 }
 
-// Name returns the name of the cell's mode or route.
+// Name returns the cell's mode or route.
 func (c Cell) Name() string { return cmp.Or(c.Route, string(c.Mode)) }
 
-// Named returns the cell with its route in place of the mode, as in files and reports.
+// Named returns the cell with its route as Mode, as in files and reports.
 func (c Cell) Named() Cell {
 	c.Mode, c.Route = mode.Name(c.Name()), ""
 	return c
 }
 
 // Shape is the number of server containers, client containers (client i uses server i mod Servers)
-// and client processes in each. The zero value is one of each, measured by their own clocks; others
-// are crowds, measured at the servers.
+// and processes per client. The zero value is one of each, measured by both ends; others are
+// crowds, measured by the servers.
 type Shape struct {
 	Servers int `json:"servers"`
 	Clients int `json:"clients"`
 	Procs   int `json:"procs"`
 }
 
-// MaxEnds bounds each number of a shape, and MaxProcs all client processes.
+// MaxProcs bounds all client processes.
 const (
 	MaxEnds  = 100
 	MaxProcs = 1024
@@ -67,8 +65,7 @@ const (
 // Crowd reports whether the shape is a crowd.
 func (s Shape) Crowd() bool { return s != Shape{} }
 
-// String returns "1×16×4" (servers, clients, processes per client), or "" if the shape is not a
-// crowd.
+// String returns "1×16×4" (servers, clients, processes per client), or "" for the zero value.
 func (s Shape) String() string {
 	if !s.Crowd() {
 		return ""
@@ -76,7 +73,7 @@ func (s Shape) String() string {
 	return fmt.Sprintf("%d×%d×%d", s.Servers, s.Clients, s.Procs)
 }
 
-// Study names what a run is for. In JSON, a comparison has none.
+// Study is the purpose of a run. In JSON, a comparison has none.
 type Study string
 
 const (
@@ -85,7 +82,7 @@ const (
 	StudyLadder  Study = "ladder"
 	StudySweep   Study = "sweep"
 	StudyAdvise  Study = "advise" // see Step
-	// StudyEndpoints compares routes to an external endpoint. Nothing is witnessed.
+	// StudyEndpoints compares routes to an external endpoint, without witnesses.
 	StudyEndpoints Study = "endpoints"
 )
 
@@ -101,48 +98,46 @@ const (
 type Plan struct {
 	Study     Study   `json:"study,omitzero"`
 	Seed      uint64  `json:"seed"`
-	Rounds    int     `json:"rounds,omitempty"` // fixed number; 0: until precision or budget
+	Rounds    int     `json:"rounds,omitempty"` // 0: until precision or budget
 	Budget    float64 `json:"budget_s"`
-	Precision float64 `json:"precision"` // relative half-width at which a ratio is good enough
-	// Same is the relative difference that counts as none; 0 in files of version 1.
+	Precision float64 `json:"precision"` // largest relative half-width of a ratio that is good enough
+	// Same is the largest relative difference that counts as none; 0 in files of schema 1.
 	Same float64 `json:"same,omitempty"`
-	// Epoch is the duration of all slices of one epoch together, in seconds.
+	// Epoch is the duration of all slices of an epoch together.
 	Epoch    float64 `json:"epoch_s,omitempty"`
 	Baseline string  `json:"baseline"`
 	Pin      string  `json:"pin"` // the value of --pin
-	// CPUs are those of cells without a placement; Pins are the other placements.
+	// CPUs apply to cells without a placement; Pins are the other placements.
 	CPUs  CPUs      `json:"cpus"`
 	Pins  []Pinning `json:"pins,omitempty"`
 	Loads []Load    `json:"loads"`
-	// Unpaced is the tune under which baseline and bridge were also measured, because the machine's
-	// congestion control paces; "": none.
+	// Unpaced is the tune under which baseline and bridge were measured as well, because the
+	// machine's congestion control paces; "": none.
 	Unpaced string `json:"unpaced,omitempty"`
-	// Turn is how long a CPU-bound thread may wait for its turn, in seconds per client process of a
-	// crowd.
+	// Turn is how long a CPU-bound thread may wait for its turn, per client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
 	Wire    *Wire   `json:"wire,omitempty"` // nil: unlimited
 	Sweep   *Sweep  `json:"sweep,omitempty"`
 	Mesh    *Mesh   `json:"mesh,omitempty"` // nil: a plan with cells
 	Cells   []Cell  `json:"cells"`
 	Skipped []Skip  `json:"skipped,omitempty"`
-	// Levers are what a search tries. Steps are not in the file's header: each is a record.
+	// Levers are what a search tries. The header has no Steps: each is a record.
 	Levers []Lever `json:"levers,omitempty"`
-	// Elsewhere is the mode that replaces the baseline in a search where the baseline cannot be
-	// reached, as a bridge's containers from another machine.
+	// Elsewhere replaces the baseline in a search where the baseline cannot be reached, as a
+	// bridge's containers from another machine.
 	Elsewhere string `json:"elsewhere,omitempty"`
-	// Also lists further modes to search for, one after another, each begun by a step.
-	Also  []string `json:"also,omitempty"`
-	Steps []Step   `json:"steps,omitempty"`
-	// Priors are empty if unknown.
-	Priors []Prior `json:"priors,omitempty"`
+	// Also lists further modes to search for, in order. A step begins each search.
+	Also   []string `json:"also,omitempty"`
+	Steps  []Step   `json:"steps,omitempty"`
+	Priors []Prior  `json:"priors,omitempty"`
 }
 
-// IsBaseline reports whether a cell is its group's baseline, or the control.
+// IsBaseline reports whether a cell is its group's baseline or the control.
 func (p Plan) IsBaseline(c Cell) bool {
 	return c.Tune == "" && (c.Name() == p.Baseline || p.Elsewhere != "" && c.Name() == p.Elsewhere)
 }
 
-// LoadOf returns the load of the given kind, in a sweep that of its first point.
+// LoadOf returns the load of the given kind, or in a sweep its first point.
 func (p Plan) LoadOf(kind string) Load {
 	for _, l := range p.Loads {
 		if l.Kind == kind {
@@ -152,7 +147,7 @@ func (p Plan) LoadOf(kind string) Load {
 	return Load{Kind: kind}
 }
 
-// LoadAt returns a cell's load, in a sweep that of its point.
+// LoadAt returns a cell's load, in a sweep at the cell's point.
 func (p Plan) LoadAt(c Cell) Load {
 	for _, l := range p.Loads {
 		if l.Kind == c.Load && l.Point == c.Point {
@@ -165,7 +160,7 @@ func (p Plan) LoadAt(c Cell) Load {
 const windowTurns = 3
 
 // LoadFor returns a cell's load. A crowd's warm-up is longer by one turn of all its processes and
-// its window holds several, since on few CPUs only some would run in a short one.
+// its window by several: on few CPUs, only some would run in a short one.
 func (p Plan) LoadFor(c Cell) Load {
 	l := p.LoadAt(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
@@ -177,13 +172,13 @@ func (p Plan) LoadFor(c Cell) Load {
 // Foreign reports whether the paths lead to external endpoints, whose bytes are not counted.
 func (p Plan) Foreign() bool { return p.Study == StudyEndpoints }
 
-// Counts reports whether a visit is a result: it did not fail and, if the path is toll's, was
+// Counts reports whether a visit is a result: it did not fail and, on toll's own path, was
 // witnessed.
 func (p Plan) Counts(v Visit) bool {
 	return v.Failure == "" && (v.Witness.OK || p.Foreign())
 }
 
-// Skip is a requested cell that cannot be measured here.
+// Skip is a requested cell that cannot be measured.
 type Skip struct {
 	Mode   mode.Name      `json:"mode"`
 	From   mode.Placement `json:"from,omitempty"`
@@ -195,7 +190,7 @@ type Skip struct {
 	Remedy string         `json:"remedy,omitempty"`
 }
 
-// Environment is what decides the numbers besides the mode.
+// Environment is what affects the figures besides the mode.
 type Environment struct {
 	Tool           string            `json:"tool"`           // toll's version
 	Host           string            `json:"host,omitempty"` // "": unknown
@@ -210,43 +205,43 @@ type Environment struct {
 	Governor       string            `json:"governor,omitempty"`
 	Virtualization string            `json:"virtualization,omitempty"` // the hypervisor's name
 	Mitigations    map[string]string `json:"mitigations,omitempty"`
-	Docker         string            `json:"docker,omitempty"` // "running", "installed" or absent
-	// false: the lab is inside a user namespace
+	Docker         string            `json:"docker,omitempty"` // "running", "installed" or "absent"
+	// false: the lab is in a user namespace
 	Root        bool              `json:"root"`
 	LoadAverage float64           `json:"load_average_1m"` // before the run
 	Congestion  string            `json:"congestion_control"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"`
-	// crossed by measured paths, of all machines
+	// of all machines' measured paths
 	Cards []Card `json:"cards,omitempty"`
 }
 
 // Path describes a path as it was built.
 type Path struct {
 	Mode    mode.Name      `json:"mode"`
-	Route   string         `json:"-"` // as a cell's
+	Route   string         `json:"-"` // see Cell
 	From    mode.Placement `json:"from"`
 	To      mode.Target    `json:"to"`
 	Tune    mode.Tunes     `json:"tune,omitempty"`
 	Servers int            `json:"servers,omitempty"` // of a crowd
 	Clients int            `json:"clients,omitempty"`
-	UDP     bool           `json:"udp,omitempty"` // its rules and proxy are for UDP
+	UDP     bool           `json:"udp,omitempty"` // rules and proxy are for UDP
 	On      string         `json:"on"`
-	Dial    string         `json:"dial"` // by the (first) client
+	Dial    string         `json:"dial"` // by the first client
 	Listen  string         `json:"listen"`
-	Hops    []string       `json:"hops"` // kinds, (first) client to server
+	Hops    []string       `json:"hops"` // from the first client to its server
 	Built   float64        `json:"built_s"`
-	// ProxyMemory is that of this machine's proxies before their first client, in bytes; 0: none or
+	// ProxyMemory is what this machine's proxies used before their first client; 0: none or
 	// unknown.
 	ProxyMemory int64             `json:"proxy_memory_bytes,omitempty"`
 	Links       []Link            `json:"links,omitempty"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine
 	Facts       map[string]string `json:"facts,omitempty"`
-	// Cards are in Environment.Cards. Those below a shared device are left out if it is unknown
-	// which one carries the path.
+	// Cards are in Environment.Cards. It omits those below a shared device if it is unknown which
+	// one carries the path.
 	Cards []CardName `json:"cards,omitempty"`
 }
 
-// FactNotWitnessed names the hops that nobody could read, and why.
+// FactNotWitnessed names the hops that cannot be read, and why.
 const FactNotWitnessed = "not witnessed"
 
 // Link is a network device on a path.
@@ -257,8 +252,7 @@ type Link struct {
 	MTU      int             `json:"mtu"`
 	Qdisc    string          `json:"qdisc,omitempty"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
-	// Rate is what its queueing discipline lets through, in bit/s; 0: unlimited, or different by
-	// packet.
+	// Rate is what its queueing discipline lets through; 0: unlimited, or different by packet.
 	Rate uint64 `json:"rate_bit_per_s,omitempty"`
 }
 
@@ -266,12 +260,12 @@ type Link struct {
 type Header struct {
 	Schema  string    `json:"schema"`
 	Started time.Time `json:"started"`
-	// Command holds the arguments that repeat the run; nil: unknown.
+	// Command has the arguments that repeat the run; nil: unknown.
 	Command     []string    `json:"command,omitempty"`
 	Environment Environment `json:"environment"`
 	Plan        Plan        `json:"plan"`
 	Paths       []Path      `json:"paths"`
-	// Contention is that before the run; nil: unknown.
+	// Contention was read before the run; nil: unknown.
 	Contention *Contention `json:"contention,omitempty"`
 }
 
@@ -313,14 +307,14 @@ func (h Header) PathOf(c Cell) (p Path, ok bool) {
 	return Path{}, false
 }
 
-// End is the last record of a results file. A file without one was cut short.
+// End is the last record of a complete results file.
 type End struct {
 	Reason  string  `json:"reason"`           // an Ended constant
 	Rounds  int     `json:"rounds"`           // complete ones
 	Sweeps  int     `json:"sweeps,omitempty"` // complete ones, of a mesh
 	Elapsed float64 `json:"elapsed_s"`
 	Detail  string  `json:"detail,omitempty"`
-	// Contention is that during the run; nil: unknown.
+	// Contention covers the run; nil: unknown.
 	Contention *Contention `json:"contention,omitempty"`
 }
 
@@ -331,6 +325,6 @@ const (
 	EndedByInterrupt = "interrupt"
 	EndedByFailure   = "failure"
 	EndedByBusy      = "busy"
-	EndedBySize      = "size"      // the file would be too large to read with another sweep
+	EndedBySize      = "size"      // another sweep would make the file too large
 	EndedCutShort    = "cut short" // no End record
 )

@@ -6,16 +6,15 @@ import (
 	"strconv"
 )
 
-// Slices are what a cell did in its slices of one epoch, in order. The lists have equal lengths.
+// Slices are a cell's slices of an epoch, in order. The lists have equal lengths.
 type Slices struct {
 	// Slots are positions in the epoch's timetable of all cells.
 	Slots []int `json:"slots"`
 	// Rates are payload bytes (bulk), trips (rr, udp-rr) or pages (query) per second.
 	Rates []float64 `json:"rates"`
-	// Medians are the median times of a trip or a page, in seconds; bulk has none.
+	// Medians are the median times of a trip or page; bulk has none.
 	Medians []float64 `json:"medians_s,omitempty"`
-	// CPU is both ends' CPU time per byte, trip or page, in seconds, without proxies and kernel
-	// threads.
+	// CPU is both ends' CPU time per byte, trip or page, without proxies and kernel threads.
 	CPU []float64 `json:"cpu_s,omitempty"`
 	// Lost is the number of further slices that were cut short or began late.
 	Lost int `json:"lost,omitempty"`
@@ -57,7 +56,7 @@ func (h Header) checkSlices() error {
 	return nil
 }
 
-// maxSlices is per cell and epoch.
+// per cell and epoch
 const maxSlices = 100_000
 
 func (s *Slices) check() error {

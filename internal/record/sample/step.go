@@ -14,7 +14,7 @@ type Variant struct {
 	Tune mode.Tunes `json:"tune,omitempty"`
 }
 
-// VariantOf returns the variant of a cell: the baseline's if another mode replaces it there.
+// VariantOf returns a cell's variant, or the baseline's if another mode replaces it there.
 func (p Plan) VariantOf(c Cell) Variant {
 	if p.Elsewhere != "" && string(c.Mode) == p.Elsewhere {
 		c.Mode = mode.Name(p.Baseline)
@@ -22,13 +22,13 @@ func (p Plan) VariantOf(c Cell) Variant {
 	return Variant{c.Mode, c.Tune}
 }
 
-// Lever is one thing that a search tries, with the variant that it makes of the mode alone.
+// Lever is one change that a search tries, with the variant that it makes of the mode alone.
 type Lever struct {
 	Name string `json:"name"`
 	Variant
 }
 
-// Search is the search for what makes one mode faster.
+// Search is the search for what makes a mode faster.
 type Search struct {
 	Baseline  string  `json:"baseline"`
 	Elsewhere string  `json:"elsewhere,omitempty"`
@@ -38,9 +38,9 @@ type Search struct {
 // Step is a further part of a run, chosen by earlier measurements.
 type Step struct {
 	Round int `json:"round"` // the first one
-	// Begins is the search for another mode; nil: the present one continues.
+	// Begins is another mode's search; nil: the present one continues.
 	Begins *Search `json:"begins,omitempty"`
-	// Lever is what is tried, Before the variant without it and After with it.
+	// Lever is what is tried; Before and After are the variants without and with it.
 	Lever  string  `json:"lever"`
 	Before Variant `json:"before"`
 	After  Variant `json:"after"`
@@ -59,7 +59,7 @@ func (h *Header) Take(s Step) {
 	h.Plan.Cells = append(slices.Clip(h.Plan.Cells), s.Cells...)
 	h.Plan.Skipped = append(slices.Clip(h.Plan.Skipped), s.Skipped...)
 	h.Paths = append(slices.Clip(h.Paths), s.Paths...)
-	s.Paths, s.Skipped = nil, nil // the number of Cells tells how many there were before
+	s.Paths, s.Skipped = nil, nil // Cells remain, as their number is needed
 	h.Plan.Steps = append(slices.Clip(h.Plan.Steps), s)
 }
 

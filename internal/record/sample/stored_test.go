@@ -51,7 +51,7 @@ func TestStoredFiles(t *testing.T) {
 				f.Header.Plan.IsBaseline(cells[len(cells)-1]) {
 				t.Error("the first cell is the baseline, the last is not")
 			}
-			if tt.schema != Schema { // its cells get the placement on CPUs that the plan had
+			if tt.schema != Schema { // its cells get the plan's placement on CPUs
 				return
 			}
 			var again bytes.Buffer

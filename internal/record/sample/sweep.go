@@ -8,7 +8,7 @@ import (
 
 // Sweep is the option of a run's loads that has several values.
 type Sweep struct {
-	Axis string `json:"axis"`           // as on the command line: "request"
+	Axis string `json:"axis"`           // the option, such as "request"
 	Unit string `json:"unit,omitempty"` // "B", "bit/s", "1/s"; "": counts
 	// ascending; Plan.Loads has one Load for each point and kind
 	Points []Point `json:"points"`
@@ -51,5 +51,5 @@ func (p Plan) checkSweep() error {
 	return nil
 }
 
-// CurveRisk bounds the probability of a wrong statement about a whole curve; its points share it.
+// CurveRisk bounds the probability of a wrong statement about a whole curve.
 const CurveRisk = 0.05

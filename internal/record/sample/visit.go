@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Visit is one visit to one cell. Each embedded part has one recorder. The field order is that of
-// the file: add new ones at the end. If Failure is set, the rest may be missing.
+// Visit is one visit to one cell. Each embedded part has one recorder. Fields are in the file's
+// order: add new ones at the end. If Failure is set, the rest may be missing.
 type Visit struct {
 	Turn
 	Ends
@@ -20,41 +20,40 @@ type Visit struct {
 	Headroom *Headroom `json:"room,omitempty"`
 	// Throttled is how often the cgroup's CPU limit stopped the run in the window.
 	Throttled int `json:"throttled,omitempty"`
-	// Slices are those of a sliced load, before the window that all other fields describe.
+	// Slices precede the window that all other fields describe; nil: the load is not sliced.
 	Slices *Slices `json:"slices,omitempty"`
-	// Together is the share of the window, 0 to 1, in which the busiest threads of client and
-	// server shared a CPU; nil: pinned or unknown.
+	// Together is the share of the window in which the busiest threads of client and server shared
+	// a CPU; nil: pinned or unknown.
 	Together *float64 `json:"together,omitempty"`
 }
 
 // Turn identifies a visit before it begins.
 type Turn struct {
-	Round int `json:"round"` // from 0; of a mesh: in the sweep
+	Round int `json:"round"` // in a mesh: of the sweep
 	Cell  int `json:"cell"`  // index into Plan.Cells
 	PairTurn
 	At float64 `json:"at_s"` // since the run's start
-	// Repeats is how often the visit was repeated because toll's own control channel spoke in its
-	// window.
+	// Repeats counts repetitions because toll's own control channel was active in the window.
 	Repeats int `json:"repeats,omitempty"`
 }
 
-// PairTurn is what only visits of a mesh have.
+// PairTurn is for visits of a mesh only.
 type PairTurn struct {
-	Sweep int    `json:"sweep,omitempty"` // from 0
+	Sweep int    `json:"sweep,omitempty"`
 	Pair  Pair   `json:"pair,omitzero"`
 	Load  string `json:"load,omitempty"`
-	// Beside means the mode Mesh.Beside instead of Mesh.Mode.
+	// Beside means Mesh.Beside instead of Mesh.Mode.
 	Beside bool   `json:"beside,omitempty"`
-	Left   string `json:"left,omitempty"` // the node whose departure made the visit fail
+	Left   string `json:"left,omitempty"` // the node that left, which made the visit fail
 }
 
-// Ends are the two ends of the load, as they report. A crowd's are totals.
+// Ends are the reports of both ends of the load, in a crowd totals.
 type Ends struct {
 	Client Party `json:"client,omitzero"`
 	Server Party `json:"server,omitzero"`
 }
 
-// Crowd is what only visits of a crowd have.
+// Crowd is for visits of a crowd only.
 type Crowd struct {
 	// Rates are payload bytes (bulk) or round trips (rr) per second, counted by the servers, for
 	// each process of each client container.
@@ -62,10 +61,10 @@ type Crowd struct {
 	Setup float64     `json:"setup_s,omitempty"` // to start and connect all processes
 }
 
-// Metered is what the machines' meters read at the window's bounds.
+// Metered is what the meters read at the window's bounds.
 type Metered struct {
 	Proxy   *ProxyUse `json:"proxy,omitempty"`
-	Machine []CPU     `json:"machine,omitempty"` // by CPU, one machine of the path after another
+	Machine []CPU     `json:"machine,omitempty"` // all CPUs of one machine, then of the next
 	// between the two readings of Machine; 0: they failed
 	Elapsed float64 `json:"elapsed_s"`
 	// Machines are the path's other machines. In Machine, this machine's CPUs come first if an end
@@ -73,7 +72,7 @@ type Metered struct {
 	Machines []MachineUse `json:"machines,omitempty"`
 }
 
-// WithoutCPU returns m without readings of any machine.
+// WithoutCPU returns m without the machines' readings.
 func (m Metered) WithoutCPU() Metered {
 	m.Machine, m.Elapsed, m.Machines = nil, 0, slices.Clone(m.Machines)
 	for i := range m.Machines {
@@ -91,60 +90,60 @@ type Proof struct {
 // Outcome is what went wrong, if anything.
 type Outcome struct {
 	Failure string `json:"failure,omitempty"`
-	// Starved means that the machine was too busy, which shows nothing of the path.
+	// Starved means that the machine was too busy, so the path is not at fault.
 	Starved bool `json:"starved,omitempty"`
 }
 
-// Timings are what the client's end timed, for a crowd all of them together.
+// Timings are the client end's, or those of all clients of a crowd.
 type Timings struct {
-	Latency *EncodedHisto `json:"latency,omitempty"` // for loads with round trips
-	// Times are what only this load times, by name.
+	Latency *EncodedHisto `json:"latency,omitempty"` // of round trips
+	// Times are the load's own, by name.
 	Times map[string]*EncodedHisto `json:"times,omitempty"`
 }
 
-// Foreign is what programs and endpoints that are not toll's report.
+// Foreign is what foreign programs and endpoints report.
 type Foreign struct {
-	// Values are figures by name, in base units: metrics that a program printed (exec), those only
-	// of chat and sql, and those of brief visits.
+	// Values are in base units, by name: metrics that a program printed (exec), and those of chat,
+	// sql and brief visits.
 	Values map[string]float64 `json:"values,omitempty"`
 	Output *Output            `json:"output,omitempty"` // of exec
 }
 
 // Party is one end of the load. Counts are of the window unless noted.
 type Party struct {
-	Window      float64 `json:"window_s"`   // measured by this end
-	Sent        int64   `json:"sent"`       // payload bytes
-	Received    int64   `json:"received"`   // payload bytes
+	Window      float64 `json:"window_s"`   // by its own clock
+	Sent        int64   `json:"sent"`       // payload
+	Received    int64   `json:"received"`   // payload
 	Trips       int64   `json:"trips"`      // request/response pairs
 	TotalSent   int64   `json:"total_sent"` // in the whole visit
 	TotalRecv   int64   `json:"total_received"`
 	Connections int     `json:"connections"` // opened in the whole visit
 	CPU         float64 `json:"cpu_s"`       // of the process
-	// largest share of the window that one thread ran, 0..1
+	// largest share of the window that one thread ran
 	BusiestCPU  float64 `json:"busiest_cpu"`
 	Involuntary int64   `json:"involuntary"` // context switches
-	CPUs        []int   `json:"cpus"`        // pinned to; empty: not pinned
+	CPUs        []int   `json:"cpus"`        // empty: not pinned
 	RSS         int64   `json:"rss_bytes"`   // peak
 	Late        float64 `json:"late_s"`      // first byte after the common start
 	TCP         TCPInfo `json:"tcp"`
-	// Counts are what only this load counts, by name.
+	// Counts are the load's own, by name.
 	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
 // TCPInfo is the kernel's view of the connections, summed or averaged.
 type TCPInfo struct {
-	Retransmits int64   `json:"retransmits"`  // segments, in the window
+	Retransmits int64   `json:"retransmits"`  // in the window
 	Resent      int64   `json:"resent_bytes"` // in the whole visit
 	RTT         float64 `json:"rtt_s"`        // smoothed, at the window's end
 	RTTVar      float64 `json:"rttvar_s"`
 	Cwnd        int64   `json:"cwnd"` // segments
 	MSS         int64   `json:"mss"`  // bytes
-	// PMTU is the least path MTU of the connections. Packet is that connection's full segment from
-	// the IP header on, and Headers its headers, in bytes; 0: unknown.
+	// PMTU is the connections' least path MTU; Packet is that connection's full segment from the IP
+	// header on, and Headers its headers, in bytes. 0: unknown.
 	PMTU    int64 `json:"pmtu,omitempty"`
 	Packet  int64 `json:"packet,omitempty"`
 	Headers int64 `json:"headers,omitempty"`
-	// Device is where packets to the other end leave, and DeviceMTU its MTU in bytes.
+	// Device is where packets leave, with its MTU.
 	Device    string `json:"device,omitempty"`
 	DeviceMTU int64  `json:"device_mtu,omitempty"`
 }
@@ -157,7 +156,7 @@ func (t TCPInfo) Segment() int64 {
 	return t.MSS
 }
 
-// maxPacket exceeds any packet, BIG TCP included, in bytes.
+// maxPacket exceeds any packet, BIG TCP included.
 const maxPacket = 1 << 20
 
 func (t TCPInfo) check() error {
@@ -173,12 +172,12 @@ func (t TCPInfo) check() error {
 type ProxyUse struct {
 	Name string  `json:"name"`
 	CPU  float64 `json:"cpu_s"`
-	// Memory is that of this machine's proxies after the window, in bytes; 0: unknown.
+	// Memory is what this machine's proxies used after the window; 0: unknown.
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
-// CPU is one CPU's time by kind, in seconds, as mpstat divides it. Files without nice, iowait and
-// guest have the first and last in User, and the second in Idle.
+// CPU is one CPU's time by kind, as mpstat divides it. Files without nice, iowait and guest have
+// the first and last in User, and the second in Idle.
 type CPU struct {
 	ID      int     `json:"id"`
 	User    float64 `json:"user"`
@@ -190,27 +189,27 @@ type CPU struct {
 
 	Nice      float64 `json:"nice,omitempty"`
 	IOWait    float64 `json:"iowait,omitempty"` // idle, with I/O of its own outstanding
-	Guest     float64 `json:"guest,omitempty"`  // of virtual machines
+	Guest     float64 `json:"guest,omitempty"`  // virtual machines
 	GuestNice float64 `json:"guest_nice,omitempty"`
 }
 
 // MachineUse is another machine in a visit.
 type MachineUse struct {
 	Name string `json:"name"`
-	CPUs int    `json:"cpus"` // the number of its own CPUs in Visit.Machine
+	CPUs int    `json:"cpus"` // the number of its CPUs in Visit.Machine
 	// Ahead is how far its clock was ahead of this machine's, ± Unsure, in s.
 	Ahead  float64 `json:"ahead_s"`
 	Unsure float64 `json:"unsure_s"`
-	// ControlPackets are segments of the control channel in the window, without payload.
+	// ControlPackets are the control channel's segments in the window, without payload.
 	ControlPackets uint64 `json:"control_packets,omitempty"`
 }
 
-// Busy returns the time in which the CPU was not idle.
+// Busy returns the CPU's time that was not idle.
 func (c CPU) Busy() float64 {
 	return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Guest + c.GuestNice
 }
 
-// All returns all of the CPU's time, in seconds.
+// All returns all of the CPU's time.
 func (c CPU) All() float64 { return c.Busy() + c.Steal + c.Idle + c.IOWait }
 
 // Combine returns by(c, o) for each kind of time, with c's ID.
@@ -240,9 +239,9 @@ type Counters struct {
 	ForwardPackets  uint64 `json:"forward_packets"`
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
-	Hits            uint64 `json:"hits"` // a rule's packets
-	// ResentBytes is what a relay's own TCP sent again, either way: other hops may have counted it
-	// beyond the load.
+	Hits            uint64 `json:"hits"` // packets that matched a rule
+	// ResentBytes is what a relay's own TCP sent again in both directions: other hops may have
+	// counted it beyond the load.
 	ResentBytes uint64 `json:"resent_bytes,omitempty"`
 }
 
@@ -258,7 +257,7 @@ func (c Counters) Add(o Counters) Counters {
 	}
 }
 
-// Sub returns what was counted since before.
+// Sub returns c minus before.
 func (c Counters) Sub(before Counters) Counters {
 	return Counters{
 		ForwardBytes:    c.ForwardBytes - before.ForwardBytes,
@@ -270,7 +269,7 @@ func (c Counters) Sub(before Counters) Counters {
 	}
 }
 
-// Witness is the verdict of the hop counters on a visit.
+// Witness is the hop counters' verdict on a visit.
 type Witness struct {
 	OK       bool   `json:"ok"`
 	Evidence string `json:"evidence,omitempty"` // what contradicts the path

@@ -9,10 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Wire describes the link made between two machines.
+// Wire describes the link between two machines.
 type Wire struct {
 	Rate  uint64  `json:"rate_bit_per_s,omitempty"` // each way; 0: unlimited
-	MTU   int     `json:"mtu,omitempty"`            // bytes; 0: 1500
+	MTU   int     `json:"mtu,omitempty"`            // 0: 1500
 	Delay float64 `json:"delay_s,omitempty"`        // each way
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Axis is an option of loads that can have several values in a sweep: the flag of that name.
+// Axis is an option of loads, named like its flag, that can have several values in a sweep.
 type Axis struct {
 	Name string
 	Noun string // "request size"
@@ -80,7 +80,7 @@ func (a Axis) Format(x float64) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// Words returns a value with its unit for a sentence or heading: "16 KiB".
+// Words returns a value with its unit: "16 KiB".
 func (a Axis) Words(x float64) string {
 	switch a.Unit {
 	case inBytes:
@@ -93,7 +93,7 @@ func (a Axis) Words(x float64) string {
 	return a.Format(x)
 }
 
-// Sweep sets the value of an axis in a load, or returns why the load cannot have it.
+// Sweep sets an axis's value in a load, or returns why the load cannot have it.
 func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	i := slices.IndexFunc(w.Flags, func(f Flag) bool { return f.Name == a.Name && f.With == "" })
 	if i < 0 {
@@ -107,7 +107,7 @@ func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	return nil
 }
 
-// bounds starts above a least value that means "off". put sets the value in a load.
+// bounds' least excludes a value that means "off". put sets the value in a load.
 func bounds(v Value) (least, most float64, put func(l *sample.Load, x float64)) {
 	switch v := v.(type) {
 	case Whole:

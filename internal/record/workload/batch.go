@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Batch is responses in one piece of an external LLM server. Its options are ChatOptions.
+// Batch is unstreamed responses of an external LLM server. Its options are ChatOptions.
 const Batch = "batch"
 
 var batch = Workload{

@@ -10,26 +10,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Bulk is TCP streams: as many bytes as possible.
+// Bulk is TCP streams at full speed.
 const Bulk = "bulk"
 
-// BulkOf returns the load's options if it is bulk, or the zero value.
+// BulkOf returns the load's options, or the zero value for other kinds.
 func BulkOf(l sample.Load) sample.BulkOptions { return options[sample.BulkOptions](l) }
 
 func bulkFill(l *sample.Load) {
 	set(l, func(o *sample.BulkOptions) { o.Write = cmp.Or(o.Write, DefaultWrite) })
 }
 
-// Metrics that only options of bulk have.
+// Metrics that depend on options of bulk.
 const (
-	// Both directions: payload that server and client received.
+	// Payload that server and client received, in both directions.
 	ThroughputOut  = "throughput_out"
 	ThroughputBack = "throughput_back"
 	// From the common start to the last byte's arrival.
 	CompletionTime = "completion_time"
-	// The share of the zero-copy sends that the kernel copied nevertheless.
+	// The share of the zero-copy sends that the kernel copied.
 	ZerocopyCopied = "zerocopy_copied"
-	// In a mesh: the share of what was sent that TCP sent again.
+	// In a mesh: the share of retransmitted segments.
 	RetransmissionRate = "retransmission_rate"
 )
 
@@ -126,9 +126,9 @@ func bulkWords(l sample.Load) string {
 
 const maxTransfer = 1 << 40
 
-// Methods of sending other than copying from the program's memory.
+// Methods of sending other than by copying.
 const (
-	SendZerocopy = "zerocopy" // MSG_ZEROCOPY (Linux 4.14)
+	SendZerocopy = "zerocopy" // Linux 4.14
 	SendFile     = "sendfile" // from a file in memory
 )
 
@@ -208,8 +208,8 @@ func bulkOutline(l sample.Load) string {
 		units.FormatSize(BulkOf(l).Bytes))
 }
 
-// Counts of a sender with MSG_ZEROCOPY in the window: sends reported complete, and those of them
-// that the kernel copied. (Joined reports have the first one's flag.)
+// Counts of a sender with MSG_ZEROCOPY in the window: completed sends, and those that the kernel
+// copied. (Joined reports have the first one's flag.)
 const (
 	CountZerocopy       = "zerocopy_sends"
 	CountZerocopyCopied = "zerocopy_copied"
@@ -251,7 +251,7 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 }
 
-// completion is in seconds from the common start to the last byte's arrival.
+// completion returns seconds from the common start to the last byte's arrival.
 func completion(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return max(v.Client.Window, v.Server.Window)
@@ -259,7 +259,7 @@ func completion(v sample.Visit, l sample.Load) float64 {
 	return receiver(v, l).Window
 }
 
-// copiedShare is the largest harmless share of sends that the kernel copied.
+// copiedShare is the largest harmless share.
 const copiedShare = 0.5
 
 func bulkDoubts(s Seen) []Doubt {

@@ -9,18 +9,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Chat is responses of an external LLM server.
+// Chat is streamed responses of an external LLM server.
 const Chat = "chat"
 
-// ChatOf returns the load's options if it is chat, or the zero value.
+// ChatOf returns the load's options, or the zero value for other kinds.
 func ChatOf(l sample.Load) sample.ChatOptions { return options[sample.ChatOptions](l) }
 
-// Metrics that chat does not share with stream.
+// Metrics of chat that stream lacks.
 const (
 	GapSlow  = "gap_slow" // mean of the slowest tenth
 	Stalls   = "stalls"   // gaps longer than the plan's threshold
 	Words    = "tokens_per_response"
-	WordRate = "token_rate" // tokens per second of one session, from its first token on
+	WordRate = "token_rate" // tokens per second of a session from its first token on
 )
 
 var chat = Workload{
@@ -54,7 +54,7 @@ var chatColumns = []Column{
 	{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1},
 }
 
-// ChatProof are the columns of a summary that show how the tokens came.
+// ChatProof are a summary's columns that show how the tokens came.
 var ChatProof = append(slices.Clone(chatColumns[:3]), chatColumns[4], stallsColumn, gluedColumn)
 
 var stallsColumn = Column{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total}
@@ -106,10 +106,10 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.set(Stalls, float64(v.Client.Counts[countStalls]))
 }
 
-// slowShare is the share of the gaps that count as slow. A visit has too few for a high percentile.
+// slowShare is the share of gaps that count as slow: a visit has too few for a high percentile.
 const slowShare = 0.1
 
-// slowest is in h's unit.
+// slowest returns the mean in the histogram's unit.
 func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	want := max(1, int64(slowShare*float64(h.TotalCount())))
 	n, sum := int64(0), 0.0
@@ -124,7 +124,7 @@ func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	return sum / float64(n)
 }
 
-// GluedShare is the share of tokens arriving with another one from which on gaps say little.
+// GluedShare is the share of tokens arriving with another one above which gaps say little.
 const GluedShare = 0.1
 
 func chatDoubts(s Seen) []Doubt {

@@ -24,18 +24,17 @@ const (
 	// three digits of the percentile over all visits' samples; not for medians
 	Merged
 	Integer    // the median visit's, without decimals
-	Hundredths // the median visit's, with two decimals
-	Share      // the median visit's, with one decimal; none is 0
-	Rare       // three digits, because small values matter; none is 0
-	Total      // sum over all visits
-	Added      // what the mode adds to the baseline's, in ms; in µs if that is Scale
-	// three digits in a unit that fits the middle row, which is also in the head
+	Hundredths // the median visit's
+	Share      // the median visit's, with one decimal; zero as 0
+	Rare       // three digits, because small values matter; zero as 0
+	Total      // over all visits
+	Added      // what the mode adds to the baseline's, in ms, or µs by Scale
+	// three digits in a unit that fits the middle row
 	Fitted
-	Much      // a share in %; "-" below Scale
-	LimitedBy // what kept the load from being faster; not a metric
+	Much      // in %; "-" below Scale
+	LimitedBy // what limited the load; not a metric
 )
 
-// From base units to those of tables.
 const (
 	giga    = 1e-9
 	kilo    = 1e-3
@@ -81,7 +80,7 @@ func (w Workload) Outline(l sample.Load) string {
 	return fmt.Sprintf("%s: warm-up %.6g s, window %.6g s", w.Name, l.Warmup, l.Window)
 }
 
-// Words returns the load with its options in words.
+// Words describes the load with its options.
 func (w Workload) Words(l sample.Load) string {
 	text := w.words(l)
 	if l.Nodelay != "" {

@@ -16,9 +16,9 @@ const (
 	ClientFairness  = "per_client_fairness"
 	ProcessMin      = "per_process_min"
 	ProcessFairness = "per_process_fairness"
-	Memory          = "memory"       // peak of all processes of the load
-	Setup           = "setup"        // from the first process's start to the last one's connection
-	StartSpread     = "start_spread" // from the common start to the last one's first byte
+	Memory          = "memory"       // peak of all the load's processes
+	Setup           = "setup"        // from the first process's start to the last connection
+	StartSpread     = "start_spread" // from the common start to the last first byte
 )
 
 var crowdMetrics = []Metric{
@@ -63,8 +63,7 @@ func (f *Figures) crowd(v sample.Visit, w Workload) {
 	f.set(ProcessFairness, jain(procs))
 }
 
-// jain returns the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984), or NaN if all have
-// nothing.
+// jain returns the fairness index of Jain, Chiu and Hawe (DEC-TR-301, 1984), or NaN if all are 0.
 func jain(xs []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range xs {

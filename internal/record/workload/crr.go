@@ -45,7 +45,7 @@ var crr = Workload{
 	doubts: crrDoubts, listed: BeforeLate,
 }
 
-// crrColumns omit failed connections: those are in the warnings below.
+// crrColumns omit failed connections, which are in the warnings below.
 var crrColumns = []Column{
 	{Head: [2]string{"1000", "conn/s"}, Metric: Connections, Scale: kilo},
 	{Head: [2]string{"connect", "p50 µs"}, Metric: ConnectP50, Scale: micro},
@@ -65,17 +65,17 @@ func crrWords(l sample.Load) string {
 // crrTime allows two round trips per connection, and a warm-up for caches and neighbour tables.
 func crrTime(l *sample.Load, w sample.Wire) { l.Warmup = 0.05 + 2*Settled*w.RoundTrip() }
 
-// TimeConnect names the histogram of connect(2) alone; Latency lasts from connect to close.
+// TimeConnect names the histogram of connect(2) alone.
 const TimeConnect = "connect"
 
-// The client's counts of failures: in the window by kind, and Failed in the whole visit.
+// The client's counts of failures in the window by kind, and Failed in the whole visit.
 const (
-	FailedTimeout  = "connect_timeout"   // no answer to the SYN in time
+	FailedTimeout  = "connect_timeout"   // SYN unanswered
 	FailedRefused  = "connect_refused"   // ECONNREFUSED
 	FailedNoPort   = "connect_no_port"   // EADDRNOTAVAIL
-	FailedConnect  = "connect_error"     // any other error of socket or connect
-	FailedExchange = "exchange_failed"   // connected, but no whole reply came in time
-	Failed         = "failed_in_visit"   // all of these, from the first byte to the last
+	FailedConnect  = "connect_error"     // other errors of socket or connect
+	FailedExchange = "exchange_failed"   // connected, but without a timely whole reply
+	Failed         = "failed_in_visit"   // all of these, in the whole visit
 	EndedEarly     = "threads_cut_short" // threads that stopped because ports or the budget ran out
 )
 

@@ -7,27 +7,27 @@ import (
 // Doubt is a reason to doubt a cell's figures, with a remedy.
 type Doubt struct{ Code, Text string }
 
-// Listed is the position of a load's doubts among those that all loads may have.
+// Listed is the position of a load's doubts among those of all loads.
 type Listed int
 
 const (
 	First      Listed = iota
-	BeforeLate        // those of failed visits come first
+	BeforeLate        // those of failed visits
 	Last
 )
 
 // Seen is what was measured of a cell.
 type Seen struct {
 	Load   sample.Load
-	Visits []*sample.Visit // good ones
-	All    []*sample.Visit // good and bad ones
-	// Median returns the median visit's value of a metric, or 0, and Merged the percentile over all
+	Visits []*sample.Visit
+	All    []*sample.Visit // also failed ones
+	// Median returns the median visit's value of a metric, and Merged the percentile over all
 	// visits' samples.
 	Median func(metric string) float64
 	Merged func(metric string) (x float64, ok bool)
 }
 
-// Doubts returns the load's own doubts listed at that position.
+// Doubts returns the load's own doubts for that position.
 func (w Workload) Doubts(at Listed, s Seen) []Doubt {
 	if w.doubts == nil || w.listed != at {
 		return nil
@@ -35,7 +35,7 @@ func (w Workload) Doubts(at Listed, s Seen) []Doubt {
 	return w.doubts(s)
 }
 
-// Limit returns which of the load's options keeps it from being faster, or "".
+// Limit returns which of the load's options limits it, or "".
 func (w Workload) Limit(s Seen) string {
 	if w.limit == nil {
 		return ""
@@ -43,10 +43,10 @@ func (w Workload) Limit(s Seen) string {
 	return w.limit(s)
 }
 
-// LateLimit is the share of the start that may be late before it is reported.
+// LateLimit is the share of the start above which a delay is reported.
 const LateLimit = 0.5
 
-// Start returns the time, in seconds, that a late start shortens or, without a warm-up, lengthens.
+// Start returns the seconds that a late start shortens or, without a warm-up, lengthens.
 func Start(l sample.Load, v sample.Visit) float64 {
 	if BulkOf(l).Bytes == 0 {
 		return l.Warmup
@@ -55,7 +55,7 @@ func Start(l sample.Load, v sample.Visit) float64 {
 	return share * completion(v, l)
 }
 
-// CutShort says what a late start does to the load.
+// CutShort returns the effect of a late start.
 func CutShort(l sample.Load) string {
 	if BulkOf(l).Bytes > 0 {
 		return "it is in the time that they took; more --bytes make it matter less"

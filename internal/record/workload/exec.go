@@ -10,7 +10,7 @@ import (
 // Exec is a pair of foreign programs.
 const Exec = "exec"
 
-// ExecOf returns the load's options if it is exec, or the zero value.
+// ExecOf returns the load's options, or the zero value for other kinds.
 func ExecOf(l sample.Load) sample.ExecOptions { return options[sample.ExecOptions](l) }
 
 func gauges(l sample.Load) []sample.Gauge {
@@ -40,7 +40,7 @@ func firstGauge(l sample.Load) sample.Gauge {
 	return sample.Gauge{}
 }
 
-// Metrics of exec besides those that its program prints.
+// Metrics of exec that its program does not print.
 const (
 	Elapsed  = sample.Elapsed
 	BusyCPUs = "busy_cpus" // of the whole machine, programs and kernel
@@ -49,7 +49,7 @@ const (
 var exec = Workload{
 	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
 	Name:  Exec, Trips: true, Foreign: true,
-	// its program's first metric decides
+	// the primary is its program's first metric
 	Apart: "programs are only run on this machine: agents have none",
 	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"},
 		{Name: Dialled, Unit: "connections"}}, suspectMetrics...),
@@ -67,7 +67,7 @@ var moreProgramColumns = append([]Column{
 	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
 }, suspectColumns...)
 
-// Alone reports whether a load is a client whose server was running already.
+// Alone reports whether a load is a client of a server that was running already.
 func Alone(l sample.Load) bool {
 	p := ExecOf(l).Program
 	return p != nil && p.Server == ""
@@ -115,7 +115,7 @@ func (f *Figures) program(v sample.Visit, l sample.Load) {
 	if Alone(l) {
 		f.client(v)
 	}
-	for name, x := range v.Values { // last: a program may use any name for its metric
+	for name, x := range v.Values { // last: a program may use any name
 		if _, ok := gauge(l, name); ok || name == Elapsed {
 			f.set(name, x)
 		}

@@ -91,7 +91,7 @@ var metricWords = map[string]string{
 	StartSpread:        "The time from the common start until the last client's first byte.",
 }
 
-// Explain returns the metric's explanation in a sentence or two.
+// Explain describes the metric in a sentence or two.
 func (m Metric) Explain() string {
 	for _, s := range suspects {
 		if s.Metric == m.Name {

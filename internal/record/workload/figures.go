@@ -13,17 +13,17 @@ const (
 	bitsPerByte = 8
 )
 
-// Shortest is the least duration for which a share of it is meaningful, in seconds.
+// Shortest is the least duration, in seconds, for which a share is meaningful.
 const Shortest = 1e-6
 
 // Figures are one visit's values of each metric, in base units.
 type Figures struct {
 	Values map[string]float64
-	// Latency and Times, by name, are what metrics are percentiles of; nil if there are none.
+	// Latency and Times, by name, have the metrics' percentiles; nil if missing.
 	Latency *hdrhistogram.PackedHistogram
 	Times   map[string]*hdrhistogram.PackedHistogram
 
-	busy float64 // CPU time of the machine in the window, in seconds
+	busy float64 // the machine's CPU time in the window, in seconds
 }
 
 // FiguresOf returns the figures of a visit to a cell of that shape. Percentiles of malformed
@@ -48,8 +48,8 @@ func FiguresOf(v sample.Visit, l sample.Load, shape sample.Shape) Figures {
 	return f
 }
 
-// Busy returns the CPU time in the window in which the machine's CPUs were not idle, in seconds,
-// without what a hypervisor took away.
+// Busy returns the time in which the machine's CPUs were not idle, in seconds, without what a
+// hypervisor took.
 func Busy(v sample.Visit) float64 {
 	busy := 0.0
 	for _, c := range v.Machine {
@@ -58,7 +58,7 @@ func Busy(v sample.Visit) float64 {
 	return busy
 }
 
-// set ignores values that are not finite.
+// set ignores infinity and NaN.
 func (f *Figures) set(metric string, x float64) {
 	if !math.IsNaN(x) && !math.IsInf(x, 0) {
 		f.Values[metric] = x
@@ -95,8 +95,7 @@ func (f *Figures) bytes(v sample.Visit, rate float64) {
 	f.set(PerBusyCore, OnBusyCore(bits, 1-perSecond/float64(cores), cores))
 }
 
-// OnBusyCore returns a throughput per core that it kept busy, in the throughput's unit. idle is the
-// idle share of the machine's CPU time, 0..1.
+// OnBusyCore returns a throughput per busy core. idle is the idle share of the machine's CPU time.
 func OnBusyCore(throughput, idle float64, cores int) float64 {
 	return throughput / ((1 - idle) * float64(cores))
 }
@@ -151,7 +150,7 @@ func (f *Figures) merged(v sample.Visit, ms []Metric) {
 	}
 }
 
-// decode returns nil if there is no histogram, or it is empty or malformed.
+// decode returns nil if the histogram is absent, empty or malformed.
 func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	if e == nil {
 		return nil

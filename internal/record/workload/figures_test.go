@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The published article is "Docker networking on Linux": Gbit/s and mpstat's idle share on four
-// cores.
+// "Docker networking on Linux" gives Gbit/s and mpstat's idle share on four cores.
 func TestOnBusyCoreReproducesPublishedArticle(t *testing.T) {
 	host := OnBusyCore(70.0, 0.4897, 4)
 	for _, c := range []struct {

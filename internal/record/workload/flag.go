@@ -2,18 +2,17 @@ package workload
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Flag is an option of a load on the command line. Flags of several loads with the same name are
-// one to the user, and have the same bounds.
+// Flag is an option of a load on the command line. Flags of the same name are one to the user, with
+// the same bounds.
 type Flag struct {
 	Name  string
-	Help  string // without the loads that have it
+	Help  string // without the names of its loads
 	Value Value
-	// With is the flag without which the load does not have this one; "": it always has.
+	// With is the flag that this one requires; "": none.
 	With string
-	// Bare means that its help does not begin with the loads that have it.
+	// Bare means that its help does not begin with the names of its loads.
 	Bare bool
-	// NotOfCrowds means that crowds do not have it: those are counted at their servers, for exactly
-	// the window.
+	// NotOfCrowds excludes crowds, which are counted at their servers, for exactly the window.
 	NotOfCrowds bool
 }
 
@@ -41,18 +40,18 @@ type Size struct {
 	Put                 func(l *sample.Load, n int64)
 }
 
-// Rate is in bit/s; by default the load chooses.
+// Rate is in bit/s. By default the load chooses.
 type Rate struct {
 	Least, Most float64
 	Put         func(l *sample.Load, x float64)
 }
 
-// Toggle is on or off, by default off.
+// Toggle is on or, by default, off.
 type Toggle struct {
 	Put func(l *sample.Load, on bool)
 }
 
-// Choice is one of Words, which What describes. The preset is one of them, or "".
+// Choice is one of Words, which What describes. The preset is one of them or "".
 type Choice struct {
 	What, Preset string
 	Words        []string
@@ -71,7 +70,7 @@ func (v Size) preset(l *sample.Load) {
 	}
 }
 
-// OptionError reports what is wrong with options, and what would be right.
+// OptionError reports what is wrong with options.
 type OptionError struct{ text, hint string }
 
 func (e *OptionError) Error() string { return e.text }
@@ -121,7 +120,7 @@ func (w Workload) New() sample.Load {
 	return l
 }
 
-// Time sets the load's warm-up over the wire, and its window if that must be longer than others'.
+// Time sets the load's warm-up over the wire, and its window if that must be longer than usual.
 func (w Workload) Time(l *sample.Load, wire sample.Wire) {
 	if w.time != nil {
 		w.time(l, wire)
@@ -136,16 +135,16 @@ func (w Workload) Check(l sample.Load) error {
 	return w.check(l)
 }
 
-// What a delay of the wire requires, in round trips.
+// Requirements of a wire's delay, in round trips.
 const (
-	slowStart = 20 // of bulk's warm-up
-	Settled   = 2  // of a warm-up of round trips
-	Measured  = 10 // of a window
+	slowStart = 20 // in bulk's warm-up
+	Settled   = 2  // in other warm-ups
+	Measured  = 10 // in a window
 )
 
 func usualWarmup(w sample.Wire) float64 { return 0.05 + Settled*w.RoundTrip() }
 
-// NotSliced returns why the load with its options cannot be measured in slices, or "" if it can.
+// NotSliced returns why the load with its options cannot be sliced, or "" if it can.
 func (w Workload) NotSliced(l sample.Load) string {
 	if w.notSliced == nil {
 		return "it is not toll's own"
@@ -162,7 +161,7 @@ func timed(names ...string) func(sample.Load) []string {
 	return func(sample.Load) []string { return names }
 }
 
-// Threads returns the number of threads of an end on a machine with CPUs for all.
+// Threads returns the number of threads of an end that has CPUs for all.
 func (w Workload) Threads(l sample.Load) int {
 	if w.threads == nil {
 		return max(1, l.Streams)

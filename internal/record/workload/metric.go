@@ -11,9 +11,8 @@ import (
 type Metric struct {
 	Name   string
 	Unit   string // base unit; "": the throughput's
-	Higher bool   // is better
-	// Times is the histogram whose Quantile it is, also over all visits' samples; "": another
-	// figure.
+	Higher bool   // higher is better
+	// Times names the histogram whose Quantile it is; "": it is another figure.
 	Times    string
 	Quantile float64
 }
@@ -36,26 +35,26 @@ const (
 	Involuntary  = "involuntary_switches"
 )
 
-// The sustained throughput of a sliced load, in the window that ends an epoch. Throughput and
-// Transactions are of its slices.
+// The throughput of the window that ends a sliced load's epoch. Throughput and Transactions are of
+// its slices.
 const (
 	WindowThroughput   = "window_throughput"
 	WindowTransactions = "window_transactions"
 )
 
-// percentiles has 100 for the maximum.
+// 100 is the maximum
 var percentiles = map[string]float64{
 	LatencyP50: 50, LatencyP90: 90, LatencyP99: 99, LatencyP999: 99.9, LatencyMax: 100,
 }
 
-// Percentile returns the percentile of a latency metric; ok is false for all other metrics.
+// Percentile returns a latency metric's percentile; ok is false for all other metrics.
 func Percentile(metric string) (q float64, ok bool) {
 	q, ok = percentiles[metric]
 	return q, ok
 }
 
-// IsMedian reports whether a run's figure is the median of its rounds'. Other percentiles are of
-// all rounds' samples together, because a round has few beyond them.
+// IsMedian reports whether a run's figure is its rounds' median. Other percentiles are of all
+// rounds' samples together, because a round has few beyond them.
 func IsMedian(metric string) bool {
 	const half = 50
 	return percentiles[metric] == half || metrics[metric].Quantile == half
@@ -108,5 +107,5 @@ func MetricOf(name string, l sample.Load) Metric {
 	return m
 }
 
-// MetricNames returns the names of all metrics, in order.
+// MetricNames returns all names, sorted.
 func MetricNames() []string { return slices.Sorted(maps.Keys(metrics)) }

@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// options returns a zero T if the load's options are not a T.
 func options[T any](l sample.Load) T {
 	o, _ := l.Options.(T)
 	return o
@@ -18,7 +17,7 @@ func set[T any](l *sample.Load, change func(o *T)) {
 	l.Options = o
 }
 
-// Filled returns the load with what its loops use for options that were not given.
+// Filled returns the load with what its loops use for absent options.
 func (w Workload) Filled(l sample.Load) sample.Load {
 	l.Streams = cmp.Or(l.Streams, 1)
 	if w.fill != nil {
@@ -43,6 +42,6 @@ func fillMessages(l *sample.Load) { set(l, func(m *sample.Messages) { *m = fille
 
 func ownMessages(m *sample.Messages) *sample.Messages { return m }
 
-// WriteOf returns the bytes that bulk, or the stream beside rr, writes at once; 0: no such stream,
-// or its loop chooses.
+// WriteOf returns the bytes that a stream (of bulk, or parallel to rr) writes at once; 0: no
+// stream, or its loop chooses.
 func WriteOf(l sample.Load) int { return cmp.Or(BulkOf(l).Write, RROf(l).Write) }

@@ -7,10 +7,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Query is a chatty application: pages of small queries, one after another.
+// Query is a chatty application: pages of small queries in sequence.
 const Query = "query"
 
-// QueryOf returns the load's options if it is query, or the zero value.
+// QueryOf returns the load's options, or the zero value for other kinds.
 func QueryOf(l sample.Load) sample.QueryOptions { return options[sample.QueryOptions](l) }
 
 func queryMessages(o *sample.QueryOptions) *sample.Messages { return &o.Messages }
@@ -49,7 +49,7 @@ var pageColumns = []Column{
 	{Head: [2]string{"query", "µs"}, Metric: QueryP50, Scale: micro},
 }
 
-// MaxQueries bounds the queries of a page.
+// MaxQueries bounds a page.
 const MaxQueries = 10_000
 
 var queryFlags = []Flag{
@@ -72,7 +72,7 @@ func queryWords(l sample.Load) string {
 		plural(o.Request, "byte"), plural(o.Reply, "byte"))
 }
 
-// TimeQuery names what query times besides its pages.
+// TimeQuery names the histogram of single queries.
 const TimeQuery = "query"
 
 // pageTail is the pages' p99.

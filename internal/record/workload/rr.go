@@ -10,10 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// RR is request and response, one after another on each connection.
+// RR is request and response, in sequence on each connection.
 const RR = "rr"
 
-// RROf returns the load's options if it is rr, or the zero value.
+// RROf returns the load's options, or the zero value for other kinds.
 func RROf(l sample.Load) sample.RROptions { return options[sample.RROptions](l) }
 
 func rrFill(l *sample.Load) {
@@ -24,13 +24,13 @@ func rrFill(l *sample.Load) {
 
 func rrMessages(o *sample.RROptions) *sample.Messages { return &o.Messages }
 
-// Metrics that only options of rr have.
+// Metrics that depend on options of rr.
 const (
-	// BesideThroughput is that of the stream that runs beside rr.
+	// BesideThroughput is the throughput of the stream that runs in parallel.
 	BesideThroughput = "beside_throughput"
-	// An open loop: the share of requests due while an earlier reply was outstanding, and how late
-	// the client sent the others. A connection has one request in flight, because the witness could
-	// not count packets of pipelined ones.
+	// An open loop: the share of requests due while an earlier reply was outstanding, and the delay
+	// of the others. A connection has one request in flight, because the witness could not count
+	// packets of pipelined ones.
 	SendsHeld      = "sends_held"
 	OwnLatenessP50 = "own_lateness_p50"
 	OwnLatenessP99 = "own_lateness_p99"
@@ -67,7 +67,7 @@ func rrTable(l sample.Load) []Column {
 		out = append(out, Column{Head: [2]string{"trips", "/s"}, Metric: Transactions, Scale: 1,
 			Show: Integer})
 	}
-	if o.Beside { // CPU time of a trip is unknown
+	if o.Beside { // a trip's CPU time is unknown
 		out = append(out, Column{Head: [2]string{"beside", "Gbit/s"}, Metric: BesideThroughput,
 			Scale: giga})
 	} else {
@@ -95,8 +95,8 @@ func rrWords(l sample.Load) string {
 }
 
 const (
-	maxRate    = 1e7 // requests a second
-	leastSends = 10  // requests in a window
+	maxRate    = 1e7 // requests per second
+	leastSends = 10  // requests per window
 )
 
 var rrFlags = []Flag{
@@ -173,22 +173,22 @@ func rrThreads(l sample.Load) int {
 	return max(1, l.Streams)
 }
 
-// What the client of an open loop counts and times, of the requests that it sent in the window.
+// What the client of an open loop counts and times, of the requests sent in the window.
 const (
 	CountSends      = "sends"
-	CountSendsHeld  = "sends_held" // were due while an earlier reply was outstanding
-	CountSendsLate  = "sends_late" // late by the client's own fault, by lateSend or more
+	CountSendsHeld  = "sends_held" // due while an earlier reply was outstanding
+	CountSendsLate  = "sends_late" // late by the client's own fault, by at least lateSend
 	TimeOwnLateness = "own_lateness"
 )
 
-// What the server counts of the stream beside rr, in the window: received bytes, and the window's
+// What the server counts of the parallel stream in the window: received bytes, and the window's
 // length in ns.
 const (
 	CountBeside   = "beside_received"
 	CountBesideNs = "beside_ns"
 )
 
-// answered returns 0 if a stream, which takes most of the CPU time, ran at the same time.
+// answered returns 0 if a stream used most of the CPU time.
 func answered(v sample.Visit, l sample.Load) float64 {
 	if RROf(l).Beside {
 		return 0
@@ -220,7 +220,7 @@ func rrDoubts(s Seen) (out []Doubt) {
 	if o.Rate <= 0 || len(s.Visits) == 0 {
 		return nil
 	}
-	// A connection that is asked for more than it can carry never sleeps.
+	// An overloaded connection never sleeps.
 	if s.Median(Transactions) < shortOf*o.Rate {
 		out = append(out, Doubt{"below-rate",
 			"fewer replies came than requests were due: the latencies are of a queue that grows for as long " +

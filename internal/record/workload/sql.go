@@ -10,10 +10,10 @@ import (
 // SQL is query against an external database.
 const SQL = "sql"
 
-// SQLOf returns the load's options if it is sql, or the zero value.
+// SQLOf returns the load's options, or the zero value for other kinds.
 func SQLOf(l sample.Load) sample.SQLOptions { return options[sample.SQLOptions](l) }
 
-// ConnectTime is the time to open a connection to an endpoint, login included.
+// ConnectTime is the time to open a connection to an endpoint, with login.
 const ConnectTime = "connect_time"
 
 var sql = Workload{
@@ -54,10 +54,10 @@ func sessions(l sample.Load) string {
 	return ", " + plural(l.Streams, "session")
 }
 
-// valueConnect is ConnectTime's name in visits to endpoints.
+// valueConnect is ConnectTime's name in Visit.Values.
 const valueConnect = "connect"
 
-// Dialled are the TCP connections of a foreign client.
+// Dialled counts a foreign client's TCP connections.
 const Dialled = "client_connections"
 
 // Summed reports whether a metric counts rare events: its figure is the sum over all visits.
@@ -76,7 +76,7 @@ func (f *Figures) endpoint(v sample.Visit) {
 	if x, ok := v.Values[valueConnect]; ok {
 		f.set(ConnectTime, x)
 	}
-	if x := v.Client.TCP.RTT; x > 0 { // a Unix socket has none
+	if x := v.Client.TCP.RTT; x > 0 { // 0 for a Unix socket
 		f.set(RTT, x)
 	}
 	if x, ok := v.Values[ValueLookUp]; ok {

@@ -11,7 +11,7 @@ import (
 // Stream is sessions with a server that sends tokens at a pace, as an LLM's does.
 const Stream = "stream"
 
-// StreamOf returns the load's options if it is stream, or the zero value.
+// StreamOf returns the load's options, or the zero value for other kinds.
 func StreamOf(l sample.Load) sample.StreamOptions { return options[sample.StreamOptions](l) }
 
 func streamFill(l *sample.Load) {
@@ -21,20 +21,20 @@ func streamFill(l *sample.Load) {
 }
 
 // Metrics of stream, in seconds unless noted. Latency is from when a token was due to its arrival.
-// Its median decides the toll: a visit has a few hundred tokens, whose p99 shows more of the
-// machine than of the path.
+// Its median decides the toll: the p99 of a visit's few hundred tokens shows more of the machine
+// than of the path.
 const (
 	FirstTokenP50 = "first_token_p50" // from the request
 	FirstTokenP99 = "first_token_p99"
-	GapP50        = "gap_p50" // between the arrivals of two tokens of a response
+	GapP50        = "gap_p50" // between two tokens' arrivals in a response
 	GapP99        = "gap_p99"
-	GapMax        = "gap_max"          // the longest stall
-	ResponseTime  = "response_time"    // median, from the request to the end of the response
-	Overrun       = "response_overrun" // the part of it beyond the tokens at their pace
-	Glued         = "glued"            // share of the tokens that came with another one
+	GapMax        = "gap_max"
+	ResponseTime  = "response_time"    // median, from the request to the response's end
+	Overrun       = "response_overrun" // the part of it beyond the tokens' pace
+	Glued         = "glued"            // share of tokens that came with another one
 	TokenRate     = "tokens"           // arrived per second
 	CPUPerToken   = "cpu_per_token"    // of client, server and proxy
-	// the server's own: from when a token was due until it was sent
+	// the server's own delay
 	LateP99    = "late_p99"
 	LateMax    = "late_max"
 	TransitP50 = "transit_p50" // the path's part of the delay
@@ -46,7 +46,7 @@ const (
 const (
 	MaxTokens     = 1_000_000
 	defaultTokens = 200
-	defaultPace   = 50 // tokens a second
+	defaultPace   = 50 // tokens per second
 
 	maxSessions = 1000
 	minPace     = 1
@@ -92,12 +92,10 @@ func streamTime(l *sample.Load, w sample.Wire) {
 	l.Window = float64(o.Tokens)/o.Pace + streamSettled + streamTrips*w.RoundTrip()
 }
 
-// StartEvery is the time between the starts of two sessions, so that they do not end and ask again
-// at once.
+// StartEvery staggers sessions, so that they do not end and ask again at once.
 const StartEvery = 500 * time.Microsecond
 
-// Stagger returns the time from the load's start to the last session's, in seconds, or slightly
-// less.
+// Stagger returns the seconds from the load's start to the last session's, or slightly less.
 func Stagger(sessions int, pace float64) float64 {
 	if sessions < 2 {
 		return 0
@@ -105,8 +103,8 @@ func Stagger(sessions int, pace float64) float64 {
 	return (time.Duration(sessions) * StartEvery).Seconds() + 1/pace
 }
 
-// perLoop is the number of sessions that one thread serves well; more get another thread if there
-// is a CPU for it.
+// perLoop is the number of sessions that one thread serves well. More get another thread if it has
+// a CPU.
 const perLoop = 250
 
 func streamThreads(l sample.Load) int { return (max(1, l.Streams) + perLoop - 1) / perLoop }
@@ -182,17 +180,17 @@ func streamWords(l sample.Load) string {
 // What stream's client times (ns) and counts. A token belongs to the window if it was due in it, a
 // response or first token if it arrived in it.
 const (
-	TimeGap   = "gap"         // between the arrivals of two tokens of a response
+	TimeGap   = "gap"         // see GapP50
 	TimeFirst = "first_token" // from the request
-	// TimeOverrun is a response's time beyond its tokens at their pace, which the histogram's three
-	// digits would hide in the whole time.
+	// TimeOverrun is a response's time beyond its tokens' pace, which the histogram's three digits
+	// would hide in the whole time.
 	TimeOverrun = "overrun"
-	TimeLate    = "late"    // from when a token was due until the server sent it
-	TimeTransit = "transit" // from when the server sent a token to its arrival
+	TimeLate    = "late"    // from when a token was due to its sending
+	TimeTransit = "transit" // from a token's sending to its arrival
 	TimeWait    = "wait"    // for the client's thread, at most
 
 	CountTokens  = "tokens"  // arrived
-	CountGlued   = "glued"   // of them, those received with another one of their response
+	CountGlued   = "glued"   // of them, received with another one of their response
 	CountOverdue = "overdue" // not arrived when the load gave up; their delay until then counts
 	// waits for space in the socket: tokens (stream, server), system calls (udp, client)
 	CountBlocked = "blocked"
@@ -225,8 +223,8 @@ func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	}
 }
 
-// behind is the share of the time between two tokens by which 1 % may be late before the load is
-// called late.
+// behind is the share of a token's interval by which 1 % of the tokens may be late before the load
+// counts as late.
 const behind = 0.1
 
 func streamDoubts(s Seen) (out []Doubt) {

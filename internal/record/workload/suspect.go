@@ -2,34 +2,33 @@ package workload
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Suspect is what else than the route or the model may make an endpoint slow, counted during
-// visits. It is the same for all loads of endpoints.
+// Suspect is what may make an endpoint slow besides the route and the model, counted during visits.
+// It is the same for all loads of endpoints.
 type Suspect struct {
 	Metric string
 	Unit   string
-	Server bool   // it is the server's; else the client's, or of the machine that both share
+	Server bool   // the server's; else the client's or the shared machine's
 	Of     string // the metric that its total is a part of; "": none
-	// Least is the share of Of, or of a metric that is itself a share, from which on it is
-	// mentioned; 0: any is.
+	// Least is the share (of Of, or of all if the metric is a share) from which on it is mentioned;
+	// 0: any is.
 	Least float64
-	// Says is a clause in which %[1]s is the total or the share, and %[2]s the total of Of; "":
-	// another one includes it. Alone is for files without Of.
+	// Says is a clause with %[1]s for the total or the share, and %[2]s for the total of Of; "":
+	// another suspect includes it. Alone is for files without Of.
 	Says, Alone string
 	One         string // for a total of 1 without Of; "": Says or Alone
-	None        string // for one that is known and was not seen; "": nothing
+	None        string // for a known total of 0; "": no clause
 
 	explain string
-	head    [2]string // of its column; none: it has no column
+	head    [2]string // empty: no column
 	quiet   string
-	count   string                                    // its name in the counts of its end
+	count   string                                    // its name in its end's counts
 	share   func(v sample.Visit) (x float64, ok bool) // of suspects that visits do not count
 }
 
-// Metrics of the suspects.
 const (
 	LookUpTime      = "name_lookup_time"
-	Resent          = "resent_segments"       // sent again by the client
-	OutOfOrder      = "out_of_order_segments" // arrived at the client before others that were due
+	Resent          = "resent_segments"       // by the client
+	OutOfOrder      = "out_of_order_segments" // at the client
 	Stops           = "cpu_limit_stops"
 	Periods         = "cpu_limit_periods"
 	MemoryHits      = "memory_limit_hits"
@@ -44,11 +43,11 @@ const (
 	ServerHits      = "server_memory_limit_hits"
 	ServerDelayed   = "server_delayed_acks"
 	ServerOverflows = "server_listen_overflows"
-	BusyShare       = "busy_share"    // of all CPUs of the machine
+	BusyShare       = "busy_share"    // of all the machine's CPUs
 	SoftIRQShare    = "softirq_share" // of the CPU that has most of it
 )
 
-// The suspects' names in the counts of the end that they are of.
+// The suspects' names in the counts of their end.
 const (
 	ValueLookUp      = "lookup"
 	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
@@ -65,7 +64,7 @@ const (
 	CountPortsUsed   = "ports_used"  // local ports of connections to the route's address
 	CountPortRange   = "ports_there" // that a connection may have
 	CountSegments    = "segments"    // sent by the end's network namespace
-	// countServerStops is ServerStops among the client's counts, of files before 0.2.0.
+	// countServerStops is ServerStops in files before 0.2.0, among the client's counts.
 	countServerStops = "server_stops"
 )
 
@@ -206,13 +205,13 @@ func (f *Figures) suspects(v sample.Visit) {
 		if s.Server {
 			counts = v.Server.Counts
 		}
-		if n, ok := counts[s.count]; ok { // older files have none
+		if n, ok := counts[s.count]; ok { // absent in older files
 			f.set(s.Metric, float64(n))
 		}
 	}
 }
 
-// FailedDials returns the failed connections of a failed visit to an endpoint, by metric.
+// FailedDials returns a failed visit's failed connections to an endpoint, by metric.
 func FailedDials(v sample.Visit) map[string]float64 {
 	out := map[string]float64{}
 	for metric, count := range map[string]string{RefusedDials: CountRefused,
@@ -224,7 +223,7 @@ func FailedDials(v sample.Visit) map[string]float64 {
 	return out
 }
 
-// portUse is of the local ports that connections to the address may have.
+// portUse returns the used share of the local ports for connections to the address.
 func portUse(v sample.Visit) (float64, bool) {
 	all := v.Client.Counts[CountPortRange]
 	return float64(v.Client.Counts[CountPortsUsed]) / float64(max(1, all)), all > 0
@@ -237,7 +236,7 @@ func busyShare(v sample.Visit) (float64, bool) {
 	return min(1, Busy(v)/v.Elapsed/float64(len(v.Machine))), true
 }
 
-// softIRQShare is of the CPU on which interrupts took the most.
+// softIRQShare returns the largest share of one CPU.
 func softIRQShare(v sample.Visit) (most float64, ok bool) {
 	if v.Elapsed < Shortest || len(v.Machine) == 0 {
 		return 0, false

@@ -9,11 +9,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// UDP is datagrams from client to server. A flow begins with a greeting, is answered from a socket
-// of its own, and ends with a message repeated until it is answered.
+// UDP is datagrams from client to server. A flow begins with a greeting, is answered from its own
+// socket, and ends with a message that is repeated until answered.
 const UDP = "udp"
 
-// UDPOf returns the load's options if it is udp, or the zero value.
+// UDPOf returns the load's options, or the zero value for other kinds.
 func UDPOf(l sample.Load) sample.UDPOptions { return options[sample.UDPOptions](l) }
 
 func udpFill(l *sample.Load) {
@@ -26,10 +26,10 @@ func udpFill(l *sample.Load) {
 // window.
 const (
 	Packets      = "packets"        // arrived per second
-	Loss         = "loss"           // share that did not arrive, or had no answer
-	SocketLoss   = "loss_at_socket" // share dropped by the receiving socket, whose queue was full
-	Reordered    = "reordered"      // share that arrived after one that was sent later
-	Duplicates   = "duplicates"     // share that arrived again
+	Loss         = "loss"           // did not arrive, or had no answer
+	SocketLoss   = "loss_at_socket" // dropped by the receiving socket, whose queue was full
+	Reordered    = "reordered"      // arrived after a later one
+	Duplicates   = "duplicates"     // arrived again
 	Offered      = "offered"        // bit/s sent
 	CPUPerPacket = "cpu_per_packet" // of the whole machine
 )
@@ -84,8 +84,8 @@ func udpWords(l sample.Load) string {
 const (
 	MinDatagram     = 64
 	MaxDatagram     = 65507
-	defaultDatagram = 1400 // fits into the usual MTU of 1500, even in tunnels
-	MaxBatch        = 256  // datagrams, or with GSO buffers, in a system call
+	defaultDatagram = 1400 // fits an MTU of 1500, even in tunnels
+	MaxBatch        = 256  // datagrams, or with GSO buffers, per system call
 )
 
 // bit/s
@@ -117,7 +117,7 @@ var udpFlags = []Flag{
 		}}},
 }
 
-// What udp needs of a warm-up, in seconds and round trips.
+// A warm-up's parts, in seconds and round trips.
 const (
 	searchTime  = 0.65 // for a dozen steps and three to confirm the result
 	searchTrips = 36
@@ -134,21 +134,21 @@ func udpTime(l *sample.Load, w sample.Wire) {
 // Counts of the loads over UDP, in the window.
 const (
 	CountDatagrams = "datagrams" // sent (client), or arrived, each once (server)
-	// sent and not arrived (udp, server); requests without a reply in time (udp-rr, client)
+	// sent and not arrived (udp, server); requests without a timely reply (udp-rr, client)
 	CountLost       = "lost"
 	CountReordered  = "reordered"  // RFC 4737
 	CountDuplicates = "duplicates" // arrived again
-	CountDropped    = "dropped"    // those lost in the receiving socket's full queue
+	CountDropped    = "dropped"    // lost in the receiving socket's full queue
 	CountMissed     = "missed"     // not sent because the client was late
-	CountRate       = "rate"       // target in bit/s; 0: as fast as possible
-	CountBuffer     = "buffer"     // bytes of the receive buffers
-	CountLate       = "late"       // replies after their time (udp-rr, client)
+	CountRate       = "rate"       // target in bit/s; 0: the highest possible
+	CountBuffer     = "buffer"     // of the receive buffers, in bytes
+	CountLate       = "late"       // late replies (udp-rr, client)
 )
 
-// tolerated is the share of loss up to which a rate counts as lossless.
+// tolerated is the largest share of loss that counts as lossless.
 const tolerated = 0.001
 
-// kept is the share of its rate that a client must have sent.
+// kept is the share of its rate that a client must send.
 const kept = 0.98
 
 func (f *Figures) datagrams(v sample.Visit, l sample.Load) {

@@ -26,7 +26,7 @@ func messages(l sample.Load) string {
 	return fmt.Sprintf("%s out, %s back", plural(m.Request, "byte"), plural(m.Reply, "byte"))
 }
 
-// Milliseconds returns a time for a sentence.
+// Milliseconds returns a time in words.
 func Milliseconds(s float64) string {
 	const (
 		ms       = 1e3
@@ -41,7 +41,7 @@ func Milliseconds(s float64) string {
 	return fmt.Sprintf("%.*f ms", n, s*ms)
 }
 
-// Briefly returns a time with three digits, in the unit that fits: "738 µs", "40.2 ms", "10.0 s".
+// Briefly returns a time with three digits in a fitting unit: "738 µs", "40.2 ms", "10.0 s".
 func Briefly(s float64) string {
 	const (
 		toMilli, toMicro = 1e3, 1e6

@@ -1,7 +1,7 @@
-// Package workload is the catalogue of loads: one file for each, with everything about it except
-// its loops, which are in internal/measure/load. A Workload is data and pure functions.
+// Package workload is the catalogue of loads as data and pure functions: one file for each, with
+// everything except its loops, which are in internal/measure/load.
 //
-// An unknown load, from a file of a later version, is treated as bulk.
+// An unknown load, from a later version's file, is treated as bulk.
 package workload
 
 import (
@@ -13,12 +13,12 @@ import (
 // Workload describes a load.
 type Workload struct {
 	Name string
-	// Gist describes it in a few words; "" for loads that have commands of their own.
+	// Gist is a few words; "" for loads with commands of their own.
 	Gist string
 	// About says in a few sentences what it is and shows.
 	About string
 	Flags []Flag
-	// fill sets the loops' defaults in options that are not given.
+	// fill sets absent options to the loops' defaults.
 	fill   func(l *sample.Load)
 	Crowds bool
 	UDP    bool
@@ -34,48 +34,48 @@ type Workload struct {
 	threads   func(l sample.Load) int
 
 	// Primary is the metric that decides a cell's toll, Noun its name in words ("0.9 of host's
-	// throughput"), and Rate the metric of its throughput.
+	// throughput"), and Rate the throughput metric.
 	Primary, Noun, Rate string
-	// Metrics are those that this load alone has, or shares with few.
+	// Metrics are those that few other loads have.
 	Metrics []Metric
-	// Trips means that its unit of work is a transaction, not a payload byte.
+	// Trips means that the unit of work is a transaction instead of a payload byte.
 	Trips bool
-	// Foreign means that its programs are foreign: toll's own processes count nothing.
+	// Foreign means that toll's own processes count nothing.
 	Foreign bool
-	// Brief means that its connections end with their trips: the kernel keeps nothing of them.
+	// Brief means that connections end with their trips, so the kernel keeps no figures of them.
 	Brief bool
 
-	// Ratio is the head of the column of ratios, and More are the columns of a second table below.
+	// Ratio is the head of the column of ratios, and More are the columns of a second table.
 	Ratio string
 	More  []Column
-	// Adds is the unit, ms or µs, of a column with what a mode adds to the baseline's Primary, a
-	// time; "": no such column.
+	// Adds is the unit, ms or µs, of a column with what a mode adds to the baseline's Primary; "":
+	// no such column.
 	Adds string
 
 	columns func(l sample.Load) []Column
 	words   func(l sample.Load) string
-	// outline describes a load in a dry run; "": its warm-up and window do.
+	// outline describes a dry run; "": its warm-up and window do.
 	outline func(l sample.Load) string
 
-	// Nodelay means that both ends set TCP_NODELAY, unless an option says otherwise.
+	// Nodelay sets TCP_NODELAY on both ends by default.
 	Nodelay bool
 
 	times func(l sample.Load) []string
 
 	figures func(f *Figures, v sample.Visit, l sample.Load)
-	// work is in transactions or payload bytes.
+	// work returns transactions or payload bytes.
 	work func(v sample.Visit, l sample.Load) float64
 
 	doubts func(s Seen) []Doubt
 	listed Listed
 	limit  func(s Seen) string
-	// tail is the thinnest tail of its latencies that is printed; 0: the thousandth.
+	// tail is the thinnest printed tail of its latencies; 0: 0.001.
 	tail float64
-	// moreSamples is what gives it more samples; "": a longer window.
+	// moreSamples is how to get more samples; "": with a longer window.
 	moreSamples string
 }
 
-// All returns toll's own loads in the order in which they are listed, then others'.
+// All returns toll's own loads in display order, then others.
 func All() []Workload { return slices.Clone(all) }
 
 var all = []Workload{bulk, bulkReverse, rr, crr, udp, udpRR, stream, query, exec, chat, batch, sql}
@@ -113,7 +113,7 @@ func unknown(name string) Workload {
 	return w
 }
 
-// Times returns the names of what the client times, besides its trips.
+// Times returns the names of what the client times besides its trips.
 func (w Workload) Times(l sample.Load) []string {
 	if w.times == nil {
 		return nil
@@ -121,7 +121,7 @@ func (w Workload) Times(l sample.Load) []string {
 	return w.times(l)
 }
 
-// CPU returns the metric of the CPU time for a unit of the load's work.
+// CPU returns the metric of CPU time per unit of work.
 func (w Workload) CPU() string {
 	if w.Trips {
 		return CPUPerTrip
@@ -132,8 +132,8 @@ func (w Workload) CPU() string {
 // Work returns what a visit accomplished: transactions if Trips is true, else payload bytes.
 func (w Workload) Work(v sample.Visit, l sample.Load) float64 { return w.work(v, l) }
 
-// Decides returns the metric that decides the toll of a cell of that shape: a crowd's is its
-// throughput, because its latency is mostly its own queue.
+// Decides returns the metric that decides the toll: a crowd's is its throughput, because its
+// latency is mostly its own queue.
 func (w Workload) Decides(s sample.Shape) string {
 	if s.Crowd() {
 		return w.Rate
@@ -141,7 +141,7 @@ func (w Workload) Decides(s sample.Shape) string {
 	return w.Primary
 }
 
-// Tail returns the thinnest tail of the load's latencies that is printed.
+// Tail returns the thinnest printed tail of the load's latencies.
 func (w Workload) Tail() float64 {
 	const thousandth = 0.001
 	if w.tail > 0 {

@@ -76,7 +76,7 @@ func busyVisit(t *testing.T) sample.Visit {
 }
 
 func TestFiguresAreListed(t *testing.T) {
-	elsewhere := []string{RetransmissionRate} // of a mesh
+	elsewhere := []string{RetransmissionRate}
 	v := busyVisit(t)
 	for _, w := range all {
 		got := map[string]bool{}
@@ -101,7 +101,7 @@ func TestFiguresAreListed(t *testing.T) {
 		}
 		for _, m := range w.Metrics {
 			if !got[m.Name] && !slices.Contains(elsewhere, m.Name) {
-				// chat has no pace, which some timed metrics need.
+				// chat lacks a pace, which some timed metrics need.
 				if w.Name == Chat && m.Times != "" {
 					continue
 				}
