@@ -1,8 +1,8 @@
 // Package database runs the query load against a real database, with database/sql and the usual
-// drivers, as applications do: a page is a number of queries, one after another on one connection.
-// A DSN is a URL: postgres:// (or postgresql://), mysql:// or sqlserver://.
+// drivers, as applications do: a page is a number of queries in sequence on one connection. A DSN
+// is a URL: postgres:// (or postgresql://), mysql:// or sqlserver://.
 //
-// Each query is one round trip; pgx's first page has one more. No query is ever repeated and no
+// Each query is one round trip; pgx's first page has one more. No query is repeated and no
 // connection replaced, as database/sql otherwise may: that would hide in a page.
 //
 // At most 64 MiB are received in one page, login or answer. Drivers may reserve more address space
@@ -22,10 +22,10 @@ import (
 
 const defaultTimeout = 10 * time.Second
 
-// Options are what to ask of the database.
+// Options describe the queries and the connection.
 type Options struct {
 	Query    string        // with one result; "": one that returns 1000 bytes in one row
-	Queries  int           // in a page, at least 1
+	Queries  int           // per page, at least 1
 	Password string        // never printed; "": what the driver finds (PGPASSWORD, ~/.pgpass)
 	Timeout  time.Duration // of connecting with the login, and of each page; 0: 10 s
 	// Dial connects; nil: from this machine.
@@ -46,12 +46,12 @@ type Database struct {
 type target struct {
 	where    string // host:port or a socket's path
 	password bool
-	// the remedy if the server wants it in the clear
+	// remedy if the server does not offer TLS
 	plain     string
 	noVerify  string                                // the option that accepts any certificate
-	secrets   []string                              // what no message may contain
+	secrets   []string                              // must not be in messages
 	connector func(*link) (driver.Connector, error) // for one session
-	// returns the server's own answer, if err is one
+	// returns the server's own answer in an error
 	alive func(error) (a answer, is bool)
 }
 

@@ -135,7 +135,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// FuzzNew puts a password wherever a DSN may have one, and requires that it is never printed.
+// A password wherever a DSN may have one must never be printed.
 func FuzzNew(f *testing.F) {
 	for _, dsn := range []string{
 		"postgres://app@db/shop", "postgres://app:*@db/shop?sslmode=x",

@@ -62,7 +62,7 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 }
 
 // At returns the DSN with its server at a loopback address of this machine. The DSN may omit the
-// server, or must name the same port and a loopback host. Its errors are of type *Error.
+// server, or must name the same port and a loopback host. Errors are of type *Error.
 func At(dsn string, to netip.AddrPort) (string, error) {
 	const hint = "leave host and port out, as in postgres://USER@/DATABASE"
 	port := strconv.Itoa(int(to.Port()))
@@ -151,10 +151,10 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 	return nil
 }
 
-// Parts of the names of options with secrets.
+// Parts of the names of secret options.
 var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 
-// Parts of the names of options whose values are not printed.
+// Parts of the names of options that are not printed.
 var maybeWords = []string{"key", "auth"}
 
 // Options without secrets despite their names.

@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/secret"
 )
 
-// Error says in one line, without secrets, what is wrong with a DSN, a database or the route to it.
-// It wraps only errors of contexts.
+// Error is one line, without secrets, about a DSN, a database or the route to it. It wraps only
+// errors of contexts.
 type Error struct {
 	msg, hint string
 	err       error // context.Canceled, context.DeadlineExceeded or a context's cause
@@ -32,12 +32,12 @@ func (e *Error) Hint() string { return e.hint }
 type answer struct {
 	text  string
 	live  bool
-	login bool   // it refused the user, or the password
-	hint  string // "": that of login
+	login bool   // user or password refused
+	hint  string // "": the one for a refused login
 }
 
-// explain trusts what was seen on the link more than the driver's error: drivers report the same
-// failure differently, or hide it.
+// explain prefers what was seen on the link to the driver's error: drivers report the same failure
+// differently, or hide it.
 func (s *Session) explain(op string, err error) *Error {
 	e := &Error{}
 	wrote, read, netErr := s.link.heads()
@@ -147,14 +147,14 @@ func driverSaid(err error, t target) (msg, hint string) {
 	return msg, ""
 }
 
-// Parts of the drivers' messages for bytes that are not their protocol.
+// Parts of the drivers' messages for a foreign protocol.
 var garbled = []string{
 	"invalid connection", "bad connection", "malformed packet", "out of sync",
 	"invalid message length", "invalid body length", "unknown message type",
 	"invalid packet size", "PRELOGIN RESPONSE", "first record does not look like a TLS handshake",
 }
 
-// The first bytes of other servers.
+// First bytes of other servers.
 var protocols = []struct{ begin, is string }{
 	{"HTTP/", "it speaks HTTP"},
 	{"SSH-", "it speaks SSH"},
@@ -168,7 +168,7 @@ var protocols = []struct{ begin, is string }{
 	{"R\x00\x00", "it speaks PostgreSQL"},
 }
 
-// speaks recognizes a server of another kind by its first bytes, or returns "".
+// speaks recognizes another kind of server by its first bytes, or returns "".
 func speaks(wrote, read []byte) string {
 	for _, p := range protocols {
 		if bytes.HasPrefix(read, []byte(p.begin)) {
@@ -203,5 +203,5 @@ func scrub(msg string, secrets ...string) string {
 
 func clean(msg string) string { return printable.Words(msg) }
 
-// short must come after scrub, which would not find half a secret.
+// short must follow scrub, which would not find half a secret.
 func short(msg string) string { return printable.Start(msg, maxMessage) }

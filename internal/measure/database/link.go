@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	maxReceived = 64 << 20 // bytes, in one page, login or answer
-	maxHead     = 64       // bytes of a connection's beginning
+	maxReceived = 64 << 20 // in one page, login or answer
+	maxHead     = 64       // of a connection's beginning
 )
 
 var (
@@ -35,7 +35,7 @@ type link struct {
 	out            atomic.Uint32 // the first two bytes of the last write
 
 	mu     sync.Mutex
-	closed bool // no more dialling: the login is over
+	closed bool // no more dialling after the login
 	conn   net.Conn
 	wrote  []byte
 	read   []byte
@@ -45,12 +45,12 @@ type link struct {
 	from   func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 	answer []byte // the first bytes since the last write
 
-	// leaks, if not nil, returns an error for a write in a login without TLS that would reveal the
-	// password.
+	// leaks returns an error for a write in a login without TLS that would reveal the password;
+	// nil: no check.
 	leaks func(out []byte) error
 
-	// hostile, if not nil, returns an error for an answer, by its first bytes, that the driver must
-	// not see without TLS.
+	// hostile returns an error for an answer, by its first bytes, that the driver must not see
+	// without TLS; nil: no check.
 	hostile func(answer []byte) error
 }
 
@@ -63,10 +63,9 @@ func newLink(from func(ctx context.Context, network, addr string) (net.Conn, van
 	return l
 }
 
-// allow lets the server send up to maxReceived more.
 func (l *link) allow() { l.most.Store(l.received.Load() + maxReceived) }
 
-// cut ends the link; the first cause is kept.
+// cut keeps the first cause.
 func (l *link) cut(cause error) {
 	l.cancel(cause)
 	l.mu.Lock()
@@ -80,7 +79,7 @@ func (l *link) cut(cause error) {
 // login is the key of a value in the contexts of a login's dials. Other dials cancel a query.
 type login struct{}
 
-// dial may be called again in a login if the server has no TLS.
+// dial may be called again in a login if the server lacks TLS.
 func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	if ctx.Value(login{}) == nil {
 		return nil, errDial
@@ -114,7 +113,7 @@ func (l *link) loggedIn() {
 	l.mu.Unlock()
 }
 
-// conn deliberately has no SyscallConn: the MySQL driver would look at the socket before a query.
+// conn deliberately lacks SyscallConn: the MySQL driver would look at the socket before a query.
 type conn struct {
 	net.Conn
 	l *link
@@ -200,7 +199,7 @@ func (l *link) remote() string {
 	return l.conn.RemoteAddr().String()
 }
 
-// tlsInUse returns the version that encrypted the last write: with SQL Server, TLS may end with the
+// tlsInUse returns the version that encrypted the last write: SQL Server's TLS may end with the
 // login.
 func (l *link) tlsInUse() string {
 	l.mu.Lock()
@@ -220,7 +219,7 @@ func (l *link) rtt() time.Duration {
 	return 0
 }
 
-// info returns nil for a Unix socket and after the connection was closed.
+// info returns nil for a Unix socket and for a closed connection.
 func (l *link) info() (info *unix.TCPInfo) {
 	l.mu.Lock()
 	c, ok := l.conn.(*net.TCPConn)

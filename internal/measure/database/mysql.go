@@ -88,7 +88,8 @@ func mysqlAnswer(err error) (answer, bool) {
 		e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
 }
 
-// manyColumns refuses a result that declares more than 65535 columns: the driver allocates as many.
+// manyColumns refuses a result that declares more than 65535 columns: the driver would allocate
+// them.
 func manyColumns(answer []byte) error {
 	const (
 		first    = 1    // the number of an answer's first packet

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// elsewhere returns the same server's address as one that is not known to be on this machine.
+// elsewhere returns an address of the same server that could be another machine's.
 func elsewhere(addr string) string { return strings.Replace(addr, "127.0.0.1", "0.0.0.0", 1) }
 
 // greedyMySQL asks every client for the password, encrypted with its own key, and stores whether it

@@ -87,7 +87,6 @@ func refusedHint(e *pgconn.PgError) string {
 	return hint
 }
 
-// alwaysTLS reports whether every attempt to connect uses TLS.
 func alwaysTLS(cfg *pgx.ConnConfig) bool {
 	return cfg.TLSConfig != nil && !slices.ContainsFunc(cfg.Fallbacks,
 		func(f *pgconn.FallbackConfig) bool { return f.TLSConfig == nil })

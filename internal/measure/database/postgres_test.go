@@ -31,7 +31,7 @@ import (
 
 const testPassword = "correct horse 'battery' %41&:/"
 
-// postgres starts a private PostgreSQL in a user namespace, because it refuses to run as root.
+// postgres starts a private PostgreSQL in a user namespace, because it refuses root.
 func postgres(t *testing.T) (port, dir string) {
 	t.Helper()
 	clearPG(t)

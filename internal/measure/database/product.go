@@ -10,10 +10,10 @@ type product struct {
 	schemes    []string
 	name       string
 	query      string
-	version    string // the query for it
-	first      string // says that the server sends first; "": the client does
-	hostKey    string // the option that names a host or a socket; "": none
-	socketOnly bool   // that option is a socket's path
+	version    string
+	first      string // the server's first message in words; "": the client sends first
+	hostKey    string // option that names a host or socket; "": none
+	socketOnly bool   // hostKey is a socket's path
 	refused    map[string]string
 	parse      func(u *url.URL, password string) (target, error)
 	server     func(version string) string // product and version, in short

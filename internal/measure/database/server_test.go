@@ -94,7 +94,7 @@ func pgError(severity, code, msg string) string {
 	return pgMessage('E', "S"+severity+"\x00V"+severity+"\x00C"+code+"\x00M"+msg+"\x00\x00")
 }
 
-// pgServer asks for the password in the clear, without TLS, and passes it to login.
+// pgServer asks for the password in the clear and passes it to login.
 func pgServer(login func(password string) (refusal string),
 	answer func(c net.Conn, n int)) func(net.Conn) {
 	return func(c net.Conn) {
@@ -125,7 +125,7 @@ func pgServer(login func(password string) (refusal string),
 	}
 }
 
-// pgDescribed answers Parse and Describe: one column of text.
+// pgDescribed answers Parse and Describe with one text column.
 var pgDescribed = pgMessage('1', "") + pgMessage('t', "\x00\x00") +
 	pgMessage(
 		'T',

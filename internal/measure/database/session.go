@@ -185,8 +185,7 @@ func (s *Session) LookUp() time.Duration {
 	return s.link.lookUp
 }
 
-// Lost returns the number of segments that were sent again, and of those out of order; 0 if
-// unknown.
+// Lost returns the numbers of retransmitted and out-of-order segments; 0 if unknown.
 func (s *Session) Lost() (resent, outOfOrder uint32) {
 	if info := s.link.info(); info != nil {
 		return info.Total_retrans, info.Rcv_ooopack
@@ -194,7 +193,7 @@ func (s *Session) Lost() (resent, outOfOrder uint32) {
 	return 0, 0
 }
 
-// Close ends the connection. It takes at most a second and never fails.
+// Close ends the connection within a second. It always returns nil.
 func (s *Session) Close() error {
 	s.ended = &Error{msg: "the session is closed"}
 	bound := time.AfterFunc(closeTime, func() { s.link.cut(net.ErrClosed) })

@@ -19,7 +19,7 @@ type Client struct {
 	Program *sample.Program   `json:"program,omitempty"`
 	// Locate may be nil.
 	Locate Locate `json:"-"`
-	// Reach connects to the machine of distant addresses; nil: there are none.
+	// Reach connects to the machine of distant addresses; nil: none are distant.
 	Reach func(context.Context) (Peer, error) `json:"-"`
 	// Progress, unless nil, is called with each route before a foreign client first runs over it.
 	Progress func(name string) `json:"-"`
@@ -39,9 +39,7 @@ type Asker interface {
 	Check(ctx context.Context) error
 	// Paths describes them after Check.
 	Paths() []sample.Path
-	// Visit makes a visit to one.
 	Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error
-	// Close ends what was started for them.
 	Close() error
 }
 

@@ -29,7 +29,7 @@ var named = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.*)$`)
 // Address is an endpoint's address on the command line.
 type Address struct {
 	Name, URL string
-	From      *vantage.Vantage `json:"-"` // where its connections are made; nil: this machine
+	From      *vantage.Vantage `json:"-"` // where its connections start; nil: this machine
 	Families  Families         // of a name's addresses to use
 }
 
@@ -144,8 +144,7 @@ func atBehindHost(address string) bool {
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// atOnce calls f for each of n sessions at once. A failure stops the others; the first one is
-// returned.
+// atOnce calls f for n sessions at once. It returns the first failure, which stops the others.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -174,7 +173,7 @@ type suspects struct {
 	resent, outOfOrder int64     // segments
 }
 
-// strains are from the beginning of a visit.
+// strains count from the beginning of a visit.
 type strains struct {
 	client, server             func() map[string]int64 // nil: unknown
 	clientBefore, serverBefore map[string]int64

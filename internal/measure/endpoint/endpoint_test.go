@@ -89,8 +89,7 @@ func TestParseAddresses(t *testing.T) {
 	}
 }
 
-// FuzzParseAddresses puts a password where an address may have one, and requires that no error and
-// no name has it.
+// A password where an address may have one must not be in an error or a name.
 func FuzzParseAddresses(f *testing.F) {
 	for _, w := range []string{
 		"http://h:80/v1", "a=http://*@h", "postgres://app:*@db/shop", "a=mysql://app:*@db",

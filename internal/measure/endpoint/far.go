@@ -21,7 +21,7 @@ import (
 // Arg is the argument that makes toll the client for a toll on another machine (see Main).
 const Arg = "__endpoints"
 
-// request is one of its fields.
+// request has one of its fields set.
 type request struct {
 	Open  *opening      `json:"open,omitempty"`
 	Check string        `json:"check,omitempty"` // an endpoint's name

@@ -29,7 +29,7 @@ func encoded(hs map[string]*hdrhistogram.Histogram) (map[string]*sample.EncodedH
 	return out, nil
 }
 
-// median returns the upper median, or 0 if there are no values.
+// median returns the upper median, or 0 without values.
 func median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0

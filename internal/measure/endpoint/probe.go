@@ -31,7 +31,7 @@ const (
 	probeWindow = 0.1
 )
 
-// NewProbe has the port answer, and finds out what it speaks if the word is auto. inside is the
+// NewProbe has the port answer, and finds out its protocol if the word is auto. inside is the
 // port's number in its container.
 func NewProbe(ctx context.Context, word, at string, inside uint16,
 	names ...string) (*Probe, error) {
@@ -59,7 +59,7 @@ func NewProbe(ctx context.Context, word, at string, inside uint16,
 	return p, nil
 }
 
-// Load returns a load that its first metric decides.
+// Load returns a load whose first metric decides.
 func (p *Probe) Load() sample.Load {
 	return sample.Load{Kind: workload.Exec, Window: probeWindow,
 		Options: sample.ExecOptions{Program: &sample.Program{Client: p.name, Gauges: p.gauges}}}

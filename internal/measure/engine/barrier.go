@@ -8,17 +8,17 @@ import (
 
 type needs struct {
 	lead time.Duration // for its schedule to reach its ends
-	ends int           // that get it, in the worst case one after another
-	took time.Duration // duration of its load, in which the channel is quiet
+	ends int           // which get it one after another in the worst case
+	took time.Duration // of its load, in which the channel is quiet
 }
 
-// beginning determines the start of visits that are made at once, after silencing the channel. When
-// its window is over or it has failed, a visit calls resume, which waits for the others.
+// beginning determines the start of visits made at once, after silencing the channel. When its
+// window is over or it has failed, a visit calls resume, which waits for the others.
 type beginning func(ctx context.Context, far *distant, n needs) (
 	start int64, resume func(), err error)
 
-// barrier gives visits that are made at once the same window: messages to one's machines would be
-// noise in another's.
+// barrier gives visits made at once the same window: messages to one's machines would be noise in
+// another's.
 type barrier struct {
 	clock   Clock
 	all     chan struct{}
@@ -31,7 +31,7 @@ type barrier struct {
 
 	mu      sync.Mutex
 	expects int
-	needs   needs // of all that have come: the sum of ends, and the longest times
+	needs   needs // sum of ends and longest times so far
 }
 
 func newBarrier(c Clock, n int) *barrier {

@@ -46,7 +46,7 @@ func (r *run) drain(p *path.Path, v *sample.Visit) {
 	}
 }
 
-// opening returns the connections per second of the cell's last visit, or 0 if there was none.
+// opening returns the connections per second of the cell's last visit, or 0.
 func (r *run) opening(cell int, l sample.Load) float64 {
 	for _, v := range slices.Backward(r.visits) {
 		switch c := v.Client; {

@@ -55,14 +55,14 @@ func (h process) stop(now bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ends are the workers of a visit: one for each server, and those of the clients, client by client.
+// ends are a visit's workers: one for each server, and those of the clients, client by client.
 type ends struct {
 	path    *path.Path
 	distant *distant
 	shape   sample.Shape
 	servers []*hand
 	clients []*hand
-	budget  int  // connections that the client may open; 0: any number
+	budget  int  // connections that the client may open; 0: no limit
 	shared  bool // other ends are on the path, too
 }
 

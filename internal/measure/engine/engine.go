@@ -47,26 +47,26 @@ type Config struct {
 	Meter       Meter
 	Clock       Clock
 	Out         *sample.Writer
-	// Endpoints are measured instead of the builders' paths; nil: the paths are.
+	// Endpoints replace the builders' paths; nil: paths are measured.
 	Endpoints Endpoints
-	// Judge is called with the plan of what was built. Nil: nothing is known before the end.
+	// Judge is called with the plan of what was built. Nil: cells become known only at the end.
 	Judge func(sample.Plan) Judge
 	// MeshConverged reports whether a mesh has its precision, after each sweep except the first
 	// few.
 	MeshConverged func(sample.Plan, []sample.PairVisit) bool
 	// Next is called when everything planned is known or its time is over. It returns the next
 	// step, the cells measured from then on, including the baseline's, and for how many seconds;
-	// left are the seconds that remain of the budget. No cells end the run. First is how many
-	// seconds what is planned may take; 0: the budget.
+	// left is the rest of the budget in seconds. No cells end the run. First is how many seconds
+	// what is planned may take; 0: the budget.
 	Next func(p sample.Plan, visits []sample.Visit, left float64) (
 		s sample.Step, cells []sample.Cell, seconds float64)
 	First float64
-	// Before is the contention of this machine's CPUs before the run; nil: unknown.
+	// Before is this machine's contention before the run; nil: unknown.
 	Before *sample.Contention
 	// Contention returns what others took of this machine's CPUs since the run's start. own are
 	// processes of the run that are not ended children of this one. Nil: unknown.
 	Contention func(own []int) sample.Contention
-	// EndIfBusy ends the run after a round if others left too little CPU time.
+	// EndIfBusy ends the run after a round in which others left too little CPU time.
 	EndIfBusy bool
 	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil: no limit.
 	Throttled func() int
@@ -197,13 +197,13 @@ type run struct {
 	paths    map[key]*path.Path
 	keepers  map[key]*pair // for paths on which programs ran
 	visits   []sample.Visit
-	fails    []int // failures in a row, by cell
+	fails    []int // in a row, by cell
 	judge    Judge
 	known    []bool    // by cell, as judged
 	drains   []float64 // by cell, how long its slices drain, in s
 	began    int64
-	roundsIn int // complete rounds
-	sweepsIn int // of a mesh
+	roundsIn int // complete ones
+	sweepsIn int // complete ones, of a mesh
 	step     stage
 
 	relays      relays
@@ -277,13 +277,13 @@ func (r *run) contention() *sample.Contention {
 
 func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }
 
-// NothingBuiltError reports that no path could be built, and why each failed.
+// NothingBuiltError means that no path could be built, and has the reasons.
 type NothingBuiltError struct{ Err error }
 
 func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
 func (e *NothingBuiltError) Unwrap() error { return e.Err }
 
-// If a path cannot be built, its cells are taken out of the plan.
+// A path that cannot be built removes its cells from the plan.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Endpoints != nil {
 		return r.Endpoints.Paths(), nil

@@ -21,7 +21,7 @@ const (
 type inspection struct {
 	built map[key][]path.Setting
 	lost  map[key]bool
-	at    int64 // when they were last read, by the run's clock
+	at    int64 // last reading, by the run's clock
 	took  time.Duration
 	right float64 // the same since the run's start
 	round int     // whose visits followed
@@ -107,7 +107,7 @@ func (r *run) differences(ctx context.Context, k key) ([]sample.Difference, erro
 	return r.compare(k)
 }
 
-// compare reads a path's settings. If they cannot be read, the path counts as changed.
+// compare treats a path whose settings cannot be read as changed.
 func (r *run) compare(k key) ([]sample.Difference, error) {
 	built, ok := r.inspection.built[k]
 	now, err := r.paths[k].Inspect()

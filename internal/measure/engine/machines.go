@@ -25,8 +25,8 @@ const (
 	farTail      = 100 * time.Millisecond
 	farExit      = 2 * time.Second
 	clockTimeout = 10 * time.Second
-	// unsureShare is the share of a window by which clocks may be off if only the window depends on
-	// them, unsureTime the time if an end's times do.
+	// unsureShare is the largest clock error, as a share of a window, if only the window depends on
+	// the clocks; unsureTime is the largest one if an end's times do.
 	unsureShare = 0.1
 	unsureTime  = 0.01
 )
@@ -53,7 +53,7 @@ func left(p *path.Path) error {
 	return nil
 }
 
-// machinesOf includes those of the ends.
+// machinesOf returns the path's machines and those of its ends.
 func machinesOf(p *path.Path) []path.Machine {
 	out := slices.Clone(p.Machines)
 	add := func(m path.Machine) {
@@ -251,7 +251,7 @@ func (d *distant) note(ctx context.Context, v *sample.Visit,
 	return nil
 }
 
-// read reads the counters of hops: other machines' at once, because each takes a round trip.
+// read reads the counters of other machines' hops at once, because each takes a round trip.
 func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	if !d.far() {
 		return path.ReadAll(hops)

@@ -53,7 +53,6 @@ func (e *ends) proxyUse(first, last reading, v *sample.Visit) {
 	}
 }
 
-// proxyMemory returns bytes.
 func proxyMemory(p *path.Path) (bytes int64) {
 	for _, pid := range pidsOf(p, nil) {
 		bytes += meter.ProcessMemory(pid)

@@ -45,7 +45,7 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds flo
 	return out
 }
 
-// roundTrips is over the whole visit. Beside a stream only rr's replies come back.
+// roundTrips covers the whole visit. With a parallel stream only rr's replies come back.
 func roundTrips(l sample.Load, m path.Moved) int64 {
 	sizes := workload.MessagesOf(l)
 	if workload.RROf(l).Beside {

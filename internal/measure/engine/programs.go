@@ -27,7 +27,6 @@ const keptOutput = 4 << 10
 
 const keeperExit = 3 * time.Second
 
-// keepersOf starts the keepers on a path if necessary.
 func (r *run) keepersOf(k key) (*pair, error) {
 	if p := r.keepers[k]; p != nil {
 		return p, nil

@@ -16,7 +16,7 @@ type relays struct {
 	own map[int][]int
 }
 
-// No cpus restores the original ones.
+// Without CPUs, move restores the original ones.
 func (r *relays) move(p *path.Path, cpus []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRepeats is for visits in whose window toll's own channel was used.
+// mostRepeats applies to visits in whose window toll's own channel was used.
 const mostRepeats = 2
 
-// channelError reports that toll's control channel carried traffic in a visit's window.
+// channelError means that toll's control channel carried traffic in a visit's window.
 type channelError struct {
 	to    string
 	bytes uint64
@@ -35,7 +35,7 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 	}
 }
 
-// notice may be called from several goroutines.
+// notice is safe for concurrent use.
 func (r *run) notice(err error) {
 	if used := (*channelError)(nil); errors.As(err, &used) {
 		r.channelUsed.Store(true)

@@ -119,8 +119,8 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 }
 
 // confirm repeats cells whose last visit failed and the one before did not: a path that broke in
-// the last round must not look like a visit that a busy machine disturbed. Asking endpoints may
-// cost money.
+// the last round must not look like a visit that a busy machine disturbed. Endpoints are left out,
+// because requests may cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
 	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil

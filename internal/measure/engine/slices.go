@@ -64,7 +64,7 @@ func (g *member) counts() []worker.Reply {
 	return g.servers
 }
 
-// drained is by this machine's clock; 0: unknown.
+// drained uses this machine's clock; 0: unknown.
 func (g *member) drained(k int) int64 {
 	last := int64(0)
 	for i, side := range [][]worker.Reply{g.servers, g.clients} {

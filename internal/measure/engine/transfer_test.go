@@ -9,7 +9,7 @@ import (
 )
 
 func TestTransferLimit(t *testing.T) {
-	slow := &sample.Wire{Rate: 16e6} // 2 MB/s, half of which is payload at the least
+	slow := &sample.Wire{Rate: 16e6} // 2 MB/s, at least half of it payload
 	for _, tt := range []struct {
 		name string
 		load sample.Load

@@ -24,7 +24,7 @@ import (
 
 // Builder is the fake backend. The zero value builds every path and moves DefaultRate over it.
 type Builder struct {
-	// Called is the backend that it stands for; "": itself.
+	// Called is the name of the backend that it replaces; "": fake.
 	Called string
 	// Unsupported and Broken have the errors of Check and Build.
 	Unsupported, Broken map[path.Spec]error
@@ -43,10 +43,10 @@ type Builder struct {
 	// other programs move there between two readings.
 	Common  bool
 	Foreign uint64
-	// Slice changes what an end reports of its k-th slice (the run-in is 0) in the n-th visit.
+	// Slice changes an end's report of its k-th slice (the run-in is 0) in the n-th visit.
 	Slice func(s path.Spec, role worker.Role, n, k int, x *load.SliceStats)
-	// Program returns the reply of a keeper in the n-th visit (from 0); nil: programs succeed and
-	// print nothing.
+	// Program returns a keeper's reply in the n-th visit (from 0); nil: programs succeed and print
+	// nothing.
 	Program func(s path.Spec, o program.Request, n int) program.State
 	// Headroom returns what a path has for connections that end; nil: paths cannot be drained.
 	Headroom func(s path.Spec) sample.Headroom
@@ -57,7 +57,7 @@ type Builder struct {
 	Open   int
 	Visits []path.Spec
 	Loads  []sample.Load
-	// Keepers counts those that were started on each path, and Kept those that still run.
+	// Keepers counts those started on each path, and Kept those that still run.
 	Keepers map[path.Spec]int
 	Kept    int
 	common  sample.Counters
@@ -210,7 +210,7 @@ func (p place) keep(in io.Reader, out io.Writer) error {
 
 const programBytes = 4096
 
-// follow carries out a request. It waits for the readiness of servers only.
+// follow waits for the readiness of servers only.
 func (p place) follow(o program.Request) (program.State, error) {
 	b := p.builder
 	p.mu.Lock()
@@ -313,11 +313,11 @@ func (p place) count(role worker.Role, party sample.Party) {
 	p.builder.common = p.builder.common.Add(c)
 }
 
-// Clock is a clock that only moves when a caller sleeps.
+// Clock only moves when a caller sleeps.
 type Clock struct {
 	mu  sync.Mutex
 	now int64
-	// OnSleep is called with the time before each sleep; may be nil.
+	// OnSleep, if set, is called with the time before each sleep.
 	OnSleep func(now int64)
 }
 

@@ -1,6 +1,6 @@
 package load
 
-// needsTimeout reports whether trips may be few and long. The window of a watched thread is its
+// needsTimeout reports whether trips may be few and long. A watched thread's window is its
 // watcher's.
 func (t *thread) needsTimeout() bool {
 	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)

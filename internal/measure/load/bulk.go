@@ -2,7 +2,7 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// bulk is one TCP stream for each connection, as fast as possible, in one direction.
+// bulk is one TCP stream for each connection, at full speed in one direction.
 
 func bulkClient(t *thread) { stream(t, !t.bulk.Reverse) }
 

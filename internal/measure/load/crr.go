@@ -14,13 +14,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// crr is connect, request, response and close, then the next connection, like netperf's TCP_CRR.
-// The client closes first and so keeps the TIME_WAIT and its ephemeral port.
+// crr is connect, request, response and close, repeatedly, like netperf's TCP_CRR. The client
+// closes first and so keeps the TIME_WAIT and its ephemeral port.
 
 var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort,
 	workload.FailedConnect, workload.FailedExchange}
 
-// Indexes into failures.
 const (
 	timedOut = iota
 	refused
@@ -35,7 +34,7 @@ type brief struct {
 	family   int
 	to       []byte
 	nodelay  int32
-	quota    int64 // connections that the thread may open; 0: any number
+	quota    int64 // connections that may be opened; 0: no limit
 	limit    unix.Timeval
 	deadline int64 // of the calls; a signal must not restart their limit
 
@@ -208,8 +207,7 @@ func (t *thread) note() {
 	}
 }
 
-// stopServer makes a connection without a request, which ends one of the server's threads after the
-// load.
+// stopServer ends one of the server's threads by a connection without a request.
 func (t *thread) stopServer() {
 	b := t.brief
 	b.until(leastPatience)
@@ -255,7 +253,7 @@ func crrServer(t *thread) {
 	}
 }
 
-// serve answers one connection. It returns false if there was no request.
+// serve answers one connection. It returns false if no request came.
 func (t *thread) serve(fd int) bool {
 	t.fd = fd
 	t.brief.opened++
@@ -355,7 +353,7 @@ func (t *thread) recvInTime(n int) bool {
 	return true
 }
 
-// closeRaw closes a socket; Linux frees the descriptor whatever it returns.
+// closeRaw ignores errors: Linux frees the descriptor in any case.
 func closeRaw(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
 
 var errBriefCrowd = errors.New("a load whose connections end cannot be one of a crowd")

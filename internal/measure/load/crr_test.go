@@ -158,7 +158,7 @@ func TestConnectIsTimedAlone(t *testing.T) {
 func TestBudget(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const (
-			delay, budget = 4 * time.Millisecond, 20 // of which the warm-up has time for five
+			delay, budget = 4 * time.Millisecond, 20 // the warm-up has time for five connections
 			longest       = time.Second
 		)
 		addr, _ := answering(u, delay)

@@ -16,10 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Prepare readies this process for a load of n threads: no garbage collection from now on, a
-// processor for each thread that blocks in a raw system call, and two for the rest of the program.
-// Start the process with GODEBUG=asyncpreemptoff=1, or the runtime sends its threads a signal every
-// 10 ms.
+// Prepare readies this process for a load of n threads: no garbage collection, a processor for each
+// thread that blocks in a raw system call, and two for the rest of the program. Start the process
+// with GODEBUG=asyncpreemptoff=1, or the runtime sends its threads a signal every 10 ms.
 func Prepare(n int) {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(n + 2)
@@ -32,7 +31,7 @@ type threadGroup struct {
 	done    chan struct{} // closed when all threads have ended
 	once    sync.Once
 	ran     bool
-	crowd   bool // it is one of many ends
+	crowd   bool // one of many ends
 	begins  bool
 }
 
@@ -82,8 +81,8 @@ func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) err
 	return c
 }
 
-// written returns n bytes of data. Memory that was never written is one page of zeros to the
-// kernel, which stays in the cache: sending it would be faster by a fifth.
+// written returns n random bytes. Memory that was never written is one page of zeros to the kernel,
+// which stays in the cache: sending it would be faster by a fifth.
 func written(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -152,8 +151,8 @@ func (c *threadGroup) open() error {
 	return errors.Join(errs...)
 }
 
-// Run runs the load to its end and returns what this end did. The connections stay open until
-// Close, so that their counters can be read. It is called once.
+// Run runs the load once and returns what this end did. The connections stay open until Close, so
+// that their counters can be read.
 func (c *threadGroup) Run(when Schedule) (Stats, error) {
 	c.ran = true
 	for range c.threads {

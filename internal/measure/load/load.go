@@ -1,6 +1,6 @@
 // Package load generates the traffic. A workload is a table entry over shared loops: raw blocking
 // socket calls on locked, pinned threads, without Go's network poller, allocations or garbage
-// collection. It gets addresses, CPUs and instants, and returns what it moved.
+// collection.
 //
 // In an epoch, slices add bounds: the bytes are recorded when one is crossed, and the end that
 // sends first sleeps until its next slice. Loops do not know about slices.
@@ -28,11 +28,11 @@ func withDefaults(l sample.Load) sample.Load { return workload.Of(l).Filled(l) }
 
 type Schedule struct {
 	Start int64 `json:"start"` // of the first byte
-	From  int64 `json:"from"`  // end of the warm-up, beginning of the window
-	To    int64 `json:"to"`    // end of the window
-	// End is when the load stops, so that late meters still see it run; 0 is To.
+	From  int64 `json:"from"`  // end of the warm-up
+	To    int64 `json:"to"`
+	// End is when the load stops, so that late meters still see it run; 0: To.
 	End int64 `json:"end,omitempty"`
-	// Slices come before Start, in order of time; none: the load is not sliced.
+	// Slices come before Start, in order of time; empty: not sliced.
 	Slices []Slice `json:"slices,omitempty"`
 	// Hold is the time before which an end sends no reply, because others are measured.
 	Hold int64 `json:"hold,omitempty"`
@@ -47,8 +47,7 @@ func (s Schedule) first() int64 {
 
 type loops struct {
 	client, server func(t *thread)
-	// threads returns the number of threads that share the connections; nil: one for each
-	// connection.
+	// threads returns the number of threads that share the connections; nil: one each.
 	threads func(o Options) int
 }
 
@@ -66,12 +65,12 @@ var table = map[string]loops{
 // Options are the options of both ends.
 type Options struct {
 	Load sample.Load
-	CPUs []int // threads are pinned to them in turn; empty: not pinned
+	CPUs []int // for the threads in turn; empty: not pinned
 	// Crowd means that the end is one of many: a watcher takes its counts at the window's bounds,
 	// and each connection begins with its client's number.
 	Crowd  bool
 	Client int // the client's number
-	// Budget is the number of connections that the client may open (crr); 0: any number.
+	// Budget bounds the connections that the client opens (crr); 0: no limit.
 	Budget int
 	// Shared means that another end listens at the same address, before or after this one.
 	Shared bool
@@ -130,7 +129,7 @@ func (o Options) Threads() int {
 	return threads(o.Load)
 }
 
-// Server is the server's end: it listens from the start.
+// Server is the server's end of a load.
 type Server struct {
 	*threadGroup
 	listener int
@@ -186,10 +185,10 @@ func (s *Server) Close() error {
 	return errors.Join(err, unix.Close(s.listener))
 }
 
-// Client is the client's end: it is connected when Dial returns.
+// Client is the client's end of a load.
 type Client struct{ *threadGroup }
 
-// Dial makes the client's end with all its connections to addr.
+// Dial makes the client's end and connects all its connections to addr.
 func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	w, err := o.job()
 	if err != nil {

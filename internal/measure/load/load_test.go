@@ -33,7 +33,7 @@ func inTime(t *testing.T, f func(u testing.TB)) {
 	testwait.Unhindered(t, time.Minute, f)
 }
 
-// ends fails the test, unless the error is one that a busy machine causes.
+// ends fails the test, except for errors that a busy machine causes.
 func ends(t testing.TB, err error) {
 	t.Helper()
 	if s := err.Error(); !strings.Contains(s, "the load ended before ") &&

@@ -86,7 +86,7 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	return fds, nil
 }
 
-// addMany adds what the kernel counted on the connections beyond the first, over the whole visit:
+// addMany adds the kernel's counts of the connections beyond the first, over the whole visit:
 // reading a thousand takes a ms, too long for a mark within the load.
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {

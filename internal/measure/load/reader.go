@@ -26,7 +26,7 @@ type streamReader struct {
 	left             int // bytes of the chunk
 	chunked, streams bool
 	kind             sseEvent
-	full             bool // a data line of an event has been read
+	full             bool // a data line of an event was read
 	done             bool
 	due, sent        int64
 }

@@ -66,7 +66,7 @@ func TestPace(t *testing.T) {
 			want += int64(time.Millisecond)
 		}
 	}
-	// It does not drift: after an hour of a rate that is no whole number of ns.
+	// An interval with a fraction of a ns must not drift: this is an hour.
 	odd := paceOf(sample.Load{Streams: 1, Options: sample.RROptions{Rate: 3}}, 0, 0)
 	if due := odd.due(3 * 3600); due != int64(time.Hour) {
 		t.Errorf("after an hour it is %d ns off", due-int64(time.Hour))

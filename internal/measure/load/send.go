@@ -101,8 +101,8 @@ func (f *filed) settle() {}
 
 // zerocopy sends with MSG_ZEROCOPY: the kernel takes the pages themselves and reports on the
 // socket's error queue when it has finished with them (Documentation/networking/msg_zerocopy.rst).
-// The same bytes are sent repeatedly, so a send waits for reports only if space for them or for
-// pinned pages runs out.
+// A send waits for reports only if space for them or for pinned pages runs out, because the bytes
+// are always the same.
 type zerocopy struct {
 	t       *thread
 	pending int
@@ -190,8 +190,8 @@ func (z *zerocopy) settle() {
 	}
 }
 
-// completed parses a message of the error queue: the number of sends reported complete (0 if it is
-// about something else) and whether they were copied.
+// completed parses a message of the error queue: the number of completed sends (0 for other
+// messages) and whether they were copied.
 func completed(control []byte) (sends int, copied bool) {
 	for len(control) >= unix.CmsgLen(0) {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

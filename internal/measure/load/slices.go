@@ -23,11 +23,11 @@ func (s Slice) measured() bool { return s.To > s.From }
 
 // SliceStats is what one end did in a slice.
 type SliceStats struct {
-	Width    int64 `json:"width"` // ns, as this end crossed its bounds; 0: it did not pass them
+	Width    int64 `json:"width"` // ns between its bounds as crossed; 0: not crossed
 	Sent     int64 `json:"sent,omitempty"`
 	Received int64 `json:"received,omitempty"`
 	Trips    int64 `json:"trips,omitempty"`
-	CPU      int64 `json:"cpu,omitempty"` // ns, of the whole process
+	CPU      int64 `json:"cpu,omitempty"` // ns, of the process
 	// ns, of the trips or a query's pages; 0: none was timed
 	Median int64 `json:"median,omitempty"`
 	// ns from Start to the first byte, for the end that sends first
@@ -36,7 +36,7 @@ type SliceStats struct {
 	Drained int64 `json:"drained,omitempty"`
 }
 
-// mostTrips bounds the trips of a slice that are timed, the first ones.
+// mostTrips bounds a slice's timed trips, the first ones.
 const mostTrips = 1 << 13
 
 type slicing struct {
@@ -86,7 +86,7 @@ func (s *slicing) bound() int64 {
 
 func (s *slicing) over() bool { return s.at == len(s.list) }
 
-// crossSlices passes past bounds, and sleeps from the end of one slice to the start of the next.
+// crossSlices passes past bounds, and sleeps between slices.
 func (t *thread) crossSlices(now int64) {
 	s := t.slices
 	for !s.over() && now >= s.bound() {

@@ -41,7 +41,7 @@ func (s Slice) after(gap int64) Slice {
 	return s
 }
 
-// A busy machine may keep an end off its CPU for a whole slice: then the load is run again.
+// If a busy machine keeps an end off its CPU for a whole slice, the load is run again.
 func TestSlices(t *testing.T) {
 	const n = 6
 	for _, c := range []struct {

@@ -9,8 +9,8 @@ import (
 
 // The wire format of stream: HTTP/1.1 (RFC 9112) with a chunked body of server-sent events (WHATWG
 // HTML, 9.2), each the JSON of an OpenAI-compatible chat completion chunk in a chunk of its own.
-// Each event has a member with the instants at which it was due and sent, in CLOCK_MONOTONIC ns of
-// fixed width, so that the client can tell the users' delay from the load's own lateness.
+// Each event has the instants at which it was due and sent, in CLOCK_MONOTONIC ns of fixed width,
+// so that the client can tell the users' delay from the load's own lateness.
 
 const (
 	streamPath = "/v1/chat/completions"
@@ -22,7 +22,7 @@ const (
 	finishMark = `"finish_reason":"stop"`
 )
 
-// tokenWords are the words of a response in turn: a model's events have different lengths.
+// tokenWords repeat in a response: a model's events have different lengths.
 var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge",
 	" to", " in", " container", ".", " it", " on", " namespace"}
 

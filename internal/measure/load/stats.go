@@ -18,23 +18,22 @@ type Stats struct {
 	// TCP.Packet.
 	sample.Party
 	Peer netip.Addr
-	// Latency has each trip of the window in ns; nil if the load has none.
+	// Latency has the window's trips in ns; nil if the load has none.
 	Latency *hdrhistogram.Histogram
-	// Times are further times of this workload in ns, by name.
-	Times map[string]*hdrhistogram.Histogram
-	// Slices are what was done in each slice of the schedule.
+	// Times are the workload's further times in ns, by name.
+	Times  map[string]*hdrhistogram.Histogram
 	Slices []SliceStats
 	Flows  []Flow
 }
 
 // Flow is what one connection did in the window.
 type Flow struct {
-	Client    int   // the number that the client's end sent
-	Sent      int64 // payload bytes that the other end's kernel acknowledged
+	Client    int   // number that the client's end sent
+	Sent      int64 // acknowledged payload bytes
 	Received  int64 // payload bytes
 	Trips     int64
-	TotalRecv int64 // from the first byte to the last
-	Resent    int64 // bytes that this end sent again, from the first byte to the last
+	TotalRecv int64 // in the whole visit
+	Resent    int64 // bytes sent again, in the whole visit
 }
 
 func (c *threadGroup) stats() (Stats, error) {

@@ -18,8 +18,8 @@ import (
 
 const startEvery = int64(workload.StartEvery)
 
-// beginsAfter returns the start of session i in ns after the load's start. The sessions are spread
-// over a token's period by the golden ratio, which is even for any number of them.
+// beginsAfter returns the start of session i in ns after the load's start. The golden ratio spreads
+// any number of sessions evenly over a token's period.
 func beginsAfter(i int, period float64) int64 {
 	whole := math.Floor(float64(int64(i)*startEvery) / period)
 	_, phase := math.Modf(float64(i) * (math.Phi - 1))
@@ -39,9 +39,9 @@ type streamEnd struct {
 	due    calendar
 
 	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
-	// connections that the other end has not finished
+	// connections that the other end still uses
 	alive int
-	// of the client: ns after the load's start, in order
+	// client: ns after the load's start, in order
 	starts []int64
 	begun  int
 	polled int64

@@ -13,7 +13,7 @@ import (
 type reading struct {
 	reader streamReader
 	asked  int64
-	token  int // tokens of the response that have come
+	token  int // received tokens of the response
 	at     int64
 	due    int64
 	// over means that a token that is due after the window, or its request, was seen.
@@ -132,7 +132,7 @@ func (t *thread) recvTokens(i int, since int64) {
 	}
 }
 
-// arrived records a token, and returns 1 if it belongs to the window.
+// arrived returns 1 if the token belongs to the window.
 func (t *thread) arrived(r *reading, now, since int64) int64 {
 	s := t.stream
 	first := r.token == 0

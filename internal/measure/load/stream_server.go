@@ -83,8 +83,8 @@ func (t *thread) sendToken(i int, due int64, period float64) {
 	t.reply(i, f.b)
 }
 
-// reply sends b on session i. It returns false if the socket's buffer is full: the rest then waits,
-// and the session's next tokens behind it.
+// reply returns false if the socket's buffer is full: the rest then waits, and the session's next
+// tokens behind it.
 func (t *thread) reply(i int, b []byte) bool {
 	w := &t.stream.writes[i]
 	if len(w.rest) > 0 {
@@ -137,7 +137,7 @@ func (t *thread) sendRest(i int) {
 	}
 }
 
-// recvRequest receives session i's request. The response's first token is due at once.
+// recvRequest makes the response's first token due at once.
 func (t *thread) recvRequest(i int) {
 	s := t.stream
 	w := &s.writes[i]

@@ -17,7 +17,7 @@ import (
 // thread is one connection's state, owned by its loop.
 type thread struct {
 	spec sample.Load
-	// Options that several loads' loops read; zero for loads without them.
+	// Options that several loops read; zero for loads without them.
 	bulk  sample.BulkOptions
 	rr    sample.RROptions
 	sizes sample.Messages
@@ -27,7 +27,7 @@ type thread struct {
 	buf   []byte
 
 	index, of int
-	twin      *thread // on whose connection it sends; nil: it has its own
+	twin      *thread // owner of the connection that it uses; nil: its own
 	serves    bool
 	attached  chan struct{} // closed when it has its own connection, or none
 	put       putter
@@ -59,8 +59,8 @@ type thread struct {
 
 	// With a watcher, the counts are shown to it.
 	watched bool
-	client  int          // the number that the client's end sent
-	tid     atomic.Int32 // of its thread; 0: it has no connection yet
+	client  int          // number that the client's end sent
+	tid     atomic.Int32 // 0: not connected
 	shown   struct{ sent, recvd, trips atomic.Int64 }
 }
 
@@ -81,8 +81,8 @@ type mark struct {
 
 const windowBounds = 2
 
-// passed is called with the time after every operation, takes a mark at the window's bounds, and
-// returns true when the load is over.
+// passed takes the time after every operation, makes a mark at the window's bounds, and returns
+// true when the load is over.
 func (t *thread) passed(now int64) bool {
 	if t.watched {
 		t.show()

@@ -9,7 +9,7 @@ import (
 )
 
 // Most threads have a connection of their own. In a load in both directions the second half are
-// twins, which send on the connections on which the first half receives. The stream beside a load
+// twins: they send on the connections that the first half receives on. A stream parallel to a load
 // has the last thread.
 
 // threads returns the number of an end's threads that have their own connection.

@@ -11,10 +11,10 @@ import (
 )
 
 // Loops of rr for trips that may be few and long: at a slow rate, on one of many connections, or
-// beside a stream. A receive timeout lets them pass the window's bounds on time while nothing
+// parallel to a stream. A receive timeout lets them pass the window's bounds on time while nothing
 // arrives; the timer costs each wait something, so rr alone does without.
 
-// timeouts is how often in a window a thread looks at the clock if nothing arrives.
+// timeouts is how often in a window an idle thread looks at the clock.
 const timeouts = 50
 
 func (t *thread) setTimeout() bool {

@@ -39,7 +39,7 @@ func (t *thread) putter() putter {
 	return t.put
 }
 
-// pour is source with another method of sending, or in both directions.
+// pour replaces source for other methods of sending and for both directions.
 func pour(t *thread) {
 	p := t.putter()
 	for {

@@ -6,8 +6,8 @@ import (
 )
 
 // The loads over UDP. Each flow begins with a greeting and ends with a message that are repeated
-// until they are answered, so losses make neither end hang. A flow is a pair of connected sockets:
-// the server makes one for each greeting.
+// until answered, so losses make neither end hang. A flow is a pair of connected sockets: the
+// server makes one for each greeting.
 //
 // A datagram of udp has a head that identifies its flow and the part of the visit, and a sequence
 // number; the rest is payload. Loss is what is missing among the sequence numbers of the window.

@@ -13,7 +13,7 @@ import (
 // and recvmmsg(2). With GSO each holds several datagrams.
 type messages struct {
 	bufs [][]byte
-	each int // datagrams in a buffer, at the sending end
+	each int // datagrams per buffer, at the sending end
 	got  []int
 	vecs []unix.Iovec
 	mm   []mmsghdr

@@ -10,8 +10,8 @@ import (
 // udp-rr is request and response in one datagram each, each round trip timed. A response that does
 // not come in time is lost and not timed.
 //
-// The first byte of both is the request's number, by which late responses are recognized; a head
-// begins with a higher one.
+// The first byte of both is the request's number, which identifies late responses; a head begins
+// with a higher one.
 
 // replyTime is when a trip counts as lost (ns), besides four round trips.
 const replyTime = 100e6

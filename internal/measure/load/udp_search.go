@@ -8,7 +8,7 @@ import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 // of a short step.
 const (
 	stepTime  = 25e6   // ns
-	stepSlack = 1500e3 // ns by which receiving may take longer than sending
+	stepSlack = 1500e3 // ns that receiving may take longer than sending
 	// tolerated is the share that may be lost at the highest rate.
 	tolerated = 0.001
 	unheard   = 0.25 // the same if what arrived is unknown

@@ -13,14 +13,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// udp is a flow of datagrams from the client to the server, at a given rate or at the highest at
-// which at most tolerated of them are lost.
+// udp is a flow of datagrams from the client to the server, at a given rate or the highest that
+// loses at most tolerated.
 
-// maxBehind is how much of a delay (ns) the sender makes up for. What was due before is missed: a
+// maxBehind is how much of a delay (ns) the sender makes up for. Earlier datagrams are missed: a
 // burst would only overflow a queue.
 const maxBehind = 5e6
 
-// longestPause is the longest sleep (ns) between looks at the clock.
+// longestPause is in ns, between looks at the clock.
 const longestPause = 5e6
 
 // answerTime bounds how long (ns) the client asks for an answer, besides the round trips.

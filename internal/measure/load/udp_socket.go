@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// wantedBuffer is the receive buffer in bytes. It holds what arrives in some ms while the
-	// receiver is off its CPU.
+	// wantedBuffer holds, in bytes, what arrives in some ms while the receiver is off its CPU.
 	wantedBuffer = 8 << 20
 	// idle is how long a receiver waits before it looks at the clock.
 	idle = 2 * time.Millisecond

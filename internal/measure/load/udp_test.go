@@ -304,7 +304,7 @@ func TestUDPRR(t *testing.T) {
 
 func TestUDPRRLoss(t *testing.T) {
 	inTime(t, func(u testing.TB) {
-		const wide = 450 * time.Millisecond // of which a lost trip takes 100 ms
+		const wide = 450 * time.Millisecond // a lost trip takes 100 ms of it
 		lossy := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
 		}

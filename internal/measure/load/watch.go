@@ -2,8 +2,8 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// watch takes the marks of all threads at the window's bounds, whatever they are blocked in. A
-// thread without a connection gets none, and fails.
+// watch takes all threads' marks at the window's bounds, whatever they are blocked in. A thread
+// without a connection gets none, and fails.
 func (c *threadGroup) watch(when Schedule) {
 	if !c.threads[0].watched {
 		return

@@ -17,8 +17,8 @@ type body struct {
 	framing framing
 	left    uint64 // bytes of the chunk, or of the body
 	most    uint64 // that may come
-	within  bool   // a chunk's end has not been read
-	broken  string // the coding's part whose end did not come; "": none
+	within  bool   // inside a chunk
+	broken  string // incomplete part of the coding; "": none
 	err     error  // io.EOF if it is whole
 }
 

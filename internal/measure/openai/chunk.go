@@ -8,9 +8,9 @@ import (
 
 type piece struct {
 	token  bool
-	finish string // why the model stopped; "": it has not
-	tokens int    // so far, by the server's count; 0: unknown
-	fault  string // why the server cannot continue; "": it can
+	finish string // reason for the stop; "": none yet
+	tokens int    // so far, as the server counts; 0: unknown
+	fault  string // server's error; "": none
 }
 
 type chunk struct {

@@ -18,7 +18,7 @@ func newSecrets(key string, u *url.URL) secrets {
 	// Shorter values of a query are versions and switches.
 	const shortest = 8
 	var hide []string
-	// as it is in a cleaned text
+	// cleaned texts have this form
 	add := func(s string) { hide = append(hide, s, printable.Words(s)) }
 	add(key)
 	for _, values := range u.Query() {

@@ -147,7 +147,6 @@ func (c *conn) head() (*http.Response, error) {
 	return nil, errHints
 }
 
-// quiet reports whether nothing came on an idle connection.
 func (c *conn) quiet() bool {
 	if c.br.Buffered() > 0 || len(c.socket.rest) > 0 {
 		return false

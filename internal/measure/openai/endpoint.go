@@ -1,7 +1,7 @@
 // Package openai is the client of an OpenAI-compatible endpoint that streams its responses, and
 // times when the read of the socket returned that brought the last byte of a token. net/http's
-// Transport holds an event back until the rest of its chunk has come, so requests and responses are
-// written and read here, by HTTP/1.1.
+// Transport holds an event back until the rest of its chunk has come, so this package writes
+// requests and reads responses itself, by HTTP/1.1.
 //
 // Every event counts as a token, even if a server puts several or a part of one into it;
 // Response.Tokens has the server's count. Texts of the server are shortened and stripped of control
@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
-// Options say what to ask for and how long to wait. The zero value is usable.
+// Options configure requests and timeouts. The zero value is usable.
 type Options struct {
 	Model     string        // "": the first that the server lists (see Probe), or "default"
 	Prompt    string        // "": one that makes any model count
@@ -51,8 +51,8 @@ const (
 	legacyPath = "/completions"
 )
 
-// New parses the URL of a server, its …/v1, or its …/chat/completions; for one of …/completions it
-// uses the older interface.
+// New parses the URL of a server, its …/v1, or its …/chat/completions; for …/completions it uses
+// the older interface.
 func New(rawURL string, o Options) (*Endpoint, error) {
 	if o.Prompt == "" {
 		o.Prompt = "Count from one to one thousand in words, without a pause."
@@ -91,7 +91,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 	}, nil
 }
 
-// parseURL's errors quote nothing that could contain a password.
+// parseURL's errors quote nothing with a possible password.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil && strings.Contains(raw, "@") {

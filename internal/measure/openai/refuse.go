@@ -16,7 +16,7 @@ import (
 
 const eventStream = "text/event-stream"
 
-// StatusError is an answer with another HTTP status than 200 OK.
+// StatusError is an answer with a status other than 200 OK.
 type StatusError struct {
 	Code int
 	Text string // cleaned; "": none

@@ -20,9 +20,9 @@ type Response struct {
 	Arrivals []time.Duration // of events that have content
 	Glued    int             // in one read with another one
 	End      time.Duration   // when [DONE] came, or the body's end
-	Tokens   int             // by the server's count; 0: unknown
-	Finish   string          // why the model stopped: "stop", "length", …
-	RTT      time.Duration   // the kernel's smoothed round-trip time at the end; 0: unknown
+	Tokens   int             // as the server counts; 0: unknown
+	Finish   string          // reason for the stop: "stop", "length", …
+	RTT      time.Duration   // smoothed by the kernel, at the end; 0: unknown
 	LookUp   time.Duration   // 0: an address was given, or the connection was open
 	Lost     Lost            // in this response, and before it if it opened the connection
 	Remote   netip.AddrPort

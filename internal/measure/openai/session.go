@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Session sends requests on its own connection. It is not safe for concurrent use.
+// Session sends requests on its own connection. Not for concurrent use.
 type Session struct {
 	e     *Endpoint
 	conn  *conn // nil: none is open
 	opens int
 	buf   []byte
-	// patience is how long a whole response may take; 0: the response is streamed.
+	// patience is how long a whole response may take; 0: it is streamed.
 	patience time.Duration
 }
 

@@ -1,5 +1,5 @@
-// Package pipe is the parent's side of a process that is controlled by JSON lines on its standard
-// input and output and by nothing else.
+// Package pipe is the parent's side of a process that is controlled only by JSON lines on its
+// standard input and output.
 package pipe
 
 import (
@@ -31,7 +31,7 @@ type answer[R any] struct {
 }
 
 // New returns a Line to a process by its standard input and output. The caller ends it with Close
-// and still waits for the process.
+// and waits for the process.
 func New[R any](in io.WriteCloser, out io.ReadCloser) *Line[R] {
 	l := &Line[R]{in: in, out: out, enc: json.NewEncoder(in), replies: make(chan answer[R], 1)}
 	go l.read()
@@ -73,7 +73,7 @@ func (l *Line[R]) Send(v any) error {
 	return nil
 }
 
-// Await waits for the next answer until ctx ends, whose cause is then the error.
+// Await waits for the next answer. When ctx ends, it returns its cause.
 func (l *Line[R]) Await(ctx context.Context) (R, error) {
 	var none R
 	select {

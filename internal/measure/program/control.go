@@ -35,7 +35,7 @@ func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 	return st, err
 }
 
-// Error is what the keeper reported of a failed request.
+// Error is a failed request's state.
 type Error struct{ State State }
 
 const saidBytes = 600

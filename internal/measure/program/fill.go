@@ -9,7 +9,7 @@ import (
 // Fill has the values of the words in braces of a command line.
 type Fill struct {
 	Addr    netip.AddrPort // {host}, {port} and {addr}: both, with brackets around IPv6
-	Name    string         // {name}: the name that was resolved to Addr; "": its address
+	Name    string         // {name}, which was resolved to Addr; "": its address
 	Second  uint16         // {port2}
 	Seconds int            // {seconds}
 }
@@ -42,5 +42,5 @@ func (f Fill) Into(command string) string {
 	).Replace(command)
 }
 
-// NeedsSecond reports whether a command line needs a second port.
+// NeedsSecond reports whether a command line has {port2}.
 func NeedsSecond(command string) bool { return strings.Contains(command, wordSecond) }

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	poll       = 2 * time.Millisecond   // between looks at a program that gets ready
+	poll       = 2 * time.Millisecond   // between readiness checks
 	grace      = 2 * time.Second        // between SIGTERM and SIGKILL
 	drain      = 100 * time.Millisecond // for output in a pipe when a program has ended
 	shell      = "/bin/sh"
@@ -129,7 +129,7 @@ func (k *keeper) start(o Request) (State, error) {
 		return State{}, err
 	}
 	if o.Follow.IsValid() {
-		k.follower, _ = sock.Follow(o.Follow) // without CONFIG_INET_DIAG there is no tally
+		k.follower, _ = sock.Follow(o.Follow) // without CONFIG_INET_DIAG, follower is nil
 	}
 	if err := k.launch(o); err != nil {
 		_ = k.tally()

@@ -58,8 +58,7 @@ func bind(network, addr string) (err error) {
 	return err
 }
 
-// kept is a keeper's process, whose programs are found by an environment variable that they
-// inherit.
+// kept is a keeper's process. An inherited environment variable marks its programs.
 type kept struct {
 	*Control
 	in     io.WriteCloser
@@ -162,7 +161,7 @@ func (k *kept) run(t *testing.T, command string) State {
 	return k.do(t, Request{Op: Wait})
 }
 
-// both runs a test with a keeper in a PID namespace, and with one in none.
+// both runs a test with a keeper in a PID namespace, and with one outside.
 func both(t *testing.T, f func(t *testing.T, k *kept)) {
 	for name, apart := range map[string]bool{"apart": true, "not-apart": false} {
 		t.Run(name, func(t *testing.T) {

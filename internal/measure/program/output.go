@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// maxOutput is kept of each stream's end, in bytes.
+// of each stream's end, in bytes
 const maxOutput = 256 << 10
 
 type output struct {

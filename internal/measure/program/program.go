@@ -1,6 +1,6 @@
-// Package program runs foreign programs in a place: a server until it is ready and as long as it is
-// needed, a client until it ends. It keeps the end of what they write, finds metrics in it and has
-// recipes for well-known pairs.
+// Package program runs foreign programs in a place: a server until it is no longer needed, and a
+// client until it ends. It keeps the end of what they write, finds metrics in it and has recipes
+// for well-known pairs.
 //
 // In the place the same binary is the programs' keeper (Main), controlled like a worker by JSON
 // lines: a State answers each Request. As the first process of a PID namespace (path.Command), it

@@ -27,10 +27,9 @@ type Recipe struct {
 // Need is a program with its Debian package.
 type Need struct{ Program, Package string }
 
-// Debian has a directory for PostgreSQL's own programs.
 const postgresPath = `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; `
 
-// sbin is not in an ordinary user's path on Debian.
+// Debian's ordinary users lack it in their path.
 const sbin = `PATH=$PATH:/usr/sbin; `
 
 // nginxConf puts everything into memory that nginx would write to disk.
@@ -163,7 +162,7 @@ func (e *missingError) Hint() string {
 // Check returns an error unless the recipe's programs are where its commands look for them.
 func (r Recipe) Check() error { return find(r.Needs) }
 
-// CheckClient does so for the program of the recipe's client.
+// CheckClient is Check for the client's program only.
 func (r Recipe) CheckClient() error { return find(r.Needs[len(r.Needs)-1:]) }
 
 func find(needs []Need) error {

@@ -1,6 +1,6 @@
 // Package sse reads server-sent events (WHATWG HTML, 9.2). The caller feeds a Decoder the pieces of
-// the body as they arrive and gets each event with the piece that completes it: only the caller
-// knows when a piece came. Invalid UTF-8 is passed on unchanged.
+// the body and gets each event with the piece that completes it, because only the caller knows when
+// a piece arrived. Invalid UTF-8 is passed on.
 package sse
 
 import (
@@ -20,12 +20,11 @@ var (
 // Event is an event with data.
 type Event struct {
 	Type string // "message" by default
-	ID   string // the last one that the stream set
-	Data []byte // its lines, joined by \n; valid until the callback returns
+	ID   string // the stream's last one
+	Data []byte // lines joined by \\n; valid until the callback returns
 }
 
-// Decoder is the state of one stream. The zero value is ready to use. It is not safe for concurrent
-// use.
+// Decoder is the state of one stream. The zero value is ready. Not for concurrent use.
 type Decoder struct {
 	// Limit bounds a line and an event's data, in bytes; 0: DefaultLimit.
 	Limit int
@@ -38,7 +37,7 @@ type Decoder struct {
 	kind    string
 	id      string
 	field   bool // the event has one
-	started bool // the first line, with a possible byte order mark, has been read
+	started bool // the first line has been read, where a byte order mark is allowed
 	afterCR bool // a \n that comes next belongs to the last line end
 	err     error
 }

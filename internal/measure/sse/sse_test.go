@@ -130,8 +130,8 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// withoutRest forgets what is pending after an error: how much of the line that is too long was
-// kept depends on the cut.
+// withoutRest ignores what is pending after an error: how much of a long line was kept depends on
+// the cut.
 func (o outcome) withoutRest() outcome {
 	o.Pending = o.Pending && o.Err == nil
 	return o
@@ -182,7 +182,7 @@ func TestDefaultLimit(t *testing.T) {
 	}
 }
 
-// FuzzDecode cuts a stream into pieces of the sizes in cuts, over and over.
+// The stream is cut into pieces of the sizes in cuts, repeatedly.
 func FuzzDecode(f *testing.F) {
 	for _, tt := range streams {
 		f.Add([]byte(tt.text), []byte{1, 2, 3})

@@ -1,6 +1,6 @@
 // Package worker is the process in a place that runs one end of a load: the same program, started
-// for one visit or epoch, so that it inherits no memory layout and no connections. It is controlled
-// by JSON lines on its standard input and output only: no control traffic is on the measured path.
+// for one visit or epoch, so that it inherits no memory layout and no connections. JSON lines on
+// its standard input and output control it, so that no control traffic is on the measured path.
 //
 // The connections stay open until the end of input, because a proxy's counters end with them. A
 // worker whose input ends early exits at once.
@@ -46,7 +46,7 @@ type Request struct {
 	Crowd  bool `json:"crowd,omitempty"`
 	Client int  `json:"client,omitempty"`
 	Shared bool `json:"shared,omitempty"`
-	// connections that a client's end may open (crr); 0: any number
+	// connections that a client's end may open (crr); 0: no limit
 	Budget int `json:"budget,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type Reply struct {
 	sample.Timings
 	Flows  []load.Flow       `json:"flows,omitempty"` // for a crowd
 	Slices []load.SliceStats `json:"slices,omitempty"`
-	// of Done.RSS: the program's file, which all its processes share, in bytes
+	// the part of Done.RSS that all processes share: the program's file
 	Shared int64  `json:"shared,omitempty"`
 	Error  string `json:"error,omitempty"`
 }
