@@ -343,6 +343,25 @@ func TestBaselineIsMissing(t *testing.T) {
 		wantWarning(t, got.Warnings, "no-baseline",
 			"from the machine itself, bulk: no ratios, because the baseline host has no result")
 	})
+	t.Run("in-one-placement", func(t *testing.T) {
+		var cells []sample.Cell
+		for _, pin := range []string{sample.PinFar, sample.PinNear} {
+			for _, c := range judgetest.Trio(mode.Bridge, "bulk") {
+				c.Pin = pin
+				cells = append(cells, c)
+			}
+		}
+		r := judgetest.New(t, cells...)
+		r.File.Header.Plan.Pins = []sample.Pinning{{Name: sample.PinFar}, {Name: sample.PinNear}}
+		for round := range 6 {
+			r.Visit(round, 0, 8, func(v *sample.Visit) { v.Failure = "refused" })
+			for cell := 1; cell < len(cells); cell++ {
+				r.Visit(round, cell, 8)
+			}
+		}
+		wantWarning(t, analysis.Judge(r.File).Warnings, "no-baseline",
+			"bulk, on own CPUs: no ratios, because the baseline host has no result")
+	})
 }
 
 func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {

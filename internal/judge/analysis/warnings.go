@@ -328,8 +328,9 @@ func (j *Run) withoutBaseline() []string {
 		default:
 			continue
 		}
-		out = append(out, fmt.Sprintf("from %s, %s: no ratios, because the baseline %s %s",
-			g.from.Words(), g.load, j.File.Header.Plan.Baseline, why))
+		placed := Plan{Pins: j.File.Header.Plan.Pins}.SayPin(g.pin)
+		out = append(out, fmt.Sprintf("from %s, %s%s: no ratios, because the baseline %s %s",
+			g.from.Words(), g.load, placed, j.File.Header.Plan.Baseline, why))
 	}
 	return out
 }
