@@ -146,7 +146,8 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
 	var out places
 	all, err := parseAll(words, mode.OfServers.Parse)
 	if err != nil {
-		return nil, out, usage(err, hintOf(err, err)+"; docker ps and docker network ls list the names")
+		hint := hintOf(err, err) + "; docker ps and docker network ls list the names"
+		return nil, out, usage(err, strings.Replace(hint, "?;", "?", 1))
 	}
 	for _, p := range all {
 		out.from = append(out.from, vantage.New(p))
