@@ -208,7 +208,7 @@ func meshModes(r plan.MeshRequest) []mode.Name {
 	return []mode.Name{r.Mode, r.Beside}
 }
 
-// parseMeshModes accepts any mode. An unknown word's hint lists the known ones, those of a mesh.
+// parseMeshModes accepts any mode. An unknown word's hint lists the known modes.
 func parseMeshModes(text string, known []string) (name, beside mode.Name, err error) {
 	const example = "--mode pod, --mode host or --mode pod,host"
 	parse := func(word string) (mode.Name, error) {

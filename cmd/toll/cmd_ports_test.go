@@ -90,7 +90,7 @@ func checkRows(t *testing.T, r *ports.Report, want ...string) {
 }
 
 func TestPorts(t *testing.T) {
-	t.Parallel() // waits for daemons
+	t.Parallel()
 	bin, echo := binary(t), buildEcho(t)
 	for _, rules := range []string{iptables, nftables} {
 		t.Run(rules, func(t *testing.T) {
@@ -342,7 +342,6 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 			}
 		}
 	}
-	// Nothing there; a published port without a server; the same over UDP.
 	for _, port := range []string{"4", "8083", "8084"} {
 		out, err := e.try(bin, "ports", port)
 		if err == nil || !strings.Contains(err.Error(), "exit status 4") {

@@ -93,7 +93,6 @@ func turn(here machine.Machine) float64 {
 	return 2 * slice / cpus
 }
 
-// The figures were measured and rounded up.
 func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
 	const (
 		files      = 4 // of toll: two pipes and the process

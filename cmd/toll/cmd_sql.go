@@ -38,7 +38,6 @@ func (f *sqlFlags) add(fl *pflag.FlagSet) {
 		"longest time for a login and for a page")
 }
 
-// sqlWarmup is long enough to prepare statements and cache plans.
 const sqlWarmup = 0.05
 
 func newSQL(e env) *cobra.Command {

@@ -36,7 +36,7 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// offers is the annotation that holds a flag's completions where the command decides them.
+// offers holds a flag's completions where the command decides them.
 const offers = "offers"
 
 func offer(fl *pflag.FlagSet, flag string, words []string) {
@@ -128,7 +128,6 @@ func oneOf(of func() []string, most int) cobra.CompletionFunc {
 	}
 }
 
-// listed completes the last word of a comma-separated list.
 func listed(of func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) (
 		[]cobra.Completion, cobra.ShellCompDirective) {
@@ -161,7 +160,7 @@ func keptRuns() (out []string) {
 	return out
 }
 
-// results completes the name of a results file, or of a kept run once its @ is typed.
+// results also completes kept runs, once their @ is typed.
 func results(most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) (
 		[]cobra.Completion, cobra.ShellCompDirective) {

@@ -47,11 +47,10 @@ exec dockerd -D --data-root "$1/data" --exec-root /run/docker --pidfile /run/doc
 type dockerHost struct {
 	t          *testing.T
 	dir        string
-	pid        string // of its first process, as this process sees it
+	pid        string // of its first process, in this process's namespace
 	neighbours map[string][]string
 }
 
-// flags are additional ones of dockerd.
 func startEngine(t *testing.T, flags string) *dockerHost {
 	t.Helper()
 	pathtest.NeedsDaemons(t, "nft")

@@ -243,7 +243,7 @@ func locateServers() endpoint.Locate {
 	}
 }
 
-// near reports whether an address may belong to this machine or to a container on it.
+// near reports whether an address may be this machine's or a container's on it.
 func near(a netip.Addr) bool {
 	a = a.Unmap()
 	if a.IsLoopback() {

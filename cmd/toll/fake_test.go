@@ -61,8 +61,7 @@ func fakeLab() {
 	}
 }
 
-// mustFit panics if a document does not fit terminals from 60 columns on, or contradicts its
-// verdicts.
+// mustFit panics if a document does not fit 60 columns or more, or contradicts its verdicts.
 func mustFit(d document.Document) {
 	if said := documenttest.Contradictions(d); len(said) > 0 {
 		panic(strings.Join(said, "\n"))

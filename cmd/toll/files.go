@@ -17,8 +17,8 @@ const forceFlag = "force"
 
 var runNumber = regexp.MustCompile(`^@\d+$`)
 
-// fresh refuses output files that exist, unless --force was given, and names of kept runs. Files
-// that are not regular, such as pipes, are accepted.
+// fresh refuses output files that exist, unless --force was given, and names of kept runs. It
+// accepts pipes and devices.
 func (o *outputFlags) fresh(others []place) error {
 	for _, p := range append([]place{{outputFlag, o.file}}, others...) {
 		if runNumber.MatchString(p.name) && (p.flag == outputFlag || p.flag == saveFlag) {
@@ -109,8 +109,8 @@ func writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// replace makes data the file's content atomically. Without force, a file that has appeared since
-// the check is kept, and the hint says where the data is.
+// replace is atomic. Without force, a file that has appeared since the check is kept, and the hint
+// says where the data is.
 func replace(name string, data []byte, force bool) error {
 	name = resolved(name)
 	old, missing := os.Stat(name)
@@ -181,7 +181,7 @@ func (o *outputFlags) apart(others []place) error {
 	return nil
 }
 
-// sameFile reports whether both names lead to the same regular file, or would if it existed.
+// sameFile reports whether both names lead, or would lead, to the same regular file.
 func sameFile(output, other string) bool {
 	x, errX := os.Stat(output)
 	y, errY := stat(other)

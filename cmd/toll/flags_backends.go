@@ -41,8 +41,8 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 	f.addSettings(fl, k)
 }
 
-// onlyLocal leaves the backends with distant ends, which the command refuses, out of the help and
-// completion of --on.
+// onlyLocal hides the backends with distant ends, which the command refuses, from help and
+// completion.
 func onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
 	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") +

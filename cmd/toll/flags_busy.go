@@ -55,8 +55,7 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	return nil
 }
 
-// runsPrograms reports whether a load starts programs that start others, whose CPU time is not
-// known before they end.
+// CPU time of a program's children is unknown before they end.
 func runsPrograms(l sample.Load) bool { return workload.ExecOf(l).Program != nil }
 
 // Other programs' CPU time is known only if everything that the run starts is a child of this

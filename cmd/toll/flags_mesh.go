@@ -109,7 +109,6 @@ func (f *meshPeers) with(_ context.Context, _ sample.Wire, use func(path.Builder
 
 type cluster interface {
 	path.Builder
-	// Cluster starts an agent on each node. without holds, by name, the errors of the nodes that
-	// have no agent.
+	// Cluster starts an agent on each node. without holds the errors of nodes without one, by name.
 	Cluster(context.Context) (nodes []sample.Node, without map[string]error, err error)
 }

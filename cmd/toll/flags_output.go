@@ -64,8 +64,7 @@ func (o *outputFlags) check(others ...place) error {
 
 const outputFlag = "output"
 
-// open only checks a regular file, so that errors show before the measurement. write calls it if
-// nothing else has.
+// open only checks a regular file, so that errors show before the measurement.
 func (o *outputFlags) open(e env) (err error) {
 	switch {
 	case o.file == "" || o.to != nil:

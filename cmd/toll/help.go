@@ -304,8 +304,8 @@ func examples(text string, columns int) string {
 	return out
 }
 
-// hanging wraps an indented line. Text after a gap of at least two spaces is indented to where it
-// begins, or goes below the name if little room is left.
+// hanging wraps an indented line. Text after a gap of at least two spaces is indented to its start,
+// or goes below the name if little room is left.
 func hanging(line string, columns int) string {
 	if ansi.StringWidth(line) <= columns {
 		return line + "\n"
@@ -323,8 +323,7 @@ func hanging(line string, columns int) string {
 	return entry(name, text, at, columns)
 }
 
-// goesOn returns the text of line if it continues the description in the line before, at its
-// column.
+// The text continues at the column of the description in the line before.
 func goesOn(before, line string) (text string, ok bool) {
 	_, of, hangs := hung(before)
 	text = strings.TrimLeft(line, " ")
@@ -365,7 +364,7 @@ func wrap(text, margin string, columns int) string {
 
 const helpAllFlag = "help-all"
 
-// mainFlags are those for a first run and most later ones. Commands without an entry show all.
+// Commands without an entry show all flags.
 var mainFlags = map[string][]string{
 	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer",
 		"live", "details", "format", "save"},

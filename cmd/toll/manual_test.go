@@ -56,7 +56,7 @@ func TestManual(t *testing.T) {
 		found := example.FindAllStringSubmatch(text, -1)
 		if examples += len(found); len(found) > 0 {
 			t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
-				if !*update { // with -update, the figures are to be printed
+				if !*update {
 					inLabs(t)
 				}
 				runPage(t, bin, page, text, found)

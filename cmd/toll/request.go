@@ -192,9 +192,8 @@ var congestionHere = func() string {
 // unpacedTune is a congestion control that does not pace and that every kernel has
 var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
 
-// unpace makes the lab also measure the baseline and bridge without pacing, if the machine's
-// congestion control paces what bulk sends. It changes nothing if the user chose a congestion
-// control or tunes.
+// unpace also measures the lab's baseline and bridge without pacing, if the machine's congestion
+// control paces bulk. It changes nothing if the user chose a congestion control or tunes.
 func unpace(r *plan.Request) {
 	bulk := slices.ContainsFunc(r.Loads, func(l sample.Load) bool {
 		return l.Kind == workload.Bulk && l.Slice > 0

@@ -34,8 +34,8 @@ var judging = []string{"port isolation", "Publishing", "delivers", "largest crow
 
 const leftOut = "…"
 
-// shape reduces output to what does not depend on the machine: the words of sentences, and each
-// table, in one element with a line for its title, each head and each row.
+// shape keeps what does not depend on the machine: the words of sentences, and each table in one
+// element, with a line for its title, each head and each row.
 func shape(out string) []string {
 	var parts []string
 	rest := strings.Split(strings.TrimRight(out, "\n"), "\n")
@@ -224,7 +224,7 @@ func sameTable(want, got []string) bool {
 	return len(left) == 0 || slices.Contains(want, leftOut)
 }
 
-// covers reports whether the rows are alike except for figures that only the second has.
+// covers reports whether the rows differ at most by figures that only the second has.
 func covers(lacks, row string) bool {
 	if !strings.Contains(lacks, "none") {
 		return false
@@ -233,9 +233,8 @@ func covers(lacks, row string) bool {
 		regexp.QuoteMeta(lacks), "none", "(none|#)( ±( VERDICT)?)?") + "$").MatchString(row)
 }
 
-// recut leaves out of an output what an example leaves out. Lines are matched by their words, those
-// of indented lines before the first figure. It returns the whole output if that has few of the
-// example's lines.
+// recut leaves out of an output what an example leaves out. Lines are matched by their words. It
+// returns the whole output if that has few of the example's lines.
 func recut(example, out string) string {
 	rest := strings.SplitAfter(out, "\n")
 	key := func(l string) string {

@@ -199,7 +199,7 @@ func TestNoProgressInPipes(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("%q", &out)
 	}
-	// An update shows the next page, but not before the current one can be read.
+	// The next page must not appear before the current one can be read.
 	shown := &progress{w: &out, standings: usualStandings}
 	for _, tt := range []struct {
 		elapsed float64

@@ -58,7 +58,7 @@ func chain(n int) plant {
 	}
 }
 
-// The limit is in bit/s.
+// limit takes bit/s.
 func limit(bits float64) plant {
 	return func(ctx context.Context, p *path.Path) error {
 		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })
