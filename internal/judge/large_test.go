@@ -55,7 +55,7 @@ func minute(tb testing.TB) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	visits := map[string]sample.Visit{} // by load
+	visits := map[string]sample.Visit{}
 	for _, v := range like.Visits {
 		if c := like.Header.Plan.Cells[v.Cell]; len(v.Hops) > len(visits[c.Load].Hops) {
 			visits[c.Load] = v

@@ -120,7 +120,7 @@ func Judge(f *sample.File) *Report {
 			r.add(base)
 		}
 		s := newSearch(part)
-		s.next() // notes the excluded levers
+		s.next()
 		r.Advice = append(r.Advice, s.advice())
 	}
 	for i, m := range f.Header.Plan.Also {
@@ -150,7 +150,6 @@ func (r *Report) add(b *analysis.Report) {
 	}
 }
 
-// in which verdicts are listed
 var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp,
 	NoGain, Harmful, Broken, Skipped}
 

@@ -20,10 +20,9 @@ import (
 type truth func(v sample.Variant, from, load string) float64
 
 type simulated struct {
-	f     *sample.File
-	rng   *rand.Rand
-	truth truth
-	// broken reports the cells whose visits are not witnessed.
+	f      *sample.File
+	rng    *rand.Rand
+	truth  truth
 	broken func(c sample.Cell) bool
 }
 
@@ -182,7 +181,7 @@ func TestSelection(t *testing.T) {
 		loads    []string
 		truth    truth
 		chosen   string
-		verdicts string // of all levers, in the report's order
+		verdicts string
 		says     []string
 	}{
 		{
@@ -431,7 +430,7 @@ func TestInterruptedSearch(t *testing.T) {
 		step.After != (sample.Variant{Mode: "bridge", Tune: "gro=on"}) {
 		t.Errorf("%d waiting, step %+v", waiting, step)
 	}
-	step.Round = 5 // begun, but nothing measured
+	step.Round = 5
 	s.f.Header.Take(step)
 	if r = Judge(s.f); r.Advice[0].Levers[0].Verdict != NotSure {
 		t.Errorf("after a step without a round: %s", r.Advice[0].Levers[0].Verdict)

@@ -43,7 +43,7 @@ type Verdict string
 const (
 	Recommended Verdict = "recommended"
 	AtAPrice    Verdict = "at a price" // it helps in one place and harms in another
-	Harmful     Verdict = "harms"      // it only harms
+	Harmful     Verdict = "harms"
 	NoGain      Verdict = "no gain"
 	NotAgain    Verdict = "not again"    // it helped alone, but not when measured again
 	AddsNothing Verdict = "adds nothing" // no gain on top of earlier choices
@@ -69,7 +69,7 @@ type search struct {
 	trials []trial
 	state  sample.Variant // the variant with all choices so far
 	chosen []string
-	queue  []int // indexes of trials to be measured again
+	queue  []int
 }
 
 func newSearch(f *sample.File) *search {
@@ -134,7 +134,7 @@ func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	case worse > 0:
 		return Harmful
 	case better > 0:
-		return NotSure // until it is measured again
+		return NotSure
 	}
 	return NoGain
 }
@@ -152,7 +152,6 @@ func count(all []Effect) (better, worse int) {
 	return better, worse
 }
 
-// enqueue queues the levers that help alone and harm nothing, the best first.
 func (s *search) enqueue() {
 	for i, t := range s.trials {
 		if t.verdict == NotSure {

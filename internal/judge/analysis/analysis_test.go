@@ -374,7 +374,6 @@ func wantWarning(t *testing.T, ws []analysis.Warning, code, text string) {
 	t.Errorf("warnings %+v, want %s: %q", ws, code, text)
 }
 
-// The server sends, so the bytes that the client received count.
 func TestReverseBulk(t *testing.T) {
 	r := judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...)
 	r.File.Header.Plan.Loads[0].Options = sample.BulkOptions{Reverse: true}

@@ -90,7 +90,6 @@ func (n noise) or(o noise) noise {
 	return noise{widest(n.floor, o.floor), widest(n.bias, o.bias)}
 }
 
-// widest ignores NaN unless both are.
 func widest(a, b float64) float64 {
 	if math.IsNaN(a) || b > a {
 		return b

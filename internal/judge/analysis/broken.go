@@ -76,7 +76,6 @@ func (t trouble) fatal() bool {
 		t.often()
 }
 
-// broke reports whether a cell with a result lost its path for good.
 func (t trouble) broke() bool { return t.theirs && t.good > 0 && t.run >= brokenEnd }
 
 func (t trouble) often() bool {
@@ -129,7 +128,6 @@ func (j *Run) Failure(i int) string {
 
 func seen(v sample.Visit) string { return cmp.Or(v.Failure, v.Witness.Evidence) }
 
-// The warning about starved visits has the same text for all cells.
 func (j *Run) forgiven(i int) (Warning, bool) {
 	t := j.troubles[i]
 	if t.bad == 0 && t.starved > 0 {

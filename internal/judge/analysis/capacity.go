@@ -164,7 +164,7 @@ func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n in
 		ip = ip6Header
 	}
 	if size := workload.UDPOf(s.Load).Size; workload.Of(s.Load).UDP && size > 0 {
-		room := max(1, mtu-ip) // a file may contain any MTU
+		room := max(1, mtu-ip)
 		n = max(1, (size+udpHeader+room-1)/room)
 		return size, size + udpHeader + n*(ip+tunnel), n
 	}

@@ -22,7 +22,7 @@ func overWire(t *testing.T, m mode.Name, to mode.Target, cards ...sample.Card) *
 	r.File.Header.Environment.Cards = cards
 	for i := range r.File.Header.Paths {
 		for _, c := range cards {
-			if c.Under == "" { // not all packets cross a card below a bond
+			if c.Under == "" {
 				r.File.Header.Paths[i].Cards = append(r.File.Header.Paths[i].Cards, c.ID())
 			}
 		}

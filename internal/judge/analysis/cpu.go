@@ -89,7 +89,7 @@ func (s *Series) byRound(metric string) map[int]float64 {
 // are too few windows.
 func (j *Run) wholeCPU(own stats.Estimate, i, b int) stats.Estimate {
 	its, all := j.windows(b), j.windows(i)
-	if maps.Equal(all, its) && len(its) > 0 { // both cells are on one path
+	if maps.Equal(all, its) && len(its) > 0 {
 		return own
 	}
 	var x, y []stats.Window

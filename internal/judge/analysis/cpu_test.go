@@ -36,7 +36,6 @@ func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	return r
 }
 
-// A proxy's CPU time is not in the ends' clocks, but in the cell's.
 func TestCPUBySlices(t *testing.T) {
 	one := []float64{1, 1, 1, 1}
 	for _, tt := range []struct {
@@ -118,7 +117,6 @@ func TestCPUWithoutWindows(t *testing.T) {
 			if name != "no-cpu-in-slices" {
 				return
 			}
-			// A file of an older toll gives the same result as before.
 			got, err := predict.Judge(r.File, predict.Workload{Queries: 1, Bytes: 1, QPS: 1000})
 			if err != nil {
 				t.Fatal(err)

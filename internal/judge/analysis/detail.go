@@ -80,7 +80,6 @@ type Counted struct {
 var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99,
 	99.995, 99.999}
 
-// samples that a percentile needs beyond it
 const beyond = 10
 
 func (s *Series) latencies() []Quantile {
@@ -99,7 +98,6 @@ func (s *Series) latencies() []Quantile {
 	return out
 }
 
-// per cell, the busiest first
 const mostCPUs = 32
 
 // cpuUses leaves out visits that saw other machines than the first.

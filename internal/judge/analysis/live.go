@@ -131,7 +131,6 @@ func (l *Live) known(i, b int, x compared) bool {
 	return l.j.verdict(x, l.noise(i), true) != stats.Unclear
 }
 
-// broken reports whether a cell was visited and has no result: the run need not wait for it.
 func (l *Live) broken(i int) bool {
 	t := l.j.troubles[i]
 	return t.fatal() && (t.good+t.bad > 0 || t.starved >= brokenRun)

@@ -148,7 +148,6 @@ func (s *Series) split() CPUSplit {
 	return c.CPUSplit
 }
 
-// in seconds, of all windows
 type cpuTime struct {
 	CPUSplit
 	elapsed float64

@@ -50,7 +50,6 @@ func (j *Run) known(g group, metric string) stats.Prior {
 	return stats.Assumed
 }
 
-// spreads uses this run alone.
 func (j *Run) spreads(g group) map[string]Spread {
 	const nobody = -1
 	out := map[string]Spread{}

@@ -19,7 +19,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slicedRun is a run in slices on a machine that drifts by tens of per cent.
 type slicedRun struct {
 	*judgetest.Run
 	rng *rand.Rand
@@ -114,7 +113,6 @@ func ratioIn(t *testing.T, r *analysis.Report, m mode.Name, load, metric string)
 	return *x
 }
 
-// The machine drifts by tens of per cent within an epoch and between windows.
 func TestSlicesFindSmallDifferences(t *testing.T) {
 	cells := append(four("bulk"), four("rr")...)
 	got := analysis.Judge(newSlicedRun(t, cells...).epochs(13, 30, 30, 28, 30, 20, 20, 22, 20).File)
@@ -366,7 +364,6 @@ func TestSliceWarnings(t *testing.T) {
 	}
 }
 
-// The baseline's control has slices.
 func TestNoRatioToABaselineWithoutSlices(t *testing.T) {
 	r := newSlicedRun(t, judgetest.Trio(mode.Bridge, "rr")...).epochs(3, 20, 20, 25)
 	for k := range r.File.Visits {

@@ -70,7 +70,7 @@ func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 		return stats.Estimate{}
 	}
 	cpu := cpuMetric(j.Series[i].Load)
-	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte { // the reciprocal
+	if metric == workload.PerBusyCore && cpu == workload.CPUPerByte {
 		return j.Estimate(i, b, cpu).Times(-1)
 	}
 	e := j.moderate(i, b, metric)
@@ -143,7 +143,6 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 // each slice's share in it.
 func pairUp(mine, partners []slot) stats.Epoch {
 	var values []float64
-	// pairs with each slice
 	own, theirs := make([]float64, len(mine)), make([]float64, len(partners))
 	after := 0
 	for k, s := range mine {
@@ -172,7 +171,6 @@ type compared struct {
 	slices stats.Estimate
 }
 
-// compare compares by slices if both cells have them in that metric, else by rounds.
 func (j *Run) compare(i, b int, metric string) compared {
 	if e := j.Estimate(i, b, metric); e.Pairs > 0 {
 		return compared{e.Ratio(), e}
@@ -223,7 +221,6 @@ func (j *Run) Price(i, b int, metric string) Price {
 	return out
 }
 
-// level returns NaN if cell i lacks the metric.
 func (j *Run) level(i int, metric string) float64 {
 	return stats.Median(Ordered(j.Series[i].Values[metric]))
 }
@@ -291,7 +288,6 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	return out
 }
 
-// burst warns if cell i's ratio by windows differs from the one by slices.
 func (j *Run) burst(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)

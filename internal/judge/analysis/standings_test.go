@@ -63,7 +63,7 @@ func TestStandingsAreTheReports(t *testing.T) {
 func TestKnownBySlices(t *testing.T) {
 	r := newSlicedRun(t, four("bulk")...)
 	r.File.Header.Plan.Precision = 0.001
-	for n, want := range [][]bool{ // two epochs are always too few
+	for n, want := range [][]bool{
 		{true, false, false, false},
 		{true, false, false, false},
 		{true, false, true, false},

@@ -35,7 +35,7 @@ func (j *Run) states(i int) (Warning, bool) {
 			so = "; that epoch is left out"
 		}
 	}
-	var ratio, speed [2][]float64 // of the usual epochs, and of the others
+	var ratio, speed [2][]float64
 	for k, e := range epochs {
 		of := 0
 		if apart[k] {

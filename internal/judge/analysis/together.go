@@ -70,14 +70,12 @@ func (r *Report) Together() string {
 		share, like)
 }
 
-// mixedPlacements reports the tables with some rows mostly on one CPU and others mostly on own
-// CPUs.
 func (j *Run) mixedPlacements() (out []string) {
 	type table struct {
 		from            mode.Placement
 		load, point, on string
 	}
-	type extremes struct{ near, far int } // index of a series + 1
+	type extremes struct{ near, far int }
 	found := map[table]*extremes{}
 	var order []table
 	for i, s := range j.Series {

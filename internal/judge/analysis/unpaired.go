@@ -63,7 +63,6 @@ func (j *Run) unpaired() (out []Unpaired) {
 	return out
 }
 
-// halves returns nil if there are too few rounds.
 func (j *Run) halves(i, b int) []float64 {
 	s := j.Series[i]
 	of := quantity(s.Load, PrimaryOf(s.Load, s.Cell.Shape))

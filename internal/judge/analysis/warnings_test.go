@@ -14,7 +14,6 @@ import (
 // causes no warning: 10 × 2000 round trips
 const enough = 10
 
-// calm avoids all warnings: the baseline's parties use all the time that the machine was busy.
 func calm(v *sample.Visit) { v.Client.CPU, v.Server.CPU = 0.5, 0.3 }
 
 func TestNoWarnings(t *testing.T) {

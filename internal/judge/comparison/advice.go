@@ -161,7 +161,6 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
 }
 
-// join joins the changes of the loads, without the loads that make no difference.
 func (p place) join(say []string) string {
 	var differs []string
 	for _, s := range say {
@@ -189,7 +188,6 @@ func (p place) noun(c analysis.Cell, said bool) string {
 	return " " + p.r.NounOf(c)
 }
 
-// stands for an uncertain difference
 const unclear = "?"
 
 // "-5 %", "+2.6 µs"; "" if the cell is the same

@@ -34,7 +34,7 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 	for _, said := range [][]string{j.tuneGains(), j.againstLab()} {
 		more = append(more, said[:min(most, len(said))]...)
 	}
-	last := len(a.Text) // before the uncertain parts
+	last := len(a.Text)
 	if uncertain(r.Cells) != "" {
 		last--
 	}
@@ -132,7 +132,6 @@ func (p place) head(all []place) string {
 	return printable.Capital(strings.Join(parts, ", ") + ": ")
 }
 
-// usual returns a mode's route to 127.0.0.1, or its first one.
 func (p place) usual(name mode.Name) (x route, ok bool) {
 	for _, r := range p.routes {
 		switch {

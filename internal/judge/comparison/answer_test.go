@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// half is the half-width of the ratio.
 func judged(m mode.Name, to mode.Target, load string, ratio, half float64,
 	v stats.Verdict) analysis.Cell {
 	primary := analysis.Primary(sample.Load{Kind: load})
@@ -139,7 +138,6 @@ func TestAnswerNamesPlacements(t *testing.T) {
 	}
 }
 
-// Figures of both placements on CPUs appear together if they differ, and once if they do not.
 func TestAnswerByPin(t *testing.T) {
 	at := func(pin string, c analysis.Cell) analysis.Cell { c.Pin = pin; return c }
 	bulk := func(pin string, ratio float64, v stats.Verdict) analysis.Cell {

@@ -39,7 +39,7 @@ func TestConnectionMetrics(t *testing.T) {
 	failures := func(v *sample.Visit) {
 		v.Client.Counts = map[string]int64{"connect_timeout": 1, "exchange_failed": 2,
 			"failed_in_visit": 9}
-		v.Client.TCP = sample.TCPInfo{Retransmits: 3, RTT: 1} // of no connection of the load
+		v.Client.TCP = sample.TCPInfo{Retransmits: 3, RTT: 1}
 	}
 	r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(
 		6, judgetest.Steady(1, 1, 1), connecting(t, 80, failures)...).File)

@@ -21,7 +21,7 @@ func TestFailed(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name             string
-		change           func(*sample.Visit) // nil: never visited
+		change           func(*sample.Visit)
 		reason, evidence string
 	}{
 		{"unwitnessed", unwitnessed, "the path was not witnessed",

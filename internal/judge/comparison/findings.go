@@ -88,7 +88,6 @@ func (j study) onPin(c sample.Cell) string {
 	return analysis.Plan{Pins: j.File.Header.Plan.Pins}.SayPin(c.Pin)
 }
 
-// sayings collects sentences, one for each cell in all its loads.
 type sayings struct {
 	out []string
 	at  map[sample.Cell]int // cell without its load -> index in out

@@ -10,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// both makes a group for each load, with all modes that keep port isolation.
 func both() []sample.Cell {
 	var out []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {

@@ -40,7 +40,7 @@ func streamed(t *testing.T, rounds int, delay, response []float64,
 	us := func(x float64) int64 { return int64(x * float64(time.Microsecond)) }
 	for round := range rounds {
 		for c := range r.File.Header.Plan.Cells {
-			off := float64(round%3-1) / 100 // a little noise
+			off := float64(round%3-1) / 100
 			r.Visit(round, c, 0, append([]func(*sample.Visit){func(v *sample.Visit) {
 				v.Latency = encode(us(delay[c]*(1+off)), us(delay[c]*(1+off)), us(10*delay[c]))
 				v.Times = map[string]*sample.EncodedHisto{

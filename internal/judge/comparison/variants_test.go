@@ -16,7 +16,6 @@ func tuned(c sample.Cell, tunes mode.Tunes) sample.Cell {
 	return c
 }
 
-// A variant's ratio is to the untuned baseline, and its gain over its own mode is reported.
 func TestVariants(t *testing.T) {
 	var cells []sample.Cell
 	for _, load := range []string{"bulk", "rr"} {

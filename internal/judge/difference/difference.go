@@ -21,7 +21,7 @@ const Schema = "bridgetoll.difference/1"
 // Report is the difference between two runs; docs/results.md documents its JSON form.
 type Report struct {
 	Schema   string       `json:"schema"`
-	Study    sample.Study `json:"study,omitzero"` // as in the plans
+	Study    sample.Study `json:"study,omitzero"`
 	Old      Side         `json:"old"`
 	New      Side         `json:"new"`
 	Baseline string       `json:"baseline"`
@@ -37,7 +37,7 @@ type Report struct {
 
 // Side is one of the two runs.
 type Side struct {
-	Name        string             `json:"name"` // of its file
+	Name        string             `json:"name"`
 	Started     time.Time          `json:"started,omitzero"`
 	Environment sample.Environment `json:"environment"`
 	Rounds      int                `json:"rounds"`
@@ -136,7 +136,6 @@ type Input struct {
 	File *sample.File
 }
 
-// Errors of files that cannot be compared.
 var (
 	errMesh = errors.New("a mesh has no cells to compare")
 )
@@ -268,7 +267,6 @@ func (r *Report) Unjudged(share float64) bool {
 	return true
 }
 
-// unlike explains why the cells cannot be compared, or returns "" if they can.
 func (d *differ) unlike(k, i int) string {
 	switch {
 	case k < 0:
@@ -317,7 +315,6 @@ func (d *differ) cell(m analysis.Match) Cell {
 	return out
 }
 
-// compared returns the primary metric, the tail of the load's latencies, and its CPU time.
 func compared(l sample.Load, s sample.Shape) []string {
 	w := workload.Of(l)
 	var out []string

@@ -53,7 +53,7 @@ func TestVerdicts(t *testing.T) {
 		name     string
 		old, now float64
 		want     stats.Verdict
-		fails    bool // with a limit of 5 %
+		fails    bool
 	}{
 		{"as-before", 0.8, 0.8, stats.Same, false},
 		{"a-little-less", 0.8, 0.77, stats.Worse, false},

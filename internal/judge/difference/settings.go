@@ -24,14 +24,13 @@ func (d *differ) settings() []Setting {
 		said[[3]string{s.What + ofServer, s.Old, s.New}] = true
 	}
 	for _, s := range d.pathSettings() {
-		if !said[[3]string{s.What, s.Old, s.New}] { // not yet listed for the machine
+		if !said[[3]string{s.What, s.Old, s.New}] {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// marks settings of a path's own machine
 const ofServer = " of the server's machine"
 
 type fact struct{ what, is string }
@@ -162,7 +161,6 @@ func seconds(s float64) string {
 	return units.FormatTime(sample.Wire{Delay: s}.OneWay())
 }
 
-// busier returns the load averages if they differ by more than half the number of CPUs.
 func busier(old, now sample.Environment) (Setting, bool) {
 	const share = 0.5
 	if math.Abs(old.LoadAverage-now.LoadAverage) <= share*float64(max(1, now.CPUs)) {

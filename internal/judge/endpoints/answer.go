@@ -145,7 +145,6 @@ func isOrAre(names []string) string {
 	return "is"
 }
 
-// queries returns the number of a page's queries, or 0 for a load without pages.
 func queries(r *analysis.Report, kind string) int {
 	if kind != workload.SQL {
 		return 0

@@ -139,7 +139,6 @@ func TestAnswerSaysOne(t *testing.T) {
 	}
 }
 
-// Causes that were not seen are listed as absent.
 func TestAnswerNamesSuspects(t *testing.T) {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
 	for name, tt := range map[string]struct {
@@ -238,7 +237,7 @@ func TestAnswerNamesSuspects(t *testing.T) {
 func TestAnswerNamesProxies(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		at     int // index of the cell behind it
+		at     int
 		vs     []stats.Verdict
 		blames Blame
 		says   string
@@ -326,7 +325,7 @@ func TestAnswerOfTwoLoads(t *testing.T) {
 func TestAnswerIsItTheNetwork(t *testing.T) {
 	for _, tt := range []struct {
 		vs   []stats.Verdict
-		says string // beginning of the text
+		says string
 	}{
 		{[]stats.Verdict{stats.Worse, stats.Same}, "Yes, over <r0>."},
 		{[]stats.Verdict{stats.Better, stats.Worse, stats.Unclear},

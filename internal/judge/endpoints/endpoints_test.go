@@ -103,7 +103,7 @@ func TestNetworkOrModel(t *testing.T) {
 		rounds int
 		late   func(round, cell int) time.Duration // of baseline, control, route
 		want   string
-		best   string // the steadiest route
+		best   string
 		server string // the text's attribution to the server
 	}{
 		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms),
@@ -114,7 +114,6 @@ func TestNetworkOrModel(t *testing.T) {
 			"near: the network: of the 100 ms by which", "far", "2.0 ms"},
 		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: of the 100 ms by which",
 			"near", "60 ms"},
-		// the route adds nothing in every second round
 		{"unclear", 8, func(round, cell int) time.Duration {
 			if cell == 2 && round%2 == 1 {
 				return 100 * ms
@@ -311,7 +310,6 @@ func TestChatMetrics(t *testing.T) {
 	}
 }
 
-// Visits to endpoints are never witnessed, and failed ones do not count.
 func TestFailedRoute(t *testing.T) {
 	r := newRoutes(t, "chat", "near", "far", "dead")
 	for round := range 6 {
@@ -322,7 +320,7 @@ func TestFailedRoute(t *testing.T) {
 			sample.Visit{Turn: sample.Turn{Round: round, Cell: 3},
 				Outcome: sample.Outcome{Failure: "connection refused"}})
 	}
-	far := &r.File.Visits[2] // in the first round
+	far := &r.File.Visits[2]
 	far.Failure = "refused"
 	far.Client.Counts = map[string]int64{workload.CountRefused: 2, workload.CountNoPort: 1}
 	r.File.Visits[6].Client.Counts[workload.CountResent] = 0
@@ -391,7 +389,6 @@ func TestDoubtfulRoutes(t *testing.T) {
 			p[2].Dial, p[2].Facts["url"], p[2].Facts["fast"] = p[0].Dial, p[0].Facts["url"],
 				"connect"
 		}, nil},
-		// the URL's path selects the server
 		{"same-gateway", func(p []sample.Path) { p[2].Dial = p[0].Dial }, nil},
 		{"servers", func(p []sample.Path) { p[1].Facts["server"] = "s/2" },
 			[]string{"the routes lead to different servers, by their server: s/1; s/2"}},
@@ -477,7 +474,7 @@ func TestSQL(t *testing.T) {
 func TestBrokenRoute(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
-		bad        []int // rounds in which far fails
+		bad        []int
 		end        string
 		broke, all bool
 	}{

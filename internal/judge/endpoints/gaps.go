@@ -103,7 +103,7 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	}
 	to := analysis.Label(best.Cell)
 	c.Blame, why = byGaps(s, *d, to)
-	gaps := c.Blame // the result of the gaps alone
+	gaps := c.Blame
 	held := heldBeyond(s, best)
 	first := j.Added(i, steadiest, workload.FirstTokenP50)
 	late := first != nil && first.Verdict == stats.Costs
@@ -171,7 +171,6 @@ func median(s *analysis.Series, metric string) float64 {
 	return m.Median
 }
 
-// total adds up all rounds.
 func total(s *analysis.Series, metric string) float64 {
 	m, _ := s.Metric(metric)
 	return merged(m)

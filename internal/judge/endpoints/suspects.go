@@ -16,7 +16,6 @@ import (
 // share of the time to connect from which on a look-up is worth mentioning
 const muchOf = 0.1
 
-// observed is a route that was searched for suspects.
 type observed struct {
 	analysis.Cell
 	label string
@@ -59,7 +58,6 @@ func suspects(r *analysis.Report) string {
 		return "Other suspects: " + strings.Join(seen, "; ") + "."
 	}
 	text := "No other suspect: " + printable.List(none) + "."
-	// a Unix socket
 	seenServer := func(c observed) bool {
 		return knownOfServer(c.Cell) || strings.HasPrefix(c.Dial, "/")
 	}
@@ -111,7 +109,7 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 // and whether it is the same under all loads while the baseline has no docker-proxy.
 func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	var verdicts []stats.Verdict
-	through := false // the baseline goes through a docker-proxy
+	through := false
 	for _, c := range cells {
 		through = through || c.Baseline && c.Facts[behindProxy] != ""
 		if x := c.Metrics[c.Primary].Ratio; x != nil && c.Label() == label {
@@ -151,7 +149,6 @@ func knownOfServer(c analysis.Cell) bool {
 
 func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; return ok }
 
-// sum returns the total of all rounds.
 func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
 // says returns "" if no sign of the suspect was observed.
@@ -170,7 +167,7 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 		return "", true
 	case of > 0:
 		text = fmt.Sprintf(s.Says, whole(n), whole(of))
-	case s.Of != "" && s.Alone == "": // the share of the time is not known
+	case s.Of != "" && s.Alone == "":
 		return "", true
 	case n == 1 && s.One != "":
 		text = s.One
@@ -194,7 +191,6 @@ func called(name string) string {
 	return " in container " + name
 }
 
-// lookedUp returns "" if the look-up did not take long.
 func lookedUp(c observed) (text string, known bool) {
 	took := c.Metrics[workload.LookUpTime].Median
 	if took <= 0 || took <= muchOf*lookedUpFor(c.Cell) {

@@ -130,7 +130,6 @@ func (j judging) about(s Sentence, i int) (metric string, ok bool) {
 	return metric, j.has(c.Load, metric)
 }
 
-// A count has no unit in sentences.
 func sameUnit(metric, limit string) bool {
 	return metric == limit || limit == "" && (metric == "1" || bare(metric))
 }

@@ -46,7 +46,6 @@ func outcome(t *testing.T, f *sample.File, text string) gate.Rule {
 	return r.Rules[0]
 }
 
-// Each mode of a search has a control: a ratio to a mode is judged by that mode's own noise.
 func TestOwnNoise(t *testing.T) {
 	bridge := judgetest.HostCell(mode.Bridge, workload.Bulk)
 	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge),

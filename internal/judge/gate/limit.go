@@ -94,7 +94,7 @@ func (p *parser) fits(number, unit word) error {
 		of = "s or s/B"
 	}
 	for _, name := range p.known.Metrics {
-		if name == p.s.Metric { // metric of a program
+		if name == p.s.Metric {
 			return nil
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // Sentence is a condition on figures: `bridge.throughput >= 0.9 of host from container`.
 type Sentence struct {
-	Text    string  // as written
+	Text    string
 	Mode    Name    // whose figure it is about
 	Metric  string  // name as in a report, or an alias
 	Compare string  // >=, <=, > or <
@@ -26,8 +26,8 @@ type Sentence struct {
 	Of      Name    // mode that the ratio is to; zero: the limit is on the figure itself
 	// filters for the cells; "" matches all
 	From, To, Load, On string
-	At                 string // point of a sweep
-	Pin                string // placement on CPUs
+	At                 string
+	Pin                string
 }
 
 // Name is a mode, with a variant of it if Tune is set.
@@ -44,8 +44,8 @@ func (n Name) String() string {
 
 // SyntaxError is the position and text of a parse error in a sentence.
 type SyntaxError struct {
-	Text string // the sentence
-	At   int    // number of the character, from 1; 0: the end
+	Text string
+	At   int // number of the character, from 1; 0: the end
 	Err  error
 	hint string
 }
@@ -74,8 +74,8 @@ func (e *SyntaxError) Hint() string {
 
 // Aliases of metrics.
 const (
-	Latency = "latency" // median latency
-	CPU     = "cpu"     // CPU time per unit of the load's work
+	Latency = "latency"
+	CPU     = "cpu" // CPU time per unit of the load's work
 )
 
 // Words holds the names of a results file that sentences may use besides the catalogues'.
@@ -102,7 +102,6 @@ func WordsOf(f *sample.File) Words {
 	return w
 }
 
-// bytes of a sentence
 const longest = 1000
 
 // Parse reads a sentence. An error is a *SyntaxError.
@@ -127,7 +126,6 @@ type word struct {
 	at   int
 }
 
-// of characters
 type class int
 
 const (
@@ -144,7 +142,7 @@ func split(text string) []word {
 	for _, r := range text {
 		at++
 		now := classOf(r, before)
-		if now == number && len(out) == 0 { // a sentence begins with a name
+		if now == number && len(out) == 0 {
 			now = name
 		}
 		switch now {
@@ -159,7 +157,6 @@ func split(text string) []word {
 	return out
 }
 
-// before is the class of the preceding character.
 func classOf(r rune, before class) class {
 	within := before == name
 	switch {
@@ -202,7 +199,6 @@ func (p *parser) next() word {
 	return w
 }
 
-// subject reads MODE.METRIC.
 func (p *parser) subject() (err error) {
 	w := p.next()
 	if w.text == "" {

@@ -41,7 +41,6 @@ func AnswerOf(steps []Step) *analysis.Answer {
 	return a
 }
 
-// ground identifies a ladder: its backend, and where its client runs.
 type ground struct{ on, from string }
 
 func grounds(steps []Step) []ground {

@@ -144,7 +144,7 @@ func (l *ladder) steps() []Step {
 	type ground struct{ on, from string }
 	var (
 		out     []Step
-		grounds []ground // in the plan's order
+		grounds []ground
 		seen    = map[sample.Cell]bool{}
 	)
 	for i, s := range l.Series {
@@ -179,7 +179,6 @@ func (s Step) height() int {
 	})
 }
 
-// c has no load.
 func (l *ladder) step(c sample.Cell) Step {
 	out := Step{Mode: string(c.Mode), From: string(c.From), To: string(c.To), On: c.On,
 		Label: analysis.Label(c), Prices: map[string]analysis.Price{}, cell: c}
@@ -257,13 +256,13 @@ func (l *ladder) findings(r *analysis.Report, steps []Step) []string {
 }
 
 func (l *ladder) sums(steps []Step, top Step) []string {
-	var chain []Step // from the bottom, which is not included
+	var chain []Step
 	bottom := top
 	for bottom.Below != "" {
 		chain = append([]Step{bottom}, chain...)
 		bottom = steps[slices.IndexFunc(steps, func(s Step) bool { return s.cell == bottom.below })]
 	}
-	if len(chain) < 2 { // the table already shows it
+	if len(chain) < 2 {
 		return nil
 	}
 	total := l.prices(top.cell, bottom.cell)

@@ -69,7 +69,7 @@ func TestSteps(t *testing.T) {
 	for _, tt := range []struct {
 		of     mode.Name
 		metric string
-		want   analysis.Price // its interval is the median alone
+		want   analysis.Price
 	}{
 		{mode.Host, workload.LatencyP50, analysis.Price{Unit: "s", Verdict: stats.Nothing}},
 		{mode.Host, workload.Throughput, analysis.Price{
@@ -137,7 +137,7 @@ func TestStepsOverGaps(t *testing.T) {
 		"and NAT of a published port instead of the container's address"
 	for _, tt := range []struct {
 		name string
-		cell func(i int) bool // reports the cells that fail
+		cell func(i int) bool
 	}{
 		{"every-load", func(i int) bool { return i == 3 || i == 4 || i == 10 || i == 11 }},
 		{"one-load", func(i int) bool { return i == 10 || i == 11 }},
@@ -155,7 +155,7 @@ func TestStepsOverGaps(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not-built", func(t *testing.T) { // the plan lacks its cells
+	t.Run("not-built", func(t *testing.T) {
 		cells := chain(mode.FromRemote, mode.IPvlanL2, "rr")
 		s := step(t, Judge(newLadderRun(t, append(cells[:3], cells[4:]...)...).Rounds(
 			6, judgetest.Steady(20, 20, 20, 30)).File), mode.IPvlanL2)

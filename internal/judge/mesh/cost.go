@@ -100,7 +100,6 @@ func ofMode(pairs []sample.PairVisit, beside bool) []sample.PairVisit {
 	})
 }
 
-// turn identifies two visits of a link that are compared with each other.
 type turn struct {
 	sweep int
 	pair  sample.Pair
@@ -332,7 +331,6 @@ func mergeFailed(own, beside []Failed, ownMode, besideMode string) []Failed {
 	return out
 }
 
-// by returns " by the pod network", or "" if the failure is in all networks.
 func (f Failed) by() string {
 	if f.Mode == "" {
 		return ""

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// tally counts the visits to a node or pair, in their order.
 type tally struct {
 	good, bad int // bad: failed visits since the last good one
 	last      string
@@ -61,7 +60,6 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	return out
 }
 
-// failedLink is a pair without any result under a load, or without one in the last two sweeps.
 type failedLink struct {
 	pair sample.Pair // in the nodes' order
 	load string

@@ -28,7 +28,6 @@ type GroupMetric struct {
 	Links  int     `json:"links"` // for throughput, each direction counts
 }
 
-// the value of a node that lacks the label
 const noLabel = "(none)"
 
 // ShortLabel returns a label's key without its prefix: "zone".

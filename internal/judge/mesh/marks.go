@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh/model"
 )
 
-// marks holds the links, from the row's node to the column's, that a named fault explains.
 type marks struct {
 	all [][]bool
 	// out and in mark the links from the row's node to the column's and back that count against the

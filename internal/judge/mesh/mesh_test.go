@@ -359,7 +359,6 @@ func TestMeshFailedPairOfTwo(t *testing.T) {
 	}
 }
 
-// A link that stopped working is named like a node that left.
 func TestMeshLeft(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -411,7 +410,6 @@ func TestMeshLeft(t *testing.T) {
 	}
 }
 
-// Tables and findings count the same links as slow.
 func TestMeshOneStory(t *testing.T) {
 	slow := func(a, b int) float64 {
 		return 1 + 4*float64(count01(min(a, b) == 1 && max(a, b) == 4))

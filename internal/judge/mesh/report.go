@@ -117,7 +117,6 @@ func (x Metric) from() *float64 {
 	return number(max(*x.NamedFrom, *x.NodesFrom))
 }
 
-// matrixNodes is the largest mesh whose report has every link.
 const matrixNodes = 64
 
 // Values of Fault.Kind.

@@ -201,7 +201,6 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// names in a sentence
 const listed = 8
 
 // List joins names for use in a sentence.

@@ -68,7 +68,6 @@ type Quantity struct {
 	N      int     `json:"n"`
 }
 
-// Names of the predicted quantities.
 const (
 	Page      = "page"
 	CPU       = "cpu"
@@ -136,7 +135,6 @@ func (p *predictor) pin() string {
 	return p.Series[0].Cell.Pin
 }
 
-// rank sorts the baseline first, and the others by the time of a page.
 func (r Row) rank() float64 {
 	switch {
 	case r.Baseline:
@@ -169,7 +167,6 @@ func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	return nil
 }
 
-// find returns the index of a cell that has a result, or -1.
 func (p *predictor) find(c sample.Cell) int {
 	for i, s := range p.Series {
 		if s.Cell == c && !p.Failed(i) {
@@ -190,7 +187,7 @@ func (p *predictor) row(c sample.Cell) Row {
 		to         **Quantity
 		of         func(sample.Cell) map[int]float64
 		load       string
-		metric     string // of the noise floor
+		metric     string
 	}{
 		{Page, "s", &r.Page, p.page, workload.RR, workload.LatencyP50},
 		{CPU, analysis.CoreUnit, &r.CPU, p.cpu, workload.RR, workload.CPUPerTrip},
@@ -330,7 +327,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 		switch {
 		case extra == 0, ok:
 			x += extra * b
-		case perByte != nil: // a round without bulk
+		case perByte != nil:
 			continue
 		default:
 			p.note(

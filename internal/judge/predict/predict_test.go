@@ -90,7 +90,7 @@ func TestPredictFromLess(t *testing.T) {
 func TestPredictPairsLoadsByRound(t *testing.T) {
 	f := costs(t, "rr", "bulk")
 	for i := range f.Visits {
-		if v := &f.Visits[i]; v.Round == 2 && v.Cell == 5 { // bridge's bulk
+		if v := &f.Visits[i]; v.Round == 2 && v.Cell == 5 {
 			v.Failure = "client: reset"
 		}
 	}

@@ -66,7 +66,7 @@ func crowdOurs(r Row) (Ours, error) {
 }
 
 func count(digits string) int {
-	n, _ := strconv.Atoi(digits) // the pattern admits only a few digits
+	n, _ := strconv.Atoi(digits)
 	return n
 }
 

@@ -22,7 +22,6 @@ const (
 	Incomplete Verdict = "measured in part" // its measured part holds
 )
 
-// note adds a datapath that differs from the study's; it ignores "".
 func (f *Finding) note(datapath string) {
 	if datapath == "" {
 		return

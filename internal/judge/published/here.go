@@ -127,7 +127,7 @@ func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	case r.Metric == cpuIdle:
 		h.Value, h.Unit, rounds = *h.Idle, "1", h.Idle.N
 	case r.Metric == spike && m.Merged != nil:
-		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1} // the longest has no interval
+		h.Value = Value{*m.Merged, *m.Merged, *m.Merged, 1}
 	}
 	return h, rounds
 }

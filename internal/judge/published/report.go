@@ -54,7 +54,7 @@ type Result struct {
 // Needed is a command that measures cells of the study.
 type Needed struct {
 	Command string `json:"command"`
-	Missing int    `json:"missing"` // ratios that need its cells
+	Missing int    `json:"missing"`
 }
 
 // Line is a published row and its cell here.
@@ -121,12 +121,12 @@ type Ratio struct {
 type Verdict string
 
 const (
-	Holds       Verdict = "holds"        // the same direction, or no difference in both
-	Gone        Verdict = "gone"         // a published difference that has disappeared
-	Reversed    Verdict = "reversed"     // a difference in the other direction
-	Emerged     Verdict = "new"          // a difference where none was published
-	Unclear     Verdict = "unclear"      // too few rounds or too noisy a machine
-	NotMeasured Verdict = "not measured" // no file has both cells
+	Holds       Verdict = "holds"    // the same direction, or no difference in both
+	Gone        Verdict = "gone"     // a published difference that has disappeared
+	Reversed    Verdict = "reversed" // a difference in the other direction
+	Emerged     Verdict = "new"      // a difference where none was published
+	Unclear     Verdict = "unclear"  // too few rounds or too noisy a machine
+	NotMeasured Verdict = "not measured"
 )
 
 var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}

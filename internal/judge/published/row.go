@@ -43,7 +43,6 @@ type Row struct {
 	Printed   string  `json:"-"` // the value as printed
 }
 
-// the header of published.csv
 var columns = []string{"source", "year", "mode", "placement", "load", "shape", "metric", "value",
 	"unit", "note"}
 

@@ -6,7 +6,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// in the order to which streamClaims refer
 var streamCommands = []Command{
 	{"compare publish-default publish bridge-default --from host --load stream --tokens 6",
 		"stream.jsonl"},

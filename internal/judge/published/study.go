@@ -20,10 +20,10 @@ type Study struct {
 	// indexes of findings that hold if more than half of their ratios do; the others need all
 	Mostly   []int
 	Commands []Command
-	Doubts   []string    // its doubtful or inferred parts, and differences of any run here
-	Streams  int         // connections of its bulk load
-	Response float64     // seconds of a response of its baseline (stream)
-	Pace     float64     // tokens a second (stream)
+	Doubts   []string // its doubtful or inferred parts, and differences of any run here
+	Streams  int      // connections of its bulk load
+	Response float64  // seconds of a response of its baseline (stream)
+	Pace     float64
 	Claims   []Claim     // its statements without figures
 	Wire     sample.Wire // between its machines
 
@@ -45,8 +45,8 @@ type Ours struct {
 	analysis.Figure
 	Why     string // reason if no cell exists; "": one does
 	Command int    // index of the command that measures it
-	Table   string // its table, in a study with tables
-	Label   string // its line in the table
+	Table   string
+	Label   string
 }
 
 // Entry is a row and its correspondence here.

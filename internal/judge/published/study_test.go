@@ -61,7 +61,6 @@ func TestEveryRowHasACell(t *testing.T) {
 	}
 }
 
-// The ratios are those that the articles state, if they state any.
 func TestPublishedRatios(t *testing.T) {
 	type side struct{ mode, metric, place, label string }
 	for _, tt := range []struct {
@@ -172,7 +171,6 @@ func TestProxyIsMeasuredOnTheMachineItself(t *testing.T) {
 	}
 }
 
-// A swarm runs nothing without a container.
 func TestHostStandsForNativeOnASwarm(t *testing.T) {
 	s, _ := studyOf("docker-host-vs-bridge-qperf")
 	f := file(1, 9, map[mode.Name]float64{mode.Host: 50, mode.PublishDefault: 20})

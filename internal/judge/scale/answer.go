@@ -97,7 +97,6 @@ func nounOf(load string) string {
 	return "rate of " + w.Name
 }
 
-// starved names the modes with a client process that got nothing in most rounds.
 func starved(cells []analysis.Cell) string {
 	var names []string
 	for _, c := range cells {

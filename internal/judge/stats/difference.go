@@ -1,6 +1,5 @@
 package stats
 
-// The verdicts on what a part costs.
 const (
 	Costs   Verdict = "costs"
 	Gains   Verdict = "gains"

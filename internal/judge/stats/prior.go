@@ -117,7 +117,6 @@ func (s scatter) surprise(p Prior) float64 {
 	return beyond(s.squares(p.Variance)/s.freedom, s.freedom, p.Freedom)
 }
 
-// beyond returns the upper tail of the F distribution.
 func beyond(f, of, over float64) float64 {
 	x := over / (over + of*f)
 	switch {
@@ -184,7 +183,6 @@ func root(f func(float64) float64) float64 {
 	return (low + high) / 2
 }
 
-// alike returns the degrees of freedom of a row's variance before its own epochs are seen.
 func alike(known Prior, rows []scatter, variance float64) float64 {
 	var logs, noises, weights []float64
 	assumed := trigamma(known.Freedom / 2)

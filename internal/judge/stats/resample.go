@@ -97,7 +97,6 @@ func rank(xs []float64) ranked {
 	return r
 }
 
-// median returns the median of the resample that has value i times[i] times.
 func (r ranked) median(times []uint8) float64 {
 	n := len(r.values)
 	k, seen := 0, int(times[r.indexes[0]])

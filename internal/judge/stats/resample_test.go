@@ -7,7 +7,6 @@ import (
 	"testing"
 )
 
-// plain is the textbook's Summarize: it draws and sorts every resample.
 func plain(xs []float64) Summary {
 	rng := rand.New(rand.NewPCG(0x746f6c6c, 1))
 	medians := make([]float64, resamples)

@@ -79,7 +79,6 @@ func (v values) sentence(r *Report, c Curve) string {
 	return Head(r.Base(), c) + ": " + strings.Join(parts, "; ") + "."
 }
 
-// in the order of the report
 var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 
 // Head returns the question about the curves on one ground: "Median latency over 3 % above host's".

@@ -21,8 +21,8 @@ type Curve struct {
 	Load   string  `json:"load"`
 	Tune   string  `json:"tune,omitempty"`
 	On     string  `json:"on"`
-	Metric string  `json:"metric"` // the deciding one
-	Points []Point `json:"points"` // those with a result
+	Metric string  `json:"metric"`
+	Points []Point `json:"points"`
 	Knee   Knee    `json:"knee"`
 }
 

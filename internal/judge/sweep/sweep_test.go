@@ -61,8 +61,6 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// sweepOf is a run of bulk with the given number of points, with the cells of one mode and the
-// baseline.
 func sweepOf(t testing.TB, points int, slice float64) *judgetest.Run {
 	s := &sample.Sweep{Axis: "streams"}
 	var cells []sample.Cell
@@ -87,7 +85,7 @@ func sweepOf(t testing.TB, points int, slice float64) *judgetest.Run {
 func TestCurves(t *testing.T) {
 	const points = 4
 	r := sweepOf(t, points, 0)
-	ratios := []float64{1, 0.99, 0.9, 0.5} // of the mode, by point
+	ratios := []float64{1, 0.99, 0.9, 0.5}
 	rng := rand.New(rand.NewPCG(3, 4))
 	r.Rounds(12, func(_, cell int) float64 {
 		x := 10 * (1 + 0.002*rng.NormFloat64())
@@ -154,7 +152,7 @@ func TestIPv6(t *testing.T) {
 func TestCurveWithoutAPoint(t *testing.T) {
 	r := sweepOf(t, 3, 0)
 	r.Rounds(9, judgetest.Steady(10, 10, 5, 10, 10, 5, 10, 10, 5), func(v *sample.Visit) {
-		if v.Cell == 3 { // host at the second point
+		if v.Cell == 3 {
 			v.Failure = "broken"
 		}
 	})

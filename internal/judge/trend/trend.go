@@ -28,8 +28,8 @@ const Layout = 3
 type Summary struct {
 	Schema  string       `json:"schema"`
 	Judged  string       `json:"judged_by"` // version of the toll that judged it
-	Layout  int          `json:"layout"`    // the constant
-	Tool    string       `json:"tool"`      // version of the toll that measured
+	Layout  int          `json:"layout"`
+	Tool    string       `json:"tool"` // version of the toll that measured
 	Kernel  string       `json:"kernel"`
 	Started time.Time    `json:"started"`
 	Study   sample.Study `json:"study,omitzero"`
@@ -144,8 +144,8 @@ func (e Entry) Name() string { return fmt.Sprintf("@%d", e.Number) }
 type List struct {
 	Schema string  `json:"schema"`
 	Dir    string  `json:"directory"`
-	Total  int     `json:"total"` // of all runs, including those not in Runs
-	Runs   []Entry `json:"runs"`  // the newest first
+	Total  int     `json:"total"`
+	Runs   []Entry `json:"runs"`
 }
 
 // Trends holds the same ratios over the runs of a history.

@@ -116,7 +116,6 @@ func TestTrends(t *testing.T) {
 		{Number: 1, Summary: summary(t, 0.7, func(f *sample.File) {
 			f.Header.Environment.Kernel = "6.2"
 		})},
-		// another load
 		{Number: 2, Summary: summary(t, 0.9, func(f *sample.File) {
 			f.Header.Plan.Loads[0].Streams = 4
 		})},

@@ -43,7 +43,6 @@ func basesOf(foreign bool, r *analysis.Report) []Base {
 	return out
 }
 
-// From this number of runs on their state is the usual one.
 const leastUsual = 3
 
 // Unusual names the baselines of a run that show another state of the machine than the median of

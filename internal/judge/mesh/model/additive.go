@@ -25,8 +25,7 @@ const (
 	// bend is where Huber's function turns from squares to absolute values, in standard deviations.
 	bend = 1.5
 	// bent is the mean of the square of Huber's function over a normal distribution.
-	bent = 0.7784
-	// most reweighting iterations
+	bent  = 0.7784
 	steps = 30
 )
 
@@ -100,7 +99,6 @@ func (a *additive) start() {
 	}
 }
 
-// rankedBelow returns the number of residuals that the parameters may have made 0.
 func (a *additive) rankedBelow() int { return min(len(a.y)-a.free, len(a.y)-1) }
 
 // solve finds the weighted least squares: the levels by conjugate gradients, with the groups'
@@ -187,7 +185,7 @@ func (a *additive) rescale() {
 			sum += r * r
 		}
 		if math.IsInf(most, 1) {
-			sum *= bent // no residual is bent yet
+			sum *= bent
 		}
 		scale := math.Sqrt(sum / (bent * float64(a.free)))
 		const settled = 1e-4

@@ -22,13 +22,11 @@ func (f *Fit) ways() int {
 	return 1
 }
 
-// suspect is a pair that looks slow in some fits.
 type suspect struct {
 	slow   int     // fits and directions that show it
 	chance float64 // probability that all of them do so by chance
 }
 
-// doubtful is the number of links that only look slow.
 func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	suspects := make([][]Fault, len(fits))
@@ -79,7 +77,7 @@ func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 func (f *Fit) chances(suspects []Fault) []float64 {
 	// Faulty suspects are no evidence of chance. In a single sweep their removal would leave no
 	// chance.
-	suspected := make([]bool, f.Nodes*f.Nodes) // by link
+	suspected := make([]bool, f.Nodes*f.Nodes)
 	if f.Sweeps > 1 {
 		for _, s := range suspects {
 			suspected[f.linkOf(s.Nodes[0], s.Nodes[1])] = true

@@ -201,7 +201,6 @@ func (f *Fit) link(k Kind, from, to int, by float64, back bool) Fault {
 	return out
 }
 
-// groups first, then nodes, then links, each from the worst on
 func sortFaults(fs []Fault) {
 	rank := map[Kind]int{Apart: 0, Node: 1, Direction: 1, Link: 2, LinkWay: 2}
 	slices.SortStableFunc(fs, func(a, b Fault) int {

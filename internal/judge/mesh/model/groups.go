@@ -17,9 +17,8 @@ type Group struct {
 	Slow, Of  int     // slow links and all links to the others
 }
 
-// group finds groups and subtracts their effect from the links between them.
 func (f *Fit) group() {
-	if f.Nodes < 4 { // two groups of two at least
+	if f.Nodes < 4 {
 		return
 	}
 	x := f.both()
@@ -190,7 +189,6 @@ func (f *Fit) split(x []float64) []int {
 	return label
 }
 
-// label of a node that fits into no group
 const nobodys = -1
 
 func (f *Fit) apart(x []float64, label []int, fast func(i, j int) bool) bool {

@@ -59,7 +59,7 @@ func TestHealthyMesh(t *testing.T) {
 								_, low, high := f.Typical()
 								typical.add(low, 50e-6, high)
 							}
-							const most = 6 // where 2 are expected
+							const most = 6
 							if blamed > most {
 								t.Errorf("%d of %d healthy runs blame something", blamed, seeds)
 							}

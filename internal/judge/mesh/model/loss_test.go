@@ -14,7 +14,7 @@ type lossy struct {
 	// usual is the retransmission rate of all links; its logarithm varies by spread between visits.
 	// bursts is the share of visits that also lose burst.
 	usual, spread, bursts, burst float64
-	segments                     float64 // of a visit
+	segments                     float64
 	rate                         func(a, b int) float64
 	seed                         uint64
 }
@@ -37,7 +37,7 @@ func (c lossy) run(sweeps int) []Sent {
 					}
 					n := c.segments * (0.5 + rng.Float64())
 					mean := min(0.9, rate) * n
-					again := max(0, mean+math.Sqrt(mean)*rng.NormFloat64()) // Poisson noise
+					again := max(0, mean+math.Sqrt(mean)*rng.NormFloat64())
 					out = append(out, Sent{p, s, r, int64(n - again), int64(again)})
 				}
 			}

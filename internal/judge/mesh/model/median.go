@@ -15,7 +15,6 @@ func lowMedian(xs []float64) float64 {
 	return stats.Kth(xs, (len(xs)-1)/2)
 }
 
-// median needs at least one value; it reorders xs.
 func median(xs []float64) float64 {
 	n := len(xs)
 	return (stats.Kth(xs, (n-1)/2) + stats.Kth(xs, n/2)) / 2

@@ -88,14 +88,12 @@ type visit struct {
 	y            float64 // logarithm of the slowness, later without its time's level
 }
 
-// side is one side of a node's effect: rows (sending) or columns (receiving).
 type side struct {
 	effect, own float64 // own: robust standard deviation of the node's links
 	unit        float64 // standard error of one of its links, relative to a visit's
 	n           int     // links
 }
 
-// probability of a value below the upper end of a 95 % interval
 const upper = 1 - (1-stats.Confidence)/2
 
 // Least is the smallest factor that is a fault: less is not worth a repair.
@@ -106,7 +104,6 @@ func New(nodes int, directed bool, visits []Visit) *Fit {
 	return newFit(nodes, directed, Least, visits)
 }
 
-// least is a factor.
 func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	f := &Fit{Nodes: nodes, Directed: directed, least: math.Log(least), Noise: math.NaN(),
 		label: make([]int, nodes)}
@@ -260,7 +257,7 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	for i, s := range sides {
 		e := Effect{Factor: math.Exp(s.effect), Low: math.NaN(), High: math.NaN(), Of: s.n}
 		if s.n >= minLinks {
-			half := t * f.error(s) // NaN without noise
+			half := t * f.error(s)
 			e.Low, e.High = math.Exp(s.effect-half), math.Exp(s.effect+half)
 		}
 		slow := s.effect / 2
@@ -277,7 +274,6 @@ func (f *Fit) describe(sides []side, at func(i, j int) float64) []Effect {
 	return out
 }
 
-// other returns the effect of node j on the opposite side of sides.
 func (f *Fit) other(sides []side, j int) float64 {
 	if f.Directed && &sides[0] == &f.out[0] {
 		return max(0, f.in[j].effect)

@@ -86,7 +86,6 @@ func TestFaults(t *testing.T) {
 		{"racks-and-a-slow-link", noisy(20).racks(2, func(i int) int {
 			return i / 10
 		}).slowLink(5, 2, 4), 3, nil, [][2]int{{2, 4}}, 1},
-		// Most links lead from rack to rack, so they are typical.
 		{"ten-racks", noisy(40).racks(2, func(i int) int { return i / 4 }), 3, nil, nil, 0},
 	} {
 		for _, directed := range []bool{false, true} {
@@ -176,7 +175,6 @@ func TestNodesThatLeft(t *testing.T) {
 		t.Errorf("of the node that left: %+v", e)
 	}
 
-	// With one link left, the link is named and not the node.
 	c = noisy(3).slowLink(5, 0, 1)
 	visits := slices.DeleteFunc(c.run(6, false), func(v Visit) bool {
 		return v.Pair[0]+v.Pair[1] == 3

@@ -180,7 +180,7 @@ func (f *Fit) residual() (sigma, df float64) {
 }
 
 func (f *Fit) error(s side) float64 {
-	const enough = 5 // links, for a spread of their own
+	const enough = 5
 	sigma := f.Noise
 	if own := math.Hypot(f.visitNoise*s.unit, f.beside); own > sigma {
 		sigma = own
@@ -254,8 +254,6 @@ func (f *Fit) Typical() (x, low, high float64) {
 	return math.Exp(m), math.Exp(m - half), math.Exp(m + half)
 }
 
-// interval returns the half-width of a 95 % interval. own is the standard error of the links' own
-// part.
 func (f *Fit) interval(own float64) float64 {
 	half := f.driftT * f.drift
 	if own > 0 {
