@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// userChain is the chain that Docker leaves for others' rules, and evaluates first.
+// Docker leaves the chain for others' rules, and evaluates it first.
 const userChain = "DOCKER-USER"
 
 // letThrough adds a rule if rules see bridged frames: Docker's FORWARD policy would drop what
@@ -43,7 +43,7 @@ func (s *site) letThrough(bridge string) error {
 		"--comment", tagOf(e.Mark), "-j", "ACCEPT")
 }
 
-// userRules returns the program that lists userChain, or "" if no rule is needed.
+// The result is "" if a rule is unnecessary.
 func (e *engine) userRules() (saver string, err error) {
 	var seen string
 	if err := e.ns.Do(func() (err error) {
@@ -110,7 +110,6 @@ func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err 
 	return n, nil
 }
 
-// mark returns "" for rules of others.
 func (r rule) mark() string {
 	for i, w := range r.words {
 		if i > 0 && r.words[i-1] == "--comment" {

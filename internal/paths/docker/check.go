@@ -86,8 +86,8 @@ type trial struct {
 	proxy bool  // a docker-proxy has the port
 }
 
-// try publishes a port once: dockerd reports neither its network namespace nor whether it has a
-// proxy.
+// dockerd reports neither its network namespace nor whether it has a proxy, so try publishes a port
+// once.
 func (e *engine) try(ctx context.Context) (*trial, error) {
 	if err := e.makeImage(ctx); err != nil {
 		return nil, err
@@ -112,7 +112,6 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 	return t, t.err
 }
 
-// tried remembers the result for each mode.
 func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
 	e.trying.Lock()
 	defer e.trying.Unlock()
@@ -151,7 +150,6 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	return err
 }
 
-// tryPort reports whether docker-proxy serves the port.
 func (s *site) tryPort(on netip.Addr) (bool, error) {
 	port, err := s.freePort(on)
 	if err != nil {
@@ -170,7 +168,7 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 	return err == nil, err
 }
 
-// sameNetwork returns an error unless the bridge is in this network namespace.
+// The bridge must be in this network namespace.
 func (e *engine) sameNetwork(n *bridgeNet) error {
 	var names []string
 	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -250,8 +248,8 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	return e.checkRules(s)
 }
 
-// hasProxy asks for the dialled address: an engine may start docker-proxy only for what rules
-// cannot do, such as ::1.
+// An engine may start docker-proxy only for what rules cannot do, such as ::1, so hasProxy tests
+// the dialled address.
 func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
 	if t.proxy || s.To != mode.ToLoopback6 {
 		return t.proxy, nil
@@ -338,7 +336,7 @@ func (e *engine) checkAddress(s path.Spec) error {
 	return err
 }
 
-// bridgedRules returns an error unless rules see frames between containers of one network.
+// Rules must see frames between containers of one network.
 func (e *engine) bridgedRules(s path.Spec) error {
 	var v string
 	key := bridgeNF
@@ -368,7 +366,7 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 		"=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
-// keepsApart reports whether the default network has "icc": false, or an error if there is none.
+// keepsApart reports whether the default network has "icc": false.
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {

@@ -48,7 +48,6 @@ type engine struct {
 	chosen map[uint16]bool // of the machine
 }
 
-// connect remembers the result until Close.
 func (d *Docker) connect(ctx context.Context) (*engine, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -78,8 +77,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// mayRead returns an error unless this process may enter the containers' namespaces and read the
-// rules: only root may, outside user namespaces.
+// Only root, outside user namespaces, may enter the containers' namespaces and read the rules.
 func mayRead() error {
 	needs := []struct {
 		bit  int
@@ -126,7 +124,7 @@ func (e *engine) makeImage(ctx context.Context) error {
 	return e.image.err
 }
 
-// close removes the image and the journal. The paths must be closed. The error names what is left.
+// close removes the image and the journal after all paths. The error names what is left.
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -29,7 +29,7 @@ const inside = "eth0"
 
 type bridgeNet struct {
 	name, id string
-	bridge   string // the device; "" if there is none
+	bridge   string // the device, if any
 	where    string // "" is this machine
 	subnet   netip.Prefix
 	subnet6  netip.Prefix // invalid without IPv6
@@ -48,9 +48,9 @@ type box struct {
 	addr6  netip.Addr // valid if the path uses IPv6 there
 	kind   mode.HopKind
 	device string
-	port   string // the outer end; "" if there is none
+	port   string // the outer end, if any
 	portNS *netns.NS
-	// shares means that it has the machine's network namespace.
+	// it is in the machine's network namespace
 	shares bool
 }
 
@@ -83,7 +83,7 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
 }
 
-// makeNetwork lets Docker choose the subnet if it is invalid, and pushes the removal to end.
+// Docker chooses the subnet if it is invalid. end removes the network.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string,
 	subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
@@ -147,7 +147,7 @@ func (s *site) addBox(o wanted) (*box, error) {
 	return made[0], nil
 }
 
-// addBoxes starts containers that end with this process, which holds their standard inputs.
+// The containers end with this process, which holds their standard inputs.
 func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -278,8 +278,8 @@ func (s *site) enter(b *box, name string) error {
 	return nil
 }
 
-// sameProcesses checks that the daemon's PIDs are valid here, by the command line of a container's
-// first process, which appears shortly after its start.
+// The command line of a container's first process, which appears shortly after its start, shows
+// whether the daemon's PIDs are valid here.
 func sameProcesses(pid int, name string) error {
 	const (
 		moment = 2 * time.Second

@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// fakeDaemon starts a daemon at a Unix socket, and sets DOCKER_HOST.
 func fakeDaemon(t *testing.T, h http.Handler) *http.Server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sock")

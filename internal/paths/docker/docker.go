@@ -1,11 +1,11 @@
 // Package docker builds network modes with a real Docker Engine on this machine. The containers
-// hold only toll itself, in an image that is made here.
+// hold only toll, in an image that is made here.
 //
-// Everything that it makes bears the mark of its toll and is written to a journal first, and is
-// removed when the paths and the backend are closed. Nothing else is changed: no sysctl, no network
-// card, no rule but one in DOCKER-USER for a bridge of toll's own.
+// Everything that it makes has the mark of its toll, is first written to a journal, and is removed
+// when the paths and the backend are closed. Everything else stays: sysctls, network cards, and
+// rules, except for one in DOCKER-USER for a bridge of toll's own.
 //
-// The loopback device and the default bridge are no guards, because others use them.
+// Others use the loopback device and the default bridge, so these cannot be guards.
 //
 // Trials determine what dockerd does not report: its network namespace, docker-proxy, and the
 // abilities of Open vSwitch and the card's switch. Reading counters needs root.
@@ -27,15 +27,15 @@ const Name = sample.Docker
 
 // Docker is the backend. The zero value is ready to use.
 type Docker struct {
-	// Program is the static binary for the image; "" is this program.
+	// static binary for the image; "": this program
 	Program string
-	// Parent is the network card for macvlan and ipvlan devices; "" is none.
+	// network card for macvlan and ipvlan devices; may be ""
 	Parent string
-	// KeepImage leaves the image for the next run.
+	// for the next run
 	KeepImage bool
-	// Remote is another machine with all clients; nil: they are on this one.
+	// another machine with all clients; nil: they are here
 	Remote *Remote
-	// StateDir is the directory of journals; "" is the user's state directory.
+	// directory of journals; "": the user's state directory
 	StateDir string
 
 	mu     sync.Mutex // guards the fields that follow
@@ -94,7 +94,7 @@ func (s *site) Finish() error {
 	return local.Guard(s.path, spots)
 }
 
-// Close removes the image and forgets the daemon. It does not close paths.
+// Close removes the image and forgets the daemon. Paths stay.
 func (d *Docker) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,5 +106,5 @@ func (d *Docker) Close() error {
 	return e.close()
 }
 
-// here uses a thread that can be the parent of children.
+// The thread can be the parent of children.
 func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

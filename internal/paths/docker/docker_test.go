@@ -122,7 +122,7 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 	}
 }
 
-// covered means that publish-nat and publish-proxy test the route's parts.
+// publish-nat and publish-proxy test the route's parts.
 func covered(m mode.Name, r mode.Route) bool {
 	if pathtest.AllEngines() {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// drain sweeps on the machine only connections with an end of the path's.
+// On the machine, only the path's connections are swept.
 func (s *site) drain() (sample.Headroom, error) {
 	spots := []local.Swept{{Space: s.engine.ns, Where: thisMachine, Ours: s.ours()}}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {
@@ -21,7 +21,7 @@ func (s *site) drain() (sample.Headroom, error) {
 	return local.Drain(spots, len(s.path.Proxies) > 0)
 }
 
-// ours selects the containers' addresses, and the ports that clients dial.
+// ours selects the containers' addresses, and the clients' dialled ports.
 func (s *site) ours() func(netip.AddrPort) bool {
 	addrs, ports := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {

@@ -120,8 +120,8 @@ func (b bench) listed() string {
 }
 
 // namespaces makes the daemon's machine, with a fresh /sys for its own devices. The first card has
-// a neighbour that never answers, the second a switch that reflects frames. Processes beside the
-// test die with the shell's first thread.
+// a neighbour that never answers, the second a switch that reflects frames. The shell's first
+// thread ends all processes.
 const namespaces = `set -e
 mount -t tmpfs tmpfs /run
 mkdir -p /run/lock /run/netns /run/s

@@ -78,7 +78,6 @@ func threads(t *testing.T) map[string]space {
 	return out
 }
 
-// inLab recognizes the lab's namespaces by its addresses.
 func inLab(t *testing.T, before map[string]space) (w where) {
 	t.Helper()
 	for ns, s := range threads(t) {
@@ -151,12 +150,12 @@ func (d device) addr() netip.Addr {
 	return netip.Addr{}
 }
 
-// attributes decide what devices do with packets.
+// The attributes decide what devices do with packets.
 var attributes = []string{"mtu", "qdisc", "txqlen", "flags", "promiscuity", "allmulti",
 	"num_tx_queues", "num_rx_queues",
 	"gso_max_size", "gso_max_segs", "gro_max_size", "operstate"}
 
-// passing matches details that are names, or change by themselves.
+// These details are names, or change on their own.
 var passing = regexp.MustCompile(
 	`timer|_id$|^id$|^no$|designated|address|^root|config_pending|topology`)
 

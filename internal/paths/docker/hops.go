@@ -42,7 +42,7 @@ func (s *site) switchedHop(n *bridgeNet) path.Hop {
 	return s.bridged(n, h)
 }
 
-// sent sums what the outer ends of containers' pairs sent.
+// The outer ends of the containers' pairs are read.
 func sent(boxes []*box) local.Reader {
 	var all []local.Reader
 	for _, b := range boxes {

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// inspected covers on this machine only the path's devices and the rules about them: others'
-// containers come and go.
+// Others' containers come and go, so on this machine only the path's devices and the rules about
+// them are covered.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
@@ -76,7 +76,7 @@ func (s *site) spans(n *bridgeNet) {
 	}
 }
 
-// legacySaver returns "" if nf_tables has Docker's rules.
+// "": nf_tables has Docker's rules
 func (e *engine) legacySaver() (string, error) {
 	if e.native() {
 		return "", nil
@@ -103,8 +103,8 @@ type ownRules struct {
 	six     bool
 }
 
-// settings also has the chains that drop by policy. Order, counters and handles are omitted: Docker
-// rewrites chains for each container that comes or goes.
+// settings also has the chains that drop by policy. Docker rewrites chains for each container, so
+// order, counters and handles are omitted.
 func (o ownRules) settings(saver string) ([]path.Setting, error) {
 	all, err := nft.Read()
 	if err != nil && !nft.Unsupported(err) {
@@ -156,8 +156,7 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 	return out
 }
 
-// about reports whether a rule names one of the path's devices, networks or containers, and no
-// other container.
+// The rule must name one of the path's devices, networks or containers, and no other container.
 func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
 	// Elements of sets and maps change with others' networks.
 	if r.Map != nil || len(r.Sets) > 0 {

@@ -24,8 +24,8 @@ const (
 	routed6Option = "com.docker.network.bridge.gateway_mode_ipv6"
 )
 
-// dual reports whether IPv6 was requested, or the engine gave it to a published container's network
-// by itself.
+// dual reports whether IPv6 was requested, or the engine added it to a published container's
+// network.
 func (s *site) dual() bool {
 	spec := s.path.Spec
 	byItself := (spec.Mode == mode.Publish || spec.Mode == mode.PublishDefault) &&
@@ -54,7 +54,7 @@ func (e *engine) checkIPv6(s path.Spec) error {
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
-// checkRules6 refuses engines that write no IPv6 rules, as by default before 27.
+// By default engines before 27 write no IPv6 rules.
 func (e *engine) checkRules6(s path.Spec) error {
 	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed {
 		return nil
@@ -77,8 +77,7 @@ func (e *engine) checkRules6(s path.Spec) error {
 		` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
-// savedRules6 looks for the daemon's chain for IPv6, made at its start. (20.10 jumps to it once a
-// network has IPv6.)
+// The daemon makes the chain for IPv6 at its start. (20.10 jumps to it once a network has IPv6.)
 func savedRules6() error {
 	for _, p := range savers6 {
 		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
@@ -97,7 +96,7 @@ func (e *engine) defaultIPv6(ctx context.Context) error {
 		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
 }
 
-// withIPv6 adds a random unique local subnet (RFC 4193), because engines before 27 choose none.
+// The random unique local subnet (RFC 4193) is for engines before 27, which choose none.
 func withIPv6(o *client.NetworkCreateOptions) error {
 	var b [16]byte
 	if _, err := rand.Read(b[:6]); err != nil {
@@ -114,8 +113,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	return nil
 }
 
-// settled waits for devices' own IPv6 addresses: before, the kernel checks for duplicates and
-// bridges do not resolve neighbours.
+// Before devices have their own IPv6 addresses, the kernel checks for duplicates and bridges do not
+// resolve neighbours.
 func (s *site) settled() error {
 	if !s.dual() {
 		return nil
@@ -165,8 +164,8 @@ func (s *site) settled() error {
 	return nil
 }
 
-// ask6 records that a mode will have paths over IPv6. A card has one network at a time, which paths
-// over IPv4 share.
+// Paths over IPv4 share a card's only network, so ask6 records that a mode will have paths over
+// IPv6.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return

@@ -62,8 +62,7 @@ var allowed = []difference{
 		why: "the lab has the rules of 28, which are others and in another order"},
 }
 
-// unlike lists modes that Docker makes differently: beside its networks, on a real switch, or in a
-// namespace of dockerd's.
+// Docker makes these modes outside its networks, on a real switch, or in a namespace of dockerd's.
 var unlike = []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.IPvlanL2, mode.IPvlanL3,
 	mode.IPvlanL3S, mode.Overlay}
 
@@ -106,7 +105,6 @@ func likeTheLab(t *testing.T, l *lab.Lab, p *path.Path, engine int) {
 	}
 }
 
-// mayDiffer returns a reason, or "".
 func mayDiffer(fact string, s path.Spec, engine int) string {
 	const theLabs = 28
 	for _, d := range allowed {

@@ -91,8 +91,7 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	})
 }
 
-// onLAN takes the hops between the machine and the servers' devices, and a function for those
-// between containers.
+// direct leads from the machine to the servers' devices, switched from container to container.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
@@ -111,7 +110,7 @@ func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	return nil
 }
 
-// plug calls join to add the outer end to the switch.
+// join adds the outer end to the switch.
 func (s *site) plug(b *box, l *lan, join func() error) error {
 	addr, err := l.take()
 	if err != nil {
@@ -168,7 +167,7 @@ const lanBits = 22
 var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("10.0.0.0/8")}
 
-// freeSubnet returns a network that neither the machine's routes nor Docker's networks use.
+// Neither the machine's routes nor Docker's networks use the result.
 func (s *site) freeSubnet() (netip.Prefix, error) {
 	var used []netip.Prefix
 	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })
@@ -194,7 +193,6 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 		Remedy:  "--on lab"}
 }
 
-// freeIn starts at a random network.
 func freeIn(in netip.Prefix, used []netip.Prefix, intN func(int) int) (netip.Prefix, bool) {
 	n := 1 << (lanBits - in.Bits())
 	base := in.Masked().Addr().As4()

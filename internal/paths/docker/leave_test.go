@@ -65,7 +65,7 @@ ovs-vsctl --no-syslog add-br tollovs -- set bridge tollovs datapath_type=netdev 
 
 func inSwarm() bool { return os.Getenv(swarmEnv) == "true" }
 
-// volatile matches what may change by itself.
+// These details change on their own.
 var volatile = regexp.MustCompile(
 	`"tentative":true,|packets \d+ bytes \d+|# handle \d+|(?m)^#.*$|\[\d+:\d+\]|"(preferred|valid)_life_time":\d+|(?m)^net\.netfilter\.nf_conntrack_count.*$`)
 

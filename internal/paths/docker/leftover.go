@@ -12,12 +12,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// Leftovers returns the part of toll clean that removes what dead tolls made on the machine outside
-// of Docker.
+// Leftovers returns the part of toll clean for what dead tolls made on the machine outside of
+// Docker.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
-// cleanMachine removes what has a dead toll's mark, and what journals name. still has the files of
-// journals with things that could not be removed.
+// still has the files of journals with things that could not be removed.
 func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string,
 	still map[string]bool, err error) {
 	ns, err := here()
@@ -54,7 +53,6 @@ func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (remo
 	return c.removed, c.still, errors.Join(c.errs...)
 }
 
-// inNamespace reports whether the thing ends with its network namespace.
 func inNamespace(e dockerapi.Entry) bool {
 	return e.Kind == dockerapi.Link || e.Kind == dockerapi.Rule || e.Kind == dockerapi.Route
 }
@@ -89,7 +87,7 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// failed ignores the error if no journal has the kind: the user may lack the right to read it.
+// Without a journal of the kind the error is ignored: the user may lack the right to read it.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)
@@ -164,7 +162,7 @@ func (c *machineCleaner) routes() {
 	}
 }
 
-// links are last, because switches use them. A device in a journal may have no mark yet.
+// Switches use the links, so these are removed last. A device in a journal may be unmarked.
 func (c *machineCleaner) links() {
 	var aliases map[string]string
 	var all []string
@@ -194,7 +192,7 @@ func (c *machineCleaner) links() {
 	}
 }
 
-// ownName matches the only names with which an unmarked device is removed for a journal.
+// Only devices with such names are removed unmarked, for a journal.
 var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

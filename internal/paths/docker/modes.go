@@ -88,7 +88,7 @@ func (s *site) useDefaultNetwork() (err error) {
 	return nil
 }
 
-// shared has the clients in their server's network namespace, as in a pod.
+// As in a pod, clients are in their server's network namespace.
 func (s *site) shared() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (s *site) bridge() error {
 	return nil
 }
 
-// bridgeDefault has no guard, because other containers may be on the bridge.
+// Other containers may be on the bridge, so there are no guards.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err

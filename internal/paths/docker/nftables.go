@@ -14,15 +14,13 @@ import (
 // bridgesTable is the table of Docker Engine 29 with "firewall-backend": "nftables".
 const bridgesTable = "docker-bridges"
 
-// native reports whether the engine writes nf_tables itself, which those with an API before 1.49 do
-// not.
+// native reports whether the engine writes nf_tables itself, which needs API 1.49.
 func (e *engine) native() bool {
 	// or nftables+firewalld
 	return e.Info.FirewallBackend != nil &&
 		strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables")
 }
 
-// nativeHop finds the rule by the words of its iptables form.
 func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string,
 	words ...string) (path.Hop, error) {
 	said := strings.Join(words, " ")
@@ -101,8 +99,8 @@ func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Coun
 	return nft.Counted{}, false
 }
 
-// implied adds the match of the verdict map that leads to a network's chain (nftabler/network.go
-// names the chains).
+// The verdict map that leads to a network's chain implies the match (nftabler/network.go names the
+// chains).
 func implied(r nft.Counted) firewall.Rule {
 	way, bridge, ok := strings.Cut(r.Chain, "__")
 	out := r.Rule

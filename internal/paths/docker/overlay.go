@@ -25,8 +25,7 @@ const (
 	overlayWhere  = "overlay on " + thisMachine
 )
 
-// overlay finds the bridge and the outer ends of pairs in a namespace of dockerd's, which no API
-// names.
+// The bridge and the outer ends of pairs are in a namespace of dockerd's, which no API names.
 func (s *site) overlay() error {
 	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"
@@ -73,7 +72,7 @@ func (s *site) enterOverlay(id string) (*netns.NS, error) {
 	return ns, nil
 }
 
-// overlayFile returns a mount of the dockerd in this network namespace.
+// The result is a mount of the dockerd in this network namespace.
 func overlayFile(id string) (string, error) {
 	const length = 12 // the number of starts here, and the network's id
 	name := ("1-" + id)[:min(length, len(id)+2)]

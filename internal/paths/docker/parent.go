@@ -100,7 +100,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// opposite returns the address in the upper half of the network: Docker assigns from the lower one.
+// Docker assigns from the lower half, so the result is in the upper one.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
 	half := uint32(1) << (31 - in.Bits())
@@ -114,7 +114,6 @@ type sharedNet struct {
 	end     undo.Stack
 }
 
-// driverOf returns Docker's driver and its mode.
 func driverOf(m mode.Name) (driver, kind string) {
 	driver, kind, _ = strings.Cut(string(m), "-")
 	return driver, kind

@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// asked bounds the daemon's answer about a process.
+// for the daemon's answer about a process
 const asked = 5 * time.Second
 
 var errGone = errors.New(
@@ -30,8 +30,8 @@ var _ path.Place = contained{}
 
 func (p contained) Name() string { return p.what }
 
-// Start starts toll as `docker exec` does. Programs of the machine are not in the image: they only
-// get the container's network.
+// Start starts toll as `docker exec` does. The image lacks the machine's programs, which only get
+// the container's network.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
 		return local.StartSelf(p.ns, p.what, c)
@@ -74,7 +74,7 @@ func (r *running) read(out *io.PipeWriter) {
 	_ = out.Close()
 }
 
-// pid returns 0 if the process ended first or the daemon does not answer in time.
+// 0: the process ended first, or the daemon is late.
 func (r *running) pid(ctx context.Context) int {
 	const (
 		again  = 2 * time.Millisecond
@@ -97,7 +97,6 @@ func (r *running) pid(ctx context.Context) int {
 	}
 }
 
-// wait returns when the output ends.
 func (r *running) wait() error {
 	<-r.ended
 	defer r.conn.Close()
@@ -119,7 +118,7 @@ func (r *running) wait() error {
 	}
 }
 
-// kill signals the process itself: Docker has no call for it.
+// Docker has no call for a signal to the process.
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
@@ -134,13 +133,13 @@ func (r *running) kill() error {
 	return nil
 }
 
-// input ends the process when it is closed.
+// Closing the input ends the process.
 type input struct{ conn *client.HijackedResponse }
 
 func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
 func (i input) Close() error                { return i.conn.CloseWrite() }
 
-// lenient continues when its reader is gone, so that the end is still read.
+// lenient continues without its reader, so that the end is still read.
 type lenient struct {
 	w    io.Writer
 	deaf bool

@@ -13,10 +13,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// errNoProxy means that the daemon's userland-proxy is off.
+// The daemon's userland-proxy is off.
 var errNoProxy = errors.New("no docker-proxy has the published port")
 
-// findProxy finds the PID by dockerd's arguments.
+// dockerd's arguments identify the process.
 func findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -55,7 +55,6 @@ func (s *site) proto() string {
 	return "tcp"
 }
 
-// proxyHop counts UDP by the process's I/O.
 func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	pid, err := findProxy(s.proto(), host, to)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// published binds the ports to the one address that clients dial.
+// The ports are bound to the one address that clients dial.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
 	switch s.path.Spec.To {
@@ -84,16 +84,16 @@ func (s *site) publishedAnyhow() error {
 	return s.translated(ports)
 }
 
-// relays reports whether docker-proxy, if it serves the port, gets the path's connections.
+// relays reports whether a docker-proxy of the port gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// relays also considers the path's network, which with IPv6 has rules for it.
+// A network with IPv6 has rules for it.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
 	return relays(s.path.Spec) && !byRules
 }
 
-// publishNAT is for "userland-proxy": false, or the machine's own address.
+// publishNAT needs "userland-proxy": false, or the machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// translated makes a docker-proxy that serves a port, too, a guard.
+// A docker-proxy of a port becomes a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
@@ -175,7 +175,7 @@ func (s *site) quietProxy(at, to netip.AddrPort) error {
 	return err
 }
 
-// publishProxy is for clients that dial a loopback address, or are on the same bridge.
+// publishProxy needs clients that dial a loopback address, or are on the same bridge.
 func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	return nil
 }
 
-// fast makes the docker-proxy that toll fast bypasses a guard.
+// toll fast bypasses docker-proxy, which becomes a guard.
 func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -274,7 +274,6 @@ func (s *site) fast() error {
 	return nil
 }
 
-// fastLinks raises the links of a network, with which they are removed.
 func (s *site) fastLinks() error {
 	if err := s.fast(); err != nil {
 		return err
@@ -293,7 +292,7 @@ func (s *site) fastLinks() error {
 	})
 }
 
-// secondProxy adds no hop: the machine's count of relayed connections includes its sockets.
+// The machine's count of relayed connections includes the proxy's sockets, so it needs no hop.
 func (s *site) secondProxy(at netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

@@ -10,14 +10,14 @@ import (
 
 type modeRecipe struct {
 	build func(*site) error
-	// alone means that a rootless Docker suffices: the mode uses none of its networks.
+	// A rootless Docker suffices: the mode uses none of its networks.
 	alone bool
 	// first runs before any trial, check after the trial of a published port. Both may be nil.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
-	// no6 is the refusal over IPv6.
+	// refusal over IPv6
 	no6 *path.UnsupportedError
-	// lacks is the refusal without a recipe.
+	// refusal without a recipe
 	lacks *path.UnsupportedError
 }
 

@@ -36,7 +36,7 @@ func (r *Remote) at(six bool) netip.Addr {
 	return r.Addr
 }
 
-// remotely is true for modes that only containers on the other machine reach.
+// true: only containers on the other machine reach the mode
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false,
 	mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
@@ -83,7 +83,7 @@ func (r *Remote) refuse(s path.Spec) error {
 	return nil
 }
 
-// routedFrom chooses a range that is unused on both machines.
+// The range is unused on both machines.
 func (s *site) routedFrom(r *Remote, options map[string]string) error {
 	e := s.engine
 	e.laying.Lock() // two would choose the same network

@@ -27,7 +27,7 @@ type rule struct {
 	packets      uint64
 }
 
-// has reports whether the words are in the rule, consecutively.
+// The words must be consecutive.
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
@@ -63,7 +63,7 @@ func parseRules(text string) []rule {
 	return out
 }
 
-// savers lists the administrator's choice and both kinds of programs, of which Docker uses one.
+// savers lists the administrator's choice and both kinds of programs; Docker uses one kind.
 var (
 	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
@@ -74,7 +74,7 @@ const (
 	maxRules    = 64 << 20 // bytes
 )
 
-// save reads a table's rules; "" is all tables.
+// "": all tables
 func save(program, table string) ([]rule, error) {
 	text, err := saved(program, table)
 	return parseRules(text), err
@@ -95,7 +95,7 @@ func saved(program, table string) (string, error) {
 
 var errNoRule = errors.New("no such rule")
 
-// findRule also returns the program that lists the rule.
+// program lists the rule.
 func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string,
 	err error) {
 	e.mu.Lock()
@@ -136,7 +136,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 		strings.Join(words, " "), errNoRule)
 }
 
-// ruleHop is for a rule that sees the first packet of each connection.
+// The rule sees each connection's first packet.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string,
 	words ...string) (path.Hop, error) {
 	if s.engine.native() {
@@ -165,7 +165,6 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 		}}, nil
 }
 
-// portRule adds the second port's rule, if any.
 func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uint16,
 	words func(port uint16) []string) (path.Hop, error) {
 	h, err := s.ruleHop(kind, path.Matches, table, chain, words(port)...)
@@ -177,7 +176,7 @@ func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uin
 	return h, err
 }
 
-// guardRule does nothing if the rule does not exist.
+// A missing rule needs no guard.
 func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string) error {
 	h, err := s.ruleHop(kind, path.Untouched, table, chain, words...)
 	if errors.Is(err, errNoRule) {

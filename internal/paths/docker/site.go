@@ -27,7 +27,7 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// site has the context of the build; counters and removals outlive it.
+// Counters and removals outlive the build's context.
 type site struct {
 	ctx    context.Context
 	engine *engine
@@ -40,7 +40,7 @@ type site struct {
 	kind    mode.HopKind
 	tuned   local.Tuned
 	recipe.Ends[*box]
-	// attach gives a container its device where Docker does not; it may be nil.
+	// gives a container its device where Docker does not; may be nil
 	attach func(*box) error
 }
 
@@ -66,7 +66,7 @@ func (s *site) name(what string) string {
 
 func (s *site) machine() path.Place { return local.Place{Space: s.engine.ns, Named: thisMachine} }
 
-// addServers lets clients dial the containers' addresses, unless the mode sets others.
+// Unless the mode sets others, clients dial the containers' addresses.
 func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	n, _ := s.path.Spec.Count()
 	wants := make([]wanted, n)
@@ -116,7 +116,7 @@ func (s *site) addAttached(wants []wanted) ([]*box, error) {
 	return boxes, nil
 }
 
-// freePort returns a port that is free now, and unused in this run.
+// The port is free now, and unused in this run.
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
@@ -144,7 +144,7 @@ func (e *engine) choose(port uint16) bool {
 	return true
 }
 
-// ownAddress is the source of the machine's route to others.
+// ownAddress returns the source of the machine's route to others.
 func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	udp, elsewhere := "udp4", "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
 	to, over := "--to loopback", ""

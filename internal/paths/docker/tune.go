@@ -37,7 +37,7 @@ func refuseTunes(s path.Spec) error {
 	return nil
 }
 
-// machines names what a tune would change of the machine, or "".
+// "": the tune changes nothing of the machine.
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	for _, h := range local.Sets(k, r) {
 		switch {
@@ -64,13 +64,12 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 
 func onDefault(m mode.Name) bool { return m == mode.BridgeDefault || m == mode.Link }
 
-// onMachine reports whether the client, the server or docker-proxy is in the machine's namespace.
 func onMachine(s path.Spec) bool {
 	return s.From == mode.FromHost || slices.Contains(
 		[]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
 }
 
-// byRoute means that the congestion control can be set for the client's route to toll's network.
+// The client's route to toll's network then sets the congestion control.
 func byRoute(s path.Spec) bool {
 	return s.From == mode.FromHost && slices.Contains(
 		[]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS},

@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// turns limits parallel requests. A daemon is no faster with many, and an interrupt would wait for
-// all. The zero value is ready to use.
+// turns limits parallel requests. Many are not faster, and an interrupt would wait for all. The
+// zero value is ready to use.
 type turns struct {
 	once sync.Once // sets free
 	free chan struct{}
 }
 
-// take waits for a turn until ctx ends. done returns it.
 func (t *turns) take(ctx context.Context) (done func(), err error) {
 	t.once.Do(func() { t.free = make(chan struct{}, 2*runtime.NumCPU()) })
 	if err := ctx.Err(); err != nil {

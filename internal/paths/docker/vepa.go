@@ -17,7 +17,7 @@ func (s *site) reflectedHop() path.Hop {
 	return local.ReflectedHop(s.engine.ns, thisMachine, s.engine.docker.Parent)
 }
 
-// tryReflection lets two namespaces with a device on the card exchange a datagram.
+// Two namespaces with a device on the card exchange a datagram.
 func (s *site) tryReflection() error {
 	e := s.engine
 	e.laying.Lock()
@@ -72,7 +72,6 @@ func (e *engine) addVEPA(ns *netns.NS, addr netip.Prefix) error {
 
 var errNoEcho = errors.New("no datagram came back")
 
-// pingPong ends when the second namespace has answered one datagram.
 func pingPong(ends [2]*netns.NS, addrs [2]netip.AddrPort) error {
 	const (
 		patience = 3 * time.Second

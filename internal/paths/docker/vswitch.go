@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vswitch makes a new bridge of the machine's Open vSwitch, and uses it as `ovs-docker add-port` or
-// pipework do.
+// The new bridge belongs to the machine's Open vSwitch, and is used as by `ovs-docker add-port` or
+// pipework.
 func (s *site) vswitch() error {
 	var sw ovs.Machines
 	version, err := sw.Version()
@@ -129,7 +129,7 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// tryOVS makes a bridge, because Open vSwitch does not report what it cannot make.
+// Open vSwitch does not report its limits, so tryOVS makes a bridge.
 func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
