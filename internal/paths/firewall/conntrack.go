@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// conntrackFields lacks the client's own port, which is not known.
+// The client's own port is missing, because it is unknown.
 var conntrackFields = map[string]Field{"--ctorigsrc": OrigSrc, "--ctorigdst": OrigDst,
 	"--ctorigdstport": OrigDstPort,
 	"--ctreplsrc":     ReplSrc, "--ctreplsrcport": ReplSrcPort, "--ctrepldst": ReplDst}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// forward sends a client's packet to 172.17.0.2:80, translated from 198.18.0.1:8080 or not, past a
+// forward sends a client's packet to 172.17.0.2:80, perhaps translated from 198.18.0.1:8080, past a
 // rule that drops what match matches.
 func forward(match string, translated bool) Outcome {
 	rules := ParseSave(
@@ -80,7 +80,7 @@ func TestConntrack(t *testing.T) {
 	}
 }
 
-// unknown lists matches whose result is not known, or that the package does not know.
+// matches with an unknown result, or unknown to the package
 var unknown = []string{
 	"-m set --match-set bad src", "-m mark --mark 0x1", "-m limit --limit 3/min",
 	"-m multiport --dports 80,443", "-p tcp -m tcp --sport 5",

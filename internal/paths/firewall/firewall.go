@@ -1,10 +1,10 @@
 // Package firewall computes what a machine's packet filter does to a packet, without sending one:
-// which rule translates its destination, and whether it is let through. The rules come from
-// nf_tables (internal/paths/kernel/nft) or from the output of iptables-save.
+// which rule translates its destination, and whether it passes. The rules come from nf_tables
+// (internal/paths/kernel/nft) or from iptables-save.
 //
-// The package knows the matches that Docker and common firewalls write. A rule with an unknown
-// match is followed both ways; if the results differ, Outcome.Unread names the match.
-// Outcome.Depends does the same where the packet's source is only an example.
+// The package knows the matches of Docker and common firewalls. A rule with an unknown match is
+// followed both ways; if the results differ, Outcome.Unread names the match. Outcome.Depends does
+// the same for a packet whose source is only an example.
 package firewall
 
 import (
@@ -43,7 +43,7 @@ type Chain struct {
 	V4, V6   bool
 	Table    string
 	Name     string
-	Hook     Hook // "": reached by jumps only
+	Hook     Hook // "": only jumps reach it
 	Kind     Kind
 	Priority int
 	Drop     bool
@@ -64,7 +64,7 @@ const (
 	Goto       Verdict = "goto"
 	DNAT       Verdict = "dnat"
 	Masquerade Verdict = "masquerade"
-	// Other is an effect that is not understood.
+	// Other is an effect that the package does not understand.
 	Other Verdict = "other"
 )
 
@@ -77,9 +77,9 @@ type Rule struct {
 	Proto    string
 	Ports    Ports // destination ports
 	Sets     []Lookup
-	// Map, if not nil, replaces Verdict. A packet that is not in it does not match.
+	// Map, unless nil, replaces Verdict. A packet outside it does not match.
 	Map *Lookup
-	// Unread names a match that is not understood.
+	// a match that the package does not understand
 	Unread  string
 	Verdict Verdict
 	Marks   bool
@@ -87,7 +87,7 @@ type Rule struct {
 	To      netip.AddrPort // of DNAT; an invalid address or port 0 is unchanged
 }
 
-// Device matches a device's name, or all names with the prefix before a final +.
+// Device matches a device's name, or with a final + all names with its prefix.
 type Device struct {
 	Name string
 	Not  bool
@@ -105,17 +105,17 @@ type Ports struct {
 	Not       bool
 }
 
-// Local matches an address by whether it is the machine's own.
+// Local tells whether an address must be the machine's own.
 type Local string
 
 const (
 	Any     Local = ""
 	Own     Local = "own"
 	Foreign Local = "foreign"  // another single machine's
-	NoOnes  Local = "no one's" // of several machines or of none, such as broadcast
+	NoOnes  Local = "no one's" // of several machines, such as broadcast, or unused
 )
 
-// Stage identifies a packet of a connection as far as connection tracking does.
+// Stage is a packet's position in a connection, for connection tracking.
 type Stage int
 
 const (
@@ -136,13 +136,13 @@ type Packet struct {
 	Port     uint16
 	// High is the last possible port if Port is the first of a range, or 0.
 	High uint16
-	// From is the server's port, for a packet of the server.
+	// the server's port, for its packets
 	From               uint16
 	In, Out            string
 	SrcLocal, DstLocal bool
-	// Orig is the address that the client dialled, if it was translated since.
+	// the dialled address before its translation
 	Orig netip.AddrPort
-	// Sources are the client's possible addresses, if Src is only one of them.
+	// Sources are the client's possible addresses, if Src is only an example.
 	Sources *Sources
 
 	untracked bool // by connection tracking
@@ -158,8 +158,8 @@ type Sources struct {
 type Outcome struct {
 	Verdict Verdict
 	To      netip.AddrPort
-	Where   string   // table and chain of the rule that decided, or ""
-	Rule    int      // its number in the chain, from 1, as in iptables; 0: the policy, or none
+	Where   string   // deciding rule's table and chain, or ""
+	Rule    int      // in the chain, from 1, as in iptables; 0: the policy, or no rule
 	Unread  []string // matches that may have decided otherwise
 	Depends []string // rules that decide otherwise for other sources
 	Marks   []string // tables and chains of rules that may set the packet's mark
@@ -174,12 +174,12 @@ const (
 	dnatPriority      = -100
 )
 
-// BeforeDNAT returns the rules with only the base chains that see the original destination.
+// BeforeDNAT keeps only the base chains that see the original destination.
 func (r Rules) BeforeDNAT() Rules {
 	return r.only(func(c Chain) bool { return c.Priority <= dnatPriority })
 }
 
-// AfterDNAT returns the rules with only the base chains that see the translated destination.
+// AfterDNAT keeps only the base chains that see the translated destination.
 func (r Rules) AfterDNAT() Rules {
 	return r.only(func(c Chain) bool { return c.Priority > dnatPriority })
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// docker is what Docker 20.10 with a proxy writes for -p 8080:80 and -p 127.0.0.1:8081:80, and a
-// rule of the administrator.
+// Docker 20.10 with a proxy writes this for -p 8080:80 and -p 127.0.0.1:8081:80; one rule is the
+// administrator's.
 const docker = `*filter
 :INPUT DROP [0:0]
 :FORWARD DROP [0:0]

@@ -2,7 +2,7 @@ package firewall
 
 import "net/netip"
 
-// Has reports whether the rule has every match and the verdict of want. It may have more.
+// Has reports whether the rule has the verdict and every match of want.
 func (r Rule) Has(want Rule) bool {
 	return says(want.In, r.In) && says(want.Out, r.Out) && says(want.Src, r.Src) &&
 		says(want.Dst, r.Dst) &&

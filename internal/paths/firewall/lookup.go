@@ -9,8 +9,8 @@ import (
 // Field is a part of a packet, or of connection tracking's record of it.
 type Field int
 
-// A device's name is padded with zeros to 16 bytes. As in nf_tables, addresses and ports are in
-// network order, states in the machine's.
+// Zeros pad a device's name to 16 bytes. As in nf_tables, addresses and ports are in network order,
+// states in the machine's.
 const (
 	NoField Field = iota
 	InName
@@ -20,8 +20,8 @@ const (
 	Protocol // 1 byte
 	DstPort  // 2 bytes
 	Family   // 1 byte: NFPROTO_IPV4 or NFPROTO_IPV6
-	// The following are connection tracking's. The original tuple is what the client sent, the
-	// reply tuple what the server answers.
+	// Connection tracking has the following: the original tuple is what the client sent, the reply
+	// tuple what the server answers.
 	State        // 4 bytes: "new" for a first packet, "established" for a later one
 	XtState      // 4 bytes: iptables' --ctstate, with bits for translated addresses
 	Status       // 4 bytes; only the bits of KnownStatus are known
@@ -46,8 +46,8 @@ const (
 	statusConfirmed  = 1 << 3 // IPS_CONFIRMED
 	statusDNAT       = 1 << 5 // IPS_DST_NAT
 
-	// KnownStatus are the known bits of Status: the packet's connection was expected, answered,
-	// assured, confirmed, translated, or is dying.
+	// KnownStatus are the known bits of Status: expected, answered, assured, confirmed, translated,
+	// dying.
 	KnownStatus = 1<<0 | statusSeenReply | statusAssured | statusConfirmed | 1<<4 | statusDNAT |
 		1<<9
 )
@@ -59,12 +59,12 @@ func (f Field) source() bool { return f == SrcAddr || f == OrigSrc || f == ReplD
 // Lookup looks up fields of a packet in a set, or in a map of verdicts.
 type Lookup struct {
 	Fields   []Field
-	Mask     []byte // compare only these bits of a single field; nil: all
+	Mask     []byte // bits of a single field to compare; nil: all
 	Elements []Element
 	Not      bool // packets that are not in the set
 }
 
-// Element is an element of a set or of a map of verdicts.
+// Element belongs to a set or a map of verdicts.
 type Element struct {
 	Key     []Range // for each field
 	Verdict Verdict
@@ -77,7 +77,7 @@ type Range struct{ Low, High []byte }
 // Only returns the range of one value.
 func Only(b []byte) Range { return Range{b, b} }
 
-// Is returns a Lookup that matches if f is in r or, with not, if it is not.
+// Is returns a Lookup that matches if f is in r or, with not, outside it.
 func Is(f Field, r Range, not bool) Lookup {
 	return Lookup{Fields: []Field{f}, Elements: []Element{{Key: []Range{r}}}, Not: not}
 }
@@ -109,8 +109,8 @@ func (l *Lookup) matches(p *Packet) answer {
 	return out.not(l.Not)
 }
 
-// find also returns the elements that packets of other sources may have. The elements of a map
-// exclude each other.
+// find also returns the elements for packets of other sources. The elements of a map exclude each
+// other.
 func (l *Lookup) find(p *Packet) (now *Element, others []*Element, open bool) {
 	has, ok := l.of(p)
 	if !ok {
@@ -246,8 +246,7 @@ func (f Field) ofConnection(p *Packet) []byte {
 	return nil
 }
 
-// bits takes into account that a first packet that arrives by lo has left this machine before,
-// which confirmed its connection.
+// A first packet that arrives by lo has left this machine before, which confirmed its connection.
 func (f Field) bits(p *Packet, translated bool) (out uint32) {
 	first := p.Stage == First
 	switch {

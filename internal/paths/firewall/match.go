@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// An answer is open if the source or the port is only an example and others may get another result.
+// An open answer may differ for others, because the source or the port is only an example.
 type answer struct{ yes, open bool }
 
 func sure(yes bool) answer { return answer{yes: yes} }
@@ -50,7 +50,6 @@ func (p *Packet) from(r Range) answer {
 	return answer{yes: now && can || must, open: can && !must}
 }
 
-// in reports whether any of the sources can be in the range, and whether all must be.
 func (s *Sources) in(r Range) (can, must bool) {
 	all := prefixRange(s.Among)
 	if len(r.Low) != len(all.Low) || bytes.Compare(r.High, all.Low) < 0 ||

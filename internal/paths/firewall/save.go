@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ParseSave parses the output of iptables-save, or of ip6tables-save if six. It skips lines that it
-// does not know.
+// ParseSave parses the output of iptables-save, or of ip6tables-save if six. It skips unknown
+// lines.
 func ParseSave(text string, six bool) Rules {
 	var out Rules
 	table := ""
@@ -53,7 +53,6 @@ func savedChain(table, name, policy string, six bool) Chain {
 	return c
 }
 
-// saveWords honours quotes, and backslashes within them.
 func saveWords(line string) []string {
 	var out []string
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
@@ -82,13 +81,13 @@ func quoted(s string) (text, rest string) {
 	return b.String(), ""
 }
 
-// harmless options do not affect what a rule matches. The value tells whether they take one.
+// These options do not affect what a rule matches. The value tells whether they take an argument.
 var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true,
 	"--set-xmark":  true,
 	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false,
 	"--random": false, "--random-fully": false}
 
-// modules have no effect without their options.
+// These modules have no effect without their options.
 var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true,
 	"state": true, "addrtype": true, "comment": true,
 	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
@@ -98,7 +97,7 @@ type saveOption struct {
 	not         bool
 }
 
-// ParseRule parses a rule's words as iptables-save prints them after the chain.
+// ParseRule parses a rule's words after the chain, in iptables-save's form.
 func ParseRule(words []string) Rule {
 	var r Rule
 	seen := map[string]bool{}

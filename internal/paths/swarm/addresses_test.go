@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// addressesTaken gives node 2 a network with the subnet that the swarm assigns next. Toll must use
-// another one.
+// Node 2 gets a network with the subnet that the swarm assigns next, so toll must use another one.
 func addressesTaken(t *testing.T, c *testCluster, toll string) {
 	t.Helper()
 	c.run(t, 1, "docker", "network", "create", "-d", "overlay", "before")

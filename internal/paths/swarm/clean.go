@@ -63,7 +63,6 @@ func cleanServices(ctx context.Context, s *dockerapi.Sweep) error {
 	return err
 }
 
-// removeNetwork returns nil if the network does not exist.
 func removeNetwork(ctx context.Context, api *client.Client, name string) error {
 	gone := false
 	return dockerapi.Patiently(ctx, func(error) bool { return !gone }, func() error {

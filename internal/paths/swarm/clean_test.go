@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// thatHas has these things, in JSON, by the path of the request that lists them.
+// things maps a list request's path to JSON.
 func thatHas(t *testing.T, things map[string]string) (deleted func() []string) {
 	t.Helper()
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "sock"))
@@ -77,7 +77,6 @@ func TestCleanLeavesAlone(t *testing.T) {
 	}
 }
 
-// Services and secrets must go before their tasks' networks.
 func TestCleanOfTheSwarm(t *testing.T) {
 	gone := owner.Mark() + "9"
 	network := func(name, scope string) string {

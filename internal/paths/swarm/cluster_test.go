@@ -111,7 +111,7 @@ func (c *testCluster) log(node int) string {
 	return string(b[max(0, len(b)-3000):])
 }
 
-// on runs a command on a node; node 0 is the switch.
+// node 0 is the switch
 func (c *testCluster) on(node int, args ...string) *exec.Cmd {
 	enter := []string{"-t", c.pid, "-n", "-m", "-p"}
 	if node > 0 {

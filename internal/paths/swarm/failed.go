@@ -12,10 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// errOverlap means that a node already has addresses of the network.
+// a node already has addresses of the network
 var errOverlap = errors.New("the task was rejected")
 
-// failed returns nil if the task's agent may still come.
+// nil: the task's agent may still come.
 func (r *run) failed(s *service, t swarm.Task) error {
 	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected,
 		swarm.TaskStateShutdown,
@@ -53,7 +53,6 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	return fmt.Errorf("node %s: its task %s: %s", name, t.Status.State, said)
 }
 
-// gaveUp means that the agent could not reach toll.
 func gaveUp(t swarm.TaskStatus) bool {
 	const exit = 1
 	return t.State == swarm.TaskStateFailed && t.ContainerStatus != nil &&

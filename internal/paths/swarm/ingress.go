@@ -18,12 +18,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// ingressBox is the file of the namespace in which IPVS chooses a task (libnetwork; see
-// internal/paths/lab).
+// file of the namespace in which IPVS chooses a task (libnetwork; see internal/paths/lab)
 const ingressBox = inTask + "/ingress_sbox"
 
-// publishIngress dials the mesh at the node that runs the service's only task. The mesh's
-// connection table shows which task IPVS chose.
+// publishIngress dials the mesh at the node of the service's only task. The mesh's connection table
+// shows IPVS's choice.
 func (s *site) publishIngress() error {
 	mesh, err := s.run.ingressNetwork(s.ctx)
 	if err != nil {
@@ -96,7 +95,7 @@ func ingressOf(all []network.Summary) (network.Summary, error) {
 	return all[i], nil
 }
 
-// legs are the ingress sandbox's devices: on the mesh's network and on the bridge of the node.
+// legs returns the ingress sandbox's devices: on the mesh's network and on the node's bridge.
 func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) {
 	a, devices, err := s.within(e, "the namespace of the routing mesh", ingressBox)
 	if err != nil {
@@ -114,7 +113,7 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	return inner, outer, nil
 }
 
-// legsOf skips the services' addresses, which the inner device also has, with full prefixes.
+// The inner device also has the services' addresses, with full prefixes.
 func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -134,7 +133,7 @@ const listing = 5 * time.Second
 
 var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
 
-// balances is called after the service was made, for which the engine loads IPVS.
+// The service must exist: the engine then loads IPVS.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()

@@ -20,7 +20,6 @@ func device(name string, addrs ...string) agent.Interface {
 	return d
 }
 
-// The order of devices and a service's address must not matter.
 func TestLegsOfTheMesh(t *testing.T) {
 	subnet := netip.MustParsePrefix("10.0.0.0/24")
 	lo := device("lo", "127.0.0.1/8", "::1/128")

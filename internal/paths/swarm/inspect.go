@@ -6,12 +6,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// inspects adds a namespace that contains only the run's paths.
+// The namespace contains only the run's paths.
 func (s *site) inspects(a *agent.Agent, file, where string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where}})
 }
 
-// inspectsOf adds devices of a namespace that the path shares with others.
+// The path shares the namespace with others.
 func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string) {
 	s.spots = append(s.spots, cluster.Spot{
 		Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
@@ -23,7 +23,7 @@ func (s *site) inspectable() {
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// guard also refuses what cannot be determined. Nothing bypasses the one hop of host.
+// guard also refuses unknown settings. host has one hop, which cannot be bypassed.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

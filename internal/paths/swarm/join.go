@@ -34,15 +34,14 @@ type service struct {
 	ports map[string]map[network.IPProtocol]uint16
 }
 
-// joinTimeout includes fetching an image.
+// time to fetch an image included
 const joinTimeout = 90 * time.Second
 
-// attempts are needed because the swarm does not know the nodes' own networks: only a rejected task
-// shows a conflict.
+// The swarm does not know the nodes' own networks: only a rejected task shows a conflict.
 const attempts = 5
 
-// service makes a role's services once. Missing agents are in its errs. After an error the next
-// call continues.
+// service makes a role's services once; errs has missing agents. After an error the next call
+// continues.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -102,8 +101,8 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// overlap finds rejected networks. A removed network stays on its nodes for seconds, and from
-// Docker Engine 27 on the next one gets the same subnet.
+// A removed network stays on its nodes for seconds, and from Docker Engine 27 on the next one gets
+// the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -113,8 +112,7 @@ func (s *service) overlap() bool {
 	return false
 }
 
-// withdraw waits until the replaced agents are gone: a late end of a connection could disturb a
-// visit.
+// withdraw waits for the end of replaced agents: a late one could disturb a visit.
 func (r *run) withdraw(s *service) error {
 	for _, a := range s.agents {
 		a.Dismiss()
@@ -129,12 +127,11 @@ func (r *run) withdraw(s *service) error {
 	return nil
 }
 
-// identity differs from that of withdrawn agents.
 func (s *service) identity(node string) string {
 	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
 }
 
-// environment has templates, which Swarm does not expand in arguments.
+// Swarm expands templates in the environment, not in arguments.
 func (s *service) environment() []string {
 	name := "node {{.Node.Hostname}}"
 	if s.role != onHost && s.role != inside {
@@ -144,7 +141,6 @@ func (s *service) environment() []string {
 		"BRIDGETOLL_AGENT_NAME=" + name}
 }
 
-// join does not wait for failed tasks.
 func (r *run) join(ctx context.Context, s *service) error {
 	limit, cancel := context.WithTimeoutCause(ctx, joinTimeout, errLate)
 	defer cancel()
@@ -233,7 +229,6 @@ func (r *run) tasks(ctx context.Context, s *service) ([]swarm.Task, error) {
 	return got.Items, err
 }
 
-// nodeOf returns the service's only node for a task without one.
 func (s *service) nodeOf(t swarm.Task) string {
 	if i := slices.Index(s.ids, t.ServiceID); t.NodeID == "" && i >= 0 &&
 		len(s.ids) == len(s.nodes) {
@@ -251,7 +246,7 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// waitForPorts is needed because managers learn published ports shortly after the agents have come.
+// Managers learn published ports shortly after the agents have come.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {

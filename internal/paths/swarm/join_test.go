@@ -23,9 +23,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// manager is a fake: it takes services for one node each, and the test sets their tasks.
+// manager takes services for one node each, and the test sets their tasks.
 type manager struct {
-	// fails may be nil.
+	// may be nil
 	fails func(path string) error
 	began func(swarm.ServiceSpec)
 
@@ -117,7 +117,6 @@ func comes(t *testing.T, r *run, spec swarm.ServiceSpec) {
 	t.Cleanup(func() { r.hub.Close(); ends.Wait() })
 }
 
-// Existing services must not be made twice.
 func TestServicesGoOnAfterAnError(t *testing.T) {
 	var r *run
 	m := &manager{began: func(spec swarm.ServiceSpec) { comes(t, r, spec) }}
@@ -229,7 +228,6 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 	}
 }
 
-// The wait must end at once.
 func TestTasksThatFail(t *testing.T) {
 	var r *run
 	m := &manager{began: func(spec swarm.ServiceSpec) {

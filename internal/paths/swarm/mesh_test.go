@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// meshRun is a toll mesh that does not end by itself.
+// The run is endless.
 type meshRun struct {
 	cmd        *exec.Cmd
 	node       int
@@ -48,7 +48,7 @@ func (r *meshRun) ended() bool {
 	}
 }
 
-// leaderless matches a manager's errors around an election.
+// errors of a manager around an election
 var leaderless = regexp.MustCompile(
 	"lost leader status|does not have a leader|no elected primary cluster manager|no node takes tasks")
 

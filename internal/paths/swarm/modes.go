@@ -25,8 +25,8 @@ func (s *site) host() error {
 	return nil
 }
 
-// publishNAT uses a port published with mode=host, on the default bridge. The image has no
-// iptables, so the connection table counts the rewritten connections.
+// The port is published with mode=host, on the default bridge. The image lacks iptables, so the
+// connection table counts the rewritten connections.
 func (s *site) publishNAT() error {
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
@@ -48,7 +48,6 @@ func (s *site) publishNAT() error {
 
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 
-// publishedAt returns the port that the swarm chose.
 func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
 	proto = network.TCP
 	if s.path.Spec.UDP {
@@ -164,7 +163,7 @@ type sandbox struct {
 	bridge      string
 }
 
-// within reads a namespace that only the node's dockerd can name; what names it in errors.
+// within reads a namespace that only the node's dockerd can name. Errors name it what.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
@@ -242,8 +241,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
 
-// encrypts waits once for a node's ESP state for the path's other node; later it only reads, since
-// the node may have been told late.
+// encrypts waits once for a node's ESP state for the path's other node. Later it only reads; the
+// node may have been told late.
 func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	s.run.espMu.Lock()
 	none := s.run.noESP[n.ID]
@@ -269,7 +268,7 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	return err
 }
 
-// settles waits for what engines tell each other after a task's start.
+// After a task's start, engines exchange its addresses.
 func (s *site) settles(read func() (sample.Counters, error)) error {
 	const (
 		latest = 5 * time.Second

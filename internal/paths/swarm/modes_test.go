@@ -13,7 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Each node is waited for once, but may have ESP later. A failed request is no lack.
+// Each node is waited for once, but may have ESP later. A failed request does not prove its
+// absence.
 func TestNodesWithoutESP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &site{ctx: context.Background(), run: &run{noESP: map[string]bool{}}}

@@ -22,10 +22,10 @@ type Node struct {
 	Addr     netip.Addr // as the swarm knows it
 	Engine   string
 
-	shared string // a name that other nodes have, too; "": Name is unique
+	shared string // name of several nodes; "": Name is unique
 }
 
-// nodes returns those that take tasks, by name; why has the others' reasons.
+// nodes returns the nodes that take tasks, by name; why has the others' reasons.
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string,
 	err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
@@ -65,8 +65,8 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 	return ready, why, nil
 }
 
-// choose returns the nodes named by host name, ID or else the beginning of an ID, in that order;
-// all if none was named. Nodes with the same name are called by their IDs.
+// choose returns the nodes named by host name, ID or the beginning of an ID, in that order; all if
+// wanted is empty. Nodes with the same name are called by their IDs.
 func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) {
 	names := map[string]int{}
 	for _, n := range all {
@@ -116,7 +116,6 @@ func those(all []Node, are func(Node) bool) (out []Node) {
 	return out
 }
 
-// enough takes the reasons of the nodes that take no tasks as why.
 func enough(chosen, ready []Node, why map[string]string) error {
 	const between = "a swarm is measured between machines, and "
 	switch {

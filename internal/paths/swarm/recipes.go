@@ -13,5 +13,5 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.OverlayEncrypted: (*site).overlay,
 }
 
-// Modes returns the names of the modes that services on a swarm can have.
+// Modes returns the names of the modes of services on a swarm.
 func Modes() []string { return recipe.Names(recipes) }

@@ -23,14 +23,13 @@ import (
 type role string
 
 const (
-	// onHost tasks are in their nodes' own namespaces, and read what the nodes count. Every node of
-	// a run has one.
+	// in the node's own namespace, with its counters; one on every node of a run
 	onHost role = "host"
-	// inside tasks can enter the namespaces of overlay networks.
+	// can enter the namespaces of overlay networks
 	inside role = "inside"
-	// published tasks are on the default bridge, with a port of the node.
+	// on the default bridge, with a port of the node
 	published role = "publish"
-	// meshed tasks have a port of the routing mesh, and are on its network, called ingress.
+	// with a port of the routing mesh, on its network ingress
 	meshed    role = "ingress"
 	onOverlay role = "overlay"
 	encrypted role = "encrypted"
@@ -39,14 +38,14 @@ const (
 const (
 	keyFile   = "key"
 	secretDir = "/run/secrets"
-	// dockerNetns is dockerd's default directory, and inTask where an onHost task sees it.
+	// dockerNetns is dockerd's default directory; onHost tasks see it at inTask.
 	dockerNetns = "/run/docker/netns"
 	inTask      = "/netns"
 )
 
 const removal = 45 * time.Second
 
-// cleanUp ignores interrupts. When patience is over, each remaining thing gets a moment.
+// cleanUp ignores interrupts. After its time, each remaining thing gets a moment.
 func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	const (
 		most  = 20 * time.Second
@@ -101,7 +100,7 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	return made.ID, nil
 }
 
-// makeServices makes one service if the run has all nodes, else one for each. Existing ones stay.
+// One service covers all nodes, or each chosen node gets its own. Existing ones stay.
 func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(dockerapi.Service, name, func(ctx context.Context) error {
@@ -141,7 +140,7 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 	return nil
 }
 
-// spec describes tasks that dial in once and are never restarted.
+// The tasks dial in once and are never restarted.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 	where []string) swarm.ServiceSpec {
 	grace := time.Second
@@ -183,7 +182,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
-// owes is called before the thing is made.
+// The caller makes the thing afterwards.
 func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	if err := r.daemon.Journal.Add(kind, name); err != nil {
 		return err
@@ -194,7 +193,7 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 	return nil
 }
 
-// removed waits for a swarm without a leader. It returns nil if the thing does not exist.
+// removed waits while the swarm lacks a leader. A missing thing is not an error.
 func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
@@ -216,7 +215,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 	}
 }
 
-// patience is one deadline for all removals.
+// All removals share the deadline.
 func (r *run) patience() time.Time {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(removal)
@@ -224,7 +223,7 @@ func (r *run) patience() time.Time {
 	return r.until
 }
 
-// makeImage loads the image on this node, unless one was named. A swarm does not distribute images.
+// makeImage loads the image on this node, unless one was named: a swarm does not distribute images.
 func (r *run) makeImage(ctx context.Context) error {
 	if r.swarm.Image != "" {
 		r.image = r.swarm.Image
@@ -255,7 +254,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	return nil
 }
 
-// uses reports whether the engine has not yet released the run's containers.
+// The engine may release the run's containers late.
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()

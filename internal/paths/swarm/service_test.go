@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
-// However much is left, an unresponsive manager must not delay the end for long.
+// An unresponsive manager must not delay the end for long, whatever is left.
 func TestRemovalsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const things = 30

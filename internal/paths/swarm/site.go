@@ -16,7 +16,7 @@ import (
 
 const serverPort = recipe.ServerPort
 
-// site has the context of the build; counters and removals outlive it.
+// Counters and removals outlive the build's context.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -55,7 +55,6 @@ func (s *site) begin() error {
 	return nil
 }
 
-// Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.describe()
 	s.inspectable()
@@ -104,7 +103,6 @@ func (v *service) on(n Node) (*agent.Agent, error) {
 
 type box struct{ *cluster.Box }
 
-// box calls within for the addresses of the task's devices.
 func (s *site) box(kind role, n Node, within func(netip.Prefix) bool) (*box, error) {
 	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
@@ -132,7 +130,6 @@ func (b *box) hop(server bool) path.Hop { return b.Hop(mode.HopVeth, server) }
 
 func (s *site) wireHop() path.Hop { return s.server.Hop(mode.HopWire, s.server.Card.Name, true) }
 
-// serve makes the client dial the server at dial.
 func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place,
 	dial netip.AddrPort) {
 	s.path.Servers = []path.Server{{Place: server, Listen: listen, Machine: s.server.Agent}}

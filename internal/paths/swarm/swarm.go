@@ -1,11 +1,10 @@
-// Package swarm builds network modes across machines, on the user's Docker Swarm: the cluster's own
-// engine places the tasks, and toll runs in each of them as an agent (see package agent), which
-// dials the toll that measures. It changes nothing on a node that a user's own service could not
-// change.
+// Package swarm builds network modes across machines on the user's Docker Swarm: the cluster's
+// engine places the tasks, and toll runs in each as an agent (see package agent), which dials the
+// toll that measures. Nodes change only as they would by a user's own service.
 //
-// Everything that it makes is labelled with the mark of its toll and is written to a journal first.
-// It is removed when the backend is closed; dockerapi.Clean, with Leftovers, finds on a manager
-// what a killed toll left. Tasks end when their toll is gone.
+// Everything that it makes has the mark of its toll, is first written to a journal, and is removed
+// when the backend is closed. After a kill, dockerapi.Clean with Leftovers cleans up on a manager.
+// Tasks end with their toll.
 package swarm
 
 import (
@@ -25,21 +24,20 @@ const Name = sample.Swarm
 
 // Swarm is the backend. Only Version must be set.
 type Swarm struct {
-	// Nodes lists the run's nodes, by host name or ID: first the server's, then the client's, for
-	// paths that name none. Empty: all nodes that take tasks.
+	// Nodes lists the run's nodes, by host name or ID: the first are the default server and client.
+	// Empty: all nodes that take tasks.
 	Nodes []string
-	// Most limits the nodes to the first ones; 0: all.
+	// maximum, from the first on; 0: all
 	Most int
-	// Image is toll's image in a registry; "" is its own, which every node must have.
+	// toll's image in a registry; "": its own, which every node must have
 	Image string
-	// Control is where this machine listens for its agents; if the address is invalid, the one by
-	// which the swarm knows this node; port 0 is any free one.
+	// where this machine listens for its agents; an invalid address is the swarm's for this node,
+	// port 0 any free one
 	Control netip.AddrPort
-	// Version is toll's version.
 	Version string
-	// Program is the static binary for the image; "" is this program.
+	// static binary for the image; "": this program
 	Program string
-	// StateDir is the directory of journals; "" is the user's state directory.
+	// directory of journals; "": the user's state directory
 	StateDir string
 
 	kept cluster.Once[*run]
@@ -50,7 +48,7 @@ var _ path.Builder = (*Swarm)(nil)
 // Name returns "swarm".
 func (s *Swarm) Name() string { return Name }
 
-// Check starts agents on the nodes and asks for their facts. They stay until Close.
+// Check starts agents on the nodes and reads their facts. They stay until Close.
 func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
@@ -58,7 +56,6 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	return cluster.Check(ctx, s, spec)
 }
 
-// refuse returns an error for paths that no swarm can have.
 func refuse(s path.Spec) error {
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("a swarm has no services", s.Mode, Modes())
@@ -105,7 +102,7 @@ func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 }
 
 // Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
-// reason for nodes without an agent, by name.
+// reasons for missing agents, by name.
 func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
 	err error) {
 	r, err := s.start(ctx)
@@ -127,7 +124,6 @@ func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[str
 	})
 }
 
-// start connects to the swarm once and remembers the result until Close.
 func (s *Swarm) start(ctx context.Context) (*run, error) {
 	return s.kept.Start(ctx, s.begin)
 }

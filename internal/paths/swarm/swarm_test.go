@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// besideEnv is set if this test binary runs on a node of a swarm, as toll.
+// besideEnv makes this binary run on a node of a swarm, as toll.
 const (
 	besideEnv = "BRIDGETOLL_TEST_SWARM"
 )
@@ -348,7 +348,7 @@ func lossyLink(u testing.TB, c *testCluster, toll string) {
 
 const agentOn3 = "docker -H unix://DIR/3/sock inspect -f '{{.State.Pid}}' $(docker -H unix://DIR/3/sock ps -q)"
 
-// faultAt is 0 for the switch, 1 for the manager.
+// 0: the switch, 1: the manager
 var faultAt = map[string]int{"hangs": 0, "cut off": 0, "drained": 1}
 
 // hasIPVS uses modprobe, as Docker does.

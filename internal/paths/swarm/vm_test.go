@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// vmEnv is set under Debian's kernel, which has all that a swarm can use. The machine has no Go.
+// vmEnv is set under Debian's kernel, which has all that a swarm can use, in a machine without Go.
 const vmEnv = "BRIDGETOLL_VM"
 
 // TestSwarm's kernel may lack IPVS and ESP.
@@ -126,7 +126,6 @@ func read(t *testing.T, file string) *sample.File {
 	return r
 }
 
-// Other sources confirm the modes that need IPVS and ESP.
 func TestMeshAndEncryption(t *testing.T) {
 	if os.Getenv(besideEnv) == "" || os.Getenv(vmEnv) == "" {
 		t.Skip("TestFullKernel runs it on a node")
@@ -155,7 +154,7 @@ func TestMeshAndEncryption(t *testing.T) {
 	}
 }
 
-// balanced reads IPVS's own statistics on the server's node, this one.
+// This is the server's node.
 func balanced(t *testing.T, p *path.Path) {
 	const ofMesh = dockerNetns + "/ingress_sbox"
 	stats := func() (connections, in, out int64) {
@@ -184,7 +183,7 @@ func balanced(t *testing.T, p *path.Path) {
 	}
 }
 
-// veiled expects only ESP on the wire of the server's node, this one.
+// This is the server's node: only ESP may be on its wire.
 func veiled(t *testing.T, p *path.Path) {
 	nft := func(args ...string) []byte {
 		out, err := exec.Command("nft", args...).CombinedOutput()
