@@ -27,7 +27,7 @@ func specs(b *testing.B, l *Lab) []path.Spec {
 	return out
 }
 
-// Building all paths of all modes should take less than 2 s for each.
+// A path should take less than 2 s on average.
 func BenchmarkAllPaths(b *testing.B) {
 	l := &Lab{}
 	defer l.Close()

@@ -17,14 +17,14 @@ const runMark = "BRIDGETOLL_RUN="
 
 func mark() string { return runMark + owner.Mark() }
 
-// Leftover is a process that outlived the toll that started it.
+// Leftover is a process that outlived its toll.
 type Leftover struct {
 	PID     int
 	Command string
 }
 
-// Clean kills the processes of labs whose toll is dead, as far as this user may see them, and
-// returns them. The kernel should have killed them with their parent.
+// Clean kills and returns the processes of dead tolls' labs that this user may see. The kernel
+// should have killed them with their parent.
 func Clean() ([]Leftover, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead names the source of the rules and settings in this file. A test of
-// internal/paths/docker compares them with real engines'.
+// rulesRead names the source of this file's rules and settings. A test of internal/paths/docker
+// compares them with real engines'.
 const rulesRead = "Docker Engine 28.5.2"
 
 const (
@@ -23,7 +23,7 @@ const (
 	tagLink      = "link"
 )
 
-// daemon is the configuration of dockerd on one machine, with its containers.
+// daemon is dockerd's configuration on one machine, with its containers.
 type daemon struct {
 	family     nft.Family
 	noIPTables bool // "iptables": false
@@ -136,7 +136,7 @@ func (d daemon) all() []dockerNet {
 	return append([]dockerNet{def}, d.networks...)
 }
 
-// newest is the order of rules that are inserted at the top.
+// Rules are inserted at the top, so the newest network comes first.
 func (d daemon) newest() []dockerNet {
 	all := slices.Clone(d.all())
 	slices.Reverse(all)
@@ -209,7 +209,7 @@ func numbered(tag string, i int) string {
 	return tag + strconv.Itoa(i+1)
 }
 
-// tagOf keeps the tags of the default network's rules apart.
+// The default network's rules have tags of their own.
 func tagOf(n dockerNet) string {
 	if n.bridge == docker0.bridge {
 		return "-default"
@@ -289,7 +289,7 @@ func (d daemon) filter() []nft.Chain {
 	}
 }
 
-// raw blocks containers' addresses for other devices.
+// Other devices must not reach containers' addresses directly.
 func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
 	for _, n := range d.all() {

@@ -18,7 +18,7 @@ func Entered() bool { return os.Getenv(entered) != "" }
 
 // Enter runs this program again, with the same arguments and standard files, as root of a user
 // namespace of its own, and returns the exit code. The new process dies with this one; when ctx
-// ends it is sent the signal that stopped returns for the cause.
+// ends it gets the signal that stopped returns for the cause.
 //
 // If user namespaces are forbidden, the error wraps the errno of clone(2).
 func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {

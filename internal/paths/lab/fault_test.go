@@ -16,7 +16,6 @@ import (
 
 var errInjected = errors.New("injected fault")
 
-// asOthers are built by the steps of other modes.
 var asOthers = append([]mode.Name{mode.MacvlanPrivate, mode.MacvlanVEPA, mode.MacvlanPassthru,
 	mode.IPvlanL3, mode.IPvlanL3S}, bothWays...)
 

@@ -10,7 +10,7 @@ import (
 
 type device = local.TunedDevice
 
-// madeOf records the devices to which tunes apply.
+// Tunes apply to the devices.
 func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
 	return s.tuned.MadeOf(h, devices...)
 }
@@ -56,7 +56,7 @@ func (s *site) switchedHop(ns *space, where, bridge string,
 		device{Space: ns, Name: bridge})
 }
 
-// ruleHop uses the family that the path's packets have on the machine.
+// The family is that of the path's packets on the machine.
 func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string,
 	e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)
@@ -85,7 +85,7 @@ func (s *site) noNAT() path.Hop {
 
 func (s *site) homeTag(tag string) string { return tag + tagOf(dockerNet{network: s.home}) }
 
-// noDefaultNAT is for Docker with only the default network.
+// noDefaultNAT applies to Docker with only the default network.
 func (s *site) noDefaultNAT() path.Hop {
 	if s.family() == nft.IPv6 && s.path.Spec.Mode == mode.Routed {
 		return ruleOf(nft.IPv4, s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default",

@@ -21,7 +21,7 @@ const (
 	hostsArg = "with-hosts"
 )
 
-// Inner runs the part of the lab that args name. ours is false if args name none.
+// Inner runs the part of the lab that args name; ours is false without one.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -44,8 +44,7 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// apart returns an error unless the lab started this process as the first of a namespace: only then
-// may mounts be changed.
+// Mounts may be changed only if the lab started this process as the first of a namespace.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, runMark)
@@ -55,7 +54,7 @@ func apart(arg string) error {
 	return nil
 }
 
-// untilEOF returns a context that ends with r, so that a proxy does not outlive toll.
+// The context ends with r, so that a proxy does not outlive toll.
 func untilEOF(r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -19,8 +19,7 @@ const (
 
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
-// family returns the family of the path's rules. If Docker has none for IPv6, those of IPv4 are
-// guards.
+// If Docker has no IPv6 rules, those of IPv4 are guards.
 func (s *site) family() nft.Family {
 	if s.dual() {
 		return nft.IPv6

@@ -27,13 +27,12 @@ import (
 
 // Lab is the backend that needs neither root nor Docker. The zero value is ready to use.
 type Lab struct {
-	// ProxyPath is the docker-proxy to use; "" uses an installed one, or else toll's own; "own"
-	// always uses toll's own.
+	// docker-proxy to use; "": an installed one, or else toll's own; "own": always toll's own
 	ProxyPath string
-	// Congestion is the TCP congestion control of every namespace; "" keeps the inherited one.
+	// TCP congestion control of every namespace; "": the inherited one
 	Congestion string
 
-	// Wire describes the link between the machines.
+	// link between the machines
 	Wire sample.Wire
 
 	test hooks
@@ -49,7 +48,6 @@ var _ path.Builder = (*Lab)(nil)
 // Name returns "lab".
 func (l *Lab) Name() string { return sample.Lab }
 
-// hooks are for tests; all may be nil.
 type hooks struct {
 	before func() error // may fail the step
 	built  func(*site)

@@ -55,7 +55,6 @@ func mayBuild() bool {
 	return l.MayBuild()
 }
 
-// started makes the trial namespace, so that later leftovers are the paths' own.
 func started(t *testing.T, l *Lab) *Lab {
 	t.Helper()
 	needLab(t)
@@ -81,7 +80,7 @@ func TestConformance(t *testing.T) {
 		Lacks: kernelLacks, Brief: bothWays, Leave: asLonger})
 }
 
-// asLonger skips routes on emulated CPUs that longer ones cover. make test-kernels has all.
+// Longer routes cover these on emulated CPUs. make test-kernels has all.
 func asLonger(m mode.Name, r mode.Route) bool {
 	if !pathtest.Emulated() || r.From == mode.FromRemoteContainer {
 		return false
@@ -199,8 +198,7 @@ func TestConformanceOwnProxy(t *testing.T) {
 		Short: true})
 }
 
-// around exchanges traffic outside the path: by the container's own address instead of a published
-// port, or by the machine's instead of loopback.
+// around bypasses a published port by the container's own address, or loopback by the machine's.
 func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	t.Helper()
 	home := tollNet

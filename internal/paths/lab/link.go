@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// linked is `--link server:db` on a daemon with "icc": false: two rules for each pair let it
-// through the isolation (Docker Engine 28.5.2).
+// With `--link server:db` and "icc": false, two rules for each pair let it through the isolation
+// (Docker Engine 28.5.2).
 func (s *site) linked() error {
 	d := daemon{noICC: true}
 	servers := s.serverSeats()

@@ -126,7 +126,7 @@ func (s *site) onBridge(n network, noNAT path.Hop) error {
 	return nil
 }
 
-// addresses are those of future containers on machine A.
+// The containers on machine A are made later.
 func (s *site) addresses(n network) (out []netip.Prefix) {
 	for _, at := range s.serverSeats() {
 		out = append(out, n.of(at))
@@ -172,7 +172,7 @@ func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 
 func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
 
-// remoteClients protects the clients' containers by rules, unless the network is routed.
+// Rules protect the clients' containers, unless the network is routed.
 func (s *site) remoteClients(n dockerNet) error {
 	for _, at := range s.clientSeats(s.b) {
 		n.containers = append(n.containers, n.of(at))

@@ -51,7 +51,7 @@ const (
 	needTCP
 )
 
-// needsOf returns the path's needs, the most basic first.
+// The most basic need comes first.
 func (l *Lab) needsOf(s path.Spec) []need {
 	out := []need{needSetup, needDevices, needCongestion}
 	r := recipes[s.Mode]
@@ -118,7 +118,6 @@ func (l *Lab) needsOfFast(s path.Spec) []need {
 	return []need{needSockets, needProxy, needShortcuts}
 }
 
-// need remembers the result.
 func (l *Lab) need(n need) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,11 +187,11 @@ func (l *Lab) trials() map[need]func() error {
 	}
 }
 
-// MayBuild reports whether this process may set up network namespaces: as root and inside Enter's
+// MayBuild reports whether this process may set up network namespaces: as root or inside Enter's
 // user namespace.
 func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
 
-// Close removes the trial namespace and forgets the results. It does not close paths.
+// Close removes the trial namespace and forgets the results. Paths stay.
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

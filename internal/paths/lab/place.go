@@ -11,7 +11,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// self works even after the program's file was replaced.
 const self = local.Self
 
 type place struct {
@@ -41,7 +40,6 @@ func (p *place) Start(c path.Command) (*path.Process, error) {
 	return local.Start(p.ns, p.name, cmd, stderr)
 }
 
-// marked also returns the tail of the command's standard error.
 func marked(file string, args ...string) (*exec.Cmd, *local.Tail) {
 	cmd := exec.Command(file, args...)
 	if file == self {

@@ -13,8 +13,8 @@ import (
 
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// publishProxy is for clients that dial a loopback address, for containers on the same bridge, and
-// for all clients if the daemon writes no rules.
+// publishProxy needs clients that dial a loopback address, containers on the same bridge, or a
+// daemon without rules.
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote &&
 		s.path.Spec.To.Four()})
@@ -33,7 +33,7 @@ func (s *site) publishDefault() error {
 	return s.publish()
 }
 
-// relays reports whether docker-proxy, if it runs, gets the path's connections.
+// relays reports whether a running docker-proxy gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
 func (s *site) translated(d daemon) error {
@@ -150,7 +150,7 @@ func (s *site) quietProxies() error {
 	return nil
 }
 
-// fast makes the docker-proxy that toll fast bypasses a guard.
+// toll fast bypasses docker-proxy, which becomes a guard.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err

@@ -7,13 +7,12 @@ import (
 
 type modeRecipe struct {
 	build func(*site) error
-	// needs are beyond those of every mode.
+	// besides those of every mode
 	needs []need
-	// more may be nil.
+	// may be nil
 	more func(*Lab, path.Spec) []need
 	bare bool
-	// beside means that no container is on a bridge of Docker's, whose chains for IPv6 then have no
-	// rules.
+	// The containers are outside Docker's bridges, whose chains for IPv6 then have no rules.
 	beside bool
 	// onSwitch means that the card is a port of the mode's switch, which drops packets larger than
 	// the wire's MTU.

@@ -7,10 +7,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 )
 
-// resolver is Docker's own DNS server in containers.
+// Docker's DNS server in containers
 var resolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
-// The daemon listens on free ports; these stand for them.
+// The daemon listens on free ports, for example these.
 const (
 	resolverTCP = 35407
 	resolverUDP = 34009
