@@ -53,7 +53,7 @@ func left(p *path.Path) error {
 	return nil
 }
 
-// machinesOf returns the path's machines and those of its ends.
+// machinesOf includes the machines of the ends.
 func machinesOf(p *path.Path) []path.Machine {
 	out := slices.Clone(p.Machines)
 	add := func(m path.Machine) {

@@ -35,7 +35,7 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 	}
 }
 
-// notice is safe for concurrent use.
+// notice may be called concurrently.
 func (r *run) notice(err error) {
 	if used := (*channelError)(nil); errors.As(err, &used) {
 		r.channelUsed.Store(true)

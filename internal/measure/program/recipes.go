@@ -162,7 +162,7 @@ func (e *missingError) Hint() string {
 // Check returns an error unless the recipe's programs are where its commands look for them.
 func (r Recipe) Check() error { return find(r.Needs) }
 
-// CheckClient is Check for the client's program only.
+// CheckClient checks the client's program only.
 func (r Recipe) CheckClient() error { return find(r.Needs[len(r.Needs)-1:]) }
 
 func find(needs []Need) error {

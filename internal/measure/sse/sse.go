@@ -21,7 +21,7 @@ var (
 type Event struct {
 	Type string // "message" by default
 	ID   string // the stream's last one
-	Data []byte // lines joined by \\n; valid until the callback returns
+	Data []byte // lines joined by \n; valid until the callback returns
 }
 
 // Decoder is the state of one stream. The zero value is ready. Not for concurrent use.
