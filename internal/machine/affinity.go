@@ -24,8 +24,8 @@ func AffinityOf(pid int) ([]int, error) {
 	return cpus, nil
 }
 
-// SetAffinity moves all threads of a process to the given CPUs. Threads that end meanwhile are no
-// error.
+// SetAffinity moves all threads of a process to the given CPUs. It ignores threads that end
+// meanwhile.
 func SetAffinity(pid int, cpus []int) error {
 	set := unix.NewCPUSet(maxCPUs)
 	for _, c := range cpus {

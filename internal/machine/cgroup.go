@@ -8,9 +8,9 @@ import (
 )
 
 // Throttler returns a function that reads how often the CPU limit has stopped this process's cgroup
-// or one above it; use the difference of two readings. It returns nil if the kernel does not tell.
-// Containers that the run started are not counted. The cgroups are found once, because the function
-// is called while a load runs.
+// or one above it, without containers that the run started; use the difference of two readings. It
+// returns nil if the kernel does not tell. The cgroups are found once, because the function is
+// called while a load runs.
 func (m Machine) Throttler() func() int {
 	groups := m.cpuGroups(self)
 	if _, ok := m.throttled(groups); !ok {

@@ -13,8 +13,7 @@ import (
 const userHz = 100
 
 // Contention returns a function that reports what others took, since the call, of the CPUs that
-// this process may use. own returns the CPU time in seconds that toll itself has used; nil: what
-// others used is unknown.
+// this process may use. own returns toll's CPU time in seconds; nil: what others used is unknown.
 func (m Machine) Contention(own func() float64) func() sample.Contention {
 	before := m.cpuUse()
 	used := 0.0

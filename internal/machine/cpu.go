@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxCPUs is the largest number of CPUs that Linux can be built for.
+// Linux's largest build option
 const maxCPUs = 8192
 
 // CPU locates one CPU. Cores and caches are named by their lowest-numbered CPU: the kernel's core
@@ -25,7 +25,7 @@ type CPU struct {
 // Topology lists the online CPUs by ID.
 type Topology []CPU
 
-// Topology returns nothing if the kernel does not tell which CPUs are online.
+// Topology returns nil if the kernel does not tell which CPUs are online.
 func (m Machine) Topology() Topology {
 	var t Topology
 	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
@@ -46,7 +46,6 @@ func (m Machine) Topology() Topology {
 	return t
 }
 
-// lastCache returns -1 if unknown.
 func (m Machine) lastCache(dir string) int {
 	cache, highest := -1, 0
 	for i := range 16 {
@@ -135,7 +134,7 @@ func (m Machine) mitigations() map[string]string {
 	return found
 }
 
-// cpuModel returns the CPU's name without trademarks and speed.
+// cpuModel omits trademarks and speed.
 func cpuModel(cpuinfo string) string {
 	if name := fold(field(cpuinfo, "model name")); name != "" {
 		return shortModel(name)

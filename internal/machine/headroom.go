@@ -14,7 +14,7 @@ type Crowd struct {
 	Memory  uint64 // bytes
 }
 
-// HeadroomError reports what the machine has too little of.
+// HeadroomError reports what the machine lacks.
 type HeadroomError struct {
 	What       string // "open files"
 	Need, Have uint64
@@ -33,8 +33,8 @@ func (e *HeadroomError) Error() string {
 
 func (e *HeadroomError) Hint() string { return e.Remedy }
 
-// Headroom returns a *HeadroomError if the limits of this process, of its cgroups or of the
-// machine's memory are known to leave too little for c.
+// Headroom returns a *HeadroomError if known limits of this process, its cgroups or the machine's
+// memory leave too little for c.
 func (m Machine) Headroom(c Crowd) error {
 	const fewer = "measure less at a time, or "
 	limits := m.read("/proc/self/limits")
@@ -122,7 +122,7 @@ func softLimit(limits, name string) (n uint64, ok bool) {
 }
 
 // left returns the least that this process's cgroup and those above it leave of a resource. current
-// is the file with the use; "": it does not count.
+// is the file with the use; "": the use is ignored.
 func (m Machine) left(most, current string) (least uint64, ok bool) {
 	for _, dir := range m.cpuGroups(self) {
 		limit, err := strconv.ParseUint(m.text(dir+"/"+most), 10, 64)

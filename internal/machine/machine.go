@@ -2,9 +2,9 @@
 // benchmark's numbers; chooses the CPUs of a run; and explains the settings that forbid what the
 // lab needs.
 //
-// Facts come from /proc, /sys and /etc only. Units are bytes, CPUs and seconds. A fact that cannot
-// be read is left empty. Inside a container the facts are those that it is shown, and the sysctls
-// those of the calling network namespace.
+// Facts come from /proc, /sys and /etc only, in bytes, CPUs and seconds. An unreadable fact is left
+// empty. Inside a container the facts are those that it is shown, and sysctls are the calling
+// network namespace's.
 //
 // procfs does not fit: its parsers are chosen by GOARCH and reject a whole file for one odd line.
 package machine
@@ -34,9 +34,9 @@ type Machine struct {
 	Affinity func() ([]int, error)
 }
 
-// Read returns the facts of the machine, except Tool. The doubts name facts that every machine has
-// and that could not be read. Root is set if the process has the capabilities that the lab needs
-// outside of a user namespace.
+// Read returns the facts of the machine, except Tool. The doubts name unreadable facts that every
+// machine has. Root is set if the process has the capabilities that the lab needs outside of a user
+// namespace.
 func (m Machine) Read() (e sample.Environment, doubts []error) {
 	cpuinfo := m.read("/proc/cpuinfo")
 	topology := m.Topology()

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// PinError reports why a placement on CPUs is impossible here.
+// PinError means that a placement on CPUs is impossible here.
 type PinError struct {
 	Pin string
 	Why string
@@ -17,7 +17,7 @@ type PinError struct {
 
 func (e *PinError) Error() string { return fmt.Sprintf("--pin %s: %s", e.Pin, e.Why) }
 
-// Hint returns the placements that are possible instead.
+// Hint returns the possible placements.
 func (e *PinError) Hint() string {
 	return "--pin " + sample.PinNear + ", or --pin " + sample.PinNone
 }
@@ -184,7 +184,6 @@ func rank(cores []core, need int) {
 	})
 }
 
-// spread lists every core's first CPU before any core's second.
 func spread(cores []core) []int {
 	var cpus []int
 	for i, more := 0, true; more; i++ {

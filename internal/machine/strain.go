@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Strain reads what slows down a process from without: the limits of its cgroups, which are found
+// Strain reads what slows a process down from outside: the limits of its cgroups, which are found
 // once, and TCP in its network namespace.
 type Strain struct {
 	m           Machine
@@ -27,7 +27,7 @@ func (m Machine) StrainOf(pid int) *Strain {
 	return &Strain{m, process, m.cpuGroups(process), m.groups(process, "memory")}
 }
 
-// apart reports whether the process is known to be in another network namespace than this one.
+// apart reports whether the process is known to be in another network namespace.
 func (s *Strain) apart() bool {
 	its, err := os.Readlink(s.m.path("/proc/" + s.process + "/ns/net"))
 	own, errOwn := os.Readlink(s.m.path("/proc/" + self + "/ns/net"))
@@ -87,8 +87,8 @@ var ofNamespace = []string{
 	workload.CountSegments,
 }
 
-// Own returns a reader like Read without the counters of this process's network namespace: other
-// servers of the machine are counted there.
+// Own returns a reader like Read without this process's network namespace, which counts other
+// servers as well.
 func (s *Strain) Own() func() map[string]int64 {
 	if s.apart() {
 		return s.Read

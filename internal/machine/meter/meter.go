@@ -1,5 +1,5 @@
 // Package meter reads CPU time by kind and CPU from /proc/stat, in ticks of 10 ms, whose sums only
-// become exact over many windows, and that of single processes from their own clocks, in ns.
+// become exact over many windows, and single processes' from their own clocks, in ns.
 //
 // On loopback and veth the receiver's softirq work is charged to the sender's CPU time, so only the
 // sum of both ends is a mode's cost.
@@ -37,8 +37,7 @@ func New() (*Meter, error) {
 	return &Meter{fs: &fs}, nil
 }
 
-// Read reads the machine's clocks and those of the processes pids. A process that has ended reads
-// 0.
+// Read reads the clocks of the machine and of the processes pids. An ended process reads 0.
 func (m *Meter) Read(pids ...int) (Reading, error) {
 	st, err := m.fs.Stat()
 	if err != nil {
@@ -82,8 +81,7 @@ func Since(a, b Reading) []sample.CPU {
 }
 
 // ProcessMemory returns a process's proportional share of its memory in bytes (PSS), because
-// proxies of many ports share their program; otherwise all that is resident; 0 if the process has
-// ended.
+// proxies of many ports share their program; otherwise its resident memory; 0 if it has ended.
 func ProcessMemory(pid int) int64 {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -99,7 +97,7 @@ func ProcessMemory(pid int) int64 {
 	return int64(st.ResidentMemory())
 }
 
-// ProcessCPU returns the CPU time of a process, all threads, or 0 if it has ended.
+// ProcessCPU returns the CPU time of all threads of a process, or 0 if it has ended.
 func ProcessCPU(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, for the whole process
 	var ts unix.Timespec

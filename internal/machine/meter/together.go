@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Pair is a client and its server: processes of this machine, each with those that it starts.
+// Pair is a client and its server: processes of this machine, each with its children.
 type Pair struct{ Client, Server int }
 
 const (
@@ -19,8 +19,8 @@ const (
 )
 
 // Together samples on which CPUs the busiest threads of each pair run until stop is called. stop
-// returns the share of the samples, 0 to 1, in which client and server were on one CPU, or nil if
-// unknown. A sleeping thread counts where it ran last.
+// returns the share of the samples in which client and server were on one CPU, or nil if unknown. A
+// sleeping thread counts where it ran last.
 func (m *Meter) Together(pairs ...Pair) (stop func() *float64) {
 	done, result := make(chan struct{}), make(chan *float64, 1)
 	go func() { result <- together(pairs, done) }()
