@@ -66,7 +66,7 @@ func controlOf(c sample.Cell) sample.Cell {
 	return c
 }
 
-// screened returns the loads measured in slices, which take little time for many cells, or all.
+// screened returns the sliced loads, which take little time for many cells, or all.
 func screened(p sample.Plan) []string {
 	var sliced, all []string
 	for _, l := range p.Loads {
@@ -82,8 +82,8 @@ func screened(p sample.Plan) []string {
 }
 
 // like returns a cell like base of another variant, at the same target if possible. ok is false if
-// no route leads to it, or if another mode replaces the baseline there and the variant is not of
-// that mode.
+// no route leads to it, or if another mode replaces the baseline there and the variant has a third
+// mode.
 func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok bool) {
 	c = base
 	c.Control, c.Tune = false, v.Tune

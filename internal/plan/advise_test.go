@@ -29,7 +29,7 @@ func named(cells []sample.Cell) string {
 	return strings.Join(out, ", ")
 }
 
-// Where the mode cannot be reached, another stands for it.
+// Another mode replaces one that cannot be reached.
 func TestAdvice(t *testing.T) {
 	p, err := Advice(adviceRequest(), []sample.Lever{
 		{Name: "gro", Variant: sample.Variant{Mode: "bridge", Tune: "gro=on"}},

@@ -15,14 +15,14 @@ import (
 type MeshRequest struct {
 	Nodes  []sample.Node // at least two, of different names
 	Mode   mode.Name     // of the containers; "": host
-	Beside mode.Name     // a second mode for every visit, to compare with; "": none
+	Beside mode.Name     // a second mode for every visit; "": none
 	Labels []string      // keys of the nodes' labels
-	// NotWitnessed names the hops of a path of Mode that nobody can read, and why.
+	// NotWitnessed names the hops of Mode's path that cannot be read, and why.
 	NotWitnessed string
 	On           string        // the backend
 	Loads        []sample.Load // rr, bulk or both
 	Sweeps       int           // 0: until Precision or Budget
-	AtOnce       int           // the most pairs measured at a time; 0: as many as a round has
+	AtOnce       int           // most pairs at a time; 0: a whole round's
 	Budget       float64       // seconds
 	Precision    float64       // relative
 	Pin          string
@@ -32,7 +32,7 @@ type MeshRequest struct {
 // MinSweeps is the number of sweeps before precision can end a mesh.
 const MinSweeps = 5
 
-// meshOverhead estimates what a visit takes (s) beyond warm-up and window between machines.
+// meshOverhead estimates a visit's time (s) beyond warm-up and window between machines.
 const meshOverhead = 0.25
 
 // Mesh plans a mesh. The plan has no cells: see MeshRounds and MeshRound.
@@ -106,8 +106,7 @@ func (r MeshRequest) check() error {
 	return nil
 }
 
-// Phase is one load over several pairs at once, the client of each first. No two pairs have a node
-// in common.
+// Phase is one load over several pairs at once, the client of each first. No node is in two pairs.
 type Phase struct {
 	Load  sample.Load
 	Pairs []sample.Pair
@@ -120,8 +119,8 @@ func MeshRounds(p sample.Plan) int { return SweepRounds(len(p.Mesh.Nodes)) }
 
 // MeshRound returns the phases of a tournament round of a sweep, both counted from 0, shuffled by
 // the seed. Each pair is in one phase of each load, or in two, with client and server exchanged, if
-// the load is measured both ways. With two modes each phase is made in both, one right after the
-// other, and they take turns in coming first.
+// the load is measured both ways. With two modes each phase is made in both, in immediate
+// succession and with alternating order.
 func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	pairs := NewSweep(len(p.Mesh.Nodes), p.Seed, sweep).Round(round)
 	back := make([]sample.Pair, len(pairs))

@@ -25,25 +25,25 @@ type Request struct {
 	Study     sample.Study     // "": a comparison
 	Modes     []mode.Name      // empty: the usual ones
 	From      []mode.Placement // at least one
-	To        []mode.Target    // for modes that have several; empty: the usual ones
+	To        []mode.Target    // for modes with several; empty: the usual ones
 	Loads     []sample.Load
-	Tunes     []mode.Tunes   // variants, in addition to the untuned modes
+	Tunes     []mode.Tunes   // in addition to the untuned modes
 	Shapes    []sample.Shape // of crowds; empty: one client and one server
 	Sweep     *sample.Sweep  // its points are in Loads; nil: not a sweep
-	Turn      float64        // seconds that each process of a crowd takes to start; see sample.Plan
+	Turn      float64        // seconds per process of a crowd; see sample.Plan
 	Wire      sample.Wire
 	On        []string // backends
 	Rounds    int      // 0: until Precision or Budget
 	Budget    float64  // seconds
 	Precision float64  // relative
-	Same      float64  // relative difference that counts as none
-	Epoch     float64  // seconds that the slices of an epoch take; needed if a load has slices
+	Same      float64  // largest relative difference that counts as none
+	Epoch     float64  // seconds of an epoch's slices; needed if a load has slices
 	Baseline  mode.Name
-	Pin       string           // --pin as it was given
-	Pins      []sample.Pinning // each cell is measured with each; empty: with CPUs
+	Pin       string           // --pin as given
+	Pins      []sample.Pinning // each cell is measured with each; empty: CPUs
 	CPUs      sample.CPUs
-	// Unpaced is a tune under which the baseline and bridge are measured in bulk, too, because the
-	// machine's congestion control paces what it sends; "": none.
+	// Unpaced is a tune under which the baseline and bridge are measured in bulk as well, because
+	// the machine's congestion control paces; "": none.
 	Unpaced mode.Tunes
 	Seed    uint64
 }
@@ -57,7 +57,7 @@ const (
 )
 
 // Make returns the request's cells in the catalogue's order, one control for each group, and in
-// Skipped what was asked for but cannot exist.
+// Skipped the impossible ones.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
 		Budget: r.Budget, Precision: r.Precision,
@@ -273,7 +273,7 @@ func RoundTime(p sample.Plan) float64 {
 	return roundTime(p, 1)
 }
 
-// roundTime is RoundTime for epochs of the given share of the plan's length.
+// roundTime estimates a round whose epochs have the given share of the plan's length.
 func roundTime(p sample.Plan, share float64) float64 {
 	t := 0.0
 	for _, turn := range unshuffled(p) {

@@ -8,8 +8,8 @@ import (
 
 // Sweep is the schedule of one sweep: every pair of nodes once, in rounds in which no node is in
 // two pairs, by the circle method of round-robin tournaments. Each sweep draws the nodes' places,
-// the order of the rounds and of their pairs, and the clients. Otherwise each pair would always be
-// measured beside the same others, and one fault could look like another.
+// the order of the rounds and of their pairs, and the clients. Otherwise the same pairs would
+// always be measured at the same time, and one fault could look like another.
 type Sweep struct {
 	nodes  int
 	rounds []int // places that the nodes have moved on, by round

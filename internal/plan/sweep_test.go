@@ -98,7 +98,7 @@ func TestSweepsDiffer(t *testing.T) {
 			}
 		}
 	}
-	// Six other nodes make 15 pairs, of which three are beside.
+	// Six other nodes make 15 pairs, three of them in the same round.
 	for pairs, times := range beside {
 		if times > sweeps*3/5 {
 			t.Errorf("%v are side by side in %d of %d sweeps", pairs, times, sweeps)

@@ -174,7 +174,7 @@ func slicesOf(tt Timetable, cell int) int {
 	return n
 }
 
-// A known cell gives two thirds of its slices, but for those of the first cycles, to the others.
+// A known cell gives two thirds of its slices to the others, except in the first cycles.
 func TestEpochOfKnownCells(t *testing.T) {
 	p := timetables(t)["default"]
 	p.Epoch = 3
