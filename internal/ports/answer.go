@@ -26,9 +26,9 @@ type Exposed struct {
 	Proto  string `json:"protocol"`
 	Server string `json:"server"`
 	Reach  Reach  `json:"reach"`
-	// false: a deciding fact was not read, or it depends on the client
+	// false: a deciding fact is unknown, or it depends on the client
 	Sure bool     `json:"sure"`
-	Dial []string `json:"dial"` // the addresses that clients of that place dial
+	Dial []string `json:"dial"` // by clients of that place
 }
 
 func (r *Report) exposure() []Exposed {

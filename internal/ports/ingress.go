@@ -13,7 +13,7 @@ import (
 // services there, wherever the tasks run.
 type Ingress struct {
 	// Addr is the address to which rules or a proxy forward these ports, in a namespace where IPVS
-	// distributes connections. Invalid: there is none on this machine.
+	// distributes connections. Invalid: this machine lacks one.
 	Addr     netip.Addr
 	Services []Service // known to managers only
 	NoIPVS   bool

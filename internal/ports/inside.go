@@ -85,7 +85,7 @@ func (c Container) publishes(l Listener) bool {
 	})
 }
 
-// ok is false if there is no such client on this machine.
+// ok is false if this machine cannot have such a client.
 func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) {
 	bridge := f.towards(to.Addr())
 	if bridge == "" { // macvlan, or the machine has no address there
@@ -210,7 +210,7 @@ type Attached struct {
 	Kind      string   `json:"kind"`
 	MTU       int      `json:"mtu"`
 	Addresses []string `json:"addresses"`
-	// Peer is the other end on this machine, and Master its bridge; "" if there is none.
+	// Peer is the other end on this machine, and Master its bridge; "": none.
 	Peer   string `json:"peer,omitempty"`
 	Master string `json:"master,omitempty"`
 }

@@ -16,7 +16,7 @@ type Measure struct {
 	modes, targets []string
 }
 
-// measures returns one command for each place. It includes the alternatives for a published port.
+// measures returns one command for each place, with the alternatives for a published port.
 func measures(rows []Row) []Measure {
 	var out []Measure
 	for _, c := range clients {
@@ -81,7 +81,7 @@ func (m *Measure) command() string {
 }
 
 // Through returns the container's address behind the docker-proxy that a client on this machine
-// uses to reach a TCP address. ok is false if it uses none, or if that is not known.
+// uses to reach a TCP address. ok is false if it uses none or if that is unknown.
 func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	dial = netip.AddrPortFrom(dial.Addr().Unmap(), dial.Port())
 	for _, row := range Judge(f, dial.Port()).Ports {
@@ -96,8 +96,7 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	return behind, false
 }
 
-// measureServer returns "" if there are fewer than two routes. If a port has several servers, it
-// takes the first.
+// measureServer returns "" for fewer than two routes. Of several servers, it takes the first.
 func (f *Facts) measureServer(rows []Row) string {
 	type route struct{ name, dial string }
 	var routes []route

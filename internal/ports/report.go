@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 )
 
-// schema is the version of the report's JSON format, documented in docs/results.md.
+// schema is documented in docs/results.md.
 const schema = "bridgetoll.ports/1"
 
 // Report is the output of `toll ports`.
@@ -19,8 +19,8 @@ type Report struct {
 	Client  string   `json:"client,omitempty"`
 	Ports   []Row    `json:"ports"`
 	Inside  []Inside `json:"inside"` // unpublished ports in containers
-	// Exposure lists Ports and Inside by who reaches them. Answer says the same in sentences; nil
-	// if there are no ports.
+	// Exposure lists Ports and Inside by who reaches them. Answer has the same in sentences; nil
+	// without ports.
 	Exposure []Exposed        `json:"exposure"`
 	Answer   *analysis.Answer `json:"answer,omitempty"`
 	// the running ones; nil in a report on one port
@@ -30,8 +30,8 @@ type Report struct {
 	Checks     []Check   `json:"checks,omitempty"`
 	Costs      *Costs    `json:"costs,omitempty"`
 	Measure    []Measure `json:"measure,omitempty"` // only in a report on one port
-	// MeasureServer is the command that measures the port's server over each route; "" if there is
-	// one route only, or the server is not known.
+	// MeasureServer measures the port's server over each route; "" if it has one route only, or is
+	// unknown.
 	MeasureServer string    `json:"measure_server,omitempty"`
 	Missing       []Missing `json:"missing"`
 }
@@ -65,7 +65,7 @@ type Holder struct {
 	// "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
 	Kind string `json:"kind"`
 	PID  int    `json:"pid,omitempty"`
-	// Memory is a proxy's, in bytes; Connections are its clients' open ones.
+	// Memory is a proxy's; Connections are its clients' open ones.
 	Memory      int64 `json:"memory_bytes,omitempty"`
 	Connections int   `json:"connections,omitempty"`
 }
@@ -90,7 +90,7 @@ const (
 
 var clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
 
-// Clients returns the clients in the order of the table's columns.
+// Clients returns the clients in column order.
 func Clients() []Client { return slices.Clone(clients) }
 
 type PathKind string
@@ -106,11 +106,11 @@ const (
 	Nothing    PathKind = "nothing" // refused: nothing listens
 )
 
-// Path is a client's path to the server, or the reason why there is none.
+// Path is a client's path to the server, or the reason why it cannot reach one.
 type Path struct {
 	Kind PathKind `json:"way"`
 	Dial string   `json:"dial"`
-	// Masqueraded reports that the server does not see the client's address.
+	// Masqueraded means that the server does not see the client's address.
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
 	Why         string   `json:"why,omitempty"` // why the path ends where it does

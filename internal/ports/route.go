@@ -379,7 +379,7 @@ func (f *Facts) onDemand(l Listener) bool {
 		dialled(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != firewall.DNAT
 }
 
-// dockerd's own ports are those of its API and of Swarm.
+// keeps recognizes dockerd's own ports, for its API and for Swarm.
 func (f *Facts) keeps(l Listener) bool {
 	if holder(l) != "dockerd" {
 		return false

@@ -6,8 +6,8 @@ import (
 )
 
 // ServerOf returns the container that answers a client of a TCP address on this machine. inside is
-// the PID of a process in the client's network namespace; 0: the machine's. ok is false if no
-// container answers, or if it is not known which.
+// the PID of a process in the client's network namespace; 0: the machine's. ok is false if none
+// answers or if it is unknown which.
 func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) {
 	addr := dial.Addr().Unmap()
 	if inside != 0 && addr.IsLoopback() { // that namespace's own loopback
@@ -41,7 +41,7 @@ var passers = []string{"docker-proxy", "dockerd", "rootlesskit", "rootlessport",
 	"pasta", "conmon", "ssh"}
 
 // ProcessAt returns the PID of the process outside containers that serves at dial, the smallest of
-// several; 0 if there is none, or if it is not known.
+// several; 0: none or unknown.
 func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 	addr := dial.Addr().Unmap()
 	if !addr.IsLoopback() && !ownAddress(f, addr) {
