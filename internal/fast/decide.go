@@ -234,8 +234,8 @@ type step struct {
 	what   string
 }
 
-// The exchange is to docker-proxy over lo and back, and to the container over the bridge and back.
-// The client's port is any that the kernel may choose.
+// exchange returns the packets to docker-proxy over lo and back, and to the container over the
+// bridge and back. The client's port is any that the kernel may choose.
 func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string,
 	gateway netip.Addr) (out []step) {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]

@@ -143,7 +143,7 @@ func Open() (*Fast, error) {
 	return f, nil
 }
 
-// open opens the parts that are on now. It returns ErrOff if none is.
+// open opens the parts that are on now, or returns ErrOff.
 func (f *Fast) open() error {
 	if f.table != nil && !f.table.Current() {
 		if err := f.Close(); err != nil {
@@ -193,7 +193,7 @@ func (f *Fast) choose(c Choice) error {
 	return f.table.Choose(c.Ports)
 }
 
-// Close releases the Fast. Shortcuts and links stay as they are.
+// Close releases the Fast without changing shortcuts and links.
 func (f *Fast) Close() error {
 	if f.table == nil {
 		return nil
@@ -249,7 +249,7 @@ func TurnOff() (kept []string, err error) {
 	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
-// Abandoned reports whether anything is on that nobody renews.
+// Abandoned reports whether anything is on without renewal.
 func Abandoned() bool {
 	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
 		return true
@@ -290,7 +290,7 @@ func (f *Fast) Choice() (c Choice, err error) {
 	return c, nil
 }
 
-// Left lists the ports and links that toll fast does not change, with the reasons.
+// Left lists what toll fast does not change, with the reasons.
 type Left struct {
 	Ports []Refusal
 	Links []LinkRefusal

@@ -115,7 +115,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// why is set if there is no bridge of Docker's.
+// why is set if c is on no bridge of Docker's.
 func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	switch {
 	case c.Rootless:
@@ -155,7 +155,7 @@ func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 
 func (f *Fast) note() bigtcp.Store { return cmp.Or(f.store, bigtcp.Default) }
 
-// noted returns nil if there is no note in this network namespace.
+// noted returns nil if this network namespace has no note.
 func (f *Fast) noted() (*bigtcp.State, error) {
 	st, err := f.note().Load()
 	if errors.Is(err, bigtcp.ErrNone) {

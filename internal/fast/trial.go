@@ -183,7 +183,7 @@ func (f *Fast) still() error {
 	return nil
 }
 
-// refresh returns an error if no route and no link is allowed, because there is nothing to measure.
+// refresh returns an error if neither a route nor a link is allowed: nothing could be measured.
 func (f *Fast) refresh(ctx context.Context) error {
 	if err := f.still(); err != nil {
 		return err

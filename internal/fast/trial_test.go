@@ -216,7 +216,7 @@ type report struct {
 	Failed []map[string]any
 }
 
-// metrics leaves out those of the client's process and connections.
+// metrics omits what the client's process and connections report.
 func (r report) metrics(cell string) (out []string) {
 	known := []string{"connecting", "request", "throughput", "elapsed", "requests", "connect_time",
 		"first_token_p50", "gap_p50", "response_time", "latency_p50"}

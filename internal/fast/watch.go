@@ -30,8 +30,7 @@ type Watcher struct {
 	ended time.Time     // of that read
 }
 
-// settle lets one read cover several events. again is the time until an engine that went away is
-// tried again.
+// settle lets one read cover several events. again is the time until a lost engine is tried again.
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
