@@ -1,9 +1,9 @@
 // Package printable makes foreign text safe to print on a terminal. Code that reads foreign text
 // calls it once, on input.
 //
-// Visible characters of every script stay. Control characters, those that change the direction of
-// writing or have no width, unassigned ones and bytes that are not UTF-8 become Go's escapes, such
-// as \x1b, \u202e and \xff. Printable text is not changed again.
+// Visible characters of every script are kept. Control characters, those that change the direction
+// of writing or have no width, unassigned ones and bytes that are not UTF-8 become Go's escapes,
+// such as \x1b, \u202e and \xff. Printable text is not changed again.
 package printable
 
 import (
@@ -54,7 +54,7 @@ func Limit(s string, most int) string {
 	return s
 }
 
-// Start is Limit with an ellipsis after what was cut.
+// Start returns what Limit does, with an ellipsis if text was cut.
 func Start(s string, most int) string {
 	if start := Limit(s, most); len(start) < len(s) {
 		return start + "…"
@@ -62,7 +62,7 @@ func Start(s string, most int) string {
 	return s
 }
 
-// End returns the last bytes of s, at most most, after an ellipsis if there were more.
+// End returns the last bytes of s, at most most, after an ellipsis if text was cut.
 func End(s string, most int) string {
 	over := len(s) - most
 	if over <= 0 {

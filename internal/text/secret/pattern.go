@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// base64Letters are those of both alphabets, and the % before an escaped one.
+// base64Letters are both alphabets' letters, and the % before an escaped one.
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_%"
 
-// fewest is the number of characters at the front of a secret that are hidden at the end of a text
-// that was cut off. Base64 of shorter secrets is not looked for.
+// fewest is the number of characters at the front of a secret that are hidden at the end of a cut
+// text. Base64 of shorter secrets is not searched.
 const fewest = 4
 
 // pattern is a secret, or its base64, by the spellings of each character.
@@ -121,8 +121,8 @@ func spellings(r rune, bytes string) []string {
 	return append(out, bytes)
 }
 
-// match returns the number of matching bytes at the beginning of the text, or 0. White space may be
-// within them. If the text is cut, its end may be the front of the pattern.
+// match returns the number of matching bytes at the beginning of the text, or 0. They may contain
+// white space. If the text is cut, its end may be the front of the pattern.
 func (p pattern) match(text string, cut bool) int {
 	if n := len(p.plain); len(text) >= n && strings.EqualFold(text[:n], p.plain) {
 		return n

@@ -1,5 +1,5 @@
 // Package secret hides secrets, such as keys and passwords, in foreign texts: a server's error may
-// quote what it was sent, in whatever form it saw it.
+// quote a request in any form.
 //
 //	s := secret.New("***", key)
 //	fmt.Println(s.Hide(text))
@@ -9,8 +9,8 @@
 // in the credentials of HTTP's basic authentication, and over several lines. Letters' case does not
 // matter.
 //
-// Be aware that a server that wants to reveal a secret can always use another form: this keeps
-// secrets out of logs, but is no security boundary.
+// A server that wants to reveal a secret can always use another form: this keeps secrets out of
+// logs, but it is not a security boundary.
 package secret
 
 import (
@@ -38,7 +38,7 @@ func New(mask string, secrets ...string) Set {
 // Hide replaces the secrets in a text.
 func (s Set) Hide(text string) string { return s.hide(text, false) }
 
-// HideCut is Hide for a text whose end is missing, and which may end within a secret.
+// HideCut replaces the secrets in a text that was cut off and may end within a secret.
 func (s Set) HideCut(text string) string { return s.hide(text, true) }
 
 // Has reports whether a secret is in the text.

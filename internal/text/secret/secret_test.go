@@ -92,7 +92,7 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// Texts without a secret stay as they are.
+// Texts without a secret are unchanged.
 func TestHideNothing(t *testing.T) {
 	for _, text := range []string{"", "hunter2", "unter22", "aHVudGVy", "%68%75%6e",
 		strings.Repeat("hunter2 ", 100)} {

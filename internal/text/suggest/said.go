@@ -2,8 +2,7 @@ package suggest
 
 import "slices"
 
-// Said maps, by kind of list, words that people type, such as Docker's own, to the words on the
-// list that they stand for.
+// Said maps, by kind of list, words that people type, such as Docker's own, to the list's words.
 var Said = map[string]map[string]string{
 	"mode": {
 		"nat":            "publish-nat",
@@ -134,7 +133,7 @@ var Said = map[string]map[string]string{
 		"prometheus": "openmetrics", "benchstat": "benchfmt", "web": "html"},
 }
 
-// said returns "" if nothing is known, or if what the word stands for is not on this list.
+// said returns "" if the meaning of word is unknown or not on the list.
 func said(what, word string, known []string) string {
 	if to := Said[what][word]; slices.Contains(known, to) {
 		return to

@@ -1,5 +1,5 @@
-// Package suggest finds the words of a closed list that an unknown word may stand for: words that
-// differ in case, by a typing error, or that were not finished.
+// Package suggest finds words of a closed list that resemble an unknown word: it differs in case or
+// by a typing error, or is unfinished.
 package suggest
 
 import (
@@ -11,8 +11,8 @@ import (
 
 const most = 3
 
-// Words returns the words of known that word may stand for, at most three, the likeliest first: a
-// word that differs only in case, else those with few typing errors, then those that begin with it.
+// Words returns at most three of the known words that word may mean, the likeliest first: one that
+// differs only in case, else those with few typing errors, then those that begin with it.
 func Words(word string, known []string) []string {
 	lower := strings.ToLower(strings.TrimSpace(word))
 	if lower == "" || len(lower) > longest {

@@ -9,7 +9,7 @@ import (
 )
 
 type Unit struct {
-	Base  string  // s, bit/s, B, B/s, 1/s or 1; "" for a mere number
+	Base  string  // s, bit/s, B, B/s, 1/s or 1; "" for a plain number
 	Scale float64 // the factor from a printed number to the base unit
 }
 

@@ -32,7 +32,7 @@ func TestParseUnit(t *testing.T) {
 				}
 			})
 	}
-	// There is no thousandth of a byte; m, g and t are no prefixes.
+	// A byte has no thousandth; m, g and t are not prefixes.
 	for _, in := range []string{"mB", "gbps", "tB", "mbps", "kms", "iB", "KKB", "Ki%", "lightyears",
 		" ", "µ", "\xff", "s ", "PB"} {
 		if u, err := ParseUnit(in); err == nil {

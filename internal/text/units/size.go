@@ -40,15 +40,15 @@ func FormatSize(n int64) string {
 	return strconv.FormatInt(n, 10) + prefixes[i-1:i]
 }
 
-// Bytes formats n for tables and sentences, in the largest unit of which it is a whole number: "64
-// KiB".
+// Bytes formats n for tables and sentences, such as "64 KiB", in the largest unit without a
+// fraction.
 func Bytes(n int64) string {
 	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	n, i := scaled(n, len(names)-1)
 	return fmt.Sprintf("%d %s", n, names[i])
 }
 
-// scaled divides n by 1024 at most most times, while the result is a whole number.
+// scaled divides n by 1024 at most most times, without a remainder.
 func scaled(n int64, most int) (_ int64, times int) {
 	for times < most && n >= step && n%step == 0 {
 		n /= step
