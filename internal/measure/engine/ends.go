@@ -55,7 +55,7 @@ func (h process) stop(now bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ends are a visit's workers: one for each server, and those of the clients, client by client.
+// ends are a visit's workers: one for each server, then each client's.
 type ends struct {
 	path    *path.Path
 	distant *distant

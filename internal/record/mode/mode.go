@@ -321,7 +321,7 @@ func ParseTarget(s string) (Target, error) {
 // All returns the modes in display order.
 func All() []Mode { return slices.Clone(catalogue) }
 
-// OfLab returns Docker's modes, and those of a cluster that consist of the kernel's own parts.
+// OfLab returns Docker's modes, and a cluster's that consist of the kernel's own parts.
 func OfLab() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes && !m.Model })
 }

@@ -9,7 +9,7 @@ import (
 type Card struct {
 	Name  string `json:"name"`
 	Where string `json:"where"` // "this machine", "peer b", "node b"
-	// Under is the bond, bridge or VLAN through which the path uses the card.
+	// Under is the bond, bridge or VLAN above the card.
 	Under    string `json:"under,omitempty"`
 	Driver   string `json:"driver,omitempty"`
 	Version  string `json:"driver_version,omitempty"`

@@ -80,7 +80,7 @@ type File struct {
 	Pairs   []PairVisit // of a mesh, instead of Visits
 	Changes []Change
 	End     End
-	// Truncated means that the run was killed: there is no whole End record. The visits are good.
+	// Truncated means that the run was killed: the file lacks a whole End record. The visits are good.
 	Truncated bool
 }
 
