@@ -29,7 +29,8 @@ func planDocument(p sample.Plan, whole map[string]string) document.Document {
 }
 
 func planSections(p sample.Plan, whole map[string]string) []document.Section {
-	text := fmt.Sprintf("%s, about %.1f s per round; ", plural(len(p.Cells), "cell"), plan.RoundTime(p))
+	text := fmt.Sprintf("%s, about %.1f s per round; ", plural(len(p.Cells), "cell"),
+		plan.RoundTime(p))
 	switch {
 	case len(p.Levers) > 0:
 		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))

@@ -59,7 +59,8 @@ func (j *Run) cpuBySlices(i int) {
 	factor := stats.Factor(Ordered(j.windows(i)))
 	costs := map[int]float64{}
 	for round, x := range s.slices {
-		if cost := factor * stats.Median(x.CPU); cost > 0 { // NaN without windows, or from an older file
+		// NaN without windows, or from an older file
+		if cost := factor * stats.Median(x.CPU); cost > 0 {
 			costs[round] = cost
 		}
 	}

@@ -115,17 +115,18 @@ type Spread struct {
 
 // Cell is a judged cell whose path was witnessed; others are in Failed.
 type Cell struct {
-	Mode      string            `json:"mode"`
-	From      string            `json:"from"`
-	To        string            `json:"to"`
-	Load      string            `json:"load"`
-	Point     string            `json:"point,omitempty"`
-	Tune      string            `json:"tune"`
-	Shape     sample.Shape      `json:"shape,omitzero"`
-	On        string            `json:"on"`
-	Pin       string            `json:"pin,omitempty"` // sample.PinFar or sample.PinNear
-	Hops      []string          `json:"hops"`
-	Dial      string            `json:"dial,omitempty"` // address that the (first) client connected to
+	Mode  string       `json:"mode"`
+	From  string       `json:"from"`
+	To    string       `json:"to"`
+	Load  string       `json:"load"`
+	Point string       `json:"point,omitempty"`
+	Tune  string       `json:"tune"`
+	Shape sample.Shape `json:"shape,omitzero"`
+	On    string       `json:"on"`
+	Pin   string       `json:"pin,omitempty"` // sample.PinFar or sample.PinNear
+	Hops  []string     `json:"hops"`
+	// address that the (first) client connected to
+	Dial      string            `json:"dial,omitempty"`
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
 	Broke     bool              `json:"broke,omitempty"` // results are from before

@@ -61,10 +61,11 @@ const (
 	perClient  = "throughput_per_container"
 	cpuIdle    = "cpu_idle"
 	adjusted   = "cpu_adjusted_ratio_vs_" // followed by a mode
-	AsPrinted  = "ratio_as_printed"       // in addition to the quotient of two rows; in no ratio itself
-	oneWay     = "latency_one_way"
-	response   = "response_time_median"
-	spike      = "latency_spike"
+	// in addition to the quotient of two rows; in no ratio itself
+	AsPrinted = "ratio_as_printed"
+	oneWay    = "latency_one_way"
+	response  = "response_time_median"
+	spike     = "latency_spike"
 )
 
 const maxRows = 10_000

@@ -96,11 +96,12 @@ const (
 
 // Plan is what a run intends to do. Seed and the round determine the order of visits.
 type Plan struct {
-	Study     Study   `json:"study,omitzero"`
-	Seed      uint64  `json:"seed"`
-	Rounds    int     `json:"rounds,omitempty"` // 0: until precision or budget
-	Budget    float64 `json:"budget_s"`
-	Precision float64 `json:"precision"` // largest relative half-width of a ratio that is good enough
+	Study  Study   `json:"study,omitzero"`
+	Seed   uint64  `json:"seed"`
+	Rounds int     `json:"rounds,omitempty"` // 0: until precision or budget
+	Budget float64 `json:"budget_s"`
+	// largest relative half-width of a ratio that is good enough
+	Precision float64 `json:"precision"`
 	// Same is the largest relative difference that counts as none; 0 in files of schema 1.
 	Same float64 `json:"same,omitempty"`
 	// Epoch is the duration of all slices of an epoch together.

@@ -14,7 +14,8 @@ import (
 // Published returns for each study its own charts and, for each table and metric, charts of the
 // ratios to the baseline and to the smallest crowd.
 func Published(r *published.Report) document.Page {
-	return document.Page{Title: "Published studies, and this machine", Command: "toll published", Groups: publishedGroups(r)}
+	return document.Page{Title: "Published studies, and this machine", Command: "toll published",
+		Groups: publishedGroups(r)}
 }
 
 func publishedGroups(r *published.Report) []document.ChartGroup {

@@ -102,7 +102,8 @@ func orEqual(r *analysis.Report,
 	of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		cell := of(c)
-		if first, ok := r.WithPin(c, r.Plan.Pins[0].Name); ok && c.Metrics[c.Primary].Ratio != nil && r.Agree(first, c) {
+		if first, ok := r.WithPin(c, r.Plan.Pins[0].Name); ok &&
+			c.Metrics[c.Primary].Ratio != nil && r.Agree(first, c) {
 			cell.Text = "="
 		}
 		return cell

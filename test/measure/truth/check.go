@@ -40,7 +40,8 @@ type scale struct {
 	length, order, company, sustained runs
 	peers                             runs // blocks, also of unpinned
 	long, short                       runs // of precision
-	loaded                            int  // how many of each of these run while other programs work
+	// how many of each of these run while other programs work
+	loaded int
 }
 
 type runs struct {
