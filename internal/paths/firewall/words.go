@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// String returns the rule in iptables' words, as far as it is understood, without the elements of
-// sets and maps.
+// String returns the known parts of the rule in iptables' words, without the elements of sets and
+// maps.
 func (r Rule) String() string {
 	var out []string
 	word := func(option, value string, not bool) {

@@ -282,7 +282,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// execSPDY is for proxies that do not relay WebSockets.
+// Some proxies do not relay WebSockets.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {

@@ -60,7 +60,7 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// rackLabels lists common keys for a rack; there is no standard one.
+// common keys for a rack; a standard is missing
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
 // PlaceLabels returns the keys of the labels for a node's location: the larger place first.

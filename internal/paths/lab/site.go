@@ -64,7 +64,7 @@ func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3]))
 
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
-// gateway returns the zero value if there is none.
+// zero value: the network has no gateway
 func (n network) gateway() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}

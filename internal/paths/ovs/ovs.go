@@ -47,7 +47,7 @@ func Programs() []string {
 }
 
 // Find returns the path of the program's file. It also searches the directories of administrators'
-// programs. If there is no such program, the error wraps exec.ErrNotFound.
+// programs. The error wraps exec.ErrNotFound if the program is missing.
 func Find(program string) (string, error) {
 	file, err := exec.LookPath(program)
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cluster is a mesh's backend: machines reached by ssh, each of which dials the others. Hosts and
+// Cluster is a mesh's backend: ssh reaches the machines, and each dials the others. Hosts and
 // Version must be set.
 type Cluster struct {
 	// A Host that is Here needs no ssh.

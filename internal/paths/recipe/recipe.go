@@ -21,8 +21,8 @@ type ground interface {
 }
 
 // Build builds a path: begin makes the site, the recipe the mode's part. If anything fails, or the
-// path is not the catalogue's, the path's Undo is run. A nil recipe is that of a mode that the
-// backend does not have.
+// path differs from the catalogue's, the path's Undo is run. recipe is nil if the backend lacks the
+// mode.
 func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)

@@ -76,7 +76,7 @@ func (v *Vantage) names() names {
 	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
 }
 
-// readFile returns "" if there is no file.
+// "": the file is missing.
 func readFile(name string) string {
 	f, err := os.Open(name)
 	if err != nil {

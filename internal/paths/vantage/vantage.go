@@ -70,7 +70,7 @@ func (v *Vantage) Name() string { return v.name }
 // here.
 func (v *Vantage) Distant() bool { return v.name == Remote }
 
-// PID returns that of a process in the place; 0: this machine.
+// PID returns the PID of a process in the place; 0: this machine.
 func (v *Vantage) PID() int { return v.pid }
 
 func (v *Vantage) visit(f func() error) error {

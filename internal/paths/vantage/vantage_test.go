@@ -106,7 +106,7 @@ func space(t *testing.T) (v *Vantage, addr string) {
 	return v, l.Addr().String()
 }
 
-// answerNames answers that known is 127.0.0.1, and that there is no other name.
+// answerNames knows one name, known, at 127.0.0.1.
 func answerNames(c net.PacketConn, known string) {
 	b := make([]byte, 1500)
 	for {

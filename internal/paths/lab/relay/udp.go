@@ -134,7 +134,7 @@ func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	}
 }
 
-// source converts a datagram's control message into that of its answer; nil if there is none.
+// source converts a datagram's control message into its answer's, or returns nil without one.
 func source(oob []byte) []byte {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
