@@ -47,7 +47,7 @@ type Engine struct {
 	routes *dockerapi.Journal // nil: no route was made
 	laid   map[agent.Laid]bool
 
-	sharing sync.Mutex // guards the fields that follow
+	sharing sync.Mutex          // guards the fields that follow
 	cards   map[agent.LAN]*card // keyed without Addr
 }
 
