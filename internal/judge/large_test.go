@@ -13,7 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The visits repeat a real file's, each with other figures.
 func largeFile(tb testing.TB, visits int) []byte {
 	tb.Helper()
 	b, err := os.ReadFile("../record/sample/testdata/run.jsonl")

@@ -43,8 +43,6 @@ func (j *Run) sliced(e stats.Estimate, bias float64, higher bool, level float64)
 	return j.place(low, high, bias, higher)
 }
 
-// low and high are of the ratio's logarithm. If the control differs by more than is called none,
-// its difference is the bound.
 func (j *Run) place(low, high, noise float64, higher bool) Band {
 	p := j.File.Header.Plan
 	same := cmp.Or(p.Same, p.Precision)

@@ -76,7 +76,6 @@ type Counted struct {
 	Hits            uint64 `json:"hits"`
 }
 
-// Each percentile is reported if enough samples lie beyond it.
 var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99,
 	99.995, 99.999}
 

@@ -116,7 +116,7 @@ func (l *Live) known(i, b int, x compared) bool {
 	p := l.j.File.Header.Plan
 	precise := x.N > 0 && x.HalfWidth() <= p.Precision*x.Median
 	switch {
-	case x.N == 0: // after enough visits, the cell lacks the metric
+	case x.N == 0:
 		return l.j.troubles[i].good >= stats.MinValues
 	case p.Sweep != nil:
 		return l.placed(i, b, x)

@@ -114,7 +114,6 @@ func (j *Run) partners(i, b int) []int {
 	return []int{b}
 }
 
-// slot holds the logarithm of a slice's value, and its place in the epoch's timetable.
 type slot struct {
 	at int
 	x  float64

@@ -15,8 +15,6 @@ const (
 	mostlyApart    = 0.3
 )
 
-// together returns the mean over visits, or nil if client and server were pinned or it is not
-// known.
 func (s *Series) together() *float64 {
 	sum, n := 0.0, 0
 	for _, v := range s.Visits {

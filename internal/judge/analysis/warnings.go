@@ -109,7 +109,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 	s := j.Series[i]
 	out := []Warning{}
 	xs := Ordered(s.Values[PrimaryOf(s.Load, s.Cell.Shape)])
-	if len(xs) < stats.MinValues && s.slices == nil { // epochs show how well a ratio is known
+	if len(xs) < stats.MinValues && s.slices == nil {
 		text := fmt.Sprintf("fewer than %d rounds", stats.MinValues)
 		if j.File.End.Reason == sample.EndedByBudget {
 			text += " fitted into the budget"

@@ -30,7 +30,7 @@ func limits(cells []analysis.Cell) string {
 			by = append(by, w)
 		}
 	}
-	if len(by) == 1 && strings.HasPrefix(by[0], "the ") { // a link
+	if len(by) == 1 && strings.HasPrefix(by[0], "the ") {
 		text := "What limits the throughput of every mode is " + by[0]
 		if rows > 1 {
 			text += ": throughput says nothing about the modes there, CPU time per byte does"

@@ -78,10 +78,10 @@ func TestOutcomes(t *testing.T) {
 		"bridge.latency <= 30us":                            gate.Holds,
 		"bridge.latency <= 20us":                            gate.Violated,
 		"bridge.latency_p99 <= 1.3 of host":                 gate.Holds,
-		"bridge.cpu <= 1.3 of host":                         gate.Holds, // bulk 1.25, rr 1
+		"bridge.cpu <= 1.3 of host":                         gate.Holds,
 		"bridge.cpu <= 1.1 of host":                         gate.Violated,
 		"bridge.cpu <= 1.1 of host load rr":                 gate.Holds,
-		"bridge.cpu <= 1 s/GB":                              gate.Holds, // bulk only
+		"bridge.cpu <= 1 s/GB":                              gate.Holds,
 		"bridge.throughput >= 0.7 of host from container":   gate.Missing,
 		"routed.throughput >= 0.7 of host":                  gate.Missing,
 		"bridge.throughput >= 0.7 of routed":                gate.Missing,

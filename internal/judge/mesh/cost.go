@@ -134,7 +134,7 @@ func (m *Mesh) addCosts(p sample.Plan, pairs []sample.PairVisit, own, beside jud
 		fit := model.New(len(p.Mesh.Nodes), sample.BothWays(l.load), visits)
 		byFit := [][]model.Fault{nil}
 		c := Cost{Load: l.load, Links: []LinkCost{}, Faults: []Fault{}, OnePair: fit.Alone}
-		if !fit.Alone { // else no other link can be compared
+		if !fit.Alone {
 			byFit, _ = model.Faults(fit)
 			c.NamedFrom = number(fit.LeastLink())
 		}
@@ -254,7 +254,7 @@ func (m *Mesh) costFindings() []string {
 		named++
 		out = append(out, m.undecided(n)+".")
 	}
-	for _, subject := range m.subjects() { // lost packets are not slowness
+	for _, subject := range m.subjects() {
 		lost := slices.DeleteFunc(slices.Clone(subject), func(x Fault) bool {
 			return x.Metric != workload.RetransmissionRate
 		})

@@ -61,7 +61,7 @@ func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 }
 
 type failedLink struct {
-	pair sample.Pair // in the nodes' order
+	pair sample.Pair
 	load string
 	tally
 }
@@ -74,7 +74,7 @@ func failedLinks(pairs []sample.PairVisit, gone []bool) []failedLink {
 	of := func(v sample.PairVisit) key {
 		return key{sample.Pair{min(v.Pair[0], v.Pair[1]), max(v.Pair[0], v.Pair[1])}, v.Load}
 	}
-	links := map[key]tally{} // only those that ever failed, because there may be many links
+	links := map[key]tally{}
 	for _, v := range pairs {
 		if v.Failure != "" && !gone[v.Pair[0]] && !gone[v.Pair[1]] {
 			links[of(v)] = tally{}

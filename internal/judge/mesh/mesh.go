@@ -191,7 +191,7 @@ func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) marks 
 
 func (m *Mesh) addEffects(metric, name string, effects []model.Effect, slow [][]bool) {
 	for i, e := range effects {
-		if e.Of > 1 && number(e.Factor) != nil { // with one link the effect would be the link's
+		if e.Of > 1 && number(e.Factor) != nil {
 			x, low, high := ratioTo(metric, e.Factor, e.Low, e.High)
 			m.Nodes[i].Effects[name] = Effect{Ratio: x, Low: low, High: high, Slow: trues(slow[i]),
 				Of: e.Of}

@@ -16,7 +16,6 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 		p := &Prediction{Baseline: "host", Rows: []Row{
 			{Mode: "host", Label: "host", From: "host", Baseline: true}}}
 		of := map[string]stats.Verdict{}
-		// no modes, so the labels are their names
 		for _, name := range []string{"<a>", "<b>", "<c>"} {
 			v := verdicts[rnd.IntN(len(verdicts))]
 			x := map[stats.Verdict]float64{stats.Costs: 3e-4, stats.Gains: -3e-4,

@@ -237,7 +237,6 @@ func (p *predictor) over(name string, c, base sample.Cell,
 		d.Slices = p.perTrip(c, base, workload.CPUPerTrip, workload.CPUPerByte).Times(p.w.QPS)
 		rr := c
 		rr.Load = workload.RR
-		// rounds look too certain
 		if i := p.find(rr); d.Slices.Pairs == 0 && i >= 0 && p.Series[i].InWindows() {
 			return d, false
 		}

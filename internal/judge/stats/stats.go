@@ -2,11 +2,12 @@
 // verdicts.
 //
 //   - Only values of the same round are compared: machines drift by tens of per cent in minutes.
-//   - A ratio's summary is its median with a 95 % percentile bootstrap interval (Efron & Tibshirani,
-//     An Introduction to the Bootstrap, 1993, chapter 13). No distribution is assumed.
-//   - Cells that take turns in slices of milliseconds are paired by neighbouring slices and repeated
-//     by epochs.
-//   - A difference counts only if it exceeds the noise floor, which the baseline shows against itself.
+//   - A ratio's summary is its median with a 95 % percentile bootstrap interval (Efron &
+//     Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13). No distribution is assumed.
+//   - Cells that take turns in slices of milliseconds are paired by neighbouring slices and
+//     repeated by epochs.
+//   - A difference counts only if it exceeds the noise floor, which the baseline shows against
+//     itself.
 package stats
 
 import (
