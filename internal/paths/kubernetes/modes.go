@@ -64,7 +64,7 @@ type caller struct {
 	agent *agent.Agent // nil: outside of the cluster
 	box   *box         // nil: on the node itself
 	addr  netip.Addr
-	dials netip.Addr // the address by which a node is reached from outside
+	dials netip.Addr // reaches a node from outside
 }
 
 func (c caller) name() string {

@@ -45,7 +45,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return out, nil
 }
 
-// named is for users who may not list all nodes. Missing ones are left out.
+// Some users may not list all nodes. Missing ones are left out.
 func (c *Client) named(ctx context.Context, names []string) (out []Node, err error) {
 	for _, name := range names {
 		var n corev1.Node

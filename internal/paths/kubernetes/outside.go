@@ -93,7 +93,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// dialled is always the server's node for a pod in a node's network.
+// A pod in a node's network dials the server's node.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1

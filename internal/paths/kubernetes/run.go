@@ -122,7 +122,7 @@ func (k *Kubernetes) image() (string, error) {
 	return name, err
 }
 
-// owes is called before the object is made.
+// The caller makes the object afterwards.
 func (r *run) owes(o Object) error {
 	r.making.Lock()
 	defer r.making.Unlock()

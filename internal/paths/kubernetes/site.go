@@ -105,7 +105,7 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 	return &end{Node: n, End: e}, err
 }
 
-// deviceHop is shared: others' packets cross the device, too.
+// Others' packets also cross the device.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	h := e.Hop(kind, name, forwardRx)
 	h.Others = true

@@ -100,7 +100,7 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
-// withoutOffloads is for the userspace datapath, which does not complete checksums left to the
+// The userspace datapath does not complete checksums left to the
 // card, on which segmentation depends.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}

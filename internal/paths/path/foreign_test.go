@@ -17,7 +17,7 @@ func TestWitnessForeign(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		expect Expect
-		got    sample.Counters // besides those of a hop that counted full
+		got    sample.Counters // another hop counted in full
 		want   string          // "": witnessed
 	}{
 		{"alike", Carries, full, ""},

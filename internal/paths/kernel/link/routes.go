@@ -215,6 +215,7 @@ func address(ip net.IP) string {
 	return ip.String()
 }
 
+// Policies describes the rules that choose a routing table.
 func Policies() (string, error) {
 	var all []string
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
