@@ -93,7 +93,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// A pod in a node's network dials the server's node.
+// For a server in a node's network, clients always dial that node.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1
