@@ -41,8 +41,8 @@ func largeFile(tb testing.TB, visits int) []byte {
 	return out.Bytes()
 }
 
-// The usual loads: sixteen modes and the controls, with visits as large as real ones, and 13 epochs
-// of each load with some 250 slices in each.
+// The file has the usual loads, sixteen modes and the controls, visits as large as real ones, and
+// 13 epochs of some 250 slices.
 func minute(tb testing.TB) []byte {
 	tb.Helper()
 	real, err := os.Open(realRun)

@@ -1,6 +1,6 @@
 // Package advise judges a search for settings that make a mode faster: each lever alone, then those
-// that helped and harmed nothing, one after another, each against the previous choice. A
-// recommended lever helped twice, and harmed nothing that was measured.
+// that helped and harmed nothing, one after another. A recommended lever helped twice, and harmed
+// nothing that was measured.
 package advise
 
 import (
@@ -234,8 +234,8 @@ func current(p sample.Plan, visits []sample.Visit) *sample.File {
 	return all[len(all)-1]
 }
 
-// Open returns the cells of levers that may help but have no certain effect, with the baselines:
-// only more time can decide. It returns none if there was a step, or something helps.
+// Open returns the cells of levers that may help but have no certain effect, with the baselines. It
+// returns none if there was a step, or something helps.
 func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 	f := current(p, visits)
 	s := newSearch(f)

@@ -173,8 +173,8 @@ func gain(all []Effect) float64 {
 	return sum
 }
 
-// take judges a step. It chooses a lever that is better again in the same place, and worse nowhere:
-// of many levers one is better by chance, but hardly twice in one place.
+// take chooses a lever that is better again in the same place, and worse nowhere: of many levers
+// one is better by chance, but hardly twice in one place.
 func (s *search) take(step sample.Step, j *analysis.Run) {
 	i := slices.IndexFunc(s.trials, func(t trial) bool { return t.Name == step.Lever })
 	if i < 0 {

@@ -219,8 +219,7 @@ func (j *Run) cell(i int) Cell {
 	return out
 }
 
-// smallest returns the cell of cell i's mode in the plan's first shape; ok is false if cell i is no
-// crowd.
+// ok is false if cell i is no crowd.
 func (j *Run) smallest(i int) (first int, ok bool) {
 	c := j.Series[i].Cell
 	if !c.Shape.Crowd() {

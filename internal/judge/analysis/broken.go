@@ -7,9 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A path is broken from these numbers of bad visits on, and has no result. Fewer are left out and
-// reported. A bad visit failed, or its hops contradicted the path or could not be read. A visit
-// that the machine starved is not bad.
+// A path is broken from these numbers of bad visits on, and has no result. A bad visit failed, or
+// its hops contradicted the path or could not be read. A visit that the machine starved is not bad.
 const (
 	brokenShare = 0.2 // share of bad visits, if more than one, or contradicted
 	brokenRun   = 3   // bad in a row, even if the path came back

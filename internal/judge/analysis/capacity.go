@@ -144,8 +144,7 @@ func (s *Series) fastest() float64 {
 	return of(workload.Throughput)
 }
 
-// packets returns the payload of one send, the bytes of its IP packets on the wire, and their
-// number. TCP sends a full segment of the client's connection, UDP a datagram.
+// TCP sends a full segment of the client's connection, UDP a datagram.
 func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n int) {
 	tunnel := 0
 	if slices.Contains(p.Hops, string(mode.HopVXLAN)) {

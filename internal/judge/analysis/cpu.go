@@ -11,8 +11,7 @@ import (
 
 func cpuMetric(l sample.Load) string { return workload.Of(l).CPU() }
 
-// windows returns, by round, the CPU time of the whole machine and of both ends in cell i's
-// windows. The baseline and its control share a path, so each includes the other's windows.
+// The baseline and its control share a path, so each includes the other's windows.
 func (j *Run) windows(i int) map[int]stats.Window {
 	cells := []int{i}
 	g := groupOf(j.Series[i].Cell)
@@ -35,9 +34,8 @@ func (j *Run) windows(i int) map[int]stats.Window {
 	return out
 }
 
-// notIdle returns workload.Busy by the idle clock, in seconds. A tickless kernel times idleness
-// exactly, but samples busy time at its ticks, which short work escapes. Windows of other machines
-// differ slightly in length.
+// A tickless kernel times idleness exactly, but samples busy time at its ticks, which short work
+// escapes. Windows of other machines differ slightly in length.
 func notIdle(v sample.Visit) float64 {
 	if len(v.Machines) > 0 {
 		return workload.Busy(v)
@@ -49,8 +47,8 @@ func notIdle(v sample.Visit) float64 {
 	return sum
 }
 
-// cpuBySlices replaces the CPU time of cell i's windows with its slices': the ends' time in each
-// round's median slice, times the ratio of the whole machine's to theirs.
+// The cost is the ends' time in each round's median slice, times the ratio of the whole machine's
+// to theirs.
 func (j *Run) cpuBySlices(i int) {
 	s := j.Series[i]
 	if s.slices == nil {
@@ -86,8 +84,7 @@ func (s *Series) byRound(metric string) map[int]float64 {
 	return s.Values[metric]
 }
 
-// wholeCPU converts a ratio of the ends' own CPU time to the whole machine's. Pairs is 0 if there
-// are too few windows.
+// Pairs is 0 if there are too few windows.
 func (j *Run) wholeCPU(own stats.Estimate, i, b int) stats.Estimate {
 	its, all := j.windows(b), j.windows(i)
 	if maps.Equal(all, its) && len(its) > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // The ends spend 1 ns on a byte and 20 µs on a round trip, times less[cell]; the whole machine
-// spends factors[cell] times as much. The windows' clocks are off by 1 ms, the slices' are not.
+// spends factors[cell] times as much.
 func cpuRun(t *testing.T, epochs int, less, factors []float64) *slicedRun {
 	r := newSlicedRun(t, append(four("bulk"), four("rr")...)...)
 	r.epochs(epochs, 30, 30, 28, 30, 20, 20, 22, 20)

@@ -88,10 +88,10 @@ func (l *Live) Standings() []Standing {
 	return out
 }
 
-// Known reports for each cell whether its primary ratio, to the baseline or the rung below, is
-// certain enough for a run that looks before its end or, by rounds, as precise as requested. A
-// baseline and a failed cell are known; a single route to an endpoint is when its own median is. A
-// cell with a partner but no good visit is not.
+// Known reports for each cell whether its primary ratio is certain enough for a run that looks
+// before its end or, by rounds, as precise as requested. A baseline and a failed cell are known; a
+// single route to an endpoint is when its own median is. A cell with a partner but no good visit is
+// not.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)

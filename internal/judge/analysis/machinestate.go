@@ -2,9 +2,8 @@ package analysis
 
 import "math"
 
-// From this relative difference of a baseline's figures on, the machine was in another state. A
-// hypervisor that moves virtual CPUs changes them by a quarter and more; the median of a run varies
-// by a few per cent.
+// A hypervisor that moves virtual CPUs changes a baseline's figures by a quarter and more; the
+// median of a run varies by a few per cent.
 const stateShare = 0.1
 
 // OtherState reports whether two figures of a baseline come from different states of the machine.

@@ -1,6 +1,6 @@
 // Package analysis turns a results file into a judged report: it groups visits by cell, pairs them
-// by round, and adds intervals to numbers, verdicts to differences and warnings to doubts. It needs
-// only the file, so any machine can judge any run again.
+// by round, and adds intervals, verdicts and warnings. It needs only the file, so any machine can
+// judge any run again.
 package analysis
 
 import (
@@ -187,8 +187,7 @@ func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round is
-// "95 % ±?". A single number is certain to its last digit.
+// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round is "95 % ±?".
 func (r Ratio) String() string {
 	const factor, percent = 10, 100
 	scale, unit := float64(percent), " %"

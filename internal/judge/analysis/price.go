@@ -52,8 +52,8 @@ func (p Price) neutral() float64 {
 	return 0
 }
 
-// String returns the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8", or "≤ 1.2" if nothing is
-// measurable; a "?" means unclear. If LimitedBy is set it returns "wire full".
+// String returns the price in µs, s a gigabyte or as a ratio: "+3.4 ±0.8", "≤ 1.2" if nothing is
+// measurable, with "?" if unclear, or "wire full".
 func (p Price) String() string {
 	switch {
 	case p.LimitedBy != "":

@@ -64,7 +64,7 @@ func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 }
 
 // Estimate returns the logarithm of cell i's metric over cell b's, by slices. Pairs is 0 if there
-// are too few, or if cell b has no result itself and only its control does.
+// are too few, or if only cell b's control has a result.
 func (j *Run) Estimate(i, b int, metric string) stats.Estimate {
 	if len(j.Series[b].slices) == 0 {
 		return stats.Estimate{}
@@ -102,9 +102,8 @@ func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
 	return pairUp(logarithms(j.Series[i].slices[round], of), partners)
 }
 
-// partners returns the cells whose slices cell i's are compared with: cell b and, if that is the
-// baseline, its control, which has its own connections on the same path. The control itself is
-// compared with the baseline only.
+// A baseline's partners include its control, which has its own connections on the same path. The
+// control itself is compared with the baseline only.
 func (j *Run) partners(i, b int) []int {
 	g := groupOf(j.Series[b].Cell)
 	ctl, ok := j.ctl[g]
@@ -137,9 +136,8 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
 // slows slices now and then, two more often than one, and the median pair of equal cells would not
 // be 0.
 //
-// Pairs that share a slice are not independent. If all slices are equally noisy, a pair has twice a
-// slice's variance, and the mean of all pairs has that variance times the sum of the squares of
-// each slice's share in it.
+// Pairs that share a slice are not independent: the mean of all pairs has a pair's variance times
+// the sum of the squares of each slice's share in it.
 func pairUp(mine, partners []slot) stats.Epoch {
 	var values []float64
 	own, theirs := make([]float64, len(mine)), make([]float64, len(partners))
@@ -178,8 +176,8 @@ func (j *Run) compare(i, b int, metric string) compared {
 		stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 }
 
-// noise is a group's noise in a metric, by its control: the noise floor by rounds, and the distance
-// of the ratio by slices from 1. NaN means not known.
+// floor is the noise floor by rounds, and bias the distance of the control's ratio by slices from
+// 1. NaN means not known.
 type noise struct{ floor, bias float64 }
 
 var unknown = noise{math.NaN(), math.NaN()}

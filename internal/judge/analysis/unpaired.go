@@ -25,8 +25,7 @@ type Unpaired struct {
 
 const leastHalf = 2
 
-// unpaired compares each row's ratio by slices with two others: the baseline's slices in one half
-// of the run with the row's in the other.
+// The baseline's slices in one half of the run are compared with the row's in the other.
 func (j *Run) unpaired() (out []Unpaired) {
 	loads := map[string]*struct{ offs, widths []float64 }{}
 	for i, s := range j.Series {

@@ -89,9 +89,7 @@ func (s *Series) busy() string {
 	return ""
 }
 
-// pinnedBusy returns the share of the window in which p's CPU was busy, if p was pinned to one CPU
-// of its own and no proxy ran. With CONFIG_IRQ_TIME_ACCOUNTING the softirq work of a sender is not
-// in its own clock.
+// With CONFIG_IRQ_TIME_ACCOUNTING the softirq work of a sender is not in its own clock.
 func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 ||
 		v.Proxy != nil || v.Elapsed < workload.Shortest {
@@ -294,8 +292,7 @@ func (j *Run) slotBias() []string {
 	return out
 }
 
-// tooBusy warns of other programs that left too little CPU time, during the run or else before it.
-// Disturbed slices and visits are left out, so the others do not show it.
+// Disturbed slices and visits are left out, so the others do not show the lack of CPU time.
 func (j *Run) tooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
 		"measure again while no other program works"
@@ -347,8 +344,7 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// otherCongestion advises to change the congestion control by the lab's setting or, if another
-// program builds the paths, by the machine's, which new containers get.
+// Containers that another program than the lab builds get the machine's congestion control.
 func (j *Run) otherCongestion() string {
 	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
 	real := false

@@ -20,8 +20,7 @@ const notCertain = "Not certain yet:"
 // as much more latency, or half as much more CPU time on a full link.
 const dear = 1.5
 
-// advice returns which of the modes that isolate ports to keep, which to avoid and how, and which
-// are not certain yet. It judges each mode by its usual route.
+// Each mode is judged by its usual route.
 func (p place) advice() []string {
 	var keep, avoid, open []route
 	for _, x := range p.isolated() {
@@ -57,8 +56,6 @@ func (p place) advice() []string {
 	return out
 }
 
-// isolated returns the usual route of each mode that gives a container its own ports, if the route
-// has all loads.
 func (p place) isolated() []route {
 	loads := 0
 	for _, x := range p.routes {
@@ -118,9 +115,8 @@ func (x route) mean() float64 {
 	return sum / float64(n)
 }
 
-// changes returns a route's certain changes: "-5 % throughput, +2.6 µs median latency (on one CPU
-// -23 %, +2.1 µs)". It leaves out equal results of another placement on CPUs. If nouns is set, the
-// first figures name their metric; figures is false if there are none.
+// changes leaves out equal results of another placement on CPUs. If nouns is set, the first figures
+// name their metric; figures is false if there are none.
 func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	var by []string
 	pins := []string{""}

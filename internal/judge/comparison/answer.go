@@ -80,21 +80,19 @@ func nouns(r *analysis.Report) []string { return analysis.Distinct(r.Cells, r.No
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// place holds the cells that are compared with one baseline, in all placements on CPUs, by route.
 type place struct {
 	r        *analysis.Report
 	from, on string
 	routes   []route
 }
 
-// route holds a mode's cells at one target, one for each load and placement on CPUs.
 type route struct {
 	mode  mode.Mode
 	label string
 	cells []analysis.Cell
 }
 
-// placesOf sorts the cells that have a ratio by placement, leaving out tuned ones and crowds.
+// Tuned cells and crowds are left out.
 func placesOf(r *analysis.Report) []place {
 	var out []place
 	for _, c := range r.Cells {

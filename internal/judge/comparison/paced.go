@@ -10,8 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// paced compares bridge's cost in throughput with the machine's congestion control and with another
-// one, if that decides the answer; "" if the run did not measure both, or if they agree.
+// paced returns "" if the run did not measure both congestion controls, or if they agree.
 func (j study) paced() string {
 	var say []string
 	with, instead := "", ""

@@ -18,8 +18,6 @@ const (
 	publishedSpike = 0.200
 )
 
-// streamFinding returns each mode's addition to a response, relative to the baseline in the same
-// rounds, and whether it matches the published one.
 func (j study) streamFinding(from mode.Placement) string {
 	var say, stalls []string
 	lowest, highest := math.Inf(1), math.Inf(-1)
@@ -75,7 +73,6 @@ func difference(d stats.Summary) string {
 	return fmt.Sprintf("%+.*f %s", n, d.Median, analysis.Interval(d, n))
 }
 
-// streamOwn reports the load's own lateness, which no path causes, and its CPU time.
 func (j study) streamOwn() string {
 	var late, lateMax, wait, waitMax, busiest float64
 	n := 0

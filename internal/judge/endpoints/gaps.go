@@ -32,9 +32,8 @@ func slowness(s *analysis.Series) float64 {
 	return max(0, slow.Median-usual.Median)
 }
 
-// networkOrModel names the cause of slow gaps. The common part of all routes comes from the server.
-// The steadiest route, which need not be the baseline, shows it. Another route's excess over that
-// in the same rounds comes from the route.
+// The common part of all routes' slow gaps comes from the server, and the steadiest route shows it.
+// Another route's excess over that in the same rounds comes from the route.
 func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
 	var routes []int
 	for i, s := range j.Series {
@@ -74,9 +73,8 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 	return append(out, added(r.Cells, workload.Chat)...), culprits
 }
 
-// steadiest returns the route whose slow gaps exceed its median gap least. It ignores a route that
-// holds more tokens back than another one, because tokens that arrive together have no gaps between
-// them.
+// steadiest ignores a route that holds more tokens back than another one, because tokens that
+// arrive together have no gaps between them.
 func (j study) steadiest(routes []int) int {
 	best := routes[0]
 	for _, i := range routes[1:] {
@@ -88,8 +86,7 @@ func (j study) steadiest(routes []int) int {
 	return best
 }
 
-// blame explains why route i's tokens are slow relative to the steadiest route's; ok is false if
-// the two have no round in common.
+// ok is false if the two routes have no round in common.
 func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	s, best := j.Series[i], j.Series[steadiest]
 	d := j.Added(i, steadiest, workload.GapSlow)
@@ -144,9 +141,8 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	return c, string(c.Blame) + ": " + strings.TrimSpace(why+doubts(s, held)), true
 }
 
-// overruled returns why a route is to blame although its gaps alone would blame by. It repeats the
-// result of the gaps only if that is certain. held means that tokens were held back, which is the
-// first proof.
+// overruled repeats the result of the gaps only if that is certain. held means that tokens were
+// held back, which is the first proof.
 func overruled(by Blame, gaps string, held bool, proof []string) string {
 	switch {
 	case held && len(proof) == 1:

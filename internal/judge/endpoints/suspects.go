@@ -67,8 +67,7 @@ func suspects(r *analysis.Report) string {
 	return text
 }
 
-// proxies names the docker-proxies on routes. It adds how to avoid them if their cost is known or
-// cannot be compared.
+// The way to avoid a proxy is added if its cost is known or cannot be compared.
 func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 	better := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		x := c.Metrics[c.Primary].Ratio
@@ -105,8 +104,7 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 	return out
 }
 
-// costsOf reports whether a route behind a docker-proxy is worse than the baseline under any load,
-// and whether it is the same under all loads while the baseline has no docker-proxy.
+// A route is free if it is the same under all loads while the baseline has no docker-proxy.
 func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	var verdicts []stats.Verdict
 	through := false
@@ -124,8 +122,7 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 // the fact of a path that leads through a docker-proxy: the container's address
 const behindProxy = "behind_docker_proxy"
 
-// over returns the text of each route, or one text if all are equal. known is false if say knows
-// nothing of any.
+// over returns one text if all are equal. known is false if say knows nothing of any.
 func over(all []observed, say func(observed) (text string, known bool)) (out []string, known bool) {
 	var texts []string
 	for _, c := range all {
@@ -219,9 +216,8 @@ const (
 	delayedRTT = 0.010
 )
 
-// delayed reports requests that wait for delayed acknowledgements: they take as long as one
-// although round trips are short and nothing was lost. If both ends' kernels report their counts,
-// these must be high enough.
+// Such requests take as long as a delayed acknowledgement although round trips are short and
+// nothing was lost. If both ends' kernels report their counts, these must be high enough.
 func delayed(c observed) (text string, known bool) {
 	took, what, total := waits(c)
 	rtt := c.Metrics[workload.RTT].Median
@@ -250,8 +246,7 @@ func delayed(c observed) (text string, known bool) {
 // share of the time that delayed acknowledgements must explain to be named
 const delayedShare = 0.3
 
-// waits returns the time in which a delayed acknowledgement would show, its operation, and the time
-// over which a connection was observed in all rounds, in s, or 0 without data.
+// All times are in s, or 0 without data.
 func waits(c observed) (took float64, what string, total float64) {
 	rounds := float64(len(c.Metrics[c.Primary].Rounds))
 	switch c.load.Kind {

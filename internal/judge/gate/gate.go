@@ -1,6 +1,5 @@
 // Package gate checks a results file against sentences such as `publish-proxy.throughput >= 0.9 of
-// host`. A sentence is about every cell that it matches: it certainly holds, is certainly violated,
-// or is unclear.
+// host`. A sentence certainly holds, is certainly violated, or is unclear.
 package gate
 
 import (
@@ -208,8 +207,7 @@ func whyUnknown(x analysis.Bounds) string {
 	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
 }
 
-// reference returns the cell of mode n that cell i is compared with: one with the same placement,
-// load, shape and backend, and if possible the same target.
+// A reference has the same placement, load, shape and backend, and if possible the same target.
 func (j judging) reference(n Name, i int) (b int, ok bool) {
 	c := j.Series[i].Cell
 	b = -1

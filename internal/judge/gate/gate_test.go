@@ -50,7 +50,7 @@ func TestOwnNoise(t *testing.T) {
 	bridge := judgetest.HostCell(mode.Bridge, workload.Bulk)
 	cells := append(judgetest.Trio(mode.Bridge, workload.Bulk), judgetest.Control(bridge),
 		judgetest.HostCell(mode.PublishProxy, workload.Bulk))
-	noise := []float64{0, 0.3, 0.003, 0.003, 0.003} // only host's is large
+	noise := []float64{0, 0.3, 0.003, 0.003, 0.003}
 	f := judgetest.New(t, cells...).Rounds(12, judgetest.Noisy(noise, 40, 40, 32, 32, 16)).File
 	if r := outcome(t, f, "publish-proxy.throughput >= 0.48 of bridge"); r.Outcome != gate.Holds {
 		t.Errorf("by bridge's control: %+v", r)

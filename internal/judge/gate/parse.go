@@ -120,7 +120,7 @@ func Parse(text string, known Words) (Sentence, error) {
 	return p.s, nil
 }
 
-// word is a part of a sentence, with the number of its first character, from 1.
+// The number of the first character is counted from 1.
 type word struct {
 	text string
 	at   int
@@ -135,7 +135,6 @@ const (
 	name
 )
 
-// split cuts a sentence at spaces, around comparators, and between a number and its unit.
 func split(text string) []word {
 	var out []word
 	before, at := space, 0
@@ -222,7 +221,6 @@ func (p *parser) subject() (err error) {
 	return nil
 }
 
-// mode reads a mode with or without a variant: bridge+mtu=9000.
 func (p *parser) mode(w word) (Name, error) {
 	var n Name
 	n.Mode, n.Tune, _ = strings.Cut(w.text, "+")

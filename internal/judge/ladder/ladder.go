@@ -30,7 +30,7 @@ type Step struct {
 	cell, below sample.Cell // without a load; below is zero at the bottom
 }
 
-// in the order in which prices are shown
+// The prices are shown in this order.
 var priced = []struct{ Metric, Load, Name string }{
 	{workload.LatencyP50, workload.RR, "median latency"},
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
@@ -125,8 +125,7 @@ func (l *ladder) covers(b, c sample.Cell) bool {
 	return common
 }
 
-// partner returns the other cell of cell i's ratio: the rung below, or for the control the
-// baseline.
+// The control's partner is the baseline.
 func (l *ladder) partner(i int) (int, bool) {
 	c := l.Series[i].Cell
 	if c.Control {

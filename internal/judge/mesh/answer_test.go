@@ -25,7 +25,6 @@ func meshOf(nodes int, known bool) *Mesh {
 	return m
 }
 
-// The answer is "No" only if everything was measured and judged.
 func TestAnswer(t *testing.T) {
 	slow := Fault{Kind: FaultNode, Nodes: []string{"n2"}, Way: WayBoth, Metric: workload.LatencyP50,
 		Ratio: 3}

@@ -13,7 +13,7 @@ import (
 )
 
 // Cost is the cost of the mesh's mode in a metric. Each visit is compared with the other mode's
-// over the same link in the same sweep, so a link that is slow in both costs no more than others.
+// over the same link in the same sweep.
 type Cost struct {
 	Load string `json:"load"`
 	// Ratio is the median of the links' ratios of the mode to the other one.
@@ -77,7 +77,6 @@ func (m *Mesh) Say(v Verdict) string {
 	return ""
 }
 
-// upper names the layer that the mesh's mode adds to the nodes' network: on Kubernetes the CNI.
 func (m *Mesh) upper() string {
 	if m.Mode == string(mode.Pod) {
 		return "CNI"

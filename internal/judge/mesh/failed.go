@@ -10,7 +10,7 @@ import (
 )
 
 type tally struct {
-	good, bad int // bad: failed visits since the last good one
+	good, bad int
 	last      string
 }
 
@@ -25,8 +25,6 @@ func (t tally) add(v sample.PairVisit) tally {
 // in a row have failed; a pair after this number of sweeps.
 const leftAfter = 2
 
-// failedOfMesh lists nodes that never answered or that left, and pairs of other nodes without a
-// result under a load.
 func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {
 	names := func(nodes ...int) (out []string) {
 		for _, n := range nodes {

@@ -306,9 +306,8 @@ func (m *Mesh) fault(metric string, fit *model.Fit, x model.Fault, slow marks) F
 	return out
 }
 
-// Converged reports whether each mode has enough sweeps, and each node's effect on its links is
-// known to within the plan's precision, as the relative half-width of its interval. With a single
-// pair, that holds for the pair's own value.
+// Converged reports whether each mode has enough sweeps, and each node's effect (or a single pair's
+// value) is known to within the plan's precision, the relative half-width of its interval.
 func Converged(p sample.Plan, pairs []sample.PairVisit) bool {
 	if p.Mesh.Beside == "" {
 		return converged(p, pairs)

@@ -17,8 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// meshRun builds a mesh with known faults: a round trip takes 50 µs and throughput is 10 Gbit/s,
-// with some noise.
+// A round trip takes 50 µs and throughput is 10 Gbit/s, with some noise.
 type meshRun struct {
 	t    *testing.T
 	f    *sample.File
@@ -305,7 +304,7 @@ func TestMeshFailed(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		fail func(sweep int, p sample.Pair, load string) string
-		want []string // nodes, load, visits, left
+		want []string
 	}{
 		{"nobody", nil, nil},
 		{"never", func(_ int, p sample.Pair, _ string) string {
@@ -329,7 +328,7 @@ func TestMeshFailed(t *testing.T) {
 			m.fail = tt.fail
 			f := m.sweeps(2)
 			if tt.name == "now-and-then" {
-				f.Pairs = append(f.Pairs, f.Pairs[:18]...) // it came back
+				f.Pairs = append(f.Pairs, f.Pairs[:18]...)
 			}
 			var got []string
 			for _, x := range Judge(f).Mesh.Failed {

@@ -50,8 +50,7 @@ func (m *Mesh) Visits() (all, failed int) {
 	return all, failed
 }
 
-// Node is a node and the ratio of its links to typical ones: for the round trip, for sending and
-// for receiving.
+// Node is a node and the ratio of its links to typical ones.
 type Node struct {
 	sample.Node
 	Effects map[string]Effect `json:"effects"` // LatencyP50, ThroughputOut, ThroughputIn
@@ -103,7 +102,7 @@ type Metric struct {
 	// direction only with the other.
 	OnePair bool `json:"one_pair,omitempty"`
 	// Matrix holds the value of each link, from the row's node to the column's; nil without one.
-	// Slow marks the links that a fault explains. Large meshes have neither.
+	// Slow marks links that a fault explains. Large meshes have neither.
 	Matrix [][]*float64 `json:"matrix,omitempty"`
 	Slow   [][]bool     `json:"slow,omitempty"`
 }
@@ -133,8 +132,7 @@ const (
 	WayIn   = "in"
 )
 
-// Fault is a node, link or group that is slow or loses packets, by enough to matter and beyond the
-// noise.
+// Fault is a node, link or group that is slow or loses packets, beyond the noise.
 type Fault struct {
 	Kind   string   `json:"kind"`
 	Nodes  []string `json:"nodes"` // of the node, link or group
@@ -142,8 +140,7 @@ type Fault struct {
 	Metric string   `json:"metric"`
 	Ratio  float64  `json:"ratio,omitempty"` // to the typical value; the worse direction
 	// RateOut and RateIn replace the ratio if packets are lost: the retransmitted share of the
-	// segments that the node sends and receives, or that cross the link from its first node to its
-	// second and back.
+	// segments that the node sends and receives, or that cross the link forth and back.
 	RateOut *float64 `json:"rate_out,omitempty"`
 	RateIn  *float64 `json:"rate_in,omitempty"`
 	Low     *float64 `json:"low,omitempty"` // 95 % interval of the ratio, or of the worse rate

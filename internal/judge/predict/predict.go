@@ -256,7 +256,6 @@ func (p *predictor) baselineOf(c sample.Cell) (sample.Cell, bool) {
 	return c, false
 }
 
-// extra returns a reply's additional bytes over the file's round trips.
 func (p *predictor) extra() float64 {
 	return max(0, float64(p.w.Bytes)-float64(
 		workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply))
@@ -275,9 +274,8 @@ func (p *predictor) page(c sample.Cell) map[int]float64 {
 	return p.perQuery(c, workload.LatencyP50, float64(p.w.Queries), perByte)
 }
 
-// perTrip returns a query's excess over cell c relative to the baseline, from slices. trip is a
-// metric of rr; bytes is one of bulk, for the extra bytes of the reply. Pairs is 0 if the file
-// lacks slices for it.
+// perTrip takes a metric of rr as trip and one of bulk as bytes. Pairs is 0 if the file lacks
+// slices for it.
 func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estimate {
 	e, level := p.slices(c, base, workload.RR, trip)
 	out := e.More(level)
@@ -315,7 +313,6 @@ func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 		p.values(c, workload.Bulk, workload.CPUPerByte))
 }
 
-// perQuery returns times × (the metric of rr + the extra bytes × the price of a byte), by round.
 // Without a price, bytes cost nothing, which is noted.
 func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 	perByte map[int]float64) map[int]float64 {

@@ -49,8 +49,6 @@ type ClaimResult struct {
 	Command  string          `json:"command"`
 }
 
-// check measures the claim in the file closest to the study's own conditions. The notes list
-// differing conditions.
 func (s Study) check(c Claim, files []Measured) (ClaimResult, []string) {
 	out := ClaimResult{Text: c.Text, Of: c.Of.Cell, Metric: c.Of.Metric, Bound: c.Bound,
 		Want: c.Want, Finding: c.Finding,

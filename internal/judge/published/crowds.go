@@ -34,10 +34,9 @@ var crowdTables = []struct {
 			`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
 }
 
-// A client's mean is the total divided by the clients. The heading of the third table names
-// containers as well, but its figures are per process: times the containers alone, Open vSwitch
-// would carry 25 Gbit/s in 4×1, 6 in 1×4 and 1 in 16×16; times the processes, it carries 25, 25 and
-// 15, as in the other tables.
+// A client's mean is the total divided by the clients. The third table's figures are per process,
+// against its heading: times the containers, Open vSwitch would carry 25 Gbit/s in 4×1, 6 in 1×4
+// and 1 in 16×16; times the processes, 25, 25 and 15, as elsewhere.
 func crowdOurs(r Row) (Ours, error) {
 	for i, t := range crowdTables {
 		m := t.words.FindStringSubmatch(r.Shape)
@@ -70,8 +69,7 @@ func count(digits string) int {
 	return n
 }
 
-// crowdRatios compares each mode with the first column of its table, and each number of clients
-// with the smallest. In the third table it also compares 4×1 with 1×4.
+// In the third table crowdRatios also compares 4×1 with 1×4.
 func crowdRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {

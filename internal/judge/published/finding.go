@@ -31,8 +31,7 @@ func (f *Finding) note(datapath string) {
 	}
 }
 
-// All of the finding's ratios must hold, or with mostly set more than half. verdict returns "" if
-// nothing is compared.
+// All of the finding's ratios must hold, or with mostly set more than half.
 func (f Finding) verdict(mostly bool) Verdict {
 	all := 0
 	for _, n := range f.Verdicts {
@@ -64,8 +63,8 @@ func (f Finding) against() int {
 	return f.Verdicts[Gone] + f.Verdicts[Reversed] + f.Verdicts[Emerged]
 }
 
-// Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios". It
-// returns the verdict of a single ratio, and "" if all have the finding's own.
+// Tally returns the number of ratios for each verdict, such as "holds 2, unclear 1 of 3 ratios",
+// the verdict of a single ratio, or "" if all have the finding's own.
 func (f Finding) Tally() string {
 	var parts []string
 	all, last := 0, Verdict("")

@@ -48,7 +48,7 @@ func (v Value) Text(by float64) string {
 	return text + " " + analysis.Interval(s, decimals)
 }
 
-// Unit is a study's unit: its name, and the factor from base units.
+// Unit is a study's unit and its factor from base units.
 type Unit struct {
 	Name string
 	By   float64
@@ -83,8 +83,8 @@ func valueOf(m *analysis.Metric) *Value {
 // IsRatio reports whether the row is a ratio that the study states, without a figure of its own.
 func (r Row) IsRatio() bool { return r.Unit == "x" }
 
-// here returns the entry's figure in the file closest to the study's own conditions, of several the
-// one with the most rounds; nil if no file has it.
+// Of several files, the closest to the study's own conditions and then the one with the most rounds
+// counts.
 func (s Study) here(e Entry, files []Measured) *Here {
 	if e.IsRatio() || e.Why != "" {
 		return nil

@@ -135,9 +135,9 @@ var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}
 // each do not know better.
 const alike = 0.05
 
-// judge requires that a measured difference is beyond the run's own noise floor. No difference
-// means the verdict same, or a whole interval within alike. For gone or new, the interval must
-// exclude the published ratio.
+// A measured difference must be beyond the run's own noise floor. No difference means the verdict
+// same, or a whole interval within alike. For gone or new, the interval must exclude the published
+// ratio.
 func judge(published float64, m analysis.Ratio) Verdict {
 	difference := math.Abs(published-1) > alike
 	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
@@ -268,8 +268,6 @@ func line(e Entry) Line {
 	return l
 }
 
-// measure returns the comparison's ratio in the file closest to the study's own conditions, of
-// several the one with the most rounds, and notes on them.
 func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []string) {
 	of, to := es[c.Of].Figure, es[c.To].Figure
 	if c.Against != nil {
@@ -303,7 +301,7 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 	return out, best
 }
 
-// standIn replaces native by host on a swarm, which has no native mode.
+// A swarm has no native mode.
 func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
 	if f.Cell.Mode == mode.Native && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
@@ -327,8 +325,6 @@ func (f Measured) missing(c sample.Cell) string {
 	return ""
 }
 
-// notes returns how the conditions of the cells differ from the study's. pace is its number of
-// tokens a second; 0: not known.
 func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []string {
 	var out []string
 	add := func(differs bool, format string, args ...any) {

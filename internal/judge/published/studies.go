@@ -231,8 +231,7 @@ func driverOurs(r Row) (Ours, error) {
 	return Ours{}, errMode
 }
 
-// driverRatios compares each row with native, and the two that should cost more than a published
-// port also with that. Rows with docker-proxy are measured where it answers: on the machine itself.
+// Rows with docker-proxy are measured where it answers: on the machine itself.
 func driverRatios(es []Entry) []Comparison {
 	row := func(m mode.Name) int {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == throughput })

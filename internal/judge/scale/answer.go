@@ -58,7 +58,6 @@ func AnswerOf(r *analysis.Report) *analysis.Answer {
 	return a
 }
 
-// largest returns the cells of each mode's largest crowd with a result, grouped by comparison.
 func largest(cells []analysis.Cell) [][]analysis.Cell {
 	var out [][]analysis.Cell
 	for i, c := range cells {

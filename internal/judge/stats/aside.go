@@ -13,10 +13,9 @@ const (
 )
 
 // Aside reports which epochs are further from the median of all than their own error, the prior and
-// the distance of the middle epochs allow. Machines have states with other ratios, for seconds at a
-// time, and the mean over two states describes neither. If out is true, these epochs are left out.
-// It is false if they are more than a third or few would be left: then the usual state is not
-// known.
+// the distance of the middle epochs allow: a machine has states with other ratios, for seconds at a
+// time. If out is true, these epochs are left out. It is false if they are more than a third or few
+// would be left.
 //
 // Weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the other state
 // in the mean.
@@ -55,8 +54,7 @@ func Aside(epochs []Epoch) (which []bool, out bool) {
 // lowerMedian returns a value within one of two clusters, not between them.
 func lowerMedian(xs []float64) float64 { return Kth(slices.Clone(xs), (len(xs)-1)/2) }
 
-// usual returns the epochs that have pairs and are not set aside or, if mixed is true, all epochs
-// with pairs.
+// If mixed is true, kept holds all epochs with pairs, otherwise those that are not set aside.
 func usual(epochs []Epoch) (kept []Epoch, mixed bool) {
 	aside, out := Aside(epochs)
 	for k, e := range epochs {

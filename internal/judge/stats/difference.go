@@ -13,8 +13,8 @@ func Differences(x, base map[int]float64) []float64 {
 }
 
 // FloorAt returns the noise floor, as a share of level, of a difference d at a level other than the
-// control's, which shows floor. Noise is part share and part amount, so the floor is between the
-// same share and the same amount. Between these the half-width of d's own interval decides.
+// control's, which shows floor. The floor is between the same share and the same amount; the
+// half-width of d's own interval decides.
 func FloorAt(floor, control, level float64, d Summary) float64 {
 	amount := floor * control / level
 	return min(max(d.HalfWidth()/level, min(floor, amount)), max(floor, amount))

@@ -27,8 +27,8 @@ type Epoch struct {
 	Worth  float64 // number of independent pairs
 }
 
-// NewEpoch summarizes the values of an epoch, one for each pair of slices. Pairs that share slices
-// are not independent: worth is the equivalent number of independent pairs.
+// NewEpoch summarizes the values of an epoch, one for each pair of slices. worth is the equivalent
+// number of independent pairs: pairs may share slices.
 func NewEpoch(values []float64, worth float64) Epoch {
 	e := Epoch{Centre: Median(values), N: len(values), Worth: worth}
 	apart := make([]float64, len(values))
@@ -42,8 +42,8 @@ func NewEpoch(values []float64, worth float64) Epoch {
 // factor from the median absolute deviation to a standard deviation, for normal values
 const ofNormal = 1.4826
 
-// fewValues corrects ofNormal for few values (Croux & Rousseeuw, Time-efficient algorithms for two
-// highly robust estimators of scale, 1992).
+// The correction of ofNormal is by Croux & Rousseeuw, Time-efficient algorithms for two highly
+// robust estimators of scale, 1992.
 func fewValues(n int) float64 {
 	small := []float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129,
 		9: 1.107}
@@ -63,12 +63,11 @@ type Estimate struct {
 	Pairs, Epochs          int
 }
 
-// Moderate returns the weighted mean of the epochs' centres. Its error combines the prior's
-// variance between epochs (processes and connections are new in each) and the spread of the pairs
-// with the observed variance: the moderated t of Smyth, Linear models and empirical Bayes methods,
-// 2004. So even a single epoch has an interval. A prior that the epochs contradict counts for less.
-// Epochs of another state of the machine are left out; if the usual state is not known, the
-// interval covers single epochs, not their mean. Pairs is 0 if there are too few.
+// Moderate returns the weighted mean of the epochs' centres, with the moderated t of Smyth (Linear
+// models and empirical Bayes methods, 2004), so even a single epoch has an interval. A prior that
+// the epochs contradict counts for less. Epochs of another state of the machine are left out; if
+// the usual state is not known, the interval covers single epochs, not their mean. Pairs is 0 if
+// there are too few.
 func Moderate(epochs []Epoch, prior Prior) Estimate {
 	epochs, mixed := usual(epochs)
 	weights, pairs := weigh(epochs, prior.Variance)

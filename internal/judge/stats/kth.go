@@ -6,8 +6,7 @@ import (
 )
 
 // Kth returns the value at index k if xs were sorted, and reorders xs: no value before k is larger,
-// and none after it smaller. No value may be NaN. It uses Hoare's selection, and sorts inputs that
-// defeat it.
+// and none after it smaller. No value may be NaN.
 func Kth(xs []float64, k int) float64 {
 	lo, hi := 0, len(xs)-1
 	for range 4 * bits.Len(uint(len(xs))) {

@@ -29,10 +29,9 @@ const (
 )
 
 // Learn combines the known prior with the epochs of other rows. The variance is that of Paule and
-// Mandel (Consensus values and weighting factors, 1982), with the known one as further evidence.
-// The degrees of freedom follow from how alike the rows are, by the moments of the logarithm of
-// their variances (Smyth 2004, section 6.2), and are at most the evidence's. Learn ignores rows
-// whose epochs are of two states, and rows with more variance than the others explain.
+// Mandel (Consensus values and weighting factors, 1982), the degrees of freedom follow from how
+// alike the rows are (Smyth 2004, section 6.2). Learn ignores rows whose epochs are of two states,
+// and rows with more variance than the others explain.
 func Learn(known Prior, rows [][]Epoch) Prior {
 	var all []scatter
 	for _, r := range rows {
@@ -96,8 +95,7 @@ func scatterOf(epochs []Epoch) scatter {
 	return s
 }
 
-// squares returns the weighted sum of squares of the epochs' distances from their mean, chi-squared
-// with the scatter's degrees of freedom if the variance is right.
+// squares is chi-squared with the scatter's degrees of freedom if the variance is right.
 func (s scatter) squares(variance float64) float64 {
 	sum, mean := 0.0, 0.0
 	for k, x := range s.centres {
@@ -161,7 +159,6 @@ func fit(known Prior, rows []scatter) Prior {
 	return out
 }
 
-// trust returns the remaining weight of a prior, 0 to 1, after an observation with probability p.
 func trust(p float64) float64 { return min(1, p/likelyAlike) }
 
 // root returns the zero of a falling function, or 0 if it is never positive.

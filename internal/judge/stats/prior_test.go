@@ -9,7 +9,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// group is a run of several rows and a control, each judged with the prior of the others.
 type group struct {
 	simulated
 	rows    int

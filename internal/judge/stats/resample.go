@@ -11,15 +11,14 @@ const resamples = 2000
 // bytes of all cached resamplings
 const maxKept = 32 << 20
 
-// resampling holds, for each resample of n values, how often each index occurs: once on average,
-// and never 256 times. The seed is fixed, so it depends on n alone.
+// times holds how often each index occurs in each resample of n values: once on average, and never
+// 256 times. The seed is fixed.
 type resampling struct {
 	n     int
 	times []uint8
 }
 
-// kept caches the last resamplings: drawing takes far longer than using them, and a report repeats
-// the same sizes.
+// Drawing takes far longer than using the resamplings, and a report repeats the same sizes.
 var kept struct {
 	sync.Mutex
 	last []*resampling // the latest used first

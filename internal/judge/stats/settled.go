@@ -14,16 +14,16 @@ const (
 	lookEpochs = 3
 )
 
-// Judge judges the estimate of a ratio's logarithm. Same requires that the whole 95 % interval is
-// within same of 1, better or worse that the whole 99 % interval is further from 1 than bias. All
-// else is unclear. bias is the control's distance from 1, or NaN without a control.
+// Judge judges the estimate of a ratio's logarithm. Same requires the whole 95 % interval within
+// same of 1, better or worse the whole 99 % interval further from 1 than bias: the control's
+// distance from 1, or NaN without one.
 func (e Estimate) Judge(bias, same float64, higherIsBetter bool) Verdict {
 	return e.judge(bias, same, Confidence, sureConfidence, higherIsBetter)
 }
 
 // Settled reports whether a run may take the ratio for known before its end: it has a verdict at
 // the higher levels, or it is the same and its interval's relative half-width is at most precision.
-// If precision is at least same, the width alone is enough.
+// With precision of at least same, the width alone is enough.
 func (e Estimate) Settled(bias, same, precision float64) bool {
 	if e.Epochs < lookEpochs {
 		return false

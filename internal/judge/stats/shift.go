@@ -24,8 +24,8 @@ func Shifted(old, now Estimate) Shift {
 	return Shift{Summary: e.Ratio(), SureLow: low, SureHigh: high, Epochs: e.Epochs}
 }
 
-// ShiftedValues returns the shift of the median between two runs, one value for each round. It
-// resamples both independently (Efron & Tibshirani, chapter 8) and skips values that are not
+// ShiftedValues returns the shift of the median between two runs, one value for each round, by
+// resampling both independently (Efron & Tibshirani, chapter 8). It skips values that are not
 // positive. N is the smaller number of values.
 func ShiftedValues(old, now []float64) Shift {
 	old, now = positive(old), positive(now)
@@ -86,8 +86,8 @@ func SummarizeSurely(xs []float64) Summary {
 }
 
 // Judge returns same if the whole 95 % interval is within same of 1, and better or worse if the
-// whole 99 % interval is further from 1 than noise, which is what both runs' controls show, or NaN
-// if a run has no control.
+// whole 99 % interval is further from 1 than noise: both runs' controls' noise, or NaN if a run has
+// no control.
 func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
 		return Unclear

@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// MedianInterval returns an interval for the median of the distribution of the values, at any level
-// of confidence, by the sign test. The test assumes no distribution; a bootstrap of few values
-// underestimates such an interval. ok is false if there are too few values for the level.
+// MedianInterval returns an interval for the median of the values' distribution by the sign test,
+// which assumes no distribution; a bootstrap of few values underestimates it. ok is false if there
+// are too few values for the level.
 func MedianInterval(xs []float64, level float64) (low, high float64, ok bool) {
 	xs = finite(xs)
 	slices.Sort(xs)

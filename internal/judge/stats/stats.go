@@ -124,10 +124,10 @@ const MinJudged = 5
 // cells are the same.
 const maxSame = 0.10
 
-// Judge judges a ratio by its interval. It is a difference if the whole interval is beyond the
-// noise floor, which is as far from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if
-// the whole interval is within the floor (but at most maxSame) or within margin, the run's
-// requested precision. Otherwise, or with fewer than MinJudged rounds, it is unclear.
+// Judge judges a ratio. It differs if the whole interval is beyond the noise floor, which is as far
+// from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if the whole interval is within
+// the floor (but at most maxSame) or within margin, the run's requested precision. Otherwise, or
+// with fewer than MinJudged rounds, it is unclear.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
@@ -172,9 +172,8 @@ func pick(better bool) Verdict {
 // widest possible one covers the median in less than 95 % of all cases.
 const MinValues = 6
 
-// Bimodal reports whether xs fall into two clusters: the largest gap between sorted neighbours
-// leaves at least a quarter of the values on each side, is wider than both clusters' spread, and
-// exceeds 5 % of the median. The median of such values may describe no round at all.
+// Bimodal reports whether xs fall into two clusters: the largest gap leaves at least a quarter of
+// the values on each side, is wider than both clusters' spread, and exceeds 5 % of the median.
 func Bimodal(xs []float64) bool {
 	xs = finite(xs)
 	const least = 8

@@ -22,8 +22,8 @@ const (
 type Knee struct {
 	Shape Shape `json:"shape"`
 	// At is the nearest point to the knee at which the curve certainly costs more, and Beside the
-	// nearest one on the other side at which it certainly does not. The shapes from and up to have
-	// them; Beside is absent if no point on that side is certain.
+	// nearest one on the other side at which it certainly does not. Only From and UpTo have them;
+	// Beside may be absent.
 	At     string `json:"at,omitempty"`
 	Beside string `json:"beside,omitempty"`
 	// The points by their certain band.

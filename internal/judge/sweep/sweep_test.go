@@ -172,8 +172,8 @@ func TestNoPoints(t *testing.T) {
 	}
 }
 
-// At most 5 % of noisy flat curves may have a knee, even if the mode costs exactly as much as is
-// called the same, so that every point is at the edge.
+// At most 5 % of noisy flat curves may have a knee, even if every point is at the edge of what is
+// called the same.
 func TestFlatCurvesHaveNoKnee(t *testing.T) {
 	const (
 		curves, points = 200, 5

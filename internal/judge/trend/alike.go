@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// planKey returns the same text for plans that measure the same cells with the same loads against
-// the same baseline, however long they run. It is "" for a mesh, which has no cells.
+// The text is the same for plans that measure the same cells with the same loads against the same
+// baseline, however long they run. It is "" for a mesh.
 func planKey(p sample.Plan) string {
 	if p.Mesh != nil {
 		return ""

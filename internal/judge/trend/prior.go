@@ -55,8 +55,8 @@ const (
 	oneRun, anotherRun, mostRuns = 6, 2, 12
 )
 
-// Priors returns the expected differences between epochs in a run of the plan on a machine: the
-// median over earlier runs, given the newest first, with the same kernel, CPU, load and placement.
+// Priors returns the expected differences between epochs in a run of the plan: the median over
+// earlier runs, given the newest first, with the same kernel, CPU, load and placement.
 func Priors(runs []Summary, p sample.Plan, env sample.Environment) (out []sample.Prior) {
 	asked := map[sample.Prior]bool{}
 	for _, c := range p.Cells {

@@ -8,8 +8,7 @@ import (
 )
 
 // additive is a robust fit of y = group + time + noise to the visits: Huber's M-estimate with his
-// proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link. Each level
-// rests on the links that its time visited.
+// proposal 2 for the scale (Robust Statistics, 1981, chapter 6). A group is a link.
 type additive struct {
 	y           []float64
 	group, time []int32
@@ -78,8 +77,8 @@ func (a *additive) rank() int {
 	return joined
 }
 
-// start weighs the first solution by the distance of visits from their group's median, without the
-// median of their time, so that no single visit decides it.
+// The weights start from each visit's distance from its group's median, without the median of its
+// time, so that no single visit decides it.
 func (a *additive) start() {
 	none := make([]float64, len(a.levels))
 	a.levels = medians(a.y, a.time, len(a.levels), none, a.time)
@@ -102,7 +101,7 @@ func (a *additive) start() {
 func (a *additive) rankedBelow() int { return min(len(a.y)-a.free, len(a.y)-1) }
 
 // solve finds the weighted least squares: the levels by conjugate gradients, with the groups'
-// centres eliminated. It takes few steps if there are few different patterns of visits.
+// centres eliminated.
 func (a *additive) solve() {
 	inGroup := make([]float64, len(a.centres))
 	for i, w := range a.weights {
@@ -149,8 +148,7 @@ func (a *additive) level(inGroup []float64) {
 	}
 }
 
-// means stores each group's weighted mean of y - off[time], or 0 without weight. A nil y counts as
-// 0.
+// means stores 0 for a group without weight. A nil y counts as 0.
 func (a *additive) means(means, inGroup, y, off []float64) {
 	clear(means)
 	for i, w := range a.weights {

@@ -71,9 +71,8 @@ func slowLinks(fits []*Fit) (by [][]Fault, doubtful int) {
 	return by, len(pairs) - len(kept)
 }
 
-// chances returns, for each suspect, the probability that as many of its visits are slow by chance
-// alone. The visits to other links show how often that happens, whatever the distribution of the
-// noise.
+// chances returns, for each suspect, the probability that as many of its visits are slow by chance.
+// The visits to other links show how often that happens, whatever the noise's distribution.
 func (f *Fit) chances(suspects []Fault) []float64 {
 	// Faulty suspects are no evidence of chance. In a single sweep their removal would leave no
 	// chance.
@@ -86,7 +85,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 			}
 		}
 	}
-	var tail []float64 // slowness of the slow visits
+	var tail []float64
 	n := 0
 	for _, v := range f.visits {
 		if suspected[v.link] {
@@ -101,8 +100,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 	out := make([]float64, len(suspects))
 	for i, s := range suspects {
 		at, _ := slices.BinarySearch(tail, math.Log(s.Factor)/2)
-		// Add half a visit to the slow ones and one to all, because unobserved events are still
-		// possible.
+		// Unobserved events are still possible: half a visit more is slow, of one more in all.
 		slow, all := float64(len(tail)-at)+0.5, float64(n+1)
 		if f.Sweeps == 1 { // leave its own visit out
 			own := 1.0

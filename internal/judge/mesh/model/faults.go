@@ -33,15 +33,15 @@ type Fault struct {
 // fault, if its noise is normal.
 const falseAlarms = 0.01
 
-// A node must stand out by outlying robust standard deviations of all nodes, if there are enough to
-// know them: machines of different kinds are not faults.
+// A node must stand out by outlying robust standard deviations of all nodes, if there are enough:
+// machines of different kinds are not faults.
 const (
 	outlying = 3.5
 	several  = 8
 )
 
-// Known reports whether faults can be distinguished from noise. That takes several sweeps, or
-// enough links in one.
+// Known reports whether faults can be distinguished from noise, with several sweeps or enough links
+// in one.
 func (f *Fit) Known() bool { return !math.IsNaN(f.Noise) }
 
 // LeastLink returns the smallest detectable factor of a link, or NaN if the noise is not known.
@@ -66,11 +66,10 @@ func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
 
 func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
 
-// Faults returns the faults of each fit (groups first, then nodes, then links, each from the worst
-// on) and the number of links that only look slow. The fits are of the same sweeps, such as of
-// round trips and of throughput. A link is named if more of its visits, over both directions and
-// all fits, are slow than chance explains in a mesh of this size. A single visit never names a
-// link: anything may have disturbed it.
+// Faults returns the faults of each fit (groups, nodes, links; each from the worst on) and the
+// number of links that only look slow. The fits are of the same sweeps. A link is named if more of
+// its visits, over all fits, are slow than chance explains in a mesh of this size; a single visit
+// never names one.
 func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	links, doubtful := slowLinks(fits)

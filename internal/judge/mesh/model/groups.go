@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Group holds nodes that are healthy among themselves, while their links to the others are slow: a
-// rack behind a slow trunk, or machines on one host.
+// Group holds nodes that are healthy among themselves, while their links to the others are slow,
+// such as a rack behind a slow trunk.
 type Group struct {
 	Nodes     []int
 	Factor    float64 // of the links to the others, relative to links inside
@@ -51,9 +51,8 @@ func (f *Fit) both() []float64 {
 	return out
 }
 
-// leaders groups nodes that are fast among themselves: each node without a group gathers the nodes
-// that are fast with it, and then those that are fast with most of these. Nodes without another are
-// left out.
+// leaders groups nodes: each node without a group gathers those that are fast with it, and then
+// those that are fast with most of these. Nodes without another are left out.
 func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	var out [][]int
 	taken := map[int]bool{}
@@ -94,8 +93,8 @@ func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 // distance of a group from the others, in standard errors
 const sure = 4
 
-// behind finds small groups: nodes that look slow, but not to each other. It returns a label for
-// each node, 0 outside the groups, or nil without groups.
+// behind finds small groups of nodes that look slow, but not to each other. It returns 0 for nodes
+// outside the groups, or nil without groups.
 func (f *Fit) behind(x []float64) []int {
 	effect := func(i int) float64 { return (f.out[i].effect + f.in[i].effect) / 2 }
 	var slow []int
@@ -139,9 +138,8 @@ func (f *Fit) behind(x []float64) []int {
 // the least share of fast links inside groups, and of slow links between them
 const pure = 0.9
 
-// split finds groups that together hold nearly all nodes, with many links inside and between them,
-// so that the typical links need not be known. It returns a label for each node, 0 in the largest
-// group, or nil without groups.
+// split finds groups that together hold nearly all nodes, so that the typical links need not be
+// known. It returns 0 for nodes of the largest group, or nil without groups.
 func (f *Fit) split(x []float64) []int {
 	n := f.Nodes
 	var all []float64

@@ -12,8 +12,8 @@ func leave(visits []Visit, node, sweep int) []Visit {
 	})
 }
 
-// No fault may be named in 99 of 100 runs, whichever nodes leave, and 95 of 100 intervals must hold
-// the truth, with normal noise and heavy tails.
+// No fault may be named in 99 of 100 runs, and 95 of 100 intervals must hold the truth, with normal
+// noise and heavy tails.
 func TestHealthyMesh(t *testing.T) {
 	t.Parallel()
 	const seeds = 200

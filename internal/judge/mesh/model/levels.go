@@ -42,8 +42,7 @@ func (f *Fit) sort(visits []Visit) {
 	f.Sweeps, f.rounds = len(sweeps.all), len(rounds.all)
 }
 
-// numbers assigns numbers from 0 on to keys. Visits come in the order of time, so most have the key
-// of the one before.
+// Visits come in the order of time, so most have the key of the one before.
 type numbers[K comparable] struct {
 	all    map[K]int32
 	last   K
@@ -70,8 +69,7 @@ func (n *numbers[K]) of(k K) int32 {
 // happen to meet
 const manyInRound = 32
 
-// times returns the time of each visit, whose level is subtracted: its sweep or, if rounds is set
-// and its round is large enough, its round.
+// A visit's time is its sweep or, if rounds is set and its round is large enough, its round.
 func (f *Fit) times(rounds bool) []int32 {
 	out := make([]int32, len(f.visits))
 	if !rounds {

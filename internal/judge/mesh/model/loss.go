@@ -26,10 +26,8 @@ const (
 )
 
 // Loss fits the model to the share of retransmitted segments. TCP retransmits on a healthy network,
-// too, when a stream fills a queue. All streams do so there, so a link is compared with the others
-// and never with zero.
-//
-// The slownesses, factors and level of the fit are of rates with harmless added; Rate subtracts it.
+// too, so a link is compared with the others and never with zero. Slownesses, factors and level are
+// of rates with harmless added; Rate subtracts it.
 func Loss(nodes int, sent []Sent) *Fit {
 	visits := make([]Visit, 0, len(sent))
 	for _, s := range sent {

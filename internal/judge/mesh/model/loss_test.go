@@ -11,8 +11,8 @@ import (
 
 type lossy struct {
 	nodes int
-	// usual is the retransmission rate of all links; its logarithm varies by spread between visits.
-	// bursts is the share of visits that also lose burst.
+	// usual is the retransmission rate of all links; its logarithm varies by spread. bursts is the
+	// share of visits that also lose burst.
 	usual, spread, bursts, burst float64
 	segments                     float64
 	rate                         func(a, b int) float64
@@ -46,8 +46,7 @@ func (c lossy) run(sweeps int) []Sent {
 	return out
 }
 
-// sound lists networks without a fault: one without loss, one with streams that fill its queues,
-// one with bursts of other traffic, and a slow one of few segments.
+// These networks have no fault.
 var sound = map[string]lossy{
 	"clean":  {segments: 50e3},
 	"queues": {segments: 200e3, usual: 0.002, spread: 0.8},

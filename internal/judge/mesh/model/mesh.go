@@ -127,8 +127,7 @@ func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	return f
 }
 
-// summarize reduces the visits of each link to their low median, so of two visits both must be
-// slow.
+// Of two visits both must be slow, so the median is the low one.
 func (f *Fit) summarize() {
 	n := f.Nodes
 	f.links = make([]float64, n*n)
@@ -161,9 +160,8 @@ func (f *Fit) column(i, j int) float64 { return f.links[j*f.Nodes+i] }
 // links that a node needs to have an effect: with one, it would be the link's
 const minLinks = 2
 
-// effects finds the level and the effects: first over all links of each node, then over the links
-// to nodes that do not look slow. With a third of the nodes slow, one more slow link would
-// otherwise make slow links the majority.
+// effects uses all links of each node first, then those to nodes that do not look slow. With a
+// third of the nodes slow, one more slow link would otherwise make slow links the majority.
 func (f *Fit) effects() {
 	all := make([]bool, f.Nodes)
 	f.sides(all, all)

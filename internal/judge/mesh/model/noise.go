@@ -22,8 +22,7 @@ const (
 )
 
 // takeLevels subtracts the common part of each sweep's visits, because machines drift by tens of
-// per cent within minutes, and finds the noise of the visits. The level of a sweep with few links
-// rests on the same links in the other sweeps.
+// per cent within minutes, and finds the noise of the visits.
 func (f *Fit) takeLevels() {
 	times := f.times(false)
 	a := f.additive(times)
@@ -43,8 +42,8 @@ func (f *Fit) takeLevels() {
 	}
 }
 
-// takeRoundLevels does the same by rounds, if some are large enough for a level of their own. The
-// effects of the nodes must be known, so that a round's level does not depend on its nodes.
+// takeRoundLevels does the same by large enough rounds. The effects of the nodes must be known, so
+// that a round's level does not depend on its nodes.
 func (f *Fit) takeRoundLevels() {
 	sweeps, rounds := f.times(false), f.times(true)
 	more := len(f.count(rounds)) - len(f.count(sweeps))
@@ -73,8 +72,8 @@ func (f *Fit) additive(times []int32) *additive {
 // freedom returns the degrees of freedom of a bent scale; 1 stays 1.
 func freedom(free int) float64 { return max(min(1, float64(free)), bentEfficiency*float64(free)) }
 
-// informed counts, for each link, the visits that can be compared with other pairs' in their sweep:
-// none in a sweep of one pair. A single pair is compared with its other direction.
+// A sweep of one pair has no visits that can be compared with other pairs'. A single pair is
+// compared with its other direction.
 func (f *Fit) informed(times []int32) {
 	all := f.count(times)
 	pairs := 0
@@ -116,8 +115,7 @@ func (f *Fit) pair(a, b int) (there, back []visit) {
 	return there, back
 }
 
-// noise finds the uncertainty of the links' values: the noise of their visits, or their spread
-// about the model if that is larger.
+// The noise is that of the links' visits, or their spread about the model if that is larger.
 func (f *Fit) noise() {
 	f.Noise, f.df, f.beside = f.visitNoise*linkError(f.typicalInfo()), f.visitFree, 0
 	const enough = 4 // degrees of freedom: with fewer, the visits' own spread is better evidence
@@ -158,8 +156,7 @@ func (f *Fit) linkNoise(l int32) float64 {
 	return math.Hypot(f.visitNoise*linkError(f.info[l]), f.beside)
 }
 
-// residual estimates the noise and its degrees of freedom from the links' residuals, NaN if there
-// are too few links.
+// The noise is NaN if there are too few links.
 func (f *Fit) residual() (sigma, df float64) {
 	rest := make([]float64, 0, f.Nodes*f.Nodes)
 	for l := range f.Nodes * f.Nodes {
@@ -191,9 +188,9 @@ func (f *Fit) error(s side) float64 {
 	return sigma * min(1, medianError/math.Sqrt(float64(s.n)))
 }
 
-// student returns the quantile p > 0.5 of Student's distribution, or NaN for less than one degree
-// of freedom. With many it expands about the normal quantile (Abramowitz & Stegun 26.7.5): the
-// exact computation does not converge for large meshes.
+// student returns the quantile p > 0.5, or NaN for less than one degree of freedom. With many it
+// expands about the normal quantile (Abramowitz & Stegun 26.7.5): the exact computation does not
+// converge.
 func student(p, df float64) float64 {
 	const many = 50
 	switch {
@@ -207,9 +204,9 @@ func student(p, df float64) float64 {
 	return z + z*(z2+1)/(4*df) + z*((5*z2+16)*z2+3)/(96*df*df)
 }
 
-// Link returns the absolute value of a link and its 95 % interval, which includes the drift of all
-// links from sweep to sweep; NaN if that is not known. The value is Huber's mean, where Slowness
-// takes the faster half.
+// Link returns the absolute value of a link and its 95 % interval, which includes the drift from
+// sweep to sweep; NaN if that is not known. The value is Huber's mean, where Slowness takes the
+// faster half.
 func (f *Fit) Link(from, to int) (x, low, high float64) {
 	l := f.linkOf(from, to)
 	n := float64(f.first[l+1] - f.first[l])

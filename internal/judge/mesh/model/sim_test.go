@@ -21,8 +21,8 @@ type cluster struct {
 	// spikes is the share of visits slowed down by the absolute value of a normal logarithm with
 	// the standard deviation spike.
 	spikes, spike float64
-	drift         float64      // of the level within a sweep, as a logarithm
-	gone          map[int]bool // nodes that have left
+	drift         float64 // of the level within a sweep, as a logarithm
+	gone          map[int]bool
 	seed          uint64
 }
 
@@ -33,8 +33,7 @@ func times(m map[int]float64, i int) float64 {
 	return 1
 }
 
-// slowness returns the planted factor of a link: of a round trip, delays add up; of a throughput,
-// the slowest part decides.
+// Of a round trip, delays add up; of a throughput, the slowest part decides.
 func (c cluster) slowness(a, b int, directed bool) float64 {
 	trunk, l := 1.0, 1.0
 	if c.rack != nil && c.rack[a] != c.rack[b] {
