@@ -27,14 +27,14 @@ var errNoIPv4 = &path.UnsupportedError{
 // Supported returns an *path.UnsupportedError if the kernel lacks BIG TCP.
 func Supported() error {
 	all, err := link.AllSizes()
-	if err == nil && len(all) > 0 && all[0].Sizes[2] == 0 { // the loopback device
+	if err == nil && len(all) > 0 && all[0].Sizes[2] == 0 {
 		err = errNoIPv4
 	}
 	return err
 }
 
 // Apply raises the links with the given indexes and restores all others in st. Links that are large
-// enough stay and are not noted. The stored note is always up to date.
+// enough stay and are not noted.
 func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	out.Failed = map[string]error{}
 	all, err := link.AllSizes()
@@ -108,7 +108,7 @@ func (o *Outcome) failed(l Link, err error) bool {
 	return true
 }
 
-// takeBack keeps others' changes. It returns false if the kernel refused and the caller must retry.
+// takeBack returns false if the kernel refused and the caller must retry.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	to, others := l.Back(now)
 	if others {

@@ -24,7 +24,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// churn runs until it is killed.
 func churn(s Store) {
 	for {
 		st, err := s.Load()
@@ -44,8 +43,7 @@ func churn(s Store) {
 	}
 }
 
-// inNetwork has a bridge, number 2, and two veth pairs whose ends 4 and 6 are its ports. The test's
-// thread ends with the test.
+// inNetwork has a bridge, number 2, with the ports 4 and 6.
 func inNetwork(t *testing.T, f func()) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -1,8 +1,7 @@
 // Package bigtcp raises links to BIG TCP and restores them exactly.
 //
-// A device keeps its sizes when a process ends, so the old ones are first written to a file. After
-// a kill, the next Apply without the link restores it and drops the note. A value that another
-// program changed since stays.
+// The old sizes are first written to a file. After a kill, the next Apply without the link restores
+// it. A value that another program changed since stays.
 //
 // A Store has no lock. Callers that change it hold journal.LockDir, in the network namespace of the
 // links.

@@ -32,7 +32,6 @@ var ErrUnreadable = errors.New("not readable")
 // None is the text of an empty list.
 const None = "none"
 
-// query is the part of union bpf_attr for BPF_PROG_QUERY.
 type query struct {
 	target      uint32
 	attachType  uint32
@@ -56,8 +55,7 @@ func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 }
 
 // Attached returns the IDs of the programs that are attached to a device, by its index, at a place
-// (enum bpf_attach_type). The list is empty if the kernel lacks the place, if the device's peer has
-// the programs, or if the caller may not ask.
+// (enum bpf_attach_type). The list is empty if the caller may not ask.
 func Attached(index int, at uint32) ([]uint32, error) {
 	ids, err := programs(index, at, 0)
 	if errors.Is(err, ErrUnreadable) {
@@ -66,7 +64,6 @@ func Attached(index int, at uint32) ([]uint32, error) {
 	return ids, err
 }
 
-// programs takes a descriptor or a device's index.
 func programs(target int, at, flags uint32) ([]uint32, error) {
 	const most = 64
 	ids := make([]uint32, most)
@@ -171,11 +168,9 @@ type progInfo struct {
 	name [16]byte
 }
 
-// ownPrefix marks toll's own programs (paths/kernel/shortcut), which redirect only chosen
-// connections. The load's hops show whether it is among these.
+// toll's own programs (paths/kernel/shortcut) redirect only chosen connections.
 const ownPrefix = "toll_"
 
-// linkInfo is the head of struct bpf_link_info, with netfilter's part.
 type linkInfo struct {
 	kind, id, program, _ uint32
 	family, hook         uint32

@@ -79,7 +79,6 @@ func TestOfCgroupLeavesOutOwnPrograms(t *testing.T) {
 	}
 }
 
-// namespace enters one with the test's thread, which ends with the test.
 func namespace(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -28,7 +28,6 @@ var mount = sync.OnceValues(func() (m struct{ dir, root string }, err error) {
 	return m, errNoCgroup
 })
 
-// cgroupOf returns the mount point for a group outside of it.
 func cgroupOf(pid int) (string, error) {
 	m, err := mount()
 	if err != nil {

@@ -44,7 +44,6 @@ func translated(t *testing.T, f func() error) {
 	}
 }
 
-// The connection to through is translated.
 func connected(t *testing.T) (direct, through netip.AddrPort) {
 	t.Helper()
 	l, err := net.Listen("tcp4", server.String())

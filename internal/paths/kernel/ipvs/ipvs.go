@@ -1,9 +1,7 @@
 // Package ipvs sets up services of the kernel's load balancer (IP Virtual Server) and reads their
 // counters, in the calling thread's network namespace. Call it inside netns.NS.Do.
 //
-// IPVS's sum over a namespace's services is exact, the counters of single services are late. So
-// IPVS witnesses the lab, where the path owns all services, and the connection table witnesses a
-// swarm.
+// The sum over a namespace's services is exact, the counters of single services are late.
 //
 // github.com/moby/ipvs sends the same messages, but runs modprobe and logs to standard error.
 package ipvs
@@ -67,7 +65,6 @@ func Add(mark uint32, server netip.Addr) error {
 	service.AddRtAttr(serviceFamily, nl.Uint16Attr(unix.AF_INET))
 	service.AddRtAttr(serviceMark, nl.Uint32Attr(mark))
 	service.AddRtAttr(serviceScheduler, nl.ZeroTerminated(roundRobin))
-	// no flags, and a mask of all
 	service.AddRtAttr(serviceFlags, binary.NativeEndian.AppendUint32(nl.Uint32Attr(0), ^uint32(0)))
 	service.AddRtAttr(serviceTimeout, nl.Uint32Attr(0))
 	service.AddRtAttr(serviceNetmask, nl.Uint32Attr(0))
@@ -109,7 +106,7 @@ type Count struct {
 	OutBytes, OutPackets uint64
 }
 
-// statistics are exact; /proc/net/ip_vs_stats and netlink's are up to two seconds old.
+// /proc/net/ip_vs_stats and netlink's are up to two seconds old.
 const statistics = "/proc/thread-self/net/ip_vs_stats_percpu"
 
 // Stats returns the count of all services of the namespace.
@@ -124,8 +121,8 @@ func Stats() (Count, error) {
 
 var errNone = errors.New("no statistics")
 
-// parse sums up lines for CPUs, in hexadecimal: the CPU, connections, packets in and out, bytes in
-// and out. The kernel's sum, with ~ as the CPU, follows.
+// Each line has the CPU, connections, packets in and out, bytes in and out. The kernel's sum, with
+// ~ as the CPU, follows.
 func parse(r io.Reader) (sum Count, err error) {
 	const columns = 6
 	cpus := 0

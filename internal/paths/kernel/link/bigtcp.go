@@ -9,7 +9,7 @@ import (
 )
 
 // SetMaxSize sets the largest packet in bytes that the stack gives the device to segment and that
-// GRO makes, and reads it back: before Linux 6.3 the kernel ignores the attributes of IPv4.
+// GRO makes, and reads it back.
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
 	all := uint32(bytes)
@@ -72,8 +72,8 @@ func sizesOf(l netlink.Link) Sizes {
 	return Sizes{a.GSOMaxSize, a.GROMaxSize, a.GSOIPv4MaxSize, a.GROIPv4MaxSize}
 }
 
-// SetSizes sets the device's sizes, in order until the kernel refuses one. It returns ErrGone if
-// the device does not exist.
+// SetSizes sets sizes in order until the kernel refuses one. It returns ErrGone if the device does
+// not exist.
 func SetSizes(index int, s Sizes) error {
 	if err := setSizes(index, s); err != nil {
 		return fmt.Errorf("set gso_max_size and gro_max_size of link number %d: %w", index, err)

@@ -17,10 +17,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cards returns the network cards that carry a device: the device itself or those below it (of a
-// VLAN, a bond, a bridge, …), none for a veth. crossed names the devices that all of its packets
-// cross: a bond counts as one with its members' speed, and several cards below a bridge do not
-// count. Values that the driver or the kernel does not report are left out.
+// Cards returns the network cards that carry a device: the device itself or those below it, none
+// for a veth. crossed names the devices that all of its packets cross: a bond counts as one, and
+// several cards below a bridge do not count. Unreported values are left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -67,12 +66,11 @@ func decisive(all []sample.Card) []string {
 func joint(kind string) bool { return kind == "bond" || kind == "team" }
 
 type kernelFiles struct {
-	net  string // class/net of the namespace's sysfs
+	net  string
 	proc string
 }
 
-// withKernelFiles uses a sysfs mounted for the namespace or, if that is not permitted, /sys if it
-// shows this namespace.
+// withKernelFiles uses /sys only if it shows this namespace.
 func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	root, err := mountSysfs()
 	if err == nil {
@@ -161,7 +159,7 @@ func (k kernelFiles) card(l netlink.Link, f foundCard) sample.Card {
 		return nil
 	})
 	m, err := linkModes(f.name)
-	if err != nil { // before Linux 5.6
+	if err != nil {
 		m = k.modes(f.name)
 	}
 	c.Speed, c.MaxSpeed, c.PartnerSpeed = m.speed, m.most, m.partner
@@ -204,7 +202,7 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// parents lead to the files of a card's device; virtio has them one level up.
+// virtio has the files one level up.
 var parents = []string{"", "../"}
 
 func (k kernelFiles) numa(name string) *int {

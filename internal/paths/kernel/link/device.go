@@ -55,7 +55,7 @@ func AddIPvlan(s SubInterface, mode string) error {
 }
 
 // AddNetkit creates a netkit pair in L3 mode, without Ethernet headers and ARP, whose second end,
-// peer, is in the network namespace of thread peerTID. Both ends forward without a BPF program.
+// peer, is in the network namespace of thread peerTID.
 func AddNetkit(name, peer string, peerTID int) error {
 	a := netlink.NewLinkAttrs()
 	a.Name = name

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow sends when devices or bridge ports change, until done is closed. Fast changes are reported
-// once. When the kernel reports no more, the channel is closed; some changes may then have been
-// missed.
+// Follow sends when devices or bridge ports change, until done is closed. The channel is closed
+// when the kernel reports no more; some changes may then have been missed.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
@@ -61,8 +60,7 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 }
 
 // Messages sends when the kernel sent messages to one of a netlink protocol's multicast groups,
-// until done is closed. Fast and lost messages are reported once. When the kernel reports no more,
-// the channel is closed.
+// until done is closed. The channel is closed when the kernel reports no more.
 func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(protocol, groups...)
 	if err != nil {

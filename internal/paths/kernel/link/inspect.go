@@ -250,8 +250,7 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	return out, nil
 }
 
-// Attached lists, by device, what may drop or change packets: BPF programs, which only
-// CAP_NET_ADMIN sees, tc filters and queues.
+// Attached lists, by device, BPF programs, which only CAP_NET_ADMIN sees, tc filters and queues.
 func Attached() (map[string][]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

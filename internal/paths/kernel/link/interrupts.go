@@ -18,7 +18,7 @@ func (k kernelFiles) interrupts(name string) []sample.Interrupt {
 	names, complete := k.interruptNames()
 	var out []sample.Interrupt
 	for _, n := range k.interruptNumbers(name) {
-		if names[n] == "" && complete { // reserved, without a handler
+		if names[n] == "" && complete {
 			continue
 		}
 		out = append(out, sample.Interrupt{Number: n, Name: names[n], CPUs: k.interruptCPUs(n)})

@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// laidBy marks toll's routes: rtm_protocol holds a route's creator, and iproute2's rt_protos has no
-// other program with this number.
+// No other program has this number in iproute2's rt_protos.
 const laidBy netlink.RouteProtocol = 116
 
 // ErrTaken means that the machine already has a route to a part of the prefix.

@@ -79,7 +79,6 @@ func speedOf(mbit int64) uint64 {
 	return uint64(mbit) * mega
 }
 
-// fastest includes modes that the card does not offer to its partner.
 func fastest(set []byte) (most uint64, err error) {
 	err = eachAttr(set, func(kind uint16, bits []byte) error {
 		if kind != unix.ETHTOOL_A_BITSET_BITS {
@@ -97,7 +96,6 @@ func fastest(set []byte) (most uint64, err error) {
 	return most, err
 }
 
-// speedOfMode parses "10000baseT/Full", and returns 0 for "Autoneg".
 func speedOfMode(name string) uint64 {
 	digits, _, ok := strings.Cut(name, "base")
 	mbit, err := strconv.ParseInt(digits, 10, 64)

@@ -24,8 +24,8 @@ type Routed struct {
 	Device, Text string
 }
 
-// Routes lists the routes of all tables. It leaves out routes of the local table that follow from
-// an address, and IPv6 routes that come and go: link-local, multicast and advertised ones.
+// Routes lists the routes of all tables, without local ones that follow from an address and IPv6
+// routes that come and go.
 func Routes() ([]Routed, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -128,15 +128,13 @@ func (m routeMessage) stays() bool {
 	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
 }
 
-// routeWords have descriptions of their own, or hold counters, change on their own or repeat the
-// route's head.
+// Routes' descriptions leave these attributes out or write them otherwise.
 var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY,
 	unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
 
 const nexthopID = 30 // RTA_NH_ID
 
-// RTAX_…
 var routeMetrics = []string{unix.RTAX_LOCK: "lock", unix.RTAX_MTU: "mtu",
 	unix.RTAX_WINDOW: "window", unix.RTAX_RTT: "rtt",
 	unix.RTAX_RTTVAR:     "rttvar",
@@ -242,8 +240,7 @@ func policyRules(family int) ([]netlink.Rule, error) {
 }
 
 // RoutedBySocket describes the first policy rule that may give two programs' packets to one address
-// different routes: one that refuses packets, or selects a socket's user, ports, protocol or type
-// of service. Rules that select a mark may refuse packets. The default is "".
+// different routes, or returns "". Rules that select a mark may refuse packets.
 func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)

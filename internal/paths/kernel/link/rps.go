@@ -17,9 +17,8 @@ var (
 	XPS = Steering{"tx-", "xps_cpus"}
 )
 
-// Steer steers the packets of all the device's queues to all CPUs, or to the default (the CPU that
-// received them, or any queue), and reads that back. Netlink cannot do this, so it uses a private
-// mount of sysfs during the call.
+// Steer steers the packets of all the device's queues to all CPUs, or to the default, and reads
+// that back. It uses a private mount of sysfs during the call.
 func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
@@ -81,8 +80,7 @@ func SetThreaded(name string, on bool) error {
 	return nil
 }
 
-// withSysfs calls f with the root of a writable sysfs. Container engines make all mounts of one
-// namespace's sysfs read-only; that is restored.
+// Container engines make all mounts of one namespace's sysfs read-only; withSysfs restores that.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {
@@ -158,7 +156,6 @@ func allCPUs() (string, error) {
 	return mask(strings.TrimSpace(string(b)))
 }
 
-// mask converts "0-3,8" into hexadecimal groups of 32 bits, the highest first.
 func mask(list string) (string, error) {
 	var words []uint32
 	for part := range strings.SplitSeq(list, ",") {
@@ -191,7 +188,6 @@ func mask(list string) (string, error) {
 
 type steering struct{ root int }
 
-// openSteering reads nothing if sysfs cannot be mounted.
 func openSteering() *steering {
 	root, err := mountSysfs()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// rateAttrs locates a discipline's rate in B/s (linux/pkt_sched.h): an attribute with 32 bits at an
-// offset, and one with 64 bits; 0: none.
+// rateAttrs has an attribute with 32 bits at an offset, and one with 64 bits, in B/s
+// (linux/pkt_sched.h); 0: none.
 var rateAttrs = map[string]struct {
 	old, offset, new uint16
 }{
@@ -24,7 +24,7 @@ var rateAttrs = map[string]struct {
 const (
 	htbDefault   = 8 // minor number of the default class in struct tc_htb_glob
 	unlimited32  = 1<<32 - 1
-	tcMajor      = 0xffff0000 // of a handle
+	tcMajor      = 0xffff0000
 	mostParents  = 16
 	bitsInAByte  = 8
 	maxRateBytes = sample.MaxSpeed / bitsInAByte
@@ -140,7 +140,6 @@ func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	return class, rate
 }
 
-// least treats 0 as unlimited.
 func least(a, b uint64) uint64 {
 	if a == 0 || b > 0 && b < a {
 		return b

@@ -19,7 +19,7 @@ type discipline struct {
 	blocks         string // filter blocks shared with other devices
 }
 
-type trafficControl map[int][]discipline // by the device's index
+type trafficControl map[int][]discipline
 
 func traffic() (trafficControl, error) {
 	msgs, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0, 0)

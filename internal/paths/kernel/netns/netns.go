@@ -1,11 +1,10 @@
 // Package netns holds network namespaces without names: a namespace is an operating system thread.
-// When the thread or the process ends, the kernel removes the namespace with its content.
+// The kernel removes the namespace with the thread.
 //
 // A child process gets its parent-death signal from the thread that started it. File descriptors
-// and setns would tie that signal to a thread that moves on to other namespaces.
+// and setns would tie that signal to a thread that moves on.
 //
-// A goroutine started inside Do runs on another thread, outside the namespace. Child processes
-// started inside Do are in it.
+// Child processes started inside Do are in the namespace, goroutines are not.
 package netns
 
 import (
@@ -43,8 +42,8 @@ func New() (*NS, error) {
 	return n, nil
 }
 
-// Join enters the network namespace of a file such as /proc/PID/ns/net, which may outlive the NS.
-// The caller closes the NS. The error wraps EPERM without CAP_SYS_ADMIN over the namespace.
+// Join enters the network namespace of a file such as /proc/PID/ns/net. The caller closes the NS.
+// The error wraps EPERM without CAP_SYS_ADMIN over the namespace.
 func Join(file string) (*NS, error) {
 	n, err := start(func() error {
 		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -104,7 +103,7 @@ func (n *NS) Do(f func() error) error {
 }
 
 // Start starts cmd in the namespace. The kernel kills it when the namespace is closed or this
-// process dies. It has its own process group, so a terminal's Ctrl-C reaches only toll.
+// process dies. A terminal's Ctrl-C does not reach it.
 func (n *NS) Start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -120,8 +119,7 @@ func (n *NS) TID() (tid int, err error) {
 	return tid, err
 }
 
-// Close ends the thread and kills processes started in the namespace, which the kernel then
-// removes. A second Close does nothing.
+// Close ends the thread, its processes and the namespace. A second Close does nothing.
 func (n *NS) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

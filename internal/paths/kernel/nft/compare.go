@@ -30,7 +30,6 @@ func (r *reader) match(e any) bool {
 	return true
 }
 
-// simple takes a field's first comparison if the rule's field can hold it.
 func (r *reader) simple(at uint32, op expr.CmpOp, data []byte) (done bool) {
 	f, mask, not := r.regs[at], r.mask[at], op == expr.CmpOpNeq
 	if op != expr.CmpOpEq && !not || r.placed[f] || mask != nil && f != srcAddr && f != dstAddr {
@@ -148,7 +147,6 @@ func deviceAt(data []byte, not bool) (firewall.Device, bool) {
 	return firewall.Device{Name: d.Name, Not: not}, true
 }
 
-// netOf accepts the first bytes of an address.
 func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
 	size := 4
 	if six || len(data) > size {

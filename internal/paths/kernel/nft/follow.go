@@ -9,8 +9,7 @@ import (
 )
 
 // Follow sends when rules of nftables or iptables-nft change, until done is closed. It does not see
-// iptables-legacy, and reports fast changes once. When the kernel reports no more, the channel is
-// closed.
+// iptables-legacy. The channel is closed when the kernel reports no more.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := link.Messages(done, unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {

@@ -163,8 +163,7 @@ func UDP() Match { return Match{protocol(unix.IPPROTO_UDP)} }
 // SCTP matches iptables' `-p sctp`.
 func SCTP() Match { return Match{protocol(unix.IPPROTO_SCTP)} }
 
-// IPVS matches iptables' `-m ipvs --ipvs`, which nftables cannot express: IPVS chose the packet's
-// server.
+// IPVS matches iptables' `-m ipvs --ipvs`, which nftables cannot express.
 func IPVS() Match {
 	// struct xt_ipvs_mtinfo (linux/netfilter/xt_ipvs.h)
 	const (

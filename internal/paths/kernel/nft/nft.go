@@ -2,7 +2,7 @@
 // network namespace. Call it inside netns.NS.Do, with CAP_NET_ADMIN over the namespace.
 //
 // The rules equal those that iptables-nft writes for the same commands, so a packet costs the same
-// as under Docker. Netlink writes them, because a new machine may lack the programs.
+// as under Docker.
 package nft
 
 import (
@@ -205,8 +205,8 @@ func Hits(f Family, table, chainName, tag string) (Count, error) {
 	return Count{}, fmt.Errorf("read counter of %s %s %q: %w", table, chainName, tag, errNoRule)
 }
 
-// Supported returns nil if the kernel and the caller's privileges allow every kind of rule of this
-// package. It writes such rules to the namespace, which the caller discards.
+// Supported returns nil if the kernel and the caller's privileges allow every kind of rule. It
+// writes such rules to the namespace, which the caller discards.
 func Supported(f Family) error {
 	const probe = "toll-probe"
 	lan := netip.MustParsePrefix("192.0.2.0/24")

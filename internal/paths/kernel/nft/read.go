@@ -107,8 +107,8 @@ type reader struct {
 	six   bool
 	regs  map[uint32]field
 	size  map[uint32]int
-	mask  map[uint32][]byte // of a bitwise and
-	data  map[uint32][]byte // constants
+	mask  map[uint32][]byte
+	data  map[uint32][]byte
 
 	placed map[field]bool
 	does   string // an action that is not understood

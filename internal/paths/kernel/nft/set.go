@@ -92,7 +92,6 @@ func slot(reg uint32) uint32 {
 	return unix.NFT_REG32_00 + (reg-unix.NFT_REG_1)*(unix.NFT_REG_SIZE/unix.NFT_REG32_SIZE)
 }
 
-// fields describes a key of size bytes in the registers from reg on.
 func (r *reader) fields(reg uint32, size int) (out []firewall.Field, widths []int, ok bool) {
 	for at := slot(reg); size > 0; {
 		f, width := r.fieldAt(at)

@@ -51,8 +51,7 @@ func walkAll(t *testing.T, listing string, cases map[string]walked) {
 	})
 }
 
-// Docker Engine 29 wrote the rules with --firewall-backend=nftables for the containers of
-// cmd/toll's TestPorts.
+// Docker Engine 29 wrote the rules for the containers of cmd/toll's TestPorts.
 func TestReadDockersNftables(t *testing.T) {
 	listing, err := os.ReadFile("testdata/docker-29.nft")
 	if err != nil {
@@ -204,7 +203,7 @@ func TestReadSets(t *testing.T) {
 func FuzzElements(f *testing.F) {
 	f.Add([]byte{198, 18, 0, 1, 0, 22, 0, 0}, []byte{}, true, false,
 		[]byte{8, 0, 1, 0, 0xff, 0xff, 0xff, 0xfd, 6, 0, 2, 0, 'c', 0})
-	f.Add([]byte("0000"), []byte{}, false, false, []byte("\x06\x000000")) // truncated
+	f.Add([]byte("0000"), []byte{}, false, false, []byte("\x06\x000000"))
 	f.Add([]byte{0, 0, 0, 0}, []byte{1, 2, 3, 4}, true, true, []byte{})
 	f.Fuzz(func(t *testing.T, a, b []byte, interval, ends bool, val []byte) {
 		s := &set{interval: interval, verdicts: len(val) > 0,

@@ -64,7 +64,7 @@ func (r *reader) nat(e *expr.NAT) {
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// low and high are registers; 0: no port.
+// Register 0 means no port.
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {
@@ -103,7 +103,6 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 	return true
 }
 
-// Types limited to one device stay unknown.
 func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	const invertSrc, invertDst = 1, 2
 	if info.Flags&^(invertSrc|invertDst) != 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// The table's entries are never removed, as if its keeper had died, while clients keep dialling two
-// containers that take turns at one address.
+// Entries are never removed, as if the keeper had died, while two containers take turns at one
+// address.
 func TestAddressIsReused(t *testing.T) {
 	m := newMachine(t)
 	cycles := 100

@@ -59,8 +59,6 @@ var ErrChanged = errors.New("the listener has changed meanwhile")
 // Add redirects clients that dial e.Dial and would reach the listener to e.Target. The listener
 // belongs to a process of root in this network namespace. The error wraps ErrChanged if the
 // listener or its process has changed.
-//
-// For some microseconds toll holds the socket, too. If the process ends then, Add removes the mark.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
 		return fmt.Errorf("%s is not a loopback address", e.Dial)
@@ -80,7 +78,7 @@ func (t *Table) Add(e Entry, l Listener) error {
 	var old objectShortcut
 	if err := t.maps.Shortcuts.Lookup(key, &old); err == nil && old.Target == now.Target &&
 		old.Netns == now.Netns {
-		return nil // keeps its count
+		return nil
 	}
 	if err := t.maps.Shortcuts.Put(key, now); err != nil {
 		return fmt.Errorf("write BPF map: %w", err)
@@ -134,7 +132,6 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	return nil
 }
 
-// same returns nil if root's process is in this network namespace and has the same command line.
 func (l Listener) same() error {
 	dir := "/proc/" + strconv.Itoa(l.PID)
 	line, err := os.ReadFile(dir + "/cmdline")

@@ -21,18 +21,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// machine has a bridge with a container whose server reports its client. A process represents
-// docker-proxy.
+// A process represents docker-proxy.
 type machine struct {
 	host, box *netns.NS
 	table     *Table
-	proxies   map[int]func() // kill functions, by PID
+	proxies   map[int]func()
 }
 
 const (
-	proxyEnv = "BRIDGETOLL_TEST_LISTEN" // where the proxy process listens
-	dialEnv  = "BRIDGETOLL_TEST_DIAL"   // what to dial, from another cgroup
-	sharing  = "sharing "               // before an address: others may listen there
+	proxyEnv = "BRIDGETOLL_TEST_LISTEN"
+	dialEnv  = "BRIDGETOLL_TEST_DIAL"
+	sharing  = "sharing "
 	port     = 7070
 )
 

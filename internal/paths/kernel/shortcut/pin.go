@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Pins are in the machine's BPF file system or, without one, in toll's own, which Unpin unmounts.
+// Without a BPF file system of the machine, toll mounts its own, which Unpin unmounts.
 const (
 	machinesFS = "/sys/fs/bpf"
 	pinName    = "bridgetoll-fast"
@@ -93,8 +93,7 @@ func mountOwn() error {
 	return nil
 }
 
-// Open opens the pinned table. Without a complete one it returns ErrNone; the part that a killed
-// toll left has no effect.
+// Open opens the pinned table. Without a complete one it returns ErrNone.
 func Open() (*Table, error) {
 	dir := pins()
 	if _, err := os.Stat(filepath.Join(dir, complete)); errors.Is(err, fs.ErrNotExist) {
@@ -138,8 +137,7 @@ func inode(dir string) (uint64, error) {
 	return st.Ino, err
 }
 
-// Unpin removes the pinned table, even an incomplete one, and toll's own file system. It continues
-// after an error.
+// Unpin removes the pinned table, even an incomplete one, and continues after an error.
 func Unpin() error {
 	var errs []error
 	if t, err := Open(); err == nil {

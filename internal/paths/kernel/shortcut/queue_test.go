@@ -11,8 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// While over half of the server's accept queue is taken, docker-proxy gets the clients, and no SYN
-// is resent.
+// While over half of the server's accept queue is taken, docker-proxy gets the clients.
 func TestQueueOfServer(t *testing.T) {
 	m := newMachine(t)
 	server, err := m.box.TID()
@@ -37,7 +36,7 @@ func TestQueueOfServer(t *testing.T) {
 				m.begin(t, dial, 1)
 				testwait.Until(t, time.Minute, "a client waits in the queue", func() bool {
 					i, err := unix.GetsockoptTCPInfo(full, unix.IPPROTO_TCP, unix.TCP_INFO)
-					return err == nil && i.Unacked == n+1 // a listener's accept queue
+					return err == nil && i.Unacked == n+1
 				})
 			}
 			for range 2 * queue {

@@ -1,11 +1,10 @@
 // Package shortcut redirects a local client's connection to a published port on a loopback address
 // straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination at
-// connect, so docker-proxy does not relay the bytes.
+// connect.
 //
-// A client reaches the same server as through docker-proxy. The target is stored with
-// docker-proxy's listening socket, which ends before another container may get the address; if a
-// SYN is unanswered by then, a program drops answers from others (shortcut.bpf.c, toll_answer). In
-// doubt a connection is not redirected (decide).
+// The target is stored with docker-proxy's listening socket, which ends before another container
+// may get the address; if a SYN is unanswered by then, a program drops answers from others
+// (toll_answer). In doubt a connection is not redirected (decide).
 //
 // A Table belongs to the network namespace in which it was made. Call its methods there.
 package shortcut
@@ -145,7 +144,7 @@ func (t *Table) readControl() (c objectControl, now uint64, err error) {
 		return c, 0, fmt.Errorf("read BPF map: %w", err)
 	}
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil { // bpf_ktime_get_ns
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return c, 0, fmt.Errorf("read the clock: %w", err)
 	}
 	return c, uint64(ts.Nano()), nil
@@ -201,8 +200,8 @@ func (t *Table) Remove(dial netip.AddrPort) error {
 }
 
 // Abort ends redirected connections that wait for the container's answer and whose entry keep
-// rejects: their connects fail with ECONNABORTED. It returns their number. Until then the programs
-// drop others' answers. The error wraps EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
+// rejects: their connects fail with ECONNABORTED. It returns their number. The error wraps
+// EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
 func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	return sock.AbortConnecting(t.maps.Clients.FD(), func(value []byte) bool {
 		var k objectTook
@@ -273,7 +272,6 @@ func (t *Table) Chosen() (ports []uint16, all bool, err error) {
 	return ports, all, nil
 }
 
-// IPv6 or IPv4-mapped, in network byte order
 func toEndpoint(a netip.AddrPort) (e objectEndpoint) {
 	b := a.Addr().As16()
 	for i := range e.Addr {

@@ -128,7 +128,6 @@ func TestOtherClientsUseProxy(t *testing.T) {
 	}
 }
 
-// A socket that connects again, elsewhere, must not be taken for its first connection.
 func TestConnectsAgain(t *testing.T) {
 	m := newMachine(t)
 	m.add(t, lo4, boxAddr4, m.proxy(t, lo4))

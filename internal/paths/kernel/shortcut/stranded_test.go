@@ -19,9 +19,8 @@ var families = []struct{ name, dial, target string }{
 	{"v6-to-v4", "[::1]:7072", "172.31.9.2:84"},
 }
 
-// A server accepts nothing until its container is removed and another takes over the address.
-// Clients whose SYN found the queue full never reach the new server, even without a keeper, until
-// Abort ends them.
+// Clients whose SYN found the old server's queue full never reach the new server at its address,
+// even without a keeper.
 func TestAnswerOfAnother(t *testing.T) {
 	m := newMachine(t)
 	clients := 500
@@ -195,7 +194,6 @@ func connected(fds []int) (out []int) {
 
 func pending(fds []int) (out []int) {
 	for _, fd := range fds {
-		// TCP_SYN_SENT
 		if i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil &&
 			i.State == 2 {
 			out = append(out, fd)

@@ -17,8 +17,7 @@ const (
 )
 
 // AbortConnecting ends the TCP connections that wait for the answer to their SYN and whose value in
-// a BPF map of socket storage pick accepts. Their connects fail with ECONNABORTED. It returns their
-// number.
+// a BPF map of socket storage pick accepts. It returns their number.
 //
 // It needs CAP_NET_ADMIN and CAP_BPF. Without CONFIG_INET_DIAG_DESTROY the error wraps EOPNOTSUPP.
 func AbortConnecting(mapFD int, pick func(value []byte) bool) (n int, err error) {

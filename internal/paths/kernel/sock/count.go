@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// The thread is locked, because /proc/net shows the namespace of the process's first thread. The
-// mounted /proc may be of another PID namespace.
+// /proc/net shows the namespace of the process's first thread, and the mounted /proc may be of
+// another PID namespace.
 func thread() (procfs.Proc, error) {
 	self, err := os.Readlink("/proc/thread-self")
 	if err != nil {

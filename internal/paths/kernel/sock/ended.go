@@ -25,8 +25,7 @@ type Tally struct {
 	OutOfOrder int64 `json:"out_of_order"` // segments
 	RTT        int64 `json:"rtt_us"`       // mean
 	// Refused counts refused and unanswered connections, NoPort those that found no free local
-	// port. Connections excludes both. A failed connection keeps only its host, so other ports of
-	// the host count, too.
+	// port. Connections excludes both. A failed connection keeps only its host.
 	Refused int `json:"refused,omitempty"`
 	NoPort  int `json:"no_port,omitempty"`
 	// Ports is the number of local ports with connections to the address at the end, TIME_WAIT
@@ -58,7 +57,6 @@ const (
 	lateTime   = time.Second
 )
 
-// Connections in a waiting state may have only an entry.
 const (
 	open = 1<<established | 1<<synSent | 1<<finWait1 | 1<<finWait2 | 1<<closeWait | 1<<lastAck |
 		1<<closing
@@ -68,8 +66,7 @@ const (
 const synSent, closeWait = 2, 8
 
 // Follower counts the TCP connections to one address that are made after Follow in the network
-// namespace, however short. As `ss -E` shows, the kernel reports each socket that is destroyed,
-// which costs it a message.
+// namespace, however short.
 type Follower struct {
 	to     netip.AddrPort
 	conn   *netlink.Conn
@@ -92,7 +89,7 @@ func Follow(to netip.AddrPort) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("follow connections: %w", err)
 	}
-	_ = c.SetReadBuffer(followBuffer) // Lost reports an overflow
+	_ = c.SetReadBuffer(followBuffer)
 	f := &Follower{to: to, conn: c, before: map[uint64]bool{}, old: map[netip.AddrPort]bool{},
 		seen:  map[uint64]bool{},
 		ended: map[netip.AddrPort]bool{}, done: make(chan struct{})}
@@ -210,8 +207,6 @@ func (f *Follower) ports() error {
 	return err
 }
 
-// failed counts a connection that was never established. If the kernel has forgotten the port, the
-// host decides.
 func (f *Follower) failed(s Socket, m []byte) bool {
 	remote, cookie := s.Remote, binary.NativeEndian.Uint64(m[cookieOffset:])
 	if remote.Addr().Unmap() != f.to.Addr() || remote.Port() != 0 && remote.Port() != f.to.Port() ||

@@ -57,7 +57,6 @@ func (r request) Serialize() []byte {
 	return b
 }
 
-// dump calls f with each struct inet_diag_msg and its attributes.
 func (r request) dump(f func(message []byte)) error {
 	q := nl.NewNetlinkRequest(diagByFamily, unix.NLM_F_DUMP)
 	q.AddData(r)
@@ -133,8 +132,6 @@ func destroy(family byte, ids [][]byte) error {
 	return nil
 }
 
-// The error is EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY, or if the kernel cannot end sockets in
-// TIME_WAIT.
 func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	var failed error
 	for {
@@ -146,7 +143,6 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 			if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < 4 {
 				return unix.EBADMSG
 			}
-			// 0 is an acknowledgement.
 			if e := unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data))); e != 0 &&
 				e != unix.ENOENT {
 				failed = e
@@ -172,9 +168,8 @@ func Leftover(of Ends) (n int, err error) {
 
 var families = []byte{unix.AF_INET, unix.AF_INET6}
 
-// Sweep ends the sockets that Leftover counts, as `ss -K` does, which frees their ports. The error
-// wraps EPERM without CAP_NET_ADMIN, and EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY or if the
-// kernel cannot end sockets in TIME_WAIT.
+// Sweep ends the sockets that Leftover counts, which frees their ports. The error wraps EPERM
+// without CAP_NET_ADMIN, and EOPNOTSUPP if the kernel cannot end sockets in TIME_WAIT.
 func Sweep(of Ends) error {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

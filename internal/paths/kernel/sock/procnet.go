@@ -49,7 +49,7 @@ func inProc(dir string, protos ...string) ([]Socket, error) {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		more, err := six()
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // no IPv6
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		for _, l := range slices.Concat(lines, more) {

@@ -1,8 +1,8 @@
 // Package sockmem sets the machine's limits of socket buffers and restores them. All network
 // namespaces share the limits, and only the first one can set them.
 //
-// The old values are first written to a file, from which Clean restores them after a kill. A value
-// that another program changed since stays.
+// The old values are first written to a file, from which Clean restores them after a kill. It keeps
+// others' later changes.
 package sockmem
 
 import (

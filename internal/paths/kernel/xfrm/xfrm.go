@@ -80,15 +80,15 @@ func host(a netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(a.BitLen(), a.BitLen())}
 }
 
-// Between sums up all ESP states from one machine to another (several during a key exchange). It
-// returns ErrNone without a state or without IPsec in the kernel.
+// Between sums up all ESP states from one machine to another. It returns ErrNone without a state or
+// without IPsec in the kernel.
 func Between(src, dst netip.Addr) (sum Count, err error) {
 	family := netlink.FAMILY_V4
 	if src.Unmap().Is6() {
 		family = netlink.FAMILY_V6
 	}
 	all, err := netlink.XfrmStateList(family)
-	if errors.Is(err, unix.EPROTONOSUPPORT) { // without CONFIG_XFRM_USER
+	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return sum, fmt.Errorf("%w: list xfrm states: %w", ErrNone, err)
 	}
 	if err != nil {

@@ -61,7 +61,7 @@ type info struct {
 func List() (out []Table, err error) {
 	for _, f := range families {
 		names, err := os.ReadFile(f.names)
-		if err != nil { // no such tables, or hidden from this user
+		if err != nil {
 			continue
 		}
 		tables := strings.Fields(string(names))

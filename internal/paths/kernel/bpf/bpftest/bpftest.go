@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// Program loads a program that returns result. It is closed with the test, which is skipped where
+// Program loads a program that returns result until the test ends. The test is skipped where
 // programs cannot be loaded.
 func Program(t *testing.T, name string, kind ebpf.ProgramType, at ebpf.AttachType,
 	result int32) *ebpf.Program {
