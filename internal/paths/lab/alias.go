@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// firstAlias is the number of the first alias on the wire's network.
 const firstAlias = 100
 
 const (
@@ -84,7 +83,7 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// withAliases appends the rules of aliases, which the administrator writes after Docker's.
+// The administrator writes the aliases' rules after Docker's.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 	for i, a := range d.aliases {
 		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))

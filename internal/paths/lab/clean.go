@@ -12,7 +12,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// runMark precedes the owner's mark in the environment of the lab's processes.
 const runMark = "BRIDGETOLL_RUN="
 
 func mark() string { return runMark + owner.Mark() }

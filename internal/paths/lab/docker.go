@@ -23,7 +23,6 @@ const (
 	tagLink      = "link"
 )
 
-// daemon is dockerd's configuration on one machine, with its containers.
 type daemon struct {
 	family     nft.Family
 	noIPTables bool // "iptables": false
@@ -35,7 +34,7 @@ type daemon struct {
 	published  []published
 	ipv6       bool // "ipv6": true, for the default network
 	networks   []dockerNet
-	aliases    []alias // of containers on the default network
+	aliases    []alias
 	encrypted  bool
 	ingress    []published // in the order of their services
 	// foreign lists devices that the administrator accepts in DOCKER-USER. Docker's FORWARD policy
@@ -45,10 +44,10 @@ type daemon struct {
 
 type dockerNet struct {
 	network
-	ipv6       bool           // in addition to IPv4
-	routed     bool           // gateway_mode_ipv4=routed, and the same for IPv6
-	published  []published    // in the order of their containers' starts
-	containers []netip.Prefix // protected against direct access
+	ipv6       bool        // in addition to IPv4
+	routed     bool        // gateway_mode_ipv4=routed, and the same for IPv6
+	published  []published // in the order of their containers' starts
+	containers []netip.Prefix
 }
 
 type published struct {
@@ -209,7 +208,6 @@ func numbered(tag string, i int) string {
 	return tag + strconv.Itoa(i+1)
 }
 
-// The default network's rules have tags of their own.
 func tagOf(n dockerNet) string {
 	if n.bridge == docker0.bridge {
 		return "-default"

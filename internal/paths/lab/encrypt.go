@@ -16,13 +16,12 @@ import (
 
 // As in Docker Engine 28.5.2 (libnetwork/drivers/overlay/encryption.go) the machine marks the
 // network's VXLAN packets, sends them through ESP in transport mode and drops those in clear text.
-// Swarm rotates three keys; the lab makes one for each run.
+// Unlike Swarm, the lab has one key for each run.
 const (
 	espMark = 0xd0c4e3 // and the transforms' request id
 	espKey  = 16       // bytes: AES-128
 )
 
-// encrypt returns the hops from the client's VXLAN device to the server's.
 func (s *site) encrypt() ([]path.Hop, error) {
 	key := make([]byte, espKey)
 	if _, err := rand.Read(key); err != nil {
@@ -62,7 +61,7 @@ func transform(key []byte, tag [4]byte, src, dst netip.Addr) xfrm.Transform {
 	h := fnv.New32a()
 	from, to := src.As16(), dst.As16()
 	for _, part := range [][]byte{from[:], tag[:], to[:]} {
-		h.Write(part) // never fails
+		h.Write(part)
 	}
 	spi := h.Sum32()
 	return xfrm.Transform{Src: src, Dst: dst, SPI: spi, Reqid: espMark,

@@ -14,7 +14,6 @@ type seat struct {
 
 func (at seat) veth() string { return "veth-" + at.end }
 
-// before is the number of seats before the given ones.
 func seatOf(end string, i, of, before int, where string) seat {
 	at := seat{name: recipe.Label(end, i, of) + where, end: end, number: before + i}
 	if i > 0 {

@@ -40,7 +40,7 @@ func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, 
 		return 0, fmt.Errorf("enter a user namespace: %w", err)
 	}
 	forget := context.AfterFunc(ctx, func() {
-		_ = cmd.Process.Signal(stopped(context.Cause(ctx))) // it may have ended just now
+		_ = cmd.Process.Signal(stopped(context.Cause(ctx)))
 	})
 	defer forget()
 	return exitCode(cmd.Wait())

@@ -10,7 +10,6 @@ import (
 
 type device = local.TunedDevice
 
-// Tunes apply to the devices.
 func (s *site) madeOf(h path.Hop, devices ...device) path.Hop {
 	return s.tuned.MadeOf(h, devices...)
 }
@@ -85,7 +84,6 @@ func (s *site) noNAT() path.Hop {
 
 func (s *site) homeTag(tag string) string { return tag + tagOf(dockerNet{network: s.home}) }
 
-// noDefaultNAT applies to Docker with only the default network.
 func (s *site) noDefaultNAT() path.Hop {
 	if s.family() == nft.IPv6 && s.path.Spec.Mode == mode.Routed {
 		return ruleOf(nft.IPv4, s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq+"-default",

@@ -19,24 +19,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Swarm's routing mesh, read from a running Docker Engine 28.5.2, and for IPVS from
+// Swarm's routing mesh is read from a running Docker Engine 28.5.2, and for IPVS from
 // libnetwork/service_linux.go and libnetwork/osl/namespace_linux.go.
 //
 // A published port is rewritten to the ingress sandbox, a namespace with one leg on docker_gwbridge
-// and one on the overlay network ingress. There the packet is marked by its port, IPVS chooses the
-// task by the mark, and the sandbox's own address replaces the client's. The task redirects the
-// published port to its own.
+// and one on the overlay network ingress. There IPVS chooses the task by the packet's mark, and the
+// sandbox's own address replaces the client's. The task redirects the published port to its own.
 //
-// Tasks' second device, on docker_gwbridge, is left out: the load does not use it.
+// Tasks' second device is left out: the load does not use it.
 const (
 	ingressChain = "DOCKER-INGRESS"
 	ingressBox   = "ingress_sbox"
 
-	ingressPort = "veth0"   // the sandbox's pair on the overlay's bridge
-	gatewayPort = "veth-gw" // and on docker_gwbridge
+	ingressPort = "veth0" // the sandbox's pair on the overlay's bridge
+	gatewayPort = "veth-gw"
 	gatewayLeg  = "eth1"
 
-	firstMark = 256 // of the first service
+	firstMark = 256
 )
 
 var ingressNet = overlayNet{network{bridge: overlayBridge,
@@ -124,7 +123,6 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 		if err := s.dockerClients(daemon{}); err != nil {
 			return err
 		}
-		// The client's network is newer, so its rule comes first.
 		masq := s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches)
 		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.a, tollNet.bridge, false)},
 			slices.Insert(last, dnat, masq))

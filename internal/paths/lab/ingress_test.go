@@ -16,9 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The golden files are `nft list ruleset` of a real Docker Engine, without the chains of its DNS
-// server. Its kernel had no IPVS: chain DOCKER-INGRESS and the jumps to it are what iptables 1.8.9
-// made of libnetwork's commands.
+// The golden files are `nft list ruleset` of a real Docker Engine, whose kernel had no IPVS: chain
+// DOCKER-INGRESS and the jumps to it are what iptables 1.8.9 made of libnetwork's commands.
 func TestRulesOfIngressAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {

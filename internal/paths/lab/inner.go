@@ -66,8 +66,6 @@ func untilEOF(r io.Reader) context.Context {
 
 const hostsFile = "/etc/hosts"
 
-// withHosts adds its first argument to /etc/hosts of its mount namespace, and executes this program
-// with the others.
 func withHosts(args []string) error {
 	if len(args) < 2 {
 		return errors.New("with-hosts: no lines or no program")
@@ -78,7 +76,6 @@ func withHosts(args []string) error {
 	return syscall.Exec(self, append([]string{os.Args[0]}, args[1:]...), os.Environ())
 }
 
-// addHosts mounts a tmpfs on /tmp while it writes the new file.
 func addHosts(lines string) error {
 	const scratch, file = "/tmp", "/tmp/hosts"
 	old, err := os.ReadFile(hostsFile)

@@ -19,7 +19,6 @@ import (
 
 var bridged = path.Spec{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer}
 
-// roundTheBridge bypasses the bridge, whose counters do not show it.
 var roundTheBridge = []string{
 	"tc qdisc add dev veth-client clsact", "tc qdisc add dev veth-server clsact",
 	"tc filter add dev veth-client ingress protocol all u32 match u32 0 0 action mirred egress redirect dev veth-server",
@@ -259,7 +258,6 @@ func matches(got, want string) bool {
 	return (got == "") == (want == "") && strings.Contains(got, want)
 }
 
-// Only the filter shows the bypass.
 func TestBypassedBridgeIsRefused(t *testing.T) {
 	l := started(t, &Lab{})
 	l.test.built = func(s *site) {

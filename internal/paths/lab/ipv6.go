@@ -51,7 +51,6 @@ func discovery(s path.Spec) error {
 	return sysctl.Set(key, "1")
 }
 
-// alsoSix adds the address if the path has IPv6, and the default gateway if it is valid.
 func (c *container) alsoSix(addr netip.Prefix, gateway netip.Addr) error {
 	if !recipe.Dual(c.site.path.Spec) {
 		return nil
@@ -79,7 +78,7 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// six has only the IPv6 networks. Without any, Docker does not set the policy of FORWARD.
+// Without any IPv6 network Docker does not set the policy of FORWARD.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks

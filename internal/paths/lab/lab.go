@@ -1,10 +1,9 @@
 // Package lab builds network modes from the kernel's own parts: two machines, A and B, joined by a
 // wire, and containers on A. All are unnamed network namespaces, so the real machine is not
-// touched, and the kernel removes everything when the process dies.
+// touched.
 //
 // Every path has machines of its own. The server's machine has what Docker Engine installs
-// (docker.go), except in the native mode: the distance of native from host is the cost of Docker's
-// presence.
+// (docker.go), except in the native mode.
 //
 // Without root the lab lives in a user namespace, which Enter provides.
 package lab

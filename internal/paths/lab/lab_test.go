@@ -121,7 +121,6 @@ func TestConformanceWithoutProxy(t *testing.T) {
 	}
 }
 
-// vm reports whether make test-vm runs, with a kernel that lacks only what test/vm/run names.
 func vm() bool { return os.Getenv("BRIDGETOLL_VM") != "" }
 
 var (
@@ -232,9 +231,8 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 	return pathtest.Traffic{}, false
 }
 
-// The golden files are `nft list ruleset` of a real Docker Engine, with bridges renamed and
-// counters removed. IPv6 masquerading and DNAT, which iptables 1.8.9 writes as xtables targets, are
-// from `ip6tables-save`.
+// The golden files are `nft list ruleset` of a real Docker Engine, with bridges renamed. IPv6
+// masquerading and DNAT are from `ip6tables-save`.
 func TestRulesAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
@@ -298,8 +296,7 @@ var (
 	commentOf  = regexp.MustCompile(` comment ".*"`)
 )
 
-// normalRules sorts states: nft lists those of iptables' conntrack match in the order given, and
-// its own in numeric order.
+// nft lists states of iptables' conntrack match in the order given, and its own in numeric order.
 func normalRules(ruleset string) string {
 	var out []string
 	starts := tableStart.FindAllStringSubmatchIndex(ruleset, -1)

@@ -9,9 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1): a bridge of the machine's
-// card and the container's pair, and an address of the outer network. The administrator makes the
-// bridge and the rules that let its traffic past Docker's.
+// pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1). The administrator makes
+// the bridge and the rules that let its traffic past Docker's.
 func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
@@ -33,7 +32,7 @@ func (s *site) pipework() error {
 }
 
 type lan struct {
-	foreign []string // accepted by Docker's rules
+	foreign []string
 	prepare func(*machine) error
 	attach  func(m *machine, at seat) (*container, error)
 	// between returns the hops from the ports on the clients' side (none: the machine itself) to

@@ -30,7 +30,6 @@ func (s *site) host() error {
 	return nil
 }
 
-// onMachine gives each server a port of its own.
 func (s *site) onMachine(server path.Place) {
 	p := s.path
 	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
@@ -126,7 +125,6 @@ func (s *site) onBridge(n network, noNAT path.Hop) error {
 	return nil
 }
 
-// The containers on machine A are made later.
 func (s *site) addresses(n network) (out []netip.Prefix) {
 	for _, at := range s.serverSeats() {
 		out = append(out, n.of(at))

@@ -45,7 +45,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 func TestCongestionThatIsNotThere(t *testing.T) {
 	l := started(t, &Lab{Congestion: "teleport"})
 	spec := path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback}
-	for range 2 { // remembered, too
+	for range 2 {
 		var u *path.UnsupportedError
 		if err := l.Check(context.Background(), spec); !errors.As(err, &u) ||
 			!strings.Contains(u.Remedy, "reno") {

@@ -15,10 +15,9 @@ import (
 // As by Docker Engine 28.5.2 (libnetwork/drivers/overlay) each machine has a namespace with a
 // bridge, the VXLAN device and one end of each container's pair. The VXLAN device is made on the
 // machine and then moved, so that its outer packets are the machine's. Each remote container has
-// one permanent neighbour entry, from which the device answers ARP, and one permanent forwarding
-// entry.
+// one permanent neighbour entry and one permanent forwarding entry.
 //
-// Containers' second device, on docker_gwbridge, is left out: the load does not use it.
+// Containers' second device is left out: the load does not use it.
 //
 // Docker's driver has IPv4 only (up to moby at b985e23). Over IPv6 a container has an address and
 // an entry of each family; the tunnel's own packets stay IPv4.
@@ -191,7 +190,6 @@ func (b *sandbox) join(s *site, name, port string, addr netip.Prefix) (*containe
 	return c, c.address(addr, none)
 }
 
-// dockerMAC returns the MAC address that libnetwork derives from an IPv4 address.
 func dockerMAC(a netip.Addr) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x42}, a.AsSlice()...)
 }

@@ -25,7 +25,7 @@ var _ path.Place = (*place)(nil)
 
 func (p *place) Name() string { return p.name }
 
-// Start starts toll itself in the place.
+// Start starts toll itself.
 func (p *place) Start(c path.Command) (*path.Process, error) {
 	args := c.Args
 	if p.hosts != "" {

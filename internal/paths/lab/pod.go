@@ -22,7 +22,6 @@ var (
 func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
 
 // pod has only the parts that every packet between pods crosses, without Docker and kube-proxy.
-// What a cluster's plug-in takes beyond that is the price of the cluster.
 //
 // A node has what the plug-in bridge makes with isDefaultGateway and hairpinMode
 // (containernetworking/plugins 1.1.1), and routes to the other's pods, as with flannel's host-gw or

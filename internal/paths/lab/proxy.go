@@ -40,7 +40,7 @@ func (l *Lab) tryProxy() error {
 	return nil
 }
 
-// findProxy also returns the name with version; the file is "" for toll's own.
+// The file is "" for toll's own proxy.
 func (l *Lab) findProxy() (file, name string) {
 	const own = "our own proxy with docker-proxy's algorithm"
 	if l.ProxyPath == ownProxy {
@@ -59,7 +59,7 @@ func (l *Lab) findProxy() (file, name string) {
 	return "", own
 }
 
-var proxyVersions sync.Map // file -> version
+var proxyVersions sync.Map
 
 func proxyVersion(file string) string {
 	if v, ok := proxyVersions.Load(file); ok {

@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 )
 
-// Docker's DNS server in containers
 var resolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
 // The daemon listens on free ports, for example these.
@@ -17,8 +16,8 @@ const (
 )
 
 // resolves writes Docker's NAT rules for DNS queries, as on all networks but the default one
-// (Docker Engine 20.10.24 to 29.8). Because of them the kernel tracks each connection in the
-// container. The server is left out: it gets no queries.
+// (Docker Engine 20.10.24 to 29.8), because with them the kernel tracks each connection in the
+// container.
 func (c *container) resolves() error {
 	self := single(resolver)
 	err := c.ns.Do(func() error {

@@ -30,7 +30,6 @@ func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int,
 	return h
 }
 
-// The machine's count of relayed connections includes the proxy's sockets, so it needs no hop.
 func (s *site) startSecondProxy(listen, target netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

@@ -37,7 +37,6 @@ func TestSecondPort(t *testing.T) {
 	}
 }
 
-// The rule that was used, or was not, shows the bypass.
 func TestSecondPortAround(t *testing.T) {
 	l := started(t, &Lab{})
 	container := netip.AddrPortFrom(tollNet.nth(firstDocker).Addr(), secondPort)
@@ -46,7 +45,7 @@ func TestSecondPortAround(t *testing.T) {
 		name  string
 		spec  path.Spec
 		dial  netip.AddrPort
-		first bool // takes the path
+		first bool
 		want  string
 	}{
 		{"proxy-by-nat", path.Spec{Mode: mode.PublishProxy, From: mode.FromHost,
@@ -77,16 +76,15 @@ func TestSecondPortAround(t *testing.T) {
 	}
 }
 
-// A real Docker Engine orders a second port's rules thus (docker-28.5.2-*-crowd.rules): DNAT
-// follows the first one's, accept is inserted before it, and a link's pairs of rules follow each
-// other.
+// In a real Docker Engine's rules for a second port (docker-28.5.2-*-crowd.rules) DNAT follows the
+// first one's, and accept is inserted before it.
 func TestRulesOfTwoPortsAreDockers(t *testing.T) {
 	needLab(t)
 	if _, err := exec.LookPath("nft"); err != nil {
 		pathtest.SkipOrFail(t, "nft is not installed: apt-get install nftables")
 	}
 	for _, c := range []struct {
-		file string // of one port
+		file string
 		spec path.Spec
 	}{
 		{"docker-28.5.2-default.rules", path.Spec{

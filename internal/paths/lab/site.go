@@ -17,9 +17,8 @@ import (
 )
 
 type network struct {
-	bridge string
-	subnet netip.Prefix
-	// subnet6 is for paths over IPv6.
+	bridge  string
+	subnet  netip.Prefix
 	subnet6 netip.Prefix
 	first   int  // number of the first container's address
 	noExit  bool // without a gateway
@@ -44,7 +43,6 @@ func dockerNetwork(bridge, subnet, subnet6 string) network {
 		subnet6: netip.MustParsePrefix(subnet6), first: firstDocker}
 }
 
-// nth includes the prefix length.
 func (n network) nth(i int) netip.Prefix {
 	a := n.subnet.Addr().As4()
 	a[3] = byte(i)
@@ -112,7 +110,6 @@ const (
 	ipForward = "net.ipv4.ip_forward"
 )
 
-// space lets each step fail in tests.
 type space struct {
 	*netns.NS
 	before func() error // nil outside tests
@@ -140,10 +137,9 @@ func (s *space) Start(cmd *exec.Cmd) error {
 }
 
 type machine struct {
-	name string
-	ns   *space
-	addr netip.Prefix
-	// addr6 is valid if the path is over IPv6.
+	name  string
+	ns    *space
+	addr  netip.Prefix
 	addr6 netip.Prefix
 }
 
@@ -247,7 +243,6 @@ func (s *site) box(on *machine, name string) (*container, error) {
 	return c, nil
 }
 
-// plug puts the pair's other end, port, in the namespace at, or on the machine if at is nil.
 func (c *container) plug(port string, at *space) error {
 	c.kind, c.port, c.portNS = mode.HopVeth, port, at
 	tid, err := c.ns.TID()
@@ -269,7 +264,6 @@ func (c *container) setMTU(mtu int) error {
 	return c.ns.Do(func() error { return link.SetMTU(inside, mtu) })
 }
 
-// address sets a default gateway if it is valid.
 func (c *container) address(addr netip.Prefix, gateway netip.Addr) error {
 	c.addr = addr
 	err := c.ns.Do(func() error {
@@ -341,7 +335,6 @@ func on(m *machine) path.Place {
 
 func in(c *container) path.Place { return contained(c.on, c.ns, c.name) }
 
-// contained has process, mount, host name and IPC namespaces of its own.
 func contained(m *machine, ns *space, name string) *place {
 	return &place{name: name, ns: ns, machine: m,
 		clone: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC}

@@ -25,7 +25,6 @@ func output(t *testing.T, ns *space, name string, args ...string) string {
 	return b.String()
 }
 
-// claim is what a program must print.
 type claim struct {
 	where   string // "A", "B", "server", "client", "overlay on machine A"
 	command string
@@ -47,7 +46,6 @@ func build(t *testing.T, l *Lab, spec path.Spec) *path.Path {
 	return p
 }
 
-// skipMissing leaves it to the conformance suite to check what can be built.
 func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	t.Helper()
 	if err := l.Check(context.Background(), spec); err != nil {
@@ -55,7 +53,6 @@ func skipMissing(t *testing.T, l *Lab, spec path.Spec) {
 	}
 }
 
-// truths hold from every placement.
 var truths = map[mode.Name][]claim{
 	mode.Native: {
 		{where: "A", command: "nft list ruleset", never: []string{"table"}},

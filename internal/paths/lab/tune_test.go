@@ -41,10 +41,8 @@ func hasQueues(t *testing.T, s *site, n int) {
 	}
 }
 
-// sizes are gso_max_size and the like, in bytes, by place and name.
 type sizes map[string]uint32
 
-// hasSizes expects the kernel's defaults of devices that are not named.
 func hasSizes(t *testing.T, s *site, want sizes) {
 	t.Helper()
 	spaces := map[string]*space{s.a.name: s.a.ns, s.b.name: s.b.ns}
@@ -295,7 +293,6 @@ func possibleTunes(t *testing.T, l *Lab, spec path.Spec, r mode.Route,
 	return out
 }
 
-// mayHave is independent of the lab's own rules.
 func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	onlyWire := len(r.Hops) == 1 && r.Hops[0] == mode.HopWire
 	veth := slices.Contains(r.Hops, mode.HopVeth)
@@ -388,14 +385,13 @@ func TestTunesAreRefused(t *testing.T) {
 	}
 }
 
-// hasBigTCP reports whether the kernel is Linux 6.3 or later, with BIG TCP over IPv4.
 func hasBigTCP() bool {
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
 		return false
 	}
 	var major, minor int
-	_, _ = fmt.Sscanf(string(b), "%d.%d", &major, &minor) // an unreadable version counts as old
+	_, _ = fmt.Sscanf(string(b), "%d.%d", &major, &minor)
 	return major > 6 || major == 6 && minor >= 3
 }
 

@@ -37,9 +37,9 @@ func tryProcessIO() error {
 	}
 }
 
-// firstPktinfo is the first engine whose docker-proxy answers UDP from the dialled address
-// (moby/moby#48571). Earlier ones answer a container on the machine from the bridge's address,
-// which its socket does not accept.
+// docker-proxy answers UDP from the dialled address since this engine (moby/moby#48571). Earlier
+// ones answer a container on the machine from the bridge's address, which its socket does not
+// accept.
 const firstPktinfo = 28
 
 var majorVersion = regexp.MustCompile(` (\d+)\.`)

@@ -127,7 +127,6 @@ func (s *site) withoutOffloads() error {
 	return nil
 }
 
-// ovsHop reads Open vSwitch's counts by port.
 func (s *site) ovsHop(m *machine, sw *virtualSwitch, toServer, toClient []string) path.Hop {
 	h := path.Hop{Kind: mode.HopOVS, Name: outer.bridge + " ports", Where: m.name,
 		Read: func() (sample.Counters, error) {

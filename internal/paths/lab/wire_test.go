@@ -179,7 +179,6 @@ func TestWireIsDelayed(t *testing.T) {
 	}
 }
 
-// Such a path needs no kernel that can shape.
 func TestWireOfOtherPathsIsNotShaped(t *testing.T) {
 	var s *site
 	l := started(t, &Lab{Wire: sample.Wire{Rate: 200e6, Delay: 0.02, MTU: 1600},
@@ -245,7 +244,6 @@ func TestWireApplies(t *testing.T) {
 		{fast, mode.Host, mode.FromRemote, mode.ToAddress, true},
 		{large, mode.Host, mode.FromRemote, mode.ToAddress, true},
 		{fast, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, false},
-		// a sub-interface's is the card's
 		{large, mode.MacvlanBridge, mode.FromContainer, mode.ToContainer, true},
 		{fast, mode.MacvlanVEPA, mode.FromContainer, mode.ToContainer, true},
 		{large, mode.Pipework, mode.FromContainer, mode.ToContainer, true},

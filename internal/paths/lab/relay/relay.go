@@ -1,7 +1,7 @@
 // Package relay is a user-space proxy with docker-proxy's algorithm, for machines without
-// docker-proxy. Like docker-proxy it is a process of its own, takes the same flags, and reports on
-// descriptor 3 whether it listens. TCP is copied by io.Copy, which is splice(2) on Linux, as in
-// docker-proxy 28.5.2 (cmd/docker-proxy/tcp_proxy_linux.go), and half-closes are passed on.
+// docker-proxy. It takes docker-proxy's flags and reports on descriptor 3 whether it listens. TCP
+// is copied by io.Copy, which is splice(2) on Linux, as in docker-proxy 28.5.2
+// (cmd/docker-proxy/tcp_proxy_linux.go), and half-closes are passed on.
 package relay
 
 import (

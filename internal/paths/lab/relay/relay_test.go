@@ -50,7 +50,7 @@ func TestTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go func() { // answers when the client is done
+	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // As in docker-proxy 28.5.2 (cmd/docker-proxy/udp_proxy_linux.go), one loop receives all clients'
 // datagrams, and a goroutine for each client returns answers from the address that the client
-// dialled. A silent client is forgotten.
+// dialled.
 const (
 	forgetAfter = 90 * time.Second
 	largest     = 65507 // bytes of a datagram
@@ -49,7 +49,6 @@ func runUDP(ctx context.Context, f flags, ready io.WriteCloser) error {
 	return nil
 }
 
-// listen opens a socket that reports the destination address of each datagram.
 func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 	if p.target, err = net.ResolveUDPAddr("udp", f.target()); err != nil {
 		return err
@@ -74,7 +73,7 @@ func (p *udpProxy) listen(ctx context.Context, f flags) (err error) {
 }
 
 func (p *udpProxy) serve() error {
-	const room = 64 // room for one address
+	const room = 64
 	buf, oob := make([]byte, largest), make([]byte, room)
 	for {
 		n, extra, _, from, err := p.listener.ReadMsgUDPAddrPort(buf, oob)
@@ -108,7 +107,6 @@ func (p *udpProxy) client(from netip.AddrPort, oob []byte) (*udpClient, error) {
 	return c, nil
 }
 
-// answer ends when no datagram comes for a while.
 func (p *udpProxy) answer(c *udpClient, to netip.AddrPort, oob []byte) {
 	defer func() {
 		p.mu.Lock()
