@@ -1,7 +1,6 @@
 // Package document is the model of what a command prints: sections of paragraphs, lists, tables and
-// routes, and the same content as JSON, figures and charts. Views build a document, and every
-// format writes it: the format decides how content looks. Numbers are in base units, texts as
-// people read them.
+// routes, and the same content as JSON, figures and charts. Every format decides how content looks.
+// Numbers are in base units, texts as people read them.
 package document
 
 import (

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Table has rows of cells under heads. The fields after Rows say how to make it narrower; formats
-// without a limit on width ignore them.
+// Table has rows of cells under heads. Formats without a limit on width ignore the fields after
+// Rows.
 type Table struct {
 	Columns []Column
 	Rows    []Row

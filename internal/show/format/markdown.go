@@ -190,12 +190,10 @@ func markdownStart(text string) string {
 	return text
 }
 
-// opening matches the start of a line that would begin another block, up to a character that can be
-// escaped.
+// opening ends at a character that can be escaped.
 var opening = regexp.MustCompile(`^(?:(?:#{1,6}|[-+]|\d{1,9}[.)])(?:\s|$)|-[- ]*$|=+$)`)
 
-// markdownLine returns foreign text on one line that is shown literally: no markup, HTML, mentions
-// (@name) or references (#1).
+// Foreign text is shown literally: no markup, HTML, mentions (@name) or references (#1).
 func markdownLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return r == '\n' || r == '\r'

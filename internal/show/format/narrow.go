@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// table uses the first layout that fits, or else splits the table in its own way or calls fitted.
 func (p *printer) table(t document.Table) {
 	if l, ok := p.shared[t.Fit]; ok {
 		p.fitted(t, l)
@@ -37,8 +36,8 @@ func (p *printer) table(t document.Table) {
 	p.fitted(t, l)
 }
 
-// If the table is too wide, fitted cuts texts, or else breaks them into lines within their cells.
-// If that is not enough, it prints equal parts of at least three columns, or a block for each row.
+// If the table is too wide, fitted cuts texts, or else breaks them into lines, or else prints equal
+// parts of at least three columns, or a block for each row.
 func (p *printer) fitted(t document.Table, l document.Layout) {
 	if g, ok := p.squeezed(t, l); ok {
 		p.grid(g)
@@ -190,8 +189,7 @@ func (g *grid) cut(columns int) {
 
 const mostLines = 4
 
-// wrap breaks texts and heads, but no figures, at words, the widest column first. It reports
-// whether the table fits.
+// wrap breaks at words, but no figures, the widest column first. It reports whether the table fits.
 func (g *grid) wrap(columns int) bool {
 	for over := g.width() - columns; over > 0; over-- {
 		widest := -1

@@ -16,8 +16,7 @@ func (p *printer) wrapped(indent, s, sep string) {
 	}
 }
 
-// broken breaks s at sep, and a longer part at words. Further lines are indented by two more
-// columns.
+// Further lines are indented by two more columns.
 func (p *printer) broken(indent, s, sep string) []string {
 	return brokenAt(p.width, indent, s, sep)
 }

@@ -1,6 +1,5 @@
-// Package live is the screen of a run in progress or of a results file: tables, the details of a
-// row, and the keys. The model is pure: it has no clock and does no I/O, and its state depends only
-// on the messages.
+// Package live is the screen of a run in progress or of a results file. The model is pure: it has
+// no clock and does no I/O, and its state depends only on the messages.
 package live
 
 import (
@@ -69,8 +68,8 @@ type Model struct {
 	scroll   [pages]int // first line shown of each page
 	follow   bool       // keep the picked row visible
 	asking   bool       // whether to stop the run
-	lines    []string   // of the page
-	laid     laid       // as last laid out
+	lines    []string
+	laid     laid
 
 	doubts  []string
 	facts   string

@@ -6,8 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// arranged puts the answer, warnings, failures and facts of the run into lead, for above the
-// charts.
+// The answer, warnings, failures and facts of the run are in lead, for above the charts.
 func arranged(sections []document.Section) (lead, rest []document.Section) {
 	n := leading(sections)
 	var warnings, failed []document.Section

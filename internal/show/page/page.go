@@ -1,10 +1,10 @@
 // Package page writes a document as one HTML file that loads nothing else. It has the whole
 // document as text and tables, and its JSON. If the document has a Page, the file also has charts,
-// each with a table of its figures, the hops of every path, the machine and the plan.
+// each with a table of its figures.
 //
 // Charts are data that assets/page.js draws in the browser; web/build.mjs builds it from web/src
-// and Observable Plot. html/template escapes all text. The Content-Security-Policy allows only this
-// package's scripts and styles, by checksum, and forbids all requests.
+// and Observable Plot. The Content-Security-Policy allows only this package's scripts and styles,
+// by checksum, and forbids all requests.
 package page
 
 import (

@@ -151,7 +151,7 @@ func leverStyle(v advise.Verdict) document.Style {
 	return document.Plain
 }
 
-// effectCell returns a gain in %, negative for a loss.
+// The gain is in %, negative for a loss.
 func effectCell(e advise.Effect) document.Cell {
 	x := e.Ratio
 	change, half := x.Median-1, x.HalfWidth()

@@ -28,8 +28,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// The machine drifts from round to round. In each round, bridge has 0.8 of host's throughput and
-// 1.25 times its latency. Round 1 of its bulk has no result.
+// In each round, bridge has 0.8 of host's throughput and 1.25 times its latency. Round 1 of its
+// bulk has no result.
 func drifting(t *testing.T) judge.Report {
 	t.Helper()
 	r := judgetest.New(t, append(judgetest.Trio(mode.Bridge, "bulk"),

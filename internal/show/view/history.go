@@ -87,8 +87,7 @@ func pastRows(e trend.Entry) document.Cell {
 
 const mostDrawn = 4
 
-// Trends shows ratios over runs. Up to mostDrawn trends, or all with details, are drawn run by run;
-// otherwise each has one row.
+// Trends shows ratios over runs. Up to mostDrawn trends, or all with details, are drawn run by run.
 func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: t}
 	if len(t.Lines) == 0 {

@@ -12,8 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Pods cost 1.3 times the host network. One link is slow itself; on another one only the CNI is
-// slow.
+// One link is slow itself; on another one only the CNI is slow.
 func besideMesh(change ...func(*sample.File)) *mesh.Report {
 	rng := rand.New(rand.NewPCG(5, 6))
 	is := func(p sample.Pair, a, b int) bool {

@@ -26,8 +26,7 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && viewOf(r).pins }
 
-// tableGroups puts all CPU placements into one table: the rows of the first placement, then those
-// that have a result only in another.
+// The rows of the first CPU placement come first, then those that have a result only in another.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {

@@ -120,8 +120,7 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	return [][]document.Cell{blank}
 }
 
-// The first cell has the published ratio, the measured one, and their base. If measured, a second
-// one has the verdict.
+// The first cell has both ratios and their base. If measured, a second one has the verdict.
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
 	text := analysis.Percent(x.Published)
 	if !measured {

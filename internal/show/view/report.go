@@ -299,7 +299,7 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 
 func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
-// absent lists the cells without a result, those with the same reason together.
+// Cells with the same reason are listed together.
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
 	if len(r.Failed) > 0 {

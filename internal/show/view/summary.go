@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Summary shows a small table for each load and placement, and last the answer, where a terminal
-// shows it. Runs without an answer and meshes have the whole report's sections.
+// Summary shows a small table for each load and placement, and last the answer. Runs without an
+// answer and meshes have the whole report's sections.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)

@@ -46,7 +46,7 @@ type view struct {
 	proven func(r *analysis.Report) string // how far the results' bytes were counted
 }
 
-// A study's function changes the view of a comparison, which is the view of an unknown study, too.
+// A study's function changes the view of a comparison, which is an unknown study's view.
 func viewOf(r *analysis.Report) view {
 	v := view{title: "What container network modes cost", command: "toll compare",
 		sections:  cellSections,

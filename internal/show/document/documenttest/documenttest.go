@@ -104,8 +104,8 @@ func routeLines(r document.Route) []string {
 	return out
 }
 
-// Missing returns those lines of text whose words are not all in one line of the document. text may
-// be older than the document, its lines may be broken and its words cut.
+// Missing returns those lines of text whose words are not all in one line of the document. The
+// lines of text may be broken and its words cut.
 func Missing(d document.Document, text string) []string {
 	var have [][]string
 	for _, l := range append(lines(d, false), lines(d, true)...) {
@@ -122,7 +122,6 @@ func Missing(d document.Document, text string) []string {
 	return out
 }
 
-// withoutHead removes the column's head before a cell's text.
 func withoutHead(d document.Document, line string) string {
 	for t := range tables(d) {
 		for _, c := range t.Columns {
