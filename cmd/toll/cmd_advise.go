@@ -132,8 +132,7 @@ type searches struct {
 	floor float64       // of the budget, left for the later searches
 }
 
-// searching turns a run into a search, followed by those of later. Each begins with an equal share
-// of the time that is left.
+// Each search of later begins with an equal share of the time that is left.
 func searching(c *engine.Config, later []sample.Plan) {
 	s := &searches{later: later}
 	s.share(c.Plan.Budget)

@@ -111,7 +111,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 
 const mostConfirm = 10
 
-// confirmed checks violated sentences against further runs: those of files, or runs that it makes.
+// The further runs are those of files, or runs that confirmed makes.
 func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report,
 	sentences []gate.Sentence) error {
 	times, err := 0, error(nil)

@@ -177,8 +177,7 @@ func findHistory() (*history.Store, error) {
 
 const usualRuns = 20
 
-// sayUnusual warns if the baseline's own figure is unusual for the machine. It ignores summaries of
-// other versions, because their runs would have to be judged again.
+// sayUnusual ignores summaries of other versions, because their runs would have to be judged again.
 func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	runs, _ := s.Runs() // an unreadable history gives no warning
 	var before []trend.Summary
@@ -295,8 +294,7 @@ func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
 	return out, nil
 }
 
-// openRun opens a run of the history by its name, such as @1. is reports whether name has that form
-// and no file is called so.
+// is reports whether name has the form of a run's name, such as @1, and no file is called so.
 func openRun(name string) (f *os.File, is bool, err error) {
 	digits, is := strings.CutPrefix(name, "@")
 	n, errNumber := strconv.Atoi(digits)

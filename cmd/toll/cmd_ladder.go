@@ -49,7 +49,7 @@ parts.`,
 	return c
 }
 
-// climb turns r into a request for the rungs from the bottom up to the modes that it names.
+// The rungs are those from the bottom up to the modes that r names.
 func climb(r *plan.Request, all bool) error {
 	if err := only(*r, "ladder", ladderLoads...); err != nil {
 		return err

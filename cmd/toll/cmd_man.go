@@ -53,7 +53,7 @@ func writeMan(root *cobra.Command, dir string) error {
 	}, dir)
 }
 
-// asMarkdown escapes the texts, so that Markdown readers show them literally.
+// Markdown readers must show the texts literally.
 func asMarkdown(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	c.Short, c.Long = escape(c.Short), escape(c.Long)

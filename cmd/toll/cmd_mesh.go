@@ -238,8 +238,7 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 	return name, beside, nil
 }
 
-// meshLabels returns the keys that distinguish the nodes, the larger place's first, then the
-// user's.
+// The keys of larger places come first, the user's last.
 func meshLabels(nodes []sample.Node, named []string) (keys []string) {
 	for _, key := range append(kubernetes.PlaceLabels(), named...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })

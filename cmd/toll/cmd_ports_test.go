@@ -61,7 +61,7 @@ func reportOf(e *dockerHost, args ...string) *ports.Report {
 	return &r
 }
 
-// rowsOf returns lines of port, address, server and holder.
+// A line has port, address, server and holder.
 func rowsOf(r *ports.Report) []string {
 	var out []string
 	for _, row := range r.Ports {

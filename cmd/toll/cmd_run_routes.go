@@ -37,8 +37,8 @@ func splitRoutes(args []string) (modes, routes []string) {
 	return modes, routes
 }
 
-// routed reports whether the client is to reach a running server: there are routes instead of
-// targets, or --from names places that only those have.
+// routed reports whether there are routes instead of targets, or places in --from that only those
+// have.
 func routed(to, from []string) bool {
 	return slices.ContainsFunc(to, isRoute) ||
 		slices.ContainsFunc(from, func(w string) bool { return strings.Contains(w, ":") })

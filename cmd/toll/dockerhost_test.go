@@ -20,7 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// engineBoot makes a machine of namespaces: eth0 with a wire to a namespace "far", and dockerd. All
+// engineBoot makes a machine of namespaces with dockerd: eth0 has a wire to a namespace "far". All
 // of it ends with its first process.
 const engineBoot = `set -e
 mount -t tmpfs tmpfs /run
@@ -134,8 +134,7 @@ func buildEcho(t *testing.T) (echo string) {
 	return echo
 }
 
-// neighbours maps a server to the command that runs a program in its container's network. The key
-// is the server's name, or its id where Docker is not asked.
+// The key is the server's name, or its id where Docker is not asked.
 func neighbours(e *dockerHost) map[string][]string {
 	in := func(name string) []string {
 		return []string{"nsenter", "-n", "-t",
@@ -246,9 +245,8 @@ func dialAll(e *dockerHost, echo string, r *ports.Report) {
 	}
 }
 
-// fromContainers asks servers that only the place can reach: a container's own loopback, and a name
-// that only the Docker DNS server of a network knows. None is a database, so a server that is
-// reached does not speak first.
+// The servers are reachable only from the place: a container's own loopback, and a name that only a
+// network's Docker DNS server knows. None is a database, so a server does not speak first.
 func fromContainers(e *dockerHost, t *testing.T, bin string) {
 	const reached = "connected, but no answer within"
 	for _, tt := range []struct{ from, at, says string }{

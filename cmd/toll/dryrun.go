@@ -95,8 +95,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// fitBudget refuses a run whose verdict needs more time than the user's budget; a default budget
-// grows, with a warning. An endpoint's time is only estimated, and a mesh makes one sweep.
+// A default budget grows, with a warning. An endpoint's time is only estimated, and a mesh makes
+// one sweep.
 func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	over := overBudget(*p)
 	if over == "" || p.Foreign() || p.Mesh != nil {

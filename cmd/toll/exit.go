@@ -113,7 +113,7 @@ func leftHint(err error) string {
 	return left.Hint()
 }
 
-// unsaid returns the errors still to be printed, without a signal and its consequences.
+// A signal and its consequences are left out.
 func unsaid(err error) error {
 	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
 	case *failure:
@@ -142,9 +142,8 @@ func interrupted(ctx context.Context) error {
 	return &failure{code: exitSignalled + int(stop.Signal)}
 }
 
-// atOnce wraps the RunE of a command that leaves nothing behind, so that the first signal ends it
-// even while it waits for a pipe or a terminal. f goes on in the background until the process
-// exits.
+// The command leaves nothing behind, so the first signal ends it even while it waits for a pipe or
+// a terminal. f goes on in the background until the process exits.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

@@ -17,8 +17,7 @@ const forceFlag = "force"
 
 var runNumber = regexp.MustCompile(`^@\d+$`)
 
-// fresh refuses output files that exist, unless --force was given, and names of kept runs. It
-// accepts pipes and devices.
+// fresh accepts pipes and devices that exist, but no names of kept runs.
 func (o *outputFlags) fresh(others []place) error {
 	for _, p := range append([]place{{outputFlag, o.file}}, others...) {
 		if runNumber.MatchString(p.name) && (p.flag == outputFlag || p.flag == saveFlag) {
@@ -142,7 +141,6 @@ func replace(name string, data []byte, force bool) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// move replaces an existing file only with force.
 func move(from, to string, force bool) error {
 	if force {
 		return os.Rename(from, to)
@@ -207,7 +205,7 @@ func isFile(f *os.File, name string) bool {
 
 const maxLinks = 40
 
-// links yields a name and then each target as it follows symbolic links.
+// links yields a name first, then each target of its symbolic links.
 func links(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for range maxLinks {

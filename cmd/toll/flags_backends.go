@@ -193,8 +193,8 @@ func (f *builderFlags) defaults() (*defaults, error) {
 	return nil, nil
 }
 
-// setDefaults also clears --pin if client and server are on different machines. It returns the
-// modes to compare if none is named, or nil for all backends' modes.
+// setDefaults also clears --pin if client and server are on different machines. modes are those to
+// compare if none is named, or nil for all.
 func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
 	d, err := f.defaults()
 	if d == nil || err != nil {

@@ -97,8 +97,8 @@ func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag stri
 	}
 }
 
-// flagHelp names the loads that have the flag, what it does for each, and the defaults that differ
-// from the first load's.
+// The help has what the flag does for each load, and the defaults that differ from the first
+// load's.
 func flagHelp(name string, loads []string) string {
 	var have, what, defaults []string
 	first, bare := "", false

@@ -235,7 +235,7 @@ func checkBaseline(p sample.Plan) error {
 	return nil
 }
 
-// checkBackends refuses a plan in which a backend to compare has no cell left.
+// A backend to compare must have a cell left.
 func checkBackends(p sample.Plan, on []string) error {
 	for _, name := range on {
 		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
@@ -364,8 +364,8 @@ func (f *runFlags) saveHint(err error) string {
 var forOutput = map[string]bool{"save": true, "output": true, "format": true,
 	"force": false, "live": false, "details": false, "quiet": false}
 
-// commandOf returns the arguments that repeat a run, without output flags. It returns nil for a
-// mesh, and for the user's own programs or servers, whose command lines may contain passwords.
+// commandOf leaves out output flags. It returns nil for a mesh, and for the user's own programs or
+// servers, whose command lines may contain passwords.
 func commandOf(p sample.Plan, args []string) []string {
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
 	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {

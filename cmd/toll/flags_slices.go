@@ -58,8 +58,7 @@ var epochLength = 2.0
 const settleTime = 0.3
 
 // A thread that has slept for tens of milliseconds wakes on the CPU of the thread that wakes it,
-// even if another CPU is idle (a virtual CPU that has halted long enough does not count as
-// available), and stays there. In slices all unpinned ends would share one CPU on any machine.
+// even if another CPU is idle, and stays there. In slices all unpinned ends would share one CPU.
 const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
 
 // All modes run in the same slices.
@@ -123,9 +122,8 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 // wholeKey includes the point of a sweep: only some points may be unsliced.
 func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.Point) }
 
-// bulkSlice is the default length of slices of bulk, in s. In 4 ms docker-proxy and NAT reach 8 to
-// 10 % more of loopback's throughput than iperf3 shows in a second, because their queues are still
-// filling. From 16 ms on they agree.
+// bulkSlice is in s. In 4 ms docker-proxy and NAT reach 8 to 10 % more of loopback's throughput
+// than iperf3 shows in a second, because their queues are still filling. From 16 ms on they agree.
 const bulkSlice = 0.016
 
 // lengthOf returns seconds: --slice, or more for bulk, and for pages so that several end in one
@@ -163,9 +161,7 @@ func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 }
 
 // turnsSlice returns how long a slice of bulk must be, in s, for all threads of both ends to run
-// often enough on the CPUs. In shorter slices few are on time, and those are not representative.
-// (With 4 ms, 4 streams on 2 CPUs lost half of their slices, and so did one stream in both
-// directions.)
+// often enough on the CPUs. With 4 ms, 4 streams on 2 CPUs lost half of their slices.
 func turnsSlice(l sample.Load, cpus int) float64 {
 	const turn = 3e-3
 	w := workload.Of(l)

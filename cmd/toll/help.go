@@ -42,8 +42,8 @@ var flagGroups = []named{
 
 const otherFlags = "Other flags"
 
-// helpOf returns a command's help, with all flags or only the main ones. Commands in examples are
-// not broken, so that they can be copied.
+// The help has all flags or only the main ones. Commands in examples are not broken, so that they
+// can be copied.
 func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
@@ -304,8 +304,8 @@ func examples(text string, columns int) string {
 	return out
 }
 
-// hanging wraps an indented line. Text after a gap of at least two spaces is indented to its start,
-// or goes below the name if little room is left.
+// Text after a gap of at least two spaces is indented to its start, or goes below the name if
+// little room is left.
 func hanging(line string, columns int) string {
 	if ansi.StringWidth(line) <= columns {
 		return line + "\n"

@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
-// progress prints only between visits, because drawing costs CPU time. On a terminal it redraws one
-// line; elsewhere it prints a line every beat seconds.
+// progress prints only between visits, because drawing costs CPU time. A terminal has one line that
+// is redrawn; elsewhere a line appears every beat seconds.
 type progress struct {
 	w     io.Writer // a terminal, or nil
 	plain io.Writer // not a terminal; nil: w is used, or nothing is printed
@@ -71,7 +71,7 @@ func (p *progress) ranking() []standing {
 	return p.standings()
 }
 
-// progressLine shows the maximum time left, and a page of the ratios so far or else the next step.
+// The line has the maximum time left, and a page of the ratios so far or else the next step.
 func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
 	columns-- // a full line would wrap
 	line := timeLeft(s, columns)

@@ -64,7 +64,7 @@ func TestSayAfter(t *testing.T) {
 }
 
 type heard struct {
-	mu   sync.Mutex // guards following
+	mu   sync.Mutex
 	text strings.Builder
 }
 
