@@ -123,7 +123,6 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// site is a hub with machines on a bridge in its namespace.
 type site struct {
 	t      *testing.T
 	key    *Key
@@ -712,7 +711,6 @@ func TestSilentDialsDoNotStarveAgents(t *testing.T) {
 			})
 			defer all.Wait()
 			defer close(over)
-			// within two seconds, if it is idle
 			testwait.Until(t, testTime, "400 others dialled", func() bool {
 				return dialled.Load() >= 400
 			})

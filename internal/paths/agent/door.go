@@ -19,9 +19,8 @@ const (
 	neighbours = 256
 )
 
-// door holds the unauthenticated connections. When it is full, a new one replaces another. An
-// attacker with hundreds of addresses can still replace an agent's connection within its one round
-// trip.
+// When the door is full, a new connection replaces another. An attacker with hundreds of addresses
+// can still replace an agent's connection within its one round trip.
 type door struct {
 	mu     sync.Mutex
 	inside map[*guest]bool

@@ -22,7 +22,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// cluster has paths between machines with agents.
 type cluster struct {
 	site  *site
 	nodes map[mode.Name][]*node // client, server
@@ -207,7 +206,6 @@ func TestCrowdBetweenMachines(t *testing.T) {
 	})
 }
 
-// Only the lost machine's cells may be missing.
 func TestRunGoesOnWithoutANode(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -149,7 +149,6 @@ func (h *Hub) drop(c net.Conn) {
 	c.Close()
 }
 
-// meet authenticates a connection, which then leaves the door.
 func (h *Hub) meet(g *guest) error {
 	raw := g.conn
 	if err := raw.SetDeadline(time.Now().Add(handshake)); err != nil {
@@ -304,8 +303,7 @@ func (h *Hub) deliver(token string, s *stream) error {
 	return nil
 }
 
-// Hush stops the pings of all agents for about d. Agents that would time out are pinged beforehand:
-// all if d is long, otherwise those that received nothing recently.
+// Hush stops the pings of all agents for about d. Agents that would time out are pinged beforehand.
 func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
 	word, limit := request{Ping: true}, settle
 	if d > h.silence/bearable {

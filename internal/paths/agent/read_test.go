@@ -79,7 +79,7 @@ func TestBounds(t *testing.T) {
 
 func TestMeter(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, quick) // pings every 0.7 s, if they may
+	s := newSite(t, quick)
 	b := s.node(setup{id: "b", before: otherClock(t, 500)})
 	ctx := bounded(t)
 	o, err := b.Clock(ctx)
@@ -140,7 +140,6 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// The process's last message ends the window.
 func TestMeterWithAnOpenEnd(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, silence)
@@ -204,7 +203,7 @@ func TestLongHush(t *testing.T) {
 		t.Errorf("%d bytes moved in a hush", n)
 	}
 	resume()
-	resume() // a second call does nothing
+	resume()
 	check(t, b.Err())
 	if _, err := b.Clock(bounded(t)); err != nil {
 		t.Error(err)
@@ -432,7 +431,6 @@ func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 	}))
 }
 
-// The connections stay open.
 func exchange(t *testing.T, ns *netns.NS, at netip.AddrPort, conns, n int) (out []net.Conn) {
 	t.Helper()
 	check(t, ns.Do(func() error {

@@ -18,7 +18,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// plain reports whether words are one short line without control characters.
 func plain(words string) bool {
 	return len(words) < 4000 && strings.IndexFunc(words, func(r rune) bool {
 		return !unicode.IsPrint(r)
@@ -179,7 +178,7 @@ func TestEndlessAnswer(t *testing.T) {
 	if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), errTooLong.Error()) {
 		t.Errorf("%v", err)
 	}
-	const buffered = 16 << 20 // by the kernel and by TLS
+	const buffered = 16 << 20
 	if n := <-taken; n > most+buffered {
 		t.Errorf("%d MiB were taken", n>>20)
 	}

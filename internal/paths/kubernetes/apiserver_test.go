@@ -322,7 +322,6 @@ func reply(w http.ResponseWriter, answer any) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// stream runs a command over a WebSocket.
 func (s *apiserver) stream(w http.ResponseWriter, r *http.Request, pod string) {
 	s.streams.Add(1)
 	defer s.streams.Done()

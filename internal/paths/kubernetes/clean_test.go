@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// marks returns those of processes that are gone, unknown and alive.
 func marks() (dead, elsewhere, alive string) {
 	alive = owner.Mark()
 	p := strings.Split(alive, "/")
@@ -43,7 +42,6 @@ func holding(t *testing.T, owners map[string]string) *apiserver {
 			Annotations: map[string]string{ownerAnnotation: mark}})
 	}
 	put("user's", metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}})
-	// not a mark
 	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}})
 	return s
 }
@@ -147,7 +145,7 @@ func TestCleanKeeps(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mark string
 		with func(t *testing.T, s *apiserver, file string)
-		err  string // "": none
+		err  string
 		hint string
 	}{
 		"unreachable": {dead, func(_ *testing.T, s *apiserver, _ string) {

@@ -46,7 +46,7 @@ const answerLimit = 15 * time.Second
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
-		panic(err) // only an error in the library's table
+		panic(err)
 	}
 	return s
 }()

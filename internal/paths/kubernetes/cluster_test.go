@@ -254,7 +254,6 @@ func TestClusterBesideLab(t *testing.T) {
 	c.isAs(t, was, "a comparison with the lab")
 }
 
-// says checks toll's output without regard to line breaks.
 func (c *testCluster) says(t *testing.T, patterns []string, args ...string) {
 	t.Helper()
 	code, out, errOut := c.run(t, c.kubeconfig, args...)
@@ -369,7 +368,7 @@ func TestClusterFaults(t *testing.T) {
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")
-				if !testwait.Met(testPatience, func() bool { // ready and without its taint
+				if !testwait.Met(testPatience, func() bool {
 					return c.kubectl(t, "get", "node", "n2", "-o",
 						`jsonpath={.status.conditions[?(@.type=="Ready")].status}{.spec.taints}`) == "True"
 				}) {

@@ -1,12 +1,12 @@
 // Package kubernetes builds network modes on the user's Kubernetes cluster: the cluster places
 // pods, and toll runs in each of them as an agent (see package agent). The agent's only connection
-// is the API server's exec stream: no port is opened, and the user's own credentials decide what is
-// permitted. (The runtime would log an attach stream.)
+// is the API server's exec stream, because the runtime would log an attach stream: no port is
+// opened, and the user's own credentials decide what is permitted.
 //
 // Plug-ins differ in what is between two pods, so agents find those hops on the nodes
 // (mode.Mode.Fits). Nodes' devices may have counted more than the load; the pods' own must have
 // counted the load alone.
 //
-// A journal, written first, names the namespace; all objects in it have RunLabel and are removed
-// when the backend is closed. Pods end with their toll, and at a deadline at the latest.
+// A journal, written first, names the namespace; all objects in it have RunLabel. Pods end with
+// their toll, and at a deadline at the latest.
 package kubernetes

@@ -120,7 +120,6 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	return s, c.explain(ctx, "get", "pods/exec", err)
 }
 
-// execInstead uses SPDY after a WebSocket has failed.
 func (c *Client) execInstead(ctx context.Context, to string, failed error) (*stream, error) {
 	s, err := c.execSPDY(ctx, to)
 	switch no := refusal(err); {

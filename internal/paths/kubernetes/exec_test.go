@@ -171,7 +171,7 @@ func (s *apiserver) spdyExec(w http.ResponseWriter, r *http.Request, pod string)
 	}
 }
 
-// If both protocols fail, the error names both. A refusal by the API server itself is not repeated.
+// A refusal by the API server itself is not repeated.
 func TestExecFallsBack(t *testing.T) {
 	t.Parallel()
 	badGateway := func(w http.ResponseWriter) {
@@ -196,7 +196,7 @@ func TestExecFallsBack(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		websocket func(w http.ResponseWriter)
-		spdy      func(w http.ResponseWriter) // nil: it works
+		spdy      func(w http.ResponseWriter)
 		want      []string
 		hint      string
 		verbs     string

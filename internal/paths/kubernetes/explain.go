@@ -54,7 +54,6 @@ func isMissing(file string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// cannot matches RBAC's message.
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
 // explain keeps errors that callers check, such as a missing object, wrapped.
@@ -90,7 +89,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 		u.Remedy = "the cluster's certificate-authority in the kubeconfig; kubectl cluster-info says the same"
 	case strings.Contains(words, "getting credentials"):
 		u.Missing = "the kubeconfig's credential plug-in fails"
-		if c.plugin != "" { // this program runs it
+		if c.plugin != "" {
 			u.Missing = fmt.Sprintf("the kubeconfig's credential plug-in %s fails", said(c.plugin))
 			u.Err = errors.New(said(strings.ReplaceAll(words, local.Self, c.plugin)))
 		}

@@ -55,7 +55,6 @@ func (r *run) otherArch(n Node) error {
 
 const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
 
-// notForIt lists runtimes' messages about an image for another architecture.
 var notForIt = []string{"exec format error", "no match for platform in manifest",
 	"no matching manifest for", "no image found in manifest list for architecture"}
 
@@ -155,7 +154,7 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 			"%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
-// evicted reads the pod's condition (since Kubernetes 1.26).
+// The condition exists since Kubernetes 1.26.
 func evicted(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

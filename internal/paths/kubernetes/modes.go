@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// anywhere is what servers listen on in their pods.
 var anywhere = netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 
 func loopbackHop(a *agent.Agent, others bool) path.Hop {
@@ -104,7 +103,6 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	return caller{agent: b.Agent, box: b, addr: b.Addr}, nil
 }
 
-// first returns the hops of the client's pod: its device and bridge.
 func (s *site) first(c caller) []path.Hop {
 	if c.box == nil {
 		return nil
@@ -116,7 +114,7 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// last returns the hops to the server. Between pods of one node the bridge is a switch.
+// Between pods of one node the bridge is a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -245,7 +243,6 @@ func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked
 	return false, false, nil
 }
 
-// natHops returns the hops that the node's connection table shows.
 func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what string,
 	source conntrack.Source) ([]path.Hop, error) {
 	n := agent.NAT{Proto: s.proto(), To: dial, Now: now}

@@ -105,7 +105,6 @@ func nodeOf(n corev1.Node) Node {
 	return out
 }
 
-// whyNot returns why a node takes no pods without tolerations, or "".
 func whyNot(n corev1.Node, is Node) string {
 	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
@@ -128,7 +127,7 @@ func whyNot(n corev1.Node, is Node) string {
 	return ""
 }
 
-// choose returns the named nodes, in that order, or all that take pods if none was named.
+// choose returns all nodes that take pods if none was named.
 func choose(all []Node, wanted []string) ([]Node, error) {
 	const remedy = "kubectl get nodes lists them; kubectl describe node tells more"
 	if len(wanted) == 0 {

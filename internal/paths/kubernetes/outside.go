@@ -42,7 +42,6 @@ func stepOut(nodes []Node) (*netns.NS, error) {
 
 func (r *run) outside() path.Place { return local.Place{Space: r.here, Named: thisMachine} }
 
-// isOutside returns an error if a machine with these devices is a node or a pod.
 func isOutside(devices []link.Device, nodes []Node) error {
 	has := func(is func(netip.Addr) bool) bool {
 		return slices.ContainsFunc(devices, func(d link.Device) bool {
@@ -160,7 +159,6 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 	return r, nil
 }
 
-// responds accepts a refusal as an answer.
 func responds(ctx context.Context, to netip.AddrPort) error {
 	d := net.Dialer{Timeout: time.Second}
 	c, err := d.DialContext(ctx, tcp, to.String())

@@ -235,7 +235,6 @@ type service struct {
 	err  error
 }
 
-// frontOf makes the service once.
 func (r *run) frontOf(ctx context.Context, kind front) (*corev1.Service, error) {
 	r.making.Lock()
 	s := r.fronts[kind]
@@ -338,7 +337,6 @@ func (c *carried) Accept() (net.Conn, error) {
 	return &explained{conn, c.why}, nil
 }
 
-// explained has its carrier's errors.
 type explained struct {
 	net.Conn
 	why func() error
@@ -401,7 +399,6 @@ func (r *run) close() error {
 	return errors.Join(err, gone, journal.close(gone == nil))
 }
 
-// leftError lists the objects that are left.
 type leftError struct{ err error }
 
 func (e *leftError) Error() string { return "left behind: " + e.err.Error() }

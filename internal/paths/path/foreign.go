@@ -9,8 +9,7 @@ import (
 
 // WitnessForeign judges a foreign program's load, which does not report its bytes. All hops must
 // have counted what one hop proves to have been payload, and each rule and relay must have seen a
-// connection. A path without packets is contradicted. The hops before a loss count lost and resent
-// packets twice, so a tenth may be missing.
+// connection. The hops before a loss count resent packets twice, so a tenth may be missing.
 //
 // arrived is the number of connections and datagrams that reached the server, or NaN if unknown.
 // Without it, devices might have counted only neighbour discovery.

@@ -3,10 +3,9 @@
 // all behave the same.
 //
 // The witness proves from the hops' counters that a load crossed the path. Some counters cannot
-// prove it alone: a bridge and Open vSwitch's kernel datapath count only their ports, rules see
-// only a connection's first packet, and a program on a device may take counted packets past the
-// next hop. So Undiverted refuses a path with programs or filters on its devices. A counting rule
-// in a bridge chain would prove it, but add cost.
+// prove it alone: a bridge and Open vSwitch's kernel datapath count only their ports, and rules
+// see only a connection's first packet. A program on a device may take counted packets past the next
+// hop, so Undiverted refuses such paths.
 package path
 
 import (
@@ -173,8 +172,7 @@ type Path struct {
 	Servers []Server
 	Clients []Client
 
-	// Hops lists, from client to server, what the load's bytes cross; each client's hops are in
-	// order.
+	// Hops lists, from client to server, what the load's bytes cross.
 	Hops   []Hop
 	Second uint16
 	// Guards lists the rules and devices that only a wrong path would use.

@@ -114,8 +114,7 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-// relaysResent returns the bytes that relays of the clients resent over the hop: no end of the load
-// knows them.
+// No end of the load knows these bytes.
 func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
 	for i, relay := range hops {
 		if relay.Expect != Relays {
@@ -131,7 +130,6 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 	return bytes
 }
 
-// flows returns what the hop's counters must have counted if its clients moved m.
 func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	if h.Crossing == nil {
 		if h.Expect == CarriesBoth {

@@ -55,7 +55,8 @@ func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 }
 
 // Attached returns the IDs of the programs that are attached to a device, by its index, at a place
-// (enum bpf_attach_type). The list is empty if the caller may not ask.
+// (enum bpf_attach_type). The list is empty if the kernel lacks the place, if the device's peer has
+// the programs, or if the caller may not ask.
 func Attached(index int, at uint32) ([]uint32, error) {
 	ids, err := programs(index, at, 0)
 	if errors.Is(err, ErrUnreadable) {

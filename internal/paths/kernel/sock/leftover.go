@@ -169,7 +169,8 @@ func Leftover(of Ends) (n int, err error) {
 var families = []byte{unix.AF_INET, unix.AF_INET6}
 
 // Sweep ends the sockets that Leftover counts, which frees their ports. The error wraps EPERM
-// without CAP_NET_ADMIN, and EOPNOTSUPP if the kernel cannot end sockets in TIME_WAIT.
+// without CAP_NET_ADMIN, and EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY or if the kernel cannot
+// end sockets in TIME_WAIT.
 func Sweep(of Ends) error {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

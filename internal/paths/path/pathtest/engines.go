@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// enginesEnv is "installed", the default, or "all", which adds fetched and built ones; see make
-// test-docker.
+// enginesEnv is "installed", the default, or "all"; see make test-docker.
 const enginesEnv = "BRIDGETOLL_ENGINES"
 
 // AllEngines reports whether all engines were asked for.
