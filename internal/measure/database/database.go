@@ -1,9 +1,9 @@
-// Package database runs the query load against a real database, with database/sql and the usual
-// drivers, as applications do: a page is a number of queries in sequence on one connection. A DSN
-// is a URL: postgres:// (or postgresql://), mysql:// or sqlserver://.
+// Package database runs the query load against a real database with database/sql: a page is a
+// number of queries in sequence on one connection. A DSN is a URL: postgres:// (or postgresql://),
+// mysql:// or sqlserver://.
 //
 // Each query is one round trip; pgx's first page has one more. No query is repeated and no
-// connection replaced, as database/sql otherwise may: that would hide in a page.
+// connection replaced: that would hide in a page.
 //
 // At most 64 MiB are received in one page, login or answer. Drivers may reserve more address space
 // for a hostile server (SQL Server 2 GiB for a value).
@@ -36,7 +36,7 @@ type Options struct {
 type Database struct {
 	product product
 	target  target
-	dsn     string // as it may be printed
+	dsn     string
 	query   string
 	queries int
 	timeout time.Duration
@@ -48,9 +48,9 @@ type target struct {
 	password bool
 	// remedy if the server does not offer TLS
 	plain     string
-	noVerify  string                                // the option that accepts any certificate
-	secrets   []string                              // must not be in messages
-	connector func(*link) (driver.Connector, error) // for one session
+	noVerify  string   // the option that accepts any certificate
+	secrets   []string // must not be in messages
+	connector func(*link) (driver.Connector, error)
 	// returns the server's own answer in an error
 	alive func(error) (a answer, is bool)
 }

@@ -157,7 +157,6 @@ var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 // Parts of the names of options that are not printed.
 var maybeWords = []string{"key", "auth"}
 
-// Options without secrets despite their names.
 var noSecret = []string{"passfile", "keepalive", "sslkey", "requireauth", "serverpubkey",
 	"authenticator", "allowcleartextpasswords", "allownativepasswords", "allowoldpasswords"}
 

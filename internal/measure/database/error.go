@@ -154,7 +154,6 @@ var garbled = []string{
 	"invalid packet size", "PRELOGIN RESPONSE", "first record does not look like a TLS handshake",
 }
 
-// First bytes of other servers.
 var protocols = []struct{ begin, is string }{
 	{"HTTP/", "it speaks HTTP"},
 	{"SSH-", "it speaks SSH"},

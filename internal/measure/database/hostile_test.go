@@ -268,7 +268,7 @@ func TestMidPage(t *testing.T) {
 }
 
 func TestHostileMySQL(t *testing.T) {
-	long := "" // five packets in one
+	long := ""
 	for seq := range 5 {
 		long += "\xff\xff\xff" + string(rune(seq+1)) + strings.Repeat("x", 1<<24-1)
 	}

@@ -211,7 +211,6 @@ func (l *link) tlsInUse() string {
 	return l.tls
 }
 
-// rtt returns the kernel's smoothed estimate, or 0.
 func (l *link) rtt() time.Duration {
 	if info := l.info(); info != nil {
 		return time.Duration(info.Rtt) * time.Microsecond

@@ -16,7 +16,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// mariadb starts a private MariaDB with a user for each login method.
 func mariadb(t *testing.T) (port, socket string) {
 	t.Helper()
 	program, err := exec.LookPath("mariadbd")

@@ -11,7 +11,6 @@ import (
 
 var errPlain = errors.New("the server asks for the password in the clear")
 
-// isLocal reports whether a host is certainly this machine.
 func isLocal(host string) bool {
 	ip := net.ParseIP(strings.TrimSuffix(host, "."))
 	return strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || host == "localhost" ||

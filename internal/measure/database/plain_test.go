@@ -18,8 +18,7 @@ import (
 // elsewhere returns an address of the same server that could be another machine's.
 func elsewhere(addr string) string { return strings.Replace(addr, "127.0.0.1", "0.0.0.0", 1) }
 
-// greedyMySQL asks every client for the password, encrypted with its own key, and stores whether it
-// came.
+// greedyMySQL asks every client for the password, encrypted with its own key.
 func greedyMySQL(t *testing.T, plugin string, got *atomic.Value) func(net.Conn) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -69,7 +69,6 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	}, nil
 }
 
-// refusedHint returns the remedy if the server refuses a connection before the password, else "".
 func refusedHint(e *pgconn.PgError) string {
 	const invalidAuthorization, noDatabase = "28000", "3D000"
 	switch {

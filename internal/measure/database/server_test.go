@@ -70,7 +70,6 @@ func mysqlPacket(seq byte, body string) string {
 	return string([]byte{byte(len(body)), byte(len(body) >> 8), byte(len(body) >> 16), seq}) + body
 }
 
-// mysqlServer logs everyone in.
 func mysqlServer(answer func(c net.Conn)) func(net.Conn) {
 	return func(c net.Conn) {
 		io.WriteString(c, mysqlGreeting)
@@ -94,7 +93,6 @@ func pgError(severity, code, msg string) string {
 	return pgMessage('E', "S"+severity+"\x00V"+severity+"\x00C"+code+"\x00M"+msg+"\x00\x00")
 }
 
-// pgServer asks for the password in the clear and passes it to login.
 func pgServer(login func(password string) (refusal string),
 	answer func(c net.Conn, n int)) func(net.Conn) {
 	return func(c net.Conn) {
@@ -125,7 +123,6 @@ func pgServer(login func(password string) (refusal string),
 	}
 }
 
-// pgDescribed answers Parse and Describe with one text column.
 var pgDescribed = pgMessage('1', "") + pgMessage('t', "\x00\x00") +
 	pgMessage(
 		'T',

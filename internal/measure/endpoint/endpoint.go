@@ -1,7 +1,6 @@
 // Package endpoint visits external endpoints: a language model's server (chat), a database (sql) or
 // any server that a foreign client knows (exec), each reached by one or several routes. A route is
-// a name and an address: a server's published port, container address and host address are three.
-// Each visit opens connections of its own.
+// a name and an address. Each visit opens connections of its own.
 //
 // Visits are not witnessed (sample.Plan.Counts): toll controls nothing on the routes.
 package endpoint
@@ -144,7 +143,7 @@ func atBehindHost(address string) bool {
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// atOnce calls f for n sessions at once. It returns the first failure, which stops the others.
+// atOnce returns the first failure, which stops the others.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -34,7 +34,6 @@ func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 	return out
 }
 
-// lookUp returns at least one of a host's addresses, as named at a place.
 func (f Families) lookUp(ctx context.Context, from *vantage.Vantage,
 	host string) ([]netip.Addr, vantage.Took, error) {
 	all, took, err := from.LookUp(ctx, host)

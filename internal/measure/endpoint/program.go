@@ -299,7 +299,6 @@ func (p *Program) dismiss(v *vantage.Vantage) {
 
 func (r *route) dial() netip.AddrPort { return netip.AddrPortFrom(r.addr, r.port) }
 
-// refusedError reports that nothing listens at an address.
 type refusedError struct {
 	at   netip.AddrPort
 	from string // the place; "": this machine
@@ -345,7 +344,6 @@ func (r *route) refused(ctx context.Context) error {
 	return nil
 }
 
-// lookUp returns at least one address of the requested families.
 func (r *route) lookUp(ctx context.Context) ([]netip.Addr, time.Duration, error) {
 	addrs, took, err := r.only.lookUp(ctx, r.from, r.host)
 	return addrs, took.LookUp, err

@@ -19,7 +19,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// fakePostgres speaks as much of PostgreSQL's protocol as a page needs.
 type fakePostgres struct {
 	addr    string
 	conns   atomic.Int64

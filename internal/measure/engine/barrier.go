@@ -38,8 +38,8 @@ func newBarrier(c Clock, n int) *barrier {
 	return &barrier{clock: c, expects: n, all: make(chan struct{})}
 }
 
-// begin waits until all have come or left, silences the channel, and then chooses the start,
-// because leaving after a failure takes time.
+// begin waits until all have come or left before it chooses the start, because leaving after a
+// failure takes time.
 func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(),
 	err error) {
 	m.come(n)

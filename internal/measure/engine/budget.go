@@ -67,8 +67,7 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	}
 }
 
-// late reports whether a turn would end too far beyond the budget. The rounds of endpoints and of a
-// search's steps are never late.
+// late is never true for the rounds of endpoints and of a search's steps.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
 	if p.Rounds > 0 || r.Endpoints != nil || r.Next != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// witness compares what each path's hops counted with what moved.
 func (r *run) witness(all []*member) {
 	r.readPaths(all, func(g *member, c []sample.Counters) {
 		g.after, g.readAgain = c, r.Clock.Now()

@@ -33,7 +33,6 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 	return &hand{s, process{s, p, role}}, nil
 }
 
-// stop returns an error if the process failed or took longer than limit to exit.
 func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {
@@ -91,7 +90,6 @@ func atOnce(n int, f func(i int) error) error {
 	return few(errs)
 }
 
-// few joins errors, keeping equal ones once.
 func few(errs []error) error {
 	const most = 3
 	var out []error
@@ -204,8 +202,8 @@ func (e *ends) machine(i int) path.Machine {
 	return e.path.Clients[client].Machine
 }
 
-// collect waits for all replies. If one end fails, the others get a moment to reply: a client sees
-// only a reset if its server dies.
+// collect gives the others a moment to reply if one end fails: a client sees only a reset if its
+// server dies.
 func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply,
 	err error) {
 	streams := len(e.clients) * max(1, l.Streams)

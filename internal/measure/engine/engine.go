@@ -1,6 +1,5 @@
 // Package engine carries out a plan: it builds each path once, visits every cell once a round in
-// the plan's order, and writes each visit as it happens. It is the only package that sees paths,
-// workers and meters together, and it judges nothing.
+// the plan's order, and writes each visit as it happens. It judges nothing.
 //
 // A call to a lost machine fails, and so does every later visit that needs it; the run continues
 // with the rest. Processes' CPU time comes from their own clocks in ns, the machine's total from

@@ -33,7 +33,6 @@ type member struct {
 	progress         progress
 }
 
-// progress decides whether what a member moved is known.
 type progress int
 
 const (
@@ -44,8 +43,7 @@ const (
 
 func (g *member) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
 
-// epoch measures the sliced cells of one load: after all workers are connected, a timetable gives
-// each its slices and its window.
+// epoch gives each cell its slices and its window after all workers are connected.
 func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
 	all := make([]*member, len(cells))
 	for i, cell := range cells {
@@ -224,7 +222,7 @@ func (g *member) schedule(t plan.Timetable, start int64) {
 	}
 }
 
-// follow reads the meters at the windows' bounds. An error applies to the whole epoch.
+// follow's error applies to the whole epoch.
 func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member) error {
 	if len(t.Windows) == 0 {
 		return nil

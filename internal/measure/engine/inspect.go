@@ -132,7 +132,6 @@ func (r *run) compare(k key) ([]sample.Difference, error) {
 	return path.Differences(built, now), nil
 }
 
-// lostMachine returns a machine that no longer answers, or nil.
 func lostMachine(all []path.Machine) path.Machine {
 	for _, m := range all {
 		if m.Err() != nil {

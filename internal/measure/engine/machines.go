@@ -43,7 +43,6 @@ func skipApart(p sample.Plan) sample.Plan {
 	})
 }
 
-// left returns the error of a lost machine of a path, or nil.
 func left(p *path.Path) error {
 	for _, m := range machinesOf(p) {
 		if err := m.Err(); err != nil {
@@ -79,7 +78,6 @@ type distant struct {
 
 func (d *distant) far() bool { return len(d.offsets) > 0 }
 
-// here reports whether an end is on this machine, so that its meters count.
 func (d *distant) here() bool {
 	return !d.far() || slices.ContainsFunc(d.path.Servers, func(s path.Server) bool {
 		return s.Machine == nil
@@ -207,8 +205,7 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 	})
 }
 
-// note adds the machines' readings to this one's, unless fits rejects a length, and returns an
-// error if the channel was used in the window.
+// note returns an error if the channel was used in the window.
 func (d *distant) note(ctx context.Context, v *sample.Visit,
 	fits func(elapsed float64) bool) error {
 	if !d.far() {
@@ -264,7 +261,6 @@ func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	})
 }
 
-// pidsOf returns the processes on a machine (nil: this one) that relay the load.
 func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	for _, x := range p.Proxies {
 		if x.Machine == m {

@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// farBuilder is the fake backend with paths between two machines.
 type farBuilder struct {
 	*fake.Builder
 	a, b *remote

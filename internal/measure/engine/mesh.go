@@ -129,7 +129,6 @@ func (r *run) meshMode(beside bool) string {
 	return r.Plan.Mesh.Mode
 }
 
-// blame names the end's lost node, if one is.
 func blame(err error, p *path.Path, spec path.Spec) error {
 	gone := func(m path.Machine) bool { return m != nil && m.Err() != nil }
 	switch {

@@ -29,8 +29,7 @@ func (a reading) until(b reading) (m sample.Metered, throttled int) {
 		Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
 }
 
-// metered records what happened between two readings, if an end is here and fits accepts their
-// length.
+// metered records nothing if no end is here or fits rejects the length.
 func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *sample.Visit) {
 	if e.distant.here() {
 		m, throttled := first.until(last)

@@ -8,8 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// moved returns what each of the path's clients moved in the whole visit. seconds is the time
-// between the readings of the counters.
+// moved covers the whole visit. seconds is the time between the readings of the counters.
 func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds float64) []path.Moved {
 	out := make([]path.Moved, len(e.path.Clients))
 	shape, segment := packetsOf(l), e.segment(l, servers, clients)

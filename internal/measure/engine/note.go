@@ -95,7 +95,7 @@ func merged(clients []worker.Reply,
 	return sample.Encode(all)
 }
 
-// rates returns bytes per second for each client process, as the servers counted them.
+// rates returns bytes per second for each client process.
 func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	out := make([][]float64, len(e.path.Clients))
 	for i := range out {
@@ -114,7 +114,6 @@ func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	return out
 }
 
-// eachFlow calls f for each connection of a crowd whose number is one of the clients'.
 func (e *ends) eachFlow(servers []worker.Reply,
 	f func(s worker.Reply, client, proc int, flow load.Flow)) {
 	for _, s := range servers {

@@ -53,8 +53,8 @@ func startKeeper(place path.Place, role worker.Role) (*keeper, error) {
 	return &keeper{s, process{s, p, role}}, nil
 }
 
-// dismiss ends the keepers and all programs of a path: now, or by closing their input, which shows
-// how a dead one ended.
+// dismiss ends all programs of a path: now, or by closing the keepers' input, which shows how a
+// dead one ended.
 func (r *run) dismiss(k key, now bool) error {
 	p := r.keepers[k]
 	if p == nil {
@@ -64,8 +64,7 @@ func (r *run) dismiss(k key, now bool) error {
 	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
 }
 
-// runPrograms starts the server until it is ready, runs the client to its end, and stops the
-// server. Meters and hops are read before and after the client.
+// runPrograms reads meters and hops before and after the client.
 func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
 	p := r.paths[k]
 	if len(machinesOf(p)) > 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// relays moves docker-proxy's processes to the CPUs of a cell's placement.
 type relays struct {
 	mu sync.Mutex
 	// own has the original CPUs by PID.

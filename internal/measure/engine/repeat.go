@@ -11,7 +11,6 @@ import (
 // mostRepeats applies to visits in whose window toll's own channel was used.
 const mostRepeats = 2
 
-// channelError means that toll's control channel carried traffic in a visit's window.
 type channelError struct {
 	to    string
 	bytes uint64

@@ -15,7 +15,6 @@ const (
 	retryEvery  = 4
 )
 
-// rounds visits the cells until precision, budget, the number of rounds or ctx ends it.
 func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		turns := r.busy(round)
@@ -71,7 +70,7 @@ func (r *run) idle(round int, cells []int) bool {
 		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
 }
 
-// take makes a turn. A non-empty reason ends the run.
+// A non-empty reason ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
 	made := r.repeated(ctx, func() []sample.Visit {
 		if t.Epoch {
@@ -101,8 +100,7 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	return "", nil
 }
 
-// lostTouch ends the run if the channel to its machines broke. Machines that have gone only exclude
-// their cells.
+// lostTouch only excludes the cells of machines that have gone; a broken channel ends the run.
 func (r *run) lostTouch(ctx context.Context, round int) error {
 	cut := r.cut
 	if r.cut = nil; cut == nil {
@@ -119,8 +117,8 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 }
 
 // confirm repeats cells whose last visit failed and the one before did not: a path that broke in
-// the last round must not look like a visit that a busy machine disturbed. Endpoints are left out,
-// because requests may cost money.
+// the last round must not look like a disturbed visit. Endpoints are left out, because requests may
+// cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
 	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil
@@ -142,7 +140,6 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 	return ended, nil
 }
 
-// enough returns what ends the run, or "".
 func (r *run) enough(rounds int) string {
 	alive := false
 	for i, n := range r.fails {

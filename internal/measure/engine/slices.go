@@ -159,7 +159,6 @@ func (g *member) slice(ends []worker.Reply, k int) (rate, median float64, ok boo
 	return rounded(rate), median, rate > 0
 }
 
-// cpu returns the number of CPUs that both ends kept busy in slot k.
 func (g *member) cpu(k int) (busy float64) {
 	for _, e := range []worker.Reply{g.servers[0], g.clients[0]} {
 		if k < len(e.Slices) && e.Slices[k].Width > 0 {

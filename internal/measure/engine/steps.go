@@ -20,7 +20,6 @@ func (s stage) rests(cell int) bool {
 	return s.active != nil && (cell >= len(s.active) || !s.active[cell])
 }
 
-// next begins the next step at the given round, or returns false if the run has no more.
 func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
 	if r.Next == nil || ended == sample.EndedByFailure || ended == sample.EndedByBusy {
 		return false, nil

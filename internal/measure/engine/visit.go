@@ -251,7 +251,6 @@ const (
 // errStarved is the failure of a visit that may succeed if it is repeated.
 var errStarved = errors.New("the machine was too busy")
 
-// punctual returns an error if the ends were kept off their CPUs for too long.
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {
 		if e.Window < planned/stretch-slip || e.Window > planned*stretch+slip {

@@ -103,7 +103,6 @@ func moveBytes(o worker.Request, amount int64, party *sample.Party) {
 	}
 }
 
-// moveCrowd makes one end of many, whose rates add up to the whole.
 func (p place) moveCrowd(o worker.Request, rate, seconds float64, n int) worker.Reply {
 	b := p.builder
 	servers, clients := p.spec.Count()

@@ -28,7 +28,6 @@ const (
 	exchangeFailed
 )
 
-// brief is the state of a thread whose connections end with each trip.
 type brief struct {
 	listener int
 	family   int
@@ -94,9 +93,8 @@ func newBrief(addr netip.AddrPort, nodelay bool) *brief {
 	return b
 }
 
-// Bounds, in ns, of how long a connection may make no progress before it counts as failed: what is
-// left of the warm-up or the window, and at least a share of the window. A lost SYN is only sent
-// again after a second, longer than a short window.
+// These bound, in ns, how long a connection may make no progress before it counts as failed. A lost
+// SYN is only sent again after a second, longer than a short window.
 const (
 	leastPatience = int64(50 * time.Millisecond)
 	mostPatience  = int64(time.Second)
@@ -207,7 +205,6 @@ func (t *thread) note() {
 	}
 }
 
-// stopServer ends one of the server's threads by a connection without a request.
 func (t *thread) stopServer() {
 	b := t.brief
 	b.until(leastPatience)
@@ -221,7 +218,7 @@ func (t *thread) stopServer() {
 	closeRaw(fd)
 }
 
-// crrServer serves until, after the load's end, a connection without a request comes or none for a
+// crrServer serves until a connection without a request comes after the load's end, or none for a
 // while.
 func crrServer(t *thread) {
 	b := t.brief
@@ -253,7 +250,7 @@ func crrServer(t *thread) {
 	}
 }
 
-// serve answers one connection. It returns false if no request came.
+// serve returns false if no request came.
 func (t *thread) serve(fd int) bool {
 	t.fd = fd
 	t.brief.opened++
@@ -273,7 +270,6 @@ func (b *brief) socket() (int, syscall.Errno) {
 	if e != 0 {
 		return -1, e
 	}
-	// connect is bounded like a send
 	for _, option := range [...]uintptr{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
 		_, _, e = syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, fd, unix.SOL_SOCKET, option,
 			uintptr(unsafe.Pointer(&b.limit)), unsafe.Sizeof(b.limit), 0)

@@ -15,8 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// unhindered runs both ends, again if a thread was kept from its CPU for longer than the loops'
-// timeouts.
+// unhindered runs both ends, again if a thread was kept from its CPU.
 func unhindered(t testing.TB, s sample.Load) (client, server Stats) {
 	t.Helper()
 	const tries = 5

@@ -2,12 +2,11 @@
 // socket calls on locked, pinned threads, without Go's network poller, allocations or garbage
 // collection.
 //
-// In an epoch, slices add bounds: the bytes are recorded when one is crossed, and the end that
-// sends first sleeps until its next slice. Loops do not know about slices.
+// In an epoch, the end that sends first sleeps between its slices. Loops do not know about slices.
 //
 // Only the client ends a stream in both directions: a proxy closes its sockets when both halves are
-// shut, before their counters are read. The server's half ends with a mark in the stream or after a
-// known number of bytes.
+// shut, before their counters are read. The server's half ends with a mark or after a known number
+// of bytes.
 //
 // All instants are CLOCK_MONOTONIC nanoseconds, which the processes of a machine share.
 package load

@@ -33,7 +33,6 @@ func inTime(t *testing.T, f func(u testing.TB)) {
 	testwait.Unhindered(t, time.Minute, f)
 }
 
-// ends fails the test, except for errors that a busy machine causes.
 func ends(t testing.TB, err error) {
 	t.Helper()
 	if s := err.Error(); !strings.Contains(s, "the load ended before ") &&
@@ -155,14 +154,12 @@ func TestRequestResponse(t *testing.T) {
 					client.Received != client.Trips*int64(workload.MessagesOf(s).Reply) {
 					u.Errorf("client %+v", client)
 				}
-				// of connections, in which bytes may be under way
 				if client.Counts[workload.Failed] > 0 {
 					return
 				}
 				if server.TotalRecv != client.TotalSent || client.TotalRecv != server.TotalSent {
 					u.Errorf("client %+v\nserver %+v", client, server)
 				}
-				// The trips fill the window.
 				whole := client.Latency.Mean() * float64(client.Latency.TotalCount()) / 1e9
 				if whole > 1.1*client.Window || whole < 0.8*client.Window {
 					u.Errorf("%d trips of %.0f ns in a window of %g s", client.Trips,
@@ -301,7 +298,7 @@ func TestClientThatDoesLittle(t *testing.T) {
 	}
 }
 
-// crowd runs a server and n clients with one connection each. Idle ones send nothing in the window.
+// crowd's idle clients send nothing in the window.
 func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stats {
 	t.Helper()
 	Prepare(4 * clients)

@@ -86,8 +86,7 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	return fds, nil
 }
 
-// addMany adds the kernel's counts of the connections beyond the first, over the whole visit:
-// reading a thousand takes a ms, too long for a mark within the load.
+// addMany covers the whole visit: reading a thousand connections takes a ms, too long for a mark.
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {
 		info := tcpInfo(t.fds[i])

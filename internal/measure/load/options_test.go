@@ -15,7 +15,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// between runs the two ends over the path that via returns for the server's address.
 func between(t testing.TB, s sample.Load, when func(begin int64) Schedule,
 	via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
 	t.Helper()

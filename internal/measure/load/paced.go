@@ -11,9 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// An open loop: requests are due at a fixed rate. Each connection has one request in flight; what
-// falls due while a reply is outstanding is sent right after the reply, and its latency counts from
-// when it was due, as in wrk2. So a stall is in the latency of every request that it delayed.
+// In an open loop, requests are due at a fixed rate. Each connection has one request in flight;
+// what falls due meanwhile is sent right after the reply, and its latency counts from when it was
+// due, as in wrk2.
 
 // lateSend is the delay (ns) from which a send counts as late: more than it takes to wake a thread
 // on an idle CPU of a virtual machine.

@@ -206,7 +206,6 @@ func (r *streamReader) field(s []byte) error {
 	return nil
 }
 
-// requestReader reads requests, cut anywhere into pieces.
 type requestReader struct {
 	line   httpLine
 	inHead bool

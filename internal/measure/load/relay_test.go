@@ -14,8 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// delayed starts a relay in user space to a server on the loopback device, which delays each
-// direction.
+// delayed starts a relay in user space, which delays each direction.
 func delayed(t testing.TB, to netip.AddrPort, delay time.Duration) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -75,8 +74,7 @@ func pass(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-// lossy starts a relay of datagrams to a server on the loopback device. It passes on those numbers
-// (from 0) for which keep is true, after delay, and replies at once.
+// lossy relays datagrams whose numbers (from 0) keep accepts, after delay, and replies at once.
 func lossy(t testing.TB, to netip.AddrPort, delay time.Duration,
 	keep func(n int) bool) netip.AddrPort {
 	t.Helper()

@@ -99,10 +99,9 @@ func (f *filed) put(n int) (int, syscall.Errno) {
 
 func (f *filed) settle() {}
 
-// zerocopy sends with MSG_ZEROCOPY: the kernel takes the pages themselves and reports on the
-// socket's error queue when it has finished with them (Documentation/networking/msg_zerocopy.rst).
-// A send waits for reports only if space for them or for pinned pages runs out, because the bytes
-// are always the same.
+// zerocopy sends with MSG_ZEROCOPY (Documentation/networking/msg_zerocopy.rst). A send waits for
+// reports only if space for them or for pinned pages runs out, because the bytes are always the
+// same.
 type zerocopy struct {
 	t       *thread
 	pending int
@@ -190,8 +189,7 @@ func (z *zerocopy) settle() {
 	}
 }
 
-// completed parses a message of the error queue: the number of completed sends (0 for other
-// messages) and whether they were copied.
+// completed returns 0 sends for other messages.
 func completed(control []byte) (sends int, copied bool) {
 	for len(control) >= unix.CmsgLen(0) {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

@@ -86,7 +86,6 @@ func (s *slicing) bound() int64 {
 
 func (s *slicing) over() bool { return s.at == len(s.list) }
 
-// crossSlices passes past bounds, and sleeps between slices.
 func (t *thread) crossSlices(now int64) {
 	s := t.slices
 	for !s.over() && now >= s.bound() {
@@ -154,7 +153,6 @@ func (t *thread) processCPU() int64 {
 	return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID)
 }
 
-// rested reports whether the thread has slept since the last call.
 func (t *thread) rested() bool {
 	if t.slices == nil || !t.slices.rested {
 		return false
@@ -179,8 +177,7 @@ func median(xs []int64) int64 {
 	return (xs[(n-1)/2] + xs[n/2]) / 2
 }
 
-// together combines the slices of an end's threads: sums, the longest times, and the mean of widths
-// and medians.
+// together adds amounts up, takes the longest times, and averages widths and medians.
 func together(threads []*thread, n int) ([]SliceStats, error) {
 	if n == 0 {
 		return nil, nil

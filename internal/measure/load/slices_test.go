@@ -74,8 +74,8 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// slicesHold runs a load in a run-in and n slices. It returns an error for a slice that is missing
-// or too long, which a busy machine excuses.
+// slicesHold returns an error for a slice that is missing or too long, which a busy machine
+// excuses.
 func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) error {
 	u.Helper()
 	t := testwait.Hard(u)

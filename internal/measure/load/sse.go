@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// The wire format of stream: HTTP/1.1 (RFC 9112) with a chunked body of server-sent events (WHATWG
-// HTML, 9.2), each the JSON of an OpenAI-compatible chat completion chunk in a chunk of its own.
-// Each event has the instants at which it was due and sent, in CLOCK_MONOTONIC ns of fixed width,
-// so that the client can tell the users' delay from the load's own lateness.
+// The wire format of stream is HTTP/1.1 (RFC 9112) with a chunked body of server-sent events
+// (WHATWG HTML, 9.2), each the JSON of an OpenAI-compatible chunk. Each event has the instants at
+// which it was due and sent, in CLOCK_MONOTONIC ns of fixed width, so that the client can tell the
+// users' delay from the load's own lateness.
 
 const (
 	streamPath = "/v1/chat/completions"
@@ -26,7 +26,6 @@ const (
 var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge",
 	" to", " in", " container", ".", " it", " on", " namespace"}
 
-// sseFrame is an event with its framing and the positions of its stamps.
 type sseFrame struct {
 	b         []byte
 	due, sent int

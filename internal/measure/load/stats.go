@@ -118,8 +118,8 @@ func (s *Stats) count(name string, n int64) {
 	s.Counts[name] += n
 }
 
-// addTCP adds the window as the clock and the kernel saw it. A connection that two threads share is
-// added once; means are only over the load's own connections.
+// addTCP adds a connection that two threads share once; means are only over the load's own
+// connections.
 func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if t.twin != nil {
 		return

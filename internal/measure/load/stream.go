@@ -11,10 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// stream is LLM token streaming: sessions that ask for one response after another. The server sends
-// tokens at a fixed pace. A token's delay is from the instant at which it was due to its arrival,
-// so that waiting behind a stall counts. Both ends are event loops, because a thousand threads
-// would be late by themselves, and measure their own lateness.
+// stream is LLM token streaming at a fixed pace. A token's delay is from the instant at which it
+// was due to its arrival, so that waiting behind a stall counts. Both ends are event loops, because
+// a thousand threads would be late by themselves.
 
 const startEvery = int64(workload.StartEvery)
 
@@ -47,7 +46,7 @@ type streamEnd struct {
 	polled int64
 }
 
-// period returns the time between two tokens, in ns.
+// period is in ns.
 func period(s sample.Load) float64 { return float64(time.Second) / workload.StreamOf(s).Pace }
 
 func prepareStream(t *thread, server bool) error {
@@ -96,7 +95,7 @@ func checkTokens(s sample.Load) error {
 // calendar is a heap of connections by when their next token is due.
 type calendar struct {
 	at []int64 // by connection
-	h  []int32 // the heap
+	h  []int32
 }
 
 func (c *calendar) init(n int) { c.at, c.h = make([]int64, n), make([]int32, 0, n) }

@@ -67,7 +67,7 @@ func streamClient(t *thread) {
 	t.fd = t.fds[0]
 }
 
-// begin starts the sessions that are due, and returns when the next one is.
+// begin returns when the next session is due.
 func (t *thread) begin(now int64) (next int64) {
 	s := t.stream
 	for ; s.begun < len(t.fds); s.begun++ {
@@ -94,7 +94,6 @@ func (t *thread) ask(i int) {
 	t.sent += int64(max(0, n))
 }
 
-// recvTokens receives what came for session i, at the earliest at since.
 func (t *thread) recvTokens(i int, since int64) {
 	n, e := recv(t.fds[i], t.buf)
 	now := clock.Now()
@@ -195,7 +194,6 @@ func (t *thread) settled(period float64) bool {
 	return true
 }
 
-// giveUp counts each missing token with its delay so far.
 func (t *thread) giveUp(now int64, period float64) {
 	for i := range t.stream.reads {
 		n, due := t.overdue(&t.stream.reads[i], period)

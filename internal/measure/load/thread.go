@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// thread is one connection's state, owned by its loop.
 type thread struct {
 	spec sample.Load
 	// Options that several loops read; zero for loads without them.
@@ -81,8 +80,7 @@ type mark struct {
 
 const windowBounds = 2
 
-// passed takes the time after every operation, makes a mark at the window's bounds, and returns
-// true when the load is over.
+// passed makes a mark at the window's bounds, and returns true when the load is over.
 func (t *thread) passed(now int64) bool {
 	if t.watched {
 		t.show()
@@ -150,7 +148,7 @@ func (t *thread) failed(what string, e syscall.Errno) {
 	t.err = fmt.Errorf("%s: %w", what, e)
 }
 
-// recvFull receives exactly n bytes. It returns false at the end of the stream.
+// recvFull returns false at the end of the stream.
 func (t *thread) recvFull(n int) bool {
 	for got := 0; got < n; {
 		k, e := recv(t.fd, t.buf[got:n])

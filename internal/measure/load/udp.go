@@ -5,13 +5,12 @@ import (
 	"math"
 )
 
-// The loads over UDP. Each flow begins with a greeting and ends with a message that are repeated
+// The loads over UDP begin each flow with a greeting and end it with a message. Both are repeated
 // until answered, so losses make neither end hang. A flow is a pair of connected sockets: the
 // server makes one for each greeting.
 //
-// A datagram of udp has a head that identifies its flow and the part of the visit, and a sequence
-// number; the rest is payload. Loss is what is missing among the sequence numbers of the window.
-// All fields are big-endian.
+// A datagram of udp has a head, a sequence number and payload. Loss is what is missing among the
+// sequence numbers of the window. All fields are big-endian.
 const (
 	headBytes    = 8
 	controlBytes = 6 * 8 // a head and five numbers
@@ -73,7 +72,6 @@ func number(b []byte, i int) int64 {
 // trackBits is the number of sequence numbers remembered.
 const trackBits = 1 << 16
 
-// tracker sorts arrivals by their sequence numbers, from 0.
 type tracker struct {
 	next uint64 // after the highest that arrived
 	seen [trackBits / 64]uint64

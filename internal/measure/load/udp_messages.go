@@ -30,7 +30,6 @@ type mmsghdr struct {
 // maxSegments is UDP_MAX_SEGMENTS of Linux before 6.9; later ones take 128.
 const maxSegments = 64
 
-// segments returns how many datagrams of a size fit into a buffer.
 func segments(size int) int { return max(1, min(maxSegments, workload.MaxDatagram/size)) }
 
 func newMessages(s sample.Load, receives bool) *messages {

@@ -174,5 +174,4 @@ func (r *receiver) answer(h head, b []byte) {
 	}
 }
 
-// byes is how often the server sends its last message.
 const byes = 3

@@ -2,10 +2,9 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// The highest rate without loss is searched in the warm-up by short steps, first as fast as
-// possible, then between what arrived and what did not. A step is good if at most tolerated was
-// lost and the server received the rest as fast as it was sent: a growing queue would hide the loss
-// of a short step.
+// The highest rate without loss is searched in the warm-up by short steps. A step is good if at
+// most tolerated was lost and the server received the rest as fast as it was sent: a growing queue
+// would hide the loss of a short step.
 const (
 	stepTime  = 25e6   // ns
 	stepSlack = 1500e3 // ns that receiving may take longer than sending
@@ -29,7 +28,7 @@ const (
 	lowered      = 0.8
 )
 
-// bracket is what the steps have shown, in datagrams per second.
+// bracket is in datagrams per second.
 type bracket struct {
 	top  float64 // as fast as possible; 0: not tried
 	flat bool    // top was good
@@ -123,7 +122,6 @@ func (s *sender) fits(length, before int64) bool {
 	return clock.Now()+length+2*s.f.rtt+answerSlack+before <= s.t.when.From
 }
 
-// slowest returns the rate below which a step has too few calls for a result.
 func (s *sender) slowest() float64 {
 	const calls = 4
 	return calls * float64(len(s.f.msgs.bufs)*s.f.msgs.each) * 1e9 / stepTime

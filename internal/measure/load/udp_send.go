@@ -69,8 +69,8 @@ func udpClient(t *thread) {
 var errNoneSent = errors.New(
 	"no datagram was due in the window: a higher rate or a longer window has some")
 
-// run sends at rate (datagrams per second; 0: as fast as possible) until over returns true, which
-// it calls after each system call. It returns the number missed.
+// run sends at rate (datagrams per second; 0: as fast as possible) until over, called after each
+// system call, returns true.
 func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) (missed int64) {
 	t, m := s.t, s.f.msgs
 	per := len(m.bufs) * m.each
@@ -165,7 +165,7 @@ func (s *sender) explain(e syscall.Errno) error {
 	return fmt.Errorf("send: %w", e)
 }
 
-// converse repeats a message until the answer comes, and returns nil if none does within limit.
+// converse returns nil if no answer comes within limit.
 func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []byte {
 	b := s.f.msgs.answer
 	began := clock.Now()
@@ -191,7 +191,6 @@ func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []
 	return nil
 }
 
-// end tells the server which numbers were sent, and in the window.
 func (s *sender) end(from, to uint64) {
 	limit := int64(answerTime) + 4*s.f.rtt
 	_ = s.converse(head{kind: end, run: s.f.run}, bye, limit, int64(from), int64(to), int64(s.seq),

@@ -52,7 +52,6 @@ func TestTracker(t *testing.T) {
 	}
 }
 
-// simulated returns what a receiver gets of a rate: all up to its capacity.
 func simulated(capacity, top float64) func(rate float64) (sent, got float64, ok bool) {
 	return func(rate float64) (float64, float64, bool) {
 		if rate == 0 || rate > top {
@@ -110,7 +109,6 @@ func TestBracketSurvivesNoise(t *testing.T) {
 	}
 }
 
-// over runs the ends of a load over the relay that relay returns for the server's address.
 func over(t testing.TB, s sample.Load, warm, wide time.Duration,
 	relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
 	t.Helper()

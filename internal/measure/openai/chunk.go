@@ -81,7 +81,6 @@ func (c *count) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// faultText returns the message in the JSON of an error, or "".
 func faultText(b []byte) string {
 	var members struct {
 		Error   json.RawMessage `json:"error"`
@@ -98,7 +97,7 @@ func faultText(b []byte) string {
 	return canonical(b)
 }
 
-// memberText returns a string, the message in an object, or the JSON of anything else.
+// memberText returns the JSON of what is neither a string nor an object with a message.
 func memberText(m json.RawMessage) string {
 	var has filled
 	if len(m) == 0 || has.UnmarshalJSON(m) != nil || !bool(has) {

@@ -100,7 +100,6 @@ func everyByte(s, format string) string {
 
 var words = regexp.MustCompile(`[A-Za-z0-9+/_-]{4,}`)
 
-// decodings returns what can be decoded from a text by undoing percent escapes and base64.
 func decodings(text string) (out []string) {
 	if plain, err := url.PathUnescape(text); err == nil {
 		text = plain

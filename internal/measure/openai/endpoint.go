@@ -1,7 +1,7 @@
 // Package openai is the client of an OpenAI-compatible endpoint that streams its responses, and
 // times when the read of the socket returned that brought the last byte of a token. net/http's
-// Transport holds an event back until the rest of its chunk has come, so this package writes
-// requests and reads responses itself, by HTTP/1.1.
+// Transport holds an event back until the rest of its chunk has come, so this package speaks
+// HTTP/1.1 itself.
 //
 // Every event counts as a token, even if a server puts several or a part of one into it;
 // Response.Tokens has the server's count. Texts of the server are shortened and stripped of control

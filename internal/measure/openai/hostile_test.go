@@ -19,7 +19,6 @@ import (
 
 func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// status returns a response with a body of JSON or text.
 func status(line, body string) string {
 	return "HTTP/1.1 " + line + "\r\nContent-Type: x/y\r\nConnection: close\r\n\r\n" + body
 }

@@ -26,7 +26,6 @@ func (e *StatusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
 }
 
-// refused returns why an answer is not a stream of events, or nil.
 func (s *Session) refused(a *answer) error {
 	if err := s.failed(a, ", which holds its events back"); err != nil {
 		return err
@@ -42,8 +41,7 @@ func (s *Session) refused(a *answer) error {
 		s.e.secrets.clean(kind), eventStream, s.text(a))
 }
 
-// failed returns why an answer is not a response, or nil. If it is compressed, compressed adds a
-// remedy.
+// failed adds the remedy compressed if the answer is compressed.
 func (s *Session) failed(a *answer, compressed string) error {
 	if a.StatusCode/100 == 3 {
 		return s.redirected(a)
@@ -89,7 +87,6 @@ func (a *answer) coding() string {
 	return enc
 }
 
-// text returns the message in a body's JSON, or its beginning.
 func (s *Session) text(a *answer) string {
 	const (
 		most    = 1 << 20
@@ -143,7 +140,6 @@ func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 	return fmt.Errorf("read the response: %s", e.secrets.clean(err.Error()))
 }
 
-// gone reports whether the other side closed the connection.
 func gone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)

@@ -132,7 +132,6 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// glued returns how many of n tokens in one read are glued.
 func glued(n int) int {
 	if n == 1 {
 		return 0
@@ -175,7 +174,6 @@ func TestReplayModels(t *testing.T) {
 	}
 }
 
-// chunkwise cuts a response behind its head and each chunk or, if it is not chunked, each event.
 func chunkwise(raw string) []string {
 	out := []string{""}
 	for _, line := range strings.SplitAfter(raw, "\n") {

@@ -148,7 +148,6 @@ func (st *stream) token() error {
 	return nil
 }
 
-// ended returns nil if the body's end completes the response.
 func (st *stream) ended(err error) error {
 	n := len(st.r.Arrivals)
 	switch {

@@ -57,7 +57,6 @@ func (f talk) serve(c net.Conn) {
 	}
 }
 
-// listen serves on a socket until the test ends, and returns the URL.
 func listen(t testing.TB, serve func(net.Conn)) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,5 +136,4 @@ const (
 	done  = "data: [DONE]\n\n"
 )
 
-// good returns a whole response of three tokens.
 func good() string { return head + inChunks(says("a"), says("b"), says("c"), stops, done) }

@@ -108,7 +108,6 @@ func (s *Session) read(a *answer) (*Response, error) {
 	return r, nil
 }
 
-// refusedWhole returns why an answer is not a response in one piece, or nil.
 func (s *Session) refusedWhole(a *answer) error {
 	if err := s.failed(a, ", although it was asked not to"); err != nil {
 		return err

@@ -121,7 +121,6 @@ func (k *keeper) do(o Request) (State, error) {
 	return State{}, fmt.Errorf("unknown request %q", o.Op)
 }
 
-// start waits until the command is ready.
 func (k *keeper) start(o Request) (State, error) {
 	k.stop()
 	ready, err := readiness(o, k)

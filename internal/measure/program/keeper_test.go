@@ -161,7 +161,6 @@ func (k *kept) run(t *testing.T, command string) State {
 	return k.do(t, Request{Op: Wait})
 }
 
-// both runs a test with a keeper in a PID namespace, and with one outside.
 func both(t *testing.T, f func(t *testing.T, k *kept)) {
 	for name, apart := range map[string]bool{"apart": true, "not-apart": false} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +170,6 @@ func both(t *testing.T, f func(t *testing.T, k *kept)) {
 	}
 }
 
-// binds returns a program that binds {port} of a network's address, slightly late.
 func binds(t *testing.T, network, host string) string {
 	t.Helper()
 	exe, err := os.Executable()

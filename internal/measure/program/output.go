@@ -46,7 +46,6 @@ func (o *output) text() (s string, written int64) {
 	return string(o.b), o.n
 }
 
-// lastLines returns the end of an output as one printable line of at most most bytes.
 func lastLines(s string, most int) string {
 	if over := len(s) - scanned; over > 0 {
 		s = s[over:]

@@ -3,9 +3,9 @@
 // for well-known pairs.
 //
 // In the place the same binary is the programs' keeper (Main), controlled like a worker by JSON
-// lines: a State answers each Request. As the first process of a PID namespace (path.Command), it
-// ends with all programs and its memory on /dev/shm, the value of {dir}. Commands are run by
-// /bin/sh, with this process's environment and working directory.
+// lines. As the first process of a PID namespace (path.Command), it ends with all programs and its
+// memory on /dev/shm, the value of {dir}. Commands are run by /bin/sh, with this process's
+// environment and working directory.
 package program
 
 import (

@@ -130,8 +130,7 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// withoutRest ignores what is pending after an error: how much of a long line was kept depends on
-// the cut.
+// withoutRest ignores what is pending after an error, which depends on the cut.
 func (o outcome) withoutRest() outcome {
 	o.Pending = o.Pending && o.Err == nil
 	return o

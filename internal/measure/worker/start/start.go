@@ -1,7 +1,6 @@
 // Package start makes a program a worker if its first argument is worker.Arg. The worker runs in
-// this package's init function and ends the process. Go initializes packages in the order of their
-// dependencies and paths, and those of Kubernetes, SQL and terminals come later, so a worker holds
-// none of their memory.
+// this package's init function and ends the process. Go initializes the packages of Kubernetes, SQL
+// and terminals later, so a worker holds none of their memory.
 package start
 
 import (
