@@ -105,7 +105,6 @@ type cgroupMount struct {
 	root, point string
 }
 
-// pickMount returns the first mount that shows the cgroup, or else the usual mount.
 func pickMount(mounts []cgroupMount, v2 bool, group, controller string) cgroupMount {
 	for _, c := range mounts {
 		if c.v2 == v2 && (c.root == "" || group == c.root || strings.HasPrefix(group, c.root+"/")) {

@@ -145,8 +145,6 @@ func cpuModel(cpuinfo string) string {
 	return cmp.Or(fold(field(cpuinfo, "cpu")), fold(field(cpuinfo, "uarch")))
 }
 
-// shortModel turns "Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz" into
-// "Intel Xeon Platinum 8259CL".
 func shortModel(name string) string {
 	noise := regexp.MustCompile(
 		`(?i:\((?:r|tm)\))|^\d+(?:st|nd|rd|th) Gen | @ .*$| with .*$| \d+-Core\b| Processor\b`)

@@ -1,5 +1,5 @@
 // Package machine reads the facts of the machine that, besides the mode, decide a network
-// benchmark's numbers; chooses the CPUs of a run; and explains the settings that forbid what the
+// benchmark's numbers, chooses the CPUs of a run, and explains the settings that forbid what the
 // lab needs.
 //
 // Facts come from /proc, /sys and /etc only, in bytes, CPUs and seconds. An unreadable fact is left
@@ -175,7 +175,7 @@ func (m Machine) exists(name string) bool {
 
 const maxFact = 400
 
-// fold returns one printable line with single spaces: firmware ends its words with a zero byte.
+// fold joins words with single spaces: firmware ends its words with a zero byte.
 func fold(s string) string {
 	return strings.TrimSpace(printable.Limit(
 		printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))

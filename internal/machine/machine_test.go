@@ -17,7 +17,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// tree makes a machine of files, with an affinity that cannot be set.
 func tree(t testing.TB, files map[string]string) Machine {
 	t.Helper()
 	root := t.TempDir()
@@ -35,8 +34,6 @@ func tree(t testing.TB, files map[string]string) Machine {
 	}}
 }
 
-// cloud returns the files of a virtual machine with two cores of two threads, in a container with a
-// limit.
 func cloud() map[string]string {
 	files := map[string]string{
 		"/proc/sys/kernel/osrelease": "6.1.0-18-cloud-amd64\n",

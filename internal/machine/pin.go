@@ -83,10 +83,9 @@ func (t Topology) distance(a, b []int) string {
 }
 
 // Pin chooses CPUs for client and server from allowed: the same number for each, at most threads.
-// The ends share a physical core only if one alone is allowed, which SameCore reports; with a
-// single CPU both get it. They share a package and a last-level cache where possible. CPU 0, where
-// most interrupts arrive, is left alone when more than four CPUs are allowed. An end gets a second
-// CPU of a core only when the cores do not suffice.
+// The ends share a physical core only if one alone is allowed; with a single CPU both get it. They
+// share a package and a last-level cache where possible. CPU 0, where most interrupts arrive, is
+// left alone when more than four CPUs are allowed.
 func (t Topology) Pin(allowed []int, threads int) (sample.CPUs, error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
@@ -138,7 +137,6 @@ func (t Topology) cores(allowed []int) []core {
 	return cores
 }
 
-// leaveZero takes CPU 0 out if there are more than four CPUs and still two cores without it.
 func leaveZero(cores []core) []core {
 	total := 0
 	for _, c := range cores {

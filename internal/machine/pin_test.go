@@ -13,7 +13,6 @@ import (
 
 func flat(n int) Topology { return split(n, n) }
 
-// split returns n single-threaded cores in packages of size each, with a cache for each package.
 func split(n, size int) Topology {
 	var t Topology
 	for i := range n {

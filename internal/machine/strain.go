@@ -27,7 +27,6 @@ func (m Machine) StrainOf(pid int) *Strain {
 	return &Strain{m, process, m.cpuGroups(process), m.groups(process, "memory")}
 }
 
-// apart reports whether the process is known to be in another network namespace.
 func (s *Strain) apart() bool {
 	its, err := os.Readlink(s.m.path("/proc/" + s.process + "/ns/net"))
 	own, errOwn := os.Readlink(s.m.path("/proc/" + self + "/ns/net"))

@@ -33,7 +33,6 @@ func (m Machine) ExplainUserNamespace(cause error) error {
 
 const runAsRoot = "run toll as root"
 
-// obstacle is a setting that forbids user namespaces, with the errnos that it causes.
 type obstacle struct {
 	errnos       []syscall.Errno
 	stands       func() bool
@@ -77,7 +76,6 @@ func (m Machine) obstacles() []obstacle {
 	}
 }
 
-// filtered reports whether this process is in a container with a seccomp filter.
 func (m Machine) filtered() bool {
 	return m.container() != "" && field(m.read("/proc/self/status"), "Seccomp") == "2"
 }

@@ -97,7 +97,7 @@ func ProcessMemory(pid int) int64 {
 	return int64(st.ResidentMemory())
 }
 
-// ProcessCPU returns the CPU time of all threads of a process, or 0 if it has ended.
+// ProcessCPU returns the CPU time of a process, or 0 if it has ended.
 func ProcessCPU(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, for the whole process
 	var ts unix.Timespec

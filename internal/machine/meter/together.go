@@ -18,9 +18,9 @@ const (
 	leastSamples = 5
 )
 
-// Together samples on which CPUs the busiest threads of each pair run until stop is called. stop
-// returns the share of the samples in which client and server were on one CPU, or nil if unknown. A
-// sleeping thread counts where it ran last.
+// Together samples on which CPUs the busiest threads of each pair run. stop returns the share of
+// the samples in which client and server were on one CPU, or nil if unknown. A sleeping thread
+// counts where it ran last.
 func (m *Meter) Together(pairs ...Pair) (stop func() *float64) {
 	done, result := make(chan struct{}), make(chan *float64, 1)
 	go func() { result <- together(pairs, done) }()

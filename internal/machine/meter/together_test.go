@@ -65,7 +65,6 @@ func TestTogetherOfPinnedProcesses(t *testing.T) {
 	})
 }
 
-// busyChild starts a process on a CPU with a child that spins, and returns its PID.
 func busyChild(t *testing.T, cpu int) int {
 	t.Helper()
 	cmd := exec.Command("taskset", "-c", strconv.Itoa(cpu), "sh", "-c",

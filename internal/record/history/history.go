@@ -1,8 +1,8 @@
 // Package history keeps the results files of past runs in the user's state directory, limited in
 // number and bytes, each with a summary.
 //
-// With sudo, files are written with the rights of the user who typed it (user.do), so that they are
-// the user's and no link of the user's leads root anywhere.
+// With sudo, files are written with the rights of the user who typed it (user.do), so that no link
+// of the user's leads root anywhere.
 //
 // Several tolls may use it at once, so a missing file is not an error.
 package history

@@ -60,7 +60,6 @@ func behindSudo(getenv func(string) string) (who *user, home string, err error) 
 	return &user{uid, gid}, u.HomeDir, nil
 }
 
-// initialNamespace reports whether this user namespace is the machine's own.
 func initialNamespace() bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"

@@ -39,8 +39,7 @@ const (
 )
 
 // catalogue lists the modes in display order, from the fewest parts to the most. A mode that
-// resembles two others is above the one that it shares more with on a ladder: netkit is routed, so
-// it is compared with routed.
+// resembles two others is above the one that it shares more with on a ladder.
 //
 // Docker's modes have the hops of Docker Engine's own rules; see internal/paths/lab for the
 // versions.

@@ -32,7 +32,6 @@ const (
 	OfServers                     // of servers that run already
 )
 
-// form is a placement, or a prefix of one with a name.
 type form struct {
 	Placement
 	of   Clients

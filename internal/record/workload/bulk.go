@@ -251,7 +251,6 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	}
 }
 
-// completion returns seconds from the common start to the last byte's arrival.
 func completion(v sample.Visit, l sample.Load) float64 {
 	if BulkOf(l).Bidir {
 		return max(v.Client.Window, v.Server.Window)

@@ -162,7 +162,6 @@ func decode(e *sample.EncodedHisto) *hdrhistogram.PackedHistogram {
 	return h
 }
 
-// perSecond returns 0 if no time passed.
 func perSecond(n int64, seconds float64) float64 {
 	if seconds < Shortest {
 		return 0

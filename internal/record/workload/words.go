@@ -7,7 +7,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// plural returns "1 query", "2 queries".
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
