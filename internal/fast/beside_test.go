@@ -172,7 +172,6 @@ func TestBesideShortcut(t *testing.T) {
 	}
 }
 
-// The lease ends much later than the rules change.
 func TestBesideLaterRules(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -209,8 +208,7 @@ func TestBesideLaterRules(t *testing.T) {
 	}
 }
 
-// While the server does not accept, clients take docker-proxy before its queue is full. None waits
-// to connect.
+// Clients take docker-proxy before a full queue makes one wait to connect.
 func TestBesideQueue(t *testing.T) {
 	withEngine(t)
 	const queue, clients = 3, 8

@@ -1,7 +1,6 @@
 // Package fast redirects clients on this machine past docker-proxy, straight to the containers that
-// publish a port on a loopback address. decideRoutes decides from the machine's state
-// (internal/ports/collect) which ports may have a shortcut. Fast puts the shortcuts into the kernel
-// (internal/paths/kernel/shortcut) and removes them.
+// publish a port on a loopback address. decideRoutes decides which ports may have a shortcut; Fast
+// puts the shortcuts into the kernel (internal/paths/kernel/shortcut) and removes them.
 package fast
 
 import (
@@ -164,9 +163,8 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 	return ports.Proxy{}, ports.Listener{}, false
 }
 
-// walk sends an exchange through the rules, in both directions, on its present path and on the
-// shortcut. It returns why the port must stay unchanged. It refuses rules on a packet's sender,
-// which would see the client instead of docker-proxy.
+// walk returns why the port must stay unchanged, after an exchange in both directions on both
+// paths. It refuses rules on a packet's sender, which would see the client instead of docker-proxy.
 func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
 	switch {
 	case !f.Known.Rules:

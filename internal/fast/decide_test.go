@@ -290,7 +290,6 @@ func TestDecideWithFirewall(t *testing.T) {
 	}
 }
 
-// Marks that no policy rule tests, and marks of other packets, do not matter.
 func TestDecideWithMarks(t *testing.T) {
 	for _, c := range []struct{ rule, routed string }{
 		{"-A OUTPUT -j MARK --set-xmark 0x7/0xffffffff", ""},

@@ -63,7 +63,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve answers with its name and the client's address, and then with what it receives.
 func serve(name string) {
 	l, err := net.Listen("tcp", ":80")
 	if err != nil {
@@ -84,7 +83,6 @@ func serve(name string) {
 	}
 }
 
-// dial returns the first line of the answer, or the text of the error.
 func dial(at string) string {
 	c, err := net.DialTimeout("tcp", at, 10*time.Second)
 	if err != nil {

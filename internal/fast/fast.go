@@ -143,7 +143,6 @@ func Open() (*Fast, error) {
 	return f, nil
 }
 
-// open opens the parts that are on now, or returns ErrOff.
 func (f *Fast) open() error {
 	if f.table != nil && !f.table.Current() {
 		if err := f.Close(); err != nil {
@@ -173,7 +172,6 @@ func (f *Fast) open() error {
 	return nil
 }
 
-// here returns an error if the shortcuts belong to another network namespace.
 func (f *Fast) here() error {
 	s, err := f.table.State()
 	if err != nil {

@@ -31,7 +31,6 @@ func lockSoon() (*journal.Hold, error) {
 	return l, nil
 }
 
-// keepLease starts toll fast expire unless it runs.
 func (f *Fast) keepLease(lease time.Duration) error {
 	st, err := f.renewNote(lease)
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
@@ -112,7 +111,6 @@ func Expire(ctx context.Context, out io.WriteCloser) error {
 	return nil
 }
 
-// register returns false if another process waits, or if the part is off.
 func (f *Fast) register() (ok bool, err error) {
 	lock, err := lockSoon()
 	if err != nil {

@@ -57,8 +57,8 @@ type LinkRefusal struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// decideLinks returns the bridges of the chosen containers, and all their ports: packets for a port
-// with a smaller size would be split in software.
+// decideLinks includes all ports of a bridge: packets for one with a smaller size would be split in
+// software.
 func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
 	found := map[uint16]bool{}
 	on := map[string][]string{}

@@ -167,7 +167,6 @@ func (f *Fast) toggle(on bool) error {
 	return errors.Join(err, f.toggleLinks(on))
 }
 
-// still returns ErrOff if somebody turned fast off meanwhile.
 func (f *Fast) still() error {
 	gone := f.table != nil && !f.table.Current()
 	if len(f.wanted) > 0 {
@@ -202,8 +201,8 @@ func (f *Fast) refresh(ctx context.Context) error {
 		Missing: "there is nothing to turn on: " + why}
 }
 
-// keep renews the lease and watches the machine as watch does, so that rules that change during a
-// long visit take effect. Without fast it reads as much, so that both states are disturbed equally.
+// keep watches the machine as watch does, so that rules that change during a long visit take
+// effect. Without fast it reads as much, so that both states are disturbed equally.
 func (f *Fast) keep(ctx context.Context, on bool) error {
 	if on {
 		return f.refresh(ctx)

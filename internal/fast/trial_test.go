@@ -231,7 +231,6 @@ func (r report) metrics(cell string) (out []string) {
 	return out
 }
 
-// measured repeats the run until its server is ready.
 func measured(t *testing.T, line string) (got report, code int) {
 	t.Helper()
 	var out, errOut bytes.Buffer

@@ -112,9 +112,8 @@ func (w *Watcher) follow(ctx context.Context) error {
 	}
 }
 
-// changes signals changes of devices, including containers' links, and of rules. Changed rules
-// suspend shortcuts until the rules have been read. Where the kernel sends no notifications, the
-// next renewal finds the changes.
+// changes signals changes of devices and rules. Changed rules suspend shortcuts until they have
+// been read. Without the kernel's notifications, the next renewal finds the changes.
 func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	out := make(chan struct{}, 1)
 	for _, source := range []struct {

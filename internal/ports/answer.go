@@ -94,7 +94,6 @@ func (x *Exposed) take(paths map[Client]Path, machines, containers, here []Clien
 
 const fewNamed = 8
 
-// answer returns nil if no port is known.
 func (r *Report) answer() *analysis.Answer {
 	if len(r.Exposure) == 0 {
 		return nil

@@ -16,7 +16,6 @@ type Measure struct {
 	modes, targets []string
 }
 
-// measures returns one command for each place, with the alternatives for a published port.
 func measures(rows []Row) []Measure {
 	var out []Measure
 	for _, c := range clients {

@@ -358,9 +358,8 @@ func (j *journey) deliver(dial netip.AddrPort) {
 	j.paused(j.f.serverOf(l))
 }
 
-// onDemand reports whether dockerd may start a docker-proxy when a client connects: no docker-proxy
-// runs, and the rules translate the machine's own address but not 127.0.0.1. Engines up to 29 start
-// it with the container.
+// onDemand reports whether dockerd may start a docker-proxy when a client connects. Engines up to
+// 29 start it with the container.
 func (f *Facts) onDemand(l Listener) bool {
 	own, _ := f.address(false)
 	if !f.Known.Rules || !own.IsValid() || !l.Addr.Addr().Is4() || !l.Addr.Addr().IsUnspecified() {
@@ -379,7 +378,6 @@ func (f *Facts) onDemand(l Listener) bool {
 		dialled(netip.AddrFrom4([4]byte{127, 0, 0, 1})) != firewall.DNAT
 }
 
-// keeps recognizes dockerd's own ports, for its API and for Swarm.
 func (f *Facts) keeps(l Listener) bool {
 	if holder(l) != "dockerd" {
 		return false

@@ -108,7 +108,6 @@ var planted = []plant{
 	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
 }
 
-// Each case resembles a trap.
 func TestNoTraps(t *testing.T) {
 	for name, change := range map[string]func(*Facts){
 		"another machine is connected by the proxy": func(f *Facts) {

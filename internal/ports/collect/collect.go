@@ -1,6 +1,6 @@
 // Package collect reads the facts that internal/ports needs from this machine: sockets and their
-// processes, rules, devices and settings of this network namespace, and Docker's containers. It
-// changes nothing. What it cannot read is listed in Facts.Missing.
+// processes, rules, devices, settings and Docker's containers. It changes nothing. What it cannot
+// read is listed in Facts.Missing.
 package collect
 
 import (

@@ -41,7 +41,6 @@ func nearer(a, b ports.Proxy, l ports.Listener) bool {
 	return rank(a) > rank(b)
 }
 
-// rootlessPublished adds reported ports for which no docker-proxy runs.
 func (c *collector) rootlessPublished() {
 	for _, l := range c.f.Listeners {
 		if !holds(l) || slices.ContainsFunc(c.f.Proxies, func(p ports.Proxy) bool {
