@@ -285,7 +285,13 @@ func unchanged(t *testing.T, p *path.Path, f func()) {
 	before := read()
 	f()
 	d := slices.DeleteFunc(path.Differences(before, read()), func(d sample.Difference) bool {
-		return d.What == "BPF links of the machine" // other tests attach programs meanwhile
+		switch d.What {
+		case "BPF links of the machine": // other tests attach programs meanwhile
+			return true
+		case "sysctl net.core.rmem_max", "sysctl net.core.wmem_max": // or set the machine's limits
+			return true
+		}
+		return false
 	})
 	if len(d) > 0 || len(before) == 0 {
 		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
