@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"testing"
 
@@ -32,7 +33,10 @@ var judging = []string{"port isolation", "Publishing", "delivers", "largest crow
 	"  The scheduler had",
 	"  What costs nothing", "  The proxy takes", "  machine A:", "  Of "}
 
-const leftOut = "…"
+const (
+	leftOut    = "…"
+	headIndent = "               "
+)
 
 // shape keeps what does not depend on the machine: the words of sentences, and each table in one
 // element, with a line for its title, each head and each row.
@@ -59,12 +63,35 @@ func shape(out string) []string {
 			parts = append(parts, leftOut)
 			continue
 		}
+		if l == "" {
+			continue
+		}
+		if strings.HasPrefix(l, headIndent) { // the head of a further table of the same rows
+			end := slices.Index(append(rest, ""), "")
+			var lines []string
+			for _, row := range rest[:end] {
+				lines = append(lines, masked(row))
+			}
+			cut := end > 0 && lines[end-1] == leftOut
+			if cut {
+				lines = lines[:end-1]
+			}
+			if len(lines) > 1 {
+				sort.Strings(lines[1:])
+			}
+			parts = append(parts, append([]string{masked(l)}, lines...)...)
+			if cut {
+				parts = append(parts, leftOut)
+			}
+			rest = rest[end:]
+			continue
+		}
 		// where a sentence is broken depends on its width
 		for len(rest) > 0 && strings.HasPrefix(rest[0], "    ") {
 			l += " " + rest[0]
 			rest = rest[1:]
 		}
-		if l != "" && !machineLine.MatchString(l) &&
+		if !machineLine.MatchString(l) &&
 			!slices.ContainsFunc(judging, func(s string) bool {
 				return strings.Contains(l, s)
 			}) {
@@ -102,17 +129,28 @@ func tableShape(table []string) []string {
 		}
 		lines = append(lines, words(r))
 	}
+	// Rows are in the order of what was measured.
+	sorted := lines[2:]
+	if last := len(sorted) - 1; last >= 0 && sorted[last] == leftOut {
+		sorted = sorted[:last]
+	}
+	if !slices.Contains(sorted, leftOut) {
+		slices.Sort(sorted)
+	}
 	return lines
 }
 
-// headShape removes the columns that are only printed if a row has a value for them.
+// headShape removes the columns that are only printed if a row has a value for them. The unit of a
+// time depends on how long it was.
 func headShape(l string) string {
 	l = words(strings.ReplaceAll(l, "limited", ""))
-	l = strings.ReplaceAll(strings.ReplaceAll(" "+l+" ", " retr ", " "), " path ", " ")
+	l = timeUnit.ReplaceAllString(" "+strings.ReplaceAll(l, " ", "  ")+" ", " s ")
+	l = strings.ReplaceAll(strings.ReplaceAll(" "+words(l)+" ", " retr ", " "), " path ", " ")
 	return words(strings.ReplaceAll(l, " by ", " "))
 }
 
 var (
+	timeUnit = regexp.MustCompile(` (µs|ms) `)
 	number   = regexp.MustCompile(`^[-+]?\d[\d.]*k?$`)
 	interval = regexp.MustCompile(`^±(\?|[\d.]+)$|^\([\d.]+–[\d.]+\)$`)
 	limits   = []string{"client", "server", "proxy", "all", "cores", "both"}
@@ -132,7 +170,7 @@ func rowShape(l string, retr, limited bool) string {
 		high := i > 0 && strings.HasPrefix(w, "+") && number.MatchString(w) && len(figures) > 0 &&
 			figures[len(figures)-1] == "±-"
 		switch {
-		case w == "?":
+		case w == "?" || w == "%":
 		case low:
 			figures = append(figures, "±-")
 		case high:
@@ -295,7 +333,7 @@ func TestShape(t *testing.T) {
 		{"removed-head", "  s/GB", "      ", true},
 		{"swapped-heads", "Gbit/s  s/GB", "s/GB  Gbit/s", true},
 		{"other-unit", "Gbit/s  s/GB", "Mbit/s  s/GB", true},
-		{"other-unit-of-latency", "µs  µs    µs  /trip", "ms  µs    µs  /trip", true},
+		{"other-unit-of-latency", "µs  µs    µs  /trip", "ms  µs    µs  /trip", false},
 		{"removed-figure", "58.0 116   209", "58.0   209", true},
 		{"removed-interval", "0.88 ±0.01 worse", "0.88 worse", true},
 		{"unknown-verdict", "0.88 ±0.01 worse", "0.88 ±0.01 slower", true},

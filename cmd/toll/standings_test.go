@@ -168,7 +168,7 @@ func TestStandingWords(t *testing.T) {
 	uneven, single := stands("bridge", "host", "rr", 0.9, 0.02, true),
 		stands("bridge", "host", "rr", 0.9, 0, true)
 	uneven.ratio.Low, single.ratio.N = 0.7, 1
-	if got := uneven.String() + ", " + single.String(); got != "bridge 90 ±20 %, bridge 90 %" {
+	if got := uneven.String() + ", " + single.String(); got != "bridge 90 ±20 %, bridge 90 % ±?" {
 		t.Error(got)
 	}
 }
