@@ -5,7 +5,6 @@ import (
 	"os"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 
@@ -68,21 +67,12 @@ func shape(out string) []string {
 		}
 		if strings.HasPrefix(l, headIndent) { // the head of a further table of the same rows
 			end := slices.Index(append(rest, ""), "")
-			var lines []string
+			parts = append(parts, masked(l))
+			units := len(parts) // below the head
 			for _, row := range rest[:end] {
-				lines = append(lines, masked(row))
+				parts = append(parts, masked(row))
 			}
-			cut := end > 0 && lines[end-1] == leftOut
-			if cut {
-				lines = lines[:end-1]
-			}
-			if len(lines) > 1 {
-				sort.Strings(lines[1:])
-			}
-			parts = append(parts, append([]string{masked(l)}, lines...)...)
-			if cut {
-				parts = append(parts, leftOut)
-			}
+			sortRows(parts[min(units+1, len(parts)):])
 			rest = rest[end:]
 			continue
 		}
@@ -129,15 +119,18 @@ func tableShape(table []string) []string {
 		}
 		lines = append(lines, words(r))
 	}
-	// Rows are in the order of what was measured.
-	sorted := lines[2:]
-	if last := len(sorted) - 1; last >= 0 && sorted[last] == leftOut {
-		sorted = sorted[:last]
-	}
-	if !slices.Contains(sorted, leftOut) {
-		slices.Sort(sorted)
-	}
+	sortRows(lines[2:])
 	return lines
+}
+
+// sortRows undoes the order of what was measured, unless rows are left out in between.
+func sortRows(rows []string) {
+	if last := len(rows) - 1; last >= 0 && rows[last] == leftOut {
+		rows = rows[:last]
+	}
+	if !slices.Contains(rows, leftOut) {
+		slices.Sort(rows)
+	}
 }
 
 // headShape removes the columns that are only printed if a row has a value for them. The unit of a
