@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func planDocument(p sample.Plan, whole map[string]string) document.Document {
@@ -29,13 +30,13 @@ func planDocument(p sample.Plan, whole map[string]string) document.Document {
 }
 
 func planSections(p sample.Plan, whole map[string]string) []document.Section {
-	text := fmt.Sprintf("%s, about %.1f s per round; ", plural(len(p.Cells), "cell"),
+	text := fmt.Sprintf("%s, about %.1f s per round; ", units.Plural(len(p.Cells), "cell"),
 		plan.RoundTime(p))
 	switch {
 	case len(p.Levers) > 0:
 		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))
 	case p.Rounds > 0:
-		text += plural(p.Rounds, "round")
+		text += units.Plural(p.Rounds, "round")
 	default:
 		text += fmt.Sprintf(
 			"rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
@@ -69,7 +70,7 @@ func adviseOutline(p sample.Plan) string {
 	first := fmt.Sprintf("until each is certain or %.3g s have passed",
 		firstShare*p.Budget/float64(1+len(p.Also)))
 	if p.Rounds > 0 {
-		first = plural(p.Rounds, "round")
+		first = units.Plural(p.Rounds, "round")
 	}
 	first += "; then what helped and harmed nothing is measured again, one after another, over all loads"
 	if len(p.Also) > 0 {
@@ -86,13 +87,6 @@ func lines(texts ...string) []document.Block {
 		}
 	}
 	return out
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // A default budget grows, with a warning. An endpoint's time is only estimated, and a mesh makes
@@ -122,7 +116,7 @@ func overBudget(p sample.Plan) string {
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
 		return ""
 	}
-	what := plural(plan.LeastRounds(p), "round") + " at least, without which nothing can be judged"
+	what := units.Plural(plan.LeastRounds(p), "round") + " at least, without which nothing can be judged"
 	if p.Mesh != nil {
 		what = "one sweep at least"
 	}

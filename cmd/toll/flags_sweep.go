@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 type sweepFlags struct {
@@ -205,6 +206,6 @@ func sweepFits(p sample.Plan) error {
 		fmt.Errorf(
 			"%d points of %d cells each take about %.0f s, more than the budget of %g s: a curve takes %s at least",
 			len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, p.Budget,
-			plural(plan.LeastRounds(p), "round")),
+			units.Plural(plan.LeastRounds(p), "round")),
 		fmt.Sprintf("--budget %.0fs, or fewer points, modes or loads", step*math.Ceil(least/step)))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 const schema = "bridgetoll.published/1"
@@ -337,7 +338,7 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 		if c.Load == workload.Bulk {
 			o := workload.BulkOf(l)
 			add(l.Streams != s.Streams, "bulk was measured with %s, published with %s",
-				plural(l.Streams, "stream"), plural(s.Streams, "stream"))
+				units.Plural(l.Streams, "stream"), units.Plural(s.Streams, "stream"))
 			add(o.Reverse, "bulk was measured from the server to the client")
 			add(o.Bidir, "bulk was measured both ways at once")
 			add(o.Bytes > 0, "bulk was measured as a number of bytes, slow start included")
@@ -377,11 +378,4 @@ func rate(w sample.Wire) string {
 		return "without a rate"
 	}
 	return "with " + sample.Wire{Rate: w.Rate}.String()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

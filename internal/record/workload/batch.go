@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Batch is unstreamed responses of an external LLM server. Its options are ChatOptions.
@@ -37,7 +38,7 @@ var moreBatchColumns = append([]Column{
 
 func batchWords(l sample.Load) string {
 	return fmt.Sprintf("whole responses of at most %s, not streamed",
-		plural(ChatOf(l).Tokens, "token")) + sessions(l)
+		units.Plural(ChatOf(l).Tokens, "token")) + sessions(l)
 }
 
 func batchOutline(l sample.Load) string {

@@ -102,7 +102,7 @@ func bulkTable(l sample.Load) []Column {
 
 func bulkWords(l sample.Load) string {
 	o := BulkOf(l)
-	text := "bulk, " + plural(l.Streams, "stream")
+	text := "bulk, " + units.Plural(l.Streams, "stream")
 	if o.Reverse {
 		text += ", server to client"
 	}

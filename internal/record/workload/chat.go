@@ -7,6 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Chat is streamed responses of an external LLM server.
@@ -71,7 +72,7 @@ var moreChatColumns = append([]Column{
 }, suspectColumns...)
 
 func chatWords(l sample.Load) string {
-	return fmt.Sprintf("responses of at most %s", plural(ChatOf(l).Tokens, "token")) + sessions(l)
+	return fmt.Sprintf("responses of at most %s", units.Plural(ChatOf(l).Tokens, "token")) + sessions(l)
 }
 
 func chatOutline(l sample.Load) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // CRR is connect, request, response and close, repeatedly.
@@ -57,7 +58,7 @@ var crrColumns = []Column{
 func crrWords(l sample.Load) string {
 	text := "crr"
 	if l.Streams > 1 {
-		text += fmt.Sprintf(", %s at a time", plural(l.Streams, "connection"))
+		text += fmt.Sprintf(", %s at a time", units.Plural(l.Streams, "connection"))
 	}
 	return text + ", " + messages(l)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Query is a chatty application: pages of small queries in sequence.
@@ -68,8 +69,8 @@ func queryTime(l *sample.Load, w sample.Wire) {
 
 func queryWords(l sample.Load) string {
 	o := QueryOf(l)
-	return fmt.Sprintf("query, pages of %s, %s out, %s back", plural(o.Queries, "query"),
-		plural(o.Request, "byte"), plural(o.Reply, "byte"))
+	return fmt.Sprintf("query, pages of %s, %s out, %s back", units.Plural(o.Queries, "query"),
+		units.Plural(o.Request, "byte"), units.Plural(o.Reply, "byte"))
 }
 
 // TimeQuery names the histogram of single queries.

@@ -80,7 +80,7 @@ func rrWords(l sample.Load) string {
 	o := RROf(l)
 	text := "rr, " + messages(l)
 	if l.Streams > 1 {
-		text += ", " + plural(l.Streams, "connection")
+		text += ", " + units.Plural(l.Streams, "connection")
 	}
 	if o.Rate > 0 {
 		text += fmt.Sprintf(", open loop of %s/s", strconv.FormatFloat(o.Rate, 'f', -1, 64))

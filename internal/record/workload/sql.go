@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // SQL is query against an external database.
@@ -44,14 +45,14 @@ var (
 )
 
 func sqlWords(l sample.Load) string {
-	return fmt.Sprintf("pages of %s", plural(SQLOf(l).Queries, "query")) + sessions(l)
+	return fmt.Sprintf("pages of %s", units.Plural(SQLOf(l).Queries, "query")) + sessions(l)
 }
 
 func sessions(l sample.Load) string {
 	if l.Streams <= 1 {
 		return ""
 	}
-	return ", " + plural(l.Streams, "session")
+	return ", " + units.Plural(l.Streams, "session")
 }
 
 // valueConnect is ConnectTime's name in Visit.Values.

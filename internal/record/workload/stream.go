@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Stream is sessions with a server that sends tokens at a pace, as an LLM's does.
@@ -173,8 +174,8 @@ var gluedColumn = Column{Head: [2]string{"glued", "%"}, Metric: Glued, Scale: pe
 
 func streamWords(l sample.Load) string {
 	o := StreamOf(l)
-	return fmt.Sprintf("stream, %s of %s at %g per second", plural(l.Streams, "session"),
-		plural(o.Tokens, "token"), o.Pace)
+	return fmt.Sprintf("stream, %s of %s at %g per second", units.Plural(l.Streams, "session"),
+		units.Plural(o.Tokens, "token"), o.Pace)
 }
 
 // What stream's client times (ns) and counts. A token belongs to the window if it was due in it, a

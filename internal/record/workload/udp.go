@@ -62,9 +62,9 @@ var udpColumns = []Column{
 
 func udpWords(l sample.Load) string {
 	o := UDPOf(l)
-	words := []string{"udp, " + plural(o.Size, "byte")}
+	words := []string{"udp, " + units.Plural(o.Size, "byte")}
 	if l.Streams > 1 {
-		words = append(words, plural(l.Streams, "flow"))
+		words = append(words, units.Plural(l.Streams, "flow"))
 	}
 	if o.Rate > 0 {
 		words = append(words, "at "+units.Rate(o.Rate))

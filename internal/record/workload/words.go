@@ -2,27 +2,17 @@ package workload
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		what = stem + "ie"
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 func messages(l sample.Load) string {
 	m := MessagesOf(l)
 	if m.Request == m.Reply {
-		return plural(m.Request, "byte") + " each way"
+		return units.Plural(m.Request, "byte") + " each way"
 	}
-	return fmt.Sprintf("%s out, %s back", plural(m.Request, "byte"), plural(m.Reply, "byte"))
+	return fmt.Sprintf("%s out, %s back", units.Plural(m.Request, "byte"), units.Plural(m.Reply, "byte"))
 }
 
 // Milliseconds returns a time in words.

@@ -90,7 +90,7 @@ func cardQueues(q sample.CardQueues) string {
 	}{{q.Combined, q.MostCombined, "queue"}, {q.Receive, q.MostReceive, "receive queue"},
 		{q.Send, q.MostSend, "send queue"}} {
 		if x.n > 0 {
-			parts = append(parts, plural(x.n, x.what)+of(x.most, x.n))
+			parts = append(parts, units.Plural(x.n, x.what)+of(x.most, x.n))
 		}
 	}
 	for _, x := range []struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func Difference(r *difference.Report) document.Document {
@@ -54,7 +55,7 @@ func differenceHead(r *difference.Report) document.Section {
 		if !s.Started.IsZero() {
 			facts = append(facts, s.Started.UTC().Format(time.DateTime)+" UTC")
 		}
-		facts = append(facts, fmt.Sprintf("%s in %.0f s", plural(s.Rounds, "round"), s.Elapsed))
+		facts = append(facts, fmt.Sprintf("%s in %.0f s", units.Plural(s.Rounds, "round"), s.Elapsed))
 		return paragraph(0, strings.Join(facts, document.Facts), document.Facts)
 	}
 	out := document.Section{Blocks: []document.Block{side("old", r.Old), side("new", r.New),
@@ -89,7 +90,7 @@ func verdictTally(r *difference.Report) string {
 			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
 		}
 	}
-	return fmt.Sprintf("Of %s to %s: %s.", plural(total, "ratio"), r.Baseline,
+	return fmt.Sprintf("Of %s to %s: %s.", units.Plural(total, "ratio"), r.Baseline,
 		strings.Join(parts, ", "))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Gate shows which sentences hold for a results file.
@@ -15,7 +16,7 @@ func Gate(r *gate.Report) document.Document {
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
-		paragraph(0, strings.Join(append(facts, plural(r.Rounds, "round")), document.Facts),
+		paragraph(0, strings.Join(append(facts, units.Plural(r.Rounds, "round")), document.Facts),
 			document.Facts),
 		document.Paragraph{Text: document.Text{{Text: ruleTally(r), Style: document.Strong}},
 			Break: document.Words},
@@ -42,7 +43,7 @@ func ruleTally(r *gate.Report) string {
 			parts = append(parts, fmt.Sprintf("%d %s", count[o], outcomeWord(o, count[o])))
 		}
 	}
-	return fmt.Sprintf("Of %s: %s.", plural(len(r.Rules), "sentence"), strings.Join(parts, ", "))
+	return fmt.Sprintf("Of %s: %s.", units.Plural(len(r.Rules), "sentence"), strings.Join(parts, ", "))
 }
 
 func outcomeWord(o gate.Outcome, n int) string {

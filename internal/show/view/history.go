@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // History shows the kept runs.
@@ -33,9 +34,9 @@ func History(l trend.List) document.Document {
 		cells := append(document.Texts(e.Name(), minute(e.Started), pastCommand(e)), pastRows(e))
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
-	said := fmt.Sprintf("%s in %s", plural(l.Total, "run"), l.Dir)
+	said := fmt.Sprintf("%s in %s", units.Plural(l.Total, "run"), l.Dir)
 	if l.Total > len(l.Runs) {
-		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), plural(l.Total, "run"), l.Dir)
+		said = fmt.Sprintf("The newest %d of %s in %s", len(l.Runs), units.Plural(l.Total, "run"), l.Dir)
 	}
 	d.Sections = []document.Section{{Blocks: []document.Block{t}}, {Blocks: []document.Block{
 		paragraph(

@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
@@ -64,20 +65,20 @@ func meshSections(of *mesh.Report) []document.Section {
 
 func meshFacts(m *mesh.Mesh) string {
 	if m.Beside != nil {
-		return fmt.Sprintf("%s on %s, modes %s and %s side by side", plural(len(m.Nodes), "node"),
+		return fmt.Sprintf("%s on %s, modes %s and %s side by side", units.Plural(len(m.Nodes), "node"),
 			m.On, m.Mode, m.Beside.Mode)
 	}
-	return fmt.Sprintf("%s on %s, mode %s", plural(len(m.Nodes), "node"), m.On, m.Mode)
+	return fmt.Sprintf("%s on %s, mode %s", units.Plural(len(m.Nodes), "node"), m.On, m.Mode)
 }
 
 func meshRun(r *analysis.Report, m *mesh.Mesh) string {
 	visits, failed := m.Visits()
-	sweeps := plural(m.Sweeps, "complete sweep")
+	sweeps := units.Plural(m.Sweeps, "complete sweep")
 	if failed > 0 {
-		sweeps = plural(m.Sweeps, "sweep")
+		sweeps = units.Plural(m.Sweeps, "sweep")
 	}
 	text := fmt.Sprintf("%s of %s in %.0f s, %s", sweeps,
-		plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
+		units.Plural(len(m.Nodes)*(len(m.Nodes)-1)/2, "pair"), r.Plan.Elapsed, endedBy(r.Plan))
 	if failed > 0 {
 		text += fmt.Sprintf("; %d of %d visits have a result", visits-failed, visits)
 	}

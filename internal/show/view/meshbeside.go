@@ -81,7 +81,7 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 		Blocks: []document.Block{out}}
 	text := "Typical: " + c.String() + "."
 	if left > 0 {
-		text = fmt.Sprintf("And %s more: --format csv or json has all. ", plural(left, "link")) +
+		text = fmt.Sprintf("And %s more: --format csv or json has all. ", units.Plural(left, "link")) +
 			text
 	}
 	s.Add(faint(text, document.Words))

@@ -49,8 +49,8 @@ func witness(v sample.Visit, guards []sample.HopReading) (out document.Section) 
 	out.Add(
 		paragraph(1, fmt.Sprintf("The load moved %d bytes to the server and %d back, in %s on %s.",
 			v.Server.TotalRecv, v.Client.TotalRecv,
-			plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
-			plural(v.Client.Connections, "connection")), document.Words))
+			units.Plural(int(v.Client.TotalSent/max(1, int64(probeSize(v)))), "round trip"),
+			units.Plural(v.Client.Connections, "connection")), document.Words))
 	text := document.Text{{Text: "Witnessed: every hop counted them.", Style: document.Good}}
 	if !v.Witness.OK {
 		text = document.Text{{Text: "Not witnessed: ", Style: document.Bad},
@@ -128,7 +128,7 @@ func hopName(h sample.HopReading) string {
 // path.
 func delta(d sample.Counters, ok bool) string {
 	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
-		s := plural(int(n), "byte")
+		s := units.Plural(int(n), "byte")
 		if ok {
 			s += ", quiet as required"
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func explain(r *ports.Report) []document.Section {
@@ -90,7 +91,7 @@ func servedBy(r ports.Row) string {
 		s += fmt.Sprintf("; the socket is docker-proxy's (process %d", r.Holder.PID)
 		if r.Holder.Memory > 0 {
 			s += fmt.Sprintf(", %s of memory, %s open", mebibytes(r.Holder.Memory),
-				plural(r.Holder.Connections, "connection"))
+				units.Plural(r.Holder.Connections, "connection"))
 		}
 		return s + ")"
 	case ports.Rootlesskit:

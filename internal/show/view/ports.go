@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Ports shows the programs that answer on ports, and for a single port each path.
@@ -94,7 +95,7 @@ func portSections(r *ports.Report) []document.Section {
 				fmt.Sprintf(
 					"processes of docker-proxy: %d, with %s of memory, %s each, and %s open",
 					x.Number, mebibytes(x.Memory),
-					mebibytes(x.Memory/int64(x.Number)), plural(x.Connections, "connection")),
+					mebibytes(x.Memory/int64(x.Number)), units.Plural(x.Connections, "connection")),
 				document.Words))
 	}
 	below.Add(faint(portsLegend, document.Words),

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Prediction shows a prediction with its arithmetic.
@@ -49,8 +50,8 @@ func Prediction(r *predict.Prediction) document.Document {
 }
 
 func workloadWords(w predict.Workload) string {
-	text := fmt.Sprintf("Predicted for pages of %s, with replies of %s", plural(w.Queries, "query"),
-		plural(int(w.Bytes), "byte"))
+	text := fmt.Sprintf("Predicted for pages of %s, with replies of %s", units.Plural(w.Queries, "query"),
+		units.Plural(int(w.Bytes), "byte"))
 	if w.QPS > 0 {
 		text += fmt.Sprintf(", at %g queries per second", w.QPS)
 	}

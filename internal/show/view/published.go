@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Published compares published figures with measured ones.
@@ -34,7 +35,7 @@ func measuredFiles(r *published.Report) (out document.Section) {
 		if f.Wire != nil {
 			facts = append(facts, "wire "+f.Wire.String())
 		}
-		out.Add(paragraph(0, strings.Join(append(facts, plural(f.Rounds, "round")), document.Facts),
+		out.Add(paragraph(0, strings.Join(append(facts, units.Plural(f.Rounds, "round")), document.Facts),
 			document.Facts))
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Report shows everything that is known about a judged run.
@@ -96,7 +97,7 @@ func runHead(r *analysis.Report) document.Section {
 }
 
 func runText(r *analysis.Report) string {
-	return fmt.Sprintf("%s in %.0f s, %s", plural(r.Plan.Rounds, "round"), r.Plan.Elapsed,
+	return fmt.Sprintf("%s in %.0f s, %s", units.Plural(r.Plan.Rounds, "round"), r.Plan.Elapsed,
 		endedBy(r.Plan)) + noise(r)
 }
 
@@ -226,16 +227,6 @@ func loadOf(r *analysis.Report, kind string) sample.Load {
 	return sample.Plan{Loads: r.Plan.Loads}.LoadOf(kind)
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if stem, ok := strings.CutSuffix(what, "y"); ok {
-		what = stem + "ie"
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func foot(r *analysis.Report) []document.Section {
 	var said document.Section
 	if len(r.Findings) > 0 {
@@ -290,7 +281,7 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 		return nil
 	}
 	text := fmt.Sprintf("The proxy takes %s of memory for its port, and %s with %s",
-		mebibytes(most.Port), mebibytes(most.Loaded), plural(most.Connections, "connection"))
+		mebibytes(most.Port), mebibytes(most.Loaded), units.Plural(most.Connections, "connection"))
 	if most.Per1000 > 0 {
 		text += fmt.Sprintf(": %s per 1,000", mebibytes(most.Per1000))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // ok is false if no mode has that figure, or if another table shows it.
@@ -76,7 +77,7 @@ func slicesInWords(r *analysis.Report) []string {
 		if l.Slice == 0 || n == 0 {
 			continue
 		}
-		text := fmt.Sprintf(" in %s of slices of %g ms", plural(n, "epoch"), milli*l.Slice)
+		text := fmt.Sprintf(" in %s of slices of %g ms", units.Plural(n, "epoch"), milli*l.Slice)
 		if loads[text] == nil {
 			texts = append(texts, text)
 		}

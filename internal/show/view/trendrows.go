@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // A row has the newest ratio, its difference from the run before, and a bar for each run. Trends
@@ -42,7 +43,7 @@ func trendRows(lines []trend.Trend) (out []document.Section) {
 	legend := "change: against the run before, not judged; runs: a bar for each, the oldest first, of the row's own range. " +
 		"toll history trend MODE draws a mode's runs with their intervals, --details those of all; toll diff judges what differs."
 	if n := len(slices.DeleteFunc(slices.Clone(lines), several)); n > 0 && n < len(lines) {
-		legend = fmt.Sprintf("%s of one run only %s not shown. ", plural(n, "ratio"), isOrAre(n)) +
+		legend = fmt.Sprintf("%s of one run only %s not shown. ", units.Plural(n, "ratio"), isOrAre(n)) +
 			legend
 	}
 	return append(out, document.Section{Blocks: []document.Block{faint(legend, document.Words)}})

@@ -6,6 +6,7 @@
 package units
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -44,4 +45,15 @@ func FormatShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 12, 
 func number(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+}
+
+// Plural returns a number with the noun in singular or plural, such as "1 query" or "2 queries".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		noun = stem + "ie"
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -166,3 +166,13 @@ func FuzzParse(f *testing.F) {
 		ParseKiB(s)
 	})
 }
+
+func TestPlural(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 rounds": Plural(0, "round"), "1 query": Plural(1, "query"), "2 queries": Plural(2, "query"),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
