@@ -45,7 +45,10 @@ type Row struct {
 	Server  Server          `json:"server"`
 	Holder  Holder          `json:"holder"`
 	Paths   map[Client]Path `json:"paths"`
-	addr    netip.Addr
+	// Dials are all connections that were tried in the copy of the machine; Paths has the first
+	// of each kind of client. Empty if there was no copy.
+	Dials []Path `json:"dials,omitempty"`
+	addr  netip.Addr
 }
 
 // Server is the program that answers the clients of a port.
@@ -110,6 +113,15 @@ const (
 type Path struct {
 	Kind PathKind `json:"way"`
 	Dial string   `json:"dial"`
+	// From is the client's place in words, such as "a container on shop_default" or "a machine
+	// behind eth0"; "" where the kind of client says it all.
+	From   string `json:"from,omitempty"`
+	Source string `json:"source,omitempty"` // the client's address
+	Seen   string `json:"seen,omitempty"`   // the client's address as the server sees it
+	// Servers are those that answered in turn, if rules choose at random; else nil.
+	Servers []string `json:"servers,omitempty"`
+	// Block is the place where packets were lost; nil: none, or not known.
+	Block *Block `json:"block,omitempty"`
 	// Masqueraded means that the server does not see the client's address.
 	Masqueraded bool     `json:"masqueraded,omitempty"`
 	Hops        []Hop    `json:"hops"`
@@ -125,6 +137,17 @@ type Path struct {
 	proxy     Proxy
 	nobody    string // the container in which nothing listens
 	localnet  string // the device that does not carry 127.0.0.1
+}
+
+// Block is where the packets of a connection are lost.
+type Block struct {
+	Where  string `json:"where"`           // "this machine" or "container vpn"
+	Reply  bool   `json:"reply"`           // the server's answer is lost, not the client's packet
+	Rule   string `json:"rule,omitempty"`  // as the user wrote it; "": a policy, or no rule
+	Table  string `json:"table,omitempty"` // "filter"; "": no rule
+	Chain  string `json:"chain,omitempty"`
+	Policy bool   `json:"policy,omitempty"` // of the chain
+	Cause  string `json:"cause,omitempty"`  // such as "rp_filter" if there is no rule
 }
 
 // Answers reports whether the path ends at a server.

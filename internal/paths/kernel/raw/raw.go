@@ -1,0 +1,10 @@
+// Package raw carries netlink messages verbatim: a message that the kernel printed in a dump
+// creates the same object in another network namespace. Kernels of one architecture understand
+// each other's messages.
+package raw
+
+// Message is a netlink message without its header.
+type Message struct {
+	Type uint16 `json:"type"` // such as RTM_NEWROUTE, or subsystem<<8 | message of nfnetlink
+	Data []byte `json:"data"` // the family's header, such as struct rtmsg, and the attributes
+}
