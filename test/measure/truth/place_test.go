@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/test/measure/peer"
@@ -27,7 +28,9 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	pathtest.RemoveToll()
+	os.Exit(code)
 }
 
 var bridgeSpec = path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}

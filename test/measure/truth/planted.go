@@ -75,6 +75,11 @@ const (
 	missRisk = 0.005
 )
 
+func (t *trial) inert(ctx context.Context) (sample.Plan, error) {
+	return t.plan(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load", bulk+","+rr,
+		"--pin", sample.PinFar, "--seed", strconv.FormatUint(t.seed, 10))
+}
+
 func (t *trial) planted(ctx context.Context) ([]table, error) {
 	out := table{title: "Planted differences",
 		text: fmt.Sprintf(
@@ -84,8 +89,7 @@ func (t *trial) planted(ctx context.Context) ([]table, error) {
 			percent*foundShare),
 		head: []string{"planted", "load", "is", "by visits", "runs", "found", "mean of the runs",
 			"agree"}}
-	base, err := t.plan(ctx, "bridge", "--baseline", "bridge", "--tune", inert, "--load",
-		bulk+","+rr, "--pin", sample.PinFar, "--seed", strconv.FormatUint(t.seed, 10))
+	base, err := t.inert(ctx)
 	if err != nil {
 		return nil, err
 	}

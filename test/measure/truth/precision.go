@@ -40,16 +40,17 @@ func (t *trial) precision(ctx context.Context) ([]table, error) {
 
 func (t *trial) precise(ctx context.Context, out *table, l runs, width float64, i int) error {
 	beside := "nothing"
+	args := []string{"--load", bulk + "," + rr, "--budget", l.each.String(), "--seed",
+		strconv.FormatUint(t.seed+uint64(i), 10)}
 	if i >= l.n-t.scale.loaded {
 		stop, err := startWork(ordinary)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		beside = fmt.Sprintf("%d processes", burners)
+		beside, args = fmt.Sprintf("%d processes", burners), append(args, "--busy")
 	}
-	r, err := t.compare(ctx, "--load", bulk+","+rr, "--budget", l.each.String(), "--seed",
-		strconv.FormatUint(t.seed+uint64(i), 10))
+	r, err := t.compare(ctx, args...)
 	if err != nil {
 		return err
 	}

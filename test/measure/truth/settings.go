@@ -91,9 +91,8 @@ func (r runs) text() string {
 }
 
 func (t *trial) hostBridge(ctx context.Context, more ...string) (sample.Plan, error) {
-	args := append([]string{"host", "bridge", "--baseline", "host", "--to", "loopback,address",
-		"--load", bulk + "," + rr, "--pin", sample.PinFar,
-		"--seed", strconv.FormatUint(t.seed, 10)}, more...)
+	args := append([]string{"host", "bridge", "--baseline", "host", "--load", bulk + "," + rr,
+		"--pin", sample.PinFar, "--seed", strconv.FormatUint(t.seed, 10)}, more...)
 	return t.plan(ctx, args...)
 }
 
@@ -128,14 +127,15 @@ func (t *trial) order(ctx context.Context) ([]table, error) {
 	return t.ask(ctx, q, t.lab)
 }
 
+var company = []string{"native", "bridge-default", "routed", "pipework", "publish-nat",
+	"publish-proxy", "--to", "loopback,address"}
+
 func (t *trial) company(ctx context.Context) ([]table, error) {
 	alone, err := t.hostBridge(ctx)
 	if err != nil {
 		return nil, err
 	}
-	others := []string{"native", "bridge-default", "routed", "pipework", "publish-nat",
-		"publish-proxy"}
-	among, err := t.hostBridge(ctx, others...)
+	among, err := t.hostBridge(ctx, company...)
 	if err != nil {
 		return nil, err
 	}

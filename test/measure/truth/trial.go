@@ -120,7 +120,8 @@ func judge(records []byte) (*analysis.Report, error) {
 }
 
 func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err error) {
-	out, err := t.run(ctx, append([]string{"compare", "--dry-run", "--format", "json"}, args...)...)
+	out, err := t.run(ctx, append([]string{"compare", "--dry-run", "--format", "json",
+		"--congestion", t.congestion}, args...)...)
 	if err != nil {
 		return p, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -147,5 +148,21 @@ func TestRatesRatio(t *testing.T) {
 	}
 	if e, err := r.ratio("bridge"); err != nil || math.Abs(math.Exp(e.log)-0.9) > 1e-9 {
 		t.Errorf("%s, %v", e, err)
+	}
+}
+
+// The plans follow the flags of toll compare.
+func TestTollMakesThePlans(t *testing.T) {
+	tr := &trial{options: options{toll: pathtest.Toll(t), congestion: "reno"}, stderr: t.Output()}
+	for name, plan := range map[string]func() (sample.Plan, error){
+		"inert":       func() (sample.Plan, error) { return tr.inert(t.Context()) },
+		"host bridge": func() (sample.Plan, error) { return tr.hostBridge(t.Context()) },
+		"company":     func() (sample.Plan, error) { return tr.hostBridge(t.Context(), company...) },
+		"published":   func() (sample.Plan, error) { return tr.published(t.Context(), bothPins) },
+	} {
+		p, err := plan()
+		if err != nil || len(p.Cells) == 0 {
+			t.Errorf("%s: %d cells, %v", name, len(p.Cells), err)
+		}
 	}
 }
