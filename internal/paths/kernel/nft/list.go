@@ -91,26 +91,31 @@ type lister struct {
 }
 
 func (l *lister) each(kind uint16, what string, f func(family byte, a attributes)) error {
-	const header = 4 // struct nfgenmsg
-	msgs, err := l.conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind),
-			Flags: netlink.Request | netlink.Dump},
-		Data: make([]byte, header),
-	})
+	msgs, err := dump(l.conn, kind, make([]byte, headerSize))
 	if err != nil {
 		return fmt.Errorf("list nftables %s: %w", what, err)
 	}
 	for _, m := range msgs {
-		if len(m.Data) < header {
-			continue
-		}
-		a, err := decode(m.Data[header:])
+		a, err := decode(m.Data[headerSize:])
 		if err != nil {
 			return fmt.Errorf("list nftables %s: %w", what, err)
 		}
 		f(m.Data[0], a)
 	}
 	return nil
+}
+
+const headerSize = 4 // struct nfgenmsg: family, version, resource
+
+func dump(c *netlink.Conn, kind uint16, request []byte) ([]netlink.Message, error) {
+	msgs, err := c.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind),
+			Flags: netlink.Request | netlink.Dump},
+		Data: request,
+	})
+	return slices.DeleteFunc(msgs, func(m netlink.Message) bool {
+		return len(m.Data) < headerSize
+	}), err
 }
 
 func (l *lister) table(family byte, a attributes) {

@@ -8,3 +8,9 @@ type Message struct {
 	Type uint16 `json:"type"` // such as RTM_NEWROUTE, or subsystem<<8 | message of nfnetlink
 	Data []byte `json:"data"` // the family's header, such as struct rtmsg, and the attributes
 }
+
+// Refused is a saved object that the kernel did not make.
+type Refused struct {
+	What string // "rule 3 of ip filter INPUT"
+	Err  error
+}

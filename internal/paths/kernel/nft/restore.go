@@ -1,0 +1,368 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
+)
+
+// Restore makes the rules in the calling thread's namespace, which has none. A refused rule is
+// replaced by one that does nothing, so that rules keep their numbers.
+//
+// Sets and chains without names get the names that the kernel had chosen, so that transactions may
+// end between them and the rules that use them.
+func (s Saved) Restore() ([]raw.Refused, error) {
+	if len(s.Messages) == 0 {
+		return nil, nil
+	}
+	t, err := newTransactor()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(t.fd) }()
+	numbers := map[string]int{}
+	for i, m := range s.Messages {
+		p, err := partOf(m, i, numbers)
+		if err != nil {
+			t.refused = append(t.refused, raw.Refused{What: p.what, Err: err})
+			continue
+		}
+		if err := t.add(p); err != nil {
+			return t.refused, err
+		}
+	}
+	return t.refused, t.flush()
+}
+
+// part is a message that Restore sends.
+type part struct {
+	kind   uint16
+	family byte
+	attrs  attributes
+	what   string
+}
+
+var (
+	errHostile = errors.New("not an object of nftables")
+	errCut     = errors.New("the message is damaged")
+)
+
+// The attributes that are copied. Handles, uses and positions are the kernel's to choose, and it
+// refuses messages with some others that it prints.
+var copied = map[uint16][]uint16{
+	unix.NFT_MSG_NEWTABLE: {unix.NFTA_TABLE_NAME, unix.NFTA_TABLE_FLAGS, tableUserdata},
+	unix.NFT_MSG_NEWCHAIN: {unix.NFTA_CHAIN_TABLE, unix.NFTA_CHAIN_NAME, unix.NFTA_CHAIN_HOOK,
+		unix.NFTA_CHAIN_POLICY, unix.NFTA_CHAIN_TYPE, unix.NFTA_CHAIN_COUNTERS, chainFlags,
+		chainUserdata},
+	unix.NFT_MSG_NEWRULE: {unix.NFTA_RULE_TABLE, unix.NFTA_RULE_CHAIN, unix.NFTA_RULE_EXPRESSIONS,
+		unix.NFTA_RULE_USERDATA},
+	unix.NFT_MSG_NEWSET: {unix.NFTA_SET_TABLE, unix.NFTA_SET_NAME, unix.NFTA_SET_FLAGS,
+		unix.NFTA_SET_KEY_TYPE, unix.NFTA_SET_KEY_LEN, unix.NFTA_SET_DATA_TYPE,
+		unix.NFTA_SET_DATA_LEN, unix.NFTA_SET_POLICY, unix.NFTA_SET_DESC, unix.NFTA_SET_TIMEOUT,
+		unix.NFTA_SET_GC_INTERVAL, unix.NFTA_SET_USERDATA, unix.NFTA_SET_OBJ_TYPE, setExpr,
+		setExpressions},
+	unix.NFT_MSG_NEWSETELEM: {unix.NFTA_SET_ELEM_LIST_TABLE, unix.NFTA_SET_ELEM_LIST_SET,
+		unix.NFTA_SET_ELEM_LIST_ELEMENTS},
+	unix.NFT_MSG_NEWOBJ: {unix.NFTA_OBJ_TABLE, unix.NFTA_OBJ_NAME, unix.NFTA_OBJ_TYPE,
+		unix.NFTA_OBJ_DATA, objectUserdata},
+	unix.NFT_MSG_NEWFLOWTABLE: {flowtableTable, flowtableName, flowtableHook, flowtableFlags},
+}
+
+// linux/netfilter/nf_tables.h
+const (
+	tableUserdata  = 6
+	chainFlags     = 10
+	chainUserdata  = 12
+	setExpr        = 17
+	setExpressions = 18
+	objectUserdata = 8
+	flowtableFlags = 7
+
+	tableDormant = 1
+	chainBase    = 1
+
+	flowtableCounter = 2 // and not the hardware's
+)
+
+// partOf removes what cannot be copied: an owner, which takes its table along, the hardware's part,
+// and namelessness.
+func partOf(m raw.Message, number int, numbers map[string]int) (part, error) {
+	p := part{kind: m.Type & 0xff, what: "a message"}
+	keep, known := copied[p.kind]
+	if m.Type>>8 != unix.NFNL_SUBSYS_NFTABLES || !known {
+		return p, errHostile
+	}
+	if len(m.Data) < headerSize {
+		return p, errCut
+	}
+	a, err := decode(m.Data[headerSize:])
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", errCut, err)
+	}
+	p.family, p.attrs = m.Data[0], a.only(keep)
+	where := familyName(p.family) + " " + text(a.get(unix.NFTA_TABLE_NAME))
+	name := text(a.get(2)) // NFTA_CHAIN_TABLE, …: 1 is the table's name in all messages
+	switch p.kind {
+	case unix.NFT_MSG_NEWTABLE:
+		p.what = "table " + where
+		p.mask(unix.NFTA_TABLE_FLAGS, tableDormant)
+	case unix.NFT_MSG_NEWCHAIN:
+		p.what = "chain " + where + " " + text(a.get(unix.NFTA_CHAIN_NAME))
+		p.mask(chainFlags, chainBase)
+	case unix.NFT_MSG_NEWRULE:
+		numbers[where+" "+name]++
+		p.what = fmt.Sprintf("rule %d of %s %s", numbers[where+" "+name], where, name)
+		p.compat()
+	case unix.NFT_MSG_NEWSET:
+		p.what = "set " + where + " " + name
+		p.mask(unix.NFTA_SET_FLAGS, ^uint32(unix.NFT_SET_ANONYMOUS))
+		p.attrs = p.attrs.with(unix.NFTA_SET_ID, binary.BigEndian.AppendUint32(nil, uint32(number)))
+	case unix.NFT_MSG_NEWSETELEM:
+		p.what = "elements of " + where + " " + name
+	case unix.NFT_MSG_NEWOBJ:
+		p.what = "object " + where + " " + name
+	case unix.NFT_MSG_NEWFLOWTABLE:
+		p.what = "flowtable " + where + " " + name
+		p.mask(flowtableFlags, flowtableCounter)
+		err = p.bare()
+	}
+	return p, err
+}
+
+func (p *part) mask(flags uint16, keep uint32) {
+	value := p.attrs.number(flags) & keep
+	p.attrs = p.attrs.without(flags)
+	if value != 0 {
+		p.attrs = append(p.attrs, attribute{flags, binary.BigEndian.AppendUint32(nil, value)})
+	}
+}
+
+// bare removes a flow table's devices. Packets that no device hands to it take the usual way.
+func (p *part) bare() error {
+	hook, err := decode(p.attrs.get(flowtableHook))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errCut, err)
+	}
+	b, err := encode(hook.without(flowtableDevs))
+	p.attrs = p.attrs.with(flowtableHook, b)
+	return err
+}
+
+// compat adds the protocol that some matches and targets of xtables insist on. The kernel does not
+// print it.
+func (p *part) compat() {
+	const proto, flags, inverted = 1, 2, 2 // NFTA_RULE_COMPAT_PROTO, …_FLAGS, NFT_RULE_COMPAT_F_INV
+	var reg, number, inv uint32
+	found, needed := false, false
+	for _, e := range expressions(p.attrs) {
+		a := e.attrs
+		switch e.name {
+		case "meta":
+			if a.number(unix.NFTA_META_KEY) == unix.NFT_META_L4PROTO {
+				reg = a.number(unix.NFTA_META_DREG)
+			}
+		case "payload":
+			if p.loadsProtocol(a) {
+				reg = a.number(unix.NFTA_PAYLOAD_DREG)
+			}
+		case "cmp":
+			value, _ := decode(a.get(unix.NFTA_CMP_DATA))
+			b := value.get(unix.NFTA_DATA_VALUE)
+			if found || reg == 0 || len(b) != 1 || a.number(unix.NFTA_CMP_SREG) != reg {
+				continue
+			}
+			found, number = true, uint32(b[0])
+			if a.number(unix.NFTA_CMP_OP) == unix.NFT_CMP_NEQ {
+				inv = inverted
+			}
+		case "match", "target":
+			needed = true
+		}
+	}
+	if !found || !needed {
+		return
+	}
+	b, err := encode(attributes{{proto, binary.BigEndian.AppendUint32(nil, number)},
+		{flags, binary.BigEndian.AppendUint32(nil, inv)}})
+	if err == nil {
+		p.attrs = p.attrs.with(unix.NFTA_RULE_COMPAT, b)
+	}
+}
+
+func (p *part) loadsProtocol(a attributes) bool {
+	offset := uint32(offsetProto)
+	if p.family == unix.NFPROTO_IPV6 {
+		offset = 6
+	}
+	return a.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_NETWORK_HEADER &&
+		a.number(unix.NFTA_PAYLOAD_OFFSET) == offset && a.number(unix.NFTA_PAYLOAD_LEN) == 1
+}
+
+type expression struct {
+	name  string
+	attrs attributes
+	list  attribute // as it stands in the list
+}
+
+// expressions returns those of a rule that can be decoded.
+func expressions(rule attributes) (out []expression) {
+	list, _ := decode(rule.get(unix.NFTA_RULE_EXPRESSIONS))
+	for _, x := range list {
+		e := expression{list: x}
+		if a, err := decode(x.data); err == nil {
+			e.name = a.text(unix.NFTA_EXPR_NAME)
+			e.attrs, _ = decode(a.get(unix.NFTA_EXPR_DATA))
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// transactor sends parts in transactions.
+type transactor struct {
+	fd      int
+	parts   []part
+	size    int
+	refused []raw.Refused
+}
+
+// A message of netlink must fit into the socket's send buffer, 208 KiB unless changed.
+const transaction = 96 << 10
+
+func newTransactor() (*transactor, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	// Answers then lack a copy of what was sent.
+	if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1); err != nil {
+		return nil, errors.Join(fmt.Errorf("open nftables: %w", err), unix.Close(fd))
+	}
+	return &transactor{fd: fd}, nil
+}
+
+func (t *transactor) add(p part) error {
+	n := unix.NLMSG_HDRLEN + headerSize
+	for _, a := range p.attrs {
+		n += unix.NLA_HDRLEN + len(a.data) + unix.NLA_ALIGNTO
+	}
+	if t.size+n > transaction {
+		if err := t.flush(); err != nil {
+			return err
+		}
+	}
+	t.parts, t.size = append(t.parts, p), t.size+n
+	return nil
+}
+
+// flush sends the parts again and again, without those that were refused. The kernel makes all parts
+// of a transaction or none.
+func (t *transactor) flush() error {
+	parts := t.parts
+	t.parts, t.size = nil, 0
+	for len(parts) > 0 {
+		refused, err := t.send(parts)
+		if err != nil {
+			return fmt.Errorf("write nftables rules: %w", err)
+		}
+		if len(refused) == 0 {
+			return nil
+		}
+		var rest []part
+		for i, p := range parts {
+			err := refused[i]
+			if err == nil {
+				rest = append(rest, p)
+				continue
+			}
+			if p.attrs.get(unix.NFTA_RULE_EXPRESSIONS) != nil && p.kind == unix.NFT_MSG_NEWRULE {
+				t.refused = append(t.refused, raw.Refused{What: p.what, Err: err})
+				p.attrs = p.attrs.without(unix.NFTA_RULE_EXPRESSIONS)
+				rest = append(rest, p)
+			} else if p.kind != unix.NFT_MSG_NEWRULE {
+				t.refused = append(t.refused, raw.Refused{What: p.what, Err: err})
+			}
+		}
+		parts = rest
+	}
+	return nil
+}
+
+// send sends a transaction and returns the errors of its parts by their positions.
+func (t *transactor) send(parts []part) (map[int]error, error) {
+	resource := []byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, unix.NFNL_SUBSYS_NFTABLES}
+	out := message(nil, unix.NFNL_MSG_BATCH_BEGIN, 0, 0, resource)
+	for i, p := range parts {
+		attrs, err := encode(p.attrs)
+		if err != nil {
+			return map[int]error{i: err}, nil
+		}
+		out = message(out, unix.NFNL_SUBSYS_NFTABLES<<8|p.kind, unix.NLM_F_CREATE|unix.NLM_F_APPEND,
+			i+1, append([]byte{p.family, unix.NFNETLINK_V0, 0, 0}, attrs...))
+	}
+	out = message(out, unix.NFNL_MSG_BATCH_END, 0, len(parts)+1, resource)
+	if err := unix.Sendto(t.fd, out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return nil, err
+	}
+	return t.answers(len(parts))
+}
+
+func message(b []byte, kind, flags uint16, number int, data []byte) []byte {
+	start := len(b)
+	b = binary.NativeEndian.AppendUint32(b, uint32(unix.NLMSG_HDRLEN+len(data)))
+	b = binary.NativeEndian.AppendUint16(b, kind)
+	b = binary.NativeEndian.AppendUint16(b, unix.NLM_F_REQUEST|flags)
+	b = binary.NativeEndian.AppendUint32(b, uint32(number))
+	b = append(b, 0, 0, 0, 0)
+	b = append(b, data...)
+	for (len(b)-start)%unix.NLMSG_ALIGNTO != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// answers reads what is in the socket: the kernel works while it is sent to, and answers only
+// errors.
+func (t *transactor) answers(n int) (map[int]error, error) {
+	refused := map[int]error{}
+	lost := false
+	buffer := make([]byte, 64<<10)
+	for {
+		size, _, err := unix.Recvfrom(t.fd, buffer, unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENOBUFS):
+			lost = true
+			continue
+		case errors.Is(err, unix.EAGAIN) && lost && len(refused) == 0:
+			return nil, unix.ENOBUFS
+		case errors.Is(err, unix.EAGAIN):
+			return refused, nil
+		case err != nil:
+			return nil, err
+		}
+		all, err := syscall.ParseNetlinkMessage(buffer[:size])
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range all {
+			if m.Header.Type != unix.NLMSG_ERROR || len(m.Data) < 4 {
+				continue
+			}
+			code := -int32(binary.NativeEndian.Uint32(m.Data))
+			if code == 0 {
+				continue
+			}
+			if m.Header.Seq == 0 || int(m.Header.Seq) > n { // of the transaction
+				return nil, unix.Errno(code)
+			}
+			refused[int(m.Header.Seq)-1] = unix.Errno(code)
+		}
+	}
+}
