@@ -1,5 +1,5 @@
-// Package xtables reads the rules of iptables-legacy and ip6tables-legacy, which nf_tables does not
-// show, in the calling thread's network namespace. Call it inside netns.NS.Do.
+// Package xtables reads and copies the rules of iptables-legacy and ip6tables-legacy, which
+// nf_tables does not show, in the calling thread's network namespace. Call it inside netns.NS.Do.
 package xtables
 
 import (
@@ -30,19 +30,23 @@ type family struct {
 	names   string // lists the tables; asking for any other would create it
 	domain  int
 	level   int
-	next    int // of an entry's length in the entry
+	address int // the size of an address, of which an entry begins with four
+	inverse int // of the flags that invert matches in the entry
+	next    int // of an entry's length in the entry, behind that of its target's position
 	counts  int // of an entry's counters, which end its head
 }
 
 var families = []family{
-	{"iptables-legacy", "/proc/thread-self/net/ip_tables_names", unix.AF_INET, unix.SOL_IP, 90, 96},
+	{"iptables-legacy", "/proc/thread-self/net/ip_tables_names", unix.AF_INET, unix.SOL_IP,
+		4, 83, 90, 96},
 	{"ip6tables-legacy", "/proc/thread-self/net/ip6_tables_names", unix.AF_INET6, unix.SOL_IPV6,
-		142, 152},
+		16, 132, 142, 152},
 }
 
 const (
 	getInfo    = 64 // IPT_SO_GET_INFO, IP6T_SO_GET_INFO
 	getEntries = 65
+	setReplace = 64 // IPT_SO_SET_REPLACE, IP6T_SO_SET_REPLACE
 	nameSize   = 32 // XT_TABLE_MAXNAMELEN
 	countSize  = 16 // struct xt_counters
 )
@@ -51,35 +55,49 @@ const (
 type info struct {
 	name       [nameSize]byte
 	validHooks uint32
-	hooks      [10]uint32
+	first      [hooks]uint32 // the positions of the base chains
+	policies   [hooks]uint32 // and of their last entries
 	entries    uint32
 	size       uint32
 }
 
+const hooks = 5 // NF_INET_NUMHOOKS
+
 // List lists the tables of both families in a fixed order. Without CAP_NET_ADMIN the Text reports
 // that the table is unreadable.
 func List() (out []Table, err error) {
-	for _, f := range families {
-		names, err := os.ReadFile(f.names)
+	err = each(func(f family, name string) error {
+		text, err := f.read(name)
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			return nil
+		case errors.Is(err, unix.EPERM), errors.Is(err, unix.EAFNOSUPPORT):
+			text = "not readable: " + err.Error()
+		case err != nil:
+			return err
+		}
+		out = append(out, Table{Name: f.program + " " + name, Text: text})
+		return nil
+	})
+	return out, err
+}
+
+// each calls f with the namespace's tables in a fixed order.
+func each(f func(family, string) error) error {
+	for _, x := range families {
+		names, err := os.ReadFile(x.names)
 		if err != nil {
 			continue
 		}
 		tables := strings.Fields(string(names))
 		slices.Sort(tables)
 		for _, name := range tables {
-			text, err := f.read(name)
-			switch {
-			case errors.Is(err, unix.ENOENT):
-				continue
-			case errors.Is(err, unix.EPERM), errors.Is(err, unix.EAFNOSUPPORT):
-				text = "not readable: " + err.Error()
-			case err != nil:
-				return nil, fmt.Errorf("read table %s of %s: %w", name, f.program, err)
+			if err := f(x, name); err != nil {
+				return fmt.Errorf("read table %s of %s: %w", name, x.program, err)
 			}
-			out = append(out, Table{Name: f.program + " " + name, Text: text})
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // Loaded reports whether the namespace has a table, of IPv6 if six, or may have it. Asking for the
@@ -97,18 +115,24 @@ func Loaded(table string, six bool) bool {
 }
 
 func (f family) read(table string) (string, error) {
+	_, entries, err := f.entries(table)
+	return f.text(entries), err
+}
+
+// entries reads a table, which it creates if the namespace lacks it.
+func (f family) entries(table string) (head info, entries []byte, err error) {
 	fd, err := unix.Socket(f.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return "", err
+		return head, nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
 	const tries = 5 // the table may grow between the two calls
 	for range tries {
-		var head info
+		head = info{}
 		copy(head.name[:nameSize-1], table)
 		err = getsockopt(fd, f.level, getInfo, unsafe.Pointer(&head), unsafe.Sizeof(head))
 		if err != nil {
-			return "", err
+			return head, nil, err
 		}
 		const header = nameSize + 8 // struct ipt_get_entries: name, size, padding
 		blob := make([]byte, header+int(head.size))
@@ -116,13 +140,13 @@ func (f family) read(table string) (string, error) {
 		binary.NativeEndian.PutUint32(blob[nameSize:], head.size)
 		err = getsockopt(fd, f.level, getEntries, unsafe.Pointer(&blob[0]), uintptr(len(blob)))
 		if err == nil {
-			return f.text(blob[header:]), nil
+			return head, blob[header:], nil
 		}
 		if !errors.Is(err, unix.EAGAIN) {
 			break
 		}
 	}
-	return "", err
+	return head, nil, err
 }
 
 func (f family) text(entries []byte) string {

@@ -1,0 +1,171 @@
+package xtables
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Doubt is a rule whose match in a copy of its namespace may differ from the original's, because it
+// depends on the process, on earlier packets or on another program.
+type Doubt struct {
+	Table  string // "ip filter", "iptables-legacy filter"
+	Chain  string
+	Number int    // in the chain, from 1
+	Word   string // "owner", "recent", "limit"
+}
+
+// Stateless matches. Not here: owner, cgroup, socket, recent, limit, hashlimit, connlimit, quota,
+// geoip and whatever other modules bring.
+var stateless = []string{"addrtype", "ah", "cluster", "comment", "connbytes", "connlabel",
+	"connmark", "conntrack", "cpu", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
+	"frag", "hbh", "helper", "hl", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
+	"l2tp", "length", "mac", "mark", "mh", "multiport", "osf", "physdev", "pkttype", "policy",
+	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "string", "tcp",
+	"tcpmss", "time", "tos", "ttl", "u32", "udp", "udplite"}
+
+// DoubtfulMatch reports whether a match of xtables may differ in a copy.
+func DoubtfulMatch(name string, data []byte) bool {
+	// struct xt_bpf_info_v1: another mode than XT_BPF_MODE_BYTECODE is a file of the machine.
+	if name == "bpf" && len(data) > 1 && binary.NativeEndian.Uint16(data) == 0 {
+		return false
+	}
+	return !slices.Contains(stateless, name)
+}
+
+const queue = "QUEUE"
+
+// DoubtfulTarget reports whether another program decides what a target of xtables does.
+func DoubtfulTarget(name string) bool { return name == queue || name == "NFQUEUE" || name == "TPROXY" }
+
+// Logs reports whether a target of xtables leaves packets alone.
+func Logs(target string) bool {
+	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "LED", "IDLETIMER",
+		"RATEEST", "SET", "CHECKSUM", "SECMARK", "CONNSECMARK"}, target)
+}
+
+// RandomMatch reports whether a match or target of xtables chooses at random, or by the CPU.
+func RandomMatch(name string) bool {
+	return slices.Contains([]string{"statistic", "HMARK", "cpu"}, name)
+}
+
+// Random reports whether a rule of the table chooses at random.
+func (s Saved) Random() bool {
+	return slices.ContainsFunc(s.list(), func(e entry) bool {
+		return RandomMatch(e.target.name) || slices.ContainsFunc(e.matches, func(m extension) bool {
+			return RandomMatch(m.name)
+		})
+	})
+}
+
+// Doubts lists the doubtful rules, except those that only log.
+func (s Saved) Doubts() (out []Doubt) {
+	all := s.rules()
+	for i, word := range doubts(all) {
+		if word != "" {
+			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word})
+		}
+	}
+	return out
+}
+
+func doubts(all []entry) []string {
+	out := make([]string, len(all))
+	last := true // the chain's other rules only log
+	for i, e := range slices.Backward(all) {
+		if e.number == 0 {
+			last = true
+			continue
+		}
+		idle := e.verdict == "" || Logs(e.verdict) || e.verdict == "RETURN" && last
+		last = last && idle
+		if idle {
+			continue
+		}
+		for _, m := range e.matches {
+			if out[i] == "" && DoubtfulMatch(m.name, m.data) {
+				out[i] = m.name
+			}
+		}
+		if out[i] == "" && DoubtfulTarget(e.verdict) {
+			out[i] = e.verdict
+		}
+	}
+	return out
+}
+
+// Assume returns a table in which the doubtful matches of each Doubt always match, or in which
+// those rules never match. A queue to a program becomes its answer, accept or drop.
+func (s Saved) Assume(match bool) Saved {
+	all := s.rules()
+	head, err := s.head()
+	if err != nil {
+		return s
+	}
+	f := s.family()
+	var out []byte
+	moved := map[uint32]uint32{} // positions
+	words := doubts(all)
+	for i, e := range all {
+		moved[uint32(e.at)] = uint32(len(out))
+		start := len(out)
+		out = append(out, e.head...)
+		queued := e.verdict == queue || e.verdict == "NFQUEUE"
+		if words[i] != "" && !match && !queued {
+			never(out[start:], f)
+		}
+		for _, m := range e.matches {
+			if words[i] == "" || !DoubtfulMatch(m.name, m.data) {
+				out = append(out, m.all...)
+			}
+		}
+		target := len(out) - start
+		if words[i] != "" && queued {
+			out = append(out, standard(match)...)
+		} else {
+			out = append(out, e.target.all...)
+		}
+		binary.NativeEndian.PutUint16(out[start+f.next-2:], uint16(target))
+		binary.NativeEndian.PutUint16(out[start+f.next:], uint16(len(out)-start))
+	}
+	moved[uint32(len(s.Entries))] = uint32(len(out))
+	return s.move(head, out, moved)
+}
+
+// never makes an entry match only the source 255.255.255.255 or ffff:…:ffff.
+func never(head []byte, f family) {
+	const invertSource = 8 // IPT_INV_SRCIP
+	for i := range f.address {
+		head[i], head[2*f.address+i] = 0xff, 0xff // the address, its mask
+	}
+	head[f.inverse] &^= invertSource
+}
+
+// standard returns a target that accepts or drops.
+func standard(accept bool) []byte {
+	verdict := int32(-1 - nfDrop)
+	if accept {
+		verdict = -1 - nfAccept
+	}
+	out := make([]byte, extensionHead+8) // struct xt_standard_target
+	binary.NativeEndian.PutUint16(out, uint16(len(out)))
+	binary.NativeEndian.PutUint32(out[extensionHead:], uint32(verdict))
+	return out
+}
+
+// move replaces the entries, whose positions have changed.
+func (s Saved) move(head info, entries []byte, moved map[uint32]uint32) Saved {
+	out := Saved{Name: s.Name, Six: s.Six, Entries: entries}
+	for _, e := range out.list() {
+		if e.target.name == "" && int32(binary.NativeEndian.Uint32(e.target.data)) >= 0 {
+			to := moved[binary.NativeEndian.Uint32(e.target.data)]
+			binary.NativeEndian.PutUint32(e.target.data, to)
+		}
+	}
+	for hook := range hooks {
+		head.first[hook] = moved[head.first[hook]]
+		head.policies[hook] = moved[head.policies[hook]]
+	}
+	head.size = uint32(len(entries))
+	out.Info = head.bytes()
+	return out
+}
