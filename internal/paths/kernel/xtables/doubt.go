@@ -35,7 +35,9 @@ func DoubtfulMatch(name string, data []byte) bool {
 const queue = "QUEUE"
 
 // DoubtfulTarget reports whether another program decides what a target of xtables does.
-func DoubtfulTarget(name string) bool { return name == queue || name == "NFQUEUE" || name == "TPROXY" }
+func DoubtfulTarget(name string) bool {
+	return name == queue || name == "NFQUEUE" || name == "TPROXY"
+}
 
 // Logs reports whether a target of xtables leaves packets alone.
 func Logs(target string) bool {
@@ -60,7 +62,7 @@ func (s Saved) Random() bool {
 // Doubts lists the doubtful rules, except those that only log.
 func (s Saved) Doubts() (out []Doubt) {
 	all := s.rules()
-	for i, word := range doubts(all) {
+	for i, word := range doubts(all, true) {
 		if word != "" {
 			out = append(out, Doubt{s.Table(), all[i].chain, all[i].number, word})
 		}
@@ -68,7 +70,8 @@ func (s Saved) Doubts() (out []Doubt) {
 	return out
 }
 
-func doubts(all []entry) []string {
+// doubts returns the words of doubtful rules, perhaps without those that only log.
+func doubts(all []entry, effective bool) []string {
 	out := make([]string, len(all))
 	last := true // the chain's other rules only log
 	for i, e := range slices.Backward(all) {
@@ -78,7 +81,7 @@ func doubts(all []entry) []string {
 		}
 		idle := e.verdict == "" || Logs(e.verdict) || e.verdict == "RETURN" && last
 		last = last && idle
-		if idle {
+		if idle && effective {
 			continue
 		}
 		for _, m := range e.matches {
@@ -97,6 +100,10 @@ func doubts(all []entry) []string {
 // those rules never match. A queue to a program becomes its answer, accept or drop.
 func (s Saved) Assume(match bool) Saved {
 	all := s.rules()
+	return s.assume(all, doubts(all, true), match)
+}
+
+func (s Saved) assume(all []entry, words []string, match bool) Saved {
 	head, err := s.head()
 	if err != nil {
 		return s
@@ -104,7 +111,6 @@ func (s Saved) Assume(match bool) Saved {
 	f := s.family()
 	var out []byte
 	moved := map[uint32]uint32{} // positions
-	words := doubts(all)
 	for i, e := range all {
 		moved[uint32(e.at)] = uint32(len(out))
 		start := len(out)

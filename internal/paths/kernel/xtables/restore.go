@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
 // Save reads the tables of the calling thread's namespace. It creates none.
@@ -67,20 +69,33 @@ type replace struct {
 	into       uintptr
 }
 
-// Restore makes the table in the calling thread's namespace, in place of the one there. The kernel
-// takes all rules or none. The counters are 0 then.
-func (s Saved) Restore() error {
-	head, err := s.head()
+// Restore makes the table in the calling thread's namespace, in place of the one there, with
+// counters of 0. The kernel takes all rules or none: if it refuses them, and takes them without the
+// rules whose matches are doubtful (see Doubt), those never match and are returned.
+func (s Saved) Restore() (refused []raw.Refused, err error) {
+	err = s.replace()
 	if err == nil {
-		err = s.replace(head)
+		return nil, nil
 	}
-	if err != nil {
-		return fmt.Errorf("write table %s: %w", s.Table(), err)
+	all := s.rules()
+	words := doubts(all, false)
+	for i, word := range words {
+		if word != "" {
+			refused = append(refused, raw.Refused{What: fmt.Sprintf("rule %d of %s %s (%s)",
+				all[i].number, s.Table(), all[i].chain, word), Err: err})
+		}
 	}
-	return nil
+	if len(refused) > 0 && s.assume(all, words, false).replace() == nil {
+		return refused, nil
+	}
+	return nil, fmt.Errorf("write table %s: %w", s.Table(), err)
 }
 
-func (s Saved) replace(head info) error {
+func (s Saved) replace() error {
+	head, err := s.head()
+	if err != nil {
+		return err
+	}
 	f := s.family()
 	now, _, err := f.entries(s.Name) // also creates it
 	if err != nil {

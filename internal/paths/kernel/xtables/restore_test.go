@@ -38,7 +38,7 @@ COMMIT
 -A INPUT -i lo -p tcp -m tcp --dport 25 -j REJECT --reject-with tcp-reset
 -A INPUT -i lo -p tcp -m tcp --dport 1
 -A INPUT -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
--A INPUT -p tcp -m hashlimit --hashlimit-upto 5/sec --hashlimit-burst 5 --hashlimit-name x -j NFQUEUE --queue-num 0
+-A INPUT -p tcp -m hashlimit --hashlimit-upto 5/sec --hashlimit-name x -j NFQUEUE
 -A FORWARD -j DOCKER-USER
 -A OUTPUT -p tcp --dport 7 -m owner --uid-owner 7 -j DROP
 -A DOCKER-USER -m limit --limit 1/sec -j RETURN
@@ -116,8 +116,8 @@ func restore(t *testing.T, tables []Saved) {
 	t.Helper()
 	enter(t)
 	for _, s := range tables {
-		if err := s.Restore(); err != nil {
-			t.Error(err)
+		if refused, err := s.Restore(); err != nil || len(refused) > 0 {
+			t.Errorf("refused: %v, %v", refused, err)
 		}
 	}
 }
@@ -134,6 +134,34 @@ func TestRestore(t *testing.T) {
 			len(a.Entries) == len(b.Entries)
 	}) {
 		t.Errorf("saved again: %+v, %v", again, err)
+	}
+}
+
+func TestRestoreSkipsWhatIsRefused(t *testing.T) {
+	tables := load(t)
+	for i, s := range tables {
+		tables[i].Entries = bytes.ReplaceAll(s.Entries, []byte("hashlimit"), []byte("hashlimut"))
+	}
+	enter(t)
+	var what []string
+	for _, s := range tables {
+		refused, err := s.Restore()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, r := range refused {
+			what = append(what, r.What)
+		}
+	}
+	const filter = "of iptables-legacy filter "
+	want := []string{"rule 2 " + filter + "INPUT (limit)", "rule 3 " + filter + "INPUT (limit)",
+		"rule 7 " + filter + "INPUT (hashlimut)", "rule 1 " + filter + "OUTPUT (owner)",
+		"rule 1 " + filter + "DOCKER-USER (limit)"}
+	if !slices.Equal(what, want) {
+		t.Errorf("%q", what)
+	}
+	if got := text(t); !strings.Contains(got, "-A INPUT -s 255.255.255.255/32 -p udp -j ACCEPT") {
+		t.Error(got)
 	}
 }
 
