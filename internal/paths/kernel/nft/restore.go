@@ -86,6 +86,7 @@ const (
 	tableDormant = 1
 	chainBase    = 1
 
+	quotaInverted    = 1
 	flowtableCounter = 2 // and not the hardware's
 )
 
@@ -117,6 +118,7 @@ func partOf(m raw.Message, number int, numbers map[string]int) (part, error) {
 	case unix.NFT_MSG_NEWRULE:
 		numbers[where+" "+name]++
 		p.what = fmt.Sprintf("rule %d of %s %s", numbers[where+" "+name], where, name)
+		err = p.mend()
 		p.compat()
 	case unix.NFT_MSG_NEWSET:
 		p.what = "set " + where + " " + name
@@ -153,10 +155,49 @@ func (p *part) bare() error {
 	return err
 }
 
+// mend removes what the kernel prints but does not accept: a timeout of 0, and that a quota is used
+// up.
+func (p *part) mend() error {
+	var list attributes
+	for _, e := range expressions(p.attrs) {
+		fixed := part{attrs: e.attrs}
+		switch e.name {
+		case "dynset":
+			if allZero(e.attrs.get(unix.NFTA_DYNSET_TIMEOUT)) {
+				fixed.attrs = e.attrs.without(unix.NFTA_DYNSET_TIMEOUT)
+			}
+		case "quota":
+			fixed.mask(unix.NFTA_QUOTA_FLAGS, quotaInverted)
+		default:
+			list = append(list, e.list)
+			continue
+		}
+		data, err := encode(fixed.attrs)
+		if err != nil {
+			return err
+		}
+		b, err := encode(attributes{{unix.NFTA_EXPR_NAME, []byte(e.name + "\x00")},
+			{unix.NFTA_EXPR_DATA, data}})
+		if err != nil {
+			return err
+		}
+		list = append(list, attribute{unix.NFTA_LIST_ELEM, b})
+	}
+	b, err := encode(list)
+	if err == nil && len(list) > 0 {
+		p.attrs = p.attrs.with(unix.NFTA_RULE_EXPRESSIONS, b)
+	}
+	return err
+}
+
 // compat adds the protocol that some matches and targets of xtables insist on. The kernel does not
 // print it.
 func (p *part) compat() {
-	const proto, flags, inverted = 1, 2, 2 // NFTA_RULE_COMPAT_PROTO, …_FLAGS, NFT_RULE_COMPAT_F_INV
+	const (
+		proto    = 1 // NFTA_RULE_COMPAT_PROTO
+		flags    = 2 // NFTA_RULE_COMPAT_FLAGS
+		inverted = 2 // NFT_RULE_COMPAT_F_INV
+	)
 	var reg, number, inv uint32
 	found, needed := false, false
 	for _, e := range expressions(p.attrs) {
@@ -260,8 +301,8 @@ func (t *transactor) add(p part) error {
 	return nil
 }
 
-// flush sends the parts again and again, without those that were refused. The kernel makes all parts
-// of a transaction or none.
+// flush sends the parts again and again, without those that were refused. The kernel makes all
+// parts of a transaction or none.
 func (t *transactor) flush() error {
 	parts := t.parts
 	t.parts, t.size = nil, 0
@@ -306,7 +347,8 @@ func (t *transactor) send(parts []part) (map[int]error, error) {
 			i+1, append([]byte{p.family, unix.NFNETLINK_V0, 0, 0}, attrs...))
 	}
 	out = message(out, unix.NFNL_MSG_BATCH_END, 0, len(parts)+1, resource)
-	if err := unix.Sendto(t.fd, out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	err := unix.Sendto(t.fd, out, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	if err != nil {
 		return nil, err
 	}
 	return t.answers(len(parts))

@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -16,15 +17,22 @@ import (
 // ruleSets has inputs of nft and iptables-restore by their names.
 var ruleSets = map[string]string{
 	"sets.nft": `table inet mine {
-	set friends { type ipv4_addr; flags interval; elements = { 192.0.2.0/25, 203.0.113.7, 10.0.0.0/8, 255.255.255.255 } }
-	set far { type ipv6_addr; flags interval; auto-merge; elements = { fd00::/8, 2001:db8::1-2001:db8::9 } }
-	set doors { type ipv4_addr . inet_service; elements = { 198.18.0.1 . 22, 198.18.0.3 . 23 } }
-	set wide { type inet_proto . inet_service; flags interval; elements = { tcp . 5000-5999, udp . 53 } }
-	set bans { type ipv4_addr; flags timeout; timeout 1h; elements = { 203.0.113.9 timeout 2h comment "ssh" } }
+	set friends { type ipv4_addr; flags interval
+		elements = { 192.0.2.0/25, 203.0.113.7, 10.0.0.0/8, 255.255.255.255 } }
+	set far { type ipv6_addr; flags interval; auto-merge
+		elements = { fd00::/8, 2001:db8::1-2001:db8::9 } }
+	set doors { type ipv4_addr . inet_service
+		elements = { 198.18.0.1 . 22, 198.18.0.3 . 23 } }
+	set wide { type inet_proto . inet_service; flags interval
+		elements = { tcp . 5000-5999, udp . 53 } }
+	set bans { type ipv4_addr; flags timeout; timeout 1h
+		elements = { 203.0.113.9 timeout 2h comment "ssh" } }
 	set seen { type ipv4_addr; flags dynamic,timeout; timeout 1m; size 100; }
 	set counted { type ipv4_addr; counter; elements = { 192.0.2.1, 192.0.2.2 } }
-	map to { type inet_service : ipv4_addr . inet_service; elements = { 80 : 172.17.0.2 . 8080 } }
-	map verdicts { type inet_service : verdict; flags interval; elements = { 80 : accept, 1000-2000 : jump deep, 65000-65535 : drop } }
+	map to { type inet_service : ipv4_addr . inet_service
+		elements = { 80 : 172.17.0.2 . 8080 } }
+	map verdicts { type inet_service : verdict; flags interval
+		elements = { 80 : accept, 1000-2000 : jump deep, 65000-65535 : drop } }
 	counter hits { packets 3 bytes 4 }
 	quota most { over 1 mbytes }
 	limit slow { rate 10/second }
@@ -61,7 +69,8 @@ var ruleSets = map[string]string{
 	}
 }
 table netdev guard {
-	chain in { type filter hook ingress device "lo" priority 0; policy accept; ip saddr 192.0.2.66 drop; }
+	chain in { type filter hook ingress device "lo" priority 0
+		ip saddr 192.0.2.66 drop; }
 }
 table bridge frames {
 	chain f { type filter hook forward priority 0; ether type arp accept; }
@@ -102,11 +111,11 @@ COMMIT
 -A INPUT -p tcp -m multiport --dports 80,443,1000:2000 -j ACCEPT
 -A INPUT -p tcp -m tcp --dport 25 -j REJECT --reject-with tcp-reset
 -A INPUT ! -p tcp -m length --length 1000:2000 -j DROP
--A INPUT -m iprange --src-range 192.0.2.3-192.0.2.9 -j REJECT --reject-with icmp-host-prohibited
+-A INPUT -m iprange --src-range 192.0.2.3-192.0.2.9 -j REJECT
 -A INPUT -m limit --limit 3/min --limit-burst 10 -j LOG --log-prefix "[UFW BLOCK] "
--A INPUT -p tcp -m conntrack --ctstate NEW -m recent --set --name ssh --mask 255.255.255.255 --rsource
--A INPUT -p tcp -m recent --update --seconds 30 --hitcount 6 --name ssh --mask 255.255.255.255 --rsource -j DROP
--A OUTPUT -m owner --uid-owner 7 -j ACCEPT
+-A INPUT -p tcp -m conntrack --ctstate NEW -m recent --set --name ssh --rsource
+-A INPUT -p tcp -m recent --update --seconds 30 --hitcount 6 --name ssh --rsource -j DROP
+-A OUTPUT -m owner --uid-owner 0 -j ACCEPT
 -A FORWARD -j DOCKER-USER
 -A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
 -A FORWARD -o docker0 -j DOCKER
@@ -122,7 +131,7 @@ COMMIT
 :KUBE-SEP-2 - [0:0]
 :KUBE-MARK-MASQ - [0:0]
 -A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
--A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment "default/web" -m tcp --dport 80 -j KUBE-SVC-A
+-A KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment "web" -m tcp --dport 80 -j KUBE-SVC-A
 -A KUBE-SVC-A ! -s 10.244.0.0/16 -d 10.96.0.10/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ
 -A KUBE-SVC-A -m statistic --mode random --probability 0.50000000000 -j KUBE-SEP-1
 -A KUBE-SVC-A -j KUBE-SEP-2
@@ -230,12 +239,13 @@ func TestRestoreSkipsWhatIsRefused(t *testing.T) {
 	first := saved(t, "docker.iptables")
 	for i, m := range first.Messages {
 		if m.Type&0xff == unix.NFT_MSG_NEWRULE && strings.Contains(string(m.Data), "multiport") {
-			first.Messages[i].Data = []byte(strings.ReplaceAll(string(m.Data), "multiport", "multipork"))
+			first.Messages[i].Data = bytes.Replace(m.Data, []byte("multiport"), []byte("multipork"), 1)
 		}
 	}
-	first.Messages = append(first.Messages,
-		raw.Message{Type: unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELTABLE, Data: make([]byte, 4)},
-		raw.Message{Type: unix.NFNL_SUBSYS_CTNETLINK << 8, Data: make([]byte, 4)})
+	for _, kind := range []uint16{unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELTABLE,
+		unix.NFNL_SUBSYS_CTNETLINK << 8} {
+		first.Messages = append(first.Messages, raw.Message{Type: kind, Data: make([]byte, 4)})
+	}
 	inSpace(t, func() error {
 		refused, err := first.Restore()
 		var what []string

@@ -74,7 +74,7 @@ func save(c *netlink.Conn) (out Saved, err error) {
 	return out, nil
 }
 
-// add leaves out what Restore does, such as an address of the kernel's code that some kernels print.
+// add leaves out what Restore does, such as addresses of the kernel's code.
 func (s *Saved) add(found []netlink.Message) error {
 	for _, m := range found {
 		a, err := decode(m.Data[headerSize:])
