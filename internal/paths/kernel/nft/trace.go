@@ -1,0 +1,269 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"syscall"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Tracer follows packets through the nf_tables rules of a namespace.
+type Tracer struct {
+	fd      int
+	control *transactor
+	last    map[uint32]Packet // by ID
+}
+
+// Event is a rule that a packet matched, or a chain's end.
+type Event struct {
+	Packet
+	Table   string // "ip filter"
+	Chain   string
+	Handle  uint64 // of the rule; 0: the chain's end
+	Verdict string // "accept", "drop", "jump", "goto", "continue", "return" or "queue"
+	Policy  bool   // the verdict is the chain's policy
+}
+
+// Packet is a packet at one of the kernel's hooks.
+type Packet struct {
+	ID       uint32 // the same at all hooks
+	Protocol uint8
+	Src, Dst netip.AddrPort // zero unless IP; port 0 unless TCP or UDP
+	In, Out  int            // indexes of devices, or 0
+}
+
+// ErrLost means that the kernel dropped events because they were not read in time.
+var ErrLost = errors.New("trace events were lost")
+
+// linux/netfilter.h
+const (
+	nfDrop   = 0
+	nfAccept = 1
+	nfQueue  = 3
+)
+
+const (
+	traceTable    = "toll-trace"
+	traceGroup    = 9    // NFNLGRP_NFTRACE
+	tracePriority = -500 // before defragmentation and raw tables
+	traceBuffer   = 8 << 20
+)
+
+// NewTracer starts to trace all packets of the calling thread's namespace, to which it adds rules.
+// Any thread may call the methods, one at a time. The caller closes the Tracer.
+func NewTracer() (*Tracer, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		unix.NETLINK_NETFILTER)
+	if err != nil {
+		return nil, fmt.Errorf("trace packets: %w", err)
+	}
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, traceBuffer) != nil {
+		// up to net.core.rmem_max
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, traceBuffer)
+	}
+	t := &Tracer{fd: fd, last: map[uint32]Packet{}}
+	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, traceGroup)
+	}
+	if err == nil {
+		t.control, err = newTransactor()
+	}
+	if err == nil {
+		err = t.rules()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("trace packets: %w", err), t.Close())
+	}
+	return t, nil
+}
+
+// Close removes the rules.
+func (t *Tracer) Close() error {
+	if t.control == nil {
+		return unix.Close(t.fd)
+	}
+	_, err := t.control.send([]part{tracePart(unix.NFT_MSG_DELTABLE)})
+	return errors.Join(err, unix.Close(t.control.fd), unix.Close(t.fd))
+}
+
+func tracePart(kind uint16, attrs ...attribute) part {
+	// 1 is the attribute of the table's name in all messages.
+	return part{kind: kind, family: unix.NFPROTO_INET,
+		attrs: append(attributes{{1, []byte(traceTable + "\x00")}}, attrs...)}
+}
+
+func (t *Tracer) rules() error {
+	number := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
+	var failed error
+	nest := func(list ...attribute) []byte {
+		b, err := encode(list)
+		failed = errors.Join(failed, err)
+		return b
+	}
+	named := func(name string, data []byte) attribute {
+		return attribute{unix.NFTA_LIST_ELEM, nest(
+			attribute{unix.NFTA_EXPR_NAME, []byte(name + "\x00")},
+			attribute{unix.NFTA_EXPR_DATA, data})}
+	}
+	exprs := nest(
+		named("immediate", nest(attribute{unix.NFTA_IMMEDIATE_DREG, number(unix.NFT_REG_1)},
+			attribute{unix.NFTA_IMMEDIATE_DATA,
+				nest(attribute{unix.NFTA_DATA_VALUE, []byte{1, 0, 0, 0}})})),
+		named("meta", nest(attribute{unix.NFTA_META_KEY, number(unix.NFT_META_NFTRACE)},
+			attribute{unix.NFTA_META_SREG, number(unix.NFT_REG_1)})))
+	parts := []part{tracePart(unix.NFT_MSG_NEWTABLE)}
+	for name, hook := range map[string]int32{"prerouting": unix.NF_INET_PRE_ROUTING,
+		"output": unix.NF_INET_LOCAL_OUT} {
+		chain := []byte(name + "\x00")
+		parts = append(parts, tracePart(unix.NFT_MSG_NEWCHAIN,
+			attribute{unix.NFTA_CHAIN_NAME, chain},
+			attribute{unix.NFTA_CHAIN_TYPE, []byte("filter\x00")},
+			attribute{unix.NFTA_CHAIN_HOOK, nest(
+				attribute{unix.NFTA_HOOK_HOOKNUM, number(hook)},
+				attribute{unix.NFTA_HOOK_PRIORITY, number(tracePriority)})}),
+			tracePart(unix.NFT_MSG_NEWRULE, attribute{unix.NFTA_RULE_CHAIN, chain},
+				attribute{unix.NFTA_RULE_EXPRESSIONS, exprs}))
+	}
+	if failed != nil {
+		return failed
+	}
+	refused, err := t.control.send(parts)
+	for _, why := range refused {
+		err = errors.Join(err, why)
+	}
+	return err
+}
+
+// Read returns the events since the last call, without waiting. With ErrLost, it returns those that
+// were not lost.
+func (t *Tracer) Read() (out []Event, err error) {
+	buffer := make([]byte, 64<<10)
+	var lost error
+	for {
+		n, _, err := unix.Recvfrom(t.fd, buffer, 0)
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return out, lost
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ENOBUFS):
+			lost = fmt.Errorf("trace packets: %w", ErrLost)
+			continue
+		case err != nil:
+			return out, fmt.Errorf("trace packets: %w", err)
+		}
+		messages, err := syscall.ParseNetlinkMessage(buffer[:n])
+		if err != nil {
+			return out, fmt.Errorf("trace packets: %w", err)
+		}
+		for _, m := range messages {
+			if m.Header.Type != unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_TRACE {
+				continue
+			}
+			if e, ok := t.event(m.Data); ok {
+				out = append(out, e)
+			}
+		}
+	}
+}
+
+// event leaves out the tracer's own rules.
+func (t *Tracer) event(data []byte) (e Event, ok bool) {
+	if len(data) < headerSize {
+		return e, false
+	}
+	a, err := decode(data[headerSize:])
+	if err != nil {
+		return e, false
+	}
+	table := a.text(unix.NFTA_TRACE_TABLE)
+	e = Event{Table: familyName(data[0]) + " " + table, Chain: a.text(unix.NFTA_TRACE_CHAIN)}
+	if h := a.get(unix.NFTA_TRACE_RULE_HANDLE); len(h) == 8 {
+		e.Handle = binary.BigEndian.Uint64(h)
+	}
+	id := a.number(unix.NFTA_TRACE_ID)
+	// The first event of each hook has the packet.
+	if header := a.get(unix.NFTA_TRACE_NETWORK_HEADER); header != nil {
+		p := packet(header, a.get(unix.NFTA_TRACE_TRANSPORT_HEADER))
+		p.ID = id
+		p.In, p.Out = int(a.number(unix.NFTA_TRACE_IIF)), int(a.number(unix.NFTA_TRACE_OIF))
+		t.last[id] = p
+	}
+	e.Packet = t.last[id]
+	e.ID = id
+	verdict, _ := decode(a.get(unix.NFTA_TRACE_VERDICT))
+	code := int32(verdict.number(unix.NFTA_VERDICT_CODE))
+	if b := a.get(unix.NFTA_TRACE_POLICY); len(b) == 4 {
+		e.Policy, code = true, int32(binary.BigEndian.Uint32(b))
+	}
+	const verdictBits = 0xff // NF_VERDICT_MASK: a queue has its number above
+	if code >= 0 {
+		code &= verdictBits
+	}
+	e.Verdict = map[int32]string{nfDrop: "drop", nfAccept: "accept",
+		nfQueue: "queue", unix.NFT_CONTINUE: "continue", unix.NFT_BREAK: "continue",
+		unix.NFT_JUMP: "jump", unix.NFT_GOTO: "goto", unix.NFT_RETURN: "return"}[code]
+	return e, table != traceTable
+}
+
+// packet reads the heads of a packet, of which the kernel sends at most 40 and 20 bytes.
+func packet(network, transport []byte) (p Packet) {
+	var src, dst netip.Addr
+	switch {
+	case len(network) >= 20 && network[0]>>4 == 4:
+		p.Protocol = network[offsetProto]
+		src, _ = netip.AddrFromSlice(network[offsetSrc : offsetSrc+4])
+		dst, _ = netip.AddrFromSlice(network[offsetDst : offsetDst+4])
+	case len(network) >= 40 && network[0]>>4 == 6:
+		p.Protocol = network[6]
+		src, _ = netip.AddrFromSlice(network[offsetSrc6 : offsetSrc6+16])
+		dst, _ = netip.AddrFromSlice(network[offsetDst6 : offsetDst6+16])
+	default:
+		return p
+	}
+	var sport, dport uint16
+	if (p.Protocol == unix.IPPROTO_TCP || p.Protocol == unix.IPPROTO_UDP) && len(transport) >= 4 {
+		sport = binary.BigEndian.Uint16(transport[offsetSport:])
+		dport = binary.BigEndian.Uint16(transport[offsetDport:])
+	}
+	p.Src, p.Dst = netip.AddrPortFrom(src, sport), netip.AddrPortFrom(dst, dport)
+	return p
+}
+
+// Place is a rule's place in a namespace.
+type Place struct {
+	Chain  string
+	Number int // in the chain, from 1
+}
+
+// Handle names a rule as an Event does.
+type Handle struct {
+	Table  string // "ip filter"
+	Handle uint64
+}
+
+// Places returns the places of all rules of the calling thread's namespace.
+func Places() (map[Handle]Place, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open nftables: %w", err)
+	}
+	defer func() { _ = c.Close() }()
+	out := map[Handle]Place{}
+	numbers := map[[2]string]int{}
+	l := lister{conn: c}
+	err = l.each(unix.NFT_MSG_GETRULE, "rules", func(family byte, a attributes) {
+		table := familyName(family) + " " + a.text(unix.NFTA_RULE_TABLE)
+		chain := [2]string{table, a.text(unix.NFTA_RULE_CHAIN)}
+		numbers[chain]++
+		if h := a.get(unix.NFTA_RULE_HANDLE); len(h) == 8 {
+			out[Handle{table, binary.BigEndian.Uint64(h)}] = Place{chain[1], numbers[chain]}
+		}
+	})
+	return out, err
+}
