@@ -15,3 +15,13 @@ func NamespaceID(pid int) (int, error) {
 	}
 	return id, nil
 }
+
+// NumberOf returns the calling namespace's number for the namespace of a file descriptor, or -1 if
+// it has none.
+func NumberOf(fd int) (int, error) {
+	id, err := netlink.GetNetNsIdByFd(fd)
+	if err != nil {
+		return -1, fmt.Errorf("number of a network namespace: %w", err)
+	}
+	return id, nil
+}

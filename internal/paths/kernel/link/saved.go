@@ -1,14 +1,28 @@
 package link
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Values of Saved.ParentSpace that are no namespace's number.
+const (
+	Here      = -1 // the device's own namespace
+	Elsewhere = -2 // one that is not known
 )
 
 // Saved is a network device as ReadLinks reads it and MakeLink makes it in another namespace.
 type Saved struct {
 	Name  string           `json:"name"`
 	Index int              `json:"index"`
-	Kind  string           `json:"kind"` // as rtnetlink names it; "": hardware
+	Kind  string           `json:"kind"` // as rtnetlink names it; "": hardware, or the loopback
 	MAC   net.HardwareAddr `json:"mac,omitempty"`
 	MTU   int              `json:"mtu"`
 	Group uint32           `json:"group,omitempty"`
@@ -19,9 +33,210 @@ type Saved struct {
 	Master int  `json:"master,omitempty"` // index
 	// Parent is the index of a veth's other end, or of the device below a VLAN or macvlan.
 	Parent int `json:"parent,omitempty"`
-	// ParentSpace is that device's namespace, as an id of this namespace; -1: this one.
+	// ParentSpace is that device's namespace: as ReadLinks reads it, an id of this namespace; in a
+	// replica.Machine, an index of its Spaces.
 	ParentSpace int `json:"parent_namespace"`
-	// Data are IFLA_INFO_DATA and IFLA_INFO_SLAVE_DATA, of which MakeLink uses what it knows.
+	// Data are IFLA_INFO_DATA, and Slave a bridge port's IFLA_INFO_SLAVE_DATA, of which MakeLink
+	// and SetLink use what they know.
 	Data  []byte `json:"data,omitempty"`
 	Slave []byte `json:"slave_data,omitempty"`
+	// VLANs are a filtering bridge's, or its port's (IFLA_AF_SPEC of AF_BRIDGE).
+	VLANs []byte `json:"vlans,omitempty"`
+}
+
+// Pair reports whether the device is one of two ends.
+func (s Saved) Pair() bool { return s.Kind == "veth" || s.Kind == "netkit" }
+
+// Refused is an object that the kernel did not make.
+type Refused struct {
+	What   string // "route default via 192.0.2.1 dev eth0"
+	Device string // "": none in particular
+	Err    error
+}
+
+const (
+	ifInfo     = unix.SizeofIfInfomsg
+	skipCounts = 1 << 3 // RTEXT_FILTER_SKIP_STATS
+	bridgeVLAN = 1 << 1 // RTEXT_FILTER_BRVLAN
+)
+
+// ReadLinks reads the devices of the calling thread's namespace. The kernel numbers the namespaces
+// of their parents if it has not yet.
+func ReadLinks() ([]Saved, error) {
+	msgs, err := rawDump(unix.RTM_GETLINK, linkRequest(unix.AF_UNSPEC, skipCounts))
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	var out []Saved
+	filtering := false
+	for _, b := range msgs {
+		s, err := parseLink(b)
+		if err != nil {
+			return nil, fmt.Errorf("list links: %w", err)
+		}
+		filtering = filtering || s.filtersVLANs()
+		out = append(out, s)
+	}
+	if filtering {
+		return out, readVLANs(out)
+	}
+	return out, nil
+}
+
+func readVLANs(links []Saved) error {
+	msgs, err := rawDump(unix.RTM_GETLINK, linkRequest(unix.AF_BRIDGE, bridgeVLAN))
+	if err != nil {
+		return fmt.Errorf("list VLANs of bridges: %w", err)
+	}
+	for _, b := range msgs {
+		f, err := fieldsOf(b, ifInfo)
+		if err != nil {
+			return fmt.Errorf("list VLANs of bridges: %w", err)
+		}
+		for i := range links {
+			if links[i].Index == indexOf(b) {
+				links[i].VLANs = f[unix.IFLA_AF_SPEC]
+			}
+		}
+	}
+	return nil
+}
+
+func linkRequest(family byte, mask uint32) []byte {
+	b := make([]byte, ifInfo)
+	b[0] = family
+	return append(b, marshal(netlink.Attribute{Type: unix.IFLA_EXT_MASK, Data: word(mask)})...)
+}
+
+func parseLink(b []byte) (s Saved, err error) {
+	f, err := fieldsOf(b, ifInfo)
+	if err != nil {
+		return s, err
+	}
+	info, err := fieldsOf(f[unix.IFLA_LINKINFO], 0)
+	if err != nil {
+		return s, err
+	}
+	flags := binary.NativeEndian.Uint32(b[8:])
+	s = Saved{Name: text(f[unix.IFLA_IFNAME]), Index: indexOf(b),
+		Kind: text(info[unix.IFLA_INFO_KIND]), MAC: f[unix.IFLA_ADDRESS],
+		MTU: int(f.number(unix.IFLA_MTU)), Group: f.number(unix.IFLA_GROUP),
+		Up: flags&unix.IFF_UP != 0, NoARP: flags&unix.IFF_NOARP != 0,
+		Lower:  flags&unix.IFF_LOWER_UP != 0,
+		Master: int(f.number(unix.IFLA_MASTER)), Parent: int(f.number(unix.IFLA_LINK)),
+		ParentSpace: Here, Data: info[unix.IFLA_INFO_DATA]}
+	if id := f[unix.IFLA_LINK_NETNSID]; len(id) == 4 {
+		s.ParentSpace = int(int32(binary.NativeEndian.Uint32(id)))
+		if s.ParentSpace < 0 {
+			s.ParentSpace = Elsewhere
+		}
+	}
+	if text(info[unix.IFLA_INFO_SLAVE_KIND]) == "bridge" {
+		s.Slave = info[unix.IFLA_INFO_SLAVE_DATA]
+	}
+	return s, nil
+}
+
+// fields has attributes by type.
+type fields map[uint16][]byte
+
+var errShort = errors.New("short netlink message")
+
+func fieldsOf(b []byte, header int) (fields, error) {
+	list, err := attributesOf(b, header)
+	out := fields{}
+	for _, a := range list {
+		out[typeOf(a)] = a.Data
+	}
+	return out, err
+}
+
+func attributesOf(b []byte, header int) ([]netlink.Attribute, error) {
+	if len(b) < header {
+		return nil, errShort
+	}
+	return netlink.UnmarshalAttributes(b[header:])
+}
+
+func typeOf(a netlink.Attribute) uint16 {
+	return a.Type &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
+}
+
+// number returns 0 if there is none.
+func (f fields) number(kind uint16) uint32 {
+	if b := f[kind]; len(b) == 4 {
+		return binary.NativeEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (f fields) has(kinds ...uint16) bool {
+	return slices.ContainsFunc(kinds, func(k uint16) bool { return f[k] != nil })
+}
+
+func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
+
+func word(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
+
+// indexOf works for struct ifinfomsg and its kin, which are four bytes longer than the index.
+func indexOf(b []byte) int { return int(int32(binary.NativeEndian.Uint32(b[4:]))) }
+
+const longest = 1<<16 - 1 - unix.SizeofNlAttr
+
+// marshal leaves out what is too long for an attribute.
+func marshal(list ...netlink.Attribute) []byte {
+	list = slices.DeleteFunc(slices.Clone(list), func(a netlink.Attribute) bool {
+		return len(a.Data) > longest
+	})
+	for i := range list {
+		list[i].Length = 0
+	}
+	b, _ := netlink.MarshalAttributes(list) // it fails for wrong lengths only
+	return b
+}
+
+var errChanging = errors.New("it kept changing")
+
+func rawDump(t netlink.HeaderType, header []byte) ([][]byte, error) {
+	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	const tries = 5
+	for range tries {
+		msgs, err := c.Execute(netlink.Message{Data: header,
+			Header: netlink.Header{Type: t, Flags: netlink.Request | netlink.Dump}})
+		if err != nil {
+			return nil, err
+		}
+		out := make([][]byte, len(msgs))
+		whole := true
+		for i, m := range msgs {
+			whole = whole && m.Header.Flags&netlink.DumpInterrupted == 0
+			out[i] = m.Data
+		}
+		if whole {
+			return out, nil
+		}
+	}
+	return nil, errChanging
+}
+
+// sender makes objects in the namespace in which it was opened.
+type sender struct{ *netlink.Conn }
+
+func openSender() (sender, error) {
+	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+	if err != nil {
+		return sender{}, err
+	}
+	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // reasons in words, Linux 4.12
+	return sender{c}, nil
+}
+
+func (s sender) send(t uint16, flags netlink.HeaderFlags, data []byte) error {
+	_, err := s.Execute(netlink.Message{Data: data, Header: netlink.Header{
+		Type: netlink.HeaderType(t), Flags: netlink.Request | netlink.Acknowledge | flags}})
+	return err
 }

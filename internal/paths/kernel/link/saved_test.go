@@ -1,0 +1,273 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+)
+
+func newNS(t *testing.T) *netns.NS {
+	t.Helper()
+	n, err := netns.New()
+	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("network namespaces need root here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.Close() })
+	return n
+}
+
+// ipBatch runs lines of ip-batch in the namespace.
+func ipBatch(t *testing.T, n *netns.NS, batch string) {
+	t.Helper()
+	err := n.Do(func() error {
+		cmd := exec.Command("ip", "-batch", "-")
+		cmd.Stdin = strings.NewReader(batch)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
+		t.Skip("there is no ip command")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run(t *testing.T, n *netns.NS, command string) string {
+	t.Helper()
+	var out []byte
+	args := strings.Fields(command)
+	err := n.Do(func() (err error) {
+		out, err = exec.Command(args[0], args[1:]...).CombinedOutput()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%s: %v: %s", command, err, out)
+	}
+	return string(out)
+}
+
+type savedNetwork struct {
+	Links                                           []Saved
+	Addresses, Nexthops, Routes, Policy, Neighbours []raw.Message
+}
+
+func readNetwork(t *testing.T, n *netns.NS) (out savedNetwork) {
+	t.Helper()
+	err := n.Do(func() (err error) {
+		if out.Links, err = ReadLinks(); err != nil {
+			return err
+		}
+		for _, part := range []struct {
+			to   *[]raw.Message
+			read func() ([]raw.Message, error)
+		}{{&out.Addresses, ReadAddresses}, {&out.Nexthops, ReadNexthops},
+			{&out.Routes, ReadRoutes}, {&out.Policy, ReadPolicy},
+			{&out.Neighbours, ReadNeighbours}} {
+			if *part.to, err = part.read(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func (n savedNetwork) named(t *testing.T, name string) Saved {
+	t.Helper()
+	i := slices.IndexFunc(n.Links, func(l Saved) bool { return l.Name == name })
+	if i < 0 {
+		t.Fatalf("no %s in %+v", name, n.Links)
+	}
+	return n.Links[i]
+}
+
+func settings(s Saved) string { return fmt.Sprint(s.data(), s.port()) }
+
+func fileOf(t *testing.T, n *netns.NS) int {
+	t.Helper()
+	tid, err := n.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", tid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return int(f.Fd())
+}
+
+func TestCopyEqualsOriginal(t *testing.T) {
+	machine, outside := newNS(t), newNS(t)
+	tid, err := outside.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.Do(func() error {
+		return sysctl.Set("net.ipv6.conf.default.accept_dad", "0")
+	}); err != nil {
+		t.Fatal(err)
+	}
+	const index = 40
+	ipBatch(t, machine, fmt.Sprintf(`
+link set lo up
+link add eth0 index %[2]d address 02:00:00:00:00:01 mtu 1400 group 7 type veth peer name far netns %[1]d
+link add br0 index 50 address 02:00:00:00:00:02 type bridge group_fwd_mask 8
+link add port index 51 type veth peer name guest index 52
+link set port master br0
+link set port type bridge_slave hairpin on isolated on learning off
+link add mac0 index 53 link eth0 address 02:00:00:00:00:03 type macvlan mode private
+link set eth0 up
+link set br0 up
+link set port up
+link set guest up
+link set mac0 up arp off
+`, tid, index))
+	ipBatch(t, outside, "link set far up\n")
+	ipBatch(t, machine, `
+addr add 192.0.2.10/24 brd + dev eth0
+addr add 192.0.2.11/24 dev eth0
+addr add 198.51.100.1/32 dev lo
+addr add 10.9.0.1 peer 10.9.0.2 dev mac0
+addr add 172.17.0.1/16 dev br0
+addr add 2001:db8::10/64 dev eth0 nodad
+addr add 2001:db8::11/64 dev eth0 nodad preferred_lft 0
+route add default via 192.0.2.1 metric 100 mtu 1300 src 192.0.2.11
+route add 203.0.113.0/24 nexthop via 192.0.2.2 weight 2 nexthop via 172.17.0.9
+route add blackhole 203.0.114.0/24
+route add prohibit 203.0.115.0/24 table 77
+route add 203.0.116.0/24 via 10.0.0.1 dev eth0 onlink table 77
+route add default via 192.0.2.3 table 77
+route add local 203.0.117.0/24 dev lo table 78
+route add local 203.0.118.0/24 dev lo
+route add default via 2001:db8::1 metric 5
+route add unreachable 2001:db8:1::/48
+nexthop add id 5 via 192.0.2.7 dev eth0
+nexthop add id 6 dev br0
+nexthop add id 4 group 5/6,3
+route add 203.0.119.0/24 nhid 5
+route add 203.0.120.0/24 nhid 4
+rule add pref 100 from 192.0.2.0/24 iif eth0 lookup 77
+rule add pref 101 not fwmark 0x1/0xff lookup 78
+rule add pref 102 ipproto tcp dport 80-90 prohibit
+rule add pref 103 lookup main suppress_prefixlength 0
+rule del pref 32767
+neigh add 192.0.2.1 lladdr 02:00:00:00:00:99 dev eth0 nud permanent
+neigh add proxy 192.0.2.77 dev eth0
+`)
+	commands := []string{"ip -6 rule add pref 50 to 2001:db8:5::/48 lookup 77",
+		"bridge fdb add 02:00:00:00:00:98 dev port master static"}
+	if machine.Do(exec.Command("ip", "link", "set", "br0", "type", "bridge",
+		"vlan_filtering", "1").Run) == nil { // not every kernel can
+		commands = append(commands, "bridge vlan add vid 30 dev port pvid untagged",
+			"bridge vlan del vid 1 dev port", "bridge vlan add vid 30 dev br0 self")
+	}
+	for _, command := range commands {
+		run(t, machine, command)
+	}
+
+	saved := readNetwork(t, machine)
+	twin, world := newNS(t), newNS(t)
+	place := fileOf(t, world)
+	var refused []Refused
+	err = twin.Do(func() error {
+		var errs []error
+		for _, l := range saved.Links {
+			switch l.Name {
+			case "lo", "guest":
+			case "port":
+				errs = append(errs, MakePair(l, saved.named(t, "guest"), -1))
+			case "eth0":
+				errs = append(errs, MakePair(l, Saved{Name: "far", MTU: l.MTU, Index: l.Parent},
+					place))
+			default:
+				errs = append(errs, MakeLink(l, -1))
+			}
+		}
+		for _, l := range saved.Links {
+			errs = append(errs, SetLink(l))
+		}
+		return errors.Join(errs...)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	ipBatch(t, world, "link set far up\n")
+	err = twin.Do(func() error {
+		refused = append(refused, MakeAddresses(saved.Addresses)...)
+		refused = append(refused, MakeRoutes(saved.Nexthops, saved.Routes)...)
+		refused = append(refused, MakePolicy(saved.Policy)...)
+		refused = append(refused, MakeNeighbours(saved.Neighbours,
+			func(int) bool { return false })...)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, r := range refused {
+		t.Errorf("%s (%s): %v", r.What, r.Device, r.Err)
+	}
+	for _, command := range []string{"-4 route show table all", "-6 route show table all",
+		"-4 rule", "-6 rule", "nexthop", "neigh show nud permanent", "neigh show proxy"} {
+		want := strings.Split(run(t, machine, "ip "+command), "\n")
+		got := strings.Split(run(t, twin, "ip "+command), "\n")
+		if strings.Contains(command, "-6 route") { // multicast routes come in any order
+			slices.Sort(want)
+			slices.Sort(got)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("ip %s (-original +copy):\n%s", command, diff)
+		}
+	}
+	again := readNetwork(t, twin)
+	opts := cmp.Options{cmpopts.IgnoreFields(Saved{}, "Data", "ParentSpace", "Slave")}
+	if diff := cmp.Diff(saved.Links, again.Links, opts); diff != "" {
+		t.Errorf("links (-original +copy):\n%s", diff)
+	}
+	for i, l := range again.Links {
+		if want := settings(saved.Links[i]); settings(l) != want {
+			t.Errorf("settings of %s: %s, want %s", l.Name, settings(l), want)
+		}
+	}
+	var want, got []SavedAddress
+	for _, x := range []struct {
+		from []raw.Message
+		to   *[]SavedAddress
+	}{{saved.Addresses, &want}, {again.Addresses, &got}} {
+		for _, m := range x.from {
+			a, ok := ParseAddress(m)
+			if !ok {
+				t.Errorf("no address: %v", m)
+			}
+			*x.to = append(*x.to, a)
+		}
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b SavedAddress) bool { return a == b }),
+		cmpopts.SortSlices(func(a, b SavedAddress) bool {
+			return fmt.Sprint(a) < fmt.Sprint(b)
+		})); diff != "" {
+		t.Errorf("addresses (-original +copy):\n%s", diff)
+	}
+}

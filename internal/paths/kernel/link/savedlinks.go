@@ -1,0 +1,248 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// made has the attributes of IFLA_INFO_DATA that MakeLink copies, by kind. Devices of other kinds
+// (tunnels, WireGuard, tun, bonds) have programs, keys or cards behind them that a copy lacks.
+var made = map[string][]uint16{
+	"bridge": {nl.IFLA_BR_VLAN_FILTERING, nl.IFLA_BR_VLAN_PROTOCOL, nl.IFLA_BR_GROUP_FWD_MASK,
+		nl.IFLA_BR_NF_CALL_IPTABLES, nl.IFLA_BR_NF_CALL_IP6TABLES, nl.IFLA_BR_NF_CALL_ARPTABLES},
+	"dummy":   nil,
+	"ipvlan":  {nl.IFLA_IPVLAN_MODE, nl.IFLA_IPVLAN_FLAG},
+	"macvlan": {nl.IFLA_MACVLAN_MODE, nl.IFLA_MACVLAN_FLAGS},
+	"macvtap": {nl.IFLA_MACVLAN_MODE, nl.IFLA_MACVLAN_FLAGS},
+	"vlan":    {nl.IFLA_VLAN_ID, nl.IFLA_VLAN_FLAGS, nl.IFLA_VLAN_PROTOCOL},
+	"vrf":     {nl.IFLA_VRF_TABLE},
+}
+
+// Makes reports whether MakeLink makes devices of the kind. A pair replaces others.
+func Makes(kind string) bool {
+	_, ok := made[kind]
+	return ok
+}
+
+// MakeLink makes a device, which stays down and without master, in a namespace by its file
+// descriptor, or in the calling thread's (-1). Its Parent is a device of the calling thread's.
+func MakeLink(s Saved, ns int) error {
+	kind := s.Kind
+	if kind == "macvtap" { // it would make a file in /dev
+		kind = "macvlan"
+	}
+	info := []netlink.Attribute{{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated(kind)}}
+	if data := s.data(); len(data) > 0 {
+		info = append(info, nested(unix.IFLA_INFO_DATA, data...))
+	}
+	return create(s, linkMessage(s, ns, nested(unix.IFLA_LINKINFO, info...)))
+}
+
+// MakePair makes a veth a in the calling thread's namespace whose other end b is in a namespace by
+// its file descriptor, or in the same (-1). Both stay down and without master.
+func MakePair(a, b Saved, ns int) error {
+	const peer = 1 // VETH_INFO_PEER
+	a.Kind, b.Kind = "veth", "veth"
+	return create(a, linkMessage(a, -1, nested(unix.IFLA_LINKINFO,
+		netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("veth")},
+		nested(unix.IFLA_INFO_DATA,
+			netlink.Attribute{Type: peer, Data: linkMessage(b, ns)}))))
+}
+
+func create(s Saved, data []byte) error {
+	c, err := openSender()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.send(unix.RTM_NEWLINK, netlink.Create|netlink.Excl, data); err != nil {
+		return fmt.Errorf("add %s %s: %w", s.Kind, s.Name, err)
+	}
+	return nil
+}
+
+func nested(kind uint16, list ...netlink.Attribute) netlink.Attribute {
+	return netlink.Attribute{Type: kind | unix.NLA_F_NESTED, Data: marshal(list...)}
+}
+
+func linkMessage(s Saved, ns int, more ...netlink.Attribute) []byte {
+	list := []netlink.Attribute{{Type: unix.IFLA_IFNAME, Data: nl.ZeroTerminated(s.Name)}}
+	const mac = 6
+	if len(s.MAC) == mac && s.Kind != "ipvlan" && slices.Max(s.MAC) > 0 {
+		list = append(list, netlink.Attribute{Type: unix.IFLA_ADDRESS, Data: s.MAC})
+	}
+	if mtu := s.mtu(); mtu > 0 {
+		list = append(list, netlink.Attribute{Type: unix.IFLA_MTU, Data: word(uint32(mtu))})
+	}
+	if s.Group > 0 {
+		list = append(list, netlink.Attribute{Type: unix.IFLA_GROUP, Data: word(s.Group)})
+	}
+	if s.Parent > 0 && !s.Pair() {
+		list = append(list, netlink.Attribute{Type: unix.IFLA_LINK, Data: word(uint32(s.Parent))})
+	}
+	if ns >= 0 {
+		list = append(list, netlink.Attribute{Type: unix.IFLA_NET_NS_FD, Data: word(uint32(ns))})
+	}
+	return append(linkHeader(s.Index, 0, 0), marshal(append(list, more...)...)...)
+}
+
+func (s Saved) mtu() int {
+	const veth = 65535
+	if s.Pair() {
+		return min(s.MTU, veth)
+	}
+	return s.MTU
+}
+
+func linkHeader(index int, flags, change uint32) []byte {
+	b := make([]byte, ifInfo)
+	binary.NativeEndian.PutUint32(b[4:], uint32(index))
+	binary.NativeEndian.PutUint32(b[8:], flags)
+	binary.NativeEndian.PutUint32(b[12:], change)
+	return b
+}
+
+func (s Saved) data() []netlink.Attribute {
+	list, err := attributesOf(s.Data, 0)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
+		return !slices.Contains(made[s.Kind], typeOf(a)) || s.Kind == "bridge" && usual(a)
+	})
+}
+
+// A kernel without a feature of bridges refuses its attribute, whatever the value.
+func usual(a netlink.Attribute) bool {
+	if typeOf(a) == nl.IFLA_BR_VLAN_PROTOCOL {
+		return len(a.Data) == 2 && binary.BigEndian.Uint16(a.Data) == unix.ETH_P_8021Q
+	}
+	return !nonZero(a)
+}
+
+func nonZero(a netlink.Attribute) bool { return len(a.Data) > 0 && slices.Max(a.Data) > 0 }
+
+func (s Saved) filtersVLANs() bool {
+	return s.Kind == "bridge" && slices.ContainsFunc(s.data(), func(a netlink.Attribute) bool {
+		return typeOf(a) == nl.IFLA_BR_VLAN_FILTERING
+	})
+}
+
+// The settings of bridge ports that decide about packets, with their usual values.
+var portSettings = map[uint16]byte{
+	unix.IFLA_BRPORT_MODE: 0, unix.IFLA_BRPORT_LEARNING: 1, unix.IFLA_BRPORT_UNICAST_FLOOD: 1,
+	unix.IFLA_BRPORT_PROXYARP: 0, unix.IFLA_BRPORT_PROXYARP_WIFI: 0,
+	unix.IFLA_BRPORT_MCAST_FLOOD: 1, unix.IFLA_BRPORT_MCAST_TO_UCAST: 0,
+	unix.IFLA_BRPORT_BCAST_FLOOD: 1, unix.IFLA_BRPORT_NEIGH_SUPPRESS: 0,
+	unix.IFLA_BRPORT_ISOLATED: 0, nl.IFLA_BRPORT_LOCKED: 0}
+
+func (s Saved) port() []netlink.Attribute {
+	list, err := attributesOf(s.Slave, 0)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
+		usual, ok := portSettings[typeOf(a)]
+		return !ok || len(a.Data) != 1 || a.Data[0] == usual
+	})
+}
+
+// SetLink sets what MakeLink leaves out: the master, which must be there, a bridge port's settings
+// and VLANs, flags; Up last. The kernel gives the device no IPv6 link-local address.
+func SetLink(s Saved) error {
+	c, err := openSender()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	set := func(what string, list ...netlink.Attribute) error {
+		data := append(linkHeader(s.Index, 0, 0), marshal(list...)...)
+		if err := c.send(unix.RTM_NEWLINK, 0, data); err != nil {
+			return fmt.Errorf("set %s of %s: %w", what, s.Name, err)
+		}
+		return nil
+	}
+	const (
+		genMode = 8 // IFLA_INET6_ADDR_GEN_MODE
+		none    = 1
+	)
+	// without IPv6 the kernel refuses it
+	_ = set("address generation", nested(unix.IFLA_AF_SPEC, nested(unix.AF_INET6,
+		netlink.Attribute{Type: genMode, Data: []byte{none}})))
+	var errs []error
+	if s.Master > 0 {
+		errs = append(errs, set("master", netlink.Attribute{Type: unix.IFLA_MASTER,
+			Data: word(uint32(s.Master))}))
+	}
+	if port := s.port(); s.Master > 0 && len(port) > 0 {
+		errs = append(errs, set("settings as a bridge port", nested(unix.IFLA_LINKINFO,
+			netlink.Attribute{Type: unix.IFLA_INFO_SLAVE_KIND, Data: nl.ZeroTerminated("bridge")},
+			nested(unix.IFLA_INFO_SLAVE_DATA, port...))))
+	}
+	if s.Kind == "bridge" || s.Kind == "" { // a bridge takes its ports' MTU
+		if mtu := s.mtu(); mtu > 0 {
+			errs = append(errs, set("MTU", netlink.Attribute{Type: unix.IFLA_MTU,
+				Data: word(uint32(mtu))}))
+		}
+	}
+	errs = append(errs, s.setVLANs(c))
+	var flags uint32
+	if s.Up {
+		flags |= unix.IFF_UP
+	}
+	if s.NoARP {
+		flags |= unix.IFF_NOARP
+	}
+	if err := c.send(unix.RTM_NEWLINK, 0,
+		linkHeader(s.Index, flags, unix.IFF_UP|unix.IFF_NOARP)); err != nil {
+		errs = append(errs, fmt.Errorf("set flags of %s: %w", s.Name, err))
+	}
+	return errors.Join(errs...)
+}
+
+// linux/if_bridge.h
+const (
+	bridgeFlags = 0 // IFLA_BRIDGE_FLAGS
+	bridgeVLANs = 2 // IFLA_BRIDGE_VLAN_INFO: flags, VLAN
+	ofMaster    = 1 // BRIDGE_FLAGS_MASTER
+	ofSelf      = 2 // BRIDGE_FLAGS_SELF
+)
+
+// setVLANs replaces the usual VLAN 1.
+func (s Saved) setVLANs(c sender) error {
+	list, err := attributesOf(s.VLANs, 0)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	where := uint16(ofMaster)
+	if s.Kind == "bridge" {
+		where = ofSelf
+	}
+	send := func(t uint16, vlans ...netlink.Attribute) error {
+		b := linkHeader(s.Index, 0, 0)
+		b[0] = unix.AF_BRIDGE
+		flags := netlink.Attribute{Type: bridgeFlags,
+			Data: binary.NativeEndian.AppendUint16(nil, where)}
+		spec := nested(unix.IFLA_AF_SPEC, append([]netlink.Attribute{flags}, vlans...)...)
+		return c.send(t, 0, append(b, marshal(spec)...))
+	}
+	first := netlink.Attribute{Type: bridgeVLANs,
+		Data: binary.NativeEndian.AppendUint16([]byte{0, 0}, 1)}
+	err = send(unix.RTM_DELLINK, first)
+	for _, a := range list {
+		const size = 4
+		if typeOf(a) == bridgeVLANs && len(a.Data) == size {
+			err = errors.Join(err, send(unix.RTM_SETLINK, a))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set VLANs of %s: %w", s.Name, err)
+	}
+	return nil
+}

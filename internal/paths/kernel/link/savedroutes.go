@@ -1,0 +1,448 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
+)
+
+// linux/nexthop.h
+const (
+	nexthopHeader  = 8 // struct nhmsg: family, scope, protocol, reserved, flags
+	nexthopGroup   = 2 // NHA_GROUP
+	nexthopDevice  = 5 // NHA_OIF
+	nexthopGateway = 6 // NHA_GATEWAY
+)
+
+var bothFamilies = []byte{unix.AF_INET, unix.AF_INET6}
+
+// ReadAddresses reads the addresses of the calling thread's namespace, except duplicates of other
+// machines' addresses.
+func ReadAddresses() ([]raw.Message, error) {
+	return rawList("addresses", unix.RTM_GETADDR, unix.RTM_NEWADDR, bothFamilies,
+		unix.SizeofIfAddrmsg, func(b []byte) bool { return b[2]&unix.IFA_F_DADFAILED == 0 })
+}
+
+// ReadNexthops reads the nexthop objects, groups last.
+func ReadNexthops() ([]raw.Message, error) {
+	out, err := rawList("nexthops", unix.RTM_GETNEXTHOP, unix.RTM_NEWNEXTHOP, []byte{unix.AF_UNSPEC},
+		nexthopHeader, nil)
+	slices.SortStableFunc(out, func(a, b raw.Message) int { return isGroup(a) - isGroup(b) })
+	return out, err
+}
+
+func isGroup(m raw.Message) int {
+	if f, err := fieldsOf(m.Data, nexthopHeader); err == nil && f.has(nexthopGroup) {
+		return 1
+	}
+	return 0
+}
+
+// ReadRoutes reads the routes of all tables, except those that the kernel makes for addresses in
+// table local, and cached ones.
+func ReadRoutes() ([]raw.Message, error) {
+	return rawList("routes", unix.RTM_GETROUTE, unix.RTM_NEWROUTE, bothFamilies, unix.SizeofRtMsg,
+		func(b []byte) bool {
+			r := nl.DeserializeRtMsg(b)
+			return r.Flags&unix.RTM_F_CLONED == 0 &&
+				(r.Table != unix.RT_TABLE_LOCAL || r.Protocol != unix.RTPROT_KERNEL)
+		})
+}
+
+// ReadPolicy reads the rules that choose a routing table, the usual ones included.
+func ReadPolicy() ([]raw.Message, error) {
+	return rawList("policy rules", unix.RTM_GETRULE, unix.RTM_NEWRULE, bothFamilies,
+		unix.SizeofRtMsg, nil)
+}
+
+// ReadNeighbours reads permanent neighbours, those that the machine answers for (proxy), and static
+// entries of bridges.
+func ReadNeighbours() ([]raw.Message, error) {
+	own, err := rawList("neighbours", unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH, bothFamilies,
+		unix.SizeofNdMsg, func(b []byte) bool { return neighbourOf(b).state == unix.NUD_PERMANENT })
+	if err != nil {
+		return nil, err
+	}
+	proxies, err := rawDump(unix.RTM_GETNEIGH, neighbour{flags: unix.NTF_PROXY}.header())
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours: %w", err)
+	}
+	for _, b := range proxies {
+		if len(b) >= unix.SizeofNdMsg && neighbourOf(b).flags&unix.NTF_PROXY != 0 {
+			own = append(own, raw.Message{Type: unix.RTM_NEWNEIGH, Data: b})
+		}
+	}
+	static, err := rawList("entries of bridges", unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH,
+		[]byte{unix.AF_BRIDGE}, unix.SizeofNdMsg, func(b []byte) bool {
+			f, err := fieldsOf(b, unix.SizeofNdMsg)
+			return err == nil && f.has(unix.NDA_MASTER) && neighbourOf(b).state == unix.NUD_NOARP
+		})
+	return append(own, static...), err
+}
+
+// rawList leaves out messages of other families: a kernel without IPv6 answers with all of them.
+func rawList(what string, ask netlink.HeaderType, answer uint16, families []byte, header int,
+	keep func([]byte) bool) (out []raw.Message, err error) {
+	for _, family := range families {
+		request := make([]byte, header)
+		request[0] = family
+		msgs, err := rawDump(ask, request)
+		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", what, err)
+		}
+		for _, b := range msgs {
+			if len(b) >= header && (family == unix.AF_UNSPEC || b[0] == family) &&
+				(keep == nil || keep(b)) {
+				out = append(out, raw.Message{Type: answer, Data: b})
+			}
+		}
+	}
+	return out, nil
+}
+
+// restore makes objects from messages in the calling thread's namespace: send makes one, text
+// describes it, out is its device's index, or 0.
+type restore struct {
+	kind   uint16
+	header int
+	send   func(c sender, b []byte) error
+	text   func(b []byte, names map[int]string) string
+	out    func(b []byte) int
+}
+
+func (r restore) all(ms []raw.Message) (refused []Refused) {
+	c, err := openSender()
+	if err != nil {
+		return []Refused{{What: "everything", Err: err}}
+	}
+	defer func() { _ = c.Close() }()
+	var names map[int]string
+	for _, m := range ms {
+		err := errShort
+		whole := m.Type == r.kind && len(m.Data) >= r.header
+		if whole {
+			err = r.send(c, m.Data)
+		}
+		if err == nil || errors.Is(err, unix.EEXIST) {
+			continue
+		}
+		if names == nil {
+			names = namesByIndex()
+		}
+		x := Refused{What: "a message that is none", Err: reason(err)}
+		if whole {
+			x.What, x.Device = r.text(m.Data, names), names[r.out(m.Data)]
+		}
+		refused = append(refused, x)
+	}
+	return refused
+}
+
+func namesByIndex() map[int]string {
+	out := map[int]string{}
+	links, _ := ReadLinks() // without names the text is poorer
+	for _, l := range links {
+		out[l.Index] = l.Name
+	}
+	return out
+}
+
+// reason returns the kernel's words for an error, if it has any.
+func reason(err error) error {
+	var op *netlink.OpError
+	switch {
+	case !errors.As(err, &op):
+		return err
+	case op.Message != "":
+		return fmt.Errorf("%s: %w", op.Message, op.Err)
+	}
+	return op.Err
+}
+
+// only returns the attributes of a message that are of the given types.
+func only(b []byte, header int, kinds ...uint16) ([]netlink.Attribute, error) {
+	list, err := attributesOf(b, header)
+	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
+		return !slices.Contains(kinds, typeOf(a))
+	}), err
+}
+
+func without(list []netlink.Attribute, kinds ...uint16) []netlink.Attribute {
+	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
+		return slices.Contains(kinds, typeOf(a))
+	})
+}
+
+// MakeAddresses adds addresses for ever, at once, and without routes to their networks: those are
+// among the routes.
+func MakeAddresses(ms []raw.Message) []Refused {
+	return restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress,
+		func(b []byte, names map[int]string) string {
+			f, _ := fieldsOf(b, unix.SizeofIfAddrmsg)
+			a := f[unix.IFA_LOCAL]
+			if a == nil {
+				a = f[unix.IFA_ADDRESS]
+			}
+			return fmt.Sprintf("address %s/%d of %s", address(a), b[1], names[indexOf(b)])
+		}, indexOf}.all(ms)
+}
+
+func addAddress(c sender, b []byte) error {
+	f, err := fieldsOf(b, unix.SizeofIfAddrmsg)
+	if err != nil {
+		return err
+	}
+	list, err := only(b, unix.SizeofIfAddrmsg, unix.IFA_ADDRESS, unix.IFA_LOCAL, unix.IFA_LABEL,
+		unix.IFA_BROADCAST, unix.IFA_RT_PRIORITY)
+	if err != nil {
+		return err
+	}
+	const loopback = 1
+	flags := uint32(unix.IFA_F_NODAD) | f.number(unix.IFA_FLAGS)&unix.IFA_F_HOMEADDRESS
+	if indexOf(b) != loopback { // its network's route is in table local
+		flags |= unix.IFA_F_NOPREFIXROUTE
+	}
+	const ever = ^uint32(0)
+	preferred := ever
+	if c := f[unix.IFA_CACHEINFO]; len(c) >= 4 && binary.NativeEndian.Uint32(c) == 0 {
+		preferred = 0 // deprecated
+	}
+	times := slices.Concat(word(preferred), word(ever), word(0), word(0)) // struct ifa_cacheinfo
+	list = append(list, netlink.Attribute{Type: unix.IFA_FLAGS, Data: word(flags)},
+		netlink.Attribute{Type: unix.IFA_CACHEINFO, Data: times})
+	header := slices.Clone(b[:unix.SizeofIfAddrmsg])
+	header[2] = 0 // flags
+	return c.send(unix.RTM_NEWADDR, netlink.Create, append(header, marshal(list...)...))
+}
+
+func makeNexthops(ms []raw.Message) []Refused {
+	if len(ms) == 0 {
+		return nil
+	}
+	const (
+		id, blackhole, encapType, encap, fdb = 1, 4, 7, 8, 11
+		flags                                = 4 // offset
+	)
+	number := func(b []byte, kind uint16) int {
+		f, _ := fieldsOf(b, nexthopHeader)
+		return int(f.number(kind))
+	}
+	send := func(c sender, b []byte) error {
+		list, err := only(b, nexthopHeader, id, nexthopGroup, blackhole, nexthopDevice,
+			nexthopGateway, encapType, encap, fdb)
+		if err != nil {
+			return err
+		}
+		h := make([]byte, nexthopHeader)
+		h[0], h[2] = b[0], b[2] // family, protocol
+		binary.NativeEndian.PutUint32(h[flags:],
+			binary.NativeEndian.Uint32(b[flags:])&unix.RTNH_F_ONLINK)
+		return c.send(unix.RTM_NEWNEXTHOP, netlink.Create|netlink.Excl,
+			append(h, marshal(list...)...))
+	}
+	return restore{unix.RTM_NEWNEXTHOP, nexthopHeader, send,
+		func(b []byte, _ map[int]string) string { return fmt.Sprint("nexthop ", number(b, id)) },
+		func(b []byte) int { return number(b, nexthopDevice) }}.all(ms)
+}
+
+// MakeRoutes makes nexthop objects and routes, those to gateways last. Their devices must be up,
+// nexthops' also have a carrier, and the addresses must be there.
+func MakeRoutes(nexthops, routes []raw.Message) []Refused {
+	routes = slices.Clone(routes)
+	slices.SortStableFunc(routes, func(a, b raw.Message) int { return distance(a) - distance(b) })
+	at := slices.IndexFunc(routes, func(m raw.Message) bool { return distance(m) == far })
+	if at < 0 {
+		at = len(routes)
+	}
+	return slices.Concat(makeRoutes(routes[:at]), makeNexthops(nexthops), makeRoutes(routes[at:]))
+}
+
+func makeRoutes(ms []raw.Message) []Refused {
+	if len(ms) == 0 {
+		return nil
+	}
+	return restore{unix.RTM_NEWROUTE, unix.SizeofRtMsg, addRoute,
+		func(b []byte, names map[int]string) string {
+			r, err := parseRoute(b)
+			if err != nil {
+				return "a route"
+			}
+			return "route " + r.routed(names).Text
+		},
+		func(b []byte) int {
+			f, _ := fieldsOf(b, unix.SizeofRtMsg)
+			return int(f.number(unix.RTA_OIF))
+		}}.all(ms)
+}
+
+// Routes by what must be there before them.
+const (
+	local  = iota
+	nearby // addresses
+	far    // routes to gateways
+)
+
+func distance(m raw.Message) int {
+	f, err := fieldsOf(m.Data, unix.SizeofRtMsg)
+	switch {
+	case err != nil || nl.DeserializeRtMsg(m.Data).Type == unix.RTN_LOCAL:
+		return local
+	case f.has(unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH, nexthopID):
+		return far
+	}
+	return nearby
+}
+
+func addRoute(c sender, b []byte) error {
+	list, err := only(b, unix.SizeofRtMsg, unix.RTA_DST, unix.RTA_SRC, unix.RTA_OIF,
+		unix.RTA_GATEWAY, unix.RTA_PRIORITY, unix.RTA_PREFSRC, unix.RTA_METRICS,
+		unix.RTA_MULTIPATH, unix.RTA_FLOW, unix.RTA_TABLE, unix.RTA_VIA, unix.RTA_PREF,
+		unix.RTA_ENCAP_TYPE, unix.RTA_ENCAP, nexthopID)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(list, func(a netlink.Attribute) bool {
+		return typeOf(a) == nexthopID
+	}) { // the kernel also prints what the nexthop says, and refuses to read it
+		list = without(list, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH,
+			unix.RTA_FLOW, unix.RTA_ENCAP_TYPE, unix.RTA_ENCAP)
+	}
+	flags := netlink.Create
+	if b[0] == unix.AF_INET {
+		flags |= netlink.Append // keeps the order of equal ones; in IPv6 it would join them
+	}
+	send := func(always uint32) error {
+		h := slices.Clone(b[:unix.SizeofRtMsg])
+		binary.NativeEndian.PutUint32(h[8:],
+			binary.NativeEndian.Uint32(h[8:])&unix.RTNH_F_ONLINK|always)
+		all := slices.Clone(list)
+		for i, a := range all {
+			if typeOf(a) == unix.RTA_MULTIPATH {
+				all[i].Data = cleanHops(a.Data, byte(always))
+			}
+		}
+		return c.send(unix.RTM_NEWROUTE, flags, append(h, marshal(all...)...))
+	}
+	err = send(0)
+	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
+		// nothing leads to the gateway any more
+		if send(unix.RTNH_F_ONLINK) == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// cleanHops removes from a list of struct rtnexthop the flags that tell a state.
+func cleanHops(b []byte, always byte) []byte {
+	const flags = 2 // offset
+	out := slices.Clone(b)
+	eachHop(out, func(hop []byte) { hop[flags] = hop[flags]&unix.RTNH_F_ONLINK | always })
+	return out
+}
+
+// MakePolicy makes the rules that choose a routing table, in place of those there are.
+func MakePolicy(ms []raw.Message) []Refused {
+	const (
+		flags      = 8       // offset in struct fib_rule_hdr
+		invert     = 2       // FIB_RULE_INVERT
+		findSource = 1 << 16 // FIB_RULE_FIND_SADDR
+	)
+	send := func(t uint16, how netlink.HeaderFlags) func(sender, []byte) error {
+		return func(c sender, b []byte) error {
+			if !slices.Contains(bothFamilies, b[0]) {
+				return unix.EAFNOSUPPORT
+			}
+			list, err := attributesOf(b, unix.SizeofRtMsg)
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(list, func(a netlink.Attribute) bool {
+				return typeOf(a) == nl.FRA_PRIORITY
+			}) { // the kernel does not print 0, and chooses another
+				list = append(list, netlink.Attribute{Type: nl.FRA_PRIORITY, Data: word(0)})
+			}
+			h := slices.Clone(b[:unix.SizeofRtMsg])
+			binary.NativeEndian.PutUint32(h[flags:],
+				binary.NativeEndian.Uint32(h[flags:])&(invert|findSource))
+			return c.send(t, how, append(h, marshal(list...)...))
+		}
+	}
+	r := restore{kind: unix.RTM_NEWRULE, header: unix.SizeofRtMsg,
+		text: func(b []byte, _ map[int]string) string {
+			f, _ := fieldsOf(b, unix.SizeofRtMsg)
+			return fmt.Sprint("policy rule ", f.number(nl.FRA_PRIORITY))
+		}, out: func([]byte) int { return 0 }}
+	now, err := ReadPolicy()
+	if err != nil {
+		return []Refused{{What: "policy rules", Err: err}}
+	}
+	r.send = send(unix.RTM_DELRULE, 0)
+	refused := r.all(now)
+	r.send = send(unix.RTM_NEWRULE, netlink.Create|netlink.Excl)
+	return append(refused, r.all(ms)...)
+}
+
+// MakeNeighbours adds neighbours, except permanent ones at devices that stand in for others.
+func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []Refused {
+	ms = slices.DeleteFunc(slices.Clone(ms), func(m raw.Message) bool {
+		if len(m.Data) < unix.SizeofNdMsg {
+			return false
+		}
+		n := neighbourOf(m.Data)
+		return n.flags&unix.NTF_PROXY == 0 && standIn(n.index)
+	})
+	return restore{unix.RTM_NEWNEIGH, unix.SizeofNdMsg,
+		func(c sender, b []byte) error {
+			n := neighbourOf(b)
+			if n.family == unix.AF_BRIDGE {
+				n.flags |= unix.NTF_MASTER
+			}
+			n.flags &= unix.NTF_PROXY | unix.NTF_MASTER | unix.NTF_ROUTER
+			list, err := only(b, unix.SizeofNdMsg, unix.NDA_DST, unix.NDA_LLADDR, unix.NDA_VLAN)
+			if err != nil {
+				return err
+			}
+			return c.send(unix.RTM_NEWNEIGH, netlink.Create|netlink.Replace,
+				append(n.header(), marshal(list...)...))
+		},
+		func(b []byte, names map[int]string) string {
+			f, _ := fieldsOf(b, unix.SizeofNdMsg)
+			who := fmt.Sprintf("% x", f[unix.NDA_LLADDR])
+			if a, ok := netip.AddrFromSlice(f[unix.NDA_DST]); ok {
+				who = a.String()
+			}
+			return fmt.Sprintf("neighbour %s of %s", who, names[indexOf(b)])
+		}, indexOf}.all(ms)
+}
+
+// neighbour is struct ndmsg.
+type neighbour struct {
+	family, flags, kind byte
+	index               int
+	state               uint16
+}
+
+func neighbourOf(b []byte) neighbour {
+	return neighbour{family: b[0], index: indexOf(b), state: binary.NativeEndian.Uint16(b[8:]),
+		flags: b[10], kind: b[11]}
+}
+
+func (n neighbour) header() []byte {
+	b := make([]byte, unix.SizeofNdMsg)
+	b[0], b[10], b[11] = n.family, n.flags, n.kind
+	binary.NativeEndian.PutUint32(b[4:], uint32(n.index))
+	binary.NativeEndian.PutUint16(b[8:], n.state)
+	return b
+}
