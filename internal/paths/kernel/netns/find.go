@@ -1,0 +1,115 @@
+package netns
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Found is a network namespace of this machine, which lives at least until it is closed.
+type Found struct {
+	ID  string // as /proc/PID/ns/net prints it
+	PID int    // the lowest of a process in it; 0: none, the namespace has a name
+	fd  int
+}
+
+// FD returns the file descriptor, which Close closes.
+func (f Found) FD() int { return f.fd }
+
+// Close closes the file descriptor.
+func (f Found) Close() error { return unix.Close(f.fd) }
+
+// Visit runs g in the namespace, on a thread of its own. It needs CAP_SYS_ADMIN.
+func (f Found) Visit(g func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends
+		if err := unix.Setns(f.fd, unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter network namespace %s: %w", f.ID, err)
+			return
+		}
+		done <- g()
+	}()
+	return <-done
+}
+
+// Find lists the network namespaces of the processes that the caller sees and of the names (as of
+// ip-netns) in its mount namespace. The caller's own is the first. The caller closes all of them.
+func Find() ([]Found, error) {
+	own, err := find("/proc/self/ns/net", os.Getpid())
+	if err != nil {
+		return nil, fmt.Errorf("open own network namespace: %w", err)
+	}
+	out := []Found{own}
+	add := func(file string, pid int) {
+		id, err := os.Readlink(file)
+		if err == nil && slices.ContainsFunc(out, func(f Found) bool { return f.ID == id }) {
+			return
+		}
+		f, err := find(file, pid)
+		if err != nil {
+			return // it ended, or belongs to another user
+		}
+		if slices.ContainsFunc(out, func(g Found) bool { return g.ID == f.ID }) {
+			_ = f.Close()
+			return
+		}
+		out = append(out, f)
+	}
+	for _, pid := range processes() {
+		add(File(pid), pid)
+	}
+	for _, name := range names() {
+		add(name, 0)
+	}
+	return out, nil
+}
+
+func find(file string, pid int) (Found, error) {
+	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return Found{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		_ = unix.Close(fd)
+		return Found{}, err
+	}
+	return Found{ID: fmt.Sprintf("net:[%d]", st.Ino), PID: pid, fd: fd}, nil
+}
+
+func processes() (out []int) {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	all, _ := d.Readdirnames(-1)
+	for _, name := range all {
+		if pid, err := strconv.Atoi(name); err == nil {
+			out = append(out, pid)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func names() (out []string) {
+	mounts, _ := os.ReadFile("/proc/thread-self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		const root, at = 3, 4
+		if len(f) > at && strings.HasPrefix(f[root], "net:[") {
+			out = append(out, octal.Replace(f[at]))
+		}
+	}
+	return out
+}
+
+// mountinfo's escapes
+var octal = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
