@@ -20,6 +20,10 @@ type Machine struct {
 	Arch   string  `json:"arch"`   // as GOARCH: raw messages are in the machine's byte order
 	Kernel string  `json:"kernel"` // release
 	Spaces []Space `json:"namespaces"`
+
+	// here reports that Read read it on this machine. Only such a Machine is built by root without
+	// a user namespace.
+	here bool
 }
 
 // Space is a network namespace. The machine's own is the first of Machine.Spaces.
@@ -114,6 +118,9 @@ type Answer struct {
 	Outcomes []Outcome `json:"outcomes"`
 	Steps    []Step    `json:"steps,omitempty"` // with Explain: of the first packet and its answer
 	Lost     *Lost     `json:"lost,omitempty"`  // with Explain, if there was no answer
+	// Unsure says why the machine may answer differently: rules that cannot be copied and decide
+	// here, and what the copy lacks where the packets pass. Empty: the answer is sure.
+	Unsure []string `json:"unsure,omitempty"`
 }
 
 // Outcome is one outcome of a Dial.
