@@ -19,9 +19,6 @@ type Lacks struct {
 
 var errUnfinished = errors.New("not implemented")
 
-// Read reads the network of this machine and of the containers linked to it. It needs root.
-func Read(context.Context) (*Machine, error) { return nil, errUnfinished }
-
 // ReadText reads the texts of a namespace's rules into Space.Text, by iptables-save and nft where
 // they are installed.
 func (m *Machine) ReadText(_ context.Context, _ int) error { return errUnfinished }

@@ -1,0 +1,259 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+)
+
+// Read reads the network of this machine and of the containers linked to it. It needs root. It
+// loads no modules and makes no tables; the kernel may number namespaces whose devices nobody has
+// listed yet.
+func Read(ctx context.Context) (*Machine, error) {
+	found, err := netns.Find()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, f := range found {
+			_ = f.Close()
+		}
+	}()
+	return read(ctx, found)
+}
+
+// read reads the machine whose namespace is the first.
+func read(ctx context.Context, found []netns.Found) (*Machine, error) {
+	nodes := make([]node, len(found))
+	err := each(ctx, len(found), func(i int) error {
+		err := found[i].Visit(func() error { return nodes[i].read(found, i) })
+		if i > 0 { // nobody can tell whether it is linked
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{Arch: runtime.GOARCH, Kernel: release(), here: true}
+	linked := linkedTo(nodes)
+	loaded := readModules()
+	m.Spaces = make([]Space, len(linked))
+	err = each(ctx, len(linked), func(i int) error {
+		n := linked[i]
+		s := &m.Spaces[i]
+		*s = nodes[n].Space
+		s.ID, s.PID = found[n].ID, found[n].PID
+		for j := range s.Links {
+			if l := &s.Links[j]; l.ParentSpace >= 0 {
+				l.ParentSpace = spaceOf(linked, nodes[n].ids, l.ParentSpace)
+			}
+		}
+		return found[n].Visit(func() error { s.readRules(loaded); return nil })
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Spaces[0].Unknown = append(m.Spaces[0].Unknown, unknownHooks()...)
+	return m, nil
+}
+
+func spaceOf(linked []int, ids map[int]int, id int) int {
+	if n, ok := ids[id]; ok {
+		if i := slices.Index(linked, n); i >= 0 {
+			return i
+		}
+	}
+	return link.Elsewhere
+}
+
+// each calls f for 0 to n-1, a few at once, and returns the first error.
+func each(ctx context.Context, n int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range n {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			if errs[i] = ctx.Err(); errs[i] == nil {
+				errs[i] = f(i)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// node is a namespace that may be linked to the machine's.
+type node struct {
+	Space
+	ids map[int]int // the namespaces of devices' parents: from the kernel's numbers to indexes
+}
+
+// read reads the network of the calling thread's namespace, all[own], unless no device links it to
+// another.
+func (n *node) read(all []netns.Found, own int) (err error) {
+	if own > 0 {
+		numbered, err := link.Numbered()
+		if err != nil || !numbered {
+			return err
+		}
+	}
+	if n.Links, err = link.ReadLinks(); err != nil {
+		return err
+	}
+	missing := map[int]bool{}
+	for _, l := range n.Links {
+		if l.ParentSpace >= 0 {
+			missing[l.ParentSpace] = true
+		}
+	}
+	n.ids = map[int]int{}
+	for i := 0; i < len(all) && len(missing) > 0; i++ {
+		id, err := link.NumberOf(all[i].FD())
+		if err == nil && missing[id] {
+			n.ids[id] = i
+			delete(missing, id)
+		}
+	}
+	for _, part := range []struct {
+		to   *[]raw.Message
+		read func() ([]raw.Message, error)
+	}{{&n.Addresses, link.ReadAddresses}, {&n.Nexthops, link.ReadNexthops},
+		{&n.Routes, link.ReadRoutes}, {&n.Policy, link.ReadPolicy},
+		{&n.Neighbours, link.ReadNeighbours}} {
+		if *part.to, err = part.read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linkedTo returns the indexes of the first namespace and of those whose devices make them its
+// containers, directly or through others.
+func linkedTo(nodes []node) []int {
+	out := []int{0}
+	for at := 0; at < len(out); at++ {
+		for i := range nodes {
+			if !slices.Contains(out, i) && contains(nodes, out[at], i) {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// contains reports whether a device leads from namespace outer to inner as to a container.
+func contains(nodes []node, outer, inner int) bool {
+	for _, l := range nodes[outer].Links {
+		if l.Pair() && l.ParentSpace >= 0 && is(nodes[outer].ids, l.ParentSpace, inner) {
+			peer, ok := linkAt(nodes[inner].Links, l.Parent)
+			if ok && peer.Pair() && !leadsOut(&nodes[outer].Space, &nodes[inner].Space, l, peer) {
+				return true
+			}
+		}
+	}
+	for _, l := range nodes[inner].Links {
+		if !l.Pair() && l.Parent > 0 && l.ParentSpace >= 0 &&
+			is(nodes[inner].ids, l.ParentSpace, outer) {
+			if _, ok := linkAt(nodes[outer].Links, l.Parent); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func is(ids map[int]int, id, i int) bool {
+	n, ok := ids[id]
+	return ok && n == i
+}
+
+func linkAt(links []link.Saved, index int) (link.Saved, bool) {
+	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Index == index })
+	if i < 0 {
+		return link.Saved{}, false
+	}
+	return links[i], true
+}
+
+// leadsOut reports whether the end l of a pair is a card of namespace here, and the other end
+// another machine: the default route leads there, or l has an address of its own and no default
+// route leads back.
+func leadsOut(here, there *Space, l, peer link.Saved) bool {
+	for _, h := range defaults(here) {
+		if h.Index == l.Index || h.Index == l.Master && hasAddress(there, h.Gateway) {
+			return true
+		}
+	}
+	return l.Master == 0 && addressed(here, l.Index) &&
+		!slices.ContainsFunc(defaults(there), func(h link.Hop) bool {
+			return h.Index == peer.Index || h.Index == 0
+		})
+}
+
+func defaults(s *Space) (out []link.Hop) {
+	for _, r := range s.Routes {
+		if link.IsDefault(r) {
+			out = append(out, link.ParseHops(r)...)
+		}
+	}
+	return out
+}
+
+func hasAddress(s *Space, a netip.Addr) bool {
+	return slices.ContainsFunc(s.Addresses, func(m raw.Message) bool {
+		own, ok := link.ParseAddress(m)
+		return ok && own.Prefix.Addr() == a
+	})
+}
+
+// addressed reports whether the device has an address in a network of its own.
+func addressed(s *Space, index int) bool {
+	return slices.ContainsFunc(s.Addresses, func(m raw.Message) bool {
+		own, ok := link.ParseAddress(m)
+		return ok && own.Index == index && !own.Prefix.IsSingleIP() &&
+			!own.Prefix.Addr().IsLinkLocalUnicast()
+	})
+}
+
+func release() string {
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+func (s *Space) readRules(loaded modules) {
+	names := make([]string, len(s.Links))
+	for i, l := range s.Links {
+		names[i] = l.Name
+	}
+	s.Sysctls = sysctl.ReadAll(names)
+	lacks := func(what string, err error) {
+		if err != nil {
+			s.Unknown = append(s.Unknown, Unknown{What: fmt.Sprintf("%s, unread: %v", what, err)})
+		}
+	}
+	var err error
+	if loaded.may("nf_tables") {
+		s.Nft, err = nft.Save()
+		lacks("rules of nf_tables", err)
+	}
+	s.Legacy, err = xtables.Save()
+	lacks("rules of iptables-legacy", err)
+	s.Unknown = append(s.Unknown, s.unknown(loaded)...)
+}

@@ -1,0 +1,111 @@
+package replica
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xfrm"
+)
+
+// unknown lists what decides about packets in the calling thread's namespace, which is s, and
+// cannot be copied.
+func (s *Space) unknown(loaded modules) (out []Unknown) {
+	everywhere := func(format string, a ...any) {
+		out = append(out, Unknown{What: fmt.Sprintf(format, a...)})
+	}
+	attached, err := link.Attached()
+	if err != nil {
+		everywhere("BPF programs and filters that could not be listed: %v", err)
+	}
+	for _, l := range s.Links {
+		for _, what := range attached[l.Name] {
+			if text, ok := decisive(what); ok {
+				out = append(out, Unknown{What: text + " at " + l.Name, Device: l.Name})
+			}
+		}
+		if l.Kind == "openvswitch" {
+			out = append(out, Unknown{What: "Open vSwitch at " + l.Name, Device: l.Name})
+		}
+	}
+	if text, err := bpf.OfNamespace(); err == nil && strings.Contains(text, "sk_lookup") {
+		everywhere("BPF %s", text)
+	}
+	for _, text := range programs(s.PID) {
+		everywhere("BPF %s of the control group", text)
+	}
+	if n := services(); n > 0 {
+		everywhere("IPVS with %d services", n)
+	}
+	if loaded.may("xfrm_user") {
+		policies, _, err := xfrm.List()
+		if err != nil {
+			everywhere("IPsec policies that could not be listed: %v", err)
+		}
+		for _, p := range policies {
+			everywhere("IPsec policy %s", p)
+		}
+	}
+	return out
+}
+
+// decisive rewords a line of link.Attached, and reports whether what it names drops or redirects
+// packets.
+func decisive(what string) (string, bool) {
+	kind, rest, _ := strings.Cut(what, ": ")
+	if kind == "queueing discipline" {
+		return "queueing discipline " + rest, strings.HasPrefix(rest, "netem")
+	}
+	return kind + " " + strings.TrimPrefix(rest, "program "), true
+}
+
+// The places of control groups' programs that refuse or redirect packets and connections.
+var refusing = []string{"ingress", "egress", "bind4", "bind6", "connect4", "connect6", "sendmsg4",
+	"sendmsg6", "recvmsg4", "recvmsg6"}
+
+func programs(pid int) []string {
+	if pid == 0 {
+		return nil
+	}
+	text, err := bpf.OfCgroup(pid)
+	if err != nil || text == bpf.None {
+		return nil
+	}
+	return slices.DeleteFunc(strings.Split(text, ", "), func(p string) bool {
+		place, _, _ := strings.Cut(p, " ")
+		return !slices.Contains(refusing, place)
+	})
+}
+
+// services returns the number of IPVS's services in the calling thread's namespace.
+func services() (n int) {
+	text, err := os.ReadFile("/proc/thread-self/net/ip_vs")
+	if err != nil {
+		return 0
+	}
+	for line := range bytes.Lines(text) {
+		for _, kind := range []string{"TCP ", "UDP ", "SCTP ", "FWM "} {
+			if bytes.HasPrefix(line, []byte(kind)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// unknownHooks lists BPF programs among the packet filters. The kernel does not say of which
+// namespace.
+func unknownHooks() (out []Unknown) {
+	all, err := bpf.Netfilter()
+	if err != nil {
+		return nil // only root may ask
+	}
+	for _, text := range all {
+		out = append(out, Unknown{What: "BPF " + text})
+	}
+	return out
+}
