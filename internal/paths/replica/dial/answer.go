@@ -1,0 +1,61 @@
+package dial
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// A stand-in answers "socket N ADDRESS": its index and the client's address as it sees it. Each
+// relay between puts "relay N" before that. Datagrams carry a request, "toll TOKEN", which the
+// answer repeats.
+type answer struct {
+	relays []int
+	socket int
+	seen   netip.Addr
+}
+
+const (
+	mostRelays  = 8
+	requestForm = "toll %08x\n"
+	requestSize = len("toll 01234567\n")
+)
+
+func relayLine(i int) string { return fmt.Sprintf("relay %d\n", i) }
+
+func socketLine(i int, client netip.Addr) string {
+	return fmt.Sprintf("socket %d %s\n", i, client.WithZone(""))
+}
+
+func isRequest(b []byte) bool { _, ok := token(b); return ok && len(b) == requestSize }
+
+// token returns the number of the request with which a datagram ends.
+func token(b []byte) (t uint32, ok bool) {
+	if len(b) < requestSize {
+		return 0, false
+	}
+	b = b[len(b)-requestSize:]
+	n, err := fmt.Sscanf(string(b), requestForm, &t)
+	return t, n == 1 && err == nil && string(b) == fmt.Sprintf(requestForm, t)
+}
+
+// parse returns false until the answer is complete.
+func parse(b []byte) (a answer, complete bool, err error) {
+	for text := string(b); ; {
+		line, rest, whole := strings.Cut(text, "\n")
+		if !whole {
+			return a, false, nil
+		}
+		var n int
+		var seen string
+		if _, err := fmt.Sscanf(line, "relay %d", &n); err == nil && len(a.relays) < mostRelays {
+			a.relays, text = append(a.relays, n), rest
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "socket %d %s", &a.socket, &seen); err != nil {
+			return a, false, fmt.Errorf("answer %q", line)
+		}
+		a.seen, err = netip.ParseAddr(seen)
+		return a, err == nil, err
+	}
+}

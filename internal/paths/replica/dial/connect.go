@@ -1,0 +1,410 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// attempt is a Call made once.
+type attempt struct {
+	Call
+	port uint16 // the client's; 0: the kernel chooses
+	out  replica.Outcome
+
+	fd        int
+	from      netip.AddrPort // the client's address and port
+	token     uint32         // of a datagram
+	connected bool
+	now       bool // the kernel refused at once
+	got       []byte
+	deadline  time.Duration // of caller.now
+}
+
+// caller makes attempts.
+type caller struct {
+	server *server
+	epoll  int
+	wait   time.Duration
+	open   map[int]*attempt
+	queue  []due
+
+	// now is the time during which the caller and the stand-ins ran. A busy machine does not make
+	// answers late.
+	now, pending time.Duration
+	last         time.Time
+}
+
+// manner is how attempts are made.
+type manner struct {
+	most     int           // open at once
+	together int           // started between two looks at answers
+	wait     time.Duration // for each answer
+	look     func() error  // called after each look
+}
+
+type due struct {
+	*attempt
+	at time.Duration
+}
+
+const step = 10 * time.Millisecond
+
+func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	c := &caller{server: n.server, epoll: epoll, wait: m.wait, open: map[int]*attempt{},
+		last: time.Now()}
+	defer c.close()
+	events := make([]unix.EpollEvent, 256)
+	byPlace := inOrder(all)
+	for len(byPlace) > 0 || len(c.open) > 0 {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		timeout := 0
+		if free := min(m.most-len(c.open), m.together); free > 0 && len(byPlace) > 0 {
+			if byPlace, err = c.start(byPlace, free); err != nil {
+				return err
+			}
+		} else {
+			timeout = int(step.Milliseconds())
+		}
+		k, _ := unix.EpollWait(epoll, events, timeout) // EINTR at most
+		for _, e := range events[:max(k, 0)] {
+			if a := c.open[int(e.Fd)]; a != nil {
+				c.ready(a, e.Events)
+			}
+		}
+		if m.look != nil {
+			if err := m.look(); err != nil {
+				return err
+			}
+		}
+		if err := c.tick(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inOrder puts attempts from the same place next to each other.
+func inOrder(all []*attempt) (out []*attempt) {
+	var places []*netns.NS
+	of := map[*netns.NS][]*attempt{}
+	for _, a := range all {
+		if of[a.From] == nil {
+			places = append(places, a.From)
+		}
+		of[a.From] = append(of[a.From], a)
+	}
+	for _, p := range places {
+		out = append(out, of[p]...)
+	}
+	return out
+}
+
+func (c *caller) close() {
+	for fd := range c.open {
+		_ = unix.Close(fd)
+	}
+	_ = unix.Close(c.epoll)
+}
+
+// start starts up to some attempts from one place and returns the others.
+func (c *caller) start(all []*attempt, most int) ([]*attempt, error) {
+	from := all[0].From
+	err := from.Do(func() error {
+		for ; most > 0 && len(all) > 0 && all[0].From == from; most-- {
+			err := c.dial(all[0])
+			if errors.Is(err, unix.EMFILE) && len(c.open) > 0 {
+				return nil // some will be closed
+			}
+			c.dialled(all[0], err)
+			all = all[1:]
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (c *caller) dialled(a *attempt, err error) {
+	if err != nil {
+		a.now = true
+		c.end(a, gotOf(err), err)
+		return
+	}
+	c.open[a.fd] = a
+	if err := watch(c.epoll, a.fd, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLET); err != nil {
+		c.end(a, replica.Failed, err)
+		return
+	}
+	c.due(a)
+}
+
+func (c *caller) due(a *attempt) {
+	a.deadline = c.now + c.wait
+	c.queue = append(c.queue, due{a, a.deadline})
+}
+
+// tick counts time and ends what waited too long.
+func (c *caller) tick() error {
+	now := time.Now()
+	c.pending = min(c.pending+now.Sub(c.last), 2*step)
+	c.last = now
+	if asked := c.server.asked.Load(); c.server.answered.Load() == asked {
+		c.now += c.pending
+		c.pending = 0
+		c.server.asked.Store(asked + 1)
+		c.server.poke()
+	}
+	if c.server.closing.Load() {
+		return errStopped
+	}
+	for len(c.queue) > 0 && c.queue[0].at <= c.now {
+		a := c.queue[0].attempt
+		c.queue = c.queue[1:]
+		switch {
+		case c.open[a.fd] != a || a.deadline > c.now:
+		case a.connected:
+			c.end(a, replica.Silent, nil)
+		default:
+			c.end(a, replica.Timeout, nil)
+		}
+	}
+	return nil
+}
+
+func (c *caller) end(a *attempt, got replica.Got, err error) {
+	a.out.Got = got
+	if !a.from.Addr().IsUnspecified() {
+		a.out.Source = a.from.Addr()
+	}
+	if got != replica.Connected {
+		a.out.Socket = -1
+	}
+	if err != nil {
+		a.out.Err = err.Error()
+	}
+	if a.fd > 0 {
+		delete(c.open, a.fd)
+		_ = unix.Close(a.fd)
+		a.fd = 0
+	}
+}
+
+// dial runs in the place's thread.
+func (c *caller) dial(a *attempt) error {
+	to, err := sockaddr(a.To)
+	if err != nil {
+		return err
+	}
+	if a.fd, err = newSocket(a.Proto, a.To.Addr()); err != nil {
+		a.fd = 0
+		return err
+	}
+	if err := a.bind(); err != nil {
+		return err
+	}
+	if a.Proto == "udp" {
+		return a.send(to)
+	}
+	if err := unix.SetsockoptLinger(a.fd, unix.SOL_SOCKET, unix.SO_LINGER,
+		&unix.Linger{Onoff: 1}); err != nil { // RST: neither side keeps the connection
+		return err
+	}
+	err = unix.Connect(a.fd, to)
+	a.from = local(a.fd)
+	if errors.Is(err, unix.EINPROGRESS) {
+		err = nil
+	}
+	return err
+}
+
+func (a *attempt) bind() error {
+	if !a.Source.IsValid() && a.port == 0 {
+		return nil
+	}
+	ip := a.Source
+	switch {
+	case ip.IsValid():
+	case family(a.To.Addr()) == unix.AF_INET:
+		ip = netip.IPv4Unspecified()
+	default:
+		ip = netip.IPv6Unspecified()
+	}
+	if a.port == 0 { // the port only has to be free towards the destination
+		if err := options(a.fd, [3]int{unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1}); err != nil {
+			return err
+		}
+	}
+	for ; ; a.port++ {
+		sa, err := sockaddr(netip.AddrPortFrom(ip, a.port))
+		if err == nil {
+			err = unix.Bind(a.fd, sa)
+		}
+		if a.port == 0 || !errors.Is(err, unix.EADDRINUSE) {
+			return err
+		}
+	}
+}
+
+// send does not stay connected, so an answer from another address arrives.
+func (a *attempt) send(to unix.Sockaddr) error {
+	level, option := unix.SOL_IP, unix.IP_RECVERR
+	if family(a.To.Addr()) == unix.AF_INET6 {
+		level, option = unix.SOL_IPV6, unix.IPV6_RECVERR
+	}
+	if err := options(a.fd, [3]int{level, option, 1}); err != nil {
+		return err
+	}
+	if err := unix.Connect(a.fd, to); err != nil {
+		return err
+	}
+	from := local(a.fd)
+	if err := disconnect(a.fd); err != nil {
+		return err
+	}
+	a.token = rand.Uint32()
+	err := unix.Sendto(a.fd, fmt.Appendf(nil, requestForm, a.token), 0, to)
+	a.from = netip.AddrPortFrom(from.Addr(), local(a.fd).Port())
+	return err
+}
+
+func disconnect(fd int) error {
+	sa := unix.RawSockaddr{Family: unix.AF_UNSPEC}
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)),
+		unsafe.Sizeof(sa))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func (c *caller) ready(a *attempt, events uint32) {
+	if a.Proto == "udp" {
+		c.datagram(a, events)
+		return
+	}
+	if !a.connected {
+		errno, err := unix.GetsockoptInt(a.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+		if err == nil && errno != 0 {
+			err = unix.Errno(errno)
+		}
+		if err != nil {
+			c.end(a, gotOf(err), err)
+			return
+		}
+		if events&unix.EPOLLOUT == 0 {
+			return
+		}
+		if a.from == a.To { // the kernel chose the dialled port
+			c.end(a, replica.Failed, errSelf)
+			return
+		}
+		a.connected = true
+		c.due(a)
+	}
+	var b [512]byte
+	for c.open[a.fd] == a {
+		switch n, err := unix.Read(a.fd, b[:]); {
+		case errors.Is(err, unix.EAGAIN):
+			return
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			c.end(a, replica.Closed, err)
+		case n == 0:
+			c.end(a, replica.Closed, nil)
+		default:
+			a.got = append(a.got, b[:n]...)
+			c.answered(a, a.To)
+		}
+	}
+}
+
+var errSelf = errors.New("the connection is with itself")
+
+// answered ends an attempt once its answer is complete.
+func (c *caller) answered(a *attempt, from netip.AddrPort) {
+	got, complete, err := parse(a.got)
+	if err != nil { // not a stand-in
+		got, complete = answer{socket: -1}, true
+	}
+	if !complete {
+		return
+	}
+	a.out.Socket, a.out.Seen, a.out.Relays = got.socket, got.seen, got.relays
+	if at := netip.AddrPortFrom(a.To.Addr().Unmap().WithZone(""), a.To.Port()); from != a.To && from != at {
+		a.out.From = from
+	}
+	c.end(a, replica.Connected, err)
+}
+
+func (c *caller) datagram(a *attempt, events uint32) {
+	var b [512]byte
+	if events&unix.EPOLLIN != 0 {
+		if n, sa, err := unix.Recvfrom(a.fd, b[:], 0); err == nil {
+			a.got = b[:n]
+			c.answered(a, addrPort(sa))
+			return
+		}
+	}
+	if events&unix.EPOLLERR == 0 {
+		return
+	}
+	var control [512]byte
+	_, n, _, _, err := unix.Recvmsg(a.fd, b[:], control[:], unix.MSG_ERRQUEUE)
+	if err != nil {
+		return
+	}
+	if err := reported(control[:n]); err != nil {
+		c.end(a, gotOf(err), err)
+	}
+}
+
+// reported returns the error of a struct sock_extended_err.
+func reported(control []byte) error {
+	all, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil
+	}
+	for _, m := range all {
+		isError := m.Header.Level == unix.SOL_IP && m.Header.Type == unix.IP_RECVERR ||
+			m.Header.Level == unix.SOL_IPV6 && m.Header.Type == unix.IPV6_RECVERR
+		if size := int(unsafe.Sizeof(unix.SockExtendedErr{})); isError && len(m.Data) >= size {
+			return unix.Errno((*unix.SockExtendedErr)(unsafe.Pointer(&m.Data[0])).Errno)
+		}
+	}
+	return nil
+}
+
+// gotOf classifies the error of a connect, of a send, or of an ICMP message.
+func gotOf(err error) replica.Got {
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		return replica.Failed
+	}
+	switch errno {
+	case unix.ECONNREFUSED:
+		return replica.Refused
+	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN, unix.EHOSTDOWN, unix.ENONET,
+		unix.EACCES, unix.EINVAL, unix.ENOPROTOOPT, unix.EOPNOTSUPP, unix.EPROTO, unix.EMSGSIZE:
+		return replica.Unreachable
+	case unix.ETIMEDOUT, unix.EPERM: // EPERM: a rule dropped it at OUTPUT
+		return replica.Timeout
+	case unix.ECONNRESET:
+		return replica.Closed
+	}
+	return replica.Failed
+}

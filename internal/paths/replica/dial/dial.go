@@ -1,0 +1,160 @@
+// Package dial makes connections between network namespaces, thousands at once, and finds out where
+// and why their packets were lost. Stand-ins answer for listening sockets.
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// Call is a connection to make, or a datagram to send.
+type Call struct {
+	From   *netns.NS
+	Source netip.Addr // zero: the kernel chooses
+	Proto  string     // "tcp" or "udp"
+	To     netip.AddrPort
+}
+
+// Net is a set of network namespaces with stand-ins.
+type Net struct {
+	spaces []*netns.NS
+	server *server
+	most   int // attempts that are open at once
+	ready  map[*netns.NS]bool
+}
+
+// Open opens stand-ins for sockets, whose Space is an index of spaces. The caller closes the Net
+// before the spaces. Failed returns the stand-ins that could not be opened.
+func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return nil, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	s, err := serve(spaces, sockets)
+	if err != nil {
+		return nil, fmt.Errorf("open stand-ins: %w", err)
+	}
+	// A connection through two proxies has six sockets.
+	free := (int(min(limit.Cur, 1<<20)) - len(s.ends) - 64) / 6
+	return &Net{spaces: spaces, server: s, most: min(max(free, 16), 4096),
+		ready: map[*netns.NS]bool{}}, nil
+}
+
+// Failed returns why sockets have no stand-in, by index.
+func (n *Net) Failed() map[int]error { return n.server.failed }
+
+// Close closes the stand-ins.
+func (n *Net) Close() error { return n.server.close() }
+
+const (
+	firstWait = 200 * time.Millisecond
+	wait      = 500 * time.Millisecond
+	together  = 64
+
+	retransmit = "100" // milliseconds; the kernel asks three times
+)
+
+// Dial makes each call the given number of times and returns each different outcome once, the most
+// frequent first. What is lost among many connections is tried again among fewer, and that counts.
+func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
+	if err := n.prepare(calls); err != nil {
+		return nil, err
+	}
+	out := make([][]replica.Outcome, len(calls))
+	all := make([]int, len(calls))
+	for i := range all {
+		all[i] = i
+	}
+	if err := n.each(ctx, calls, all, out, times, manner{most: n.most, wait: firstWait}); err != nil {
+		return nil, err
+	}
+	again := slices.DeleteFunc(all, func(i int) bool { return !slices.ContainsFunc(out[i], doubtful) })
+	calm := manner{most: n.most / 4, wait: wait}
+	if err := n.each(ctx, calls, again, out, times, calm); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i] = distinct(out[i])
+	}
+	return out, nil
+}
+
+// prepare makes namespaces tell sooner that a neighbour does not exist.
+func (n *Net) prepare(calls []Call) error {
+	from := slices.Clone(n.spaces)
+	for _, c := range calls {
+		from = append(from, c.From)
+	}
+	for _, ns := range from {
+		if n.ready[ns] {
+			continue
+		}
+		n.ready[ns] = true
+		err := ns.Do(func() error {
+			files, err := filepath.Glob("/proc/sys/net/ipv[46]/neigh/*/retrans_time_ms")
+			for _, f := range files {
+				err = errors.Join(err, os.WriteFile(f, []byte(retransmit), 0))
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("shorten the wait for neighbours: %w", err)
+		}
+	}
+	return nil
+}
+
+// doubtful reports whether a busy machine may have caused an outcome.
+func doubtful(o replica.Outcome) bool {
+	return o.Got != replica.Connected && o.Got != replica.Refused && o.Got != replica.Unreachable
+}
+
+func (n *Net) each(ctx context.Context, calls []Call, which []int, out [][]replica.Outcome,
+	times int, m manner) error {
+	attempts := make([]*attempt, 0, len(which)*times)
+	for _, i := range which {
+		for range times {
+			attempts = append(attempts, &attempt{Call: calls[i]})
+		}
+	}
+	m.together = together
+	if err := n.attempt(ctx, attempts, m); err != nil {
+		return err
+	}
+	for k, i := range which {
+		out[i] = out[i][:0]
+		for _, a := range attempts[k*times : (k+1)*times] {
+			out[i] = append(out[i], a.out)
+		}
+	}
+	return nil
+}
+
+func distinct(all []replica.Outcome) (out []replica.Outcome) {
+	var count []int
+	for _, o := range all {
+		at := slices.IndexFunc(out, func(p replica.Outcome) bool { return reflect.DeepEqual(o, p) })
+		if at < 0 {
+			at, out, count = len(out), append(out, o), append(count, 0)
+		}
+		for count[at]++; at > 0 && count[at] > count[at-1]; at-- {
+			count[at], count[at-1] = count[at-1], count[at]
+			out[at], out[at-1] = out[at-1], out[at]
+		}
+	}
+	return out
+}
+
+var errStopped = errors.New("stand-ins are closed")

@@ -1,0 +1,327 @@
+package dial
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// lan is a machine with two containers at a bridge, and another machine on its wire.
+type lan struct {
+	testing.TB
+	machine, k2, k3, other *netns.NS
+}
+
+const (
+	inMachine = iota
+	inK2
+	inK3
+)
+
+var (
+	ip = netip.MustParseAddr
+	to = netip.MustParseAddrPort
+)
+
+func newLAN(t testing.TB) *lan {
+	t.Helper()
+	l := &lan{TB: t}
+	for _, ns := range []**netns.NS{&l.machine, &l.k2, &l.k3, &l.other} {
+		made, err := netns.New()
+		if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
+			t.Skip("network namespaces need root here")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { made.Close() })
+		*ns = made
+		l.do(made, func() error {
+			// A namespace starts with settings of the machine.
+			for file, value := range map[string]string{"ipv4/conf/all/rp_filter": "0",
+				"ipv4/conf/default/rp_filter": "0", "ipv6/conf/default/accept_dad": "0",
+				"ipv4/icmp_ratemask": "0"} {
+				if err := os.WriteFile("/proc/sys/net/"+file, []byte(value), 0); err != nil {
+					return err
+				}
+			}
+			return link.Up("lo")
+		})
+	}
+	l.wire(l.machine, "eth0", l.other, "eth0")
+	l.do(l.machine, func() error { return link.AddBridge("br0") })
+	l.address(l.machine, "br0", "172.17.0.1/16", "fd17::1/64")
+	l.address(l.machine, "eth0", "192.0.2.10/24", "fd00::10/64")
+	l.address(l.other, "eth0", "192.0.2.20/24", "fd00::20/64")
+	for i, k := range []*netns.NS{l.k2, l.k3} {
+		port := []string{"veth2", "veth3"}[i]
+		l.wire(l.machine, port, k, "eth0")
+		l.do(l.machine, func() error { return link.SetMaster(port, "br0") })
+		l.address(k, "eth0", []string{"172.17.0.2/16", "172.17.0.3/16"}[i],
+			[]string{"fd17::2/64", "fd17::3/64"}[i])
+		l.do(k, func() error {
+			return errors.Join(link.AddDefaultRoute(ip("172.17.0.1")),
+				link.AddDefaultRoute(ip("fd17::1")))
+		})
+	}
+	l.sysctl(l.machine, "ipv4/ip_forward", "1")
+	l.sysctl(l.machine, "ipv6/conf/all/forwarding", "1")
+	l.do(l.other, func() error {
+		return errors.Join(link.AddRoute(netip.MustParsePrefix("172.17.0.0/16"), ip("192.0.2.10")),
+			link.AddRoute(netip.MustParsePrefix("fd17::/64"), ip("fd00::10")))
+	})
+	return l
+}
+
+func (l *lan) do(ns *netns.NS, f func() error) {
+	l.Helper()
+	if err := ns.Do(f); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *lan) wire(a *netns.NS, name string, b *netns.NS, peer string) {
+	l.Helper()
+	tid, err := b.TID()
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.do(a, func() error { return errors.Join(link.AddVeth(name, peer, tid), link.Up(name)) })
+	l.do(b, func() error { return link.Up(peer) })
+}
+
+func (l *lan) address(ns *netns.NS, device string, all ...string) {
+	l.Helper()
+	for _, a := range all {
+		l.do(ns, func() error { return link.AddAddr(device, netip.MustParsePrefix(a)) })
+	}
+}
+
+func (l *lan) sysctl(ns *netns.NS, file, value string) {
+	l.Helper()
+	l.do(ns, func() error { return os.WriteFile("/proc/sys/net/"+file, []byte(value), 0) })
+}
+
+// run runs commands, one a line, in a namespace.
+func (l *lan) run(ns *netns.NS, commands string) {
+	l.Helper()
+	for line := range strings.Lines(commands) {
+		args := strings.Fields(line)
+		if len(args) == 0 {
+			continue
+		}
+		if _, err := exec.LookPath(args[0]); err != nil {
+			l.Skip(err)
+		}
+		l.do(ns, func() error {
+			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+			if err != nil {
+				l.Errorf("%s: %s", strings.TrimSpace(line), out)
+			}
+			return err
+		})
+	}
+}
+
+func (l *lan) open(sockets ...replica.Socket) *Net {
+	l.Helper()
+	n, err := Open([]*netns.NS{l.machine, l.k2, l.k3}, sockets)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() { n.Close() })
+	for i, err := range n.Failed() {
+		l.Errorf("stand-in %d: %v", i, err)
+	}
+	return n
+}
+
+func (l *lan) dial(n *Net, calls ...Call) [][]replica.Outcome {
+	l.Helper()
+	out, err := n.Dial(l.Context(), calls, 1)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return out
+}
+
+func tcp(space int, addr string) replica.Socket {
+	return replica.Socket{Space: space, Proto: "tcp", Addr: to(addr)}
+}
+
+func udp(space int, addr string) replica.Socket {
+	return replica.Socket{Space: space, Proto: "udp", Addr: to(addr)}
+}
+
+func TestDial(t *testing.T) {
+	l := newLAN(t)
+	l.run(l.machine, `
+		iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80
+		iptables -t nat -A POSTROUTING -s 172.17.0.0/16 -o eth0 -j MASQUERADE
+		iptables -A INPUT -p tcp --dport 7000 -j DROP
+		iptables -A INPUT -p udp --dport 7000 -j DROP
+		iptables -A INPUT -p tcp --dport 7001 -j REJECT --reject-with tcp-reset
+		iptables -A INPUT -p udp --dport 7001 -j REJECT
+		iptables -A INPUT -p tcp --dport 7002 -j REJECT --reject-with icmp-host-prohibited
+		iptables -A INPUT -p udp --dport 7002 -j REJECT --reject-with icmp-host-prohibited
+		iptables -A OUTPUT -p udp --dport 7003 -j DROP`)
+	l.run(l.k3, `iptables -A INPUT -p tcp --dport 81 -j DROP`)
+	relay := func(proto, addr, target string) replica.Socket {
+		return replica.Socket{Proto: proto, Addr: to(addr), Relay: to(target)}
+	}
+	n := l.open(
+		tcp(inMachine, "0.0.0.0:22"), // 0
+		tcp(inK2, "[::]:80"),
+		relay("tcp", "0.0.0.0:90", "172.17.0.2:80"), // 2
+		relay("tcp", "0.0.0.0:91", "172.17.0.2:79"),
+		relay("tcp", "0.0.0.0:92", "172.17.0.3:81"), // 4
+		tcp(inK3, "0.0.0.0:81"),
+		udp(inMachine, "0.0.0.0:53"), // 6
+		udp(inK2, "[::]:53"),
+		relay("udp", "[::]:5353", "172.17.0.2:53"), // 8
+		tcp(inMachine, "198.51.100.1:22"),
+		replica.Socket{Proto: "tcp", Addr: to("[::]:60"), V6Only: true}, // 10
+		replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:61"), Device: "eth0"},
+		relay("tcp", "[::]:93", "192.0.2.10:90"), // 12
+		tcp(inMachine, "0.0.0.0:7000"),
+		udp(inMachine, "0.0.0.0:7000"), // 14
+		udp(inMachine, "0.0.0.0:7001"),
+		tcp(inMachine, "127.0.0.1:6379"), // 16
+	)
+	// Another machine cannot tell that this address is the machine's.
+	l.address(l.machine, "eth0", "192.0.2.11/24")
+	m, k, c := l.machine, l.k2, l.other
+	const docker, lan = "172.17.0.1", "192.0.2.20"
+	yes := func(socket int, source, seen string, relays ...int) replica.Outcome {
+		return replica.Outcome{Got: replica.Connected, Source: ip(source), Socket: socket,
+			Seen: ip(seen), Relays: relays}
+	}
+	no := func(got replica.Got, source string) replica.Outcome {
+		return replica.Outcome{Got: got, Source: ip(source), Socket: -1}
+	}
+	elsewhere := yes(6, lan, lan)
+	elsewhere.From = to("192.0.2.10:53")
+	for _, test := range []struct {
+		call Call
+		want replica.Outcome
+	}{
+		{Call{m, netip.Addr{}, "tcp", to("127.0.0.1:22")}, yes(0, "127.0.0.1", "127.0.0.1")},
+		{Call{m, ip("192.0.2.10"), "tcp", to("127.0.0.1:22")}, yes(0, "192.0.2.10", "192.0.2.10")},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:22")}, yes(0, lan, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:8080")}, yes(1, lan, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("[fd17::2]:80")}, yes(1, "fd00::20", "fd00::20")},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:90")}, yes(1, lan, docker, 2)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:91")}, no(replica.Closed, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:92")}, no(replica.Silent, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("[fd00::10]:93")}, yes(1, "fd00::20", docker, 12, 2)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:94")}, no(replica.Refused, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:60")}, no(replica.Refused, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("[fd00::10]:60")}, yes(10, "fd00::20", "fd00::20")},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:61")}, yes(11, lan, lan)},
+		{Call{k, netip.Addr{}, "tcp", to("192.0.2.10:61")}, no(replica.Refused, "172.17.0.2")},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:6379")}, no(replica.Refused, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:7000")}, no(replica.Timeout, lan)},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:7000")}, no(replica.Timeout, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:7001")}, no(replica.Refused, lan)},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:7001")}, no(replica.Refused, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.10:7002")}, no(replica.Unreachable, lan)},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:7002")}, no(replica.Unreachable, lan)},
+		{Call{m, netip.Addr{}, "udp", to("192.0.2.20:7003")}, no(replica.Timeout, "192.0.2.10")},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:53")}, yes(6, lan, lan)},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.11:53")}, elsewhere},
+		{Call{c, netip.Addr{}, "udp", to("[fd17::2]:53")}, yes(7, "fd00::20", "fd00::20")},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:5353")}, yes(7, lan, docker, 8)},
+		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:54")}, no(replica.Refused, lan)},
+		{Call{c, netip.Addr{}, "tcp", to("192.0.2.99:22")}, no(replica.Unreachable, lan)},
+		{Call{k, netip.Addr{}, "udp", to("192.0.2.99:22")}, no(replica.Unreachable, "172.17.0.2")},
+		{Call{c, ip("192.0.2.21"), "tcp", to("192.0.2.10:22")},
+			replica.Outcome{Got: replica.Failed, Socket: -1}},
+		{Call{c, netip.Addr{}, "tcp", to("203.0.113.1:22")},
+			replica.Outcome{Got: replica.Unreachable, Socket: -1}},
+	} {
+		t.Run(test.call.Proto+" "+test.call.To.String()+" "+string(test.want.Got), func(t *testing.T) {
+			l := *l
+			l.TB = t
+			got := l.dial(n, test.call)
+			if len(got[0]) == 1 && test.want.Got != replica.Connected {
+				if (got[0][0].Err == "") != (test.want.Got == replica.Timeout ||
+					test.want.Got == replica.Silent || test.want.Got == replica.Closed) &&
+					test.call.To.Port() != 7003 {
+					t.Errorf("error %q", got[0][0].Err)
+				}
+				got[0][0].Err = ""
+			}
+			if diff := cmp.Diff([][]replica.Outcome{{test.want}}, got, exactly); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	t.Run("failed", func(t *testing.T) {
+		bad, err := Open([]*netns.NS{m}, []replica.Socket{{Proto: "tcp", Addr: to("0.0.0.0:1"),
+			Device: "none"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer bad.Close()
+		if !errors.Is(bad.Failed()[0], unix.ENODEV) {
+			t.Errorf("without its device: %v", bad.Failed())
+		}
+	})
+}
+
+var exactly = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })}
+
+func TestMany(t *testing.T) {
+	l := newLAN(t)
+	l.run(l.machine, `iptables -A INPUT -p tcp --dport 7000 -j DROP`)
+	n := l.open(tcp(inMachine, "0.0.0.0:22"), tcp(inMachine, "0.0.0.0:7000"), udp(inK2, "0.0.0.0:53"))
+	var calls []Call
+	for range 2000 {
+		calls = append(calls, Call{l.other, netip.Addr{}, "tcp", to("192.0.2.10:22")},
+			Call{l.machine, netip.Addr{}, "udp", to("172.17.0.2:53")},
+			Call{l.k2, netip.Addr{}, "tcp", to("192.0.2.10:7000")})
+	}
+	for i, got := range l.dial(n, calls...) {
+		want := []replica.Got{replica.Connected, replica.Connected, replica.Timeout}[i%3]
+		if len(got) != 1 || got[0].Got != want {
+			t.Fatalf("dial %d: %+v, not %s", i, got, want)
+		}
+	}
+}
+
+func TestDialRandom(t *testing.T) {
+	l := newLAN(t)
+	l.run(l.machine, `
+		iptables -t nat -A PREROUTING -p tcp --dport 80 -m statistic --mode nth --every 3 --packet 0 -j DNAT --to 172.17.0.2
+		iptables -t nat -A PREROUTING -p tcp --dport 80 -j DNAT --to 172.17.0.3`)
+	n := l.open(tcp(inK2, "0.0.0.0:80"), tcp(inK3, "0.0.0.0:80"))
+	out, err := n.Dial(t.Context(), []Call{{l.other, netip.Addr{}, "tcp", to("192.0.2.10:80")}}, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out[0]) != 2 || out[0][0].Socket != 1 || out[0][1].Socket != 0 {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestDistinct(t *testing.T) {
+	a, b, c := replica.Outcome{Socket: 1}, replica.Outcome{Socket: 2}, replica.Outcome{Relays: []int{1}}
+	got := distinct([]replica.Outcome{a, b, c, c, b, c})
+	if !slices.EqualFunc(got, []replica.Outcome{c, b, a}, func(a, b replica.Outcome) bool {
+		return a.Socket == b.Socket
+	}) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,75 @@
+package dial
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// sockaddr looks up an address's zone in the calling thread's namespace.
+func sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
+	ip := a.Addr().Unmap()
+	if ip.Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, nil
+	}
+	sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16()}
+	if zone := ip.Zone(); zone != "" {
+		id, err := strconv.Atoi(zone)
+		if err != nil {
+			device, err := net.InterfaceByName(zone)
+			if err != nil {
+				return nil, err
+			}
+			id = device.Index
+		}
+		sa.ZoneId = uint32(id)
+	}
+	return sa, nil
+}
+
+// addrPort returns the address without a zone.
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
+
+func local(fd int) netip.AddrPort {
+	sa, _ := unix.Getsockname(fd) // without an address it has none
+	return addrPort(sa)
+}
+
+func family(ip netip.Addr) int {
+	if ip.Unmap().Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+func newSocket(proto string, ip netip.Addr) (int, error) {
+	kind := unix.SOCK_STREAM
+	if proto == "udp" {
+		kind = unix.SOCK_DGRAM
+	}
+	return unix.Socket(family(ip), kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+}
+
+// options sets integer options and returns the first error.
+func options(fd int, all ...[3]int) error {
+	for _, o := range all {
+		if err := unix.SetsockoptInt(fd, o[0], o[1], o[2]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func watch(epoll, fd int, events uint32) error {
+	return unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+}
