@@ -49,6 +49,7 @@ type manner struct {
 	most     int           // open at once
 	together int           // started between two looks at answers
 	wait     time.Duration // for each answer
+	least    time.Duration // how long to look at least
 	look     func() error  // called after each look
 }
 
@@ -69,7 +70,7 @@ func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
 	defer c.close()
 	events := make([]unix.EpollEvent, 256)
 	byPlace := inOrder(all)
-	for len(byPlace) > 0 || len(c.open) > 0 {
+	for len(byPlace) > 0 || len(c.open) > 0 || c.now < m.least {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}

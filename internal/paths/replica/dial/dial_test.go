@@ -76,6 +76,10 @@ func newLAN(t testing.TB) *lan {
 		})
 	}
 	l.sysctl(l.machine, "ipv4/ip_forward", "1")
+	if _, err := os.Stat("/proc/sys/net/bridge"); err == nil { // else frames are translated
+		l.sysctl(l.machine, "bridge/bridge-nf-call-iptables", "0")
+		l.sysctl(l.machine, "bridge/bridge-nf-call-ip6tables", "0")
+	}
 	l.sysctl(l.machine, "ipv6/conf/all/forwarding", "1")
 	l.do(l.other, func() error {
 		return errors.Join(link.AddRoute(netip.MustParsePrefix("172.17.0.0/16"), ip("192.0.2.10")),

@@ -5,7 +5,16 @@ import (
 	"net/netip"
 	"strconv"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+)
+
+const (
+	flagSYN = 0x02
+	flagRST = 0x04
+	flagACK = 0x10
+
+	snap = 256 // bytes of a packet that a filter passes
 )
 
 // sockaddr looks up an address's zone in the calling thread's namespace.
@@ -72,4 +81,25 @@ func options(fd int, all ...[3]int) error {
 
 func watch(epoll, fd int, events uint32) error {
 	return unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+}
+
+func attach(fd int, filter []bpf.Instruction) error {
+	code, err := bpf.Assemble(filter)
+	if err != nil {
+		return err
+	}
+	program := make([]unix.SockFilter, len(code))
+	for i, x := range code {
+		program[i] = unix.SockFilter{Code: x.Op, Jt: x.Jt, Jf: x.Jf, K: x.K}
+	}
+	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+}
+
+// enlarge gives a socket a larger buffer, beyond net.core.rmem_max if it may.
+func enlarge(fd int) {
+	const size = 4 << 20
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, size)
+	}
 }
