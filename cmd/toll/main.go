@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
+	_ "github.com/bridgetoll/bridgetoll/internal/paths/replica/start"  // holds copies of machines
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 

@@ -3,11 +3,25 @@ package replica
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
+	"sync"
+	"time"
 )
 
-// Session is a copy of a machine, in a child process.
-type Session struct{}
+// Arg is the first argument with which toll starts itself as the process of a copy: see start.
+const Arg = "replica"
+
+// Session is a copy of a machine in child processes, which die with this one.
+type Session struct {
+	machine *Machine
+	sockets []Socket
+	doubts  [][]doubt // of each namespace
+	// copies has one copy, or two if there are rules that cannot be copied: in the first they never
+	// match, in the second always.
+	copies []*child
+}
 
 // Lacks is a part of the machine that the copy does not have.
 type Lacks struct {
@@ -23,23 +37,119 @@ var errUnfinished = errors.New("not implemented")
 // they are installed.
 func (m *Machine) ReadText(_ context.Context, _ int) error { return errUnfinished }
 
-// Start builds a copy of m with stand-ins for sockets, in a child process. The caller closes the
-// Session. Fields of m that are not used here may be nil.
-func Start(_ context.Context, _ *Machine, _ []Socket) (*Session, error) {
-	return nil, errUnfinished
+// Start builds a copy of m with stand-ins for sockets. The caller closes the Session. Fields of m
+// that are not used here may be nil.
+//
+// When the context of Start, Dial or Scan ends first, or the copy hangs, it is lost, and so is the
+// Session.
+func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) {
+	if err := m.check(sockets); err != nil {
+		return nil, fmt.Errorf("copy the machine's network: %w", err)
+	}
+	s := &Session{machine: m, sockets: sockets}
+	variants := []Variant{AsIs}
+	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.uncertain()) > 0 }) {
+		variants = []Variant{Never, Always}
+	}
+	s.copies = make([]*child, len(variants))
+	err := s.each(func(i int) (err error) {
+		order := Order{Machine: m.bare(), Sockets: sockets, Variant: variants[i]}
+		s.copies[i], err = startChild(ctx, order, m.here)
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.doubts = s.findDoubts()
+	return s, nil
+}
+
+// each calls f for the index of each copy, all at once.
+func (s *Session) each(f func(i int) error) error {
+	errs := make([]error, len(s.copies))
+	var all sync.WaitGroup
+	for i := range s.copies {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// bare returns what a copy is built from.
+func (m *Machine) bare() Machine {
+	b := *m
+	b.Spaces = slices.Clone(m.Spaces)
+	for i := range b.Spaces {
+		b.Spaces[i].Text, b.Spaces[i].Unknown = nil, nil
+	}
+	return b
 }
 
 // Lacks lists what could not be copied, besides Space.Unknown.
-func (s *Session) Lacks() []Lacks { return nil }
+func (s *Session) Lacks() []Lacks { return s.copies[0].lacks }
+
+const (
+	requestTimeout = time.Minute
+	perDial        = 10 * time.Millisecond
+)
 
 // Dial makes all dials, most of them at once, and returns an answer for each. It waits for answers
 // at least half a second, and longer if this machine is busy.
-func (s *Session) Dial(_ context.Context, _ []Dial) ([]Answer, error) { return nil, errUnfinished }
-
-// Scan returns the TCP ports of an address, from 1 to 65535, at which the client is answered.
-func (s *Session) Scan(_ context.Context, _ Client, _ netip.Addr) ([]uint16, error) {
-	return nil, errUnfinished
+func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
+	if len(dials) > maxDials {
+		return nil, fmt.Errorf("%d connections at once are too many", len(dials))
+	}
+	for _, d := range dials {
+		if d.Space < 0 || d.Space >= len(s.machine.Spaces) {
+			return nil, fmt.Errorf("there is no namespace %d", d.Space)
+		}
+	}
+	if len(dials) == 0 {
+		return nil, nil
+	}
+	limit := requestTimeout + time.Duration(len(dials))*perDial
+	got := make([][]Answer, len(s.copies))
+	err := s.each(func(i int) error {
+		r, err := s.copies[i].ask(ctx, limit, request{Dials: dials})
+		if err == nil && len(r.Answers) != len(dials) {
+			err = fmt.Errorf("%d answers to %d connections", len(r.Answers), len(dials))
+		}
+		got[i] = r.Answers
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := got[0]
+	for i := range out {
+		differ := len(got) > 1 && merge(&out[i], got[1][i])
+		out[i].Unsure = s.unsure(dials[i], out[i], differ)
+	}
+	return out, nil
 }
 
-// Close ends the copy.
-func (s *Session) Close() error { return nil }
+// Scan returns the TCP ports of an address, from 1 to 65535, at which the client is answered.
+func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error) {
+	ports := make([][]uint16, len(s.copies))
+	err := s.each(func(i int) error {
+		r, err := s.copies[i].ask(ctx, requestTimeout, request{Scan: &scan{from, to}})
+		ports[i] = r.Ports
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(ports...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// Close ends the copy and its processes.
+func (s *Session) Close() error {
+	return s.each(func(i int) error {
+		if s.copies[i] == nil {
+			return nil
+		}
+		return s.copies[i].close()
+	})
+}

@@ -1,0 +1,149 @@
+// Package build makes a machine's copy in the calling process, in network namespaces that only its
+// threads hold, so that the copy ends with the process.
+//
+// The order matters: sysctls that devices inherit come before them, devices before addresses,
+// addresses before routes, routes before rules that are refused without them. Devices have the
+// original's indexes, because routes and rules name devices by index.
+//
+// A device that leads outside becomes a veth whose other end is in a namespace of its own, the
+// world: it has a neighbour's address and every gateway's, and clients are there.
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
+)
+
+// Main is the program of a copy's process.
+func Main(in io.Reader, out io.Writer) error { return replica.Serve(in, out, New) }
+
+type machine struct {
+	from   *replica.Machine
+	spaces []*netns.NS // as in Machine.Spaces
+	files  []int       // descriptors of spaces
+	// void is a namespace with the other ends of devices that lead nowhere.
+	void    *world
+	survey  *survey
+	refused map[device]error // of each device that was tried
+	runs    map[device]bool  // it has a carrier, or gets one
+	guests  map[device]*segment
+	net     *dial.Net
+	times   int // of each connection
+	clean   undo.Stack
+
+	mu    sync.Mutex
+	lacks []replica.Lacks
+}
+
+var _ replica.Copy = (*machine)(nil)
+
+// New makes the copy. What the kernel refuses is in Lacks.
+func New(o replica.Order) (replica.Copy, error) {
+	c := &machine{from: &o.Machine, survey: surveyed(&o.Machine), refused: map[device]error{},
+		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1}
+	if err := c.make(o); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *machine) Close() error { return c.clean.Undo() }
+
+func (c *machine) Lacks() []replica.Lacks { return c.lacks }
+
+func (c *machine) lack(space int, what, device string, err error) {
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lacks = append(c.lacks, replica.Lacks{Space: space, What: what, Why: err.Error(),
+		Device: device})
+}
+
+func (c *machine) make(o replica.Order) error {
+	if err := c.makeSpaces(); err != nil {
+		return err
+	}
+	if err := c.makeLinks(); err != nil {
+		return err
+	}
+	for i, ns := range c.spaces {
+		if err := ns.Do(func() error { c.fill(i, o.Variant); return nil }); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.survey.segments {
+		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.settle(s))
+	}
+	var err error
+	if c.net, err = dial.Open(c.spaces, o.Sockets); err != nil {
+		return err
+	}
+	c.clean.Push("close stand-ins", c.net.Close)
+	for i, err := range c.net.Failed() {
+		s := o.Sockets[i]
+		c.lack(s.Space, fmt.Sprintf("socket %s %s", s.Proto, s.Addr), s.Device, err)
+	}
+	return nil
+}
+
+// namespace makes a network namespace with settings that are the copy's own.
+func (c *machine) namespace(settings ...[]setting) (*netns.NS, error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	c.clean.Push("close a namespace", ns.Close)
+	return ns, ns.Do(func() error {
+		for _, list := range settings {
+			apply(list)
+		}
+		return link.Up("lo")
+	})
+}
+
+func (c *machine) makeSpaces() (err error) {
+	for i := range c.from.Spaces {
+		ns, err := c.namespace(quick)
+		if err != nil {
+			return err
+		}
+		c.spaces = append(c.spaces, ns)
+		fd, err := c.open(ns)
+		if err != nil {
+			return err
+		}
+		c.files = append(c.files, fd)
+		// devices to come inherit some; the others are set again
+		err = ns.Do(func() error { sysctl.SetAll(c.from.Spaces[i].Sysctls); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	c.void, err = c.newWorld("", mute)
+	return err
+}
+
+func (c *machine) open(ns *netns.NS) (fd int, err error) {
+	err = ns.Do(func() (err error) {
+		fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("open a namespace: %w", err)
+	}
+	c.clean.Push("close a namespace", func() error { return unix.Close(fd) })
+	return fd, nil
+}

@@ -1,0 +1,113 @@
+package build
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+func TestPlaces(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
+	for _, tt := range []struct {
+		name   string
+		client replica.Client
+		to     string
+		got    replica.Got
+		socket int
+		seen   string // "": any
+	}{
+		{"itself", replica.Client{}, "127.0.0.1:9000", replica.Connected, 0, "127.0.0.1"},
+		{"its address", replica.Client{}, "192.0.2.10:9000", replica.Connected, 0, "192.0.2.10"},
+		{"nothing there", replica.Client{}, "192.0.2.10:9001", replica.Refused, -1, ""},
+		{"container", replica.Client{Space: 2}, "172.17.0.1:9000", replica.Connected, 0, "172.17.0.3"},
+		{"to a container", replica.Client{Space: 2}, "172.17.0.2:80", replica.Connected, 1, "172.17.0.3"},
+		{"neighbour", replica.Client{Card: "eth0"}, "192.0.2.10:9000", replica.Connected, 0, ""},
+		{"DNAT", replica.Client{Card: "eth0"}, "192.0.2.10:8080", replica.Connected, 1, ""},
+		{"the gateway", replica.Client{Card: "eth0", Source: netip.MustParseAddr("192.0.2.20")},
+			"192.0.2.10:8080", replica.Connected, 1, "192.0.2.20"},
+		{"far", replica.Client{Card: "eth0", Source: netip.MustParseAddr("203.0.113.9")},
+			"192.0.2.10:8080", replica.Connected, 1, "203.0.113.9"},
+		{"new container", replica.Client{Bridge: "docker0"}, "192.0.2.10:8080", replica.Connected, 1, ""},
+		{"new container with an address", replica.Client{Bridge: "docker0",
+			Source: netip.MustParseAddr("172.17.3.4")}, "192.0.2.10:9000", replica.Connected, 0,
+			"172.17.3.4"},
+		{"the container from outside", replica.Client{Card: "eth0"}, "172.17.0.2:80",
+			replica.Connected, 1, ""},
+		{"no such device", replica.Client{Card: "eth7"}, "192.0.2.10:80", replica.Failed, -1, ""},
+	} {
+		a := s.dial(r, tt.client, tt.to)
+		if len(a.Outcomes) != 1 || a.Outcomes[0].Got != tt.got || a.Outcomes[0].Socket != tt.socket ||
+			tt.seen != "" && a.Outcomes[0].Seen.String() != tt.seen {
+			t.Errorf("%s to %s: %+v", tt.name, tt.to, a)
+		}
+	}
+}
+
+// The copy's namespaces have what the originals have, with the same indexes.
+func TestSame(t *testing.T) {
+	s := newSite(t)
+	s.ip(0, "link add br7 type bridge", "link set br7 mtu 1400", "addr add 10.7.0.1/24 dev br7",
+		"route add default via 192.0.2.20 table 100", "rule add pref 3 from 192.0.2.10 lookup 100",
+		"route add 198.51.100.0/24 via 172.17.0.3 metric 7", "route add blackhole 198.18.0.0/15",
+		"link set veth3 type bridge_slave hairpin on isolated on")
+	s.set(0, "net.ipv4.conf.docker0.rp_filter=1", "net.ipv4.conf.all.route_localnet=1")
+	m := s.machine()
+	got, err := New(replica.Order{Machine: *m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	for _, l := range got.Lacks() {
+		t.Errorf("it lacks %+v", l)
+	}
+	for i, ns := range got.(*machine).spaces {
+		want, have := s.state(s.spaces[i]), s.state(ns)
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("namespace %d:\n%s", i, diff)
+		}
+	}
+}
+
+func (s *site) state(ns *netns.NS) []string {
+	var out []string
+	err := ns.Do(func() error {
+		links, err := link.ReadLinks()
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, l := range links {
+			names = append(names, l.Name)
+			out = append(out, fmt.Sprintln(l.Name, l.Index, l.MAC, l.MTU, l.Up, l.Lower, l.Master))
+		}
+		for key, value := range sysctl.ReadAll(names) {
+			out = append(out, key+" = "+value)
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, command := range []string{"ip -4 -o addr", "ip -6 -o addr", "ip route show table all",
+		"ip -6 route show table all", "ip rule", "bridge -d link"} {
+		for line := range strings.Lines(s.in(ns, command)) {
+			words := slices.DeleteFunc(strings.Fields(line), func(w string) bool {
+				return w == "noprefixroute" || w == "nodad" // the copy has all routes anyway
+			})
+			out = append(out, command+": "+strings.Join(words, " "))
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,121 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
+)
+
+// Dial answers a dial that cannot be made with an outcome Failed.
+func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
+	answers := make([]replica.Answer, len(dials))
+	var (
+		calls []dial.Call
+		which []int // of each call
+	)
+	for i, d := range dials {
+		ns, source, err := c.place(d.Client, d.To.Addr())
+		if err != nil {
+			answers[i].Outcomes = []replica.Outcome{
+				{Got: replica.Failed, Err: err.Error(), Socket: -1}}
+			continue
+		}
+		calls = append(calls, dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To})
+		which = append(which, i)
+	}
+	outcomes, err := c.net.Dial(ctx, calls, c.times)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range which {
+		answers[i].Outcomes = outcomes[k]
+	}
+	return answers, nil
+}
+
+// place returns where a client is, and its address unless the kernel chooses it.
+func (c *machine) place(from replica.Client, to netip.Addr) (*netns.NS, netip.Addr, error) {
+	if from.Space < 0 || from.Space >= len(c.spaces) {
+		return nil, netip.Addr{}, fmt.Errorf("there is no namespace %d", from.Space)
+	}
+	var s *segment
+	switch {
+	case from.Card != "":
+		at, err := c.named(from.Space, from.Card)
+		if err != nil {
+			return nil, netip.Addr{}, err
+		}
+		if s = c.survey.around(at); s == nil {
+			return nil, netip.Addr{}, fmt.Errorf("no other machine is in the network of %s", from.Card)
+		}
+	case from.Bridge != "":
+		at, err := c.named(from.Space, from.Bridge)
+		if err != nil {
+			return nil, netip.Addr{}, err
+		}
+		if s, err = c.guestAt(at); err != nil {
+			return nil, netip.Addr{}, err
+		}
+	default:
+		return c.spaces[from.Space], from.Source, nil
+	}
+	source, err := s.client(from.Source, to)
+	return s.world.ns, source, err
+}
+
+func (c *machine) named(space int, name string) (device, error) {
+	links := c.from.Spaces[space].Links
+	i := slices.IndexFunc(links, func(l link.Saved) bool { return l.Name == name })
+	if i < 0 {
+		return device{}, fmt.Errorf("there is no device %s", name)
+	}
+	at := device{space, links[i].Index}
+	return at, c.refused[at]
+}
+
+// client returns the address of a client of its choice, or one that is near the address to which it
+// connects.
+func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
+	w := s.world
+	if source.IsValid() {
+		if slices.ContainsFunc(s.own, func(p netip.Prefix) bool { return p.Addr() == source }) {
+			return source, fmt.Errorf("%s is the machine's own address", source)
+		}
+		err := w.ns.Do(func() error {
+			return w.add(netip.PrefixFrom(source, source.BitLen()))
+		})
+		return source, err
+	}
+	is4 := to.Unmap().Is4()
+	for _, p := range w.near {
+		if p.Contains(to.Unmap()) {
+			return p.Addr(), nil
+		}
+		if !source.IsValid() && p.Addr().Is4() == is4 {
+			source = p.Addr()
+		}
+	}
+	if !source.IsValid() {
+		i := slices.IndexFunc(s.gates, func(a netip.Addr) bool { return a.Is4() == is4 })
+		if i < 0 {
+			return source, fmt.Errorf("no other machine there has an address for %s", to)
+		}
+		source = s.gates[i]
+	}
+	return source, nil
+}
+
+// Scan returns the ports at which the client is answered.
+func (c *machine) Scan(_ context.Context, from replica.Client, to netip.Addr) ([]uint16, error) {
+	if _, _, err := c.place(from, to); err != nil {
+		return nil, err
+	}
+	return nil, errors.ErrUnsupported
+}

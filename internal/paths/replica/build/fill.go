@@ -1,0 +1,81 @@
+package build
+
+import (
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+type setting struct{ key, value string }
+
+var (
+	// quick: addresses can be used at once, and no ICMP error is left out because many were sent.
+	quick = []setting{
+		{"net.ipv6.conf.all.accept_dad", "0"}, {"net.ipv6.conf.default.accept_dad", "0"},
+		{"net.ipv6.conf.all.dad_transmits", "0"}, {"net.ipv6.conf.default.dad_transmits", "0"},
+		{"net.ipv4.icmp_ratemask", "0"}, {"net.ipv6.icmp.ratelimit", "0"},
+	}
+	// open: a world answers whoever asks, whichever way the question came.
+	open = []setting{
+		{"net.ipv4.conf.all.rp_filter", "0"}, {"net.ipv4.conf.default.rp_filter", "0"},
+		{"net.ipv4.ip_forward", "0"},
+	}
+	// mute: nothing answers.
+	mute = []setting{
+		{"net.ipv4.conf.all.arp_ignore", "8"}, {"net.ipv6.conf.all.disable_ipv6", "1"},
+		{"net.ipv6.conf.default.disable_ipv6", "1"},
+	}
+)
+
+// apply ignores what a kernel lacks, such as IPv6.
+func apply(list []setting) {
+	for _, s := range list {
+		_ = sysctl.Set(s.key, s.value)
+	}
+}
+
+// fill makes a namespace's addresses, routes and rules. It runs in the namespace.
+func (c *machine) fill(space int, v replica.Variant) {
+	s := &c.from.Spaces[space]
+	refused := func(list []link.Refused) {
+		for _, r := range list {
+			c.lack(space, r.What, r.Device, r.Err)
+		}
+	}
+	refused(link.MakeAddresses(s.Addresses))
+	refused(link.MakeNeighbours(s.Neighbours, func(index int) bool {
+		return c.survey.roles[device{space, index}] == card
+	}))
+	refused(link.MakeRoutes(s.Nexthops, s.Routes))
+	refused(link.MakePolicy(s.Policy))
+	for key, err := range sysctl.SetAll(s.Sysctls) {
+		c.lack(space, key, deviceOf(key), err)
+	}
+	lack := func(what string, list []raw.Refused, err error) {
+		c.lack(space, what, "", err)
+		for _, r := range list {
+			c.lack(space, r.What, "", r.Err)
+		}
+	}
+	list, err := s.Nft.Restore()
+	lack("nf_tables rules", list, err)
+	for _, t := range s.Legacy {
+		if v != replica.AsIs {
+			t = t.Assume(v == replica.Always)
+		}
+		c.lack(space, t.Table(), "", t.Restore())
+	}
+}
+
+// deviceOf returns the device of a key such as "net/ipv4/conf/eth0/rp_filter".
+func deviceOf(key string) string {
+	const parts = 5
+	p := strings.Split(key, "/")
+	if len(p) != parts || p[3] == "all" || p[3] == "default" {
+		return ""
+	}
+	return p[3]
+}

@@ -1,0 +1,198 @@
+package build
+
+import (
+	"errors"
+	"net"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+)
+
+var errNoParent = errors.New("there is no device below it")
+
+func (c *machine) makeLinks() error {
+	for _, s := range c.survey.segments {
+		if err := c.makeWorld(s); err != nil {
+			return err
+		}
+	}
+	c.eachLink(func(at device, l link.Saved) {
+		switch c.survey.roles[at] {
+		case loopback:
+			c.refused[at] = nil
+		case native:
+			c.try(at, at.space, func() error { return link.MakeLink(l, link.Here) })
+			if l.Kind == "dummy" && c.refused[at] != nil {
+				c.makeCard(at, l)
+			}
+		case card:
+			c.makeCard(at, l)
+		case pair:
+			c.makePair(at, l)
+		}
+	})
+	const depth = 2 // a macvlan may be on a VLAN
+	for range depth {
+		c.eachLink(func(at device, l link.Saved) {
+			if err, tried := c.refused[at]; c.survey.roles[at] == child && (!tried || err != nil) {
+				c.makeChild(at, l)
+			}
+		})
+	}
+	for _, s := range c.survey.segments {
+		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.raise(s))
+	}
+	for i, ns := range c.spaces {
+		if err := ns.Do(func() error { c.setLinks(i); return nil }); err != nil {
+			return err
+		}
+	}
+	return c.await()
+}
+
+// hall is the bridge in a world to which several cards lead.
+const hall = "hall"
+
+func (c *machine) makeWorld(s *segment) (err error) {
+	if len(s.cards) == 1 {
+		s.world, err = c.newWorld(end(device{s.space, s.cards[0].Index}), open)
+		return err
+	}
+	if s.world, err = c.newWorld(hall, open); err != nil {
+		return err
+	}
+	return s.world.ns.Do(func() error { return link.AddBridge(hall) })
+}
+
+func (c *machine) eachLink(f func(device, link.Saved)) {
+	for i := range c.from.Spaces {
+		for _, l := range c.from.Spaces[i].Links {
+			f(device{i, l.Index}, l)
+		}
+	}
+}
+
+// try makes a device from the namespace.
+func (c *machine) try(at device, space int, f func() error) {
+	c.refused[at] = c.spaces[space].Do(f)
+}
+
+// makeCard makes a device that leads to a world.
+func (c *machine) makeCard(at device, l link.Saved) {
+	fd := c.void.file
+	if s := c.survey.segmentOf(at); s != nil {
+		fd = s.world.file
+	}
+	other := link.Saved{Name: end(at), Kind: l.Kind, MTU: l.MTU}
+	if l.NoARP { // the kernel addresses its frames to itself
+		other.MAC = l.MAC
+	}
+	c.try(at, at.space, func() error { return link.MakePair(l, other, fd) })
+	if fd == c.void.file && c.refused[at] == nil && (l.Lower || !l.Up) {
+		c.refused[at] = c.void.ns.Do(func() error { return link.Up(other.Name) })
+	}
+}
+
+// makePair makes both ends at the first.
+func (c *machine) makePair(at device, l link.Saved) {
+	if _, tried := c.refused[at]; tried {
+		return
+	}
+	space, other := c.from.Other(at.space, l)
+	c.try(at, at.space, func() error { return link.MakePair(l, *other, c.files[space]) })
+	c.refused[device{space, other.Index}] = c.refused[at]
+}
+
+func (c *machine) makeChild(at device, l link.Saved) {
+	space, below := c.from.Other(at.space, l)
+	if err, tried := c.refused[device{space, below.Index}]; !tried || err != nil {
+		c.refused[at] = errNoParent
+		return
+	}
+	c.try(at, space, func() error { return link.MakeLink(l, c.files[at.space]) })
+}
+
+// raise sets the other ends of cards up, unless they have no carrier.
+func (c *machine) raise(s *segment) error {
+	return s.world.ns.Do(func() error {
+		var errs []error
+		for _, l := range s.cards {
+			name := end(device{s.space, l.Index})
+			if len(s.cards) > 1 {
+				errs = append(errs, link.SetMaster(name, hall))
+			}
+			if l.NoARP {
+				errs = append(errs, link.NoARP(name))
+			}
+			if l.Lower || !l.Up {
+				errs = append(errs, link.Up(name))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// setLinks sets ports before bridges, which take their MTU.
+func (c *machine) setLinks(space int) {
+	for _, bridges := range []bool{false, true} {
+		for _, l := range c.from.Spaces[space].Links {
+			at := device{space, l.Index}
+			if (l.Kind == "bridge") != bridges {
+				continue
+			}
+			if err := c.refused[at]; err != nil {
+				c.lack(space, "device "+l.Name, l.Name, err)
+				continue
+			}
+			c.runs[at] = l.Up && l.Lower
+			if c.survey.roles[device{space, l.Master}] != native {
+				l.Master = 0
+			}
+			if c.survey.roles[at] == card {
+				l.Kind = "veth"
+			}
+			c.lack(space, "settings of "+l.Name, l.Name, link.SetLink(l))
+		}
+	}
+}
+
+// await waits until the devices that run on the machine run in the copy: the kernel takes notice of
+// a carrier after a moment.
+func (c *machine) await() error {
+	const (
+		patience = 2 * time.Second
+		pause    = 2 * time.Millisecond
+	)
+	until := time.Now().Add(patience)
+	for i, ns := range c.spaces {
+		for {
+			waits, err := c.waiting(ns, i)
+			if err != nil {
+				return err
+			}
+			if len(waits) == 0 {
+				break
+			}
+			if time.Now().After(until) {
+				for _, at := range waits {
+					c.runs[at] = false
+				}
+				break
+			}
+			time.Sleep(pause)
+		}
+	}
+	return nil
+}
+
+func (c *machine) waiting(ns *netns.NS, space int) (out []device, err error) {
+	var all []net.Interface
+	err = ns.Do(func() (err error) { all, err = net.Interfaces(); return err })
+	for _, d := range all {
+		if at := (device{space, d.Index}); c.runs[at] && d.Flags&net.FlagRunning == 0 {
+			out = append(out, at)
+		}
+	}
+	return out, err
+}

@@ -1,0 +1,104 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/machine"
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// buildTimeout limits the building of a copy, for machines at their limits on busy hosts.
+const buildTimeout = time.Minute
+
+// child is a process that holds a copy.
+type child struct {
+	ns      *netns.NS // the thread with which the process dies
+	process *path.Process
+	out     receiver
+	end     func() error // kills the process and waits for it
+	lacks   []Lacks
+
+	mu sync.Mutex // held during a request
+}
+
+func startChild(ctx context.Context, o Order, here bool) (*child, error) {
+	c, err := launch(unix.CLONE_NEWUSER | unix.CLONE_NEWNET)
+	if err != nil && here && os.Geteuid() == 0 {
+		c, err = launch(unix.CLONE_NEWNET)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy the machine's network: %w",
+			machine.Machine{}.ExplainUserNamespace(err))
+	}
+	r, err := c.ask(ctx, buildTimeout, request{Order: &o})
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	c.lacks = r.Lacks
+	return c, nil
+}
+
+func launch(namespaces uintptr) (*child, error) {
+	ns, err := netns.Here()
+	if err != nil {
+		return nil, err
+	}
+	cmd, said := local.Again(path.Command{Args: []string{Arg}})
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
+	if namespaces&unix.CLONE_NEWUSER != 0 {
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	p, err := local.Start(ns, "a network namespace", cmd, said)
+	if err != nil {
+		return nil, errors.Join(err, ns.Close())
+	}
+	return &child{
+		ns: ns, process: p, out: newReceiver(p.Out),
+		end: sync.OnceValue(func() error {
+			killed := p.Kill()
+			err := p.Wait()
+			return errors.Join(killed, err, p.In.Close(), p.Out.Close(), ns.Close())
+		}),
+	}, nil
+}
+
+// ask kills the process if ctx ends, or after limit.
+func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r reply, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const name = "the copy of the machine's network"
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &exchange.SlowError{What: name, After: limit})
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
+	defer stop()
+	if err = json.NewEncoder(c.process.In).Encode(q); err == nil {
+		err = c.out.next(&r)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return r, context.Cause(ctx)
+	case err != nil:
+		return r, fmt.Errorf("%s failed: %w", name, errors.Join(err, c.end()))
+	case r.Err != "":
+		return r, fmt.Errorf("%s: %s", name, r.Err)
+	}
+	return r, nil
+}
+
+func (c *child) close() error {
+	_ = c.end() // says that the process was killed
+	return nil
+}

@@ -1,0 +1,24 @@
+// Package start makes a program the process of a copy if its first argument is replica.Arg. The
+// process runs in this package's init function and ends there. Go initializes the packages of
+// Kubernetes, SQL and terminals later, so the process holds none of their memory. Programs that
+// start a replica.Session import this package, tests included.
+package start
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica/build"
+)
+
+func init() {
+	if len(os.Args) < 2 || os.Args[1] != replica.Arg {
+		return
+	}
+	if err := build.Main(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
