@@ -12,35 +12,39 @@ import (
 
 // Facts describes the machine.
 type Facts struct {
-	Listeners   []Listener
-	Connections []Connection
-	Flows       []Flow // destination translated by NAT
-	Proxies     []Proxy
-	Shortcuts   []Shortcut
-	Containers  []Container
-	Devices     []Device
-	Rules       firewall.Rules
+	// Space is the machine's network namespace as /proc/PID/ns/net prints it: "net:[4026531840]".
+	// "": not known.
+	Space       string         `json:"namespace,omitempty"`
+	Listeners   []Listener     `json:"listeners,omitempty"`
+	Connections []Connection   `json:"connections,omitempty"`
+	Flows       []Flow         `json:"flows,omitempty"` // destination translated by NAT
+	Proxies     []Proxy        `json:"proxies,omitempty"`
+	Shortcuts   []Shortcut     `json:"shortcuts,omitempty"`
+	Containers  []Container    `json:"containers,omitempty"`
+	Devices     []Device       `json:"devices,omitempty"`
+	Rules       firewall.Rules `json:"rules"`
 	// Programs are BPF programs in a packet filter, of any network namespace.
-	Programs   []string
-	Switches   Switches
-	Tracked    int // conntrack's entries and their limit; 0: not known
-	TrackedMax int
-	Docker     string // the engine's version; "" if it did not answer
+	Programs   []string `json:"programs,omitempty"`
+	Switches   Switches `json:"switches"`
+	Tracked    int      `json:"tracked,omitempty"` // conntrack's entries and limit; 0: not known
+	TrackedMax int      `json:"tracked_max,omitempty"`
+	// Docker is the engine's version; "" if it did not answer.
+	Docker string `json:"docker,omitempty"`
 	// Client is the other machine whose routes are reported; invalid: any machine.
-	Client  netip.Addr
-	Ingress Ingress
-	Known   Known
-	Missing []Missing
+	Client  netip.Addr `json:"client,omitzero"`
+	Ingress Ingress    `json:"ingress,omitzero"`
+	Known   Known      `json:"known"`
+	Missing []Missing  `json:"missing,omitempty"`
 }
 
 // Known reports what could be read.
 type Known struct {
-	Rules bool
+	Rules bool `json:"rules,omitempty"`
 	// OldRules: with those of iptables' old tables, if any.
-	OldRules bool
-	Attached bool // Device.Attached and Programs
-	Owners   bool // of all sockets
-	Flows    bool
+	OldRules bool `json:"old_rules,omitempty"`
+	Attached bool `json:"attached,omitempty"` // Device.Attached and Programs
+	Owners   bool `json:"owners,omitempty"`   // of all sockets
+	Flows    bool `json:"flows,omitempty"`
 }
 
 // Missing is a fact that could not be read, with the reason and the remedy.
@@ -51,47 +55,53 @@ type Missing struct {
 }
 
 type Listener struct {
-	Proto  string
-	Addr   netip.AddrPort
-	V6Only bool
-	Inode  uint32
-	Owners []Process // several if they share it; empty if not known
+	Proto  string         `json:"protocol"`
+	Addr   netip.AddrPort `json:"address"`
+	V6Only bool           `json:"v6_only,omitempty"`
+	Inode  uint32         `json:"inode,omitempty"`
+	// Owners are several if they share it; empty if not known.
+	Owners []Process `json:"owners,omitempty"`
 }
 
 type Process struct {
-	PID       int
-	Name      string
-	Container string // an id
+	PID       int    `json:"pid"`
+	Name      string `json:"name"`
+	Container string `json:"container,omitempty"` // an id
 }
 
 type Connection struct {
-	Local, Remote netip.AddrPort
-	PID           int // 0: not known
-	Bytes         uint64
+	Local  netip.AddrPort `json:"local"`
+	Remote netip.AddrPort `json:"remote"`
+	PID    int            `json:"pid,omitempty"` // 0: not known
+	Bytes  uint64         `json:"bytes,omitempty"`
 }
 
 // Flow is a connection whose destination NAT translated.
 type Flow struct {
-	Proto string
-	From  netip.Addr
-	To    netip.AddrPort
-	Now   netip.AddrPort
+	Proto string         `json:"protocol"`
+	From  netip.Addr     `json:"from"`
+	To    netip.AddrPort `json:"to"`
+	Now   netip.AddrPort `json:"now"`
 }
 
 // Proxy is a docker-proxy, or a rootlesskit, which forwards into the network of a rootless engine.
 type Proxy struct {
-	PID       int
-	Proto     string
-	Host      netip.AddrPort
-	Container netip.AddrPort
-	Command   []string
-	Rootless  bool
-	CPU       float64 // in cores, at present
-	Memory    int64   // bytes, including its part of shared pages; 0: not known
+	PID       int            `json:"pid"`
+	Proto     string         `json:"protocol"`
+	Host      netip.AddrPort `json:"host"`
+	Container netip.AddrPort `json:"container"`
+	Command   []string       `json:"command,omitempty"`
+	Rootless  bool           `json:"rootless,omitempty"`
+	CPU       float64        `json:"cpu,omitempty"` // in cores, at present
+	// Memory is in bytes, including its part of shared pages; 0: not known.
+	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
 // Shortcut redirects clients of a loopback address past docker-proxy.
-type Shortcut struct{ Dial, Target netip.AddrPort }
+type Shortcut struct {
+	Dial   netip.AddrPort `json:"dial"`
+	Target netip.AddrPort `json:"target"`
+}
 
 // Name returns the program's name.
 func (p Proxy) Name() string {
@@ -106,62 +116,68 @@ const Rootlesskit = "rootlesskit"
 
 // Container is a container that runs, or that should.
 type Container struct {
-	ID, Name, Image string
-	PID             int // 0: it does not run
-	State           string
-	Restarts        int
-	Measuring       bool // toll started it to measure it
-	Up              time.Duration
-	Rootless        bool   // its engine's network is not the machine's
-	Host            bool   // it uses the machine's network
-	Shares          string // the container whose network it uses
-	Networks        []string
-	Internal        bool        // all its networks are internal: Docker publishes none of its ports
-	Asked           []Published // by -p, published or not
-	Addrs           []netip.Addr
-	Published       []Published
-	Exposed         []Published // not published; Host is zero
-	Listeners       []Listener
-	ListenersKnown  bool
-	Devices         []Device // empty if not known
-	LastLog         string   `printable:"text"` // of a container that failed
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	Image     string        `json:"image,omitempty"`
+	PID       int           `json:"pid,omitempty"`       // 0: it does not run
+	Space     string        `json:"namespace,omitempty"` // as Facts.Space
+	State     string        `json:"state,omitempty"`
+	Restarts  int           `json:"restarts,omitempty"`
+	Measuring bool          `json:"measuring,omitempty"` // toll started it to measure it
+	Up        time.Duration `json:"up_ns,omitempty"`
+	Rootless  bool          `json:"rootless,omitempty"` // its engine's network is not the machine's
+	Host      bool          `json:"host,omitempty"`     // it uses the machine's network
+	Shares    string        `json:"shares,omitempty"`   // the container whose network it uses
+	Networks  []string      `json:"networks,omitempty"`
+	// Internal: all its networks are internal. Docker publishes none of its ports.
+	Internal       bool         `json:"internal,omitempty"`
+	Asked          []Published  `json:"asked,omitempty"` // by -p, published or not
+	Addrs          []netip.Addr `json:"addresses,omitempty"`
+	Published      []Published  `json:"published,omitempty"`
+	Exposed        []Published  `json:"exposed,omitempty"` // not published; Host is zero
+	Listeners      []Listener   `json:"listeners,omitempty"`
+	ListenersKnown bool         `json:"listeners_known,omitempty"`
+	Devices        []Device     `json:"devices,omitempty"` // empty if not known
+	// LastLog is of a container that failed.
+	LastLog string `json:"last_log,omitempty" printable:"text"`
 }
 
 // Published is a port of a container, and the machine's port that leads to it.
 type Published struct {
-	Proto string
-	Port  uint16
-	Host  netip.AddrPort
+	Proto string         `json:"protocol"`
+	Port  uint16         `json:"port"`
+	Host  netip.AddrPort `json:"host"`
 }
 
 type Device struct {
-	Name   string
-	Index  int
-	Kind   string
-	MTU    int
-	Up     bool
-	Master string
-	Peer   int
-	Addrs  []netip.Prefix
-	Uplink bool
-	Docker bool
+	Name   string         `json:"name"`
+	Index  int            `json:"index"`
+	Kind   string         `json:"kind"`
+	MTU    int            `json:"mtu"`
+	Up     bool           `json:"up,omitempty"`
+	Master string         `json:"master,omitempty"`
+	Peer   int            `json:"peer,omitempty"`
+	Addrs  []netip.Prefix `json:"addresses,omitempty"`
+	Uplink bool           `json:"uplink,omitempty"`
+	Docker bool           `json:"docker,omitempty"`
 	// Attached names programs, filters, queues and chains that may drop or change the device's
 	// packets, besides rules at IP's own hooks. Only collect.Published reads it.
-	Attached []string
+	Attached []string `json:"attached,omitempty"`
 }
 
 // Switches are kernel settings that decide paths.
 type Switches struct {
-	Forward4, Forward6 bool
-	BridgeNF           bool            // bridged frames cross iptables
-	RouteLocalnet      map[string]bool // by device; "all" applies to each
+	Forward4      bool            `json:"forward_ipv4,omitempty"`
+	Forward6      bool            `json:"forward_ipv6,omitempty"`
+	BridgeNF      bool            `json:"bridge_nf,omitempty"`      // bridged frames cross iptables
+	RouteLocalnet map[string]bool `json:"route_localnet,omitempty"` // "all" applies to each device
 	// RoutedBySocket is a policy rule that may give two programs' packets different routes, or
 	// none, or the reason why one is suspected; "": none.
-	RoutedBySocket string
+	RoutedBySocket string `json:"routed_by_socket,omitempty"`
 	// RoutedByMark is the same for rules that test a packet's mark.
-	RoutedByMark string
+	RoutedByMark string `json:"routed_by_mark,omitempty"`
 	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
-	ClientPorts [2]uint16
+	ClientPorts [2]uint16 `json:"client_ports"`
 }
 
 func (s Switches) localnet(device string) bool {

@@ -14,15 +14,17 @@ import (
 type Ingress struct {
 	// Addr is the address to which rules or a proxy forward these ports, in a namespace where IPVS
 	// distributes connections. Invalid: this machine lacks one.
-	Addr     netip.Addr
-	Services []Service // known to managers only
-	NoIPVS   bool
+	Addr     netip.Addr `json:"address,omitzero"`
+	Services []Service  `json:"services,omitempty"` // known to managers only
+	NoIPVS   bool       `json:"no_ipvs,omitempty"`
 }
 
 // Service is a port of a service that the ingress publishes.
 type Service struct {
-	Name, Proto  string
-	Port, Target uint16 // the nodes' port, the tasks' port
+	Name   string `json:"name"`
+	Proto  string `json:"protocol"`
+	Port   uint16 `json:"port"`   // the nodes'
+	Target uint16 `json:"target"` // the tasks'
 }
 
 func (in Ingress) service(proto string, port uint16) (Service, bool) {

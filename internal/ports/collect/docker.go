@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
@@ -74,6 +75,7 @@ func (c *collector) docker(ctx context.Context) {
 		}
 		x := describe(in.Container)
 		x.Image, x.Rootless = s.Image, rootless
+		x.Space, _ = netns.ID(x.PID)
 		if in.Container.State.ExitCode != 0 || x.Restarts > 0 {
 			x.LastLog += lastWords(ctx, api, in.Container)
 		}

@@ -154,22 +154,21 @@ func save(program string) (string, error) {
 
 // spaces reads containers' devices, and finds containers of engines that were not asked.
 func (c *collector) spaces() {
-	here, err := netns.ID(os.Getpid())
-	if err != nil {
+	if c.f.Space == "" {
 		return
 	}
-	known := map[string]bool{here: true, "": true}
+	known := map[string]bool{c.f.Space: true, "": true}
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
 		if x.PID == 0 {
 			continue
 		}
 		c.listenersIn(x)
-		if s, err := netns.ID(x.PID); err == nil {
+		if x.Space != "" {
 			if !x.Host && x.Shares == "" {
 				x.Devices, _ = devicesIn(x.PID)
 			}
-			known[s] = true
+			known[x.Space] = true
 		}
 	}
 	if !c.root {
@@ -199,7 +198,8 @@ func (c *collector) spaces() {
 			continue // ended meanwhile
 		}
 		x := ports.Container{ID: p.Container, Name: p.Container[:min(len(p.Container), 12)],
-			PID: p.PID, State: "running", Devices: devices, Addrs: addresses(devices)}
+			PID: p.PID, Space: p.space, State: "running", Devices: devices,
+			Addrs: addresses(devices)}
 		if x.ID == "" {
 			x.Name = p.Name + " (own network)"
 		}
@@ -229,9 +229,8 @@ func (c *collector) listenersIn(x *ports.Container) {
 		return
 	}
 	x.ListenersKnown = true
-	space, _ := netns.ID(x.PID)
 	for _, s := range all {
-		x.Listeners = append(x.Listeners, listener(s, c.ownersOf(s.Inode, space)))
+		x.Listeners = append(x.Listeners, listener(s, c.ownersOf(s.Inode, x.Space)))
 	}
 }
 

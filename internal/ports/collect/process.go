@@ -123,9 +123,9 @@ func (c *collector) sockets() error {
 		c.missing("connections", err.Error(), "sudo modprobe -a inet_diag tcp_diag udp_diag")
 	}
 	c.f.Known.Owners = true
-	here, _ := netns.ID(os.Getpid())
+	c.f.Space, _ = netns.ID(os.Getpid())
 	for _, s := range all {
-		owners := c.ownersOf(s.Inode, here)
+		owners := c.ownersOf(s.Inode, c.f.Space)
 		if s.Listening {
 			if s.Proto == "udp" && s.Local.Port() == 0 {
 				continue
