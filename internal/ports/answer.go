@@ -53,13 +53,18 @@ func (r *Report) exposure() []Exposed {
 	}
 	for _, row := range r.Ports {
 		x := Exposed{Port: row.Port, Proto: row.Proto, Server: row.Server.brief()}
-		x.take(row.Paths, []Client{Remote}, []Client{Neighbour},
-			[]Client{Loopback, Loopback6, OwnAddr})
+		x.take(row.Dials)
 		add(x)
 	}
 	for _, in := range r.Inside {
 		x := Exposed{Port: in.Port, Proto: in.Proto, Server: in.Server.brief()}
-		x.take(in.Paths, []Client{Remote}, []Client{Neighbour, Foreign}, []Client{OwnAddr})
+		var dials []Path
+		for _, c := range inside {
+			if p, ok := in.Paths[c]; ok {
+				dials = append(dials, p)
+			}
+		}
+		x.take(dials)
 		add(x)
 	}
 	slices.SortStableFunc(out, func(a, b Exposed) int { return rank(a.Reach) - rank(b.Reach) })
@@ -70,24 +75,28 @@ func rank(r Reach) int {
 	return slices.Index([]Reach{FromMachines, FromContainers, FromHere, FromNowhere}, r)
 }
 
-func (x *Exposed) take(paths map[Client]Path, machines, containers, here []Client) {
+func (x *Exposed) take(dials []Path) {
 	x.Reach, x.Sure, x.Dial = FromNowhere, true, []string{}
-	for i, of := range [][]Client{machines, containers, here} {
-		for _, c := range of {
-			p, ok := paths[c]
-			if !ok || !p.Answers() {
-				continue
+	for _, p := range dials {
+		if !p.Answers() {
+			if len(p.Doubt) > 0 && x.Reach == FromNowhere {
+				x.Sure = false
 			}
-			sure := len(p.Doubt) == 0 && len(p.Depends) == 0
-			if x.Reach == FromNowhere {
-				x.Reach, x.Sure = []Reach{FromMachines, FromContainers, FromHere}[i], sure
-			}
-			if !slices.Contains(x.Dial, p.Dial) {
-				x.Dial = append(x.Dial, p.Dial)
-			}
+			continue
 		}
-		if x.Reach != FromNowhere {
-			return
+		reach := FromHere
+		switch p.Client {
+		case Remote:
+			reach = FromMachines
+		case Neighbour, Foreign:
+			reach = FromContainers
+		}
+		sure := len(p.Doubt) == 0 && len(p.Depends) == 0
+		switch by := rank(reach) - rank(x.Reach); {
+		case by < 0:
+			x.Reach, x.Sure, x.Dial = reach, sure, []string{p.Dial}
+		case by == 0:
+			x.Sure, x.Dial = x.Sure || sure, once(x.Dial, p.Dial)
 		}
 	}
 }
@@ -155,29 +164,52 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
+// shut says which clients get no answer where others do or should, why, and what helps.
 func (r *Report) shut() (out []string) {
-	add := func(who, name string, p Path) {
-		if p.Kind != Blocked {
-			return
-		}
-		text := fmt.Sprintf("%s: %s is blocked, %s.", who, name, p.Why)
-		if p.Remedy != "" {
-			text += " If that is not wanted: " + p.Remedy + "."
-		}
-		if !slices.Contains(out, text) {
-			out = append(out, text)
-		}
-	}
-	who := map[Client]string{Loopback: "This machine at 127.0.0.1",
-		Loopback6: "This machine at ::1",
-		OwnAddr:   "This machine", Neighbour: "Containers of its network", Remote: "Other machines"}
+	type reason struct{ name, why, remedy string }
+	var order []reason
+	who := map[reason][]string{}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
-			add(who[c], row.name(), row.Paths[c])
+			for _, p := range row.Dials {
+				if p.Client != c || p.own || p.Kind != Blocked && p.Kind != Held {
+					continue
+				}
+				x := reason{row.name() + " is blocked", p.Why, p.Remedy}
+				if p.Kind == Held {
+					x.name = row.name() + " accepts but does not answer"
+				}
+				if who[x] == nil {
+					order = append(order, x)
+				}
+				who[x] = once(who[x], p.who())
+			}
 		}
+	}
+	for _, x := range order {
+		text := fmt.Sprintf("From %s, %s: %s.", few(who[x]), x.name, x.why)
+		if x.remedy != "" {
+			text += " If that is not wanted: " + x.remedy + "."
+		}
+		out = append(out, text)
 	}
 	return out
 }
+
+// who returns the client's place in words.
+func (p Path) who() string {
+	switch {
+	case p.Client == Loopback || p.Client == Loopback6 || p.Client == OwnAddr:
+		return "this machine at " + strings.TrimSuffix(p.Dial, portOf(p.Dial))
+	case p.From != "":
+		return p.From
+	case p.Client == Remote:
+		return "other machines"
+	}
+	return "containers of its network"
+}
+
+func portOf(dial string) string { return dial[strings.LastIndex(dial, ":"):] }
 
 func few(names []string) string {
 	if len(names) <= fewNamed {

@@ -29,7 +29,7 @@ func TestPrice(t *testing.T) {
 			cell("publish-nat", "host", "loopback", 1.1),
 			cell("publish-nat", "host", "address", 1.2),
 			cell("publish-proxy", "container", "address", 1.6)}}}
-	r := Judge(healthy(), 0)
+	r := try(healthy(), 0, nil)
 	r.Price("run.jsonl", judged)
 	for client, want := range map[Client]float64{Loopback: 1.4, OwnAddr: 1.2, Neighbour: 1.6,
 		Remote: 0} {

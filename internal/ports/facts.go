@@ -35,6 +35,8 @@ type Facts struct {
 	Ingress Ingress    `json:"ingress,omitzero"`
 	Known   Known      `json:"known"`
 	Missing []Missing  `json:"missing,omitempty"`
+	// Copy has the connections tried in a copy of the machine; nil: there was none.
+	Copy *Copy `json:"-"`
 }
 
 // Known reports what could be read.

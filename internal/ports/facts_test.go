@@ -44,7 +44,9 @@ func fill(t *testing.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(t, v.Field(i))
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				fill(t, v.Field(i))
+			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))

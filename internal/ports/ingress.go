@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
 // Ingress is a swarm's ingress network: each node accepts connections to the published ports of
@@ -48,12 +48,10 @@ func (f *Facts) ingressPort(proto string, port uint16) bool {
 	if _, ok := f.Ingress.service(proto, port); ok {
 		return true
 	}
-	return f.Ingress.Addr.IsValid() && slices.ContainsFunc(
-		f.Rules.Chains, func(c firewall.Chain) bool {
-			return slices.ContainsFunc(c.Rules, func(r firewall.Rule) bool {
-				return r.Verdict == firewall.DNAT && r.To.Addr() == f.Ingress.Addr &&
-					r.Proto == proto && r.Ports == firewall.Ports{Low: port, High: port}
-			})
+	return f.Ingress.Addr.IsValid() && f.Copy != nil && slices.ContainsFunc(f.Copy.asked,
+		func(q asked) bool {
+			return q.proto == proto && q.at.Port() == port && slices.ContainsFunc(q.answer.Steps,
+				func(s replica.Step) bool { return s.Dst.Addr() == f.Ingress.Addr })
 		})
 }
 

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // Foreign is a client in a container of another network. Like Neighbour and Remote it dials the
@@ -34,28 +32,15 @@ type Inside struct {
 
 func (f *Facts) insides(port uint16) []Inside {
 	out := []Inside{}
-	for _, c := range f.Containers {
-		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
-			continue
-		}
-		for _, l := range c.Listeners {
-			to, ok := c.reached(l)
-			if !ok || port != 0 && to.Port() != port || c.publishes(l) {
+	for i := range f.Containers {
+		c := &f.Containers[i]
+		for _, x := range c.insides(port) {
+			if c.publishes(x.proto, x.at.Port()) {
 				continue
 			}
-			x := Inside{Port: to.Port(), Proto: l.Proto, Server: f.containerServer(c, to.Port()),
-				Networks: append([]string{}, c.Networks...),
-				Dial:     to.String(), Paths: map[Client]Path{}}
-			for _, from := range inside {
-				if p, ok := f.into(from, l.Proto, to); ok {
-					x.Paths[from] = p
-				}
-			}
-			if !slices.ContainsFunc(out, func(o Inside) bool {
-				return o.Dial == x.Dial && o.Proto == x.Proto
-			}) {
-				out = append(out, x)
-			}
+			out = append(out, Inside{Port: x.at.Port(), Proto: x.proto, Dial: x.at.String(),
+				Server:   f.containerServer(*c, x.at.Port()),
+				Networks: append([]string{}, c.Networks...), Paths: f.pathsInto(c, x)})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Inside) int {
@@ -65,8 +50,42 @@ func (f *Facts) insides(port uint16) []Inside {
 	return out
 }
 
+// pathsInto returns the first of each kind.
+func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
+	out := map[Client]Path{}
+	if f.Copy == nil {
+		for _, from := range inside {
+			out[from] = Path{Kind: Direct, Client: from, Dial: x.at.String(), Hops: []Hop{},
+				Doubt: []string{untried}}
+		}
+		return out
+	}
+	for _, q := range f.Copy.asked {
+		if q.server == c && q.service == x {
+			if p, ok := f.Copy.path(q); ok && out[q.kind].Kind == "" {
+				out[q.kind] = p
+			}
+		}
+	}
+	return out
+}
+
+// insides returns where the container's sockets are reached in its network. Port 0: all.
+func (c *Container) insides(port uint16) (out []service) {
+	if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
+		return nil
+	}
+	for _, l := range c.Listeners {
+		to, ok := c.reached(l)
+		if ok && (port == 0 || to.Port() == port) {
+			out = once(out, service{l.Proto, to})
+		}
+	}
+	return out
+}
+
 // ok is false if the socket is on the container's loopback, or likely a client's.
-func (c Container) reached(l Listener) (to netip.AddrPort, ok bool) {
+func (c *Container) reached(l Listener) (to netip.AddrPort, ok bool) {
 	at := l.Addr.Addr().Unmap()
 	if at.IsLoopback() || l.Proto == "udp" && l.Addr.Port() >= ephemeral {
 		return to, false
@@ -79,117 +98,10 @@ func (c Container) reached(l Listener) (to netip.AddrPort, ok bool) {
 	return to, false
 }
 
-func (c Container) publishes(l Listener) bool {
+func (c *Container) publishes(proto string, port uint16) bool {
 	return slices.ContainsFunc(c.Published, func(p Published) bool {
-		return p.Proto == l.Proto && p.Port == l.Addr.Port()
+		return p.Proto == proto && p.Port == port
 	})
-}
-
-// ok is false if this machine cannot have such a client.
-func (f *Facts) into(from Client, proto string, to netip.AddrPort) (Path, bool) {
-	bridge := f.towards(to.Addr())
-	if bridge == "" { // macvlan, or the machine has no address there
-		return Path{}, false
-	}
-	row := Row{Port: to.Port(), Proto: proto, addr: to.Addr()}
-	j := journey{f: f, row: &row, local: from == OwnAddr,
-		out: Path{Kind: Direct, Dial: to.String(), Hops: []Hop{}},
-		p:   firewall.Packet{Proto: proto, Port: to.Port(), Dst: to.Addr(), Out: bridge}}
-	six := to.Addr().Is6()
-	switch from {
-	case OwnAddr:
-		j.p.Src, j.p.SrcLocal = f.addressOn(bridge, six), true
-	case Neighbour:
-		net, ok := f.prefixOn(bridge, six)
-		if !ok {
-			return Path{}, false
-		}
-		j.p.In, j.p.Src = bridge, f.unused(net)
-		j.p.Sources = &firewall.Sources{Among: net.Masked(),
-			Except: []netip.Prefix{single(net.Addr()), single(to.Addr())}}
-	case Foreign:
-		other, net, ok := f.otherBridge(bridge, six)
-		if !ok {
-			return Path{}, false
-		}
-		j.p.In, j.p.Src = other, f.unused(net)
-		j.p.Sources = &firewall.Sources{Among: net.Masked(),
-			Except: []netip.Prefix{single(net.Addr())}}
-	case Remote:
-		own, uplink := f.address(six)
-		if !own.IsValid() {
-			return Path{}, false
-		}
-		j.p.In = uplink
-		j.p.Src, j.p.Sources = f.anyone(uplink, six)
-		if f.Client.IsValid() && f.Client.Is6() == six {
-			j.p.Src, j.p.Sources = f.Client, nil
-		}
-	}
-	switch from {
-	case Neighbour:
-		j.hop("veth", "the client container's eth0")
-	case Foreign:
-		j.hop("veth", "the client container's eth0")
-		j.hop("bridge", j.p.In)
-	case Remote:
-		j.hop("wire", j.p.In)
-	}
-	j.enter(to)
-	return j.out, true
-}
-
-func (j *journey) enter(to netip.AddrPort) {
-	if !j.f.Known.Rules {
-		j.doubt("the rules cannot be read: a firewall may block this")
-	}
-	switch {
-	case j.local:
-		if j.drops(j.f.Rules, firewall.Output, j.p, "") {
-			return
-		}
-	case j.p.In == j.p.Out && !j.f.Switches.BridgeNF: // bridged: no rule applies
-	default:
-		if j.p.In != j.p.Out && j.unforwarded(to.Addr()) {
-			return
-		}
-		in := j.p
-		in.Out = ""
-		if j.drops(j.f.Rules, firewall.Prerouting, in, "") ||
-			j.drops(j.f.Rules, firewall.Forward, j.p, "") {
-			return
-		}
-	}
-	j.toContainer(to)
-	if j.out.Kind == Direct && j.p.In != "" && j.p.In != j.p.Out && !j.f.device(j.p.In).Docker {
-		j.doubt("whether the other machine has a route to " + to.Addr().String())
-	}
-}
-
-func (f *Facts) addressOn(device string, six bool) netip.Addr {
-	p, _ := f.prefixOn(device, six)
-	return p.Addr()
-}
-
-func (f *Facts) prefixOn(device string, six bool) (netip.Prefix, bool) {
-	for _, p := range f.device(device).Addrs {
-		if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
-			return p, true
-		}
-	}
-	return netip.Prefix{}, false
-}
-
-func (f *Facts) otherBridge(bridge string, six bool) (string, netip.Prefix, bool) {
-	for _, d := range f.Devices {
-		if !d.Docker || d.Name == bridge {
-			continue
-		}
-		if p, ok := f.prefixOn(d.Name, six); ok {
-			return d.Name, p, true
-		}
-	}
-	return "", netip.Prefix{}, false
 }
 
 // Home describes the network devices of a container.

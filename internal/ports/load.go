@@ -3,13 +3,9 @@ package ports
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 )
-
-// anybody is an unassigned address (RFC 5737).
-var anybody = netip.MustParseAddr("192.0.2.1")
 
 const (
 	fullShare      = 0.8      // of conntrack's table

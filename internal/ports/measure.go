@@ -83,16 +83,12 @@ func (m *Measure) command() string {
 // uses to reach a TCP address. ok is false if it uses none or if that is unknown.
 func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	dial = netip.AddrPortFrom(dial.Addr().Unmap(), dial.Port())
-	for _, row := range Judge(f, dial.Port()).Ports {
-		for _, c := range []Client{Loopback, Loopback6, OwnAddr} {
-			p, has := row.Paths[c]
-			if has && row.Proto == "tcp" && p.Dial == dial.String() && p.Kind == ByProxy &&
-				!p.proxy.Rootless && p.proxy.Container.IsValid() {
-				return p.proxy.Container, true
-			}
-		}
+	if !dial.Addr().IsLoopback() { // rules decide
+		return behind, false
 	}
-	return behind, false
+	l, _ := listens(f.Listeners, "tcp", dial)
+	p, ok := f.proxyOf(l)
+	return p.Container, ok && !p.Rootless
 }
 
 // measureServer returns "" for fewer than two routes. Of several servers, it takes the first.

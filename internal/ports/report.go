@@ -48,7 +48,10 @@ type Row struct {
 	// Dials are all connections that were tried in the copy of the machine; Paths has the first
 	// of each kind of client. Empty if there was no copy.
 	Dials []Path `json:"dials,omitempty"`
-	addr  netip.Addr
+
+	addr    netip.Addr
+	found   bool // by a scan, or asked for
+	instead bool // rules lead past the socket of another row
 }
 
 // Server is the program that answers the clients of a port.
@@ -111,8 +114,9 @@ const (
 
 // Path is a client's path to the server, or the reason why it cannot reach one.
 type Path struct {
-	Kind PathKind `json:"way"`
-	Dial string   `json:"dial"`
+	Kind   PathKind `json:"way"`
+	Client Client   `json:"client,omitempty"`
+	Dial   string   `json:"dial"`
 	// From is the client's place in words, such as "a container on shop_default" or "a machine
 	// behind eth0"; "" where the kind of client says it all.
 	From   string `json:"from,omitempty"`
@@ -132,11 +136,14 @@ type Path struct {
 	Depends []string `json:"depends,omitempty"`
 	Cost    []Cost   `json:"cost,omitempty"`
 
-	target    netip.AddrPort // in the container's network
-	elsewhere bool           // another row's socket takes it
-	proxy     Proxy
-	nobody    string // the container in which nothing listens
-	localnet  string // the device that does not carry 127.0.0.1
+	target   netip.AddrPort // in the container's network
+	proxy    Proxy
+	server   Server         // that answered
+	socket   Listener       // of the machine that took it
+	nobody   string         // the container in which nothing listens
+	localnet string         // the device that does not carry 127.0.0.1
+	answered netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
+	own      bool           // Dial is the container's own address
 }
 
 // Block is where the packets of a connection are lost.
@@ -146,6 +153,7 @@ type Block struct {
 	Rule   string `json:"rule,omitempty"`  // as the user wrote it; "": a policy, or no rule
 	Table  string `json:"table,omitempty"` // "filter"; "": no rule
 	Chain  string `json:"chain,omitempty"`
+	Number int    `json:"number,omitempty"` // in the chain, from 1
 	Policy bool   `json:"policy,omitempty"` // of the chain
 	Cause  string `json:"cause,omitempty"`  // such as "rp_filter" if there is no rule
 }
@@ -154,12 +162,6 @@ type Block struct {
 func (p Path) Answers() bool {
 	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT ||
 		p.Kind == Hairpin
-}
-
-func (r *Report) inside(x Exposed) bool {
-	return slices.ContainsFunc(r.Inside, func(i Inside) bool {
-		return i.Port == x.Port && i.Proto == x.Proto && i.Server.brief() == x.Server
-	})
 }
 
 type Hop struct {
@@ -208,19 +210,32 @@ type Costs struct {
 	Lacks    []string `json:"lacks,omitempty"` // modes without a result in the file
 }
 
-// Served reports whether any client gets an answer. A refused check overrides the inferred path.
+// Served reports whether a client on this machine gets an answer. A connection that was really
+// made decides.
 func (r *Report) Served() bool {
+	served := false
+	try := func(c Client, p Path) {
+		i := slices.IndexFunc(r.Checks, func(k Check) bool {
+			return k.Client == c && k.Dial == p.Dial && k.Got != "closed"
+		})
+		switch {
+		case i >= 0:
+			served = served || r.Checks[i].Got == "connected" && p.Kind != Held
+		default:
+			served = served || p.Answers() || len(p.Doubt) > 0
+		}
+	}
 	for _, row := range r.Ports {
-		for c, p := range row.Paths {
-			refused := slices.ContainsFunc(r.Checks, func(k Check) bool {
-				return k.Client == c && k.Dial == p.Dial && k.Got == "refused"
-			})
-			if p.Answers() && !refused {
-				return true
+		for _, c := range []Client{Loopback, Loopback6, OwnAddr} {
+			if p, ok := row.Paths[c]; ok {
+				try(c, p)
 			}
 		}
 	}
-	return slices.ContainsFunc(r.Exposure, func(x Exposed) bool {
-		return x.Reach != FromNowhere && r.inside(x)
-	})
+	for _, x := range r.Inside {
+		if p, ok := x.Paths[OwnAddr]; ok {
+			try(OwnAddr, p)
+		}
+	}
+	return served
 }

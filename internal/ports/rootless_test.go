@@ -32,12 +32,12 @@ func TestRootless(t *testing.T) {
 		traps                int
 	}{
 		// ::1 is not published
-		{"its engine was asked", "shop", "proxy  proxy  proxy", machine(shop), 1},
-		{"nothing listens", "shop", "nothing  nothing  nothing", machine(deaf), 1},
-		{"its engine was not asked", "172.17.0.2:80, rootless", "proxy?  proxy?  proxy?", machine(),
+		{"its engine was asked", "shop", "proxy  proxy proxy proxy", machine(shop), 1},
+		{"nothing listens", "shop", "nothing  nothing nothing nothing", machine(deaf), 1},
+		{"its engine was not asked", "172.17.0.2:80, rootless", "proxy?  proxy? proxy? proxy?", machine(),
 			0},
 	} {
-		r := Judge(c.f, 8090)
+		r := try(c.f, 8090, nil)
 		row := find(t, r, "0.0.0.0", 8090)
 		if row.Server.Name != c.server || row.Holder != (Holder{Kind: Rootlesskit, PID: kit}) ||
 			routes(row) != c.routes || len(r.Traps) != c.traps {
@@ -46,10 +46,10 @@ func TestRootless(t *testing.T) {
 	}
 	f := machine(shop)
 	f.Known.Rules = false // as for an ordinary user
-	if p := find(t, Judge(f, 8090), "0.0.0.0", 8090).Paths[OwnAddr]; p.Kind != ByProxy {
+	if p := find(t, try(f, 8090, nil), "0.0.0.0", 8090).Paths[OwnAddr]; p.Kind != ByProxy {
 		t.Errorf("%+v", p)
 	}
-	if row := find(t, Judge(f, 8080), "0.0.0.0", 8080); row.Server.Name != "web" {
+	if row := find(t, try(f, 8080, nil), "0.0.0.0", 8080); row.Server.Name != "web" {
 		t.Errorf("%+v", row.Server)
 	}
 }

@@ -3,92 +3,275 @@ package ports
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-func dropping(chain, rule string) firewall.Rules {
-	return firewall.ParseSave(strings.Replace(
-		withProxy, ":DOCKER - [0:0]", ":OUTPUT ACCEPT [0:0]\n:DOCKER - [0:0]\n-A "+chain+" "+rule,
-		1), false)
-}
-
-func TestAdministratorsRules(t *testing.T) {
-	for _, c := range []struct{ chain, rule, want string }{
-		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP",
-			"proxy  DNAT proxy blocked"},
-		{"FORWARD", "-p tcp -m conntrack --ctorigdstport 8080 --ctdir ORIGINAL -j REJECT",
-			"proxy  DNAT proxy blocked"},
-		{"FORWARD", "-m conntrack --ctorigdst 198.18.0.1 -j DROP", "proxy  DNAT proxy blocked"},
-		{"FORWARD", "-m conntrack --ctorigdst 198.18.0.9 -j DROP", "proxy  DNAT proxy DNAT"},
-		{"FORWARD", "-m conntrack --ctstate DNAT -j DROP", "proxy  DNAT proxy blocked"},
-		{"FORWARD", "-m conntrack ! --ctstate DNAT -j DROP", "proxy  DNAT proxy DNAT"},
-		{"FORWARD", "-m conntrack --ctdir REPLY -j DROP", "proxy  DNAT proxy DNAT"},
-		{"FORWARD", "-i eth0 -m conntrack --ctdir ORIGINAL -j DROP", "proxy  DNAT proxy blocked"},
-		{"FORWARD", "-m conntrack --ctexpire 5 -j DROP", "proxy  DNAT proxy DNAT?"},
-		{"FORWARD", "-s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy DNAT*"},
-		{"FORWARD", "-i eth0 ! -s 198.51.100.0/24 -j DROP", "proxy  DNAT proxy blocked*"},
-		// no outside source has it
-		{"FORWARD", "-s 172.17.0.0/16 -o docker0 -j DROP", "proxy  DNAT proxy DNAT"},
-		{"INPUT", "-s 172.17.0.9 -j DROP", "proxy  DNAT proxy* DNAT"},
-		{"INPUT", "-i lo -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
-		{"INPUT", "-i lo -m conntrack --ctstatus CONFIRMED -j DROP", "blocked  DNAT proxy DNAT"},
-		{"OUTPUT", "-d 127.0.0.1 -p tcp --dport 8080 -j DROP", "blocked  DNAT proxy DNAT"},
-		{"OUTPUT", "-o docker0 -j DROP", "held  blocked held DNAT"},
-		{"OUTPUT", "-p tcp -m conntrack --ctorigdstport 8080 -j DROP",
-			"blocked  blocked proxy DNAT"},
+func TestBlocked(t *testing.T) {
+	const web = "DNAT to 172.17.0.2:80, then "
+	for _, c := range []struct {
+		name        string
+		lost        replica.Lost
+		why, remedy string
+	}{
+		{"DOCKER-USER", replica.Lost{Rule: rule("ip filter", "DOCKER-USER", 2,
+			"-A DOCKER-USER -j DROP")},
+			web + "dropped by filter DOCKER-USER rule 2: -A DOCKER-USER -j DROP",
+			"sudo iptables -I DOCKER-USER 2 -d 172.17.0.2 -p tcp --dport 80 -j RETURN"},
+		{"a policy", replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")},
+			web + "dropped by the policy of filter FORWARD",
+			"sudo iptables -I FORWARD -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
+		{"ufw", replica.Lost{Rule: rule("ip filter", "ufw-user-forward", 1, "")},
+			web + "dropped by filter ufw-user-forward rule 1", "sudo ufw allow 80/tcp"},
+		{"fail2ban", replica.Lost{Rule: rule("ip filter", "f2b-web", 1,
+			"-A f2b-web -s 203.0.113.1/32 -j REJECT")}, web + "dropped by filter f2b-web rule 1: -A f2b-web -s 203.0.113.1/32 -j REJECT",
+			"sudo fail2ban-client set web unbanip 203.0.113.1"},
+		{"nftables", replica.Lost{Rule: rule("inet own", "in", 4, "tcp dport 80 drop")},
+			web + "dropped by inet own in rule 4: tcp dport 80 drop", ""},
+		{"in the container", replica.Lost{Space: 1, Rule: rule("ip filter", "INPUT", 0, "")},
+			web + "dropped by the policy of filter INPUT in container web",
+			"in container web: sudo iptables -I INPUT -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
+		{"the answer", replica.Lost{Space: 1, Reply: true, Rule: rule("ip filter", "OUTPUT", 1, "")},
+			web + "answered, but the answer is dropped by filter OUTPUT rule 1 in container web", ""},
+		{"rp_filter", replica.Lost{Reply: true, Why: replica.ReversePath, Device: "br-b"}, web +
+			"answered, but the answer is lost in this machine: rp_filter at br-b: 172.17.0.2 is not routed back by it",
+			"sudo sysctl -w net.ipv4.conf.br-b.rp_filter=2"},
+		{"policy routing", replica.Lost{Reply: true, Why: replica.ReplyElsewhere, Device: "wg0"}, web +
+			"answered, but the answer is lost in this machine: the answer to 203.0.113.1 leaves by wg0, not as the packet came",
+			"sudo ip rule add pref 1 to 203.0.113.1/32 lookup main"},
+		{"no forwarding", replica.Lost{Why: replica.NotForwarded}, web +
+			"lost in this machine: it forwards nothing: net.ipv4.ip_forward is 0",
+			"sudo sysctl -w net.ipv4.ip_forward=1"},
+		{"legacy", replica.Lost{Why: replica.Untraced}, web +
+			"lost in this machine: where is not known: rules of iptables-legacy are not traced", ""},
 	} {
-		f := healthy()
-		f.Rules = dropping(c.chain, c.rule)
-		row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
-		var got []string
-		for _, client := range clients {
-			p := row.Paths[client]
-			got = append(got, string(p.Kind)+strings.Repeat("?", len(p.Doubt))+strings.Repeat(
-				"*", len(p.Depends)))
+		lost := func(q replica.Dial, a *replica.Answer) {
+			if q.Card == "" {
+				return
+			}
+			steps := a.Steps
+			lose(q, a, c.lost)
+			a.Steps = steps
+			a.Outcomes[0].Source = anybody
 		}
-		if s := strings.Join(got, " "); s != c.want {
-			t.Errorf("%s %s: %q, want %q", c.chain, c.rule, s, c.want)
+		r := try(healthy(), 8080, lost)
+		p := find(t, r, "0.0.0.0", 8080).Paths[Remote]
+		if p.Kind != Blocked || p.Why != c.why || p.Remedy != c.remedy || p.Block == nil ||
+			p.Block.Reply != c.lost.Reply {
+			t.Errorf("%s: %+v %+v", c.name, p, p.Block)
+		}
+		said := strings.Join(r.Answer.Text, "\n")
+		if !strings.Contains(said, "8080/tcp is blocked: "+c.why) ||
+			!strings.Contains(said, c.remedy) {
+			t.Errorf("%s: %s", c.name, said)
 		}
 	}
 }
 
-func TestRulesBeforeAndAfterDNAT(t *testing.T) {
-	const raw = "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 8080 -j DROP\nCOMMIT\n"
+// The text of a rule may be read after the packet was lost.
+func TestRuleText(t *testing.T) {
 	f := healthy()
-	f.Rules.Chains = append(f.Rules.Chains, firewall.ParseSave(raw, false).Chains...)
-	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "blocked  DNAT blocked blocked" {
-		t.Errorf("%q", got)
+	try(f, 8080, losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 3, "")}))
+	want := []int{0}
+	if got := f.Copy.Droppers(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
-	f = healthy()
-	late := firewall.ParseSave(strings.ReplaceAll(raw, "8080", "80"), false).Chains
-	late[0].Priority = 0
-	f.Rules.Chains = append(f.Rules.Chains, late...)
-	if got := routes(find(t, Judge(f, 8080), "0.0.0.0", 8080)); got != "proxy  DNAT proxy blocked" {
-		t.Errorf("%q", got)
+	f.Copy.Machine.Spaces[0].Text = []replica.RuleText{
+		{Table: "ip6 filter", Chain: "INPUT", Number: 3, Text: "-A INPUT -j REJECT"},
+		{Table: "ip filter", Chain: "INPUT", Number: 3, Text: "-A INPUT -i eth0 -j DROP"}}
+	r := Judge(f, 8080)
+	if b := find(t, r, "0.0.0.0", 8080).Paths[Remote].Block; b.Rule != "-A INPUT -i eth0 -j DROP" ||
+		b.Table != "filter" || b.Number != 3 || b.Policy {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Rules lead past a program's socket: a hostPort of a pod on a web server's port.
+func TestShadowed(t *testing.T) {
+	f := healthy()
+	f.Listeners[0].Addr, f.Listeners[0].Owners[0].Name = addrPort("[::]:22"), "nginx"
+	r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+		if q.To.Port() == 22 && q.To.Addr().Is4() {
+			i := f.Copy.socketOf(f.Containers[0].Listeners[0], "net:[2]")
+			*a = answer(i, q, "172.17.0.2:80")
+		}
+	})
+	if row := find(t, r, "*", 22); routes(row) != " direct   " || row.Server.Name != "nginx" {
+		t.Errorf("%q %+v", routes(row), row)
+	}
+	if row := find(t, r, "0.0.0.0", 22); routes(row) != "DNAT  DNAT hairpin DNAT" ||
+		row.Server.Name != "web" || row.Holder.Kind != "rules" {
+		t.Errorf("%q %+v", routes(row), row)
+	}
+}
+
+func TestRandom(t *testing.T) {
+	f := healthy()
+	other := f.Containers[0]
+	other.ID, other.Name, other.Space = strings.Repeat("b", len(webID)), "api", "net:[3]"
+	other.Addrs, other.Published = []netip.Addr{addr("172.17.0.3")}, nil
+	f.Containers = append(f.Containers, other)
+	r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+		if q.To == addrPort("198.18.0.1:9320") && q.Card != "" {
+			i := f.Copy.socketOf(other.Listeners[0], other.Space)
+			*a = answer(i, q, "172.17.0.3:80")
+			a.Outcomes = append(a.Outcomes, answer(f.Copy.socketOf(other.Listeners[0], "net:[2]"),
+				q, "").Outcomes...)
+		}
+	})
+	p := find(t, r, "0.0.0.0", 9320).Paths[Remote]
+	if !slices.Equal(p.Servers, []string{"container api", "container web"}) || len(p.Doubt) > 0 {
+		t.Errorf("%+v", p)
 	}
 }
 
 func TestRedirect(t *testing.T) {
 	f := healthy()
-	f.Rules = firewall.ParseSave(
-		"*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp --dport 23 -j REDIRECT --to-ports 22\nCOMMIT\n", false)
-	row := find(t, Judge(f, 23), "0.0.0.0", 23)
+	r := try(f, 23, func(q replica.Dial, a *replica.Answer) {
+		if q.To.Port() == 23 && q.To.Addr().Is4() && q.Bridge+q.Card != "" {
+			*a = answer(0, q, "")
+		}
+	})
+	row := find(t, r, "0.0.0.0", 23)
 	if got := routes(row); got != "nothing  nothing direct direct" || row.Server.Name != "sshd" {
 		t.Errorf("%q %+v", got, row)
 	}
 }
 
+// Each of the machine's addresses is dialled, and other machines' networks.
+func TestAddresses(t *testing.T) {
+	f := healthy()
+	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true,
+		MTU: 1500, Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
+	r := try(f, 22, func(q replica.Dial, a *replica.Answer) {
+		if q.To.Addr() == addr("10.0.0.1") && q.Card != "eth0" || q.Card == "eth0" &&
+			q.Source.IsValid() {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "INPUT", 1, "")})
+		}
+	})
+	row := find(t, r, "0.0.0.0", 22)
+	var got []string
+	for _, p := range row.Dials {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s", p.From, p.Dial, p.Kind)))
+	}
+	for _, want := range []string{"10.0.0.1:22 blocked", "198.18.0.1:22 direct",
+		"172.17.0.1:22 direct", "a container on bridge 172.17.0.1:22 direct",
+		"a machine at eth1 10.0.0.1:22 blocked", "a machine at eth0 198.18.0.1:22 direct",
+		"a machine behind eth0's router 198.18.0.1:22 blocked"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+	p := row.Paths[Remote]
+	if p.Kind != Blocked || !slices.Equal(p.Depends, []string{"a machine at eth0: direct",
+		"a machine at eth1: direct"}) ||
+		!slices.Equal(row.Paths[OwnAddr].Depends, []string{"10.0.0.1:22: blocked"}) {
+		t.Errorf("%+v\n%+v", p, row.Paths[OwnAddr])
+	}
+	if x := r.Exposure[0]; x.Reach != FromMachines || x.Sure {
+		t.Errorf("%+v", x)
+	}
+}
+
+// A neighbour may reach a published port at the container's own address.
+func TestOwnAddressOfPublished(t *testing.T) {
+	f := healthy()
+	f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+	f.Listeners[1].Addr, f.Proxies[0].Host = addrPort("127.0.0.1:8080"), addrPort("127.0.0.1:8080")
+	f.Containers[0].Published = []Published{{"tcp", 80, addrPort("127.0.0.1:8080")}}
+	r := try(f, 8080, nil)
+	x := r.Exposure[0]
+	if x.Reach != FromMachines || x.Sure || !slices.Equal(x.Dial, []string{"172.17.0.2:80"}) {
+		t.Errorf("%+v", x)
+	}
+	said := strings.Join(r.Answer.Text, " ")
+	if !strings.Contains(said, "Other machines may reach 8080/tcp (web:80).") {
+		t.Error(said)
+	}
+	r = try(f, 8080, losing("machine", replica.Lost{Rule: rule("ip raw", "PREROUTING", 1, "")}))
+	if x := r.Exposure[0]; x.Reach != FromHere || !x.Sure {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestUDPSourceDoubt(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"),
+		Inode: 8, Owners: []Process{{PID: 8, Name: "named"}}})
+	r := try(f, 53, func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge != "" && q.To.Addr() == addr("198.18.0.1") {
+			a.Outcomes[0].From = addrPort("172.17.0.1:53")
+		}
+	})
+	if got := routes(find(t, r, "0.0.0.0", 53)); got != "direct  direct direct? direct" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	f := healthy()
+	for i := range 300 {
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Inode: uint32(100 + i),
+			Addr:   netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(3000+i)),
+			Owners: []Process{{PID: 9, Name: "many"}}})
+	}
+	for i := range 60 {
+		f.Devices = append(f.Devices, Device{Name: fmt.Sprintf("br-%012x", i), Index: 100 + i,
+			Kind: "bridge", Up: true, Docker: true, Addrs: []netip.Prefix{netip.PrefixFrom(
+				netip.AddrFrom4([4]byte{10, 1, byte(i), 1}), 24)}})
+	}
+	r := try(f, 0, nil)
+	if n := len(f.Copy.asked); n > maxDials || n < 300 || len(f.Copy.Left) != 1 {
+		t.Errorf("%d connections, %+v", n, f.Copy.Left)
+	}
+	row := find(t, r, "0.0.0.0", 3299)
+	if got := routes(row); got != "direct  direct direct direct" {
+		t.Errorf("%q", got)
+	}
+	try(f, 3000, nil)
+	if len(f.Copy.Left) != 0 {
+		t.Errorf("%+v", f.Copy.Left)
+	}
+}
+
+func TestServed(t *testing.T) {
+	check := func(got string) []Check {
+		return []Check{{Client: Loopback, Dial: "127.0.0.1:8080", Got: got}}
+	}
+	for _, c := range []struct {
+		kind   PathKind
+		doubt  []string
+		checks []Check
+		want   bool
+	}{{Direct, nil, nil, true}, {Nothing, nil, nil, false}, {Nothing, []string{"?"}, nil, true},
+		{Nothing, nil, check("connected"), true}, {Direct, nil, check("refused"), false},
+		{Direct, nil, check("timeout"), false}, {ByProxy, nil, check("closed"), true},
+		{Nothing, nil, check("closed"), false}, {Held, nil, check("connected"), false},
+		{Blocked, nil, nil, false}} {
+		r := &Report{Checks: c.checks, Ports: []Row{{Paths: map[Client]Path{
+			Loopback: {Kind: c.kind, Dial: "127.0.0.1:8080", Doubt: c.doubt},
+			Remote:   {Kind: Direct, Dial: "198.18.0.1:8080"}}}}}
+		if r.Served() != c.want {
+			t.Errorf("%+v: %v", c, !c.want)
+		}
+	}
+}
+
 func TestClient(t *testing.T) {
 	f := healthy()
-	f.Rules = dropping("FORWARD", "-s 198.51.100.0/24 -j DROP")
+	banned := func(q replica.Dial, a *replica.Answer) {
+		if q.Source == addr("198.51.100.7") {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 1, "")})
+		}
+	}
 	for client, want := range map[string]PathKind{"198.51.100.7": Blocked, "198.51.101.7": ByNAT} {
 		f.Client = addr(client)
-		r := Judge(f, 8080)
+		r := try(f, 8080, banned)
 		if p := find(t, r, "0.0.0.0", 8080).Paths[Remote]; p.Kind != want || p.Depends != nil ||
-			r.Client != client || f.CheckClient(f.Client) != nil {
+			r.Client != client || p.From != client || f.CheckClient(f.Client) != nil {
 			t.Errorf("%s: %+v", client, p)
 		}
 	}
@@ -99,10 +282,11 @@ func TestClient(t *testing.T) {
 	}
 	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true,
 		MTU: 1500, Addrs: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}})
-	f.Rules, f.Client = dropping("FORWARD", "-i eth1 -j DROP"), addr("10.0.0.9")
-	if p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]; p.Kind != Blocked ||
-		p.Hops[0].Text != "eth1" {
-		t.Errorf("%+v", p)
+	f.Client = addr("10.0.0.9")
+	for _, q := range NewCopy(f, &replica.Machine{}, 8080).Dials() {
+		if q.Card != "" && (q.Card != "eth1" || q.Source != f.Client) {
+			t.Errorf("%+v", q)
+		}
 	}
 }
 
@@ -117,17 +301,17 @@ func TestMeasure(t *testing.T) {
 	f := healthy()
 	want := "toll compare publish-proxy publish-nat --from host --to loopback,loopback6,address[127.0.0.1 ::1 own]\n" +
 		"toll compare publish-proxy publish-nat --from container[container]\ntoll compare publish-nat publish-proxy --from remote[machine]"
-	if got := commands(Judge(f, 8080)); got != want {
+	if got := commands(try(f, 8080, nil)); got != want {
 		t.Errorf("%s", got)
 	}
 	proxyOff(f)
 	f.Listeners[0].Addr = addrPort("198.18.0.1:22")
 	want = "toll compare host publish-nat --from host --to address[own]\ntoll compare host publish-proxy publish-nat --from container[container]\n" +
 		"toll compare host publish-proxy publish-nat --from remote[machine]"
-	if got := commands(Judge(f, 22)); got != want {
+	if got := commands(try(f, 22, nil)); got != want {
 		t.Errorf("%s", got)
 	}
-	if got := commands(Judge(f, 0)) + commands(Judge(f, 4)); got != "" {
+	if got := commands(try(f, 0, nil)) + commands(try(f, 4, nil)); got != "" {
 		t.Errorf("%s", got)
 	}
 }

@@ -9,7 +9,7 @@ func TestShortcut(t *testing.T) {
 	f := healthy()
 	f.Shortcuts = []Shortcut{{addrPort("127.0.0.1:8080"), addrPort("172.17.0.2:80")},
 		{addrPort("[::1]:8080"), addrPort("[fd00::9]:80")}}
-	r := Judge(f, 8080)
+	r := try(f, 8080, nil)
 	row := find(t, r, "0.0.0.0", 8080)
 	if got := routes(row); got != "shortcut  DNAT proxy DNAT" {
 		t.Errorf("%q", got)

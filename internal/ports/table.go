@@ -6,14 +6,16 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Judge returns the report on a port, or on every port if port is 0.
+// Judge returns the report on a port, or on every port if port is 0. Its paths are those tried in
+// f.Copy; without a copy they are what the sockets suggest.
 func Judge(f *Facts, port uint16) *Report {
 	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{},
 		Missing: append([]Missing{}, f.Missing...), Address: []string{}}
+	if f.Copy != nil {
+		r.Missing = append(r.Missing, f.Copy.Left...)
+	}
 	if f.Client.IsValid() {
 		r.Client = f.Client.String()
 	}
@@ -24,15 +26,13 @@ func Judge(f *Facts, port uint16) *Report {
 	}
 	r.Proxies = f.allProxies(port)
 	rows := f.rows()
+	if f.Copy != nil {
+		rows = f.Copy.fill(rows)
+	} else {
+		f.suppose(rows)
+	}
 	for i := range rows {
-		row := &rows[i]
-		row.Paths = map[Client]Path{}
-		for _, c := range clients {
-			if p, ok := f.path(row, c); ok {
-				row.Paths[c] = p
-			}
-		}
-		f.settle(row)
+		f.settle(&rows[i])
 	}
 	for _, row := range rows {
 		if port == 0 || row.Port == port {
@@ -55,22 +55,55 @@ func Judge(f *Facts, port uint16) *Report {
 	return r
 }
 
-// dockerd only reserves published ports, so the rules are more precise than its socket.
+// settle takes the server from the answers where sockets and Docker do not name it.
 func (f *Facts) settle(r *Row) {
+	f.onDemand(r)
 	if r.Server.Kind == "container" || r.Server.Kind == "service" ||
 		r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
 		return
 	}
-	for _, c := range clients {
-		to := r.Paths[c].target
-		if !to.IsValid() {
+	for _, p := range r.Dials {
+		if p.Kind != ByNAT && p.Kind != Hairpin && r.Holder.Kind != "rules" {
 			continue
 		}
-		if r.Server.Name == "dockerd" {
+		if r.Server.Name == "dockerd" { // it only reserves published ports
 			r.Holder = Holder{Kind: "dockerd", PID: r.Server.PID}
 		}
-		r.Server = f.serverAt(r.Proto, to)
+		switch {
+		case p.server.Kind != "":
+			r.Server = p.server
+		case p.target.IsValid() && p.nobody != "":
+			r.Server = f.serverAt(r.Proto, p.target)
+		default:
+			continue
+		}
 		return
+	}
+}
+
+// Engines up to 29 start docker-proxy with the container. Another may start it when a client
+// connects, and then has rules for the machine's own address only.
+func (f *Facts) onDemand(r *Row) {
+	own, ok := r.Paths[OwnAddr]
+	if r.Holder.Kind != "dockerd" || !ok || own.Kind != ByNAT || r.Paths[Loopback].Kind != Held {
+		return
+	}
+	change := func(p Path) Path {
+		if p.Kind != Held || p.server.State != "" {
+			return p
+		}
+		p.Kind, p.Why, p.Masqueraded = ByProxy, "", true
+		p.Hops = append(slices.Clip(p.Hops[:len(p.Hops)-1]),
+			Hop{"proxy", "docker-proxy, once dockerd has started it"})
+		p.Doubt = once(p.Doubt,
+			"dockerd has the socket, no docker-proxy runs for it, and rules lead 127.0.0.1 nowhere: an engine that starts docker-proxy for its first client answers, another does not")
+		return p
+	}
+	for c, p := range r.Paths {
+		r.Paths[c] = change(p)
+	}
+	for i, p := range r.Dials {
+		r.Dials[i] = change(p)
 	}
 }
 
@@ -104,12 +137,28 @@ func (f *Facts) rows() []Row {
 			out = append(out, r)
 		}
 	}
-	out = append(out, f.ruled(out)...)
-	slices.SortStableFunc(out, func(a, b Row) int {
+	if f.Copy != nil {
+		for _, x := range f.Copy.found {
+			r := newRow(x.proto, x.at)
+			if slices.ContainsFunc(out, func(o Row) bool {
+				return r.Port == o.Port && r.Proto == o.Proto && o.concerns(x.at.Addr().Is6()) &&
+					(o.addr.IsUnspecified() || o.Address == "*")
+			}) {
+				continue
+			}
+			r.found, r.Holder, r.Server = true, Holder{Kind: "rules"}, Server{Kind: "unknown"}
+			out = append(out, r)
+		}
+	}
+	sortRows(out)
+	return out
+}
+
+func sortRows(rows []Row) {
+	slices.SortStableFunc(rows, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Proto, b.Proto),
 			a.addr.Compare(b.addr))
 	})
-	return out
 }
 
 func newRow(proto string, at netip.AddrPort) Row {
@@ -122,46 +171,6 @@ func newRow(proto string, at netip.AddrPort) Row {
 }
 
 func (r Row) same(o Row) bool { return r.Port == o.Port && r.Proto == o.Proto && r.addr == o.addr }
-
-// ruled returns the ports that rules translate and that have no row yet.
-func (f *Facts) ruled(have []Row) []Row {
-	var out []Row
-	for _, c := range f.Rules.Chains {
-		for _, rule := range c.Rules {
-			if rule.Verdict != "dnat" || rule.Ports.Not || rule.Ports.Low == 0 ||
-				rule.Ports.Low != rule.Ports.High || rule.Unread != "" ||
-				rule.Proto != "tcp" && rule.Proto != "udp" ||
-				slices.ContainsFunc(rule.Sets, firewall.Lookup.ByAddress) {
-				continue
-			}
-			addr := netip.IPv4Unspecified()
-			if !c.V4 {
-				addr = netip.IPv6Unspecified()
-			}
-			if p := rule.Dst.Prefix; p.IsValid() && p.IsSingleIP() && !rule.Dst.Not {
-				addr = p.Addr()
-			}
-			r := newRow(rule.Proto, netip.AddrPortFrom(addr, rule.Ports.Low))
-			if slices.ContainsFunc(have, r.same) || slices.ContainsFunc(out, r.same) ||
-				slices.ContainsFunc(have, r.covered) {
-				continue
-			}
-			r.Holder = Holder{Kind: "rules"}
-			to := rule.To
-			if !to.Addr().IsValid() {
-				to = netip.AddrPortFrom(addr, to.Port())
-			}
-			r.Server = f.serverAt(rule.Proto, to)
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-func (r Row) covered(o Row) bool {
-	return r.Port == o.Port && r.Proto == o.Proto && r.concerns(o.addr) &&
-		(o.addr.IsUnspecified() || o.Address == "*")
-}
 
 func (f *Facts) serverOf(l Listener) Server {
 	if p, ok := f.proxyOf(l); ok {
@@ -267,8 +276,6 @@ func (f *Facts) holderOf(l Listener) Holder {
 	return Holder{Kind: "server", PID: l.Owners[0].PID}
 }
 
-func short(id string) string { return id[:min(len(id), 12)] }
-
 func (s Server) describe() string {
 	switch s.Kind {
 	case "container":
@@ -279,4 +286,23 @@ func (s Server) describe() string {
 		return fmt.Sprintf("%s %d", s.Name, s.PID)
 	}
 	return "a process that toll may not see"
+}
+
+func short(id string) string { return id[:min(len(id), 12)] }
+func (f *Facts) keeps(l Listener) bool {
+	if holder(l) != "dockerd" {
+		return false
+	}
+	if f.Docker != "" {
+		_, _, ok := f.publisher(l)
+		return ok || f.ingressPort(l.Proto, l.Addr.Port())
+	}
+	return !slices.Contains([]uint16{2375, 2376, 2377, 4243, 7946}, l.Addr.Port())
+}
+
+func holder(l Listener) string {
+	if len(l.Owners) == 0 {
+		return "unknown"
+	}
+	return l.Owners[0].Name
 }

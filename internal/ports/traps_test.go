@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 type plant struct {
@@ -61,6 +63,7 @@ var planted = []plant{
 	}, "250000 of nf_conntrack_max 262144 (95 %)"},
 	{BridgeNFDrop, func(f *Facts) {
 		f.Switches.BridgeNF = true
+		f.Rules = firewall.ParseSave("*filter\n:FORWARD DROP [0:0]\nCOMMIT\n", false)
 		f.Devices = append(f.Devices, Device{
 			Name: "br1", Index: 10, Kind: "bridge", Up: true, MTU: 1500},
 			Device{Name: "tap0", Index: 11, Kind: "tun", Master: "br1"})
@@ -174,7 +177,7 @@ func TestNoTraps(t *testing.T) {
 	} {
 		f := healthy()
 		change(f)
-		if r := Judge(f, 0); len(r.Traps) > 0 {
+		if r := try(f, 0, nil); len(r.Traps) > 0 {
 			t.Errorf("%s: %+v", name, r.Traps)
 		}
 	}
@@ -189,7 +192,7 @@ func TestUDPSourceOfProxy(t *testing.T) {
 		f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
 		f.Containers[0].Published = nil
 		var got []Trap
-		for _, x := range Judge(f, 8080).Traps {
+		for _, x := range try(f, 8080, nil).Traps {
 			if x.Code == UDPSource {
 				got = append(got, x)
 			}
@@ -210,7 +213,7 @@ func TestTrapOfMany(t *testing.T) {
 		f.Proxies = append(f.Proxies, Proxy{PID: pid, Proto: "tcp", Host: host,
 			Container: addrPort("172.17.0.2:80")})
 	}
-	all, one := Judge(f, 0).Traps, Judge(f, 9004).Traps
+	all, one := try(f, 0, nil).Traps, try(f, 9004, nil).Traps
 	if len(all) != 1 || len(all[0].Ports) != 9 ||
 		strings.Count(all[0].Evidence, "docker-proxy") != fewSeen ||
 		!strings.HasSuffix(all[0].Evidence, "and so 6 more") {
@@ -225,7 +228,7 @@ func TestTrapOfMany(t *testing.T) {
 func TestPaused(t *testing.T) {
 	f := healthy()
 	f.Containers[0].State = "paused"
-	row := find(t, Judge(f, 8080), "0.0.0.0", 8080)
+	row := find(t, try(f, 8080, nil), "0.0.0.0", 8080)
 	if got := routes(row); got != "held  held held held" || row.Server.State != "paused" ||
 		!strings.Contains(row.Paths[Remote].Why, "web is paused") {
 		t.Errorf("%q %+v", got, row)
@@ -233,7 +236,7 @@ func TestPaused(t *testing.T) {
 	f = healthy()
 	f.Containers[0].Host, f.Containers[0].State = true, "paused"
 	f.Listeners[0].Owners[0].Container = webID
-	if got := routes(find(t, Judge(f, 22), "0.0.0.0", 22)); got != "held  held held held" {
+	if got := routes(find(t, try(f, 22, nil), "0.0.0.0", 22)); got != "held  held held held" {
 		t.Errorf("%q", got)
 	}
 }
@@ -242,7 +245,7 @@ func TestPaused(t *testing.T) {
 func TestStray(t *testing.T) {
 	f := healthy()
 	f.Listeners[0].Owners[0].Container = webID
-	if s := find(t, Judge(f, 22), "0.0.0.0", 22).Server; s.Kind != "process" || s.Name != "sshd" {
+	if s := find(t, try(f, 22, nil), "0.0.0.0", 22).Server; s.Kind != "process" || s.Name != "sshd" {
 		t.Errorf("%+v", s)
 	}
 }

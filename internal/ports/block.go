@@ -1,0 +1,198 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// blocked sets the path's Block and Remedy. It returns the place in words that follow "is".
+func (o *outcome) blocked(to netip.AddrPort) string {
+	lost := o.q.answer.Lost
+	b := &Block{Where: o.c.where(lost.Space), Reply: lost.Reply}
+	o.out.Block = b
+	why := ""
+	if lost.Rule != nil {
+		r := o.c.ruleText(lost)
+		b.Table, b.Chain, b.Number = r.Table, r.Chain, r.Number
+		b.Rule, b.Policy = r.Text, r.Number == 0
+		why = "dropped by "
+		if lost.Rule.Reject {
+			why = "rejected by "
+		}
+		if b.Policy {
+			why += "the policy of "
+		}
+		why += b.Table + " " + b.Chain
+		if !b.Policy {
+			why += fmt.Sprintf(" rule %d", b.Number)
+		}
+		if b.Where != here {
+			why += " in " + b.Where
+		}
+		if b.Rule != "" {
+			why += ": " + b.Rule
+		}
+		if o.out.Remedy = o.unblock(to); o.out.Remedy != "" && b.Where != here {
+			o.out.Remedy = "in " + b.Where + ": " + o.out.Remedy
+		}
+	} else {
+		b.Cause, o.out.Remedy = o.cause(to)
+		why = "lost in " + b.Where + ": " + b.Cause
+	}
+	if b.Reply {
+		why = "answered, but the answer is " + why
+	}
+	return why
+}
+
+// here is the Where of a Block that is not in a container.
+const here = "this machine"
+
+func (c *Copy) where(space int) string {
+	if space == 0 {
+		return here
+	}
+	if x, ok := c.containerIn(space); ok {
+		return "container " + x.Name
+	}
+	if space < 0 {
+		return "the client's own network"
+	}
+	return "another network namespace"
+}
+
+// ruleText returns the rule with its user's text if it is known, in iptables' words for tables
+// that iptables writes.
+func (c *Copy) ruleText(l *replica.Lost) replica.RuleText {
+	r := l.Rule.RuleText
+	if l.Space >= 0 && l.Space < len(c.Machine.Spaces) && r.Text == "" && r.Number > 0 {
+		all := c.Machine.Spaces[l.Space].Text
+		if i := slices.IndexFunc(all, func(t replica.RuleText) bool {
+			return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
+		}); i >= 0 {
+			r.Text = all[i].Text
+		}
+	}
+	if family, table, ok := strings.Cut(r.Table, " "); ok && (family == "ip" || family == "ip6") &&
+		slices.Contains(iptables, table) {
+		r.Table = table
+	}
+	return r
+}
+
+// iptables are the tables that iptables writes.
+var iptables = []string{"filter", "nat", "mangle", "raw", "security"}
+
+// unblock returns the command that lets the packet past the rule; "": none is known. Later chains
+// may still drop it.
+func (o *outcome) unblock(to netip.AddrPort) string {
+	b, q := o.out.Block, o.q
+	program := "sudo iptables"
+	if to.Addr().Is6() {
+		program = "sudo ip6tables"
+	}
+	jail, banned := strings.CutPrefix(b.Chain, "f2b-")
+	match := fmt.Sprintf("-d %s -p %s --dport %d", to.Addr(), q.proto, to.Port())
+	switch {
+	case b.Reply:
+		return ""
+	case banned && o.out.Source != "":
+		return fmt.Sprintf("sudo fail2ban-client set %s unbanip %s", jail, o.out.Source)
+	case strings.HasPrefix(b.Chain, "ufw-"), b.Policy && b.Chain == "INPUT" && o.f.hasUFW(o.c):
+		return fmt.Sprintf("sudo ufw allow %d/%s", to.Port(), q.proto)
+	case strings.HasSuffix(b.Table, "firewalld"):
+		return fmt.Sprintf("sudo firewall-cmd --add-port=%d/%s", to.Port(), q.proto)
+	case b.Table != "filter":
+		return ""
+	case b.Chain == "DOCKER-USER":
+		return fmt.Sprintf("%s -I DOCKER-USER %d %s -j RETURN", program, max(1, b.Number), match)
+	case slices.Contains([]string{"INPUT", "OUTPUT", "FORWARD"}, b.Chain):
+		return fmt.Sprintf("%s -I %s %s -j ACCEPT", program, b.Chain, match)
+	}
+	return ""
+}
+
+func (f *Facts) hasUFW(c *Copy) bool {
+	return len(c.Machine.Spaces) > 0 && slices.ContainsFunc(c.Machine.Spaces[0].Text,
+		func(r replica.RuleText) bool { return strings.HasPrefix(r.Chain, "ufw-") })
+}
+
+// cause returns in words why the packet was lost without a rule, and the remedy if one is known.
+func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
+	l := o.q.answer.Lost
+	device := orSomething(l.Device)
+	set := func(key, value string) string {
+		if l.Space > 0 {
+			return "in " + o.c.where(l.Space) + ": sysctl -w " + key + "=" + value
+		}
+		return "sudo sysctl -w " + key + "=" + value
+	}
+	source, _ := netip.ParseAddr(o.out.Source)
+	switch l.Why {
+	case replica.ReversePath:
+		whose := o.out.Source
+		if l.Reply {
+			whose = to.Addr().String()
+		}
+		return fmt.Sprintf("rp_filter at %s: %s is not routed back by it", device, whose),
+			set("net.ipv4.conf."+device+".rp_filter", "2")
+	case replica.NoRoute:
+		if l.Reply {
+			return "no route back to " + o.out.Source, ""
+		}
+		return "no route to " + to.Addr().String(), ""
+	case replica.ReplyElsewhere:
+		cause = fmt.Sprintf("the answer to %s leaves by %s, not as the packet came",
+			o.out.Source, device)
+		if source.IsValid() && l.Space == 0 {
+			net := netip.PrefixFrom(source, source.BitLen())
+			if p, ok := o.f.prefixOn(o.q.client.Bridge, source.Is6()); ok {
+				net = p.Masked()
+			} else if p, ok := o.f.prefixOn(o.q.client.Card, source.Is6()); ok &&
+				p.Contains(source) {
+				net = p.Masked()
+			}
+			six := map[bool]string{true: "-6 "}[source.Is6()]
+			remedy = "sudo ip " + six + "rule add pref 1 to " + net.String() + " lookup main"
+		}
+		return cause, remedy
+	case replica.ReplyUnnatted:
+		cause = "the server's answer goes straight to the client, untranslated"
+		if !o.f.Switches.BridgeNF && o.q.client.Bridge != "" {
+			return cause + ": net.bridge.bridge-nf-call-iptables is 0",
+				"sudo modprobe br_netfilter; " + set("net.bridge.bridge-nf-call-iptables", "1")
+		}
+		return cause, ""
+	case replica.NotForwarded:
+		key := "net.ipv4.ip_forward"
+		if to.Addr().Is6() {
+			key = "net.ipv6.conf.all.forwarding"
+		}
+		return "it forwards nothing: " + key + " is 0", set(key, "1")
+	case replica.Localnet:
+		o.out.localnet = device
+		if to.Addr().Is6() { // seen with Docker Engine 28.5.2
+			return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
+		}
+		key := "net.ipv4.conf." + device + ".route_localnet"
+		return device + " does not carry packets from 127.0.0.1: " + key + " is 0", set(key, "1")
+	case replica.NoNeighbour:
+		return "nobody has the address " + to.Addr().String(), ""
+	case replica.Untraced:
+		return "where is not known: rules of iptables-legacy are not traced", ""
+	}
+	return "no rule dropped it, and toll does not know why", ""
+}
+
+func (f *Facts) prefixOn(device string, six bool) (netip.Prefix, bool) {
+	for _, p := range f.device(device).Addrs {
+		if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}

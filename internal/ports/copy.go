@@ -1,0 +1,421 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Copy has the connections that are made in a copy of the machine, and their outcomes: NewCopy,
+// then Scans and Found, then Dials and Take, then Lost and Explain.
+type Copy struct {
+	Machine *replica.Machine
+	// Sockets are the stand-ins for all listening sockets of the copied namespaces.
+	Sockets []replica.Socket
+	// Left names what was not tried.
+	Left []Missing
+
+	f      *Facts
+	port   uint16
+	stands []stand // of Sockets
+	found  []service
+	asked  []asked
+}
+
+// stand is the program for which a Socket stands.
+type stand struct {
+	listener  Listener
+	container *Container // nil: outside containers
+}
+
+type service struct {
+	proto string
+	at    netip.AddrPort
+}
+
+type asked struct {
+	service // at is dialled
+	place
+	kind   Client
+	server *Container // whose own address is dialled; nil: the machine's
+	tier   int
+	answer replica.Answer
+}
+
+// The tiers of connections. If there are too many, whole tiers are left out.
+const (
+	column  = iota // those of the table's columns
+	address        // the machine's other addresses, other machines' networks
+	network        // other containers' networks
+	rest
+)
+
+// The limits of connections for all ports and for one, and of those that are explained.
+const (
+	maxDials   = 12000
+	maxLost    = 48
+	onePortMax = 256
+)
+
+// NewCopy plans what is asked about a port, or about every port if port is 0, and puts it into
+// f.Copy.
+func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
+	c := &Copy{Machine: m, f: f, port: port}
+	f.Copy = c
+	seen := map[replica.Socket]bool{}
+	add := func(space int, l Listener, home *Container) {
+		s := replica.Socket{Space: space, Proto: l.Proto, Addr: l.Addr, V6Only: l.V6Only}
+		if seen[s] { // SO_REUSEPORT
+			return
+		}
+		seen[s] = true
+		if p, ok := f.proxyOf(l); ok && home == nil && !p.Rootless {
+			s.Relay = p.Container
+		}
+		c.Sockets, c.stands = append(c.Sockets, s), append(c.stands, stand{l, home})
+	}
+	for i, space := range m.Spaces {
+		if i == 0 {
+			for _, l := range f.Listeners {
+				add(0, l, nil)
+			}
+			continue
+		}
+		for j := range f.Containers {
+			if x := &f.Containers[j]; x.Space == space.ID && x.PID != 0 && x.Shares == "" {
+				for _, l := range x.Listeners {
+					add(i, l, x)
+				}
+			}
+		}
+	}
+	if port != 0 {
+		for _, proto := range []string{"tcp", "udp"} {
+			for _, a := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+				c.found = append(c.found, service{proto, netip.AddrPortFrom(a, port)})
+			}
+		}
+	}
+	return c
+}
+
+// Scan is an address whose TCP ports are tried from a place.
+type Scan struct {
+	Client replica.Client
+	Addr   netip.Addr
+}
+
+// maxScans is the limit of scans.
+const maxScans = 6
+
+// Scans returns the scans that find ports to which only rules lead. There are none for one port,
+// or if no rule can redirect packets.
+func (c *Copy) Scans() (out []Scan) {
+	if c.port != 0 || len(c.Machine.Spaces) == 0 {
+		return nil
+	}
+	if s := c.Machine.Spaces[0]; len(s.Nft.Messages)+len(s.Legacy) == 0 {
+		return nil
+	}
+	for _, six := range []bool{false, true} {
+		own, _ := c.f.address(six)
+		if !own.IsValid() {
+			continue
+		}
+		out = append(out, Scan{Addr: own})
+		if far := c.f.machines(six); len(far) > 0 {
+			for _, a := range far[0].addrs {
+				out = append(out, Scan{Client: far[0].client, Addr: a})
+			}
+		}
+	}
+	if more := len(out) - maxScans; more > 0 {
+		out = out[:maxScans]
+		c.left("ports to which only rules lead, on "+units.Plural(more, "more address"),
+			"too many addresses", "toll ports PORT")
+	}
+	return out
+}
+
+func (c *Copy) left(what, why, remedy string) {
+	c.Left = append(c.Left, Missing{What: what, Why: why, Remedy: remedy})
+}
+
+// Found adds the ports at which a scan was answered.
+func (c *Copy) Found(s Scan, ports []uint16) {
+	any := netip.IPv4Unspecified()
+	if s.Addr.Is6() {
+		any = netip.IPv6Unspecified()
+	}
+	for _, p := range ports {
+		if x := (service{"tcp", netip.AddrPortFrom(any, p)}); !slices.Contains(c.found, x) {
+			c.found = append(c.found, x)
+		}
+	}
+}
+
+// Dials returns the connections to make.
+func (c *Copy) Dials() []replica.Dial {
+	c.asked = nil
+	c.plan()
+	slices.SortStableFunc(c.asked, func(a, b asked) int { return a.tier - b.tier })
+	if len(c.asked) > maxDials {
+		last := c.asked[maxDials].tier
+		keep := slices.IndexFunc(c.asked, func(q asked) bool { return q.tier == last })
+		if keep == 0 {
+			keep = maxDials
+		}
+		c.left(units.Plural(len(c.asked)-keep, "connection"), fmt.Sprintf(
+			"more than %d would take too long: other networks and addresses come last", maxDials),
+			"toll ports PORT tries all that concern one port")
+		c.asked = c.asked[:keep]
+	}
+	return c.dials(c.all(), false)
+}
+
+func (c *Copy) all() []int {
+	out := make([]int, len(c.asked))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+func (c *Copy) dials(which []int, explain bool) []replica.Dial {
+	var out []replica.Dial
+	for _, i := range which {
+		q := c.asked[i]
+		out = append(out, replica.Dial{Client: q.client, Proto: q.proto, To: q.at,
+			Explain: explain})
+	}
+	return out
+}
+
+// Take takes the answers to Dials.
+func (c *Copy) Take(answers []replica.Answer) {
+	for i := range min(len(answers), len(c.asked)) {
+		c.asked[i].answer = answers[i]
+	}
+}
+
+// Lost returns the connections to make once more, to find out what became of their packets, and
+// their places in Dials.
+func (c *Copy) Lost() (which []int, dials []replica.Dial) {
+	for i, q := range c.asked {
+		if c.unclear(q) {
+			which = append(which, i)
+		}
+	}
+	limit := maxLost
+	if c.port != 0 {
+		limit = onePortMax
+	}
+	which = which[:min(len(which), limit)]
+	return which, c.dials(which, true)
+}
+
+// unclear reports whether a rule or a fault may have ended the connection.
+func (c *Copy) unclear(q asked) bool {
+	if len(q.answer.Outcomes) == 0 {
+		return false
+	}
+	switch q.answer.Outcomes[0].Got {
+	case replica.Connected, replica.Failed:
+		return false
+	case replica.Refused:
+		_, taken := listens(c.f.Listeners, q.proto, q.at)
+		return taken || q.server != nil || c.port != 0 || c.f.publishedAt(q.service)
+	}
+	return true
+}
+
+func (f *Facts) publishedAt(s service) bool {
+	return slices.ContainsFunc(f.Containers, func(c Container) bool {
+		return slices.ContainsFunc(c.Published, func(p Published) bool {
+			return p.Proto == s.proto && p.Host.Port() == s.at.Port()
+		})
+	})
+}
+
+// Explain takes the answers to the connections of Lost.
+func (c *Copy) Explain(which []int, answers []replica.Answer) {
+	for i := range min(len(answers), len(which)) {
+		a := &c.asked[which[i]].answer
+		a.Steps, a.Lost = answers[i].Steps, answers[i].Lost
+		for _, u := range answers[i].Unsure {
+			a.Unsure = once(a.Unsure, u)
+		}
+	}
+}
+
+// Droppers returns the namespaces whose rules lost packets.
+func (c *Copy) Droppers() (out []int) {
+	for _, q := range c.asked {
+		if l := q.answer.Lost; l != nil && l.Rule != nil {
+			out = once(out, l.Space)
+		}
+	}
+	return out
+}
+
+// Lacks notes parts of the machine that are not in the copy.
+func (c *Copy) Lacks(all []replica.Lacks) {
+	var names []string
+	for _, l := range all {
+		names = once(names, l.What+" ("+c.where(l.Space)+"): "+l.Why)
+	}
+	if len(names) > 0 {
+		c.left("what these would do to packets", "they are not in the copy of the network: "+
+			few(names), "")
+	}
+}
+
+func (c *Copy) plan() {
+	type key struct {
+		proto string
+		port  uint16
+	}
+	services := map[key][]Row{}
+	var order []key
+	for _, r := range c.f.rows() {
+		k := key{r.Proto, r.Port}
+		if c.port != 0 && r.Port != c.port {
+			continue
+		}
+		if services[k] == nil {
+			order = append(order, k)
+		}
+		services[k] = append(services[k], r)
+	}
+	places := map[bool][]place{false: c.f.places(false), true: c.f.places(true)}
+	for _, k := range order {
+		rows := services[k]
+		for _, six := range []bool{false, true} {
+			if slices.ContainsFunc(rows, func(r Row) bool { return r.concerns(six) }) {
+				c.planService(k.proto, k.port, rows, six, places[six])
+			}
+		}
+	}
+	c.planInside(places)
+}
+
+func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, places []place) {
+	home := ""
+	var named []netip.Addr // of the rows
+	for _, r := range rows {
+		if x, ok := c.f.homeOf(r.Server); ok && home == "" {
+			home = c.f.bridgeOf(x)
+		}
+		if r.concerns(six) && r.Family != "both" && !r.addr.IsUnspecified() {
+			named = once(named, r.addr.Unmap())
+		}
+	}
+	primary, _ := c.f.address(six)
+	first := map[Client]bool{}
+	for _, p := range places {
+		add := func(tier int, kind Client, a netip.Addr) {
+			if a.IsValid() {
+				c.ask(asked{service: service{proto, netip.AddrPortFrom(a, port)}, place: p,
+					kind: kind, tier: tier})
+			}
+		}
+		if p.kind == OwnAddr {
+			loop, kind := netip.AddrFrom4([4]byte{127, 0, 0, 1}), Loopback
+			if six {
+				loop, kind = netip.IPv6Loopback(), Loopback6
+			}
+			add(column, kind, loop)
+			add(column, OwnAddr, primary)
+			for _, a := range named {
+				if a.IsLoopback() && a != loop {
+					add(column, kind, a)
+				} else {
+					add(column, OwnAddr, a)
+				}
+			}
+			for _, a := range p.addrs {
+				add(address, OwnAddr, a)
+			}
+			continue
+		}
+		near, far := address, network
+		if p.kind == Neighbour {
+			if home == "" {
+				home = p.bridge
+			}
+			near = network
+			if p.bridge == home {
+				near, far = address, address
+			}
+		}
+		if p.kind == Remote && !first[Remote] || p.kind == Neighbour && p.bridge == home {
+			first[p.kind] = true
+			add(column, p.kind, primary)
+		}
+		for _, a := range named {
+			if !a.IsLoopback() {
+				add(near, p.kind, a)
+			}
+		}
+		for _, a := range p.addrs {
+			add(near, p.kind, a)
+		}
+		add(far, p.kind, primary)
+	}
+}
+
+// planInside asks for the containers' own addresses, published ports from other machines only.
+func (c *Copy) planInside(places map[bool][]place) {
+	for i := range c.f.Containers {
+		x := &c.f.Containers[i]
+		for _, l := range x.insides(0) {
+			to, published := l.at, x.publishes(l.proto, l.at.Port())
+			if c.port != 0 && to.Port() != c.port && !slices.ContainsFunc(x.Published,
+				func(p Published) bool {
+					return p.Proto == l.proto && p.Port == to.Port() && p.Host.Port() == c.port
+				}) {
+				continue
+			}
+			home := c.f.bridgeAt(*x, to.Addr())
+			first := map[Client]bool{}
+			for _, p := range places[to.Addr().Is6()] {
+				kind := p.kind
+				if kind == Neighbour && p.bridge != home {
+					kind = Foreign
+				}
+				if published && kind != Remote || p.router {
+					continue
+				}
+				tier := network
+				if !first[kind] {
+					tier = column
+				}
+				first[kind] = true
+				c.ask(asked{service: l, place: p, kind: kind, server: x, tier: tier})
+			}
+		}
+	}
+}
+
+func (c *Copy) ask(q asked) {
+	if !slices.ContainsFunc(c.asked[c.since(q):], func(o asked) bool {
+		return o.service == q.service && o.client == q.client
+	}) {
+		c.asked = append(c.asked, q)
+	}
+}
+
+// since returns where the questions about the same port begin. They are asked in a row.
+func (c *Copy) since(q asked) int {
+	i := len(c.asked)
+	for i > 0 && c.asked[i-1].proto == q.proto && c.asked[i-1].at.Port() == q.at.Port() {
+		i--
+	}
+	return i
+}
+
+func orSomething(device string) string { return cmp.Or(device, "the next device") }

@@ -1,0 +1,235 @@
+package ports
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// fill gives each connection's path to the row that it concerns. It returns the rows, with others
+// for what answers in place of their servers, and without ports that were only tried.
+func (c *Copy) fill(rows []Row) []Row {
+	for i := range rows {
+		rows[i].Paths = map[Client]Path{}
+	}
+	at := map[service][]int{} // rows by protocol and port
+	for i, r := range rows {
+		k := service{r.Proto, netip.AddrPortFrom(netip.Addr{}, r.Port)}
+		at[k] = append(at[k], i)
+	}
+	for _, q := range c.asked {
+		if q.server != nil {
+			continue
+		}
+		p, ok := c.path(q)
+		if !ok {
+			continue
+		}
+		k := service{q.proto, netip.AddrPortFrom(netip.Addr{}, q.at.Port())}
+		here := at[k]
+		i := rowOf(rows, here, q, p)
+		switch {
+		case i >= 0 && rows[i].replaced(p):
+			j := slices.IndexFunc(here, func(j int) bool {
+				return rows[j].instead && rows[j].Server == p.server && rows[j].concerns(
+					q.at.Addr().Is6())
+			})
+			if j < 0 {
+				rows = append(rows, rows[i].replacement(q, p))
+				at[k] = append(here, len(rows)-1)
+				rows[len(rows)-1].add(p)
+				continue
+			}
+			rows[here[j]].add(p)
+		case i >= 0:
+			rows[i].add(p)
+		case p.Kind == Nothing: // sockets on other addresses
+			for _, i := range here {
+				if rows[i].concerns(q.at.Addr().Is6()) {
+					rows[i].add(p)
+				}
+			}
+		}
+	}
+	c.addInside(rows)
+	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.found && !r.led() })
+	for i := range rows {
+		rows[i].compare()
+	}
+	sortRows(rows)
+	return rows
+}
+
+// rowOf returns the row whose socket took the connection, else the nearest to the address dialled;
+// -1: none.
+func rowOf(rows []Row, here []int, q asked, p Path) int {
+	best, rank := -1, 0
+	for _, i := range here {
+		r := rows[i]
+		score := 0
+		switch {
+		case r.instead || !r.concerns(q.at.Addr().Is6()):
+			continue
+		case p.socket.Inode != 0 && r.addr == p.socket.Addr.Addr() &&
+			p.socket.Addr.Port() == r.Port:
+			score = 4
+		case r.addr.Unmap() == q.at.Addr():
+			score = 3
+		case r.Family == "both":
+			score = 1
+		case r.addr.IsUnspecified():
+			score = 2
+		}
+		if score > rank {
+			best, rank = i, score
+		}
+	}
+	return best
+}
+
+func (r *Row) add(p Path) {
+	r.Dials = append(r.Dials, p)
+	if _, ok := r.Paths[p.Client]; !ok {
+		r.Paths[p.Client] = p
+	}
+}
+
+// replaced reports whether rules lead to another server than that of the row's socket.
+func (r *Row) replaced(p Path) bool {
+	if r.found || p.Kind != ByNAT && p.Kind != Hairpin || p.server.Kind == "" ||
+		r.Holder.Kind == "unknown" || slices.Contains(p.Servers, r.Server.describe()) {
+		return false
+	}
+	switch r.Server.Kind {
+	case "container":
+		return p.server.ID != r.Server.ID && r.Server.ID != ""
+	case "process":
+		return r.Server.Name != "dockerd"
+	}
+	return false
+}
+
+// replacement returns a row for the server that answers instead.
+func (r *Row) replacement(q asked, p Path) Row {
+	any := netip.IPv4Unspecified()
+	if q.at.Addr().Is6() {
+		any = netip.IPv6Unspecified()
+	}
+	if !r.addr.IsUnspecified() {
+		any = r.addr
+	}
+	out := newRow(r.Proto, netip.AddrPortFrom(any, r.Port))
+	out.Server, out.Holder, out.instead = p.server, Holder{Kind: "rules"}, true
+	out.Paths = map[Client]Path{}
+	return out
+}
+
+// led reports whether rules lead from the port to somewhere.
+func (r *Row) led() bool {
+	return slices.ContainsFunc(r.Dials, func(p Path) bool {
+		return p.Answers() || p.nobody != "" || p.Kind == Held ||
+			p.Block != nil && (p.Block.Where != here || p.target.String() != p.Dial)
+	})
+}
+
+// compare notes where clients of the same kind fare differently.
+func (r *Row) compare() {
+	for i, p := range r.Dials {
+		for _, o := range r.Dials {
+			if p.Client == o.Client && p.Answers() != o.Answers() && !o.own &&
+				(p.Client == Remote && p.Dial == o.Dial ||
+					p.Client == OwnAddr && p.Dial != o.Dial && r.addr.IsUnspecified()) {
+				who := o.From
+				if who == "" {
+					who = o.Dial
+				}
+				r.Dials[i].Depends = once(r.Dials[i].Depends, who+": "+string(o.Kind))
+			}
+		}
+		if first, ok := r.Paths[p.Client]; ok && first.Dial == p.Dial && first.From == p.From {
+			r.Paths[p.Client] = r.Dials[i]
+		}
+	}
+}
+
+// addInside adds to published ports that other machines may reach the container's own address.
+func (c *Copy) addInside(rows []Row) {
+	for _, q := range c.asked {
+		if q.server == nil || !q.server.publishes(q.proto, q.at.Port()) {
+			continue
+		}
+		p, ok := c.path(q)
+		p.own = true
+		i := slices.IndexFunc(rows, func(r Row) bool {
+			return r.Proto == q.proto && r.Server.ID == q.server.ID &&
+				r.Server.Port == q.at.Port() && r.concerns(q.at.Addr().Is6())
+		})
+		if ok && i >= 0 && p.Answers() {
+			rows[i].Dials = append(rows[i].Dials, p)
+		}
+	}
+}
+
+const untried = "connections were not tried in a copy of the machine"
+
+// suppose makes paths from sockets alone.
+func (f *Facts) suppose(rows []Row) {
+	for i := range rows {
+		r := &rows[i]
+		r.Paths = map[Client]Path{}
+		for _, six := range []bool{false, true} {
+			if r.concerns(six) {
+				f.supposeFrom(r, six)
+			}
+		}
+	}
+}
+
+func (f *Facts) supposeFrom(r *Row, six bool) {
+	own, card := f.address(six)
+	bridge, _ := f.neighbour(r, six)
+	loop, first := netip.AddrFrom4([4]byte{127, 0, 0, 1}), Loopback
+	if six {
+		loop, first = netip.IPv6Loopback(), Loopback6
+	}
+	for _, x := range []struct {
+		kind Client
+		to   netip.Addr
+		from place
+		ok   bool
+	}{{first, loop, place{kind: OwnAddr}, true}, {OwnAddr, own, place{kind: OwnAddr}, true},
+		{Neighbour, own, place{kind: Neighbour, bridge: bridge}, bridge != ""},
+		{Remote, own, place{kind: Remote}, card != ""}} {
+		if !x.ok || !x.to.IsValid() {
+			continue
+		}
+		x.from.client.Bridge = x.from.bridge
+		if x.kind == Remote {
+			x.from.client.Card = card
+		}
+		to := netip.AddrPortFrom(x.to, r.Port)
+		o := outcome{f: f, q: asked{service: service{r.Proto, to}, place: x.from, kind: x.kind},
+			out: Path{Client: x.kind, Dial: to.String(), Hops: []Hop{}}}
+		o.doubt(untried)
+		l, ok := listens(f.Listeners, r.Proto, to)
+		switch {
+		case ok && l.Addr.Addr() != r.addr:
+			continue // another row's
+		case ok:
+			o.arrive()
+			o.out.server = f.serverOf(l)
+			if px, ok := f.proxyOf(l); ok && !px.Rootless && (x.kind == OwnAddr ||
+				x.kind == Remote) && px.Container.Addr().Is6() == six {
+				o.end(ByNAT, "") // as Docker's rules do
+				o.hop("DNAT", "to "+px.Container.String())
+				o.out.target = px.Container
+			} else {
+				o.here(l)
+			}
+		case r.Holder.Kind == "rules":
+			o.end(ByNAT, "")
+		default:
+			o.end(Nothing, "no socket listens on "+to.String())
+		}
+		r.add(o.out)
+	}
+}

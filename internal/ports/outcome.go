@@ -1,0 +1,374 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// outcome turns the answer to a connection into a path.
+type outcome struct {
+	c   *Copy
+	f   *Facts
+	q   asked
+	out Path
+}
+
+// ok is false if the connection was not made.
+func (c *Copy) path(q asked) (Path, bool) {
+	a := q.answer
+	if len(a.Outcomes) == 0 || a.Outcomes[0].Got == replica.Failed {
+		return Path{}, false
+	}
+	o := outcome{c: c, f: c.f, q: q, out: Path{Client: q.kind, From: q.from, Dial: q.at.String(),
+		Hops: []Hop{}, Doubt: slices.Clone(a.Unsure)}}
+	got := a.Outcomes[0]
+	o.out.Source, o.out.Seen = text(got.Source), text(got.Seen)
+	o.arrive()
+	switch got.Got {
+	case replica.Connected:
+		o.answered(got)
+	case replica.Closed, replica.Silent:
+		o.accepted(got)
+	case replica.Refused:
+		o.refused()
+	default:
+		o.lost()
+	}
+	if in := c.f.Ingress.Addr; in.IsValid() && got.Got != replica.Connected &&
+		(o.destination().Addr() == in || o.out.proxy.Container.Addr() == in) {
+		o.ingress()
+	}
+	if o.out.Answers() && q.server != nil && q.kind == Remote {
+		o.doubt("whether the other machine has a route to " + q.at.Addr().String())
+	}
+	return o.out, true
+}
+
+func text(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func (o *outcome) hop(kind, text string) { o.out.Hops = append(o.out.Hops, Hop{kind, text}) }
+
+func (o *outcome) end(k PathKind, why string) { o.out.Kind, o.out.Why = k, why }
+
+func (o *outcome) doubt(s string) { o.out.Doubt = once(o.out.Doubt, s) }
+
+func (o *outcome) local() bool { return o.q.place.kind == OwnAddr }
+
+func (o *outcome) arrive() {
+	switch {
+	case o.q.client.Bridge != "":
+		o.hop("veth", "the client container's eth0")
+		o.hop("bridge", o.q.client.Bridge)
+	case o.q.client.Card != "":
+		o.hop("wire", o.q.client.Card)
+	}
+}
+
+func (c *Copy) stand(i int) (stand, bool) {
+	if i < 0 || i >= len(c.stands) {
+		return stand{}, false
+	}
+	return c.stands[i], true
+}
+
+func (o *outcome) answered(got replica.Outcome) {
+	s, ok := o.c.stand(got.Socket)
+	if !ok {
+		o.end(Blocked, "the answer came from nobody")
+		return
+	}
+	o.out.server, o.out.socket = o.c.serverOf(s), s.listener
+	switch px, relayed := o.relay(got); {
+	case relayed:
+		o.out.socket = o.first(got)
+		o.proxied(px, o.out.socket.Addr)
+		o.into(px.Container, s)
+	case s.container == nil:
+		o.here(s.listener)
+	case s.container == o.q.server:
+		o.out.Kind = Direct
+		o.into(o.q.at, s)
+	default:
+		o.translated(got, s)
+	}
+	for _, other := range o.q.answer.Outcomes {
+		if x, ok := o.c.stand(other.Socket); ok && other.Got == replica.Connected {
+			o.out.Servers = once(o.out.Servers, o.c.serverOf(x).describe())
+		}
+	}
+	if len(o.out.Servers) < 2 {
+		o.out.Servers = nil
+	}
+	if got.From.IsValid() && (o.out.Kind != ByProxy || o.f.dockerMajor() < ownSource) {
+		o.out.answered = got.From
+		o.doubt("whether the server sets the source of its answers, which otherwise is " +
+			got.From.String())
+	}
+	if len(o.q.answer.Outcomes) > 1 && len(o.out.Servers) == 0 {
+		o.doubt("rules choose at random: not every connection is answered")
+	}
+}
+
+func (o *outcome) first(got replica.Outcome) Listener {
+	s, _ := o.c.stand(got.Relays[0])
+	return s.listener
+}
+
+// relay returns the docker-proxy that accepted the connection.
+func (o *outcome) relay(got replica.Outcome) (Proxy, bool) {
+	if len(got.Relays) == 0 {
+		return Proxy{}, false
+	}
+	return o.f.proxyOf(o.first(got))
+}
+
+func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
+	o.out.Kind, o.out.proxy, o.out.Masqueraded = ByProxy, px, true
+	if o.local() && slices.Contains(o.f.Shortcuts, Shortcut{o.q.at, px.Container}) {
+		o.out.Kind = ByShortcut // such connections do not cross lo
+		o.hop("shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d",
+			px.Container, px.PID))
+		return
+	}
+	if o.local() {
+		o.hop("lo", "this machine")
+	}
+	o.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, at, px.Container))
+}
+
+// into adds the way into a container to the socket that answered.
+func (o *outcome) into(to netip.AddrPort, s stand) {
+	o.out.target = to
+	if s.container == nil {
+		o.hop("socket", o.out.server.describe()+" listens on "+s.listener.Addr.String())
+	} else {
+		if b := o.f.bridgeAt(*s.container, to.Addr()); b != "" && b != o.q.client.Bridge {
+			o.hop("bridge", b)
+		}
+		o.hop("veth", "the container's eth0")
+		o.hop("server", s.container.Name+" listens on "+to.String())
+	}
+	o.held(s)
+}
+
+// The kernel accepts connections for a server that does not answer.
+func (o *outcome) held(s stand) {
+	if o.out.server.State == statePaused {
+		o.end(Held, o.out.server.describe()+
+			" is paused: the kernel accepts for it, but it does not answer")
+	}
+}
+
+// here ends at a socket outside containers.
+func (o *outcome) here(l Listener) {
+	px, proxied := o.f.proxyOf(l)
+	if o.local() && !proxied {
+		o.hop("lo", "this machine")
+	}
+	if _, dialled := listens([]Listener{l}, o.q.proto, o.q.at); !dialled {
+		o.hop("DNAT", "to "+l.Addr.String())
+	}
+	switch {
+	case proxied: // a rootlesskit: its containers are not copied
+		o.proxied(px, l.Addr)
+		o.out.target = px.Container
+		c, known := o.f.behind(px)
+		if !known || !c.ListenersKnown {
+			o.hop("server", px.Container.String())
+			o.doubt("whether anything listens on " + px.Container.String())
+			return
+		}
+		if _, ok := listens(c.Listeners, o.q.proto, px.Container); !ok {
+			o.nobody(c.Name, px.Container)
+			return
+		}
+		o.hop("server", c.Name+" listens on "+px.Container.String())
+		o.held(stand{container: &c})
+	case o.f.keeps(l):
+		if o.f.Docker == "" {
+			o.doubt("Docker was not asked: dockerd may serve this port itself")
+		}
+		o.hop("socket", "of dockerd, which never answers")
+		o.end(Held, "dockerd's socket keeps the port taken and accepts, but never answers")
+	default:
+		o.out.Kind = Direct
+		o.hop("socket", o.out.server.describe()+" listens on "+l.Addr.String())
+		o.held(stand{})
+	}
+}
+
+// translated ends in a container to which rules redirect.
+func (o *outcome) translated(got replica.Outcome, s stand) {
+	to := o.destination()
+	if to == o.q.at {
+		to = netip.AddrPortFrom(s.container.address(s.listener, to.Addr().Is6()),
+			s.listener.Addr.Port())
+	}
+	o.out.Kind = ByNAT
+	o.hop("DNAT", "to "+to.String())
+	if b := o.f.bridgeAt(*s.container, to.Addr()); b != "" && b == o.q.client.Bridge {
+		o.out.Kind = Hairpin
+	}
+	o.out.Masqueraded = got.Seen.IsValid() && got.Source.IsValid() && got.Seen != got.Source
+	if o.out.Masqueraded {
+		o.hop("MASQ", "the server sees "+got.Seen.String())
+	}
+	o.into(to, s)
+}
+
+// address returns the container's address at which the socket is reached.
+func (c Container) address(l Listener, six bool) netip.Addr {
+	if a := l.Addr.Addr().Unmap(); !a.IsUnspecified() {
+		return a
+	}
+	for _, a := range c.Addrs {
+		if a.Is6() == six {
+			return a
+		}
+	}
+	return l.Addr.Addr()
+}
+
+// destination returns the last destination of the packet, if it was followed.
+func (o *outcome) destination() netip.AddrPort {
+	to := o.q.at
+	for _, s := range o.q.answer.Steps {
+		if !s.Reply && s.Dst.IsValid() {
+			to = s.Dst
+		}
+	}
+	return to
+}
+
+func (o *outcome) nobody(name string, to netip.AddrPort) {
+	o.out.nobody, o.out.target = name, to
+	o.hop("server", name+": nothing listens on "+to.String())
+	o.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s",
+		cmp.Or(o.out.Kind, ByNAT), name, to))
+}
+
+// accepted is for connections that a proxy accepted, but did not relay.
+func (o *outcome) accepted(got replica.Outcome) {
+	px, relayed := o.relay(got)
+	if !relayed {
+		o.end(Held, "the connection is accepted, but not answered")
+		return
+	}
+	o.out.socket = o.first(got)
+	o.proxied(px, o.out.socket.Addr)
+	o.out.target = px.Container
+	name := px.Container.String()
+	if c, ok := o.f.behind(px); ok {
+		name = c.Name
+	}
+	if got.Got == replica.Closed && (o.q.answer.Lost == nil || o.q.answer.Lost.Rule == nil) {
+		o.nobody(name, px.Container)
+		return
+	}
+	why := "but nothing answers"
+	if o.q.answer.Lost != nil {
+		why = "and what it sends to " + px.Container.String() + " is " + o.blocked(px.Container)
+	}
+	o.end(Held, "the proxy accepts, "+why)
+}
+
+func (o *outcome) refused() {
+	to := o.destination()
+	if o.q.answer.Lost != nil && o.q.answer.Lost.Rule != nil {
+		o.lost()
+		return
+	}
+	if o.q.server != nil {
+		o.end(Nothing, "nothing listens on "+o.q.at.String())
+		return
+	}
+	if to != o.q.at {
+		name := to.Addr().String()
+		if c, ok := o.c.lastContainer(o.q.answer.Steps); ok {
+			name = c.Name
+		} else if c, ok := o.f.at(to.Addr()); ok {
+			name = c.Name
+		}
+		o.hop("DNAT", "to "+to.String())
+		o.nobody(name, to)
+		return
+	}
+	o.end(Nothing, "no socket listens on "+o.q.at.String())
+}
+
+func (c *Copy) lastContainer(steps []replica.Step) (*Container, bool) {
+	for _, s := range slices.Backward(steps) {
+		if x, ok := c.containerIn(s.Space); ok && !s.Reply {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+func (c *Copy) containerIn(space int) (*Container, bool) {
+	if space <= 0 || space >= len(c.Machine.Spaces) {
+		return nil, false
+	}
+	for i := range c.f.Containers {
+		if x := &c.f.Containers[i]; x.Space == c.Machine.Spaces[space].ID && x.Shares == "" {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+// ingress ends where IPVS, which the copy lacks, chooses a server.
+func (o *outcome) ingress() {
+	to := o.destination()
+	o.out.target = netip.AddrPortFrom(o.f.Ingress.Addr, to.Port())
+	o.out.nobody, o.out.Block = "", nil
+	o.out.server = o.f.Ingress.server(o.q.proto, to.Port())
+	if o.out.Kind = ByProxy; o.out.proxy.PID == 0 {
+		o.out.Kind = ByNAT
+	}
+	o.out.Why = ""
+	o.hop("server", "the swarm's ingress, where IPVS chooses a task of "+o.out.server.Name)
+	o.doubt("whether any of the service's tasks answers")
+}
+
+func (o *outcome) lost() {
+	to := o.destination()
+	before := ""
+	if to != o.q.at {
+		before = "DNAT to " + to.String() + ", then "
+		o.hop("DNAT", "to "+to.String())
+	}
+	if o.q.answer.Lost == nil {
+		o.end(Blocked, before+"no answer")
+		return
+	}
+	o.out.target = to
+	o.end(Blocked, before+o.blocked(to))
+	if c, ok := o.f.at(to.Addr()); ok && o.q.answer.Lost.Why == replica.NoNeighbour {
+		o.out.nobody = c.Name
+	}
+}
+
+func (c *Copy) serverOf(s stand) Server {
+	if s.container == nil {
+		return c.f.serverOf(s.listener)
+	}
+	return c.f.containerServer(*s.container, s.listener.Addr.Port())
+}
+
+// dockerMajor returns the engine's major version; 0: not known.
+func (f *Facts) dockerMajor() int {
+	n, _ := strconv.Atoi(strings.SplitN(f.Docker, ".", 2)[0])
+	return n
+}

@@ -1,0 +1,187 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// place is where clients are.
+type place struct {
+	kind   Client // OwnAddr: this machine
+	client replica.Client
+	from   string
+	bridge string       // of a container
+	addrs  []netip.Addr // this machine's in that network; of this machine: all
+	router bool         // behind a router
+}
+
+// A machine behind a router has an address that is assigned to nobody (RFC 5737).
+var (
+	anybody  = netip.MustParseAddr("203.0.113.1")
+	anybody6 = netip.MustParseAddr("2001:db8:ffff::1")
+)
+
+func (f *Facts) places(six bool) []place {
+	here := place{kind: OwnAddr}
+	var out []place
+	for _, d := range f.Devices {
+		own := d.own(six)
+		if len(own) == 0 || d.Kind == "loopback" {
+			continue
+		}
+		here.addrs = append(here.addrs, own...)
+		if f.hosts(d) {
+			out = append(out, place{kind: Neighbour, bridge: d.Name, addrs: own,
+				client: replica.Client{Bridge: d.Name}, from: "a container on " + f.network(d)})
+		}
+	}
+	return append(append([]place{here}, out...), f.machines(six)...)
+}
+
+// machines returns the places of other machines: first the one that stands for all.
+func (f *Facts) machines(six bool) []place {
+	if f.Client.IsValid() {
+		if f.Client.Is6() != six {
+			return nil
+		}
+		own, device := f.address(six)
+		if near := f.device(f.towards(f.Client)); near.Name != "" && len(near.own(six)) > 0 {
+			device, own = near.Name, near.own(six)[0]
+		}
+		if device == "" {
+			return nil
+		}
+		return []place{{kind: Remote, from: f.Client.String(), addrs: []netip.Addr{own},
+			client: replica.Client{Card: device, Source: f.Client}}}
+	}
+	var routers, out []place
+	far := anybody
+	if six {
+		far = anybody6
+	}
+	for _, d := range f.Devices {
+		own := d.own(six)
+		if len(own) == 0 || d.Kind == "loopback" || f.hosts(d) || !d.Up {
+			continue
+		}
+		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: own,
+			client: replica.Client{Card: d.Name}}
+		if d.Uplink {
+			behind := near
+			behind.router, behind.from = true, "a machine behind "+d.Name+"'s router"
+			behind.client.Source = far
+			routers = append(routers, behind)
+		}
+		out = append(out, near)
+	}
+	return append(routers, out...)
+}
+
+// hosts reports whether a device is the bridge of containers.
+func (f *Facts) hosts(d Device) bool {
+	return d.Docker || d.Kind == "bridge" && !d.Uplink && slices.ContainsFunc(f.Containers,
+		func(c Container) bool { return c.PID != 0 && f.bridgeOf(c) == d.Name })
+}
+
+// own returns the device's addresses, without link-local ones.
+func (d Device) own(six bool) (out []netip.Addr) {
+	for _, p := range d.Addrs {
+		if p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast() {
+			out = append(out, p.Addr())
+		}
+	}
+	return out
+}
+
+// network returns the name of a bridge's Docker network if it is known, else the bridge's.
+func (f *Facts) network(bridge Device) string {
+	for _, c := range f.Containers {
+		if len(c.Networks) == 1 && c.PID != 0 && f.bridgeOf(c) == bridge.Name {
+			return c.Networks[0]
+		}
+	}
+	return bridge.Name
+}
+
+// bridgeOf returns the bridge to which a container is linked, the first of several; "": none.
+func (f *Facts) bridgeOf(c Container) string {
+	for _, a := range append(slices.Clone(c.Addrs), netip.Addr{}) {
+		if b := f.bridgeAt(c, a); b != "" {
+			return b
+		}
+	}
+	return ""
+}
+
+// bridgeAt returns the bridge to which the container's device with the address is linked. The zero
+// address selects any device.
+func (f *Facts) bridgeAt(c Container, a netip.Addr) string {
+	if c.Rootless {
+		return ""
+	}
+	for _, d := range c.Devices {
+		has := slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+		if p, ok := f.peerOf(d); ok && p.Master != "" && (has || !a.IsValid()) {
+			return p.Master
+		}
+	}
+	if d := f.device(f.towards(a)); len(c.Devices) == 0 && a.IsValid() && d.Kind == "bridge" {
+		return d.Name
+	}
+	return ""
+}
+
+// homeOf returns the container whose network the server uses.
+func (f *Facts) homeOf(s Server) (Container, bool) {
+	c, ok := f.byID(s.ID)
+	for _, o := range f.Containers {
+		if ok && c.Shares != "" && o.Name == c.Shares {
+			return o, true
+		}
+	}
+	return c, ok
+}
+
+// CheckClient returns an error if a cannot be another machine's address.
+func (f *Facts) CheckClient(a netip.Addr) error {
+	switch d := f.device(f.towards(a)); {
+	case f.own(a):
+		return fmt.Errorf(
+			"%s is this machine's own address: the first columns are of its own clients", a)
+	case d.Docker:
+		return fmt.Errorf("%s is in the network of %s: the column of a container is for those", a,
+			d.Name)
+	}
+	return nil
+}
+
+// concerns reports whether a client of the family may reach the row's socket.
+func (r *Row) concerns(six bool) bool {
+	return r.Family == "both" || (r.Family == "ipv6") == six
+}
+
+// neighbour falls back to another Docker network if the server's is not known.
+func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
+	if r.Holder.Kind == Rootlesskit {
+		return "", netip.Prefix{}
+	}
+	bridge := ""
+	if c, ok := f.homeOf(r.Server); ok {
+		bridge = f.bridgeOf(c)
+	}
+	for _, d := range f.Devices {
+		if !d.Docker || bridge != "" && d.Name != bridge {
+			continue
+		}
+		i := slices.IndexFunc(d.Addrs, func(p netip.Prefix) bool {
+			return p.Addr().Is6() == six && !p.Addr().IsLinkLocalUnicast()
+		})
+		if i >= 0 {
+			return d.Name, d.Addrs[i]
+		}
+	}
+	return "", netip.Prefix{}
+}
