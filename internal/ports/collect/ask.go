@@ -1,0 +1,77 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this
+// machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. It
+// returns an error only if ctx ends.
+func Ask(ctx context.Context, f *ports.Facts, port uint16) error {
+	if os.Geteuid() != 0 { // Facts says that rules cannot be read
+		return nil
+	}
+	m, err := replica.Read(ctx)
+	if err == nil {
+		err = ask(ctx, f, m, port, m.ReadText)
+	}
+	return uncopied(ctx, f, err)
+}
+
+// AskSaved tries the connections in a copy of a saved machine. It needs no privileges.
+func AskSaved(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16) error {
+	saved := func(context.Context, int) error { return nil }
+	return uncopied(ctx, f, ask(ctx, f, m, port, saved))
+}
+
+func uncopied(ctx context.Context, f *ports.Facts, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.Copy = nil
+	f.Missing = append(f.Missing, ports.Missing{What: "what becomes of packets",
+		Why: "there is no copy of the network: " + printable.Words(err.Error())})
+	return nil
+}
+
+// readText reads the rules of a namespace as their user wrote them.
+type readText func(ctx context.Context, space int) error
+
+func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
+	read readText) (err error) {
+	c := ports.NewCopy(f, m, port)
+	s, err := replica.Start(ctx, m, c.Sockets)
+	if err != nil {
+		return fmt.Errorf("copy the network: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, x := range c.Scans() {
+		found, err := s.Scan(ctx, x.Client, x.Addr)
+		if err != nil {
+			return fmt.Errorf("scan %s: %w", x.Addr, err)
+		}
+		c.Found(x, found)
+	}
+	answers, err := s.Dial(ctx, c.Dials())
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	c.Take(answers)
+	which, dials := c.Lost()
+	if answers, err = s.Dial(ctx, dials); err != nil {
+		return fmt.Errorf("follow packets: %w", err)
+	}
+	c.Explain(which, answers)
+	for _, space := range c.Droppers() {
+		_ = read(ctx, space) // then a rule has a number only
+	}
+	c.Lacks(s.Lacks())
+	return nil
+}
