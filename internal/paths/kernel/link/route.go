@@ -18,8 +18,17 @@ type Route struct {
 }
 
 // RouteTo returns the route from the calling thread's network namespace.
-func RouteTo(to netip.Addr) (out Route, err error) {
-	all, err := netlink.RouteGet(to.AsSlice())
+func RouteTo(to netip.Addr) (Route, error) {
+	return route(to, nil)
+}
+
+// RouteFrom returns the route of packets with a foreign source that come in by a device.
+func RouteFrom(from, to netip.Addr, device string) (Route, error) {
+	return route(to, &netlink.RouteGetOptions{Iif: device, SrcAddr: from.AsSlice()})
+}
+
+func route(to netip.Addr, o *netlink.RouteGetOptions) (out Route, err error) {
+	all, err := netlink.RouteGetWithOptions(to.AsSlice(), o)
 	if err != nil {
 		return out, fmt.Errorf("route to %s: %w", to, err)
 	}

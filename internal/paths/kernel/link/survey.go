@@ -18,7 +18,10 @@ type Device struct {
 	Up     bool
 	Master string
 	// Peer is the index of a veth's other end, in that end's namespace.
-	Peer  int
+	Peer int
+	// Space is the id that this namespace has for that of the veth's other end, or of the device
+	// below a macvlan; -1: this one. See SpaceID.
+	Space int
 	Addrs []netip.Prefix
 	// Uplink means that a default route uses the device.
 	Uplink bool
@@ -51,7 +54,7 @@ func Survey() ([]Device, error) {
 		a := l.Attrs()
 		d := Device{Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU,
 			Up:     a.Flags&net.FlagUp != 0,
-			Master: names[a.MasterIndex], Uplink: uplinks[a.Index]}
+			Master: names[a.MasterIndex], Space: a.NetNsID, Uplink: uplinks[a.Index]}
 		if a.Flags&net.FlagLoopback != 0 {
 			d.Kind = "loopback"
 		}
@@ -73,6 +76,16 @@ func Survey() ([]Device, error) {
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+// SpaceID returns the id that this namespace has for the network namespace of process pid; -1: none,
+// so that no device of this namespace leads there.
+func SpaceID(pid int) (int, error) {
+	id, err := netlink.GetNetNsIdByPid(pid)
+	if err != nil {
+		return -1, fmt.Errorf("find the network namespace of process %d: %w", pid, err)
+	}
+	return id, nil
 }
 
 func isAll(n *net.IPNet) bool {

@@ -23,6 +23,7 @@ const (
 	messageSize = 72 // struct inet_diag_msg
 	idOffset    = 4  // in inet_diag_msg
 	idSize      = 48
+	queueOffset = 56 // in inet_diag_msg
 	inodeOffset = 68 // in inet_diag_msg
 
 	ending = 1<<finWait1 | 1<<finWait2 | 1<<timeWait | 1<<lastAck | 1<<closing

@@ -3,6 +3,7 @@ package sock
 import (
 	"encoding/binary"
 	"net/netip"
+	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -16,9 +17,13 @@ type Socket struct {
 	V6Only        bool // an IPv6 wildcard without IPv4
 	Device        uint32
 	UID           uint32
-	Inode         uint32
+	Inode         uint32 // 0: a connection that no process has accepted yet
 	Received      uint64 // payload bytes, for TCP connections
 	Sent          uint64
+	// Waiting are the connections that a listening TCP socket has to accept, at most Backlog+1.
+	Waiting, Backlog uint32
+	// Quiet is the time since a TCP connection's last packet from the other side.
+	Quiet time.Duration
 }
 
 const (
@@ -26,7 +31,9 @@ const (
 
 	attrInfo, attrV6Only = 2, 11 // INET_DIAG_INFO, INET_DIAG_SKV6ONLY
 
-	infoBytesAcked    = 120 // struct tcp_info
+	infoLastDataReceived, infoLastAckReceived = 52, 56 // struct tcp_info, in ms
+
+	infoBytesAcked    = 120
 	infoBytesReceived = 128
 )
 
@@ -55,6 +62,25 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	return out, nil
 }
 
+// Towards counts the TCP connections to each address of the map, including ended ones whose local
+// port is not free yet.
+func Towards(count map[netip.AddrPort]int) error {
+	for _, family := range families {
+		r := request{family: family, protocol: unix.IPPROTO_TCP, states: open | 1<<timeWait}
+		err := r.dump(func(m []byte) {
+			to := parseSocket("tcp", m).Remote
+			to = netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
+			if n, ok := count[to]; ok {
+				count[to] = n + 1
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Listeners lists the listening TCP sockets. It needs only TCP's part of sock_diag.
 func Listeners() ([]Socket, error) { return list("tcp", unix.IPPROTO_TCP, 1<<listen) }
 
@@ -75,6 +101,10 @@ func parseSocket(proto string, b []byte) Socket {
 		UID:       binary.NativeEndian.Uint32(b[inodeOffset-4:]),
 		Inode:     binary.NativeEndian.Uint32(b[inodeOffset:]),
 	}
+	if proto == "tcp" && b[1] == listen {
+		s.Waiting = binary.NativeEndian.Uint32(b[queueOffset:])
+		s.Backlog = binary.NativeEndian.Uint32(b[queueOffset+4:])
+	}
 	attributes, _ := nl.ParseRouteAttr(b[messageSize:])
 	for _, a := range attributes {
 		switch {
@@ -83,6 +113,9 @@ func parseSocket(proto string, b []byte) Socket {
 		case a.Attr.Type == attrInfo && len(a.Value) >= infoBytesReceived+8:
 			s.Sent = binary.NativeEndian.Uint64(a.Value[infoBytesAcked:])
 			s.Received = binary.NativeEndian.Uint64(a.Value[infoBytesReceived:])
+			s.Quiet = time.Millisecond * time.Duration(min(
+				binary.NativeEndian.Uint32(a.Value[infoLastDataReceived:]),
+				binary.NativeEndian.Uint32(a.Value[infoLastAckReceived:])))
 		}
 	}
 	return s

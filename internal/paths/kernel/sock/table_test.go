@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestTable(t *testing.T) {
@@ -44,6 +45,7 @@ func TestTable(t *testing.T) {
 		proc, err := inProc(tid, "tcp", "udp")
 		for _, s := range all {
 			s.V6Only, s.Received, s.Sent = false, 0, 0 // ListenersOf lacks them
+			s.Waiting, s.Backlog, s.Quiet = 0, 0, 0
 			if !slices.Contains(proc, s) {
 				t.Errorf("not in /proc: %+v", s)
 			}
@@ -77,8 +79,22 @@ func checkTable(t *testing.T, all []Socket) {
 		t.Errorf("nothing listens on %s %s: %+v", proto, local, all)
 		return Socket{}
 	}
-	find("tcp", "127.0.0.1:80")
-	find("tcp", "[::1]:81")
+	// Nobody accepts.
+	if l := find("tcp", "127.0.0.1:80"); l.Waiting != 1 || l.Backlog < 1 ||
+		!slices.ContainsFunc(all, func(s Socket) bool {
+			return s.Local == l.Local && !s.Listening && s.Inode == 0 && s.Quiet < time.Minute
+		}) {
+		t.Errorf("%+v", all)
+	}
+	if l := find("tcp", "[::1]:81"); l.Waiting != 0 {
+		t.Errorf("%+v", l)
+	}
+	four, six := netip.MustParseAddrPort("127.0.0.1:80"), netip.MustParseAddrPort("[::1]:81")
+	towards := map[netip.AddrPort]int{four: 0, six: 0}
+	err := Towards(towards)
+	if err != nil || len(towards) != 2 || towards[four] != 1 || towards[six] != 0 {
+		t.Errorf("%v, %v", towards, err)
+	}
 	if find("tcp", "[::]:82").V6Only {
 		t.Error("port 82 takes IPv4 too")
 	}
