@@ -5,6 +5,7 @@ package ports
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
@@ -17,7 +18,7 @@ type Facts struct {
 	Space       string         `json:"namespace,omitempty"`
 	Listeners   []Listener     `json:"listeners,omitempty"`
 	Connections []Connection   `json:"connections,omitempty"`
-	Flows       []Flow         `json:"flows,omitempty"` // destination translated by NAT
+	Flows       []Flow         `json:"flows,omitempty"`
 	Proxies     []Proxy        `json:"proxies,omitempty"`
 	Shortcuts   []Shortcut     `json:"shortcuts,omitempty"`
 	Containers  []Container    `json:"containers,omitempty"`
@@ -63,6 +64,11 @@ type Listener struct {
 	Inode  uint32         `json:"inode,omitempty"`
 	// Owners are several if they share it; empty if not known.
 	Owners []Process `json:"owners,omitempty"`
+	Device string    `json:"device,omitempty"` // the only one whose packets it gets; "": all
+	// Waiting are the connections to accept, at most Backlog+1. The longest one waits for Waited.
+	Waiting int           `json:"waiting,omitempty"`
+	Backlog int           `json:"backlog,omitempty"`
+	Waited  time.Duration `json:"waited_ns,omitempty"`
 }
 
 type Process struct {
@@ -78,12 +84,14 @@ type Connection struct {
 	Bytes  uint64         `json:"bytes,omitempty"`
 }
 
-// Flow is a connection whose destination NAT translated.
+// Flow is an entry of connection tracking: TCP and UDP with a translated destination, and UDP to a
+// published port.
 type Flow struct {
 	Proto string         `json:"protocol"`
 	From  netip.Addr     `json:"from"`
+	Port  uint16         `json:"port"` // the client's
 	To    netip.AddrPort `json:"to"`
-	Now   netip.AddrPort `json:"now"`
+	Now   netip.AddrPort `json:"now"` // To, unless it is translated
 }
 
 // Proxy is a docker-proxy, or a rootlesskit, which forwards into the network of a rootless engine.
@@ -94,7 +102,11 @@ type Proxy struct {
 	Container netip.AddrPort `json:"container"`
 	Command   []string       `json:"command,omitempty"`
 	Rootless  bool           `json:"rootless,omitempty"`
-	CPU       float64        `json:"cpu,omitempty"` // in cores, at present
+	// Space is the network namespace from which it dials the container; "": not known.
+	Space string `json:"namespace,omitempty"`
+	// Used are the local ports in use towards the container.
+	Used int     `json:"used_ports,omitempty"`
+	CPU  float64 `json:"cpu,omitempty"` // in cores, at present
 	// Memory is in bytes, including its part of shared pages; 0: not known.
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
@@ -131,6 +143,7 @@ type Container struct {
 	Host      bool          `json:"host,omitempty"`     // it uses the machine's network
 	Shares    string        `json:"shares,omitempty"`   // the container whose network it uses
 	Networks  []string      `json:"networks,omitempty"`
+	Drivers   []string      `json:"drivers,omitempty"` // of Networks: "bridge", "macvlan", …
 	// Internal: all its networks are internal. Docker publishes none of its ports.
 	Internal       bool         `json:"internal,omitempty"`
 	Asked          []Published  `json:"asked,omitempty"` // by -p, published or not
@@ -139,6 +152,7 @@ type Container struct {
 	Exposed        []Published  `json:"exposed,omitempty"` // not published; Host is zero
 	Listeners      []Listener   `json:"listeners,omitempty"`
 	ListenersKnown bool         `json:"listeners_known,omitempty"`
+	Proxies        []Proxy      `json:"proxies,omitempty"` // in its network namespace
 	Devices        []Device     `json:"devices,omitempty"` // empty if not known
 	// LastLog is of a container that failed.
 	LastLog string `json:"last_log,omitempty" printable:"text"`
@@ -152,16 +166,23 @@ type Published struct {
 }
 
 type Device struct {
-	Name   string         `json:"name"`
-	Index  int            `json:"index"`
-	Kind   string         `json:"kind"`
-	MTU    int            `json:"mtu"`
-	Up     bool           `json:"up,omitempty"`
-	Master string         `json:"master,omitempty"`
-	Peer   int            `json:"peer,omitempty"`
-	Addrs  []netip.Prefix `json:"addresses,omitempty"`
-	Uplink bool           `json:"uplink,omitempty"`
-	Docker bool           `json:"docker,omitempty"`
+	Name   string `json:"name"`
+	Index  int    `json:"index"`
+	Kind   string `json:"kind"`
+	MTU    int    `json:"mtu"`
+	Up     bool   `json:"up,omitempty"`
+	Master string `json:"master,omitempty"`
+	Peer   int    `json:"peer,omitempty"`
+	// PeerSpace is the namespace of a veth's other end, or of the device below a macvlan, if it is
+	// another one; "": not known.
+	PeerSpace string         `json:"peer_namespace,omitempty"`
+	Addrs     []netip.Prefix `json:"addresses,omitempty"`
+	Uplink    bool           `json:"uplink,omitempty"`
+	Docker    bool           `json:"docker,omitempty"`
+	// Out is the device by which packets from behind a bridge go to the internet, OutMTU the
+	// route's MTU; "": not known.
+	Out    string `json:"out,omitempty"`
+	OutMTU int    `json:"out_mtu,omitempty"`
 	// Attached names programs, filters, queues and chains that may drop or change the device's
 	// packets, besides rules at IP's own hooks. Only collect.Published reads it.
 	Attached []string `json:"attached,omitempty"`
@@ -237,14 +258,25 @@ func (f *Facts) towards(a netip.Addr) string {
 	return device
 }
 
-func (f *Facts) at(a netip.Addr) (Container, bool) { return f.find(a, false) }
+func (f *Facts) at(a netip.Addr) (Container, bool) { return f.find(a, f.Space, false) }
 
-// A container of a rootless engine may have the same address as one of this machine's engine.
-func (f *Facts) behind(p Proxy) (Container, bool) { return f.find(p.Container.Addr(), p.Rootless) }
+func (f *Facts) behind(p Proxy) (Container, bool) {
+	return f.find(p.Container.Addr(), p.Space, p.Rootless)
+}
 
-func (f *Facts) find(a netip.Addr, rootless bool) (Container, bool) {
+// linked reports whether the container's network is linked to the namespace. Containers of several
+// engines may have the same addresses.
+func (c Container) linked(space string, rootless bool) bool {
+	known := func(d Device) bool { return d.PeerSpace != "" }
+	if space == "" || !slices.ContainsFunc(c.Devices, known) {
+		return c.Rootless == rootless
+	}
+	return slices.ContainsFunc(c.Devices, func(d Device) bool { return d.PeerSpace == space })
+}
+
+func (f *Facts) find(a netip.Addr, space string, rootless bool) (Container, bool) {
 	for _, c := range f.Containers {
-		if c.Rootless != rootless || c.Host || c.Shares != "" || c.PID == 0 {
+		if !c.linked(space, rootless) || c.Host || c.Shares != "" || c.PID == 0 {
 			continue
 		}
 		for _, own := range c.Addrs {

@@ -173,7 +173,7 @@ func (f *Facts) attached(d Device) Attached {
 func (f *Facts) peerOf(d Device) (Device, bool) {
 	for _, p := range f.Devices {
 		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer &&
-			p.Peer == d.Index {
+			p.Peer == d.Index && (d.PeerSpace == "" || d.PeerSpace == f.Space) {
 			return p, true
 		}
 	}

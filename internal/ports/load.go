@@ -129,7 +129,7 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 		}
 	}
 	for _, c := range f.Flows {
-		if c.To.Port() == port && f.own(c.To.Addr()) && !f.own(c.From) {
+		if c.Proto == "tcp" && c.To.Port() == port && f.own(c.To.Addr()) && !f.own(c.From) {
 			others++
 		}
 	}
@@ -225,8 +225,11 @@ func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
 	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
 	for _, port := range f.Devices {
 		if d.Peer != 0 && port.Index == d.Peer && port.Peer == d.Index && port.Kind == "veth" {
-			devices = append(devices, Device{Name: "its veth", MTU: port.MTU},
-				f.device(port.Master), uplink)
+			bridge := f.device(port.Master)
+			if bridge.Out != "" {
+				uplink = Device{Name: bridge.Out, MTU: bridge.OutMTU}
+			}
+			devices = append(devices, Device{Name: "its veth", MTU: port.MTU}, bridge, uplink)
 		}
 	}
 	var parts []string

@@ -30,7 +30,10 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	c.network()
 	c.shortcuts()
 	c.docker(ctx)
+	c.flows()
+	c.uplinks()
 	c.spaces()
+	c.usedPorts()
 	used()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
 		&c.f.Ingress, &c.f.Missing} {
@@ -119,7 +122,7 @@ func (c *collector) readAttached() (err error) {
 		// The container's own port matters only then.
 		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host &&
 			x.Shares == "" {
-			if x.Devices, err = devicesIn(x.PID); err != nil {
+			if x.Devices, err = c.devicesIn(x.PID); err != nil {
 				x.Devices = nil // it exited, or any port may be its own
 			}
 		}
@@ -152,7 +155,10 @@ type collector struct {
 	owners map[uint32][]ports.Process // by socket inode
 	procs  []process
 	space  map[int]string // network namespaces by PID
-	hidden bool           // some processes' files cannot be read
+	others []ports.Proxy  // docker-proxies in other network namespaces
+	// ancestors are processes, by the PIDs of docker-proxies
+	ancestors map[int][]int
+	hidden    bool // some processes' files cannot be read
 }
 
 func (c *collector) missing(what, why, remedy string) {

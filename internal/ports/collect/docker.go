@@ -235,9 +235,9 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	if err != nil {
 		return // the usual names are known
 	}
-	internal := map[string]bool{}
+	internal, drivers := map[string]bool{}, map[string]string{}
 	for _, n := range list.Items {
-		internal[n.Name] = n.Internal
+		internal[n.Name], drivers[n.Name] = n.Internal, n.Driver
 	}
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
@@ -245,6 +245,11 @@ func (c *collector) bridges(ctx context.Context, api *client.Client) {
 			x.Networks, func(name string) bool {
 				return !internal[name]
 			})
+		for _, name := range x.Networks {
+			x.Drivers = append(x.Drivers, drivers[name])
+		}
+		slices.Sort(x.Drivers)
+		x.Drivers = slices.Compact(x.Drivers)
 	}
 	for _, n := range list.Items {
 		name := dockerapi.BridgeName(n.ID, n.Options)

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -26,7 +27,7 @@ func (c *collector) network() {
 	if err != nil {
 		c.missing("network devices", err.Error(), "")
 	}
-	c.f.Devices = convert(devices)
+	c.f.Devices = c.convert(devices)
 	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"),
 		Forward6: on("net.ipv6.conf.all.forwarding"),
 		BridgeNF: on("net.bridge.bridge-nf-call-iptables"), RouteLocalnet: map[string]bool{}}
@@ -45,7 +46,16 @@ func (c *collector) network() {
 		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
 	}
 	c.rules()
-	flows, err := conntrack.Translated()
+}
+
+func (c *collector) flows() {
+	published := map[uint16]bool{}
+	for _, x := range c.f.Containers {
+		for _, p := range x.Published {
+			published[p.Host.Port()] = published[p.Host.Port()] || p.Proto == "udp"
+		}
+	}
+	flows, err := conntrack.Flows(func(f conntrack.Flow) bool { return published[f.To.Port()] })
 	if err != nil {
 		if c.root { // otherwise the error about the rules covers it
 			c.missing("connections through NAT", err.Error(), "")
@@ -83,13 +93,63 @@ func names(devices []link.Device) []string {
 	return out
 }
 
-func convert(devices []link.Device) []ports.Device {
+// internet is an address whose route is looked up; nothing is sent there.
+var internet = netip.AddrFrom4([4]byte{1, 1, 1, 1})
+
+// Policy rules may give containers another way out than the main table.
+func (c *collector) uplinks() {
+	for i := range c.f.Devices {
+		d := &c.f.Devices[i]
+		for _, p := range d.Addrs {
+			from := p.Masked().Addr().Next()
+			if from == p.Addr() {
+				from = from.Next()
+			}
+			if d.Kind != "bridge" || !p.Addr().Is4() || !p.Contains(from) {
+				continue
+			}
+			if r, err := link.RouteFrom(from, internet, d.Name); err == nil && r.Device != d.Name {
+				d.Out, d.OutMTU = r.Device, cmp.Or(r.MTU, r.DeviceMTU)
+			}
+			break
+		}
+	}
+}
+
+// convert runs in the devices' namespace.
+func (c *collector) convert(devices []link.Device) []ports.Device {
 	var out []ports.Device
+	spaces := c.peerSpaces(devices)
 	for _, d := range devices {
 		out = append(out, ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU,
 			Up: d.Up, Master: d.Master,
-			Peer: d.Peer, Addrs: d.Addrs, Uplink: d.Uplink,
+			Peer: d.Peer, PeerSpace: spaces[d.Space], Addrs: d.Addrs, Uplink: d.Uplink,
 			Docker: d.Kind == "bridge" && dockers(d.Name)})
+	}
+	return out
+}
+
+// peerSpaces returns the namespaces to which the devices lead, by their ids. It knows those with a
+// process.
+func (c *collector) peerSpaces(devices []link.Device) map[int]string {
+	wanted, out := map[int]bool{}, map[int]string{}
+	for _, d := range devices {
+		wanted[d.Space] = d.Space >= 0
+	}
+	delete(wanted, -1)
+	asked := map[string]bool{"": true}
+	for _, p := range append([]process{{Process: ports.Process{PID: os.Getpid()},
+		space: c.f.Space}}, c.procs...) {
+		if len(out) == len(wanted) {
+			break
+		}
+		if asked[p.space] {
+			continue
+		}
+		asked[p.space] = true
+		if id, err := link.SpaceID(p.PID); err == nil && wanted[id] {
+			out[id] = p.space
+		}
 	}
 	return out
 }
@@ -166,7 +226,7 @@ func (c *collector) spaces() {
 		c.listenersIn(x)
 		if x.Space != "" {
 			if !x.Host && x.Shares == "" {
-				x.Devices, _ = devicesIn(x.PID)
+				x.Devices, _ = c.devicesIn(x.PID)
 			}
 			known[x.Space] = true
 		}
@@ -180,6 +240,7 @@ func (c *collector) spaces() {
 		}
 		return
 	}
+	var strangers []ports.Container
 	named := map[string]bool{}
 	for _, x := range c.f.Containers {
 		named[x.ID] = x.PID != 0
@@ -193,7 +254,7 @@ func (c *collector) spaces() {
 			p.Container = ""
 		}
 		named[p.Container] = p.Container != ""
-		devices, err := devicesIn(p.PID)
+		devices, err := c.devicesIn(p.PID)
 		if err != nil {
 			continue // ended meanwhile
 		}
@@ -203,41 +264,82 @@ func (c *collector) spaces() {
 		if x.ID == "" {
 			x.Name = p.Name + " (own network)"
 		}
-		if !slices.ContainsFunc(x.Addrs, c.near) {
-			continue
+		if len(x.Addrs) > 0 {
+			strangers = append(strangers, x)
 		}
-		c.listenersIn(&x)
-		if x.ID == "" && len(x.Listeners) > 0 && len(x.Listeners[0].Owners) > 0 {
-			x.Name = x.Listeners[0].Owners[0].Name + " (own network)"
+	}
+	c.addLinked(strangers)
+}
+
+// addLinked adds the containers whose network is linked to the machine's, then those behind them.
+func (c *collector) addLinked(strangers []ports.Container) {
+	for behind := false; ; behind = true {
+		more := 0
+		strangers = slices.DeleteFunc(strangers, func(x ports.Container) bool {
+			if !behind && !c.linked(x) || behind && !c.inner(x) {
+				return false
+			}
+			more++
+			x.Rootless = behind
+			c.listenersIn(&x)
+			if x.ID == "" && len(x.Listeners) > 0 && len(x.Listeners[0].Owners) > 0 {
+				x.Name = x.Listeners[0].Owners[0].Name + " (own network)"
+			}
+			c.f.Containers = append(c.f.Containers, x)
+			return true
+		})
+		if behind && more == 0 {
+			return
 		}
-		c.f.Containers = append(c.f.Containers, x)
 	}
 }
 
-func (c *collector) near(a netip.Addr) bool {
-	return slices.ContainsFunc(c.f.Devices, func(d ports.Device) bool {
-		return d.Kind == "bridge" && slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool {
-			return p.Addr() != a && p.Masked().Contains(a)
-		})
+// A veth with an address on this side is a card of the machine.
+func (c *collector) linked(x ports.Container) bool {
+	return slices.ContainsFunc(x.Devices, func(d ports.Device) bool {
+		return d.PeerSpace == c.f.Space && (d.Kind == "macvlan" || d.Kind == "ipvlan" ||
+			d.Kind == "veth" && slices.ContainsFunc(c.f.Devices, func(p ports.Device) bool {
+				return p.Index == d.Peer && p.Peer == d.Index &&
+					(p.Master != "" || len(addresses([]ports.Device{p})) == 0)
+			}))
 	})
 }
 
-// listenersIn needs no privileges.
+func (c *collector) inner(x ports.Container) bool {
+	return slices.ContainsFunc(c.f.Containers, func(o ports.Container) bool {
+		return o.Space != "" && o.Space != c.f.Space && slices.ContainsFunc(x.Devices,
+			func(d ports.Device) bool { return d.PeerSpace == o.Space })
+	})
+}
+
+// The way without privileges does not show V6Only and queues.
 func (c *collector) listenersIn(x *ports.Container) {
-	all, err := sock.ListenersOf(x.PID)
+	err := netns.Visit(x.PID, func() error {
+		all, err := sock.Table()
+		if err == nil {
+			x.Listeners = c.listeners(all, x.Space)
+		}
+		return err
+	})
 	if err != nil {
-		return
+		all, err := sock.ListenersOf(x.PID)
+		if err != nil {
+			return
+		}
+		x.Listeners = c.listeners(all, x.Space)
 	}
 	x.ListenersKnown = true
-	for _, s := range all {
-		x.Listeners = append(x.Listeners, listener(s, c.ownersOf(s.Inode, x.Space)))
+	for _, p := range c.others {
+		if p.Space == x.Space && x.Space != "" {
+			x.Proxies = append(x.Proxies, p)
+		}
 	}
 }
 
-func devicesIn(pid int) (out []ports.Device, err error) {
+func (c *collector) devicesIn(pid int) (out []ports.Device, err error) {
 	err = netns.Visit(pid, func() error {
 		devices, err := link.Survey()
-		out = convert(devices)
+		out = c.convert(devices)
 		return err
 	})
 	return out, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"regexp"
@@ -26,6 +27,7 @@ type process struct {
 
 func (c *collector) processes() {
 	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
+	c.ancestors = map[int][]int{}
 	all, err := procfs.AllProcs()
 	if err != nil {
 		c.missing("processes", err.Error(), "mount /proc")
@@ -43,7 +45,8 @@ func (c *collector) processes() {
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(args); ok {
-			px.PID, px.Command = pid, args
+			c.ancestors[pid] = ancestors(proc)
+			px.PID, px.Command, px.Space = pid, args, p.space
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
 		inodes, err := sock.Inodes(pid)
@@ -59,6 +62,19 @@ func (c *collector) processes() {
 	// a server before its workers
 	for _, o := range c.owners {
 		slices.SortFunc(o, func(a, b ports.Process) int { return a.PID - b.PID })
+	}
+}
+
+func ancestors(p procfs.Proc) (out []int) {
+	for {
+		stat, err := p.Stat()
+		if err != nil || stat.PPID == 0 || slices.Contains(out, stat.PPID) {
+			return out
+		}
+		out = append(out, stat.PPID)
+		if p, err = procfs.NewProc(stat.PPID); err != nil {
+			return out
+		}
 	}
 }
 
@@ -124,18 +140,16 @@ func (c *collector) sockets() error {
 	}
 	c.f.Known.Owners = true
 	c.f.Space, _ = netns.ID(os.Getpid())
+	c.f.Listeners = c.listeners(all, c.f.Space)
+	for _, l := range c.f.Listeners {
+		c.f.Known.Owners = c.f.Known.Owners && len(l.Owners) > 0
+	}
 	for _, s := range all {
-		owners := c.ownersOf(s.Inode, c.f.Space)
 		if s.Listening {
-			if s.Proto == "udp" && s.Local.Port() == 0 {
-				continue
-			}
-			c.f.Known.Owners = c.f.Known.Owners && len(owners) > 0
-			c.f.Listeners = append(c.f.Listeners, listener(s, owners))
 			continue
 		}
 		conn := ports.Connection{Local: s.Local, Remote: s.Remote, Bytes: s.Received + s.Sent}
-		if len(owners) > 0 {
+		if owners := c.ownersOf(s.Inode, c.f.Space); len(owners) > 0 {
 			conn.PID = owners[0].PID
 		}
 		c.f.Connections = append(c.f.Connections, conn)
@@ -155,8 +169,32 @@ func (c *collector) sockets() error {
 			"run toll ports outside, on the machine itself")
 	}
 	c.rootless(slices.Clone(c.f.Proxies))
-	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, c.elsewhere)
+	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, func(p ports.Proxy) bool {
+		elsewhere := c.elsewhere(p)
+		if elsewhere {
+			c.others = append(c.others, p)
+		}
+		return elsewhere
+	})
 	return nil
+}
+
+// usedPorts counts the connections of docker-proxies. Those to one container share local ports.
+func (c *collector) usedPorts() {
+	towards := map[netip.AddrPort]int{}
+	for _, p := range c.f.Proxies {
+		if p.Proto == "tcp" && !p.Rootless {
+			towards[p.Container] = 0
+		}
+	}
+	if len(towards) == 0 || sock.Towards(towards) != nil {
+		return
+	}
+	for i := range c.f.Proxies {
+		if p := &c.f.Proxies[i]; p.Proto == "tcp" && !p.Rootless {
+			p.Used = towards[p.Container]
+		}
+	}
 }
 
 // Processes in the namespace come first: one that inherited the socket may have moved to another.
@@ -177,6 +215,9 @@ func btoi(b bool) int {
 
 // A proxy in another network namespace owns no socket here.
 func (c *collector) elsewhere(p ports.Proxy) bool {
+	if p.Space != "" && c.f.Space != "" && p.Space != c.f.Space && !p.Rootless {
+		return true
+	}
 	return !slices.ContainsFunc(c.f.Listeners, func(l ports.Listener) bool {
 		if l.Proto != p.Proto || l.Addr.Port() != p.Host.Port() {
 			return false
@@ -190,7 +231,27 @@ func (c *collector) elsewhere(p ports.Proxy) bool {
 	})
 }
 
-func listener(s sock.Socket, owners []ports.Process) ports.Listener {
-	return ports.Listener{Proto: s.Proto, Addr: s.Local, V6Only: s.V6Only, Inode: s.Inode,
-		Owners: owners}
+// listeners runs in the sockets' namespace.
+func (c *collector) listeners(all []sock.Socket, space string) (out []ports.Listener) {
+	for _, s := range all {
+		if !s.Listening || s.Local.Port() == 0 {
+			continue
+		}
+		l := ports.Listener{Proto: s.Proto, Addr: s.Local, V6Only: s.V6Only, Inode: s.Inode,
+			Owners:  c.ownersOf(s.Inode, space),
+			Waiting: int(s.Waiting), Backlog: int(s.Backlog)}
+		if s.Device != 0 {
+			if d, err := net.InterfaceByIndex(int(s.Device)); err == nil {
+				l.Device = d.Name
+			}
+		}
+		for _, o := range all {
+			if l.Waiting > 0 && !o.Listening && o.Inode == 0 && o.Local.Port() == s.Local.Port() &&
+				(s.Local.Addr().IsUnspecified() || o.Local.Addr().Unmap() == s.Local.Addr().Unmap()) {
+				l.Waited = max(l.Waited, o.Quiet)
+			}
+		}
+		out = append(out, l)
+	}
+	return out
 }

@@ -16,7 +16,7 @@ func (c *collector) rootless(proxies []ports.Proxy) {
 		}
 		var best ports.Proxy
 		for _, p := range proxies {
-			if p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() &&
+			if p.Proto == l.Proto && p.Host.Port() == l.Addr.Port() && c.runs(l, p) &&
 				(best.PID == 0 || nearer(p, best, l)) {
 				best = p
 			}
@@ -25,6 +25,15 @@ func (c *collector) rootless(proxies []ports.Proxy) {
 			c.addRootless(l, best)
 		}
 	}
+}
+
+// runs reports whether the rootlesskit started the docker-proxy. Another one's may have the same
+// port in its own namespace.
+func (c *collector) runs(l ports.Listener, p ports.Proxy) bool {
+	all, known := c.ancestors[p.PID]
+	return !known || slices.ContainsFunc(l.Owners, func(o ports.Process) bool {
+		return slices.Contains(all, o.PID)
+	})
 }
 
 // Inside the namespaces, a wildcard is a loopback address of its family.

@@ -27,7 +27,11 @@ func TestRootless(t *testing.T) {
 				Published: []ports.Published{{Proto: "udp", Port: 90, Host: at("0.0.0.0:8080")}}},
 		},
 	}}
+	// of other engines
+	c.ancestors = map[int][]int{18: {17, 1}, 19: {1}, 20: {9, 7, 1}}
 	c.rootless([]ports.Proxy{
+		{PID: 18, Proto: "tcp", Host: at("0.0.0.0:8080"), Container: at("172.17.0.8:80")},
+		{PID: 19, Proto: "udp", Host: at("0.0.0.0:8080"), Container: at("172.17.0.8:80")},
 		{PID: 21, Proto: "tcp", Host: at("[::1]:8080"), Container: at("[fd00::2]:80")},
 		{PID: 20, Proto: "tcp", Host: at("0.0.0.0:8080"), Container: at("172.17.0.2:80")},
 		{PID: 22, Proto: "tcp", Host: at("127.0.0.1:8080"), Container: at("172.17.0.2:80")},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -72,14 +73,37 @@ func TestTable(t *testing.T) {
 		if u, err := Read(); err != nil || u.Entries != 2 {
 			t.Errorf("two connections: %+v, %v", u, err)
 		}
-		want := Flow{Proto: "tcp", From: self, To: dialed, Now: server}
-		if got, err := Translated(); err != nil || len(got) != 1 || got[0] != want {
-			t.Errorf("translated %+v, %v", got, err)
+		want := Flow{Proto: "tcp", From: self, Port: through.Port(), To: dialed, Now: server}
+		udp, err := net.Dial("udp4", dialed.String())
+		if err != nil {
+			return err
+		}
+		defer udp.Close()
+		if _, err := udp.Write([]byte("x")); err != nil {
+			return err
+		}
+		from := udp.LocalAddr().(*net.UDPAddr).AddrPort().Port()
+		for _, picked := range []bool{false, true} {
+			got, err := Flows(func(f Flow) bool { return picked && f.To == dialed })
+			if picked {
+				stray := Flow{Proto: "udp", From: self, Port: from, To: dialed, Now: dialed}
+				if i := slices.Index(got, stray); i >= 0 {
+					got = slices.Delete(got, i, i+1)
+				} else {
+					t.Errorf("no %+v in %+v", stray, got)
+				}
+			}
+			if err != nil || len(got) != 1 || got[0] != want {
+				t.Errorf("translated %+v, %v", got, err)
+			}
+		}
+		if err := Remove(func(end netip.AddrPort) bool { return end.Port() == from }); err != nil {
+			t.Error(err)
 		}
 		if err := Remove(func(end netip.AddrPort) bool { return end == through }); err != nil {
 			t.Error(err)
 		}
-		if got, err := Translated(); err != nil || len(got) != 0 {
+		if got, err := Flows(func(Flow) bool { return true }); err != nil || len(got) != 0 {
 			t.Errorf("after it was removed: %+v, %v", got, err)
 		}
 		if got, err := Rewritten(Rewrite{Proto: "tcp", To: server, Now: server}); err != nil ||

@@ -8,16 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flow is a connection with a translated destination, as its client sees it.
+// Flow is a connection as its client sees it.
 type Flow struct {
 	Proto string
 	From  netip.Addr
+	Port  uint16 // the client's
 	To    netip.AddrPort
-	Now   netip.AddrPort
+	Now   netip.AddrPort // To, unless the destination is translated
 }
 
-// Translated lists connections with a translated destination, for TCP only established ones.
-func Translated() ([]Flow, error) {
+// Flows lists connections with a translated destination, for TCP only established ones, and the
+// untranslated UDP ones that pick accepts.
+func Flows(pick func(Flow) bool) ([]Flow, error) {
 	var out []Flow
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, family)
@@ -36,9 +38,10 @@ func Translated() ([]Flow, error) {
 			if !okF || !okT || !okN || proto == "" {
 				continue
 			}
-			c := Flow{proto, from.Unmap(), netip.AddrPortFrom(to.Unmap(), f.Forward.DstPort),
+			c := Flow{proto, from.Unmap(), f.Forward.SrcPort,
+				netip.AddrPortFrom(to.Unmap(), f.Forward.DstPort),
 				netip.AddrPortFrom(now.Unmap(), f.Reverse.SrcPort)}
-			if c.To != c.Now {
+			if c.To != c.Now || proto == "udp" && pick(c) {
 				out = append(out, c)
 			}
 		}
