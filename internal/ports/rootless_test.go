@@ -53,3 +53,26 @@ func TestRootless(t *testing.T) {
 		t.Errorf("%+v", row.Server)
 	}
 }
+
+// An engine in a container has a container with the same address.
+func TestTwoEngines(t *testing.T) {
+	f := healthy()
+	f.Space = "net:[1]"
+	inner := f.Containers[0]
+	inner.ID, inner.Name, inner.Rootless = "bb", "inner", true
+	inner.Devices = []Device{{Name: "eth0", Index: 5, Kind: "veth", Peer: 6, PeerSpace: "net:[2]"}}
+	f.Containers[0].Devices[0].PeerSpace = f.Space
+	f.Containers = append([]Container{inner}, f.Containers...)
+	for space, want := range map[string]string{f.Space: "web", "net:[2]": "inner", "net:[3]": ""} {
+		f.Proxies[0].Space = space
+		if c, _ := f.behind(f.Proxies[0]); c.Name != want {
+			t.Errorf("%s: %q, want %q", space, c.Name, want)
+		}
+	}
+	if c, _ := f.at(addr("172.17.0.2")); c.Name != "web" {
+		t.Errorf("%q", c.Name)
+	}
+	if p, ok := f.peerOf(inner.Devices[0]); ok {
+		t.Errorf("the veth of another namespace: %+v", p)
+	}
+}

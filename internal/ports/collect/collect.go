@@ -21,7 +21,7 @@ import (
 
 // Facts reads the machine. It returns an error only if it cannot read the sockets.
 func Facts(ctx context.Context) (*ports.Facts, error) {
-	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0}
+	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0}
 	c.processes()
 	used := c.proxyCPU()
 	if err := c.sockets(); err != nil {
@@ -45,7 +45,7 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 // Published reads only the facts about ports of running containers: no container namespaces, CPU
 // clocks or logs.
 func Published(ctx context.Context) (*ports.Facts, error) {
-	c := &collector{f: &ports.Facts{}, root: os.Geteuid() == 0, brief: true}
+	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0, brief: true}
 	c.processes()
 	if err := c.sockets(); err != nil {
 		return nil, err
@@ -150,6 +150,7 @@ func (c *collector) unrouted() string {
 
 type collector struct {
 	f      *ports.Facts
+	pid    int // a process in the machine's network namespace
 	root   bool
 	brief  bool                       // read only what Published needs
 	owners map[uint32][]ports.Process // by socket inode

@@ -138,8 +138,8 @@ func (c *collector) peerSpaces(devices []link.Device) map[int]string {
 	}
 	delete(wanted, -1)
 	asked := map[string]bool{"": true}
-	for _, p := range append([]process{{Process: ports.Process{PID: os.Getpid()},
-		space: c.f.Space}}, c.procs...) {
+	machine := process{Process: ports.Process{PID: c.pid}, space: c.f.Space}
+	for _, p := range append([]process{machine}, c.procs...) {
 		if len(out) == len(wanted) {
 			break
 		}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -133,13 +132,13 @@ func (c *collector) sockets() error {
 	all, err := sock.Table()
 	if err != nil { // the kernel lacks inet_diag
 		var errProc error
-		if all, errProc = sock.ListenersOf(os.Getpid()); errProc != nil {
+		if all, errProc = sock.ListenersOf(c.pid); errProc != nil {
 			return fmt.Errorf("%w; %w", err, errProc)
 		}
 		c.missing("connections", err.Error(), "sudo modprobe -a inet_diag tcp_diag udp_diag")
 	}
 	c.f.Known.Owners = true
-	c.f.Space, _ = netns.ID(os.Getpid())
+	c.f.Space, _ = netns.ID(c.pid)
 	c.f.Listeners = c.listeners(all, c.f.Space)
 	for _, l := range c.f.Listeners {
 		c.f.Known.Owners = c.f.Known.Owners && len(l.Owners) > 0
