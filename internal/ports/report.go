@@ -114,9 +114,10 @@ const (
 
 // Path is a client's path to the server, or the reason why it cannot reach one.
 type Path struct {
-	Kind   PathKind `json:"way"`
-	Client Client   `json:"client,omitempty"`
-	Dial   string   `json:"dial"`
+	Kind PathKind `json:"way"`
+	// Client is the kind of client, in Row.Dials; Row.Paths has it as the key.
+	Client Client `json:"client,omitempty"`
+	Dial   string `json:"dial"`
 	// From is the client's place in words, such as "a container on shop_default" or "a machine
 	// behind eth0"; "" where the kind of client says it all.
 	From   string `json:"from,omitempty"`
