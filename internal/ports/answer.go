@@ -125,23 +125,21 @@ func (r *Report) answer() *analysis.Answer {
 			"Perhaps only this machine reaches %s.", ""},
 		{FromNowhere, "Nothing answers on %[1]s.", "Nothing answers on %[2]s.", "", ""},
 	} {
-		var sure, open []string
+		var sure, open []Exposed
 		for _, e := range r.Exposure {
-			if e.Reach != x.reach {
-				continue
-			}
-			name := fmt.Sprintf("%d/%s (%s)", e.Port, e.Proto, e.Server)
-			if e.Sure {
-				sure = append(sure, name)
-			} else {
-				open = append(open, name)
+			switch {
+			case e.Reach != x.reach:
+			case e.Sure:
+				sure = append(sure, e)
+			default:
+				open = append(open, e)
 			}
 		}
 		switch {
 		case len(sure) == 1:
-			a.Add(fmt.Sprintf(x.one, sure[0], more))
+			a.Add(fmt.Sprintf(x.one, few(exposedNames(sure)), more))
 		case len(sure) > 1:
-			a.Add(fmt.Sprintf(x.many, len(sure), few(sure), more))
+			a.Add(fmt.Sprintf(x.many, len(sure), few(exposedNames(sure)), more))
 		case len(open) == 0 && r.Port == 0:
 			a.Add(x.none)
 		}
@@ -149,7 +147,7 @@ func (r *Report) answer() *analysis.Answer {
 			more = " more"
 		}
 		if len(open) > 0 && x.notSure != "" {
-			a.Add(fmt.Sprintf(x.notSure, few(open)))
+			a.Add(fmt.Sprintf(x.notSure, few(exposedNames(open))))
 		}
 	}
 	if r.Port != 0 {
