@@ -10,6 +10,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
+// dial is a connection by one kind of client.
+type dial struct {
+	client ports.Client
+	path   ports.Path
+}
+
 func explain(r *ports.Report) []document.Section {
 	var out []document.Section
 	for _, row := range r.Ports {
@@ -17,18 +23,18 @@ func explain(r *ports.Report) []document.Section {
 			document.Paragraph{Break: document.Words,
 				Text: document.Strongly(portName(row)+" on "+row.Address).Then(
 					": "+servedBy(row), document.Plain)}}})
-		for _, clients := range alike(row.Paths) {
-			out = append(out, portPath(clients, row.Paths, r.Client))
+		for _, dials := range alike(dialsOf(row)) {
+			out = append(out, routes(dials, clientsText(dials, r.Client)))
 		}
 	}
 	for _, x := range r.Inside {
 		out = append(out, document.Section{Blocks: []document.Block{
 			document.Paragraph{Break: document.Words,
-				Text: document.Strongly(insideName(x)+" on "+x.Dial).Then(
+				Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto, x.Dial)).Then(
 					": served by "+serverText(x.Server)+", not published", document.Plain)}}})
 		for _, c := range ports.Insiders() {
 			if path, ok := x.Paths[c]; ok {
-				out = append(out, insidePath(c, path))
+				out = append(out, routes([]dial{{c, path}}, placeText(dial{c, path})))
 			}
 		}
 	}
@@ -37,22 +43,35 @@ func explain(r *ports.Report) []document.Section {
 	return append(out, below)
 }
 
-// alike groups clients whose routes differ only in arrival.
-func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
-	var out [][]ports.Client
-	for _, c := range ports.Clients() {
-		path, ok := paths[c]
-		if !ok {
-			continue
+// dialsOf returns all that were made in the copy of the machine, or else one of each kind.
+func dialsOf(r ports.Row) []dial {
+	var out []dial
+	for _, p := range r.Dials {
+		if of := r.Paths[p.Client]; p.Cost == nil && p.Kind == of.Kind {
+			p.Cost = of.Cost
 		}
-		i := slices.IndexFunc(out, func(have []ports.Client) bool {
-			return sameRoute(paths[have[0]], path)
+		p.Depends = nil // the others are here
+		out = append(out, dial{p.Client, p})
+	}
+	for _, c := range ports.Clients() {
+		if p, ok := r.Paths[c]; ok && len(r.Dials) == 0 {
+			out = append(out, dial{c, p})
+		}
+	}
+	return out
+}
+
+// alike groups dials whose routes differ only in arrival.
+func alike(dials []dial) (out [][]dial) {
+	for _, d := range dials {
+		i := slices.IndexFunc(out, func(have []dial) bool {
+			return sameRoute(have[0].path, d.path)
 		})
 		if i < 0 {
-			out = append(out, []ports.Client{c})
+			out = append(out, []dial{d})
 			continue
 		}
-		out[i] = append(out[i], c)
+		out[i] = append(out[i], d)
 	}
 	return out
 }
@@ -60,9 +79,10 @@ func alike(paths map[ports.Client]ports.Path) [][]ports.Client {
 func sameRoute(a, b ports.Path) bool {
 	_, restA := arrival(a)
 	_, restB := arrival(b)
-	return a.Kind == b.Kind && a.Why == b.Why && a.Masqueraded == b.Masqueraded &&
-		slices.Equal(a.Doubt, b.Doubt) && slices.Equal(a.Depends, b.Depends) &&
-		slices.Equal(a.Cost, b.Cost) && slices.Equal(restA, restB)
+	return a.Kind == b.Kind && a.Why == b.Why && a.Remedy == b.Remedy && a.Masqueraded == b.Masqueraded &&
+		slices.Equal(a.Servers, b.Servers) && slices.Equal(a.Doubt, b.Doubt) &&
+		slices.Equal(a.Depends, b.Depends) && slices.Equal(a.Cost, b.Cost) &&
+		slices.Equal(restA, restB)
 }
 
 // by leads to the machine.
@@ -108,25 +128,21 @@ func servedBy(r ports.Row) string {
 	return s
 }
 
-func portPath(clients []ports.Client, paths map[ports.Client]ports.Path,
-	other string) (out document.Section) {
-	path := paths[clients[0]]
-	if strings.HasPrefix(paths[ports.Remote].Dial, "[") != strings.Contains(other, ":") {
-		other = "" // a port of the other family may belong to anybody
+func routes(dials []dial, who string) (out document.Section) {
+	path := dials[0].path
+	head := document.Plainly(who+": ").Then(kindText(path), document.Strong)
+	if len(path.Servers) > 1 {
+		head = head.Then("; in turn "+strings.Join(path.Servers, ", ")+" answer", document.Plain)
 	}
-	out.Add(document.Paragraph{Level: 1, Break: document.Words,
-		Text: document.Plainly(clientsText(clients, other)+": ").Then(
-			routeText(paths, clients[0]), document.Strong)})
+	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: head})
 	by, rest := arrival(path)
 	hops := path.Hops
-	var dials, arrivals []string
-	for _, c := range clients {
-		if !slices.Contains(dials, paths[c].Dial) {
-			dials = append(dials, paths[c].Dial)
-		}
-		mine, _ := arrival(paths[c])
-		if how := arrivalText(c, mine); !slices.Contains(arrivals, how) {
-			arrivals = append(arrivals, how)
+	var to, arrivals, seen []string
+	for _, d := range dials {
+		mine, _ := arrival(d.path)
+		to, arrivals = once(to, d.path.Dial), once(arrivals, arrivalText(d, mine))
+		if d.path.Seen != "" {
+			seen = once(seen, d.path.Seen)
 		}
 		if !slices.Equal(mine, by) {
 			hops = nil
@@ -137,81 +153,86 @@ func portPath(clients []ports.Client, paths map[ports.Client]ports.Path,
 	}
 	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
 		Steps: []document.Step{{Kind: "client",
-			Text: document.Plainly("connects to " + orList(dials))}}}
+			Text: document.Plainly("connects to " + orList(to))}}}
 	for _, h := range hops {
 		route.Steps = append(route.Steps, document.Step{
 			Kind: h.Kind, Text: document.Plainly(h.Text)})
 	}
 	out.Add(route)
-	small := func(text string) document.Paragraph {
-		return document.Paragraph{Level: 2, Break: document.Words,
-			Text: document.Text{{Text: text, Style: document.Faint}}}
+	small := func(text string) {
+		out.Add(document.Paragraph{Level: 2, Break: document.Words,
+			Text: document.Text{{Text: text, Style: document.Faint}}})
 	}
-	if path.Why == "" && path.Masqueraded {
-		out.Add(small("The server does not see the client's address."))
+	switch {
+	case path.Why != "":
+	case len(seen) > 0 && path.Seen != path.Source:
+		small("The server sees " + orList(seen) + " instead of the client's address.")
+	case path.Masqueraded:
+		small("The server does not see the client's address.")
+	case len(seen) > 0:
+		small("The server sees the client's address.")
+	}
+	if path.Remedy != "" {
+		out.Add(paragraph(2, "remedy: "+path.Remedy, document.Words))
 	}
 	for _, d := range path.Doubt {
 		out.Add(paragraph(2, "not known: "+d, document.Words))
 	}
 	for _, d := range path.Depends {
-		out.Add(paragraph(2, "depends on the client's address: a rule of "+d, document.Words))
+		out.Add(paragraph(2, "not so for "+d, document.Words))
 	}
 	if len(path.Cost) > 0 {
 		var parts []string
 		for _, x := range path.Cost {
 			parts = append(parts, x.Load+" "+metricName(x.Metric)+" "+x.Text)
 		}
-		out.Add(small("cost: " + strings.Join(parts, "; ")))
+		small("cost: " + strings.Join(parts, "; "))
 	}
 	return out
 }
 
-func insidePath(c ports.Client, path ports.Path) (out document.Section) {
-	who := map[ports.Client]string{ports.OwnAddr: "this machine",
-		ports.Neighbour: "a container on the same network",
-		ports.Foreign:   "a container on another network", ports.Remote: "another machine"}[c]
-	out.Add(document.Paragraph{Level: 1, Break: document.Words,
-		Text: document.Plainly(who+": ").Then(
-			routeText(map[ports.Client]ports.Path{c: path}, c), document.Strong)})
-	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
-		Steps: []document.Step{{Kind: "client",
-			Text: document.Plainly("connects to " + path.Dial)}}}
-	for _, h := range path.Hops {
-		route.Steps = append(route.Steps, document.Step{
-			Kind: h.Kind, Text: document.Plainly(h.Text)})
+func once(list []string, word string) []string {
+	if slices.Contains(list, word) {
+		return list
 	}
-	out.Add(route)
-	for _, d := range path.Doubt {
-		out.Add(paragraph(2, "not known: "+d, document.Words))
-	}
-	for _, d := range path.Depends {
-		out.Add(paragraph(2, "depends on the client's address: a rule of "+d, document.Words))
-	}
-	return out
+	return append(list, word)
 }
 
-func clientsText(clients []ports.Client, other string) string {
+// clientsText names the places of clients, and the addresses that this machine's dial.
+func clientsText(dials []dial, other string) string {
 	var here, out []string
-	for _, c := range clients {
-		switch c {
+	for _, d := range dials {
+		switch d.client {
 		case ports.Loopback, ports.Loopback6:
-			here = append(here, string(c))
+			here = once(here, string(d.client))
 		case ports.OwnAddr:
-			here = append(here, "its own address")
-		case ports.Neighbour:
-			out = append(out, "a container on the same network")
-		case ports.Remote:
-			if other != "" {
-				out = append(out, "another machine, "+other)
-			} else {
-				out = append(out, "another machine")
+			own := "its own address"
+			if d.path.Source != "" { // of several, each is dialled
+				own = host(d.path.Dial)
 			}
+			here = once(here, own)
+		default:
+			place := placeText(d)
+			if d.client == ports.Remote && d.path.From == "" && other != "" &&
+				strings.HasPrefix(d.path.Dial, "[") == strings.Contains(other, ":") {
+				place += ", " + other
+			}
+			out = once(out, place)
 		}
 	}
 	if len(here) > 0 {
 		out = append([]string{"this machine, dialling " + orList(here)}, out...)
 	}
 	return strings.Join(out, "; ")
+}
+
+func placeText(d dial) string {
+	if d.path.From != "" {
+		return d.path.From
+	}
+	return map[ports.Client]string{ports.OwnAddr: "this machine",
+		ports.Neighbour: "a container on the same network",
+		ports.Foreign:   "a container on another network", ports.Remote: "another machine"}[d.client]
 }
 
 func orList(words []string) string {
@@ -221,14 +242,17 @@ func orList(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-func arrivalText(c ports.Client, by []ports.Hop) string {
-	if c != ports.Neighbour && c != ports.Remote {
+func arrivalText(d dial, by []ports.Hop) string {
+	switch {
+	case d.client != ports.Neighbour && d.client != ports.Remote && d.client != ports.Foreign:
 		if len(by) == 0 {
 			return "this machine"
 		}
 		return "this machine by " + by[0].Kind
+	case len(by) == 0:
+		return clientText(d.client)
 	}
-	return clientText(c) + " by " + by[len(by)-1].Text
+	return clientText(d.client) + " by " + by[len(by)-1].Text
 }
 
 func measure(r *ports.Report) (out []document.Block) {
@@ -277,7 +301,15 @@ func checks(r *ports.Report) (out document.Section) {
 		}
 		out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
 	}
-	out.Add(document.Paragraph{Break: document.Words, Text: document.Strongly("Inferred").Then(
-		" from sockets, rules and settings: which hops are crossed, and the routes of containers and other machines. UDP is not tried.", document.Plain)})
+	tried := slices.ContainsFunc(r.Ports, func(row ports.Row) bool { return len(row.Dials) > 0 })
+	how := document.Strongly("Inferred").Then(
+		" from sockets alone: which hops are crossed, and the routes of containers and other machines.",
+		document.Plain)
+	if tried {
+		how = document.Strongly("Tried").Then(
+			" by connecting in a private copy of this machine's network, which no packet leaves: all routes.",
+			document.Plain)
+	}
+	out.Add(document.Paragraph{Break: document.Words, Text: how})
 	return out
 }

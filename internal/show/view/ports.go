@@ -2,9 +2,12 @@ package view
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
@@ -52,34 +55,50 @@ func saying(text string) []document.Section {
 	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Words)}}}
 }
 
-const portsLegend = "Each route is that of a client that dials the machine, at the address given or at its own; there is none where " +
-	"another row takes it. direct: the server's own socket. proxy: docker-proxy or rootlesskit passes it on. shortcut: toll fast redirects it to the container. DNAT: rules send it to the " +
-	"container (hairpin: back to the bridge it came from). held: accepted, but no answer. blocked: dropped. " +
-	"nothing: refused. ?: not everything that decides it could be read. *: it depends on the client's address."
+const portsLegend = "Each route is of a client that dials the address given or the machine's own; " +
+	"empty: another row takes it. "
 
-// serverWidth is where names are cut if space is short, in columns.
-const serverWidth = 22
+// routeWords explain what cells of the table say.
+var routeWords = []struct{ word, means string }{
+	{string(ports.Direct), "the server's own socket"},
+	{string(ports.ByProxy), "docker-proxy or rootlesskit passes it on"},
+	{string(ports.ByShortcut), "toll fast redirects it to the container"},
+	{string(ports.ByNAT), "rules send it to the container"},
+	{string(ports.Hairpin), "rules send it back to the bridge it came from"},
+	{string(ports.Held), "accepted, but no answer"},
+	{string(ports.Blocked), "no answer, see Why"},
+	{string(ports.Nothing), "refused"},
+	{"?", "not everything that decides it is known"},
+	{"*", "not the same for all such clients or addresses"},
+}
+
+// Names are cut at serverWidth columns if space is short, and at leastServer in narrow tables.
+const serverWidth, leastServer = 22, 16
+
+// portLayouts keep the routes beside their ports: at 80 columns without the sockets' owners.
+var portLayouts = []document.Layout{{}, {Tight: true}, {Tight: true, Short: true},
+	{Tight: true, Short: true, Lean: true}}
 
 func portSections(r *ports.Report) []document.Section {
-	port, server, here := texts("", "port"), texts("", "served by"),
-		texts("this machine, at", "127.0.0.1")
-	port.Once = true
-	server.Cut, server.Least = document.CutEnd, serverWidth
-	here.Span = 3
-	t := document.Table{Level: 1, Layouts: onlyGaps,
-		Columns: []document.Column{port, texts("", "address"), server, texts("", "socket of"),
+	port, server, here, holder := texts("", "port"), texts("", "served by"),
+		texts("this machine, at", "127.0.0.1"), texts("", "socket of")
+	port.Once, holder.Spare, here.Span = true, true, 3
+	server.Cut, server.Least = document.CutEnd, leastServer
+	t := document.Table{Level: 1, Layouts: portLayouts, Split: document.SplitInTwo, At: firstRoute,
+		Columns: []document.Column{port, texts("", "address"), server, holder,
 			here, texts("", "::1"), texts("", "own"), texts("a con-", "tainer"),
 			texts("another", "machine")}}
-	for _, row := range r.Ports {
-		served := serverText(row.Server)
-		if row.Server.State != "" { // before the part that may be cut off
-			served = row.Server.State + ": " + served
-		}
-		cells := document.Texts(portName(row), row.Address, served, holderText(row.Holder))
+	said := ""
+	for _, rows := range portRows(r.Ports) {
+		first, last := rows[0], rows[len(rows)-1]
+		cells := document.Texts(ports.Range(first.Port, last.Port)+"/"+first.Proto, first.Address)
+		cells = append(cells, serverCell(first.Server, last.Server),
+			document.Cell{Text: holderText(rows)})
 		for _, c := range ports.Clients() {
-			cells = append(cells, document.Cell{Text: routeText(row.Paths, c)})
+			text := kindText(first.Paths[c])
+			cells, said = append(cells, document.Cell{Text: text}), said+" "+text
 		}
-		t.Rows = append(t.Rows, document.Row{Cells: cells, Style: styleOf(rowVerdict(row))})
+		t.Rows = append(t.Rows, document.Row{Cells: cells, Style: styleOf(rowVerdict(first))})
 	}
 	var below document.Section
 	if len(r.Address) > 0 {
@@ -98,14 +117,107 @@ func portSections(r *ports.Report) []document.Section {
 					mebibytes(x.Memory/int64(x.Number)), units.Plural(x.Connections, "connection")),
 				document.Words))
 	}
-	below.Add(faint(portsLegend, document.Words),
+	legend := portsLegend
+	for _, w := range routeWords {
+		if strings.Contains(said, w.word) {
+			legend += w.word + ": " + w.means + ". "
+		}
+	}
+	below.Add(faint(strings.TrimSpace(legend), document.Words),
 		faint(
 			"toll ports PORT draws a port's routes, checks them and names the command that measures them.", document.Words))
 	var out []document.Section
 	if len(r.Ports) > 0 {
 		out = append(out, document.Section{Blocks: []document.Block{t}}, below)
 	}
+	out = append(out, reasons(r)...)
 	return append(append(out, insides(r)...), homes(r)...)
+}
+
+const firstRoute = 4 // column
+
+// portRows joins rows of neighbouring ports that are alike.
+func portRows(rows []ports.Row) [][]ports.Row {
+	at := func(r ports.Row) (uint16, string) { return r.Port, r.Proto }
+	port := func(r ports.Row) uint16 { _, p := numbered(r.Server); return p }
+	return ports.Fold(rows, at, func(have []ports.Row, next ports.Row) bool {
+		a, b := have[0], next
+		x, _ := numbered(a.Server)
+		y, _ := numbered(b.Server)
+		return a.Address == b.Address && a.Holder.Kind == b.Holder.Kind && x == y &&
+			!slices.ContainsFunc(ports.Clients(), func(c ports.Client) bool {
+				return kindText(a.Paths[c]) != kindText(b.Paths[c])
+			}) && ports.InStep(have, next, port)
+	})
+}
+
+// numbered takes the port out of a server.
+func numbered(s ports.Server) (ports.Server, uint16) {
+	port := s.Port
+	if at, err := netip.ParseAddrPort(s.Name); err == nil && s.Kind == "unknown" {
+		s.Name, port = at.Addr().String(), at.Port()
+	}
+	s.Port = 0
+	return s, port
+}
+
+// serverCell has a short form with the port, but without the image.
+func serverCell(first, last ports.Server) document.Cell {
+	c := document.Cell{Text: serversText(first, last)}
+	first.Image, last.Image = "", ""
+	over := ansi.StringWidth(serversText(first, last)) - serverWidth
+	if n := ansi.StringWidth(first.Name); over > 0 && n > over {
+		first.Name = ansi.Truncate(first.Name, n-over, "…")
+	}
+	c.Short = ansi.Truncate(serversText(first, last), serverWidth, "…")
+	if first.State != "" { // before the part that may be cut off
+		c.Text, c.Short = first.State+": "+c.Text, first.State+": "+c.Short
+	}
+	return c
+}
+
+// fewReasons are listed; toll ports PORT has those of its port.
+const fewReasons = 8
+
+// reasons says why the table has a ? or packets were lost, once for all ports of one reason.
+func reasons(r *ports.Report) []document.Section {
+	type group struct {
+		names   []string
+		clients []string
+	}
+	var texts []string
+	groups := map[string]*group{}
+	add := func(name string, c ports.Client, text string) {
+		g := groups[text]
+		if g == nil {
+			g = &group{}
+			groups[text], texts = g, append(texts, text)
+		}
+		g.names, g.clients = once(g.names, name), once(g.clients, clientText(c))
+	}
+	for _, row := range r.Ports {
+		for _, d := range dialsOf(row) {
+			if d.path.Why != "" && (d.path.Kind == ports.Blocked || d.path.Block != nil) {
+				add(portName(row), d.client, string(d.path.Kind)+", "+d.path.Why)
+			}
+			for _, text := range d.path.Doubt {
+				add(portName(row), d.client, "not known, "+text)
+			}
+		}
+	}
+	var items []string
+	for _, text := range texts {
+		g := groups[text]
+		items = append(items, fmt.Sprintf("%s from %s: %s",
+			strings.Join(ports.FoldNames(g.names), " "), orList(g.clients), text))
+	}
+	if more := len(items) - fewReasons; more > 0 {
+		items = append(items[:fewReasons], fmt.Sprintf("and %d more: toll ports PORT", more))
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return []document.Section{list(document.Notes, "Why", items)}
 }
 
 const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
@@ -115,22 +227,20 @@ func insides(r *ports.Report) []document.Section {
 	if len(r.Inside) == 0 {
 		return nil
 	}
-	server := texts("", "served by")
-	server.Cut, server.Least = document.CutEnd, serverWidth
-	t := document.Table{Level: 1, Layouts: onlyGaps,
-		Columns: []document.Column{texts("", "port"), texts("", "address"), server,
-			texts("", "networks"),
+	server, networks := texts("", "served by"), texts("", "networks")
+	server.Cut, server.Least, networks.Spare = document.CutEnd, serverWidth, true
+	t := document.Table{Level: 1, Layouts: portLayouts,
+		Columns: []document.Column{texts("", "address"), server, networks,
 			texts("this", "machine"), texts("its", "network"), texts("another", "network"),
 			texts("another", "machine")}}
-	for _, x := range r.Inside {
-		served := serverText(x.Server)
-		if x.Server.State != "" {
-			served = x.Server.State + ": " + served
-		}
-		cells := document.Texts(insideName(x), x.Dial, served,
-			orDash(strings.Join(x.Networks, ", ")))
+	for _, group := range insideRows(r.Inside) {
+		x, last := group[0], group[len(group)-1]
+		at := strings.TrimSuffix(x.Dial, strconv.Itoa(int(x.Port))) +
+			ports.Range(x.Port, last.Port) + "/" + x.Proto
+		cells := []document.Cell{{Text: at}, serverCell(x.Server, last.Server),
+			{Text: orDash(strings.Join(x.Networks, ", "))}}
 		for _, c := range ports.Insiders() {
-			cells = append(cells, document.Cell{Text: orDash(routeText(x.Paths, c))})
+			cells = append(cells, document.Cell{Text: orDash(kindText(x.Paths[c]))})
 		}
 		t.Rows = append(t.Rows, document.Row{Cells: cells})
 	}
@@ -138,7 +248,25 @@ func insides(r *ports.Report) []document.Section {
 		Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
 }
 
-func insideName(x ports.Inside) string { return strconv.Itoa(int(x.Port)) + "/" + x.Proto }
+func insideRows(list []ports.Inside) [][]ports.Inside {
+	at := func(x ports.Inside) (uint16, string) { return x.Port, x.Proto }
+	return ports.Fold(list, at, func(have []ports.Inside, next ports.Inside) bool {
+		a, b := have[0], next
+		return a.Server.ID == b.Server.ID && a.Server.Name == b.Server.Name &&
+			a.Server.PID == b.Server.PID && host(a.Dial) == host(b.Dial) &&
+			!slices.ContainsFunc(ports.Insiders(), func(c ports.Client) bool {
+				return kindText(a.Paths[c]) != kindText(b.Paths[c])
+			})
+	})
+}
+
+func host(dial string) string {
+	at, err := netip.ParseAddrPort(dial)
+	if err != nil {
+		return dial
+	}
+	return at.Addr().String()
+}
 
 func homes(r *ports.Report) []document.Section {
 	if len(r.Containers) == 0 {
@@ -175,14 +303,20 @@ func homes(r *ports.Report) []document.Section {
 func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.Proto }
 
 // serverText returns text such as "web:80 (nginx)" or "redis-server 811".
-func serverText(s ports.Server) string {
+func serverText(s ports.Server) string { return serversText(s, s) }
+
+// serversText is of the servers of neighbouring ports, which differ in their port only.
+func serversText(s, last ports.Server) string {
+	_, low := numbered(s)
+	_, high := numbered(last)
+	port := ":" + ports.Range(low, high)
 	switch s.Kind {
 	case "container":
-		text := s.Name + ":" + strconv.Itoa(int(s.Port))
+		text := s.Name + port
 		if s.Network != "" {
 			text = s.Name + ", " + s.Network + " network"
 			if net, ok := strings.CutPrefix(s.Network, "container:"); ok {
-				text = s.Name + ":" + strconv.Itoa(int(s.Port)) + " in " + net
+				text = s.Name + port + " in " + net
 			}
 		}
 		if s.Image != "" {
@@ -190,16 +324,23 @@ func serverText(s ports.Server) string {
 		}
 		return text
 	case "service":
-		return s.Name + ":" + strconv.Itoa(int(s.Port)) + ", swarm's ingress"
+		return s.Name + port + ", swarm's ingress"
 	case "process":
 		return s.Name + " " + strconv.Itoa(s.PID)
+	}
+	if low != high {
+		return strings.TrimSuffix(s.Name, ":"+ports.Range(low, low)) + port
 	}
 	return orDash(s.Name)
 }
 
-func holderText(h ports.Holder) string {
-	switch h.Kind {
+// holderText is of rows that differ in the process of their proxy only.
+func holderText(rows []ports.Row) string {
+	switch h := rows[0].Holder; h.Kind {
 	case "docker-proxy", ports.Rootlesskit:
+		if len(rows) > 1 {
+			return fmt.Sprintf("%d proxies", len(rows))
+		}
 		return "proxy " + strconv.Itoa(h.PID)
 	case "dockerd":
 		return "dockerd"
@@ -211,16 +352,13 @@ func holderText(h ports.Holder) string {
 	return "itself"
 }
 
-func routeText(paths map[ports.Client]ports.Path, c ports.Client) string {
-	path, ok := paths[c]
-	if !ok {
-		return ""
-	}
-	text := string(path.Kind)
-	if len(path.Doubt) > 0 {
+// kindText returns "" if there is no path.
+func kindText(p ports.Path) string {
+	text := string(p.Kind)
+	if len(p.Doubt) > 0 {
 		text += "?"
 	}
-	if len(path.Depends) > 0 {
+	if len(p.Depends) > 0 {
 		text += "*"
 	}
 	return text
@@ -244,7 +382,7 @@ func traps(r *ports.Report) []document.Section {
 	for _, t := range r.Traps {
 		text := t.Code
 		if len(t.Ports) > 0 {
-			text += " " + strings.Join(t.Ports, " ")
+			text += " " + strings.Join(ports.FoldNames(t.Ports), " ")
 		}
 		s.Add(document.Paragraph{Level: 1, Break: document.Words,
 			Text: document.Text{{Text: text, Style: document.Doubtful}, {Text: ": " + t.Text}}},
@@ -293,5 +431,6 @@ func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
 func clientText(c ports.Client) string {
 	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1",
 		ports.OwnAddr:   "own address",
-		ports.Neighbour: "a container", ports.Remote: "another machine"}[c]
+		ports.Neighbour: "a container", ports.Foreign: "a container on another network",
+		ports.Remote: "another machine"}[c]
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -101,6 +102,119 @@ func TestPorts(t *testing.T) {
 		for line := range strings.Lines(b) {
 			if w := ansi.StringWidth(strings.TrimRight(line, "\n")); w > format.DefaultWidth {
 				t.Errorf("%s: %d columns: %s", name, w, line)
+			}
+		}
+	}
+}
+
+// dialled has the dials of a copy: a folded range, one row whose dials differ, a random choice, a
+// loss by a rule and an unknown outcome.
+func dialled(port uint16) *ports.Report {
+	r := &ports.Report{Port: port, Address: []string{"192.0.2.10", "198.51.100.10"},
+		Traps: []ports.Trap{{Code: ports.ProxyLoad, Text: "a text", Evidence: "a fact",
+			Remedy: "a remedy"}}}
+	dial := func(c ports.Client, kind ports.PathKind, to string, server string) ports.Path {
+		p := ports.Path{Client: c, Kind: kind, Dial: to, Source: to[:strings.LastIndex(to, ":")],
+			Hops: []ports.Hop{}}
+		switch c {
+		case ports.Neighbour:
+			p.From, p.Source = "a container on shop_default", "172.18.0.9"
+			p.Hops = append(p.Hops, ports.Hop{Kind: "bridge", Text: "br-shop"})
+		case ports.Remote:
+			p.From, p.Source = "a machine behind eth0", "192.0.2.99"
+			p.Hops = append(p.Hops, ports.Hop{Kind: "wire", Text: "eth0"})
+		}
+		p.Seen = p.Source
+		if kind == ports.ByNAT {
+			p.Hops = append(p.Hops, ports.Hop{Kind: "DNAT", Text: "to " + server})
+		}
+		if p.Answers() {
+			p.Hops = append(p.Hops, ports.Hop{Kind: "server", Text: "listens on " + server})
+		}
+		return p
+	}
+	add := func(row ports.Row, dials ...ports.Path) {
+		row.Paths, row.Dials = map[ports.Client]ports.Path{}, dials
+		for _, d := range dials {
+			if _, has := row.Paths[d.Client]; !has {
+				row.Paths[d.Client] = d
+			}
+		}
+		if port == 0 || row.Port == port {
+			r.Ports = append(r.Ports, row)
+		}
+	}
+	sshd := ports.Row{Port: 22, Proto: "tcp", Family: "both", Address: "*",
+		Server: ports.Server{Kind: "process", Name: "sshd", PID: 300},
+		Holder: ports.Holder{Kind: "server", PID: 300}}
+	second := dial(ports.Remote, ports.Blocked, "198.51.100.10:22", "")
+	second.From, second.Source = "a machine behind eth1", "198.51.100.99"
+	second.Hops[0].Text = "eth1"
+	second.Why = "answered, but the answer is lost in this machine: the answer to " +
+		"198.51.100.99 leaves by eth0, not as the packet came"
+	second.Remedy = "sudo ip rule add pref 1 to 198.51.100.0/24 lookup main"
+	first := dial(ports.Remote, ports.Direct, "192.0.2.10:22", "*:22")
+	first.Depends = []string{"a machine behind eth1: blocked"}
+	add(sshd, dial(ports.Loopback, ports.Direct, "127.0.0.1:22", "*:22"),
+		dial(ports.OwnAddr, ports.Direct, "192.0.2.10:22", "*:22"),
+		dial(ports.OwnAddr, ports.Direct, "198.51.100.10:22", "*:22"),
+		dial(ports.Neighbour, ports.Direct, "192.0.2.10:22", "*:22"),
+		first, second)
+	for p := uint16(3000); p <= 3350; p++ {
+		at := fmt.Sprintf("172.18.0.2:%d", p)
+		row := ports.Row{Port: p, Proto: "tcp", Family: "ipv4", Address: "0.0.0.0",
+			Server: ports.Server{Kind: "container", Name: "media", Port: p, PID: 900, ID: "m",
+				Image: "registry.example.org/media/server:2026.11"},
+			Holder: ports.Holder{Kind: "docker-proxy", PID: 1000 + int(p)}}
+		local := dial(ports.Loopback, ports.ByProxy, fmt.Sprintf("127.0.0.1:%d", p), at)
+		local.Masqueraded, local.Seen = true, "172.18.0.1"
+		lost := dial(ports.Remote, ports.Blocked, fmt.Sprintf("192.0.2.10:%d", p), at)
+		lost.Why = "dropped by filter DOCKER-USER rule 1: " +
+			"-A DOCKER-USER -i eth0 -p tcp -m tcp --dport 3000:3350 -j DROP"
+		lost.Remedy = "sudo iptables -I DOCKER-USER -i eth0 -p tcp --dport 3000:3350 -j ACCEPT"
+		add(row, local, dial(ports.OwnAddr, ports.ByNAT, fmt.Sprintf("192.0.2.10:%d", p), at),
+			dial(ports.Neighbour, ports.ByNAT, fmt.Sprintf("192.0.2.10:%d", p), at), lost)
+		r.Traps[0].Ports = append(r.Traps[0].Ports, portName(row))
+		row.Family, row.Address, row.Holder.PID = "ipv6", "::", 2000+int(p)
+		local = dial(ports.Loopback6, ports.ByProxy, fmt.Sprintf("[::1]:%d", p), at)
+		local.Masqueraded, local.Seen = true, "172.18.0.1"
+		add(row, local)
+	}
+	node := ports.Row{Port: 30080, Proto: "tcp", Family: "ipv4", Address: "0.0.0.0",
+		Server: ports.Server{Kind: "container", Name: "echo-7d9", Port: 8080, PID: 901},
+		Holder: ports.Holder{Kind: "rules"}}
+	random := dial(ports.Remote, ports.ByNAT, "192.0.2.10:30080", "10.42.0.7:8080")
+	random.Servers = []string{"echo-7d9:8080", "echo-x2k:8080", "echo-p0q:8080"}
+	odd := dial(ports.OwnAddr, ports.Nothing, "192.0.2.10:30080", "")
+	odd.Why = "nothing listens on port 30080"
+	odd.Doubt = []string{"the BPF program cil_from_netdev at eth0 may redirect it"}
+	add(node, random, odd)
+	inside := ports.Inside{Proto: "tcp", Server: ports.Server{Kind: "container", Name: "db",
+		Image: "postgres:17"}, Networks: []string{"shop_default"}, Paths: map[ports.Client]ports.Path{
+		ports.OwnAddr: {Kind: ports.Direct}, ports.Neighbour: {Kind: ports.Direct}}}
+	for p := uint16(5432); p < 5436; p++ {
+		inside.Port, inside.Server.Port, inside.Dial = p, p, fmt.Sprintf("172.18.0.3:%d", p)
+		if port == 0 || port == p {
+			r.Inside = append(r.Inside, inside)
+		}
+	}
+	return r
+}
+
+func TestPortsDialled(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		port  uint16
+		width int
+	}{{"ports-dialled.txt", 0, 100}, {"ports-dialled-80.txt", 0, 80}, {"ports-dialled-60.txt", 0, 60},
+		{"port-blocked.txt", 3007, 80}, {"port-differs.txt", 22, 80}, {"port-random.txt", 30080, 80}} {
+		d := Ports(dialled(x.port))
+		b := written(t, "table", d, format.Options{Width: x.width})
+		whole(t, d, b)
+		golden(t, x.name, b)
+		for line := range strings.Lines(b) {
+			if w := ansi.StringWidth(strings.TrimRight(line, "\n")); w > x.width {
+				t.Errorf("%s: %d columns: %s", x.name, w, line)
 			}
 		}
 	}
