@@ -66,7 +66,8 @@ func (c *machine) fill(space int, v replica.Variant) {
 		if v != replica.AsIs {
 			t = t.Assume(v == replica.Always)
 		}
-		c.lack(space, t.Table(), "", t.Restore())
+		list, err := t.Restore()
+		lack(t.Table(), list, err)
 	}
 }
 
