@@ -3,6 +3,7 @@ package nft
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -36,6 +37,36 @@ func (s Saved) Assume(match bool) Saved {
 		attrs, err := encode(r.attrs.with(unix.NFTA_RULE_EXPRESSIONS, list))
 		if err == nil {
 			out.Messages[r.at].Data = append(slices.Clone(r.header), attrs...)
+		}
+	}
+	return out
+}
+
+// Rules lists the places of all rules, in order.
+func (s Saved) Rules() (out []Place) {
+	for _, r := range s.rules() {
+		out = append(out, Place{r.table, r.chain, r.number})
+	}
+	return out
+}
+
+// Iptables lists the tables that iptables-nft made: it names base chains in capitals.
+func (s Saved) Iptables() (out []string) {
+	made := map[string]bool{}
+	for i, m := range s.Messages {
+		p, err := partOf(m, i, map[string]int{})
+		if err != nil || p.kind != unix.NFT_MSG_NEWCHAIN ||
+			p.attrs.get(unix.NFTA_CHAIN_HOOK) == nil {
+			continue
+		}
+		table := familyName(p.family) + " " + p.attrs.text(unix.NFTA_CHAIN_TABLE)
+		name := p.attrs.text(unix.NFTA_CHAIN_NAME)
+		before, known := made[table]
+		made[table] = (before || !known) && name == strings.ToUpper(name)
+	}
+	for table, yes := range made {
+		if yes {
+			out = append(out, table)
 		}
 	}
 	return out

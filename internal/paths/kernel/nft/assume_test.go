@@ -62,7 +62,6 @@ func chainText(t *testing.T) string {
 }
 
 func TestAssume(t *testing.T) {
-	ruleSets["doubtful.nft"] = doubtful
 	first := saved(t, "doubtful.nft")
 	for match, want := range map[bool]string{
 		true: `tcp sport 2 tcp dport 1 counter drop

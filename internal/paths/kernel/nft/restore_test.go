@@ -123,6 +123,7 @@ COMMIT
 -A DOCKER-USER -m comment --comment "mine" -j RETURN
 COMMIT
 `,
+	"doubtful.nft": doubtful,
 	"kube-proxy.iptables": `*nat
 :PREROUTING ACCEPT [0:0]
 :KUBE-SERVICES - [0:0]
@@ -239,7 +240,8 @@ func TestRestoreSkipsWhatIsRefused(t *testing.T) {
 	first := saved(t, "docker.iptables")
 	for i, m := range first.Messages {
 		if m.Type&0xff == unix.NFT_MSG_NEWRULE && strings.Contains(string(m.Data), "multiport") {
-			first.Messages[i].Data = bytes.Replace(m.Data, []byte("multiport"), []byte("multipork"), 1)
+			first.Messages[i].Data = bytes.Replace(m.Data, []byte("multiport"),
+				[]byte("multipork"), 1)
 		}
 	}
 	for _, kind := range []uint16{unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELTABLE,

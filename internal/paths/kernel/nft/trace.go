@@ -237,6 +237,7 @@ func packet(network, transport []byte) (p Packet) {
 
 // Place is a rule's place in a namespace.
 type Place struct {
+	Table  string // "ip filter"
 	Chain  string
 	Number int // in the chain, from 1
 }
@@ -262,7 +263,7 @@ func Places() (map[Handle]Place, error) {
 		chain := [2]string{table, a.text(unix.NFTA_RULE_CHAIN)}
 		numbers[chain]++
 		if h := a.get(unix.NFTA_RULE_HANDLE); len(h) == 8 {
-			out[Handle{table, binary.BigEndian.Uint64(h)}] = Place{chain[1], numbers[chain]}
+			out[Handle{table, binary.BigEndian.Uint64(h)}] = Place{table, chain[1], numbers[chain]}
 		}
 	})
 	return out, err

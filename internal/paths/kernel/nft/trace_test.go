@@ -67,7 +67,8 @@ func TestTracer(t *testing.T) {
 		for to, want := range map[string][]string{
 			"127.0.0.1:9": {"inet x i 2 jump", "inet x deep 1 drop"},
 			"[::1]:10":    {"inet x i 3 drop"},
-			"127.0.0.1:1": {"inet x i 1 continue", "inet x i 0 continue", "inet x i 0 drop (policy)"},
+			"127.0.0.1:1": {"inet x i 1 continue", "inet x i 0 continue",
+				"inet x i 0 drop (policy)"},
 		} {
 			if got := dial(to); !slices.Equal(got, want) {
 				t.Errorf("%s: %q", to, got)
