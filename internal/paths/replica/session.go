@@ -31,12 +31,6 @@ type Lacks struct {
 	Device string `json:"device,omitempty"` // "": it concerns the whole namespace
 }
 
-var errUnfinished = errors.New("not implemented")
-
-// ReadText reads the texts of a namespace's rules into Space.Text, by iptables-save and nft where
-// they are installed.
-func (m *Machine) ReadText(_ context.Context, _ int) error { return errUnfinished }
-
 // Start builds a copy of m with stand-ins for sockets. The caller closes the Session. Fields of m
 // that are not used here may be nil.
 //

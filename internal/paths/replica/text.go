@@ -1,0 +1,230 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+var errGone = errors.New("the network namespace is gone")
+
+// ReadText reads the texts of a namespace's rules into Space.Text, by iptables-save and nft where
+// they are installed. A chain has either the texts of all its rules or none, if it has changed. The
+// machine must be this one.
+func (m *Machine) ReadText(ctx context.Context, space int) error {
+	s := &m.Spaces[space]
+	counts := s.counts()
+	if s.Text != nil || len(counts) == 0 {
+		return nil
+	}
+	found, err := netns.Find()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, f := range found {
+			_ = f.Close()
+		}
+	}()
+	i := slices.IndexFunc(found, func(f netns.Found) bool { return f.ID == s.ID })
+	if i < 0 {
+		return fmt.Errorf("read rules: %w", errGone)
+	}
+	t := texts{ctx: ctx, iptables: s.Nft.Iptables(), want: counts, found: map[chain][]string{}}
+	err = found[i].Visit(func() error { t.read(); return nil })
+	s.Text = []RuleText{}
+	for _, c := range slices.SortedFunc(maps.Keys(t.found), chain.compare) {
+		for i, text := range t.found[c] {
+			s.Text = append(s.Text, RuleText{c.table, c.name, i + 1, printable.Line(text)})
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+type chain struct{ table, name string }
+
+func (c chain) compare(d chain) int {
+	return strings.Compare(c.table+"\x00"+c.name, d.table+"\x00"+d.name)
+}
+
+// counts returns the numbers of rules of chains that have any.
+func (s *Space) counts() map[chain]int {
+	out := map[chain]int{}
+	for _, r := range s.Nft.Rules() {
+		out[chain{r.Table, r.Chain}]++
+	}
+	for _, t := range s.Legacy {
+		for _, r := range t.Rules() {
+			if r.Number > 0 {
+				out[chain{r.Table, r.Chain}]++
+			}
+		}
+	}
+	return out
+}
+
+// texts collects the rules of chains.
+type texts struct {
+	ctx      context.Context
+	iptables []string // tables that iptables-nft made
+	want     map[chain]int
+	found    map[chain][]string
+}
+
+// The tables that iptables knows. Asking for another legacy one would create it.
+var builtin = []string{"filter", "mangle", "nat", "raw", "security"}
+
+func (t *texts) read() {
+	for family, program := range map[string]string{"ip": "iptables", "ip6": "ip6tables"} {
+		legacy := []string{}
+		native := false
+		for _, name := range builtin {
+			if t.lacks(program + "-legacy " + name) {
+				legacy = append(legacy, name)
+			}
+			native = native || slices.Contains(t.iptables, family+" "+name)
+		}
+		if native {
+			found := iptablesRules(t.run("nf_tables", program+"-nft-save", program+"-save"),
+				family+" ")
+			maps.DeleteFunc(found, func(c chain, _ []string) bool {
+				return !slices.Contains(t.iptables, c.table)
+			})
+			t.accept(found)
+		}
+		for _, name := range legacy {
+			t.accept(iptablesRules(t.run("legacy", program+"-legacy-save", program+"-save",
+				"-t", name), program+"-legacy "))
+		}
+	}
+	for c := range t.want {
+		if t.found[c] == nil && !strings.Contains(c.table, "-legacy ") {
+			t.accept(nftRules(t.output("nft", "-a", "-s", "-t", "list", "ruleset")))
+			return
+		}
+	}
+}
+
+// lacks reports whether a table has rules without texts.
+func (t *texts) lacks(table string) bool {
+	for c := range t.want {
+		if c.table == table && t.found[c] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *texts) accept(found map[chain][]string) {
+	for c, rules := range found {
+		if t.found[c] == nil && len(rules) == t.want[c] {
+			t.found[c] = rules
+		}
+	}
+}
+
+// run runs the first program, or else the second if its version names the kind of its tables.
+func (t *texts) run(kind, program, other string, args ...string) string {
+	if file(program) == "" {
+		program = other
+		if !strings.Contains(t.output(program, "--version"), kind) {
+			return ""
+		}
+	}
+	return t.output(program, args...)
+}
+
+// file returns the path of a program, also of one in root's directories, or "".
+func file(program string) string {
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin", "/sbin"} {
+		path := filepath.Join(dir, program)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}
+
+const textTime = 10 * time.Second
+
+// output returns what the program prints, or "" if it is not installed or fails.
+func (t *texts) output(program string, args ...string) string {
+	path := file(program)
+	if path == "" {
+		return ""
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := exchange.Output(t.ctx, cmd, exchange.Limits{Time: textTime})
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// iptablesRules reads the output of iptables-save. The prefix stands before each table's name.
+func iptablesRules(text, prefix string) map[chain][]string {
+	out := map[chain][]string{}
+	table := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "*"); ok {
+			table = prefix + name
+		} else if rest, ok := strings.CutPrefix(line, "-A "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			out[chain{table, name}] = append(out[chain{table, name}], line)
+		}
+	}
+	return out
+}
+
+// nftRules reads the output of nft -a list ruleset. Each rule ends with its handle, perhaps some
+// lines after its start, and stands two tabs deep.
+func nftRules(text string) map[chain][]string {
+	out := map[chain][]string{}
+	var at chain
+	var rule []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		body := strings.TrimLeft(line, "\t ")
+		depth := len(line) - len(strings.TrimLeft(line, "\t"))
+		words := strings.Fields(body)
+		switch {
+		case depth == 0 && len(words) > 2 && words[0] == "table":
+			at, rule = chain{table: words[1] + " " + words[2]}, nil
+		case depth == 1:
+			at.name, rule = "", nil
+			if len(words) > 1 && words[0] == "chain" {
+				at.name = words[1]
+			}
+		case at.name == "" || depth < 2:
+		default:
+			end := strings.LastIndex(body, " # handle ")
+			if end < 0 {
+				if len(rule) > 0 || strings.HasSuffix(body, "{") || strings.HasSuffix(body, ",") {
+					rule = append(rule, body)
+				}
+				continue
+			}
+			out[at] = append(out[at], strings.Join(append(rule, body[:end]), " "))
+			rule = nil
+		}
+	}
+	return out
+}
