@@ -10,6 +10,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Values of Saved.ParentSpace that are no namespace's number.
@@ -118,7 +120,7 @@ func parseLink(b []byte) (s Saved, err error) {
 		return s, err
 	}
 	flags := binary.NativeEndian.Uint32(b[8:])
-	s = Saved{Name: text(f[unix.IFLA_IFNAME]), Index: indexOf(b),
+	s = Saved{Name: deviceName(f, indexOf(b)), Index: indexOf(b),
 		Kind: text(info[unix.IFLA_INFO_KIND]), MAC: f[unix.IFLA_ADDRESS],
 		MTU: int(f.number(unix.IFLA_MTU)), Group: f.number(unix.IFLA_GROUP),
 		Up: flags&unix.IFF_UP != 0, NoARP: flags&unix.IFF_NOARP != 0,
@@ -135,6 +137,15 @@ func parseLink(b []byte) (s Saved, err error) {
 		s.Slave = info[unix.IFLA_INFO_SLAVE_DATA]
 	}
 	return s, nil
+}
+
+// deviceName replaces names that are not printable: everyone prints them.
+func deviceName(f fields, index int) string {
+	name := text(f[unix.IFLA_IFNAME])
+	if printable.Line(name) != name {
+		return fmt.Sprintf("if%d", index)
+	}
+	return name
 }
 
 // fields has attributes by type.
