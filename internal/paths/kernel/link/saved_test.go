@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -269,5 +270,69 @@ neigh add proxy 192.0.2.77 dev eth0
 			return fmt.Sprint(a) < fmt.Sprint(b)
 		})); diff != "" {
 		t.Errorf("addresses (-original +copy):\n%s", diff)
+	}
+}
+
+func FuzzSaved(f *testing.F) {
+	f.Add([]byte{2, 24, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0, 8, 0, 1, 0, 10, 0, 0, 0,
+		20, 0, 9, 0, 16, 0, 0, 0, 2, 0, 0, 0, 8, 0, 5, 0, 10, 0, 0, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, kind := range []uint16{unix.RTM_NEWADDR, unix.RTM_NEWROUTE, unix.RTM_NEWNEXTHOP} {
+			m := raw.Message{Type: kind, Data: b}
+			_, _ = ParseAddress(m)
+			_, _, _ = ParseHops(m), IsDefault(m), isGroup(m)
+		}
+		if len(b) >= unix.SizeofRtMsg { // the longest header
+			_, _, _ = routeText(b, nil), addressText(b, nil), neighbourText(b, nil)
+			_ = distance(raw.Message{Type: unix.RTM_NEWROUTE, Data: b})
+		}
+		for _, kind := range []string{"bridge", "vlan"} {
+			s := Saved{Name: "x", Kind: kind, Data: b, Slave: b, VLANs: b, MAC: b}
+			_, _ = s.data(), s.port()
+			if got := len(linkMessage(s, -1, nested(1, s.data()...))); got > 1<<17 {
+				t.Errorf("%d bytes", got)
+			}
+		}
+		if got := cleanHops(b, 0); len(got) != len(b) {
+			t.Errorf("%d bytes became %d", len(b), len(got))
+		}
+	})
+}
+
+func TestRefusedByName(t *testing.T) {
+	n := newNS(t)
+	err := n.Do(func() error {
+		header := func(family, bits byte) []byte {
+			b := make([]byte, unix.SizeofRtMsg)
+			b[0], b[1], b[4], b[7] = family, bits, unix.RT_TABLE_MAIN, unix.RTN_UNICAST
+			return b
+		}
+		route := append(header(unix.AF_INET, 24), marshal(
+			netlink.Attribute{Type: unix.RTA_DST, Data: []byte{10, 1, 2, 0}},
+			netlink.Attribute{Type: unix.RTA_OIF, Data: word(1)},
+			netlink.Attribute{Type: unix.RTA_GATEWAY, Data: []byte{10, 9, 9, 9}})...)
+		refused := MakeRoutes(nil, []raw.Message{{Type: unix.RTM_NEWROUTE, Data: route},
+			{Type: unix.RTM_DELROUTE, Data: route}, {Type: unix.RTM_NEWROUTE, Data: []byte{1}},
+			{Type: unix.RTM_NEWLINK, Data: linkMessage(Saved{Name: "x"}, -1,
+				nested(unix.IFLA_LINKINFO, netlink.Attribute{Type: unix.IFLA_INFO_KIND,
+					Data: []byte("bridge")}))}})
+		var got []string
+		for _, r := range refused {
+			got = append(got, r.What+", "+r.Device)
+		}
+		slices.Sort(got)
+		want := []string{"a message that is none, ", "a message that is none, ",
+			"a message that is none, ", "route to 10.1.2.0/24 via 10.9.9.9 dev lo, lo"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		names, err := Names()
+		if len(names) > 1 {
+			t.Errorf("there are devices: %v", names)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -1,9 +1,11 @@
 package link
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -187,15 +189,13 @@ func without(list []netlink.Attribute, kinds ...uint16) []netlink.Attribute {
 // MakeAddresses adds addresses for ever, at once, and without routes to their networks: those are
 // among the routes.
 func MakeAddresses(ms []raw.Message) []Refused {
-	return restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress,
-		func(b []byte, names map[int]string) string {
-			f, _ := fieldsOf(b, unix.SizeofIfAddrmsg)
-			a := f[unix.IFA_LOCAL]
-			if a == nil {
-				a = f[unix.IFA_ADDRESS]
-			}
-			return fmt.Sprintf("address %s/%d of %s", address(a), b[1], names[indexOf(b)])
-		}, indexOf}.all(ms)
+	return restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText,
+		indexOf}.all(ms)
+}
+
+func addressText(b []byte, names map[int]string) string {
+	a, _ := ParseAddress(raw.Message{Type: unix.RTM_NEWADDR, Data: b})
+	return fmt.Sprintf("address %s of %s", a.Prefix, names[a.Index])
 }
 
 func addAddress(c sender, b []byte) error {
@@ -272,18 +272,35 @@ func makeRoutes(ms []raw.Message) []Refused {
 	if len(ms) == 0 {
 		return nil
 	}
-	return restore{unix.RTM_NEWROUTE, unix.SizeofRtMsg, addRoute,
-		func(b []byte, names map[int]string) string {
-			r, err := parseRoute(b)
-			if err != nil {
-				return "a route"
-			}
-			return "route " + r.routed(names).Text
-		},
+	return restore{unix.RTM_NEWROUTE, unix.SizeofRtMsg, addRoute, routeText,
 		func(b []byte) int {
 			f, _ := fieldsOf(b, unix.SizeofRtMsg)
 			return int(f.number(unix.RTA_OIF))
 		}}.all(ms)
+}
+
+func routeText(b []byte, names map[int]string) string {
+	f, err := fieldsOf(b, unix.SizeofRtMsg)
+	if err != nil {
+		return "a route"
+	}
+	out := "default route"
+	if bits := b[1]; bits > 0 {
+		to, _ := netip.AddrFromSlice(f[unix.RTA_DST])
+		out = fmt.Sprintf("route to %s/%d", to, bits)
+	}
+	for _, h := range ParseHops(raw.Message{Type: unix.RTM_NEWROUTE, Data: b}) {
+		if h.Gateway.IsValid() {
+			out += " via " + h.Gateway.String()
+		}
+		if name := names[h.Index]; name != "" {
+			out += " dev " + name
+		}
+	}
+	if table := cmp.Or(f.number(unix.RTA_TABLE), uint32(b[4])); table != unix.RT_TABLE_MAIN {
+		out += fmt.Sprint(" in table ", table)
+	}
+	return out
 }
 
 // Routes by what must be there before them.
@@ -417,14 +434,16 @@ func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []Refused {
 			return c.send(unix.RTM_NEWNEIGH, netlink.Create|netlink.Replace,
 				append(n.header(), marshal(list...)...))
 		},
-		func(b []byte, names map[int]string) string {
-			f, _ := fieldsOf(b, unix.SizeofNdMsg)
-			who := fmt.Sprintf("% x", f[unix.NDA_LLADDR])
-			if a, ok := netip.AddrFromSlice(f[unix.NDA_DST]); ok {
-				who = a.String()
-			}
-			return fmt.Sprintf("neighbour %s of %s", who, names[indexOf(b)])
-		}, indexOf}.all(ms)
+		neighbourText, indexOf}.all(ms)
+}
+
+func neighbourText(b []byte, names map[int]string) string {
+	f, _ := fieldsOf(b, unix.SizeofNdMsg)
+	who := net.HardwareAddr(f[unix.NDA_LLADDR]).String()
+	if a, ok := netip.AddrFromSlice(f[unix.NDA_DST]); ok {
+		who = a.String()
+	}
+	return fmt.Sprintf("neighbour %s of %s", who, names[indexOf(b)])
 }
 
 // neighbour is struct ndmsg.
