@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
@@ -252,6 +253,10 @@ func (s *Space) readRules(loaded modules) {
 	if loaded.may("nf_tables") {
 		s.Nft, err = nft.Save()
 		lacks("rules of nf_tables", err)
+	}
+	if loaded.may("ip_set") {
+		s.Sets, err = ipset.Save()
+		lacks("sets of ipset", err)
 	}
 	s.Legacy, err = xtables.Save()
 	lacks("rules of iptables-legacy", err)
