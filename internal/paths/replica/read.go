@@ -163,7 +163,12 @@ func contains(nodes []node, outer, inner int) bool {
 	for _, l := range nodes[outer].Links {
 		if l.Pair() && l.ParentSpace >= 0 && is(nodes[outer].ids, l.ParentSpace, inner) {
 			peer, ok := linkAt(nodes[inner].Links, l.Parent)
-			if ok && peer.Pair() && !leadsOut(&nodes[outer].Space, &nodes[inner].Space, l, peer) {
+			if !ok || !peer.Pair() {
+				continue
+			}
+			// an overlay network's bridge has a namespace of its own
+			if outer > 0 && peer.Master > 0 ||
+				!leadsOut(&nodes[outer].Space, &nodes[inner].Space, l, peer) {
 				return true
 			}
 		}
@@ -254,10 +259,8 @@ func (s *Space) readRules(loaded modules) {
 		s.Nft, err = nft.Save()
 		lacks("rules of nf_tables", err)
 	}
-	if loaded.may("ip_set") {
-		s.Sets, err = ipset.Save()
-		lacks("sets of ipset", err)
-	}
+	s.Sets, err = ipset.Save()
+	lacks("sets of ipset", err)
 	s.Legacy, err = xtables.Save()
 	lacks("rules of iptables-legacy", err)
 	s.Unknown = append(s.Unknown, s.unknown(loaded)...)

@@ -126,6 +126,7 @@ func wire(t testing.TB, p, other place) {
 func TestReadFindsContainersAndNoOthers(t *testing.T) {
 	machine, other, first, second := newPlace(t), newPlace(t), newPlace(t), newPlace(t)
 	nested, stranger, child := newPlace(t), newPlace(t), newPlace(t)
+	overlay := newPlace(t)
 	wire(t, machine, other)
 	engine(t, machine, "docker0", first, second)
 	engine(t, second, "docker0", nested) // docker in docker
@@ -135,13 +136,22 @@ func TestReadFindsContainersAndNoOthers(t *testing.T) {
 			"bridge")
 	})
 	machine.do(t, func() error { return sysctl.Set("net.ipv4.ip_forward", "1") })
+	overlay.do(t, func() error {
+		return errors.Join(link.AddBridge("br0"), link.AddVeth("veth0", "eth1", first.tid),
+			link.SetMaster("veth0", "br0"))
+	})
+	first.do(t, func() error {
+		return errors.Join(link.AddAddr("eth1", netip.MustParsePrefix("10.0.1.2/24")),
+			link.Up("eth1"))
+	})
 
 	m := readAs(t, machine)
 	var got []string
 	for _, s := range m.Spaces {
 		got = append(got, s.ID)
 	}
-	want := []string{machine.id(t), first.id(t), second.id(t), nested.id(t), child.id(t)}
+	want := []string{machine.id(t), first.id(t), second.id(t), nested.id(t), child.id(t),
+		overlay.id(t)}
 	slices.Sort(got[1:])
 	slices.Sort(want[1:])
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -158,7 +168,7 @@ func TestReadFindsContainersAndNoOthers(t *testing.T) {
 		{machine, "docker0", link.Here}, {machine, "docker0a", at(first)},
 		{machine, "docker0b", at(second)}, {machine, "eth0", link.Elsewhere},
 		{first, "eth0", 0}, {second, "docker0a", at(nested)}, {nested, "eth0", at(second)},
-		{child, "eth0", 0},
+		{child, "eth0", 0}, {first, "eth1", at(overlay)},
 	} {
 		s := m.Spaces[at(x.in)]
 		i := slices.IndexFunc(s.Links, func(l link.Saved) bool { return l.Name == x.device })
