@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -18,6 +19,7 @@ var made = map[string][]uint16{
 		nl.IFLA_BR_NF_CALL_IPTABLES, nl.IFLA_BR_NF_CALL_IP6TABLES, nl.IFLA_BR_NF_CALL_ARPTABLES},
 	"dummy":   nil,
 	"ipvlan":  {nl.IFLA_IPVLAN_MODE, nl.IFLA_IPVLAN_FLAG},
+	"ipvtap":  {nl.IFLA_IPVLAN_MODE, nl.IFLA_IPVLAN_FLAG},
 	"macvlan": {nl.IFLA_MACVLAN_MODE, nl.IFLA_MACVLAN_FLAGS},
 	"macvtap": {nl.IFLA_MACVLAN_MODE, nl.IFLA_MACVLAN_FLAGS},
 	"vlan":    {nl.IFLA_VLAN_ID, nl.IFLA_VLAN_FLAGS, nl.IFLA_VLAN_PROTOCOL},
@@ -34,8 +36,11 @@ func Makes(kind string) bool {
 // descriptor, or in the calling thread's (-1). Its Parent is a device of the calling thread's.
 func MakeLink(s Saved, ns int) error {
 	kind := s.Kind
-	if kind == "macvtap" { // it would make a file in /dev
+	switch kind { // they would make files in /dev
+	case "macvtap":
 		kind = "macvlan"
+	case "ipvtap":
+		kind = "ipvlan"
 	}
 	info := []netlink.Attribute{{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated(kind)}}
 	if data := s.data(); len(data) > 0 {
@@ -74,7 +79,7 @@ func nested(kind uint16, list ...netlink.Attribute) netlink.Attribute {
 func linkMessage(s Saved, ns int, more ...netlink.Attribute) []byte {
 	list := []netlink.Attribute{{Type: unix.IFLA_IFNAME, Data: nl.ZeroTerminated(s.Name)}}
 	const mac = 6
-	if len(s.MAC) == mac && s.Kind != "ipvlan" && slices.Max(s.MAC) > 0 {
+	if len(s.MAC) == mac && !strings.HasPrefix(s.Kind, "ipv") && slices.Max(s.MAC) > 0 {
 		list = append(list, netlink.Attribute{Type: unix.IFLA_ADDRESS, Data: s.MAC})
 	}
 	if mtu := s.mtu(); mtu > 0 {
