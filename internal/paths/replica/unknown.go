@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xfrm"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // unknown lists what decides about packets in the calling thread's namespace, which is s, and
@@ -38,8 +39,9 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	for _, text := range programs(s.PID) {
 		everywhere("BPF %s of the control group", text)
 	}
-	if n := services(); n > 0 {
-		everywhere("IPVS with %d services", n)
+	table, _ := os.ReadFile("/proc/thread-self/net/ip_vs") // without IPVS there is none
+	if n := services(table); n > 0 {
+		everywhere("IPVS with %s", units.Plural(n, "service"))
 	}
 	if loaded.may("xfrm_user") {
 		policies, _, err := xfrm.List()
@@ -47,7 +49,7 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 			everywhere("IPsec policies that could not be listed: %v", err)
 		}
 		for _, p := range policies {
-			everywhere("IPsec policy %s", p)
+			everywhere("IPsec policy %s", strings.TrimPrefix(p, "dir "))
 		}
 	}
 	return out
@@ -57,10 +59,14 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 // packets.
 func decisive(what string) (string, bool) {
 	kind, rest, _ := strings.Cut(what, ": ")
-	if kind == "queueing discipline" {
-		return "queueing discipline " + rest, strings.HasPrefix(rest, "netem")
+	name, _, _ := strings.Cut(rest, " ")
+	switch kind {
+	case "queueing discipline":
+		return kind + " " + name, name == "netem"
+	case "XDP":
+		return kind + " " + rest, true
 	}
-	return kind + " " + strings.TrimPrefix(rest, "program "), true
+	return fmt.Sprintf("%s (%s)", kind, rest), true
 }
 
 // The places of control groups' programs that refuse or redirect packets and connections.
@@ -81,12 +87,8 @@ func programs(pid int) []string {
 	})
 }
 
-// services returns the number of IPVS's services in the calling thread's namespace.
-func services() (n int) {
-	text, err := os.ReadFile("/proc/thread-self/net/ip_vs")
-	if err != nil {
-		return 0
-	}
+// services counts the services in IPVS's table.
+func services(text []byte) (n int) {
 	for line := range bytes.Lines(text) {
 		for _, kind := range []string{"TCP ", "UDP ", "SCTP ", "FWM "} {
 			if bytes.HasPrefix(line, []byte(kind)) {
