@@ -116,9 +116,12 @@ func (s *Space) uncertain() (out []string) {
 		}
 		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, word))
 	}
+	for _, d := range s.Nft.Doubts() {
+		add(d.Table, d.Chain, d.Number, d.Word)
+	}
 	for _, t := range s.Legacy {
 		for _, d := range t.Doubts() {
-			add(t.Table(), d.Chain, d.Number, d.Word)
+			add(d.Table, d.Chain, d.Number, d.Word)
 		}
 	}
 	return out

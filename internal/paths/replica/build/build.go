@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
@@ -52,10 +54,18 @@ var _ replica.Copy = (*machine)(nil)
 func New(o replica.Order) (replica.Copy, error) {
 	c := &machine{from: &o.Machine, survey: surveyed(&o.Machine), refused: map[device]error{},
 		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1}
+	if slices.ContainsFunc(o.Machine.Spaces, random) {
+		const enough = 7
+		c.times = enough
+	}
 	if err := c.make(o); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+func random(s replica.Space) bool {
+	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random)
 }
 
 func (c *machine) Close() error { return c.clean.Undo() }

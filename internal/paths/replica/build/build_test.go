@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func TestPlaces(t *testing.T) {
@@ -110,4 +112,47 @@ func (s *site) state(ns *netns.NS) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// A rule that cannot be copied is named where the answer depends on it, and only there.
+func TestUnsure(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -A INPUT -p tcp --dport 9000 -m recent --name a --update -j DROP")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(0, "0.0.0.0:9001"))
+	a := s.dial(r, replica.Client{}, "127.0.0.1:9000")
+	if len(a.Outcomes) != 2 || a.Outcomes[0].Got != replica.Connected ||
+		a.Outcomes[1].Got != replica.Timeout || len(a.Unsure) != 1 ||
+		!strings.Contains(a.Unsure[0], "recent") {
+		t.Errorf("%+v", a)
+	}
+	a = s.dial(r, replica.Client{}, "127.0.0.1:9001")
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Got != replica.Connected || a.Unsure != nil {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestScan(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80")
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
+	ports, err := r.Scan(t.Context(), replica.Client{Card: "eth0"}, netip.MustParseAddr("192.0.2.10"))
+	if err != nil || !slices.Equal(ports, []uint16{8080, 9000}) {
+		t.Errorf("%v, %v", ports, err)
+	}
+}
+
+func TestRandom(t *testing.T) {
+	s := newSite(t)
+	for _, to := range []string{"-m statistic --mode random --probability 0.5 -j DNAT --to-destination 172.17.0.2:80",
+		"-j DNAT --to-destination 172.17.0.3:80"} {
+		s.in(s.spaces[0], "iptables -t nat -A PREROUTING -p tcp --dport 8080 "+to)
+	}
+	r := s.start(s.machine(), socket(1, "0.0.0.0:80"), socket(2, "0.0.0.0:80"))
+	found := map[int]bool{}
+	testwait.Until(t, time.Minute, "both servers answered", func() bool {
+		for _, o := range s.dial(r, replica.Client{Card: "eth0"}, "192.0.2.10:8080").Outcomes {
+			found[o.Socket] = true
+		}
+		return found[0] && found[1] && len(found) == 2
+	})
 }

@@ -2,7 +2,6 @@ package build
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -112,10 +111,10 @@ func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 	return source, nil
 }
 
-// Scan returns the ports at which the client is answered.
-func (c *machine) Scan(_ context.Context, from replica.Client, to netip.Addr) ([]uint16, error) {
-	if _, _, err := c.place(from, to); err != nil {
+func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) ([]uint16, error) {
+	ns, source, err := c.place(from, to)
+	if err != nil {
 		return nil, err
 	}
-	return nil, errors.ErrUnsupported
+	return c.net.Scan(ctx, ns, source, to)
 }

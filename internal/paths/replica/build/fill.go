@@ -60,13 +60,17 @@ func (c *machine) fill(space int, v replica.Variant) {
 			c.lack(space, r.What, "", r.Err)
 		}
 	}
-	list, err := s.Nft.Restore()
+	rules := s.Nft
+	if v != replica.AsIs {
+		rules = rules.Assume(v == replica.Always)
+	}
+	list, err := rules.Restore()
 	lack("nf_tables rules", list, err)
 	for _, t := range s.Legacy {
 		if v != replica.AsIs {
 			t = t.Assume(v == replica.Always)
 		}
-		list, err := t.Restore()
+		list, err = t.Restore()
 		lack(t.Table(), list, err)
 	}
 }
