@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,8 +70,8 @@ func launch(namespaces uintptr) (*child, error) {
 		ns: ns, process: p, out: newReceiver(p.Out),
 		end: sync.OnceValue(func() error {
 			killed := p.Kill()
-			err := p.Wait()
-			return errors.Join(killed, err, p.In.Close(), p.Out.Close(), ns.Close())
+			err := p.Wait() // closes In
+			return errors.Join(killed, err, p.Out.Close(), ns.Close())
 		}),
 	}, nil
 }
@@ -91,7 +92,7 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r repl
 	case ctx.Err() != nil:
 		return r, context.Cause(ctx)
 	case err != nil:
-		return r, fmt.Errorf("%s failed: %w", name, errors.Join(err, c.end()))
+		return r, fmt.Errorf("%s failed: %w", name, cmp.Or(c.end(), err))
 	case r.Err != "":
 		return r, fmt.Errorf("%s: %s", name, r.Err)
 	}
