@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -206,3 +207,5 @@ func (s *site) dial(r *replica.Session, c replica.Client, to string) replica.Ans
 	}
 	return got[0]
 }
+
+func (s *site) tid(space int) string { return strconv.Itoa(s.tids[space]) }

@@ -70,7 +70,7 @@ func (w *world) add(p netip.Prefix) error {
 }
 
 // routeBack routes all other addresses to the machine.
-func (w *world) routeBack(s *segment) error {
+func (w *world) routeBack(s *segment) (err error) {
 	if len(s.cards) > 0 && !slices.ContainsFunc(s.cards, func(l link.Saved) bool {
 		return l.Up && l.Lower
 	}) {
@@ -84,14 +84,16 @@ func (w *world) routeBack(s *segment) error {
 				by = a
 			}
 		}
-		if !by.IsValid() {
+		switch {
+		case !by.IsValid():
 			continue
-		}
-		if err := link.AddRouteOnlink(to, by, w.device); err != nil {
-			return err
+		case slices.ContainsFunc(s.cards, func(l link.Saved) bool { return l.NoARP }):
+			err = errors.Join(err, link.AddDeviceRoute(to, w.device))
+		default:
+			err = errors.Join(err, link.AddRouteOnlink(to, by, w.device))
 		}
 	}
-	return nil
+	return err
 }
 
 var (
