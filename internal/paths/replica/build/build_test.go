@@ -81,6 +81,32 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// The machine sends no packet and keeps its settings while its copy is used.
+func TestUnchanged(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80")
+	state := func() (out []string) {
+		for _, ns := range append(slices.Clip(s.spaces), s.other) {
+			out = append(out, s.state(ns)...)
+			out = append(out, s.in(ns, "grep ^Tcp: /proc/thread-self/net/snmp"),
+				s.in(ns, "ip -4 neigh show"), s.in(ns, "nft list ruleset"))
+		}
+		return out
+	}
+	before := state()
+	r := s.start(s.machine(), socket(0, "0.0.0.0:9000"), socket(1, "0.0.0.0:80"))
+	s.expect(r, replica.Client{}, "192.0.2.10:9000", 0)
+	s.expect(r, replica.Client{}, "192.0.2.99:9000", -1)
+	s.expect(r, replica.Client{Card: "eth0"}, "192.0.2.10:8080", 1)
+	s.expect(r, replica.Client{Bridge: "docker0"}, "192.0.2.10:8080", 1)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(before, state()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func (s *site) state(ns *netns.NS) []string {
 	var out []string
 	err := ns.Do(func() error {

@@ -3,6 +3,7 @@ package build
 import (
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/ipset"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
@@ -60,11 +61,13 @@ func (c *machine) fill(space int, v replica.Variant) {
 			c.lack(space, r.What, "", r.Err)
 		}
 	}
+	list, err := ipset.Restore(s.Sets)
+	lack("ipsets", list, err)
 	rules := s.Nft
 	if v != replica.AsIs {
 		rules = rules.Assume(v == replica.Always)
 	}
-	list, err := rules.Restore()
+	list, err = rules.Restore()
 	lack("nf_tables rules", list, err)
 	for _, t := range s.Legacy {
 		if v != replica.AsIs {
