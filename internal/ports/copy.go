@@ -32,6 +32,13 @@ type stand struct {
 	container *Container // nil: outside containers
 }
 
+func (s stand) proxy(f *Facts) (Proxy, bool) {
+	if s.container != nil {
+		return proxyOf(s.container.Proxies, s.listener)
+	}
+	return f.proxyOf(s.listener)
+}
+
 type service struct {
 	proto string
 	at    netip.AddrPort
@@ -68,15 +75,17 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	f.Copy = c
 	seen := map[replica.Socket]bool{}
 	add := func(space int, l Listener, home *Container) {
-		s := replica.Socket{Space: space, Proto: l.Proto, Addr: l.Addr, V6Only: l.V6Only}
+		s := replica.Socket{Space: space, Proto: l.Proto, Addr: l.Addr, V6Only: l.V6Only,
+			Device: l.Device}
 		if seen[s] { // SO_REUSEPORT
 			return
 		}
 		seen[s] = true
-		if p, ok := f.proxyOf(l); ok && home == nil && !p.Rootless {
+		of := stand{l, home}
+		if p, ok := of.proxy(f); ok && !p.Rootless {
 			s.Relay = p.Container
 		}
-		c.Sockets, c.stands = append(c.Sockets, s), append(c.stands, stand{l, home})
+		c.Sockets, c.stands = append(c.Sockets, s), append(c.stands, of)
 	}
 	for i, space := range m.Spaces {
 		if i == 0 {

@@ -308,8 +308,10 @@ func (f *Facts) byID(id string) (Container, bool) {
 	return Container{}, false
 }
 
-func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
-	for _, p := range f.Proxies {
+func (f *Facts) proxyOf(l Listener) (Proxy, bool) { return proxyOf(f.Proxies, l) }
+
+func proxyOf(all []Proxy, l Listener) (Proxy, bool) {
+	for _, p := range all {
 		if p.Proto == l.Proto && p.Host == l.Addr &&
 			(len(l.Owners) == 0 || l.Owners[0].PID == p.PID) {
 			return p, true
@@ -317,7 +319,7 @@ func (f *Facts) proxyOf(l Listener) (Proxy, bool) {
 	}
 	// With -use-listen-fd, the wildcard in the arguments may differ from the socket's: the process
 	// decides.
-	for _, p := range f.Proxies {
+	for _, p := range all {
 		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto &&
 			p.Host.Port() == l.Addr.Port() {
 			return p, true

@@ -88,19 +88,23 @@ func (o *outcome) answered(got replica.Outcome) {
 		o.end(Blocked, "the answer came from nobody")
 		return
 	}
-	o.out.server, o.out.socket = o.c.serverOf(s), s.listener
-	switch px, relayed := o.relay(got); {
-	case relayed:
-		o.out.socket = o.first(got)
-		o.proxied(px, o.out.socket.Addr)
+	o.out.server = o.c.serverOf(s)
+	px, at, relayed := o.relay(got)
+	if !relayed {
+		at = s
+	}
+	o.out.socket = at.listener
+	switch {
+	case at.container == nil && relayed:
+		o.proxied(px, at.listener.Addr)
 		o.into(px.Container, s)
-	case s.container == nil:
+	case at.container == nil:
 		o.here(s.listener)
-	case s.container == o.q.server:
+	case at.container == o.q.server:
 		o.out.Kind = Direct
-		o.into(o.q.at, s)
+		o.into(o.q.at, at)
 	default:
-		o.translated(got, s)
+		o.translated(got, at)
 	}
 	for _, other := range o.q.answer.Outcomes {
 		if x, ok := o.c.stand(other.Socket); ok && other.Got == replica.Connected {
@@ -115,22 +119,20 @@ func (o *outcome) answered(got replica.Outcome) {
 		o.doubt("whether the server sets the source of its answers, which otherwise is " +
 			got.From.String())
 	}
-	if len(o.q.answer.Outcomes) > 1 && len(o.out.Servers) == 0 {
+	if len(o.q.answer.Outcomes) > 1 && o.out.Servers == nil && len(o.out.Doubt) == 0 {
 		o.doubt("rules choose at random: not every connection is answered")
 	}
 }
 
-func (o *outcome) first(got replica.Outcome) Listener {
-	s, _ := o.c.stand(got.Relays[0])
-	return s.listener
-}
-
-// relay returns the docker-proxy that accepted the connection.
-func (o *outcome) relay(got replica.Outcome) (Proxy, bool) {
+// relay returns the docker-proxy that accepted the connection, and its socket.
+func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
 	if len(got.Relays) == 0 {
-		return Proxy{}, false
+		return px, at, false
 	}
-	return o.f.proxyOf(o.first(got))
+	if at, ok = o.c.stand(got.Relays[0]); ok {
+		px, ok = at.proxy(o.f)
+	}
+	return px, at, ok
 }
 
 func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
@@ -260,13 +262,13 @@ func (o *outcome) nobody(name string, to netip.AddrPort) {
 
 // accepted is for connections that a proxy accepted, but did not relay.
 func (o *outcome) accepted(got replica.Outcome) {
-	px, relayed := o.relay(got)
+	px, at, relayed := o.relay(got)
 	if !relayed {
 		o.end(Held, "the connection is accepted, but not answered")
 		return
 	}
-	o.out.socket = o.first(got)
-	o.proxied(px, o.out.socket.Addr)
+	o.out.socket = at.listener
+	o.proxied(px, at.listener.Addr)
 	o.out.target = px.Container
 	name := px.Container.String()
 	if c, ok := o.f.behind(px); ok {
