@@ -112,6 +112,16 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	return c
 }
 
+// Container returns the container whose socket one of Sockets stands for. ok is false if it is
+// outside containers.
+func (c *Copy) Container(socket int) (x Container, ok bool) {
+	s, _ := c.stand(socket)
+	if s.container == nil {
+		return x, false
+	}
+	return *s.container, true
+}
+
 // Scan is an address whose TCP ports are tried from a place.
 type Scan struct {
 	Client replica.Client

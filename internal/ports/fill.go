@@ -151,7 +151,8 @@ func (r *Row) compare() {
 	}
 }
 
-// addInside adds to published ports that other machines may reach the container's own address.
+// addInside adds to published ports that other machines may reach them at the container's own
+// address only.
 func (c *Copy) addInside(rows []Row) {
 	for _, q := range c.asked {
 		if q.server == nil || !q.server.publishes(q.proto, q.at.Port()) {
@@ -163,7 +164,9 @@ func (c *Copy) addInside(rows []Row) {
 			return r.Proto == q.proto && r.Server.ID == q.server.ID &&
 				r.Server.Port == q.at.Port() && r.concerns(q.at.Addr().Is6())
 		})
-		if ok && i >= 0 && p.Answers() {
+		if ok && i >= 0 && p.Answers() && !slices.ContainsFunc(rows[i].Dials, func(o Path) bool {
+			return o.Client == Remote && o.Answers() && !o.own
+		}) {
 			rows[i].Dials = append(rows[i].Dials, p)
 		}
 	}

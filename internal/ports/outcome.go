@@ -88,12 +88,14 @@ func (o *outcome) answered(got replica.Outcome) {
 		o.end(Blocked, "the answer came from nobody")
 		return
 	}
-	o.out.server = o.c.serverOf(s)
 	px, at, relayed := o.relay(got)
 	if !relayed {
 		at = s
 	}
-	o.out.socket = at.listener
+	o.out.server, o.out.socket = o.c.serverOf(s), at.listener
+	if at.container != nil { // not one of an engine inside it
+		o.out.server = o.c.serverOf(at)
+	}
 	switch {
 	case at.container == nil && relayed:
 		o.proxied(px, at.listener.Addr)
@@ -105,6 +107,10 @@ func (o *outcome) answered(got replica.Outcome) {
 		o.into(o.q.at, at)
 	default:
 		o.translated(got, at)
+	}
+	if at.container != nil && relayed {
+		o.hop("proxy", fmt.Sprintf("docker-proxy %d in %s dials %s, of %s", px.PID,
+			at.container.Name, px.Container, o.c.serverOf(s).describe()))
 	}
 	for _, other := range o.q.answer.Outcomes {
 		if x, ok := o.c.stand(other.Socket); ok && other.Got == replica.Connected {
@@ -124,12 +130,16 @@ func (o *outcome) answered(got replica.Outcome) {
 	}
 }
 
-// relay returns the docker-proxy that accepted the connection, and its socket.
+// relay returns the docker-proxy that accepted the connection, and its socket. Without an answer
+// the socket is the one that is listening at the address.
 func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
-	if len(got.Relays) == 0 {
-		return px, at, false
+	switch {
+	case len(got.Relays) > 0:
+		at, ok = o.c.stand(got.Relays[0])
+	case got.Got != replica.Connected && o.q.server == nil:
+		at.listener, ok = listens(o.f.Listeners, o.q.proto, o.q.at)
 	}
-	if at, ok = o.c.stand(got.Relays[0]); ok {
+	if ok {
 		px, ok = at.proxy(o.f)
 	}
 	return px, at, ok

@@ -71,6 +71,51 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
+// A proxy accepts before it knows that its own packets are dropped.
+func TestHeldByProxy(t *testing.T) {
+	f := healthy()
+	r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+		if q.To == addrPort("127.0.0.1:8080") {
+			*a = replica.Answer{Outcomes: []replica.Outcome{{Got: replica.Silent, Socket: -1}}}
+			if q.Explain {
+				a.Lost = &replica.Lost{Space: 1, Rule: rule("ip filter", "INPUT", 0, "")}
+			}
+		}
+	})
+	p := find(t, r, "0.0.0.0", 8080).Paths[Loopback]
+	if p.Kind != Held || p.Why != "the proxy accepts, and what it sends to 172.17.0.2:80 is "+
+		"dropped by the policy of filter INPUT in container web" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// An engine in a container has proxies there.
+func TestNestedProxy(t *testing.T) {
+	f := healthy()
+	outer := &f.Containers[0]
+	outer.Listeners[0].Owners[0].Name = "docker-proxy"
+	outer.Proxies = []Proxy{{PID: webPID, Proto: "tcp", Host: addrPort("[::]:80"),
+		Container: addrPort("172.18.0.2:80")}}
+	f.Containers = append(f.Containers, Container{ID: "aa", Name: "inner", PID: 9, Rootless: true,
+		Space: "net:[3]", Addrs: []netip.Addr{addr("172.18.0.2")}, State: "running",
+		Listeners: []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:80"), Inode: 70}}})
+	r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+		for i, s := range f.Copy.Sockets {
+			if o := &a.Outcomes[0]; s.Relay == addrPort("172.18.0.2:80") && o.Socket == i {
+				o.Relays, o.Socket = append(o.Relays, i), len(f.Copy.Sockets)-1
+			}
+		}
+	})
+	row := find(t, r, "0.0.0.0", 8080)
+	if got := routes(row); got != "proxy  DNAT proxy DNAT" {
+		t.Errorf("%q", got)
+	}
+	if x, ok := f.Copy.Container(len(f.Copy.Sockets) - 1); !ok || x.Name != "inner" ||
+		!strings.Contains(fmt.Sprint(row.Paths[Remote].Hops), "of container inner") {
+		t.Errorf("%+v", row.Paths[Remote])
+	}
+}
+
 // The text of a rule may be read after the packet was lost.
 func TestRuleText(t *testing.T) {
 	f := healthy()
