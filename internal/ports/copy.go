@@ -63,9 +63,8 @@ const (
 
 // The limits of connections for all ports and for one, and of those that are explained.
 const (
-	maxDials   = 12000
-	maxLost    = 48
-	onePortMax = 256
+	maxDials     = 12000
+	maxExplained = 256
 )
 
 // NewCopy plans what is asked about a port, or about every port if port is 0, and puts it into
@@ -222,26 +221,24 @@ func (c *Copy) Take(answers []replica.Answer) {
 }
 
 // Lost returns the connections to make once more, to find out what became of their packets, and
-// their places in Dials.
+// their places in Dials. For one port these are also some that were answered.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
-	for i, q := range c.asked {
-		if c.unclear(q) {
-			which = append(which, i)
+	add := func(want func(asked) bool) {
+		for i, q := range c.asked {
+			if len(which) < maxExplained && len(q.answer.Outcomes) > 0 && want(q) {
+				which = append(which, i)
+			}
 		}
 	}
-	limit := maxLost
+	add(c.unclear)
 	if c.port != 0 {
-		limit = onePortMax
+		add(func(q asked) bool { return q.answer.Outcomes[0].Got == replica.Connected })
 	}
-	which = which[:min(len(which), limit)]
 	return which, c.dials(which, true)
 }
 
 // unclear reports whether a rule or a fault may have ended the connection.
 func (c *Copy) unclear(q asked) bool {
-	if len(q.answer.Outcomes) == 0 {
-		return false
-	}
 	switch q.answer.Outcomes[0].Got {
 	case replica.Connected, replica.Failed:
 		return false

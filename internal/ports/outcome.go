@@ -47,6 +47,7 @@ func (c *Copy) path(q asked) (Path, bool) {
 	if o.out.Answers() && q.server != nil && q.kind == Remote {
 		o.doubt("whether the other machine has a route to " + q.at.Addr().String())
 	}
+	o.follow()
 	return o.out, true
 }
 
@@ -357,7 +358,10 @@ func (o *outcome) ingress() {
 func (o *outcome) lost() {
 	to := o.destination()
 	before := ""
-	if to != o.q.at {
+	switch px, _, relayed := o.relay(replica.Outcome{}); {
+	case relayed && o.q.proto == "udp" && to == px.Container:
+		before = px.Name() + " sends it to " + to.String() + ", then "
+	case to != o.q.at:
 		before = "DNAT to " + to.String() + ", then "
 		o.hop("DNAT", "to "+to.String())
 	}

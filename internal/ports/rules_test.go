@@ -89,6 +89,51 @@ func TestHeldByProxy(t *testing.T) {
 	}
 }
 
+// The hops are those that were seen.
+func TestFollowed(t *testing.T) {
+	seen := func(space int, device, src, dst string) replica.Step {
+		return replica.Step{Space: space, Device: device, Src: addrPort(src), Dst: addrPort(dst)}
+	}
+	const client, own, gate, inner = "172.17.0.9:5", "198.18.0.1:8080", "172.17.0.1:6",
+		"172.17.0.2:80"
+	f := healthy()
+	r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+		if !q.Explain || q.Bridge == "" {
+			return
+		}
+		a.Steps = []replica.Step{seen(-1, "eth0", client, own), seen(0, "veth9", client, own),
+			seen(0, "docker0", client, own), seen(0, "docker0", gate, inner),
+			seen(0, "veth1", gate, inner), seen(1, "eth0", gate, inner),
+			{Space: 1, Device: "eth0", Out: true, Reply: true, Src: addrPort(inner)}}
+	})
+	hops := func(p Path) string {
+		var out []string
+		for _, h := range p.Hops {
+			out = append(out, h.Kind+" "+h.Text)
+		}
+		return strings.Join(out, "; ")
+	}
+	const server = "server web listens on 172.17.0.2:80"
+	p := find(t, r, "0.0.0.0", 8080).Paths[Neighbour]
+	if got, want := hops(p), "veth the client container's eth0; bridge docker0; proxy docker-proxy "+
+		"264 on 0.0.0.0:8080 dials 172.17.0.2:80; bridge docker0; veth the container's eth0; "+
+		server; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	proxyOff(f)
+	r = try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+		if q.Explain && q.Bridge == "" && q.Card == "" {
+			a.Steps = []replica.Step{seen(0, "docker0", own, inner), seen(0, "veth1", gate, inner),
+				seen(1, "eth0", gate, inner)}
+		}
+	})
+	p = find(t, r, "0.0.0.0", 8080).Paths[OwnAddr]
+	if got, want := hops(p), "DNAT to 172.17.0.2:80; bridge docker0; MASQ the server sees 172.17.0.1; "+
+		"veth the container's eth0; "+server; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 // An engine in a container has proxies there.
 func TestNestedProxy(t *testing.T) {
 	f := healthy()
