@@ -334,6 +334,10 @@ func (c *caller) ready(a *attempt, events uint32) {
 	}
 }
 
+func plain(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}
+
 var errSelf = errors.New("the connection is with itself")
 
 // answered ends an attempt once its answer is complete.
@@ -346,7 +350,7 @@ func (c *caller) answered(a *attempt, from netip.AddrPort) {
 		return
 	}
 	a.out.Socket, a.out.Seen, a.out.Relays = got.socket, got.seen, got.relays
-	if at := netip.AddrPortFrom(a.To.Addr().Unmap().WithZone(""), a.To.Port()); from != a.To && from != at {
+	if from != a.To && from != plain(a.To) {
 		a.out.From = from
 	}
 	c.end(a, replica.Connected, err)

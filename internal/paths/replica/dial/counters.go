@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// counters reads those of the calling thread's namespace. rt_cache's and softnet's count the packets
-// of all namespaces.
+// counters reads the calling thread's namespace. "rt_cache" and "softnet" count the packets of all
+// namespaces.
 func counters() (map[string]int, error) {
 	const dir = "/proc/thread-self/net/"
 	out := map[string]int{}

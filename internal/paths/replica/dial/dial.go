@@ -33,6 +33,8 @@ type Net struct {
 	server *server
 	most   int // attempts that are open at once
 	ready  map[*netns.NS]bool
+
+	stamping int // a socket, or 0 before the first Explain
 }
 
 // Open opens stand-ins for sockets, whose Space is an index of spaces. The caller closes the Net
@@ -56,7 +58,14 @@ func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 func (n *Net) Failed() map[int]error { return n.server.failed }
 
 // Close closes the stand-ins.
-func (n *Net) Close() error { return n.server.close() }
+func (n *Net) Close() error {
+	err := n.server.close()
+	if n.stamping > 0 {
+		err = errors.Join(err, unix.Close(n.stamping))
+		n.stamping = 0
+	}
+	return err
+}
 
 const (
 	firstWait = 200 * time.Millisecond

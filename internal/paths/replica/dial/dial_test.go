@@ -21,6 +21,7 @@ import (
 type lan struct {
 	testing.TB
 	machine, k2, k3, other *netns.NS
+	lock                   string
 }
 
 const (
@@ -36,7 +37,7 @@ var (
 
 func newLAN(t testing.TB) *lan {
 	t.Helper()
-	l := &lan{TB: t}
+	l := &lan{TB: t, lock: t.TempDir() + "/lock"}
 	for _, ns := range []**netns.NS{&l.machine, &l.k2, &l.k3, &l.other} {
 		made, err := netns.New()
 		if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
@@ -129,7 +130,9 @@ func (l *lan) run(ns *netns.NS, commands string) {
 			l.Skip(err)
 		}
 		l.do(ns, func() error {
-			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "XTABLES_LOCKFILE="+l.lock)
+			out, err := cmd.CombinedOutput()
 			if err != nil {
 				l.Errorf("%s: %s", strings.TrimSpace(line), out)
 			}
@@ -308,8 +311,10 @@ func TestMany(t *testing.T) {
 func TestDialRandom(t *testing.T) {
 	l := newLAN(t)
 	l.run(l.machine, `
-		iptables -t nat -A PREROUTING -p tcp --dport 80 -m statistic --mode nth --every 3 --packet 0 -j DNAT --to 172.17.0.2
-		iptables -t nat -A PREROUTING -p tcp --dport 80 -j DNAT --to 172.17.0.3`)
+		iptables -t nat -N PODS
+		iptables -t nat -A PREROUTING -p tcp --dport 80 -j PODS
+		iptables -t nat -A PODS -p tcp -m statistic --mode nth --every 3 --packet 0 -j DNAT --to 172.17.0.2
+		iptables -t nat -A PODS -p tcp -j DNAT --to 172.17.0.3`)
 	n := l.open(tcp(inK2, "0.0.0.0:80"), tcp(inK3, "0.0.0.0:80"))
 	out, err := n.Dial(t.Context(), []Call{{l.other, netip.Addr{}, "tcp", to("192.0.2.10:80")}}, 7)
 	if err != nil {
@@ -321,7 +326,8 @@ func TestDialRandom(t *testing.T) {
 }
 
 func TestDistinct(t *testing.T) {
-	a, b, c := replica.Outcome{Socket: 1}, replica.Outcome{Socket: 2}, replica.Outcome{Relays: []int{1}}
+	a, b := replica.Outcome{Socket: 1}, replica.Outcome{Socket: 2}
+	c := replica.Outcome{Relays: []int{1}}
 	got := distinct([]replica.Outcome{a, b, c, c, b, c})
 	if !slices.EqualFunc(got, []replica.Outcome{c, b, a}, func(a, b replica.Outcome) bool {
 		return a.Socket == b.Socket

@@ -30,7 +30,8 @@ func TestScan(t *testing.T) {
 		addr string
 		want []uint16
 	}{
-		{"another machine", l.other, "192.0.2.10", slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})},
+		{"another machine", l.other, "192.0.2.10",
+			slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})},
 		// K2's answers to its neighbour are not translated.
 		{"a container", l.k3, "192.0.2.10", []uint16{22, 1024}},
 		{"itself", l.machine, "192.0.2.10", []uint16{1, 22, 1024}},

@@ -80,7 +80,8 @@ func options(fd int, all ...[3]int) error {
 }
 
 func watch(epoll, fd int, events uint32) error {
-	return unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+	e := unix.EpollEvent{Events: events, Fd: int32(fd)}
+	return unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &e)
 }
 
 func attach(fd int, filter []bpf.Instruction) error {

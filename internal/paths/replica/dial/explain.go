@@ -1,0 +1,305 @@
+package dial
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// watcher sees packets in all namespaces, and the rules that they match.
+type watcher struct {
+	net      *Net
+	captures []*capture // of the Net's spaces, then of other places
+	where    map[*netns.NS]int
+	tracers  []*nft.Tracer // of the Net's spaces; nil without nf_tables
+	places   []map[nft.Handle]nft.Place
+	legacy   []bool // it has tables of iptables-legacy, whose rules are not traced
+	events   [][]nft.Event
+	lost     bool
+}
+
+// found is what was seen of an attempt's packets: those of its last connection, if a relay made
+// another.
+type found struct {
+	*attempt
+	client         int            // index of the captures
+	from, to       netip.AddrPort // as the client sees them
+	out, back      []sighting
+	errors         []sighting
+	before, behind []sighting // of the connections before the last one
+	events         []event
+}
+
+type event struct {
+	nft.Event
+	space int
+	reply bool
+}
+
+const (
+	explained = 256 // attempts at once
+	firstPort = 33000
+	portStep  = 8 // to the next attempt's port, in case a port is in use
+)
+
+// Explain makes each call once and returns its outcome, the way of its first packet and of the
+// answer, and, if there was no answer, where and why. Nothing else may use the Net meanwhile.
+func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, err error) {
+	if err := n.prepare(calls); err != nil {
+		return nil, err
+	}
+	if n.stamping == 0 {
+		if n.stamping, err = startStamping(); err != nil {
+			return nil, fmt.Errorf("note when packets arrive: %w", err)
+		}
+	}
+	w, err := n.watch(calls)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	for part := range slices.Chunk(calls, explained) {
+		all, err := w.observe(ctx, part, wait)
+		if err != nil {
+			return nil, err
+		}
+		for i := range all {
+			if w.lost { // too many at once
+				one, err := w.observe(ctx, part[i:i+1], wait)
+				if err != nil {
+					return nil, err
+				}
+				all[i] = one[0]
+			}
+			out = append(out, replica.Answer{
+				Outcomes: []replica.Outcome{all[i].attempt.out}, Steps: all[i].steps()})
+		}
+		if err := w.explain(ctx, all, out[len(out)-len(all):]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (n *Net) watch(calls []Call) (w *watcher, err error) {
+	w = &watcher{net: n, where: map[*netns.NS]int{}, events: make([][]nft.Event, len(n.spaces))}
+	add := func(ns *netns.NS, space int) error {
+		if _, ok := w.where[ns]; ok {
+			return nil
+		}
+		c, err := newCapture(ns, len(w.captures), space)
+		if err == nil {
+			w.where[ns] = len(w.captures)
+			w.captures = append(w.captures, c)
+		}
+		return err
+	}
+	for i, ns := range n.spaces {
+		err = errors.Join(err, add(ns, i), w.trace(ns))
+	}
+	for _, c := range calls {
+		err = errors.Join(err, add(c.From, -1))
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *watcher) trace(ns *netns.NS) error {
+	var t *nft.Tracer
+	var places map[nft.Handle]nft.Place
+	var legacy []xtables.Rule
+	err := ns.Do(func() (err error) {
+		if legacy, err = xtables.Rules(); err != nil {
+			return err
+		}
+		if places, err = nft.Places(); err == nil {
+			t, err = nft.NewTracer()
+		}
+		return err
+	})
+	if nft.Unsupported(err) {
+		err = nil
+	}
+	w.tracers, w.places = append(w.tracers, t), append(w.places, places)
+	w.legacy = append(w.legacy, len(legacy) > 0)
+	return err
+}
+
+func (w *watcher) close() (err error) {
+	for _, c := range w.captures {
+		c.close()
+	}
+	for _, t := range w.tracers {
+		if t != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}
+	return err
+}
+
+// read keeps what was seen since the last call.
+func (w *watcher) read() error {
+	for _, c := range w.captures {
+		lost, err := c.read()
+		if err != nil {
+			return err
+		}
+		w.lost = w.lost || lost > 0
+	}
+	for i, t := range w.tracers {
+		if t == nil {
+			continue
+		}
+		events, err := t.Read()
+		w.events[i] = append(w.events[i], events...)
+		if err != nil && !errors.Is(err, nft.ErrLost) {
+			return err
+		}
+		w.lost = w.lost || err != nil
+	}
+	return nil
+}
+
+func (w *watcher) forget() {
+	w.lost = false
+	for _, c := range w.captures {
+		c.seen = nil
+	}
+	for i := range w.events {
+		w.events[i] = nil
+	}
+}
+
+// observe makes calls and returns what was seen of each.
+func (w *watcher) observe(ctx context.Context, calls []Call, wait time.Duration) (
+	[]found, error) {
+	if err := w.read(); err != nil { // what is left of the calls before
+		return nil, err
+	}
+	w.forget()
+	attempts := make([]*attempt, len(calls))
+	for i, c := range calls {
+		attempts[i] = &attempt{Call: c, port: uint16(firstPort + i*portStep)}
+	}
+	w.net.server.record(true)
+	err := w.net.attempt(ctx, attempts, manner{
+		most: len(attempts), together: 1, wait: wait, look: w.read})
+	legs := w.net.server.record(false)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[id][]sighting{}
+	for _, c := range w.captures {
+		for _, s := range c.seen {
+			seen[s.id] = append(seen[s.id], s)
+		}
+	}
+	for _, s := range seen {
+		slices.SortStableFunc(s, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
+	}
+	out := make([]found, len(attempts))
+	for i, a := range attempts {
+		out[i] = w.find(a, seen, legs)
+	}
+	return out, nil
+}
+
+func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
+	f := found{attempt: a, client: w.where[a.From], from: a.from, to: plain(a.To)}
+	f.add(seen[w.first(f)])
+	for range mostRelays {
+		i := slices.IndexFunc(legs, func(l leg) bool {
+			relay := w.net.server.sockets[l.relay]
+			return relay.Proto == a.Proto && slices.ContainsFunc(f.out, func(s sighting) bool {
+				return s.space == relay.Space && s.src == l.client
+			})
+		})
+		if i < 0 {
+			break
+		}
+		relay := w.net.server.sockets[legs[i].relay]
+		next := found{attempt: a, client: relay.Space, from: legs[i].from, to: plain(relay.Relay)}
+		legs = slices.Delete(slices.Clone(legs), i, i+1)
+		if a.Proto == "udp" { // the request passes on
+			f.client, f.from, f.to = next.client, next.from, next.to
+			continue
+		}
+		next.before = append(f.before, f.out...)
+		next.behind = append(slices.Clone(f.back), f.behind...)
+		next.add(seen[w.first(next)])
+		f = next
+	}
+	f.events = w.matched(f)
+	return f
+}
+
+// first finds a connection by the client's port, which is not translated unless it is in use.
+func (w *watcher) first(f found) (none id) {
+	if f.Proto == "udp" {
+		return id{17, f.token}
+	}
+	for _, s := range w.captures[f.client].seen {
+		if s.proto == 6 && s.out && !s.reply && s.src.Port() == f.from.Port() {
+			return s.id
+		}
+	}
+	return none
+}
+
+func (f *found) add(all []sighting) {
+	for _, s := range all {
+		same := func(t sighting) bool {
+			t.at, t.number, t.code = s.at, s.number, s.code
+			return s == t
+		}
+		list := &f.out
+		if s.icmp {
+			list = &f.errors
+		} else if s.reply {
+			list = &f.back
+		}
+		if !slices.ContainsFunc(*list, same) {
+			*list = append(*list, s)
+		}
+	}
+}
+
+func (f *found) steps() (out []replica.Step) {
+	for _, list := range [][]sighting{f.before, f.out, f.back, f.behind} {
+		for _, s := range list {
+			out = append(out, replica.Step{Space: s.space, Device: s.device, Out: s.out,
+				Reply: s.reply, Src: s.src, Dst: s.dst})
+		}
+	}
+	return out
+}
+
+// matched returns the events of a connection's packets in the order of a namespace.
+func (w *watcher) matched(f found) (out []event) {
+	ends := map[netip.AddrPort]bool{f.from: true}
+	for _, s := range f.out {
+		ends[s.src] = true
+	}
+	for _, s := range f.back {
+		ends[s.dst] = true
+	}
+	for space, events := range w.events {
+		for _, e := range events {
+			if ends[e.Src] || ends[e.Dst] {
+				out = append(out, event{e, space, ends[e.Dst] && !ends[e.Src]})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,260 @@
+package dial
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// explain fills in Lost.
+func (w *watcher) explain(ctx context.Context, all []found, answers []replica.Answer) error {
+	type group struct {
+		replica.Lost
+		src, dst netip.Addr
+	}
+	known := map[group]replica.Lost{}
+	for i, f := range all {
+		lost, err := w.untraced(ctx, f, w.judge(f))
+		if err != nil {
+			return err
+		}
+		if answers[i].Lost = lost; lost == nil || lost.Rule != nil || lost.Why != "" {
+			continue
+		}
+		// These reasons do not depend on ports, so one probe tells for all.
+		g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr()}
+		same, ok := known[g]
+		if !ok {
+			if same, err = w.probe(ctx, f, *lost); err != nil {
+				return err
+			}
+			known[g] = same
+		}
+		answers[i].Lost = &same
+	}
+	return nil
+}
+
+// judge returns where packets were lost, and why if what was seen tells. It returns nil if none
+// were.
+func (w *watcher) judge(f found) *replica.Lost {
+	got := f.attempt.out.Got
+	if got == replica.Connected || got == replica.Failed {
+		return nil
+	}
+	here := w.captures[f.client].space
+	if s, ok := last(f.back); ok && s.place == f.client && !s.out && s.src != f.to &&
+		got == replica.Timeout {
+		return &replica.Lost{Space: here, Reply: true, Why: replica.ReplyUnnatted, Device: s.device}
+	}
+	if l := w.rule(f); l != nil {
+		return l
+	}
+	if l, ok := f.refused(); ok {
+		return l
+	}
+	switch {
+	case got == replica.Refused, f.answered():
+		return nil
+	case got == replica.Unreachable && f.local() &&
+		(f.from.Addr().IsLoopback() || f.Source.IsLoopback()):
+		return &replica.Lost{Space: here, Why: replica.Localnet}
+	case got == replica.Unreachable && f.local() && f.now:
+		return &replica.Lost{Space: here, Why: replica.NoRoute}
+	case got == replica.Unreachable && f.local():
+		return &replica.Lost{Space: here, Why: replica.NoNeighbour}
+	}
+	if len(f.back) > 0 {
+		return w.lostReply(f)
+	}
+	s, ok := last(f.out)
+	switch {
+	case !ok && f.from.Addr().IsLoopback() && len(f.events) > 0: // translated at OUTPUT
+		return &replica.Lost{Space: here, Why: replica.Localnet}
+	case !ok:
+		return &replica.Lost{Space: here}
+	case !s.out && s.device != "lo" && (s.src.Addr().IsLoopback() || s.dst.Addr().IsLoopback()):
+		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Localnet}
+	case s.out:
+		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Untraced}
+	}
+	return &replica.Lost{Space: s.space, Device: s.device}
+}
+
+func last(all []sighting) (s sighting, ok bool) {
+	if len(all) == 0 {
+		return s, false
+	}
+	return all[len(all)-1], true
+}
+
+// local reports whether the client's own kernel refused.
+func (f *found) local() bool { return len(f.errors) == 0 && len(f.before) == 0 }
+
+// answered reports whether the last connection's client was answered.
+func (f *found) answered() bool {
+	return slices.ContainsFunc(f.back, func(s sighting) bool {
+		return s.place == f.client && !s.out && s.src == f.to
+	}) && f.Proto != "udp"
+}
+
+// rule finds the first event that ended a packet.
+func (w *watcher) rule(f found) *replica.Lost {
+	for _, verdict := range []string{"drop", "queue"} {
+		i := slices.IndexFunc(f.events, func(e event) bool { return e.Verdict == verdict })
+		if i < 0 {
+			continue
+		}
+		e := f.events[i]
+		r := replica.Rule{RuleText: replica.RuleText{Table: e.Table, Chain: e.Chain}}
+		if !e.Policy {
+			r.Number = w.places[e.space][nft.Handle{Table: e.Table, Handle: e.Handle}].Number
+		}
+		got := f.attempt.out.Got
+		r.Reject = !e.reply && (got == replica.Refused || got == replica.Unreachable ||
+			len(f.errors) > 0 || len(f.back) > 0)
+		return &replica.Lost{Space: e.space, Reply: e.reply, Rule: &r,
+			Device: w.captures[e.space].devices[e.In].name}
+	}
+	return nil
+}
+
+// refused explains an ICMP error.
+func (f *found) refused() (l *replica.Lost, ok bool) {
+	if len(f.errors) == 0 {
+		return nil, false
+	}
+	const slow = int64(50 * time.Millisecond) // somebody was asked for a neighbour
+	e := f.errors[0]
+	about := f.out
+	if !e.reply {
+		about = f.back
+	}
+	lost, seen := last(about)
+	l = &replica.Lost{Space: e.space, Reply: !e.reply, Device: lost.device}
+	six := e.src.Addr().Is6()
+	switch {
+	case !six && e.code == 1 || six && e.code == 3:
+		l.Why = replica.NoRoute
+		if !seen || e.at-lost.at > slow {
+			l.Why = replica.NoNeighbour
+		}
+	case !six && e.code == 3, six && e.code == 4: // nothing listens
+		return nil, true
+	default:
+		l.Why = replica.NoRoute
+	}
+	return l, true
+}
+
+// lostReply explains an answer that did not reach the client.
+func (w *watcher) lostReply(f found) *replica.Lost {
+	at, _ := last(f.back)
+	if !at.out && at.space >= 0 {
+		return &replica.Lost{Space: at.space, Reply: true, Device: at.device}
+	}
+	for _, s := range slices.Backward(f.back) {
+		if !s.out || s.space < 0 {
+			continue
+		}
+		came := slices.ContainsFunc(f.out, func(r sighting) bool {
+			return r.space == s.space && r.device == s.device && !r.out
+		})
+		l := &replica.Lost{Space: s.space, Reply: true, Device: s.device, Why: replica.Untraced}
+		if !came {
+			l.Why = replica.ReplyElsewhere
+		}
+		return l
+	}
+	return &replica.Lost{Space: at.space, Reply: true, Device: at.device, Why: replica.Untraced}
+}
+
+const probeWait = 50 * time.Millisecond
+
+// again makes a call once more and reads something of a namespace before and after.
+func again[T any](ctx context.Context, w *watcher, f found, space int, read func() (T, error)) (
+	before, after T, err error) {
+	ns := w.net.spaces[space]
+	if err = ns.Do(func() (err error) { before, err = read(); return err }); err != nil {
+		return before, after, err
+	}
+	if _, err = w.observe(ctx, []Call{f.Call}, probeWait); err != nil {
+		return before, after, err
+	}
+	err = ns.Do(func() (err error) { after, err = read(); return err })
+	return before, after, err
+}
+
+// untraced looks for a rule of iptables-legacy by its counter.
+func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
+	*replica.Lost, error) {
+	at := replica.Lost{Space: w.captures[f.client].space}
+	if s, ok := last(f.out); ok && lost == nil {
+		at.Space, at.Device = s.space, s.device
+	}
+	if lost != nil {
+		at = replica.Lost{Space: lost.Space, Reply: lost.Reply, Device: lost.Device}
+	}
+	got := f.attempt.out.Got
+	if got == replica.Connected || got == replica.Failed || lost != nil && lost.Rule != nil ||
+		at.Space < 0 || !w.legacy[at.Space] {
+		return lost, nil
+	}
+	before, after, err := again(ctx, w, f, at.Space, xtables.Rules)
+	if err != nil || len(before) != len(after) {
+		return lost, err
+	}
+	for i, r := range after {
+		if ends := r.Verdict == "DROP" || r.Verdict == "REJECT"; ends && r.Packets > before[i].Packets {
+			at.Rule = &replica.Rule{Reject: r.Verdict == "REJECT",
+				RuleText: replica.RuleText{Table: r.Table, Chain: r.Chain, Number: r.Number}}
+			return &at, nil
+		}
+	}
+	return lost, nil
+}
+
+// probe compares the counters of the namespace where packets were lost.
+func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replica.Lost, error) {
+	lost.Why = replica.Untraced
+	if lost.Space < 0 {
+		return lost, nil
+	}
+	forwards := true
+	before, after, err := again(ctx, w, f, lost.Space, func() (map[string]int, error) {
+		forwards = forwarding(lost.Device, f.to.Addr())
+		return counters()
+	})
+	rose := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return after[n] > before[n] })
+	}
+	switch {
+	case rose("TcpExt.IPReversePathFilter"):
+		lost.Why = replica.ReversePath
+	case rose("Ip.InAddrErrors", "Ip6InAddrErrors") && !forwards:
+		lost.Why = replica.NotForwarded
+	case rose("Ip.OutNoRoutes", "Ip6OutNoRoutes"):
+		lost.Why, lost.Reply = replica.NoRoute, true
+	case rose("IpExt.InNoRoutes", "Ip6InNoRoutes", "Ip.InAddrErrors", "Ip6InAddrErrors"):
+		lost.Why = replica.NoRoute
+	case rose("rt_cache.in_martian_dst", "rt_cache.in_martian_src"):
+		lost.Why = replica.Localnet
+	}
+	return lost, err
+}
+
+func forwarding(device string, to netip.Addr) bool {
+	file := "/proc/sys/net/ipv4/conf/" + device + "/forwarding"
+	if to.Is6() {
+		file = "/proc/sys/net/ipv6/conf/all/forwarding"
+	}
+	b, err := os.ReadFile(file)
+	return err != nil || strings.TrimSpace(string(b)) != "0"
+}
