@@ -1,35 +1,55 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
+type portsFlags struct {
+	out                           outputFlags
+	results, client, save, reread string
+}
+
+const fromFileFlag = "from-file"
+
 func newPorts(e env) *cobra.Command {
-	var out outputFlags
-	var results, client string
+	var f portsFlags
 	c := &cobra.Command{
 		Use:   "ports [PORT]",
-		Short: "Show who answers each port, and by which route",
+		Short: "Show who answers each port, from where, and what blocks others",
 		Long: `ports lists every port that answers on this machine: who serves it, who holds the
 socket, and which route a client takes from 127.0.0.1, ::1, the machine's own
-address, a container and another machine. It names traps, with evidence and remedy.
-With a port it draws each route, and checks those of this machine by connecting.
+addresses, a container and another machine. It names traps, with evidence and remedy.
 
-It changes nothing. Without root it says what it could not see.`,
-		Example: `  toll ports
-  toll ports 8080
-  toll ports --client 203.0.113.7
+As root it copies the machine's network (links, addresses, routes, packet filters and
+the containers' namespaces) into private namespaces and connects there from each of
+these places, by TCP and UDP. So the kernel decides, and names the rule that drops a
+packet. Nothing leaves the copy, and it ends with the command. Without root, routes
+that rules may decide have a ?.
+
+With a port it draws each route, and also connects to the port itself from this
+machine. It changes nothing. --save writes what was read to a file without secrets,
+which --from-file judges on any machine, without root.`,
+		Example: `  sudo toll ports
+  sudo toll ports 8080
+  sudo toll ports --client 203.0.113.7
+  sudo toll ports --save machine.json
+  toll ports 8080 --from-file machine.json
   toll ports --results run.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -38,68 +58,148 @@ It changes nothing. Without root it says what it could not see.`,
 			}
 			return nil
 		},
-		RunE: atOnce(func(c *cobra.Command, args []string) error {
-			if err := out.check(place{"results", results}); err != nil {
-				return err
-			}
-			var port uint16 // 0: all
-			if len(args) > 0 {
-				var err error
-				if port, err = parsePort(args[0], "toll ports 8080"); err != nil {
-					return err
-				}
-			}
-			r, err := readPorts(c, e, port, results, client)
-			if err != nil {
-				return err
-			}
-			err = out.print(e, view.Ports(r))
-			if err == nil && port != 0 && !r.Served() {
-				err = &failure{code: exitCells}
-			}
-			return err
-		}),
+		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.show(c, e, args) }),
 	}
-	c.Flags().StringVar(&results, "results", "",
+	c.Flags().StringVar(&f.results, "results", "",
 		"a results file that says what such paths cost (toll compare --save)")
-	c.Flags().StringVar(&client, "client", "", "the `ADDRESS` of the other machine (default any)")
-	out.add(c.Flags(), document.PortList)
+	c.Flags().StringVar(&f.client, "client", "",
+		"the `ADDRESS` of the other machine (default any)")
+	c.Flags().StringVar(&f.save, saveFlag, "",
+		"also write what was read to this `FILE`, for --from-file (as root)")
+	c.Flags().StringVar(&f.reread, fromFileFlag, "",
+		"judge a `FILE` of --save instead of this machine")
+	f.out.add(c.Flags(), document.PortList)
 	return c
 }
 
-// readPorts also connects to the port if it is not 0. It reads the results file, if given, first.
-func readPorts(c *cobra.Command, e env, port uint16,
-	results, client string) (*ports.Report, error) {
-	from, err := parseClient(client)
+func (f *portsFlags) check() error {
+	switch {
+	case f.save != "" && f.reread != "":
+		return usage(errors.New("--save writes what --from-file reads: give one of them"),
+			"toll ports --from-file "+f.reread)
+	case f.results == "-" && f.reread == "-":
+		return usage(errors.New("--results and --from-file cannot both read standard input"),
+			"give one of them a file")
+	}
+	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
+		place{saveFlag, f.save})
+}
+
+func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	var port uint16 // 0: all
+	if len(args) > 0 {
+		var err error
+		if port, err = parsePort(args[0], "toll ports 8080"); err != nil {
+			return err
+		}
+	}
+	r, err := f.read(c, e, port)
+	if err != nil {
+		return err
+	}
+	err = f.out.print(e, view.Ports(r))
+	if err == nil && port != 0 && !r.Served() {
+		err = &failure{code: exitCells}
+	}
+	return err
+}
+
+// read also connects to the port if it is not 0. It reads the results file, if given, first.
+func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, error) {
+	from, err := parseClient(f.client)
 	if err != nil {
 		return nil, err
 	}
 	var judged *analysis.Report
-	if results != "" {
-		f, err := readResults(e, results, c.InOrStdin())
+	if f.results != "" {
+		file, err := readResults(e, f.results, c.InOrStdin())
 		if err != nil {
 			return nil, err
 		}
-		judged = judgeFile(e, f).Base()
+		judged = judgeFile(e, file).Base()
 	}
-	facts, err := collect.Facts(c.Context())
+	facts, err := f.facts(c, e, from, port)
 	if err != nil {
 		return nil, err
 	}
-	if from.IsValid() {
-		if err := facts.CheckClient(from); err != nil {
-			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
-		}
-	}
-	facts.Client = from
 	r := ports.Judge(facts, port)
-	if port != 0 {
+	if port != 0 && f.reread == "" {
 		collect.Check(c.Context(), r)
 	}
 	if judged != nil {
-		r.Price(results, judged)
+		r.Price(f.results, judged)
 	}
 	return r, nil
+}
+
+// facts has the connections that were tried in a copy of the machine, too.
+func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
+	port uint16) (*ports.Facts, error) {
+	var facts *ports.Facts
+	var m *replica.Machine // nil: this one
+	var err error
+	switch {
+	case f.reread != "":
+		facts, m, err = loadMachine(f.reread, c.InOrStdin())
+	case f.save != "" && os.Geteuid() != 0:
+		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
+			"sudo toll ports --save " + f.save}
+	default:
+		facts, err = collect.Facts(c.Context())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if client.IsValid() {
+		if err := facts.CheckClient(client); err != nil {
+			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
+		}
+	}
+	facts.Client = client
+	if m != nil {
+		return facts, collect.AskSaved(c.Context(), facts, m, port)
+	}
+	if err = collect.Ask(c.Context(), facts, port); err == nil && f.save != "" {
+		err = f.saveMachine(c, e, facts)
+	}
+	return facts, err
+}
+
+func loadMachine(name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, nil, &failure{exitBadFile, err, "sudo toll ports --save FILE makes one"}
+		}
+		defer f.Close()
+		in = f
+	}
+	facts, m, err := collect.Load(in)
+	if err != nil {
+		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
+			"give --from-file what toll ports --save wrote"}
+	}
+	return facts, m, err
+}
+
+func (f *portsFlags) saveMachine(c *cobra.Command, e env, facts *ports.Facts) error {
+	var b bytes.Buffer
+	if err := collect.Save(c.Context(), &b, facts); err != nil {
+		return err
+	}
+	w, closeFile, err := create(f.save, e.stdout, f.out.force)
+	if err == nil {
+		_, err = w.Write(b.Bytes())
+		err = errors.Join(err, closeFile())
+	}
+	if err != nil {
+		return &failure{exitFailed, fmt.Errorf("save the machine: %w", err),
+			"give --save a writable path"}
+	}
+	return nil
 }
 
 func parseClient(s string) (netip.Addr, error) {

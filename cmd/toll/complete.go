@@ -16,7 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-const resultsFile = "jsonl"
+// Endings of files.
+const resultsFile, machineFile = "jsonl", "json"
 
 func completeValues(root *cobra.Command) {
 	all := append(root.Commands(), root)
@@ -99,8 +100,13 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return oneOf(recipeWords, many)
 	case "against", "results":
 		return results(many)
+	case fromFileFlag:
+		return endingIn(machineFile)
 	case saveFlag:
-		return newResults
+		if c.Name() == "ports" {
+			return endingIn(machineFile)
+		}
+		return endingIn(resultsFile)
 	}
 	if choice := choices()[f.Name]; choice != nil {
 		return oneOf(func() []string { return choice }, many)
@@ -175,8 +181,10 @@ func results(most int) cobra.CompletionFunc {
 	}
 }
 
-func newResults(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return []cobra.Completion{resultsFile}, cobra.ShellCompDirectiveFilterFileExt
+func endingIn(ending string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return []cobra.Completion{ending}, cobra.ShellCompDirectiveFilterFileExt
+	}
 }
 
 func modeWords() []string {
