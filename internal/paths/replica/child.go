@@ -3,7 +3,6 @@ package replica
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -27,7 +26,6 @@ const buildTimeout = time.Minute
 type child struct {
 	ns      *netns.NS // the thread with which the process dies
 	process *path.Process
-	out     receiver
 	end     func() error // kills the process and waits for it
 	lacks   []Lacks
 
@@ -67,7 +65,7 @@ func launch(namespaces uintptr) (*child, error) {
 		return nil, errors.Join(err, ns.Close())
 	}
 	return &child{
-		ns: ns, process: p, out: newReceiver(p.Out),
+		ns: ns, process: p,
 		end: sync.OnceValue(func() error {
 			killed := p.Kill()
 			err := p.Wait() // closes In
@@ -85,8 +83,8 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r repl
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = c.process.Kill() })
 	defer stop()
-	if err = json.NewEncoder(c.process.In).Encode(q); err == nil {
-		err = c.out.next(&r)
+	if err = send(c.process.In, q); err == nil {
+		err = receive(c.process.Out, &r)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,20 +57,37 @@ type reply struct {
 // maxMessage limits a request and a reply, in bytes.
 const maxMessage = 256 << 20
 
-// receiver reads JSON values of at most maxMessage bytes.
-type receiver struct {
-	limit *io.LimitedReader
-	dec   *json.Decoder
+var errTooLong = fmt.Errorf("a message has more than %d bytes", maxMessage)
+
+// send writes v as JSON after its length, so that the receiver needs no larger buffer.
+func send(w io.Writer, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if len(b) > maxMessage {
+		return errTooLong
+	}
+	if err := binary.Write(w, binary.NativeEndian, uint32(len(b))); err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
 }
 
-func newReceiver(r io.Reader) receiver {
-	limit := &io.LimitedReader{R: r}
-	return receiver{limit, json.NewDecoder(limit)}
-}
-
-func (r receiver) next(v any) error {
-	r.limit.N = maxMessage
-	return r.dec.Decode(v)
+func receive(r io.Reader, v any) error {
+	var n uint32
+	if err := binary.Read(r, binary.NativeEndian, &n); err != nil {
+		return err
+	}
+	if n > maxMessage {
+		return errTooLong
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, v)
 }
 
 var errNoCopy = errors.New("there is no copy yet")
@@ -80,10 +98,9 @@ func Serve(in io.Reader, out io.Writer, build func(Order) (Copy, error)) error {
 	requests := make(chan request)
 	ended := make(chan error, 1)
 	go func() {
-		from := newReceiver(in)
 		for {
 			var q request
-			if err := from.next(&q); err != nil {
+			if err := receive(in, &q); err != nil {
 				ended <- err
 				return
 			}
@@ -93,14 +110,13 @@ func Serve(in io.Reader, out io.Writer, build func(Order) (Copy, error)) error {
 	failed := make(chan error, 1)
 	go func() {
 		var c Copy
-		to := json.NewEncoder(out)
 		for q := range requests {
 			var r reply
 			err := carryOut(q, &r, &c, build)
 			if err != nil {
 				r.Err = err.Error()
 			}
-			if err := to.Encode(r); err != nil {
+			if err := send(out, r); err != nil {
 				failed <- fmt.Errorf("reply: %w", err)
 				return
 			}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -28,7 +29,11 @@ import (
 )
 
 // Main is the program of a copy's process.
-func Main(in io.Reader, out io.Writer) error { return replica.Serve(in, out, New) }
+func Main(in io.Reader, out io.Writer) error {
+	const percent = 50 // building needs memory once
+	debug.SetGCPercent(percent)
+	return replica.Serve(in, out, New)
+}
 
 type machine struct {
 	from   *replica.Machine
@@ -39,6 +44,7 @@ type machine struct {
 	survey  *survey
 	refused map[device]error // of each device that was tried
 	runs    map[device]bool  // it has a carrier, or gets one
+	ends    int              // of cards that were made
 	guests  map[device]*segment
 	net     *dial.Net
 	times   int // of each connection

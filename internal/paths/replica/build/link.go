@@ -84,7 +84,10 @@ func (c *machine) makeCard(at device, l link.Saved) {
 	if s := c.survey.segmentOf(at); s != nil {
 		fd = s.world.file
 	}
-	other := link.Saved{Name: end(at), Kind: l.Kind, MTU: l.MTU}
+	// The kernel may take a second to notice the carrier of a pair with equal indexes.
+	const apart = 1 << 20
+	c.ends++
+	other := link.Saved{Name: end(at), Index: apart + c.ends, Kind: l.Kind, MTU: l.MTU}
 	if l.NoARP { // the kernel addresses its frames to itself
 		other.MAC = l.MAC
 	}
