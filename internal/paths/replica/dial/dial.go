@@ -35,6 +35,7 @@ type Net struct {
 	ready  map[*netns.NS]bool
 
 	stamping int // a socket, or 0 before the first Explain
+	port     int // of the last explained attempt
 }
 
 // Open opens stand-ins for sockets, whose Space is an index of spaces. The caller closes the Net
@@ -49,9 +50,9 @@ func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 		return nil, fmt.Errorf("open stand-ins: %w", err)
 	}
 	// A connection through two proxies has six sockets.
-	free := (int(min(limit.Cur, 1<<20)) - len(s.ends) - 64) / 6
+	free := (int(min(limit.Cur, 1<<20)) - len(sockets) - 64) / 6
 	return &Net{spaces: spaces, server: s, most: min(max(free, 16), 4096),
-		ready: map[*netns.NS]bool{}}, nil
+		ready: map[*netns.NS]bool{}, port: firstPort}, nil
 }
 
 // Failed returns why sockets have no stand-in, by index.
@@ -90,7 +91,7 @@ func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Ou
 		return nil, err
 	}
 	again := slices.DeleteFunc(all, func(i int) bool { return !slices.ContainsFunc(out[i], doubtful) })
-	calm := manner{most: n.most / 4, wait: wait}
+	calm := manner{most: n.most / 2, wait: wait}
 	if err := n.each(ctx, calls, again, out, times, calm); err != nil {
 		return nil, err
 	}

@@ -312,8 +312,10 @@ func TestDialRandom(t *testing.T) {
 	l := newLAN(t)
 	l.run(l.machine, `
 		iptables -t nat -N PODS
+		iptables -t nat -N K2
 		iptables -t nat -A PREROUTING -p tcp --dport 80 -j PODS
-		iptables -t nat -A PODS -p tcp -m statistic --mode nth --every 3 --packet 0 -j DNAT --to 172.17.0.2
+		iptables -t nat -A PODS -p tcp -m statistic --mode nth --every 3 --packet 0 -j K2
+		iptables -t nat -A K2 -p tcp -j DNAT --to 172.17.0.2
 		iptables -t nat -A PODS -p tcp -j DNAT --to 172.17.0.3`)
 	n := l.open(tcp(inK2, "0.0.0.0:80"), tcp(inK3, "0.0.0.0:80"))
 	out, err := n.Dial(t.Context(), []Call{{l.other, netip.Addr{}, "tcp", to("192.0.2.10:80")}}, 7)

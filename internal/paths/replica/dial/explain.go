@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -18,13 +19,18 @@ import (
 // watcher sees packets in all namespaces, and the rules that they match.
 type watcher struct {
 	net      *Net
+	spaces   []traced
 	captures []*capture // of the Net's spaces, then of other places
 	where    map[*netns.NS]int
-	tracers  []*nft.Tracer // of the Net's spaces; nil without nf_tables
-	places   []map[nft.Handle]nft.Place
-	legacy   []bool // it has tables of iptables-legacy, whose rules are not traced
-	events   [][]nft.Event
-	lost     bool
+	lost     bool // not all was seen
+	known    map[group]replica.Lost
+}
+
+type traced struct {
+	tracer *nft.Tracer // nil without nf_tables
+	places map[nft.Handle]nft.Place
+	events []nft.Event
+	legacy bool // it has tables of iptables-legacy, whose rules are not traced
 }
 
 // found is what was seen of an attempt's packets: those of its last connection, if a relay made
@@ -47,8 +53,11 @@ type event struct {
 
 const (
 	explained = 256 // attempts at once
+
+	// Each attempt has a port of its own: connection tracking remembers others.
 	firstPort = 33000
-	portStep  = 8 // to the next attempt's port, in case a port is in use
+	lastPort  = 60000
+	portStep  = 3 // to the next attempt's port, in case one is in use
 )
 
 // Explain makes each call once and returns its outcome, the way of its first packet and of the
@@ -68,84 +77,112 @@ func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, 
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	for part := range slices.Chunk(calls, explained) {
-		all, err := w.observe(ctx, part, wait)
+		all, err := w.observeAll(ctx, part)
 		if err != nil {
 			return nil, err
 		}
-		for i := range all {
-			if w.lost { // too many at once
-				one, err := w.observe(ctx, part[i:i+1], wait)
-				if err != nil {
-					return nil, err
-				}
-				all[i] = one[0]
+		for _, f := range all {
+			lost, err := w.explain(ctx, f)
+			if err != nil {
+				return nil, err
 			}
-			out = append(out, replica.Answer{
-				Outcomes: []replica.Outcome{all[i].attempt.out}, Steps: all[i].steps()})
-		}
-		if err := w.explain(ctx, all, out[len(out)-len(all):]); err != nil {
-			return nil, err
+			out = append(out, replica.Answer{Outcomes: []replica.Outcome{f.attempt.out},
+				Steps: f.steps(), Lost: lost})
 		}
 	}
 	return out, nil
 }
 
-func (n *Net) watch(calls []Call) (w *watcher, err error) {
-	w = &watcher{net: n, where: map[*netns.NS]int{}, events: make([][]nft.Event, len(n.spaces))}
-	add := func(ns *netns.NS, space int) error {
-		if _, ok := w.where[ns]; ok {
-			return nil
-		}
-		c, err := newCapture(ns, len(w.captures), space)
-		if err == nil {
-			w.where[ns] = len(w.captures)
-			w.captures = append(w.captures, c)
-		}
-		return err
+// observeAll makes fewer calls at once if too many were made to see all packets.
+func (w *watcher) observeAll(ctx context.Context, calls []Call) ([]found, error) {
+	all, err := w.observe(ctx, calls, wait)
+	if err != nil || !w.lost || len(calls) == 1 {
+		return all, err
 	}
-	for i, ns := range n.spaces {
-		err = errors.Join(err, add(ns, i), w.trace(ns))
+	all = nil
+	for part := range slices.Chunk(calls, (len(calls)+3)/4) {
+		some, err := w.observeAll(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+func (n *Net) watch(calls []Call) (*watcher, error) {
+	w := &watcher{net: n, where: map[*netns.NS]int{}, known: map[group]replica.Lost{},
+		spaces: make([]traced, len(n.spaces))}
+	from := slices.Clone(n.spaces)
+	for i, ns := range from {
+		w.where[ns] = i
 	}
 	for _, c := range calls {
-		err = errors.Join(err, add(c.From, -1))
+		if _, ok := w.where[c.From]; !ok {
+			w.where[c.From] = len(from)
+			from = append(from, c.From)
+		}
 	}
+	w.captures = make([]*capture, len(from))
+	err := each(from, func(i int, ns *netns.NS) (err error) {
+		space := -1
+		if i < len(n.spaces) {
+			space = i
+			if err := w.spaces[i].open(ns); err != nil {
+				return err
+			}
+		}
+		w.captures[i], err = newCapture(ns, i, space)
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
 
-func (w *watcher) trace(ns *netns.NS) error {
-	var t *nft.Tracer
-	var places map[nft.Handle]nft.Place
-	var legacy []xtables.Rule
-	err := ns.Do(func() (err error) {
-		if legacy, err = xtables.Rules(); err != nil {
+// each runs f for all at once: the kernel waits for its readers at each change of rules.
+func each[T any](all []T, f func(int, T) error) error {
+	errs := make([]error, len(all))
+	var running sync.WaitGroup
+	for i, x := range all {
+		running.Go(func() { errs[i] = f(i, x) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func (t *traced) open(ns *netns.NS) error {
+	err := ns.Do(func() error {
+		rules, err := xtables.Rules()
+		if t.legacy = len(rules) > 0; err != nil {
 			return err
 		}
-		if places, err = nft.Places(); err == nil {
-			t, err = nft.NewTracer()
+		if t.places, err = nft.Places(); err == nil {
+			t.tracer, err = nft.NewTracer()
 		}
 		return err
 	})
 	if nft.Unsupported(err) {
-		err = nil
+		return nil
 	}
-	w.tracers, w.places = append(w.tracers, t), append(w.places, places)
-	w.legacy = append(w.legacy, len(legacy) > 0)
 	return err
 }
 
-func (w *watcher) close() (err error) {
-	for _, c := range w.captures {
-		c.close()
-	}
-	for _, t := range w.tracers {
-		if t != nil {
-			err = errors.Join(err, t.Close())
-		}
-	}
-	return err
+func (w *watcher) close() error {
+	return errors.Join(
+		each(w.captures, func(_ int, c *capture) error {
+			if c != nil {
+				c.close()
+			}
+			return nil
+		}),
+		each(w.spaces, func(_ int, t traced) error {
+			if t.tracer == nil {
+				return nil
+			}
+			return t.tracer.Close()
+		}))
 }
 
 // read keeps what was seen since the last call.
@@ -157,12 +194,13 @@ func (w *watcher) read() error {
 		}
 		w.lost = w.lost || lost > 0
 	}
-	for i, t := range w.tracers {
-		if t == nil {
+	for i := range w.spaces {
+		t := &w.spaces[i]
+		if t.tracer == nil {
 			continue
 		}
-		events, err := t.Read()
-		w.events[i] = append(w.events[i], events...)
+		events, err := t.tracer.Read()
+		t.events = append(t.events, events...)
 		if err != nil && !errors.Is(err, nft.ErrLost) {
 			return err
 		}
@@ -176,8 +214,8 @@ func (w *watcher) forget() {
 	for _, c := range w.captures {
 		c.seen = nil
 	}
-	for i := range w.events {
-		w.events[i] = nil
+	for i := range w.spaces {
+		w.spaces[i].events = nil
 	}
 }
 
@@ -190,7 +228,11 @@ func (w *watcher) observe(ctx context.Context, calls []Call, wait time.Duration)
 	w.forget()
 	attempts := make([]*attempt, len(calls))
 	for i, c := range calls {
-		attempts[i] = &attempt{Call: c, port: uint16(firstPort + i*portStep)}
+		n := w.net
+		if n.port += portStep; n.port > lastPort {
+			n.port = firstPort
+		}
+		attempts[i] = &attempt{Call: c, port: uint16(n.port)}
 	}
 	w.net.server.record(true)
 	err := w.net.attempt(ctx, attempts, manner{
@@ -294,8 +336,8 @@ func (w *watcher) matched(f found) (out []event) {
 	for _, s := range f.back {
 		ends[s.dst] = true
 	}
-	for space, events := range w.events {
-		for _, e := range events {
+	for space, t := range w.spaces {
+		for _, e := range t.events {
 			if ends[e.Src] || ends[e.Dst] {
 				out = append(out, event{e, space, ends[e.Dst] && !ends[e.Src]})
 			}

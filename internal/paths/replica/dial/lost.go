@@ -13,33 +13,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// explain fills in Lost.
-func (w *watcher) explain(ctx context.Context, all []found, answers []replica.Answer) error {
-	type group struct {
-		replica.Lost
-		src, dst netip.Addr
+// group is calls that are lost at one place for a reason that does not depend on ports.
+type group struct {
+	replica.Lost
+	src, dst netip.Addr
+}
+
+func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
+	lost, err := w.untraced(ctx, f, w.judge(f))
+	if err != nil || lost == nil || lost.Rule != nil || lost.Why != "" {
+		return lost, err
 	}
-	known := map[group]replica.Lost{}
-	for i, f := range all {
-		lost, err := w.untraced(ctx, f, w.judge(f))
-		if err != nil {
-			return err
+	g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr()}
+	known, ok := w.known[g]
+	if !ok {
+		if known, err = w.probe(ctx, f, *lost); err != nil {
+			return nil, err
 		}
-		if answers[i].Lost = lost; lost == nil || lost.Rule != nil || lost.Why != "" {
-			continue
-		}
-		// These reasons do not depend on ports, so one probe tells for all.
-		g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr()}
-		same, ok := known[g]
-		if !ok {
-			if same, err = w.probe(ctx, f, *lost); err != nil {
-				return err
-			}
-			known[g] = same
-		}
-		answers[i].Lost = &same
+		w.known[g] = known
 	}
-	return nil
+	return &known, nil
 }
 
 // judge returns where packets were lost, and why if what was seen tells. It returns nil if none
@@ -115,7 +108,7 @@ func (w *watcher) rule(f found) *replica.Lost {
 		e := f.events[i]
 		r := replica.Rule{RuleText: replica.RuleText{Table: e.Table, Chain: e.Chain}}
 		if !e.Policy {
-			r.Number = w.places[e.space][nft.Handle{Table: e.Table, Handle: e.Handle}].Number
+			r.Number = w.spaces[e.space].places[nft.Handle{Table: e.Table, Handle: e.Handle}].Number
 		}
 		got := f.attempt.out.Got
 		r.Reject = !e.reply && (got == replica.Refused || got == replica.Unreachable ||
@@ -204,7 +197,7 @@ func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	}
 	got := f.attempt.out.Got
 	if got == replica.Connected || got == replica.Failed || lost != nil && lost.Rule != nil ||
-		at.Space < 0 || !w.legacy[at.Space] {
+		at.Space < 0 || !w.spaces[at.Space].legacy {
 		return lost, nil
 	}
 	before, after, err := again(ctx, w, f, at.Space, xtables.Rules)

@@ -54,7 +54,7 @@ type leg struct {
 const (
 	backlog  = 4096
 	tidy     = 5 * time.Second
-	lifetime = time.Minute
+	lifetime = 20 * time.Second // longer than a dial waits
 )
 
 func serve(spaces []*netns.NS, sockets []replica.Socket) (*server, error) {
@@ -327,6 +327,7 @@ func (s *server) flow(f flow, listener int, client unix.Sockaddr) (fd int, ok bo
 	s.keep(fd, func() {
 		if b, _ := s.read(fd); len(b) > 0 {
 			_ = unix.Sendto(listener, append([]byte(relayLine(f.relay)), b...), 0, client)
+			s.remove(fd) // each request has a socket of its own
 		}
 	}, func() { delete(s.flows, f) })
 	return fd, true
