@@ -172,7 +172,8 @@ func (c *Copy) addInside(rows []Row) {
 	}
 }
 
-const untried = "connections were not tried in a copy of the machine"
+// Untried is the doubt of all paths if there is no copy of the machine.
+const Untried = "connections were not tried in a copy of the machine"
 
 // suppose makes paths from sockets alone.
 func (f *Facts) suppose(rows []Row) {
@@ -212,7 +213,7 @@ func (f *Facts) supposeFrom(r *Row, six bool) {
 		to := netip.AddrPortFrom(x.to, r.Port)
 		o := outcome{f: f, q: asked{service: service{r.Proto, to}, place: x.from, kind: x.kind},
 			out: Path{Client: x.kind, Dial: to.String(), Hops: []Hop{}}}
-		o.doubt(untried)
+		o.doubt(Untried)
 		l, ok := listens(f.Listeners, r.Proto, to)
 		switch {
 		case ok && l.Addr.Addr() != r.addr:

@@ -56,7 +56,7 @@ func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
 	if f.Copy == nil {
 		for _, from := range inside {
 			out[from] = Path{Kind: Direct, Client: from, Dial: x.at.String(), Hops: []Hop{},
-				Doubt: []string{untried}}
+				Doubt: []string{Untried}}
 		}
 		return out
 	}

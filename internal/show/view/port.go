@@ -43,7 +43,24 @@ func explain(r *ports.Report) []document.Section {
 	return append(out, below)
 }
 
-// dialsOf returns all that were made in the copy of the machine, or else one of each kind.
+// tried reports whether connections were made in a copy of the machine.
+func tried(r *ports.Report) bool {
+	untried := func(p ports.Path) bool { return slices.Contains(p.Doubt, ports.Untried) }
+	for _, row := range r.Ports {
+		if slices.ContainsFunc(row.Dials, untried) {
+			return false
+		}
+	}
+	for _, x := range r.Inside {
+		for _, p := range x.Paths {
+			if untried(p) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func dialsOf(r ports.Row) []dial {
 	var out []dial
 	for _, p := range r.Dials {
@@ -52,11 +69,6 @@ func dialsOf(r ports.Row) []dial {
 		}
 		p.Depends = nil // the others are here
 		out = append(out, dial{p.Client, p})
-	}
-	for _, c := range ports.Clients() {
-		if p, ok := r.Paths[c]; ok && len(r.Dials) == 0 {
-			out = append(out, dial{c, p})
-		}
 	}
 	return out
 }
@@ -163,8 +175,9 @@ func routes(dials []dial, who string) (out document.Section) {
 		out.Add(document.Paragraph{Level: 2, Break: document.Words,
 			Text: document.Text{{Text: text, Style: document.Faint}}})
 	}
+	hop := func(h ports.Hop) bool { return h.Kind == "MASQ" }
 	switch {
-	case path.Why != "":
+	case path.Why != "" || slices.ContainsFunc(path.Hops, hop):
 	case len(seen) > 0 && path.Seen != path.Source:
 		small("The server sees " + orList(seen) + " instead of the client's address.")
 	case path.Masqueraded:
@@ -176,6 +189,9 @@ func routes(dials []dial, who string) (out document.Section) {
 		out.Add(paragraph(2, "remedy: "+path.Remedy, document.Words))
 	}
 	for _, d := range path.Doubt {
+		if d == ports.Untried {
+			continue // checks says so of all
+		}
 		out.Add(paragraph(2, "not known: "+d, document.Words))
 	}
 	for _, d := range path.Depends {
@@ -301,14 +317,13 @@ func checks(r *ports.Report) (out document.Section) {
 		}
 		out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
 	}
-	tried := slices.ContainsFunc(r.Ports, func(row ports.Row) bool { return len(row.Dials) > 0 })
-	how := document.Strongly("Inferred").Then(
-		" from sockets alone: which hops are crossed, and the routes of containers and other machines.",
+	how := document.Strongly("Tried").Then(
+		" by connecting in a private copy of this machine's network, which no packet leaves: all routes.",
 		document.Plain)
-	if tried {
-		how = document.Strongly("Tried").Then(
-			" by connecting in a private copy of this machine's network, which no packet leaves: all routes.",
-			document.Plain)
+	if !tried(r) {
+		how = document.Strongly("Inferred").Then(
+			" from sockets alone: "+ports.Untried+
+				", which takes root. Rules and routes may decide otherwise.", document.Plain)
 	}
 	out.Add(document.Paragraph{Break: document.Words, Text: how})
 	return out

@@ -193,9 +193,16 @@ func reasons(r *ports.Report) []document.Section {
 			g = &group{}
 			groups[text], texts = g, append(texts, text)
 		}
-		g.names, g.clients = once(g.names, name), once(g.clients, clientText(c))
+		if n := len(g.names); n == 0 || g.names[n-1] != name { // rows of a port follow each other
+			g.names = append(g.names, name)
+		}
+		g.clients = once(g.clients, clientText(c))
 	}
-	for _, row := range r.Ports {
+	all := 0
+	for i, row := range r.Ports {
+		if i == 0 || portName(row) != portName(r.Ports[i-1]) {
+			all++
+		}
 		for _, d := range dialsOf(row) {
 			if d.path.Why != "" && (d.path.Kind == ports.Blocked || d.path.Block != nil) {
 				add(portName(row), d.client, string(d.path.Kind)+", "+d.path.Why)
@@ -208,8 +215,11 @@ func reasons(r *ports.Report) []document.Section {
 	var items []string
 	for _, text := range texts {
 		g := groups[text]
-		items = append(items, fmt.Sprintf("%s from %s: %s",
-			strings.Join(ports.FoldNames(g.names), " "), orList(g.clients), text))
+		names := strings.Join(ports.FoldNames(g.names), " ")
+		if all > 1 && len(g.names) == all {
+			names = "all ports"
+		}
+		items = append(items, fmt.Sprintf("%s from %s: %s", names, orList(g.clients), text))
 	}
 	if more := len(items) - fewReasons; more > 0 {
 		items = append(items[:fewReasons], fmt.Sprintf("and %d more: toll ports PORT", more))
