@@ -151,8 +151,8 @@ func withProxy(t *testing.T, bin, echo, flags string) {
 		t.Errorf("%+v", r.Missing)
 	}
 	traps := trapsOf(r)
-	for _, code := range []string{ports.PortConflict, ports.PublishedNobody, ports.Loopback6Proxy4,
-		ports.Unpublished, ports.MTUDiffers, ports.Loopback6Nothing} {
+	for _, code := range []string{ports.PortConflict, ports.PublishedNobody, ports.Unpublished,
+		ports.MTUDiffers, ports.Loopback6Nothing} {
 		if traps[code].Code == "" {
 			t.Errorf("no trap %s in %+v", code, r.Traps)
 		}

@@ -49,6 +49,7 @@ type asked struct {
 	place
 	kind   Client
 	server *Container // whose own address is dialled; nil: the machine's
+	bridge string     // of which a trap is sought; "": it concerns a port
 	tier   int
 	answer replica.Answer
 }
@@ -244,7 +245,8 @@ func (c *Copy) unclear(q asked) bool {
 		return false
 	case replica.Refused:
 		_, taken := listens(c.f.Listeners, q.proto, q.at)
-		return taken || q.server != nil || c.port != 0 || c.f.publishedAt(q.service)
+		return taken || q.server != nil || q.bridge != "" || c.port != 0 ||
+			c.f.publishedAt(q.service)
 	}
 	return true
 }
@@ -308,6 +310,7 @@ func (c *Copy) plan() {
 		services[k] = append(services[k], r)
 	}
 	places := map[bool][]place{false: c.f.places(false), true: c.f.places(true)}
+	c.planBridges()
 	for _, k := range order {
 		rows := services[k]
 		for _, six := range []bool{false, true} {

@@ -17,7 +17,7 @@ func (c *Copy) fill(rows []Row) []Row {
 		at[k] = append(at[k], i)
 	}
 	for _, q := range c.asked {
-		if q.server != nil {
+		if q.server != nil || q.bridge != "" {
 			continue
 		}
 		p, ok := c.path(q)
@@ -103,7 +103,7 @@ func (r *Row) replaced(p Path) bool {
 	case "container":
 		return p.server.ID != r.Server.ID && r.Server.ID != ""
 	case "process":
-		return r.Server.Name != "dockerd"
+		return !slices.Contains(reservers, r.Server.Name)
 	}
 	return false
 }

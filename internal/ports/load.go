@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 const (
@@ -29,7 +31,9 @@ func (f *Facts) conntrack([]Row) []Trap {
 }
 
 func (f *Facts) proxyLoad([]Row) []Trap {
-	var out []Trap
+	t := Trap{Code: ProxyLoad,
+		Text: "docker-proxy carries real load: each byte costs two more sockets and a process"}
+	measure := ""
 	for _, p := range f.Proxies {
 		if p.Rootless { // a rootless engine cannot do without it
 			continue
@@ -38,26 +42,21 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		if bytes < proxyBytes && n < proxyConns && p.CPU < proxyCores {
 			continue
 		}
-		seen := fmt.Sprintf("docker-proxy %d has %s open, with %.0f MiB so far", p.PID,
-			connections(n), float64(bytes)/(1<<20))
+		seen := fmt.Sprintf("docker-proxy %d on %s has %s open, with %.0f MiB so far", p.PID, p.Host,
+			units.Plural(n, "connection"), float64(bytes)/(1<<20))
 		if p.CPU >= proxyCores {
 			seen += fmt.Sprintf(", and uses %.2f of a core now", p.CPU)
 		}
 		if p.Memory > 0 {
 			seen += fmt.Sprintf(", in %.1f MiB of memory", float64(p.Memory)/(1<<20))
 		}
-		r := newRow(p.Proto, p.Host)
-		measure := "sudo toll compare bridge publish --on docker"
-		if p.Proto == "udp" {
+		if measure = "sudo toll compare bridge publish --on docker"; p.Proto == "udp" {
 			measure += " --load udp-rr"
 		}
-		out = append(out, Trap{Code: ProxyLoad, Ports: []string{r.name()},
-			Text: fmt.Sprintf(
-				"docker-proxy carries real load on %s: each byte costs two more sockets and a process", p.Host),
-			Evidence: seen,
-			Remedy:   "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two bring: " + measure})
+		t.add(newRow(p.Proto, p.Host), seen)
 	}
-	return out
+	t.Remedy = "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two bring: " + measure
+	return t.found()
 }
 
 func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
@@ -86,19 +85,14 @@ func (f *Facts) allProxies(port uint16) *Proxies {
 	return &out
 }
 
-func connections(n int) string {
-	if n == 1 {
-		return "1 connection"
-	}
-	return fmt.Sprintf("%d connections", n)
-}
-
 // localOnly finds ports open to every machine that only this one uses.
 func (f *Facts) localOnly(rows []Row) []Trap {
 	if !f.Known.Flows {
 		return nil // NAT connections of other machines appear only there
 	}
-	var out []Trap
+	t := Trap{Code: PublicLocalOnly,
+		Text:   "A port is published to every machine, perhaps needlessly: at present only this machine uses it",
+		Remedy: "to keep it so, publish it with -p 127.0.0.1:PORT:TARGET"}
 	for _, r := range rows {
 		if r.Proto != "tcp" || r.Family != "ipv4" || !r.addr.IsUnspecified() ||
 			r.Server.Kind != "container" || r.Holder.Kind == "server" {
@@ -108,14 +102,11 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 		if others > 0 || local < leastLocalOnly {
 			continue
 		}
-		out = append(out, Trap{Code: PublicLocalOnly, Ports: []string{r.name()},
-			Text: fmt.Sprintf(
-				"%s is published to every machine, perhaps needlessly: at present only this machine uses it", r.name()),
-			Evidence: fmt.Sprintf(
-				"%s open from loopback or own addresses, none from elsewhere; that is this moment only", connections(local)),
-			Remedy: fmt.Sprintf("to keep it so: -p 127.0.0.1:%d:%d", r.Port, r.Server.Port)})
+		t.add(r, fmt.Sprintf(
+			"%d has %s open from loopback or own addresses, none from elsewhere; that is this moment only",
+			r.Port, units.Plural(local, "connection")))
 	}
-	return out
+	return t.found()
 }
 
 func (f *Facts) clientsOf(port uint16) (local, others int) {
@@ -137,42 +128,32 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 }
 
 func (f *Facts) unpublished([]Row) []Trap {
-	var out []Trap
+	t := Trap{Code: Unpublished,
+		Text:   "A port is EXPOSEd but not published: only the container's own address leads to it. This machine and the container's networks reach that, and so does another machine with a route there, unless the firewall drops its packets",
+		Remedy: "to open it at this machine's own address: -p PORT:PORT; else nothing"}
 	for _, c := range f.Containers {
 		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 			continue
 		}
-		var ports []string
 		for _, e := range c.Exposed {
+			same := func(proto string, port uint16) bool { return proto == e.Proto && port == e.Port }
 			asked := slices.ContainsFunc(c.Asked, func(p Published) bool {
-				return p.Proto == e.Proto && p.Port == e.Port
+				return same(p.Proto, p.Port)
 			})
 			if asked || c.ListenersKnown && !slices.ContainsFunc(c.Listeners,
-				func(l Listener) bool {
-					return l.Proto == e.Proto && l.Addr.Port() == e.Port
-				}) {
+				func(l Listener) bool { return same(l.Proto, l.Addr.Port()) }) {
 				continue
 			}
-			ports = append(ports, fmt.Sprintf("%d/%s", e.Port, e.Proto))
+			said := ""
+			if !c.ListenersKnown {
+				said = "; whether it listens is not known"
+			}
+			t.add(Row{Port: e.Port, Proto: e.Proto}, fmt.Sprintf(
+				"%d/%s of container %s in %s: the image or --expose names it%s", e.Port, e.Proto,
+				c.Name, strings.Join(c.Networks, ", "), said))
 		}
-		if len(ports) == 0 {
-			continue
-		}
-		said := "the image or --expose names it, and it listens"
-		if !c.ListenersKnown {
-			said = "the image or --expose names it; whether it listens is not known"
-		}
-		first, _, _ := strings.Cut(ports[0], "/")
-		out = append(out, Trap{Code: Unpublished, Ports: ports,
-			Text: fmt.Sprintf(
-				"%s of container %s is EXPOSEd but not published: only the container's own address leads to it. This machine and the network %s "+
-					"reach that, and so does another machine with a route to the network, unless the firewall drops its packets",
-				strings.Join(ports, ", "), c.Name, strings.Join(c.Networks, ", ")),
-			Evidence: said,
-			Remedy: fmt.Sprintf(
-				"to open it at this machine's own address: -p %s:%s; else nothing", first, first)})
 	}
-	return out
+	return t.found()
 }
 
 func (f *Facts) mtus([]Row) []Trap {

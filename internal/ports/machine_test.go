@@ -254,7 +254,7 @@ func TestTraps(t *testing.T) {
 		t.Run(c.code, func(t *testing.T) {
 			f := healthy()
 			c.plant(f)
-			r := try(f, 0, nil)
+			r := try(f, 0, plantedAnswers[c.code])
 			if len(r.Traps) != 1 || r.Traps[0].Code != c.code {
 				t.Fatalf("%+v", r.Traps)
 			}

@@ -180,6 +180,8 @@ func (o *outcome) held(s stand) {
 	if o.out.server.State == statePaused {
 		o.end(Held, o.out.server.describe()+
 			" is paused: the kernel accepts for it, but it does not answer")
+	} else if why := s.listener.stuck(); why != "" {
+		o.end(Held, o.out.server.describe()+" does not accept connections: it has "+why)
 	}
 }
 
@@ -209,15 +211,16 @@ func (o *outcome) here(l Listener) {
 		o.hop("server", c.Name+" listens on "+px.Container.String())
 		o.held(stand{container: &c})
 	case o.f.keeps(l):
-		if o.f.Docker == "" {
+		name := holder(l)
+		if o.f.Docker == "" && name == "dockerd" {
 			o.doubt("Docker was not asked: dockerd may serve this port itself")
 		}
-		o.hop("socket", "of dockerd, which never answers")
-		o.end(Held, "dockerd's socket keeps the port taken and accepts, but never answers")
+		o.hop("socket", "of "+name+", which never answers")
+		o.end(Held, name+"'s socket keeps the port taken and accepts, but never answers")
 	default:
 		o.out.Kind = Direct
 		o.hop("socket", o.out.server.describe()+" listens on "+l.Addr.String())
-		o.held(stand{})
+		o.held(stand{listener: l})
 	}
 }
 

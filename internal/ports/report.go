@@ -68,7 +68,7 @@ type Server struct {
 }
 
 type Holder struct {
-	// "server", "docker-proxy", "rootlesskit", "dockerd", "rules" (no socket) or "unknown"
+	// "server", "docker-proxy", "rootlesskit", "dockerd", "conmon", "rules" (no socket) or "unknown"
 	Kind string `json:"kind"`
 	PID  int    `json:"pid,omitempty"`
 	// Memory is a proxy's; Connections are its clients' open ones.

@@ -2,8 +2,8 @@ package ports
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -91,12 +91,58 @@ func (f *Facts) internal([]Row) []Trap {
 	return out
 }
 
-// The kernel answers from the address nearest to the client, not from the dialled one.
+// Networks of these drivers are not this machine's.
+var unpublishing = []string{"ipvlan", "macvlan", "null"}
+
+// ignored finds -p that Docker accepts and ignores.
+func (f *Facts) ignored([]Row) []Trap {
+	var out []Trap
+	for _, c := range f.Containers {
+		if len(c.Asked) == 0 || c.PID == 0 || c.Host || len(c.Drivers) == 0 ||
+			slices.ContainsFunc(c.Drivers, func(d string) bool {
+				return !slices.Contains(unpublishing, d)
+			}) {
+			continue
+		}
+		t := Trap{Code: PublishedIgnored, Ports: portNames(c.Asked),
+			Text: fmt.Sprintf("Docker ignores -p of container %s: no port of this machine leads to it",
+				c.Name),
+			Evidence: fmt.Sprintf("-p asks for %s, and its networks are of driver %s: %s",
+				strings.Join(FoldNames(portNames(c.Asked)), ", "), strings.Join(c.Drivers, ", "),
+				strings.Join(c.Networks, ", "))}
+		t.Remedy = "docker network connect bridge " + c.Name + ", and make it anew with -p"
+		if len(c.Addrs) > 0 {
+			t.Remedy = fmt.Sprintf(
+				"dial the container itself: %s; this machine can only if it has a device of its own there: sudo ip link add own0 link CARD type %s mode bridge, with an address and a route; or %s",
+				netip.AddrPortFrom(c.Addrs[0], c.Asked[0].Port), c.Drivers[0], t.Remedy)
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// udpSource goes by what a server on all addresses does: the kernel then answers from the address
+// nearest to the client, not from the dialled one.
 func (f *Facts) udpSource(rows []Row) []Trap {
 	t := Trap{
 		Code:   UDPSource,
 		Text:   "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
 		Remedy: "let it listen on the address that clients ask; or they ask the one nearest to them"}
+	if f.Copy != nil {
+		for _, r := range rows {
+			for _, p := range r.Dials {
+				if p.answered.IsValid() {
+					from := p.From
+					if from == "" {
+						from = "this machine"
+					}
+					t.add(r, fmt.Sprintf("%s listens on all addresses; asked at %s by %s, it answers from %s%s",
+						udpHolder(&r), p.Dial, from, p.answered.Addr(), f.unless(&r)))
+				}
+			}
+		}
+		return t.found()
+	}
 	for i := range rows {
 		r := &rows[i]
 		if r.Proto != "udp" || r.Address != "*" && !r.addr.IsUnspecified() {
@@ -106,23 +152,22 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 		if seen == "" {
 			continue
 		}
-		unless := ", unless it sets the source itself, which cannot be seen"
-		if r.Holder.Kind == "docker-proxy" {
-			switch major, err := strconv.Atoi(strings.SplitN(f.Docker, ".", 2)[0]); {
-			case err != nil:
-				unless = ", unless it is of Docker Engine 28 or later"
-			case major >= ownSource:
-				continue
-			default:
-				unless = ", as docker-proxies before Docker Engine 28 do"
-			}
+		if r.Holder.Kind == "docker-proxy" && f.dockerMajor() >= ownSource {
+			continue
 		}
-		t.add(*r, udpHolder(r)+" listens on all addresses; "+seen+unless)
+		t.add(*r, udpHolder(r)+" listens on all addresses; "+seen+f.unless(r))
 	}
-	if len(t.Ports) == 0 {
-		return nil
+	return t.found()
+}
+
+func (f *Facts) unless(r *Row) string {
+	switch {
+	case r.Holder.Kind != "docker-proxy":
+		return ", unless it sets the source itself, which cannot be seen"
+	case f.dockerMajor() == 0:
+		return ", unless it is of Docker Engine 28 or later"
 	}
-	return []Trap{t}
+	return ", as docker-proxies before Docker Engine 28 do"
 }
 
 // Connection tracking restores the address for clients behind NAT rules.
@@ -137,7 +182,7 @@ func (f *Facts) otherSource(r *Row) string {
 			kind = r.Paths[Neighbour].Kind
 		}
 		if d.Name == uplink || !d.Up || d.Kind == "loopback" ||
-			r.Holder.Kind != "server" && d.Name != bridge || kind != Direct && kind != ByProxy ||
+			kind != Direct && kind != ByProxy ||
 			d.Kind == "bridge" && !slices.ContainsFunc(f.Devices, func(p Device) bool {
 				return p.Master == d.Name
 			}) {

@@ -66,8 +66,8 @@ func (f *Facts) settle(r *Row) {
 		if p.Kind != ByNAT && p.Kind != Hairpin && r.Holder.Kind != "rules" {
 			continue
 		}
-		if r.Server.Name == "dockerd" { // it only reserves published ports
-			r.Holder = Holder{Kind: "dockerd", PID: r.Server.PID}
+		if r.Server.Kind == "process" && slices.Contains(reservers, r.Server.Name) {
+			r.Holder = Holder{Kind: r.Server.Name, PID: r.Server.PID}
 		}
 		switch {
 		case p.server.Kind != "":
@@ -271,7 +271,7 @@ func (f *Facts) holderOf(l Listener) Holder {
 	case len(l.Owners) == 0:
 		return Holder{Kind: "unknown"}
 	case f.keeps(l):
-		return Holder{Kind: "dockerd", PID: l.Owners[0].PID}
+		return Holder{Kind: holder(l), PID: l.Owners[0].PID}
 	}
 	return Holder{Kind: "server", PID: l.Owners[0].PID}
 }
@@ -289,9 +289,14 @@ func (s Server) describe() string {
 }
 
 func short(id string) string { return id[:min(len(id), 12)] }
+
+// reservers hold the sockets of ports to which their rules lead.
+var reservers = []string{"dockerd", "conmon"}
+
+// keeps reports whether the socket's program only keeps the port taken.
 func (f *Facts) keeps(l Listener) bool {
 	if holder(l) != "dockerd" {
-		return false
+		return slices.Contains(reservers, holder(l))
 	}
 	if f.Docker != "" {
 		_, _, ok := f.publisher(l)

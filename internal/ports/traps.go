@@ -2,17 +2,16 @@ package ports
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // The codes of traps, part of the report's format.
 const (
-	Loopback6Proxy4  = "loopback6-proxy4"
 	Loopback6Nothing = "loopback6-nothing"
 	PublicLocalOnly  = "public-local-only"
 	PublishedNobody  = "published-nobody"
@@ -29,19 +28,25 @@ const (
 	Restarting       = "container-restarting"
 	InternalNetwork  = "published-internal"
 	UDPSource        = "udp-source"
+	NeverAccepts     = "never-accepts"
+	UDPStale         = "udp-stale"
+	ProxyPorts       = "proxy-ports"
+	PublishedIgnored = "published-ignored"
+	PublishedBypass  = "published-bypass"
 )
 
 // codes are in the order of the report.
-var codes = []string{PortConflict, Paused, Restarting, ReuseportTwins, PublishedNobody,
-	InternalNetwork, IngressNothing, RouteLocalnet, Loopback6Nothing,
-	Loopback6Proxy4, UDPSource, ProxyLoad, PublicLocalOnly, Unpublished, BridgeNFDrop, MTUDiffers,
-	ConntrackFull}
+var codes = []string{PortConflict, Paused, Restarting, NeverAccepts, ReuseportTwins,
+	PublishedNobody, InternalNetwork, PublishedIgnored, IngressNothing, RouteLocalnet, ProxyPorts,
+	UDPStale, Loopback6Nothing, UDPSource, PublishedBypass, ProxyLoad, PublicLocalOnly, Unpublished,
+	BridgeNFDrop, MTUDiffers, ConntrackFull}
 
 func (f *Facts) traps(rows []Row) []Trap {
 	var out []Trap
-	for _, rule := range []func([]Row) []Trap{f.conflicts, f.stopped, f.twins, f.nobody, f.internal,
-		f.unserved, f.localnet, f.loopback6, f.udpSource, f.proxyLoad,
-		f.localOnly, f.unpublished, f.bridgeNF, f.mtus, f.conntrack} {
+	for _, rule := range []func([]Row) []Trap{f.conflicts, f.stopped, f.neverAccepts, f.twins,
+		f.nobody, f.internal, f.ignored, f.unserved, f.localnet, f.proxyPorts, f.udpStale,
+		f.loopback6, f.udpSource, f.bypass, f.proxyLoad, f.localOnly, f.unpublished, f.bridgeNF,
+		f.mtus, f.conntrack} {
 		out = append(out, rule(rows)...)
 	}
 	slices.SortStableFunc(out, func(a, b Trap) int {
@@ -94,7 +99,9 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 }
 
 func (f *Facts) twins([]Row) []Trap {
-	var out []Trap
+	t := Trap{Code: ReuseportTwins,
+		Text:   "Two programs share a port, and the kernel distributes connections between them",
+		Remedy: "stop one, or give it another port"}
 	for i, a := range f.Listeners {
 		for _, b := range f.Listeners[:i] {
 			if a.Proto != "tcp" || b.Proto != a.Proto || a.Addr != b.Addr || a.Inode == b.Inode ||
@@ -105,41 +112,48 @@ func (f *Facts) twins([]Row) []Trap {
 			if x.Container == y.Container && x.Name == y.Name {
 				continue
 			}
-			r := newRow(a.Proto, a.Addr)
-			out = append(out, Trap{Code: ReuseportTwins, Ports: []string{r.name()},
-				Text: fmt.Sprintf(
-					"Two programs share %s, and the kernel distributes connections between them",
-					r.name()),
-				Evidence: fmt.Sprintf("%s and %s both listen on %s (SO_REUSEPORT)",
-					f.serverOf(b).describe(), f.serverOf(a).describe(), a.Addr),
-				Remedy: "stop one, or give it another port"})
+			t.add(newRow(a.Proto, a.Addr), fmt.Sprintf(
+				"%s and %s both listen on %s (SO_REUSEPORT)", f.serverOf(b).describe(),
+				f.serverOf(a).describe(), a.Addr))
 		}
 	}
-	return out
+	return t.found()
 }
 
 func (f *Facts) nobody(rows []Row) []Trap {
-	var out []Trap
-	seen := map[string]bool{}
+	traps, four := map[string]*Trap{}, map[string]*Trap{}
 	for _, r := range rows {
-		for _, c := range clients {
-			p := r.Paths[c]
-			if p.nobody == "" || seen[r.name()] {
-				continue
-			}
-			seen[r.name()] = true
-			t := Trap{Code: PublishedNobody, Ports: []string{r.name()}, Evidence: p.Why,
-				Text: fmt.Sprintf(
-					"%s is published, but nothing listens on port %d of container %s", r.name(),
-					r.Server.Port, p.nobody),
-				Remedy: "publish the port that the program listens on, and let it listen on 0.0.0.0 rather than on its own 127.0.0.1"}
-			if cont, ok := f.byID(r.Server.ID); ok {
-				if on := listening(cont, r.Proto); on != "" {
-					t.Evidence += "; " + on + " listens in the container"
-				}
-			}
-			out = append(out, t)
+		i := slices.IndexFunc(clients, func(c Client) bool { return r.Paths[c].nobody != "" })
+		if i < 0 {
+			continue
 		}
+		p := r.Paths[clients[i]]
+		c, known := f.byID(r.Server.ID)
+		said, of := p.Why, traps
+		text := "nothing listens on these published ports' targets in container " + p.nobody
+		remedy := "publish the port that the program listens on, and let it listen on 0.0.0.0 rather than on its own 127.0.0.1"
+		if known {
+			if on := listening(c, r.Proto); on != "" {
+				said += "; " + on + " listens in the container"
+			}
+			_, only4 := listens(c.Listeners, r.Proto,
+				netip.AddrPortFrom(netip.IPv4Unspecified(), p.target.Port()))
+			if only4 && p.target.Addr().Is6() {
+				of, text = four, "the program in container "+p.nobody+" listens on IPv4 only"
+				remedy = "let it listen on [::]; or clients dial an IPv4 address"
+			}
+		}
+		if of[p.nobody] == nil {
+			of[p.nobody] = &Trap{Code: PublishedNobody, Text: text, Remedy: remedy}
+		}
+		of[p.nobody].add(r, said)
+	}
+	return append(sorted(traps), sorted(four)...)
+}
+
+func sorted(traps map[string]*Trap) (out []Trap) {
+	for _, name := range slices.Sorted(maps.Keys(traps)) {
+		out = append(out, *traps[name])
 	}
 	return out
 }
@@ -183,9 +197,6 @@ func (f *Facts) localnet(rows []Row) []Trap {
 }
 
 func (f *Facts) loopback6(rows []Row) []Trap {
-	proxied := Trap{
-		Code: Loopback6Proxy4, Text: "::1 goes through a proxy that dials the container by IPv4",
-		Remedy: "where localhost may resolve to ::1, dial 127.0.0.1 or, by NAT, the machine's own address; or give the container's network IPv6"}
 	nothing := Trap{Code: Loopback6Nothing,
 		Text:   "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or try ::1 in vain first",
 		Remedy: "dial 127.0.0.1 rather than localhost, or publish on [::1] too"}
@@ -193,12 +204,11 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
-		if p := r.Paths[Loopback6]; p.Kind == ByProxy && p.proxy.Container.Addr().Is4() &&
-			!p.proxy.Rootless {
-			proxied.add(r, fmt.Sprintf("docker-proxy %d listens on %s and dials %s", p.proxy.PID,
-				p.proxy.Host, p.proxy.Container))
-		}
-		if r.Paths[Loopback].Answers() && !slices.ContainsFunc(rows, func(o Row) bool {
+		// otherwise reported as PublishedNobody
+		reported := slices.ContainsFunc(rows, func(o Row) bool {
+			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].nobody != ""
+		})
+		if r.Paths[Loopback].Answers() && !reported && !slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].Answers()
 		}) {
 			why := "no socket listens on [::1]:" + strconv.Itoa(int(r.Port))
@@ -210,9 +220,15 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 			nothing.add(r, why)
 		}
 	}
-	return slices.DeleteFunc([]Trap{nothing, proxied}, func(t Trap) bool {
-		return len(t.Ports) == 0
-	})
+	return nothing.found()
+}
+
+// found returns the trap if it concerns a port.
+func (t *Trap) found() []Trap {
+	if len(t.Ports) == 0 {
+		return nil
+	}
+	return []Trap{*t}
 }
 
 func (t *Trap) add(r Row, evidence string) {
@@ -244,46 +260,4 @@ func (t Trap) of(port uint16) Trap {
 		t.Evidence += fmt.Sprintf("; and so %d more", more)
 	}
 	return t
-}
-
-// Where Docker writes iptables, DOCKER-USER is for such rules.
-func (f *Facts) letThrough(bridge, chain string) string {
-	if slices.ContainsFunc(f.Rules.Chains, func(c firewall.Chain) bool {
-		return c.Name == "DOCKER-USER"
-	}) {
-		return fmt.Sprintf("iptables -I DOCKER-USER -i %s -o %s -j ACCEPT", bridge, bridge)
-	}
-	return fmt.Sprintf("a rule before %s that accepts what comes from %s and goes to %s", chain,
-		bridge, bridge)
-}
-
-// Policies of FORWARD are meant for routed packets.
-func (f *Facts) bridgeNF([]Row) []Trap {
-	if !f.Switches.BridgeNF || !f.Known.Rules {
-		return nil
-	}
-	var out []Trap
-	for _, d := range f.Devices {
-		if d.Kind != "bridge" || d.Docker || !slices.ContainsFunc(f.Devices, func(p Device) bool {
-			return p.Master == d.Name
-		}) {
-			continue
-		}
-		p := firewall.Packet{Proto: "tcp", Port: 80, In: d.Name, Out: d.Name, Src: anybody,
-			Dst: anybody.Next()}
-		o := f.Rules.Walk(firewall.Filter, firewall.Forward, p)
-		if o.Verdict != firewall.Drop && o.Verdict != firewall.Reject {
-			continue
-		}
-		out = append(out, Trap{Code: BridgeNFDrop,
-			Text: fmt.Sprintf(
-				"What crosses bridge %s is dropped by rules that are meant for routed traffic",
-				d.Name),
-			Evidence: fmt.Sprintf(
-				"net.bridge.bridge-nf-call-iptables is 1, and a TCP packet from %s to %s is dropped by %s", d.Name, d.Name, o.Where),
-			Remedy: fmt.Sprintf(
-				"%s, or net.bridge.bridge-nf-call-iptables=0 if no container network needs it",
-				f.letThrough(d.Name, o.Where))})
-	}
-	return out
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
 type plant struct {
@@ -16,12 +16,61 @@ type plant struct {
 	says  string
 }
 
+var plantedAnswers = map[string]change{
+	UDPSource: func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge == "docker0" && q.Proto == "udp" && q.To.Addr() == addr("198.18.0.1") {
+			a.Outcomes[0].From = addrPort("172.17.0.1:53")
+		}
+	},
+	BridgeNFDrop: func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge == "br1" {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")})
+		}
+	},
+}
+
 var planted = []plant{
-	{Loopback6Proxy4, func(f *Facts) {
-		f.Proxies[1].Container = addrPort("172.17.0.2:80")
-	}, "docker-proxy 265 listens on [::]:8080 and dials 172.17.0.2:80"},
+	{BridgeNFDrop, tapped, "from br1 to br1 is dropped by the policy of filter FORWARD"},
+	{PublishedBypass, func(f *Facts) {
+		for i, at := range []string{"127.0.0.1:8080", "[::1]:8080"} {
+			f.Listeners[1+i].Addr, f.Proxies[i].Host = addrPort(at), addrPort(at)
+			f.Containers[0].Published[i].Host = addrPort(at)
+		}
+	}, "container web answers a machine at eth0 at 172.17.0.2:80"},
+	{UDPStale, func(f *Facts) {
+		udpPublished(f)
+		f.Flows = []Flow{{"udp", addr("198.18.0.9"), 4000, addrPort("198.18.0.1:8080"),
+			addrPort("198.18.0.1:8080")}}
+	}, "198.18.0.9:4000 to 198.18.0.1:8080 goes to this machine itself, and a new client's packets to 172.17.0.2:80 (web)"},
+	{NeverAccepts, func(f *Facts) {
+		f.Listeners[0].Waiting, f.Listeners[0].Backlog = 129, 128
+	}, "[22/tcp]A socket's connections are not accepted by its program: clients connect, and get no answersshd 300 has 129 connections to accept, which is all that the socket keeps"},
+	{NeverAccepts, func(f *Facts) {
+		l := &f.Containers[0].Listeners[0]
+		l.Waiting, l.Backlog, l.Waited = 2, 128, 12*time.Second
+	}, "container web has 2 connections to accept, the oldest since 12 s on its port 80"},
+	{NeverAccepts, func(f *Facts) {
+		l := f.Containers[0].Listeners[0]
+		l.Addr, l.Waiting, l.Waited = addrPort("0.0.0.0:9000"), 1, time.Minute
+		l.Backlog = 5
+		f.Containers[0].Listeners = append(f.Containers[0].Listeners, l)
+	}, "[9000/tcp]"},
+	{NeverAccepts, func(f *Facts) {
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:9514"),
+			Inode: 8, Owners: []Process{{PID: 7, Name: "conmon"}}})
+	}, "conmon has the socket, and no rule leads past it to the container"},
+	{ProxyPorts, func(f *Facts) {
+		f.Switches.ClientPorts = [2]uint16{32768, 36767}
+		f.Proxies[0].Used = 3700
+	}, "connections to 172.17.0.2:80, ended ones in TIME-WAIT included, have 3700 of 4000 ports (32768 to 36767)"},
+	{PublishedIgnored, func(f *Facts) {
+		f.Containers = append(f.Containers, Container{ID: "ff", Name: "mv1", PID: 9,
+			State: "running", Networks: []string{"mv"}, Drivers: []string{"macvlan"},
+			Addrs: []netip.Addr{addr("198.18.0.149")},
+			Asked: []Published{{"tcp", 8030, netip.AddrPortFrom(netip.Addr{}, 8030)}}})
+	}, "[8030/tcp]Docker ignores -p of container mv1: no port of this machine leads to it-p asks for 8030/tcp, and its networks are of driver macvlan: mv"},
 	{ProxyLoad, func(f *Facts) { f.Proxies[0].CPU, f.Proxies[0].Memory = 0.93, 5<<20 },
-		"docker-proxy 264 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now, in 5.0 MiB of memory"},
+		"docker-proxy 264 on 0.0.0.0:8080 has 0 connections open, with 0 MiB so far, and uses 0.93 of a core now, in 5.0 MiB of memory"},
 	{Loopback6Nothing, func(f *Facts) {
 		f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
 	}, "no socket listens on [::1]:8080"},
@@ -31,7 +80,7 @@ var planted = []plant{
 			{Local: addrPort("127.0.0.1:8080"), Remote: addrPort("127.0.0.1:50000"), PID: proxyPID},
 			{Local: addrPort("198.18.0.1:50001"), Remote: addrPort("198.18.0.1:8080")},
 		}
-	}, "2 connections open from loopback or own addresses"},
+	}, "8080 has 2 connections open from loopback or own addresses"},
 	{PublishedNobody, func(f *Facts) {
 		f.Containers[0].Listeners[0].Addr = addrPort("127.0.0.1:80")
 	}, "; 127.0.0.1:80 listens in the container"},
@@ -61,13 +110,6 @@ var planted = []plant{
 	{ConntrackFull, func(f *Facts) {
 		f.Tracked = 250000
 	}, "250000 of nf_conntrack_max 262144 (95 %)"},
-	{BridgeNFDrop, func(f *Facts) {
-		f.Switches.BridgeNF = true
-		f.Rules = firewall.ParseSave("*filter\n:FORWARD DROP [0:0]\nCOMMIT\n", false)
-		f.Devices = append(f.Devices, Device{
-			Name: "br1", Index: 10, Kind: "bridge", Up: true, MTU: 1500},
-			Device{Name: "tap0", Index: 11, Kind: "tun", Master: "br1"})
-	}, "from br1 to br1 is dropped by policy of filter FORWARD"},
 	{ProxyLoad, func(f *Facts) {
 		f.Connections = []Connection{
 			{Local: addrPort("198.18.0.1:8080"), Remote: addrPort("198.18.0.9:50000"),
@@ -75,7 +117,7 @@ var planted = []plant{
 			{Local: addrPort("172.17.0.1:40000"), Remote: addrPort("172.17.0.2:80"), PID: proxyPID,
 				Bytes: 200 << 20},
 		}
-	}, "docker-proxy 264 has 1 connection open, with 200 MiB so far"},
+	}, "docker-proxy 264 on 0.0.0.0:8080 has 1 connection open, with 200 MiB so far"},
 	{Paused, func(f *Facts) {
 		f.Containers[0].State = "paused"
 		f.Containers[0].Asked = f.Containers[0].Published
@@ -104,11 +146,162 @@ var planted = []plant{
 			Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8,
 			Owners: []Process{{PID: 8, Name: "named"}}})
 	},
-		"named 8 listens on all addresses; asked at 198.18.0.1 by a client behind docker0, it answers from 172.17.0.1"},
+		"named 8 listens on all addresses; asked at 198.18.0.1:53 by a container on bridge, it answers from 172.17.0.1"},
 	{RouteLocalnet, func(f *Facts) {
 		proxyOff(f)
 		f.Switches.RouteLocalnet["docker0"] = false
 	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
+}
+
+func udpPublished(f *Facts) {
+	f.Containers[0].Listeners[0].Proto = "udp"
+	for i := range 2 {
+		f.Listeners[1+i].Proto, f.Proxies[i].Proto = "udp", "udp"
+		f.Containers[0].Published[i].Proto = "udp"
+	}
+}
+
+// tapped adds a bridge of virtual machines.
+func tapped(f *Facts) {
+	f.Switches.BridgeNF = true
+	f.Devices = append(f.Devices, Device{Name: "br1", Index: 10, Kind: "bridge", Up: true, MTU: 1500,
+		Addrs: []netip.Prefix{netip.MustParsePrefix("192.168.77.1/24")}},
+		Device{Name: "tap0", Index: 11, Kind: "tun", Up: true, MTU: 1500, Master: "br1"})
+}
+
+func TestBridgeNF(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost  string // addresses
+		rules []replica.RuleText
+		says  string
+		fix   string
+	}{
+		"nothing is lost": {},
+		"frames": {"192.168.77.2", nil,
+			"from br1 to br1 is dropped by the policy of filter FORWARD",
+			"sudo iptables -I FORWARD -i br1 -o br1 -j ACCEPT, or net.bridge"},
+		"frames, Docker": {"192.168.77.2", []replica.RuleText{{Chain: "DOCKER-USER"}},
+			"from br1 to br1", "sudo iptables -I DOCKER-USER -i br1 -o br1 -j ACCEPT, or net.bridge"},
+		// A remedy for frames alone would not help.
+		"translated": {"192.168.77.2 203.0.113.1",
+			[]replica.RuleText{{Text: "-A POSTROUTING -s 192.168.77.0/24 -j MASQUERADE"}},
+			"to the internet is dropped by the policy of filter FORWARD; so is one",
+			"sudo iptables -I FORWARD -i br1 -j ACCEPT; sudo iptables -I FORWARD -o br1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"},
+		"another network is translated": {"203.0.113.1",
+			[]replica.RuleText{{Text: "-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE"}},
+			"", ""},
+		"by the bridge itself": {"192.168.77.2 203.0.113.1", nil, "from br1 to br1", "-o br1 -j"},
+	} {
+		f := healthy()
+		tapped(f)
+		r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+			f.Copy.Machine.Spaces[0].Text = c.rules
+			if q.Bridge == "br1" && strings.Contains(c.lost+" ", q.To.Addr().String()+" ") {
+				lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")})
+			}
+		})
+		switch {
+		case c.says == "" && len(r.Traps) == 0:
+		case len(r.Traps) != 1 || c.says == "" || r.Traps[0].Code != BridgeNFDrop ||
+			!strings.Contains(r.Traps[0].Evidence, c.says) ||
+			!strings.Contains(r.Traps[0].Remedy, c.fix):
+			t.Errorf("%s: %+v", name, r.Traps)
+		}
+	}
+}
+
+// Engines before 28 let other machines' packets for containers pass.
+func TestBypass(t *testing.T) {
+	for name, c := range map[string]struct {
+		host string
+		drop bool
+		want bool
+	}{
+		"reached":          {"127.0.0.1:8080", false, true},
+		"dropped":          {"127.0.0.1:8080", true, false},
+		"published to all": {"0.0.0.0:8080", false, false},
+	} {
+		f := healthy()
+		f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
+		f.Listeners[1].Addr, f.Proxies[0].Host = addrPort(c.host), addrPort(c.host)
+		f.Containers[0].Published = []Published{{"tcp", 80, addrPort(c.host)}}
+		r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+			if c.drop && q.Card != "" && q.To.Addr() == addr("172.17.0.2") {
+				lose(q, a, replica.Lost{Rule: rule("ip raw", "PREROUTING", 1, "")})
+			}
+		})
+		i := slices.IndexFunc(r.Traps, func(t Trap) bool { return t.Code == PublishedBypass })
+		if (i >= 0) != c.want || c.want && (!strings.Contains(r.Traps[i].Evidence,
+			"container web answers a machine at eth0 at 172.17.0.2:80") ||
+			!strings.Contains(r.Traps[i].Remedy, "-d 172.17.0.2 ! -i docker0 -p tcp --dport 80 -j DROP")) {
+			t.Errorf("%s: %+v", name, r.Traps)
+		}
+	}
+}
+
+func TestUDPStale(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, now string
+		says      string
+	}{
+		"as new":       {"198.18.0.9", "172.17.0.2:80", ""},
+		"untranslated": {"198.18.0.9", "198.18.0.1:8080", "goes to this machine itself"},
+		"another's": {"198.18.0.9", "172.17.0.7:80",
+			"198.18.0.9:4000 to 198.18.0.1:8080 goes to 172.17.0.7:80, which nobody has, and a new client's packets to 172.17.0.2:80 (web)"},
+		"its own, by the proxy": {"172.17.0.3", "198.18.0.1:8080", ""},
+		"its own, redirected":   {"172.17.0.3", "172.17.0.2:80", "a new client's packets to this"},
+	} {
+		f := healthy()
+		udpPublished(f)
+		f.Flows = []Flow{{"udp", addr(c.from), 4000, addrPort("198.18.0.1:8080"), addrPort(c.now)}}
+		got := slices.DeleteFunc(try(f, 8080).Traps, func(t Trap) bool { return t.Code != UDPStale })
+		if (len(got) == 1) != (c.says != "") || len(got) == 1 &&
+			(!strings.Contains(got[0].Evidence, c.says) ||
+				got[0].Remedy != "sudo conntrack -D -p udp --orig-port-dst 8080") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// The program listens on 0.0.0.0, and the network has IPv6.
+func TestNobodyOnIPv6(t *testing.T) {
+	f := healthy()
+	f.Containers[0].Listeners[0].Addr = addrPort("0.0.0.0:80")
+	got := try(f, 0).Traps
+	if len(got) != 1 || got[0].Code != PublishedNobody ||
+		!strings.Contains(got[0].Text, "listens on IPv4 only") ||
+		!strings.Contains(got[0].Remedy, "listen on [::]") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Policy rules may send containers' packets by another device than the main table.
+func TestMTUOfPolicy(t *testing.T) {
+	f := healthy()
+	f.Devices[2].Out, f.Devices[2].OutMTU = "wg0", 1420
+	got := try(f, 0).Traps
+	if len(got) != 1 || got[0].Code != MTUDiffers ||
+		!strings.HasSuffix(got[0].Evidence, "docker0 1500, wg0 1420") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The kernel chose another source for the answers to clients of two networks.
+func TestUDPSourceSeen(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:53"), Inode: 8,
+		Owners: []Process{{PID: 8, Name: "named"}}})
+	f.Devices = append(f.Devices, Device{Name: "br-0123456789ab", Index: 9, Kind: "bridge", Up: true,
+		Docker: true, Addrs: []netip.Prefix{netip.MustParsePrefix("172.18.0.1/16")}})
+	got := try(f, 53, func(q replica.Dial, a *replica.Answer) {
+		if q.Bridge == "br-0123456789ab" && q.To.Addr() == addr("198.18.0.1") {
+			a.Outcomes[0].From = addrPort("172.18.0.1:53")
+		}
+	}).Traps
+	if len(got) != 1 || got[0].Code != UDPSource || !strings.Contains(got[0].Evidence,
+		"asked at 198.18.0.1:53 by a container on br-0123456789ab, it answers from 172.18.0.1") {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestNoTraps(t *testing.T) {
@@ -187,40 +380,40 @@ func TestUDPSourceOfProxy(t *testing.T) {
 	for docker, want := range map[string]int{"20.10.24": 1, "26.1.5+dfsg1": 1, "28.5.2": 0, "": 1} {
 		f := healthy()
 		f.Docker = docker
-		f.Listeners[1].Proto, f.Proxies[0].Proto, f.Containers[0].Listeners[0].Proto = "udp", "udp",
-			"udp"
-		f.Listeners, f.Proxies = f.Listeners[:2], f.Proxies[:1]
-		f.Containers[0].Published = nil
-		var got []Trap
-		for _, x := range try(f, 8080, nil).Traps {
-			if x.Code == UDPSource {
-				got = append(got, x)
+		udpPublished(f)
+		seen := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+			if q.Bridge == "docker0" && q.To == addrPort("198.18.0.1:8080") {
+				a.Outcomes[0].From = addrPort("172.17.0.1:8080")
 			}
-		}
-		if len(got) != want {
-			t.Errorf("%q: %+v", docker, got)
+		}).Traps
+		f.Copy = nil
+		for _, got := range [][]Trap{seen, Judge(f, 8080).Traps} {
+			if len(got) != want || want == 1 && got[0].Code != UDPSource {
+				t.Errorf("%q: %+v", docker, got)
+			}
 		}
 	}
 }
 
 func TestTrapOfMany(t *testing.T) {
 	f := healthy()
+	f.Switches.ClientPorts = [2]uint16{32768, 36767}
 	for i := range 9 {
 		host, pid := netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(9000+i)), 900+i
 		f.Listeners = append(f.Listeners, Listener{
 			Proto: "tcp", Addr: host, V6Only: true,
 			Owners: []Process{{PID: pid, Name: "docker-proxy"}}})
-		f.Proxies = append(f.Proxies, Proxy{PID: pid, Proto: "tcp", Host: host,
+		f.Proxies = append(f.Proxies, Proxy{PID: pid, Proto: "tcp", Host: host, Used: 3990 + i,
 			Container: addrPort("172.17.0.2:80")})
 	}
 	all, one := try(f, 0, nil).Traps, try(f, 9004, nil).Traps
 	if len(all) != 1 || len(all[0].Ports) != 9 ||
-		strings.Count(all[0].Evidence, "docker-proxy") != fewSeen ||
+		strings.Count(all[0].Evidence, "172.17.0.2:80") != fewSeen ||
 		!strings.HasSuffix(all[0].Evidence, "and so 6 more") {
 		t.Errorf("%+v", all)
 	}
 	if len(one) != 1 || !slices.Equal(one[0].Ports, []string{"9004/tcp"}) ||
-		one[0].Evidence != "docker-proxy 904 listens on [::]:9004 and dials 172.17.0.2:80" {
+		!strings.Contains(one[0].Evidence, "have 3994 of 4000") {
 		t.Errorf("%+v", one)
 	}
 }

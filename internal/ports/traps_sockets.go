@@ -1,0 +1,161 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+const (
+	longWait = 3 * time.Second // of a connection that is not accepted
+	fewPorts = 0.9             // of the ports for connections to one address
+)
+
+// stuck says why nobody seems to accept the socket's connections, or returns "".
+func (l Listener) stuck() string {
+	waiting := units.Plural(l.Waiting, "connection")
+	switch {
+	case l.Waiting > l.Backlog:
+		return waiting + " to accept, which is all that the socket keeps"
+	case l.Waited >= longWait:
+		return fmt.Sprintf("%s to accept, the oldest since %.0f s", waiting, l.Waited.Seconds())
+	}
+	return ""
+}
+
+// neverAccepts finds sockets that the kernel accepts for, and no program.
+func (f *Facts) neverAccepts(rows []Row) []Trap {
+	t := Trap{Code: NeverAccepts,
+		Text:   "A socket's connections are not accepted by its program: clients connect, and get no answer",
+		Remedy: "see what the program waits for, or restart it; one that only reserves a published port needs the engine's rules: restart the engine, or podman network reload --all"}
+	reserved := []Client{OwnAddr, Neighbour, Remote}
+	for i, r := range rows {
+		c, home := f.homeOf(r.Server)
+		switch l, ok := f.socketOf(&rows[i]); {
+		case r.Server.State != "":
+		case ok && l.stuck() != "":
+			t.add(r, fmt.Sprintf("%s has %s", f.serverOf(l).describe(), l.stuck()))
+		case ok && f.keeps(l) && slices.ContainsFunc(reserved, func(c Client) bool {
+			return r.Paths[c].Kind == Held
+		}):
+			t.add(r, fmt.Sprintf("%s has the socket, and no rule leads past it to the container",
+				holder(l)))
+		case home:
+			to := netip.AddrPortFrom(netip.IPv4Unspecified(), r.Server.Port)
+			if l, ok := listens(c.Listeners, r.Proto, to); ok && l.stuck() != "" {
+				t.add(r, fmt.Sprintf("%s has %s on its port %d", r.Server.describe(), l.stuck(),
+					r.Server.Port))
+			}
+		}
+	}
+	for _, c := range f.Containers {
+		for _, l := range c.Listeners {
+			if l.stuck() != "" && c.state() == "" && !c.Host && c.Shares == "" &&
+				!c.publishes(l.Proto, l.Addr.Port()) {
+				t.add(newRow(l.Proto, l.Addr), fmt.Sprintf("container %s has %s on its port %d",
+					c.Name, l.stuck(), l.Addr.Port()))
+			}
+		}
+	}
+	return t.found()
+}
+
+func (f *Facts) socketOf(r *Row) (Listener, bool) {
+	i := slices.IndexFunc(f.Listeners, func(l Listener) bool {
+		return l.Proto == r.Proto && l.Addr == netip.AddrPortFrom(r.addr, r.Port)
+	})
+	if i < 0 {
+		return Listener{}, false
+	}
+	return f.Listeners[i], true
+}
+
+// proxyPorts finds docker-proxies whose connections to a container have used up the local ports.
+func (f *Facts) proxyPorts([]Row) []Trap {
+	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
+	all := int(high) - int(low) + 1
+	t := Trap{Code: ProxyPorts,
+		Text:   "docker-proxy has hardly any local port left for connections to its container: it accepts clients, and closes what it cannot forward",
+		Remedy: "dial the machine's own address instead of 127.0.0.1, which goes by NAT, or the container's own; or keep connections open; or allow more: sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"}
+	for _, p := range f.Proxies {
+		if high == 0 || float64(p.Used) < fewPorts*float64(all) {
+			continue
+		}
+		t.add(newRow(p.Proto, p.Host), fmt.Sprintf(
+			"connections to %s, ended ones in TIME-WAIT included, have %d of %d ports (%d to %d)",
+			p.Container, p.Used, all, low, high))
+	}
+	return t.found()
+}
+
+// udpStale compares connection tracking with new clients: rules do not apply to packets of a known
+// connection.
+func (f *Facts) udpStale(rows []Row) []Trap {
+	t := Trap{Code: UDPStale,
+		Text: "Connection tracking still leads UDP clients of a published port astray: as long as they send, today's rules do not apply to them"}
+	for _, r := range rows {
+		if r.Proto != "udp" || r.Server.Kind != "container" {
+			continue
+		}
+		for _, x := range f.Flows {
+			want, known := f.fresh(&r, x)
+			if !known || want == x.Now {
+				continue
+			}
+			t.add(r, fmt.Sprintf("%s to %s goes to %s, and a new client's packets to %s",
+				netip.AddrPortFrom(x.From, x.Port), x.To, f.named(x.Now), f.named(want)))
+		}
+	}
+	var commands []string
+	for _, p := range t.Ports {
+		commands = once(commands, "sudo conntrack -D -p udp --orig-port-dst "+
+			strings.TrimSuffix(p, "/udp"))
+	}
+	t.Remedy = strings.Join(commands[:min(len(commands), fewSeen)], "; ")
+	return t.found()
+}
+
+func (f *Facts) named(to netip.AddrPort) string {
+	if c, ok := f.at(to.Addr()); ok {
+		return fmt.Sprintf("%s (%s)", to, c.Name)
+	}
+	if f.own(to.Addr()) {
+		return "this machine itself"
+	}
+	return to.String() + ", which nobody has"
+}
+
+// fresh returns where a new flow between the same addresses leads, if that is known.
+func (f *Facts) fresh(r *Row, x Flow) (netip.AddrPort, bool) {
+	if x.Proto != "udp" || x.To.Port() != r.Port || !r.concerns(x.To.Addr().Is6()) {
+		return netip.AddrPort{}, false
+	}
+	from, bridge := Remote, f.towards(x.From)
+	switch {
+	case x.From.IsLoopback() && x.From.Is6():
+		from = Loopback6
+	case x.From.IsLoopback():
+		from = Loopback
+	case f.own(x.From):
+		from = OwnAddr
+	case f.hosts(f.device(bridge)):
+		from = Neighbour
+	}
+	for _, p := range r.Dials {
+		if p.Client != from || p.Dial != x.To.String() || len(p.Doubt) > 0 || p.Servers != nil ||
+			from == Neighbour && !slices.Contains(p.Hops, Hop{"bridge", bridge}) {
+			continue
+		}
+		switch p.Kind {
+		case ByNAT, Hairpin:
+			return p.target, p.target.IsValid()
+		case ByProxy, Direct, Held:
+			return x.To, true
+		}
+	}
+	return netip.AddrPort{}, false
+}
