@@ -218,6 +218,9 @@ func (c *caller) dial(a *attempt) error {
 	if err := a.bind(); err != nil {
 		return err
 	}
+	if err := reportErrors(a.fd, a.To.Addr()); err != nil {
+		return err
+	}
 	if a.Proto == "udp" {
 		return a.send(to)
 	}
@@ -263,13 +266,6 @@ func (a *attempt) bind() error {
 
 // send does not stay connected, so an answer from another address arrives.
 func (a *attempt) send(to unix.Sockaddr) error {
-	level, option := unix.SOL_IP, unix.IP_RECVERR
-	if family(a.To.Addr()) == unix.AF_INET6 {
-		level, option = unix.SOL_IPV6, unix.IPV6_RECVERR
-	}
-	if err := options(a.fd, [3]int{level, option, 1}); err != nil {
-		return err
-	}
 	if err := unix.Connect(a.fd, to); err != nil {
 		return err
 	}
@@ -302,6 +298,9 @@ func (c *caller) ready(a *attempt, events uint32) {
 		errno, err := unix.GetsockoptInt(a.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 		if err == nil && errno != 0 {
 			err = unix.Errno(errno)
+		}
+		if err == nil && events&unix.EPOLLERR != 0 {
+			err = queued(a.fd)
 		}
 		if err != nil {
 			c.end(a, gotOf(err), err)
@@ -368,14 +367,28 @@ func (c *caller) datagram(a *attempt, events uint32) {
 	if events&unix.EPOLLERR == 0 {
 		return
 	}
-	var control [512]byte
-	_, n, _, _, err := unix.Recvmsg(a.fd, b[:], control[:], unix.MSG_ERRQUEUE)
-	if err != nil {
-		return
-	}
-	if err := reported(control[:n]); err != nil {
+	if err := queued(a.fd); err != nil {
 		c.end(a, gotOf(err), err)
 	}
+}
+
+// reportErrors queues each ICMP error. Without it, one that comes during connect waits for the next
+// SYN, a second later.
+func reportErrors(fd int, to netip.Addr) error {
+	if family(to) == unix.AF_INET6 {
+		return options(fd, [3]int{unix.SOL_IPV6, unix.IPV6_RECVERR, 1})
+	}
+	return options(fd, [3]int{unix.SOL_IP, unix.IP_RECVERR, 1})
+}
+
+// queued returns the next error that reportErrors queued, or nil.
+func queued(fd int) error {
+	var b, control [512]byte
+	_, n, _, _, err := unix.Recvmsg(fd, b[:], control[:], unix.MSG_ERRQUEUE)
+	if err != nil {
+		return nil
+	}
+	return reported(control[:n])
 }
 
 // reported returns the error of a struct sock_extended_err.

@@ -234,7 +234,8 @@ func (s *server) keep(fd int, ready, gone func()) {
 func (s *server) read(fd int) (b []byte, open bool) {
 	n, err := unix.Read(fd, s.buf)
 	if err != nil {
-		return nil, errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
+		again := errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
+		return nil, again && queued(fd) == nil
 	}
 	return s.buf[:n], n > 0
 }
@@ -278,7 +279,10 @@ func (s *server) dial(f flow) (fd int, err error) {
 		if fd, err = newSocket(relay.Proto, relay.Relay.Addr()); err != nil {
 			return err
 		}
-		if err = unix.Connect(fd, sa); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+		if err = reportErrors(fd, relay.Relay.Addr()); err == nil {
+			err = unix.Connect(fd, sa)
+		}
+		if err != nil && !errors.Is(err, unix.EINPROGRESS) {
 			_ = unix.Close(fd)
 			return err
 		}
