@@ -187,13 +187,13 @@ rule del pref 32767
 neigh add 192.0.2.1 lladdr 02:00:00:00:00:99 dev eth0 nud permanent
 neigh add proxy 192.0.2.77 dev eth0
 `)
-	commands := []string{"ip -6 rule add pref 50 to 2001:db8:5::/48 lookup 77",
-		"bridge fdb add 02:00:00:00:00:98 dev port master static"}
+	commands := []string{"ip -6 rule add pref 50 to 2001:db8:5::/48 lookup 77"}
 	if machine.Do(exec.Command("ip", "link", "set", "br0", "type", "bridge",
 		"vlan_filtering", "1").Run) == nil { // not every kernel can
 		commands = append(commands, "bridge vlan add vid 30 dev port pvid untagged",
 			"bridge vlan del vid 1 dev port", "bridge vlan add vid 30 dev br0 self")
 	}
+	commands = append(commands, "bridge fdb add 02:00:00:00:00:98 dev port master static")
 	for _, command := range commands {
 		run(t, machine, command)
 	}

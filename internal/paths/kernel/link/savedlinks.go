@@ -118,9 +118,18 @@ func (s Saved) data() []netlink.Attribute {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
+	list = slices.DeleteFunc(list, func(a netlink.Attribute) bool {
 		return !slices.Contains(made[s.Kind], typeOf(a)) || s.Kind == "bridge" && usual(a)
 	})
+	for _, a := range list {
+		const size, known = 8, 0xf // struct ifla_vlan_flags: flags, mask
+		if s.Kind == "vlan" && typeOf(a) == nl.IFLA_VLAN_FLAGS && len(a.Data) == size {
+			// the kernel prints a mask that it does not take
+			flags := binary.NativeEndian.Uint32(a.Data)
+			binary.NativeEndian.PutUint32(a.Data[4:], known|flags)
+		}
+	}
+	return list
 }
 
 // A kernel without a feature of bridges refuses its attribute, whatever the value.
