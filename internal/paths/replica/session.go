@@ -116,7 +116,7 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	}
 	out := got[0]
 	for i := range out {
-		differ := len(got) > 1 && merge(&out[i], got[1][i])
+		differ := len(got) > 1 && Merge(&out[i], got[1][i])
 		out[i].Unsure = s.unsure(dials[i], out[i], differ)
 	}
 	return out, nil

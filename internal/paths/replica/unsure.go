@@ -27,8 +27,8 @@ func (s *Session) findDoubts() [][]doubt {
 	return out
 }
 
-// merge adds the outcomes of other that a lacks and reports whether the answers differ.
-func merge(a *Answer, other Answer) bool {
+// Merge adds the outcomes of other that a lacks and reports whether the answers differ.
+func Merge(a *Answer, other Answer) bool {
 	same := func(o Outcome) func(Outcome) bool {
 		return func(p Outcome) bool {
 			return o.Got == p.Got && o.Socket == p.Socket && o.Seen == p.Seen && o.From == p.From &&

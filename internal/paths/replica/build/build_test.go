@@ -182,3 +182,26 @@ func TestRandom(t *testing.T) {
 		return found[0] && found[1] && len(found) == 2
 	})
 }
+
+func TestExplain(t *testing.T) {
+	s := newSite(t)
+	s.in(s.spaces[0], "iptables -A FORWARD -p tcp --dport 81 -j DROP")
+	r := s.start(s.machine(), socket(1, "0.0.0.0:80"), socket(1, "0.0.0.0:81"))
+	dial := func(to string) replica.Answer {
+		got, err := r.Dial(t.Context(), []replica.Dial{{Client: replica.Client{Card: "eth0"},
+			Proto: "tcp", To: netip.MustParseAddrPort(to), Explain: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0]
+	}
+	a := dial("172.17.0.2:80")
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || len(a.Steps) < 6 || a.Lost != nil {
+		t.Errorf("%+v", a)
+	}
+	a = dial("172.17.0.2:81")
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Got != replica.Timeout || a.Lost == nil ||
+		a.Lost.Rule == nil || a.Lost.Rule.Chain != "FORWARD" || a.Lost.Rule.Number != 1 {
+		t.Errorf("%+v", a)
+	}
+}

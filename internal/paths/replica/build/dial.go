@@ -15,10 +15,7 @@ import (
 // Dial answers a dial that cannot be made with an outcome Failed.
 func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
 	answers := make([]replica.Answer, len(dials))
-	var (
-		calls []dial.Call
-		which []int // of each call
-	)
+	var plain, explained calls
 	for i, d := range dials {
 		ns, source, err := c.place(d.Client, d.To.Addr())
 		if err != nil {
@@ -26,17 +23,41 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 				{Got: replica.Failed, Err: err.Error(), Socket: -1}}
 			continue
 		}
-		calls = append(calls, dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To})
-		which = append(which, i)
+		call := dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To}
+		if d.Explain {
+			explained.add(call, i)
+		}
+		if !d.Explain || c.times > 1 {
+			plain.add(call, i)
+		}
 	}
-	outcomes, err := c.net.Dial(ctx, calls, c.times)
+	if len(explained.list) > 0 {
+		got, err := c.net.Explain(ctx, explained.list)
+		if err != nil {
+			return nil, err
+		}
+		for k, i := range explained.of {
+			answers[i] = got[k]
+		}
+	}
+	outcomes, err := c.net.Dial(ctx, plain.list, c.times)
 	if err != nil {
 		return nil, err
 	}
-	for k, i := range which {
-		answers[i].Outcomes = outcomes[k]
+	for k, i := range plain.of {
+		replica.Merge(&answers[i], replica.Answer{Outcomes: outcomes[k]})
 	}
 	return answers, nil
+}
+
+// calls has the dials of some answers.
+type calls struct {
+	list []dial.Call
+	of   []int // the answer's index
+}
+
+func (c *calls) add(call dial.Call, of int) {
+	c.list, c.of = append(c.list, call), append(c.of, of)
 }
 
 // place returns where a client is, and its address unless the kernel chooses it.
