@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -162,21 +163,22 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
-// shut says which clients get no answer where others do or should, why, and what helps.
+// shut says which clients get no answer, why, and what helps.
 func (r *Report) shut() (out []string) {
 	type reason struct{ name, why, remedy string }
 	var order []reason
-	who := map[reason][]string{}
+	who, all := map[reason][]string{}, map[string][]string{}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
 			for _, p := range row.Dials {
-				if p.Client != c || p.own || p.Kind != Blocked && p.Kind != Held {
+				if p.Client != c || p.own {
 					continue
 				}
-				x := reason{row.name() + " is blocked", p.Why, p.Remedy}
-				if p.Kind == Held {
-					x.name = row.name() + " accepts but does not answer"
+				all[row.name()+c.class()] = once(all[row.name()+c.class()], p.who())
+				if p.Kind != Blocked && p.Kind != Held {
+					continue
 				}
+				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Remedy}
 				if who[x] == nil {
 					order = append(order, x)
 				}
@@ -185,26 +187,44 @@ func (r *Report) shut() (out []string) {
 		}
 	}
 	for _, x := range order {
-		text := fmt.Sprintf("From %s, %s: %s.", few(who[x]), x.name, x.why)
+		var names []string
+		for _, class := range []string{machines, containers, here} {
+			of := all[x.name+class]
+			hit := slices.DeleteFunc(slices.Clone(of), func(s string) bool {
+				return !slices.Contains(who[x], s)
+			})
+			if len(hit) == len(of) && len(of) > 0 {
+				hit = []string{class}
+			}
+			names = append(names, hit...)
+		}
+		text := fmt.Sprintf("From %s, %s is blocked: %s.", few(names), x.name, x.why)
 		if x.remedy != "" {
-			text += " If that is not wanted: " + x.remedy + "."
+			text += " If that is not wanted: " + x.remedy
 		}
 		out = append(out, text)
 	}
 	return out
 }
 
+const machines, containers = "other machines", "containers"
+
+func (c Client) class() string {
+	switch c {
+	case Remote:
+		return machines
+	case Neighbour, Foreign:
+		return containers
+	}
+	return here
+}
+
 // who returns the client's place in words.
 func (p Path) who() string {
-	switch {
-	case p.Client == Loopback || p.Client == Loopback6 || p.Client == OwnAddr:
+	if p.Client.class() == here {
 		return "this machine at " + strings.TrimSuffix(p.Dial, portOf(p.Dial))
-	case p.From != "":
-		return p.From
-	case p.Client == Remote:
-		return "other machines"
 	}
-	return "containers of its network"
+	return cmp.Or(p.From, p.Client.class())
 }
 
 func portOf(dial string) string { return dial[strings.LastIndex(dial, ":"):] }

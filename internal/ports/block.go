@@ -36,17 +36,34 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 		if b.Rule != "" {
 			why += ": " + b.Rule
 		}
-		if o.out.Remedy = o.unblock(to); o.out.Remedy != "" && b.Where != here {
-			o.out.Remedy = "in " + b.Where + ": " + o.out.Remedy
-		}
+		o.out.Remedy = o.inside(o.unblock(to))
 	} else {
-		b.Cause, o.out.Remedy = o.cause(to)
+		var remedy string
+		b.Cause, remedy = o.cause(to)
+		o.out.Remedy = o.inside(remedy)
 		why = "lost in " + b.Where + ": " + b.Cause
 	}
 	if b.Reply {
 		why = "answered, but the answer is " + why
 	}
+	o.out.lost = why
 	return why
+}
+
+// inside makes of a command one that runs in the network namespace where the packet was lost.
+func (o *outcome) inside(command string) string {
+	space := o.q.answer.Lost.Space
+	if command == "" || space <= 0 || space >= len(o.c.Machine.Spaces) {
+		return command
+	}
+	pid := o.c.Machine.Spaces[space].PID
+	if x, ok := o.c.containerIn(space); ok {
+		pid = x.PID
+	}
+	if pid == 0 {
+		return ""
+	}
+	return strings.Replace(command, "sudo ", fmt.Sprintf("sudo nsenter -t %d -n ", pid), 1)
 }
 
 // here is the Where of a Block that is not in a container.
@@ -125,12 +142,7 @@ func (f *Facts) hasUFW(c *Copy) bool {
 func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	l := o.q.answer.Lost
 	device := orSomething(l.Device)
-	set := func(key, value string) string {
-		if l.Space > 0 {
-			return "in " + o.c.where(l.Space) + ": sysctl -w " + key + "=" + value
-		}
-		return "sudo sysctl -w " + key + "=" + value
-	}
+	set := func(key, value string) string { return "sudo sysctl -w " + key + "=" + value }
 	source, _ := netip.ParseAddr(o.out.Source)
 	switch l.Why {
 	case replica.ReversePath:

@@ -33,7 +33,7 @@ func TestBlocked(t *testing.T) {
 			web + "dropped by inet own in rule 4: tcp dport 80 drop", ""},
 		{"in the container", replica.Lost{Space: 1, Rule: rule("ip filter", "INPUT", 0, "")},
 			web + "dropped by the policy of filter INPUT in container web",
-			"in container web: sudo iptables -I INPUT -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
+			"sudo nsenter -t 305 -n iptables -I INPUT -d 172.17.0.2 -p tcp --dport 80 -j ACCEPT"},
 		{"the answer", replica.Lost{Space: 1, Reply: true, Rule: rule("ip filter", "OUTPUT", 1, "")},
 			web + "answered, but the answer is dropped by filter OUTPUT rule 1 in container web", ""},
 		{"rp_filter", replica.Lost{Reply: true, Why: replica.ReversePath, Device: "br-b"}, web +
@@ -64,7 +64,8 @@ func TestBlocked(t *testing.T) {
 			t.Errorf("%s: %+v %+v", c.name, p, p.Block)
 		}
 		said := strings.Join(r.Answer.Text, "\n")
-		if !strings.Contains(said, "8080/tcp is blocked: "+c.why) ||
+		if !strings.Contains(said, "From other machines, 8080/tcp is blocked: "+
+			strings.TrimPrefix(c.why, web)) ||
 			!strings.Contains(said, c.remedy) {
 			t.Errorf("%s: %s", c.name, said)
 		}
