@@ -74,7 +74,7 @@ QUIET = cmd/toll internal/paths/dockerapi internal/measure/load internal/measure
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
-PLACES = paths/swarm paths/docker paths/lab paths/peer paths/kubernetes fast
+PLACES = paths/swarm paths/docker paths/lab paths/peer paths/kubernetes fast ports/cases
 FAULTS = ^TestFaultAtEachStep$$
 .PHONY: test-places test-faults
 test-places:

@@ -1,0 +1,126 @@
+# What the scripts of the situations have in common. SELF is the test program.
+
+at() { # PLACE COMMAND…
+	local pid=$(cat /run/places/$1)
+	nsenter -t $pid -n "${@:2}"
+}
+
+nodad() { case $1 in *:*) echo nodad ;; esac; }
+
+hush() { # devices that are added get no addresses by themselves
+	[ -z "$QUIET" ] || sysctl -qw net.ipv6.conf.default.addr_gen_mode=1
+}
+
+cont() { # NAME [BRIDGE ADDRESS/BITS GATEWAY [DEVICE]]: a container; again: another of its devices
+	local name=$1 bridge=$2 addr=$3 gateway=$4 device=${5:-eth0}
+	if [ ! -e /run/places/$name ]; then
+		setsid unshare -n sleep infinity &
+		until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+		echo $! >/run/places/$name
+		at $name bash -c "$(declare -f hush); hush; ip link set lo up"
+	fi
+	[ -n "$bridge" ] || return 0
+	ip link add v$name${device#eth} type veth peer name $device netns $(cat /run/places/$name)
+	ip link set v$name${device#eth} master $bridge up
+	at $name ip addr add $addr dev $device $(nodad $addr)
+	at $name ip link set $device up
+	at $name ip route replace default via $gateway
+}
+
+br() { # NAME ADDRESS/BITS…
+	ip link add $1 type bridge ${QUIET:+mcast_snooping 0}
+	for a in "${@:2}"; do ip addr add $a dev $1 $(nodad $a); done
+	ip link set $1 up
+	sysctl -qw net.ipv4.ip_forward=1
+}
+
+docker0() { # two containers at Docker's bridge
+	br docker0 172.17.0.1/16
+	cont web docker0 172.17.0.2/16 172.17.0.1
+	cont app docker0 172.17.0.3/16 172.17.0.1
+}
+
+server() { # PLACE NAME PROTO/ADDRESS…
+	at $1 $SELF serve "${@:2}"
+}
+
+engine() { # [BRIDGE…]: the rules of a Docker Engine 20.10; with NOPROXY those without docker-proxy
+	local lo='! -d 127.0.0.0/8' b
+	[ -z "$NOPROXY" ] || lo=
+	{
+		echo "*nat
+:DOCKER - [0:0]
+-A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
+-A OUTPUT $lo -m addrtype --dst-type LOCAL -j DOCKER"
+		for b in "$@"; do
+			echo "-A POSTROUTING -s $(ip -4 -o addr show $b | awk '{print $4}') ! -o $b -j MASQUERADE"
+			[ -z "$NOPROXY" ] || echo "-A POSTROUTING -o $b -m addrtype --src-type LOCAL -j MASQUERADE"
+			[ -n "$NOPROXY" ] || echo "-A DOCKER -i $b -j RETURN"
+		done
+		echo "COMMIT
+*filter
+:FORWARD DROP [0:0]
+:DOCKER - [0:0]
+:DOCKER-USER - [0:0]
+:DOCKER-ISOLATION-STAGE-1 - [0:0]
+:DOCKER-ISOLATION-STAGE-2 - [0:0]
+-A FORWARD -j DOCKER-USER
+-A FORWARD -j DOCKER-ISOLATION-STAGE-1
+-A DOCKER-USER -j RETURN"
+		for b in "$@"; do
+			echo "-A FORWARD -o $b -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A FORWARD -o $b -j DOCKER
+-A FORWARD -i $b ! -o $b -j ACCEPT
+-A FORWARD -i $b -o $b -j ACCEPT
+-A DOCKER-ISOLATION-STAGE-1 -i $b ! -o $b -j DOCKER-ISOLATION-STAGE-2
+-A DOCKER-ISOLATION-STAGE-2 -o $b -j DROP"
+			if [ -n "$NOPROXY" ]; then
+				sysctl -qw net.ipv4.conf.$b.route_localnet=1
+				for v in $(ls /sys/class/net/$b/brif); do bridge link set dev $v hairpin on; done
+			fi
+		done
+		echo "-A DOCKER-ISOLATION-STAGE-1 -j RETURN
+-A DOCKER-ISOLATION-STAGE-2 -j RETURN
+COMMIT"
+	} >/run/rules
+	iptables-restore --noflush /run/rules
+}
+
+publish() { # BRIDGE HOST-ADDRESS PORT ADDRESS PORT [PROTO]: as docker run -p
+	local b=$1 host=$2 port=$3 addr=$4 to=$5 proto=${6:-tcp} dst= in="! -i $1"
+	[ $host = 0.0.0.0 ] || dst="-d $host/32"
+	[ -z "$NOPROXY" ] || in=
+	iptables -t nat -A POSTROUTING -s $addr/32 -d $addr/32 -p $proto --dport $to -j MASQUERADE
+	iptables -t nat -A DOCKER $dst $in -p $proto --dport $port -j DNAT --to-destination $addr:$to
+	iptables -A DOCKER -d $addr/32 ! -i $b -o $b -p $proto --dport $to -j ACCEPT
+	[ -n "$NOPROXY" ] || $SELF proxy -proto $proto -host-ip $host -host-port $port -container-ip $addr -container-port $to
+}
+
+daemon() { # FLAGS…: a Docker Engine
+	mkdir -p /run/d /run/empty
+	dockerd --data-root /run/d/data --exec-root /run/d/exec --pidfile /run/d/pid \
+		-H unix:///run/d/sock "$@" >/run/d/log 2>&1 &
+	for i in $(seq 600); do
+		! docker info >/dev/null 2>&1 || break
+		sleep 0.1
+	done
+	docker info >/dev/null || { tail /run/d/log; return 1; }
+	tar -C /run/empty -c . | docker import - empty >/dev/null
+}
+
+drun() { # NAME SERVERS [DOCKER'S FLAGS…]: a container that serves, such as "tcp/[::]:80", or "-"
+	local name=$1 servers=${2#-} pid
+	ln -sf self /run/bin/$name
+	touch /run/servers
+	local had=$(wc -l </run/servers)
+	docker run -d --name $name -v /run/bin:/bin:ro -v /run/servers:/run/servers "${@:3}" \
+		empty /bin/$name -serve $name $servers >/dev/null
+	pid=$(docker inspect -f '{{.State.Pid}}' $name)
+	[ "$(readlink /proc/$pid/ns/net)" = "$(readlink /proc/self/ns/net)" ] || echo $pid >/run/places/$name
+	for i in $(seq 600); do
+		[ $(($(wc -l </run/servers) - had)) -lt $(wc -w <<<"$servers") ] || return 0
+		sleep 0.1
+	done
+	docker logs $name
+	return 1
+}
