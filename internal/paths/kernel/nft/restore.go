@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -118,8 +119,9 @@ func partOf(m raw.Message, number int, numbers map[string]int) (part, error) {
 	case unix.NFT_MSG_NEWRULE:
 		numbers[where+" "+name]++
 		p.what = fmt.Sprintf("rule %d of %s %s", numbers[where+" "+name], where, name)
-		err = p.mend()
-		p.compat()
+		exprs := expressions(p.attrs)
+		err = p.mend(exprs)
+		p.compat(exprs)
 	case unix.NFT_MSG_NEWSET:
 		p.what = "set " + where + " " + name
 		p.mask(unix.NFTA_SET_FLAGS, ^uint32(unix.NFT_SET_ANONYMOUS))
@@ -157,9 +159,14 @@ func (p *part) bare() error {
 
 // mend removes what the kernel prints but does not accept: a timeout of 0, and that a quota is used
 // up.
-func (p *part) mend() error {
+func (p *part) mend(exprs []expression) error {
+	if !slices.ContainsFunc(exprs, func(e expression) bool {
+		return e.name == "dynset" || e.name == "quota"
+	}) {
+		return nil
+	}
 	var list attributes
-	for _, e := range expressions(p.attrs) {
+	for _, e := range exprs {
 		fixed := part{attrs: e.attrs}
 		switch e.name {
 		case "dynset":
@@ -184,7 +191,7 @@ func (p *part) mend() error {
 		list = append(list, attribute{unix.NFTA_LIST_ELEM, b})
 	}
 	b, err := encode(list)
-	if err == nil && len(list) > 0 {
+	if err == nil {
 		p.attrs = p.attrs.with(unix.NFTA_RULE_EXPRESSIONS, b)
 	}
 	return err
@@ -192,15 +199,18 @@ func (p *part) mend() error {
 
 // compat adds the protocol that some matches and targets of xtables insist on. The kernel does not
 // print it.
-func (p *part) compat() {
+func (p *part) compat(exprs []expression) {
+	if !slices.ContainsFunc(exprs, func(e expression) bool { return e.xt() != "" }) {
+		return
+	}
 	const (
 		proto    = 1 // NFTA_RULE_COMPAT_PROTO
 		flags    = 2 // NFTA_RULE_COMPAT_FLAGS
 		inverted = 2 // NFT_RULE_COMPAT_F_INV
 	)
 	var reg, number, inv uint32
-	found, needed := false, false
-	for _, e := range expressions(p.attrs) {
+	found := false
+	for _, e := range exprs {
 		a := e.attrs
 		switch e.name {
 		case "meta":
@@ -221,11 +231,9 @@ func (p *part) compat() {
 			if a.number(unix.NFTA_CMP_OP) == unix.NFT_CMP_NEQ {
 				inv = inverted
 			}
-		case "match", "target":
-			needed = true
 		}
 	}
-	if !found || !needed {
+	if !found {
 		return
 	}
 	b, err := encode(attributes{{proto, binary.BigEndian.AppendUint32(nil, number)},

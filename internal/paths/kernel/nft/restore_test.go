@@ -124,6 +124,89 @@ COMMIT
 COMMIT
 `,
 	"doubtful.nft": doubtful,
+	"kube-proxy.nft": `table ip kube-proxy {
+	comment "rules for kube-proxy"
+	set cluster-ips { type ipv4_addr; comment "Active ClusterIPs"; elements = { 10.96.0.10 } }
+	map service-ips { type ipv4_addr . inet_proto . inet_service : verdict
+		elements = { 10.96.0.10 . tcp . 80 : goto service-A } }
+	map firewall-ips { type ipv4_addr . inet_proto . inet_service : verdict; }
+	map no-endpoint-nodeports { type inet_proto . inet_service : verdict
+		elements = { tcp . 30080 comment "default/none" : goto reject-chain } }
+	map affinity { type ipv4_addr : ipv4_addr; flags dynamic,timeout; timeout 10800s; }
+	set affinity-1 { type ipv4_addr; flags dynamic,timeout; timeout 10800s; }
+	chain filter-input {
+		type filter hook input priority -110
+		ct state new meta l4proto . th dport vmap @no-endpoint-nodeports
+	}
+	chain nat-prerouting {
+		type nat hook prerouting priority dstnat
+		ip daddr . meta l4proto . th dport vmap @service-ips
+		fib daddr type local meta l4proto . th dport vmap @no-endpoint-nodeports
+	}
+	chain nat-postrouting {
+		type nat hook postrouting priority srcnat
+		meta mark & 0x4000 == 0 return
+		meta mark set meta mark ^ 0x4000
+		masquerade fully-random
+	}
+	chain service-A {
+		ip daddr 10.96.0.10 tcp dport 80 ip saddr != 10.244.0.0/16 meta mark set meta mark | 0x4000
+		ip saddr @affinity-1 goto endpoint-1
+		numgen random mod 2 vmap { 0 : goto endpoint-1, 1 : goto endpoint-2 }
+	}
+	chain endpoint-1 {
+		update @affinity-1 { ip saddr }
+		meta l4proto tcp dnat to 10.244.0.5:8080
+	}
+	chain endpoint-2 { meta l4proto tcp dnat to 10.244.0.6:8080
+	}
+	chain reject-chain { reject
+	}
+}
+`,
+	"fail2ban.nft": `table inet f2b-table {
+	set addr-set-sshd { type ipv4_addr; elements = { 192.0.2.66, 203.0.113.4 } }
+	set addr6-set-sshd { type ipv6_addr; elements = { 2001:db8::66 } }
+	chain f2b-chain {
+		type filter hook input priority filter - 1
+		tcp dport 22 ip saddr @addr-set-sshd reject with icmp port-unreachable
+		tcp dport 22 ip6 saddr @addr6-set-sshd reject with icmpv6 port-unreachable
+	}
+}
+`,
+	"ufw.iptables": `*filter
+:INPUT DROP [0:0]
+:FORWARD DROP [0:0]
+:OUTPUT ACCEPT [0:0]
+:ufw-before-input - [0:0]
+:ufw-logging-deny - [0:0]
+:ufw-not-local - [0:0]
+:ufw-user-input - [0:0]
+:ufw-user-limit - [0:0]
+:ufw-user-limit-accept - [0:0]
+-A INPUT -j ufw-before-input
+-A ufw-before-input -i lo -j ACCEPT
+-A ufw-before-input -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A ufw-before-input -m conntrack --ctstate INVALID -j ufw-logging-deny
+-A ufw-before-input -m conntrack --ctstate INVALID -j DROP
+-A ufw-before-input -p icmp -m icmp --icmp-type 8 -j ACCEPT
+-A ufw-before-input -p udp -m udp --sport 67 --dport 68 -j ACCEPT
+-A ufw-before-input -j ufw-not-local
+-A ufw-before-input -j ufw-user-input
+-A ufw-logging-deny -m conntrack --ctstate INVALID -m limit --limit 3/min --limit-burst 10 -j RETURN
+-A ufw-logging-deny -m limit --limit 3/min --limit-burst 10 -j LOG --log-prefix "[UFW BLOCK] "
+-A ufw-not-local -m addrtype --dst-type LOCAL -j RETURN
+-A ufw-not-local -m addrtype --dst-type MULTICAST -j RETURN
+-A ufw-not-local -j DROP
+-A ufw-user-input -p tcp -m tcp --dport 22 -m conntrack --ctstate NEW -m recent --set
+-A ufw-user-input -p tcp --dport 22 -m recent --update --seconds 30 --hitcount 6 -j ufw-user-limit
+-A ufw-user-input -p tcp -m tcp --dport 22 -j ufw-user-limit-accept
+-A ufw-user-input -p tcp -m multiport --dports 60000:61000 -m comment --comment "x" -j ACCEPT
+-A ufw-user-limit -m limit --limit 3/min -j LOG --log-prefix "[UFW LIMIT BLOCK] "
+-A ufw-user-limit -j REJECT --reject-with icmp-port-unreachable
+-A ufw-user-limit-accept -j ACCEPT
+COMMIT
+`,
 	"kube-proxy.iptables": `*nat
 :PREROUTING ACCEPT [0:0]
 :KUBE-SERVICES - [0:0]
@@ -142,6 +225,14 @@ COMMIT
 -A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000
 COMMIT
 `,
+}
+
+func init() {
+	text, err := os.ReadFile("testdata/docker-29.nft")
+	if err != nil {
+		panic(err)
+	}
+	ruleSets["docker-29.nft"] = string(text)
 }
 
 // write feeds a rule set to its program.
