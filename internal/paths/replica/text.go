@@ -29,21 +29,8 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 	if s.Text != nil || len(counts) == 0 {
 		return nil
 	}
-	found, err := netns.Find()
-	if err != nil {
-		return err
-	}
-	defer func() {
-		for _, f := range found {
-			_ = f.Close()
-		}
-	}()
-	i := slices.IndexFunc(found, func(f netns.Found) bool { return f.ID == s.ID })
-	if i < 0 {
-		return fmt.Errorf("read rules: %w", errGone)
-	}
 	t := texts{ctx: ctx, iptables: s.Nft.Iptables(), want: counts, found: map[chain][]string{}}
-	err = found[i].Visit(func() error { t.read(); return nil })
+	err := s.visit(func() error { t.read(); return nil })
 	s.Text = []RuleText{}
 	for _, c := range slices.SortedFunc(maps.Keys(t.found), chain.compare) {
 		for i, text := range t.found[c] {
@@ -51,6 +38,32 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 		}
 	}
 	return errors.Join(err, ctx.Err())
+}
+
+// visit runs f in the namespace, if it still exists.
+func (s *Space) visit(f func() error) error {
+	if s.PID != 0 {
+		return netns.Visit(s.PID, func() error {
+			if id, err := os.Readlink("/proc/thread-self/ns/net"); err != nil || id != s.ID {
+				return fmt.Errorf("read rules: %w", errors.Join(errGone, err))
+			}
+			return f()
+		})
+	}
+	found, err := netns.Find()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, x := range found {
+			_ = x.Close()
+		}
+	}()
+	i := slices.IndexFunc(found, func(x netns.Found) bool { return x.ID == s.ID })
+	if i < 0 {
+		return fmt.Errorf("read rules: %w", errGone)
+	}
+	return found[i].Visit(f)
 }
 
 type chain struct{ table, name string }
@@ -178,7 +191,7 @@ func (t *texts) output(program string, args ...string) string {
 	return string(out)
 }
 
-// iptablesRules reads the output of iptables-save. The prefix stands before each table's name.
+// iptablesRules reads the output of iptables-save and puts the prefix before tables' names.
 func iptablesRules(text, prefix string) map[chain][]string {
 	out := map[chain][]string{}
 	table := ""
@@ -194,8 +207,8 @@ func iptablesRules(text, prefix string) map[chain][]string {
 	return out
 }
 
-// nftRules reads the output of nft -a list ruleset. Each rule ends with its handle, perhaps some
-// lines after its start, and stands two tabs deep.
+// nftRules reads the output of nft -a list ruleset. A rule starts two tabs deep and ends with its
+// handle, perhaps some lines later.
 func nftRules(text string) map[chain][]string {
 	out := map[chain][]string{}
 	var at chain

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -90,6 +91,17 @@ COMMIT
 	}
 	if diff := cmp.Diff(want, m.Spaces[0].Text); diff != "" {
 		t.Error(diff)
+	}
+	byName := *m
+	byName.Spaces[0].PID, byName.Spaces[0].Text = 0, nil
+	if err := byName.ReadText(t.Context(), 0); err != nil ||
+		!cmp.Equal(want, byName.Spaces[0].Text) {
+		t.Errorf("without a process: %+v, %v", byName.Spaces[0].Text, err)
+	}
+	gone := Machine{Spaces: []Space{m.Spaces[0]}}
+	gone.Spaces[0].ID, gone.Spaces[0].PID, gone.Spaces[0].Text = "net:[1]", p.pid, nil
+	if err := gone.ReadText(t.Context(), 0); !errors.Is(err, errGone) {
+		t.Errorf("another namespace: %v", err)
 	}
 	again := readAs(t, p)
 	if len(again.Spaces[0].Legacy) != 1 {

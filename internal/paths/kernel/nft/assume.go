@@ -135,7 +135,7 @@ func (s Saved) rules() []*savedRule {
 	for _, rules := range chains {
 		last := true
 		for _, r := range slices.Backward(rules) {
-			r.idle = r.effect(last)
+			r.idle = r.idles(last)
 			last = last && r.idle
 		}
 	}
@@ -203,9 +203,9 @@ func (r *savedRule) word(e expression) string {
 
 const objectName = 2 // NFTA_OBJREF_IMM_NAME
 
-// effect reports whether a rule does nothing to a packet but log and count. In front of such rules
-// only, neither does one that returns.
-func (r *savedRule) effect(last bool) (idle bool) {
+// idles reports whether a rule does nothing to a packet but log and count. Nor does one that
+// returns, if the chain's other rules are such rules.
+func (r *savedRule) idles(last bool) bool {
 	for _, e := range r.exprs {
 		switch e.name {
 		case "meta":

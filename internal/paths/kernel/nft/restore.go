@@ -255,10 +255,10 @@ func (p *part) loadsProtocol(a attributes) bool {
 type expression struct {
 	name  string
 	attrs attributes
-	list  attribute // as it stands in the list
+	list  attribute // the list's
 }
 
-// expressions returns those of a rule that can be decoded.
+// expressions decodes a rule's expressions; a damaged one has no name.
 func expressions(rule attributes) (out []expression) {
 	list, _ := decode(rule.get(unix.NFTA_RULE_EXPRESSIONS))
 	for _, x := range list {

@@ -211,7 +211,7 @@ func (t *Tracer) event(data []byte) (e Event, ok bool) {
 	return e, table != traceTable
 }
 
-// packet reads the heads of a packet, of which the kernel sends at most 40 and 20 bytes.
+// packet reads a packet's headers. The kernel sends at most 40 and 20 bytes of them.
 func packet(network, transport []byte) (p Packet) {
 	var src, dst netip.Addr
 	switch {

@@ -152,7 +152,7 @@ func (s Saved) rules() []entry {
 			e.chain, e.number = chain, number
 		}
 	}
-	for i := range all { // a chain's last entry is none of its rules
+	for i := range all { // a chain's last entry is not a rule
 		last := i+1 == len(all) || all[i+1].target.name == errorTarget
 		if last && all[i].number > 0 {
 			all[i].chain, all[i].number = "", 0
