@@ -42,6 +42,8 @@ type Saved struct {
 	// and SetLink use what they know.
 	Data  []byte `json:"data,omitempty"`
 	Slave []byte `json:"slave_data,omitempty"`
+	// There is true if the kernel makes the device in every namespace, such as lo.
+	There bool `json:"-"`
 	// VLANs are a filtering bridge's, or its port's (IFLA_AF_SPEC of AF_BRIDGE).
 	VLANs []byte `json:"vlans,omitempty"`
 }

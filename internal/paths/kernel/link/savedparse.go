@@ -3,6 +3,7 @@ package link
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -106,4 +107,42 @@ func Numbered() (bool, error) {
 	const getNSID, header = 90, 4 // RTM_GETNSID, struct rtgenmsg
 	msgs, err := rawDump(netlink.HeaderType(getNSID), make([]byte, header))
 	return len(msgs) > 0, err
+}
+
+// Renumber returns a message of this package with other indexes of devices.
+func Renumber(m raw.Message, to map[int]int) raw.Message {
+	out := raw.Message{Type: m.Type, Data: slices.Clone(m.Data)}
+	renumber := func(b []byte) {
+		if n, ok := to[int(int32(binary.NativeEndian.Uint32(b)))]; ok {
+			binary.NativeEndian.PutUint32(b, uint32(n))
+		}
+	}
+	const offset = 4 // of the index in a header
+	header, device := unix.SizeofRtMsg, uint16(unix.RTA_OIF)
+	switch m.Type {
+	case unix.RTM_NEWADDR, unix.RTM_NEWNEIGH:
+		if len(out.Data) >= unix.SizeofIfAddrmsg {
+			renumber(out.Data[offset:])
+		}
+		return out
+	case unix.RTM_NEWNEXTHOP:
+		header, device = nexthopHeader, nexthopDevice
+	case unix.RTM_NEWROUTE:
+	default:
+		return out
+	}
+	list, err := attributesOf(m.Data, header)
+	if err != nil {
+		return m
+	}
+	for _, a := range list {
+		switch {
+		case typeOf(a) == device && len(a.Data) == 4:
+			renumber(a.Data)
+		case typeOf(a) == unix.RTA_MULTIPATH && m.Type == unix.RTM_NEWROUTE:
+			eachHop(a.Data, func(hop []byte) { renumber(hop[offset:]) })
+		}
+	}
+	out.Data = append(out.Data[:header:header], marshal(list...)...)
+	return out
 }

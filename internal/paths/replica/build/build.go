@@ -58,8 +58,14 @@ var _ replica.Copy = (*machine)(nil)
 
 // New makes the copy. What the kernel refuses is in Lacks.
 func New(o replica.Order) (replica.Copy, error) {
+	there, err := standard()
+	if err != nil {
+		return nil, err
+	}
+	lacks := o.Machine.MakeRoom(there)
 	c := &machine{from: &o.Machine, survey: surveyed(&o.Machine), refused: map[device]error{},
-		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1}
+		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1,
+		lacks: lacks}
 	if slices.ContainsFunc(o.Machine.Spaces, random) {
 		const enough = 7
 		c.times = enough
@@ -72,6 +78,16 @@ func New(o replica.Order) (replica.Copy, error) {
 
 func random(s replica.Space) bool {
 	return s.Nft.Random() || slices.ContainsFunc(s.Legacy, xtables.Saved.Random)
+}
+
+// standard lists the devices of a new namespace.
+func standard() (there []link.Saved, err error) {
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	err = ns.Do(func() (err error) { there, err = link.ReadLinks(); return err })
+	return there, errors.Join(err, ns.Close())
 }
 
 func (c *machine) Close() error { return c.clean.Undo() }

@@ -43,7 +43,7 @@ func roleOf(m *replica.Machine, space int, l link.Saved) role {
 		}
 		return child
 	}
-	if l.Name == "lo" {
+	if l.Name == "lo" || l.There {
 		return loopback
 	}
 	return card
