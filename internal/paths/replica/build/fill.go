@@ -51,7 +51,9 @@ func (c *machine) fill(space int, v replica.Variant) {
 		return c.survey.roles[device{space, index}] == card
 	}))
 	refused(link.MakeRoutes(s.Nexthops, s.Routes))
-	refused(link.MakePolicy(s.Policy))
+	if len(s.Policy) > 0 { // else it keeps the usual ones
+		refused(link.MakePolicy(s.Policy))
+	}
 	for key, err := range sysctl.SetAll(s.Sysctls) {
 		c.lack(space, key, deviceOf(key), err)
 	}
