@@ -41,7 +41,7 @@ func startChild(ctx context.Context, o Order, here bool) (*child, error) {
 		return nil, fmt.Errorf("copy the machine's network: %w",
 			machine.Machine{}.ExplainUserNamespace(err))
 	}
-	r, err := c.ask(ctx, buildTimeout, request{Order: &o})
+	r, err := c.ask(ctx, buildTimeout, request{Order: &order{(*plain)(o.Machine), o.Sockets, o.Variant}})
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}

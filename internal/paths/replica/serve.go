@@ -22,7 +22,14 @@ const (
 
 // Order says what a child process builds.
 type Order struct {
-	Machine Machine  `json:"machine"`
+	Machine *Machine
+	Sockets []Socket
+	Variant Variant
+}
+
+// order has a Machine that is not checked again.
+type order struct {
+	Machine *plain   `json:"machine"`
 	Sockets []Socket `json:"sockets"`
 	Variant Variant  `json:"variant,omitempty"`
 }
@@ -37,7 +44,7 @@ type Copy interface {
 
 // request has one of its fields.
 type request struct {
-	Order *Order `json:"order,omitempty"`
+	Order *order `json:"order,omitempty"`
 	Dials []Dial `json:"dials,omitempty"`
 	Scan  *scan  `json:"scan,omitempty"`
 }
@@ -137,7 +144,8 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 	ctx := context.Background()
 	switch {
 	case q.Order != nil && *c == nil:
-		if *c, err = build(*q.Order); err == nil {
+		o := Order{(*Machine)(q.Order.Machine), q.Order.Sockets, q.Order.Variant}
+		if *c, err = build(o); err == nil {
 			r.Lacks = (*c).Lacks()
 		}
 	case *c == nil:

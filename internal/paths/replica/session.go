@@ -70,13 +70,13 @@ func (s *Session) each(f func(i int) error) error {
 }
 
 // bare returns what a copy is built from.
-func (m *Machine) bare() Machine {
+func (m *Machine) bare() *Machine {
 	b := *m
 	b.Spaces = slices.Clone(m.Spaces)
 	for i := range b.Spaces {
 		b.Spaces[i].Text, b.Spaces[i].Unknown = nil, nil
 	}
-	return b
+	return &b
 }
 
 // Lacks lists what could not be copied, besides Space.Unknown.

@@ -63,7 +63,7 @@ func New(o replica.Order) (replica.Copy, error) {
 		return nil, err
 	}
 	lacks := o.Machine.MakeRoom(there)
-	c := &machine{from: &o.Machine, survey: surveyed(&o.Machine), refused: map[device]error{},
+	c := &machine{from: o.Machine, survey: surveyed(o.Machine), refused: map[device]error{},
 		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1,
 		lacks: lacks}
 	if slices.ContainsFunc(o.Machine.Spaces, random) {
