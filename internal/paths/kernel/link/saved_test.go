@@ -1,8 +1,10 @@
 package link
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -311,6 +313,23 @@ func FuzzSaved(f *testing.F) {
 			t.Errorf("%d bytes became %d", len(b), len(got))
 		}
 	})
+}
+
+func TestChildInAnotherNamespace(t *testing.T) {
+	parent, child := newNS(t), newNS(t)
+	place := fileOf(t, child)
+	const index = 77 // the parent's, too
+	ipBatch(t, parent, fmt.Sprintf("link add eth0 index %d type veth peer name far\n", index))
+	want := Saved{Name: "eth0", Index: index, Kind: "macvlan", MTU: 1400, Parent: index,
+		MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}}
+	if err := parent.Do(func() error { return MakeLink(want, place) }); err != nil {
+		t.Fatal(err)
+	}
+	got := readNetwork(t, child).named(t, "eth0")
+	if got.Index != index || got.Kind != want.Kind || got.MTU != want.MTU ||
+		got.Parent != index || !bytes.Equal(got.MAC, want.MAC) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }
 
 func TestRefusedByName(t *testing.T) {

@@ -46,7 +46,36 @@ func MakeLink(s Saved, ns int) error {
 	if data := s.data(); len(data) > 0 {
 		info = append(info, nested(unix.IFLA_INFO_DATA, data...))
 	}
-	return create(s, linkMessage(s, ns, nested(unix.IFLA_LINKINFO, info...)))
+	kindOf := nested(unix.IFLA_LINKINFO, info...)
+	err := create(s, linkMessage(s, ns, kindOf))
+	if ns < 0 || !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	// before Linux 6.14 the name and the index must be free here, too
+	const name, index = "toll0", 1 << 30
+	there := s
+	s.Name, s.Index = name, index
+	if err := create(s, linkMessage(s, -1, kindOf)); err != nil {
+		return err
+	}
+	return move(index, there, ns)
+}
+
+func move(index int, to Saved, ns int) error {
+	c, err := openSender()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	err = c.send(unix.RTM_NEWLINK, 0, append(linkHeader(index, 0, 0), marshal(
+		netlink.Attribute{Type: unix.IFLA_NET_NS_FD, Data: word(uint32(ns))},
+		netlink.Attribute{Type: unix.IFLA_IFNAME, Data: nl.ZeroTerminated(to.Name)},
+		netlink.Attribute{Type: unix.IFLA_NEW_IFINDEX, Data: word(uint32(to.Index))})...))
+	if err != nil {
+		return errors.Join(fmt.Errorf("move %s: %w", to.Name, err),
+			c.send(unix.RTM_DELLINK, 0, linkHeader(index, 0, 0)))
+	}
+	return nil
 }
 
 // MakePair makes a veth a in the calling thread's namespace whose other end b is in a namespace by
