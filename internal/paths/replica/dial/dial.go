@@ -45,13 +45,14 @@ func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return nil, fmt.Errorf("read the limit of open files: %w", err)
 	}
-	s, err := serve(spaces, sockets)
+	// A connection through two proxies has six sockets.
+	const sides = 6
+	most := min(max((int(min(limit.Cur, 1<<20))-len(sockets)-64)/sides, 16), 4096)
+	s, err := serve(spaces, sockets, most*(sides-1))
 	if err != nil {
 		return nil, fmt.Errorf("open stand-ins: %w", err)
 	}
-	// A connection through two proxies has six sockets.
-	free := (int(min(limit.Cur, 1<<20)) - len(sockets) - 64) / 6
-	return &Net{spaces: spaces, server: s, most: min(max(free, 16), 4096),
+	return &Net{spaces: spaces, server: s, most: most,
 		ready: map[*netns.NS]bool{}, port: firstPort}, nil
 }
 

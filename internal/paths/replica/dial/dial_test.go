@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -274,6 +275,22 @@ func TestDial(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a relay to itself", func(t *testing.T) {
+		l := newLAN(t)
+		self := netip.MustParseAddrPort("127.0.0.1:90")
+		n := l.open(replica.Socket{Proto: "tcp", Addr: self, Relay: self},
+			replica.Socket{Proto: "udp", Addr: self, Relay: self}, tcp(inMachine, "0.0.0.0:22"))
+		for _, proto := range []string{"tcp", "udp"} {
+			got := l.dial(n, Call{l.machine, netip.Addr{}, proto, self})
+			if g := got[0][0].Got; g != replica.Closed && g != replica.Timeout {
+				t.Errorf("%s: %+v", proto, got)
+			}
+		}
+		got := l.dial(n, Call{l.machine, netip.Addr{}, "tcp", to("127.0.0.1:22")})
+		if got[0][0].Got != replica.Connected {
+			t.Errorf("then: %+v", got)
+		}
+	})
 	t.Run("failed", func(t *testing.T) {
 		bad, err := Open([]*netns.NS{m}, []replica.Socket{{Proto: "tcp", Addr: to("0.0.0.0:1"),
 			Device: "none"}})
@@ -289,6 +306,59 @@ func TestDial(t *testing.T) {
 
 var exactly = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })}
+
+func TestInvalid(t *testing.T) {
+	l := newLAN(t)
+	n := l.open()
+	for _, c := range []Call{{From: l.machine, Proto: "tcp"},
+		{From: l.machine, Proto: "sctp", To: to("192.0.2.1:1")},
+		{From: l.machine, Proto: "udp", To: to("[fe80::1%none]:1")}} {
+		if got := l.dial(n, c); got[0][0].Got != replica.Failed || got[0][0].Err == "" {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+	bad, err := Open([]*netns.NS{l.machine}, []replica.Socket{{Proto: "tcp"}, {Proto: "tcp",
+		Addr: to("127.0.0.1:1"), Relay: to("[fe80::1%none]:1")}})
+	if err != nil || bad.Failed()[0] == nil {
+		t.Fatalf("%v, %v", bad.Failed(), err)
+	}
+	got := l.dial(bad, Call{From: l.machine, Proto: "tcp", To: to("127.0.0.1:1")})
+	if got[0][0].Got != replica.Closed {
+		t.Errorf("%+v", got)
+	}
+	bad.Close()
+	unanswered := []Call{{From: l.other, Proto: "udp", To: to("192.0.2.10:1")}}
+	if _, err := bad.Dial(t.Context(), unanswered, 1); err == nil {
+		t.Error("a closed Net dials")
+	}
+}
+
+// While the stand-ins do not run, no dial is lost.
+func TestBusy(t *testing.T) {
+	l := newLAN(t)
+	n := l.open(replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:90"), Relay: to("172.17.0.2:80")},
+		tcp(inK2, "0.0.0.0:80"))
+	n.server.mu.Lock() // the relay cannot note its connection
+	done := make(chan [][]replica.Outcome)
+	go func() {
+		out, err := n.Dial(t.Context(), []Call{{l.other, netip.Addr{}, "tcp", to("192.0.2.10:90")}}, 1)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- out
+	}()
+	select {
+	case <-done:
+		t.Error("it does not wait")
+		n.server.mu.Unlock()
+		return
+	case <-time.After(3 * (firstWait + wait)):
+	}
+	n.server.mu.Unlock()
+	if out := <-done; out[0][0].Got != replica.Connected {
+		t.Errorf("%+v", out)
+	}
+}
 
 func TestMany(t *testing.T) {
 	l := newLAN(t)

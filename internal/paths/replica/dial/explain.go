@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
@@ -286,17 +288,26 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 	return f
 }
 
-// first finds a connection by the client's port, which is not translated unless it is in use.
-func (w *watcher) first(f found) (none id) {
+// first finds a connection by the client's port, or by its destination if a rule chose the port.
+func (w *watcher) first(f found) (first id) {
 	if f.Proto == "udp" {
-		return id{17, f.token}
+		return id{unix.IPPROTO_UDP, f.token}
 	}
 	for _, s := range w.captures[f.client].seen {
-		if s.proto == 6 && s.out && !s.reply && s.src.Port() == f.from.Port() {
+		switch {
+		case s.proto != unix.IPPROTO_TCP || !s.out || s.reply:
+		case s.src.Port() == f.from.Port():
 			return s.id
+		case s.dst == f.to && !explains(s.src.Port()):
+			first = s.id
 		}
 	}
-	return none
+	return first
+}
+
+// explains reports whether an attempt may have the port.
+func explains(port uint16) bool {
+	return port >= firstPort && port <= lastPort && (port-firstPort)%portStep == 0
 }
 
 func (f *found) add(all []sighting) {

@@ -218,6 +218,17 @@ func TestLost(t *testing.T) {
 			replica.Lost{Space: -1, Why: replica.NoNeighbour}},
 		{"no neighbour of IPv6", func(l *lan) {}, from, "tcp", "[fd17::99]:80",
 			replica.Lost{Why: replica.NoNeighbour, Device: "eth0"}},
+		{"another machine forwards nothing", func(l *lan) {
+			l.run(l.machine, "ip route add 203.0.113.0/24 via 192.0.2.20")
+			l.sysctl(l.other, "ipv4/ip_forward", "0")
+		}, fromK3, "tcp", "203.0.113.1:80", replica.Lost{Device: "eth0", Why: replica.Untraced}},
+		{"source port chosen by a rule", func(l *lan) {
+			l.run(l.machine, `
+				iptables -t nat -A POSTROUTING -p tcp -o br0 -j SNAT --to 172.17.0.1:500-501
+				iptables -t mangle -A POSTROUTING -p udp -j DROP`)
+			l.run(l.k2, "iptables -A INPUT -p tcp --dport 80 -j DROP")
+		}, local, "tcp", "172.17.0.2:80", replica.Lost{Space: inK2,
+			Rule: rule("ip filter", "INPUT", 1, false), Device: "eth0"}},
 		{"another answers nobody", func(l *lan) {
 			l.run(l.machine, "ip neigh add 192.0.2.77 lladdr 02:00:00:00:00:77 dev eth0")
 		}, local, "udp", "192.0.2.77:80", replica.Lost{Device: "eth0", Why: replica.Untraced}},

@@ -75,6 +75,14 @@ func (w *watcher) judge(f found) *replica.Lost {
 		return &replica.Lost{Space: here}
 	case !s.out && s.device != "lo" && (s.src.Addr().IsLoopback() || s.dst.Addr().IsLoopback()):
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Localnet}
+	case s.space < 0 && s.place != f.client: // another machine's
+		for _, left := range slices.Backward(f.out) {
+			if left.space >= 0 {
+				s = left
+				break
+			}
+		}
+		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Untraced}
 	case s.out:
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Untraced}
 	}
@@ -237,7 +245,7 @@ func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replic
 		lost.Why, lost.Reply = replica.NoRoute, true
 	case rose("IpExt.InNoRoutes", "Ip6InNoRoutes", "Ip.InAddrErrors", "Ip6InAddrErrors"):
 		lost.Why = replica.NoRoute
-	case rose("rt_cache.in_martian_dst", "rt_cache.in_martian_src"):
+	case rose("rt_cache.in_martian_dst"): // translated to it
 		lost.Why = replica.Localnet
 	}
 	return lost, err

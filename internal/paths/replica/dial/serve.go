@@ -22,6 +22,9 @@ type server struct {
 	ends        map[int]*end
 	flows       map[flow]int // a relay's sockets towards its target
 	buf         []byte
+	most        int // open ends
+	// depth counts the relays of a connection that a relay made: they may relay to each other.
+	depth map[netip.AddrPort]int
 
 	// The goroutine answers each number that was asked, so others know that it ran.
 	asked, answered atomic.Uint64
@@ -34,6 +37,7 @@ type server struct {
 }
 
 type end struct {
+	from  netip.AddrPort // of a relay's connection
 	ready func()
 	gone  func()
 	born  time.Time // zero: it stays
@@ -57,9 +61,10 @@ const (
 	lifetime = 20 * time.Second // longer than a dial waits
 )
 
-func serve(spaces []*netns.NS, sockets []replica.Socket) (*server, error) {
+func serve(spaces []*netns.NS, sockets []replica.Socket, most int) (*server, error) {
 	s := &server{
-		spaces: spaces, sockets: sockets, failed: map[int]error{}, ends: map[int]*end{},
+		spaces: spaces, sockets: sockets, most: len(sockets) + most, failed: map[int]error{},
+		ends: map[int]*end{}, depth: map[netip.AddrPort]int{},
 		flows: map[flow]int{}, buf: make([]byte, 1<<16), epoll: -1, done: make(chan struct{}),
 	}
 	var err error
@@ -136,6 +141,7 @@ func (s *server) remove(fd int) {
 		return
 	}
 	delete(s.ends, fd)
+	delete(s.depth, e.from)
 	_ = unix.Close(fd)
 	if e.gone != nil {
 		e.gone()
@@ -211,12 +217,16 @@ func (s *server) accept(i, listener int) {
 			return
 		}
 		client := addrPort(sa)
+		if len(s.ends) > s.most {
+			_ = unix.Close(fd)
+			continue
+		}
 		if s.sockets[i].Relay.IsValid() {
 			s.relay(flow{i, client}, fd)
 			continue
 		}
 		_, _ = unix.Write(fd, []byte(socketLine(i, client.Addr())))
-		s.keep(fd, func() {
+		s.keep(fd, netip.AddrPort{}, func() {
 			if _, open := s.read(fd); !open {
 				s.remove(fd)
 			}
@@ -224,8 +234,8 @@ func (s *server) accept(i, listener int) {
 	}
 }
 
-func (s *server) keep(fd int, ready, gone func()) {
-	if s.add(fd, &end{ready: ready, gone: gone, born: time.Now()}) != nil {
+func (s *server) keep(fd int, from netip.AddrPort, ready, gone func()) {
+	if s.add(fd, &end{from: from, ready: ready, gone: gone, born: time.Now()}) != nil {
 		s.remove(fd)
 	}
 }
@@ -242,35 +252,39 @@ func (s *server) read(fd int) (b []byte, open bool) {
 
 // relay does as docker-proxy: whatever ends one side ends the other.
 func (s *server) relay(f flow, client int) {
-	target, err := s.dial(f)
+	target, from, err := s.dial(f)
 	if err != nil {
 		_ = unix.Close(client)
 		return
 	}
 	prefix := relayLine(f.relay)
-	s.ends[client] = &end{born: time.Now(), gone: func() { s.remove(target) }, ready: func() {
+	both := func() { s.remove(client); s.remove(target) }
+	s.ends[client] = &end{born: time.Now(), gone: both, ready: func() {
 		if b, open := s.read(client); !open {
-			s.remove(client)
+			both()
 		} else if len(b) > 0 {
 			_, _ = unix.Write(target, b)
 		}
 	}}
-	s.ends[target] = &end{born: time.Now(), gone: func() { s.remove(client) }, ready: func() {
+	s.ends[target] = &end{from: from, born: time.Now(), gone: both, ready: func() {
 		if b, open := s.read(target); !open {
-			s.remove(target)
+			both()
 		} else if len(b) > 0 {
 			_, _ = unix.Write(client, append([]byte(prefix), b...))
 			prefix = ""
 		}
 	}}
 	if watch(s.epoll, client, unix.EPOLLIN) != nil || watch(s.epoll, target, unix.EPOLLIN) != nil {
-		s.remove(client)
+		both()
 	}
 }
 
 // dial connects to a relay's target from the relay's namespace.
-func (s *server) dial(f flow) (fd int, err error) {
+func (s *server) dial(f flow) (fd int, from netip.AddrPort, err error) {
 	relay := s.sockets[f.relay]
+	if s.depth[f.client] >= mostRelays || len(s.ends) > s.most {
+		return 0, from, unix.ELOOP
+	}
 	err = s.spaces[relay.Space].Do(func() error {
 		sa, err := sockaddr(relay.Relay)
 		if err != nil {
@@ -289,14 +303,16 @@ func (s *server) dial(f flow) (fd int, err error) {
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return 0, from, err
 	}
+	from = local(fd)
+	s.depth[from] = s.depth[f.client] + 1
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.recording {
-		s.legs = append(s.legs, leg{f, local(fd)})
+		s.legs = append(s.legs, leg{f, from})
 	}
-	return fd, nil
+	return fd, from, nil
 }
 
 // receive answers from the listening socket, so the kernel chooses the source.
@@ -323,12 +339,12 @@ func (s *server) flow(f flow, listener int, client unix.Sockaddr) (fd int, ok bo
 	if fd, ok = s.flows[f]; ok {
 		return fd, true
 	}
-	fd, err := s.dial(f)
+	fd, from, err := s.dial(f)
 	if err != nil {
 		return 0, false
 	}
 	s.flows[f] = fd
-	s.keep(fd, func() {
+	s.keep(fd, from, func() {
 		if b, _ := s.read(fd); len(b) > 0 {
 			_ = unix.Sendto(listener, append([]byte(relayLine(f.relay)), b...), 0, client)
 			s.remove(fd) // each request has a socket of its own

@@ -20,6 +20,9 @@ const (
 // sockaddr looks up an address's zone in the calling thread's namespace.
 func sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
 	ip := a.Addr().Unmap()
+	if !ip.IsValid() {
+		return nil, unix.EAFNOSUPPORT
+	}
 	if ip.Is4() {
 		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}, nil
 	}
@@ -62,9 +65,9 @@ func family(ip netip.Addr) int {
 }
 
 func newSocket(proto string, ip netip.Addr) (int, error) {
-	kind := unix.SOCK_STREAM
-	if proto == "udp" {
-		kind = unix.SOCK_DGRAM
+	kind := map[string]int{"tcp": unix.SOCK_STREAM, "udp": unix.SOCK_DGRAM}[proto]
+	if kind == 0 {
+		return 0, unix.EPROTONOSUPPORT
 	}
 	return unix.Socket(family(ip), kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 }
