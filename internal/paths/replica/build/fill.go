@@ -46,6 +46,9 @@ func (c *machine) fill(space int, v replica.Variant) {
 			c.lack(space, r.What, r.Device, r.Err)
 		}
 	}
+	for key, err := range sysctl.SetAll(s.Sysctls) {
+		c.lack(space, key, deviceOf(key), err)
+	}
 	refused(link.MakeAddresses(s.Addresses))
 	refused(link.MakeNeighbours(s.Neighbours, func(index int) bool {
 		return c.survey.roles[device{space, index}] == card
@@ -53,9 +56,6 @@ func (c *machine) fill(space int, v replica.Variant) {
 	refused(link.MakeRoutes(s.Nexthops, s.Routes))
 	if len(s.Policy) > 0 { // else it keeps the usual ones
 		refused(link.MakePolicy(s.Policy))
-	}
-	for key, err := range sysctl.SetAll(s.Sysctls) {
-		c.lack(space, key, deviceOf(key), err)
 	}
 	lack := func(what string, list []raw.Refused, err error) {
 		c.lack(space, what, "", err)
