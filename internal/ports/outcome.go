@@ -264,6 +264,9 @@ func (o *outcome) destination() netip.AddrPort {
 			to = s.Dst
 		}
 	}
+	if l := o.q.answer.Lost; l != nil && !l.Reply && l.Dst.IsValid() {
+		return l.Dst
+	}
 	return to
 }
 

@@ -153,6 +153,8 @@ type Lost struct {
 	Reply bool  `json:"reply"` // the answer was lost, not the first packet
 	Rule  *Rule `json:"rule,omitempty"`
 	Why   Why   `json:"why,omitempty"`
+	// Dst is the destination of a packet that a rule dropped, after translation; else zero.
+	Dst netip.AddrPort `json:"dst,omitzero"`
 	// Device is where the packet came in last, or left elsewhere.
 	Device string `json:"device,omitempty"`
 }

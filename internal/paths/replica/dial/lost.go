@@ -121,7 +121,7 @@ func (w *watcher) rule(f found) *replica.Lost {
 		got := f.attempt.out.Got
 		r.Reject = !e.reply && (got == replica.Refused || got == replica.Unreachable ||
 			len(f.errors) > 0 || len(f.back) > 0)
-		return &replica.Lost{Space: e.space, Reply: e.reply, Rule: &r,
+		return &replica.Lost{Space: e.space, Reply: e.reply, Rule: &r, Dst: e.Dst,
 			Device: w.captures[e.space].devices[e.In].name}
 	}
 	return nil
