@@ -119,6 +119,10 @@ func (o *outcome) unblock(to netip.AddrPort) string {
 		return ""
 	case banned && o.out.Source != "":
 		return fmt.Sprintf("sudo fail2ban-client set %s unbanip %s", jail, o.out.Source)
+	case strings.HasPrefix(b.Chain, "ufw-docker"), strings.HasPrefix(b.Chain, "ufw-") &&
+		strings.HasSuffix(b.Chain, "-forward"):
+		return fmt.Sprintf("sudo ufw route allow proto %s from any to %s port %d", q.proto,
+			to.Addr(), to.Port())
 	case strings.HasPrefix(b.Chain, "ufw-"), b.Policy && b.Chain == "INPUT" && o.f.hasUFW(o.c):
 		return fmt.Sprintf("sudo ufw allow %d/%s", to.Port(), q.proto)
 	case strings.HasSuffix(b.Table, "firewalld"):
