@@ -2,6 +2,7 @@ package nft
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -254,15 +255,24 @@ type attribute struct {
 
 type attributes []attribute
 
+var errAttributes = errors.New("damaged netlink attributes")
+
+// decode returns attributes whose data are parts of b.
 func decode(b []byte) (out attributes, err error) {
-	d, err := netlink.NewAttributeDecoder(b)
-	if err != nil {
-		return nil, err
+	const flags = unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER
+	for len(b) > 0 {
+		if len(b) < unix.NLA_HDRLEN {
+			return out, errAttributes
+		}
+		size := int(binary.NativeEndian.Uint16(b))
+		if size < unix.NLA_HDRLEN || size > len(b) {
+			return out, errAttributes
+		}
+		out = append(out, attribute{binary.NativeEndian.Uint16(b[2:]) &^ flags,
+			b[unix.NLA_HDRLEN:size:size]})
+		b = b[min(len(b), (size+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
 	}
-	for d.Next() {
-		out = append(out, attribute{d.Type(), d.Bytes()})
-	}
-	return out, d.Err()
+	return out, nil
 }
 
 func (a attributes) get(kind uint16) []byte {
