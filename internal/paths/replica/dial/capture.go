@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -49,6 +51,8 @@ type capture struct {
 	space   int
 	fd      int
 	devices map[int]device
+	own     []net.Addr
+	filters bool // by reverse path
 	seen    []sighting
 }
 
@@ -63,6 +67,10 @@ func newCapture(ns *netns.NS, place, space int) (c *capture, err error) {
 		if c.devices, err = devices(); err != nil {
 			return err
 		}
+		if c.own, err = net.InterfaceAddrs(); err != nil {
+			return err
+		}
+		c.filters = reversePaths()
 		// With a protocol, it would see packets before it has the filter.
 		c.fd, err = unix.Socket(unix.AF_PACKET,
 			unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -90,6 +98,14 @@ func (c *capture) prepare() error {
 	}
 	const all = unix.ETH_P_ALL<<8 | unix.ETH_P_ALL>>8 // network byte order
 	return unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: all})
+}
+
+// has reports whether the address is the namespace's.
+func (c *capture) has(addr netip.Addr) bool {
+	return slices.ContainsFunc(c.own, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(addr.AsSlice())
+	})
 }
 
 // devices lists those of the calling thread's namespace.

@@ -102,7 +102,9 @@ func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Ou
 	return out, nil
 }
 
-// prepare makes namespaces tell sooner that a neighbour does not exist.
+// prepare makes namespaces tell sooner that a neighbour does not exist, and ask for neighbours from
+// an address that is theirs on the device: others may be filtered, which hides that their packets
+// are.
 func (n *Net) prepare(calls []Call) error {
 	from := slices.Clone(n.spaces)
 	for _, c := range calls {
@@ -118,10 +120,11 @@ func (n *Net) prepare(calls []Call) error {
 			for _, f := range files {
 				err = errors.Join(err, os.WriteFile(f, []byte(retransmit), 0))
 			}
-			return err
+			const announce = "/proc/sys/net/ipv4/conf/all/arp_announce"
+			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0))
 		})
 		if err != nil {
-			return fmt.Errorf("shorten the wait for neighbours: %w", err)
+			return fmt.Errorf("change how neighbours are asked for: %w", err)
 		}
 	}
 	return nil

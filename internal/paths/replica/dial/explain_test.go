@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
@@ -173,6 +174,20 @@ func TestLost(t *testing.T) {
 			l.run(l.other, "ip neigh add 192.0.2.10 dev eth0 lladdr "+l.mac(l.machine, "eth0"))
 			l.run(l.machine, "ip route add 192.0.2.20/32 dev br0")
 		}, from, "tcp", "192.0.2.10:22", replica.Lost{Why: replica.ReversePath, Device: "eth0"}},
+		{"neighbour's reverse path", func(l *lan) {
+			l.sysctl(l.machine, "ipv4/conf/eth0/rp_filter", "1")
+			l.run(l.machine, "ip route add 192.0.2.20/32 dev br0")
+		}, from, "tcp", "192.0.2.10:22", replica.Lost{Why: replica.ReversePath}},
+		{"reverse path of a second network", func(l *lan) {
+			l.do(l.machine, func() error { return link.AddBridge("br1") })
+			l.address(l.machine, "br1", "172.18.0.1/16")
+			l.wire(l.machine, "vethb", l.k2, "eth1")
+			l.address(l.k2, "eth1", "172.18.0.2/16")
+			l.run(l.machine, "ip link set vethb master br1\n"+dnat)
+			l.run(l.k2, "ip route replace default via 172.18.0.1")
+			l.sysctl(l.machine, "ipv4/conf/br1/rp_filter", "1")
+		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Reply: true, Why: replica.ReversePath,
+			Device: "br1"}},
 		{"answer's reverse path", func(l *lan) {
 			l.sysctl(l.machine, "ipv4/conf/br0/rp_filter", "1")
 			l.run(l.machine, `

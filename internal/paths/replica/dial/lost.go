@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (w *watcher) judge(f found) *replica.Lost {
 	case got == replica.Unreachable && f.local() && f.now:
 		return &replica.Lost{Space: here, Why: replica.NoRoute}
 	case got == replica.Unreachable && f.local():
-		return &replica.Lost{Space: here, Why: replica.NoNeighbour}
+		return w.unheard(f)
 	}
 	if len(f.back) > 0 {
 		return w.lostReply(f)
@@ -87,6 +88,17 @@ func (w *watcher) judge(f found) *replica.Lost {
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Untraced}
 	}
 	return &replica.Lost{Space: s.space, Device: s.device}
+}
+
+// unheard explains that a neighbour did not answer. One whose reverse path does not lead to the
+// client does not.
+func (w *watcher) unheard(f found) *replica.Lost {
+	for _, c := range w.captures[:len(w.spaces)] {
+		if c.place != f.client && c.filters && c.has(f.to.Addr()) {
+			return &replica.Lost{Space: c.space, Why: replica.ReversePath}
+		}
+	}
+	return &replica.Lost{Space: w.captures[f.client].space, Why: replica.NoNeighbour}
 }
 
 func last(all []sighting) (s sighting, ok bool) {
@@ -249,6 +261,14 @@ func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replic
 		lost.Why = replica.Localnet
 	}
 	return lost, err
+}
+
+func reversePaths() bool {
+	files, _ := filepath.Glob("/proc/sys/net/ipv4/conf/*/rp_filter")
+	return slices.ContainsFunc(files, func(f string) bool {
+		b, err := os.ReadFile(f)
+		return err == nil && strings.TrimSpace(string(b)) != "0"
+	})
 }
 
 func forwarding(device string, to netip.Addr) bool {
