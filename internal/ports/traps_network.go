@@ -39,6 +39,12 @@ func (f *Facts) bypass(rows []Row) []Trap {
 	return t.found()
 }
 
+// Machines at a bridge without an address get unassigned ones (RFC 5737).
+var (
+	atPort  = netip.MustParseAddr("198.51.100.1")
+	atOther = netip.MustParseAddr("198.51.100.2")
+)
+
 // maxBridges is the limit of bridges whose frames are tried.
 const maxBridges = 4
 
@@ -74,7 +80,9 @@ func (c *Copy) planBridges() {
 			ask(replica.Client{Card: d.Name, Source: other}, net.Addr(), other.String())
 			ask(guest, other, d.Name)
 		default:
-			continue
+			guest.Source = atPort
+			ask(replica.Client{Card: d.Name, Source: atOther}, atPort, atOther.String())
+			ask(guest, atOther, d.Name)
 		}
 		if addressed && card != "" && c.f.Switches.Forward4 {
 			ask(replica.Client{Card: card, Source: anybody}, uplink, anybody.String())

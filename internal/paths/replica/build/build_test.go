@@ -205,3 +205,31 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// Machines at a bridge without an address have those that the dials give them.
+func TestBridgeWithoutAddress(t *testing.T) {
+	s := newSite(t)
+	tid, err := s.other.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ip(0, "link add br9 type bridge", "link set br9 up",
+		fmt.Sprint("link add tap9 type veth peer name tap9 netns ", tid),
+		"link set tap9 master br9 up")
+	s.in(s.other, "ip link set tap9 up")
+	r := s.start(s.machine())
+	one, other := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("198.51.100.2")
+	answers, err := r.Dial(t.Context(), []replica.Dial{
+		{Client: replica.Client{Card: "br9", Source: other}, Proto: "tcp",
+			To: netip.AddrPortFrom(one, 80)},
+		{Client: replica.Client{Bridge: "br9", Source: one}, Proto: "tcp",
+			To: netip.AddrPortFrom(other, 80)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range answers {
+		if len(a.Outcomes) != 1 || a.Outcomes[0].Got != replica.Refused {
+			t.Errorf("%+v", a)
+		}
+	}
+}

@@ -2,9 +2,12 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -109,7 +112,14 @@ func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 			return source, fmt.Errorf("%s is the machine's own address", source)
 		}
 		err := w.ns.Do(func() error {
-			return w.add(netip.PrefixFrom(source, source.BitLen()))
+			err := w.add(netip.PrefixFrom(source, source.BitLen()))
+			if err == nil && !s.routes(source) {
+				err = link.AddRouteOnlink(netip.PrefixFrom(to, to.BitLen()), to, w.device)
+			}
+			if errors.Is(err, unix.EEXIST) {
+				err = nil
+			}
+			return err
 		})
 		return source, err
 	}
@@ -130,6 +140,13 @@ func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 		source = s.gates[i]
 	}
 	return source, nil
+}
+
+// routes reports whether the machine has an address of the family there.
+func (s *segment) routes(a netip.Addr) bool {
+	return slices.ContainsFunc(s.own, func(p netip.Prefix) bool {
+		return p.Addr().Is4() == a.Is4() && !p.Addr().IsLinkLocalUnicast()
+	})
 }
 
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) ([]uint16, error) {
