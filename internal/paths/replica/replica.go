@@ -157,8 +157,6 @@ type Lost struct {
 	Dst netip.AddrPort `json:"dst,omitzero"`
 	// Device is where the packet came in last, or left elsewhere.
 	Device string `json:"device,omitempty"`
-	// Dst is the destination of a packet that a rule dropped; else zero.
-	Dst netip.AddrPort `json:"dst"`
 }
 
 // Rule names a rule that dropped or rejected a packet.
