@@ -138,10 +138,16 @@ func (n *node) read(all []netns.Found, own int) (err error) {
 		{&n.Routes, link.ReadRoutes}, {&n.Policy, link.ReadPolicy},
 		{&n.Neighbours, link.ReadNeighbours}} {
 		if *part.to, err = part.read(); err != nil {
-			return err
+			n.unread("its network", err)
 		}
 	}
 	return nil
+}
+
+func (s *Space) unread(what string, err error) {
+	if err != nil {
+		s.Unknown = append(s.Unknown, Unknown{What: fmt.Sprintf("%s, unread: %v", what, err)})
+	}
 }
 
 // linkedTo returns the indexes of the first namespace and of those whose devices make them its
@@ -249,19 +255,14 @@ func (s *Space) readRules(loaded modules) {
 		names[i] = l.Name
 	}
 	s.Sysctls = sysctl.ReadAll(names)
-	lacks := func(what string, err error) {
-		if err != nil {
-			s.Unknown = append(s.Unknown, Unknown{What: fmt.Sprintf("%s, unread: %v", what, err)})
-		}
-	}
 	var err error
 	if loaded.may("nf_tables") {
 		s.Nft, err = nft.Save()
-		lacks("rules of nf_tables", err)
+		s.unread("rules of nf_tables", err)
 	}
 	s.Sets, err = ipset.Save()
-	lacks("sets of ipset", err)
+	s.unread("sets of ipset", err)
 	s.Legacy, err = xtables.Save()
-	lacks("rules of iptables-legacy", err)
+	s.unread("rules of iptables-legacy", err)
 	s.Unknown = append(s.Unknown, s.unknown(loaded)...)
 }

@@ -126,7 +126,7 @@ func wire(t testing.TB, p, other place) {
 func TestReadFindsContainersAndNoOthers(t *testing.T) {
 	machine, other, first, second := newPlace(t), newPlace(t), newPlace(t), newPlace(t)
 	nested, stranger, child := newPlace(t), newPlace(t), newPlace(t)
-	overlay := newPlace(t)
+	overlay, neighbour, pod := newPlace(t), newPlace(t), newPlace(t)
 	wire(t, machine, other)
 	engine(t, machine, "docker0", first, second)
 	engine(t, second, "docker0", nested) // docker in docker
@@ -136,6 +136,21 @@ func TestReadFindsContainersAndNoOthers(t *testing.T) {
 			"bridge")
 	})
 	machine.do(t, func() error { return sysctl.Set("net.ipv4.ip_forward", "1") })
+	// a second card, without a gateway, and a pod that has the machine as one
+	machine.do(t, func() error {
+		return errors.Join(link.AddVeth("eth1", "eth0", neighbour.tid),
+			link.AddAddr("eth1", netip.MustParsePrefix("198.51.100.1/24")), link.Up("eth1"),
+			link.AddVeth("pod", "eth0", pod.tid),
+			link.AddAddr("pod", netip.MustParsePrefix("10.5.0.1/24")), link.Up("pod"))
+	})
+	neighbour.do(t, func() error {
+		return errors.Join(link.AddAddr("eth0", netip.MustParsePrefix("198.51.100.2/24")),
+			link.Up("eth0"))
+	})
+	pod.do(t, func() error {
+		return errors.Join(link.AddAddr("eth0", netip.MustParsePrefix("10.5.0.2/24")),
+			link.Up("eth0"), link.AddDefaultRoute(netip.MustParseAddr("10.5.0.1")))
+	})
 	overlay.do(t, func() error {
 		return errors.Join(link.AddBridge("br0"), link.AddVeth("veth0", "eth1", first.tid),
 			link.SetMaster("veth0", "br0"))
@@ -151,7 +166,7 @@ func TestReadFindsContainersAndNoOthers(t *testing.T) {
 		got = append(got, s.ID)
 	}
 	want := []string{machine.id(t), first.id(t), second.id(t), nested.id(t), child.id(t),
-		overlay.id(t)}
+		overlay.id(t), pod.id(t)}
 	slices.Sort(got[1:])
 	slices.Sort(want[1:])
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -168,7 +183,8 @@ func TestReadFindsContainersAndNoOthers(t *testing.T) {
 		{machine, "docker0", link.Here}, {machine, "docker0a", at(first)},
 		{machine, "docker0b", at(second)}, {machine, "eth0", link.Elsewhere},
 		{first, "eth0", 0}, {second, "docker0a", at(nested)}, {nested, "eth0", at(second)},
-		{child, "eth0", 0}, {first, "eth1", at(overlay)},
+		{child, "eth0", 0}, {first, "eth1", at(overlay)}, {machine, "eth1", link.Elsewhere},
+		{machine, "pod", at(pod)},
 	} {
 		s := m.Spaces[at(x.in)]
 		i := slices.IndexFunc(s.Links, func(l link.Saved) bool { return l.Name == x.device })
