@@ -64,8 +64,8 @@ const (
 	bridgeVLAN = 1 << 1 // RTEXT_FILTER_BRVLAN
 )
 
-// ReadLinks reads the devices of the calling thread's namespace. The kernel numbers the namespaces
-// of their parents if it has not yet.
+// ReadLinks reads the devices of the calling thread's namespace. The kernel gives the namespaces of
+// their parents numbers if they lack them.
 func ReadLinks() ([]Saved, error) {
 	msgs, err := rawDump(unix.RTM_GETLINK, linkRequest(unix.AF_UNSPEC, skipCounts))
 	if err != nil {

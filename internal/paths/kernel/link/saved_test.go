@@ -354,8 +354,8 @@ func TestRefusedByName(t *testing.T) {
 			got = append(got, r.What+", "+r.Device)
 		}
 		slices.Sort(got)
-		want := []string{"a message that is none, ", "a message that is none, ",
-			"a message that is none, ", "route to 10.1.2.0/24 via 10.9.9.9 dev lo, lo"}
+		want := []string{"a message of another kind, ", "a message of another kind, ",
+			"a message of another kind, ", "route to 10.1.2.0/24 via 10.9.9.9 dev lo, lo"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

@@ -142,7 +142,7 @@ func (r restore) all(ms []raw.Message) (refused []Refused) {
 		if names == nil {
 			names = namesByIndex()
 		}
-		x := Refused{What: "a message that is none", Err: reason(err)}
+		x := Refused{What: "a message of another kind", Err: reason(err)}
 		if whole {
 			x.What, x.Device = r.text(m.Data, names), names[r.out(m.Data)]
 		}
