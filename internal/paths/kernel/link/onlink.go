@@ -1,10 +1,12 @@
 package link
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 )
 
 // AddRouteOnlink routes the prefix by the device through a gateway that need not be in the device's
@@ -21,3 +23,9 @@ func AddRouteOnlink(to netip.Prefix, gateway netip.Addr, name string) error {
 func NoARP(name string) error {
 	return change(name, "switch ARP off on "+name, netlink.LinkSetARPOff)
 }
+
+// MacvlanBridge is Saved.Data of a macvlan in mode bridge.
+var MacvlanBridge = binary.NativeEndian.AppendUint32(
+	binary.NativeEndian.AppendUint16(
+		binary.NativeEndian.AppendUint16(nil, 8), nl.IFLA_MACVLAN_MODE),
+	nl.MACVLAN_MODE_BRIDGE)

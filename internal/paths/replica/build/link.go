@@ -3,6 +3,7 @@ package build
 import (
 	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
@@ -113,7 +114,15 @@ func (c *machine) makeChild(at device, l link.Saved) {
 		c.refused[at] = errNoParent
 		return
 	}
-	c.try(at, space, func() error { return link.MakeLink(l, c.files[at.space]) })
+	make := func() error { return link.MakeLink(l, c.files[at.space]) }
+	c.try(at, space, make)
+	if err := c.refused[at]; err != nil && strings.HasPrefix(l.Kind, "ipvlan") {
+		// like it, except for its address on the wire
+		l.Kind, l.MAC, l.Data = "macvlan", nil, link.MacvlanBridge
+		if c.try(at, space, make); c.refused[at] == nil {
+			c.lack(at.space, "device "+l.Name+" is a macvlan in place of an ipvlan", l.Name, err)
+		}
+	}
 }
 
 // raise sets the other ends of cards up, unless they have no carrier.

@@ -70,6 +70,29 @@ func TestMacvlan(t *testing.T) {
 	s.expect(r, replica.Client{Space: i, Card: "eth0"}, "192.0.2.10:9000", 1)
 }
 
+// A kernel without ipvlan makes the nearest thing, and answers are unsure.
+func TestIPvlan(t *testing.T) {
+	s := newSite(t)
+	i := s.add()
+	s.ip(0, "link add mv0 link eth0 netns "+s.tid(i)+" type macvlan mode bridge")
+	s.ip(i, "link set mv0 name eth0", "link set eth0 up", "addr add 192.0.2.149/24 dev eth0")
+	m := s.machine()
+	for j := range m.Spaces[i].Links {
+		if l := &m.Spaces[i].Links[j]; l.Kind == "macvlan" {
+			l.Kind, l.MAC, l.Data = "ipvlan", m.Spaces[0].Links[1].MAC, nil
+		}
+	}
+	r, err := replica.Start(t.Context(), m, []replica.Socket{socket(i, "0.0.0.0:8030")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	a := s.dial(r, replica.Client{Card: "eth0"}, "192.0.2.149:8030")
+	if len(a.Outcomes) != 1 || a.Outcomes[0].Socket != 0 || len(a.Unsure) != len(r.Lacks()) {
+		t.Errorf("%+v, %+v", a, r.Lacks())
+	}
+}
+
 // Two cards on one cable: replies may leave by the other one.
 func TestTwoCards(t *testing.T) {
 	s := newSite(t)
