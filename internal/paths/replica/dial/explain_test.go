@@ -85,6 +85,18 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// twoNetworks gives K2 a second network, by which its answers leave and are filtered.
+func twoNetworks(l *lan) {
+	l.Helper()
+	l.do(l.machine, func() error { return link.AddBridge("br1") })
+	l.address(l.machine, "br1", "172.18.0.1/16")
+	l.wire(l.machine, "vethb", l.k2, "eth1")
+	l.address(l.k2, "eth1", "172.18.0.2/16")
+	l.do(l.machine, func() error { return link.SetMaster("vethb", "br1") })
+	l.run(l.k2, "ip route replace default via 172.18.0.1")
+	l.sysctl(l.machine, "ipv4/conf/br1/rp_filter", "1")
+}
+
 func TestLost(t *testing.T) {
 	const nowhere = -2
 	none := netip.Addr{}
@@ -98,6 +110,8 @@ func TestLost(t *testing.T) {
 	const (
 		dnat = "iptables -t nat -A PREROUTING -d 192.0.2.10 -p tcp --dport 8080 " +
 			"-j DNAT --to 172.17.0.2:80\n"
+		output = "iptables -t nat -A OUTPUT -d 192.0.2.10 -p tcp --dport 8080 " +
+			"-j DNAT --to 172.17.0.2:80"
 		loopback = "iptables -t nat -A OUTPUT -d 127.0.0.1 -p tcp --dport 8080 " +
 			"-j DNAT --to 172.17.0.2:80"
 	)
@@ -179,14 +193,14 @@ func TestLost(t *testing.T) {
 			l.run(l.machine, "ip route add 192.0.2.20/32 dev br0")
 		}, from, "tcp", "192.0.2.10:22", replica.Lost{Why: replica.ReversePath}},
 		{"reverse path of a second network", func(l *lan) {
-			l.do(l.machine, func() error { return link.AddBridge("br1") })
-			l.address(l.machine, "br1", "172.18.0.1/16")
-			l.wire(l.machine, "vethb", l.k2, "eth1")
-			l.address(l.k2, "eth1", "172.18.0.2/16")
-			l.run(l.machine, "ip link set vethb master br1\n"+dnat)
-			l.run(l.k2, "ip route replace default via 172.18.0.1")
-			l.sysctl(l.machine, "ipv4/conf/br1/rp_filter", "1")
+			twoNetworks(l)
+			l.run(l.machine, dnat)
 		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Reply: true, Why: replica.ReversePath,
+			Device: "br1"}},
+		{"reverse path of a second network, translated here", func(l *lan) {
+			twoNetworks(l)
+			l.run(l.machine, output)
+		}, local, "tcp", "192.0.2.10:8080", replica.Lost{Reply: true, Why: replica.ReversePath,
 			Device: "br1"}},
 		{"answer's reverse path", func(l *lan) {
 			l.sysctl(l.machine, "ipv4/conf/br0/rp_filter", "1")
@@ -225,7 +239,8 @@ func TestLost(t *testing.T) {
 		{"loopback leaves untranslated", func(l *lan) {
 			l.sysctl(l.machine, "ipv4/conf/br0/route_localnet", "1")
 			l.run(l.machine, loopback)
-		}, local, "tcp", "127.0.0.1:8080", replica.Lost{Why: replica.Localnet}},
+		}, local, "tcp", "127.0.0.1:8080", replica.Lost{Space: inK2,
+			Why: replica.Localnet, Device: "eth0"}},
 		{"to loopback", func(l *lan) {
 			l.run(l.machine, "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to 127.0.0.1:22")
 		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.Localnet, Device: "eth0"}},

@@ -45,7 +45,7 @@ func (w *watcher) judge(f found) *replica.Lost {
 	}
 	here := w.captures[f.client].space
 	if s, ok := last(f.back); ok && s.place == f.client && !s.out && s.src != f.to &&
-		got == replica.Timeout {
+		len(f.out) > 0 && f.out[0].dst == f.to && got == replica.Timeout {
 		return &replica.Lost{Space: here, Reply: true, Why: replica.ReplyUnnatted, Device: s.device}
 	}
 	if l := w.rule(f); l != nil {
