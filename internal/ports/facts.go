@@ -85,7 +85,7 @@ type Connection struct {
 }
 
 // Flow is an entry of connection tracking: TCP and UDP with a translated destination, and UDP to a
-// published port.
+// port of this machine that no program of its own serves.
 type Flow struct {
 	Proto string         `json:"protocol"`
 	From  netip.Addr     `json:"from"`

@@ -128,7 +128,10 @@ func (f *Facts) nobody(rows []Row) []Trap {
 			continue
 		}
 		p := r.Paths[clients[i]]
-		c, known := f.byID(r.Server.ID)
+		c, known := f.at(p.target.Addr())
+		if p.proxy.PID != 0 {
+			c, known = f.behind(p.proxy)
+		}
 		said, of := p.Why, traps
 		text := "nothing listens on these published ports' targets in container " + p.nobody
 		remedy := "publish the port that the program listens on, and let it listen on 0.0.0.0 rather than on its own 127.0.0.1"

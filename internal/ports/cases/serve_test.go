@@ -23,9 +23,9 @@ import (
 // readyEnv is set where descriptor 3 waits for the word that a program listens.
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
-// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "proxy FLAGS…", and
-// in the background, once they listen, the programs themselves, whose first argument begins with
-// "-". ours is false for other arguments.
+// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS", "proxy
+// FLAGS…", and in the background, once they listen, the programs themselves, whose first argument
+// begins with "-". ours is false for other arguments.
 func play(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -35,12 +35,18 @@ func play(args []string) (ours bool, err error) {
 		return true, proxies()
 	case "read":
 		return true, read()
+	case "traps":
+		return true, traps()
 	case "judge":
 		return true, judge(strings.Join(args[1:], ""))
 	case "serve":
 		return true, background("/run/bin/"+args[1], append([]string{"-serve"}, args[1:]...))
 	case "proxy":
 		return true, background("/run/bin/docker-proxy", args[1:])
+	case "hang":
+		return true, background("/run/bin/hung", []string{"-hang", args[1]})
+	case "-hang":
+		return true, hang(args[1])
 	case "-serve":
 		return true, serve(args[1], args[2:])
 	case "-proto":

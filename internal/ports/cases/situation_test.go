@@ -19,6 +19,7 @@ import (
 //	-- setup --   a script that runs in the machine
 //	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random.
 //	-- answers -- as -update writes them
+//	-- traps --   in testdata/traps, instead of dials: CODE PORTS: a part of what is said about them
 type situation struct {
 	file    string
 	name    string
@@ -26,6 +27,7 @@ type situation struct {
 	setup   string
 	dials   []dial
 	answers []string
+	traps   []string
 	env     []string // of commands, such as PATH
 	quiet   bool     // no device sends anything of its own accord
 }
@@ -116,6 +118,8 @@ func parse(file string) (*situation, error) {
 			dials = text
 		case "answers":
 			s.answers = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		case "traps":
+			s.traps = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		default:
 			return nil, fmt.Errorf("section %q", f.Name)
 		}

@@ -49,13 +49,20 @@ func (c *collector) network() {
 }
 
 func (c *collector) flows() {
-	published := map[uint16]bool{}
-	for _, x := range c.f.Containers {
-		for _, p := range x.Published {
-			published[p.Host.Port()] = published[p.Host.Port()] || p.Proto == "udp"
+	own, served := map[netip.Addr]bool{}, map[uint16]bool{}
+	for _, a := range addresses(c.f.Devices) {
+		own[a] = true
+	}
+	for _, l := range c.f.Listeners {
+		// A port that is published has these sockets, if any.
+		if l.Proto == "udp" && len(l.Owners) > 0 && !slices.Contains([]string{"docker-proxy",
+			"dockerd", "conmon"}, l.Owners[0].Name) {
+			served[l.Addr.Port()] = true
 		}
 	}
-	flows, err := conntrack.Flows(func(f conntrack.Flow) bool { return published[f.To.Port()] })
+	flows, err := conntrack.Flows(func(f conntrack.Flow) bool {
+		return own[f.To.Addr()] && !served[f.To.Port()]
+	})
 	if err != nil {
 		if c.root { // otherwise the error about the rules covers it
 			c.missing("connections through NAT", err.Error(), "")
