@@ -171,7 +171,7 @@ func (r *Report) shut() (out []string) {
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
 			for _, p := range row.Dials {
-				if p.Client != c || p.own {
+				if p.Client != c || p.own || p.vain {
 					continue
 				}
 				all[row.name()+c.class()] = once(all[row.name()+c.class()], p.who())

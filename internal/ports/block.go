@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -145,7 +146,7 @@ func (f *Facts) hasUFW(c *Copy) bool {
 // cause returns in words why the packet was lost without a rule, and the remedy if one is known.
 func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	l := o.q.answer.Lost
-	device := orSomething(l.Device)
+	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
 	set := func(key, value string) string { return "sudo sysctl -w " + key + "=" + value }
 	source, _ := netip.ParseAddr(o.out.Source)
 	switch l.Why {
@@ -162,8 +163,9 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		}
 		return "no route to " + to.Addr().String(), ""
 	case replica.ReplyElsewhere:
-		cause = fmt.Sprintf("the answer to %s leaves by %s, not as the packet came",
-			o.out.Source, device)
+		if cause = "the answer leaves by " + device; came != "" && l.Space == 0 {
+			cause += " instead of " + came
+		}
 		if source.IsValid() && l.Space == 0 {
 			net := netip.PrefixFrom(source, source.BitLen())
 			if p, ok := o.f.prefixOn(o.q.client.Bridge, source.Is6()); ok {
@@ -197,11 +199,50 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		key := "net.ipv4.conf." + device + ".route_localnet"
 		return device + " does not carry packets from 127.0.0.1: " + key + " is 0", set(key, "1")
 	case replica.NoNeighbour:
+		if l.Reply {
+			return o.unanswered(device)
+		}
 		return "nobody has the address " + to.Addr().String(), ""
 	case replica.Untraced:
-		return "where is not known: rules of iptables-legacy are not traced", ""
+		if s, ok := o.lastStep(); ok && !l.Reply && s.Out && s.Space == 0 && s.Device != came &&
+			!o.f.hosts(o.f.device(s.Device)) {
+			return "it leaves by " + s.Device, ""
+		}
+		return "where is not known: no rule of nf_tables dropped it", ""
 	}
 	return "no rule dropped it, and toll does not know why", ""
+}
+
+// unanswered is the cause if nobody answers for the next hop of an answer. A strict rp_filter
+// ignores requests from addresses that it would not route back.
+func (o *outcome) unanswered(device string) (cause, remedy string) {
+	cause = "no next hop at " + device + " answers"
+	x, ok := o.c.containerIn(o.q.answer.Lost.Space)
+	if !ok {
+		return cause, ""
+	}
+	for _, d := range x.Devices {
+		p, linked := o.f.peerOf(d)
+		if d.Name != device || !linked || p.Master == "" {
+			continue
+		}
+		set := o.c.Machine.Spaces[0].Sysctls
+		key := "net/ipv4/conf/" + p.Master + "/rp_filter"
+		if max(set[key], set["net/ipv4/conf/all/rp_filter"]) == "1" {
+			return fmt.Sprintf("it leaves by %s, and strict rp_filter at %s ignores it", device,
+				p.Master), "sudo sysctl -w net.ipv4.conf." + p.Master + ".rp_filter=2"
+		}
+	}
+	return cause, ""
+}
+
+func (o *outcome) lastStep() (last replica.Step, ok bool) {
+	for _, s := range o.q.answer.Steps {
+		if !s.Reply {
+			last, ok = s, true
+		}
+	}
+	return last, ok
 }
 
 func (f *Facts) prefixOn(device string, six bool) (netip.Prefix, bool) {

@@ -34,7 +34,7 @@ func (c *Copy) fill(rows []Row) []Row {
 					q.at.Addr().Is6())
 			})
 			if j < 0 {
-				rows = append(rows, rows[i].replacement(q, p))
+				rows = append(rows, replacement(q, p, rows[i].addr))
 				at[k] = append(here, len(rows)-1)
 				rows[len(rows)-1].add(p)
 				continue
@@ -42,21 +42,54 @@ func (c *Copy) fill(rows []Row) []Row {
 			rows[here[j]].add(p)
 		case i >= 0:
 			rows[i].add(p)
-		case p.Kind == Nothing: // sockets on other addresses
-			for _, i := range here {
-				if rows[i].concerns(q.at.Addr().Is6()) {
-					rows[i].add(p)
-				}
-			}
+		case p.Answers(): // by rules for another address than the sockets'
+			rows = append(rows, replacement(q, p, netip.Addr{}))
+			at[k] = append(here, len(rows)-1)
+			rows[len(rows)-1].add(p)
+		default:
+			rows = spread(rows, p, q.service)
 		}
 	}
 	c.addInside(rows)
-	rows = slices.DeleteFunc(rows, func(r Row) bool { return r.found && !r.led() })
+	rows = withoutTried(rows)
 	for i := range rows {
 		rows[i].compare()
 	}
 	sortRows(rows)
 	return rows
+}
+
+// spread gives a path to all rows of a port, whose sockets are on other addresses.
+func spread(rows []Row, p Path, s service) []Row {
+	if p.lost != "" {
+		p.Why = "nothing listens on " + p.Dial + "; besides, the packet is " + p.lost
+		p.lost, p.Remedy, p.vain = "", "", true
+	}
+	for i := range rows {
+		if r := &rows[i]; r.Port == s.at.Port() && r.Proto == s.proto &&
+			r.concerns(s.at.Addr().Is6()) {
+			r.add(p)
+		}
+	}
+	return rows
+}
+
+// withoutTried leaves out rows to which neither a socket nor a rule leads.
+func withoutTried(rows []Row) []Row {
+	var out, tried []Row
+	for _, r := range rows {
+		if r.found && !r.led() {
+			tried = append(tried, r)
+		} else {
+			out = append(out, r)
+		}
+	}
+	for _, r := range tried {
+		for _, p := range r.Dials {
+			out = spread(out, p, service{r.Proto, netip.AddrPortFrom(r.addr, r.Port)})
+		}
+	}
+	return out
 }
 
 // rowOf returns the row whose socket took the connection, else the nearest to the address dialled;
@@ -108,16 +141,16 @@ func (r *Row) replaced(p Path) bool {
 	return false
 }
 
-// replacement returns a row for the server that answers instead.
-func (r *Row) replacement(q asked, p Path) Row {
-	any := netip.IPv4Unspecified()
-	if q.at.Addr().Is6() {
-		any = netip.IPv6Unspecified()
+// replacement returns a row for what answers instead of a socket at the address.
+func replacement(q asked, p Path, at netip.Addr) Row {
+	switch {
+	case at.IsValid() && !at.IsUnspecified():
+	case q.at.Addr().Is6():
+		at = netip.IPv6Unspecified()
+	default:
+		at = netip.IPv4Unspecified()
 	}
-	if !r.addr.IsUnspecified() {
-		any = r.addr
-	}
-	out := newRow(r.Proto, netip.AddrPortFrom(any, r.Port))
+	out := newRow(q.proto, netip.AddrPortFrom(at, q.at.Port()))
 	out.Server, out.Holder, out.instead = p.server, Holder{Kind: "rules"}, true
 	out.Paths = map[Client]Path{}
 	return out

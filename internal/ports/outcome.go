@@ -209,7 +209,7 @@ func (o *outcome) here(l Listener) {
 			return
 		}
 		o.hop("server", c.Name+" listens on "+px.Container.String())
-		o.held(stand{container: &c})
+		o.held(stand{})
 	case o.f.keeps(l):
 		name := holder(l)
 		if o.f.Docker == "" && name == "dockerd" {
@@ -377,7 +377,8 @@ func (o *outcome) lost() {
 	}
 	o.out.target = to
 	o.end(Blocked, before+o.blocked(to))
-	if c, ok := o.f.at(to.Addr()); ok && o.q.answer.Lost.Why == replica.NoNeighbour {
+	l := o.q.answer.Lost
+	if c, ok := o.f.at(to.Addr()); ok && l.Why == replica.NoNeighbour && !l.Reply {
 		o.out.nobody = c.Name
 	}
 }

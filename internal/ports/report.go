@@ -142,6 +142,7 @@ type Path struct {
 	server   Server         // that answered
 	socket   Listener       // of the machine that took it
 	lost     string         // where and why packets were lost, in words that follow "is"
+	vain     bool           // nothing listens there anyhow
 	nobody   string         // the container in which nothing listens
 	localnet string         // the device that does not carry 127.0.0.1
 	answered netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero

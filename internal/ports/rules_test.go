@@ -41,13 +41,13 @@ func TestBlocked(t *testing.T) {
 			"answered, but the answer is lost in this machine: rp_filter at br-b: 172.17.0.2 is not routed back by it",
 			"sudo sysctl -w net.ipv4.conf.br-b.rp_filter=2"},
 		{"policy routing", replica.Lost{Reply: true, Why: replica.ReplyElsewhere, Device: "wg0"}, web +
-			"answered, but the answer is lost in this machine: the answer to 203.0.113.1 leaves by wg0, not as the packet came",
+			"answered, but the answer is lost in this machine: the answer leaves by wg0 instead of eth0",
 			"sudo ip rule add pref 1 to 203.0.113.1/32 lookup main"},
 		{"no forwarding", replica.Lost{Why: replica.NotForwarded}, web +
 			"lost in this machine: it forwards nothing: net.ipv4.ip_forward is 0",
 			"sudo sysctl -w net.ipv4.ip_forward=1"},
 		{"legacy", replica.Lost{Why: replica.Untraced}, web +
-			"lost in this machine: where is not known: rules of iptables-legacy are not traced", ""},
+			"lost in this machine: where is not known: no rule of nf_tables dropped it", ""},
 	} {
 		lost := func(q replica.Dial, a *replica.Answer) {
 			if q.Card == "" {
@@ -94,6 +94,82 @@ func TestHeldByProxy(t *testing.T) {
 	if p.Kind != Held || p.Why != "the proxy accepts, and what it sends to 172.17.0.2:80 is "+
 		"dropped by the policy of filter INPUT in container web" {
 		t.Errorf("%+v", p)
+	}
+}
+
+// Sockets on some addresses do not explain what is dialled at others.
+func TestOtherAddress(t *testing.T) {
+	f := healthy()
+	f.Listeners[0].Addr = addrPort("127.0.0.1:22")
+	blocked := losing("machine", replica.Lost{Rule: rule("ip filter", "INPUT", 0, "")})
+	for _, port := range []uint16{0, 22} {
+		r := try(f, port, blocked)
+		row := find(t, r, "127.0.0.1", 22)
+		if got := routes(row); got != "direct  nothing nothing blocked" {
+			t.Errorf("port %d: %q", port, got)
+		}
+		if p := row.Paths[Remote]; p.Remedy != "" || !strings.HasPrefix(p.Why,
+			"nothing listens on 198.18.0.1:22; besides, the packet is dropped by") ||
+			strings.Contains(strings.Join(r.Answer.Text, " "), "blocked") {
+			t.Errorf("port %d: %+v %v", port, p, r.Answer.Text)
+		}
+	}
+	r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+		if q.To == addrPort("198.18.0.1:22") && q.Card+q.Bridge == "" && q.Proto == "tcp" {
+			*a = answer(f.Copy.socketOf(f.Containers[0].Listeners[0], "net:[2]"), q,
+				"172.17.0.2:80")
+		}
+	})
+	if row := find(t, r, "0.0.0.0", 22); routes(row) != "  DNAT nothing nothing" ||
+		row.Server.Name != "web" {
+		t.Errorf("%q %+v", routes(row), row.Server)
+	}
+}
+
+// A packet that is dropped when it is forwarded was seen with its first destination only.
+func TestRemedyAfterDNAT(t *testing.T) {
+	f := healthy()
+	r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+		if q.Card != "" {
+			lose(q, a, replica.Lost{Rule: rule("ip filter", "DOCKER-USER", 1, ""),
+				Dst: addrPort("172.17.0.2:80")})
+		}
+	})
+	p := find(t, r, "0.0.0.0", 8080).Paths[Remote]
+	if p.Remedy != "sudo iptables -I DOCKER-USER 1 -d 172.17.0.2 -p tcp --dport 80 -j RETURN" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestStuck(t *testing.T) {
+	f := healthy()
+	f.Listeners[0].Waiting, f.Containers[0].Listeners[0].Waiting = 1, 1
+	r := try(f, 0)
+	for port, want := range map[uint16]string{22: "held  held held held",
+		8080: "held  held held held"} {
+		if got := routes(find(t, r, "0.0.0.0", port)); got != want {
+			t.Errorf("%d: %q", port, got)
+		}
+	}
+}
+
+// With a strict rp_filter the other network's gateway does not answer the container.
+func TestAnswerByAnotherNetwork(t *testing.T) {
+	f := healthy()
+	f.Containers[0].Devices = append(f.Containers[0].Devices, Device{Name: "eth1", Index: 7,
+		Kind: "veth", Peer: 8})
+	f.Devices = append(f.Devices, Device{Name: "br-b", Kind: "bridge", Index: 9, Docker: true},
+		Device{Name: "veth2", Index: 8, Kind: "veth", Peer: 7, Master: "br-b"})
+	for value, want := range map[string]string{
+		"1": "it leaves by eth1, and strict rp_filter at br-b ignores it",
+		"0": "no next hop at eth1 answers"} {
+		try(f, 8080, losing("machine", replica.Lost{Space: 1, Reply: true, Device: "eth1",
+			Why: replica.NoNeighbour}))
+		f.Copy.Machine.Spaces[0].Sysctls = map[string]string{"net/ipv4/conf/br-b/rp_filter": value}
+		p := find(t, Judge(f, 8080), "0.0.0.0", 8080).Paths[Remote]
+		if p.Block.Cause != want || (p.Remedy != "") != (value == "1") {
+			t.Errorf("%s: %+v %+v", value, p, p.Block)
+		}
 	}
 }
 
