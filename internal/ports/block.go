@@ -39,9 +39,7 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 		}
 		o.out.Remedy = o.inside(o.unblock(to))
 	} else {
-		var remedy string
-		b.Cause, remedy = o.cause(to)
-		o.out.Remedy = o.inside(remedy)
+		b.Cause, o.out.Remedy = o.cause(to)
 		why = "lost in " + b.Where + ": " + b.Cause
 	}
 	if b.Reply {
@@ -147,7 +145,7 @@ func (f *Facts) hasUFW(c *Copy) bool {
 func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	l := o.q.answer.Lost
 	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
-	set := func(key, value string) string { return "sudo sysctl -w " + key + "=" + value }
+	set := func(key, value string) string { return o.inside("sudo sysctl -w " + key + "=" + value) }
 	source, _ := netip.ParseAddr(o.out.Source)
 	switch l.Why {
 	case replica.ReversePath:
@@ -200,7 +198,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		return device + " does not carry packets from 127.0.0.1: " + key + " is 0", set(key, "1")
 	case replica.NoNeighbour:
 		if l.Reply {
-			return o.unanswered(device)
+			return o.unanswered()
 		}
 		return "nobody has the address " + to.Addr().String(), ""
 	case replica.Untraced:
@@ -213,27 +211,26 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	return "no rule dropped it, and toll does not know why", ""
 }
 
-// unanswered is the cause if nobody answers for the next hop of an answer. A strict rp_filter
-// ignores requests from addresses that it would not route back.
-func (o *outcome) unanswered(device string) (cause, remedy string) {
-	cause = "no next hop at " + device + " answers"
-	x, ok := o.c.containerIn(o.q.answer.Lost.Space)
-	if !ok {
-		return cause, ""
-	}
-	for _, d := range x.Devices {
+// unanswered is the cause if nobody answers for the next hop of a container's answer. A strict
+// rp_filter ignores requests from addresses that it would not route back.
+func (o *outcome) unanswered() (cause, remedy string) {
+	l := o.q.answer.Lost
+	came, _ := o.lastStep()
+	x, ok := o.c.containerIn(l.Space)
+	for i := 0; ok && i < len(x.Devices); i++ {
+		d := x.Devices[i]
 		p, linked := o.f.peerOf(d)
-		if d.Name != device || !linked || p.Master == "" {
+		if l.Device != "" && d.Name != l.Device || d.Name == came.Device || !linked {
 			continue
 		}
 		set := o.c.Machine.Spaces[0].Sysctls
 		key := "net/ipv4/conf/" + p.Master + "/rp_filter"
-		if max(set[key], set["net/ipv4/conf/all/rp_filter"]) == "1" {
-			return fmt.Sprintf("it leaves by %s, and strict rp_filter at %s ignores it", device,
+		if p.Master != "" && max(set[key], set["net/ipv4/conf/all/rp_filter"]) == "1" {
+			return fmt.Sprintf("it leaves by %s, and strict rp_filter at %s ignores it", d.Name,
 				p.Master), "sudo sysctl -w net.ipv4.conf." + p.Master + ".rp_filter=2"
 		}
 	}
-	return cause, ""
+	return "no next hop answers", ""
 }
 
 func (o *outcome) lastStep() (last replica.Step, ok bool) {

@@ -121,14 +121,27 @@ func (o *outcome) answered(got replica.Outcome) {
 	if len(o.out.Servers) < 2 {
 		o.out.Servers = nil
 	}
-	if got.From.IsValid() && (o.out.Kind != ByProxy || o.f.dockerMajor() < ownSource) {
-		o.out.answered = got.From
-		o.doubt("whether the server sets the source of its answers, which otherwise is " +
-			got.From.String())
+	if got.From.IsValid() {
+		o.elsewhere(got.From)
 	}
 	if len(o.q.answer.Outcomes) > 1 && o.out.Servers == nil && len(o.out.Doubt) == 0 {
 		o.doubt("rules choose at random: not every connection is answered")
 	}
+}
+
+// elsewhere is for a datagram's answer that does not come from where it was asked.
+func (o *outcome) elsewhere(from netip.AddrPort) {
+	switch v := o.f.dockerMajor(); {
+	case o.out.Kind == ByProxy && v >= ownSource:
+		return
+	case o.out.Kind == ByProxy && v > 0:
+		o.end(Blocked, "docker-proxy answers from "+from.Addr().String()+
+			", and clients drop what they did not ask there")
+	default:
+		o.doubt("whether the server answers from the address that was asked, or from " +
+			from.Addr().String())
+	}
+	o.out.answered = from
 }
 
 // relay returns the docker-proxy that accepted the connection, and its socket. Without an answer
