@@ -190,12 +190,16 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		}
 		return "it forwards nothing: " + key + " is 0", set(key, "1")
 	case replica.Localnet:
-		o.out.localnet = device
 		if to.Addr().Is6() { // seen with Docker Engine 28.5.2
+			o.out.localnet = orSomething(l.Device)
 			return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
 		}
-		key := "net.ipv4.conf." + device + ".route_localnet"
-		return device + " does not carry packets from 127.0.0.1: " + key + " is 0", set(key, "1")
+		if o.out.localnet = cmp.Or(l.Device, o.c.leadsTo(o.q)); o.out.localnet == "" {
+			return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", ""
+		}
+		key := "net.ipv4.conf." + o.out.localnet + ".route_localnet"
+		return o.out.localnet + " does not carry packets from 127.0.0.1: " + key + " is 0",
+			set(key, "1")
 	case replica.NoNeighbour:
 		if l.Reply {
 			return o.unanswered()
@@ -209,6 +213,21 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		return "where is not known: no rule of nf_tables dropped it", ""
 	}
 	return "no rule dropped it, and toll does not know why", ""
+}
+
+// leadsTo returns the bridge to which other clients' connections to the port are redirected.
+func (c *Copy) leadsTo(q asked) string {
+	for _, o := range c.asked {
+		if o.server != nil || o.proto != q.proto || o.at.Port() != q.at.Port() {
+			continue
+		}
+		for _, got := range o.answer.Outcomes {
+			if x, ok := c.Container(got.Socket); ok && got.Got == replica.Connected {
+				return c.f.bridgeOf(x)
+			}
+		}
+	}
+	return ""
 }
 
 // unanswered is the cause if nobody answers for the next hop of a container's answer. A strict

@@ -113,19 +113,38 @@ func (o *outcome) answered(got replica.Outcome) {
 		o.hop("proxy", fmt.Sprintf("docker-proxy %d in %s dials %s, of %s", px.PID,
 			at.container.Name, px.Container, o.c.serverOf(s).describe()))
 	}
-	for _, other := range o.q.answer.Outcomes {
-		if x, ok := o.c.stand(other.Socket); ok && other.Got == replica.Connected {
-			o.out.Servers = once(o.out.Servers, o.c.serverOf(x).describe())
-		}
-	}
-	if len(o.out.Servers) < 2 {
-		o.out.Servers = nil
-	}
+	o.servers()
 	if got.From.IsValid() {
 		o.elsewhere(got.From)
 	}
-	if len(o.q.answer.Outcomes) > 1 && o.out.Servers == nil && len(o.out.Doubt) == 0 {
-		o.doubt("rules choose at random: not every connection is answered")
+}
+
+// servers names those that answered in turn, with addresses where names are the same.
+func (o *outcome) servers() {
+	var all []stand
+	lost := false
+	for _, got := range o.q.answer.Outcomes {
+		s, ok := o.c.stand(got.Socket)
+		if ok = ok && got.Got == replica.Connected; ok {
+			all = append(all, s)
+		}
+		lost = lost || !ok
+	}
+	if lost && len(o.out.Doubt) == 0 {
+		o.doubt("rules choose at random, and not every connection is answered")
+	}
+	for _, s := range all {
+		name := o.c.serverOf(s).describe()
+		if s.container != nil && slices.ContainsFunc(all, func(x stand) bool {
+			return x.container != s.container && o.c.serverOf(x).describe() == name
+		}) {
+			name += " at " + netip.AddrPortFrom(s.container.address(s.listener,
+				o.q.at.Addr().Is6()), s.listener.Addr.Port()).String()
+		}
+		o.out.Servers = once(o.out.Servers, name)
+	}
+	if len(o.out.Servers) < 2 {
+		o.out.Servers = nil
 	}
 }
 

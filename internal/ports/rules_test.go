@@ -282,6 +282,17 @@ func TestShadowed(t *testing.T) {
 	}
 }
 
+// 127.0.0.1 may not leave lo towards the bridge to which others are redirected.
+func TestLocalnetDevice(t *testing.T) {
+	f := healthy()
+	proxyOff(f)
+	r := try(f, 8080, losing("127.0.0.1", replica.Lost{Why: replica.Localnet}))
+	if p := find(t, r, "0.0.0.0", 8080).Paths[Loopback]; p.localnet != "docker0" ||
+		p.Remedy != "sudo sysctl -w net.ipv4.conf.docker0.route_localnet=1" {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestRandom(t *testing.T) {
 	f := healthy()
 	other := f.Containers[0]
@@ -299,6 +310,12 @@ func TestRandom(t *testing.T) {
 	p := find(t, r, "0.0.0.0", 9320).Paths[Remote]
 	if !slices.Equal(p.Servers, []string{"container api", "container web"}) || len(p.Doubt) > 0 {
 		t.Errorf("%+v", p)
+	}
+	f.Containers[1].Name = "web"
+	p = find(t, Judge(f, 0), "0.0.0.0", 9320).Paths[Remote]
+	if !slices.Equal(p.Servers, []string{"container web at 172.17.0.3:80",
+		"container web at 172.17.0.2:80"}) {
+		t.Errorf("%q", p.Servers)
 	}
 }
 
