@@ -178,6 +178,7 @@ type Device struct {
 	PeerSpace string         `json:"peer_namespace,omitempty"`
 	Addrs     []netip.Prefix `json:"addresses,omitempty"`
 	Uplink    bool           `json:"uplink,omitempty"`
+	Uplink6   bool           `json:"uplink6,omitempty"` // by a default route of IPv6
 	Docker    bool           `json:"docker,omitempty"`
 	// Out is the device by which packets from behind a bridge go to the internet, OutMTU the
 	// route's MTU; "": not known.

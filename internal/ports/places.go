@@ -69,7 +69,7 @@ func (f *Facts) machines(six bool) []place {
 		}
 		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: own,
 			client: replica.Client{Card: d.Name}}
-		if d.Uplink {
+		if d.Uplink && (!six || d.Uplink6) {
 			behind := near
 			behind.router, behind.from = true, "a machine behind "+d.Name+"'s router"
 			behind.client.Source = far

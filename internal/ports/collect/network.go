@@ -131,7 +131,8 @@ func (c *collector) convert(devices []link.Device) []ports.Device {
 		out = append(out, ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU,
 			Up: d.Up, Master: d.Master,
 			Peer: d.Peer, PeerSpace: spaces[d.Space], Addrs: d.Addrs, Uplink: d.Uplink,
-			Docker: d.Kind == "bridge" && dockers(d.Name)})
+			Uplink6: d.Uplink6,
+			Docker:  d.Kind == "bridge" && dockers(d.Name)})
 	}
 	return out
 }

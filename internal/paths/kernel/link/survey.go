@@ -25,6 +25,8 @@ type Device struct {
 	Addrs []netip.Prefix
 	// Uplink means that a default route uses the device.
 	Uplink bool
+	// Uplink6 means that a default route of IPv6 does.
+	Uplink6 bool
 }
 
 // Survey lists the namespace's devices.
@@ -39,10 +41,11 @@ func Survey() ([]Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}
-	uplinks := map[int]bool{}
+	uplinks, uplinks6 := map[int]bool{}, map[int]bool{}
 	for _, r := range routes {
 		if r.Dst == nil || isAll(r.Dst) {
 			uplinks[r.LinkIndex] = true
+			uplinks6[r.LinkIndex] = uplinks6[r.LinkIndex] || r.Family == unix.AF_INET6
 		}
 	}
 	names := map[int]string{}
@@ -54,7 +57,8 @@ func Survey() ([]Device, error) {
 		a := l.Attrs()
 		d := Device{Name: a.Name, Index: a.Index, Kind: l.Type(), MTU: a.MTU,
 			Up:     a.Flags&net.FlagUp != 0,
-			Master: names[a.MasterIndex], Space: a.NetNsID, Uplink: uplinks[a.Index]}
+			Master: names[a.MasterIndex], Space: a.NetNsID, Uplink: uplinks[a.Index],
+			Uplink6: uplinks6[a.Index]}
 		if a.Flags&net.FlagLoopback != 0 {
 			d.Kind = "loopback"
 		}
