@@ -205,6 +205,8 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 			return o.unanswered()
 		}
 		return "nobody has the address " + to.Addr().String(), ""
+	case replica.Leaves:
+		return "it leaves by " + device + ", and no machine there answers", ""
 	case replica.Untraced:
 		if s, ok := o.lastStep(); ok && !l.Reply && s.Out && s.Space == 0 && s.Device != came &&
 			!o.f.hosts(o.f.device(s.Device)) {

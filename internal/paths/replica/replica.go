@@ -176,6 +176,7 @@ const (
 	ReplyUnnatted  Why = "reply-as-is"  // the answer reaches the client untranslated
 	NotForwarded   Why = "forwarding"   // ip_forward is 0
 	Localnet       Why = "localnet"     // 127.0.0.1 or ::1 may not leave lo
+	Leaves         Why = "leaves"       // by Device, to other machines, which do not answer
 	NoNeighbour    Why = "no-neighbour" // nobody has the address
 	Untraced       Why = "untraced"     // iptables-legacy, or the trace was lost
 )
