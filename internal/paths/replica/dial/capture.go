@@ -41,6 +41,7 @@ type sighting struct {
 	place  int // index of the watcher's captures
 	space  int
 	device string
+	port   bool // of a bridge
 	out    bool
 	at     int64 // nanoseconds
 }
@@ -200,7 +201,8 @@ func (c *capture) read() (lost int, err error) {
 		}
 		if p, ok := decode(b[:n]); ok {
 			c.seen = append(c.seen, sighting{packet: p, place: c.place, space: c.space,
-				device: at.name, out: from.Pkttype == unix.PACKET_OUTGOING, at: stamp(control[:k])})
+				device: at.name, port: at.port, out: from.Pkttype == unix.PACKET_OUTGOING,
+				at: stamp(control[:k])})
 		}
 	}
 }

@@ -253,7 +253,7 @@ func TestLost(t *testing.T) {
 		{"another machine forwards nothing", func(l *lan) {
 			l.run(l.machine, "ip route add 203.0.113.0/24 via 192.0.2.20")
 			l.sysctl(l.other, "ipv4/ip_forward", "0")
-		}, fromK3, "tcp", "203.0.113.1:80", replica.Lost{Device: "eth0", Why: replica.Untraced}},
+		}, fromK3, "tcp", "203.0.113.1:80", replica.Lost{Device: "eth0", Why: replica.Leaves}},
 		{"source port chosen by a rule", func(l *lan) {
 			l.run(l.machine, `
 				iptables -t nat -A POSTROUTING -p tcp -o br0 -j SNAT --to 172.17.0.1:500-501
@@ -263,7 +263,7 @@ func TestLost(t *testing.T) {
 			Rule: rule("ip filter", "INPUT", 1, false), Device: "eth0"}},
 		{"another answers nobody", func(l *lan) {
 			l.run(l.machine, "ip neigh add 192.0.2.77 lladdr 02:00:00:00:00:77 dev eth0")
-		}, local, "udp", "192.0.2.77:80", replica.Lost{Device: "eth0", Why: replica.Untraced}},
+		}, local, "udp", "192.0.2.77:80", replica.Lost{Device: "eth0", Why: replica.Leaves}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := newLAN(t)

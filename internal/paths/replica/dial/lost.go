@@ -79,11 +79,12 @@ func (w *watcher) judge(f found) *replica.Lost {
 	case s.space < 0 && s.place != f.client: // another machine's
 		for _, left := range slices.Backward(f.out) {
 			if left.space >= 0 {
-				s = left
-				break
+				return &replica.Lost{Space: left.space, Device: left.device, Why: replica.Leaves}
 			}
 		}
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Untraced}
+	case s.out && s.space >= 0 && !s.port:
+		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Leaves}
 	case s.out:
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Untraced}
 	}
