@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
@@ -101,14 +100,13 @@ func (c *Copy) guests(bridge Device) (from int, to netip.Addr, ok bool) {
 			if port == nil || space != 0 || port.Master != bridge.Index || bridge.Index == 0 {
 				continue
 			}
-			for _, m := range spaces[i].Addresses {
-				a, ok := link.ParseAddress(m)
+			for _, a := range spaces[i].Prefixes(l.Index) {
 				switch {
-				case !ok || a.Index != l.Index || !a.Prefix.Addr().Is4():
+				case !a.Addr().Is4():
 				case !first.IsValid():
-					from, first = i, a.Prefix
-				case i != from && first.Masked().Contains(a.Prefix.Addr()):
-					return from, a.Prefix.Addr(), true
+					from, first = i, a
+				case i != from && first.Masked().Contains(a.Addr()):
+					return from, a.Addr(), true
 				}
 			}
 		}

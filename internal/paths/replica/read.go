@@ -234,12 +234,20 @@ func hasAddress(s *Space, a netip.Addr) bool {
 	})
 }
 
+// Prefixes returns the addresses of the device with this index.
+func (s *Space) Prefixes(index int) (out []netip.Prefix) {
+	for _, m := range s.Addresses {
+		if own, ok := link.ParseAddress(m); ok && own.Index == index {
+			out = append(out, own.Prefix)
+		}
+	}
+	return out
+}
+
 // addressed reports whether the device has an address in a network of its own.
 func addressed(s *Space, index int) bool {
-	return slices.ContainsFunc(s.Addresses, func(m raw.Message) bool {
-		own, ok := link.ParseAddress(m)
-		return ok && own.Index == index && !own.Prefix.IsSingleIP() &&
-			!own.Prefix.Addr().IsLinkLocalUnicast()
+	return slices.ContainsFunc(s.Prefixes(index), func(p netip.Prefix) bool {
+		return !p.IsSingleIP() && !p.Addr().IsLinkLocalUnicast()
 	})
 }
 
