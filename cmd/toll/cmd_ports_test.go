@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -312,7 +314,7 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 func onePort(e *dockerHost, t *testing.T, bin string) {
 	out := e.run(bin, "ports", "8080")
 	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)",
-		"dials 172.17.0.2:80", "another machine: DNAT", "127.0.0.1:8080: connected in",
+		"dials 172.17.0.2:80", "machine at eth0: DNAT", "127.0.0.1:8080: connected in",
 		"[::1]:8080: connected in"} {
 		if !strings.Contains(out, says) {
 			t.Errorf("%q is not in\n%s", says, out)
@@ -415,4 +417,39 @@ func withoutProxy(t *testing.T, bin, echo, flags string) {
 		t.Errorf("%+v", row)
 	}
 	dialAll(e, echo, r)
+}
+
+const shopFile = "testdata/manual/shop.json"
+
+// saveShop saves the machine of the manual's examples: a web server, published containers, and a
+// rule against port 80 that was meant for the web server.
+func saveShop(t *testing.T, bin string) {
+	t.Helper()
+	echo := buildEcho(t)
+	e := startEngine(t, "")
+	for _, image := range []string{"shop/web", "shop/api", "shop/db", "shop/media"} {
+		e.run("docker", "import", "-c", `ENTRYPOINT ["/echo"]`, echo+".tar", image)
+	}
+	e.run("docker", "network", "create", "--subnet", "172.20.0.0/24", "shop")
+	for _, c := range []string{"web -p 8080:80 shop/web listen :80",
+		"api -p 127.0.0.1:8081:80 shop/api listen :80",
+		"media -p 3000-3003:3000-3003 shop/media listen :3000 :3001 :3002 :3003",
+		"db shop/db listen :5432"} {
+		e.run(append([]string{"docker", "run", "-d", "--network", "shop", "--name"},
+			strings.Fields(c)...)...)
+	}
+	e.run("cp", echo, "/run/nginx")
+	e.start("ready", "/run/nginx", "listen", ":80")
+	for _, chain := range []string{"INPUT", "DOCKER-USER"} {
+		e.run("iptables", "-I", chain, "-i", "eth0", "-p", "tcp", "--dport", "80", "-j", "DROP")
+	}
+	at := filepath.Join(e.dir, "shop.json")
+	e.run(bin, "ports", "--save", at, "--output", "/dev/null")
+	b, err := os.ReadFile(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(shopFile, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -50,6 +50,7 @@ func TestManual(t *testing.T) {
 	bin := scripted
 	if *update {
 		bin = binary(t)
+		saveShop(t, bin)
 	}
 	examples := 0
 	for page, text := range manual(t) {
@@ -82,6 +83,13 @@ func runPage(t *testing.T, bin, page, text string, examples [][]string) {
 		}
 		if slices.Contains(args, "--save") {
 			args = again(args)
+		}
+		if args[0] == "ports" {
+			shop, err := filepath.Abs(shopFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--"+fromFileFlag, shop)
 		}
 		r, code := runPatiently(t, bin, nil, args...)
 		out := r.out.String()
