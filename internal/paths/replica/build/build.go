@@ -6,7 +6,9 @@
 // original's indexes, because routes and rules name devices by index.
 //
 // A device that leads outside becomes a veth whose other end is in a namespace of its own, the
-// world: it has a neighbour's address and every gateway's, and clients are there.
+// world: it has a neighbour's address and every gateway's, and clients are there. So do tunnels,
+// bonds, VLANs on cards, and pairs whose other end is not in the copy: rules and routes know
+// devices by name and index, not by kind. Cards whose networks overlap share a world.
 package build
 
 import (
