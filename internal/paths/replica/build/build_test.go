@@ -56,9 +56,12 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// Link-local addresses come some time after the devices.
+const noLinkLocal = "net.ipv6.conf.default.addr_gen_mode=1"
+
 // The copy's namespaces have what the originals have, with the same indexes.
 func TestSame(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, noLinkLocal)
 	s.ip(0, "link add br7 type bridge", "link set br7 mtu 1400", "addr add 10.7.0.1/24 dev br7",
 		"route add default via 192.0.2.20 table 100", "rule add pref 3 from 192.0.2.10 lookup 100",
 		"route add 198.51.100.0/24 via 172.17.0.3 metric 7", "route add blackhole 198.18.0.0/15",
@@ -83,7 +86,7 @@ func TestSame(t *testing.T) {
 
 // The machine sends no packet and keeps its settings while its copy is used.
 func TestUnchanged(t *testing.T) {
-	s := newSite(t)
+	s := newSite(t, noLinkLocal)
 	s.in(s.spaces[0], "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80")
 	state := func() (out []string) {
 		for _, ns := range append(slices.Clip(s.spaces), s.other) {

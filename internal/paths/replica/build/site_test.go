@@ -30,10 +30,11 @@ func TestMain(m *testing.M) {
 
 // site is a machine, number 0, and its containers; another machine is at eth0, beyond the copy.
 type site struct {
-	t      *testing.T
-	spaces []*netns.NS
-	tids   []int // of spaces
-	other  *netns.NS
+	t        *testing.T
+	spaces   []*netns.NS
+	tids     []int    // of spaces
+	settings []string // of namespaces before they have devices
+	other    *netns.NS
 }
 
 func namespace(t *testing.T) *netns.NS {
@@ -50,8 +51,8 @@ func namespace(t *testing.T) *netns.NS {
 }
 
 // newSite has the smallest form of a machine with Docker: docker0 with containers 2 and 3.
-func newSite(t *testing.T) *site {
-	s := &site{t: t, other: namespace(t)}
+func newSite(t *testing.T, settings ...string) *site {
+	s := &site{t: t, other: namespace(t), settings: settings}
 	s.add()
 	tid, err := s.other.TID()
 	if err != nil {
@@ -80,6 +81,7 @@ func (s *site) add() int {
 	s.spaces, s.tids = append(s.spaces, ns), append(s.tids, tid)
 	i := len(s.tids) - 1
 	s.set(i, "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0")
+	s.set(i, s.settings...)
 	s.ip(i, "link set lo up")
 	return i
 }
