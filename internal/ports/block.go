@@ -172,8 +172,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 				p.Contains(source) {
 				net = p.Masked()
 			}
-			six := map[bool]string{true: "-6 "}[source.Is6()]
-			remedy = "sudo ip " + six + "rule add pref 1 to " + net.String() + " lookup main"
+			remedy = toMain(net)
 		}
 		return cause, remedy
 	case replica.ReplyUnnatted:
@@ -210,11 +209,21 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	case replica.Untraced:
 		if s, ok := o.lastStep(); ok && !l.Reply && s.Out && s.Space == 0 && s.Device != came &&
 			!o.f.hosts(o.f.device(s.Device)) {
-			return "it leaves by " + s.Device, ""
+			cause = "it leaves by " + s.Device
+			if net, ok := o.f.prefixOn(o.f.towards(to.Addr()), to.Addr().Is6()); ok {
+				return cause, toMain(net)
+			}
+			return cause, ""
 		}
 		return "where is not known: no rule of nf_tables dropped it", ""
 	}
 	return "no rule dropped it, and toll does not know why", ""
+}
+
+// toMain returns the command that routes to a network before other policy rules.
+func toMain(net netip.Prefix) string {
+	six := map[bool]string{true: "-6 "}[net.Addr().Is6()]
+	return "sudo ip " + six + "rule add pref 1 to " + net.Masked().String() + " lookup main"
 }
 
 // leadsTo returns the bridge to which other clients' connections to the port are redirected.

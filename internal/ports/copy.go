@@ -309,7 +309,10 @@ func (c *Copy) plan() {
 		}
 		services[k] = append(services[k], r)
 	}
-	places := map[bool][]place{false: c.f.places(false), true: c.f.places(true)}
+	places := map[bool][]place{}
+	for _, six := range []bool{false, true} {
+		places[six] = append(c.f.places(six), c.unbridged(six)...)
+	}
 	c.planBridges()
 	for _, k := range order {
 		rows := services[k]
@@ -399,14 +402,14 @@ func (c *Copy) planInside(places map[bool][]place) {
 				}) {
 				continue
 			}
-			home := c.f.bridgeAt(*x, to.Addr())
+			home := cmp.Or(c.f.bridgeAt(*x, to.Addr()), x.unbridged())
 			first := map[Client]bool{}
 			for _, p := range places[to.Addr().Is6()] {
 				kind := p.kind
 				if kind == Neighbour && p.bridge != home {
 					kind = Foreign
 				}
-				if published && kind != Remote || p.router {
+				if published && kind != Remote || p.router || p.container == x {
 					continue
 				}
 				tier := network

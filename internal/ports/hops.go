@@ -51,6 +51,8 @@ func (o *outcome) at(s replica.Step) (h Hop, ok bool) {
 	case s.Device == "":
 	case s.Space < 0:
 		return Hop{"veth", "the client container's " + s.Device}, o.q.client.Bridge != ""
+	case s.Space > 0 && s.Space == o.q.client.Space:
+		return Hop{"veth", "the client container's " + s.Device}, s.Device != "lo"
 	case s.Space > 0:
 		return Hop{"veth", "the container's " + s.Device}, s.Device != "lo"
 	case d.Kind == "loopback":

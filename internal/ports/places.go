@@ -4,18 +4,20 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
 // place is where clients are.
 type place struct {
-	kind   Client // OwnAddr: this machine
-	client replica.Client
-	from   string
-	bridge string       // of a container
-	addrs  []netip.Addr // this machine's in that network; of this machine: all
-	router bool         // behind a router
+	kind      Client // OwnAddr: this machine
+	client    replica.Client
+	from      string
+	bridge    string       // of a container, or a name of its network
+	addrs     []netip.Addr // this machine's in that network; of this machine: all
+	router    bool         // behind a router
+	container *Container   // not a new one
 }
 
 // A machine behind a router has an address that is assigned to nobody (RFC 5737).
@@ -39,6 +41,32 @@ func (f *Facts) places(six bool) []place {
 		}
 	}
 	return append(append([]place{here}, out...), f.machines(six)...)
+}
+
+// unbridged returns existing containers in networks without a bridge: two of each.
+func (c *Copy) unbridged(six bool) (out []place) {
+	number := map[string]int{}
+	for i := range c.Machine.Spaces {
+		x, ok := c.containerIn(i)
+		if !ok || x.unbridged() == "" || number[x.unbridged()] == 2 ||
+			!slices.ContainsFunc(x.Devices, func(d Device) bool { return len(d.own(six)) > 0 }) {
+			continue
+		}
+		number[x.unbridged()]++
+		out = append(out, place{kind: Neighbour, client: replica.Client{Space: i},
+			bridge: x.unbridged(), container: x, from: "container " + x.Name})
+	}
+	return out
+}
+
+// unbridged returns a name of the container's network if it has no bridge; "": it has one.
+func (c Container) unbridged() string {
+	for _, d := range c.Devices {
+		if d.Kind == "macvlan" || d.Kind == "ipvlan" {
+			return fmt.Sprintf("%s of %d in %s", d.Kind, d.Peer, strings.Join(c.Networks, " "))
+		}
+	}
+	return ""
 }
 
 // machines returns the places of other machines: first the one that stands for all.

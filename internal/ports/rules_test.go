@@ -417,6 +417,35 @@ func TestUDPSourceDoubt(t *testing.T) {
 	}
 }
 
+// Containers on a card of this machine are dialled from each other.
+func TestMacvlan(t *testing.T) {
+	f := healthy()
+	for i, name := range []string{"mv1", "mv2"} {
+		a := addr(fmt.Sprintf("198.18.0.%d", 20+i))
+		f.Containers = append(f.Containers, Container{ID: name, Name: name, PID: 20 + i,
+			State: "running", Space: fmt.Sprintf("net:[%d]", 20+i), Networks: []string{"lan"},
+			Addrs: []netip.Addr{a}, ListenersKnown: true,
+			Devices: []Device{{Name: "eth0", Index: 30 + i, Kind: "macvlan", Peer: 2, Up: true,
+				Addrs: []netip.Prefix{netip.PrefixFrom(a, 24)}}},
+			Listeners: []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:8030")}}})
+	}
+	r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+		if q.To.Port() == 8030 && (q.Space == 0 && q.Card == "" || q.Bridge != "") {
+			lose(q, a, replica.Lost{Why: replica.NoNeighbour})
+		}
+	})
+	var got []string
+	for _, from := range inside {
+		p := r.Inside[0].Paths[from]
+		got = append(got, fmt.Sprint(p.From, " ", p.Kind, len(p.Doubt)))
+	}
+	want := []string{" blocked0", "container mv2 direct0", "a container on bridge blocked0",
+		"a machine at eth0 direct0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	f := healthy()
 	for i := range 300 {
