@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/peer"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -230,6 +231,7 @@ func locateServers() endpoint.Locate {
 		var s endpoint.Server
 		if behind, ok := ports.Through(facts, dial); ok && from.PID() == 0 {
 			s.Behind = behind.String()
+			s.Ports = func() (used, all int) { return portsTowards(facts, behind) }
 		}
 		if c, ok := ports.ServerOf(facts, dial, from.PID()); ok {
 			s.Container, s.PID = c.Name, c.PID
@@ -241,6 +243,16 @@ func locateServers() endpoint.Locate {
 		}
 		return s
 	}
+}
+
+// portsTowards returns how many local ports connections to an address have; 0 of 0: unknown.
+func portsTowards(f *ports.Facts, to netip.AddrPort) (used, all int) {
+	low, high := int(f.Switches.ClientPorts[0]), int(f.Switches.ClientPorts[1])
+	count := map[netip.AddrPort]int{to: 0}
+	if high == 0 || sock.Towards(count) != nil {
+		return 0, 0
+	}
+	return count[to], high - low + 1
 }
 
 // near reports whether an address may be this machine's or a container's on it.

@@ -188,6 +188,14 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"ports used": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.PortUse: {Median: 0.98}},
 			"98 % of the local ports are used up"},
+		"no connection, no ports": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.Dialled: {}, workload.NoPortDials: total(700)},
+			"<r0>: 700 connections failed because no local port was left"},
+		"no connection": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.Dialled: {}, workload.NoPortDials: total(0)}, ""},
+		"docker-proxy without ports": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ProxyPortUse: {Median: 0.99}},
+			"<r0>: 99 % of the local ports between docker-proxy and its container are used up"},
 		"ports left": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.PortUse: {Median: 0.5}}, "No other suspect"},
 		"full": {map[string]analysis.Metric{

@@ -28,8 +28,8 @@ func suspects(r *analysis.Report) string {
 	var all []observed
 	for _, c := range r.Cells {
 		_, ok := c.Metrics[workload.Resent]
-		if dialled, alone := c.Metrics[workload.Dialled]; !ok && !knownOfServer(c) ||
-			alone && dialled.Median == 0 {
+		dialled, alone := c.Metrics[workload.Dialled]
+		if !ok && !knownOfServer(c) || alone && dialled.Median == 0 && !failed(c) {
 			continue
 		}
 		label := c.Label()
@@ -65,6 +65,11 @@ func suspects(r *analysis.Report) string {
 		text += " The server's end is not known: it is not on this machine, or toll must be root to see it."
 	}
 	return text
+}
+
+// failed reports whether connections were tried in vain.
+func failed(c analysis.Cell) bool {
+	return sum(c, workload.NoPortDials)+sum(c, workload.RefusedDials) > 0
 }
 
 // The way to avoid a proxy is added if its cost is known or cannot be compared.

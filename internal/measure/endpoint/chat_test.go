@@ -130,7 +130,7 @@ func TestVisitServerStrain(t *testing.T) {
 			stopped += 7
 			return map[string]int64{workload.CountStops: stopped,
 				workload.CountOverflows: stopped / 100}
-		}}
+		}, Ports: func() (used, all int) { return 30, 40 }}
 	}
 	if err := c.Check(context.Background()); err != nil ||
 		c.Paths()[0].Facts["container"] != "shop" {
@@ -140,7 +140,8 @@ func TestVisitServerStrain(t *testing.T) {
 	v, err := visited(t, context.Background(), c, l)
 	values := workload.FiguresOf(v, l, sample.Shape{}).Values
 	if overflows, ok := values[workload.ServerOverflows]; err != nil ||
-		values[workload.ServerStops] != 7 || !ok || overflows != 0 {
+		values[workload.ServerStops] != 7 || !ok || overflows != 0 ||
+		values[workload.ProxyPortUse] != 0.75 {
 		t.Errorf("%+v, %+v, %v", v.Server, values, err)
 	}
 	if _, ok := values[workload.DelayedACKs]; !ok {

@@ -69,6 +69,9 @@ type Server struct {
 	Behind string
 	// Strain reads what slows the server down, by the names of visits' counts; nil: unknown.
 	Strain func() map[string]int64
+	// Ports reads how many local ports docker-proxy's connections to the server have, and the number
+	// of all, 0 if unknown. Nil: there is no docker-proxy.
+	Ports func() (used, all int)
 }
 
 // Locate finds what serves at an address.
@@ -176,10 +179,12 @@ type suspects struct {
 type strains struct {
 	client, server             func() map[string]int64 // nil: unknown
 	clientBefore, serverBefore map[string]int64
+	ports                      func() (used, all int)
 }
 
 func strainsOf(from *vantage.Vantage, server Server) strains {
-	s := strains{client: machine.Machine{}.StrainOf(from.PID()).Read, server: server.Strain}
+	s := strains{client: machine.Machine{}.StrainOf(from.PID()).Read, server: server.Strain,
+		ports: server.Ports}
 	s.clientBefore = s.client()
 	if s.server != nil {
 		s.serverBefore = s.server()
@@ -201,6 +206,16 @@ func (s strains) note(v *sample.Visit) {
 	}
 	if s.server != nil {
 		v.Server.Counts = machine.Since(s.serverBefore, s.server())
+	}
+	if s.ports == nil {
+		return
+	}
+	if v.Server.Counts == nil {
+		v.Server.Counts = map[string]int64{}
+	}
+	if used, all := s.ports(); all > 0 {
+		v.Server.Counts[workload.CountPortsUsed] = int64(used)
+		v.Server.Counts[workload.CountPortRange] = int64(all)
 	}
 }
 

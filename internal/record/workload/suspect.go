@@ -36,6 +36,7 @@ const (
 	RefusedDials    = "refused_connections" // or not answered
 	NoPortDials     = "connections_without_port"
 	PortUse         = "local_port_use"
+	ProxyPortUse    = "proxy_port_use"
 	ServerResent    = "server_resent_segments"
 	ServerSent      = "server_sent_segments"
 	ServerStops     = "server_cpu_limit_stops"
@@ -61,7 +62,7 @@ const (
 	CountOverflows   = "listen_overflows"
 	CountRefused     = "refused"
 	CountNoPort      = "no_port"
-	CountPortsUsed   = "ports_used"  // local ports of connections to the route's address
+	CountPortsUsed   = "ports_used"  // local ports of connections to the address
 	CountPortRange   = "ports_there" // that a connection may have
 	CountSegments    = "segments"    // sent by the end's network namespace
 	// countServerStops is ServerStops in files before 0.2.0, among the client's counts.
@@ -118,6 +119,12 @@ var suspects = []Suspect{
 		quiet:   "-",
 		share:   portUse,
 		explain: "For toll run HOST:PORT: the share of the client's local ports (net.ipv4.ip_local_port_range) that connections to the route's address had at its end, those in TIME_WAIT among them."},
+	{Metric: ProxyPortUse, Unit: "1", Least: 0.9,
+		Says:    "%[1]s of the local ports between docker-proxy and its container are used up, most by ended connections in TIME_WAIT: it closes clients' connections that it cannot forward",
+		head:    [2]string{"proxy", "ports"},
+		quiet:   "-",
+		share:   proxyPortUse,
+		explain: "For an endpoint behind a docker-proxy of this machine: the share of the local ports (net.ipv4.ip_local_port_range) that connections to the container had at the visit's end, those in TIME_WAIT among them."},
 	{Metric: DelayedACKs, Unit: "segments", count: CountDelayedACKs,
 		explain: "For an endpoint: " + delayedWords + "client."},
 
@@ -224,9 +231,14 @@ func FailedDials(v sample.Visit) map[string]float64 {
 }
 
 // portUse returns the used share of the local ports for connections to the address.
-func portUse(v sample.Visit) (float64, bool) {
-	all := v.Client.Counts[CountPortRange]
-	return float64(v.Client.Counts[CountPortsUsed]) / float64(max(1, all)), all > 0
+func portUse(v sample.Visit) (float64, bool) { return usedPorts(v.Client.Counts) }
+
+// proxyPortUse returns the same for a docker-proxy's connections to the server.
+func proxyPortUse(v sample.Visit) (float64, bool) { return usedPorts(v.Server.Counts) }
+
+func usedPorts(counts map[string]int64) (float64, bool) {
+	all := counts[CountPortRange]
+	return float64(counts[CountPortsUsed]) / float64(max(1, all)), all > 0
 }
 
 func busyShare(v sample.Visit) (float64, bool) {
