@@ -59,12 +59,12 @@ const (
 	column  = iota // those of the table's columns
 	address        // the machine's other addresses, other machines' networks
 	network        // other containers' networks
-	rest
+	gateway        // the addresses of other containers' bridges
 )
 
-// The limits of connections for all ports and for one, and of those that are explained.
+// The limits of connections, and of those that are explained.
 const (
-	maxDials     = 12000
+	maxDials     = 4000
 	maxExplained = 256
 )
 
@@ -360,7 +360,11 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 				}
 			}
 			for _, a := range p.addrs {
-				add(address, OwnAddr, a)
+				if c.f.hosts(c.f.device(c.f.towards(a))) {
+					add(gateway, OwnAddr, a)
+				} else {
+					add(address, OwnAddr, a)
+				}
 			}
 			continue
 		}
@@ -369,7 +373,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 			if home == "" {
 				home = p.bridge
 			}
-			near = network
+			near = gateway
 			if p.bridge == home {
 				near, far = address, address
 			}
@@ -380,7 +384,7 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 		}
 		for _, a := range named {
 			if !a.IsLoopback() {
-				add(near, p.kind, a)
+				add(min(near, far), p.kind, a)
 			}
 		}
 		for _, a := range p.addrs {
