@@ -44,8 +44,8 @@ func (c *Copy) path(q asked) (Path, bool) {
 		(o.destination().Addr() == in || o.out.proxy.Container.Addr() == in) {
 		o.ingress()
 	}
-	if net, ok := c.f.prefixOn(q.client.Card, q.at.Addr().Is6()); o.out.Answers() &&
-		q.server != nil && q.kind == Remote && !(ok && net.Contains(q.at.Addr())) {
+	net, _ := c.f.prefixOn(q.client.Card, q.at.Addr().Is6())
+	if o.out.Answers() && q.server != nil && q.kind == Remote && !net.Contains(q.at.Addr()) {
 		o.doubt("whether the other machine has a route to " + q.at.Addr().String())
 	}
 	o.follow()
