@@ -190,7 +190,7 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	e.start("ready", "env", "REUSEPORT=1", "/run/twin", "listen", "127.0.0.1:6100")
 	e.run(
 		"bash", "-c",
-		"ip link add br1 type bridge && ip link set br1 up && ip link add p1 type veth peer name p2 && ip link set p1 master br1 && sysctl -qw net.bridge.bridge-nf-call-iptables=1")
+		"ip link add br1 type bridge && ip link set br1 up && ip link add p1 type veth peer name p2 netns far && ip link set p1 master br1 up && ip -n far link set p2 up && sysctl -qw net.bridge.bridge-nf-call-iptables=1")
 	traps := trapsOf(listPorts(e, bin))
 	says := map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB",
 		ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
