@@ -122,8 +122,8 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	return out, nil
 }
 
-// Scan returns the TCP ports of an address, from 1 to 65535, at which the client is answered, or would
-// be if nothing filtered.
+// Scan returns the TCP ports of an address at which the client is answered, or would be if nothing
+// filtered. Rules that test a part of the port's bits may have more.
 func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error) {
 	ports := make([][]uint16, len(s.copies))
 	err := s.each(func(i int) error {

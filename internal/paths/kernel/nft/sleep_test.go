@@ -33,7 +33,7 @@ func TestSleep(t *testing.T) {
 		cmd := exec.Command("sh", "-ec", "ip link set lo up; nft -f -")
 		cmd.Stdin = strings.NewReader(`table inet fw {
 	chain in { type filter hook input priority 0; policy accept
-		tcp dport 7 reject with tcp reset
+		tcp dport { 7, 4242 } reject with tcp reset
 	}
 }
 table ip mangle {
@@ -58,7 +58,11 @@ table ip mine {
 		for _, p := range []string{"7", "8", "9", "10"} {
 			refused(true, p)
 		}
-		wake, err := Sleep()
+		saved, err := Save()
+		if err != nil {
+			return err
+		}
+		wake, err := saved.Sleep()
 		if err != nil {
 			return err
 		}
@@ -66,6 +70,11 @@ table ip mine {
 		refused(false, "8")
 		refused(true, "9")
 		refused(true, "10")
+		words := map[uint16]bool{}
+		saved.Words(func(n uint16) { words[n] = true })
+		if words[4242] || !words[8] || !words[10] {
+			t.Errorf("%v", words)
+		}
 		if err := wake(); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@
 // each other's messages.
 package raw
 
+import "encoding/binary"
+
 // Message is a netlink message without its header.
 type Message struct {
 	Type uint16 `json:"type"` // such as RTM_NEWROUTE, or subsystem<<8 | message of nfnetlink
@@ -13,4 +15,12 @@ type Message struct {
 type Refused struct {
 	What string // "rule 3 of ip filter INPUT"
 	Err  error
+}
+
+// Words calls f for the numbers of 16 bits at even positions of b, in both byte orders.
+func Words(b []byte, f func(uint16)) {
+	for ; len(b) >= 2; b = b[2:] {
+		f(binary.BigEndian.Uint16(b))
+		f(binary.LittleEndian.Uint16(b))
+	}
 }

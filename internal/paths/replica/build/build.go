@@ -38,9 +38,10 @@ func Main(in io.Reader, out io.Writer) error {
 }
 
 type machine struct {
-	from   *replica.Machine
-	spaces []*netns.NS // as in Machine.Spaces
-	files  []int       // descriptors of spaces
+	from    *replica.Machine
+	sockets []replica.Socket
+	spaces  []*netns.NS // as in Machine.Spaces
+	files   []int       // descriptors of spaces
 	// void is a namespace with the other ends of devices that lead nowhere.
 	void    *world
 	survey  *survey
@@ -65,7 +66,7 @@ func New(o replica.Order) (replica.Copy, error) {
 		return nil, err
 	}
 	lacks := o.Machine.MakeRoom(there)
-	c := &machine{from: o.Machine, survey: surveyed(o.Machine), refused: map[device]error{},
+	c := &machine{from: o.Machine, sockets: o.Sockets, survey: surveyed(o.Machine), refused: map[device]error{},
 		runs: map[device]bool{}, guests: map[device]*segment{}, times: 1,
 		lacks: lacks}
 	if slices.ContainsFunc(o.Machine.Spaces, random) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
 )
@@ -150,20 +150,51 @@ func (s *segment) routes(a netip.Addr) bool {
 	})
 }
 
-// Scan takes filters out of the way: with them, each of the 65,535 packets crosses all their rules,
-// and a port that they block would not be found.
+// Scan takes filters out of the way: each packet would cross all their rules, and a port that they
+// block would not be found.
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
 	err error) {
 	ns, source, err := c.place(from, to)
 	if err != nil {
 		return nil, err
 	}
-	for _, space := range c.spaces {
+	for i, space := range c.spaces {
 		var wake func() error
-		if err := space.Do(func() (err error) { wake, err = nft.Sleep(); return err }); err != nil {
+		if err := space.Do(func() (err error) {
+			wake, err = c.from.Spaces[i].Nft.Sleep()
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, space.Do(wake)) }()
 	}
-	return c.net.Scan(ctx, ns, source, to)
+	return c.net.Scan(ctx, ns, source, to, c.ports())
+}
+
+// ports lists the ports of sockets, and the numbers that rules and sets name, with their neighbours:
+// to rules that compare, all ports between two of them are alike.
+func (c *machine) ports() (out []uint16) {
+	var named [1 << 16]bool
+	name := func(n uint16) { named[n-1], named[n], named[n+1] = true, true, true }
+	for _, s := range c.from.Spaces {
+		s.Nft.Words(name)
+		for _, t := range s.Legacy {
+			if t.Name != "filter" {
+				raw.Words(t.Entries, name)
+			}
+		}
+		for _, m := range s.Sets {
+			raw.Words(m.Data, name)
+		}
+	}
+	for _, s := range c.sockets {
+		name(s.Addr.Port())
+		name(s.Relay.Port())
+	}
+	for n := 1; n < len(named); n++ {
+		if named[n] {
+			out = append(out, uint16(n))
+		}
+	}
+	return out
 }

@@ -38,9 +38,10 @@ const (
 	scanCheck = 8192 // segments between two looks at connection tracking
 )
 
-// Scan returns the TCP ports from 1 to 65535 of an address at which a client is answered, in order.
-// Nothing else may use the Net meanwhile.
-func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr) ([]uint16, error) {
+// Scan returns those of an address's TCP ports at which a client is answered, in order. Nothing else
+// may use the Net meanwhile.
+func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
+	ports []uint16) ([]uint16, error) {
 	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
 	if err := n.prepare([]Call{c}); err != nil {
 		return nil, err
@@ -55,10 +56,6 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("scan %s: %w", addr, err)
 	}
-	ports := make([]uint16, 0, 1<<16-1)
-	for p := range 1<<16 - 1 {
-		ports = append(ports, uint16(p+1))
-	}
 	before, err := s.lost()
 	if err != nil {
 		return nil, err
@@ -71,7 +68,7 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr)
 		return nil, err
 	}
 	if after != before { // too fast for a queue or a table
-		ports = slices.DeleteFunc(ports, func(p uint16) bool { return s.replied[p] })
+		ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
 		if err := s.scan(ctx, ports, wait); err != nil {
 			return nil, fmt.Errorf("scan %s: %w", addr, err)
 		}

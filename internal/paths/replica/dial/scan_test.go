@@ -24,6 +24,10 @@ func TestScan(t *testing.T) {
 		tcp(inMachine, "0.0.0.0:26"), tcp(inMachine, "127.0.0.1:6379"), tcp(inMachine, "[::]:1024"),
 		tcp(inK2, "[::]:80"), tcp(inK3, "[fd17::3]:40000"))
 	pods := []uint16{3000, 3001, 3002, 3003, 3004, 3006, 3007, 3008, 3009, 3010}
+	var all []uint16
+	for p := range 1<<16 - 1 {
+		all = append(all, uint16(p+1))
+	}
 	for _, test := range []struct {
 		name string
 		from *netns.NS
@@ -43,7 +47,7 @@ func TestScan(t *testing.T) {
 		{"no route", l.other, "203.0.113.1", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := n.Scan(t.Context(), test.from, netip.Addr{}, ip(test.addr))
+			got, err := n.Scan(t.Context(), test.from, netip.Addr{}, ip(test.addr), all)
 			if err != nil || !slices.Equal(got, test.want) {
 				t.Errorf("%d, %v, not %d", got, err, test.want)
 			}
