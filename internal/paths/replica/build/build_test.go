@@ -133,6 +133,9 @@ func (s *site) state(ns *netns.NS) []string {
 	for _, command := range []string{"ip -4 -o addr", "ip -6 -o addr", "ip route show table all",
 		"ip -6 route show table all", "ip rule", "bridge -d link"} {
 		for line := range strings.Lines(s.in(ns, command)) {
+			if strings.HasPrefix(line, "multicast ff00::/8") { // the kernel adds it with the carrier
+				continue
+			}
 			words := slices.DeleteFunc(strings.Fields(line), func(w string) bool {
 				return w == "noprefixroute" || w == "nodad" // the copy has all routes anyway
 			})
