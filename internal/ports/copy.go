@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -216,8 +217,16 @@ func (c *Copy) dials(which []int, explain bool) []replica.Dial {
 
 // Take takes the answers to Dials.
 func (c *Copy) Take(answers []replica.Answer) {
+	failed, why := 0, ""
 	for i := range min(len(answers), len(c.asked)) {
 		c.asked[i].answer = answers[i]
+		if o := answers[i].Outcomes; len(o) > 0 && o[0].Got == replica.Failed {
+			failed, why = failed+1, o[0].Err
+		}
+	}
+	if failed > 0 {
+		c.left(units.Plural(failed, "connection"), "not made in the copy of the network: "+
+			printable.Words(why), "")
 	}
 }
 

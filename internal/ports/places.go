@@ -92,7 +92,7 @@ func (f *Facts) machines(six bool) []place {
 	}
 	for _, d := range f.Devices {
 		own := d.own(six)
-		if len(own) == 0 || d.Kind == "loopback" || f.hosts(d) || !d.Up {
+		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || f.hosts(d) || !d.Up {
 			continue
 		}
 		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: own,

@@ -446,6 +446,19 @@ func TestMacvlan(t *testing.T) {
 	}
 }
 
+func TestNotMade(t *testing.T) {
+	f := healthy()
+	r := try(f, 22, func(q replica.Dial, a *replica.Answer) {
+		if q.Card != "" {
+			a.Outcomes = []replica.Outcome{{Got: replica.Failed, Err: "no such card"}}
+		}
+	})
+	if got := routes(find(t, r, "0.0.0.0", 22)); got != "direct  direct direct " ||
+		len(r.Missing) != 1 || !strings.HasSuffix(r.Missing[0].Why, "no such card") {
+		t.Errorf("%q %+v", got, r.Missing)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	f := healthy()
 	for i := range 300 {
