@@ -151,7 +151,11 @@ func (m *machine) sh(script string) {
 }
 
 func (m *machine) try(script string) (string, error) {
-	cmd := m.command("bash", "-ec", prelude+script)
+	const file = "/run/script"
+	if err := os.WriteFile(m.file(file), []byte(prelude+script), 0o644); err != nil {
+		return "", err
+	}
+	cmd := m.command("bash", "-e", file)
 	var out bytes.Buffer
 	// daemons keep the files open: a pipe would not end
 	log, err := os.CreateTemp(m.t.TempDir(), "log")

@@ -69,7 +69,7 @@ func background(name string, args []string) error {
 		return err
 	}
 	cmd := exec.Command(name, args...)
-	cmd.ExtraFiles = []*os.File{w}
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{w}, os.Stderr
 	cmd.Env = append(os.Environ(), readyEnv+"=yes")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := errors.Join(cmd.Start(), w.Close()); err != nil {
