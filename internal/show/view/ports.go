@@ -204,8 +204,11 @@ func reasons(r *ports.Report) []document.Section {
 			all++
 		}
 		for _, d := range dialsOf(row) {
-			if d.path.Why != "" && (d.path.Kind == ports.Blocked || d.path.Block != nil) {
-				add(portName(row), d.client, string(d.path.Kind)+", "+d.path.Why)
+			switch p := d.path; {
+			case p.Block != nil:
+				add(portName(row), d.client, string(p.Kind)+", "+p.Why)
+			case p.Kind == ports.Blocked && !explained(row, d.client):
+				add(portName(row), d.client, "blocked; toll ports PORT says by what")
 			}
 			for _, text := range d.path.Doubt {
 				add(portName(row), d.client, "not known, "+text)
@@ -228,6 +231,13 @@ func reasons(r *ports.Report) []document.Section {
 		return nil
 	}
 	return []document.Section{list(document.Notes, "Why", items)}
+}
+
+// explained reports whether it is known where packets of such a client are lost.
+func explained(r ports.Row, c ports.Client) bool {
+	return slices.ContainsFunc(r.Dials, func(p ports.Path) bool {
+		return p.Client == c && p.Block != nil
+	})
 }
 
 const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +

@@ -152,6 +152,7 @@ func dialled(port uint16) *ports.Report {
 	second.Hops[0].Text = "eth1"
 	second.Why = "answered, but the answer is lost in this machine: the answer to " +
 		"198.51.100.99 leaves by eth0, not as the packet came"
+	second.Block = &ports.Block{Where: "this machine", Reply: true}
 	second.Remedy = "sudo ip rule add pref 1 to 198.51.100.0/24 lookup main"
 	first := dial(ports.Remote, ports.Direct, "192.0.2.10:22", "*:22")
 	first.Depends = []string{"a machine behind eth1: blocked"}
@@ -169,6 +170,7 @@ func dialled(port uint16) *ports.Report {
 		local := dial(ports.Loopback, ports.ByProxy, fmt.Sprintf("127.0.0.1:%d", p), at)
 		local.Masqueraded, local.Seen = true, "172.18.0.1"
 		lost := dial(ports.Remote, ports.Blocked, fmt.Sprintf("192.0.2.10:%d", p), at)
+		lost.Block = &ports.Block{Where: "this machine", Chain: "DOCKER-USER"}
 		lost.Why = "dropped by filter DOCKER-USER rule 1: " +
 			"-A DOCKER-USER -i eth0 -p tcp -m tcp --dport 3000:3350 -j DROP"
 		lost.Remedy = "sudo iptables -I DOCKER-USER -i eth0 -p tcp --dport 3000:3350 -j ACCEPT"
