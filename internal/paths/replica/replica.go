@@ -92,6 +92,9 @@ type Dial struct {
 	Client
 	Proto string         `json:"protocol"`
 	To    netip.AddrPort `json:"to"`
+	// Long, unless 0, is the client's port for an exchange of 64 KiB in each direction over TCP,
+	// which is not explained.
+	Long uint16 `json:"long,omitempty"`
 	// Explain finds out which way the packets took and, if they were lost, where and why. It takes
 	// a connection of its own, while nothing else is connecting.
 	Explain bool `json:"explain,omitempty"`

@@ -19,7 +19,8 @@ import (
 // Dial answers a dial that cannot be made with an outcome Failed.
 func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
 	answers := make([]replica.Answer, len(dials))
-	var plain, explained calls
+	var plain, explained, long calls
+	var ports []uint16
 	for i, d := range dials {
 		ns, source, err := c.place(d.Client, d.To.Addr())
 		if err != nil {
@@ -28,6 +29,11 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 			continue
 		}
 		call := dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To}
+		if d.Long != 0 {
+			long.add(call, i)
+			ports = append(ports, d.Long)
+			continue
+		}
 		if d.Explain {
 			explained.add(call, i)
 		}
@@ -47,6 +53,13 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	outcomes, err := c.net.Dial(ctx, plain.list, c.times)
 	if err != nil {
 		return nil, err
+	}
+	exchanged, err := c.net.Exchange(ctx, long.list, ports, c.times)
+	if err != nil {
+		return nil, err
+	}
+	for k, i := range long.of {
+		answers[i].Outcomes = exchanged[k]
 	}
 	for k, i := range plain.of {
 		replica.Merge(&answers[i], replica.Answer{Outcomes: outcomes[k]})

@@ -7,7 +7,7 @@ import (
 )
 
 // A stand-in answers "socket N ADDRESS": its index and the client's address as it sees it. Each
-// relay between puts "relay N" before that. Datagrams carry a request, "toll TOKEN", which the
+// relay between puts "relay N" before that. Zeros follow if the client sent much. Datagrams carry a request, "toll TOKEN", which the
 // answer repeats.
 type answer struct {
 	relays []int
@@ -17,6 +17,7 @@ type answer struct {
 
 const (
 	mostRelays  = 8
+	much        = 1 << 16 // zeros in each direction of a long exchange
 	requestForm = "toll %08x\n"
 	requestSize = len("toll 01234567\n")
 )

@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,10 @@ import (
 type attempt struct {
 	Call
 	port uint16 // the client's; 0: the kernel chooses
+	long bool   // much is still to be sent
 	out  replica.Outcome
+
+	missing int // zeros that the answer ends with
 
 	fd        int
 	from      netip.AddrPort // the client's address and port
@@ -316,7 +320,7 @@ func (c *caller) ready(a *attempt, events uint32) {
 		a.connected = true
 		c.due(a)
 	}
-	var b [512]byte
+	var b [1 << 14]byte
 	for c.open[a.fd] == a {
 		switch n, err := unix.Read(a.fd, b[:]); {
 		case errors.Is(err, unix.EAGAIN):
@@ -346,6 +350,18 @@ func (c *caller) answered(a *attempt, from netip.AddrPort) {
 		got, complete = answer{socket: -1}, true
 	}
 	if !complete {
+		return
+	}
+	if a.long { // a relay is connected by now
+		a.long = false
+		a.missing = much
+		if _, err := unix.Write(a.fd, make([]byte, much)); err != nil {
+			c.end(a, gotOf(err), err)
+			return
+		}
+		c.due(a)
+	}
+	if bytes.Count(a.got, []byte{0}) < a.missing {
 		return
 	}
 	a.out.Socket, a.out.Seen, a.out.Relays = got.socket, got.seen, got.relays

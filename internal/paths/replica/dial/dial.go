@@ -80,6 +80,17 @@ const (
 // Dial makes each call the given number of times and returns each different outcome once, the most
 // frequent first. What is lost among many connections is tried again among fewer, and that counts.
 func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
+	return n.dial(ctx, calls, nil, times)
+}
+
+// Exchange does as Dial for TCP, with much data in both directions, from the given ports of clients.
+func (n *Net) Exchange(ctx context.Context, calls []Call, ports []uint16, times int) (
+	[][]replica.Outcome, error) {
+	return n.dial(ctx, calls, ports, times)
+}
+
+func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int) (
+	[][]replica.Outcome, error) {
 	if err := n.prepare(calls); err != nil {
 		return nil, err
 	}
@@ -88,12 +99,13 @@ func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Ou
 	for i := range all {
 		all[i] = i
 	}
-	if err := n.each(ctx, calls, all, out, times, manner{most: n.most, wait: firstWait}); err != nil {
+	quick := manner{most: n.most, wait: firstWait}
+	if err := n.each(ctx, calls, ports, all, out, times, quick); err != nil {
 		return nil, err
 	}
 	again := slices.DeleteFunc(all, func(i int) bool { return !slices.ContainsFunc(out[i], doubtful) })
 	calm := manner{most: n.most / 2, wait: wait}
-	if err := n.each(ctx, calls, again, out, times, calm); err != nil {
+	if err := n.each(ctx, calls, ports, again, out, times, calm); err != nil {
 		return nil, err
 	}
 	for i := range out {
@@ -135,12 +147,16 @@ func doubtful(o replica.Outcome) bool {
 	return o.Got != replica.Connected && o.Got != replica.Refused && o.Got != replica.Unreachable
 }
 
-func (n *Net) each(ctx context.Context, calls []Call, which []int, out [][]replica.Outcome,
-	times int, m manner) error {
+func (n *Net) each(ctx context.Context, calls []Call, ports []uint16, which []int,
+	out [][]replica.Outcome, times int, m manner) error {
 	attempts := make([]*attempt, 0, len(which)*times)
 	for _, i := range which {
 		for range times {
-			attempts = append(attempts, &attempt{Call: calls[i]})
+			a := &attempt{Call: calls[i]}
+			if ports != nil {
+				a.port, a.long = ports[i], true
+			}
+			attempts = append(attempts, a)
 		}
 	}
 	m.together = together

@@ -307,6 +307,39 @@ func TestDial(t *testing.T) {
 var exactly = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })}
 
+func TestExchange(t *testing.T) {
+	l := newLAN(t)
+	l.run(l.machine, `
+		iptables -A OUTPUT -p tcp --dport 81 -m length --length 1400:65535 -j DROP
+		iptables -A OUTPUT -p tcp --sport 40000 -j REJECT --reject-with tcp-reset`)
+	n := l.open(tcp(inK2, "0.0.0.0:80"), tcp(inK2, "0.0.0.0:81"),
+		replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:90"), Relay: to("172.17.0.2:80")},
+		replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:91"), Relay: to("172.17.0.2:81")})
+	for _, c := range []struct {
+		to   string
+		port uint16
+		want replica.Got
+	}{
+		{"172.17.0.2:80", 40002, replica.Connected},
+		{"172.17.0.2:80", 40000, replica.Refused},
+		{"172.17.0.2:81", 40002, replica.Silent},
+		{"127.0.0.1:90", 40002, replica.Connected},
+		{"127.0.0.1:91", 40002, replica.Silent},
+	} {
+		calls := []Call{{From: l.machine, Proto: "tcp", To: to(c.to)}}
+		got, err := n.Exchange(l.Context(), calls, []uint16{c.port}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got[0]) != 1 || got[0][0].Got != c.want {
+			t.Errorf("%+v: %+v", c, got[0])
+		}
+		if short := l.dial(n, calls...)[0]; short[0].Got != replica.Connected {
+			t.Errorf("%+v: little data: %+v", c, short)
+		}
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	l := newLAN(t)
 	n := l.open()

@@ -227,8 +227,11 @@ func (s *server) accept(i, listener int) {
 		}
 		_, _ = unix.Write(fd, []byte(socketLine(i, client.Addr())))
 		s.keep(fd, netip.AddrPort{}, func() {
-			if _, open := s.read(fd); !open {
+			b, open := s.read(fd)
+			if !open {
 				s.remove(fd)
+			} else if len(b) > 0 {
+				_, _ = unix.Write(fd, b)
 			}
 		}, nil)
 	}

@@ -69,7 +69,11 @@ func newSocket(proto string, ip netip.Addr) (int, error) {
 	if kind == 0 {
 		return 0, unix.EPROTONOSUPPORT
 	}
-	return unix.Socket(family(ip), kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(family(ip), kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err == nil && proto == "tcp" { // a write of much data is never cut
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*much)
+	}
+	return fd, err
 }
 
 // options sets integer options and returns the first error.
