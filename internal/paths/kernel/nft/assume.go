@@ -178,6 +178,17 @@ func (r *savedRule) word(e expression) string {
 			return "owner"
 		case expr.MetaKeyCGROUP:
 			return "cgroup"
+		case metaTimeNs, metaTimeDay, metaTimeHour:
+			return "time"
+		}
+	case "ct":
+		switch e.attrs.number(unix.NFTA_CT_KEY) {
+		case unix.NFT_CT_PKTS, unix.NFT_CT_BYTES, unix.NFT_CT_AVGPKT:
+			return "connbytes"
+		}
+	case "payload":
+		if e.attrs.number(unix.NFTA_PAYLOAD_BASE) == unix.NFT_PAYLOAD_INNER_HEADER {
+			return "payload"
 		}
 	case "socket", "limit", "quota", "connlimit":
 		return e.name
@@ -202,6 +213,13 @@ func (r *savedRule) word(e expression) string {
 }
 
 const objectName = 2 // NFTA_OBJREF_IMM_NAME
+
+// Of enum nft_meta_keys.
+const (
+	metaTimeNs = 30 + iota
+	metaTimeDay
+	metaTimeHour
+)
 
 // idles reports whether a rule does nothing to a packet but log and count. Nor does one that
 // returns, if the chain's other rules are such rules.

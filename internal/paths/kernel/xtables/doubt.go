@@ -6,7 +6,7 @@ import (
 )
 
 // Doubt is a rule whose match in a copy of its namespace may differ from the original's, because it
-// depends on the process, on earlier packets or on another program.
+// depends on the process, on earlier packets, on their data, on the time or on another program.
 type Doubt struct {
 	Table  string // "ip filter", "iptables-legacy filter"
 	Chain  string
@@ -14,14 +14,14 @@ type Doubt struct {
 	Word   string // "owner", "recent", "limit"
 }
 
-// Stateless matches. Not here: owner, cgroup, socket, recent, limit, hashlimit, connlimit, quota,
-// geoip and whatever other modules bring.
-var stateless = []string{"addrtype", "ah", "cluster", "comment", "connbytes", "connlabel",
+// Stateless matches. Not here: owner, cgroup, socket, recent, limit, hashlimit, connlimit,
+// connbytes, quota, string, time, geoip and whatever other modules bring.
+var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
 	"connmark", "conntrack", "cpu", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
 	"frag", "hbh", "helper", "hl", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
 	"l2tp", "length", "mac", "mark", "mh", "multiport", "osf", "physdev", "pkttype", "policy",
-	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "string", "tcp",
-	"tcpmss", "time", "tos", "ttl", "u32", "udp", "udplite"}
+	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "tcp",
+	"tcpmss", "tos", "ttl", "u32", "udp", "udplite"}
 
 // DoubtfulMatch reports whether a match of xtables may differ in a copy.
 func DoubtfulMatch(name string, data []byte) bool {
