@@ -1,18 +1,16 @@
 // Package fast redirects clients on this machine past docker-proxy, straight to the containers that
-// publish a port on a loopback address. decideRoutes decides which ports may have a shortcut; Fast
-// puts the shortcuts into the kernel (internal/paths/kernel/shortcut) and removes them.
+// publish a port on a loopback address. decideRoutes decides which ports may have a shortcut, judge
+// which of them treat clients as before; Fast puts the shortcuts into the kernel
+// (internal/paths/kernel/shortcut) and removes them.
 package fast
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -49,6 +47,7 @@ type Route struct {
 	Target      netip.AddrPort `json:"target"`
 	Taken       uint64         `json:"taken"` // number of connections
 
+	host     netip.AddrPort // where docker-proxy listens
 	listener shortcut.Listener
 	server   int // PID of a process in the container
 }
@@ -126,13 +125,15 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, "docker-proxy leads elsewhere than the engine says: to " + px.Container.String(),
 			""
 	}
-	if why := walk(f, dial, px.Container); why != "" {
-		return r, why, "toll ports " + fmt.Sprint(p.Host.Port()) + " draws its routes"
+	bridge, ok := towards(f, px.Container.Addr())
+	if !ok {
+		return r, "no bridge of Docker's leads to " + px.Container.Addr().String(), ""
 	}
-	if why := attached(f, c, px.Container.Addr()); why != "" {
+	if why := attached(f, c, bridge); why != "" {
 		return r, why, ""
 	}
 	return Route{Container: c.Name, ContainerID: c.ID, Dial: dial, Target: px.Container,
+		host:     p.Host,
 		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command},
 		server:   c.PID}, "", ""
 }
@@ -163,126 +164,37 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 	return ports.Proxy{}, ports.Listener{}, false
 }
 
-// walk returns why the port must stay unchanged, after an exchange in both directions on both
-// paths. It refuses rules on a packet's sender, which would see the client instead of docker-proxy.
-func walk(f *ports.Facts, dial, target netip.AddrPort) (why string) {
-	switch {
-	case !f.Known.Rules:
-		return "the rules of the packet filter cannot be read"
-	case !f.Known.OldRules:
-		return "rules in iptables' old tables cannot be read"
-	}
-	bridge, gateway, ok := towards(f, target.Addr())
-	if !ok {
-		return "no bridge of Docker's leads to " + target.Addr().String()
-	}
-	for _, s := range exchange(f, dial, target, bridge, gateway) {
-		for _, kind := range []firewall.Kind{firewall.Filter, firewall.NAT} {
-			if kind == firewall.NAT && (s.packet.Stage != firewall.First ||
-				s.hook == firewall.Prerouting) {
-				continue // the first packet decides, in this machine's output if it sent it
-			}
-			o := f.Rules.Walk(kind, s.hook, s.packet)
-			switch {
-			case len(o.Marks) > 0 && f.Switches.RoutedByMark != "" &&
-				(s.hook == firewall.Output || s.hook == firewall.Prerouting):
-				return fmt.Sprintf("a rule in %s marks %s, and policy routing asks for marks: %s",
-					o.Marks[0], s.what, f.Switches.RoutedByMark)
-			case len(o.Unread) > 0:
-				return "a rule that toll cannot read may decide about " + s.what + ": " +
-					o.Unread[0]
-			case len(o.Depends) > 0:
-				return "a rule decides about " + s.what + " by the client's address or port: " +
-					o.Depends[0]
-			// it already has the bridge's address
-			case o.Verdict == firewall.Masquerade && s.hook == firewall.Postrouting &&
-				s.packet.Out == bridge:
-			case o.Verdict != firewall.Accept:
-				return fmt.Sprintf("%s meets %s in %s", s.what, o.Verdict, o.Where)
-			}
-		}
-	}
-	return ""
-}
-
 // attached covers the devices of both paths: lo, the bridge and the container's port of the bridge.
-func attached(f *ports.Facts, c ports.Container, target netip.Addr) (why string) {
-	switch {
-	case !f.Known.Attached:
+// What nftables has there is in the copy that judge asks.
+func attached(f *ports.Facts, c ports.Container, bridge string) (why string) {
+	if !f.Known.Attached {
 		return "what is attached to network devices cannot be read"
-	case len(f.Programs) > 0:
-		return "a BPF program is attached to a packet filter: " + f.Programs[0]
 	}
-	bridge, _, _ := towards(f, target)
 	for _, d := range f.Devices {
 		own := len(c.Devices) == 0 || slices.ContainsFunc(c.Devices, func(x ports.Device) bool {
 			return x.Peer == d.Index
 		})
-		if len(d.Attached) > 0 && (d.Kind == "loopback" || d.Name == bridge ||
-			d.Master == bridge && own) {
-			return "packets may be dropped or changed at " + d.Name + ": " + d.Attached[0]
+		if d.Kind != "loopback" && d.Name != bridge && (d.Master != bridge || !own) {
+			continue
+		}
+		for _, what := range d.Attached {
+			if !strings.HasPrefix(what, "nftables: ") {
+				return "packets may be dropped or changed at " + d.Name + ": " + what
+			}
 		}
 	}
 	return ""
 }
 
-type step struct {
-	hook   firewall.Hook
-	packet firewall.Packet
-	what   string
-}
-
-// exchange returns the packets to docker-proxy over lo and back, and to the container over the
-// bridge and back. The client's port is any that the kernel may choose.
-func exchange(f *ports.Facts, dial, target netip.AddrPort, bridge string,
-	gateway netip.Addr) (out []step) {
-	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
-	if high == 0 {
-		low, high = 1, math.MaxUint16
-	}
-	for _, stage := range []firewall.Stage{firewall.First, firewall.Reply, firewall.Later,
-		firewall.LaterReply} {
-		for _, x := range []struct {
-			server netip.AddrPort
-			client netip.Addr
-			device string
-		}{{dial, dial.Addr(), "lo"}, {target, gateway, bridge}} {
-			local := x.device == "lo"
-			p := firewall.Packet{Stage: stage, Proto: "tcp", Src: x.client, Dst: x.server.Addr(),
-				Port: x.server.Port(), SrcLocal: true, DstLocal: local}
-			what := map[firewall.Stage]string{firewall.First: "a packet to ",
-				firewall.Reply:      "the answer from ",
-				firewall.Later:      "a later packet to ",
-				firewall.LaterReply: "a later answer from "}[stage] + x.server.String()
-			if stage.Back() {
-				p = firewall.Packet{Stage: stage, Proto: "tcp", Src: x.server.Addr(), Dst: x.client,
-					Port: low, High: high, From: x.server.Port(), SrcLocal: local, DstLocal: true}
-			}
-			leaves, comes := p, p
-			leaves.Out, comes.In = x.device, x.device
-			if local || !stage.Back() {
-				out = append(out, step{firewall.Output, leaves, what},
-					step{firewall.Postrouting, leaves, what})
-			}
-			if local || stage.Back() {
-				out = append(out, step{firewall.Prerouting, comes, what},
-					step{firewall.Input, comes, what})
-			}
-		}
-	}
-	return out
-}
-
-// own is the bridge's address.
-func towards(f *ports.Facts, a netip.Addr) (bridge string, own netip.Addr, ok bool) {
+func towards(f *ports.Facts, a netip.Addr) (bridge string, ok bool) {
 	bits := -1
 	for _, d := range f.Devices {
 		for _, p := range d.Addrs {
 			if p.Masked().Contains(a) && p.Bits() > bits {
-				bits, bridge, own, ok = p.Bits(), d.Name, p.Addr(),
-					d.Docker && d.Up && p.Addr() != a
+				bits, bridge = p.Bits(), d.Name
+				ok = d.Docker && d.Up && p.Addr() != a
 			}
 		}
 	}
-	return bridge, own, ok
+	return bridge, ok
 }

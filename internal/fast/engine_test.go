@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	_ "github.com/bridgetoll/bridgetoll/internal/paths/replica/start" // holds copies
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 

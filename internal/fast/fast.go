@@ -26,6 +26,12 @@ const Lease = 30 * time.Second
 type Fast struct {
 	// Read reads the machine; nil: collect.Published.
 	Read func(context.Context) (*ports.Facts, error)
+	// judged is what the copy of the network said last.
+	judged struct {
+		of  string // fingerprint; "": none
+		why map[netip.AddrPort]string
+		err error
+	}
 
 	mu      sync.Mutex      // guards table against suspend, and changes
 	table   *shortcut.Table // nil: the part Connect is off
@@ -317,9 +323,13 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	if f.table == nil {
 		return left, nil
 	}
-	routes, refused := decideRoutes(facts, want)
+	routes, unfit := decideRoutes(facts, want)
+	routes, blocked, err := f.judge(ctx, routes)
+	if err != nil {
+		return left, err
+	}
 	changed, err := f.apply(routes)
-	left.Ports = append(refused, changed...)
+	left.Ports = slices.Concat(unfit, blocked, changed)
 	if err == nil {
 		err = f.abortStranded(facts)
 	}
@@ -409,12 +419,18 @@ func (f *Fast) abortStranded(facts *ports.Facts) error {
 // Preview returns what Update would set and leave alone, without changing anything.
 func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left,
 	err error) {
-	facts, err := (&Fast{}).read(ctx)
+	f := &Fast{}
+	facts, err := f.read(ctx)
 	if err != nil {
 		return nil, nil, left, err
 	}
 	if want.With(Connect) {
-		routes, left.Ports = decideRoutes(facts, want)
+		all, unfit := decideRoutes(facts, want)
+		routes, left.Ports, err = f.judge(ctx, all)
+		if err != nil {
+			return nil, nil, left, err
+		}
+		left.Ports = slices.Concat(unfit, left.Ports)
 	}
 	if want.With(Links) {
 		links, left.Links = decideLinks(facts, want)
@@ -499,7 +515,7 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 			s.Lease = 0
 		}
 		leases = append(leases, s.Lease)
-		if err := f.lookShortcuts(facts, want, out); err != nil {
+		if err := f.lookShortcuts(ctx, facts, want, out); err != nil {
 			return err
 		}
 		out.Notes = append(out.Notes, connectNote)
@@ -511,7 +527,8 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 	return nil
 }
 
-func (f *Fast) lookShortcuts(facts *ports.Facts, want Choice, out *Status) error {
+func (f *Fast) lookShortcuts(ctx context.Context, facts *ports.Facts, want Choice,
+	out *Status) error {
 	have, err := f.table.Entries()
 	if err != nil {
 		return err
@@ -520,7 +537,11 @@ func (f *Fast) lookShortcuts(facts *ports.Facts, want Choice, out *Status) error
 		return err
 	}
 	routes, left := decideRoutes(facts, want)
-	out.Left = append(out.Left, left...)
+	routes, blocked, err := f.judge(ctx, routes)
+	if err != nil {
+		out.Notes = append(out.Notes, err.Error())
+	}
+	out.Left = slices.Concat(out.Left, left, blocked)
 	for _, e := range have {
 		r := Route{Dial: e.Dial, Target: e.Target, Taken: e.Taken}
 		for _, now := range routes {

@@ -126,7 +126,7 @@ func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 		return nil, "it has no network of its own"
 	}
 	for _, a := range c.Addrs {
-		if b, _, ok := towards(f, a); ok && !slices.Contains(out, b) {
+		if b, ok := towards(f, a); ok && !slices.Contains(out, b) {
 			out = append(out, b)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
@@ -43,8 +44,8 @@ const rules = `
 ! iptables -I INPUT -i lo -p tcp -m multiport --ports 8000:8100 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 1024:65535 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m mark ! --mark 7 -j DROP
-? iptables -I OUTPUT -o docker0 -m mark --mark 7 -j DROP
-? iptables -I OUTPUT -o docker0 -m connmark --mark 7 -j DROP
++ iptables -I OUTPUT -o docker0 -m mark --mark 7 -j DROP
++ iptables -I OUTPUT -o docker0 -m connmark --mark 7 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m limit --limit 1000/second -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m hashlimit --hashlimit-upto 1000/second --hashlimit-name toll -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m connlimit --connlimit-above 0 -j REJECT --reject-with tcp-reset
@@ -64,24 +65,24 @@ const rules = `
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m statistic --mode random --probability 1 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m recent --name toll --set -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m quota --quota 1000000 -j DROP
-? iptables -I INPUT -p tcp -m pkttype --pkt-type broadcast -j DROP
++ iptables -I INPUT -p tcp -m pkttype --pkt-type broadcast -j DROP
 ? iptables -I OUTPUT -o docker0 -p tcp -m cpu --cpu 1 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m dscp --dscp 0 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 --tcp-flags SYN,RST SYN -m tcpmss --mss 1:65535 -j DROP
 ? iptables -I OUTPUT -o docker0 -p tcp -m cgroup --cgroup 7 -j DROP
-? iptables -I INPUT -i docker0 -p tcp -m physdev --physdev-in port7 -j DROP
-? iptables -I INPUT -i docker0 -p tcp -m policy --dir in --pol ipsec -j DROP
++ iptables -I INPUT -i docker0 -p tcp -m physdev --physdev-in port7 -j DROP
++ iptables -I INPUT -i docker0 -p tcp -m policy --dir in --pol ipsec -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m bpf --bytecode "1,6 0 0 1" -j DROP
 ! iptables -I INPUT -p tcp --dport 8080 -m iprange --src-range 127.0.0.1-127.0.0.9 -j DROP
 ? iptables -I OUTPUT -p tcp -m time --timestart 00:00 --timestop 00:01 -j DROP
 ! iptables -t raw -I PREROUTING -i lo -p tcp --dport 8080 -j DROP
 ! iptables -t raw -I OUTPUT -o lo -p tcp --dport 8080 -j DROP
-? iptables -t raw -I OUTPUT -p tcp -j CT --notrack
++ iptables -t raw -I OUTPUT -p tcp -j CT --notrack
 ! iptables -t mangle -I POSTROUTING -o lo -p tcp --dport 8080 -j DROP
 ! iptables -t mangle -I OUTPUT -p tcp --dport 8080 -j NFQUEUE --queue-num 9
 ! iptables -t security -I INPUT -i lo -p tcp --dport 8080 -j DROP
 ! iptables -t nat -I OUTPUT -d 127.0.0.1 -p tcp --dport 8080 -j REDIRECT --to-ports 9999
-? iptables -t nat -I POSTROUTING -o lo -j MASQUERADE
++ iptables -t nat -I POSTROUTING -o lo -j MASQUERADE
 ! iptables -P OUTPUT DROP
 ! ip6tables -I INPUT -i lo -p tcp --dport 8080 -j REJECT --reject-with tcp-reset
 ! ip6tables -I OUTPUT -o lo -p tcp --dport 8080 -j DROP
@@ -119,7 +120,7 @@ const rules = `
 ! nft inet input: iif lo @th,16,16 8080 drop
 ! nft inet output: tcp dport 8080 queue num 9
 ! nft ip output: tcp dport 8080 tcp dport set 9999
-? nft inet output priority -300: notrack
++ nft inet output priority -300: notrack
 ! nft inet input: policy drop; iif docker0 accept
 ! nft inet output priority 300: oif docker0 tcp dport 80 drop
 ! nft ip6 output: tcp dport 8080 drop
@@ -127,8 +128,8 @@ const rules = `
 ! nft ip6 input: iif lo ct state established drop
 ! nft ip6 input: ip6 saddr ::1 tcp sport 8080 drop
 ! nft netdev ingress device lo: tcp dport 8080 drop
-? nft netdev ingress device docker0: counter
-? nft netdev egress device lo: tcp dport 9999 drop
++ nft netdev ingress device docker0: counter
++ nft netdev egress device lo: tcp dport 9999 drop
 ! nft inet ingress device lo: tcp dport 8080 drop
 ! nft bridge input: ip protocol tcp drop
 ! nft bridge output: ip protocol tcp drop
@@ -139,7 +140,7 @@ const rules = `
 ? ip rule add pref 7 ipproto tcp dport 9999 lookup 99
 ? ip -6 rule add pref 7 from ::1 unreachable
 ? ip rule add pref 7 fwmark 7 prohibit && iptables -t mangle -I OUTPUT -m owner --uid-owner 12345 -j MARK --set-mark 7
-? ip rule add pref 7 fwmark 7 lookup 99 && nft ip output: oif docker0 meta skuid 12345 meta mark set 7
++ ip rule add pref 7 fwmark 7 lookup 99 && nft ip output: oif docker0 meta skuid 12345 meta mark set 7
 + ip rule add pref 7 fwmark 7 prohibit && iptables -t mangle -I OUTPUT -p udp -j MARK --set-mark 7
 + iptables -I INPUT -p tcp --dport 3306 -j DROP
 + iptables -I INPUT -i eth9 -j DROP
@@ -219,6 +220,51 @@ func TestBesideRules(t *testing.T) {
 	if passes(t, f, "after all rules"); tried < 84 {
 		pathtest.SkipOrFail(t, "this machine takes %d of the rules", tried)
 	}
+}
+
+// A copy is asked only after a change.
+func TestBesideUnchanged(t *testing.T) {
+	withEngine(t)
+	container(t, "web", "-p 8080:80")
+	f := turnOn(t)
+	judged := func(what string) string {
+		t.Helper()
+		began := cpuTime(t)
+		if left := update(t, f); len(left) > 0 {
+			t.Fatalf("%s: %+v", what, left)
+		}
+		t.Logf("%s: %v of CPU time", what, cpuTime(t)-began)
+		return f.judged.of
+	}
+	before := judged("at first")
+	passes(t, f, "at first")
+	container(t, "other", "")
+	if now := judged("unchanged"); now == "" || now != before {
+		t.Errorf("nothing changed:\n%s\n%s", before, now)
+	}
+	for _, change := range []string{"iptables -I INPUT -p udp --dport 9 -j DROP",
+		"ip rule add pref 7 to 10.0.0.0/8 lookup 99", "ip route add 10.1.0.0/16 dev lo",
+		"sysctl -qw net.ipv4.conf.docker0.rp_filter=1"} {
+		run(t, change)
+		now := judged(change)
+		if now == before {
+			t.Errorf("%s: no copy was asked", change)
+		}
+		before = now
+	}
+	run(t, "iptables -D INPUT 1; ip rule del pref 7; ip route del 10.1.0.0/16")
+}
+
+func cpuTime(t *testing.T) (d time.Duration) {
+	t.Helper()
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if err := unix.Getrusage(who, &u); err != nil {
+			t.Fatal(err)
+		}
+		d += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	return d
 }
 
 func TestBesidePrograms(t *testing.T) {

@@ -207,7 +207,16 @@ func (f *Fast) keep(ctx context.Context, on bool) error {
 	if on {
 		return f.refresh(ctx)
 	}
-	if _, err := f.read(ctx); err != nil {
+	want, err := f.Choice()
+	if err != nil {
+		return err
+	}
+	facts, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	routes, _ := decideRoutes(facts, want)
+	if _, _, err := f.judge(ctx, routes); err != nil {
 		return err
 	}
 	return f.toggle(false)

@@ -40,6 +40,21 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 	return errors.Join(err, ctx.Err())
 }
 
+// Words names the rule that lost a packet: its text if that was read, else its place.
+func (m *Machine) Words(l Lost) string {
+	r := l.Rule.RuleText
+	i := slices.IndexFunc(m.Spaces[l.Space].Text, func(t RuleText) bool {
+		return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
+	})
+	switch {
+	case r.Number == 0:
+		return fmt.Sprintf("the policy of %s %s", r.Table, r.Chain)
+	case i >= 0:
+		return fmt.Sprintf("%s %s: %s", r.Table, r.Chain, m.Spaces[l.Space].Text[i].Text)
+	}
+	return fmt.Sprintf("rule %d of %s %s", r.Number, r.Table, r.Chain)
+}
+
 // visit runs f in the namespace, if it still exists.
 func (s *Space) visit(f func() error) error {
 	if s.PID != 0 {
