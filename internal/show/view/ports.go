@@ -179,50 +179,48 @@ func serverCell(first, last ports.Server) document.Cell {
 // fewReasons are listed; toll ports PORT has those of its port.
 const fewReasons = 8
 
-// reasons says why the table has a ? or packets were lost, once for all ports of one reason.
+// reasons says why the table has a ? or packets were lost, once for all ports that have the same
+// reason from the same clients.
 func reasons(r *ports.Report) []document.Section {
-	type group struct {
-		names   []string
-		clients []string
-	}
-	var texts []string
-	groups := map[string]*group{}
-	add := func(name string, c ports.Client, text string) {
-		g := groups[text]
-		if g == nil {
-			g = &group{}
-			groups[text], texts = g, append(texts, text)
+	type reason struct{ name, text string }
+	var order []reason
+	clients, names := map[reason][]string{}, map[reason][]string{}
+	add := func(x reason, name string, c ports.Client) {
+		if clients[x] == nil {
+			order = append(order, x)
 		}
-		if n := len(g.names); n == 0 || g.names[n-1] != name { // rows of a port follow each other
-			g.names = append(g.names, name)
-		}
-		g.clients = once(g.clients, clientText(c))
+		clients[x], names[x] = once(clients[x], clientText(c)), once(names[x], name)
 	}
 	all := 0
 	for i, row := range r.Ports {
-		if i == 0 || portName(row) != portName(r.Ports[i-1]) {
+		name := portName(row)
+		if i == 0 || name != portName(r.Ports[i-1]) {
 			all++
 		}
 		for _, d := range dialsOf(row) {
 			switch p := d.path; {
 			case p.Block != nil:
-				add(portName(row), d.client, string(p.Kind)+", "+p.Why)
+				add(reason{name, string(p.Kind) + ", " + p.Why}, name, d.client)
 			case p.Kind == ports.Blocked && !explained(row, d.client):
-				add(portName(row), d.client, "blocked; toll ports PORT says by what")
+				add(reason{name, "blocked; toll ports PORT says by what"}, name, d.client)
 			}
-			for _, text := range d.path.Doubt {
-				add(portName(row), d.client, "not known, "+text)
+			for _, text := range d.path.Doubt { // a doubt may say more than it must
+				add(reason{"", "not known, " + text}, name, d.client)
 			}
 		}
 	}
-	var items []string
+	var texts, items []string
+	of := map[string][]string{}
+	for _, x := range order {
+		text := " from " + orList(clients[x]) + ": " + x.text
+		texts, of[text] = once(texts, text), append(of[text], names[x]...)
+	}
 	for _, text := range texts {
-		g := groups[text]
-		names := strings.Join(ports.FoldNames(g.names), " ")
-		if all > 1 && len(g.names) == all {
-			names = "all ports"
+		which := strings.Join(ports.FoldNames(of[text]), " ")
+		if all > 1 && len(of[text]) == all {
+			which = "all ports"
 		}
-		items = append(items, fmt.Sprintf("%s from %s: %s", names, orList(g.clients), text))
+		items = append(items, which+text)
 	}
 	if more := len(items) - fewReasons; more > 0 {
 		items = append(items[:fewReasons], fmt.Sprintf("and %d more: toll ports PORT", more))

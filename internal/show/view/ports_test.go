@@ -221,3 +221,23 @@ func TestPortsDialled(t *testing.T) {
 		}
 	}
 }
+
+func TestReasonsKeepPortsAndClientsTogether(t *testing.T) {
+	lost := func(c ports.Client) ports.Path {
+		return ports.Path{Client: c, Kind: ports.Blocked, Why: "dropped", Block: &ports.Block{}}
+	}
+	r := &ports.Report{Ports: []ports.Row{
+		{Port: 80, Proto: "tcp", Dials: []ports.Path{lost(ports.Neighbour)}},
+		{Port: 81, Proto: "tcp", Dials: []ports.Path{lost(ports.Neighbour), lost(ports.Remote)}},
+		{Port: 82, Proto: "tcp", Dials: []ports.Path{lost(ports.Neighbour)}},
+	}}
+	got := fmt.Sprint(reasons(r))
+	for _, want := range []string{
+		"80/tcp 82/tcp from a container: blocked, dropped",
+		"81/tcp from a container or another machine: blocked, dropped",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
