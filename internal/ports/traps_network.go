@@ -136,9 +136,11 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 	for _, d := range f.Devices {
 		var frames, routed *Path
 		for _, q := range f.Copy.asked {
+			if q.bridge != d.Name {
+				continue
+			}
 			p, ok := f.Copy.path(q)
-			if q.bridge != d.Name || !ok || p.Block == nil || p.Block.Where != here ||
-				p.Block.Chain == "" {
+			if !ok || p.Block == nil || p.Block.Where != here || p.Block.Chain == "" {
 				continue
 			}
 			if q.at.Addr() == anybody {
