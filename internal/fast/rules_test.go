@@ -60,7 +60,7 @@ const rules = `
 ? iptables -I INPUT -p tcp -m mac --mac-source 02:42:ac:11:00:02 -j DROP
 ! iptables -I INPUT -p tcp --dport 8080 -m addrtype --dst-type LOCAL -j DROP
 ! iptables -I INPUT -p tcp --dport 8080 -m addrtype --src-type LOCAL --limit-iface-in -j DROP
-? iptables -t raw -I PREROUTING -p tcp -m rpfilter --invert -j DROP
++ iptables -t raw -I PREROUTING -p tcp -m rpfilter --invert -j DROP
 ! iptables -t mangle -I PREROUTING -i lo -p tcp --sport 8080 -m socket -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m statistic --mode random --probability 1 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m recent --name toll --set -j DROP
