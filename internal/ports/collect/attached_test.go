@@ -2,7 +2,6 @@ package collect
 
 import (
 	"errors"
-	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
@@ -120,23 +118,6 @@ func TestRoutedBySocket(t *testing.T) {
 				t.Errorf("by mark: %q", got)
 			}
 		})
-	}
-}
-
-// A jump in iptables' old tables leads to a chain there, not to nf_tables' of the same name.
-func TestOldChains(t *testing.T) {
-	if _, err := exec.LookPath("iptables-legacy"); err != nil || os.Geteuid() != 0 {
-		pathtest.SkipOrFail(t, "it needs root and iptables-legacy")
-	}
-	f := published(t, `iptables-nft -N users
-iptables-legacy -N users
-iptables-legacy -A users -j DROP
-iptables-legacy -A INPUT -i lo -j users`, nil)
-	lo := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	o := f.Rules.Walk(firewall.Filter, firewall.Input,
-		firewall.Packet{Proto: "tcp", Src: lo, Dst: lo, Port: 8080, In: "lo"})
-	if o.Verdict != firewall.Drop || o.Where != "iptables-legacy filter users" {
-		t.Errorf("%+v", o)
 	}
 }
 

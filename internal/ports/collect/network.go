@@ -45,7 +45,9 @@ func (c *collector) network() {
 	if use, err := conntrack.Read(); err == nil {
 		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
 	}
-	c.rules()
+	if !c.brief {
+		c.rules()
+	}
 }
 
 func (c *collector) flows() {
