@@ -33,6 +33,8 @@ type scanner struct {
 	drops   uint32          // answers for which the socket had no space
 }
 
+var errReplied = errors.New("all ports replied")
+
 const (
 	scanPart  = 64   // segments between two looks at answers
 	scanCheck = 8192 // segments between two looks at connection tracking
@@ -176,8 +178,9 @@ func (s *scanner) close() {
 	}
 }
 
-// scan waits for answers as long as a dial would.
+// scan waits until all ports replied, at most as long as a dial would.
 func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) error {
+	all := len(s.replied) + len(ports)
 	for i, p := range ports {
 		if i%scanPart == 0 {
 			if err := context.Cause(ctx); err != nil {
@@ -194,7 +197,16 @@ func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) 
 			return err
 		}
 	}
-	return s.net.attempt(ctx, nil, manner{least: wait, look: func() error { s.read(); return nil }})
+	err := s.net.attempt(ctx, nil, manner{least: wait, look: func() error {
+		if s.read(); len(s.replied) >= all {
+			return errReplied
+		}
+		return nil
+	}})
+	if errors.Is(err, errReplied) {
+		return nil
+	}
+	return err
 }
 
 func (s *scanner) send(port uint16) error {
