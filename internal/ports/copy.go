@@ -130,7 +130,7 @@ type Scan struct {
 }
 
 // maxScans is the limit of scans.
-const maxScans = 6
+const maxScans = 16
 
 // Scans returns the scans that find ports to which only rules lead. There are none for one port,
 // or if no rule can redirect packets.
@@ -141,22 +141,34 @@ func (c *Copy) Scans() (out []Scan) {
 	if s := c.Machine.Spaces[0]; len(s.Nft.Messages)+len(s.Legacy) == 0 {
 		return nil
 	}
+	var rest []Scan
 	for _, six := range []bool{false, true} {
 		own, _ := c.f.address(six)
 		if !own.IsValid() {
 			continue
 		}
 		out = append(out, Scan{Addr: own})
-		if far := c.f.machines(six); len(far) > 0 {
-			for _, a := range far[0].addrs {
-				out = append(out, Scan{Client: far[0].client, Addr: a})
+		far := c.f.machines(six)
+		for i, p := range far {
+			if i > 0 {
+				rest = append(rest, Scan{Client: p.client, Addr: p.addrs[0]})
+				continue
+			}
+			for _, a := range p.addrs {
+				out = append(out, Scan{Client: p.client, Addr: a})
+			}
+		}
+		for _, p := range c.f.places(six) {
+			if p.bridge != "" {
+				rest = append(rest, Scan{Client: p.client, Addr: own})
 			}
 		}
 	}
+	out = append(out, rest...)
 	if more := len(out) - maxScans; more > 0 {
 		out = out[:maxScans]
-		c.left("ports to which only rules lead, on "+units.Plural(more, "more address"),
-			"too many addresses", "toll ports PORT")
+		c.left("ports to which only rules lead, in "+units.Plural(more, "more scan"),
+			"too many networks and addresses", "toll ports PORT")
 	}
 	return out
 }

@@ -472,7 +472,7 @@ func TestBounds(t *testing.T) {
 				netip.AddrFrom4([4]byte{10, 1, byte(i), 1}), 24)}})
 	}
 	r := try(f, 0, nil)
-	if n := len(f.Copy.asked); n > maxDials || n < 300 || len(f.Copy.Left) != 1 {
+	if n := len(f.Copy.asked); n > maxDials || n < 300 || len(f.Copy.Left) != 2 {
 		t.Errorf("%d connections, %+v", n, f.Copy.Left)
 	}
 	row := find(t, r, "0.0.0.0", 3299)
@@ -561,5 +561,23 @@ func TestMeasure(t *testing.T) {
 	}
 	if got := commands(try(f, 0, nil)) + commands(try(f, 4, nil)); got != "" {
 		t.Errorf("%s", got)
+	}
+}
+
+func TestPortsOfSomeClientsOnly(t *testing.T) {
+	for name, only := range map[string]replica.Client{
+		"neighbours": {Card: "eth0"},
+		"containers": {Bridge: "docker0"},
+	} {
+		f := healthy()
+		r := try(f, 0, func(q replica.Dial, a *replica.Answer) {
+			if q.Proto == "tcp" && q.To == addrPort("198.18.0.1:7001") && q.Client == only {
+				*a = answer(f.Copy.socketOf(f.Containers[0].Listeners[0], "net:[2]"), q,
+					"172.17.0.2:80")
+			}
+		})
+		if row := find(t, r, "0.0.0.0", 7001); row.Server.Name != "web" {
+			t.Errorf("%s: %+v", name, row)
+		}
 	}
 }
