@@ -215,9 +215,11 @@ func (f *Fast) keep(ctx context.Context, on bool) error {
 	if err != nil {
 		return err
 	}
-	routes, _ := decideRoutes(facts, want)
-	if _, _, err := f.judge(ctx, routes); err != nil {
-		return err
+	if f.table != nil {
+		routes, _ := decideRoutes(facts, want)
+		if _, _, err := f.judge(ctx, routes); err != nil {
+			return err
+		}
 	}
 	return f.toggle(false)
 }

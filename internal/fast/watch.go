@@ -35,8 +35,8 @@ const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
 	// calm is the pause after a read before changes of rules and devices cause another one, as a
-	// multiple of its duration: they cannot keep a CPU busy.
-	calm = 20
+	// multiple of its duration: they cannot keep a CPU busy. Most of a read with a copy is waiting.
+	calm = 4
 )
 
 // Run watches until the context ends, or until somebody turns fast off: then it returns ErrOff. It
