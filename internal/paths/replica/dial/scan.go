@@ -69,9 +69,14 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	if err != nil {
 		return nil, err
 	}
+	// Segments also get lost without being counted, while neighbours are asked for.
+	again := firstWait
 	if after != before { // too fast for a queue or a table
-		ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
-		if err := s.scan(ctx, ports, wait); err != nil {
+		again = wait
+	}
+	ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
+	if after != before || len(ports) > 0 && len(s.replied) > 0 {
+		if err := s.scan(ctx, ports, again); err != nil {
 			return nil, fmt.Errorf("scan %s: %w", addr, err)
 		}
 	}
