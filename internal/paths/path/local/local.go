@@ -81,7 +81,7 @@ func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, err
 	err = ns.Start(cmd)
 	w.Close()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start in %s: %w", name, err), in.Close(), out.Close())
+		return nil, errors.Join(fmt.Errorf("start in %s: %w", name, err), out.Close()) // Start closed in
 	}
 	return &path.Process{
 		PID: cmd.Process.Pid, In: in, Out: out,
