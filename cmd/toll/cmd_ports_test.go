@@ -188,9 +188,12 @@ func plantedTraps(e *dockerHost, t *testing.T, bin, echo string, native bool) {
 	e.start("ready", "env", "REUSEPORT=1", echo, "listen", "127.0.0.1:6100")
 	e.run("cp", echo, "/run/twin")
 	e.start("ready", "env", "REUSEPORT=1", "/run/twin", "listen", "127.0.0.1:6100")
-	e.run(
-		"bash", "-c",
-		"ip link add br1 type bridge && ip link set br1 up && ip link add p1 type veth peer name p2 netns far && ip link set p1 master br1 up && ip -n far link set p2 up && sysctl -qw net.bridge.bridge-nf-call-iptables=1")
+	e.run("bash", "-ec",
+		`ip link add br1 type bridge && ip link set br1 up && sysctl -qw net.bridge.bridge-nf-call-iptables=1
+for i in 1 2; do
+	ip netns add vm$i && ip link add p$i type veth peer name eth0 netns vm$i && ip link set p$i master br1 up &&
+	ip -n vm$i addr add 192.168.122.$i/24 dev eth0 && ip -n vm$i link set eth0 up || exit
+done`)
 	traps := trapsOf(listPorts(e, bin))
 	says := map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB",
 		ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
@@ -312,7 +315,7 @@ func containerStates(e *dockerHost, t *testing.T, bin, echo string) {
 }
 
 func onePort(e *dockerHost, t *testing.T, bin string) {
-	out := e.run(bin, "ports", "8080")
+	out := strings.Join(strings.Fields(e.run(bin, "ports", "8080")), " ") // wherever lines end
 	for _, says := range []string{"8080/tcp on 0.0.0.0: served by web:80 (echo)",
 		"dials 172.17.0.2:80", "machine at eth0: DNAT", "127.0.0.1:8080: connected in",
 		"[::1]:8080: connected in"} {
