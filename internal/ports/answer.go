@@ -13,7 +13,7 @@ import (
 // Reach is the widest place from which a port is reached.
 type Reach string
 
-// The places, widest first. A port that other machines reach is also reached by this one.
+// The places, widest first.
 const (
 	FromMachines   Reach = "other machines"
 	FromContainers Reach = "containers"
@@ -30,6 +30,8 @@ type Exposed struct {
 	// false: a deciding fact is unknown, or it depends on the client
 	Sure bool     `json:"sure"`
 	Dial []string `json:"dial"` // by clients of that place
+
+	refused bool // to this machine, which tried
 }
 
 func (r *Report) exposure() []Exposed {
@@ -78,6 +80,9 @@ func rank(r Reach) int {
 
 func (x *Exposed) take(dials []Path) {
 	x.Reach, x.Sure, x.Dial = FromNowhere, true, []string{}
+	fromHere := func(p Path) bool { return p.Client.class() == here }
+	x.refused = slices.ContainsFunc(dials, fromHere) && !slices.ContainsFunc(dials,
+		func(p Path) bool { return fromHere(p) && (p.Answers() || len(p.Doubt) > 0) })
 	for _, p := range dials {
 		if !p.Answers() {
 			if len(p.Doubt) > 0 && x.Reach == FromNowhere {
@@ -112,24 +117,27 @@ func (r *Report) answer() *analysis.Answer {
 	more := ""
 	for _, x := range []struct {
 		reach     Reach
+		refused   bool // to this machine; only of containers' ports
 		one, many string
 		notSure   string
 		none      string
 	}{
-		{FromMachines, "Other machines reach 1 port: %[1]s.",
+		{FromMachines, false, "Other machines reach 1 port: %[1]s.",
 			"Other machines reach %[1]d ports: %[2]s.", "Other machines may reach %s.",
 			"Other machines reach no port."},
-		{FromContainers, "Containers and this machine reach 1 port%[2]s: %[1]s.",
+		{FromContainers, false, "Containers and this machine reach 1 port%[2]s: %[1]s.",
 			"Containers and this machine reach %[1]d ports%[3]s: %[2]s.",
 			"Containers may reach %s.", ""},
-		{FromHere, "Only this machine reaches %[1]s.", "Only this machine reaches %[2]s.",
+		{FromContainers, true, "Only containers reach %[1]s.", "Only containers reach %[2]s.",
+			"Perhaps only containers reach %s.", ""},
+		{FromHere, false, "Only this machine reaches %[1]s.", "Only this machine reaches %[2]s.",
 			"Perhaps only this machine reaches %s.", ""},
-		{FromNowhere, "Nothing answers on %[1]s.", "Nothing answers on %[2]s.", "", ""},
+		{FromNowhere, false, "Nothing answers on %[1]s.", "Nothing answers on %[2]s.", "", ""},
 	} {
 		var sure, open []Exposed
 		for _, e := range r.Exposure {
 			switch {
-			case e.Reach != x.reach:
+			case e.Reach != x.reach || x.reach == FromContainers && e.refused != x.refused:
 			case e.Sure:
 				sure = append(sure, e)
 			default:

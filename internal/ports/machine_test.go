@@ -384,6 +384,12 @@ func TestExposure(t *testing.T) {
 	if !slices.Equal(r.Answer.Text, says) {
 		t.Errorf("got  %q\nwant %q", r.Answer.Text, says)
 	}
+	r = &Report{Ports: []Row{{Port: 7002, Proto: "tcp", Server: Server{Kind: "process", Name: "dns"},
+		Dials: []Path{{Client: Neighbour, Kind: ByNAT}, {Client: OwnAddr, Kind: Nothing}}}}}
+	r.Exposure = r.exposure()
+	if got := r.answer().Text; !slices.Contains(got, "Only containers reach 7002/tcp (dns).") {
+		t.Errorf("what this machine does not reach: %q", got)
+	}
 	if Judge(&Facts{}, 0).Answer != nil {
 		t.Error("an answer about nothing")
 	}

@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,9 +62,13 @@ func Load(r io.Reader) (*ports.Facts, *replica.Machine, error) {
 		return nil, nil, err
 	}
 	var in saved
+	var wrong *json.UnmarshalTypeError
 	switch err := json.Unmarshal(b, &in); {
 	case len(b) > replica.MaxFile:
 		return nil, nil, fmt.Errorf("more than %d MiB", replica.MaxFile>>20)
+	case errors.As(err, &wrong): // its text names types of Go
+		return nil, nil, fmt.Errorf("cannot unmarshal %s into %s", wrong.Value,
+			cmp.Or(printable.Line(wrong.Field), "a machine"))
 	case err != nil:
 		return nil, nil, err
 	case in.Schema != savedSchema:
