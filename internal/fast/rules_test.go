@@ -12,7 +12,9 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
@@ -319,12 +321,38 @@ func TestBesidePrograms(t *testing.T) {
 			t.Logf("%s: %v", name, err)
 			continue
 		}
+		if strings.HasPrefix(name, "netfilter") && seenElsewhere(t) {
+			t.Logf("%s: the kernel shows it to other tests, too", name)
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		refuses(t, f, name, true)
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
 		passes(t, f, "without "+name)
 	}
+}
+
+// seenElsewhere reports whether a program in the packet filters is listed in other namespaces.
+func seenElsewhere(t *testing.T) bool {
+	t.Helper()
+	ns, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.Close()
+	var all []string
+	err = ns.Do(func() error {
+		all, err = bpf.Netfilter()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(strings.Join(all, ""), "priority -4321)")
 }
 
 // If blocks, no client may be served.

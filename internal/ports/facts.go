@@ -24,7 +24,7 @@ type Facts struct {
 	Containers  []Container    `json:"containers,omitempty"`
 	Devices     []Device       `json:"devices,omitempty"`
 	Rules       firewall.Rules `json:"rules"`
-	// Programs are BPF programs in a packet filter, of any network namespace.
+	// Programs are BPF programs in packet filters: this namespace's, if the kernel can tell.
 	Programs   []string `json:"programs,omitempty"`
 	Switches   Switches `json:"switches"`
 	Tracked    int      `json:"tracked,omitempty"` // conntrack's entries and limit; 0: not known

@@ -21,8 +21,8 @@ import (
 )
 
 // Read reads the network of this machine and of the containers linked to it. It needs root. It
-// loads no modules and makes no tables; the kernel may number namespaces whose devices nobody has
-// listed yet.
+// makes no tables and loads no modules, except as bpf.Netfilter says; the kernel may number
+// namespaces whose devices nobody has listed yet.
 func Read(ctx context.Context) (*Machine, error) {
 	found, err := netns.Find()
 	if err != nil {
@@ -68,7 +68,6 @@ func read(ctx context.Context, found []netns.Found) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Spaces[0].Unknown = append(m.Spaces[0].Unknown, unknownHooks()...)
 	return m, nil
 }
 

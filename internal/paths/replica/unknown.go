@@ -36,6 +36,10 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	if text, err := bpf.OfNamespace(); err == nil && strings.Contains(text, "sk_lookup") {
 		everywhere("BPF %s", text)
 	}
+	hooked, _ := bpf.Netfilter() // only root may ask
+	for _, text := range hooked {
+		everywhere("BPF %s", text)
+	}
 	for _, text := range programs(s.PID) {
 		everywhere("BPF %s of the control group", text)
 	}
@@ -97,17 +101,4 @@ func services(text []byte) (n int) {
 		}
 	}
 	return n
-}
-
-// unknownHooks lists BPF programs among the packet filters. The kernel does not say of which
-// namespace.
-func unknownHooks() (out []Unknown) {
-	all, err := bpf.Netfilter()
-	if err != nil {
-		return nil // only root may ask
-	}
-	for _, text := range all {
-		out = append(out, Unknown{What: "BPF " + text})
-	}
-	return out
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -9,8 +10,10 @@ import (
 	"github.com/cilium/ebpf"
 	ebpflink "github.com/cilium/ebpf/link"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 func TestUnknownIsNamedWithItsDevice(t *testing.T) {
@@ -50,6 +53,36 @@ func TestUnknownIsNamedWithItsDevice(t *testing.T) {
 	}
 	if len(got) != 2 {
 		t.Errorf("a shaper drops no single packet:\n%s", text)
+	}
+}
+
+func TestProgramsOfPacketFilters(t *testing.T) {
+	machine, elsewhere, third := newPlace(t), newPlace(t), newPlace(t)
+	program := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
+	attach := func(priority int32) func() error {
+		return func() error {
+			l, err := ebpflink.AttachNetfilter(ebpflink.NetfilterOptions{Program: program,
+				ProtocolFamily: ebpflink.NetfilterProtoIPv6,
+				Hook:           ebpflink.NetfilterInetForward, Priority: priority})
+			if err != nil {
+				pathtest.SkipOrFail(t, "no program can be attached (Linux 6.4): %v", err)
+			}
+			t.Cleanup(func() { _ = l.Close() })
+			return nil
+		}
+	}
+	const here, there = "hook 2 priority -4322)", "hook 2 priority -4323)"
+	machine.do(t, attach(-4322))
+	elsewhere.do(t, attach(-4323))
+	everywhere := false // the kernel does not say where
+	third.do(t, func() error {
+		all, err := bpf.Netfilter()
+		everywhere = strings.Contains(strings.Join(all, ""), there)
+		return err
+	})
+	got := fmt.Sprint(readAs(t, machine).Spaces[0].Unknown)
+	if !strings.Contains(got, here) || strings.Contains(got, there) != everywhere {
+		t.Errorf("programs of all namespaces: %t; found %s", everywhere, got)
 	}
 }
 

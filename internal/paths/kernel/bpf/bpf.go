@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -182,16 +183,26 @@ type linkInfo struct {
 
 // Links describes the machine's links of netfilter, sockmap and struct_ops.
 func Links() (string, error) {
-	all, err := links(linkKinds)
+	all, err := links(func(linkInfo) bool { return true })
 	return text(all), err
 }
 
-// Netfilter describes the links to packet filters, of unknown network namespaces.
+// Netfilter describes the links to the packet filters of the calling thread's network namespace, or
+// of all if the kernel cannot tell. If there are links, the kernel may load nfnetlink_hook to tell.
 func Netfilter() ([]string, error) {
-	return links(map[uint32]string{netfilter: linkKinds[netfilter]})
+	var here map[hook]bool
+	var errHere error
+	read := sync.OnceFunc(func() { here, errHere = hooks() })
+	return links(func(l linkInfo) bool {
+		if l.kind != netfilter {
+			return false
+		}
+		read()
+		return errHere != nil || here[hook{l.family, l.hook, l.priority, l.program}]
+	})
 }
 
-func links(kinds map[uint32]string) (out []string, err error) {
+func links(chosen func(linkInfo) bool) (out []string, err error) {
 	for id := uint32(0); ; {
 		next := struct{ start, next, flags uint32 }{start: id}
 		_, err := call(linkNextID, unsafe.Pointer(&next), unsafe.Sizeof(next))
@@ -210,9 +221,9 @@ func links(kinds map[uint32]string) (out []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("read BPF link %d: %w", id, err)
 		}
-		name, ok := kinds[info.kind]
+		name, ok := linkKinds[info.kind]
 		switch {
-		case !ok:
+		case !ok || !chosen(info):
 		case info.kind == netfilter:
 			out = append(out, fmt.Sprintf("%s link %d, program %d (family %d hook %d priority %d)",
 				name, id, info.program,

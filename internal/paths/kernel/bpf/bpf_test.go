@@ -104,6 +104,15 @@ func TestLinksSeeNetfilter(t *testing.T) {
 	if all, err := Netfilter(); err != nil || !strings.Contains(strings.Join(all, ", "), text) {
 		t.Errorf("%q, %v", all, err)
 	}
+	t.Run("elsewhere", func(t *testing.T) {
+		namespace(t)
+		_, unknown := hooks()
+		all, err := Netfilter()
+		found := strings.Contains(strings.Join(all, ", "), text)
+		if err != nil || found != (unknown != nil) {
+			t.Errorf("%q in another namespace, %v; hooks: %v", all, err, unknown)
+		}
+	})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
