@@ -7,28 +7,23 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
 // Facts describes the machine.
 type Facts struct {
 	// Space is the machine's network namespace as /proc/PID/ns/net prints it: "net:[4026531840]".
 	// "": not known.
-	Space       string         `json:"namespace,omitempty"`
-	Listeners   []Listener     `json:"listeners,omitempty"`
-	Connections []Connection   `json:"connections,omitempty"`
-	Flows       []Flow         `json:"flows,omitempty"`
-	Proxies     []Proxy        `json:"proxies,omitempty"`
-	Shortcuts   []Shortcut     `json:"shortcuts,omitempty"`
-	Containers  []Container    `json:"containers,omitempty"`
-	Devices     []Device       `json:"devices,omitempty"`
-	Rules       firewall.Rules `json:"rules"`
-	// Programs are BPF programs in packet filters: this namespace's, if the kernel can tell.
-	Programs   []string `json:"programs,omitempty"`
-	Switches   Switches `json:"switches"`
-	Tracked    int      `json:"tracked,omitempty"` // conntrack's entries and limit; 0: not known
-	TrackedMax int      `json:"tracked_max,omitempty"`
+	Space       string       `json:"namespace,omitempty"`
+	Listeners   []Listener   `json:"listeners,omitempty"`
+	Connections []Connection `json:"connections,omitempty"`
+	Flows       []Flow       `json:"flows,omitempty"`
+	Proxies     []Proxy      `json:"proxies,omitempty"`
+	Shortcuts   []Shortcut   `json:"shortcuts,omitempty"`
+	Containers  []Container  `json:"containers,omitempty"`
+	Devices     []Device     `json:"devices,omitempty"`
+	Switches    Switches     `json:"switches"`
+	Tracked     int          `json:"tracked,omitempty"` // conntrack's entries and limit; 0: not known
+	TrackedMax  int          `json:"tracked_max,omitempty"`
 	// Docker is the engine's version; "" if it did not answer.
 	Docker string `json:"docker,omitempty"`
 	// Client is the other machine whose routes are reported; invalid: any machine.
@@ -42,10 +37,7 @@ type Facts struct {
 
 // Known reports what could be read.
 type Known struct {
-	Rules bool `json:"rules,omitempty"`
-	// OldRules: with those of iptables' old tables, if any.
-	OldRules bool `json:"old_rules,omitempty"`
-	Attached bool `json:"attached,omitempty"` // Device.Attached and Programs
+	Attached bool `json:"attached,omitempty"` // Device.Attached
 	Owners   bool `json:"owners,omitempty"`   // of all sockets
 	Flows    bool `json:"flows,omitempty"`
 }
@@ -198,8 +190,6 @@ type Switches struct {
 	// RoutedBySocket is a policy rule that may give two programs' packets different routes, or
 	// none, or the reason why one is suspected; "": none.
 	RoutedBySocket string `json:"routed_by_socket,omitempty"`
-	// RoutedByMark is the same for rules that test a packet's mark.
-	RoutedByMark string `json:"routed_by_mark,omitempty"`
 	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
 	ClientPorts [2]uint16 `json:"client_ports"`
 }

@@ -60,7 +60,7 @@ func healthy() *Facts {
 		},
 		Space:    "net:[1]",
 		Switches: Switches{Forward4: true, RouteLocalnet: map[string]bool{}},
-		Known:    Known{Rules: true, Owners: true, Flows: true},
+		Known:    Known{Owners: true, Flows: true},
 		Docker:   "28.5.2", Tracked: 100, TrackedMax: 262144,
 	}
 }

@@ -45,7 +45,6 @@ func TestRootless(t *testing.T) {
 		}
 	}
 	f := machine(shop)
-	f.Known.Rules = false // as for an ordinary user
 	if p := find(t, try(f, 8090, nil), "0.0.0.0", 8090).Paths[OwnAddr]; p.Kind != ByProxy {
 		t.Errorf("%+v", p)
 	}

@@ -80,17 +80,6 @@ ip link set v0 master br0
 			t.Error(got)
 		}
 	})
-	t.Run("netfilter", func(t *testing.T) {
-		p := bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1)
-		f := published(t, links, func() (link.Link, error) {
-			return link.AttachNetfilter(link.NetfilterOptions{
-				Program: p, ProtocolFamily: link.NetfilterProtoIPv4,
-				Hook: link.NetfilterInetLocalIn})
-		})
-		if len(f.Programs) == 0 {
-			t.Error("the program is not found")
-		}
-	})
 }
 
 func TestRoutedBySocket(t *testing.T) {
@@ -113,9 +102,6 @@ func TestRoutedBySocket(t *testing.T) {
 			if got := f.Switches.RoutedBySocket; !strings.Contains(got, c.want) ||
 				c.want == "" && got != "" {
 				t.Errorf("%q, want %q", got, c.want)
-			}
-			if got := f.Switches.RoutedByMark; (got != "") != (name == "mark") {
-				t.Errorf("by mark: %q", got)
 			}
 		})
 	}

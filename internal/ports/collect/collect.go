@@ -1,5 +1,5 @@
 // Package collect reads the facts that internal/ports needs from this machine: sockets and their
-// processes, rules, devices, settings and Docker's containers. It changes nothing. What it cannot
+// processes, devices, settings and Docker's containers. It changes nothing. What it cannot
 // read is listed in Facts.Missing.
 package collect
 
@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
@@ -102,9 +101,6 @@ func (c *collector) readAttached() (err error) {
 	}
 	chains, err := nft.ListAttached()
 	if err != nil {
-		return err
-	}
-	if c.f.Programs, err = bpf.Netfilter(); err != nil {
 		return err
 	}
 	ports := false

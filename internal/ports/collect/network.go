@@ -2,21 +2,14 @@ package collect
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/netip"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
@@ -34,9 +27,6 @@ func (c *collector) network() {
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
 		c.f.Switches.RoutedBySocket = err.Error()
 	}
-	if c.f.Switches.RoutedByMark, err = link.RoutedByMark(); err != nil {
-		c.f.Switches.RoutedByMark = err.Error()
-	}
 	c.f.Switches.ClientPorts = clientPorts()
 	for _, name := range append([]string{"all"}, names(devices)...) {
 		c.f.Switches.RouteLocalnet[name] = on(
@@ -45,8 +35,8 @@ func (c *collector) network() {
 	if use, err := conntrack.Read(); err == nil {
 		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
 	}
-	if !c.brief {
-		c.rules()
+	if !c.brief && !c.root {
+		c.missing("NAT and firewall rules", "only root may read them", asRoot)
 	}
 }
 
@@ -168,58 +158,6 @@ func dockers(name string) bool {
 	id, own := strings.CutPrefix(name, "br-")
 	return name == "docker0" || name == "docker_gwbridge" ||
 		own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
-}
-
-// iptables' old tables are not in nf_tables: iptables-legacy-save prints them.
-func (c *collector) rules() {
-	rules, err := nft.Read()
-	if err != nil {
-		if os.IsPermission(err) || !c.root {
-			c.missing("NAT and firewall rules", "only root may read them", asRoot)
-			return
-		}
-		if !nft.Unsupported(err) {
-			c.missing("NAT and firewall rules", err.Error(), "")
-			return
-		}
-	}
-	c.f.Known.Rules, c.f.Known.OldRules = true, true
-	c.f.Rules = rules
-	for _, old := range []struct {
-		names, program string
-		six            bool
-	}{{"/proc/thread-self/net/ip_tables_names", "iptables-legacy-save", false},
-		{"/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy-save", true}} {
-		b, err := os.ReadFile(old.names)
-		if err != nil || len(b) == 0 {
-			continue // the kernel has no table of that kind
-		}
-		text, err := save(old.program)
-		if err != nil {
-			c.f.Known.OldRules = false
-			c.missing("rules in iptables' old tables ("+strings.Join(
-				strings.Fields(string(b)), ", ")+")", err.Error(),
-				"install iptables, which has "+old.program)
-			continue
-		}
-		for _, chain := range firewall.ParseSave(text, old.six).Chains {
-			chain.Table = "iptables-legacy " + chain.Table // nf_tables may have the same names
-			c.f.Rules.Chains = append(c.f.Rules.Chains, chain)
-		}
-	}
-}
-
-const (
-	// saveTimeout allows for another iptables that holds the lock.
-	saveTimeout = 5 * time.Second
-	// maxRules is in bytes: some hundred thousand rules.
-	maxRules = 64 << 20
-)
-
-func save(program string) (string, error) {
-	out, err := exchange.Output(context.Background(), exec.Command(program),
-		exchange.Limits{Time: saveTimeout, Output: maxRules})
-	return string(out), err
 }
 
 // spaces reads containers' devices, and finds containers of engines that were not asked.

@@ -8,26 +8,9 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
-
-const publishRules = `*filter
-:INPUT ACCEPT [0:0]
-:FORWARD DROP [0:0]
--A FORWARD -o docker0 -p tcp -m tcp --dport 80 -j ACCEPT
-COMMIT
-*nat
-:PREROUTING ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-:DOCKER - [0:0]
--A PREROUTING -m addrtype --dst-type LOCAL -j DOCKER
--A OUTPUT ! -d 127.0.0.0/8 -m addrtype --dst-type LOCAL -j DOCKER
--A DOCKER -i docker0 -j RETURN
--A DOCKER ! -i docker0 -p tcp -m tcp --dport 8080 -j DNAT --to-destination 172.17.0.2:80
-COMMIT
-`
 
 func somePorts() *ports.Facts {
 	at, net := netip.MustParseAddrPort, netip.MustParsePrefix
@@ -61,9 +44,7 @@ func somePorts() *ports.Facts {
 			{Name: "veth8c1d2e0", Index: 6, Kind: "veth", Peer: 5, Master: "docker0", Up: true,
 				MTU: 1500},
 		},
-		Rules:    firewall.ParseSave(publishRules, false),
 		Switches: ports.Switches{Forward4: true, ClientPorts: [2]uint16{32768, 60999}},
-		Known:    ports.Known{Rules: true},
 		Missing: []ports.Missing{{What: "owners of some sockets",
 			Why:    "the kernel shows other users' open files to root only",
 			Remedy: "run toll ports as root"}},

@@ -264,22 +264,6 @@ func RoutedBySocket() (string, error) {
 	return "", nil
 }
 
-// RoutedByMark describes the first policy rule that selects packets by their mark, or returns "".
-func RoutedByMark() (string, error) {
-	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		rules, err := policyRules(family)
-		if err != nil {
-			return "", err
-		}
-		for _, r := range rules {
-			if r.Mark != 0 || r.Mask != nil && *r.Mask != 0 {
-				return r.String(), nil
-			}
-		}
-	}
-	return "", nil
-}
-
 // The library's list lacks rules that refuse packets.
 func refusingRule(family int) (string, error) {
 	msgs, err := dump(func() ([][]byte, error) {
