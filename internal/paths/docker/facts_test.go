@@ -289,47 +289,117 @@ func (f facts) settings(t *testing.T, end string, in space, roles map[string]str
 	}
 }
 
-// rules traces a connection's first packet, and records each hook's effect and the number of rules
-// compared.
+// packet is the first one of a connection.
+type packet struct {
+	Src, Dst           netip.Addr
+	Port               uint16
+	In, Out            string
+	SrcLocal, DstLocal bool
+}
+
+func (p packet) matches(r firewall.Rule) bool {
+	device := func(d firewall.Device, is string) bool {
+		return d.Name == "" || (d.Name == is) != d.Not
+	}
+	net := func(n firewall.Net, is netip.Addr) bool {
+		return !n.Prefix.IsValid() || n.Prefix.Contains(is) != n.Not
+	}
+	local := func(l firewall.Local, is bool) bool {
+		return l == firewall.Any || (l == firewall.Own) == is
+	}
+	return r.Unread == "" && device(r.In, p.In) && device(r.Out, p.Out) && net(r.Src, p.Src) &&
+		net(r.Dst, p.Dst) && local(r.SrcLocal, p.SrcLocal) && local(r.DstLocal, p.DstLocal) &&
+		(r.Proto == "" || r.Proto == "tcp") && (r.Ports.High == 0 ||
+		(r.Ports.Low <= p.Port && p.Port <= r.Ports.High) != r.Ports.Not)
+}
+
+// compared counts the rules that the packet meets, too. No first packet matches a rule about a
+// connection's state.
+func (p packet) compared(t *testing.T, all []firewall.Chain, c firewall.Chain) (
+	v firewall.Verdict, rules int) {
+	for _, r := range c.Rules {
+		rules++
+		if r.Set || !slices.Contains([]string{"", "ct", "conntrack"}, r.Unread) {
+			t.Errorf("%s %s: %s", c.Table, c.Name, r)
+		}
+		if !p.matches(r) {
+			continue
+		}
+		switch r.Verdict {
+		case firewall.Continue:
+			continue
+		case firewall.Return:
+			return firewall.Continue, rules
+		case firewall.Jump, firewall.Goto:
+			i := slices.IndexFunc(all, func(to firewall.Chain) bool {
+				return to.Table == c.Table && to.V4 == c.V4 && to.Name == r.Chain
+			})
+			if i < 0 {
+				continue // a target that changes nothing
+			}
+			more := 0
+			v, more = p.compared(t, all, all[i])
+			rules += more
+			if v == firewall.Continue && r.Verdict == firewall.Jump {
+				continue
+			}
+			return v, rules
+		default:
+			return r.Verdict, rules
+		}
+	}
+	return firewall.Continue, rules
+}
+
+// rules records each hook's effect on a connection's first packet, and how many rules it met.
 func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]device) {
 	t.Helper()
-	var all firewall.Rules
+	var all []firewall.Chain
 	w.machine.do(t, func() (err error) { all, err = nft.Read(); return err })
-	walk := func(hook firewall.Hook, what string, packet firewall.Packet) {
-		packet.Proto = "tcp"
-		for _, kind := range []firewall.Kind{firewall.NAT, firewall.Filter} {
-			got := all.Walk(kind, hook, packet)
-			name := fmt.Sprintf("rules %s %s %s", what, kind, hook)
-			f[name] = string(got.Verdict)
-			f[name+" tried"] = strconv.Itoa(got.Tried)
-			if len(got.Unread) > 0 {
-				t.Errorf("%s: %v", name, got.Unread)
+	walk := func(hook, what string, packet packet) {
+		for _, kind := range []string{"nat", "filter"} {
+			does, tried := firewall.Accept, 0
+			for _, c := range all {
+				if c.Name != strings.ToUpper(hook) || (c.Table == "nat") != (kind == "nat") ||
+					!c.V6 && !packet.Dst.Is4() || !c.V4 && packet.Dst.Is4() {
+					continue
+				}
+				v, rules := packet.compared(t, all, c)
+				if v == firewall.Continue && c.Drop {
+					v = firewall.Drop
+				}
+				tried += rules
+				if v != firewall.Continue && v != firewall.Accept {
+					does = v
+				}
 			}
+			name := fmt.Sprintf("rules %s %s %s", what, kind, hook)
+			f[name], f[name+" tried"] = string(does), strconv.Itoa(tried)
 		}
 	}
 	dial := p.Clients[0].Dial
 	server, client := found["server "+inside].addr(), found["client "+inside].addr()
 	sb, cb := found["server bridge"], found["client bridge"]
 	toServer := func(what string, src netip.Addr) {
-		walk(firewall.Output, what, firewall.Packet{
+		walk("output", what, packet{
 			Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
-		walk(firewall.Postrouting, what, firewall.Packet{
+		walk("postrouting", what, packet{
 			Src: src, Dst: server, Port: serverPort, Out: sb.Name, SrcLocal: true})
 	}
 	toMachine := func(what string) {
 		if client.IsValid() {
-			walk(firewall.Prerouting, what, firewall.Packet{
+			walk("prerouting", what, packet{
 				Src: client, Dst: dial.Addr(), Port: dial.Port(), In: cb.Name, DstLocal: true})
 			return
 		}
-		walk(firewall.Output, what, firewall.Packet{
+		walk("output", what, packet{
 			Src: dial.Addr(), Dst: dial.Addr(), Port: dial.Port(), Out: "lo", SrcLocal: true,
 			DstLocal: true})
 	}
 	forward := func(what string) {
-		walk(firewall.Forward, what, firewall.Packet{
+		walk("forward", what, packet{
 			Src: client, Dst: server, Port: serverPort, In: cb.Name, Out: sb.Name})
-		walk(firewall.Postrouting, what, firewall.Packet{
+		walk("postrouting", what, packet{
 			Src: client, Dst: server, Port: serverPort, Out: sb.Name})
 	}
 	m := p.Spec.Mode
@@ -349,8 +419,8 @@ func (f facts) rules(t *testing.T, p *path.Path, w where, found map[string]devic
 		toServer("translated", dial.Addr())
 	case sb.Name == "": // not visible to the machine
 	case client.IsValid(): // routed, or switched and seen by br_netfilter
-		walk(firewall.Prerouting, "of the client",
-			firewall.Packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
+		walk("prerouting", "of the client",
+			packet{Src: client, Dst: server, Port: serverPort, In: cb.Name})
 		forward("of the client")
 	default:
 		toServer("of the client", sb.addr())

@@ -115,18 +115,18 @@ func (o ownRules) settings(saver string) ([]path.Setting, error) {
 		if err != nil {
 			return nil, err
 		}
-		all.Chains = append(all.Chains, firewall.ParseSave(text, false).Chains...)
+		all = append(all, firewall.ParseSave(text, false)...)
 		if o.six {
 			if text, err = saved("ip6"+strings.TrimPrefix(saver, "ip"), ""); err != nil {
 				return nil, err
 			}
-			all.Chains = append(all.Chains, firewall.ParseSave(text, true).Chains...)
+			all = append(all, firewall.ParseSave(text, true)...)
 		}
 	}
 	return o.of(all), nil
 }
 
-func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
+func (o ownRules) of(all []firewall.Chain) (out []path.Setting) {
 	seen := map[string]bool{}
 	add := func(of, value string) {
 		if !seen[of] {
@@ -134,7 +134,7 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 			out = append(out, path.Setting{Where: thisMachine, Of: of, Value: value})
 		}
 	}
-	for _, c := range all.Chains {
+	for _, c := range all {
 		name := c.Table + " " + c.Name
 		switch {
 		case c.V4:
@@ -158,8 +158,7 @@ func (o ownRules) of(all firewall.Rules) (out []path.Setting) {
 
 // The rule must name one of the path's devices, networks or containers, and no other container.
 func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
-	// Elements of sets and maps change with others' networks.
-	if r.Map != nil || len(r.Sets) > 0 {
+	if r.Set { // its elements change with others' networks
 		return false
 	}
 	_, bridge, _ := strings.Cut(c.Name, "__") // a network's own chain in Docker's nf_tables

@@ -37,6 +37,7 @@ func TestOwnRules(t *testing.T) {
 		{"FORWARD", "-i " + bridge + " -j DROP", true},
 		{"FORWARD", "-i br-another -j DROP", false},
 		{"FORWARD", "-j DOCKER-USER", false},
+		{"FORWARD", "-o " + bridge + " -m conntrack --ctstate ESTABLISHED -j ACCEPT", true},
 		{"PREROUTING", "-d 172.18.0.9/32 ! -i " + bridge + " -j DROP", false},
 		{"filter-forward-in__" + bridge, "-d 172.18.0.2/32 -p tcp --dport 5201 -j ACCEPT", true},
 		{"filter-forward-in__" + bridge, "-d 172.18.0.9/32 -p tcp --dport 5201 -j ACCEPT", false},
@@ -47,10 +48,9 @@ func TestOwnRules(t *testing.T) {
 			t.Errorf("%s %s: %v", c.chain, c.words, got)
 		}
 	}
-	drop := firewall.Rules{Chains: []firewall.Chain{
-		{V4: true, Table: "filter", Name: "FORWARD", Hook: firewall.Forward, Drop: true},
-		{V6: true, Table: "filter", Name: "FORWARD", Hook: firewall.Forward, Drop: true},
-		{V4: true, Table: "raw", Name: "PREROUTING", Hook: firewall.Prerouting}}}
+	drop := []firewall.Chain{{V4: true, Table: "filter", Name: "FORWARD", Drop: true},
+		{V6: true, Table: "filter", Name: "FORWARD", Drop: true},
+		{V4: true, Table: "raw", Name: "PREROUTING"}}
 	want := []path.Setting{{Where: thisMachine, Of: "policy of chain filter FORWARD",
 		Value: "drop"}}
 	if got := o.of(drop); !slices.Equal(got, want) {

@@ -2,15 +2,13 @@ package firewall
 
 import (
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // ParseSave parses the output of iptables-save, or of ip6tables-save if six. It skips unknown
 // lines.
-func ParseSave(text string, six bool) Rules {
-	var out Rules
+func ParseSave(text string, six bool) (out []Chain) {
 	table := ""
 	at := map[string]int{} // by chain, for this table
 	for line := range strings.Lines(text) {
@@ -23,34 +21,20 @@ func ParseSave(text string, six bool) Rules {
 			if len(f) < 2 {
 				continue
 			}
-			at[f[0]] = len(out.Chains)
-			out.Chains = append(out.Chains, savedChain(table, f[0], f[1], six))
+			at[f[0]] = len(out)
+			out = append(out, Chain{V4: !six, V6: six, Table: table, Name: f[0],
+				Drop: f[1] == "DROP"})
 		case strings.HasPrefix(line, "-A "):
 			words := saveWords(line)
 			if len(words) < 2 {
 				continue
 			}
 			if i, ok := at[words[1]]; ok {
-				out.Chains[i].Rules = append(out.Chains[i].Rules, ParseRule(words[2:]))
+				out[i].Rules = append(out[i].Rules, ParseRule(words[2:]))
 			}
 		}
 	}
 	return out
-}
-
-var priorities = map[string]int{"raw": -300, "mangle": -150, "nat": -100, "filter": 0,
-	"security": 50}
-
-func savedChain(table, name, policy string, six bool) Chain {
-	c := Chain{V4: !six, V6: six, Table: table, Name: name, Kind: Filter,
-		Priority: priorities[table], Drop: policy == "DROP"}
-	if table == "nat" {
-		c.Kind = NAT
-	}
-	if policy != "-" {
-		c.Hook = Hook(strings.ToLower(name))
-	}
-	return c
 }
 
 func saveWords(line string) []string {
@@ -97,6 +81,14 @@ type saveOption struct {
 	not         bool
 }
 
+func (o saveOption) String() string {
+	s := strings.TrimSpace(o.name + " " + o.value)
+	if o.not {
+		s = "! " + s
+	}
+	return s
+}
+
 // ParseRule parses a rule's words after the chain, in iptables-save's form.
 func ParseRule(words []string) Rule {
 	var r Rule
@@ -115,12 +107,11 @@ func ParseRule(words []string) Rule {
 			continue
 		}
 		// A Rule can hold only one match of each kind; the second would replace the first.
-		sets := len(r.Sets)
 		known := r.option(o)
-		twice := seen[o.name] && o.name != "-m" && sets == len(r.Sets)
+		twice := seen[o.name] && o.name != "-m"
 		seen[o.name] = true
 		if (!known || twice) && r.Unread == "" {
-			r.Unread = strings.TrimSpace(o.name + " " + o.value)
+			r.Unread = o.String()
 		}
 	}
 	return r
@@ -144,20 +135,24 @@ func (r *Rule) option(o saveOption) (known bool) {
 		r.Dst.Not = o.not
 		return known
 	case "-p":
-		return r.protocol(o)
+		if o.not {
+			return false
+		}
+		r.Proto = o.value
 	case "--dport":
 		r.Ports, known = parsePorts(o.value)
 		r.Ports.Not = o.not
 		return known
 	case "--src-type":
-		r.SrcLocal, known = typeOf(o)
+		if known = o.value == "LOCAL"; known {
+			r.SrcLocal = Owner(o.not)
+		}
 		return known
 	case "--dst-type":
-		r.DstLocal, known = typeOf(o)
+		if known = o.value == "LOCAL"; known {
+			r.DstLocal = Owner(o.not)
+		}
 		return known
-	case "--limit-iface-in", "--limit-iface-out": // the address type is then compared at one device
-		r.SrcLocal, r.DstLocal = Any, Any
-		return false
 	case "-j":
 		r.target(o.value)
 	case "-g":
@@ -170,77 +165,28 @@ func (r *Rule) option(o saveOption) (known bool) {
 		r.To = netip.AddrPortFrom(r.To.Addr(), uint16(n))
 		return err == nil
 	default:
-		l, known := parseConntrack(o)
-		if known {
-			r.Sets = append(r.Sets, l)
-		}
-		return known
-	}
-	return true
-}
-
-func (r *Rule) protocol(o saveOption) (known bool) {
-	n, known := protocolNumber(o.value)
-	switch {
-	case o.value == "all" || o.value == "0":
-		return !o.not
-	case o.not && !known:
 		return false
-	case o.not:
-		r.Sets = append(r.Sets, Is(Protocol, Only([]byte{n}), true))
-		return true
-	}
-	r.Proto = o.value
-	for name, number := range numbers {
-		if known && number == n && name != "ipv6-icmp" {
-			r.Proto = name
-		}
 	}
 	return true
 }
 
-func protocolNumber(s string) (byte, bool) {
-	if n, ok := numbers[s]; ok {
-		return n, true
+// Owner returns Own or, with not, Foreign.
+func Owner(not bool) Local {
+	if not {
+		return Foreign
 	}
-	n, err := strconv.ParseUint(s, 10, 8)
-	return byte(n), err == nil
-}
-
-// typeOf takes types of several machines for neither Own nor Foreign.
-func typeOf(o saveOption) (Local, bool) {
-	is := map[string][2]Local{"LOCAL": {Own, Foreign}, "UNICAST": {Foreign, Own},
-		"BROADCAST": {NoOnes, Any}, "MULTICAST": {NoOnes, Any}, "ANYCAST": {NoOnes, Any}}
-	both, known := is[o.value]
-	if o.not {
-		return both[1], known
-	}
-	return both[0], known
+	return Own
 }
 
 func (r *Rule) target(name string) {
 	known := map[string]Verdict{"ACCEPT": Accept, "DROP": Drop, "REJECT": Reject, "RETURN": Return,
 		"DNAT": DNAT, "REDIRECT": DNAT,
 		"MASQUERADE": Masquerade, "SNAT": Masquerade}
-	r.Marks = Marks(name)
-	switch v, ok := known[name]; {
-	case ok:
-		r.Verdict = v
-	case !PassesOn(name): // or, if it does not exist, another target
+	var ok bool
+	if r.Verdict, ok = known[name]; !ok {
 		r.Verdict, r.Chain = Jump, name
 	}
 }
-
-// PassesOn reports whether a target of iptables leaves a packet's destination and verdict alone.
-func PassesOn(target string) bool {
-	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "MARK", "CONNMARK",
-		"SECMARK", "CONNSECMARK", "CLASSIFY", "CHECKSUM",
-		"TCPMSS", "TCPOPTSTRIP", "DSCP", "TOS", "ECN", "TTL", "HL", "SET", "RATEEST", "IDLETIMER",
-		"LED"}, target)
-}
-
-// Marks reports whether a target of iptables may set a packet's mark.
-func Marks(target string) bool { return target == "MARK" || target == "CONNMARK" }
 
 func parseNet(s string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(s); err == nil {

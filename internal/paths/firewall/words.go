@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// String returns the known parts of the rule in iptables' words, without the elements of sets and
-// maps.
+// String returns the known parts of the rule in iptables' words, without the elements of sets.
 func (r Rule) String() string {
 	var out []string
 	word := func(option, value string, not bool) {
@@ -33,13 +32,11 @@ func (r Rule) String() string {
 	if r.DstLocal != Any {
 		word("--dst-type", "LOCAL", r.DstLocal != Own)
 	}
-	for range r.Sets {
-		out = append(out, "by a set or a connection's state")
+	if r.Set {
+		out = append(out, "by a set")
 	}
 	word("and", r.Unread, false)
 	switch {
-	case r.Map != nil:
-		out = append(out, "by a map")
 	case r.Verdict == Jump, r.Verdict == Goto:
 		word("-j", r.Chain, false)
 	case r.Verdict == DNAT:

@@ -247,13 +247,19 @@ func (r *savedRule) idles(last bool) bool {
 			}
 		case "counter", "objref":
 		default:
-			if !slices.Contains(inert, e.name) && !slices.Contains(matches, e.name) {
+			if !slices.Contains(harmless, e.name) {
 				return false
 			}
 		}
 	}
 	return true
 }
+
+// harmless expressions only match, load values or watch.
+var harmless = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
+	"flow_offload", "limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash",
+	"numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
+	"meta", "payload", "cmp", "lookup", "bitwise", "range", "fib", "ct", "match"}
 
 func verdictCode(immediate attributes) (code int32, set bool) {
 	data, _ := decode(immediate.get(unix.NFTA_IMMEDIATE_DATA))

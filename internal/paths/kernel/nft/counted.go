@@ -28,13 +28,12 @@ func ReadTable(f Family, name string) ([]Counted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list nftables chains: %w", err)
 	}
-	sets := sets{conn: c}
 	var out []Counted
 	for _, ch := range chains {
 		if ch.Table.Name != name {
 			continue
 		}
-		rules, err := readCounted(ch, &sets)
+		rules, err := readCounted(ch)
 		if err != nil {
 			return nil, err
 		}
@@ -45,21 +44,17 @@ func ReadTable(f Family, name string) ([]Counted, error) {
 
 // ReadChain reads the rules of one of a table's chains.
 func ReadChain(f Family, table, name string) ([]Counted, error) {
-	c, err := nftables.New()
-	if err != nil {
-		return nil, fmt.Errorf("open nftables: %w", err)
-	}
 	t := &nftables.Table{Name: table, Family: f.table()}
-	return readCounted(&nftables.Chain{Name: name, Table: t}, &sets{conn: c})
+	return readCounted(&nftables.Chain{Name: name, Table: t})
 }
 
-func readCounted(ch *nftables.Chain, sets *sets) (out []Counted, err error) {
+func readCounted(ch *nftables.Chain) (out []Counted, err error) {
 	rules, err := listRules(ch)
 	if err != nil {
 		return nil, fmt.Errorf("read rules of %s %s: %w", ch.Table.Name, ch.Name, err)
 	}
 	for _, x := range rules {
-		r := Counted{Chain: ch.Name, Handle: x.handle, Rule: readRule(x.exprs, ch.Table, sets)}
+		r := Counted{Chain: ch.Name, Handle: x.handle, Rule: readRule(x.exprs, ch.Table.Family)}
 		r.Packets, r.Counts = counterOf(x.exprs)
 		out = append(out, r)
 	}

@@ -17,15 +17,6 @@ type rawRule struct {
 	exprs  []any
 }
 
-type ct struct {
-	key   expr.CtKey
-	reg   uint32
-	reply bool
-	sets  bool
-}
-
-type byteorder struct{ from, to uint32 }
-
 type opaque string
 
 func listRules(ch *nftables.Chain) ([]rawRule, error) {
@@ -102,7 +93,6 @@ var decoded = map[string]func() expr.Any{
 	"reject":    func() expr.Any { return &expr.Reject{} },
 	"masq":      func() expr.Any { return &expr.Masq{} },
 	"fib":       func() expr.Any { return &expr.Fib{} },
-	"range":     func() expr.Any { return &expr.Range{} },
 }
 
 func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
@@ -115,13 +105,6 @@ func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
 		case unix.NFTA_EXPR_DATA:
 			data = ad.Bytes()
 		}
-	}
-	own := map[string]func([]byte) (any, error){"ct": decodeCt, "byteorder": decodeByteorder}[name]
-	if own != nil {
-		if e, err := own(data); err == nil {
-			return e
-		}
-		return opaque(name)
 	}
 	fresh := decoded[name]
 	if fresh == nil {
@@ -139,44 +122,4 @@ func decodeExpr(family byte, ad *netlink.AttributeDecoder) any {
 		return v
 	}
 	return e
-}
-
-func decodeCt(data []byte) (any, error) {
-	ad, err := netlink.NewAttributeDecoder(data)
-	if err != nil {
-		return nil, err
-	}
-	ad.ByteOrder = binary.BigEndian
-	e := &ct{}
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_CT_KEY:
-			e.key = expr.CtKey(ad.Uint32())
-		case unix.NFTA_CT_DREG:
-			e.reg = ad.Uint32()
-		case unix.NFTA_CT_SREG:
-			e.reg, e.sets = ad.Uint32(), true
-		case unix.NFTA_CT_DIRECTION:
-			e.reply = ad.Uint8() != 0
-		}
-	}
-	return e, ad.Err()
-}
-
-func decodeByteorder(data []byte) (any, error) {
-	ad, err := netlink.NewAttributeDecoder(data)
-	if err != nil {
-		return nil, err
-	}
-	ad.ByteOrder = binary.BigEndian
-	e := &byteorder{}
-	for ad.Next() {
-		switch ad.Type() {
-		case unix.NFTA_BYTEORDER_SREG:
-			e.from = ad.Uint32()
-		case unix.NFTA_BYTEORDER_DREG:
-			e.to = ad.Uint32()
-		}
-	}
-	return e, ad.Err()
 }

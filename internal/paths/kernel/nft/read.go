@@ -2,31 +2,39 @@ package nft
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Read returns the rules that decide where IP packets go and whether they are accepted.
-func Read() (firewall.Rules, error) {
+// Read returns the rules about IP packets.
+func Read() ([]firewall.Chain, error) {
 	c, err := nftables.New()
 	if err != nil {
-		return firewall.Rules{}, fmt.Errorf("open nftables: %w", err)
+		return nil, fmt.Errorf("open nftables: %w", err)
 	}
 	chains, err := c.ListChains()
 	if err != nil {
-		return firewall.Rules{}, fmt.Errorf("list nftables chains: %w", err)
+		return nil, fmt.Errorf("list nftables chains: %w", err)
 	}
-	var out firewall.Rules
-	sets := sets{conn: c}
+	var out []firewall.Chain
 	for _, ch := range chains {
-		r, ok := readChain(ch)
-		if !ok {
+		family := ch.Table.Family
+		r := firewall.Chain{Table: ch.Table.Name, Name: ch.Name,
+			V4:   family == nftables.TableFamilyIPv4 || family == nftables.TableFamilyINet,
+			V6:   family == nftables.TableFamilyIPv6 || family == nftables.TableFamilyINet,
+			Drop: ch.Hooknum != nil && ch.Policy != nil && *ch.Policy == nftables.ChainPolicyDrop}
+		if !r.V4 && !r.V6 {
 			continue
 		}
 		rules, err := listRules(ch)
@@ -34,42 +42,11 @@ func Read() (firewall.Rules, error) {
 			return out, fmt.Errorf("read rules of %s %s: %w", ch.Table.Name, ch.Name, err)
 		}
 		for _, x := range rules {
-			r.Rules = append(r.Rules, readRule(x.exprs, ch.Table, &sets))
+			r.Rules = append(r.Rules, readRule(x.exprs, family))
 		}
-		out.Chains = append(out.Chains, r)
+		out = append(out, r)
 	}
 	return out, nil
-}
-
-var hooks = map[nftables.ChainHook]firewall.Hook{
-	*nftables.ChainHookPrerouting: firewall.Prerouting, *nftables.ChainHookInput: firewall.Input,
-	*nftables.ChainHookForward: firewall.Forward, *nftables.ChainHookOutput: firewall.Output,
-	*nftables.ChainHookPostrouting: firewall.Postrouting,
-}
-
-func readChain(ch *nftables.Chain) (firewall.Chain, bool) {
-	out := firewall.Chain{Table: ch.Table.Name, Name: ch.Name, Kind: firewall.Filter}
-	switch ch.Table.Family {
-	case nftables.TableFamilyIPv4:
-		out.V4 = true
-	case nftables.TableFamilyIPv6:
-		out.V6 = true
-	case nftables.TableFamilyINet:
-		out.V4, out.V6 = true, true
-	default:
-		return out, false
-	}
-	if ch.Type == nftables.ChainTypeNAT {
-		out.Kind = firewall.NAT
-	}
-	if ch.Hooknum != nil {
-		out.Hook = hooks[*ch.Hooknum]
-		out.Drop = ch.Policy != nil && *ch.Policy == nftables.ChainPolicyDrop
-	}
-	if ch.Priority != nil {
-		out.Priority = int(*ch.Priority)
-	}
-	return out, true
 }
 
 type field int
@@ -78,6 +55,8 @@ const (
 	unknown field = iota
 	inName
 	outName
+	inIndex
+	outIndex
 	srcAddr
 	dstAddr
 	protocolOf
@@ -85,51 +64,37 @@ const (
 	srcType
 	dstType
 	nfproto
-	mark
-	inIndex
-	outIndex
-	ctState
-	ctStatus
-	ctDirection
-	ctProtocol
-	ctOrigSrc
-	ctOrigDst
-	ctOrigDport
-	ctReplSrc
-	ctReplDst
-	ctReplSport
 )
 
-type reader struct {
-	rule  firewall.Rule
-	table *nftables.Table
-	sets  *sets
-	six   bool
-	regs  map[uint32]field
-	size  map[uint32]int
-	mask  map[uint32][]byte
-	data  map[uint32][]byte
-
-	placed map[field]bool
-	does   string // an action that is not understood
+// register is what an expression left there.
+type register struct {
+	by         string
+	field      field
+	mask, data []byte
 }
 
-func readRule(exprs []any, table *nftables.Table, sets *sets) firewall.Rule {
-	r := &reader{table: table, sets: sets, six: table.Family == nftables.TableFamilyIPv6,
-		regs: map[uint32]field{}, size: map[uint32]int{}, mask: map[uint32][]byte{},
-		data: map[uint32][]byte{}, placed: map[field]bool{}}
+type reader struct {
+	rule   firewall.Rule
+	six    bool
+	regs   map[uint32]register
+	placed map[field]bool
+}
+
+func readRule(exprs []any, family nftables.TableFamily) firewall.Rule {
+	r := &reader{six: family == nftables.TableFamilyIPv6, regs: map[uint32]register{},
+		placed: map[field]bool{}}
 	for _, e := range exprs {
 		if name, ok := e.(opaque); ok {
-			r.opaque(string(name))
-		} else if !r.load(e) && !r.match(e) && !r.verdict(e) {
-			r.unread(strings.ToLower(fmt.Sprintf("%T", e)[len("*expr."):]))
+			r.unread(string(name))
+			clear(r.regs) // it may have loaded any of them
+		} else if !r.load(e) && !r.verdict(e) {
+			r.unread(nameOf(e))
 		}
-	}
-	if r.does != "" {
-		r.rule.Verdict, r.rule.Chain = firewall.Other, r.does
 	}
 	return r.rule
 }
+
+func nameOf(e any) string { return strings.ToLower(fmt.Sprintf("%T", e)[len("*expr."):]) }
 
 func (r *reader) unread(what string) {
 	if r.rule.Unread == "" {
@@ -137,86 +102,51 @@ func (r *reader) unread(what string) {
 	}
 }
 
-func (r *reader) other(what string) { r.does = what }
-
-// inert expressions do not affect where packets go; matches only match or load values. All others
-// are actions.
-var (
-	inert = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
-		"flow_offload"}
-	matches = []string{"limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash",
-		"numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",
-		"meta", "payload", "cmp", "lookup", "bitwise", "range", "fib", "ct", "match"}
-)
-
-func (r *reader) opaque(name string) {
-	switch {
-	case slices.Contains(inert, name):
-	case slices.Contains(matches, name):
-		r.unread(name)
-		clear(r.regs) // it may have loaded any of them
-	default:
-		r.other(name)
-	}
-}
-
 func (r *reader) load(e any) bool {
+	to, out := uint32(0), register{by: nameOf(e)}
 	switch e := e.(type) {
 	case *expr.Meta:
 		if e.SourceRegister {
-			r.rule.Marks = r.rule.Marks || e.Key == expr.MetaKeyMARK
-			return true
+			return false
 		}
-		r.put(e.Register, map[expr.MetaKey]field{
-			expr.MetaKeyIIFNAME: inName, expr.MetaKeyOIFNAME: outName, expr.MetaKeyIIF: inIndex,
-			expr.MetaKeyOIF: outIndex, expr.MetaKeyL4PROTO: protocolOf,
-			expr.MetaKeyNFPROTO: nfproto, expr.MetaKeyMARK: mark}[e.Key])
+		to = e.Register
+		out.field = map[expr.MetaKey]field{expr.MetaKeyIIFNAME: inName,
+			expr.MetaKeyOIFNAME: outName, expr.MetaKeyIIF: inIndex, expr.MetaKeyOIF: outIndex,
+			expr.MetaKeyL4PROTO: protocolOf, expr.MetaKeyNFPROTO: nfproto}[e.Key]
 	case *expr.Payload:
 		if e.OperationType == expr.PayloadWrite {
-			r.other("a changed packet")
-			return true
+			return false
 		}
-		r.put(e.DestRegister, r.payload(e))
-		r.size[slot(e.DestRegister)] = int(e.Len)
+		to, out.field = e.DestRegister, r.payload(e)
 	case *expr.Fib:
-		f := unknown
+		to = e.Register
 		whole := e.ResultADDRTYPE && !e.FlagIIF && !e.FlagOIF && !e.FlagMARK && !e.FlagPRESENT
-		if whole && e.FlagDADDR {
-			f = dstType
-		} else if whole && e.FlagSADDR {
-			f = srcType
+		switch {
+		case whole && e.FlagDADDR && !e.FlagSADDR:
+			out.field = dstType
+		case whole && e.FlagSADDR && !e.FlagDADDR:
+			out.field = srcType
 		}
-		r.put(e.Register, f)
-	case *ct:
-		r.connection(e)
 	case *expr.Bitwise:
-		src, dst := slot(e.SourceRegister), slot(e.DestRegister)
-		f, size := r.regs[src], r.size[src]
-		if r.mask[src] != nil || len(e.Mask) == 0 || !allZero(e.Xor) {
-			f = unknown
+		to = e.DestRegister
+		from := r.regs[slot(e.SourceRegister)]
+		if from.mask == nil && len(e.Mask) > 0 && allZero(e.Xor) {
+			out = register{by: from.by, field: from.field, mask: e.Mask}
 		}
-		r.put(dst, f)
-		r.size[dst], r.mask[dst] = size, e.Mask
-	case *byteorder:
-		f := r.regs[slot(e.from)]
-		if f != mark && (kinds[f].size != 1 || r.mask[slot(e.from)] != nil) {
-			f = unknown
-		}
-		r.put(e.to, f)
 	case *expr.Immediate:
-		r.put(e.Register, unknown)
-		r.data[slot(e.Register)] = e.Data
+		to, out.data = e.Register, e.Data
 	default:
 		return false
 	}
+	r.regs[slot(to)] = out
 	return true
 }
 
-func (r *reader) put(reg uint32, f field) {
-	r.regs[slot(reg)] = f
-	delete(r.mask, slot(reg))
-	delete(r.size, slot(reg))
-	delete(r.data, slot(reg))
+func slot(reg uint32) uint32 {
+	if reg >= unix.NFT_REG32_00 || reg == unix.NFT_REG_VERDICT {
+		return reg
+	}
+	return unix.NFT_REG32_00 + (reg-unix.NFT_REG_1)*(unix.NFT_REG_SIZE/unix.NFT_REG32_SIZE)
 }
 
 func allZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
@@ -244,3 +174,104 @@ func (r *reader) payload(e *expr.Payload) field {
 }
 
 func (r *reader) v6(e *expr.Payload) bool { return r.six || e.Len > 4 }
+
+func (r *reader) compare(e *expr.Cmp) (known bool) {
+	x, not := r.regs[slot(e.Register)], e.Op == expr.CmpOpNeq
+	if e.Op != expr.CmpOpEq && !not || r.placed[x.field] ||
+		x.mask != nil && x.field != srcAddr && x.field != dstAddr {
+		return false
+	}
+	switch x.field {
+	case inName:
+		r.rule.In, known = firewall.Device{Name: deviceName(e.Data), Not: not}, true
+	case outName:
+		r.rule.Out, known = firewall.Device{Name: deviceName(e.Data), Not: not}, true
+	case inIndex:
+		r.rule.In, known = deviceAt(e.Data, not)
+	case outIndex:
+		r.rule.Out, known = deviceAt(e.Data, not)
+	case srcAddr:
+		r.rule.Src, known = netOf(e.Data, x.mask, r.six, not)
+	case dstAddr:
+		r.rule.Dst, known = netOf(e.Data, x.mask, r.six, not)
+	case protocolOf:
+		if known = !not && len(e.Data) == 1; known {
+			r.rule.Proto = protoName(e.Data[0])
+		}
+	case dport:
+		if known = len(e.Data) == 2 && !bytes.Equal(e.Data, []byte{0, 0}); known {
+			n := binary.BigEndian.Uint16(e.Data)
+			r.rule.Ports = firewall.Ports{Low: n, High: n, Not: not}
+		}
+	case srcType:
+		r.rule.SrcLocal, known = local(e.Data, not)
+	case dstType:
+		r.rule.DstLocal, known = local(e.Data, not)
+	case nfproto:
+		r.six = bytes.Equal(e.Data, []byte{unix.NFPROTO_IPV6}) != not
+		r.unread(map[bool]string{false: "IPv4", true: "IPv6"}[r.six])
+		known = true
+	}
+	r.placed[x.field] = known
+	return known
+}
+
+// deviceName returns a name without a zero as a prefix: "veth+".
+func deviceName(b []byte) string {
+	if i := slices.Index(b, 0); i >= 0 {
+		return string(b[:i])
+	}
+	if len(b) >= unix.IFNAMSIZ {
+		return string(b)
+	}
+	return string(b) + "+"
+}
+
+func deviceAt(data []byte, not bool) (firewall.Device, bool) {
+	if len(data) != 4 {
+		return firewall.Device{}, false
+	}
+	d, err := net.InterfaceByIndex(int(binary.NativeEndian.Uint32(data)))
+	if err != nil {
+		return firewall.Device{}, false
+	}
+	return firewall.Device{Name: d.Name, Not: not}, true
+}
+
+func netOf(data, mask []byte, six, not bool) (firewall.Net, bool) {
+	size := 4
+	if six || len(data) > size {
+		size = 16
+	}
+	if len(data) == 0 || len(data) > size {
+		return firewall.Net{}, false
+	}
+	ones := 8 * len(data)
+	if mask != nil {
+		var bits int
+		if ones, bits = net.IPMask(mask).Size(); bits != 8*len(data) {
+			return firewall.Net{}, false
+		}
+	}
+	full := make([]byte, size)
+	copy(full, data)
+	a, _ := netip.AddrFromSlice(full)
+	return firewall.Net{Prefix: netip.PrefixFrom(a, ones), Not: not}, true
+}
+
+func protoName(n byte) string {
+	name, ok := map[byte]string{unix.IPPROTO_TCP: "tcp", unix.IPPROTO_UDP: "udp",
+		unix.IPPROTO_SCTP: "sctp",
+		unix.IPPROTO_ICMP: "icmp", unix.IPPROTO_ICMPV6: "icmpv6"}[n]
+	if !ok {
+		return strconv.Itoa(int(n))
+	}
+	return name
+}
+
+func local(data []byte, not bool) (l firewall.Local, known bool) {
+	if len(data) != 4 || binary.NativeEndian.Uint32(data) != unix.RTN_LOCAL {
+		return firewall.Any, false
+	}
+	return firewall.Owner(not), true
+}

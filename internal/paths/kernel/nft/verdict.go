@@ -25,7 +25,17 @@ func (r *reader) verdict(e any) bool {
 	case *expr.NAT:
 		r.nat(e)
 	case *expr.Lookup:
-		r.lookup(e)
+		r.rule.Set = true
+		if e.IsDestRegSet {
+			r.regs[slot(e.DestRegister)] = register{by: nameOf(e)}
+		}
+	case *expr.Cmp:
+		if !r.compare(e) {
+			r.unread(r.regs[slot(e.Register)].by)
+		}
+	case *expr.Counter:
+	case *expr.Match:
+		return r.xtMatch(e)
 	case *expr.Target:
 		return r.xtTarget(e)
 	default:
@@ -35,19 +45,14 @@ func (r *reader) verdict(e any) bool {
 }
 
 func (r *reader) plain(e *expr.Verdict) (known bool) {
-	r.rule.Verdict, known = verdictOf(e.Kind)
-	r.rule.Chain = e.Chain
-	return known
-}
-
-func verdictOf(kind expr.VerdictKind) (v firewall.Verdict, known bool) {
-	v, known = map[expr.VerdictKind]firewall.Verdict{
+	r.rule.Verdict, known = map[expr.VerdictKind]firewall.Verdict{
 		expr.VerdictAccept: firewall.Accept, expr.VerdictDrop: firewall.Drop,
 		expr.VerdictReturn:   firewall.Return,
 		expr.VerdictJump:     firewall.Jump,
 		expr.VerdictGoto:     firewall.Goto,
-		expr.VerdictContinue: firewall.Continue}[kind]
-	return v, known
+		expr.VerdictContinue: firewall.Continue}[e.Kind]
+	r.rule.Chain = e.Chain
+	return known
 }
 
 func (r *reader) nat(e *expr.NAT) {
@@ -56,7 +61,7 @@ func (r *reader) nat(e *expr.NAT) {
 		return
 	}
 	r.rule.Verdict = firewall.DNAT
-	a, _ := netip.AddrFromSlice(r.data[slot(e.RegAddrMin)])
+	a, _ := netip.AddrFromSlice(r.regs[slot(e.RegAddrMin)].data)
 	if e.RegAddrMin != 0 && !a.IsValid() || e.RegAddrMax != 0 && e.RegAddrMax != e.RegAddrMin ||
 		e.Prefix {
 		r.unread("one of several addresses")
@@ -68,7 +73,7 @@ func (r *reader) nat(e *expr.NAT) {
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {
-		b := r.data[slot(low)]
+		b := r.regs[slot(low)].data
 		if len(b) < 2 || high != 0 && high != low {
 			r.unread("one of several ports")
 		} else {
@@ -93,8 +98,6 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 		const invertDst = 2
 		r.xtPorts("udp", info.DstPorts, info.InvFlags&invertDst != 0)
 		return anyPort(info.SrcPorts) && info.InvFlags&^invertDst == 0
-	case *xt.ConntrackMtinfo3:
-		return r.conntrack(info)
 	}
 	if e.Name == "comment" {
 		return true
@@ -105,31 +108,17 @@ func (r *reader) xtMatch(e *expr.Match) bool {
 
 func (r *reader) xtTypes(info *xt.AddrTypeV1) (known bool) {
 	const invertSrc, invertDst = 1, 2
-	if info.Flags&^(invertSrc|invertDst) != 0 {
-		return false
+	local := func(types uint16, not bool) firewall.Local {
+		known = known && (types == 0 || types == uint16(xt.AddrTypeLocal))
+		if types == 0 || !known {
+			return firewall.Any
+		}
+		return firewall.Owner(not)
 	}
-	src, knownSrc := typeOf(info.Source, info.Flags&invertSrc != 0)
-	dst, knownDst := typeOf(info.Dest, info.Flags&invertDst != 0)
-	r.rule.SrcLocal, r.rule.DstLocal = src, dst
-	return knownSrc && knownDst
-}
-
-func typeOf(types uint16, not bool) (l firewall.Local, known bool) {
-	const several = xt.AddrTypeBroadcast | xt.AddrTypeAnycast | xt.AddrTypeMulticast
-	own, foreign, rest := types&uint16(xt.AddrTypeLocal) != 0,
-		types&uint16(xt.AddrTypeUnicast) != 0,
-		types&^uint16(xt.AddrTypeLocal|xt.AddrTypeUnicast|several)
-	switch {
-	case types == 0:
-		return firewall.Any, true
-	case rest != 0:
-		return firewall.Any, false
-	case own == foreign && own != not:
-		return firewall.Any, true
-	case own == foreign:
-		return firewall.NoOnes, true
-	}
-	return owner(own == not), true
+	known = info.Flags&^(invertSrc|invertDst) == 0
+	r.rule.SrcLocal = local(info.Source, info.Flags&invertSrc != 0)
+	r.rule.DstLocal = local(info.Dest, info.Flags&invertDst != 0)
+	return known
 }
 
 func (r *reader) xtPorts(proto string, ports [2]uint16, not bool) {
@@ -151,10 +140,7 @@ func (r *reader) xtTarget(e *expr.Target) bool {
 	case "REJECT":
 		r.rule.Verdict = firewall.Reject
 	default:
-		r.rule.Marks = r.rule.Marks || firewall.Marks(e.Name)
-		if !firewall.PassesOn(e.Name) {
-			r.other(e.Name)
-		}
+		r.rule.Verdict, r.rule.Chain = firewall.Jump, e.Name
 	}
 	return true
 }
