@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
@@ -186,4 +188,26 @@ func program(name, input string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Stdin, cmd.Stderr = in, os.Stderr
 	return cmd.Run()
+}
+
+func FuzzReadRule(f *testing.F) {
+	f.Add([]byte("\x00"), []byte("eth0"), uint32(1), uint32(12), uint32(4))
+	f.Add([]byte{0xff, 0xff, 0xf0, 0}, []byte{172, 16, 0, 0}, uint32(8), uint32(16), uint32(4))
+	f.Fuzz(func(t *testing.T, mask, data []byte, reg, offset, size uint32) {
+		for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4,
+			nftables.TableFamilyIPv6} {
+			for _, from := range []any{
+				&expr.Meta{Key: expr.MetaKey(offset), Register: reg},
+				&expr.Payload{Base: expr.PayloadBaseNetworkHeader, DestRegister: reg,
+					Offset: offset, Len: size},
+				&expr.Immediate{Register: reg, Data: data},
+			} {
+				_ = readRule([]any{from,
+					&expr.Bitwise{SourceRegister: reg, DestRegister: reg, Mask: mask},
+					&expr.Cmp{Op: expr.CmpOp(size), Register: reg, Data: data},
+					&expr.NAT{Type: expr.NATTypeDestNAT, RegAddrMin: reg, RegProtoMin: offset},
+				}, family).String()
+			}
+		}
+	})
 }
