@@ -36,10 +36,10 @@ func (r Rule) String() string {
 		out = append(out, "by a set")
 	}
 	word("and", r.Unread, false)
-	switch {
-	case r.Verdict == Jump, r.Verdict == Goto:
+	switch r.Verdict {
+	case Jump, Goto:
 		word("-j", r.Chain, false)
-	case r.Verdict == DNAT:
+	case DNAT:
 		word("-j", "DNAT to "+r.To.String(), false)
 	default:
 		word("-j", strings.ToUpper(string(r.Verdict)), false)
