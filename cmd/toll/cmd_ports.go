@@ -140,6 +140,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 	port uint16) (*ports.Facts, error) {
 	var facts *ports.Facts
 	var m *replica.Machine // nil: this one
+	var network collect.Network
 	var err error
 	switch {
 	case f.reread != "":
@@ -148,7 +149,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
 			"sudo toll ports --save " + f.save}
 	default:
-		facts, err = collect.Facts(c.Context())
+		facts, network, err = collect.Read(c.Context())
 	}
 	if err != nil {
 		return nil, err
@@ -162,7 +163,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 	if m != nil {
 		return facts, collect.AskSaved(c.Context(), facts, m, port)
 	}
-	if err = collect.Ask(c.Context(), facts, port); err == nil && f.save != "" {
+	if err = collect.Ask(c.Context(), facts, network, port); err == nil && f.save != "" {
 		err = f.saveMachine(c, e, facts)
 	}
 	return facts, err

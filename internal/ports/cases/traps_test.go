@@ -98,9 +98,9 @@ func hang(at string) error {
 // traps writes the traps of the machine around this process.
 func traps() error {
 	ctx := context.Background()
-	f, err := collect.Facts(ctx)
+	f, network, err := collect.Read(ctx)
 	if err == nil {
-		err = collect.Ask(ctx, f, 0)
+		err = collect.Ask(ctx, f, network, 0)
 	}
 	if err != nil {
 		return err

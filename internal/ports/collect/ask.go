@@ -5,22 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
+// Network is this machine's network as read, or why it could not be read.
+type Network struct {
+	machine *replica.Machine
+	err     error
+}
+
+// Read reads the facts as Facts does, and meanwhile the network, which takes root.
+func Read(ctx context.Context) (*ports.Facts, Network, error) {
+	var n Network
+	var network sync.WaitGroup
+	if os.Geteuid() == 0 {
+		network.Go(func() { n.machine, n.err = replica.Read(ctx) })
+	}
+	f, err := Facts(ctx)
+	network.Wait()
+	return f, n, err
+}
+
 // Ask tries the connections of a report on a port, or on every port if port is 0, in a copy of this
 // machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. It
 // returns an error only if ctx ends.
-func Ask(ctx context.Context, f *ports.Facts, port uint16) error {
-	if os.Geteuid() != 0 { // Facts says that rules cannot be read
+func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) error {
+	if n.machine == nil && n.err == nil { // Facts says that rules cannot be read
 		return nil
 	}
-	m, err := replica.Read(ctx)
+	err := n.err
 	if err == nil {
-		err = ask(ctx, f, m, port, m.ReadText)
+		err = ask(ctx, f, n.machine, port, n.machine.ReadText)
 	}
 	return uncopied(ctx, f, err)
 }
