@@ -25,7 +25,7 @@ var flagGroups = []named{
 		"lever", "clients", "pairs", "procs", "shape", "dsn", "query", "model", "prompt",
 		"recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env",
 		"api-key-env", "all", "parts", "measure"}},
-	{"Input", []string{"results", "against", "rules", "confirm", "unclear", "last"}},
+	{"Input", []string{"from-file", "results", "against", "rules", "confirm", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",
 		"nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens",
