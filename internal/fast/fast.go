@@ -24,8 +24,6 @@ const Lease = 30 * time.Second
 
 // Fast controls toll fast on this machine.
 type Fast struct {
-	// Read reads the machine; nil: collect.Published.
-	Read func(context.Context) (*ports.Facts, error)
 	// judged is what the copy of the network said last.
 	judged struct {
 		of  string // fingerprint; "": none
@@ -308,7 +306,7 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 	if err != nil {
 		return left, err
 	}
-	facts, err := f.read(ctx)
+	facts, err := published(ctx)
 	if err != nil {
 		return left, err
 	}
@@ -341,13 +339,9 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 
 const namesOfContainers = "names of containers"
 
-// read returns an error if the engine's list of containers is missing.
-func (f *Fast) read(ctx context.Context) (*ports.Facts, error) {
-	read := f.Read
-	if read == nil {
-		read = collect.Published
-	}
-	facts, err := read(ctx)
+// published returns an error if the engine's list of containers is missing.
+func published(ctx context.Context) (*ports.Facts, error) {
+	facts, err := collect.Published(ctx)
 	if err = errors.Join(err, ctx.Err()); err != nil { // the last answers may be missing
 		return nil, err
 	}
@@ -420,7 +414,7 @@ func (f *Fast) abortStranded(facts *ports.Facts) error {
 func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left,
 	err error) {
 	f := &Fast{}
-	facts, err := f.read(ctx)
+	facts, err := published(ctx)
 	if err != nil {
 		return nil, nil, left, err
 	}
@@ -486,7 +480,7 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 	}
 	out.State, out.All, out.Ports, out.Parts = On, want.All, append(out.Ports, want.Ports...),
 		want.Parts
-	facts, err := f.read(ctx)
+	facts, err := published(ctx)
 	if err != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("%v: what is published now is not known", err))
 		facts = &ports.Facts{}

@@ -132,7 +132,7 @@ func (t *Trial) kept(ctx context.Context, on bool, visit visiting) error {
 
 // Published returns the loopback address of a published TCP port, and its number in the container.
 func Published(ctx context.Context, port uint16) (dial netip.AddrPort, inside uint16, err error) {
-	facts, err := (&Fast{}).read(ctx)
+	facts, err := published(ctx)
 	if err != nil {
 		return dial, 0, err
 	}
@@ -211,7 +211,7 @@ func (f *Fast) keep(ctx context.Context, on bool) error {
 	if err != nil {
 		return err
 	}
-	facts, err := f.read(ctx)
+	facts, err := published(ctx)
 	if err != nil {
 		return err
 	}
