@@ -51,13 +51,6 @@ type Saved struct {
 // Pair reports whether the device is one of two ends.
 func (s Saved) Pair() bool { return s.Kind == "veth" || s.Kind == "netkit" }
 
-// Refused is an object that the kernel did not make.
-type Refused struct {
-	What   string // "route default via 192.0.2.1 dev eth0"
-	Device string // "": none in particular
-	Err    error
-}
-
 const (
 	ifInfo     = unix.SizeofIfInfomsg
 	skipCounts = 1 << 3 // RTEXT_FILTER_SKIP_STATS

@@ -203,7 +203,7 @@ neigh add proxy 192.0.2.77 dev eth0
 	saved := readNetwork(t, machine)
 	twin, world := newNS(t), newNS(t)
 	place := fileOf(t, world)
-	var refused []Refused
+	var refused []raw.Refused
 	err = twin.Do(func() error {
 		there, err := Names() // lo, and tunnels if their modules are loaded
 		errs := []error{err}

@@ -123,10 +123,10 @@ type restore struct {
 	out    func(b []byte) int
 }
 
-func (r restore) all(ms []raw.Message) (refused []Refused) {
+func (r restore) all(ms []raw.Message) (refused []raw.Refused) {
 	c, err := openSender()
 	if err != nil {
-		return []Refused{{What: "everything", Err: err}}
+		return []raw.Refused{{What: "everything", Err: err}}
 	}
 	defer func() { _ = c.Close() }()
 	var names map[int]string
@@ -142,7 +142,7 @@ func (r restore) all(ms []raw.Message) (refused []Refused) {
 		if names == nil {
 			names = namesByIndex()
 		}
-		x := Refused{What: "a message of another kind", Err: reason(err)}
+		x := raw.Refused{What: "a message of another kind", Err: reason(err)}
 		if whole {
 			x.What, x.Device = r.text(m.Data, names), names[r.out(m.Data)]
 		}
@@ -188,7 +188,7 @@ func without(list []netlink.Attribute, kinds ...uint16) []netlink.Attribute {
 
 // MakeAddresses adds addresses for ever, at once, and without routes to their networks: those are
 // among the routes.
-func MakeAddresses(ms []raw.Message) []Refused {
+func MakeAddresses(ms []raw.Message) []raw.Refused {
 	return restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText,
 		indexOf}.all(ms)
 }
@@ -226,7 +226,7 @@ func addAddress(c sender, b []byte) error {
 	return c.send(unix.RTM_NEWADDR, netlink.Create, append(header, marshal(list...)...))
 }
 
-func makeNexthops(ms []raw.Message) []Refused {
+func makeNexthops(ms []raw.Message) []raw.Refused {
 	if len(ms) == 0 {
 		return nil
 	}
@@ -258,7 +258,7 @@ func makeNexthops(ms []raw.Message) []Refused {
 
 // MakeRoutes makes nexthop objects and routes, those to gateways last. Their devices must be up,
 // nexthops' also have a carrier, and the addresses must be there.
-func MakeRoutes(nexthops, routes []raw.Message) []Refused {
+func MakeRoutes(nexthops, routes []raw.Message) []raw.Refused {
 	routes = slices.Clone(routes)
 	slices.SortStableFunc(routes, func(a, b raw.Message) int { return distance(a) - distance(b) })
 	at := slices.IndexFunc(routes, func(m raw.Message) bool { return distance(m) == far })
@@ -268,7 +268,7 @@ func MakeRoutes(nexthops, routes []raw.Message) []Refused {
 	return slices.Concat(makeRoutes(routes[:at]), makeNexthops(nexthops), makeRoutes(routes[at:]))
 }
 
-func makeRoutes(ms []raw.Message) []Refused {
+func makeRoutes(ms []raw.Message) []raw.Refused {
 	if len(ms) == 0 {
 		return nil
 	}
@@ -370,7 +370,7 @@ func cleanHops(b []byte, always byte) []byte {
 }
 
 // MakePolicy makes the rules that choose a routing table, in place of those there are.
-func MakePolicy(ms []raw.Message) []Refused {
+func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (
 		flags      = 8       // offset in struct fib_rule_hdr
 		invert     = 2       // FIB_RULE_INVERT
@@ -403,7 +403,7 @@ func MakePolicy(ms []raw.Message) []Refused {
 		}, out: func([]byte) int { return 0 }}
 	now, err := ReadPolicy()
 	if err != nil {
-		return []Refused{{What: "policy rules", Err: err}}
+		return []raw.Refused{{What: "policy rules", Err: err}}
 	}
 	r.send = send(unix.RTM_DELRULE, 0)
 	refused := r.all(now)
@@ -412,7 +412,7 @@ func MakePolicy(ms []raw.Message) []Refused {
 }
 
 // MakeNeighbours adds neighbours, except permanent ones at devices that stand in for others.
-func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []Refused {
+func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []raw.Refused {
 	ms = slices.DeleteFunc(slices.Clone(ms), func(m raw.Message) bool {
 		if len(m.Data) < unix.SizeofNdMsg {
 			return false

@@ -13,8 +13,9 @@ type Message struct {
 
 // Refused is a saved object that the kernel did not make.
 type Refused struct {
-	What string // "rule 3 of ip filter INPUT"
-	Err  error
+	What   string // "rule 3 of ip filter INPUT", "route default via 192.0.2.1 dev eth0"
+	Device string // "": none in particular
+	Err    error
 }
 
 // Words calls f for the numbers of 16 bits at even positions of b, in both byte orders.

@@ -41,7 +41,7 @@ func apply(list []setting) {
 // fill makes a namespace's addresses, routes and rules. It runs in the namespace.
 func (c *machine) fill(space int, v replica.Variant) {
 	s := &c.from.Spaces[space]
-	refused := func(list []link.Refused) {
+	refused := func(list []raw.Refused) {
 		for _, r := range list {
 			c.lack(space, r.What, r.Device, r.Err)
 		}
@@ -59,9 +59,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 	}
 	lack := func(what string, list []raw.Refused, err error) {
 		c.lack(space, what, "", err)
-		for _, r := range list {
-			c.lack(space, r.What, "", r.Err)
-		}
+		refused(list)
 	}
 	list, err := ipset.Restore(s.Sets)
 	lack("ipsets", list, err)
