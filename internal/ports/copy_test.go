@@ -70,11 +70,6 @@ func usual(c *Copy, q replica.Dial) replica.Answer {
 				continue
 			}
 			proxied, loop := len(f.Proxies) > 0, q.To.Addr().IsLoopback()
-			if !proxied && loop && !f.Switches.localnet("docker0") {
-				a := answer(-1, q, "")
-				lose(q, &a, replica.Lost{Why: replica.Localnet, Device: "docker0"})
-				return a
-			}
 			if !proxied || !loop && q.Bridge != "docker0" {
 				return c.inside(q, x, netip.AddrPortFrom(x.Addrs[i], p.Port))
 			}

@@ -183,19 +183,13 @@ type Device struct {
 
 // Switches are kernel settings that decide paths.
 type Switches struct {
-	Forward4      bool            `json:"forward_ipv4,omitempty"`
-	Forward6      bool            `json:"forward_ipv6,omitempty"`
-	BridgeNF      bool            `json:"bridge_nf,omitempty"`      // bridged frames cross iptables
-	RouteLocalnet map[string]bool `json:"route_localnet,omitempty"` // "all" applies to each device
+	Forward4 bool `json:"forward_ipv4,omitempty"`
+	BridgeNF bool `json:"bridge_nf,omitempty"` // bridged frames cross iptables
 	// RoutedBySocket is a policy rule that may give two programs' packets different routes, or
 	// none, or the reason why one is suspected; "": none.
 	RoutedBySocket string `json:"routed_by_socket,omitempty"`
 	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
 	ClientPorts [2]uint16 `json:"client_ports"`
-}
-
-func (s Switches) localnet(device string) bool {
-	return s.RouteLocalnet["all"] || s.RouteLocalnet[device]
 }
 
 func (f *Facts) own(a netip.Addr) bool {

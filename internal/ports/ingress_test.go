@@ -15,7 +15,6 @@ func TestIngress(t *testing.T) {
 		f.Devices = append(f.Devices, Device{
 			Name: "docker_gwbridge", Index: 20, Kind: "bridge", MTU: 1500, Up: true, Docker: true,
 			Addrs: []netip.Prefix{netip.MustParsePrefix("172.18.0.1/16")}})
-		f.Switches.RouteLocalnet["docker_gwbridge"] = true
 		f.Listeners = append(f.Listeners, Listener{
 			Proto: "tcp", Addr: addrPort("[::]:8091"), Inode: 30,
 			Owners: []Process{{PID: 1, Name: "dockerd"}}})

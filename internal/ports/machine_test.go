@@ -59,7 +59,7 @@ func healthy() *Facts {
 				Peer: 5},
 		},
 		Space:    "net:[1]",
-		Switches: Switches{Forward4: true, RouteLocalnet: map[string]bool{}},
+		Switches: Switches{Forward4: true},
 		Known:    Known{Owners: true, Flows: true},
 		Docker:   "28.5.2", Tracked: 100, TrackedMax: 262144,
 	}
@@ -173,7 +173,6 @@ func proxyOff(f *Facts) {
 	f.Listeners[1].Owners = []Process{{PID: 1, Name: "dockerd"}}
 	f.Listeners = f.Listeners[:2]
 	f.Containers[0].Published = f.Containers[0].Published[:1]
-	f.Switches.RouteLocalnet["docker0"] = true
 	f.Switches.BridgeNF = true
 }
 

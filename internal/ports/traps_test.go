@@ -22,6 +22,7 @@ var plantedAnswers = map[string]change{
 			a.Outcomes[0].From = addrPort("172.17.0.1:53")
 		}
 	},
+	RouteLocalnet: losing("127.0.0.1", replica.Lost{Why: replica.Localnet, Device: "docker0"}),
 	BridgeNFDrop: func(q replica.Dial, a *replica.Answer) {
 		if q.Bridge == "br1" {
 			lose(q, a, replica.Lost{Rule: rule("ip filter", "FORWARD", 0, "")})
@@ -147,10 +148,7 @@ var planted = []plant{
 			Owners: []Process{{PID: 8, Name: "named"}}})
 	},
 		"named 8 listens on all addresses; asked at 198.18.0.1:53 by a container on bridge, it answers from 172.17.0.1"},
-	{RouteLocalnet, func(f *Facts) {
-		proxyOff(f)
-		f.Switches.RouteLocalnet["docker0"] = false
-	}, "it is 0: net.ipv4.conf.docker0.route_localnet"},
+	{RouteLocalnet, proxyOff, "it is 0: net.ipv4.conf.docker0.route_localnet"},
 }
 
 func udpPublished(f *Facts) {

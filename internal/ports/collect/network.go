@@ -22,16 +22,11 @@ func (c *collector) network() {
 	}
 	c.f.Devices = c.convert(devices)
 	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"),
-		Forward6: on("net.ipv6.conf.all.forwarding"),
-		BridgeNF: on("net.bridge.bridge-nf-call-iptables"), RouteLocalnet: map[string]bool{}}
+		BridgeNF: on("net.bridge.bridge-nf-call-iptables")}
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
 		c.f.Switches.RoutedBySocket = err.Error()
 	}
 	c.f.Switches.ClientPorts = clientPorts()
-	for _, name := range append([]string{"all"}, names(devices)...) {
-		c.f.Switches.RouteLocalnet[name] = on(
-			"net.ipv4.conf." + strings.ReplaceAll(name, ".", "/") + ".route_localnet")
-	}
 	if use, err := conntrack.Read(); err == nil {
 		c.f.Tracked, c.f.TrackedMax = use.Entries, use.Max
 	}
@@ -80,14 +75,6 @@ func clientPorts() (out [2]uint16) {
 	}
 	if _, err := fmt.Sscan(text, &out[0], &out[1]); err != nil {
 		return [2]uint16{}
-	}
-	return out
-}
-
-func names(devices []link.Device) []string {
-	var out []string
-	for _, d := range devices {
-		out = append(out, d.Name)
 	}
 	return out
 }
