@@ -85,13 +85,8 @@ func (c *Copy) where(space int) string {
 // that iptables writes.
 func (c *Copy) ruleText(l *replica.Lost) replica.RuleText {
 	r := l.Rule.RuleText
-	if l.Space >= 0 && l.Space < len(c.Machine.Spaces) && r.Text == "" && r.Number > 0 {
-		all := c.Machine.Spaces[l.Space].Text
-		if i := slices.IndexFunc(all, func(t replica.RuleText) bool {
-			return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
-		}); i >= 0 {
-			r.Text = all[i].Text
-		}
+	if l.Space >= 0 && l.Space < len(c.Machine.Spaces) {
+		r.Text = cmp.Or(r.Text, c.Machine.Spaces[l.Space].TextOf(r))
 	}
 	if family, table, ok := strings.Cut(r.Table, " "); ok && (family == "ip" || family == "ip6") &&
 		slices.Contains(iptables, table) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"runtime"
 	"slices"
@@ -34,23 +33,6 @@ const (
 // ErrInvalid means that a file is no Machine that Read reads.
 var ErrInvalid = errors.New("not a machine's network")
 
-// Load reads a Machine that Write wrote. It trusts nobody: see UnmarshalJSON.
-func Load(r io.Reader) (*Machine, error) {
-	b, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	m := &Machine{}
-	if err := m.UnmarshalJSON(b); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// Write writes m as JSON. It has no keys, passwords or contents of packets, but addresses, names of
-// devices and the comments of rules.
-func (m *Machine) Write(w io.Writer) error { return json.NewEncoder(w).Encode(m) }
-
 type plain Machine
 
 type versioned struct {
@@ -58,11 +40,13 @@ type versioned struct {
 	*plain
 }
 
+// MarshalJSON returns no keys, passwords or contents of packets, but addresses, names of devices and
+// the comments of rules.
 func (m *Machine) MarshalJSON() ([]byte, error) {
 	return json.Marshal(versioned{Version, (*plain)(m)})
 }
 
-// UnmarshalJSON returns ErrInvalid if b is larger than MaxFile, or has what no kernel printed: names,
+// UnmarshalJSON trusts nobody: it returns ErrInvalid if b is larger than MaxFile, or has what no kernel printed: names,
 // indexes, types of messages, parameters.
 func (m *Machine) UnmarshalJSON(b []byte) error {
 	if len(b) > MaxFile || bytes.Count(b, []byte(",")) > maxCommas {

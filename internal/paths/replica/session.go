@@ -18,6 +18,8 @@ type Session struct {
 	machine *Machine
 	sockets []Socket
 	doubts  [][]doubt // of each namespace
+	// uncertain has the rules of each namespace that cannot be copied, in words.
+	uncertain [][]string
 	// copies has one copy, or two if there are rules that cannot be copied: in the first they never
 	// match, in the second always.
 	copies []*child
@@ -42,7 +44,10 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	}
 	s := &Session{machine: m, sockets: sockets}
 	variants := []Variant{AsIs}
-	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.uncertain()) > 0 }) {
+	for i := range m.Spaces {
+		s.uncertain = append(s.uncertain, m.Spaces[i].uncertain())
+	}
+	if slices.ContainsFunc(s.uncertain, func(rules []string) bool { return len(rules) > 0 }) {
 		variants = []Variant{Never, Always}
 	}
 	s.copies = make([]*child, len(variants))

@@ -40,17 +40,25 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 	return errors.Join(err, ctx.Err())
 }
 
+// TextOf returns the text of the rule at the place of r; "": it was not read, or r is a policy.
+func (s *Space) TextOf(r RuleText) string {
+	i := slices.IndexFunc(s.Text, func(t RuleText) bool {
+		return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
+	})
+	if i < 0 {
+		return ""
+	}
+	return s.Text[i].Text
+}
+
 // Words names the rule that lost a packet: its text if that was read, else its place.
 func (m *Machine) Words(l Lost) string {
 	r := l.Rule.RuleText
-	i := slices.IndexFunc(m.Spaces[l.Space].Text, func(t RuleText) bool {
-		return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
-	})
-	switch {
-	case r.Number == 0:
+	if r.Number == 0 {
 		return fmt.Sprintf("the policy of %s %s", r.Table, r.Chain)
-	case i >= 0:
-		return fmt.Sprintf("%s %s: %s", r.Table, r.Chain, m.Spaces[l.Space].Text[i].Text)
+	}
+	if text := m.Spaces[l.Space].TextOf(r); text != "" {
+		return fmt.Sprintf("%s %s: %s", r.Table, r.Chain, text)
 	}
 	return fmt.Sprintf("rule %d of %s %s", r.Number, r.Table, r.Chain)
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,7 +62,7 @@ func (s *Session) unsure(d Dial, a Answer, differ bool) []string {
 			}
 		}
 		if differ {
-			out = append(out, s.machine.Spaces[i].uncertain()...)
+			out = append(out, s.uncertain[i]...)
 		}
 	}
 	slices.Sort(out)
@@ -107,22 +108,14 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 
 // uncertain lists the rules whose effect in a copy may differ, in words.
 func (s *Space) uncertain() (out []string) {
-	add := func(table, chain string, number int, word string) {
-		text := fmt.Sprintf("rule %d of chain %s in table %s", number, chain, table)
-		for _, r := range s.Text {
-			if r.Table == table && r.Chain == chain && r.Number == number && r.Text != "" {
-				text = r.Text
-			}
-		}
-		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, word))
-	}
-	for _, d := range s.Nft.Doubts() {
-		add(d.Table, d.Chain, d.Number, d.Word)
-	}
+	doubts := s.Nft.Doubts()
 	for _, t := range s.Legacy {
-		for _, d := range t.Doubts() {
-			add(d.Table, d.Chain, d.Number, d.Word)
-		}
+		doubts = append(doubts, t.Doubts()...)
+	}
+	for _, d := range doubts {
+		text := cmp.Or(s.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
+			fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
+		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
 	}
 	return out
 }
