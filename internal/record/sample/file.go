@@ -254,7 +254,7 @@ func (v Visit) checkFigures() error {
 	if err := times(v.Elapsed); err != nil {
 		return err
 	}
-	if err := v.Slices.check(); err != nil {
+	if err := errors.Join(v.Slices.check(), v.Trace.check()); err != nil {
 		return err
 	}
 	if x := v.Together; x != nil && !(*x >= 0 && *x <= 1) {

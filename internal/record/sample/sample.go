@@ -82,6 +82,7 @@ const (
 	StudyLadder  Study = "ladder"
 	StudySweep   Study = "sweep"
 	StudyAdvise  Study = "advise" // see Step
+	StudyTrace   Study = "trace"
 	// StudyEndpoints compares routes to an external endpoint, without witnesses.
 	StudyEndpoints Study = "endpoints"
 )
@@ -131,6 +132,8 @@ type Plan struct {
 	Also   []string `json:"also,omitempty"`
 	Steps  []Step   `json:"steps,omitempty"`
 	Priors []Prior  `json:"priors,omitempty"`
+	// Trace says what is traced; nil: nothing.
+	Trace *TracePlan `json:"trace,omitempty"`
 }
 
 // IsBaseline reports whether a cell is its group's baseline or the control.
@@ -255,6 +258,9 @@ type Link struct {
 	Offloads map[string]bool `json:"offloads,omitempty"`
 	// Rate is what its queueing discipline lets through; 0: unlimited, or different by packet.
 	Rate uint64 `json:"rate_bit_per_s,omitempty"`
+	// NetNS is the inode number of its network namespace, Index its number there. 0: unknown.
+	NetNS uint32 `json:"-"`
+	Index uint32 `json:"-"`
 }
 
 // Header is the first record of a results file.

@@ -25,6 +25,8 @@ type Visit struct {
 	// Together is the share of the window in which the busiest threads of client and server shared
 	// a CPU; nil: pinned or unknown.
 	Together *float64 `json:"together,omitempty"`
+	// Trace is of a traced epoch; nil: it was not traced. Its figures include what tracing costs.
+	Trace *Trace `json:"trace,omitempty"`
 }
 
 // Turn identifies a visit before it begins.

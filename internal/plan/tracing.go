@@ -1,0 +1,23 @@
+package plan
+
+import (
+	"math/rand/v2"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// TracingOf returns how the epochs of a round are traced: every state once in each block of rounds,
+// in an order shuffled by the seed.
+func TracingOf(p sample.Plan, round int) sample.Tracing {
+	if p.Trace == nil {
+		return sample.Untraced
+	}
+	states := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice}
+	if p.Trace.Hooks {
+		states = append(states, sample.TracedHooks)
+	}
+	block := uint64(round / len(states))
+	const stream = 1 << 63 // apart from the orders of rounds and epochs
+	order := rand.New(rand.NewPCG(p.Seed, stream|block)).Perm(len(states))
+	return states[order[round%len(states)]]
+}

@@ -1,0 +1,163 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tracing is how an epoch is traced. Each epoch has one state; which one, the plan's seed decides.
+type Tracing string
+
+// The states of epochs. The untraced ones say what a mode adds, the others where.
+const (
+	Untraced Tracing = ""
+	Traced   Tracing = "traced"
+	// TracedTwice has each program attached twice: what that adds is what tracing costs.
+	TracedTwice Tracing = "twice"
+	// TracedHooks has programs around each netfilter hook as well, which change the path.
+	TracedHooks Tracing = "hooks"
+)
+
+// TracePlan says what is traced.
+type TracePlan struct {
+	Hooks bool `json:"hooks,omitempty"` // some epochs are TracedHooks
+}
+
+// Part is what happens in a segment of a trip.
+type Part string
+
+// The parts in the order of a trip. A kernel without a tracepoint has neighbouring parts as one,
+// named "A + B".
+const (
+	PartCall   Part = "call"       // system call until the socket is locked
+	PartOut    Part = "TCP/IP out" // until the first device
+	PartQdisc  Part = "qdisc"
+	PartDriver Part = "driver"
+	// PartHandover is from a device's receiving side through the backlog into the softirq; with RPS
+	// also to another CPU.
+	PartHandover Part = "hand-over"
+	PartBridge   Part = "bridge"
+	PartForward  Part = "forward" // routed from device to device, with netfilter
+	PartTunnel   Part = "tunnel"  // encapsulation, decapsulation
+	PartHook     Part = "hook "   // and its name: "hook FORWARD"
+	PartIn       Part = "IP in"
+	PartTCPIn    Part = "TCP in" // or UDP
+	PartWake     Part = "wake-up"
+	PartCopy     Part = "copy"
+	PartRead     Part = "read"    // until the call returns
+	PartProgram  Part = "program" // the server's own time
+	PartRelay    Part = "relay"   // from a relay's reading to its writing, both calls included
+	PartReturn   Part = "return"  // to the client's clock
+)
+
+// Trace is what a traced epoch showed of a cell's trips. Segments sum to the trip.
+type Trace struct {
+	State    Tracing `json:"state"`
+	Trips    int     `json:"trips"`    // in measured slices
+	Followed int     `json:"followed"` // of them, from the client's write to its read
+	Events   float64 `json:"events"`   // recorded per followed trip, on average
+	// Slots are the measured slices with followed trips: positions in the epoch's timetable.
+	Slots []int `json:"slots"`
+	// Totals are the medians of followed trips (s), by slice.
+	Totals []float64 `json:"totals_s"`
+	// MidMean (s) is the mean of the trips whose total is between the 40th and the 60th percentile.
+	MidMean  float64   `json:"mid_mean_s"`
+	Segments []Segment `json:"segments"` // in the order of a trip
+	// Groups are the distinct lists of steps, most frequent first. Rare ones are left out.
+	Groups []StepGroup `json:"groups,omitempty"`
+	// Readers says how the reader of a byte was woken, by kind, as shares of all wake-ups.
+	Readers map[string]float64 `json:"readers,omitempty"`
+	// Broken says where other trips were lost: after which step, most frequent first.
+	Broken []Break `json:"broken,omitempty"`
+	// Lost is the number of events that the log had no room for.
+	Lost int `json:"lost,omitempty"`
+	// Missing names tracepoints that the kernel lacks.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// SegmentKey identifies a segment of a cell's trips.
+type SegmentKey struct {
+	Reply bool `json:"reply,omitempty"`
+	// Hop is the kind of the device or process, as in Link.Kind, or of the relay; "": an end's own
+	// work. Device is its name, and Where it is.
+	Hop    string `json:"hop,omitempty"`
+	Device string `json:"device,omitempty"`
+	Where  string `json:"where,omitempty"`
+	Part   Part   `json:"part"`
+}
+
+// Segment is the time between two steps, or of several with equal keys in one trip.
+type Segment struct {
+	SegmentKey
+	// Medians (s), by slice, are over the trips that have the segment, times their share.
+	Medians []float64 `json:"medians_s"`
+	// MidMean (s) is over the trips of Trace.MidMean, which it sums up to.
+	MidMean float64 `json:"mid_mean_s"`
+	P99     float64 `json:"p99_s"` // over all followed trips
+	Share   float64 `json:"share"` // of followed trips that have it
+	Events  float64 `json:"events"`
+	// Steps names the events that begin and end it.
+	Steps [2]string `json:"steps"`
+}
+
+// StepGroup is one list of steps and its share of the followed trips.
+type StepGroup struct {
+	Share float64  `json:"share"`
+	Steps []string `json:"steps"` // "net_dev_queue eth0 (container)"
+	// Odd are the steps that no hop of the catalogue explains, as indexes into Steps.
+	Odd []int `json:"odd,omitempty"`
+}
+
+// Break is where trips were lost.
+type Break struct {
+	Share float64 `json:"share"` // of all trips
+	After string  `json:"after"` // the last step that was found
+	Want  string  `json:"want"`  // what should have followed
+}
+
+const (
+	maxSegments   = 1000
+	maxGroups     = 100
+	maxTraceSteps = 1000
+)
+
+func (t *Trace) check() error {
+	if t == nil {
+		return nil
+	}
+	n := len(t.Slots)
+	if n > maxSlices || len(t.Totals) != n {
+		return fmt.Errorf("%d traced slices with %d totals, at most %d are read", n,
+			len(t.Totals), maxSlices)
+	}
+	if t.Trips < 0 || t.Followed < 0 || t.Followed > t.Trips || t.Lost < 0 {
+		return fmt.Errorf("%d of %d trips followed, %d events lost", t.Followed, t.Trips, t.Lost)
+	}
+	if len(t.Segments) > maxSegments || len(t.Groups) > maxGroups || len(t.Broken) > maxGroups {
+		return fmt.Errorf("%d segments, %d groups of steps, %d breaks", len(t.Segments),
+			len(t.Groups), len(t.Broken))
+	}
+	if err := times(append(slices.Clone(t.Totals), t.MidMean, t.Events)...); err != nil {
+		return err
+	}
+	for _, s := range t.Segments {
+		if len(s.Medians) != n {
+			return fmt.Errorf("a segment with %d medians in %d slices", len(s.Medians), n)
+		}
+		if err := times(append(slices.Clone(s.Medians), s.MidMean, s.P99, s.Share,
+			s.Events)...); err != nil {
+			return err
+		}
+	}
+	for _, g := range t.Groups {
+		if len(g.Steps) > maxTraceSteps {
+			return fmt.Errorf("%d steps, at most %d are read", len(g.Steps), maxTraceSteps)
+		}
+		for _, i := range g.Odd {
+			if i < 0 || i >= len(g.Steps) {
+				return fmt.Errorf("step %d of %d", i, len(g.Steps))
+			}
+		}
+	}
+	return nil
+}
