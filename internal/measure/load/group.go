@@ -53,6 +53,7 @@ func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) err
 			attached: make(chan struct{}),
 			first:    i == 0,
 			watched:  o.watched(),
+			bounded:  o.Bounds,
 			marks:    make([]mark, 0, windowBounds),
 			buf: written(max(cmp.Or(write, workload.DefaultWrite), sizes.Request,
 				sizes.Reply))}

@@ -73,6 +73,8 @@ type Options struct {
 	Budget int
 	// Shared means that another end listens at the same address, before or after this one.
 	Shared bool
+	// Bounds asks for the bounds of the slices' trips, of a load with one thread.
+	Bounds bool
 	// NewHistogram makes the histogram of a thread that times trips.
 	NewHistogram func() *hdrhistogram.Histogram
 }

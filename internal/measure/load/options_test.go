@@ -24,7 +24,9 @@ func between(t testing.TB, s sample.Load, when func(begin int64) Schedule,
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli, err := Dial(via(addr), options(s))
+	o := options(s)
+	o.Bounds = true
+	cli, err := Dial(via(addr), o)
 	if err != nil {
 		t.Fatal(err)
 	}

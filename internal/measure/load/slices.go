@@ -34,10 +34,16 @@ type SliceStats struct {
 	Late int64 `json:"late,omitempty"`
 	// Drained is when the last byte came before this end's next slice; 0: none came.
 	Drained int64 `json:"drained,omitempty"`
+	// Bounds are when the first trip between From and To began, and the time to the end of each,
+	// which the next one begins with (ns, see Options.Bounds).
+	Bounds []int64 `json:"bounds,omitempty"`
 }
 
-// mostTrips bounds a slice's timed trips, the first ones.
-const mostTrips = 1 << 13
+// mostTrips bounds a slice's timed trips, the first ones, and mostBounds those of all slices.
+const (
+	mostTrips  = 1 << 13
+	mostBounds = 1 << 17
+)
 
 type slicing struct {
 	list  []Slice
@@ -48,6 +54,8 @@ type slicing struct {
 	began mark
 	last  mark
 	took  []int64
+	// bounds are the present slice's, cut from all; empty: not measured, or not asked for.
+	bounds, all []int64
 	// active means that the thread sleeps between its slices. Others block until something arrives.
 	active, rested bool
 }
@@ -64,6 +72,12 @@ const (
 func (t *thread) slice(list []Slice) {
 	t.slices = &slicing{list: list, stats: make([]SliceStats, 0, len(list)), active: t.active,
 		took: make([]int64, 0, mostTrips)}
+	if t.bounded {
+		t.slices.all = make([]int64, mostBounds)
+		for i := range t.slices.all { // now rather than in a trip
+			t.slices.all[i] = 1
+		}
+	}
 	t.next = t.slices.bound()
 	if t.active {
 		t.crossSlices(clock.Now())
@@ -74,6 +88,9 @@ func (t *thread) slice(list []Slice) {
 func (t *thread) sends() bool { return !t.bulk.Bidir || t.twin != nil }
 
 func (s *slicing) saw(t *thread, now int64) {
+	if n := len(s.bounds); n > 0 && n < cap(s.bounds) && t.trips > s.last.trips {
+		s.bounds = append(s.bounds, now)
+	}
 	s.last.at = now
 	s.last.sent, s.last.recvd, s.last.trips = t.sent, t.recvd, t.trips
 }
@@ -126,6 +143,10 @@ func (t *thread) crossSlice(now int64) {
 		s.began = mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips,
 			processCPU: t.processCPU()}
 		s.took = s.took[:0]
+		if len(s.all) > 0 {
+			s.bounds = append(s.all[:0:min(len(s.all), mostTrips+1)], now)
+		}
+		s.last.trips = t.trips
 		s.phase = untilTo
 	case untilTo:
 		b, e := s.began, mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips}
@@ -137,12 +158,24 @@ func (t *thread) crossSlice(now int64) {
 		s.cur.Sent, s.cur.Received, s.cur.Trips = e.sent-b.sent, e.recvd-b.recvd, e.trips-b.trips
 		s.cur.CPU = t.processCPU() - b.processCPU
 		s.cur.Median = median(s.took)
+		s.takeBounds()
 		s.phase = untilEnd
 	case untilEnd:
 		s.stats = append(s.stats, s.cur)
 		s.at++
 		s.phase = untilStart
 	}
+}
+
+func (s *slicing) takeBounds() {
+	n := len(s.bounds)
+	if n > 1 {
+		for i := n - 1; i > 0; i-- {
+			s.bounds[i] -= s.bounds[i-1]
+		}
+		s.cur.Bounds = s.bounds
+	}
+	s.bounds, s.all = nil, s.all[n:]
 }
 
 // processCPU returns the process's CPU time for its first thread, and 0 for the others.
@@ -177,7 +210,8 @@ func median(xs []int64) int64 {
 	return (xs[(n-1)/2] + xs[n/2]) / 2
 }
 
-// together adds amounts up, takes the longest times, and averages widths and medians.
+// together adds amounts up, takes the longest times, and averages widths and medians. Only a single
+// thread's trips have bounds.
 func together(threads []*thread, n int) ([]SliceStats, error) {
 	if n == 0 {
 		return nil, nil
@@ -196,6 +230,9 @@ func together(threads []*thread, n int) ([]SliceStats, error) {
 			o.Trips += x.Trips
 			o.CPU += x.CPU
 			o.Late, o.Drained = max(o.Late, x.Late), max(o.Drained, x.Drained)
+			if len(threads) == 1 {
+				o.Bounds = x.Bounds
+			}
 			o.Width += x.Width
 			o.Median += x.Median
 			of[0][i] += min(1, x.Width)

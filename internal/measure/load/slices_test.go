@@ -79,8 +79,10 @@ func TestSlices(t *testing.T) {
 func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) error {
 	u.Helper()
 	t := testwait.Hard(u)
+	var when Schedule
 	client, server := between(u, spec, func(begin int64) Schedule {
-		return sliced(begin, n)
+		when = sliced(begin, n)
+		return when
 	}, direct)
 	counts := client
 	if atTheir {
@@ -91,6 +93,14 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 	}
 	if x := counts.Slices[0]; x.Width != 0 || x.Received != 0 || x.Trips != 0 {
 		t.Errorf("the run-in was measured: %+v", x)
+	}
+	for i, x := range client.Slices {
+		if workload.Of(spec).Threads(spec) == 1 && timed {
+			tripsHold(t, when.Slices[i], x)
+		}
+		if b := server.Slices[i].Bounds; b != nil {
+			t.Errorf("the server was not asked for trips, and has %v", b)
+		}
 	}
 	var missing error
 	inSlices := int64(0)
@@ -118,6 +128,20 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 		t.Error("no trip is in the histogram")
 	}
 	return missing
+}
+
+func tripsHold(t testing.TB, s Slice, x SliceStats) {
+	t.Helper()
+	trips, at := int64(len(x.Bounds)-1), int64(0)
+	for i, d := range x.Bounds {
+		if at += d; d <= 0 || at < s.From || at > s.To {
+			t.Errorf("bound %d is %d, %d after the last; the slice is %+v", i, at, d, s)
+		}
+	}
+	// the last one may end after the slice
+	if s.measured() && x.Width > 0 && x.Trips > 1 && trips != x.Trips && trips != x.Trips-1 {
+		t.Errorf("%d trips with bounds, %d in all", trips, x.Trips)
+	}
 }
 
 func TestRestBetweenSlices(t *testing.T) {

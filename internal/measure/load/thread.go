@@ -53,8 +53,8 @@ type thread struct {
 
 	brief *brief
 
-	active bool
-	slices *slicing
+	active, bounded bool
+	slices          *slicing
 
 	// With a watcher, the counts are shown to it.
 	watched bool

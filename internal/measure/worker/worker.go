@@ -47,7 +47,8 @@ type Request struct {
 	Client int  `json:"client,omitempty"`
 	Shared bool `json:"shared,omitempty"`
 	// connections that a client's end may open (crr); 0: no limit
-	Budget int `json:"budget,omitempty"`
+	Budget int  `json:"budget,omitempty"`
+	Bounds bool `json:"bounds,omitempty"` // see load.Options
 }
 
 // Reply is a worker's answer.
@@ -113,6 +114,7 @@ func open(o Request) (end, error) {
 		Client:       o.Client,
 		Budget:       o.Budget,
 		Shared:       o.Shared,
+		Bounds:       o.Bounds,
 		NewHistogram: sample.NewHistogram,
 	}
 	load.Prepare(opts.Threads())
