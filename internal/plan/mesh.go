@@ -195,7 +195,7 @@ func LeastTime(p sample.Plan) float64 {
 		return float64(max(1, p.Mesh.Sweeps)) * SweepTime(p)
 	}
 	rounds := cmp.Or(p.Rounds, LeastRounds(p))
-	return roundTime(p, FirstShare) + float64(rounds-1)*RoundTime(p)
+	return roundTime(p, FirstShare(p)) + float64(rounds-1)*RoundTime(p)
 }
 
 // SweepTime estimates a sweep of a mesh in seconds.

@@ -45,15 +45,17 @@ type Request struct {
 	// Unpaced is a tune under which the baseline and bridge are measured in bulk as well, because
 	// the machine's congestion control paces; "": none.
 	Unpaced mode.Tunes
+	Trace   *sample.TracePlan // nil: not a trace
 	Seed    uint64
 }
 
-// Estimates (s) of what a visit takes beyond warm-up and window, each further end, and an epoch
-// beyond its timetable.
+// Estimates (s) of what a visit takes beyond warm-up and window, each further end, an epoch beyond
+// its timetable, and tracing one.
 const (
 	visitOverhead = 0.05
 	eachOverhead  = 0.005
 	epochOverhead = 0.25
+	traceOverhead = 0.25
 )
 
 // Make returns the request's cells in the catalogue's order, one control for each group, and in
@@ -62,7 +64,8 @@ func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
 		Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
-		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
+		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep,
+		Trace: r.Trace}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}

@@ -12,12 +12,17 @@ func TracingOf(p sample.Plan, round int) sample.Tracing {
 	if p.Trace == nil {
 		return sample.Untraced
 	}
-	states := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice}
-	if p.Trace.Hooks {
-		states = append(states, sample.TracedHooks)
-	}
-	block := uint64(round / len(states))
+	all := states(p)
+	block := uint64(round / len(all))
 	const stream = 1 << 63 // apart from the orders of rounds and epochs
-	order := rand.New(rand.NewPCG(p.Seed, stream|block)).Perm(len(states))
-	return states[order[round%len(states)]]
+	order := rand.New(rand.NewPCG(p.Seed, stream|block)).Perm(len(all))
+	return all[order[round%len(all)]]
+}
+
+func states(p sample.Plan) []sample.Tracing {
+	all := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice}
+	if p.Trace.Hooks {
+		all = append(all, sample.TracedHooks)
+	}
+	return all
 }

@@ -47,13 +47,16 @@ func unshuffled(p sample.Plan) []Turn {
 }
 
 // LeastRounds returns the least number of rounds of a run. An epoch has many pairs to judge by, a
-// round of visits has one; a curve's points are judged at a stricter level.
+// round of visits has one; a curve's points are judged at a stricter level, and a trace needs every
+// state more than once.
 func LeastRounds(p sample.Plan) int {
 	sliced := true
 	for i := range p.Cells {
 		sliced = sliced && isSliced(p, i)
 	}
 	switch {
+	case p.Trace != nil:
+		return traceBlocks * len(states(p))
 	case p.Sweep != nil && sliced:
 		return curveEpochs
 	case p.Sweep != nil:
@@ -64,17 +67,29 @@ func LeastRounds(p sample.Plan) int {
 	return MinRounds
 }
 
-const curveEpochs = 3
+const (
+	curveEpochs = 3
+	traceBlocks = 2
+)
 
-// FirstShare is the share of an epoch's slices that the first round has, so that figures appear
-// after a few seconds.
-const FirstShare = 0.3
+// FirstShare returns the share of an epoch's slices that the first round has, so that figures appear
+// after a few seconds. The epochs of a trace are short, and all alike.
+func FirstShare(p sample.Plan) float64 {
+	if p.Trace != nil {
+		return 1
+	}
+	return 0.3
+}
 
 func turnTime(p sample.Plan, t Turn, share float64) float64 {
 	const second = 1e9
 	if t.Epoch {
-		return float64(Epoch(p, t.Cells, Pace{Length: share * p.Epoch}, 0).Length)/second +
+		seconds := float64(Epoch(p, t.Cells, Pace{Length: share * p.Epoch}, 0).Length)/second +
 			epochOverhead
+		if p.Trace != nil {
+			seconds += traceOverhead
+		}
+		return seconds
 	}
 	c := p.Cells[t.Cells[0]]
 	l := p.LoadFor(c)

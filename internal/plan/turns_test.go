@@ -111,7 +111,7 @@ func TestLeastRounds(t *testing.T) {
 			if got := LeastRounds(p); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
-			got, want := LeastTime(p), roundTime(p, FirstShare)+float64(tt.want-1)*RoundTime(p)
+			got, want := LeastTime(p), roundTime(p, FirstShare(p))+float64(tt.want-1)*RoundTime(p)
 			if math.Abs(got-want) > 1e-9 {
 				t.Errorf("least time %v, want %v", got, want)
 			}

@@ -35,7 +35,11 @@ func (b *budget) note(p sample.Plan, t plan.Turn, took float64) {
 	if t.Epoch {
 		took -= b.length
 	}
-	b.spent[turnOf(p, t)] = max(0, took)
+	spent := max(0, took)
+	if p.Trace != nil { // some epochs are traced
+		spent = max(spent, b.spent[turnOf(p, t)])
+	}
+	b.spent[turnOf(p, t)] = spent
 }
 
 func (b *budget) besides(p sample.Plan, turns []plan.Turn) (seconds float64, epochs int) {
@@ -57,11 +61,14 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	seconds, epochs := b.besides(p, turns)
 	switch {
 	case round == 0:
-		b.length = plan.FirstShare * p.Epoch
+		b.length = plan.FirstShare(p) * p.Epoch
 	case p.Rounds > 0 || epochs == 0:
 		b.length = p.Epoch
 	default:
 		rounds := max(1, math.Round(left/(seconds+float64(epochs)*p.Epoch)))
+		if p.Trace != nil {
+			rounds = max(rounds, float64(plan.LeastRounds(p)-round))
+		}
 		b.length = (budgetShare*left/rounds - seconds) / float64(epochs)
 		b.length = min(max(b.length, leastShare*p.Epoch), mostShare*p.Epoch)
 	}
