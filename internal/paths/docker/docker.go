@@ -76,7 +76,7 @@ func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) 
 
 func (s *site) Finish() error {
 	s.Connect()
-	s.path.Drain = s.drain
+	s.path.Drain, s.path.Namespaces = s.drain, s.namespaces
 	if err := s.tune(); err != nil {
 		return err
 	}

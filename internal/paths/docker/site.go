@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
@@ -198,6 +199,17 @@ func (s *site) describe() error {
 		}
 	}
 	return local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
+}
+
+func (s *site) namespaces() ([]path.Namespace, error) {
+	spots := []local.Described{{Space: s.engine.ns, Where: thisMachine}}
+	for _, b := range append(slices.Clone(s.Servers), s.Clients...) {
+		spots = append(spots, local.Described{Space: b.ns, Where: b.what})
+		if b.portNS != nil && s.network != nil {
+			spots = append(spots, local.Described{Space: b.portNS, Where: s.network.where})
+		}
+	}
+	return local.Namespaces(spots)
 }
 
 const bridgeNF = "net.bridge.bridge-nf-call-iptables"

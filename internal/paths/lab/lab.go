@@ -103,6 +103,7 @@ func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 func (s *site) Finish() error {
 	s.Connect()
 	s.path.Drain, s.path.Arrived = s.drain, s.arrived
+	s.path.Namespaces = s.namespaces
 	for _, f := range []func() error{s.tune, s.checkWire, s.describe} {
 		if err := f(); err != nil {
 			return err

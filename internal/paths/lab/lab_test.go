@@ -363,3 +363,41 @@ func openFiles(t *testing.T) int {
 	}
 	return len(fds)
 }
+
+func TestNamespacesHaveAllDevices(t *testing.T) {
+	l := started(t, &Lab{})
+	for _, s := range []path.Spec{
+		{Mode: mode.Bridge, From: mode.FromContainer, To: mode.ToContainer},
+		{Mode: mode.Overlay, From: mode.FromRemoteContainer, To: mode.ToContainer},
+	} {
+		t.Run(string(s.Mode), func(t *testing.T) {
+			p, err := l.Build(context.Background(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			all, err := p.Namespaces()
+			if err != nil {
+				t.Fatal(err)
+			}
+			type device struct{ namespace, index uint32 }
+			seen, at := map[device]bool{}, map[[2]string]bool{}
+			for _, n := range all {
+				defer n.Close()
+				for _, d := range n.Links {
+					id := device{d.NetNS, d.Index}
+					if d.NetNS == 0 || d.Index == 0 || d.NetNS != n.Links[0].NetNS || seen[id] {
+						t.Errorf("device %+v is unknown or listed twice", d)
+					}
+					seen[id], at[[2]string{d.Where, d.Name}] = true, true
+				}
+			}
+			for _, d := range p.Links {
+				if !at[[2]string{d.Where, d.Name}] {
+					t.Errorf("%s in %s is on the path, and in none of its namespaces", d.Name,
+						d.Where)
+				}
+			}
+		})
+	}
+}

@@ -329,6 +329,17 @@ func (s *site) describe() error {
 	return local.Describe(s.path, s.a.ns, spots)
 }
 
+func (s *site) namespaces() ([]path.Namespace, error) {
+	var spots []local.Described
+	for _, at := range append([]spot{{s.a.ns, s.a.name}, {s.b.ns, s.b.name}}, s.more...) {
+		spots = append(spots, local.Described{Space: at.ns, Where: at.where})
+	}
+	for _, c := range s.boxes {
+		spots = append(spots, local.Described{Space: c.ns, Where: c.name})
+	}
+	return local.Namespaces(spots)
+}
+
 func on(m *machine) path.Place {
 	return &place{name: m.name, ns: m.ns, machine: m}
 }

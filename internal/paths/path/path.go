@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -205,10 +206,20 @@ type Path struct {
 	// Nil: the backend cannot.
 	Inspect func() ([]Setting, error)
 
+	// Namespaces opens the network namespaces of this machine that packets can cross, each once,
+	// with all their devices. The caller closes them. Nil: the backend cannot.
+	Namespaces func() ([]Namespace, error)
+
 	// Hold sets machine-wide settings for a visit; release restores them. May be nil.
 	Hold func() (release func() error, err error)
 
 	Undo undo.Stack // run by Close
+}
+
+// Namespace is an open network namespace.
+type Namespace struct {
+	*os.File
+	Links []sample.Link // with NetNS and Index
 }
 
 // Proxy is a process that relays the load. A nil Machine is this machine.
