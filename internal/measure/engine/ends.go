@@ -63,6 +63,7 @@ type ends struct {
 	clients []*hand
 	budget  int  // connections that the client may open; 0: no limit
 	shared  bool // other ends are on the path, too
+	traced  bool
 }
 
 func newEnds(p *path.Path, s sample.Shape) *ends {
@@ -157,7 +158,7 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 		to := e.path.Clients[client]
 		o := worker.Request{Role: worker.Client, Load: l, Addr: to.Dial,
 			CPUs: pinned(cpus.Client, to.Machine), Crowd: e.shape.Crowd(), Client: i,
-			Budget: e.budget}
+			Budget: e.budget, Bounds: e.traced}
 		if err := e.clients[i].Open(ctx, o); err != nil {
 			return fmt.Errorf("client: %w", err)
 		}

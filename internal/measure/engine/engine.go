@@ -60,6 +60,8 @@ type Config struct {
 	Next func(p sample.Plan, visits []sample.Visit, left float64) (
 		s sample.Step, cells []sample.Cell, seconds float64)
 	First float64
+	// Tracer traces epochs as the plan says; nil: none is traced.
+	Tracer Tracer
 	// Before is this machine's contention before the run; nil: unknown.
 	Before *sample.Contention
 	// Contention returns what others took of this machine's CPUs since the run's start. own are
@@ -209,6 +211,7 @@ type run struct {
 	inspection  inspection
 	budget      budget
 	cut         error
+	untraced    error // why an epoch could not be traced
 	channelUsed atomic.Bool
 }
 

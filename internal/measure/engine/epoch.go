@@ -64,6 +64,7 @@ func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit 
 }
 
 func (r *run) host(ctx context.Context, round int, all []*member) {
+	state := r.state(round)
 	each := func(f func(g *member) error) { eachMember(all, f) }
 	defer func() { // after a failure an end may be blocked for good
 		_ = atOnce(len(all), func(i int) error {
@@ -81,6 +82,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 			return err
 		}
 		g.ends = newEnds(g.path, sample.Shape{})
+		g.ends.traced = state != sample.Untraced
 		if g.ends.distant, err = compareClocks(ctx, g.path); err != nil {
 			return err
 		}
@@ -91,8 +93,13 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 	})
 	r.readPaths(all, func(g *member, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
 	r.open(ctx, all)
+	t, err := r.attach(state, all)
+	defer t.end()
 	table := r.timetable(round, all)
-	if err := r.follow(ctx, table, all); err != nil {
+	if err == nil {
+		err = r.follow(ctx, table, all, t)
+	}
+	if err != nil {
 		each(func(*member) error { return err })
 		return
 	}
@@ -113,6 +120,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 	})
 	r.takeSlices(table, all)
 	r.witness(all)
+	r.takeTraces(t, all)
 }
 
 // open connects all ends at once, except those that may listen at the same address.
@@ -223,7 +231,7 @@ func (g *member) schedule(t plan.Timetable, start int64) {
 }
 
 // follow's error applies to the whole epoch.
-func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member) error {
+func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member, traced *tracing) error {
 	if len(t.Windows) == 0 {
 		return nil
 	}
@@ -240,6 +248,7 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member) error
 		return err
 	}
 	start := r.Clock.Now() + int64(ahead)
+	traced.between(t, start)
 	eachMember(all, func(g *member) error {
 		g.schedule(t, start)
 		if err := g.ends.distant.sureOfSlices(g.when); err != nil {
@@ -255,6 +264,9 @@ func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member) error
 		return err
 	}
 	eachMember(all, func(g *member) error { g.ends.distant.mark(); return nil })
+	if err := r.detach(ctx, traced, t, start); err != nil {
+		return err
+	}
 	for _, w := range t.Windows {
 		i := slices.IndexFunc(all, func(g *member) bool { return g.cell == w.Cell })
 		if err := r.meterWindow(ctx, all[i]); err != nil {

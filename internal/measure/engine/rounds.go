@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -94,7 +95,7 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 			return sample.EndedByFailure, err
 		}
 	}
-	if err := r.lostTouch(ctx, round); err != nil {
+	if err := cmp.Or(r.untraced, r.lostTouch(ctx, round)); err != nil {
 		return sample.EndedByFailure, err
 	}
 	return "", nil
@@ -167,7 +168,7 @@ func (r *run) enough(rounds int) string {
 
 // judged reports whether everything is known, except cells that failed for good.
 func (r *run) judged() bool {
-	if r.judge == nil {
+	if r.judge == nil || r.Plan.Trace != nil { // a trace has no precision to reach
 		return false
 	}
 	r.known = r.judge.Known()

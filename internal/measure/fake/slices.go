@@ -30,6 +30,12 @@ func slice(o worker.Request, s load.Slice, rate float64) load.SliceStats {
 	case workload.Of(o.Load).Trips:
 		x.Sent, x.Received = amount, amount
 		x.Trips, x.Median = amount, int64(1e9/rate)
+		if o.Bounds {
+			x.Bounds = []int64{s.From}
+			for range amount {
+				x.Bounds = append(x.Bounds, x.Median)
+			}
+		}
 	case workload.BulkOf(o.Load).Bidir:
 		x.Sent, x.Received = amount, amount
 	case sends(o):

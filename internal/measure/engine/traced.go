@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/trace"
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Tracer records where packets are in the kernel.
+type Tracer interface {
+	Attach(c kernel.Config) (Recording, error)
+	Missing() []string
+}
+
+// Recording is a *kernel.Recording, or a test's own.
+type Recording interface {
+	Between(from, until int64)
+	Stop() error
+	Log() (byCPU [][]kernel.Event, lost int)
+}
+
+// Kernel is the kernel's tracer.
+type Kernel struct{ *kernel.Tracer }
+
+var _ Tracer = Kernel{}
+
+// Attach begins to record.
+func (k Kernel) Attach(c kernel.Config) (Recording, error) { return k.Tracer.Attach(c) }
+
+const (
+	vxlanPort = 4789
+	// mostEvents bounds the logs of all CPUs, eachEvents that of one.
+	mostEvents = 1 << 22
+	eachEvents = 1 << 20
+)
+
+// tracing is an epoch's; nil: it is not traced.
+type tracing struct {
+	state   sample.Tracing
+	devices map[*path.Path]map[trace.Device]sample.Link
+	rec     Recording
+	stop    func() error
+}
+
+func (r *run) state(round int) sample.Tracing {
+	if r.Tracer == nil {
+		return sample.Untraced
+	}
+	return plan.TracingOf(r.Plan, round)
+}
+
+// attach returns nil if nothing is traced.
+func (r *run) attach(state sample.Tracing, all []*member) (t *tracing, err error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(g *member) bool { return g.err != nil })
+	if state == sample.Untraced || len(all) == 0 {
+		return nil, nil
+	}
+	t = &tracing{state: state, devices: map[*path.Path]map[trace.Device]sample.Link{}}
+	spaces, err := t.survey(all)
+	defer func() {
+		for _, f := range spaces {
+			f.Close()
+		}
+		if err != nil {
+			err = fmt.Errorf("trace: %w", err)
+		}
+		r.untraced = err
+	}()
+	if err != nil {
+		return nil, err
+	}
+	c := r.traced(all)
+	c.Twice = state == sample.TracedTwice
+	if state == sample.TracedHooks {
+		for _, f := range spaces {
+			c.Hooks = append(c.Hooks, int(f.Fd()))
+		}
+	}
+	if t.rec, err = r.Tracer.Attach(c); err != nil {
+		return nil, err
+	}
+	t.stop = sync.OnceValue(func() error {
+		if err := t.rec.Stop(); err != nil {
+			return fmt.Errorf("stop tracing: %w", err)
+		}
+		return nil
+	})
+	return t, nil
+}
+
+// survey returns the namespaces that the caller closes, also with an error.
+func (t *tracing) survey(all []*member) (spaces []*os.File, err error) {
+	seen := map[uint32]bool{}
+	for _, g := range all {
+		if t.devices[g.path] != nil || g.path.Namespaces == nil {
+			continue
+		}
+		own := map[trace.Device]sample.Link{}
+		t.devices[g.path] = own
+		found, err := g.path.Namespaces()
+		for _, n := range found {
+			fresh := false
+			for _, l := range n.Links {
+				fresh = fresh || !seen[l.NetNS]
+				seen[l.NetNS] = true
+				own[trace.Device{NetNS: l.NetNS, Index: l.Index}] = l
+			}
+			if !fresh {
+				n.Close()
+				continue
+			}
+			spaces = append(spaces, n.File)
+		}
+		if err != nil {
+			return spaces, err
+		}
+	}
+	return spaces, nil
+}
+
+func (r *run) traced(all []*member) (c kernel.Config) {
+	pinned := true
+	for _, g := range all {
+		c.Ports = append(c.Ports, g.path.Clients[0].Dial.Port(), g.path.Servers[0].Listen.Port())
+		if slices.Contains(g.path.Kinds(), string(mode.HopVXLAN)) {
+			c.Ports = append(c.Ports, vxlanPort)
+		}
+		relays := pidsOf(g.path, nil)
+		c.PIDs = append(c.PIDs, relays...)
+		for _, e := range g.ends.all() {
+			c.PIDs = append(c.PIDs, e.proc.PID)
+		}
+		cpus := r.cpus(g.cell)
+		// a tuned device may leave packets to other CPUs
+		pinned = pinned && len(cpus.Client) > 0 && len(cpus.Server) > 0 &&
+			(len(cpus.Relay) > 0 || len(relays) == 0) && r.Plan.Cells[g.cell].Tune == ""
+		c.CPUs = slices.Concat(c.CPUs, cpus.Client, cpus.Server, cpus.Relay)
+	}
+	if !pinned {
+		c.CPUs = append(c.CPUs, r.Environment.CPUsAllowed...)
+	}
+	c.CPUs, c.Ports, c.PIDs = set(c.CPUs), set(c.Ports), set(c.PIDs)
+	c.Events = min(eachEvents, mostEvents/max(1, len(c.CPUs)))
+	return c
+}
+
+func set[T int | uint16](xs []T) []T {
+	slices.Sort(xs)
+	return slices.Compact(xs)
+}
+
+// between limits the recording to the measured slices of an epoch that begins at start.
+func (t *tracing) between(table plan.Timetable, start int64) {
+	first := slices.IndexFunc(table.Slots, plan.Slot.Measured)
+	if t == nil || first < 0 {
+		return
+	}
+	t.rec.Between(start+table.Slots[first].From, start+table.Slots[len(table.Slots)-1].End)
+}
+
+// detach waits for the slices' end.
+func (r *run) detach(ctx context.Context, t *tracing, table plan.Timetable, start int64) error {
+	if t == nil {
+		return nil
+	}
+	if err := r.Clock.Sleep(ctx, start+table.Slots[len(table.Slots)-1].End); err != nil {
+		return err
+	}
+	r.untraced = t.stop()
+	return r.untraced
+}
+
+func (t *tracing) end() {
+	if t != nil {
+		_ = t.stop()
+	}
+}
+
+// takeTraces follows the cells' trips, and leaves out what their windows measured: programs were
+// being detached.
+func (r *run) takeTraces(t *tracing, all []*member) {
+	if t == nil {
+		return
+	}
+	log := trace.Log{Missing: r.Tracer.Missing()}
+	log.CPUs, log.Lost = t.rec.Log()
+	eachMember(all, func(g *member) error {
+		g.visit.Trace = trace.Follow(log, t.cell(g), g.trips())
+		g.visit.Trace.State = t.state
+		g.visit.Ends, g.visit.Timings = g.visit.WithoutWindow(), sample.Timings{}
+		g.visit.Metered = sample.Metered{}
+		return nil
+	})
+}
+
+func (t *tracing) cell(g *member) trace.Cell {
+	return trace.Cell{Client: g.ends.clients[0].proc.PID, Server: g.ends.servers[0].proc.PID,
+		Relays: pidsOf(g.path, nil), UDP: sample.UDP(g.load.Kind), Devices: t.devices[g.path],
+		Hops: g.path.Kinds()}
+}
+
+func (g *member) trips() (out []trace.Slice) {
+	for k, slot := range g.slots {
+		s := trace.Slice{Slot: slot, Bounds: g.clients[0].Slices[k].Bounds}
+		for i := 1; i < len(s.Bounds); i++ {
+			s.Bounds[i] += s.Bounds[i-1]
+		}
+		if len(s.Bounds) > 1 {
+			out = append(out, s)
+		}
+	}
+	return out
+}

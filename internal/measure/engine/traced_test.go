@@ -1,0 +1,180 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
+	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// tracer notes what the engine asks for. It records nothing.
+type tracer struct {
+	clock           engine.Clock
+	attached        []kernel.Config
+	from, until     []int64
+	stopped         []int64
+	running         bool
+	refuse, unhappy error
+}
+
+func (t *tracer) Attach(c kernel.Config) (engine.Recording, error) {
+	if t.running {
+		return nil, errors.New("a recording runs")
+	}
+	t.attached = append(t.attached, c)
+	t.running = t.refuse == nil
+	return t, t.refuse
+}
+
+func (t *tracer) Missing() []string { return []string{"sk_data_ready"} }
+
+func (t *tracer) Between(from, until int64) {
+	t.from, t.until = append(t.from, from), append(t.until, until)
+}
+
+func (t *tracer) Stop() error {
+	t.running = false
+	t.stopped = append(t.stopped, t.clock.Now())
+	return t.unhappy
+}
+
+func (t *tracer) Log() (byCPU [][]kernel.Event, lost int) { return nil, 3 }
+
+func traced(rounds int) plan.Request {
+	q := sliced(rounds)
+	q.Loads = q.Loads[1:]
+	q.Study, q.Trace = sample.StudyTrace, &sample.TracePlan{}
+	q.CPUs = sample.CPUs{Client: []int{0}, Server: []int{1}, Relay: []int{1}}
+	return q
+}
+
+func tryTraced(t *testing.T, ctx context.Context, q plan.Request, tr *tracer,
+	change func(*engine.Config)) result {
+	t.Helper()
+	return try(t, ctx, &fake.Builder{}, q, func(c *engine.Config) {
+		c.Tracer, tr.clock, c.Judge = tr, c.Clock, nil
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+func TestTracedEpochs(t *testing.T) {
+	tr := &tracer{}
+	r := tryTraced(t, context.Background(), traced(6), tr, nil)
+	if r.err != nil || len(r.file.Visits) != 6*3 {
+		t.Fatalf("end %+v, %v, %d visits", r.end, r.err, len(r.file.Visits))
+	}
+	p, of := r.file.Header.Plan, map[sample.Tracing]int{}
+	for _, v := range r.file.Visits {
+		state := plan.TracingOf(p, v.Round)
+		of[state]++
+		if v.Failure != "" || !v.Witness.OK || len(v.Slices.Medians) == 0 {
+			t.Errorf("visit %+v", v)
+		}
+		if state == sample.Untraced {
+			if v.Trace != nil || v.Latency == nil || v.Elapsed == 0 || v.Client.Window == 0 {
+				t.Errorf("an untraced epoch's visit is %+v", v)
+			}
+			continue
+		}
+		if v.Trace == nil || v.Trace.State != state || v.Latency != nil || v.Elapsed != 0 ||
+			v.Client.Window != 0 {
+			t.Fatalf("a visit in state %q is %+v", state, v)
+		}
+	}
+	for _, state := range []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice} {
+		if of[state] != 2*3 {
+			t.Errorf("%d visits in state %q", of[state], state)
+		}
+	}
+	if len(tr.attached) != 4 || len(tr.from) != 4 || len(tr.stopped) != 4 || tr.running {
+		t.Fatalf("attached %d times, limited %d, stopped %d", len(tr.attached), len(tr.from),
+			len(tr.stopped))
+	}
+	twice := 0
+	for i, c := range tr.attached {
+		if c.Twice {
+			twice++
+		}
+		if !slices.Equal(c.CPUs, []int{0, 1}) || !slices.Equal(c.Ports, []uint16{5201}) ||
+			!slices.Equal(c.PIDs, []int{1}) || c.Hooks != nil {
+			t.Errorf("recorded %+v", c)
+		}
+		if length := tr.until[i] - tr.from[i]; length < 9e8 || length > 2e9 ||
+			tr.stopped[i] != tr.until[i] {
+			t.Errorf("from %d until %d, stopped at %d", tr.from[i], tr.until[i], tr.stopped[i])
+		}
+	}
+	if twice != 2 {
+		t.Errorf("%d epochs were traced twice", twice)
+	}
+}
+
+func TestTraceUntilBudget(t *testing.T) {
+	for budget, least := range map[float64]int{30: 15, 5: 6} {
+		q := traced(0)
+		q.Budget = budget
+		r := tryTraced(t, context.Background(), q, &tracer{}, nil)
+		if r.err != nil || r.end.Reason != sample.EndedByBudget || r.end.Rounds < least ||
+			r.end.Elapsed > 1.1*budget {
+			t.Errorf("budget %g: %+v, %v; want %d rounds at least", budget, r.end, r.err, least)
+		}
+	}
+}
+
+func TestTracedUnpinnedEndsAnywhere(t *testing.T) {
+	q, tr := traced(3), &tracer{}
+	q.CPUs = sample.CPUs{}
+	r := tryTraced(t, context.Background(), q, tr, func(c *engine.Config) {
+		c.Environment.CPUsAllowed = []int{0, 1, 2, 3, 4, 5, 6, 7}
+	})
+	if r.err != nil || len(tr.attached) != 2 {
+		t.Fatalf("%v, attached %d times", r.err, len(tr.attached))
+	}
+	if c := tr.attached[0]; len(c.CPUs) != 8 || c.Events*len(c.CPUs) > 1<<22 || c.Events < 1<<18 {
+		t.Errorf("%d events on CPUs %v", c.Events, c.CPUs)
+	}
+}
+
+func TestUntraceableEpochEndsTheRun(t *testing.T) {
+	for name, tr := range map[string]*tracer{
+		"attach": {refuse: errors.New("no memory left")},
+		"stop":   {unhappy: errors.New("no memory left")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tryTraced(t, context.Background(), traced(6), tr, nil)
+			if r.err == nil || !strings.Contains(r.err.Error(), "no memory left") ||
+				r.end.Reason != sample.EndedByFailure || r.end.Rounds > 1 || tr.running {
+				t.Errorf("%+v, %v", r.end, r.err)
+			}
+			last := r.file.Visits[len(r.file.Visits)-1]
+			if !strings.Contains(last.Failure, "no memory left") {
+				t.Errorf("the last visit is %+v", last)
+			}
+		})
+	}
+}
+
+func TestInterruptEndsTracing(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	tr := &tracer{}
+	r := tryTraced(t, ctx, traced(6), tr, func(c *engine.Config) {
+		c.Clock.(*fake.Clock).OnSleep = func(int64) {
+			if tr.running {
+				cancel()
+			}
+		}
+	})
+	if r.err != nil || r.end.Reason != sample.EndedByInterrupt || tr.running ||
+		len(tr.stopped) != 1 {
+		t.Errorf("%+v, %v, stopped at %v", r.end, r.err, tr.stopped)
+	}
+}
