@@ -33,9 +33,11 @@ type Trace struct {
 	// Cost is what tracing added to a trip: traced minus untraced.
 	Cost analysis.Price `json:"cost"`
 	// Refused says why there are no rows: the first broken step.
-	Refused  string             `json:"refused,omitempty"`
-	Rows     []Row              `json:"rows,omitempty"`
-	Segments []Segment          `json:"segments,omitempty"`
+	Refused  string    `json:"refused,omitempty"`
+	Rows     []Row     `json:"rows,omitempty"`
+	Segments []Segment `json:"segments,omitempty"`
+	// Its are the segments of the one that it is set against.
+	Its      []Segment          `json:"its_segments,omitempty"`
 	Groups   []sample.StepGroup `json:"groups,omitempty"`
 	Readers  map[string]float64 `json:"readers,omitempty"`
 	Missing  []string           `json:"missing,omitempty"`
@@ -55,7 +57,7 @@ type Row struct {
 	Hooks  []Row     `json:"hooks,omitempty"` // within the row, by netfilter hook
 }
 
-// Segment is a segment of the cell's trip, what tracing costs taken off.
+// Segment is a segment of a cell's trip, what tracing costs taken off.
 type Segment struct {
 	sample.SegmentKey
 	Row     string  `json:"row"`
