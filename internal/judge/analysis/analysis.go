@@ -98,10 +98,15 @@ func Open(f *sample.File) *Run {
 	for i := range f.Visits {
 		v := &f.Visits[i]
 		s := j.Series[v.Cell]
+		counts := f.Header.Plan.Counts(*v)
+		if v.Trace != nil && counts {
+			s.Traced = append(s.Traced, v)
+			continue
+		}
 		s.all = append(s.all, v)
 		switch {
 		case j.troubles[v.Cell].fatal():
-		case f.Header.Plan.Counts(*v):
+		case counts:
 			s.add(v)
 		case f.Header.Plan.Foreign():
 			for metric, n := range workload.FailedDials(*v) {

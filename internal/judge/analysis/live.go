@@ -38,8 +38,11 @@ func (l *Live) Add(v sample.Visit) {
 		return
 	}
 	p, s := l.j.File.Header.Plan, l.j.Series[v.Cell]
-	s.all = append(s.all, &v)
 	l.j.troubles[v.Cell].add(v, p.Counts(v))
+	if v.Trace != nil && p.Counts(v) {
+		return
+	}
+	s.all = append(s.all, &v)
 	if !p.Counts(v) {
 		return
 	}
@@ -91,7 +94,7 @@ func (l *Live) Standings() []Standing {
 // Known reports for each cell whether its primary ratio is certain enough for a run that looks
 // before its end or, by rounds, as precise as requested. A baseline and a failed cell are known; a
 // single route to an endpoint is when its own median is. A cell with a partner but no good visit is
-// not.
+// not, and none of a run that traces, whose other epochs take its whole budget.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)
@@ -116,6 +119,8 @@ func (l *Live) known(i, b int, x compared) bool {
 	p := l.j.File.Header.Plan
 	precise := x.N > 0 && x.HalfWidth() <= p.Precision*x.Median
 	switch {
+	case p.Trace != nil:
+		return false
 	case x.N == 0:
 		return l.j.troubles[i].good >= stats.MinValues
 	case p.Sweep != nil:

@@ -23,6 +23,7 @@ type Series struct {
 	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
 	times  map[string]*hdrhistogram.Histogram // times that only this load measures
 	Visits []*sample.Visit
+	Traced []*sample.Visit        // good visits in traced epochs, which take no part in all others
 	all    []*sample.Visit        // bad visits included
 	slices map[int]*sample.Slices // by round; nil if it was not sliced
 	// windows holds the values by windows of metrics that also have values by slices. They share a

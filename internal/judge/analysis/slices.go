@@ -94,12 +94,12 @@ func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
 		return stats.Epoch{}
 	}
 	of := quantity(j.Series[i].Load, metric)
-	var partners []slot
+	var partners []Slot
 	for _, k := range j.partners(i, b) {
 		partners = append(partners, logarithms(j.Series[k].slices[round], of)...)
 	}
-	slices.SortFunc(partners, func(a, b slot) int { return cmp.Compare(a.at, b.at) })
-	return pairUp(logarithms(j.Series[i].slices[round], of), partners)
+	slices.SortFunc(partners, func(a, b Slot) int { return cmp.Compare(a.At, b.At) })
+	return PairUp(logarithms(j.Series[i].slices[round], of), partners)
 }
 
 // A baseline's partners include its control, which has its own connections on the same path. The
@@ -113,41 +113,43 @@ func (j *Run) partners(i, b int) []int {
 	return []int{b}
 }
 
-type slot struct {
-	at int
-	x  float64
+// Slot is a slice's value, at its position in the epoch's timetable.
+type Slot struct {
+	At int
+	X  float64
 }
 
-func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []slot {
+func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []Slot {
 	if s == nil {
 		return nil
 	}
-	var out []slot
+	var out []Slot
 	for k, x := range of(s) {
 		if x > 0 {
-			out = append(out, slot{s.Slots[k], math.Log(x)})
+			out = append(out, Slot{s.Slots[k], math.Log(x)})
 		}
 	}
 	return out
 }
 
-// pairUp subtracts from each slice its nearest partners before and after it or, at the end of an
+// PairUp summarizes an epoch by pairs of slices; both lists are in the order of the timetable. It
+// subtracts from each slice its nearest partners before and after it or, at the end of an
 // epoch, the only one. Pairs with the mean of the partners would be less noisy, but a busy machine
 // slows slices now and then, two more often than one, and the median pair of equal cells would not
 // be 0.
 //
 // Pairs that share a slice are not independent: the mean of all pairs has a pair's variance times
 // the sum of the squares of each slice's share in it.
-func pairUp(mine, partners []slot) stats.Epoch {
+func PairUp(mine, partners []Slot) stats.Epoch {
 	var values []float64
 	own, theirs := make([]float64, len(mine)), make([]float64, len(partners))
 	after := 0
 	for k, s := range mine {
-		for after < len(partners) && partners[after].at < s.at {
+		for after < len(partners) && partners[after].At < s.At {
 			after++
 		}
 		for p := max(0, after-1); p < min(after+1, len(partners)); p++ {
-			values = append(values, s.x-partners[p].x)
+			values = append(values, s.X-partners[p].X)
 			own[k]++
 			theirs[p]++
 		}
@@ -216,6 +218,11 @@ func (j *Run) Price(i, b int, metric string) Price {
 	out.take(d, x.slices.Epochs)
 	out.Verdict = j.verdict(x, n, false).Part()
 	return out
+}
+
+// Excess returns what Price returns as an estimate; Pairs is 0 if it is by rounds.
+func (j *Run) Excess(i, b int, metric string) stats.Estimate {
+	return j.Estimate(i, b, metric).More(j.level(b, metric))
 }
 
 func (j *Run) level(i int, metric string) float64 {
