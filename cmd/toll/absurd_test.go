@@ -35,6 +35,7 @@ func commands(t *testing.T) map[string][]string {
 		"compare":   {"host", "--dry-run"},
 		"ladder":    {"bridge", "--dry-run"},
 		"advise":    {"bridge", "--dry-run"},
+		"trace":     {"bridge", "--dry-run"},
 		"scale":     {"bridge", "--dry-run"},
 		"mesh":      {"--dry-run"},
 		"run":       {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
@@ -237,7 +238,7 @@ func TestSameFile(t *testing.T) {
 			}
 		}
 	}
-	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"advise"}, {"scale"}, {"mesh"},
+	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"trace"}, {"advise"}, {"scale"}, {"mesh"},
 		{"stream", "http://127.0.0.1:1"}, {"sql", "--dsn", "postgres://a@127.0.0.1:1/b"},
 		{"run", "host", "--server", "x {port}", "--client", "x {addr}"}}
 	for _, pair := range [][2]string{{"new", "new"}, {"new", "./new"}, {"dangling", "new"},

@@ -9,7 +9,7 @@ import (
 )
 
 var commandGroups = []named{
-	{"Measure network modes", []string{"compare", "ladder", "scale", "run"}},
+	{"Measure network modes", []string{"compare", "ladder", "trace", "scale", "run"}},
 	{"Measure what is already running", []string{"stream", "sql", "mesh"}},
 	{"See where packets go", []string{"path", "ports", "modes"}},
 	{"Make it faster", []string{"advise", "fast"}},

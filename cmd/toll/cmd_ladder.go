@@ -15,7 +15,10 @@ import (
 var ladderLoads = []string{workload.RR, workload.Bulk, workload.Stream}
 
 func newLadder(e env) *cobra.Command {
-	var f runFlags
+	var (
+		f      runFlags
+		traced bool
+	)
 	c := &cobra.Command{
 		Use:   "ladder [MODE…]",
 		Short: "Price each part of a mode: bridge, NAT, docker-proxy",
@@ -25,20 +28,37 @@ each part adds in latency and CPU time and takes in throughput, with 95 % interv
 
 With names it ends at those modes ("all" is every one), else at Docker's usual ones.
 A mode that cannot be built here is left out: the next one is then priced with both
-parts.`,
+parts. With --trace, as root, each price has beside it what toll trace says of it.`,
 		Example: `  toll ladder
   toll ladder publish-proxy --load rr
   toll ladder --load stream --tokens 50 --budget 3m
+  sudo toll ladder --trace
   toll ladder overlay-encrypted --from remote-container --wire mtu=9000
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			all := slices.Contains(args, allModes)
-			return f.command(e, func(r *plan.Request) error { return climb(r, all) })(c, args)
+			if traced {
+				f.trace = &sample.TracePlan{}
+				if !c.Flags().Changed("load") {
+					f.loads.kinds = []string{workload.RR}
+				}
+			}
+			return f.command(e, func(r *plan.Request) error {
+				if traced {
+					err := f.traceInto(r, c.Flags(), "ladder --trace", workload.RR)
+					if err != nil {
+						return err
+					}
+				}
+				return climb(r, all)
+			})(c, args)
 		},
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
+	fl.BoolVar(&traced, "trace", false,
+		"also follow round trips through the kernel, and say where each price comes from; needs root")
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
 	f.addPin(fl, sample.PinFar)
 	f.onePin = true

@@ -46,7 +46,7 @@ func offer(fl *pflag.FlagSet, flag string, words []string) {
 
 func argumentsOf(command string) cobra.CompletionFunc {
 	switch command {
-	case "compare", "ladder", "advise", "run", "scale", "modes":
+	case "compare", "ladder", "trace", "advise", "run", "scale", "modes":
 		return oneOf(func() []string { return append(modeWords(), allModes) }, many)
 	case "path":
 		return oneOf(modeWords, one)

@@ -37,6 +37,9 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))
 	case p.Rounds > 0:
 		text += units.Plural(p.Rounds, "round")
+	case p.Trace != nil:
+		text += fmt.Sprintf("rounds until %g s have passed, at least %d", p.Budget,
+			plan.LeastRounds(p))
 	default:
 		text += fmt.Sprintf(
 			"rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
@@ -44,6 +47,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	}
 	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p))}
 	head.Add(loadLines(p, whole)...)
+	head.Add(lines(tracingOutline(p))...)
 	for _, c := range p.Cells {
 		if c.Control && !c.Placebo { // one of each shape
 			if l := p.LoadFor(c); l != p.LoadAt(c) {
@@ -77,6 +81,26 @@ func adviseOutline(p sample.Plan) string {
 		first += "; then the same for " + printable.List(p.Also)
 	}
 	return first
+}
+
+// tracingOutline names the states of the first rounds, each of which has one, or returns "".
+func tracingOutline(p sample.Plan) string {
+	if p.Trace == nil {
+		return ""
+	}
+	var states []string
+	for round := range 3 {
+		states = append(states, tracingWords[plan.TracingOf(p, round)])
+	}
+	if p.Trace.Hooks {
+		states = append(states, tracingWords[plan.TracingOf(p, len(states))])
+	}
+	return fmt.Sprintf("the first rounds are %s; then in a new order", printable.List(states))
+}
+
+var tracingWords = map[sample.Tracing]string{
+	sample.Untraced: "untraced", sample.Traced: "traced", sample.TracedTwice: "traced twice",
+	sample.TracedHooks: "traced by hook",
 }
 
 func lines(texts ...string) []document.Block {

@@ -25,6 +25,9 @@ const fakeEnv = "TOLL_TEST_FAKE"
 // one repeats. Without it the CPUs are free.
 const fakeBusyEnv = "TOLL_TEST_BUSY"
 
+// fakeUntracedEnv is what the kernel lacks for tracing; "": nothing.
+const fakeUntracedEnv = "TOLL_TEST_UNTRACED"
+
 func scriptedContention() func(func() float64) func() sample.Contention {
 	left := strings.Split(cmp.Or(os.Getenv(fakeBusyEnv), "0"), ",")
 	return func(func() float64) func() sample.Contention {
@@ -49,6 +52,12 @@ func fakeLab() {
 				Distance: sample.SharedCPU}, nil
 		}
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
+	}
+	canTrace = func() error {
+		if missing := os.Getenv(fakeUntracedEnv); missing != "" {
+			return &path.UnsupportedError{Missing: missing, Remedy: "toll ladder"}
+		}
+		return nil
 	}
 	contentionSince = scriptedContention()
 	printing = mustFit

@@ -49,7 +49,8 @@ type runFlags struct {
 	live           bool
 	title          string
 	noHistory      bool
-	busy           bool // measure on a busy machine
+	busy           bool              // measure on a busy machine
+	trace          *sample.TracePlan // what is traced; nil: nothing
 
 	// plan makes the plan; nil: plan.Make. steps, if not nil, changes the run's steps. judged, if
 	// not nil, is called with the report before it is printed.
@@ -192,6 +193,11 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	}
 	if err := runHeadroom(p, f.loads.mostThreads()); err != nil {
 		return err
+	}
+	if p.Trace = f.trace; f.trace != nil {
+		if err := f.mayTrace(e, req.On); err != nil {
+			return err
+		}
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {

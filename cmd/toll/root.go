@@ -67,7 +67,7 @@ machine's own Docker Engine instead.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(compare, newLadder(e), newAdvise(e), newScale(e), newMesh(e), newRun(e),
+	root.AddCommand(compare, newLadder(e), newTrace(e), newAdvise(e), newScale(e), newMesh(e), newRun(e),
 		newStream(e), newSQL(e), newPublished(e), newModes(e), newPath(e), newPorts(e),
 		newReport(e), newPredict(e), newImage(e), newClean(e), newAgent(), newVersion(e), newMan())
 	root.AddCommand(newDiff(e), newGate(e), newView(e))
