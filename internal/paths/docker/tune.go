@@ -52,6 +52,10 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 		if onMachine(s) {
 			return "this machine's TCP settings, because not all ends of its connections are in containers"
 		}
+	case mode.BridgeNF:
+		if slices.Contains(r.Hops, mode.HopBridge) && s.Mode != mode.Overlay {
+			return "what this machine's rules see of all bridges"
+		}
 	case mode.RmemMax, mode.WmemMax:
 		return "this machine's limits of socket buffers"
 	case mode.Congestion:

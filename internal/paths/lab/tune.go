@@ -76,6 +76,7 @@ func (s *site) tune() error {
 var tuneNeeds = map[mode.Key]need{
 	mode.RPS: needRPS, mode.XPS: needXPS, mode.Queues: needQueues, mode.Threaded: needThreaded,
 	mode.BigTCP: needBigTCP, mode.BigTCPContainer: needBigTCP, mode.BigTCPLoopback: needBigTCP,
+	mode.BridgeNF: needBridgeNF,
 }
 
 func (l *Lab) tryQueues() (err error) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -171,6 +172,20 @@ func TestTunesAreSet(t *testing.T) {
 				says: []string{"= reno"}},
 			claim{where: "A", command: "sysctl net.ipv4.tcp_congestion_control",
 				says: []string{"= reno"}})},
+		{"bridge-nf=on", says(claim{where: "A", command: "sysctl net.bridge",
+			says: []string{"call-iptables = 1", "call-ip6tables = 1"}})},
+		{"bridge-nf=off", func(t *testing.T, s *site) {
+			claim{where: "A", command: "sysctl net.bridge",
+				says: []string{"call-iptables = 0", "call-ip6tables = 0"}}.check(t, s)
+			err := s.a.ns.Do(func() error {
+				return nft.Apply([]nft.Chain{{Table: "filter", Name: "KEEP-APART",
+					Hook: nft.Forward, Rules: []nft.Rule{
+						rule(nft.Drop(), nft.In(tollNet.bridge), nft.Out(tollNet.bridge))}}})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}},
 		{"nodelay=off", func(*testing.T, *site) {}},
 		{"mtu=4000+gro=on+tso=off", says(claim{
 			where: "server", command: "ip -o link", says: []string{"eth0@ mtu 4000"}})},
@@ -244,7 +259,8 @@ func TestTunesOnEveryMode(t *testing.T) {
 			for _, together := range [][]mode.Tunes{{"mtu=1280", "tso=on"},
 				{"mtu=9000", "gro=on", "tso=off", "rps=on"},
 				{"gro=on+threaded=on"}, {"queues=1", "xps=on", "bigtcp=180000",
-					"bigtcp-container=131072", "bigtcp-lo=180000", "congestion=reno"}} {
+					"bigtcp-container=131072", "bigtcp-lo=180000", "congestion=reno",
+					"bridge-nf=off"}} {
 				for _, tune := range onPaths(possibleTunes(t, l, spec, r, together)) {
 					t.Run(string(tune), func(t *testing.T) {
 						t.Parallel()
@@ -320,6 +336,9 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 			m != mode.PublishIngress && hasBigTCP()
 	case "bigtcp-container=131072":
 		return (veth || slices.Contains(r.Hops, mode.HopNetkit)) && hasBigTCP()
+	case "bridge-nf=off":
+		return slices.Contains([]mode.Name{mode.Bridge, mode.BridgeDefault, mode.Pipework,
+			mode.Overlay, mode.OverlayEncrypted}, m)
 	case "bigtcp-lo=180000":
 		return slices.Contains(r.Hops, mode.HopLoopback) && hasBigTCP()
 	case "rps=on":
@@ -329,6 +348,11 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	}
 	return !onlyWire
 }
+
+const (
+	twoContainers = "two containers of one network: bridge --from container"
+	needsNoRules  = "a mode whose bridge needs no rules, such as bridge"
+)
 
 func TestTunesAreRefused(t *testing.T) {
 	for _, tt := range []struct {
@@ -367,6 +391,18 @@ func TestTunesAreRefused(t *testing.T) {
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
 			Tune: "bigtcp=180000"}, "neither a bridge nor a container's pair",
 			"a mode with a veth pair, such as bridge"},
+		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
+			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+		{path.Spec{Mode: mode.Routed, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+		{path.Spec{Mode: mode.PublishProxy, From: mode.FromContainer, To: mode.ToAddress,
+			Tune: "bridge-nf=off"}, "no bridge of the path", twoContainers},
+		{path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress,
+			Tune: "bridge-nf=off"}, "the mode's rules would not see", needsNoRules},
+		{path.Spec{Mode: mode.Link, From: mode.FromContainer, To: mode.ToContainer,
+			Tune: "bridge-nf=off"}, "the mode's rules would not see", needsNoRules},
 		{path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer,
 			Tune: "congestion=teleport"}, "cannot be chosen in a network namespace",
 			"one of those that can: " + allowedCongestion(t) +

@@ -36,11 +36,14 @@ const (
 	BigTCPContainer Key = "bigtcp-container" // the same of containers' ends
 	BigTCPLoopback  Key = "bigtcp-lo"        // the same of the loopback device
 	Congestion      Key = "congestion"       // TCP's, of every namespace
+	// BridgeNF is whether iptables sees frames that a bridge forwards from port to port:
+	// bridge-nf-call-iptables and bridge-nf-call-ip6tables.
+	BridgeNF Key = "bridge-nf"
 )
 
 // keys are listed and set in this order: queues first, because steering applies to existing ones.
 var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS,
-	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion}
+	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion, BridgeNF}
 
 // Forms returns the syntax of all tunes: "mtu=N", "gro=on|off".
 func Forms() []string {

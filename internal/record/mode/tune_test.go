@@ -26,6 +26,8 @@ func TestParseTunes(t *testing.T) {
 			"bigtcp=64k+bigtcp-container=524280+bigtcp-lo=64k", ""},
 		{"threaded=on+gro=on+queues=02", "queues=2+gro=on+threaded=on", ""},
 		{"congestion=dctcp+xps=off", "xps=off+congestion=dctcp", ""},
+		{"bridge-nf=off+rmem=4M", "rmem=4M+bridge-nf=off", ""},
+		{"bridge-nf=0", "", "on or off"},
 		{"bigtcp=65535", "", "from 65536 to 524280 bytes"},
 		{"bigtcp=524281", "", "from 65536 to 524280 bytes"},
 		{"bigtcp-container=on", "", "from 65536 to 524280 bytes"},

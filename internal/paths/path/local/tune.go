@@ -1,7 +1,9 @@
 package local
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +35,7 @@ var tunable = map[mode.Key][]mode.HopKind{
 	mode.BigTCP:          {mode.HopVeth, mode.HopBridge, mode.HopNetkit},
 	mode.BigTCPContainer: {mode.HopVeth, mode.HopNetkit},
 	mode.BigTCPLoopback:  {mode.HopLoopback},
+	mode.BridgeNF:        {mode.HopBridge},
 }
 
 var whyUntunable = map[mode.Key]string{
@@ -47,6 +50,7 @@ var whyUntunable = map[mode.Key]string{
 	mode.BigTCP:          "the path has neither a bridge nor a container's pair",
 	mode.BigTCPContainer: "the path has no container's pair",
 	mode.BigTCPLoopback:  "the path does not cross a loopback device",
+	mode.BridgeNF:        "no bridge of the path forwards frames from port to port",
 }
 
 // Sets returns the kinds of the route's hops whose devices a tune sets.
@@ -65,13 +69,21 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	if _, ofDevices := tunable[t.Key]; !ofDevices {
 		return nil
 	}
-	if len(Sets(t.Key, r)) == 0 {
+	forwards, byRules := forwarding(s.Mode, r)
+	if t.Key == mode.BridgeNF && byRules && !t.On() {
+		return &path.UnsupportedError{
+			Missing: "bridge-nf=off: the mode's rules would not see the bridged frames that they are for",
+			Remedy:  "a mode whose bridge needs no rules, such as bridge"}
+	}
+	if len(Sets(t.Key, r)) == 0 || t.Key == mode.BridgeNF && !forwards {
 		remedy := "a mode with a veth pair, such as bridge"
 		switch t.Key {
 		case mode.MTU:
 			remedy = "--wire mtu=" + t.Value
 		case mode.BigTCPLoopback:
 			remedy = "a mode whose path crosses lo, such as host"
+		case mode.BridgeNF:
+			remedy = "two containers of one network: bridge --from container"
 		}
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"%s=%s has no effect: %s", t.Key, t.Value, whyUntunable[t.Key]), Remedy: remedy}
@@ -104,6 +116,26 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 		}
 	}
 	return nil
+}
+
+// forwarding reports whether a bridge of the route forwards frames from port to port, and whether
+// it does so because of rules that see these frames.
+func forwarding(m mode.Name, r mode.Route) (forwards, byRules bool) {
+	rules := []mode.HopKind{mode.HopDNAT, mode.HopSNAT, mode.HopAccept}
+	ports := []mode.HopKind{mode.HopVeth, mode.HopVXLAN}
+	if m == mode.Pipework {
+		ports = append(ports, mode.HopWire)
+	}
+	devices := slices.DeleteFunc(slices.Clone(r.Hops), func(h mode.HopKind) bool {
+		return slices.Contains(rules, h)
+	})
+	for i := 1; i+1 < len(devices); i++ {
+		if devices[i] == mode.HopBridge && slices.Contains(ports, devices[i-1]) &&
+			slices.Contains(ports, devices[i+1]) {
+			return true, len(devices) < len(r.Hops)
+		}
+	}
+	return false, false
 }
 
 const minMTU6 = 1280 // the kernel disables IPv6 on a device with less
@@ -145,6 +177,9 @@ type TunedDevice struct {
 	Inside bool
 	// SetMTU sets the MTU of a device that another program manages; otherwise nil.
 	SetMTU func(mtu int) error
+	// SetBridgeNF sets whether iptables sees what the bridge forwards, in a namespace with other
+	// bridges; otherwise nil.
+	SetBridgeNF func(on bool) error
 }
 
 type hopID struct {
@@ -257,6 +292,30 @@ var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 	mode.BigTCPLoopback: func(d TunedDevice, t mode.Tune) error {
 		return link.SetMaxSize(d.Name, t.Number())
 	},
+	mode.BridgeNF: func(d TunedDevice, t mode.Tune) error {
+		if d.SetBridgeNF != nil {
+			return d.SetBridgeNF(t.On())
+		}
+		return setBridgeNF(t.On())
+	},
+}
+
+// BridgeNF lists the sysctls of mode.BridgeNF. The second is missing without IPv6.
+var BridgeNF = []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"}
+
+// setBridgeNF sets them for all bridges of the calling thread's namespace.
+func setBridgeNF(on bool) error {
+	value := "0"
+	if on {
+		value = "1"
+	}
+	for i, key := range BridgeNF {
+		err := sysctl.Set(key, value)
+		if err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
 }
 
 func maxSizeOf(inside bool) func(TunedDevice, mode.Tune) error {
