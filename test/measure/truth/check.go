@@ -20,6 +20,10 @@ var checks = []check{
 	{"peers", (*trial).peers},
 	{"unpinned", (*trial).unpinned},
 	{"precision", (*trial).precision},
+	{"trace", (*trial).parts},
+	{"trace-followed", (*trial).followed},
+	{"trace-planted", (*trial).plantedParts},
+	{"trace-bystanders", (*trial).bystanders},
 }
 
 func names() (out []string) {
@@ -42,6 +46,9 @@ type scale struct {
 	long, short                       runs // of precision
 	// how many of each of these run while other programs work
 	loaded int
+	// Runs of toll trace, and of each planted difference, which traceReference sizes.
+	trace, tracePlant              runs
+	follow, traceReference, beside time.Duration
 }
 
 type runs struct {
@@ -54,8 +61,8 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 50 minutes. runsOf, if not 0, replaces the number of runs of aa and of
-// each planted difference.
+// The usual scale takes some 70 minutes. runsOf, if not 0, replaces the number of runs of aa, trace
+// and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",
 		aa:        runs{20, 10 * second},
@@ -67,7 +74,9 @@ func scaleOf(quick, full bool, runsOf int) scale {
 		company:   runs{2, 20 * second},
 		sustained: runs{2, 40 * second},
 		peers:     runs{6, 8 * second}, long: runs{2, minute}, short: runs{3, 10 * second},
-		loaded: 1}
+		loaded: 1,
+		trace:  runs{6, 30 * second}, tracePlant: runs{2, 30 * second},
+		follow: 30 * second, traceReference: 90 * second, beside: 10 * second}
 	switch {
 	case quick:
 		s = scale{name: "quick",
@@ -80,7 +89,9 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			company:   runs{1, 5 * second},
 			sustained: runs{1, 8 * second},
 			peers:     runs{2, 8 * second}, long: runs{1, 20 * second}, short: runs{1, 10 * second},
-			loaded: 1}
+			loaded: 1,
+			trace:  runs{3, 12 * second}, tracePlant: runs{1, 12 * second},
+			follow: 12 * second, traceReference: 12 * second, beside: 2 * second}
 	case full:
 		s = scale{name: "full",
 			aa:        runs{50, 20 * second},
@@ -92,10 +103,12 @@ func scaleOf(quick, full bool, runsOf int) scale {
 			company:   runs{4, 30 * second},
 			sustained: runs{10, minute},
 			peers:     runs{20, 8 * second}, long: runs{5, minute}, short: runs{5, 10 * second},
-			loaded: 2}
+			loaded: 2,
+			trace:  runs{120, 30 * second}, tracePlant: runs{5, minute},
+			follow: minute, traceReference: 10 * minute, beside: minute}
 	}
 	if runsOf > 0 {
-		s.aa.n, s.plant.n = runsOf, runsOf
+		s.aa.n, s.plant.n, s.trace.n, s.tracePlant.n = runsOf, runsOf, runsOf, runsOf
 	}
 	return s
 }

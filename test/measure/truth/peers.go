@@ -45,7 +45,8 @@ var rivals = []rival{
 
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
-	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others}
+	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others,
+		"trace-planted": {"nft", "tc", "ip"}}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)

@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, inner := range []func([]string) (bool, error){peer.Inner, lab.Inner} {
+	for _, inner := range []func([]string) (bool, error){peer.Inner, lab.Inner, Inner} {
 		ours, err := inner(os.Args[1:])
 		switch {
 		case err != nil:

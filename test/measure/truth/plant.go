@@ -50,16 +50,22 @@ func within(ctx context.Context, at path.Place, input string, command ...string)
 }
 
 func chain(n int) plant {
-	rules := strings.Repeat("tcp dport 1 counter drop\n", n)
-	text := "table inet planted {\nchain walk {\ntype filter hook input priority 0; policy accept;\n" + rules + "}\n}\n"
 	return func(ctx context.Context, p *path.Path) error {
-		_, err := within(ctx, p.Servers[0], text, "nft", "-f", "-")
+		_, err := within(ctx, p.Servers[0], walk("input", n), "nft", "-f", "-")
 		return err
 	}
 }
 
+// walk returns a table for nft, whose n rules every packet at the hook walks through.
+func walk(hook string, n int) string {
+	return "table inet planted {\nchain walk {\ntype filter hook " + hook +
+		" priority 0; policy accept;\n" + strings.Repeat("tcp dport 1 counter drop\n", n) + "}\n}\n"
+}
+
 // limit takes bit/s.
-func limit(bits float64) plant {
+func limit(bits float64) plant { return shaped(bits, "256kb", "512kb") }
+
+func shaped(bits float64, burst, limit string) plant {
 	return func(ctx context.Context, p *path.Path) error {
 		i := slices.IndexFunc(p.Hops, func(h path.Hop) bool { return h.Kind == mode.HopVeth })
 		if i < 0 {
@@ -67,7 +73,7 @@ func limit(bits float64) plant {
 		}
 		port, _, _ := strings.Cut(p.Hops[i].Name, "⇄")
 		_, err := within(ctx, p.Clients[0], "", "tc", "qdisc", "add", "dev", port, "root", "tbf",
-			"rate", fmt.Sprintf("%.0fbit", bits), "burst", "256kb", "limit", "512kb")
+			"rate", fmt.Sprintf("%.0fbit", bits), "burst", burst, "limit", limit)
 		return err
 	}
 }

@@ -108,10 +108,10 @@ func (t *trial) compare(ctx context.Context, args ...string) (*analysis.Report, 
 	if err != nil {
 		return nil, err
 	}
-	return judge(b)
+	return compared(b)
 }
 
-func judge(records []byte) (*analysis.Report, error) {
+func compared(records []byte) (*analysis.Report, error) {
 	f, err := sample.Read(bytes.NewReader(records))
 	if err != nil {
 		return nil, err
@@ -134,19 +134,29 @@ func (t *trial) plan(ctx context.Context, args ...string) (p sample.Plan, err er
 // measure runs p in this process on b's paths. each is its budget.
 func (t *trial) measure(ctx context.Context, p sample.Plan, each time.Duration,
 	b path.Builder) (*analysis.Report, error) {
+	records, err := t.records(ctx, p, each, b, nil)
+	if err != nil {
+		return nil, err
+	}
+	return compared(records)
+}
+
+// records returns the results file of such a run. Without a tracer nothing is traced.
+func (t *trial) records(ctx context.Context, p sample.Plan, each time.Duration, b path.Builder,
+	tracer engine.Tracer) ([]byte, error) {
 	p.Rounds, p.Budget = 0, each.Seconds()
 	var records bytes.Buffer
 	_, err := engine.Run(ctx, engine.Config{
 		Plan: p, Environment: t.environment, Builders: []path.Builder{b},
 		Meter: t.meter, Clock: engine.Monotonic{}, Out: sample.NewWriter(&records),
-		Throttled: machine.Machine{}.Throttler()})
+		Throttled: machine.Machine{}.Throttler(), Tracer: tracer})
 	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return judge(records.Bytes())
+	return records.Bytes(), nil
 }
 
 func cell(r *analysis.Report, mode, tune, load string) (analysis.Cell, error) {

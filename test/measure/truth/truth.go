@@ -1,6 +1,7 @@
 // Package truth shows that toll's results are true: it finds identical modes the same, it finds and
 // sizes planted differences, and its results do not depend on the length of slices, their order,
-// the other cells of the run, or the tool that measures.
+// the other cells of the run, or the tool that measures. Of toll trace it shows that parts are where
+// they are said to be.
 //
 // Each check prints a table in Markdown. A row whose interval is too wide to tell does not hold.
 //
@@ -44,7 +45,7 @@ func parse(stderr io.Writer, args []string) (options, error) {
 		"as many and as long runs as the numbers of docs/method.md rest on: more than two hours")
 	f.IntVar(
 		&runs, "runs", 0,
-		"so many runs of aa and of each planted difference (default as the scale has it)")
+		"so many runs of aa, trace and each planted difference (default as the scale has it)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of all orders")
 	f.StringVar(&o.congestion, "congestion", "reno",
 		"congestion `control` of the lab where toll and others are compared, and of aa; precision takes toll as it is")
