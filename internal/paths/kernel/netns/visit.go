@@ -20,23 +20,24 @@ func ID(pid int) (string, error) {
 // Visit runs f in the network namespace of process pid, on a thread of its own. It needs
 // CAP_SYS_ADMIN.
 func Visit(pid int, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		done <- enter(pid, f)
-	}()
-	return <-done
-}
-
-func enter(pid int, f func() error) error {
 	ns, err := os.Open(File(pid))
 	if err != nil {
 		return fmt.Errorf("enter network namespace: %w", err)
 	}
-	err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-	ns.Close()
-	if err != nil {
-		return fmt.Errorf("enter network namespace of process %d: %w", pid, err)
-	}
-	return f()
+	defer ns.Close()
+	return VisitFile(int(ns.Fd()), f)
+}
+
+// VisitFile is like Visit for the namespace of an open file.
+func VisitFile(fd int, f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter network namespace: %w", err)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
 }
