@@ -1,5 +1,5 @@
-// Package bpf lists the BPF programs that the kernel runs for packets and sockets. It needs the
-// machine's root.
+// Package bpf lists the BPF programs that the kernel runs for packets and sockets, and says why it
+// takes none. It needs the machine's root.
 package bpf
 
 import (

@@ -3,41 +3,26 @@ package shortcut
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"os"
-	"regexp"
 	"strings"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-var standing = regexp.MustCompile(`(?m)^monotonic +0 +0$`)
+const remedy = "Linux 5.15 or later with CONFIG_CGROUP_BPF"
 
 // check returns the root of cgroup v2, which the caller closes, and the namespace's cookie.
 func check() (root *os.File, cookie uint64, err error) {
-	if os.Geteuid() != 0 {
-		return nil, 0, &path.UnsupportedError{
-			Missing: "only root may load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
-			Remedy:  "sudo toll …"}
-	}
-	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return nil, 0, &path.UnsupportedError{
-			Missing: "the kernel does not describe its structures (CONFIG_DEBUG_INFO_BTF)",
-			Remedy:  "a kernel with BTF, as distributions build it", Err: err}
+	if err := bpf.Check(); err != nil {
+		return nil, 0, err
 	}
 	if cookie, err = Namespace(); err != nil {
 		return nil, 0, &path.UnsupportedError{
 			Missing: "the kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)",
 			Remedy:  "Linux 5.15 or later", Err: err}
-	}
-	if offsets, err := os.ReadFile("/proc/self/timens_offsets"); err == nil &&
-		!standing.Match(offsets) {
-		return nil, 0, &path.UnsupportedError{
-			Missing: "toll is in a time namespace, whose clock is not the programs'",
-			Remedy:  "run it outside"}
 	}
 	if root, err = cgroupRoot(); err != nil {
 		return nil, 0, err
@@ -77,19 +62,4 @@ func cgroupRoot() (*os.File, error) {
 		}
 	}
 	return nil, missing
-}
-
-func explain(err error) error {
-	var v *ebpf.VerifierError
-	switch {
-	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &v):
-		return &path.UnsupportedError{
-			Missing: "this user may not load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
-			// the library's text is about older kernels
-			Remedy: "as root of the machine itself, not of a container", Err: unix.EPERM}
-	case errors.As(err, &v), errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL):
-		return &path.UnsupportedError{Missing: "this kernel does not take the BPF programs",
-			Remedy: "Linux 5.15 or later with CONFIG_CGROUP_BPF", Err: err}
-	}
-	return fmt.Errorf("load BPF programs: %w", err)
 }

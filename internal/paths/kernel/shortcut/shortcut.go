@@ -20,6 +20,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
@@ -83,7 +84,7 @@ func Load() (*Table, error) {
 	}
 	var o objectObjects
 	if err := loadObjectObjects(&o, nil); err != nil {
-		return nil, explain(err)
+		return nil, bpf.Explain(err, remedy)
 	}
 	defer func() { _ = o.objectPrograms.Close() }() // the links keep them
 	t := &Table{maps: o.objectMaps}
@@ -94,8 +95,8 @@ func Load() (*Table, error) {
 		l, err := link.AttachRawLink(link.RawLinkOptions{
 			Target: int(root.Fd()), Program: p, Attach: at})
 		if err != nil {
-			return nil, errors.Join(explain(fmt.Errorf("attach to cgroup: %w", err)), t.Close(),
-				root.Close())
+			return nil, errors.Join(bpf.Explain(fmt.Errorf("attach to cgroup: %w", err), remedy),
+				t.Close(), root.Close())
 		}
 		t.links = append(t.links, l)
 	}
