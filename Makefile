@@ -157,17 +157,17 @@ page-check: ## build that bundle and compare it with the committed one (npm)
 		made=$$(mktemp) && trap 'rm -f "$$made"' EXIT && cd $(PAGE)/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && \
 		node build.mjs "$$made" && cmp "$$made" ../assets/page.js && echo 'The bundle is what its sources make.'
 
-# The BPF programs of toll fast. The objects are committed: building toll needs no clang. Debian 12's clang made them.
-BPF = internal/paths/kernel/shortcut
+# The BPF programs of toll fast and toll trace. The objects are committed: building toll needs no clang. Debian 12's clang made them.
+BPF = internal/paths/kernel/shortcut internal/paths/kernel/trace
 .PHONY: bpf bpf-check bpf-deps
 bpf-deps:
 	@if grep -qx VERSION_CODENAME=bookworm /etc/os-release; then $(call install,$(BPF_DEPS)); fi
 bpf: bpf-deps ## make the BPF objects anew (clang 14, llvm-strip, libbpf's headers)
-	cd $(BPF) && $(GO) generate .
+	$(GO) generate $(BPF:%=./%)
 bpf-check: bpf-deps ## build those objects and compare them with the committed ones
 	@clang --version 2>/dev/null | grep -q 'version 14\.' && [ -e /usr/include/bpf/bpf_helpers.h ] || { echo 'clang 14 and libbpf-dev are not here: not compared'; [ "$$CI" != true ]; exit; }; \
-		made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && cp $(BPF)/object_* "$$made" && $(MAKE) --no-print-directory bpf && code=0 && \
-		for f in "$$made"/*; do cmp "$$f" $(BPF)/$${f##*/} || { code=1; cp "$$f" $(BPF); }; done && [ $$code = 0 ] && echo 'The BPF objects are what their source makes.'
+		made=$$(mktemp -d) && trap 'rm -rf "$$made"' EXIT && cp --parents $(BPF:%=%/object_*) "$$made" && $(MAKE) --no-print-directory bpf && code=0 && \
+		for f in $(BPF:%=%/object_*); do cmp "$$made/$$f" $$f || { code=1; cp "$$made/$$f" $$f; }; done && [ $$code = 0 ] && echo 'The BPF objects are what their sources make.'
 
 .PHONY: vulnerabilities
 vulnerabilities: ## look for known vulnerabilities in what toll calls (govulncheck; asks vuln.go.dev)
