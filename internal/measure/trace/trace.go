@@ -1,10 +1,23 @@
 // Package trace turns a log of kernel events into the segments of round trips. It is pure.
 //
 // A trip is a list of steps, and a segment lies between two of them, so segments sum to the trip
-// exactly.
+// exactly. The steps are found as follows:
+//
+//   - A trip's events are those between the client's clock readings. Numbers of bytes check it.
+//   - From a write until data is ready, all steps are on one CPU, in order, and of one packet: the
+//     pointer identifies it, or after copying its byte number. A packet changes CPU between devices
+//     (RPS), or where TCP finds the socket in use.
+//   - When data is ready on a socket, the trip continues where that socket returns from a read, on
+//     whatever CPU and thread. A relay's continues where the relay writes to another socket.
+//
+// What a process does after it woke another one is beside the trip. The reply begins when the server
+// has read.
 package trace
 
 import (
+	"math"
+	"slices"
+
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -40,5 +53,73 @@ type Log struct {
 	Missing []string
 }
 
-// Follow follows a cell's trips through the log.
-func Follow(l Log, c Cell, all []Slice) *sample.Trace { return &sample.Trace{} }
+// Follow follows a cell's trips through the log. Trips that begin before an earlier one ends are
+// not followed.
+func Follow(l Log, c Cell, all []Slice) *sample.Trace {
+	f := newFollower(c, l.Missing)
+	s := newSums(&f.cell)
+	cpus := inOrder(l.CPUs)
+	last := int64(math.MinInt64)
+	var events []kernel.Event
+	for _, slice := range all {
+		s.begin(slice.Slot)
+		for i := 1; i < len(slice.Bounds); i++ {
+			from, to := slice.Bounds[i-1], slice.Bounds[i]
+			if from < last || to <= from {
+				s.lose(lost{after: names[0], want: "a later " + names[0]})
+				continue
+			}
+			last = to
+			if events = take(events[:0], cpus, from, to); len(events) > maxEvents {
+				s.lose(lost{after: names[0], want: "fewer events"})
+				continue
+			}
+			slices.SortStableFunc(events, byTime)
+			if broken := f.follow(events); broken != nil {
+				s.lose(*broken)
+				continue
+			}
+			s.add(f, from, to)
+		}
+	}
+	out := s.trace()
+	out.Lost, out.Missing = l.Lost, l.Missing
+	return out
+}
+
+// inOrder sorts logs in which an interrupt's event precedes an earlier one.
+func inOrder(logs [][]kernel.Event) [][]kernel.Event {
+	out := slices.Clone(logs)
+	for i, l := range out {
+		if !slices.IsSortedFunc(l, byTime) {
+			out[i] = slices.Clone(l)
+			slices.SortStableFunc(out[i], byTime)
+		}
+	}
+	return out
+}
+
+func byTime(a, b kernel.Event) int {
+	switch {
+	case a.TS < b.TS:
+		return -1
+	case a.TS > b.TS:
+		return 1
+	}
+	return 0
+}
+
+// take appends the events of a time to out, and removes them and earlier ones from cpus.
+func take(out []kernel.Event, cpus [][]kernel.Event, from, to int64) []kernel.Event {
+	at := func(e kernel.Event, ts int64) int { return byTime(e, kernel.Event{TS: ts}) }
+	for i, l := range cpus {
+		if len(l) == 0 || l[0].TS >= to {
+			continue
+		}
+		first, _ := slices.BinarySearchFunc(l, from, at)
+		n, _ := slices.BinarySearchFunc(l[first:], to, at)
+		out = append(out, l[first:first+n]...)
+		cpus[i] = l[first+n:]
+	}
+	return out
+}

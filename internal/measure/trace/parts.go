@@ -1,0 +1,113 @@
+package trace
+
+import (
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// gap identifies what lies between two steps. Its name depends on what all trips show.
+type gap struct {
+	from, to kernel.Kind // 0: the client's clock
+	a, b     Device      // of from and to
+	leg      leg
+	hook     uint32 // 1 and its number; 0: none
+}
+
+// stretch is a gap of one trip.
+type stretch struct {
+	gap
+	took   int64
+	events int
+}
+
+// order has the steps from one process to the next, and the part that each of them ends. What a
+// write ends depends on the process.
+var order = []struct {
+	kind kernel.Kind
+	part sample.Part
+}{
+	{kernel.Send, ""},
+	{kernel.Queue, sample.PartOut},
+	{kernel.Xmit, sample.PartQdisc},
+	{kernel.Rx, sample.PartDriver},
+	{kernel.Receive, sample.PartHandover},
+	{kernel.TCP, sample.PartIn},
+	{kernel.Ready, sample.PartTCPIn},
+	{kernel.Switch, sample.PartWake},
+	{kernel.Copy, sample.PartCopy},
+	{kernel.Read, sample.PartRead},
+}
+
+// placeOf returns a kind's position in order. The client's clock has the last one.
+func placeOf(k kernel.Kind) int {
+	if k == kernel.Waking { // it stands for Ready
+		k = kernel.Ready
+	}
+	for i, o := range order {
+		if o.kind == k {
+			return i
+		}
+	}
+	return len(order) - 1
+}
+
+// span returns the parts between two positions.
+func span(from, to int) (out []sample.Part) {
+	for i := from + 1; i <= to; i++ {
+		out = append(out, order[i].part)
+	}
+	return out
+}
+
+// stretches returns what lies between the steps of a trip, from its beginning to its end.
+func (f *follower) stretches(from, to int64) (out []stretch) {
+	n := len(f.steps)
+	last := step{Event: kernel.Event{TS: from, CPU: f.steps[0].CPU}}
+	end := step{Event: kernel.Event{TS: to}, at: len(f.events), leg: f.steps[n-1].leg}
+	next := 0
+	for i, s := range f.steps {
+		if !s.minor {
+			out = f.between(out, last, s, f.steps[next:i])
+			last, next = s, i+1
+		}
+	}
+	return f.between(out, last, end, f.steps[next:])
+}
+
+// between adds what lies between two steps, netfilter's hooks by themselves.
+func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
+	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
+		leg: f.legs[b.leg]}
+	g.leg.reader = ""
+	var in *step
+	for i, s := range minor {
+		switch {
+		case s.Kind == kernel.HookIn:
+			in = &minor[i]
+		case s.Kind == kernel.HookOut && in != nil && in.Dev == s.Dev:
+			hook := g
+			hook.hook = 1 + s.Dev
+			out = append(out, f.stretch(g, a, *in), f.stretch(hook, *in, s))
+			a, in = s, nil
+		}
+	}
+	return append(out, f.stretch(g, a, b))
+}
+
+func (f *follower) stretch(g gap, a, b step) stretch {
+	s := stretch{gap: g, took: b.TS - a.TS}
+	for _, e := range f.events[a.at:b.at] {
+		if e.CPU == a.CPU {
+			s.events++
+		}
+	}
+	return s
+}
+
+func deviceOf(e kernel.Event) Device {
+	switch e.Kind {
+	case kernel.Queue, kernel.Xmit, kernel.Rx, kernel.Receive:
+		return Device{NetNS: e.NetNS, Index: e.Dev}
+	}
+	return Device{}
+}

@@ -1,0 +1,144 @@
+package trace
+
+import (
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+)
+
+// How readers are woken.
+const (
+	readerAwake   = "awake"
+	readerFalling = "falling asleep"
+	readerHere    = "slept, same CPU"
+	readerIdle    = "slept, other CPU idle"
+	readerBusy    = "slept, other CPU busy"
+	readerPolling = "slept, woken without IPI"
+)
+
+// read adds the steps from a ready socket to the process that reads from it. It returns the position
+// of the write that a relay, or a server in a kernel that does not tell of reads, continues with;
+// otherwise -1.
+func (f *follower) read() (write int, broken *lost) {
+	ready := f.last()
+	leg := &f.legs[len(f.legs)-1]
+	end, who := f.reader(ready, leg.reply)
+	if end < 0 {
+		return -1, f.lost(f.reads())
+	}
+	if leg.to = who; who == server && leg.reply || who == client && !leg.reply {
+		return -1, f.lost("another process's " + f.reads())
+	}
+	f.woken(ready, end)
+	switch {
+	case end == len(f.events):
+		return -1, nil
+	case f.events[end].Kind == kernel.Read:
+		f.add(end)
+		return -1, nil
+	}
+	return end, nil
+}
+
+func (f *follower) reads() string {
+	if f.lacks[kernel.Read] {
+		return names[kernel.Copy]
+	}
+	return names[kernel.Read]
+}
+
+// reader returns the position of the event with which a ready socket's reader has read, and the
+// reader's role. Where the kernel does not tell of the client's read, the position is the end.
+func (f *follower) reader(ready step, reply bool) (end int, who role) {
+	copied := false
+	for i := ready.at + 1; i < len(f.events); i++ {
+		e := f.events[i]
+		who, ok := f.roles[e.PID]
+		if !ok {
+			continue
+		}
+		switch {
+		case who == relay:
+			// docker-proxy splices: it does not read
+			if f.isWrite(e) && (e.Kind == kernel.Queue || e.Ptr != ready.Ptr) {
+				return i, relay
+			}
+		case !f.lacks[kernel.Read]:
+			if e.Kind == kernel.Read && e.Len > 0 && (f.lacks[kernel.Ready] ||
+				e.Ptr == ready.Ptr) && (e.Seq == 0 || int32(e.Seq-ready.Seq) >= 0) {
+				return i, who
+			}
+		case who == server && f.isWrite(e):
+			return i, server
+		case who == client && e.Kind == kernel.Copy:
+			copied = true
+		}
+	}
+	if copied && reply {
+		return len(f.events), client
+	}
+	return -1, client
+}
+
+// woken adds how the reader was woken, and its copying.
+func (f *follower) woken(ready step, end int) {
+	leg := &f.legs[len(f.legs)-1]
+	waking, ipi, slept := -1, -1, -1
+	copied := -1
+	var reader kernel.Event
+	if end < len(f.events) {
+		reader = f.events[end]
+	}
+	for i := ready.at + 1; i < end; i++ {
+		e := f.events[i]
+		switch e.Kind {
+		case kernel.Waking:
+			if waking < 0 && e.CPU == ready.CPU && copied < 0 {
+				waking = i
+			}
+		case kernel.IPI:
+			if waking >= 0 && ipi < 0 && slept < 0 && copied < 0 && e.CPU == ready.CPU {
+				ipi = i
+			}
+		case kernel.Switch:
+			// A relay's threads share its work, so the one that was woken need not write.
+			if slept < 0 && copied < 0 && waking >= 0 && (e.Dev == f.events[waking].Dev ||
+				leg.to != relay && e.Dev == reader.TID) {
+				slept = i
+			}
+		case kernel.Copy:
+			if who, ok := f.roles[e.PID]; ok && who == leg.to && who != relay && copied < 0 {
+				copied = i
+			}
+		}
+	}
+	leg.reader = f.kindOfWaking(ready, waking, ipi, slept)
+	if waking >= 0 {
+		f.minor(waking)
+		// It stands for the readiness that the kernel does not tell of.
+		f.steps[len(f.steps)-1].minor = !f.lacks[kernel.Ready]
+	}
+	if ipi >= 0 {
+		f.minor(ipi)
+	}
+	if slept >= 0 {
+		f.add(slept)
+	}
+	if copied >= 0 {
+		f.add(copied)
+	}
+}
+
+func (f *follower) kindOfWaking(ready step, waking, ipi, slept int) string {
+	switch {
+	case waking < 0:
+		return readerAwake
+	case slept < 0:
+		return readerFalling
+	case f.events[slept].CPU == ready.CPU:
+		return readerHere
+	case f.events[slept].TID != 0:
+		return readerBusy
+	case ipi < 0 && !f.lacks[kernel.IPI]:
+		return readerPolling
+	}
+	return readerIdle
+}

@@ -1,0 +1,314 @@
+package trace
+
+import (
+	"slices"
+	"strings"
+
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+)
+
+// The limits of a trip.
+const (
+	maxEvents = 1 << 16
+	maxSteps  = 500
+	maxLegs   = 16
+)
+
+// follows lists what may come after a packet's step. Only netkit and hardware have no netif_rx.
+var follows = map[kernel.Kind][]kernel.Kind{
+	kernel.Send:    {kernel.Queue},
+	kernel.Queue:   {kernel.Xmit},
+	kernel.Xmit:    {kernel.Rx, kernel.Queue, kernel.Receive},
+	kernel.Rx:      {kernel.Receive},
+	kernel.Receive: {kernel.TCP, kernel.Queue, kernel.Receive, kernel.Rx},
+	kernel.TCP:     {kernel.Ready},
+}
+
+// step is an event on a trip's way.
+type step struct {
+	kernel.Event
+	at  int // position among the trip's events
+	leg int
+	// minor steps split no part: they tell more about a longer one.
+	minor bool
+}
+
+type role int
+
+const (
+	client role = iota
+	relay
+	server
+)
+
+// leg is the way from one process to the next.
+type leg struct {
+	from, to role
+	reply    bool
+	reader   string // how it was woken
+}
+
+// flow is one direction of a process's connection.
+type flow struct {
+	process int
+	reply   bool
+}
+
+type follower struct {
+	cell    Cell
+	lacks   map[kernel.Kind]bool
+	next    map[kernel.Kind][]kernel.Kind // what may come next, of what the kernel has
+	roles   map[uint32]role
+	numbers map[flow]uint32
+
+	// of one trip
+	events []kernel.Event
+	steps  []step
+	legs   []leg
+	ptr    uint64
+	seq    uint32
+}
+
+func newFollower(c Cell, missing []string) *follower {
+	f := &follower{cell: c, lacks: map[kernel.Kind]bool{}, next: map[kernel.Kind][]kernel.Kind{},
+		roles: map[uint32]role{}, numbers: map[flow]uint32{}}
+	for kind, name := range names {
+		f.lacks[kind] = slices.Contains(missing, name)
+	}
+	if c.UDP {
+		f.lacks[kernel.Send], f.lacks[kernel.TCP] = true, true
+	}
+	for kind := range follows {
+		f.next[kind] = f.after(kind)
+	}
+	for _, p := range c.Relays {
+		f.roles[uint32(p)] = relay
+	}
+	f.roles[uint32(c.Client)], f.roles[uint32(c.Server)] = client, server
+	return f
+}
+
+// after replaces kinds that the kernel lacks by what follows them.
+func (f *follower) after(k kernel.Kind) (out []kernel.Kind) {
+	for _, n := range follows[k] {
+		if f.lacks[n] && len(follows[n]) > 0 {
+			out = append(out, f.after(n)...)
+		} else {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// lost says where a trip could not be followed further.
+type lost struct{ after, want string }
+
+func (f *follower) lost(want ...string) *lost {
+	return &lost{after: f.cell.describe(f.last().Event), want: strings.Join(want, " or ")}
+}
+
+func (f *follower) last() step {
+	if len(f.steps) == 0 {
+		return step{at: -1}
+	}
+	return f.steps[len(f.steps)-1]
+}
+
+func (f *follower) add(at int) {
+	f.steps = append(f.steps, step{Event: f.events[at], at: at, leg: len(f.legs) - 1})
+}
+
+// follow finds the steps of a trip with these events, or returns where it was lost.
+func (f *follower) follow(events []kernel.Event) *lost {
+	f.events, f.steps, f.legs = events, f.steps[:0], f.legs[:0]
+	from, at := client, -1
+	for range maxLegs {
+		reply := from == server || len(f.legs) > 0 && f.legs[len(f.legs)-1].reply
+		f.legs = append(f.legs, leg{from: from, reply: reply})
+		if at < 0 {
+			if at = f.write(f.last().at+1, from); at < 0 {
+				return f.lost(f.writes())
+			}
+		}
+		if broken := f.sent(at); broken != nil {
+			return broken
+		}
+		if broken := f.carry(); broken != nil {
+			return broken
+		}
+		next, broken := f.read()
+		switch {
+		case broken != nil:
+			return broken
+		case len(f.steps) > maxSteps:
+			return f.lost("fewer steps")
+		case f.legs[len(f.legs)-1].to == client:
+			return nil
+		}
+		from, at = f.legs[len(f.legs)-1].to, next
+	}
+	return f.lost("fewer relays")
+}
+
+func (f *follower) writes() string {
+	if f.lacks[kernel.Send] {
+		return names[kernel.Queue]
+	}
+	return names[kernel.Send]
+}
+
+// write returns the position of the next beginning of a write by a process with this role, or -1.
+func (f *follower) write(from int, by role) int {
+	for i := from; i < len(f.events); i++ {
+		if f.isWrite(f.events[i]) && f.is(f.events[i], by) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (f *follower) isWrite(e kernel.Event) bool {
+	if f.lacks[kernel.Send] {
+		return e.Kind == kernel.Queue && e.Len > 0
+	}
+	return e.Kind == kernel.Send
+}
+
+func (f *follower) is(e kernel.Event, r role) bool {
+	is, ok := f.roles[e.PID]
+	return ok && is == r
+}
+
+// sent adds the beginning of a write, and checks its number.
+func (f *follower) sent(at int) *lost {
+	f.add(at)
+	e := f.events[at]
+	f.ptr, f.seq = 0, e.Seq
+	if e.Kind == kernel.Queue {
+		f.ptr = e.Ptr
+	}
+	if f.cell.UDP {
+		return nil
+	}
+	flow := flow{int(e.PID), f.legs[len(f.legs)-1].reply}
+	before, known := f.numbers[flow]
+	f.numbers[flow] = e.Seq
+	if known && int32(e.Seq-before) <= 0 {
+		return f.lost("a later byte")
+	}
+	return nil
+}
+
+// carry adds a packet's steps until a socket is ready.
+func (f *follower) carry() *lost {
+	for i := f.last().at + 1; i < len(f.events); i++ {
+		e := f.events[i]
+		if f.isReady(e) {
+			return nil
+		}
+		ours, copied := f.carries(e)
+		if !ours {
+			continue
+		}
+		last := f.last()
+		if !slices.Contains(f.next[last.Kind], e.Kind) {
+			if copied {
+				continue
+			}
+			break
+		}
+		if e.Kind == kernel.Ready {
+			f.add(i)
+			return nil
+		}
+		f.around(last, i)
+		f.add(i)
+		f.ptr = e.Ptr
+		if len(f.steps) > maxSteps {
+			return f.lost("fewer steps")
+		}
+	}
+	var want []string
+	for _, k := range f.next[f.last().Kind] {
+		if k != kernel.Receive || f.last().Kind != kernel.Receive {
+			want = append(want, names[k])
+		}
+	}
+	return f.lost(want...)
+}
+
+// isReady reports whether an event shows that a socket is ready in a kernel that does not say so.
+func (f *follower) isReady(e kernel.Event) bool {
+	last := f.last()
+	if !f.lacks[kernel.Ready] || !slices.Contains(f.next[last.Kind], kernel.Ready) {
+		return false
+	}
+	_, known := f.roles[e.PID]
+	return e.Kind == kernel.Waking && e.CPU == last.CPU || e.Kind == kernel.Copy && known
+}
+
+// carries reports whether an event is the next one of the followed packet, as far as the order of
+// kinds does not matter; copied means that only its number says so.
+func (f *follower) carries(e kernel.Event) (ours, copied bool) {
+	last := f.last()
+	here := e.CPU == last.CPU
+	switch e.Kind {
+	case kernel.Ready:
+		return here && slices.Contains(f.next[last.Kind], kernel.Ready) &&
+			(e.Seq == 0 || f.seq == 0 || int32(e.Seq-f.seq) > 0), false
+	case kernel.Queue, kernel.Xmit, kernel.Rx, kernel.Receive, kernel.TCP:
+	default:
+		return false, false
+	}
+	known := e.Seq != 0 && f.seq != 0
+	if e.Len <= 0 || known && e.Seq != f.seq {
+		return false, false
+	}
+	switch {
+	case f.ptr == 0: // the write's first packet
+		return known || here && e.PID == last.PID, false
+	case e.Ptr != f.ptr:
+		return here && known, true
+	case here:
+		return true, false
+	case e.Kind == kernel.Receive:
+		return last.Kind == kernel.Rx || last.Kind == kernel.Receive, false
+	case e.Kind == kernel.TCP:
+		return last.Kind == kernel.Receive, false
+	}
+	return false, false
+}
+
+// around adds the minor steps between the last step and the next one of a packet.
+func (f *follower) around(last step, next int) {
+	to := f.events[next]
+	softirq, routed, clean := -1, false, true
+	for i := last.at + 1; i < next; i++ {
+		e := f.events[i]
+		switch {
+		case e.Kind == kernel.Softirq && to.Kind == kernel.Receive && e.CPU == to.CPU:
+			softirq = i
+			continue
+		case (e.Kind == kernel.HookIn || e.Kind == kernel.HookOut) && e.Ptr == to.Ptr:
+			f.minor(i)
+			continue
+		case e.CPU != last.CPU:
+			continue
+		case e.Kind == kernel.Route && clean:
+			if !routed {
+				f.minor(i)
+			}
+			routed = true
+			continue
+		}
+		clean = false // whatever is looked up from here on may be another packet's route
+	}
+	if softirq >= 0 {
+		f.minor(softirq)
+	}
+}
+
+func (f *follower) minor(at int) {
+	f.add(at)
+	f.steps[len(f.steps)-1].minor = true
+}

@@ -1,0 +1,346 @@
+package trace
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const (
+	maxGaps   = 900 // different ones of a cell
+	maxGroups = 20
+	leastOf   = 0.01 // share of a group that is kept
+	maxBreaks = 10
+)
+
+// column has a gap's time in each trip that has it.
+type column struct {
+	gap
+	trips  []int // in order, each once
+	took   []int64
+	events int
+	place  float64 // sum over trips of its position there, from 0 to 1
+}
+
+type group struct {
+	steps []step // of its first trip
+	count int
+	first int // trip
+}
+
+// sums collects the trips of a cell.
+type sums struct {
+	cell    *Cell
+	trips   int
+	slots   []int // with followed trips
+	first   []int // trip of each of them
+	slot    int
+	totals  []int64 // of followed trips
+	events  int
+	columns map[gap]*column
+	groups  map[string]*group
+	lost    map[lost]int
+	readers map[string]int
+	wakings int
+	id      []byte
+}
+
+func newSums(c *Cell) *sums {
+	return &sums{cell: c, columns: map[gap]*column{}, groups: map[string]*group{},
+		lost: map[lost]int{}, readers: map[string]int{}}
+}
+
+func (s *sums) begin(slot int) { s.slot = slot }
+
+func (s *sums) lose(l lost) {
+	s.trips++
+	s.lost[l]++
+}
+
+// add adds the trip that was followed last.
+func (s *sums) add(f *follower, from, to int64) {
+	all := f.stretches(from, to)
+	news := 0
+	for _, x := range all {
+		if s.columns[x.gap] == nil {
+			news++
+		}
+	}
+	if news > 0 && len(s.columns)+news > maxGaps {
+		s.lose(lost{after: names[0], want: "the steps of other trips"})
+		return
+	}
+	trip := len(s.totals)
+	if len(s.slots) == 0 || s.slots[len(s.slots)-1] != s.slot {
+		s.slots, s.first = append(s.slots, s.slot), append(s.first, trip)
+	}
+	s.trips++
+	s.totals = append(s.totals, to-from)
+	s.events += len(f.events)
+	for i, x := range all {
+		c := s.columns[x.gap]
+		if c == nil {
+			c = &column{gap: x.gap}
+			s.columns[x.gap] = c
+		}
+		c.events += x.events
+		if n := len(c.trips); n > 0 && c.trips[n-1] == trip {
+			c.took[n-1] += x.took
+			continue
+		}
+		c.trips, c.took = append(c.trips, trip), append(c.took, x.took)
+		c.place += float64(i) / float64(len(all))
+	}
+	for _, l := range f.legs {
+		s.readers[l.reader]++
+		s.wakings++
+	}
+	s.group(f.steps, trip)
+}
+
+// group counts a list of steps, apart from those of a reader that happens to sleep or not.
+func (s *sums) group(steps []step, trip int) {
+	s.id = s.id[:0]
+	for _, x := range steps {
+		if isTold(x) {
+			s.id = append(s.id, byte(x.Kind))
+			d := deviceOf(x.Event)
+			s.id = binary.LittleEndian.AppendUint32(s.id, d.NetNS)
+			s.id = binary.LittleEndian.AppendUint32(s.id, d.Index)
+			if x.Kind == kernel.HookIn || x.Kind == kernel.HookOut {
+				s.id = append(s.id, byte(x.Dev))
+			}
+		}
+	}
+	g := s.groups[string(s.id)]
+	if g == nil {
+		g = &group{first: trip}
+		for _, x := range steps {
+			if isTold(x) {
+				g.steps = append(g.steps, x)
+			}
+		}
+		s.groups[string(s.id)] = g
+	}
+	g.count++
+}
+
+func isTold(s step) bool {
+	switch s.Kind {
+	case kernel.Softirq, kernel.Waking, kernel.IPI, kernel.Switch, kernel.Copy:
+		return false
+	}
+	return true
+}
+
+func (s *sums) trace() *sample.Trace {
+	n := len(s.totals)
+	out := &sample.Trace{Trips: s.trips, Followed: n, Slots: s.slots, Broken: s.broken()}
+	if n == 0 {
+		return out
+	}
+	out.Events = float64(s.events) / float64(n)
+	middle := s.middle()
+	sum := int64(0)
+	for _, trip := range middle {
+		sum += s.totals[trip]
+	}
+	out.MidMean = seconds(float64(sum) / float64(len(middle)))
+	for i := range s.slots {
+		from, to := s.tripsOf(i)
+		out.Totals = append(out.Totals, seconds(median(slices.Clone(s.totals[from:to]))))
+	}
+	names := newNamer(s.cell)
+	for g := range s.columns {
+		names.learn(g)
+	}
+	out.Segments = s.segments(names, middle)
+	out.Groups = s.told(names)
+	out.Readers = map[string]float64{}
+	for kind, count := range s.readers {
+		out.Readers[kind] = float64(count) / float64(s.wakings)
+	}
+	return out
+}
+
+// tripsOf returns the trips of the slice with a position in slots.
+func (s *sums) tripsOf(i int) (from, to int) {
+	if i+1 < len(s.first) {
+		return s.first[i], s.first[i+1]
+	}
+	return s.first[i], len(s.totals)
+}
+
+// middle returns the trips whose totals are between the 40th and the 60th percentile, in order.
+func (s *sums) middle() (out []int) {
+	sorted := slices.Sorted(slices.Values(s.totals))
+	n := float64(len(sorted) - 1)
+	low, high := sorted[int(math.Ceil(0.4*n))], sorted[int(0.6*n)]
+	if high < low {
+		low = high
+	}
+	for i, t := range s.totals {
+		if t >= low && t <= high {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (s *sums) segments(names *namer, middle []int) []sample.Segment {
+	same := map[sample.SegmentKey][]*column{}
+	for g, c := range s.columns {
+		k := names.key(g)
+		same[k] = append(same[k], c)
+	}
+	type placed struct {
+		at float64
+		sample.Segment
+	}
+	var all []placed
+	for k, columns := range same {
+		slices.SortFunc(columns, func(a, b *column) int { return cmp.Compare(a.at(), b.at()) })
+		c := merge(columns)
+		last := columns[len(columns)-1]
+		x := placed{at: c.at(), Segment: s.segment(c, middle)}
+		x.SegmentKey = k
+		x.Steps = [2]string{s.cell.describe(columns[0].begin()), s.cell.describe(last.end())}
+		all = append(all, x)
+	}
+	slices.SortFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Steps[0], b.Steps[0]),
+			cmp.Compare(a.Part, b.Part))
+	})
+	out := make([]sample.Segment, len(all))
+	for i, x := range all {
+		out[i] = x.Segment
+	}
+	return out
+}
+
+func (c *column) at() float64 { return c.place / float64(len(c.trips)) }
+
+func (c *column) begin() kernel.Event {
+	if c.hook > 0 {
+		return kernel.Event{Kind: kernel.HookIn, Dev: c.hook - 1}
+	}
+	return kernel.Event{Kind: c.from, NetNS: c.a.NetNS, Dev: c.a.Index}
+}
+
+func (c *column) end() kernel.Event {
+	if c.hook > 0 {
+		return kernel.Event{Kind: kernel.HookOut, Dev: c.hook - 1}
+	}
+	return kernel.Event{Kind: c.to, NetNS: c.b.NetNS, Dev: c.b.Index}
+}
+
+// merge adds columns up, which it may change.
+func merge(columns []*column) *column {
+	if len(columns) == 1 {
+		return columns[0]
+	}
+	took := map[int]int64{}
+	out := &column{gap: columns[0].gap}
+	weight := 0
+	for _, c := range columns {
+		out.events += c.events
+		out.place += c.place
+		weight += len(c.trips)
+		for i, trip := range c.trips {
+			took[trip] += c.took[i]
+		}
+	}
+	out.trips = slices.Sorted(maps.Keys(took))
+	for _, trip := range out.trips {
+		out.took = append(out.took, took[trip])
+	}
+	out.place *= float64(len(out.trips)) / float64(weight)
+	return out
+}
+
+// segment returns a column's figures.
+func (s *sums) segment(c *column, middle []int) sample.Segment {
+	n := float64(len(s.totals))
+	out := sample.Segment{Share: float64(len(c.trips)) / n, Events: float64(c.events) / n}
+	next := 0
+	for i := range s.slots {
+		from, to := s.tripsOf(i)
+		begin := next
+		for next < len(c.trips) && c.trips[next] < to {
+			next++
+		}
+		share := float64(next-begin) / float64(to-from)
+		out.Medians = append(out.Medians,
+			picoseconds(share*median(slices.Clone(c.took[begin:next]))))
+	}
+	sum, i := int64(0), 0
+	for _, trip := range middle {
+		for i < len(c.trips) && c.trips[i] < trip {
+			i++
+		}
+		if i < len(c.trips) && c.trips[i] == trip {
+			sum += c.took[i]
+		}
+	}
+	out.MidMean = seconds(float64(sum) / float64(len(middle)))
+	sorted := slices.Sorted(slices.Values(c.took))
+	const p = 0.99
+	if at := int(math.Ceil(p*n)) - 1 - (len(s.totals) - len(sorted)); at >= 0 {
+		out.P99 = seconds(float64(sorted[at]))
+	}
+	return out
+}
+
+func (s *sums) told(names *namer) (out []sample.StepGroup) {
+	all := slices.SortedFunc(maps.Values(s.groups), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.first, b.first))
+	})
+	for _, g := range all[:min(len(all), maxGroups)] {
+		share := float64(g.count) / float64(len(s.totals))
+		if share < leastOf {
+			break
+		}
+		x := sample.StepGroup{Share: share, Odd: names.odd(g.steps)}
+		for _, step := range g.steps {
+			x.Steps = append(x.Steps, s.cell.describe(step.Event))
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func (s *sums) broken() (out []sample.Break) {
+	for l, count := range s.lost {
+		out = append(out, sample.Break{Share: float64(count) / float64(s.trips), After: l.after,
+			Want: l.want})
+	}
+	slices.SortFunc(out, func(a, b sample.Break) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.After, b.After),
+			cmp.Compare(a.Want, b.Want))
+	})
+	return out[:min(len(out), maxBreaks)]
+}
+
+// median sorts xs. It returns 0 for none.
+func median(xs []int64) float64 {
+	n := len(xs)
+	if n == 0 {
+		return 0
+	}
+	slices.Sort(xs)
+	return (float64(xs[(n-1)/2]) + float64(xs[n/2])) / 2
+}
+
+func seconds(ns float64) float64 { return ns / float64(time.Second) }
+
+// picoseconds rounds what is kept for each slice.
+func picoseconds(ns float64) float64 {
+	const perNS = 1e3
+	return seconds(math.Round(ns*perNS) / perNS)
+}
