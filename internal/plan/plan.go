@@ -45,7 +45,6 @@ type Request struct {
 	// Unpaced is a tune under which the baseline and bridge are measured in bulk as well, because
 	// the machine's congestion control paces; "": none.
 	Unpaced mode.Tunes
-	Trace   *sample.TracePlan // nil: not a trace
 	Seed    uint64
 }
 
@@ -64,8 +63,7 @@ func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
 		Budget: r.Budget, Precision: r.Precision,
 		Same: r.Same, Epoch: r.Epoch, Baseline: string(r.Baseline), Pin: r.Pin, Pins: r.Pins,
-		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep,
-		Trace: r.Trace}
+		CPUs: r.CPUs, Unpaced: string(r.Unpaced), Loads: r.Loads, Turn: r.Turn, Sweep: r.Sweep}
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}

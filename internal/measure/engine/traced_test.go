@@ -50,7 +50,7 @@ func (t *tracer) Log() (byCPU [][]kernel.Event, lost int) { return nil, 3 }
 func traced(rounds int) plan.Request {
 	q := sliced(rounds)
 	q.Loads = q.Loads[1:]
-	q.Study, q.Trace = sample.StudyTrace, &sample.TracePlan{}
+	q.Study = sample.StudyTrace
 	q.CPUs = sample.CPUs{Client: []int{0}, Server: []int{1}, Relay: []int{1}}
 	return q
 }
@@ -59,6 +59,7 @@ func tryTraced(t *testing.T, ctx context.Context, q plan.Request, tr *tracer,
 	change func(*engine.Config)) result {
 	t.Helper()
 	return try(t, ctx, &fake.Builder{}, q, func(c *engine.Config) {
+		c.Plan.Trace = &sample.TracePlan{}
 		c.Tracer, tr.clock, c.Judge = tr, c.Clock, nil
 		if change != nil {
 			change(c)
