@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -116,6 +118,56 @@ func TestTracedEpochs(t *testing.T) {
 	}
 	if twice != 2 {
 		t.Errorf("%d epochs were traced twice", twice)
+	}
+}
+
+// spaced builds paths that share one namespace.
+type spaced struct {
+	*fake.Builder
+	opened []*os.File
+}
+
+func (b *spaced) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	p, err := b.Builder.Build(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	p.Namespaces = func() ([]path.Namespace, error) {
+		var out []path.Namespace
+		for _, inode := range []uint32{7, uint32(100 + len(s.Mode))} {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				return out, err
+			}
+			b.opened = append(b.opened, f)
+			out = append(out, path.Namespace{File: f,
+				Links: []sample.Link{{Name: "lo", NetNS: inode, Index: 1}}})
+		}
+		return out, nil
+	}
+	return p, nil
+}
+
+func TestHooksAreInEachNamespaceOnce(t *testing.T) {
+	tr, b := &tracer{}, &spaced{Builder: &fake.Builder{}}
+	r := tryTraced(t, context.Background(), traced(4), tr, func(c *engine.Config) {
+		c.Plan.Trace.Hooks = true
+		c.Builders = []path.Builder{b}
+	})
+	if r.err != nil || len(tr.attached) != 3 {
+		t.Fatalf("%v, attached %d times", r.err, len(tr.attached))
+	}
+	hooks := 0
+	for _, c := range tr.attached {
+		hooks += len(c.Hooks)
+	}
+	if hooks != 3 { // of two paths with a namespace each, and one that they share
+		t.Errorf("%d namespaces have hooks", hooks)
+	}
+	for _, f := range b.opened {
+		if _, err := f.Stat(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("a namespace was left open: %v", err)
+		}
 	}
 }
 
