@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/scale"
 	"github.com/bridgetoll/bridgetoll/internal/judge/sweep"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -58,6 +59,9 @@ var studies = []study{
 	{sample.StudyMesh, func(f *sample.File) Report {
 		return mesh.Judge(f)
 	}, analysis.ToBaseline, false, mesh.Converged},
+	{sample.StudyTrace, func(f *sample.File) Report {
+		return trace.Judge(f)
+	}, analysis.ToBaseline, false, nil},
 }
 
 func of(p sample.Plan) study {

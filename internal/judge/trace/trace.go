@@ -3,8 +3,22 @@
 package trace
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+const (
+	// leastFollowed is the share of trips that must have been followed.
+	leastFollowed = 0.98
+	mostGroups    = 20
 )
 
 // Report is the judged trace.
@@ -12,6 +26,21 @@ type Report struct {
 	analysis.Measured
 	Traces []Trace `json:"traces,omitempty"` // in the order of cells
 	analysis.Said
+}
+
+// Base returns the part that all studies share.
+func (r *Report) Base() *analysis.Report {
+	return &analysis.Report{Measured: r.Measured, Said: r.Said}
+}
+
+// Empty reports whether nothing has a result.
+func (r *Report) Empty() bool { return r.Base().Empty() }
+
+// Complete reports whether everything planned has a result, and every trace its rows.
+func (r *Report) Complete() bool {
+	return r.Base().Complete() && !slices.ContainsFunc(r.Traces, func(t Trace) bool {
+		return t.Refused != ""
+	})
 }
 
 // Trace says where the time goes that a cell takes beyond another one. Prices are in seconds for a
@@ -74,4 +103,222 @@ type Finding struct {
 	Text    string `json:"text"`
 	Command string `json:"command,omitempty"` // that removes it
 	Lever   string `json:"lever,omitempty"`   // of toll advise
+}
+
+// Judge judges a results file as a trace.
+func Judge(f *sample.File) *Report {
+	j := analysis.Open(f)
+	base := j.Report()
+	j.Sort(base.Cells)
+	r := &Report{Measured: base.Measured, Said: base.Said, Traces: Between(j, pairs(j, base))}
+	r.Findings, r.Answer = findings(r), answer(r)
+	return r
+}
+
+// pairs returns each cell with the one that it is set against, in the order of the report, the
+// controls last.
+func pairs(j *analysis.Run, r *analysis.Report) (out [][2]int) {
+	var controls [][2]int
+	for i, s := range j.Series {
+		b, ok := j.BaselineOf(i)
+		switch {
+		case !ok || b == i || j.Failed(i) || j.Failed(b) || s.Cell.Placebo:
+		case s.Cell.Control:
+			controls = append(controls, [2]int{i, b})
+		default:
+			out = append(out, [2]int{i, b})
+		}
+	}
+	place := func(p [2]int) int {
+		return slices.IndexFunc(r.Cells, func(c analysis.Cell) bool {
+			return c.Of() == j.Series[p[0]].Cell.Named()
+		})
+	}
+	slices.SortStableFunc(out, func(a, b [2]int) int { return place(a) - place(b) })
+	return append(out, controls...)
+}
+
+type study struct {
+	*analysis.Run
+	pairs [][2]int // of cells' indexes
+	cells map[int]tracing
+	costs costs
+	empty float64 // what an empty hook seems to take
+	known map[paired][]stats.Epoch
+}
+
+// Between returns, for each pair of cells, where the time goes that the first takes beyond the
+// second.
+func Between(j *analysis.Run, pairs [][2]int) []Trace {
+	s := &study{Run: j, pairs: pairs, cells: map[int]tracing{}, known: map[paired][]stats.Epoch{}}
+	var all []tracing
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(sides(pairs)...)))) {
+		s.cells[i] = tracingOf(j.Series[i].Traced)
+		all = append(all, s.cells[i])
+	}
+	s.costs = costsOf(all)
+	s.empty = emptyHook(all, s.costs.event)
+	out := make([]Trace, len(pairs))
+	for k, p := range pairs {
+		out[k] = s.trace(p[0], p[1])
+	}
+	for k, p := range pairs {
+		out[k].Findings = s.causes(&out[k], p[0], out)
+	}
+	return out
+}
+
+func sides(pairs [][2]int) (out [][]int) {
+	for _, p := range pairs {
+		out = append(out, p[:])
+	}
+	return out
+}
+
+func (s *study) trace(i, b int) Trace {
+	c := s.Series[i].Cell
+	path, _ := s.File.Header.PathOf(c)
+	t := Trace{Cell: analysis.CellOf(c), Label: label(c), Against: label(s.Series[b].Cell),
+		Untraced: s.Price(i, b, workload.LatencyP50), Cost: s.cost(i)}
+	t.Cell.Hops, t.Cell.Dial, t.Cell.Witnessed = slices.Concat([]string{}, path.Hops), path.Dial, true
+	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}
+	mine := s.cells[i]
+	t.Trips, t.Followed = mine.followed()
+	t.Events = medianOf(mine[sample.Traced], func(x seen) float64 { return x.Trace.Events })
+	t.Groups, t.Readers = mine.groups(), mine.readers()
+	t.Missing = missing(mine, s.cells[b])
+	if t.Refused = s.refused(i, b); t.Refused != "" {
+		return t
+	}
+	t.Segments, t.Its = s.segments(i), s.segments(b)
+	s.fill(&t, i, b)
+	return t
+}
+
+const controlled = " (control)"
+
+func label(c sample.Cell) string {
+	if c.Control {
+		return analysis.RowName(c) + controlled
+	}
+	return analysis.RowName(c)
+}
+
+// refused returns why cells have no rows, or "".
+func (s *study) refused(i, b int) string {
+	for _, k := range []int{i, b} {
+		t, name := s.cells[k], label(s.Series[k].Cell)
+		trips, share := t.followed()
+		switch {
+		case trips == 0 || len(t[sample.Traced]) == 0:
+			return fmt.Sprintf("no trip of %s was traced", name)
+		case share < leastFollowed:
+			const percent = 100
+			return fmt.Sprintf("only %.1f %% of %s's trips were followed%s",
+				math.Floor(10*percent*share)/10, name, t.broken())
+		}
+	}
+	return ""
+}
+
+func (t tracing) judged() []seen {
+	return slices.Concat(t[sample.Traced], t[sample.TracedTwice])
+}
+
+func (t tracing) followed() (trips int, share float64) {
+	n := 0
+	for _, x := range t.judged() {
+		trips += x.Trips
+		n += x.Followed
+	}
+	if trips == 0 {
+		return 0, 0
+	}
+	return trips, float64(n) / float64(trips)
+}
+
+// broken names the step after which most trips were lost.
+func (t tracing) broken() string {
+	var all []sample.Break
+	lost, trips := 0, 0
+	for _, x := range t.judged() {
+		lost += x.Lost
+		trips += x.Trips
+		for _, b := range x.Broken {
+			k := slices.IndexFunc(all, func(o sample.Break) bool {
+				return o.After == b.After && o.Want == b.Want
+			})
+			if k < 0 {
+				k = len(all)
+				all = append(all, sample.Break{After: b.After, Want: b.Want})
+			}
+			all[k].Share += b.Share * float64(x.Trips)
+		}
+	}
+	text := ""
+	if len(all) > 0 {
+		worst := slices.MaxFunc(all, func(a, b sample.Break) int {
+			return int(math.Copysign(1, a.Share-b.Share))
+		})
+		const percent = 100
+		text = fmt.Sprintf(": after %s, %s is missing in %.1f %%", worst.After, worst.Want,
+			percent*worst.Share/float64(trips))
+	}
+	if lost > 0 {
+		text += fmt.Sprintf("; the log had no room for %d events", lost)
+	}
+	return text
+}
+
+func (t tracing) groups() (out []sample.StepGroup) {
+	n := float64(len(t[sample.Traced]))
+	for _, x := range t[sample.Traced] {
+		for _, g := range x.Groups {
+			k := slices.IndexFunc(out, func(o sample.StepGroup) bool {
+				return slices.Equal(o.Steps, g.Steps)
+			})
+			if k < 0 {
+				k = len(out)
+				out = append(out, sample.StepGroup{Steps: g.Steps, Odd: g.Odd})
+			}
+			out[k].Share += g.Share / n
+		}
+	}
+	slices.SortStableFunc(out, func(a, b sample.StepGroup) int { return cmp.Compare(b.Share, a.Share) })
+	return out[:min(len(out), mostGroups)]
+}
+
+func (t tracing) readers() map[string]float64 {
+	out := map[string]float64{}
+	for _, x := range t[sample.Traced] {
+		for _, kind := range slices.Sorted(maps.Keys(x.Readers)) {
+			out[kind] += x.Readers[kind] / float64(len(t[sample.Traced]))
+		}
+	}
+	return out
+}
+
+func missing(cells ...tracing) (out []string) {
+	for _, t := range cells {
+		for _, x := range t[sample.Traced] {
+			for _, m := range x.Missing {
+				if !slices.Contains(out, m) {
+					out = append(out, m)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// medianOf returns 0 without epochs.
+func medianOf(all []seen, of func(seen) float64) float64 {
+	var xs []float64
+	for _, x := range all {
+		xs = append(xs, of(x))
+	}
+	if len(xs) == 0 {
+		return 0
+	}
+	return stats.Median(xs)
 }

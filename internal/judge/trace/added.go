@@ -1,0 +1,186 @@
+package trace
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// The standard deviations (s) of a difference between two cells from epoch to epoch, with new
+// processes each time, before any is seen. Measured on a busy virtual machine.
+const (
+	sdRow   = 0.06e-6 // parts of the path: 0.02 to 0.1 µs
+	sdPath  = 0.1e-6  // all of them
+	sdWakes = 4e-6
+	sdRelay = 2e-6
+)
+
+var spreads = map[kind]float64{inPath: sdRow, inWakes: sdWakes, inRelay: sdRelay}
+
+const (
+	// equalEvents is the difference of events per trip that is none.
+	equalEvents = 0.1
+	// nothing is the largest time (s) that is called none in the path.
+	nothing = 0.15e-6
+)
+
+// part is a part of a trip, of any cell.
+type part struct {
+	name string
+	of   func(seen) *sum // nil: it has none
+	kind kind
+	sd   float64
+}
+
+// difference is what one part adds.
+type difference struct {
+	stats.Estimate
+	rounds []float64 // of single epochs (s), what tracing costs taken off
+}
+
+// added returns what a part adds to cell b's trips in cell i's.
+//
+// Differences are taken within an epoch, between neighbouring slices, and an epoch counts as one.
+// If both trips have as many events, what these cost cancels, and epochs in which each program is
+// there twice say the same as others. Otherwise the growth from once to twice is taken off once more
+// than it was there: the estimate is then twice the first minus the second.
+func (s *study) added(i, b int, p part) difference {
+	once := s.epochs(i, b, p, sample.Traced)
+	var out difference
+	switch events := s.events(i, b, p); {
+	case p.kind == inRelay: // tracing slows it for other reasons, which nothing scales
+		out.Estimate = s.moderate(i, b, p, once, nil)
+		out.rounds = centres(p, once, 0)
+	default:
+		twice := s.epochs(i, b, p, sample.TracedTwice)
+		cost := s.costs.event * events
+		first, second := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, twice)
+		switch {
+		case math.Abs(events) <= equalEvents:
+			cost = 0
+			out.Estimate = s.moderate(i, b, p, once, twice)
+		case p.kind == inPath && first.Pairs > 0 && second.Pairs > 0:
+			cost = second.Centre - first.Centre
+			out.Estimate = first.Times(2).Plus(second.Times(-1))
+		default:
+			out.Estimate = s.moderate(i, b, p, shifted(once, -cost/unit(p)),
+				shifted(twice, -2*cost/unit(p)))
+		}
+		out.rounds = append(centres(p, once, cost), centres(p, twice, 2*cost)...)
+	}
+	return out
+}
+
+// unit is the unit of a part's epochs: one in which stats.Assumed is their prior.
+func unit(p part) float64 { return p.sd / math.Sqrt(stats.Assumed.Variance) }
+
+type paired struct {
+	i, b  int
+	part  string
+	state sample.Tracing
+}
+
+func (s *study) epochs(i, b int, p part, state sample.Tracing) (out []stats.Epoch) {
+	key := paired{i, b, p.name, state}
+	if out, ok := s.known[key]; ok {
+		return out
+	}
+	defer func() { s.known[key] = out }()
+	for _, mine := range s.cells[i][state] {
+		its, ok := s.cells[b].round(state, mine.round)
+		if !ok {
+			continue
+		}
+		if e := analysis.PairUp(inUnits(mine, p), inUnits(its, p)); e.N > 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func inUnits(x seen, p part) []analysis.Slot {
+	slots := x.slotsOf(p.of(x))
+	out := make([]analysis.Slot, len(slots))
+	for k, s := range slots {
+		out[k] = analysis.Slot{At: s.At, X: s.X / unit(p)}
+	}
+	return out
+}
+
+// events returns how many events more cell i's part has, per trip.
+func (s *study) events(i, b int, p part) float64 {
+	of := func(i int) float64 {
+		var all []float64
+		for _, x := range s.cells[i][sample.Traced] {
+			n := 0.0
+			if r := p.of(x); r != nil {
+				n = r.events
+			}
+			all = append(all, n)
+		}
+		if len(all) == 0 {
+			return 0
+		}
+		return stats.Median(all)
+	}
+	return of(i) - of(b)
+}
+
+// moderate returns the mean of epochs in s. How much they differ is also learned from the epochs of
+// the other pairs of cells.
+func (s *study) moderate(i, b int, p part, once, twice []stats.Epoch) stats.Estimate {
+	var rows [][]stats.Epoch
+	for _, o := range s.pairs {
+		if o != [2]int{i, b} {
+			rows = append(rows, s.epochs(o[0], o[1], p, sample.Traced),
+				s.epochs(o[0], o[1], p, sample.TracedTwice))
+		}
+	}
+	e := stats.Moderate(slices.Concat(once, twice), stats.Learn(stats.Assumed, rows))
+	return e.Times(unit(p))
+}
+
+func shifted(epochs []stats.Epoch, by float64) []stats.Epoch {
+	out := make([]stats.Epoch, len(epochs))
+	for k, e := range epochs {
+		e.Centre += by
+		out[k] = e
+	}
+	return out
+}
+
+func centres(p part, epochs []stats.Epoch, cost float64) (out []float64) {
+	for _, e := range epochs {
+		out = append(out, e.Centre*unit(p)-cost)
+	}
+	return out
+}
+
+// price judges an estimate in s: bias is what the control shows, none the time that is called none.
+func price(e stats.Estimate, bias, none float64) analysis.Price {
+	sum := e.Summary()
+	out := analysis.Price{Unit: "s", Verdict: stats.Unclear}
+	for _, x := range []float64{sum.Median, sum.Low, sum.High} {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return out
+		}
+	}
+	out.Median, out.Low, out.High = sum.Median, sum.Low, sum.High
+	out.N, out.Epochs = sum.N, e.Epochs
+	if sum.N == 0 {
+		return out
+	}
+	const sure = 0.99
+	switch low, high := e.Interval(sure); {
+	case low > bias:
+		out.Verdict = stats.Costs
+	case high < -bias:
+		out.Verdict = stats.Gains
+	case sum.Low >= -none && sum.High <= none:
+		out.Verdict = stats.Nothing
+	}
+	return out
+}

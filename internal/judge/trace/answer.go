@@ -1,0 +1,75 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+)
+
+// answer returns one sentence for each cell, or nil without traces.
+func answer(r *Report) *analysis.Answer {
+	if len(r.Traces) == 0 {
+		return nil
+	}
+	a := &analysis.Answer{Question: "Where do the microseconds go?", Text: []string{}}
+	for _, t := range r.Traces {
+		if t.control() {
+			continue
+		}
+		a.Add(t.Sentence())
+	}
+	return a
+}
+
+func (t Trace) control() bool { return strings.HasSuffix(t.Label, controlled) }
+
+// Sentence says what the cell adds and which parts do: in the path, in wake-ups, in a relay, and not
+// attributed.
+func (t Trace) Sentence() string {
+	if t.Refused != "" {
+		return fmt.Sprintf("%s. Where is not known: %s.", t.adds(), t.Refused)
+	}
+	parts := []string{t.Path.In(t.Path.Value()) + " in the path",
+		t.WakeUps.Value() + " in wake-ups"}
+	if t.Relay.N > 0 {
+		parts = append(parts, t.Relay.Value()+" in the relay, which tracing slows")
+	}
+	if t.Unattributed.N > 0 {
+		parts = append(parts, t.Unattributed.Value()+" not attributed")
+	}
+	return t.adds() + ": " + printable.List(parts) + "."
+}
+
+func (t Trace) adds() string {
+	p, trip := t.Untraced, t.Against+"'s round trip"
+	switch {
+	case p.N == 0:
+		return "What " + t.Label + " adds to " + trip + " was not measured"
+	case p.Verdict == stats.Costs:
+		return fmt.Sprintf("%s adds %s to %s", t.Label, p.Amount(), trip)
+	case p.Verdict == stats.Gains:
+		return fmt.Sprintf("%s takes %s off %s", t.Label, p.Amount(), trip)
+	case p.Verdict == stats.Nothing:
+		return fmt.Sprintf("%s adds nothing measurable to %s (at most %s)", t.Label, trip,
+			p.In(p.Most()))
+	}
+	return fmt.Sprintf("What %s adds to %s is not clear yet (%s)", t.Label, trip, p.In(p.Value()))
+}
+
+func findings(r *Report) []string {
+	if len(r.Cells) == 0 {
+		return []string{"Nothing was measured."}
+	}
+	out := []string{analysis.Witnessed(r.Base())}
+	for _, t := range r.Traces {
+		if t.control() && t.Refused == "" {
+			out = append(out, fmt.Sprintf("A second connection over %s's path shows %s in the path "+
+				"and %s in wake-ups beside the first: that is the noise.", t.Against,
+				t.Path.In(t.Path.Value()), t.WakeUps.In(t.WakeUps.Value())))
+		}
+	}
+	return out
+}

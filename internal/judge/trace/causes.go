@@ -1,0 +1,169 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+const bridgeNF = "net.bridge.bridge-nf-call-iptables"
+
+// From these times (s) in a trip on, a part is a finding.
+const (
+	leastFrames = 0.3e-6 // that iptables may cost a bridge
+	longHook    = 2e-6   // a hook of Docker's usual rules takes half of it
+	longWait    = 3e-6   // in the backlog; usually 1 µs
+)
+
+// mostSlept is the share of sleeping readers that is a finding.
+const mostSlept = 0.5
+
+// causes returns the causes of what cell i adds. all are the traces of the run.
+func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
+	if t.Refused != "" || s.Series[i].Cell.Control {
+		return nil
+	}
+	for _, f := range []Finding{s.frames(t, i, all), chains(t)} {
+		if f.Text != "" {
+			out = append(out, f)
+		}
+	}
+	out = append(out, waits(t)...)
+	if f := slept(t); f.Text != "" {
+		out = append(out, f)
+	}
+	return append(out, odd(t)...)
+}
+
+// frames is about bridged frames that iptables sees.
+func (s *study) frames(t *Trace, i int, all []Trace) Finding {
+	path, _ := s.File.Header.PathOf(s.Series[i].Cell)
+	row := t.row(rowBridge)
+	if path.Sysctls[bridgeNF] != "1" || strings.Contains(path.Dial, "]") || row == nil ||
+		row.Mine == nil || *row.Mine < leastFrames {
+		return Finding{}
+	}
+	size := "up to " + micros(*row.Mine) + " of its time"
+	in := 0.0
+	for _, h := range row.Hooks {
+		if h.Mine != nil {
+			in += *h.Mine
+		}
+	}
+	if in > 0 {
+		size = fmt.Sprintf("%s of its %s are in their hooks", micros(in), micros(*row.Mine))
+	}
+	for k, p := range s.pairs {
+		mine, its := s.Series[i].Cell, s.Series[p[0]].Cell
+		its.Tune = mine.Tune
+		other := all[k].row(rowBridge)
+		off, _ := s.File.Header.PathOf(s.Series[p[0]].Cell)
+		if its == mine && off.Sysctls[bridgeNF] == "0" && other != nil && other.Mine != nil {
+			size = fmt.Sprintf("%s of its %s, by %s", micros(*row.Mine-*other.Mine),
+				micros(*row.Mine), all[k].Label)
+		}
+	}
+	return Finding{Text: fmt.Sprintf("The bridge hands its frames to iptables "+
+		"(bridge-nf-call-iptables=1): %s.", size),
+		Command: "sysctl -w " + bridgeNF + "=0", Lever: "bridge-nf"}
+}
+
+func (t *Trace) row(name string) *Row {
+	k := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Name == name })
+	if k < 0 {
+		return nil
+	}
+	return &t.Rows[k]
+}
+
+func chains(t *Trace) Finding {
+	for _, r := range t.Rows {
+		for _, h := range r.Hooks {
+			if h.Mine != nil && *h.Mine >= longHook {
+				return Finding{Text: fmt.Sprintf("The rules of %s take %s of a trip (%s): "+
+					"long chains.", h.Name, micros(*h.Mine), r.Name),
+					Command: "iptables -S " + h.Name}
+			}
+		}
+	}
+	return Finding{}
+}
+
+// waits is about packets that wait before a softirq takes them.
+func waits(t *Trace) (out []Finding) {
+	for _, g := range t.Segments {
+		if !strings.Contains(string(g.Part), string(sample.PartHandover)) || g.Median < longWait {
+			continue
+		}
+		way := "request"
+		if g.Reply {
+			way = "reply"
+		}
+		out = append(out, Finding{Text: fmt.Sprintf("The %s waits %s in the backlog of %s before a "+
+			"softirq takes it: another CPU does (RPS), or its CPU is busy.", way, micros(g.Median),
+			deviceName(g.SegmentKey)),
+			Command: fmt.Sprintf("echo 0 > /sys/class/net/%s/queues/rx-0/rps_cpus", g.Device)})
+	}
+	return out
+}
+
+func deviceName(k sample.SegmentKey) string {
+	if k.Where == "" {
+		return k.Device
+	}
+	return k.Device + " (" + k.Where + ")"
+}
+
+func slept(t *Trace) Finding {
+	share := 0.0
+	for kind, x := range t.Readers {
+		if strings.HasPrefix(kind, "slept") {
+			share += x
+		}
+	}
+	row := t.row(rowWakes)
+	if share < mostSlept || row == nil || row.Mine == nil {
+		return Finding{}
+	}
+	const percent = 100
+	return Finding{Text: fmt.Sprintf("%.0f %% of the readers slept; waking them is %s of a trip, "+
+		"in every mode. A program that polls its socket avoids it.", percent*share,
+		micros(*row.Mine))}
+}
+
+// odd names steps that the path's hops do not explain, once each.
+func odd(t *Trace) (out []Finding) {
+	shares := map[string]float64{}
+	var steps []string
+	for _, g := range t.Groups {
+		seen := map[string]bool{}
+		for _, k := range g.Odd {
+			if step := g.Steps[k]; !seen[step] {
+				seen[step] = true
+				if shares[step] == 0 {
+					steps = append(steps, step)
+				}
+				shares[step] += g.Share
+			}
+		}
+	}
+	for _, step := range steps {
+		const percent = 100
+		text := fmt.Sprintf("%.0f %% of the trips pass %s, which no hop of %s explains.",
+			percent*min(1, shares[step]), step, t.Label)
+		f := Finding{Text: text}
+		if strings.HasPrefix(step, "fib_table_lookup") {
+			f.Text = strings.TrimSuffix(text, ".") + ": a NAT rule may be too wide."
+			f.Command = "iptables -t nat -S POSTROUTING"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func micros(s float64) string {
+	const micro = 1e6
+	return fmt.Sprintf("%.1f µs", micro*s)
+}

@@ -1,0 +1,292 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// fill adds the rows and what they add up to: Path, WakeUps, Relay and Unattributed are Untraced.
+func (s *study) fill(t *Trace, i, b int) {
+	untraced := s.Excess(i, b, workload.LatencyP50)
+	rest := untraced
+	sums := map[kind]stats.Estimate{}
+	ctl, has := s.controlOf(i, b)
+	for _, row := range s.rowsOf(i, b) {
+		p := rowPart(row)
+		added := s.added(i, b, p)
+		bias := 0.0
+		if has {
+			bias = s.added(ctl, b, p).Centre
+		}
+		t.Rows = append(t.Rows, s.row(row, i, b, added, bias))
+		e := sums[p.kind]
+		e.Centre += added.Centre
+		sums[p.kind] = e
+	}
+	prices := map[kind]*analysis.Price{inPath: &t.Path, inWakes: &t.WakeUps, inRelay: &t.Relay}
+	for _, k := range []kind{inPath, inWakes, inRelay} {
+		if _, ok := sums[k]; !ok && k == inRelay {
+			continue
+		}
+		p := allOf(k)
+		e, bias := s.added(i, b, p).Estimate, 0.0
+		e.Centre = sums[k].Centre // medians of sums are not quite sums of medians
+		if has {
+			bias = s.added(ctl, b, p).Centre
+		}
+		*prices[k] = price(e, abs(bias), s.none(b, k))
+		rest = rest.Plus(e.Times(-1))
+	}
+	if untraced.Pairs > 0 {
+		t.Unattributed = price(rest, 0, s.none(b, inWakes))
+	}
+}
+
+func abs(x float64) float64 { return max(x, -x) }
+
+// none returns the time (s) that is called none in a kind of rows.
+func (s *study) none(b int, k kind) float64 {
+	if k == inPath {
+		return nothing
+	}
+	p := s.File.Header.Plan
+	m, _ := s.Series[b].Metric(workload.LatencyP50)
+	return max(nothing, cmp.Or(p.Same, p.Precision)*m.Median)
+}
+
+// controlOf returns the control of cell b, unless cell i is that control.
+func (s *study) controlOf(i, b int) (c int, ok bool) {
+	of := s.Series[b].Cell
+	of.Control = true
+	for _, p := range s.pairs {
+		if p[0] != i && p[1] == b && s.Series[p[0]].Cell == of {
+			return p[0], true
+		}
+	}
+	return 0, false
+}
+
+func (s *study) rowsOf(i, b int) []string {
+	names := map[string]bool{}
+	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
+		for name := range x.rows {
+			names[name] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(names), func(a, b string) int {
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(a, b))
+	})
+}
+
+func rowPart(row string) part {
+	k := kindOf(row)
+	return part{"row " + row, func(x seen) *sum { return x.rows[row] }, k, spreads[k]}
+}
+
+func allOf(k kind) part {
+	sd := spreads[k]
+	if k == inPath {
+		sd = sdPath
+	}
+	return part{fmt.Sprint("all ", k), func(x seen) *sum {
+		return x.total(func(row string) bool { return kindOf(row) == k })
+	}, k, sd}
+}
+
+func (s *study) row(name string, i, b int, d difference, bias float64) Row {
+	k := kindOf(name)
+	in := func(t sample.Tracing, hook string) func(i int) *float64 {
+		return func(i int) *float64 { return s.midMean(i, t, name, hook) }
+	}
+	of := in(sample.Traced, "")
+	out := Row{Mine: of(i), Its: of(b), Added: price(d.Estimate, abs(bias), s.none(b, k)),
+		Epochs: d.rounds}
+	out.Name = shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))
+	for _, hook := range s.hooksOf(i, b, name) {
+		of := in(sample.TracedHooks, hook)
+		p := part{"hook " + name + " " + hook, func(x seen) *sum {
+			return x.hooks[[2]string{name, hook}]
+		}, inPath, sdRow}
+		epochs := s.epochs(i, b, p, sample.TracedHooks)
+		events := medianOf(s.cells[i][sample.TracedHooks], hooked(p)) - medianOf(
+			s.cells[b][sample.TracedHooks], hooked(p))
+		cost := s.empty * events
+		e := s.moderate(i, b, p, shifted(epochs, -cost/unit(p)), nil)
+		out.Hooks = append(out.Hooks, Row{Name: hook, Mine: of(i), Its: of(b),
+			Added: price(e, 0, nothing), Epochs: centres(p, epochs, cost)})
+	}
+	return out
+}
+
+func hooked(p part) func(seen) float64 {
+	return func(x seen) float64 {
+		if s := p.of(x); s != nil {
+			return s.events
+		}
+		return 0
+	}
+}
+
+// midMean returns a row's mid-mean in cell i, or that of a hook in it, what tracing costs taken off;
+// nil: it has none.
+func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 {
+	var all []float64
+	for _, x := range s.cells[i][state] {
+		r, in := x.rows[row], ""
+		sum, found := 0.0, false
+		if hook != "" {
+			r = x.hooks[[2]string{row, hook}]
+		}
+		if r == nil {
+			continue
+		}
+		for _, g := range x.Segments {
+			h, is := hookOf(g.SegmentKey)
+			if !is {
+				in = rowOf(g.SegmentKey)
+			}
+			switch {
+			case in != row || h != hook:
+			case is:
+				sum, found = sum+g.MidMean-s.empty*g.Events, true
+			default:
+				sum, found = sum+g.MidMean-s.costs.segment(g), true
+			}
+		}
+		if found {
+			all = append(all, max(0, sum))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	x := stats.Median(all)
+	return &x
+}
+
+func (s *study) hooksOf(i, b int, row string) []string {
+	var out []string
+	for _, x := range append(s.cells[i][sample.TracedHooks], s.cells[b][sample.TracedHooks]...) {
+		for _, g := range x.Segments {
+			name, is := hookOf(g.SegmentKey)
+			if is && x.hooks[[2]string{row, name}] != nil && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// emptyHook returns what the events before and after an empty hook show of it: as much as an event
+// costs elsewhere, since no epoch has these programs twice, but not more than the fastest hook.
+func emptyHook(cells []tracing, event float64) float64 {
+	least := event
+	for _, t := range cells {
+		for _, x := range t[sample.TracedHooks] {
+			for _, g := range x.Segments {
+				if _, is := hookOf(g.SegmentKey); is && g.Events > 0 {
+					least = min(least, stats.Median(g.Medians)/g.Events)
+				}
+			}
+		}
+	}
+	return max(0, least)
+}
+
+func (s *study) devices(i, b int, row string) (out []string) {
+	if !strings.Contains(row, rowDevices) {
+		return nil
+	}
+	for _, x := range append(s.cells[i].judged(), s.cells[b].judged()...) {
+		if r := x.rows[row]; r != nil {
+			for _, d := range r.devices {
+				if !slices.Contains(out, d) {
+					out = append(out, d)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// cost returns what tracing adds to cell i's trips: the median of traced slices minus that of the
+// nearest untraced epoch.
+func (s *study) cost(i int) analysis.Price {
+	plain := s.Series[i].Values[workload.LatencyP50]
+	p := part{sd: sdRelay}
+	var epochs []stats.Epoch
+	for _, x := range s.cells[i][sample.Traced] {
+		round, ok := nearestRound(plain, x.round)
+		if !ok {
+			continue
+		}
+		var all []float64
+		for _, total := range x.Totals {
+			all = append(all, (total-plain[round])/unit(p))
+		}
+		epochs = append(epochs, stats.NewEpoch(all, float64(len(all))))
+	}
+	return price(stats.Moderate(epochs, stats.Assumed).Times(unit(p)), 0, nothing)
+}
+
+func nearestRound(values map[int]float64, round int) (out int, ok bool) {
+	for _, r := range slices.Sorted(maps.Keys(values)) {
+		if !ok || abs(float64(r-round)) < abs(float64(out-round)) {
+			out, ok = r, true
+		}
+	}
+	return out, ok
+}
+
+// segments returns cell i's segments in the order of its trips, on the axis of a traced trip without
+// what tracing costs.
+func (s *study) segments(i int) []Segment {
+	type found struct {
+		key sample.SegmentKey
+		all []sample.Segment
+	}
+	epochs := s.cells[i][sample.Traced]
+	var list []found
+	for _, x := range epochs {
+		after := 0 // where a segment that is not in the list goes
+		for _, g := range x.Segments {
+			k := slices.IndexFunc(list, func(f found) bool { return f.key == g.SegmentKey })
+			if k < 0 {
+				k = after
+				list = slices.Insert(list, k, found{key: g.SegmentKey})
+			}
+			list[k].all = append(list[k].all, g)
+			after = k + 1
+		}
+	}
+	out := make([]Segment, len(list))
+	now := 0.0
+	for k, f := range list {
+		mid := func(of func(sample.Segment) float64) float64 {
+			var xs []float64
+			for _, g := range f.all {
+				xs = append(xs, of(g))
+			}
+			return stats.Median(xs)
+		}
+		cost := mid(s.costs.segment)
+		net := func(of func(sample.Segment) float64) float64 { return max(0, mid(of)-cost) }
+		row := rowOf(f.key)
+		out[k] = Segment{SegmentKey: f.key, Row: shown(row, s.devices(i, i, row),
+			sample.UDP(s.Series[i].Cell.Load)), At: now, Cost: cost,
+			MidMean: net(func(g sample.Segment) float64 { return g.MidMean }),
+			Median:  net(func(g sample.Segment) float64 { return stats.Median(g.Medians) }),
+			P99:     mid(func(g sample.Segment) float64 { return g.P99 }),
+			Share:   mid(func(g sample.Segment) float64 { return g.Share })}
+		now += out[k].MidMean
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package trace
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// kind says what a row is added up to, and how much its epochs differ.
+type kind int
+
+const (
+	inPath kind = iota
+	inWakes
+	inRelay
+)
+
+// The rows in the order of a trip.
+const (
+	rowPrograms = "programs, system calls"
+	rowOut      = "TCP and IP out"
+	rowDevices  = "qdisc and driver" // after the kinds of the devices
+	rowHandover = "hand-over to the softirq"
+	rowBridge   = "bridge"
+	rowRouting  = "routing, NAT"
+	rowTunnel   = "tunnel"
+	rowIn       = "IP and TCP in"
+	rowRelay    = "relay"
+	rowWakes    = "wake-ups"
+)
+
+var order = []string{rowPrograms, rowOut, rowDevices, rowHandover, rowBridge, rowRouting, rowTunnel,
+	rowForwarding, rowIn, rowRelay, rowWakes}
+
+// rowForwarding stands in order for the rows of other kinds of hops.
+const rowForwarding = ""
+
+var rowOfPart = map[sample.Part]string{
+	sample.PartCall: rowPrograms, sample.PartCopy: rowPrograms, sample.PartRead: rowPrograms,
+	sample.PartProgram: rowPrograms, sample.PartReturn: rowPrograms,
+	sample.PartOut: rowOut, sample.PartQdisc: rowDevices, sample.PartDriver: rowDevices,
+	sample.PartHandover: rowHandover, sample.PartTunnel: rowTunnel,
+	sample.PartIn: rowIn, sample.PartTCPIn: rowIn,
+	sample.PartRelay: rowRelay, sample.PartWake: rowWakes,
+}
+
+// forwarders are the kinds of devices that have a row of their own.
+var forwarders = map[string]string{"openvswitch": "Open vSwitch",
+	string(mode.HopOVS): "Open vSwitch", string(mode.HopMacvlan): "", string(mode.HopIPvlan): "",
+	string(mode.HopNetkit): "", string(mode.HopIPVS): ""}
+
+func forwarding(hop, otherwise string) string {
+	name, ok := forwarders[hop]
+	switch {
+	case !ok:
+		return otherwise
+	case name == "":
+		return hop
+	}
+	return name
+}
+
+// rowOf returns a segment's row. Parts that the kernel cannot tell apart may be of several, whose
+// names are joined.
+func rowOf(k sample.SegmentKey) string {
+	var names []string
+	for p := range strings.SplitSeq(string(k.Part), " + ") {
+		name, ok := rowOfPart[sample.Part(p)]
+		switch {
+		case p == string(sample.PartBridge):
+			name = forwarding(k.Hop, rowBridge)
+		case p == string(sample.PartForward):
+			name = forwarding(k.Hop, rowRouting)
+		case !ok:
+			name = p // of a later toll
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " + ")
+}
+
+func kindOf(row string) kind {
+	names := strings.Split(row, " + ")
+	switch {
+	case slices.Contains(names, rowRelay):
+		return inRelay
+	case slices.Contains(names, rowWakes):
+		return inWakes
+	}
+	return inPath
+}
+
+func rank(row string) int {
+	first, _, _ := strings.Cut(row, " + ")
+	if i := slices.Index(order, first); i >= 0 {
+		return i
+	}
+	return slices.Index(order, rowForwarding)
+}
+
+// hookOf returns the name of a segment's netfilter hook; ok is false if it is none.
+func hookOf(k sample.SegmentKey) (name string, ok bool) {
+	if name, ok = strings.CutPrefix(string(k.Part), string(sample.PartHook)); !ok {
+		return "", false
+	}
+	return name, true
+}
+
+// shown returns the row's name as users read it.
+func shown(row string, devices []string, udp bool) string {
+	if i := strings.Index(row, rowDevices); i >= 0 && len(devices) > 0 {
+		row = row[:i] + strings.Join(devices, ", ") + ": " + row[i:]
+	}
+	if udp {
+		row = strings.ReplaceAll(row, "TCP", "UDP")
+	}
+	return row
+}
