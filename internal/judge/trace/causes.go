@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -14,7 +16,7 @@ const bridgeNF = "net.bridge.bridge-nf-call-iptables"
 const (
 	leastFrames = 0.3e-6 // that iptables may cost a bridge
 	longHook    = 2e-6   // a hook of Docker's usual rules takes half of it
-	longWait    = 3e-6   // in the backlog; usually 1 µs
+	longWait    = 3e-6   // for a softirq or in a queue; usually 1 µs
 )
 
 // mostSlept is the share of sleeping readers that is a finding.
@@ -37,15 +39,18 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	return append(out, odd(t)...)
 }
 
-// frames is about bridged frames that iptables sees.
+// frames is about frames between a bridge's ports that iptables sees. Where rules for such frames make
+// the path, they must.
 func (s *study) frames(t *Trace, i int, all []Trace) Finding {
-	path, _ := s.File.Header.PathOf(s.Series[i].Cell)
+	c := s.Series[i].Cell
+	path, _ := s.File.Header.PathOf(c)
 	row := t.row(rowBridge)
-	if path.Sysctls[bridgeNF] != "1" || strings.Contains(path.Dial, "]") || row == nil ||
-		row.Mine == nil || *row.Mine < leastFrames {
+	if path.Sysctls[bridgeNF] != "1" || strings.Contains(path.Dial, "]") ||
+		c.From != mode.FromContainer || slices.ContainsFunc(path.Hops, byRules) ||
+		row == nil || row.Mine == nil || *row.Mine < leastFrames {
 		return Finding{}
 	}
-	size := "up to " + micros(*row.Mine) + " of its time"
+	size := "up to " + micros(*row.Mine)
 	in := 0.0
 	for _, h := range row.Hooks {
 		if h.Mine != nil {
@@ -53,21 +58,35 @@ func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 		}
 	}
 	if in > 0 {
-		size = fmt.Sprintf("%s of its %s are in their hooks", micros(in), micros(*row.Mine))
+		size = fmt.Sprintf("%s of the bridge's %s are in its hooks", micros(in), micros(*row.Mine))
 	}
 	for k, p := range s.pairs {
-		mine, its := s.Series[i].Cell, s.Series[p[0]].Cell
-		its.Tune = mine.Tune
+		off := s.Series[p[0]].Cell
+		path, _ := s.File.Header.PathOf(off)
 		other := all[k].row(rowBridge)
-		off, _ := s.File.Header.PathOf(s.Series[p[0]].Cell)
-		if its == mine && off.Sysctls[bridgeNF] == "0" && other != nil && other.Mine != nil {
-			size = fmt.Sprintf("%s of its %s, by %s", micros(*row.Mine-*other.Mine),
+		if off.Tune = c.Tune; off == c && path.Sysctls[bridgeNF] == "0" && other != nil &&
+			other.Mine != nil {
+			size = fmt.Sprintf("%s of the bridge's %s, as %s shows", micros(*row.Mine-*other.Mine),
 				micros(*row.Mine), all[k].Label)
 		}
 	}
-	return Finding{Text: fmt.Sprintf("The bridge hands its frames to iptables "+
+	return Finding{Text: fmt.Sprintf("iptables sees what the bridge forwards "+
 		"(bridge-nf-call-iptables=1): %s.", size),
-		Command: "sysctl -w " + bridgeNF + "=0", Lever: "bridge-nf"}
+		Command: "sysctl -w " + bridgeNF + "=0", Lever: leverOf("bridge-nf", c.Mode)}
+}
+
+func byRules(hop string) bool { return hop == string(mode.HopDNAT) || hop == string(mode.HopSNAT) }
+
+// leverOf returns the lever's name if it applies to the mode, otherwise "".
+func leverOf(name string, m mode.Name) string {
+	l, ok := lever.Find(name)
+	if ok {
+		_, ok = l.With(m, lever.Host{})
+	}
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 func (t *Trace) row(name string) *Row {
@@ -91,20 +110,28 @@ func chains(t *Trace) Finding {
 	return Finding{}
 }
 
-// waits is about packets that wait before a softirq takes them.
+// waits is about packets that wait before the next step takes them.
 func waits(t *Trace) (out []Finding) {
 	for _, g := range t.Segments {
-		if !strings.Contains(string(g.Part), string(sample.PartHandover)) || g.Median < longWait {
+		if g.Median < longWait {
 			continue
 		}
 		way := "request"
 		if g.Reply {
 			way = "reply"
 		}
-		out = append(out, Finding{Text: fmt.Sprintf("The %s waits %s in the backlog of %s before a "+
-			"softirq takes it: another CPU does (RPS), or its CPU is busy.", way, micros(g.Median),
-			deviceName(g.SegmentKey)),
-			Command: fmt.Sprintf("echo 0 > /sys/class/net/%s/queues/rx-0/rps_cpus", g.Device)})
+		f := Finding{Text: fmt.Sprintf("The %s waits %s ", way, micros(g.Median))}
+		switch at := deviceName(g.SegmentKey); g.Part {
+		case sample.PartHandover:
+			f.Text += "behind " + at + " for the softirq: on another CPU (RPS), or on one that is busy."
+			f.Command = fmt.Sprintf("echo 0 > /sys/class/net/%s/queues/rx-0/rps_cpus", g.Device)
+		case sample.PartQdisc:
+			f.Text += "in the queueing discipline of " + at + "."
+			f.Command = "tc qdisc del dev " + g.Device + " root"
+		default:
+			continue
+		}
+		out = append(out, f)
 	}
 	return out
 }

@@ -22,11 +22,19 @@ var withHooks = []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTw
 
 func traced(t *testing.T, seed uint64, bridge judgetest.Trip, states ...sample.Tracing) *trace.Report {
 	t.Helper()
-	r := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.RR)...).Trace(seed, 5,
-		[]judgetest.Trip{judgetest.HostTrip(), judgetest.HostTrip(), bridge}, states...)
+	return trace.Judge(file(t, seed, bridge, states...))
+}
+
+func file(t *testing.T, seed uint64, bridge judgetest.Trip, states ...sample.Tracing) *sample.File {
+	t.Helper()
+	host := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToAddress, workload.RR)
+	r := judgetest.New(t, host, judgetest.Control(host),
+		judgetest.Cell(mode.Bridge, mode.FromContainer, mode.ToContainer, workload.RR)).
+		Trace(seed, 5, []judgetest.Trip{judgetest.HostTrip(), judgetest.HostTrip(), bridge},
+			states...)
 	r.File.Header.Paths[1].Sysctls = map[string]string{
 		"net.bridge.bridge-nf-call-iptables": "1"}
-	return trace.Judge(r.File)
+	return r.File
 }
 
 func rowOf(t *testing.T, x trace.Trace, name string) trace.Row {
@@ -151,13 +159,170 @@ func TestHooks(t *testing.T) {
 	if math.Abs(*row.Mine/micro-4) > 0.15 {
 		t.Errorf("the bridge takes %g µs", *row.Mine/micro)
 	}
-	if !said(r.Traces[0], "2.0 µs of its 4.0 µs are in their hooks") {
-		t.Errorf("%+v", r.Traces[0].Findings)
+	if f := r.Traces[0].Findings; len(f) == 0 || f[0].Text != "iptables sees what the bridge "+
+		"forwards (bridge-nf-call-iptables=1): 2.0 µs of the bridge's 4.0 µs are in its hooks." ||
+		f[0].Command != "sysctl -w net.bridge.bridge-nf-call-iptables=0" {
+		t.Errorf("%+v", f)
 	}
 }
 
-func said(x trace.Trace, text string) bool {
-	return slices.ContainsFunc(x.Findings, func(f trace.Finding) bool {
-		return strings.Contains(f.Text, text)
-	})
+func TestCauses(t *testing.T) {
+	long := func(part sample.Part, micros float64) judgetest.Trip {
+		trip := judgetest.BridgeTrip()
+		i := slices.IndexFunc(trip.Segments, func(p judgetest.Piece) bool { return p.Part == part })
+		trip.Segments[i].Micros = micros
+		return trip
+	}
+	odd := file(t, 4, judgetest.BridgeTrip())
+	for i := range odd.Visits {
+		if v := &odd.Visits[i]; v.Trace != nil && v.Cell == 2 {
+			g := &v.Trace.Groups[0]
+			g.Steps, g.Odd = append(g.Steps, "fib_table_lookup br0 (machine A)"), []int{len(g.Steps)}
+		}
+	}
+	rules := file(t, 4, judgetest.BridgeTrip())
+	rules.Header.Paths[1].Hops = append(rules.Header.Paths[1].Hops, "DNAT")
+	for _, c := range []struct {
+		name      string
+		file      *sample.File
+		text, not string
+	}{
+		{"frames", file(t, 4, judgetest.BridgeTrip()), "(bridge-nf-call-iptables=1): up to ", "waits"},
+		{"frames-that-must", rules, "", "bridge-nf"},
+		{"sleeping", file(t, 4, judgetest.BridgeTrip()), "85 % of the readers slept", "long chains"},
+		{"chain", file(t, 4, long("hook FORWARD", 3), withHooks...),
+			"The rules of FORWARD take 4.", "no hop"},
+		{"backlog", file(t, 4, long(sample.PartHandover, 11)),
+			"The request waits 11.0 µs behind eth0 (container) for the softirq", "reply"},
+		{"queue", file(t, 4, long(sample.PartQdisc, 400)),
+			"The request waits 400.0 µs in the queueing discipline of eth0 (container).", "softirq"},
+		{"odd", odd, "100 % of the trips pass fib_table_lookup br0 (machine A), which no hop of " +
+			"bridge explains: a NAT rule may be too wide.", "waits"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := trace.Judge(c.file).Traces[0]
+			var all []string
+			for _, f := range x.Findings {
+				all = append(all, f.Text)
+			}
+			if text := strings.Join(all, "\n"); !strings.Contains(text, c.text) ||
+				strings.Contains(text, c.not) {
+				t.Errorf("found:\n%s\nwant %q, not %q", text, c.text, c.not)
+			}
+		})
+	}
+}
+
+func TestVariantGivesSize(t *testing.T) {
+	host := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToAddress, workload.RR)
+	bridge := judgetest.Cell(mode.Bridge, mode.FromContainer, mode.ToContainer, workload.RR)
+	off := bridge
+	off.Tune = "mtu=9000"
+	fast := judgetest.BridgeTrip()
+	for i := range fast.Segments {
+		if fast.Segments[i].Hop == "bridge" {
+			fast.Segments[i].Micros = 0.3
+		}
+	}
+	r := judgetest.New(t, host, judgetest.Control(host), bridge, off).Trace(5, 5, []judgetest.Trip{
+		judgetest.HostTrip(), judgetest.HostTrip(), judgetest.BridgeTrip(), fast})
+	for i, x := range []string{"1", "1", "0"} {
+		r.File.Header.Paths[i].Sysctls = map[string]string{"net.bridge.bridge-nf-call-iptables": x}
+	}
+	want := "2.8 µs of the bridge's 4.0 µs, as bridge+mtu=9000 shows"
+	if x := trace.Judge(r.File).Traces; !slices.ContainsFunc(x, func(x trace.Trace) bool {
+		return x.Label == "bridge" && len(x.Findings) > 0 &&
+			strings.Contains(x.Findings[0].Text, want)
+	}) {
+		t.Errorf("%+v", x[1].Findings)
+	}
+}
+
+func TestRelay(t *testing.T) {
+	trip := judgetest.BridgeTrip()
+	trip.Segments = append(trip.Segments, judgetest.Piece{SegmentKey: sample.SegmentKey{
+		Hop: "proxy", Part: sample.PartRelay}, Micros: 20, Events: 10})
+	r := traced(t, 6, trip)
+	x := r.Traces[0]
+	// What tracing costs a relay is not taken off.
+	want := 20 + 10*judgetest.EventCost/micro
+	if math.Abs(x.Relay.Median/micro-want) > 1 || rowOf(t, x, "relay").Its != nil {
+		t.Errorf("the relay adds %+v", x.Relay)
+	}
+	if !strings.Contains(x.Sentence(), "in the relay, which tracing slows") {
+		t.Errorf("%q", x.Sentence())
+	}
+	if r.Traces[1].Relay != (analysis.Price{}) {
+		t.Errorf("the control has a relay: %+v", r.Traces[1].Relay)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	f := file(t, 7, judgetest.BridgeTrip())
+	for i := range f.Visits {
+		if x := f.Visits[i].Trace; x != nil && f.Visits[i].Cell == 2 {
+			x.Followed = x.Trips * 57 / 100
+			x.Broken = []sample.Break{{Share: 0.01, After: "sock_recv_length", Want: "a later byte"},
+				{Share: 0.42, After: "netif_rx eth0 (container)", Want: "netif_receive_skb"}}
+		}
+	}
+	r := trace.Judge(f)
+	x := r.Traces[0]
+	want := "only 57.0 % of bridge's trips were followed: after netif_rx eth0 (container), " +
+		"netif_receive_skb is missing in 42.0 %"
+	if x.Refused != want || x.Rows != nil || x.Untraced.N == 0 || r.Complete() {
+		t.Errorf("refused %q with %d rows", x.Refused, len(x.Rows))
+	}
+	if r.Traces[1].Refused != "" || len(r.Traces[1].Rows) == 0 {
+		t.Errorf("the control is refused: %q", r.Traces[1].Refused)
+	}
+	if !strings.Contains(x.Sentence(), "Where is not known: "+want+".") {
+		t.Errorf("%q", x.Sentence())
+	}
+}
+
+// What a kernel cannot tell apart has one row, named after both.
+func TestMergedParts(t *testing.T) {
+	trip := judgetest.BridgeTrip()
+	trip.Segments[0].Part = "call + TCP/IP out"
+	trip.Segments = slices.Delete(trip.Segments, 1, 2)
+	rowOf(t, traced(t, 8, trip).Traces[0], "programs, system calls + TCP and IP out")
+}
+
+func TestFewEpochs(t *testing.T) {
+	for name, states := range map[string][]sample.Tracing{
+		"untraced": {sample.Untraced}, "traced": {sample.Traced},
+		"no-cost": {sample.Untraced, sample.Traced}, "only-twice": {sample.Untraced, sample.TracedTwice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := traced(t, 9, judgetest.BridgeTrip(), states...)
+			x := r.Traces[0]
+			traced := slices.Contains(states, sample.Traced)
+			if traced != (x.Refused == "") || traced != (len(x.Rows) > 0) {
+				t.Errorf("refused %q with %d rows", x.Refused, len(x.Rows))
+			}
+			if untraced := slices.Contains(states, sample.Untraced); untraced != (x.Untraced.N > 0) ||
+				x.Unattributed.N > 0 != (untraced && traced) {
+				t.Errorf("untraced %+v, unattributed %+v", x.Untraced, x.Unattributed)
+			}
+			if traced && math.Abs(rowOf(t, x, "bridge").Added.Median/micro-4) > 0.3 {
+				t.Errorf("the bridge adds %+v", rowOf(t, x, "bridge").Added)
+			}
+		})
+	}
+}
+
+func TestWithoutControl(t *testing.T) {
+	f := file(t, 10, judgetest.BridgeTrip())
+	f.Header.Plan.Cells[1] = f.Header.Plan.Cells[2]
+	f.Header.Plan.Cells[1].Tune = "mtu=9000"
+	for i := range f.Visits {
+		if f.Visits[i].Cell == 1 {
+			f.Visits[i].Failure = "it broke"
+		}
+	}
+	x := trace.Judge(f).Traces
+	if len(x) != 1 || rowOf(t, x[0], "bridge").Added.Verdict != stats.Costs {
+		t.Errorf("%+v", x)
+	}
 }
