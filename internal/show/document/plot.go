@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -14,6 +15,8 @@ type Plot struct {
 	Baseline float64
 	Same     float64 // differences up to it count as none
 	Scale    float64 // of labels: 100 for %
+	Span     float64 // the least range to show; 0: 0.01, the least that matters of ratios
+	Bars     bool    // from the baseline to the numbers, not dots
 	Least    int     // columns of text; with fewer it is not drawn
 }
 
@@ -39,12 +42,12 @@ type Axis struct{ Low, High, Step float64 }
 func (p Plot) Axis(columns int) Axis {
 	const perLabel, least, margin = 5, 2, 0.02
 	from, to := bounded(p.From), bounded(p.To)
-	span := max(to-from, 2*p.Same, leastSpan)
+	span := max(to-from, 2*p.Same, cmp.Or(p.Span, leastSpan))
 	return Axis{Low: from - margin*span, High: from + (1+margin)*span,
 		Step: niceStep(span / float64(max(least, columns/perLabel)))}
 }
 
-const leastSpan = 0.01 // of ratios: smaller differences do not matter
+const leastSpan = 0.01
 
 // Files may have any values. NaN becomes 0.
 func bounded(x float64) float64 {

@@ -41,3 +41,15 @@ func TestAxisOfOddValues(t *testing.T) {
 		}
 	}
 }
+
+func TestAxisOfMicroseconds(t *testing.T) {
+	p := Plot{From: -1.5e-6, To: 4.1e-6, Scale: 1e6, Span: 1e-6}
+	_, texts := p.Axis(20).Labels(p.Scale)
+	if !slices.Equal(texts, []string{"0", "2", "4"}) {
+		t.Errorf("labels %q", texts)
+	}
+	p.From, p.To = 0, 1e-9
+	if a := p.Axis(20); a.High-a.Low < p.Span {
+		t.Errorf("%+v shows less than a microsecond", a)
+	}
+}

@@ -53,7 +53,15 @@ func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int)
 			}
 		}
 	}
-	out[at(n.Value)] = '●'
+	if !p.Bars {
+		out[at(n.Value)] = '●'
+		return string(out)
+	}
+	for i := min(at(n.Value), base); i <= max(at(n.Value), base); i++ {
+		if i != base {
+			out[i] = '━'
+		}
+	}
 	return string(out)
 }
 

@@ -135,7 +135,7 @@ func withoutHead(d document.Document, line string) string {
 }
 
 func drawn(word string) bool {
-	return slices.Contains([]string{"╳", "→", "\\"}, word) || strings.Trim(word, "│┼─●·") == ""
+	return slices.Contains([]string{"╳", "→", "\\"}, word) || strings.Trim(word, "│┼─━●·") == ""
 }
 
 // Repeated words count.
