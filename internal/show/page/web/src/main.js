@@ -6,9 +6,10 @@ import {interval} from "./interval.js";
 import {scaling} from "./scaling.js";
 import {stack} from "./stack.js";
 import {strip} from "./strip.js";
+import {trip} from "./trip.js";
 import {waterfall} from "./waterfall.js";
 
-const kinds = {curve, heat, interval, scaling, stack, strip, waterfall};
+const kinds = {curve, heat, interval, scaling, stack, strip, trip, waterfall};
 
 // onPaper is how wide charts are drawn to be printed, in px: as wide as a sheet.
 const onPaper = 720;

@@ -12,7 +12,8 @@ export function strip(spec, width) {
   const behind = base ? spec.rows.filter((r) => r !== base).flatMap((r) => base.points.map((p) => point(r.label, p))) : [];
   const xs = points.map((d) => d.x);
   const first = Math.min(...xs), last = Math.max(...xs);
-  const highest = Math.max(...points.map((d) => d.y));
+  const highest = Math.max(0, ...points.map((d) => d.y));
+  const lowest = Math.min(0, ...points.map((d) => d.y));
   const each = thin ? 56 : 60;
   return plot({
     width,
@@ -23,10 +24,11 @@ export function strip(spec, width) {
     marginBottom: 36,
     x: {domain: [first - 0.5, last + 0.5], label: spec.axis, labelArrow: "none",
       ticks: integers(first, last, thin ? 6 : 12), tickFormat: (x) => String(x), tickSize: 3},
-    y: {domain: [0, 1.05 * highest || 1], ticks: 2, label: null, grid: true, tickFormat: "~s", insetTop: 16},
+    y: {domain: [1.05 * lowest, 1.05 * highest || -0.05 * lowest || 1], ticks: 2, label: null, grid: true, tickFormat: highest < 1 ? "~r" : "~s", insetTop: 16},
     fy: {domain: spec.rows.map((r) => r.label), axis: null, padding: 0.08},
     marks: [
       Plot.frame({stroke: "var(--grid)"}),
+      lowest < 0 ? Plot.ruleY([0], {stroke: "var(--even)"}) : null,
       Plot.line(behind, {x: "x", y: "y", fy: "row", stroke: "var(--even)", strokeWidth: 1.5, strokeOpacity: 0.7, strokeDasharray: "2 3"}),
       Plot.line(points, {x: "x", y: "y", fy: "row", stroke: "var(--c0)", strokeWidth: 1, strokeOpacity: 0.5}),
       Plot.dot(points, {x: "x", y: "y", fy: "row", fill: (d) => (d.real > top ? "var(--bad)" : "var(--c0)"), r: xs.length > 900 ? 1.5 : 3,
