@@ -173,6 +173,28 @@ var all = []Lever{
 		},
 		GivesUp: "paths to elsewhere rely on ICMP that says which size fits",
 	},
+	{
+		Name:  "bridge-nf",
+		Gist:  "bridge-nf-call-iptables=0: iptables does not see what a bridge forwards",
+		Tunes: "bridge-nf=off",
+		For:   []mode.Name{mode.Bridge, mode.BridgeDefault, mode.Pipework},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{
+			{"/etc/modules-load.d/br_netfilter.conf: loaded later, it would set 1 again",
+				[]string{"br_netfilter"}},
+			// moby's pull requests 48511 and 48685
+			{"/etc/sysctl.d/90-bridge.conf, with userland-proxy and icc as they are by default",
+				[]string{"net.bridge.bridge-nf-call-iptables = 0",
+					"net.bridge.bridge-nf-call-ip6tables = 0",
+					"# Docker sets 1 for a network with icc=false; Docker Engine 27.4 and later",
+					`# also for all networks with "userland-proxy": false`}},
+			{"for each network whose containers rules keep apart, when it is made",
+				[]string{"sudo ip link set dev br-ID type bridge \\",
+					"  nf_call_iptables 1 nf_call_ip6tables 1"}},
+		},
+		GivesUp: "rules between containers of one network (icc=false, DOCKER-USER), " +
+			"and their way to each other's published ports without docker-proxy",
+	},
 	congestion("reno"), congestion("cubic"), congestion("bbr"),
 	{
 		Name:  "bridge-default",
