@@ -59,26 +59,21 @@ func (t *trial) bystanders(ctx context.Context) (_ []table, err error) {
 	defer c.close()
 	own := kernel.Config{CPUs: cpus, Events: manyEvents, Ports: []uint16{c.port},
 		PIDs: []int{os.Getpid()}}
-	others := kernel.Config{CPUs: cpus, Events: manyEvents, Ports: []uint16{foreign}}
 	events, err := recorded(tracer, own, c)
 	if err != nil {
 		return nil, err
 	}
-	var differences []float64
-	for until := time.Now().Add(t.scale.beside); time.Now().Before(until) && ctx.Err() == nil; {
-		d, err := pairOf(tracer, others, c)
-		if err != nil {
-			return nil, err
-		}
-		differences = append(differences, d/events)
+	s, err := t.beside(ctx, tracer, kernel.Config{CPUs: cpus, Events: manyEvents,
+		Ports: []uint16{foreign}}, c)
+	if err != nil {
+		return nil, err
 	}
-	s := stats.Summarize(differences)
 	out := table{title: "Traces: packets of others",
 		text: fmt.Sprintf("A connection over the loopback device, both ends one thread, while "+
 			"programs are attached for others, in turns with none attached. It holds if an event "+
 			"costs at most %.2f µs.", bystanderLimit/microsecond),
 		head: []string{"turns", "events of a trip", "an event"}}
-	each := amount{s.Median, s.HalfWidth()}
+	each := amount{s.Median, s.HalfWidth()}.times(1 / events)
 	v := each.atMost(bystanderLimit)
 	if s.N < stats.MinValues || math.IsNaN(s.Median) {
 		v = tooWide
@@ -110,22 +105,27 @@ func recorded(tracer *kernel.Tracer, own kernel.Config, c *selfConn) (perTrip fl
 	return float64(n) / logged, nil
 }
 
-// pairOf returns how much longer a trip takes while programs are attached, in s.
-func pairOf(tracer *kernel.Tracer, others kernel.Config, c *selfConn) (more float64, err error) {
-	bare, err := c.trips(burst)
-	if err != nil {
-		return 0, err
+// beside returns how much longer a trip takes while programs are attached, in s, than just before
+// and after.
+func (t *trial) beside(ctx context.Context, tracer *kernel.Tracer, others kernel.Config,
+	c *selfConn) (stats.Summary, error) {
+	var more []float64
+	before, err := c.trips(burst)
+	for until := time.Now().Add(t.scale.beside); err == nil && ctx.Err() == nil &&
+		time.Now().Before(until); {
+		var r *kernel.Recording
+		if r, err = tracer.Attach(others); err != nil {
+			break
+		}
+		now := clock.Now()
+		r.Between(now, now+forAnHour)
+		during, failed := c.trips(burst)
+		err = errors.Join(failed, r.Stop())
+		after, failed := c.trips(burst)
+		more = append(more, during-(before+after)/2)
+		before, err = after, errors.Join(err, failed)
 	}
-	r, err := tracer.Attach(others)
-	if err != nil {
-		return 0, err
-	}
-	now := clock.Now()
-	r.Between(now, now+forAnHour)
-	if _, err = c.trips(logged); err == nil { // the programs are cold
-		more, err = c.trips(burst)
-	}
-	return more - bare, errors.Join(err, r.Stop())
+	return stats.Summarize(more), err
 }
 
 // selfConn is a TCP connection over the loopback device, both ends of which this thread has.
@@ -159,19 +159,24 @@ func (c *selfConn) close() {
 	}
 }
 
-// trips returns the mean duration of n round trips of a byte, in s.
+// trips returns the median duration of n round trips of a byte, in s, by groups.
 func (c *selfConn) trips(n int) (float64, error) {
+	const group = 10 // the clock is read once for each
+	var took []float64
 	b := make([]byte, 1)
-	from := clock.Now()
-	for range n {
-		for i, fd := range c.ends {
-			if _, err := unix.Write(fd, b); err != nil {
-				return 0, err
-			}
-			if _, err := unix.Read(c.ends[1-i], b); err != nil {
-				return 0, err
+	for range n / group {
+		from := clock.Now()
+		for range group {
+			for i, fd := range c.ends {
+				if _, err := unix.Write(fd, b); err != nil {
+					return 0, err
+				}
+				if _, err := unix.Read(c.ends[1-i], b); err != nil {
+					return 0, err
+				}
 			}
 		}
+		took = append(took, float64(clock.Now()-from)/group/1e9)
 	}
-	return float64(clock.Now()-from) / float64(n) / 1e9, nil
+	return stats.Median(took), nil
 }
