@@ -109,9 +109,10 @@ KERNEL_TESTS ?= TestConformance$$
 test-kernels: vm-deps ## run the conformance suite under several of Debian's kernels in qemu; KERNELS='bookworm trixie' chooses them, KERNEL_TESTS the tests
 	@GO='$(GO)' KERNELS='$(KERNELS)' test/vm/kernels '$(KERNEL_TESTS)' || { [ $$? = 77 ] && [ "$$CI" != true ]; }
 
-.PHONY: test-vm-fast
-test-vm-fast: vm-deps ## load and try the BPF programs of toll fast under several of Debian's kernels in qemu; KERNELS chooses them
-	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do GO='$(GO)' KERNEL=$$k test/vm/run -f || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done
+.PHONY: test-vm-bpf
+test-vm-bpf: vm-deps ## load and try the BPF programs of toll fast and toll trace under several of Debian's kernels in qemu; KERNELS chooses them
+	@for k in $(or $(KERNELS),$$(test/vm/kernel -l)); do for p in -f -t; do \
+		GO='$(GO)' KERNEL=$$k test/vm/run $$p || { code=$$?; [ $$code = 77 ] && [ "$$CI" != true ]; } || exit; done; done
 
 CHURN ?= 60
 .PHONY: test-fast-clients
