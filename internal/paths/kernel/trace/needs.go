@@ -62,3 +62,9 @@ func withLadder(err error) error {
 	}
 	return err
 }
+
+func noHooks(err error) error {
+	return &path.UnsupportedError{
+		Missing: "the kernel takes no BPF programs at netfilter's hooks (CONFIG_NETFILTER_BPF_LINK)",
+		Remedy:  "Linux 6.4 or later, or trace without --hooks", Err: err}
+}

@@ -14,11 +14,11 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // Kind is the kind of an event.
@@ -107,6 +107,15 @@ var traced = []string{"toll_send", "toll_queue", "toll_xmit", "toll_rx", "toll_r
 // Check returns nil if this process may trace here, else a *path.UnsupportedError.
 func Check() error { return check(has) }
 
+// CheckHooks returns nil if this kernel takes programs around netfilter's hooks, else a
+// *path.UnsupportedError.
+func CheckHooks() error {
+	if err := features.HaveProgramType(ebpf.Netfilter); err != nil {
+		return noHooks(err)
+	}
+	return nil
+}
+
 // Open loads the programs.
 func Open() (*Tracer, error) { return open(has) }
 
@@ -143,6 +152,11 @@ func (t *Tracer) Attach(c Config) (*Recording, error) {
 	}
 	if c.Events == 0 {
 		c.Events = defaultEvents
+	}
+	if len(c.Hooks) > 0 {
+		if err := CheckHooks(); err != nil {
+			return nil, err
+		}
 	}
 	t.last = &Recording{config: c}
 	if err := t.last.attach(t.spec); err != nil {
@@ -281,9 +295,7 @@ func (r *Recording) hookAt(o link.NetfilterOptions, p *ebpf.Program, priority, s
 			break
 		}
 	}
-	return &path.UnsupportedError{
-		Missing: "the kernel takes no BPF programs at netfilter's hooks (CONFIG_NETFILTER_BPF_LINK)",
-		Remedy:  "Linux 6.4 or later, or trace without --hooks", Err: err}
+	return noHooks(err)
 }
 
 // Between limits the recording to events from and until an instant of CLOCK_MONOTONIC, in ns.
@@ -309,12 +321,13 @@ func (r *Recording) Stop() error {
 // Log returns the events of each of Config.CPUs in their order, without a copy: they are valid
 // until the tracer's next Attach or Close. lost counts events without room, and those on CPUs
 // without a log. Call it after Stop.
-func (r *Recording) Log() (byCPU [][]Event, lost int) {
-	s := r.sets[0]
+func (r *Recording) Log() (byCPU [][]Event, lost int) { return r.sets[0].log(r.config) }
+
+func (s *set) log(c Config) (byCPU [][]Event, lost int) {
 	for _, slot := range s.state.Slots {
 		lost += max(int(slot.N)-int(slot.Room), 0)
 	}
-	for _, cpu := range r.config.CPUs {
+	for _, cpu := range c.CPUs {
 		slot := s.state.Slots[cpu]
 		log := s.events[slot.First:][:min(slot.N, slot.Room)]
 		byTime := func(a, b Event) int { return int(a.TS - b.TS) }

@@ -1,7 +1,10 @@
 package trace
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -12,10 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 const port = 7000
@@ -34,14 +41,14 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// The order of steps from the client's call until the server's socket has the data.
+// The steps from the client's call until the server's socket has the data.
 var (
 	local = []Kind{Queue, Xmit, Rx, Receive}
 	tcp   = []Kind{TCP, Ready}
+	veth  = slices.Concat(local, local)
 )
 
 func TestOrder(t *testing.T) {
-	veth := slices.Concat(local, local)
 	for _, tc := range []struct {
 		name  string
 		lay   func(t testing.TB) network
@@ -56,55 +63,400 @@ func TestOrder(t *testing.T) {
 		{"bridge udp", bridged, unix.SOCK_DGRAM, slices.Concat(veth, []Kind{Ready})},
 		{"nat", translated, unix.SOCK_STREAM, slices.Concat([]Kind{Send}, veth, tcp)},
 		{"nat udp", translated, unix.SOCK_DGRAM, slices.Concat(veth, []Kind{Ready})},
+		{"vxlan", tunnelled, unix.SOCK_STREAM, slices.Concat([]Kind{Send, Queue, Xmit}, local,
+			[]Kind{Rx, Receive}, tcp)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			n := tc.lay(t)
-			e := n.connect(t, tc.kind)
-			const trips = 200
-			log, lost := record(t, open1(t), Config{}, func(r *Recording) {
-				r.Between(now(), now()+int64(time.Minute))
-				e.talk(t, trips)
-			})
+			e := tc.lay(t).connect(t, tc.kind)
+			tracer := tracer(t)
+			log, lost := record(t, tracer, Config{}, func(r *Recording) { talk(t, r, e) })
 			if lost != 0 {
 				t.Errorf("%d events lost", lost)
 			}
-			right := 0
-			var wrong []Kind
-			for _, request := range requests(log) {
-				if slices.Equal(request, tc.steps) {
-					right++
-				} else {
-					wrong = request
-				}
-			}
-			if right < trips*9/10 || right > trips {
-				t.Errorf("%d of %d requests took the steps %v; another one %v", right, trips,
-					tc.steps, wrong)
+			want := slices.DeleteFunc(slices.Clone(tc.steps), func(k Kind) bool {
+				return k == Send && slices.Contains(tracer.missing, "tcp_sendmsg_locked") ||
+					k == Ready && slices.Contains(tracer.missing, "sk_data_ready")
+			})
+			compare(t, requests(log), want)
+			if tc.kind == unix.SOCK_STREAM {
+				numbers(t, log)
 			}
 		})
 	}
 }
 
+func compare(t *testing.T, requests [][]Event, want []Kind) {
+	t.Helper()
+	right := 0
+	var wrong []Kind
+	for _, r := range requests {
+		var kinds []Kind
+		for _, e := range r {
+			kinds = append(kinds, e.Kind)
+		}
+		if slices.Equal(kinds, want) {
+			right++
+		} else {
+			wrong = kinds
+		}
+	}
+	if right < trips*9/10 || right > trips {
+		t.Errorf("%d of %d requests took the steps %v; another one %v", right, trips, want, wrong)
+	}
+}
+
+// numbers compares the numbers of bytes at all steps.
+func numbers(t *testing.T, log []Event) {
+	t.Helper()
+	for _, r := range requests(log) {
+		for _, e := range r {
+			want := r[0].Seq
+			if e.Kind == Ready {
+				want++
+			}
+			if e.Seq != want {
+				t.Fatalf("byte %d is %d in %+v", r[0].Seq, e.Seq, e)
+			}
+		}
+	}
+	var written, read, copied []uint32
+	for _, e := range log {
+		switch {
+		case e.Kind == Sent && e.Dest == port && e.Len == 1:
+			written = append(written, e.Seq)
+		case e.Kind == Read && e.Source == port && e.Len == 1:
+			read = append(read, e.Seq)
+		case e.Kind == Copy && e.Source == port:
+			copied = append(copied, e.Seq+1)
+		}
+	}
+	if len(copied) != trips {
+		t.Errorf("%d bytes copied, want %d", len(copied), trips)
+	}
+	for _, other := range [][]uint32{written, read} { // old kernels lack both
+		if len(other) > 0 && !slices.Equal(other, copied) {
+			t.Errorf("bytes %d copied, others %d", copied, other)
+		}
+	}
+}
+
 // requests splits a log into the steps of packets and sockets to the server.
-func requests(log []Event) (out [][]Kind) {
-	var one []Kind
+func requests(log []Event) (out [][]Event) {
+	var one []Event
 	for _, e := range log {
 		switch e.Kind {
-		case Send, Queue, Xmit, Rx, Receive, TCP:
+		case Send, Queue, Xmit, Rx, Receive, TCP, HookIn, HookOut:
 			if e.Dest == port {
-				one = append(one, e.Kind)
+				one = append(one, e)
+				continue
 			}
+			if one != nil {
+				out = append(out, one)
+			}
+			one = nil
 		case Ready:
 			if e.Source == port {
-				out = append(out, append(one, e.Kind))
-				one = nil
+				one = append(one, e)
 			}
 		}
 	}
 	return out
 }
 
-func open1(t testing.TB) *Tracer {
+func TestThreads(t *testing.T) {
+	e := loopback(t).connect(t, unix.SOCK_STREAM)
+	log, _ := record(t, tracer(t), Config{}, func(r *Recording) { talk(t, r, e) })
+	pid := os.Getpid()
+	woken := map[uint32]bool{}
+	ran := 0
+	for _, e := range log {
+		switch e.Kind {
+		case Waking:
+			woken[e.Dev] = true
+			if !isThread(pid, e.Dev) {
+				t.Errorf("thread %d of another process woke up", e.Dev)
+			}
+		case Switch:
+			if woken[e.Dev] {
+				ran++
+			}
+			delete(woken, e.Dev)
+			if !isThread(pid, e.Dev) && !isThread(pid, e.TID) {
+				t.Errorf("thread %d of another process ran after %d", e.Dev, e.TID)
+			}
+		}
+	}
+	if ran < trips/10 {
+		t.Errorf("%d times a thread woke up and ran; there were %d trips", ran, trips)
+	}
+}
+
+func isThread(pid int, tid uint32) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d", pid, tid))
+	return err == nil
+}
+
+func TestBounds(t *testing.T) {
+	e := loopback(t).connect(t, unix.SOCK_STREAM)
+	var from, until int64
+	log, _ := record(t, tracer(t), Config{}, func(r *Recording) {
+		e.talk(t, trips)
+		from = now()
+		talk(t, r, e)
+		until = now()
+		r.Between(from, until)
+		e.talk(t, trips)
+	})
+	if n := len(requests(log)); n != trips {
+		t.Errorf("%d requests, want %d", n, trips)
+	}
+	for _, e := range log {
+		if e.TS < from || e.TS > until {
+			t.Errorf("%+v is not between %d and %d", e, from, until)
+		}
+	}
+}
+
+func TestTwice(t *testing.T) {
+	e := bridged(t).connect(t, unix.SOCK_STREAM)
+	c := Config{Twice: true}
+	log, _ := record(t, tracer(t), c, func(r *Recording) {
+		talk(t, r, e)
+		second, _ := r.sets[1].log(r.config)
+		if n := len(requests(inOrder(second))); n != trips {
+			t.Errorf("%d requests in the second log, want %d", n, trips)
+		}
+	})
+	if n := len(requests(log)); n != trips {
+		t.Errorf("%d requests, want %d", n, trips)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	lacks := func(names ...string) func(string) (bool, error) {
+		return func(tracepoint string) (bool, error) {
+			if slices.Contains(names, tracepoint) {
+				return false, nil
+			}
+			return has(tracepoint)
+		}
+	}
+	for _, name := range []string{"net_dev_queue", "netif_receive_skb"} {
+		var unsupported *path.UnsupportedError
+		if err := check(lacks(name)); !errors.As(err, &unsupported) ||
+			unsupported.Hint() != instead {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	e := loopback(t).connect(t, unix.SOCK_STREAM)
+	tracer, err := open(lacks("sk_data_ready", "tcp_probe"))
+	if err != nil {
+		pathtest.SkipOrFail(t, "%v", err)
+	}
+	defer tracer.Close()
+	if m := tracer.Missing(); !slices.IsSortedFunc(m, func(a, b string) int {
+		return slices.IndexFunc(traced, at(tracer, a)) - slices.IndexFunc(traced, at(tracer, b))
+	}) || !slices.Contains(m, "sk_data_ready") || !slices.Contains(m, "tcp_probe") {
+		t.Errorf("missing: %v", m)
+	}
+	log, _ := record(t, tracer, Config{}, func(r *Recording) { talk(t, r, e) })
+	for _, e := range log {
+		if e.Kind == Ready || e.Kind == TCP {
+			t.Fatalf("recorded without a tracepoint: %+v", e)
+		}
+	}
+	if n := len(requests(log)); n != trips {
+		t.Errorf("%d requests, want %d", n, trips)
+	}
+}
+
+func TestFull(t *testing.T) {
+	e := loopback(t).connect(t, unix.SOCK_STREAM)
+	tracer := tracer(t)
+	all, lost := record(t, tracer, Config{}, func(r *Recording) { talk(t, r, e) })
+	if len(all) < trips*8 || lost != 0 {
+		t.Errorf("%d events and %d lost, want 8 for a trip", len(all), lost)
+	}
+	for _, c := range []Config{{Events: 10}, {CPUs: []int{}}} {
+		log, lost := record(t, tracer, c, func(r *Recording) { talk(t, r, e) })
+		if len(log) > c.Events*runtime.NumCPU() || len(log)+lost < trips*8 {
+			t.Errorf("%d events and %d lost of about %d", len(log), lost, len(all))
+		}
+	}
+}
+
+func TestForeign(t *testing.T) {
+	for _, lay := range []func(testing.TB) network{loopback, loopback6, translated} {
+		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM} {
+			e := lay(t).connect(t, kind)
+			c := Config{Ports: []uint16{port + 1}, PIDs: []int{1 << 21}}
+			log, lost := record(t, tracer(t), c, func(r *Recording) { talk(t, r, e) })
+			if len(log)+lost != 0 {
+				t.Errorf("%d events and %d lost, of others: %+v", len(log), lost, log)
+			}
+		}
+	}
+}
+
+func TestHooks(t *testing.T) {
+	n := translated(t)
+	e := n.connect(t, unix.SOCK_STREAM)
+	tracer := tracer(t)
+	fd, err := unix.Open(n.hooks, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	c := Config{Twice: true, Hooks: []int{fd}} // the second one's priorities are taken
+	r, err := tracer.Attach(c)
+	if missing := CheckHooks(); missing != nil { // Linux 6.1
+		if err == nil || err.Error() != missing.Error() {
+			t.Errorf("%v, want %v", err, missing)
+		}
+		t.Skip(missing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	log, _ := record(t, tracer, c, func(r *Recording) { talk(t, r, e) })
+	const prerouting, forward, postrouting = 0, 2, 4
+	want := []uint32{prerouting, prerouting, forward, forward, postrouting, postrouting}
+	right := 0
+	for _, r := range requests(log) {
+		var hooks []uint32
+		for i, e := range r {
+			if e.Kind == HookOut && r[i-1].Kind != HookIn {
+				t.Errorf("a hook ends that has not begun: %+v", r)
+			}
+			if e.Kind == HookIn || e.Kind == HookOut {
+				hooks = append(hooks, e.Dev)
+			}
+		}
+		if slices.Equal(hooks, want) {
+			right++
+		}
+	}
+	if right < trips*9/10 {
+		t.Errorf("%d of %d requests passed the hooks %v", right, trips, want)
+	}
+}
+
+// at reports whether a program is on a tracepoint, also if it was left out.
+func at(tracer *Tracer, tracepoint string) func(program string) bool {
+	all, err := loadObject()
+	return func(program string) bool {
+		return err == nil && all.Programs[program].AttachTo == tracepoint
+	}
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(recordEnv) != "" {
+		keepRecording()
+	}
+	os.Exit(m.Run())
+}
+
+const recordEnv = "BRIDGETOLL_TEST_RECORD"
+
+func keepRecording() {
+	tracer, err := Open()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	r, err := tracer.Attach(Config{CPUs: []int{0}, Events: 1, Twice: true})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	r.Between(0, 1<<62)
+	fmt.Println("ready")
+	_, _ = os.Stdin.Read(make([]byte, 1)) // until killed
+	_ = tracer.Close()
+	os.Exit(1)
+}
+
+func TestKilled(t *testing.T) {
+	tracer(t) // or skip
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), recordEnv+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || said != "ready\n" {
+		t.Errorf("%q, %v", said, err)
+	}
+	programs, maps, links := objects(t, cmd.Process.Pid)
+	if len(programs) < 10 || len(maps) < 2 || len(links) < len(programs) {
+		t.Errorf("programs %v, maps %v, links %v", programs, maps, links)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	gone := func(_ io.Closer, err error) bool { return errors.Is(err, os.ErrNotExist) }
+	testwait.Until(t, time.Minute, "nothing is left", func() bool {
+		for _, id := range programs {
+			if p, err := ebpf.NewProgramFromID(ebpf.ProgramID(id)); !gone(p, err) {
+				p.Close()
+				return false
+			}
+		}
+		for _, id := range maps {
+			if m, err := ebpf.NewMapFromID(ebpf.MapID(id)); !gone(m, err) {
+				m.Close()
+				return false
+			}
+		}
+		for _, id := range links {
+			if l, err := link.NewFromID(link.ID(id)); !gone(l, err) {
+				l.Close()
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// objects returns the numbers of a process's BPF objects.
+func objects(t *testing.T, pid int) (programs, maps, links []uint32) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fdinfo", pid)
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		b, _ := os.ReadFile(dir + "/" + e.Name())
+		for line := range strings.Lines(string(b)) {
+			var id uint32
+			if n, _ := fmt.Sscanf(line, "link_id: %d", &id); n == 1 {
+				links = append(links, id)
+				break // its program's number follows
+			}
+			if n, _ := fmt.Sscanf(line, "prog_id: %d", &id); n == 1 {
+				programs = append(programs, id)
+			}
+			if n, _ := fmt.Sscanf(line, "map_id: %d", &id); n == 1 {
+				maps = append(maps, id)
+			}
+		}
+	}
+	return programs, maps, links
+}
+
+func tracer(t testing.TB) *Tracer {
 	t.Helper()
 	tracer, err := Open()
 	if err != nil {
@@ -118,7 +470,7 @@ func open1(t testing.TB) *Tracer {
 	return tracer
 }
 
-// record returns the events of all CPUs in the order of time. Ports and processes are the test's.
+// record returns the events of all CPUs in the order of time.
 func record(t testing.TB, tracer *Tracer, c Config, f func(r *Recording)) (log []Event, lost int) {
 	t.Helper()
 	if c.CPUs == nil {
@@ -129,7 +481,9 @@ func record(t testing.TB, tracer *Tracer, c Config, f func(r *Recording)) (log [
 	if c.Events == 0 {
 		c.Events = 1 << 16
 	}
-	c.Ports, c.PIDs = []uint16{port}, []int{os.Getpid()}
+	if c.Ports == nil {
+		c.Ports, c.PIDs = []uint16{port}, []int{os.Getpid()}
+	}
 	r, err := tracer.Attach(c)
 	if err != nil {
 		t.Fatal(err)
@@ -139,9 +493,21 @@ func record(t testing.TB, tracer *Tracer, c Config, f func(r *Recording)) (log [
 		t.Fatal(err)
 	}
 	byCPU, lost := r.Log()
-	log = slices.Concat(byCPU...)
+	return inOrder(byCPU), lost
+}
+
+func inOrder(byCPU [][]Event) []Event {
+	log := slices.Concat(byCPU...)
 	slices.SortStableFunc(log, func(a, b Event) int { return int(a.TS - b.TS) })
-	return log, lost
+	return log
+}
+
+const trips = 200
+
+func talk(t testing.TB, r *Recording, e ends) {
+	t.Helper()
+	r.Between(now(), now()+int64(time.Hour))
+	e.talk(t, trips)
 }
 
 func now() int64 {
@@ -153,16 +519,17 @@ func now() int64 {
 type network struct {
 	client, server *netns.NS
 	dial           string
+	hooks          string // file of a namespace on the way
 }
 
 func loopback(t testing.TB) network {
 	ns := namespace(t)
-	return network{ns, ns, "127.0.0.1:7000"}
+	return network{client: ns, server: ns, dial: "127.0.0.1:7000"}
 }
 
 func loopback6(t testing.TB) network {
 	ns := namespace(t)
-	return network{ns, ns, "[::1]:7000"}
+	return network{client: ns, server: ns, dial: "[::1]:7000"}
 }
 
 func bridged(t testing.TB) network {
@@ -172,7 +539,19 @@ func bridged(t testing.TB) network {
 		join(t, host, end, fmt.Sprintf("p%d", i), fmt.Sprintf("172.31.8.%d/24", i+1))
 		ip(t, host, fmt.Sprintf("link set p%d master br0", i))
 	}
-	return network{client, server, "172.31.8.2:7000"}
+	return network{client: client, server: server, dial: "172.31.8.2:7000"}
+}
+
+func tunnelled(t testing.TB) network {
+	client, server := namespace(t), namespace(t)
+	join(t, client, server, "eth1", "172.31.8.2/24")
+	ip(t, client, "addr add 172.31.8.1/24 dev eth1")
+	for i, end := range []*netns.NS{client, server} {
+		ip(t, end, fmt.Sprintf(`link add vx type vxlan id 7 remote 172.31.8.%d dstport 4789
+addr add 172.31.9.%d/24 dev vx
+link set vx up`, 2-i, i+1))
+	}
+	return network{client: client, server: server, dial: "172.31.9.2:7000"}
 }
 
 // translated publishes port 7000 on a router. The server knows no other machine.
@@ -186,7 +565,11 @@ func translated(t testing.TB) network {
 chain in { type nat hook prerouting priority -100; ip daddr 172.31.8.1 dnat to 172.31.9.2; }
 chain out { type nat hook postrouting priority 100; oifname inside masquerade; }
 }`, "nft", "-f", "-")
-	return network{client, server, "172.31.8.1:7000"}
+	tid, err := router.TID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network{client, server, "172.31.8.1:7000", netns.File(tid)}
 }
 
 func join(t testing.TB, host, end *netns.NS, device, address string) {
