@@ -53,11 +53,11 @@ func fakeLab() {
 		}
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
 	}
-	canTrace = func() error {
+	openTracer = func() (engine.Tracer, func() error, error) {
 		if missing := os.Getenv(fakeUntracedEnv); missing != "" {
-			return &path.UnsupportedError{Missing: missing, Remedy: "toll ladder"}
+			return nil, nil, &path.UnsupportedError{Missing: missing, Remedy: "toll ladder"}
 		}
-		return nil
+		return nil, func() error { return nil }, nil
 	}
 	contentionSince = scriptedContention()
 	printing = mustFit

@@ -172,7 +172,7 @@ func (f *runFlags) command(e env,
 	}
 }
 
-func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
+func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error) {
 	planned := f.plan
 	if planned == nil {
 		planned = plan.Make
@@ -194,10 +194,14 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 	if err := runHeadroom(p, f.loads.mostThreads()); err != nil {
 		return err
 	}
+	var tracer engine.Tracer
 	if p.Trace = f.trace; f.trace != nil {
-		if err := f.mayTrace(e, req.On); err != nil {
+		t, closeTracer, err := f.openTracer(e, req.On)
+		if err != nil {
 			return err
 		}
+		tracer = t
+		defer func() { err = errors.Join(err, closeTracer()) }()
 	}
 	defer newProgress(e.stderr, f.quiet).sayStopping(ctx)()
 	return f.with(ctx, req.On, req.Wire, func(builders []path.Builder) error {
@@ -222,7 +226,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) error {
 		if err := f.fitBudget(e, &p); err != nil {
 			return err
 		}
-		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders})
+		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders, Tracer: tracer})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -49,25 +50,31 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	return nil
 }
 
-// Tests without a kernel replace canTrace.
-var canTrace = trace.Check
-
-// mayTrace only warns before a dry run, whose plan needs no tracer. Mistakes on the command line
-// come first.
-func (f *runFlags) mayTrace(e env, on []string) error {
-	if err := f.fit(on); err != nil {
-		return err
+// Tests without a kernel replace openTracer.
+var openTracer = func() (engine.Tracer, func() error, error) {
+	t, err := trace.Open()
+	if err != nil {
+		return nil, nil, err
 	}
-	err := canTrace()
+	return engine.Kernel{Tracer: t}, t.Close, nil
+}
+
+// openTracer only warns before a dry run, which traces nothing. Mistakes on the command line come
+// first.
+func (f *runFlags) openTracer(e env, on []string) (engine.Tracer, func() error, error) {
+	if err := f.fit(on); err != nil {
+		return nil, nil, err
+	}
+	t, closeTracer, err := openTracer()
 	if err == nil {
-		return nil
+		return t, closeTracer, nil
 	}
 	err = fmt.Errorf("tracing is impossible here: %w", err)
-	if f.dryRun {
-		if !f.quiet {
-			warn(e, err.Error())
-		}
-		return nil
+	if !f.dryRun {
+		return nil, nil, err
 	}
-	return &failure{code: exitNothing, err: err}
+	if !f.quiet {
+		warn(e, err.Error())
+	}
+	return nil, func() error { return nil }, nil
 }
