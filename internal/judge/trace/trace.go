@@ -179,7 +179,10 @@ func (s *study) trace(i, b int) Trace {
 	c := s.Series[i].Cell
 	path, _ := s.File.Header.PathOf(c)
 	t := Trace{Cell: analysis.CellOf(c), Label: label(c), Against: label(s.Series[b].Cell),
-		Untraced: s.Price(i, b, workload.LatencyP50), Cost: s.cost(i)}
+		Untraced: price(stats.Estimate{}, 0, 0), Cost: s.cost(i)}
+	if p := s.Price(i, b, workload.LatencyP50); p.N > 0 {
+		t.Untraced = p
+	}
 	t.Cell.Hops, t.Cell.Dial, t.Cell.Witnessed = slices.Concat([]string{}, path.Hops), path.Dial, true
 	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}
 	mine := s.cells[i]
