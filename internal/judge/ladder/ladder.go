@@ -10,6 +10,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -26,6 +27,8 @@ type Step struct {
 	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
 	Part   string                    `json:"part,omitempty"`
 	Prices map[string]analysis.Price `json:"prices"` // by PriceName
+	// Trace says where the price in median latency goes; nil: it was not traced.
+	Trace *trace.Trace `json:"trace,omitempty"`
 
 	cell, below sample.Cell // without a load; below is zero at the bottom
 }
@@ -164,7 +167,30 @@ func (l *ladder) steps() []Step {
 		return cmp.Or(slices.Index(grounds, ground{a.On, a.From})-slices.Index(
 			grounds, ground{b.On, b.From}), a.height()-b.height())
 	})
+	l.traces(out)
 	return out
+}
+
+func (l *ladder) traces(steps []Step) {
+	if l.File.Header.Plan.Trace == nil {
+		return
+	}
+	var (
+		pairs [][2]int
+		of    []*Step
+	)
+	for k := range steps {
+		c, b := steps[k].cell, steps[k].below
+		c.Load, b.Load = workload.RR, workload.RR
+		i, mine := l.at[c]
+		below, its := l.at[b]
+		if steps[k].Below != "" && mine && its {
+			pairs, of = append(pairs, [2]int{i, below}), append(of, &steps[k])
+		}
+	}
+	for k, t := range trace.Between(l.Run, pairs) {
+		of[k].Trace = &t
+	}
 }
 
 // Has reports whether c is one of the step's cells, one for each load.

@@ -238,3 +238,27 @@ func TestPriceString(t *testing.T) {
 		})
 	}
 }
+
+func TestTracedSteps(t *testing.T) {
+	cells := chain(mode.FromHost, mode.BridgeDefault, workload.RR)
+	run := newLadderRun(t, cells...) // native, its control, host, bridge-default
+	host, bridge := judgetest.HostTrip(), judgetest.BridgeTrip()
+	run.Trace(1, 5, []judgetest.Trip{host, host, host, bridge})
+	run.File.Header.Plan.Study = sample.StudyLadder
+	r := Judge(run.File)
+	if r.Steps[0].Trace != nil {
+		t.Errorf("the bottom has %+v", r.Steps[0].Trace)
+	}
+	s := step(t, r, mode.BridgeDefault)
+	if s.Trace == nil || s.Trace.Against != "host" || len(s.Trace.Rows) == 0 ||
+		s.Trace.Untraced != s.Prices[workload.LatencyP50] {
+		t.Fatalf("%+v, price %+v", s.Trace, s.Prices)
+	}
+	if p := s.Trace.Path; math.Abs(1e6*p.Median-3.1) > 0.3 || p.Verdict != stats.Costs {
+		t.Errorf("in the path: %+v", p)
+	}
+	run.File.Header.Plan.Trace = nil
+	if s := step(t, Judge(run.File), mode.Host); s.Trace != nil {
+		t.Errorf("untraced: %+v", s.Trace)
+	}
+}

@@ -60,7 +60,7 @@ func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 	if in > 0 {
 		size = fmt.Sprintf("%s of the bridge's %s are in its hooks", micros(in), micros(*row.Mine))
 	}
-	for k, p := range s.pairs {
+	for k, p := range s.pairs[:len(all)] {
 		off := s.Series[p[0]].Cell
 		path, _ := s.File.Header.PathOf(off)
 		other := all[k].row(rowBridge)

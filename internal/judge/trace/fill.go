@@ -18,15 +18,10 @@ func (s *study) fill(t *Trace, i, b int) {
 	untraced := s.Excess(i, b, workload.LatencyP50)
 	rest := untraced
 	sums := map[kind]stats.Estimate{}
-	ctl, has := s.controlOf(i, b)
 	for _, row := range s.rowsOf(i, b) {
 		p := rowPart(row)
 		added := s.added(i, b, p)
-		bias := 0.0
-		if has {
-			bias = s.added(ctl, b, p).Centre
-		}
-		t.Rows = append(t.Rows, s.row(row, i, b, added, bias))
+		t.Rows = append(t.Rows, s.row(row, i, b, added))
 		e := sums[p.kind]
 		e.Centre += added.Centre
 		sums[p.kind] = e
@@ -37,12 +32,9 @@ func (s *study) fill(t *Trace, i, b int) {
 			continue
 		}
 		p := allOf(k)
-		e, bias := s.added(i, b, p).Estimate, 0.0
+		e := s.added(i, b, p).Estimate
 		e.Centre = sums[k].Centre // medians of sums are not quite sums of medians
-		if has {
-			bias = s.added(ctl, b, p).Centre
-		}
-		*prices[k] = price(e, abs(bias), s.none(b, k))
+		*prices[k] = price(e, s.bias(i, p), s.none(b, k))
 		rest = rest.Plus(e.Times(-1))
 	}
 	if untraced.Pairs > 0 {
@@ -62,16 +54,16 @@ func (s *study) none(b int, k kind) float64 {
 	return max(nothing, cmp.Or(p.Same, p.Precision)*m.Median)
 }
 
-// controlOf returns the control of cell b, unless cell i is that control.
-func (s *study) controlOf(i, b int) (c int, ok bool) {
-	of := s.Series[b].Cell
-	of.Control = true
-	for _, p := range s.pairs {
-		if p[0] != i && p[1] == b && s.Series[p[0]].Cell == of {
-			return p[0], true
+// bias returns the distance from 0 (s) at which the control of cell i's group shows a part, or 0 for
+// the control itself and without one.
+func (s *study) bias(i int, p part) float64 {
+	for _, o := range s.pairs {
+		c := s.Series[o[0]].Cell
+		if c.Control && o[0] != i && analysis.SameGroup(c, s.Series[i].Cell) {
+			return abs(s.added(o[0], o[1], p).Centre)
 		}
 	}
-	return 0, false
+	return 0
 }
 
 func (s *study) rowsOf(i, b int) []string {
@@ -101,13 +93,13 @@ func allOf(k kind) part {
 	}, k, sd}
 }
 
-func (s *study) row(name string, i, b int, d difference, bias float64) Row {
+func (s *study) row(name string, i, b int, d difference) Row {
 	k := kindOf(name)
 	in := func(t sample.Tracing, hook string) func(i int) *float64 {
 		return func(i int) *float64 { return s.midMean(i, t, name, hook) }
 	}
 	of := in(sample.Traced, "")
-	out := Row{Mine: of(i), Its: of(b), Added: price(d.Estimate, abs(bias), s.none(b, k)),
+	out := Row{Mine: of(i), Its: of(b), Added: price(d.Estimate, s.bias(i, rowPart(name)), s.none(b, k)),
 		Epochs: d.rounds}
 	out.Name = shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))
 	for _, hook := range s.hooksOf(i, b, name) {

@@ -140,7 +140,7 @@ func pairs(j *analysis.Run, r *analysis.Report) (out [][2]int) {
 
 type study struct {
 	*analysis.Run
-	pairs [][2]int // of cells' indexes
+	pairs [][2]int // of cells' indexes; controls are among them
 	cells map[int]tracing
 	costs costs
 	empty float64 // what an empty hook seems to take
@@ -150,11 +150,23 @@ type study struct {
 // Between returns, for each pair of cells, where the time goes that the first takes beyond the
 // second.
 func Between(j *analysis.Run, pairs [][2]int) []Trace {
-	s := &study{Run: j, pairs: pairs, cells: map[int]tracing{}, known: map[paired][]stats.Epoch{}}
+	s := &study{Run: j, pairs: slices.Clone(pairs), cells: map[int]tracing{},
+		known: map[paired][]stats.Epoch{}}
+	for i, c := range j.Series {
+		b, ok := j.BaselineOf(i)
+		if p := [2]int{i, b}; ok && c.Cell.Control && len(c.Traced) > 0 &&
+			!slices.Contains(pairs, p) {
+			s.pairs = append(s.pairs, p)
+		}
+	}
 	var all []tracing
-	for _, i := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(sides(pairs)...)))) {
-		s.cells[i] = tracingOf(j.Series[i].Traced)
-		all = append(all, s.cells[i])
+	for _, p := range s.pairs {
+		for _, i := range p {
+			if _, ok := s.cells[i]; !ok {
+				s.cells[i] = tracingOf(j.Series[i].Traced)
+				all = append(all, s.cells[i])
+			}
+		}
 	}
 	s.costs = costsOf(all)
 	s.empty = emptyHook(all, s.costs.event)
@@ -164,13 +176,6 @@ func Between(j *analysis.Run, pairs [][2]int) []Trace {
 	}
 	for k, p := range pairs {
 		out[k].Findings = s.causes(&out[k], p[0], out)
-	}
-	return out
-}
-
-func sides(pairs [][2]int) (out [][]int) {
-	for _, p := range pairs {
-		out = append(out, p[:])
 	}
 	return out
 }
