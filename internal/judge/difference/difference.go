@@ -29,6 +29,7 @@ type Report struct {
 	Settings []Setting    `json:"settings"`
 	States   []State      `json:"states,omitempty"` // of the machine, if they differ
 	Cells    []Cell       `json:"cells"`            // cells of both runs, in the new plan's order
+	Traces   []Traced     `json:"traces,omitempty"`
 	OnlyOld  []Lone       `json:"only_old"`
 	OnlyNew  []Lone       `json:"only_new"`
 	FailAt   *float64     `json:"fail_above,omitempty"` // --fail-above
@@ -151,6 +152,7 @@ func Judge(old, now Input) (*Report, error) {
 		Baseline: p.Baseline, Same: d.Same(),
 		Cells: []Cell{}, OnlyOld: []Lone{}, OnlyNew: []Lone{}}
 	d.match(r)
+	r.Traces = traces(old.File, now.File)
 	r.Settings = d.settings()
 	return r, nil
 }

@@ -287,3 +287,41 @@ func TestOddFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestTraces(t *testing.T) {
+	run := func(seed uint64, bridge float64) *sample.File {
+		trip := judgetest.BridgeTrip()
+		for i := range trip.Segments {
+			if trip.Segments[i].Part == sample.PartBridge {
+				trip.Segments[i].Micros += bridge / 2
+			}
+		}
+		return judgetest.New(t, judgetest.Trio(mode.Bridge, workload.RR)...).Trace(seed, 5,
+			[]judgetest.Trip{judgetest.HostTrip(), judgetest.HostTrip(), trip}).File
+	}
+	r := judged(t, run(1, 0), run(2, 1))
+	if len(r.Traces) != 2 || r.Traces[0].Label != "bridge" || r.Traces[0].Refused != "" {
+		t.Fatalf("%+v", r.Traces)
+	}
+	for _, p := range r.Traces[0].Parts {
+		want := 0.0
+		if p.Name == "bridge" || p.Name == "in the path" || p.Name == "untraced" {
+			want = 1e-6
+		}
+		sure := !p.Sum && p.Name != "wake-ups"
+		if p.Change.Low > want || p.Change.High < want ||
+			sure && (p.Change.Verdict == stats.Costs) != (p.Name == "bridge") {
+			t.Errorf("%s changes by %+v", p.Name, p.Change)
+		}
+	}
+	lost := run(2, 1)
+	for i := range lost.Visits {
+		if x := lost.Visits[i].Trace; x != nil {
+			x.Followed = 0
+		}
+	}
+	if r := judged(t, run(1, 0), lost); len(r.Traces) != 2 ||
+		!strings.HasPrefix(r.Traces[0].Refused, "the new run: only 0.0 %") {
+		t.Errorf("%+v", r.Traces)
+	}
+}

@@ -184,3 +184,27 @@ func price(e stats.Estimate, bias, none float64) analysis.Price {
 	}
 	return out
 }
+
+// Change returns what a part adds in one run beyond what it adds in another, in s. A part that a run
+// has not adds nothing there.
+func Change(old, now analysis.Price) analysis.Price {
+	out := analysis.Price{Unit: "s", Median: now.Median - old.Median,
+		N: max(old.N, now.N), Epochs: max(old.Epochs, now.Epochs), Verdict: stats.Unclear}
+	if old.N > 0 && now.N > 0 {
+		out.N, out.Epochs = min(old.N, now.N), min(old.Epochs, now.Epochs)
+	}
+	half := math.Hypot((old.High-old.Low)/2, (now.High-now.Low)/2)
+	out.Low, out.High = out.Median-half, out.Median+half
+	const surely = 1.35 // 99 % instead of 95 %
+	switch {
+	case out.N == 0:
+	case math.Abs(out.Median) > surely*half:
+		out.Verdict = stats.Costs
+		if out.Median < 0 {
+			out.Verdict = stats.Gains
+		}
+	case -out.Low <= nothing && out.High <= nothing:
+		out.Verdict = stats.Nothing
+	}
+	return out
+}
