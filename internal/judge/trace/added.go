@@ -49,29 +49,25 @@ type difference struct {
 // than it was there: the estimate is then twice the first minus the second.
 func (s *study) added(i, b int, p part) difference {
 	once := s.epochs(i, b, p, sample.Traced)
-	var out difference
-	switch events := s.events(i, b, p); {
-	case p.kind == inRelay: // tracing slows it for other reasons, which nothing scales
-		out.Estimate = s.moderate(i, b, p, once, nil)
-		out.rounds = centres(p, once, 0)
-	default:
-		twice := s.epochs(i, b, p, sample.TracedTwice)
-		cost := s.costs.event * events
-		first, second := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, twice)
-		switch {
-		case math.Abs(events) <= equalEvents:
-			cost = 0
-			out.Estimate = s.moderate(i, b, p, once, twice)
-		case p.kind == inPath && first.Pairs > 0 && second.Pairs > 0:
-			cost = second.Centre - first.Centre
-			out.Estimate = first.Times(2).Plus(second.Times(-1))
-		default:
-			out.Estimate = s.moderate(i, b, p, shifted(once, -cost/unit(p)),
-				shifted(twice, -2*cost/unit(p)))
-		}
-		out.rounds = append(centres(p, once, cost), centres(p, twice, 2*cost)...)
+	if p.kind == inRelay { // tracing slows it for other reasons, which nothing scales
+		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
 	}
-	return out
+	twice := s.epochs(i, b, p, sample.TracedTwice)
+	events := s.events(i, b, p)
+	cost := s.costs.event * events
+	var e stats.Estimate
+	first, second := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, twice)
+	switch {
+	case math.Abs(events) <= equalEvents:
+		cost = 0
+		e = s.moderate(i, b, p, once, twice)
+	case p.kind == inPath && first.Pairs > 0 && second.Pairs > 0:
+		cost = second.Centre - first.Centre
+		e = first.Times(2).Plus(second.Times(-1))
+	default:
+		e = s.moderate(i, b, p, shifted(once, -cost/unit(p)), shifted(twice, -2*cost/unit(p)))
+	}
+	return difference{e, append(centres(p, once, cost), centres(p, twice, 2*cost)...)}
 }
 
 // unit is the unit of a part's epochs: one in which stats.Assumed is their prior.

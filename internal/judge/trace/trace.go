@@ -192,7 +192,7 @@ func (s *study) trace(i, b int) Trace {
 	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}
 	mine := s.cells[i]
 	t.Trips, t.Followed = mine.followed()
-	t.Events = medianOf(mine[sample.Traced], func(x seen) float64 { return x.Trace.Events })
+	t.Events = medianOf(mine[sample.Traced], func(x seen) float64 { return x.Events })
 	t.Groups, t.Readers = mine.groups(), mine.readers()
 	t.Missing = missing(mine, s.cells[b])
 	if t.Refused = s.refused(i, b); t.Refused != "" {
