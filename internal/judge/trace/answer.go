@@ -16,7 +16,7 @@ func answer(r *Report) *analysis.Answer {
 	}
 	a := &analysis.Answer{Question: "Where do the microseconds go?", Text: []string{}}
 	for _, t := range r.Traces {
-		if t.control() {
+		if t.Control() {
 			continue
 		}
 		a.Add(t.Sentence())
@@ -24,7 +24,8 @@ func answer(r *Report) *analysis.Answer {
 	return a
 }
 
-func (t Trace) control() bool { return strings.HasSuffix(t.Label, controlled) }
+// Control reports whether t sets the control against its baseline: a null check.
+func (t Trace) Control() bool { return strings.HasSuffix(t.Label, controlled) }
 
 // Sentence says what the cell adds and which parts do: in the path, in wake-ups, in a relay, and not
 // attributed.
@@ -65,7 +66,7 @@ func findings(r *Report) []string {
 	}
 	out := []string{analysis.Witnessed(r.Base())}
 	for _, t := range r.Traces {
-		if t.control() && t.Refused == "" {
+		if t.Control() && t.Refused == "" {
 			out = append(out, fmt.Sprintf("A second connection over %s's path shows %s in the path "+
 				"and %s in wake-ups beside the first: that is the noise.", t.Against,
 				t.Path.In(t.Path.Value()), t.WakeUps.In(t.WakeUps.Value())))
