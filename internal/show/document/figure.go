@@ -36,7 +36,10 @@ const (
 	Ratio   Statistic = "ratio"   // ratio to the baseline
 	Added   Statistic = "added"   // difference from the baseline
 	Scaling Statistic = "scaling" // ratio to the same mode's smallest crowd
-	Part    Statistic = "part"    // cost of a ladder's rung over the rung below
+	// Part is the cost of a ladder's rung over the rung below, or of a part of a trip.
+	Part    Statistic = "part"
+	MidMean Statistic = "mid_mean" // of a part of a trip
+	Segment Statistic = "segment"  // mid-mean of one; Note says where it is
 
 	Typical Statistic = "typical" // of a mesh's links; its fastest and slowest follow
 	Fastest Statistic = "fastest"

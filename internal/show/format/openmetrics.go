@@ -135,7 +135,7 @@ func (m *exposition) figure(f document.Figure) {
 		name, help := "toll_added", "What the mode adds to the baseline's metric."
 		if f.Statistic == document.Part {
 			name, help = "toll_part",
-				"What the part costs that a rung of the ladder has beyond the one below."
+				"What the part costs that a rung of the ladder has beyond the one below, or that a part of a trip adds."
 		}
 		m.interval(name+unitSuffix(f.Unit), help, append(metric, [2]string{"against", f.Against}),
 			f)

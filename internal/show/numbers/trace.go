@@ -1,0 +1,67 @@
+package numbers
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// Trace yields the figures of a trace's cells, and of each cell what the parts of its trips add and
+// how long they and their segments take.
+func Trace(r *trace.Report) iter.Seq[document.Figure] {
+	return func(yield func(document.Figure) bool) {
+		l := list{yield, true}
+		l.cells(r.Base())
+		for _, t := range r.Traces {
+			l.trace(document.Figure{Subject: cellOf(r.Study, t.Cell.Of())}, t)
+		}
+	}
+}
+
+func (l *list) trace(of document.Figure, t trace.Trace) {
+	if t.Refused != "" {
+		f := of
+		f.Statistic, f.Note = document.NoFigure, t.Refused
+		l.add(f)
+	}
+	for _, r := range t.Rows {
+		l.row(of, t, r, "")
+		for _, h := range r.Hooks {
+			l.row(of, t, h, "within "+r.Name)
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		price analysis.Price
+	}{{"in the path", t.Path}, {"in wake-ups", t.WakeUps}, {"in a relay", t.Relay},
+		{"not attributed", t.Unattributed}, {"tracing", t.Cost}} {
+		if x.price.N > 0 {
+			f := of
+			f.Metric = x.name
+			l.price(f, document.Part, x.price, t.Against)
+		}
+	}
+	for _, s := range t.Segments {
+		f := of
+		f.Metric, f.Unit, f.Statistic, f.Value = string(s.Part), "s", document.Segment, s.MidMean
+		f.Note = strings.Join(strings.Fields(strings.Join([]string{
+			map[bool]string{false: "request", true: "reply"}[s.Reply], s.Hop, s.Device, s.Where},
+			" ")), " ")
+		l.add(f)
+	}
+}
+
+func (l *list) row(of document.Figure, t trace.Trace, r trace.Row, note string) {
+	of.Metric, of.Note = r.Name, note
+	if r.Mine != nil {
+		f := of
+		f.Unit, f.Statistic, f.Value = "s", document.MidMean, *r.Mine
+		l.add(f)
+	}
+	if r.Added.N > 0 {
+		l.price(of, document.Part, r.Added, t.Against)
+	}
+}
