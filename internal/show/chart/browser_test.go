@@ -50,7 +50,7 @@ const (
 
 func everyChart(t *testing.T) []document.ChartGroup {
 	every := slices.Concat(Cells(comparison(t).Base()), Ladder(climbed(t)),
-		Crowds(crowds(t).Base()), Mesh(cluster()),
+		Crowds(crowds(t).Base()), Mesh(cluster()), Trace(traced()),
 		publishedGroups(besidePublished()), differenceGroups(changed(t)),
 		[]document.ChartGroup{{Title: "Cut", Charts: []document.Chart{cutChart()}}})
 	every[0].Charts[0].Spec.(intervals).Rows[0].Label = hostile
@@ -156,7 +156,7 @@ func TestInABrowser(t *testing.T) {
 			kinds[c.Kind]++
 		}
 	}
-	if len(kinds) != 7 {
+	if len(kinds) != 8 {
 		t.Errorf("charts are %v", kinds)
 	}
 }
@@ -220,6 +220,12 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 						t.Errorf("no mark %q", label)
 					}
 				}
+			}
+		}
+	case trips:
+		for _, x := range s.Trips {
+			for _, b := range x.Bars {
+				at(x.Label+", "+x.Lanes[b.Lane]+", "+b.Text, b.From, 0)
 			}
 		}
 	case falls:

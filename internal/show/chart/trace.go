@@ -1,0 +1,219 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+)
+
+// trips are waterfalls of round trips on one axis of time.
+type trips struct {
+	Axis  string   `json:"axis"`
+	Parts []string `json:"parts"`
+	Pale  []int    `json:"pale"` // indexes of parts of which a trip mostly consists
+	Trips []trip   `json:"trips"`
+}
+
+type trip struct {
+	Label string    `json:"label"`
+	Lanes []string  `json:"lanes"` // hops, in the order of the request
+	Bars  []tripBar `json:"bars"`
+}
+
+type tripBar struct {
+	Lane int     `json:"lane"` // index
+	Part int     `json:"part"` // index
+	From float64 `json:"from"`
+	To   float64 `json:"to"`
+	Text string  `json:"text"`
+}
+
+// Trace returns the charts of a trace: for each cell both round trips, what its parts add, and the
+// parts by epoch; then the cells' own figures.
+func Trace(r *trace.Report) []document.ChartGroup {
+	base := r.Base()
+	var out []document.ChartGroup
+	for _, t := range r.Traces {
+		if t.Control() {
+			continue
+		}
+		l := base.LoadOf(t.Cell.Load)
+		g := document.ChartGroup{Title: t.Label + " against " + t.Against + ", from " +
+			mode.Placement(t.Cell.From).Words() + ": " + workload.Of(l).Words(l) +
+			base.Plan.SayPin(t.Cell.Pin)}
+		all := charts(nil)
+		all.add(tripChart(t))
+		all.add(partChart(t))
+		path, waiting := apart(t.Rows)
+		all.add(epochChart("The path's parts by epoch", path))
+		all.add(epochChart("Wake-ups and relays by epoch", waiting))
+		if g.Charts = all; len(all) > 0 {
+			out = append(out, g)
+		}
+	}
+	return append(out, groups(base, false, figureCharts)...)
+}
+
+const microseconds = 1e6
+
+func inMicroseconds(x float64) float64 { return short(x * microseconds) }
+
+func tripChart(t trace.Trace) (c document.Chart, ok bool) {
+	spec := trips{Axis: "µs"}
+	for _, r := range t.Rows {
+		if i := index(&spec.Parts, r.Name); waits(r.Name) {
+			spec.Pale = append(spec.Pale, i)
+		}
+	}
+	var rows [][]string
+	for _, x := range []struct {
+		label    string
+		segments []trace.Segment
+	}{{t.Against, t.Its}, {t.Label, t.Segments}} {
+		one, hops := trip{Label: x.label}, Hops(x.segments)
+		for i, s := range x.segments {
+			way := map[bool]string{false: "request", true: "reply"}[s.Reply]
+			lane := laneOf(hops[i], s)
+			end := s.At + s.MidMean
+			one.Bars = append(one.Bars, tripBar{Lane: index(&one.Lanes, lane),
+				Part: index(&spec.Parts, s.Row), From: inMicroseconds(s.At),
+				To:   inMicroseconds(end),
+				Text: fmt.Sprintf("%s, %s: %s µs", way, s.Part, three(s.MidMean*microseconds))})
+			rows = append(rows, []string{x.label, way, lane, string(s.Part), s.Row,
+				three(s.At * microseconds), three(s.MidMean * microseconds),
+				three(s.P99 * microseconds)})
+		}
+		if len(one.Bars) > 0 {
+			spec.Trips = append(spec.Trips, one)
+		}
+	}
+	table := tableOf(rows, "mode", "way", "where", "segment", "part", "at, µs", "mid-mean, µs",
+		"p99, µs")
+	for i := range table.Columns[:5] {
+		table.Columns[i].Right = false
+	}
+	return document.Chart{Kind: "trip", Title: "A round trip, hop by hop", Spec: spec, Table: table,
+		How: "Each bar is the time between two steps in the kernel, in the row of the hop that had the packet then: the request down to the server, the reply back up. " +
+			"Bars are mid-means of traced trips, without what tracing costs."}, len(spec.Trips) > 0
+}
+
+// Hops returns the hop of each segment of a trip. What an end does itself is the client's or the
+// server's: of the one that sends before the first hop of a request or reply, then of the other.
+func Hops(segments []trace.Segment) []string {
+	out := make([]string, len(segments))
+	crossed := map[bool]bool{} // a hop, by Reply
+	for i, s := range segments {
+		switch {
+		case s.Hop != "":
+			out[i], crossed[s.Reply] = s.Hop, true
+		case s.Reply == crossed[s.Reply]:
+			out[i] = "client"
+		default:
+			out[i] = "server"
+		}
+	}
+	return out
+}
+
+func laneOf(hop string, s trace.Segment) string {
+	lane := hop
+	if s.Device != "" && s.Device != hop {
+		lane += " " + s.Device
+	}
+	if s.Where != "" {
+		lane += ", " + s.Where
+	}
+	return lane
+}
+
+// index adds a name that the list does not have yet.
+func index(list *[]string, name string) int {
+	i := slices.Index(*list, name)
+	if i < 0 {
+		i = len(*list)
+		*list = append(*list, name)
+	}
+	return i
+}
+
+func partChart(t trace.Trace) (c document.Chart, ok bool) {
+	spec := falls{Axis: "µs"}
+	var rows [][]string
+	add := func(name string, its, mine *float64, p analysis.Price) {
+		if p.N == 0 {
+			return
+		}
+		bar := fall{Label: name, To: inMicroseconds(p.Median), Verdict: string(p.Verdict),
+			Text: p.Value()}
+		if p.N > 1 {
+			low, high := inMicroseconds(p.Low), inMicroseconds(p.High)
+			bar.Low, bar.High = &low, &high
+		}
+		spec.Rows = append(spec.Rows, bar)
+		rows = append(rows, []string{name, orEmpty(its), orEmpty(mine), bar.Text, bar.Verdict})
+	}
+	for _, r := range t.Rows {
+		add(r.Name, r.Its, r.Mine, r.Added)
+	}
+	ok = len(spec.Rows) > 0
+	add("not attributed", nil, nil, t.Unattributed)
+	add("round trip, untraced", nil, nil, t.Untraced)
+	return document.Chart{Kind: "waterfall", Spec: spec,
+		Title: "What " + t.Label + " adds to " + t.Against + ", part by part",
+		Table: tableOf(rows, "part", t.Against+", µs", t.Label+", µs", "adds, µs", "verdict"),
+		How: "There and back. The line is the 95 % interval over epochs. Pale: nothing measurable, or unclear. " +
+			"The last bar is what untraced slices say, the one above it what is missing to it."}, ok
+}
+
+func orEmpty(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return three(*x * microseconds)
+}
+
+// apart separates the parts of the path from those that wait for threads, which vary much more.
+func apart(rows []trace.Row) (path, waiting []trace.Row) {
+	for _, r := range rows {
+		if waits(r.Name) {
+			waiting = append(waiting, r)
+		} else {
+			path = append(path, r)
+		}
+	}
+	return path, waiting
+}
+
+func waits(row string) bool {
+	names := strings.Split(row, " + ") // of parts that the kernel cannot tell apart
+	return slices.Contains(names, "wake-ups") || slices.Contains(names, "relay")
+}
+
+func epochChart(title string, parts []trace.Row) (c document.Chart, ok bool) {
+	spec := strips{Axis: "traced epoch"}
+	var rows [][]string
+	for _, r := range parts {
+		if len(r.Epochs) < 2 {
+			continue
+		}
+		every := 1 + (len(r.Epochs)-1)/mostPoints
+		one := line{Label: r.Name}
+		for i := 0; i < len(r.Epochs); i += every {
+			one.Points = append(one.Points, [2]float64{float64(i + 1),
+				inMicroseconds(r.Epochs[i])})
+		}
+		spec.Rows = append(spec.Rows, one)
+		rows = append(rows, []string{r.Name, fmt.Sprint(len(r.Epochs)),
+			three(slices.Min(r.Epochs) * microseconds), three(r.Added.Median * microseconds),
+			three(slices.Max(r.Epochs) * microseconds)})
+	}
+	return document.Chart{Kind: "strip", Title: title + ", µs", Spec: spec,
+		Table: tableOf(rows, "part", "epochs", "least", "adds, µs", "most"),
+		How:   "A dot for each traced epoch: what the part adds in it. The intervals are from how much these differ."}, len(spec.Rows) > 0
+}
