@@ -71,6 +71,7 @@ func TestEveryKindInEveryFormat(t *testing.T) {
 	}
 	documents := map[string]document.Document{
 		"report": Report(usual()), "empty": Report(head()), "ladder": Report(climbed()),
+		"trace":     Report(traced()),
 		"published": Published(study), "ports": Ports(pricedPorts()),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500}))}
 	for name, r := range meshReports() {
@@ -291,7 +292,7 @@ func TestBenchfmtOfForeignText(t *testing.T) {
 
 func TestOpenMetrics(t *testing.T) {
 	for name, r := range map[string]judge.Report{"usual": usual(), "drifting": drifting(t),
-		"ladder": climbed(), "mesh": meshReports()["mesh"],
+		"ladder": climbed(), "mesh": meshReports()["mesh"], "trace": traced(),
 		"chat": routeReports()["chat"], "foreign": foreign(), "empty": head()} {
 		t.Run(name, func(t *testing.T) {
 			text := written(t, "openmetrics", Report(r), format.Options{})

@@ -93,6 +93,7 @@ func TestPageHasTheWholeDocument(t *testing.T) {
 	for name, d := range map[string]document.Document{
 		"usual":  Report(usual()),
 		"ladder": Report(climbed()),
+		"trace":  Report(traced()),
 		"mesh":   Report(meshReports()["mesh"]),
 		"chat":   Report(routeReports()["chat"]), "published": PublishedDetails(study),
 		"predict": Prediction(prediction(predict.Workload{Queries: 20, Bytes: 4096, QPS: 500})),

@@ -61,6 +61,7 @@ func TestMarkdown(t *testing.T) {
 	for name, d := range map[string]document.Document{
 		"report":    Report(usual()),
 		"ladder":    Report(climbed()),
+		"trace":     Report(traced()),
 		"mesh":      Report(meshReports()["mesh"]),
 		"chat":      Report(routeReports()["chat"]),
 		"published": Published(study),

@@ -63,7 +63,7 @@ func viewOf(r *analysis.Report) view {
 		added: addedColumn, proven: analysis.Witnessed}
 	change := map[sample.Study]func(*view){
 		sample.StudyScale: scaleView, sample.StudySweep: sweepView, sample.StudyLadder: ladderView,
-		sample.StudyAdvise:    adviseView,
+		sample.StudyAdvise: adviseView, sample.StudyTrace: traceView,
 		sample.StudyEndpoints: endpointsView,
 		sample.StudyMesh:      meshView,
 	}[r.Study]

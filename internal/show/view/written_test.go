@@ -51,6 +51,9 @@ func TestContradictions(t *testing.T) {
 		{Report(swept(t)), "up to between", "at every request size, up to between"},
 		{Report(meshReports()["mesh"]), "node-3", "node-4"},
 		{Published(some), " hold: ", " are unclear: "},
+		{Report(traced()), "bridge adds 4.1", "bridge takes 4.1"},
+		{Report(traced()), "adds 4.1 µs", "adds 4.2 µs"},
+		{Report(traced()), "+3.5 ±0.3 µs in the path", "+3.6 ±0.3 µs in the path"},
 	} {
 		found := false
 		for _, s := range tt.d.Sections {

@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/mesh"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -22,6 +23,7 @@ type judged struct {
 	analysis.Said
 	Advice []advise.Advice `json:"advice"`
 	Steps  []ladder.Step   `json:"steps"`
+	Traces []trace.Trace   `json:"traces"`
 
 	Mesh    *mesh.Mesh         `json:"mesh"`
 	Files   []published.File   `json:"files"`
@@ -94,7 +96,7 @@ func (r judged) against(sentence string) []string {
 	var out []string
 	for _, rule := range []func(judged, string) []string{judged.verdicts, judged.advised,
 		judged.routes, judged.levers, judged.parts, judged.open,
-		judged.curves, judged.faults, judged.findings} {
+		judged.curves, judged.faults, judged.findings, judged.traces} {
 		out = append(out, rule(r, sentence)...)
 	}
 	return out
@@ -305,6 +307,39 @@ func (r judged) parts(sentence string) (out []string) {
 				}) {
 					out = append(out, s.Part+" "+string(p.Verdict))
 				}
+			}
+		}
+	}
+	return out
+}
+
+// traces checks "a adds 3.2 µs (…) to b's round trip: +3.2 ±0.3 µs in the path, …".
+func (r judged) traces(sentence string) (out []string) {
+	for _, t := range r.Traces {
+		said := map[stats.Verdict]string{stats.Costs: t.Label + " adds ",
+			stats.Gains: t.Label + " takes ", stats.Nothing: t.Label + " adds nothing measurable ",
+			stats.Unclear: "What " + t.Label + " adds "}
+		begins, verdict := "", stats.Verdict("")
+		for v, text := range said {
+			if strings.HasPrefix(sentence, text) && len(text) > len(begins) {
+				begins, verdict = text, v
+			}
+		}
+		_, parts, ok := strings.Cut(sentence, "'s round trip")
+		switch {
+		case verdict == "" || t.Untraced.N == 0:
+			continue
+		case verdict != t.Untraced.Verdict:
+			out = append(out, t.Label+": "+string(t.Untraced.Verdict))
+		case verdict == stats.Costs && !strings.Contains(sentence, t.Untraced.Amount()):
+			out = append(out, t.Label+": "+t.Untraced.Amount())
+		}
+		for where, p := range map[string]analysis.Price{"in the path": t.Path,
+			"in wake-ups": t.WakeUps, "in the relay": t.Relay, "not attributed": t.Unattributed} {
+			said := strings.Contains(parts, p.Value()+" µs "+where) ||
+				strings.Contains(parts, p.Value()+" "+where)
+			if ok && strings.Contains(parts, where) && !said {
+				out = append(out, t.Label+": "+p.Value()+" are "+where)
 			}
 		}
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 // Lines returns a line for each title, paragraph, point of a list, table head, row and step, with
-// tabs between cells.
-func Lines(d document.Document) []string { return lines(d, false) }
+// tabs between cells. It leaves out plots, which formats may leave out.
+func Lines(d document.Document) []string { return lines(d, false, false) }
 
-func lines(d document.Document, short bool) []string {
+func lines(d document.Document, short, plots bool) []string {
 	var out []string
 	for _, s := range d.Sections {
 		if len(s.Title) > 0 {
@@ -30,6 +30,9 @@ func lines(d document.Document, short bool) []string {
 			case document.Command:
 				out = append(out, b.Line)
 			case document.Table:
+				if !plots {
+					b.Plot = nil
+				}
 				out = append(out, tableLines(b, short)...)
 			case document.Route:
 				out = append(out, routeLines(b)...)
@@ -108,7 +111,7 @@ func routeLines(r document.Route) []string {
 // lines of text may be broken and its words cut.
 func Missing(d document.Document, text string) []string {
 	var have [][]string
-	for _, l := range append(lines(d, false), lines(d, true)...) {
+	for _, l := range append(lines(d, false, true), lines(d, true, true)...) {
 		have = append(have, strings.Fields(l))
 	}
 	var out []string

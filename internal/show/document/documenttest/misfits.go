@@ -65,7 +65,7 @@ type vocabulary struct {
 }
 
 func knownWords(d document.Document) vocabulary {
-	v := vocabulary{map[string]bool{}, append(lines(d, false), lines(d, true)...)}
+	v := vocabulary{map[string]bool{}, append(lines(d, false, true), lines(d, true, true)...)}
 	for _, l := range v.lines {
 		for _, w := range strings.Fields(l) {
 			v.words[w] = true
@@ -98,7 +98,7 @@ func parted(d document.Document, number, unit string) bool {
 		strings.TrimRight(unit, ".,;:)")) {
 		return false
 	}
-	for _, l := range lines(d, false) {
+	for _, l := range lines(d, false, true) {
 		if strings.Contains(" "+l+" ", " "+number+" "+unit+" ") {
 			return true
 		}

@@ -1,0 +1,286 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/show/chart"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+func traceView(v *view) {
+	v.title, v.command = "Where a mode's microseconds go", "toll trace"
+	v.sections, v.summary, v.parts = of(traceSections), of(traceSummary), of(traceParts)
+	v.figures, v.charts = of(numbers.Trace), of(chart.Trace)
+	v.notes, v.detailed = traceNotes, "every segment, CPU, paths"
+	v.hides = "thin-tail" // the tables show no tails
+}
+
+const traceNotes = "Untraced slices say what a mode adds, the traced epochs between them where. " +
+	"The parts' µs are mid-means of traced trips without what tracing costs, and add up to such a trip; " +
+	"what a part adds is over epochs, each of which counts as one."
+
+func traceSummary(r *trace.Report) []document.Section {
+	base := r.Base()
+	var out []document.Section
+	for _, p := range traceParts(r) {
+		out = append(out, p.Section)
+	}
+	out = append(out, absent(base)...)
+	if w := warnings(base); len(w) > 0 {
+		out = append(out, fewest(w[0]))
+	}
+	last := document.Section{Blocks: []document.Block{faint(traceNotes, document.Words)}}
+	for _, text := range base.Findings {
+		last.Add(faint(text, document.Words))
+	}
+	last.Add(faint(provenance(base), document.Facts))
+	if where := analysis.Pinned(base.Plan); where != "" {
+		last.Add(faint(where, document.Words))
+	}
+	return append(out, last)
+}
+
+func traceSections(r *trace.Report) []document.Section {
+	base := r.Base()
+	out := []document.Section{runHead(base)}
+	for _, t := range r.Traces {
+		out = append(out, tracePart(base, t).Section)
+		for _, s := range []document.Section{segmentTable(t), stepGroups(t)} {
+			if len(s.Blocks) > 0 {
+				out = append(out, s)
+			}
+		}
+	}
+	for _, g := range groups(base.Cells) {
+		out = append(out, group(base, g))
+	}
+	return append(out, foot(base)...)
+}
+
+// Until an epoch was traced, a run's parts are a comparison's. The control is a part only if it was
+// refused: otherwise the findings say what it shows.
+func traceParts(r *trace.Report) []Part {
+	var out []Part
+	for _, t := range r.Traces {
+		if !t.Control() || t.Refused != "" {
+			out = append(out, tracePart(r.Base(), t))
+		}
+	}
+	if len(out) == 0 {
+		return cellParts(r)
+	}
+	return out
+}
+
+func tracePart(r *analysis.Report, t trace.Trace) Part {
+	l := loadOf(r, t.Cell.Load)
+	w := workload.Of(l)
+	p := Part{Section: document.Section{Title: document.Strongly(t.Label+" against "+t.Against).
+		Then(", round trips from "+placeWords(t.Cell.From)+sayOn(r, t.Cell.On)+", "+w.Words(l)+
+			r.Plan.SayPin(t.Cell.Pin), document.Faint)}}
+	s := &p.Section
+	if t.Refused != "" {
+		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)),
+			Break: document.Words, Style: document.Bad})
+	}
+	table := document.Table{Level: 1, Layouts: []document.Layout{{}, {Bare: true},
+		{Bare: true, Tight: true}}, Columns: []document.Column{texts("", "part, there and back"),
+		labelled(t.Against), labelled(t.Label), figures("adds", "µs")}}
+	cell, base := cellNamed(r, t, t.Label), cellNamed(r, t, t.Against)
+	add := func(name string, its, mine *float64, price analysis.Price, style document.Style) {
+		cells := []document.Cell{{Text: name}, microseconds(its), microseconds(mine), nothing}
+		if price.N > 0 {
+			cells[3] = priceCell(price.Value(), price)
+			cells[3].Style = styleOf(price.Verdict)
+		}
+		table.Rows = append(table.Rows, document.Row{Cells: cells, Style: style})
+		row := PartRow{Name: name, Cells: []analysis.Cell{cell}, Price: price.Median,
+			Verdict: string(price.Verdict)}
+		if mine != nil {
+			row.Value = *mine
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	for _, row := range t.Rows {
+		add(row.Name, row.Its, row.Mine, row.Added, document.Plain)
+		for _, h := range row.Hooks {
+			add("└ hook "+h.Name, h.Its, h.Mine, h.Added, document.Faint)
+		}
+	}
+	if len(t.Rows) > 0 {
+		add("not attributed", nil, nil, t.Unattributed, document.Plain)
+	}
+	add("round trip, untraced", untraced(base), untraced(cell), t.Untraced, document.Strong)
+	table.Plot = &document.Plot{Column: 3, Before: len(table.Columns), Scale: micro,
+		Span: 1 / micro, Bars: true, Least: leastPlot}
+	table.Plot.Show(table.Rows)
+	s.Add(table)
+	if facts := traceFacts(t); len(facts) > 0 {
+		s.Add(faint(strings.Join(facts, document.Facts), document.Facts))
+	}
+	for _, f := range t.Findings {
+		s.Add(found(f)...)
+	}
+	return p
+}
+
+// labelled heads a column with a label, whose target is in the second line.
+func labelled(label string) document.Column {
+	name, target, _ := strings.Cut(label, " ")
+	return figures(name, strings.TrimSpace(target+" µs"))
+}
+
+func found(f trace.Finding) []document.Block {
+	text := f.Text
+	if f.Lever != "" {
+		text += " toll advise tries it: " + f.Lever + "."
+	}
+	out := []document.Block{document.List{Topic: document.Findings, Items: []string{text},
+		Level: 1}}
+	if f.Command != "" {
+		out = append(out, document.Command{Line: f.Command})
+	}
+	return out
+}
+
+func microseconds(x *float64) document.Cell {
+	if x == nil {
+		return nothing
+	}
+	const rounded = 9.995e-6 // to 10
+	decimals := 2
+	if *x >= rounded {
+		decimals = 1
+	}
+	return own(fmt.Sprintf("%.*f", decimals, *x*micro), *x, "s")
+}
+
+// cellNamed returns the judged cell, or only the trace's own if it has no result.
+func cellNamed(r *analysis.Report, t trace.Trace, label string) analysis.Cell {
+	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool {
+		return sameGroup(c, t.Cell) && c.Name() == label
+	})
+	if i < 0 {
+		return t.Cell
+	}
+	return r.Cells[i]
+}
+
+func untraced(c analysis.Cell) *float64 {
+	if m, ok := c.Metrics[workload.LatencyP50]; ok {
+		return &m.Median
+	}
+	return nil
+}
+
+func traceFacts(t trace.Trace) []string {
+	var facts []string
+	if t.Trips > 0 {
+		facts = append(facts, fmt.Sprintf("%s, %s followed", units.Plural(t.Trips, "trip"),
+			tenths(t.Followed)))
+	}
+	if t.Cost.N > 0 {
+		facts = append(facts, fmt.Sprintf("tracing adds %s to each (%.0f events)",
+			t.Cost.In(t.Cost.Value()), t.Events))
+	}
+	var readers []string
+	for _, kind := range slices.SortedFunc(maps.Keys(t.Readers), func(a, b string) int {
+		return 2*cmp.Compare(t.Readers[b], t.Readers[a]) + strings.Compare(a, b)
+	}) {
+		readers = append(readers, kind+" "+inPercents(t.Readers[kind]))
+	}
+	if len(readers) > 0 {
+		facts = append(facts, "readers: "+strings.Join(readers, ", "))
+	}
+	if len(t.Missing) > 0 {
+		facts = append(facts, "this kernel lacks "+strings.Join(t.Missing, ", ")+
+			", so that parts are merged")
+	}
+	return facts
+}
+
+func tenths(x float64) string { return fmt.Sprintf("%.1f %%", percent*x) }
+
+func segmentTable(t trace.Trace) (s document.Section) {
+	if len(t.Segments) == 0 {
+		return s
+	}
+	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
+		texts("", "part"), texts("", "hop"),
+		{Head: [2]string{"", "device"}, Cut: document.CutMiddle, Least: leastPhrase / 2},
+		{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastPhrase / 2},
+		figures("begins", "µs"), figures("mid-mean", "µs"), figures("median", "µs"),
+		figures("p99", "µs"), figures("of trips", "%")}}
+	hops := chart.Hops(t.Segments)
+	for i, x := range t.Segments {
+		row := document.Row{Cells: append(
+			document.Texts(string(x.Part), hops[i], orDash(x.Device), orDash(x.Where)),
+			microseconds(&x.At), microseconds(&x.MidMean), microseconds(&x.Median),
+			microseconds(&x.P99), own(fmt.Sprintf("%.1f", percent*x.Share), x.Share, "1"))}
+		if i == 0 || x.Reply != t.Segments[i-1].Reply {
+			row.Above = document.Strongly(map[bool]string{false: "request", true: "reply"}[x.Reply])
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return document.Section{Title: document.Strongly("Every segment of "+t.Label+"'s round trip").
+		Then(", in order", document.Faint), Blocks: []document.Block{table}}
+}
+
+// stepGroups says how the groups of steps differ from the largest, and which steps no hop explains.
+func stepGroups(t trace.Trace) (s document.Section) {
+	var items []string
+	for i, g := range t.Groups {
+		var what []string
+		if i > 0 {
+			first := t.Groups[0]
+			what = append(what, saySteps("also ", beyond(g.Steps, first.Steps))...)
+			what = append(what, saySteps("without ", beyond(first.Steps, g.Steps))...)
+			if len(what) == 0 {
+				what = append(what, "the same steps in another order")
+			}
+		}
+		var odd []string
+		for _, i := range g.Odd {
+			odd = append(odd, g.Steps[i])
+		}
+		what = append(what, saySteps("no hop of the mode explains ", odd)...)
+		if len(what) > 0 {
+			items = append(items, tenths(g.Share)+" of the trips: "+strings.Join(what, "; "))
+		}
+	}
+	if len(items) == 0 {
+		return s
+	}
+	return list(document.Notes, "Groups of steps of "+t.Label+"'s trips", items)
+}
+
+// saySteps returns nil for no steps.
+func saySteps(what string, of []string) []string {
+	if len(of) == 0 {
+		return nil
+	}
+	return []string{what + strings.Join(of, ", ")}
+}
+
+// beyond returns those of list that of does not have, or not as often.
+func beyond(list, of []string) (out []string) {
+	left := slices.Clone(of)
+	for _, x := range list {
+		if i := slices.Index(left, x); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
