@@ -1,0 +1,63 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// BridgeNF names the options of a bridge that let iptables and ip6tables see what it forwards. The
+// sysctls net.bridge.bridge-nf-call-iptables and -ip6tables do so for all bridges.
+var BridgeNF = [...]string{"nf_call_iptables", "nf_call_ip6tables"}
+
+var bridgeNF = [len(BridgeNF)]uint16{nl.IFLA_BR_NF_CALL_IPTABLES, nl.IFLA_BR_NF_CALL_IP6TABLES}
+
+// BridgesNF returns these options of the namespace's bridges, by name.
+func BridgesNF() (map[string][len(BridgeNF)]bool, error) {
+	links, err := ReadLinks()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][len(BridgeNF)]bool{}
+	for _, l := range links {
+		if l.Kind != "bridge" {
+			continue
+		}
+		f, err := fieldsOf(l.Data, 0)
+		if err != nil {
+			return nil, fmt.Errorf("read the options of %s: %w", l.Name, err)
+		}
+		var set [len(BridgeNF)]bool
+		for i, kind := range bridgeNF {
+			set[i] = len(f[kind]) == 1 && f[kind][0] != 0
+		}
+		out[l.Name] = set
+	}
+	return out, nil
+}
+
+// SetBridgeNF sets an option, by its index in BridgeNF. It returns ErrGone if there is no such
+// bridge.
+func SetBridgeNF(name string, option int, on bool) error {
+	value := byte(0)
+	if on {
+		value = 1
+	}
+	c, err := openSender()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	data := append(linkHeader(0, 0, 0), marshal(
+		netlink.Attribute{Type: unix.IFLA_IFNAME, Data: nl.ZeroTerminated(name)},
+		nested(unix.IFLA_LINKINFO,
+			netlink.Attribute{Type: unix.IFLA_INFO_KIND, Data: nl.ZeroTerminated("bridge")},
+			nested(unix.IFLA_INFO_DATA,
+				netlink.Attribute{Type: bridgeNF[option], Data: []byte{value}})))...)
+	if err := c.send(unix.RTM_NEWLINK, 0, data); err != nil {
+		return fmt.Errorf("set %s of %s: %w", BridgeNF[option], name, err)
+	}
+	return nil
+}
