@@ -36,7 +36,8 @@ faster: each lever alone, then those that helped and harmed nothing one after
 another, each against what was chosen before. It recommends only what helped both
 times and cost nothing that was measured, and prints the lines that make it permanent.
 
-It changes nothing on the machine: levers are put on toll's own containers and networks.`,
+It changes nothing on the machine: levers are put on toll's own containers and networks.
+With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
 		Example: `  toll advise
   toll advise publish-proxy --from host,remote
   toll advise bridge publish-nat

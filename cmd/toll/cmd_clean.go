@@ -42,8 +42,9 @@ func newClean(e env) *cobra.Command {
 containers, networks and images, its devices, Open vSwitch bridges and its rule in
 DOCKER-USER; with --on swarm its services, secrets and networks, if this node is a
 manager; with --on kubernetes its pods and services. It restores the limits of socket
-buffers that --tune rmem_max or wmem_max set. Namespaces of the kernel need no
-cleaning: it removes them with their processes.
+buffers that --tune rmem_max or wmem_max set, and what --tune bridge-nf=off did to
+bridges. Namespaces of the kernel need no cleaning: it removes them with their
+processes.
 
 It asks the Docker daemon that docker uses now, and the clusters in which a killed run
 said that it would make something, and removes only what carries toll's label and

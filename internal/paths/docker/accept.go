@@ -49,7 +49,7 @@ func (e *engine) userRules() (saver string, err error) {
 	if err := e.ns.Do(func() (err error) {
 		seen, err = sysctl.Get(bridgeNF)
 		return err
-	}); err != nil || seen != "1" {
+	}); err != nil || seen != "1" && !e.exempting() {
 		return "", nil //nolint:nilerr // without br_netfilter there is no such setting
 	}
 	_, saver, err = e.findRule(false, "filter", "FORWARD", "-j "+userChain)

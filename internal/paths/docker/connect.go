@@ -26,6 +26,8 @@ type engine struct {
 	trial  *trial     // nil before the first
 	tries  map[mode.Name]error
 
+	exempted exemption
+
 	tuning     sync.Mutex // guards the fields that follow
 	triedTunes map[mode.Key]error
 	mostQueues int // of a veth pair, once tried

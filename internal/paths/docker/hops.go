@@ -28,6 +28,8 @@ func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {
 	d := local.TunedDevice{Space: s.engine.ns, Name: n.bridge}
 	if n.where != "" {
 		d.Space = s.Servers[0].portNS
+	} else {
+		d.SetBridgeNF = func(on bool) error { return s.setBridgeNF(n.bridge, on) }
 	}
 	return s.tuned.MadeOf(h, d)
 }

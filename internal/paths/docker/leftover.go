@@ -46,6 +46,7 @@ func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (remo
 		}
 		c.here = append(c.here, j)
 	}
+	c.settings()
 	c.rules()
 	c.switches()
 	c.routes()
@@ -54,7 +55,8 @@ func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (remo
 }
 
 func inNamespace(e dockerapi.Entry) bool {
-	return e.Kind == dockerapi.Link || e.Kind == dockerapi.Rule || e.Kind == dockerapi.Route
+	return slices.Contains([]dockerapi.Kind{dockerapi.Link, dockerapi.Rule, dockerapi.Route,
+		dockerapi.Setting}, e.Kind)
 }
 
 func stillOf(orphans []dockerapi.Orphan, of func(dockerapi.Entry) bool) map[string]bool {
@@ -140,6 +142,22 @@ func (c *machineCleaner) switches() {
 			continue
 		}
 		c.removed = append(c.removed, "bridge "+name+" of Open vSwitch")
+	}
+}
+
+func (c *machineCleaner) settings() {
+	var all []dockerapi.Entry
+	for _, j := range c.here {
+		all = append(all, j.Made...)
+	}
+	for _, m := range restoring(all) {
+		was, err := restoreSetting(c.ns, m.Name)
+		if err != nil {
+			c.failed(dockerapi.Setting, err)
+		}
+		if was {
+			c.removed = append(c.removed, string(dockerapi.Setting)+" of "+m.Name)
+		}
 	}
 }
 

@@ -198,7 +198,11 @@ func (s *site) describe() error {
 			return err
 		}
 	}
-	return local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
+	err := local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
+	if v, ok := s.seen(); ok {
+		s.path.Sysctls[bridgeNF] = v
+	}
+	return err
 }
 
 func (s *site) namespaces() ([]path.Namespace, error) {

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -52,10 +53,6 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 		if onMachine(s) {
 			return "this machine's TCP settings, because not all ends of its connections are in containers"
 		}
-	case mode.BridgeNF:
-		if slices.Contains(r.Hops, mode.HopBridge) && s.Mode != mode.Overlay {
-			return "what this machine's rules see of all bridges"
-		}
 	case mode.RmemMax, mode.WmemMax:
 		return "this machine's limits of socket buffers"
 	case mode.Congestion:
@@ -88,6 +85,13 @@ func (e *engine) checkTunes(s path.Spec) error {
 		m, _ := mode.Find(s.Mode)
 		route, _ := m.Route(s.From, s.To)
 		switch t.Key {
+		case mode.BridgeNF:
+			if s.Mode == mode.Overlay { // its bridge is in a namespace of its own
+				continue
+			}
+			if err := e.checkBridgeNF(); err != nil {
+				return err
+			}
 		case mode.Congestion:
 			if err := e.inTrials(func() error { return local.TryCongestion(t.Value) }); err != nil {
 				return err
@@ -157,7 +161,7 @@ func (e *engine) inTrials(f func() error) error {
 
 func (s *site) tune() error {
 	if len(s.path.Spec.Tune) == 0 {
-		return nil
+		return s.engine.keepRules()
 	}
 	var spaces []local.Space
 	for _, b := range slices.Concat(s.Servers, s.Clients) {
@@ -165,7 +169,8 @@ func (s *site) tune() error {
 			spaces = append(spaces, b.ns)
 		}
 	}
-	if err := s.tuned.Tune(s.path, spaces); err != nil {
+	err := errors.Join(s.tuned.Tune(s.path, spaces), s.engine.keepRules())
+	if err != nil {
 		return err
 	}
 	if t, ok := s.path.Spec.Tune.Get(mode.Congestion); ok && byRoute(s.path.Spec) {

@@ -52,8 +52,9 @@ func TestTunesOfTheMachine(t *testing.T) {
 			"this machine's default bridge"},
 		{mode.Overlay, mode.FromContainer, mode.ToContainer, "bigtcp=180000",
 			"no larger packets than its VXLAN port"},
-		{mode.Bridge, mode.FromContainer, mode.ToContainer, "bridge-nf=off",
-			"what this machine's rules see of all bridges"},
+		{mode.Bridge, mode.FromContainer, mode.ToContainer, "bridge-nf=off", ""},
+		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bridge-nf=off",
+			"this machine's default bridge"},
 		{mode.Bridge, mode.FromHost, mode.ToContainer, "threaded=on", "no NAPI without gro=on"},
 	} {
 		t.Run(strings.Join([]string{string(tt.mode), string(tt.from), string(tt.tune)}, "-"),

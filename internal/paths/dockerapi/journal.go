@@ -38,7 +38,7 @@ type Entry struct {
 // Kind is the kind of an entry.
 type Kind string
 
-// The last four kinds belong to the machine, not to its daemon.
+// The last five kinds belong to the machine, not to its daemon.
 const (
 	Image     Kind = "image"
 	Network   Kind = "network"
@@ -49,21 +49,23 @@ const (
 	Rule      Kind = "rule" // the program that wrote it, and the bridge
 	Switch    Kind = "switch"
 	Route     Kind = "route" // as of RouteName
+	// Setting is a sysctl, or a device and its option.
+	Setting Kind = "setting"
 )
 
 // The first lines identify the journal's run.
 const (
 	ofOwner     Kind = "owner"
 	ofDaemon    Kind = "daemon"
-	ofNamespace Kind = "namespace" // of links, rules and routes
+	ofNamespace Kind = "namespace" // of links, rules, routes and settings
 	ofLock      Kind = "lock"      // held while the run lives
 )
 
-var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route}
+var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route, Setting}
 
 // OfMachine reports whether the thing is outside of Docker.
 func (e Entry) OfMachine() bool {
-	return slices.Contains([]Kind{Link, Rule, Switch, Route}, e.Kind)
+	return slices.Contains([]Kind{Link, Rule, Switch, Route, Setting}, e.Kind)
 }
 
 const removedMark = "-"

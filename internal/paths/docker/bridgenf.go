@@ -1,0 +1,241 @@
+package docker
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// exemption exempts bridges from iptables. The kernel passes on what a bridge forwards if the
+// sysctl for all bridges is 1, or the bridge's own option. So all other bridges get the option, and
+// then the sysctl becomes 0: on no other bridge do rules miss a frame.
+type exemption struct {
+	mu      sync.Mutex
+	bridges []string // of open paths
+	made    []dockerapi.Entry
+}
+
+// Names of what it changes, in the journal: a sysctl that was 1, or a bridge and its option, which
+// was 0.
+func optionOf(bridge string, i int) string { return bridge + " " + link.BridgeNF[i] }
+
+// exempt exempts one bridge of toll's own until release is called. It must be called in the
+// engine's namespace, and release outside.
+func (e *engine) exempt(bridge string) (release func() error, err error) {
+	x := &e.exempted
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.bridges = append(x.bridges, bridge)
+	release = func() error {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		i := slices.Index(x.bridges, bridge)
+		x.bridges = slices.Delete(x.bridges, i, i+1)
+		if len(x.bridges) > 0 {
+			return nil
+		}
+		return e.endExemption()
+	}
+	return release, e.renewExemption()
+}
+
+// keepRules extends the exemption's changes to bridges that were made since.
+func (e *engine) keepRules() error {
+	e.exempted.mu.Lock()
+	defer e.exempted.mu.Unlock()
+	return e.ns.Do(e.renewExemption)
+}
+
+func (e *engine) renewExemption() error {
+	x := &e.exempted
+	if len(x.bridges) == 0 {
+		return nil
+	}
+	for i, key := range local.BridgeNF {
+		now, err := sysctl.Get(key)
+		if i > 0 && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if now != "1" && !x.has(key) {
+			continue
+		}
+		if err := errors.Join(e.keepOthers(i), e.note(key)); err != nil {
+			return err
+		}
+		if err := sysctl.Set(key, "0"); err != nil {
+			return err
+		}
+		if err := e.keepOthers(i); err != nil { // made in between
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *exemption) has(name string) bool {
+	return slices.Contains(x.made, dockerapi.Entry{Kind: dockerapi.Setting, Name: name})
+}
+
+func (e *engine) keepOthers(option int) error {
+	all, err := link.BridgesNF()
+	if err != nil {
+		return err
+	}
+	for name, set := range all {
+		exempt := slices.Contains(e.exempted.bridges, name)
+		if set[option] != exempt {
+			continue
+		}
+		if !exempt {
+			if err := e.note(optionOf(name, option)); err != nil {
+				return err
+			}
+		}
+		err := link.SetBridgeNF(name, option, !exempt)
+		if err != nil && !errors.Is(err, link.ErrGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *engine) note(name string) error {
+	if e.exempted.has(name) {
+		return nil
+	}
+	if err := e.Journal.Add(dockerapi.Setting, name); err != nil {
+		return err
+	}
+	e.exempted.made = append(e.exempted.made, dockerapi.Entry{Kind: dockerapi.Setting, Name: name})
+	return nil
+}
+
+func (e *engine) endExemption() error {
+	var errs []error
+	for _, m := range restoring(e.exempted.made) {
+		if _, err := restoreSetting(e.ns, m.Name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		e.Journal.Gone(m.Kind, m.Name)
+	}
+	e.exempted.made = nil
+	return errors.Join(errs...)
+}
+
+// restoring returns settings in the order in which they are restored: sysctls first.
+func restoring(all []dockerapi.Entry) (out []dockerapi.Entry) {
+	for _, ofBridge := range []bool{false, true} {
+		for _, m := range all {
+			if m.Kind == dockerapi.Setting && strings.Contains(m.Name, " ") == ofBridge {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// restoreSetting restores what an exemption has changed, unless somebody else did; was reports
+// whether it did. Unknown names are ignored.
+func restoreSetting(ns *netns.NS, name string) (was bool, err error) {
+	bridge, option, ofBridge := strings.Cut(name, " ")
+	err = ns.Do(func() error {
+		if !ofBridge {
+			if !slices.Contains(local.BridgeNF, name) {
+				return nil
+			}
+			now, err := sysctl.Get(name)
+			if err != nil || now != "0" {
+				return err
+			}
+			was = true
+			return sysctl.Set(name, "1")
+		}
+		i := slices.Index(link.BridgeNF[:], option)
+		if i < 0 {
+			return nil
+		}
+		all, err := link.BridgesNF()
+		if err != nil || !all[bridge][i] {
+			return err
+		}
+		was = true
+		if err := link.SetBridgeNF(bridge, i, false); !errors.Is(err, link.ErrGone) {
+			return err
+		}
+		return nil
+	})
+	return was && err == nil, err
+}
+
+// setBridgeNF sets whether iptables sees what a bridge of toll's own forwards. It must be called in
+// the engine's namespace.
+func (s *site) setBridgeNF(bridge string, on bool) error {
+	if !on {
+		release, err := s.engine.exempt(bridge)
+		s.path.Undo.Push("let iptables see "+bridge, release)
+		return err
+	}
+	for i, key := range local.BridgeNF {
+		now, err := sysctl.Get(key)
+		if err == nil && now != "1" {
+			err = link.SetBridgeNF(bridge, i, true)
+		}
+		if err != nil && (i == 0 || !errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen returns 1 if iptables sees what the path's bridges forward, as the sysctl alone does not
+// say during an exemption.
+func (s *site) seen() (value string, ok bool) {
+	x := &s.engine.exempted
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.has(bridgeNF) {
+		return "", false
+	}
+	if slices.ContainsFunc(s.bridges, func(b string) bool { return slices.Contains(x.bridges, b) }) {
+		return "0", true
+	}
+	return "1", true
+}
+
+// exempting reports whether the sysctl is 0 because of an exemption.
+func (e *engine) exempting() bool {
+	e.exempted.mu.Lock()
+	defer e.exempted.mu.Unlock()
+	return e.exempted.has(bridgeNF)
+}
+
+func (e *engine) checkBridgeNF() error {
+	if e.rootless {
+		return &path.UnsupportedError{
+			Missing: "bridge-nf: the bridges of a rootless engine are in a namespace of its own",
+			Remedy:  "--on lab"}
+	}
+	err := e.ns.Do(func() error { return sysctl.Writable(bridgeNF) })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &path.UnsupportedError{Missing: "bridge-nf: there is no " + bridgeNF +
+			" (CONFIG_BRIDGE_NETFILTER)", Remedy: "sudo modprobe br_netfilter", Err: err}
+	case err != nil:
+		return &path.UnsupportedError{Missing: "bridge-nf: only root can set " + bridgeNF,
+			Remedy: "run toll as root", Err: err}
+	}
+	return nil
+}

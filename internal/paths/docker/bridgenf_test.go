@@ -1,0 +1,116 @@
+package docker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+const seenByRules = `sysctl net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables
+ip -o -d link show type bridge | sed -E 's/^[0-9]+: ([^:]*):.*(nf_call_iptables [01]) (nf_call_ip6tables [01]).*/\1 \2 \3/'`
+
+// Rules must not lose sight of what other bridges forward, and all must be restored.
+func TestBesideTunesOfBridges(t *testing.T) {
+	daemon(t)
+	b := &Docker{}
+	defer b.Close()
+	sh(t, "ip link add users type bridge && ip link add apart type bridge nf_call_iptables 1")
+	t.Cleanup(func() { sh(t, "ip link del users; ip link del apart") })
+	before := sh(t, seenByRules)
+	build := func(m mode.Name, tune mode.Tunes) *path.Path {
+		t.Helper()
+		spec := path.Spec{Mode: m, From: mode.FromContainer, To: mode.ToContainer, Tune: tune}
+		if err := b.Check(t.Context(), spec); err != nil {
+			pathtest.SkipOrFail(t, "%s: %v", spec, err)
+		}
+		p, err := b.Build(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	bridgeOf := func(p *path.Path) string {
+		for _, h := range p.Hops {
+			if h.Kind == mode.HopBridge {
+				return strings.TrimSuffix(h.Name, " ports")
+			}
+		}
+		return ""
+	}
+	plain := build(mode.Bridge, "")
+	defer plain.Close()
+	tuned := build(mode.Bridge, "bridge-nf=off")
+	defer tuned.Close()
+	again := build(mode.Bridge, "bridge-nf=off+gro=on")
+	defer again.Close()
+	later := build(mode.Pipework, "")
+	defer later.Close()
+	exempt := []string{bridgeOf(tuned), bridgeOf(again)}
+	said := sh(t, seenByRules)
+	for line := range strings.Lines(said) {
+		name, values, _ := strings.Cut(strings.TrimSpace(line), " ")
+		want := "nf_call_iptables 1 nf_call_ip6tables 1"
+		switch {
+		case strings.HasPrefix(name, "net."):
+			want = "= 0"
+		case name == exempt[0] || name == exempt[1]:
+			want = "nf_call_iptables 0 nf_call_ip6tables 0"
+		}
+		if values != want {
+			t.Errorf("%s is %q, want %q", name, values, want)
+		}
+	}
+	for _, p := range []struct {
+		*path.Path
+		seen string
+	}{{plain, "1"}, {tuned, "0"}, {again, "0"}, {later, "1"}} {
+		if got := p.Sysctls[bridgeNF]; got != p.seen {
+			t.Errorf("%s: the result says %s=%s", p.Spec, bridgeNF, got)
+		}
+		pathtest.CarriesTwice(t, p.Path)
+	}
+	rule := fmt.Sprintf("%s -i %[2]s -o %[2]s -j DROP", userChain, exempt[0])
+	sh(t, "iptables -I "+rule)
+	pathtest.CarriesTwice(t, tuned)
+	sh(t, "iptables -D "+rule)
+	if err := tuned.Close(); err != nil {
+		t.Error(err)
+	}
+	pathtest.CarriesTwice(t, again)
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	for line := range strings.Lines(before) {
+		if now := sh(t, seenByRules); !strings.Contains(now, line) {
+			t.Errorf("%s was not restored:\n%s", strings.TrimSpace(line), now)
+		}
+	}
+}
+
+func TestBesideTunesOfBridgesAreRestoredAfterKill(t *testing.T) {
+	daemon(t)
+	before := sh(t, seenByRules)
+	cmd, out := toll("compare", "bridge", "--tune", "bridge-nf=off", "--on", "docker", "--from",
+		"container", "--load", "rr", "--pin", "far", "--rounds", "1000", "--quiet")
+	r := &midRun{cmd: cmd, out: out}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitFor(t, "the tune", func() bool {
+		return strings.Contains(sh(t, seenByRules), "call-iptables = 0")
+	})
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	clean, said := toll("clean")
+	if err := clean.Run(); err != nil ||
+		!strings.Contains(said.String(), "removed setting of net.bridge.bridge-nf-call-iptables") {
+		t.Errorf("toll clean: %v\n%s", err, said)
+	}
+	if now := sh(t, seenByRules); now != before {
+		t.Errorf("it was\n%sand is\n%s", before, now)
+	}
+}
