@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -133,8 +134,8 @@ func (t *trial) findPart(ctx context.Context, out *table, d plantedPart) (err er
 		if err := moves.add(r, d); err != nil {
 			return err
 		}
-		t.say("trace-planted: %s: run %d of %d: %s; %s", d.name, i+1, t.scale.tracePlant.n,
-			moves.right[i], moves.text())
+		t.say("trace-planted: %s: run %d of %d: %s; others: %s", d.name, i+1,
+			t.scale.tracePlant.n, moves.right[i], moves.last())
 	}
 	v := moves.verdict(known)
 	out.add(v, d.name, d.what, known.String(), mean(moves.right).String(), moves.text())
@@ -199,17 +200,30 @@ func (m *moved) text() string {
 	return name + " " + by.String()
 }
 
-func (m *moved) verdict(known amount) verdict {
-	_, other := m.farthest()
-	off, tolerance := mean(m.right).minus(known), plantedShare*math.Abs(known.at)
-	switch {
-	case len(m.right) == 0 || math.Abs(off.at) > tolerance+off.half ||
-		math.Abs(other.at) > otherLimit:
-		return no
-	case off.half > tolerance:
-		return tooWide
+// last returns what the last run says of the others.
+func (m *moved) last() string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(m.others)) {
+		out = append(out, name+" "+m.others[name][len(m.others[name])-1].String())
 	}
-	return yes
+	return strings.Join(out, ", ")
+}
+
+func (m *moved) verdict(known amount) verdict {
+	off, tolerance := mean(m.right).minus(known), plantedShare*math.Abs(known.at)
+	v := holdsIf(len(m.right) > 0 && math.Abs(off.at) <= tolerance+off.half)
+	if v == yes && off.half > tolerance {
+		v = tooWide
+	}
+	for _, all := range m.others {
+		switch a := mean(all); {
+		case math.Abs(a.at)-a.half > otherLimit:
+			return no
+		case math.Abs(a.at) > otherLimit && v == yes:
+			v = tooWide
+		}
+	}
+	return v
 }
 
 // cost returns what is planted adds to a trip, without tracing.

@@ -143,7 +143,8 @@ func TestMoved(t *testing.T) {
 		{"right", 0.05, 4.2, known, yes},
 		{"too-little", 0.05, 3, known, no},
 		{"too-much", 0.05, 5, known, no},
-		{"another-moves", -0.12, 4, known, no},
+		{"another-moves", -0.2, 4, known, no},
+		{"another-may-move", -0.12, 4, known, tooWide},
 		{"amount-unknown", 0.05, 4, amount{4e-6, 1e-6}, tooWide},
 	} {
 		t.Run(c.name, func(t *testing.T) {
