@@ -63,6 +63,27 @@ func (a amount) atMost(limit float64) verdict {
 	return yes
 }
 
+// near tests whether the amount is within the limit of 0, if its interval can tell.
+func (a amount) near(limit float64) verdict {
+	switch {
+	case math.Abs(a.at) <= limit:
+		return yes
+	case a.zero():
+		return tooWide
+	}
+	return no
+}
+
+// worst returns no before tooWide before yes.
+func worst(a, b verdict) verdict {
+	for _, v := range []verdict{no, tooWide} {
+		if a == v || b == v {
+			return v
+		}
+	}
+	return yes
+}
+
 const microsecond = 1e-6
 
 // String returns text such as "+3.52 ±0.08 µs".
@@ -190,9 +211,12 @@ func (a *traced) nullTable() table {
 	n, covered := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(a.null)) {
 		p := a.null[name]
-		v := holdsIf(p.farthest <= nullLimit)
-		if v == yes && mean(p.all).half > nullLimit {
-			v = tooWide
+		v := holdsIf(len(p.all) > 0)
+		for _, a := range p.all {
+			v = worst(v, a.near(nullLimit))
+		}
+		if mean(p.all).half > nullLimit {
+			v = worst(v, tooWide)
 		}
 		out.add(v, name, strconv.Itoa(len(p.all)), micros(p.farthest), micros(p.widest),
 			strconv.Itoa(p.covered), mean(p.all).String())

@@ -212,16 +212,11 @@ func (m *moved) last() string {
 func (m *moved) verdict(known amount) verdict {
 	off, tolerance := mean(m.right).minus(known), plantedShare*math.Abs(known.at)
 	v := holdsIf(len(m.right) > 0 && math.Abs(off.at) <= tolerance+off.half)
-	if v == yes && off.half > tolerance {
-		v = tooWide
+	if off.half > tolerance {
+		v = worst(v, tooWide)
 	}
 	for _, all := range m.others {
-		switch a := mean(all); {
-		case math.Abs(a.at)-a.half > otherLimit:
-			return no
-		case math.Abs(a.at) > otherLimit && v == yes:
-			v = tooWide
-		}
+		v = worst(v, mean(all).near(otherLimit))
 	}
 	return v
 }

@@ -144,7 +144,7 @@ func TestMoved(t *testing.T) {
 		{"too-little", 0.05, 3, known, no},
 		{"too-much", 0.05, 5, known, no},
 		{"another-moves", -0.2, 4, known, no},
-		{"another-may-move", -0.12, 4, known, tooWide},
+		{"another-hardly-moves", -0.09, 4, known, yes},
 		{"amount-unknown", 0.05, 4, amount{4e-6, 1e-6}, tooWide},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -188,6 +188,10 @@ func TestOfPrice(t *testing.T) {
 		if a, err := ofPrice(p); err == nil {
 			t.Errorf("%s: %s", name, a)
 		}
+	}
+	if (amount{-1, 0.5}).near(0.6) != no || (amount{-1, 2}).near(0.6) != tooWide ||
+		(amount{-1, 2}).near(1) != yes {
+		t.Error("near does not look at the interval")
 	}
 	if a := (amount{1, 0.5}); a.atMost(2) != yes || a.atMost(1.2) != tooWide || a.atMost(0.4) != no {
 		t.Error("atMost looks at a part of the interval")
