@@ -334,6 +334,10 @@ func (t *trial) followedFrom(ctx context.Context, out *table, load string,
 		out.add(no, load, string(p), firstLine(err.Error()), "", "")
 		return nil
 	}
+	for _, x := range r.Traces {
+		t.say("trace-followed: %s, from %s: %s: %.2f %%; %s", load, p, x.Label,
+			percent*x.Followed, x.Refused)
+	}
 	v, lowest := leastFollowed(r)
 	out.add(v, load, string(p), strconv.Itoa(len(r.Traces)), strconv.Itoa(len(r.Skipped)), lowest)
 	return nil
