@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// recorded is a log as a file keeps it: one line of JSON, and a line for each event.
-type recorded struct {
+// record is a log as a file keeps it: one line of JSON, and a line for each event.
+type record struct {
 	Cell    Cell `json:"-"`
 	Log     Log  `json:"-"`
 	Slices  []Slice
@@ -96,16 +96,16 @@ func parseEvent(line string) (e kernel.Event, err error) {
 	return e, nil
 }
 
-func (r *recorded) add(e kernel.Event) {
+func (r *record) add(e kernel.Event) {
 	for len(r.Log.CPUs) <= int(e.CPU) {
 		r.Log.CPUs = append(r.Log.CPUs, nil)
 	}
 	r.Log.CPUs[e.CPU] = append(r.Log.CPUs[e.CPU], e)
 }
 
-func (r *recorded) follow() *sample.Trace { return Follow(r.Log, r.Cell, r.Slices) }
+func (r *record) follow() *sample.Trace { return Follow(r.Log, r.Cell, r.Slices) }
 
-func (r *recorded) write(t *testing.T, file string) {
+func (r *record) write(t *testing.T, file string) {
 	t.Helper()
 	r.Missing, r.Client, r.Server = r.Log.Missing, r.Cell.Client, r.Cell.Server
 	r.Relays, r.UDP, r.Hops = r.Cell.Relays, r.Cell.UDP, r.Cell.Hops
@@ -133,7 +133,7 @@ func (r *recorded) write(t *testing.T, file string) {
 	}
 }
 
-func readRecorded(t *testing.T, file string) *recorded {
+func readRecord(t *testing.T, file string) *record {
 	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
@@ -146,7 +146,7 @@ func readRecorded(t *testing.T, file string) *recorded {
 	}
 	lines := bufio.NewScanner(z)
 	lines.Buffer(nil, 1<<20)
-	r := &recorded{}
+	r := &record{}
 	for lines.Scan() {
 		if r.Client == 0 {
 			if err := json.Unmarshal(lines.Bytes(), r); err != nil {

@@ -9,7 +9,7 @@ import (
 type gap struct {
 	from, to kernel.Kind // 0: the client's clock
 	a, b     Device      // of from and to
-	leg      leg
+	way      way
 	hook     uint32 // 1 and its number; 0: none
 }
 
@@ -63,7 +63,8 @@ func span(from, to int) (out []sample.Part) {
 func (f *follower) stretches(from, to int64) (out []stretch) {
 	n := len(f.steps)
 	last := step{Event: kernel.Event{TS: from, CPU: f.steps[0].CPU}}
-	end := step{Event: kernel.Event{TS: to}, at: len(f.events), leg: f.steps[n-1].leg}
+	end := step{Event: kernel.Event{TS: to, CPU: f.steps[n-1].CPU}, at: len(f.events),
+		leg: f.steps[n-1].leg}
 	next := 0
 	for i, s := range f.steps {
 		if !s.minor {
@@ -77,8 +78,7 @@ func (f *follower) stretches(from, to int64) (out []stretch) {
 // between adds what lies between two steps, netfilter's hooks by themselves.
 func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
-		leg: f.legs[b.leg]}
-	g.leg.reader = ""
+		way: f.legs[b.leg].way}
 	var in *step
 	for i, s := range minor {
 		switch {
@@ -87,15 +87,20 @@ func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 		case s.Kind == kernel.HookOut && in != nil && in.Dev == s.Dev:
 			hook := g
 			hook.hook = 1 + s.Dev
-			out = append(out, f.stretch(g, a, *in), f.stretch(hook, *in, s))
+			out = append(out, f.stretch(g, a, *in, 0), f.stretch(hook, *in, s, 0))
 			a, in = s, nil
 		}
 	}
-	return append(out, f.stretch(g, a, b))
+	return append(out, f.stretch(g, a, b, len(minor)))
 }
 
-func (f *follower) stretch(g gap, a, b step) stretch {
+// stretch counts the events that delay the trip. If it changes CPU, these are its steps.
+func (f *follower) stretch(g gap, a, b step, minor int) stretch {
 	s := stretch{gap: g, took: b.TS - a.TS}
+	if a.CPU != b.CPU {
+		s.events = 1 + minor
+		return s
+	}
 	for _, e := range f.events[a.at:b.at] {
 		if e.CPU == a.CPU {
 			s.events++

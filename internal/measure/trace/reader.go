@@ -7,6 +7,7 @@ import (
 // How readers are woken.
 const (
 	readerAwake   = "awake"
+	readerQueued  = "awake, without a CPU"
 	readerFalling = "falling asleep"
 	readerHere    = "slept, same CPU"
 	readerIdle    = "slept, other CPU idle"
@@ -14,9 +15,9 @@ const (
 	readerPolling = "slept, woken without IPI"
 )
 
-// read adds the steps from a ready socket to the process that reads from it. It returns the position
-// of the write that a relay, or a server in a kernel that does not tell of reads, continues with;
-// otherwise -1.
+// read adds the steps from a ready socket to the process that reads from it. It returns the
+// position of the write that a relay, or a server in a kernel that does not tell of reads, continues
+// with; otherwise -1.
 func (f *follower) read() (write int, broken *lost) {
 	ready := f.last()
 	leg := &f.legs[len(f.legs)-1]
@@ -48,7 +49,6 @@ func (f *follower) reads() string {
 // reader returns the position of the event with which a ready socket's reader has read, and the
 // reader's role. Where the kernel does not tell of the client's read, the position is the end.
 func (f *follower) reader(ready step, reply bool) (end int, who role) {
-	copied := false
 	for i := ready.at + 1; i < len(f.events); i++ {
 		e := f.events[i]
 		who, ok := f.roles[e.PID]
@@ -66,13 +66,14 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 				e.Ptr == ready.Ptr) && (e.Seq == 0 || int32(e.Seq-ready.Seq) >= 0) {
 				return i, who
 			}
+			if f.isWrite(e) && e.Ptr == ready.Ptr {
+				return -1, who
+			}
 		case who == server && f.isWrite(e):
 			return i, server
-		case who == client && e.Kind == kernel.Copy:
-			copied = true
 		}
 	}
-	if copied && reply {
+	if reply && f.lacks[kernel.Read] {
 		return len(f.events), client
 	}
 	return -1, client
@@ -100,7 +101,7 @@ func (f *follower) woken(ready step, end int) {
 			}
 		case kernel.Switch:
 			// A relay's threads share its work, so the one that was woken need not write.
-			if slept < 0 && copied < 0 && waking >= 0 && (e.Dev == f.events[waking].Dev ||
+			if slept < 0 && copied < 0 && (waking >= 0 && e.Dev == f.events[waking].Dev ||
 				leg.to != relay && e.Dev == reader.TID) {
 				slept = i
 			}
@@ -129,8 +130,10 @@ func (f *follower) woken(ready step, end int) {
 
 func (f *follower) kindOfWaking(ready step, waking, ipi, slept int) string {
 	switch {
-	case waking < 0:
+	case waking < 0 && slept < 0:
 		return readerAwake
+	case waking < 0:
+		return readerQueued
 	case slept < 0:
 		return readerFalling
 	case f.events[slept].CPU == ready.CPU:

@@ -9,17 +9,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The processes of written logs, whose threads have the same numbers. Client and relay are on CPU 0,
-// the server is on CPU 1.
+// The processes of written logs, whose threads have the same numbers.
 const (
 	clientPID = 10
 	serverPID = 20
 	relayPID  = 30
 )
 
-// written makes a log of one trip for each text: an event a µs. Each trip's numbers are one higher.
-func written(trips ...string) *recorded {
-	r := &recorded{Slices: []Slice{{Slot: 3}}, Cell: Cell{Client: clientPID, Server: serverPID,
+// written makes a log of one trip for each text, with an event each µs. Numbers advance by one with
+// each trip.
+func written(trips ...string) *record {
+	r := &record{Slices: []Slice{{Slot: 3}}, Cell: Cell{Client: clientPID, Server: serverPID,
 		Relays: []int{relayPID}, Hops: []string{"veth", "bridge", "veth"},
 		Devices: map[Device]sample.Link{
 			{1, 1}: {Kind: "loopback", Name: "lo"},
@@ -60,7 +60,7 @@ const loopback = `
 0 softirq_entry
 0 netif_receive_skb ptr=1 seq=4294967295 len=1 dev=1 ns=1 pid=10
 0 tcp_probe ptr=1 seq=4294967295 len=1 dev=1 ns=1
-0 sk_data_ready ptr=200 seq=1
+0 sk_data_ready ptr=200 seq=1 ns=1
 0 sched_waking dev=20
 0 ipi_send_cpu dev=1
 1 sched_switch dev=20
@@ -74,7 +74,7 @@ const loopback = `
 1 softirq_entry
 1 netif_receive_skb ptr=1 seq=500 len=1 dev=1 ns=1
 1 tcp_probe ptr=1 seq=500 len=1 dev=1 ns=1
-1 sk_data_ready ptr=100 seq=501
+1 sk_data_ready ptr=100 seq=501 ns=1
 0 skb_copy_datagram_iovec ptr=1 len=1 pid=10
 0 sock_recv_length ptr=100 seq=501 len=1 pid=10 tid=10
 `
@@ -101,8 +101,8 @@ func textOf(x *sample.Trace) string {
 			fmt.Fprintln(&out, "  "+s)
 		}
 	}
-	for _, kind := range []string{readerAwake, readerFalling, readerHere, readerIdle, readerBusy,
-		readerPolling} {
+	for _, kind := range []string{readerAwake, readerQueued, readerFalling, readerHere, readerIdle,
+		readerBusy, readerPolling} {
 		if share := x.Readers[kind]; share > 0 {
 			fmt.Fprintf(&out, "%s: %.0f %%\n", kind, 100*share)
 		}

@@ -43,14 +43,20 @@ const (
 
 // leg is the way from one process to the next.
 type leg struct {
+	way
+	reader string // how it was woken
+	flow   flow
+	number uint32 // of its first byte
+}
+
+type way struct {
 	from, to role
 	reply    bool
-	reader   string // how it was woken
 }
 
 // flow is one direction of a process's connection.
 type flow struct {
-	process int
+	process uint32
 	reply   bool
 }
 
@@ -124,7 +130,7 @@ func (f *follower) follow(events []kernel.Event) *lost {
 	from, at := client, -1
 	for range maxLegs {
 		reply := from == server || len(f.legs) > 0 && f.legs[len(f.legs)-1].reply
-		f.legs = append(f.legs, leg{from: from, reply: reply})
+		f.legs = append(f.legs, leg{way: way{from: from, reply: reply}})
 		if at < 0 {
 			if at = f.write(f.last().at+1, from); at < 0 {
 				return f.lost(f.writes())
@@ -143,6 +149,9 @@ func (f *follower) follow(events []kernel.Event) *lost {
 		case len(f.steps) > maxSteps:
 			return f.lost("fewer steps")
 		case f.legs[len(f.legs)-1].to == client:
+			for _, l := range f.legs {
+				f.numbers[l.flow] = l.number
+			}
 			return nil
 		}
 		from, at = f.legs[len(f.legs)-1].to, next
@@ -190,27 +199,33 @@ func (f *follower) sent(at int) *lost {
 	if f.cell.UDP {
 		return nil
 	}
-	flow := flow{int(e.PID), f.legs[len(f.legs)-1].reply}
-	before, known := f.numbers[flow]
-	f.numbers[flow] = e.Seq
-	if known && int32(e.Seq-before) <= 0 {
+	l := &f.legs[len(f.legs)-1]
+	l.number = e.Seq
+	flow := flow{e.PID, l.reply}
+	if before, known := f.numbers[flow]; known && int32(e.Seq-before) <= 0 {
+		f.numbers[flow] = e.Seq // later trips are compared with this one
 		return f.lost("a later byte")
 	}
+	l.flow = flow
 	return nil
 }
 
 // carry adds a packet's steps until a socket is ready.
 func (f *follower) carry() *lost {
+carry:
 	for i := f.last().at + 1; i < len(f.events); i++ {
 		e := f.events[i]
 		if f.isReady(e) {
 			return nil
 		}
+		last := f.last()
 		ours, copied := f.carries(e)
-		if !ours {
+		switch {
+		case !ours && last.Kind != kernel.Send && f.writesHere(e):
+			break carry
+		case !ours:
 			continue
 		}
-		last := f.last()
 		if !slices.Contains(f.next[last.Kind], e.Kind) {
 			if copied {
 				continue
@@ -237,6 +252,12 @@ func (f *follower) carry() *lost {
 	return f.lost(want...)
 }
 
+// writesHere reports whether a process writes where the packet should be.
+func (f *follower) writesHere(e kernel.Event) bool {
+	_, known := f.roles[e.PID]
+	return known && e.CPU == f.last().CPU && f.isWrite(e) && e.Ptr != f.ptr
+}
+
 // isReady reports whether an event shows that a socket is ready in a kernel that does not say so.
 func (f *follower) isReady(e kernel.Event) bool {
 	last := f.last()
@@ -244,7 +265,8 @@ func (f *follower) isReady(e kernel.Event) bool {
 		return false
 	}
 	_, known := f.roles[e.PID]
-	return e.Kind == kernel.Waking && e.CPU == last.CPU || e.Kind == kernel.Copy && known
+	return e.Kind == kernel.Waking && e.CPU == last.CPU || e.Kind == kernel.Copy && known ||
+		f.writesHere(e)
 }
 
 // carries reports whether an event is the next one of the followed packet, as far as the order of
@@ -254,8 +276,7 @@ func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 	here := e.CPU == last.CPU
 	switch e.Kind {
 	case kernel.Ready:
-		return here && slices.Contains(f.next[last.Kind], kernel.Ready) &&
-			(e.Seq == 0 || f.seq == 0 || int32(e.Seq-f.seq) > 0), false
+		return here && slices.Contains(f.next[last.Kind], kernel.Ready) && f.reaches(e, last), false
 	case kernel.Queue, kernel.Xmit, kernel.Rx, kernel.Receive, kernel.TCP:
 	default:
 		return false, false
@@ -277,6 +298,13 @@ func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 		return last.Kind == kernel.Receive, false
 	}
 	return false, false
+}
+
+// reaches reports whether a ready socket can be the one that a packet's last step led to.
+func (f *follower) reaches(e kernel.Event, last step) bool {
+	known := e.Seq != 0 && f.seq != 0
+	return e.NetNS == last.NetNS && (!known || int32(e.Seq-f.seq) > 0) &&
+		(last.Kind != kernel.TCP || e.Source == last.Dest && e.Dest == last.Source)
 }
 
 // around adds the minor steps between the last step and the next one of a packet.

@@ -206,11 +206,10 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	var all []placed
 	for k, columns := range same {
 		slices.SortFunc(columns, func(a, b *column) int { return cmp.Compare(a.at(), b.at()) })
+		steps := s.steps(columns)
 		c := merge(columns)
-		last := columns[len(columns)-1]
 		x := placed{at: c.at(), Segment: s.segment(c, middle)}
-		x.SegmentKey = k
-		x.Steps = [2]string{s.cell.describe(columns[0].begin()), s.cell.describe(last.end())}
+		x.SegmentKey, x.Steps = k, steps
 		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b placed) int {
@@ -220,6 +219,24 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	out := make([]sample.Segment, len(all))
 	for i, x := range all {
 		out[i] = x.Segment
+	}
+	return out
+}
+
+// steps names the first and the last step of columns in order, apart from rare ones.
+func (s *sums) steps(columns []*column) (out [2]string) {
+	most := 0
+	for _, c := range columns {
+		most = max(most, len(c.trips))
+	}
+	for _, c := range columns {
+		if 2*len(c.trips) < most {
+			continue
+		}
+		if out[0] == "" {
+			out[0] = s.cell.describe(c.begin())
+		}
+		out[1] = s.cell.describe(c.end())
 	}
 	return out
 }

@@ -10,8 +10,8 @@
 //   - When data is ready on a socket, the trip continues where that socket returns from a read, on
 //     whatever CPU and thread. A relay's continues where the relay writes to another socket.
 //
-// What a process does after it woke another one is beside the trip. The reply begins when the server
-// has read.
+// What a process does after it woke another one is beside the trip. The reply begins when the
+// server has read.
 package trace
 
 import (
@@ -45,8 +45,8 @@ type Slice struct {
 	Bounds []int64
 }
 
-// Log is what was recorded: each CPU's events in order, how many were lost, and the tracepoints that
-// the kernel lacks.
+// Log is what was recorded: each CPU's events in order, how many were lost, and the tracepoints
+// that the kernel lacks.
 type Log struct {
 	CPUs    [][]kernel.Event
 	Lost    int
