@@ -50,11 +50,19 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	return nil
 }
 
-// Tests without a kernel replace openTracer.
+// openTracer also attaches once, because only that shows what the kernel and the user's capabilities
+// allow. Tests without a kernel replace it.
 var openTracer = func() (engine.Tracer, func() error, error) {
 	t, err := trace.Open()
 	if err != nil {
 		return nil, nil, err
+	}
+	r, err := t.Attach(trace.Config{CPUs: []int{0}, Events: 1})
+	if err == nil {
+		err = r.Stop()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, t.Close())
 	}
 	return engine.Kernel{Tracer: t}, t.Close, nil
 }
