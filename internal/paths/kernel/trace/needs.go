@@ -12,45 +12,38 @@ import (
 )
 
 const (
-	instead  = "toll ladder, which prices whole modes without tracing"
-	allPIDs  = "pid:[4026531836]" // PROC_PID_INIT_INO: the namespace by which programs number
-	packetIn = "netif_receive_skb"
-	queued   = "net_dev_queue"
+	instead = "toll ladder, which prices whole modes without tracing"
+	allPIDs = "pid:[4026531836]" // PROC_PID_INIT_INO
 )
 
-func check(has func(tracepoint string) (bool, error)) error {
+// needs returns which tracepoints this kernel has, or what is missing to trace anything.
+func needs() (has func(tracepoint string) bool, err error) {
 	if err := bpf.Check(); err != nil {
-		return withLadder(err)
+		return nil, withLadder(err)
 	}
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil && ns != allPIDs {
-		return &path.UnsupportedError{
+		return nil, &path.UnsupportedError{
 			Missing: "toll is in a PID namespace, whose numbers are not the programs'",
 			Remedy:  "run it outside; or " + instead}
 	}
-	for _, tracepoint := range []string{queued, packetIn} {
-		ok, err := has(tracepoint)
-		if err != nil {
-			return err
-		}
-		if !ok {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, fmt.Errorf("look for tracepoints: %w", err)
+	}
+	return func(tracepoint string) bool {
+		_, err := kernel.AnyTypeByName("btf_trace_" + tracepoint)
+		return !errors.Is(err, btf.ErrNotFound)
+	}, nil
+}
+
+func checkLeast(has func(tracepoint string) bool) error {
+	for _, tracepoint := range []string{"net_dev_queue", "netif_receive_skb"} {
+		if !has(tracepoint) {
 			return &path.UnsupportedError{
 				Missing: "the kernel lacks tracepoint " + tracepoint, Remedy: instead}
 		}
 	}
 	return nil
-}
-
-// has reports whether this kernel has a tracepoint.
-func has(tracepoint string) (bool, error) {
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return false, fmt.Errorf("look for tracepoints: %w", err)
-	}
-	_, err = kernel.AnyTypeByName("btf_trace_" + tracepoint)
-	if errors.Is(err, btf.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 func explain(err error) error { return withLadder(bpf.Explain(err, "Linux 6.1 or later")) }

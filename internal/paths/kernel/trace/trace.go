@@ -77,7 +77,7 @@ type Config struct {
 
 const defaultEvents = 1 << 20
 
-// Tracer has the loaded programs.
+// Tracer has the programs that this kernel takes.
 type Tracer struct {
 	spec    *ebpf.CollectionSpec
 	missing []string
@@ -105,7 +105,13 @@ var traced = []string{"toll_send", "toll_queue", "toll_xmit", "toll_rx", "toll_r
 	"toll_ipi", "toll_switch", "toll_copy", "toll_read", "toll_sent"}
 
 // Check returns nil if this process may trace here, else a *path.UnsupportedError.
-func Check() error { return check(has) }
+func Check() error {
+	has, err := needs()
+	if err != nil {
+		return err
+	}
+	return checkLeast(has)
+}
 
 // CheckHooks returns nil if this kernel takes programs around netfilter's hooks, else a
 // *path.UnsupportedError.
@@ -116,11 +122,18 @@ func CheckHooks() error {
 	return nil
 }
 
-// Open loads the programs.
-func Open() (*Tracer, error) { return open(has) }
+// Open returns a tracer of the tracepoints that this kernel has. The caller closes it. The error is
+// that of Check.
+func Open() (*Tracer, error) {
+	has, err := needs()
+	if err != nil {
+		return nil, err
+	}
+	return open(has)
+}
 
-func open(has func(tracepoint string) (bool, error)) (*Tracer, error) {
-	if err := check(has); err != nil {
+func open(has func(tracepoint string) bool) (*Tracer, error) {
+	if err := checkLeast(has); err != nil {
 		return nil, err
 	}
 	spec, err := loadObject()
@@ -129,12 +142,7 @@ func open(has func(tracepoint string) (bool, error)) (*Tracer, error) {
 	}
 	t := &Tracer{spec: spec}
 	for _, program := range traced {
-		tracepoint := spec.Programs[program].AttachTo
-		ok, err := has(tracepoint)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
+		if tracepoint := spec.Programs[program].AttachTo; !has(tracepoint) {
 			delete(spec.Programs, program)
 			t.missing = append(t.missing, tracepoint)
 		}
@@ -145,7 +153,7 @@ func open(has func(tracepoint string) (bool, error)) (*Tracer, error) {
 // Missing names the tracepoints that this kernel lacks, in the order of kinds.
 func (t *Tracer) Missing() []string { return t.missing }
 
-// Attach begins to record. One recording at a time.
+// Attach loads and attaches the programs, and ends the recording before. It takes 0.1 s.
 func (t *Tracer) Attach(c Config) (*Recording, error) {
 	if err := t.Close(); err != nil {
 		return nil, err
@@ -339,7 +347,7 @@ func (s *set) log(c Config) (byCPU [][]Event, lost int) {
 	return byCPU, lost
 }
 
-// Close unloads the programs.
+// Close unloads the programs and unmaps the log.
 func (t *Tracer) Close() error {
 	r := t.last
 	if r == nil {
