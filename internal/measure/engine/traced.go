@@ -38,9 +38,11 @@ func (k Kernel) Attach(c kernel.Config) (Recording, error) { return k.Tracer.Att
 
 const (
 	vxlanPort = 4789
-	// mostEvents bounds the logs of all CPUs, eachEvents that of one.
-	mostEvents = 1 << 22
-	eachEvents = 1 << 20
+	// eachEvents is the size of a CPU's log, aloneEvents that of the only CPU, whose trips are short.
+	// mostEvents bounds all logs.
+	eachEvents  = 1 << 20
+	aloneEvents = 3 << 20
+	mostEvents  = 1 << 22
 )
 
 // tracing is an epoch's; nil: it is not traced.
@@ -140,17 +142,25 @@ func (r *run) traced(all []*member) (c kernel.Config) {
 			c.PIDs = append(c.PIDs, e.proc.PID)
 		}
 		cpus := r.cpus(g.cell)
-		// a tuned device may leave packets to other CPUs
 		pinned = pinned && len(cpus.Client) > 0 && len(cpus.Server) > 0 &&
-			(len(cpus.Relay) > 0 || len(relays) == 0) && r.Plan.Cells[g.cell].Tune == ""
+			(len(cpus.Relay) > 0 || len(relays) == 0) && !steers(r.Plan.Cells[g.cell].Tune)
 		c.CPUs = slices.Concat(c.CPUs, cpus.Client, cpus.Server, cpus.Relay)
 	}
 	if !pinned {
 		c.CPUs = append(c.CPUs, r.Environment.CPUsAllowed...)
 	}
 	c.CPUs, c.Ports, c.PIDs = set(c.CPUs), set(c.Ports), set(c.PIDs)
-	c.Events = min(eachEvents, mostEvents/max(1, len(c.CPUs)))
+	if c.Events = min(eachEvents, mostEvents/max(1, len(c.CPUs))); len(c.CPUs) == 1 {
+		c.Events = aloneEvents
+	}
 	return c
+}
+
+// steers reports whether packets may be left to other CPUs.
+func steers(t mode.Tunes) bool {
+	return slices.ContainsFunc(t.List(), func(t mode.Tune) bool {
+		return slices.Contains([]mode.Key{mode.RPS, mode.XPS, mode.Queues, mode.Threaded}, t.Key)
+	})
 }
 
 func set[T int | uint16](xs []T) []T {

@@ -13,6 +13,7 @@ import (
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/plan"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -183,17 +184,37 @@ func TestTraceUntilBudget(t *testing.T) {
 	}
 }
 
-func TestTracedUnpinnedEndsAnywhere(t *testing.T) {
-	q, tr := traced(3), &tracer{}
-	q.CPUs = sample.CPUs{}
-	r := tryTraced(t, context.Background(), q, tr, func(c *engine.Config) {
-		c.Environment.CPUsAllowed = []int{0, 1, 2, 3, 4, 5, 6, 7}
-	})
-	if r.err != nil || len(tr.attached) != 2 {
-		t.Fatalf("%v, attached %d times", r.err, len(tr.attached))
-	}
-	if c := tr.attached[0]; len(c.CPUs) != 8 || c.Events*len(c.CPUs) > 1<<22 || c.Events < 1<<18 {
-		t.Errorf("%d events on CPUs %v", c.Events, c.CPUs)
+func TestLogsOfTracedCPUs(t *testing.T) {
+	apart := sample.CPUs{Client: []int{0}, Server: []int{1}}
+	for _, c := range []struct {
+		name string
+		cpus sample.CPUs
+		tune mode.Tunes
+		want []int
+		each int // events at least
+	}{
+		{"apart", apart, "", []int{0, 1}, 1 << 20},
+		{"together", sample.CPUs{Client: []int{3}, Server: []int{3}}, "", []int{3}, 3 << 20},
+		{"unpinned", sample.CPUs{}, "", []int{0, 1, 2, 3, 4, 5, 6, 7}, 1 << 19},
+		{"tuned", apart, "mtu=9000", []int{0, 1}, 1 << 20},
+		{"steered", apart, "rps=on", []int{0, 1, 2, 3, 4, 5, 6, 7}, 1 << 19},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q, tr := traced(3), &tracer{}
+			if q.CPUs = c.cpus; c.tune != "" {
+				q.Tunes = []mode.Tunes{c.tune}
+			}
+			r := tryTraced(t, context.Background(), q, tr, func(c *engine.Config) {
+				c.Environment.CPUsAllowed = []int{0, 1, 2, 3, 4, 5, 6, 7}
+			})
+			if r.err != nil || len(tr.attached) != 2 {
+				t.Fatalf("%v, attached %d times", r.err, len(tr.attached))
+			}
+			if got := tr.attached[0]; !slices.Equal(got.CPUs, c.want) || got.Events < c.each ||
+				got.Events*len(got.CPUs) > 1<<22 {
+				t.Errorf("%d events on CPUs %v", got.Events, got.CPUs)
+			}
+		})
 	}
 }
 
