@@ -41,7 +41,7 @@ func TestTraceOfTheKernel(t *testing.T) {
 				t.Errorf("%s: %s", c.Name(), v.Failure)
 			case v.Trace != nil:
 				traces++
-				followed(t, string(c.Name()), v.Trace)
+				followed(t, c.Name(), v.Trace)
 			}
 		}
 		if traces != 2*3 {
