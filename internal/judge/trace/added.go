@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -21,8 +22,8 @@ const (
 var spreads = map[kind]float64{inPath: sdRow, inWakes: sdWakes, inRelay: sdRelay}
 
 const (
-	// equalEvents is the difference of events per trip that is none.
-	equalEvents = 0.1
+	// sdCost is the standard deviation (s) of an event's cost from one place to another.
+	sdCost = 0.05e-6
 	// nothing is the largest time (s) that is called none in the path.
 	nothing = 0.15e-6
 )
@@ -44,30 +45,28 @@ type difference struct {
 // added returns what a part adds to cell b's trips in cell i's.
 //
 // Differences are taken within an epoch, between neighbouring slices, and an epoch counts as one.
-// If both trips have as many events, what these cost cancels, and epochs in which each program is
-// there twice say the same as others. Otherwise the growth from once to twice is taken off once more
-// than it was there: the estimate is then twice the first minus the second.
+// What equal events cost cancels. Of further ones the cost is what the pairs of steps grew by in
+// epochs with each program twice, or what this part did, whichever is known better.
 func (s *study) added(i, b int, p part) difference {
 	once := s.epochs(i, b, p, sample.Traced)
 	if p.kind == inRelay { // tracing slows it for other reasons, which nothing scales
 		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
 	}
 	twice := s.epochs(i, b, p, sample.TracedTwice)
-	events := s.events(i, b, p)
-	cost := s.costs.event * events
-	var e stats.Estimate
-	first, second := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, twice)
-	switch {
-	case math.Abs(events) <= equalEvents:
-		cost = 0
-		e = s.moderate(i, b, p, once, twice)
-	case p.kind == inPath && first.Pairs > 0 && second.Pairs > 0:
-		cost = second.Centre - first.Centre
-		e = first.Times(2).Plus(second.Times(-1))
-	default:
-		e = s.moderate(i, b, p, shifted(once, -cost/unit(p)), shifted(twice, -2*cost/unit(p)))
+	cost := s.further(i, b, p)
+	e := s.moderate(i, b, p, shifted(once, -cost.Centre/unit(p)),
+		shifted(twice, -2*cost.Centre/unit(p)))
+	times := 1.0
+	if n := float64(len(once) + len(twice)); n > 0 {
+		times += float64(len(twice)) / n
 	}
-	return difference{e, append(centres(p, once, cost), centres(p, twice, 2*cost)...)}
+	e.Error = math.Hypot(e.Error, times*cost.Error)
+	first, second := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, twice)
+	own := first.Times(2).Plus(second.Times(-1))
+	if p.kind == inPath && first.Pairs > 0 && second.Pairs > 0 && own.Error < e.Error {
+		e, cost.Centre = own, second.Centre-first.Centre
+	}
+	return difference{e, append(centres(p, once, cost.Centre), centres(p, twice, 2*cost.Centre)...)}
 }
 
 // unit is the unit of a part's epochs: one in which stats.Assumed is their prior.
@@ -106,23 +105,33 @@ func inUnits(x seen, p part) []analysis.Slot {
 	return out
 }
 
-// events returns how many events more cell i's part has, per trip.
-func (s *study) events(i, b int, p part) float64 {
-	of := func(i int) float64 {
-		var all []float64
-		for _, x := range s.cells[i][sample.Traced] {
-			n := 0.0
-			if r := p.of(x); r != nil {
-				n = r.events
-			}
-			all = append(all, n)
-		}
-		if len(all) == 0 {
-			return 0
-		}
-		return stats.Median(all)
+// further returns what the events cost (s) that cell i's part has more than cell b's. Only its centre
+// and error are set.
+func (s *study) further(i, b int, p part) (out stats.Estimate) {
+	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
+	for _, steps := range slices.SortedFunc(maps.Keys(its), byName) {
+		mine[steps] -= its[steps]
 	}
-	return of(i) - of(b)
+	for _, steps := range slices.SortedFunc(maps.Keys(mine), byName) {
+		n := mine[steps]
+		out.Centre += n * s.costs.between(steps, p.kind)
+		out.Error += math.Abs(n) * sdCost
+	}
+	return out
+}
+
+// events returns the mean number of events per trip in cell i's part, by the steps of segments.
+func (s *study) events(i int, p part, state sample.Tracing) map[[2]string]float64 {
+	out := map[[2]string]float64{}
+	all := s.cells[i][state]
+	for _, x := range all {
+		if r := p.of(x); r != nil {
+			for steps, n := range r.events {
+				out[steps] += n / float64(len(all))
+			}
+		}
+	}
+	return out
 }
 
 // moderate returns the mean of epochs in s. How much they differ is also learned from the epochs of

@@ -35,11 +35,11 @@ func (t Trace) Sentence() string {
 	}
 	parts := []string{t.Path.In(t.Path.Value()) + " in the path",
 		t.WakeUps.Value() + " in wake-ups"}
-	if t.Relay.N > 0 {
-		parts = append(parts, t.Relay.Value()+" in the relay, which tracing slows")
-	}
 	if t.Unattributed.N > 0 {
 		parts = append(parts, t.Unattributed.Value()+" not attributed")
+	}
+	if t.Relay.N > 0 {
+		parts = append(parts, t.Relay.Value()+" in the relay, which tracing slows")
 	}
 	return t.adds() + ": " + printable.List(parts) + "."
 }

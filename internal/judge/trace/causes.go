@@ -39,15 +39,14 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	return append(out, odd(t)...)
 }
 
-// frames is about frames between a bridge's ports that iptables sees. Where rules for such frames make
-// the path, they must.
+// frames is about frames between a bridge's ports that iptables sees, where the path does not need
+// that.
 func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 	c := s.Series[i].Cell
 	path, _ := s.File.Header.PathOf(c)
 	row := t.row(rowBridge)
 	if path.Sysctls[bridgeNF] != "1" || strings.Contains(path.Dial, "]") ||
-		c.From != mode.FromContainer || slices.ContainsFunc(path.Hops, byRules) ||
-		row == nil || row.Mine == nil || *row.Mine < leastFrames {
+		c.From != mode.FromContainer || !applies("bridge-nf", c.Mode) || row == nil || row.Mine == nil || *row.Mine < leastFrames {
 		return Finding{}
 	}
 	size := "up to " + micros(*row.Mine)
@@ -72,21 +71,15 @@ func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 	}
 	return Finding{Text: fmt.Sprintf("iptables sees what the bridge forwards "+
 		"(bridge-nf-call-iptables=1): %s.", size),
-		Command: "sysctl -w " + bridgeNF + "=0", Lever: leverOf("bridge-nf", c.Mode)}
+		Command: "sysctl -w " + bridgeNF + "=0", Lever: "bridge-nf"}
 }
 
-func byRules(hop string) bool { return hop == string(mode.HopDNAT) || hop == string(mode.HopSNAT) }
-
-// leverOf returns the lever's name if it applies to the mode, otherwise "".
-func leverOf(name string, m mode.Name) string {
+func applies(name string, m mode.Name) bool {
 	l, ok := lever.Find(name)
 	if ok {
 		_, ok = l.With(m, lever.Host{})
 	}
-	if !ok {
-		return ""
-	}
-	return name
+	return ok
 }
 
 func (t *Trace) row(name string) *Row {
@@ -155,9 +148,12 @@ func slept(t *Trace) Finding {
 		return Finding{}
 	}
 	const percent = 100
-	return Finding{Text: fmt.Sprintf("%.0f %% of the readers slept; waking them is %s of a trip, "+
-		"in every mode. A program that polls its socket avoids it.", percent*share,
-		micros(*row.Mine))}
+	text := fmt.Sprintf("%.0f %% of the readers slept; waking them is %s of a trip", percent*share,
+		micros(*row.Mine))
+	if row.Its != nil {
+		text += fmt.Sprintf(", with %s %s", t.Against, micros(*row.Its))
+	}
+	return Finding{Text: text + ". A program that polls its socket avoids it."}
 }
 
 // odd names steps that the path's hops do not explain, once each.

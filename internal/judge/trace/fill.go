@@ -108,9 +108,7 @@ func (s *study) row(name string, i, b int, d difference) Row {
 			return x.hooks[[2]string{name, hook}]
 		}, inPath, sdRow}
 		epochs := s.epochs(i, b, p, sample.TracedHooks)
-		events := medianOf(s.cells[i][sample.TracedHooks], hooked(p)) - medianOf(
-			s.cells[b][sample.TracedHooks], hooked(p))
-		cost := s.empty * events
+		cost := s.empty * (s.eventsOf(i, p) - s.eventsOf(b, p))
 		e := s.moderate(i, b, p, shifted(epochs, -cost/unit(p)), nil)
 		out.Hooks = append(out.Hooks, Row{Name: hook, Mine: of(i), Its: of(b),
 			Added: price(e, 0, nothing), Epochs: centres(p, epochs, cost)})
@@ -118,13 +116,11 @@ func (s *study) row(name string, i, b int, d difference) Row {
 	return out
 }
 
-func hooked(p part) func(seen) float64 {
-	return func(x seen) float64 {
-		if s := p.of(x); s != nil {
-			return s.events
-		}
-		return 0
+func (s *study) eventsOf(i int, p part) (sum float64) {
+	for _, n := range s.events(i, p, sample.TracedHooks) {
+		sum += n
 	}
+	return sum
 }
 
 // midMean returns a row's mid-mean in cell i, or that of a hook in it, what tracing costs taken off;
@@ -210,32 +206,33 @@ func (s *study) devices(i, b int, row string) (out []string) {
 }
 
 // cost returns what tracing adds to cell i's trips: the median of traced slices minus that of the
-// nearest untraced epoch.
+// untraced epochs before and after.
 func (s *study) cost(i int) analysis.Price {
-	plain := s.Series[i].Values[workload.LatencyP50]
 	p := part{sd: sdRelay}
 	var epochs []stats.Epoch
 	for _, x := range s.cells[i][sample.Traced] {
-		round, ok := nearestRound(plain, x.round)
-		if !ok {
+		plain := beside(s.Series[i].Values[workload.LatencyP50], x.round)
+		if len(plain) == 0 {
 			continue
 		}
 		var all []float64
 		for _, total := range x.Totals {
-			all = append(all, (total-plain[round])/unit(p))
+			all = append(all, (total-stats.Median(plain))/unit(p))
 		}
 		epochs = append(epochs, stats.NewEpoch(all, float64(len(all))))
 	}
 	return price(stats.Moderate(epochs, stats.Assumed).Times(unit(p)), 0, nothing)
 }
 
-func nearestRound(values map[int]float64, round int) (out int, ok bool) {
-	for _, r := range slices.Sorted(maps.Keys(values)) {
-		if !ok || abs(float64(r-round)) < abs(float64(out-round)) {
-			out, ok = r, true
-		}
+// beside returns the values of the nearest rounds before and after a round.
+func beside(values map[int]float64, round int) []float64 {
+	rounds := slices.Sorted(maps.Keys(values))
+	at, _ := slices.BinarySearch(rounds, round)
+	var out []float64
+	for _, r := range rounds[max(0, at-1):min(at+1, len(rounds))] {
+		out = append(out, values[r])
 	}
-	return out, ok
+	return out
 }
 
 // segments returns cell i's segments in the order of its trips, on the axis of a traced trip without

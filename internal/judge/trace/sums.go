@@ -22,9 +22,10 @@ type seen struct {
 
 // sum is what the segments of a row add up to.
 type sum struct {
-	slots           []analysis.Slot // in the order of the timetable
-	midMean, events float64
-	devices         []string // kinds
+	slots   []analysis.Slot // in the order of the timetable
+	midMean float64
+	events  map[[2]string]float64 // by the steps of segments
+	devices []string              // kinds
 }
 
 func (s *sum) add(t *sample.Trace, g sample.Segment) {
@@ -33,12 +34,13 @@ func (s *sum) add(t *sample.Trace, g sample.Segment) {
 		for k, at := range t.Slots {
 			s.slots[k].At = at
 		}
+		s.events = map[[2]string]float64{}
 	}
 	for k, x := range g.Medians {
 		s.slots[k].X += x
 	}
 	s.midMean += g.MidMean
-	s.events += g.Events
+	s.events[g.Steps] += g.Events
 	if d := deviceKind(g.Hop); d != "" && !slices.Contains(s.devices, d) {
 		s.devices = append(s.devices, d)
 	}
@@ -89,14 +91,16 @@ func sortSlots(s []analysis.Slot) {
 
 // total returns what the rows that are wanted add up to.
 func (s seen) total(want func(row string) bool) *sum {
-	out := &sum{}
+	out := &sum{events: map[[2]string]float64{}}
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
 		r := s.rows[name]
 		if !want(name) {
 			continue
 		}
 		out.midMean += r.midMean
-		out.events += r.events
+		for steps, n := range r.events {
+			out.events[steps] += n
+		}
 		if out.slots == nil {
 			out.slots = slices.Clone(r.slots)
 			continue
@@ -218,13 +222,17 @@ func pairsOf(t *sample.Trace) map[[2]string][2]float64 {
 
 // segment returns what tracing adds to a segment.
 func (c costs) segment(g sample.Segment) float64 {
-	switch kindOf(rowOf(g.SegmentKey)) {
-	case inRelay:
+	k := kindOf(rowOf(g.SegmentKey))
+	if k == inRelay {
 		return 0
-	case inPath:
-		if x, ok := c.of[g.Steps]; ok {
-			return g.Events * x
-		}
 	}
-	return g.Events * c.event
+	return g.Events * c.between(g.Steps, k)
+}
+
+// between returns what an event between the steps costs.
+func (c costs) between(steps [2]string, k kind) float64 {
+	if x, ok := c.of[steps]; ok && k == inPath {
+		return x
+	}
+	return c.event
 }

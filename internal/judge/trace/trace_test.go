@@ -181,7 +181,7 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	rules := file(t, 4, judgetest.BridgeTrip())
-	rules.Header.Paths[1].Hops = append(rules.Header.Paths[1].Hops, "DNAT")
+	rules.Header.Plan.Cells[2].Mode, rules.Header.Paths[1].Mode = mode.PublishNAT, mode.PublishNAT
 	for _, c := range []struct {
 		name      string
 		file      *sample.File
