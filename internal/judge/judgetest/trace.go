@@ -76,7 +76,7 @@ func (r *Run) traced(rng *rand.Rand, cell int, t Trip, state sample.Tracing) {
 		mid := micro*(x.Micros+noise*rng.NormFloat64()) + times*EventCost*x.Events
 		s := sample.Segment{SegmentKey: x.SegmentKey, MidMean: max(0, mid), P99: 3 * max(0, mid),
 			Share: 1, Events: x.Events,
-			Steps: [2]string{"before " + x.name(), "after " + x.name()}}
+			Steps: [2]string{"before_" + x.name(), "after_" + x.name()}}
 		for k := range slicesEach {
 			m := max(0, mid+micro*sliceNoise*rng.NormFloat64())
 			s.Medians = append(s.Medians, m)

@@ -21,12 +21,8 @@ const (
 
 var spreads = map[kind]float64{inPath: sdRow, inWakes: sdWakes, inRelay: sdRelay}
 
-const (
-	// sdCost is the standard deviation (s) of an event's cost from one place to another.
-	sdCost = 0.05e-6
-	// nothing is the largest time (s) that is called none in the path.
-	nothing = 0.15e-6
-)
+// nothing is the largest time (s) that is called none in the path.
+const nothing = 0.15e-6
 
 // part is a part of a trip, of any cell.
 type part struct {
@@ -109,25 +105,25 @@ func inUnits(x seen, p part) []analysis.Slot {
 // and error are set.
 func (s *study) further(i, b int, p part) (out stats.Estimate) {
 	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
-	for _, steps := range slices.SortedFunc(maps.Keys(its), byName) {
-		mine[steps] -= its[steps]
+	for at, n := range its {
+		mine[at] -= n
 	}
-	for _, steps := range slices.SortedFunc(maps.Keys(mine), byName) {
-		n := mine[steps]
-		out.Centre += n * s.costs.between(steps, p.kind)
-		out.Error += math.Abs(n) * sdCost
+	for _, at := range slices.SortedFunc(maps.Keys(mine), byName) {
+		c := s.costs.between(at, p.kind)
+		out.Centre += mine[at] * c.each
+		out.Error += math.Abs(mine[at]) * c.err
 	}
 	return out
 }
 
-// events returns the mean number of events per trip in cell i's part, by the steps of segments.
-func (s *study) events(i int, p part, state sample.Tracing) map[[2]string]float64 {
-	out := map[[2]string]float64{}
+// events returns the mean number of events per trip in cell i's part.
+func (s *study) events(i int, p part, state sample.Tracing) map[steps]float64 {
+	out := map[steps]float64{}
 	all := s.cells[i][state]
 	for _, x := range all {
 		if r := p.of(x); r != nil {
-			for steps, n := range r.events {
-				out[steps] += n / float64(len(all))
+			for at, n := range r.events {
+				out[at] += n / float64(len(all))
 			}
 		}
 	}

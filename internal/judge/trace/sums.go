@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
@@ -24,8 +25,8 @@ type seen struct {
 type sum struct {
 	slots   []analysis.Slot // in the order of the timetable
 	midMean float64
-	events  map[[2]string]float64 // by the steps of segments
-	devices []string              // kinds
+	events  map[steps]float64
+	devices []string // kinds
 }
 
 func (s *sum) add(t *sample.Trace, g sample.Segment) {
@@ -34,13 +35,13 @@ func (s *sum) add(t *sample.Trace, g sample.Segment) {
 		for k, at := range t.Slots {
 			s.slots[k].At = at
 		}
-		s.events = map[[2]string]float64{}
+		s.events = map[steps]float64{}
 	}
 	for k, x := range g.Medians {
 		s.slots[k].X += x
 	}
 	s.midMean += g.MidMean
-	s.events[g.Steps] += g.Events
+	s.events[stepsOf(g)] += g.Events
 	if d := deviceKind(g.Hop); d != "" && !slices.Contains(s.devices, d) {
 		s.devices = append(s.devices, d)
 	}
@@ -91,15 +92,15 @@ func sortSlots(s []analysis.Slot) {
 
 // total returns what the rows that are wanted add up to.
 func (s seen) total(want func(row string) bool) *sum {
-	out := &sum{events: map[[2]string]float64{}}
+	out := &sum{events: map[steps]float64{}}
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
 		r := s.rows[name]
 		if !want(name) {
 			continue
 		}
 		out.midMean += r.midMean
-		for steps, n := range r.events {
-			out.events[steps] += n
+		for at, n := range r.events {
+			out.events[at] += n
 		}
 		if out.slots == nil {
 			out.slots = slices.Clone(r.slots)
@@ -148,35 +149,52 @@ func (t tracing) round(state sample.Tracing, round int) (seen, bool) {
 	return t[state][i], true
 }
 
-// An event's cost where nothing better is known, and the most that one may cost.
+// An event's cost (s) where nothing better is known, and the most that one may cost. Its error is at
+// least that of counting the second program as the first.
 const (
-	assumedCost = 0.15e-6
-	mostCost    = 1e-6
+	assumedCost  = 0.15e-6
+	assumedError = 0.05e-6
+	leastError   = 0.02e-6
+	mostCost     = 1e-6
 )
 
-// costs says what an event of tracing costs, in s.
+// steps are the events that a segment lies between, without their devices.
+type steps [2]string
+
+func stepsOf(g sample.Segment) (out steps) {
+	for k, s := range g.Steps {
+		out[k], _, _ = strings.Cut(s, " ")
+	}
+	return out
+}
+
+func byName(a, b steps) int { return slices.Compare(a[:], b[:]) }
+
+type cost struct{ each, err float64 } // of an event, in s
+
+// costs says what events of tracing cost.
 type costs struct {
-	of    map[[2]string]float64 // by the steps of a segment
-	event float64               // of any part of the path
+	of    map[steps]cost
+	event cost // of any part of the path
 }
 
 // costsOf learns from epochs in which each program is there twice. The wake-ups' noise hides it, and
 // a relay gets slower for other reasons.
 func costsOf(cells []tracing) costs {
-	growth, all := map[[2]string][]float64{}, []float64{}
+	growth, all := map[steps][]float64{}, []float64{}
 	for _, t := range cells {
 		for _, twice := range t[sample.TracedTwice] {
 			once, ok := t.nearest(twice.round)
 			if !ok {
 				continue
 			}
-			a, b := pairsOf(once.Trace), pairsOf(twice.Trace)
+			a, b := timesOf(once.Trace), timesOf(twice.Trace)
 			grown, events := 0.0, 0.0
-			for _, steps := range slices.SortedFunc(maps.Keys(b), byName) {
-				x := b[steps]
-				if y, ok := a[steps]; ok && x[1] > 0 && y[1] > 0 {
-					growth[steps] = append(growth[steps], (x[0]-y[0])/x[1])
-					grown, events = grown+x[0]-y[0], events+x[1]
+			for _, at := range slices.SortedFunc(maps.Keys(b), byName) {
+				x, y := b[at], a[at]
+				if x.events > 0 && y.events > 0 {
+					growth[at] = append(growth[at], (x.took-y.took)/x.events)
+					grown, events = grown+x.took-y.took, events+x.events
 				}
 			}
 			if events > 0 {
@@ -184,17 +202,23 @@ func costsOf(cells []tracing) costs {
 			}
 		}
 	}
-	out := costs{map[[2]string]float64{}, assumedCost}
+	out := costs{map[steps]cost{}, cost{assumedCost, assumedError}}
 	if len(all) > 0 {
-		out.event = possible(stats.Median(all))
+		out.event = cost{possible(stats.Median(all)), assumedError}
 	}
-	for steps, xs := range growth {
-		out.of[steps] = possible(stats.Median(xs))
+	for at, xs := range growth {
+		e := stats.NewEpoch(xs, 1)
+		out.of[at] = cost{possible(e.Centre),
+			math.Hypot(leastError, e.Spread/math.Sqrt(float64(e.N)))}
+		if e.N < leastGrowths {
+			out.of[at] = cost{out.of[at].each, assumedError}
+		}
 	}
 	return out
 }
 
-func byName(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
+// leastGrowths is the number of growths that show how much they differ.
+const leastGrowths = 4
 
 func possible(cost float64) float64 { return min(max(0, cost), mostCost) }
 
@@ -208,13 +232,15 @@ func (t tracing) nearest(round int) (out seen, ok bool) {
 	return out, ok
 }
 
-// pairsOf returns the time and the events between each pair of steps.
-func pairsOf(t *sample.Trace) map[[2]string][2]float64 {
-	out := map[[2]string][2]float64{}
+type spell struct{ took, events float64 }
+
+// timesOf returns the time and the events between steps.
+func timesOf(t *sample.Trace) map[steps]spell {
+	out := map[steps]spell{}
 	for _, g := range t.Segments {
 		if kindOf(rowOf(g.SegmentKey)) == inPath {
-			x := out[g.Steps]
-			out[g.Steps] = [2]float64{x[0] + stats.Median(g.Medians), x[1] + g.Events}
+			x := out[stepsOf(g)]
+			out[stepsOf(g)] = spell{x.took + stats.Median(g.Medians), x.events + g.Events}
 		}
 	}
 	return out
@@ -226,12 +252,12 @@ func (c costs) segment(g sample.Segment) float64 {
 	if k == inRelay {
 		return 0
 	}
-	return g.Events * c.between(g.Steps, k)
+	return g.Events * c.between(stepsOf(g), k).each
 }
 
 // between returns what an event between the steps costs.
-func (c costs) between(steps [2]string, k kind) float64 {
-	if x, ok := c.of[steps]; ok && k == inPath {
+func (c costs) between(at steps, k kind) cost {
+	if x, ok := c.of[at]; ok && k == inPath {
 		return x
 	}
 	return c.event

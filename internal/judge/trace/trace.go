@@ -169,7 +169,7 @@ func Between(j *analysis.Run, pairs [][2]int) []Trace {
 		}
 	}
 	s.costs = costsOf(all)
-	s.empty = emptyHook(all, s.costs.event)
+	s.empty = emptyHook(all, s.costs.event.each)
 	out := make([]Trace, len(pairs))
 	for k, p := range pairs {
 		out[k] = s.trace(p[0], p[1])
