@@ -57,6 +57,9 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 		if len(g.Charts) > 0 {
 			out = append(out, g)
 		}
+		for _, s := range rest[:n] {
+			out = append(out, traceGroups(r, s.Trace)...)
+		}
 		rest = rest[n:]
 	}
 	return append(out, groups(r, false, figureCharts)...)

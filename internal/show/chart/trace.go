@@ -40,24 +40,31 @@ func Trace(r *trace.Report) []document.ChartGroup {
 	base := r.Base()
 	var out []document.ChartGroup
 	for _, t := range r.Traces {
-		if t.Control() {
-			continue
-		}
-		l := base.LoadOf(t.Cell.Load)
-		g := document.ChartGroup{Title: t.Label + " against " + t.Against + ", from " +
-			mode.Placement(t.Cell.From).Words() + ": " + workload.Of(l).Words(l) +
-			base.Plan.SayPin(t.Cell.Pin)}
-		all := charts(nil)
-		all.add(tripChart(t))
-		all.add(partChart(t))
-		path, waiting := apart(t.Rows)
-		all.add(epochChart("The path's parts by epoch", path))
-		all.add(epochChart("Wake-ups and relays by epoch", waiting))
-		if g.Charts = all; len(all) > 0 {
-			out = append(out, g)
+		if !t.Control() {
+			out = append(out, traceGroups(base, &t)...)
 		}
 	}
 	return append(out, groups(base, false, figureCharts)...)
+}
+
+// traceGroups returns nothing for nil, and for what was refused.
+func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
+	if t == nil {
+		return nil
+	}
+	var all charts
+	all.add(tripChart(*t))
+	all.add(partChart(*t))
+	path, waiting := apart(t.Rows)
+	all.add(epochChart("The path's parts by epoch", path))
+	all.add(epochChart("Wake-ups and relays by epoch", waiting))
+	if len(all) == 0 {
+		return nil
+	}
+	l := r.LoadOf(t.Cell.Load)
+	return []document.ChartGroup{{Title: t.Label + " against " + t.Against + ", from " +
+		mode.Placement(t.Cell.From).Words() + ": " + workload.Of(l).Words(l) +
+		r.Plan.SayPin(t.Cell.Pin), Charts: all}}
 }
 
 const microseconds = 1e6

@@ -165,6 +165,9 @@ func (l *list) steps(steps []ladder.Step) {
 				Note: s.Part}
 			l.price(f, document.Part, s.Prices[name], s.Below)
 		}
+		if s.Trace != nil {
+			l.trace(sample.StudyLadder, *s.Trace)
+		}
 	}
 }
 

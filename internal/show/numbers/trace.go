@@ -6,6 +6,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -16,12 +17,13 @@ func Trace(r *trace.Report) iter.Seq[document.Figure] {
 		l := list{yield, true}
 		l.cells(r.Base())
 		for _, t := range r.Traces {
-			l.trace(document.Figure{Subject: cellOf(r.Study, t.Cell.Of())}, t)
+			l.trace(r.Study, t)
 		}
 	}
 }
 
-func (l *list) trace(of document.Figure, t trace.Trace) {
+func (l *list) trace(study sample.Study, t trace.Trace) {
+	of := document.Figure{Subject: cellOf(study, t.Cell.Of())}
 	if t.Refused != "" {
 		f := of
 		f.Statistic, f.Note = document.NoFigure, t.Refused

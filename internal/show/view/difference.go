@@ -28,6 +28,9 @@ func Difference(r *difference.Report) document.Document {
 				Title: document.Strongly(title), Blocks: []document.Block{t}})
 		}
 	}
+	for _, x := range r.Traces {
+		d.Sections = append(d.Sections, partChanges(x))
+	}
 	for k, g := range cellGroups(r.Cells) {
 		t := valueChanges(g)
 		if len(t.Rows) == 0 {
@@ -210,6 +213,40 @@ func ratioChanges(cells []difference.Cell) document.Table {
 	return t
 }
 
+// partChanges compares what the parts of traced trips add.
+func partChanges(x difference.Traced) document.Section {
+	s := document.Section{Title: document.Strongly(x.Label + " against " + x.Against +
+		": what its parts add")}
+	if x.Refused != "" {
+		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(x.Refused)),
+			Break: document.Words, Style: document.Bad})
+		return s
+	}
+	added := func(p *analysis.Price) document.Cell {
+		if p == nil || p.N == 0 {
+			return nothing
+		}
+		return priceCell(p.Value(), *p)
+	}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
+		texts("", "part"), figures("old", "µs"), figures("new", "µs"), figures("change", "µs")}}
+	for i, p := range x.Parts {
+		if p.Sum && slices.ContainsFunc(x.Parts[:i], func(o difference.Part) bool {
+			return o.Name == p.Name
+		}) {
+			continue // a sum of one row
+		}
+		row := document.Row{Cells: []document.Cell{{Text: p.Name}, added(p.Old), added(p.New),
+			added(&p.Change)}}
+		if row.Cells[3].Style = styleOf(p.Change.Verdict); p.Sum {
+			row.Style = document.Strong
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	s.Add(t)
+	return s
+}
+
 func valueChanges(cells []difference.Cell) document.Table {
 	t := changeTable()
 	eachMetric(cells, func(c difference.Cell, metric string, m difference.Metric) {
@@ -323,8 +360,12 @@ func aloneSections(r *difference.Report) []document.Section {
 }
 
 func differenceLegend(r *difference.Report) string {
+	text := ""
+	if len(r.Traces) > 0 {
+		text = " Of parts, change is what the new run says minus what the old one does."
+	}
 	return fmt.Sprintf(
 		"change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+
 			"sides of a ratio were measured at the same time. worse, better: at 99 %% confidence and beyond the noise of both controls; "+
-			"same: the whole interval within %g %%; unclear: neither; (?): too few rounds for an interval.", r.Baseline, 100*r.Same)
+			"same: the whole interval within %g %%; unclear: neither; (?): too few rounds for an interval.", r.Baseline, 100*r.Same) + text
 }

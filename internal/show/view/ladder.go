@@ -56,6 +56,9 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		}
 		if s.Below != "" {
 			row.Note = "+ " + s.Part
+			if l.Kind == workload.RR && s.Trace != nil {
+				row.Note += ". " + tracedNote(*s.Trace)
+			}
 			row.Cells[2], row.Cells[3] = nothing, nothing
 		}
 		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {
@@ -132,6 +135,11 @@ func ladderSections(r *ladder.Report) []document.Section {
 	out := []document.Section{runHead(base)}
 	for _, side := range sides(r.Steps) {
 		out = append(out, stepSection(base, side))
+		for _, s := range side {
+			if s.Trace != nil {
+				out = append(out, traceSection(base, *s.Trace)...)
+			}
+		}
 	}
 	return append(out, foot(base)...)
 }

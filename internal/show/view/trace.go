@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -54,17 +55,43 @@ func traceSections(r *trace.Report) []document.Section {
 	base := r.Base()
 	out := []document.Section{runHead(base)}
 	for _, t := range r.Traces {
-		out = append(out, tracePart(base, t).Section)
-		for _, s := range []document.Section{segmentTable(t), stepGroups(t)} {
-			if len(s.Blocks) > 0 {
-				out = append(out, s)
-			}
-		}
+		out = append(out, traceSection(base, t)...)
 	}
 	for _, g := range groups(base.Cells) {
 		out = append(out, group(base, g))
 	}
 	return append(out, foot(base)...)
+}
+
+func traceSection(r *analysis.Report, t trace.Trace) []document.Section {
+	out := []document.Section{tracePart(r, t).Section}
+	for _, s := range []document.Section{segmentTable(t), stepGroups(t)} {
+		if len(s.Blocks) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// tracedNote says of a ladder's step where its price is, the largest parts first.
+func tracedNote(t trace.Trace) string {
+	if t.Refused != "" {
+		return "Not known where: " + t.Refused
+	}
+	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r trace.Row) bool {
+		return !r.Added.Known()
+	})
+	slices.SortStableFunc(rows, func(a, b trace.Row) int {
+		return cmp.Compare(math.Abs(b.Added.Median), math.Abs(a.Added.Median))
+	})
+	var parts []string
+	for _, r := range rows[:min(len(rows), maxNamed)] {
+		parts = append(parts, r.Name+" "+r.Added.Value())
+	}
+	if len(parts) == 0 {
+		return "Traced: no part adds anything measurable"
+	}
+	return "Traced, µs: " + strings.Join(parts, "; ")
 }
 
 // Until an epoch was traced, a run's parts are a comparison's. The control is a part only if it was

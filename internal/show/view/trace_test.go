@@ -8,7 +8,9 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -196,5 +198,53 @@ func TestJudgedTrace(t *testing.T) {
 	}
 	if first := parts[0].Sorted(ByPrice, true).Rows[0].Name; first != "bridge" {
 		t.Errorf("the most expensive part is %s", first)
+	}
+}
+
+func TestTracedLadder(t *testing.T) {
+	r := climbed()
+	for i, x := range traced().Traces {
+		x.Cell, x.Label, x.Against = r.Cells[2*i+2], r.Steps[i+1].Label, r.Steps[i+1].Below
+		r.Steps[i+1].Trace = &x
+	}
+	r.Answer = ladder.AnswerOf(r.Steps)
+	got := summary(t, r, format.Options{Width: 80})
+	golden(t, "ladder-traced.txt", got)
+	if all := table(t, r, format.Options{Width: 80}); !strings.Contains(all,
+		"round trip, untraced") || !strings.Contains(all, "Every segment of ") {
+		t.Errorf("the details lack the traces:\n%s", all)
+	}
+	b := written(t, "csv", Report(r), format.Options{})
+	if !strings.Contains(b, ",in the path,s,false,part,") {
+		t.Errorf("no parts in\n%s", b)
+	}
+}
+
+func TestDifferenceOfTraces(t *testing.T) {
+	run := func(seed uint64, rest float64) *sample.File {
+		bridge := judgetest.BridgeTrip()
+		for i := range bridge.Segments {
+			if bridge.Segments[i].Part == sample.PartBridge {
+				bridge.Segments[i].Micros += rest
+			}
+		}
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Trace(seed, 6,
+			[]judgetest.Trip{judgetest.HostTrip(), judgetest.HostTrip(), bridge})
+		return r.File
+	}
+	lost := run(3, 0)
+	for i := range lost.Visits {
+		if x := lost.Visits[i].Trace; x != nil {
+			x.Followed = 0
+		}
+	}
+	for name, now := range map[string]*sample.File{"difference-traces": run(2, 1.5),
+		"difference-lost": lost} {
+		r, err := difference.Judge(difference.Input{Name: "old.jsonl", File: run(1, 0)},
+			difference.Input{Name: "new.jsonl", File: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name+".txt", written(t, "table", Difference(r), format.Options{Width: 80}))
 	}
 }
