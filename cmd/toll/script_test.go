@@ -102,6 +102,12 @@ func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
 				return err == nil || os.Getenv("CI") == "true", nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "tracer":
+				_, closeTracer, err := openTracer()
+				if err != nil {
+					return os.Geteuid() == 0 && os.Getenv("CI") == "true", nil
+				}
+				return true, closeTracer()
 			}
 			return false, errors.New("unknown condition " + cond)
 		},
