@@ -27,6 +27,9 @@ func TestAddressIsReused(t *testing.T) {
 	}
 	target := netip.AddrPortFrom(boxAddr4.Addr(), 81)
 	ports := []string{"127.0.0.1:7081", "127.0.0.1:7082"}
+	// Without a pause the refused clients would leave the only CPU of a small machine to no process
+	// that they wait for.
+	const pause = 500 * time.Microsecond
 	stop := make(chan struct{})
 	var all sync.WaitGroup
 	var right, byProxy, none atomic.Int64
@@ -49,6 +52,7 @@ func TestAddressIsReused(t *testing.T) {
 					return
 				default:
 					none.Add(1)
+					time.Sleep(pause)
 				}
 			}
 		})
