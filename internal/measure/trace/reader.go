@@ -16,8 +16,8 @@ const (
 )
 
 // read adds the steps from a ready socket to the process that reads from it. It returns the
-// position of the write that a relay, or a server in a kernel that does not tell of reads, continues
-// with; otherwise -1.
+// position of the write that a relay continues with, or a server in a kernel that does not tell of
+// reads; otherwise -1.
 func (f *follower) read() (write int, broken *lost) {
 	ready := f.last()
 	leg := &f.legs[len(f.legs)-1]

@@ -3,9 +3,11 @@ package trace
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -16,8 +18,8 @@ const (
 	relayPID  = 30
 )
 
-// written makes a log of one trip for each text, with an event each µs. Numbers advance by one with
-// each trip.
+// written makes a log of one trip for each text, with an event each µs. Numbers advance by one
+// with each trip.
 func written(trips ...string) *record {
 	r := &record{Slices: []Slice{{Slot: 3}}, Cell: Cell{Client: clientPID, Server: serverPID,
 		Relays: []int{relayPID}, Hops: []string{"veth", "bridge", "veth"},
@@ -53,19 +55,19 @@ func written(trips ...string) *record {
 }
 
 const loopback = `
-0 tcp_sendmsg_locked ptr=100 seq=4294967295 pid=10
-0 net_dev_queue ptr=1 seq=4294967295 len=1 dev=1 ns=1 pid=10
-0 net_dev_start_xmit ptr=1 seq=4294967295 len=1 dev=1 ns=1 pid=10
-0 netif_rx ptr=1 seq=4294967295 len=1 dev=1 ns=1 pid=10
+0 tcp_sendmsg_locked ptr=100 seq=1000 pid=10
+0 net_dev_queue ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 net_dev_start_xmit ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 netif_rx ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
 0 softirq_entry
-0 netif_receive_skb ptr=1 seq=4294967295 len=1 dev=1 ns=1 pid=10
-0 tcp_probe ptr=1 seq=4294967295 len=1 dev=1 ns=1
-0 sk_data_ready ptr=200 seq=1 ns=1
+0 netif_receive_skb ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 tcp_probe ptr=1 seq=1000 len=1 dev=1 ns=1
+0 sk_data_ready ptr=200 seq=1001 ns=1
 0 sched_waking dev=20
 0 ipi_send_cpu dev=1
 1 sched_switch dev=20
 1 skb_copy_datagram_iovec ptr=1 len=1 pid=20
-1 sock_recv_length ptr=200 seq=1 len=1 pid=20 tid=20
+1 sock_recv_length ptr=200 seq=1001 len=1 pid=20 tid=20
 0 sock_send_length ptr=100 len=1 pid=10
 1 tcp_sendmsg_locked ptr=200 seq=500 pid=20
 1 net_dev_queue ptr=1 seq=500 len=1 dev=1 ns=1 pid=20
@@ -113,16 +115,270 @@ func textOf(x *sample.Trace) string {
 	return out.String()
 }
 
-func TestSegmentsSumToTheTrip(t *testing.T) {
-	x := written(loopback, loopback, loopback).follow()
-	if x.Followed != 3 || x.MidMean != 25e-6 {
+const bridged = `
+0 tcp_sendmsg_locked ptr=100 seq=70 pid=10
+0 net_dev_queue ptr=1 seq=70 len=1 dev=2 ns=2 pid=10
+0 net_dev_start_xmit ptr=1 seq=70 len=1 dev=2 ns=2
+0 netif_rx ptr=1 seq=70 len=1 dev=2 ns=3
+0 netif_receive_skb ptr=1 seq=70 len=1 dev=2 ns=3
+0 fib_table_lookup
+0 net_dev_queue ptr=1 seq=70 len=1 dev=3 ns=3
+0 net_dev_start_xmit ptr=1 seq=70 len=1 dev=3 ns=3
+0 netif_rx ptr=1 seq=70 len=1 dev=2 ns=4
+0 netif_receive_skb ptr=1 seq=70 len=1 dev=2 ns=4
+0 tcp_probe ptr=1 seq=70 len=1 dev=1 ns=4
+0 sk_data_ready ptr=200 seq=71 ns=4
+1 sock_recv_length ptr=200 seq=71 len=1 pid=20 tid=20
+` + reply
+
+const reply = `
+1 tcp_sendmsg_locked ptr=200 seq=500 pid=20
+1 net_dev_queue ptr=1 seq=500 len=1 dev=1 ns=1 pid=20
+1 net_dev_start_xmit ptr=1 seq=500 len=1 dev=1 ns=1 pid=20
+1 netif_rx ptr=1 seq=500 len=1 dev=1 ns=1
+1 netif_receive_skb ptr=1 seq=500 len=1 dev=1 ns=1
+1 tcp_probe ptr=1 seq=500 len=1 dev=1 ns=1
+1 sk_data_ready ptr=100 seq=501 ns=1
+0 sock_recv_length ptr=100 seq=501 len=1 pid=10 tid=10
+`
+
+// edited replaces texts in a log. An old text that is not there panics.
+func edited(log string, oldnew ...string) string {
+	for i := 0; i < len(oldnew); i += 2 {
+		if !strings.Contains(log, oldnew[i]) {
+			panic(oldnew[i])
+		}
+		log = strings.ReplaceAll(log, oldnew[i], oldnew[i+1])
+	}
+	return log
+}
+
+// movedFrom moves the steps of the request from a line until the reader wakes to another CPU.
+func movedFrom(line string) string {
+	before, after, _ := strings.Cut(loopback, line)
+	request, rest, _ := strings.Cut(after, "\n1 sched_switch")
+	lines := strings.Split(strings.Replace(line, "0 ", "1 ", 1)+request, "\n0 ")
+	return before + strings.Join(lines, "\n1 ") + "\n1 sched_switch" + rest
+}
+
+func TestTripIsFollowed(t *testing.T) {
+	awake := edited(loopback, "0 sched_waking dev=20\n", "", "0 ipi_send_cpu dev=1\n", "",
+		"1 sched_switch dev=20\n", "")
+	for name, x := range map[string]struct{ log, reader string }{
+		"as usual":        {loopback, readerIdle},
+		"reader is awake": {awake, readerAwake},
+		"reader had no CPU": {edited(awake, "1 skb_copy",
+			"1 sched_switch dev=20\n1 skb_copy"), readerQueued},
+		"reader falls asleep": {edited(loopback, "1 sched_switch dev=20\n", ""), readerFalling},
+		"reader's CPU is busy": {edited(loopback, "1 sched_switch dev=20",
+			"1 sched_switch dev=20 tid=7"), readerBusy},
+		"reader's CPU polls": {edited(loopback, "0 ipi_send_cpu dev=1\n", ""), readerPolling},
+		"RPS":                {movedFrom("0 netif_receive_skb"), readerHere},
+		"socket was in use":  {movedFrom("0 tcp_probe"), readerHere},
+		"packet was copied": {edited(loopback, "0 netif_receive_skb ptr=1",
+			"0 netif_receive_skb ptr=7", "0 tcp_probe ptr=1", "0 tcp_probe ptr=7"), readerIdle},
+		"another thread reads": {edited(loopback, "pid=20 tid=20", "pid=20 tid=21"), readerIdle},
+		"a packet at its old address": {edited(loopback, "0 net_dev_start_xmit ptr=1",
+			"0 net_dev_queue ptr=1 seq=9 len=1\n0 net_dev_start_xmit ptr=1"), readerIdle},
+		"an acknowledgement": {edited(loopback, "0 net_dev_start_xmit ptr=1",
+			"0 net_dev_queue ptr=1 seq=1000\n0 net_dev_start_xmit ptr=1"), readerIdle},
+		"a failed read": {edited(loopback, "1 sched_switch",
+			"1 sock_recv_length ptr=200 len=-11 pid=20 tid=20\n1 sched_switch"), readerIdle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := written(x.log, x.log).follow()
+			if got.Followed != 2 || got.Readers[x.reader] != 0.5 && x.reader != readerAwake {
+				t.Error(textOf(got))
+			}
+			if x.reader == readerAwake && got.Readers[x.reader] != 1 {
+				t.Error(got.Readers)
+			}
+		})
+	}
+}
+
+func TestTripIsLost(t *testing.T) {
+	for name, x := range map[string]struct{ log, after, want string }{
+		"nothing is written": {edited(loopback, "pid=10", "pid=11"),
+			"clock_gettime", "tcp_sendmsg_locked"},
+		"another connection's packet": {edited(loopback, "0 net_dev_queue ptr=1 seq=1000",
+			"0 net_dev_queue ptr=1 seq=9"), "tcp_sendmsg_locked", "net_dev_queue"},
+		"the packet is elsewhere": {edited(loopback, "0 net_dev_start_xmit", "2 net_dev_start_xmit"),
+			"net_dev_queue lo", "net_dev_start_xmit"},
+		"another packet at its address": {edited(loopback, "0 netif_receive_skb ptr=1 seq=1000",
+			"0 netif_receive_skb ptr=1 seq=9"), "netif_rx lo", "netif_receive_skb"},
+		"another namespace's socket": {edited(loopback, "ptr=200 seq=1001 ns=1", "ptr=200 seq=1001 ns=2"),
+			"tcp_probe", "sk_data_ready"},
+		"another connection's socket": {edited(loopback, "ptr=200 seq=1001 ns=1",
+			"ptr=200 seq=1001 ns=1 from=7"), "tcp_probe", "sk_data_ready"},
+		"another socket is read": {edited(loopback, "1 sock_recv_length ptr=200",
+			"1 sock_recv_length ptr=201"), "sk_data_ready", "sock_recv_length"},
+		"an earlier byte is read": {edited(loopback, "1 sock_recv_length ptr=200 seq=1001",
+			"1 sock_recv_length ptr=200 seq=900"), "sk_data_ready", "sock_recv_length"},
+		"the client reads its request": {edited(loopback, "len=1 pid=20 tid=20",
+			"len=1 pid=10 tid=10"), "sk_data_ready", "another process's sock_recv_length"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := written(loopback, x.log, loopback).follow()
+			if got.Followed != 2 || len(got.Broken) != 1 {
+				t.Fatal(textOf(got))
+			}
+			if b := got.Broken[0]; b.After != x.after || b.Want != x.want || b.Share < 0.3 {
+				t.Errorf("%+v", b)
+			}
+		})
+	}
+}
+
+func TestNumbersAdvance(t *testing.T) {
+	r := written(loopback, loopback, loopback, loopback)
+	for _, l := range r.Log.CPUs {
+		for i := range l { // the third trip has the numbers of the first
+			if e := &l[i]; e.Seq != 0 && e.TS > r.Slices[0].Bounds[2] &&
+				e.TS < r.Slices[0].Bounds[3] {
+				e.Seq -= 2
+			}
+		}
+	}
+	x := r.follow()
+	if x.Followed != 3 || len(x.Broken) != 1 || x.Broken[0].Want != "a later byte" {
+		t.Error(textOf(x))
+	}
+}
+
+func TestOddSteps(t *testing.T) {
+	x := written(bridged).follow()
+	if x.Followed != 1 || x.Groups[0].Steps[x.Groups[0].Odd[0]] != "fib_table_lookup" {
 		t.Fatal(textOf(x))
 	}
-	sum := 0.0
+	if s := segment(x, sample.PartBridge, false); s == nil || s.Device != "br0" {
+		t.Error(textOf(x))
+	}
+	nat := written(bridged)
+	nat.Cell.Hops = append(nat.Cell.Hops, "DNAT")
+	if x := nat.follow(); len(x.Groups[0].Odd) > 0 {
+		t.Error(textOf(x))
+	}
+	routed := written(edited(bridged, "0 fib_table_lookup\n", ""))
+	delete(routed.Cell.Devices, Device{3, 9})
+	if x := routed.follow(); segment(x, sample.PartForward, false) == nil ||
+		len(x.Groups[0].Odd) != 1 || x.Groups[0].Steps[x.Groups[0].Odd[0]] != "net_dev_queue veth3" {
+		t.Error(textOf(x))
+	}
+	strange := written(edited(bridged, "0 fib_table_lookup\n", "",
+		"len=1 dev=3 ns=3", "len=1 dev=8 ns=3"))
+	x = strange.follow()
+	if s := segment(x, sample.PartQdisc, false); x.Followed != 1 || len(x.Groups[0].Odd) != 2 ||
+		!slices.ContainsFunc(x.Segments, func(s sample.Segment) bool {
+			return s.Hop == unknown && s.Device == "interface 8 of namespace 3"
+		}) {
+		t.Error(s, textOf(x))
+	}
+}
+
+// Three slices, of which the middle one has no trip that is followed.
+func TestSlices(t *testing.T) {
+	rare := edited(loopback, "0 tcp_probe", "0 netif_receive_skb ptr=1 seq=1000 len=1 dev=1 "+
+		"ns=1\n0 tcp_probe")
+	r := written(loopback, rare, rare, loopback, loopback, loopback)
+	b := r.Slices[0].Bounds
+	r.Slices = []Slice{{Slot: 1, Bounds: b[:4]}, {Slot: 5, Bounds: []int64{b[3] + 1, b[3] + 2}},
+		{Slot: 6}, {Slot: 7, Bounds: b[1:2]}, {Slot: 9, Bounds: b[3:]}}
+	x := r.follow()
+	if x.Trips != 7 || x.Followed != 5 || !slices.Equal(x.Slots, []int{1, 9}) {
+		t.Fatal(x.Slots, textOf(x))
+	}
+	if !slices.Equal(x.Totals, []float64{26e-6, 25e-6}) {
+		t.Error(x.Totals)
+	}
 	for _, s := range x.Segments {
-		sum += s.MidMean
+		switch {
+		case s.Part == sample.PartHandover && !s.Reply:
+			if !slices.Equal(s.Medians, []float64{3e-6, 2e-6}) || s.Share != 1 || s.P99 != 3e-6 {
+				t.Errorf("%+v", s)
+			}
+		case s.Part == sample.PartIn && !slices.Equal(s.Medians, []float64{1e-6, 1e-6}):
+			t.Errorf("%+v", s)
+		}
 	}
-	if math.Abs(sum-x.MidMean) > 1e-15 {
-		t.Errorf("%g s in segments, %g s in trips", sum, x.MidMean)
+}
+
+func TestNothing(t *testing.T) {
+	for _, all := range [][]Slice{nil, {{}}, {{Bounds: []int64{5}}}, {{Bounds: []int64{5, 4, 9}}}} {
+		if x := Follow(Log{Lost: 3}, Cell{}, all); x.Followed != 0 || x.Lost != 3 {
+			t.Error(textOf(x))
+		}
 	}
+}
+
+// More events than a trip can have cost only that trip.
+func TestFlood(t *testing.T) {
+	r := written(loopback, loopback)
+	end := r.Slices[0].Bounds[2]
+	for range 3 {
+		for i := range maxEvents {
+			r.Log.CPUs[0] = append(r.Log.CPUs[0], kernel.Event{TS: end + int64(i),
+				Kind: kernel.Receive, Ptr: 1, Seq: 1, Len: 1})
+		}
+		r.Log.CPUs[0] = append(r.Log.CPUs[0], kernel.Event{TS: end + maxEvents - 1})
+		end += maxEvents
+		r.Slices[0].Bounds = append(r.Slices[0].Bounds, end)
+	}
+	x := r.follow()
+	if x.Trips != 5 || x.Followed != 2 || x.Broken[0].Want != "fewer events" {
+		t.Error(textOf(x))
+	}
+}
+
+// FuzzFollow makes events of bytes, six for each, and trips of equal length.
+func FuzzFollow(f *testing.F) {
+	f.Add([]byte("some events"), uint16(3), false)
+	for _, log := range []string{loopback, bridged} {
+		r := written(log, log)
+		var b []byte
+		for _, l := range r.Log.CPUs {
+			for _, e := range l {
+				b = append(b, byte(e.Kind), byte(e.CPU), byte(e.Ptr), byte(e.Seq), byte(e.Dev),
+					byte(e.PID/10)<<4|byte(e.NetNS))
+			}
+		}
+		f.Add(b, uint16(1000), false)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, length uint16, udp bool) {
+		r := written(loopback)
+		r.Cell.UDP = udp
+		ts := int64(1000)
+		for ; len(b) >= 6; b = b[6:] {
+			e := kernel.Event{TS: ts, Kind: kernel.Kind(b[0] % 20), CPU: uint16(b[1] % 4),
+				Ptr: uint64(b[2] % 16), Seq: uint32(b[3]) - 3, Dev: uint32(b[4] % 16),
+				NetNS: uint32(b[5] % 16), PID: uint32(b[5]>>4) * 10, Len: int32(b[3]%4) - 1}
+			e.TID = e.PID
+			r.add(e)
+			ts += int64(b[1] >> 2)
+		}
+		bounds := []int64{1000}
+		for at := int64(1000); at < ts && len(bounds) < 1000; {
+			at += int64(length)
+			bounds = append(bounds, at)
+		}
+		r.Slices = []Slice{{Slot: 1, Bounds: bounds}, {Slot: 2, Bounds: bounds[len(bounds)/2:]}}
+		x := r.follow()
+		sum := 0.0
+		for _, s := range x.Segments {
+			sum += s.MidMean
+			if len(s.Medians) != len(x.Slots) || s.Share <= 0 || s.Share > 1 || s.Part == "" ||
+				s.P99 < 0 {
+				t.Errorf("%+v", s)
+			}
+		}
+		if math.Abs(sum-x.MidMean) > 1e-12 || x.Followed > x.Trips || len(x.Segments) > maxGaps ||
+			len(x.Totals) != len(x.Slots) || (x.Followed > 0) != (len(x.Slots) > 0) {
+			t.Error(textOf(x))
+		}
+		for _, g := range x.Groups {
+			if len(g.Steps) > maxSteps+1 {
+				t.Errorf("%d steps", len(g.Steps))
+			}
+		}
+	})
 }
