@@ -170,8 +170,14 @@ func (s *study) hooksOf(i, b int, row string) []string {
 			}
 		}
 	}
+	slices.SortStableFunc(out, func(a, b string) int {
+		return slices.Index(hooks, a) - slices.Index(hooks, b)
+	})
 	return out
 }
+
+// hooks are in the order of a packet's way.
+var hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
 // emptyHook returns what the events before and after an empty hook show of it: as much as an event
 // costs elsewhere, since no epoch has these programs twice, but not more than the fastest hook.
