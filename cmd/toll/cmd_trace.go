@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/plan"
@@ -37,6 +39,9 @@ parts of a mode without either.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.trace = &t
 			return f.command(e, func(r *plan.Request) error {
+				if r.Baseline == "" {
+					return usage(errors.New("--against is empty"), "--against "+string(mode.Host))
+				}
 				r.Study = sample.StudyTrace
 				if len(r.Modes) == 0 {
 					r.Modes = []mode.Name{mode.Bridge}

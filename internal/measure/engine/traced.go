@@ -51,6 +51,7 @@ type tracing struct {
 	devices map[*path.Path]map[trace.Device]sample.Link
 	rec     Recording
 	stop    func() error
+	room    int // events in each CPU's log
 }
 
 func (r *run) state(round int) sample.Tracing {
@@ -87,6 +88,7 @@ func (r *run) attach(state sample.Tracing, all []*member) (t *tracing, err error
 			c.Hooks = append(c.Hooks, int(f.Fd()))
 		}
 	}
+	t.room = c.Events
 	if t.rec, err = r.Tracer.Attach(c); err != nil {
 		return nil, err
 	}
@@ -204,12 +206,24 @@ func (r *run) takeTraces(t *tracing, all []*member) {
 	log := trace.Log{Missing: r.Tracer.Missing()}
 	log.CPUs, log.Lost = t.rec.Log()
 	eachMember(all, func(g *member) error {
-		g.visit.Trace = trace.Follow(log, t.cell(g), g.trips())
+		g.visit.Trace = trace.Follow(log, t.cell(g), t.recorded(log, g.trips()))
 		g.visit.Trace.State = t.state
 		g.visit.Ends, g.visit.Timings = g.visit.WithoutWindow(), sample.Timings{}
 		g.visit.Metered = sample.Metered{}
 		return nil
 	})
+}
+
+// recorded leaves out the slices that end after a CPU's log was full.
+func (t *tracing) recorded(log trace.Log, all []trace.Slice) []trace.Slice {
+	for _, events := range log.CPUs {
+		if n := len(events); n > 0 && n == t.room {
+			all = slices.DeleteFunc(all, func(s trace.Slice) bool {
+				return s.Bounds[len(s.Bounds)-1] > events[n-1].TS
+			})
+		}
+	}
+	return all
 }
 
 func (t *tracing) cell(g *member) trace.Cell {
