@@ -181,9 +181,9 @@ type linkInfo struct {
 	_                    [64]byte
 }
 
-// Links describes the machine's links of netfilter, sockmap and struct_ops.
+// Links describes the machine's links of sockmap and struct_ops.
 func Links() (string, error) {
-	all, err := links(func(linkInfo) bool { return true })
+	all, err := links(func(l linkInfo) bool { return l.kind != netfilter })
 	return text(all), err
 }
 

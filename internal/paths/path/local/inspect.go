@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
@@ -178,6 +179,12 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 	}
 	inside, err := bpf.OfNamespace()
 	out, err = programs(out, at.Where, "BPF programs of the network namespace", inside, err)
+	if err != nil {
+		return out, err
+	}
+	filters, err := bpf.Netfilter()
+	out, err = programs(out, at.Where, "BPF programs of packet filters",
+		cmp.Or(strings.Join(filters, ", "), bpf.None), err)
 	if err != nil || at.Rules == nil {
 		return out, err
 	}
