@@ -26,7 +26,7 @@ mode (bridge unless others are named) adds to them: in which hop of the path, in
 which direction, in wake-ups, or in a relay such as docker-proxy.
 
 Rounds differ: in some, programs in the kernel note each step of each packet; in
-some they do so twice, which shows what tracing costs; the others are not traced
+some they do so thrice, which shows what tracing costs; the others are not traced
 and measure what is to be explained. The programs end with toll.
 
 It needs root, and a kernel that describes itself (BTF). toll ladder prices the

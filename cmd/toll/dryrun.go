@@ -99,7 +99,7 @@ func tracingOutline(p sample.Plan) string {
 }
 
 var tracingWords = map[sample.Tracing]string{
-	sample.Untraced: "untraced", sample.Traced: "traced", sample.TracedTwice: "traced twice",
+	sample.Untraced: "untraced", sample.Traced: "traced", sample.TracedThrice: "traced thrice",
 	sample.TracedHooks: "traced by hook",
 }
 

@@ -20,7 +20,7 @@ func TracingOf(p sample.Plan, round int) sample.Tracing {
 }
 
 func states(p sample.Plan) []sample.Tracing {
-	all := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice}
+	all := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice}
 	if p.Trace.Hooks {
 		all = append(all, sample.TracedHooks)
 	}

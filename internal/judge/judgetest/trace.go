@@ -41,7 +41,7 @@ func (r *Run) Trace(seed uint64, blocks int, trips []Trip, states ...sample.Trac
 		p.Loads[k].Slice = 0.004
 	}
 	if len(states) == 0 {
-		states = []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice}
+		states = []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice}
 	}
 	rng := rand.New(rand.NewPCG(seed, 7))
 	for range blocks {
@@ -61,7 +61,7 @@ func (r *Run) traced(rng *rand.Rand, cell int, t Trip, state sample.Tracing) {
 	out := &sample.Trace{State: state, Trips: 50 * slicesEach, Followed: 50 * slicesEach,
 		Totals:  make([]float64, slicesEach),
 		Readers: map[string]float64{"slept, other CPU idle": 0.85, "awake": 0.15}}
-	times := map[sample.Tracing]float64{sample.Traced: 1, sample.TracedTwice: 2,
+	times := map[sample.Tracing]float64{sample.Traced: 1, sample.TracedThrice: sample.TraceCopies,
 		sample.TracedHooks: 1}[state]
 	const micro = 1e-6
 	for k := range slicesEach {

@@ -42,28 +42,32 @@ type difference struct {
 //
 // Differences are taken within an epoch, between neighbouring slices, and an epoch counts as one.
 // What equal events cost cancels. Of further ones the cost is what the pairs of steps grew by in
-// epochs with each program twice, or what this part did, whichever is known better.
+// epochs with copies of each program, or what this part did, whichever is known better.
 func (s *study) added(i, b int, p part) difference {
 	once := s.epochs(i, b, p, sample.Traced)
 	if p.kind == inRelay { // tracing slows it for other reasons, which nothing scales
 		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
 	}
-	twice := s.epochs(i, b, p, sample.TracedTwice)
+	thrice := s.epochs(i, b, p, sample.TracedThrice)
 	cost := s.further(i, b, p)
 	e := s.moderate(i, b, p, shifted(once, -cost.Centre/unit(p)),
-		shifted(twice, -2*cost.Centre/unit(p)))
+		shifted(thrice, -sample.TraceCopies*cost.Centre/unit(p)))
 	times := 1.0
-	if n := float64(len(once) + len(twice)); n > 0 {
-		times += float64(len(twice)) / n
+	if n := float64(len(once) + len(thrice)); n > 0 {
+		times += more * float64(len(thrice)) / n
 	}
 	e.Error = math.Hypot(e.Error, times*cost.Error)
-	first, second := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, twice)
-	own := first.Times(2).Plus(second.Times(-1))
-	if p.kind == inPath && first.Pairs > 0 && second.Pairs > 0 && own.Error < e.Error {
-		e, cost.Centre = own, second.Centre-first.Centre
+	first, third := s.moderate(i, b, p, once, nil), s.moderate(i, b, p, nil, thrice)
+	own := first.Times(1 + 1.0/more).Plus(third.Times(-1.0 / more))
+	if p.kind == inPath && first.Pairs > 0 && third.Pairs > 0 && own.Error < e.Error {
+		e, cost.Centre = own, (third.Centre-first.Centre)/more
 	}
-	return difference{e, append(centres(p, once, cost.Centre), centres(p, twice, 2*cost.Centre)...)}
+	return difference{e, append(centres(p, once, cost.Centre),
+		centres(p, thrice, sample.TraceCopies*cost.Centre)...)}
 }
+
+// more is the number of further copies of each program in some epochs.
+const more = sample.TraceCopies - 1
 
 // unit is the unit of a part's epochs: one in which stats.Assumed is their prior.
 func unit(p part) float64 { return p.sd / math.Sqrt(stats.Assumed.Variance) }
@@ -132,15 +136,15 @@ func (s *study) events(i int, p part, state sample.Tracing) map[steps]float64 {
 
 // moderate returns the mean of epochs in s. How much they differ is also learned from the epochs of
 // the other pairs of cells.
-func (s *study) moderate(i, b int, p part, once, twice []stats.Epoch) stats.Estimate {
+func (s *study) moderate(i, b int, p part, once, thrice []stats.Epoch) stats.Estimate {
 	var rows [][]stats.Epoch
 	for _, o := range s.pairs {
 		if o != [2]int{i, b} {
 			rows = append(rows, s.epochs(o[0], o[1], p, sample.Traced),
-				s.epochs(o[0], o[1], p, sample.TracedTwice))
+				s.epochs(o[0], o[1], p, sample.TracedThrice))
 		}
 	}
-	e := stats.Moderate(slices.Concat(once, twice), stats.Learn(stats.Assumed, rows))
+	e := stats.Moderate(slices.Concat(once, thrice), stats.Learn(stats.Assumed, rows))
 	return e.Times(unit(p))
 }
 

@@ -180,7 +180,7 @@ func (s *study) hooksOf(i, b int, row string) []string {
 var hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
 // emptyHook returns what the events before and after an empty hook show of it: as much as an event
-// costs elsewhere, since no epoch has these programs twice, but not more than the fastest hook.
+// costs elsewhere, since no epoch has more of these programs, but not more than the fastest hook.
 func emptyHook(cells []tracing, event float64) float64 {
 	least := event
 	for _, t := range cells {

@@ -178,23 +178,24 @@ type costs struct {
 	event cost // of any part of the path
 }
 
-// costsOf learns from epochs in which each program is there twice. The wake-ups' noise hides it, and
+// costsOf learns from epochs with copies of each program. The wake-ups' noise hides it, and
 // a relay gets slower for other reasons.
 func costsOf(cells []tracing) costs {
 	growth, all := map[steps][]float64{}, []float64{}
 	for _, t := range cells {
-		for _, twice := range t[sample.TracedTwice] {
-			once, ok := t.nearest(twice.round)
+		for _, thrice := range t[sample.TracedThrice] {
+			once, ok := t.nearest(thrice.round)
 			if !ok {
 				continue
 			}
-			a, b := timesOf(once.Trace), timesOf(twice.Trace)
+			a, b := timesOf(once.Trace), timesOf(thrice.Trace)
 			grown, events := 0.0, 0.0
 			for _, at := range slices.SortedFunc(maps.Keys(b), byName) {
 				x, y := b[at], a[at]
 				if x.events > 0 && y.events > 0 {
-					growth[at] = append(growth[at], (x.took-y.took)/x.events)
-					grown, events = grown+x.took-y.took, events+x.events
+					grew := (x.took - y.took) / more
+					growth[at] = append(growth[at], grew/x.events)
+					grown, events = grown+grew, events+x.events
 				}
 			}
 			if events > 0 {

@@ -230,7 +230,7 @@ func (s *study) refused(i, b int) string {
 }
 
 func (t tracing) judged() []seen {
-	return slices.Concat(t[sample.Traced], t[sample.TracedTwice])
+	return slices.Concat(t[sample.Traced], t[sample.TracedThrice])
 }
 
 func (t tracing) followed() (trips int, share float64) {

@@ -17,7 +17,7 @@ import (
 
 const micro = 1e-6
 
-var withHooks = []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice,
+var withHooks = []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice,
 	sample.TracedHooks}
 
 func traced(t *testing.T, seed uint64, bridge judgetest.Trip, states ...sample.Tracing) *trace.Report {
@@ -292,7 +292,7 @@ func TestMergedParts(t *testing.T) {
 func TestFewEpochs(t *testing.T) {
 	for name, states := range map[string][]sample.Tracing{
 		"untraced": {sample.Untraced}, "traced": {sample.Traced},
-		"no-cost": {sample.Untraced, sample.Traced}, "only-twice": {sample.Untraced, sample.TracedTwice},
+		"no-cost": {sample.Untraced, sample.Traced}, "only-thrice": {sample.Untraced, sample.TracedThrice},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := traced(t, 9, judgetest.BridgeTrip(), states...)

@@ -82,7 +82,9 @@ func (r *run) attach(state sample.Tracing, all []*member) (t *tracing, err error
 		return nil, err
 	}
 	c := r.traced(all)
-	c.Twice = state == sample.TracedTwice
+	if state == sample.TracedThrice {
+		c.Copies = sample.TraceCopies
+	}
 	if state == sample.TracedHooks {
 		for _, f := range spaces {
 			c.Hooks = append(c.Hooks, int(f.Fd()))

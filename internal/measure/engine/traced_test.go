@@ -94,7 +94,7 @@ func TestTracedEpochs(t *testing.T) {
 			t.Fatalf("a visit in state %q is %+v", state, v)
 		}
 	}
-	for _, state := range []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedTwice} {
+	for _, state := range []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice} {
 		if of[state] != 2*3 {
 			t.Errorf("%d visits in state %q", of[state], state)
 		}
@@ -103,10 +103,10 @@ func TestTracedEpochs(t *testing.T) {
 		t.Fatalf("attached %d times, limited %d, stopped %d", len(tr.attached), len(tr.from),
 			len(tr.stopped))
 	}
-	twice := 0
+	thrice := 0
 	for i, c := range tr.attached {
-		if c.Twice {
-			twice++
+		if c.Copies > 1 {
+			thrice++
 		}
 		if !slices.Equal(c.CPUs, []int{0, 1}) || !slices.Equal(c.Ports, []uint16{5201}) ||
 			!slices.Equal(c.PIDs, []int{1}) || c.Hooks != nil {
@@ -117,8 +117,8 @@ func TestTracedEpochs(t *testing.T) {
 			t.Errorf("from %d until %d, stopped at %d", tr.from[i], tr.until[i], tr.stopped[i])
 		}
 	}
-	if twice != 2 {
-		t.Errorf("%d epochs were traced twice", twice)
+	if thrice != 2 {
+		t.Errorf("%d epochs were traced thrice", thrice)
 	}
 }
 

@@ -12,11 +12,15 @@ type Tracing string
 const (
 	Untraced Tracing = ""
 	Traced   Tracing = "traced"
-	// TracedTwice has each program attached twice: what that adds is what tracing costs.
-	TracedTwice Tracing = "twice"
+	// TracedThrice has TraceCopies of each program: half of what that adds is what tracing costs.
+	// A second copy alone would add more: a tracepoint with one program calls it directly.
+	TracedThrice Tracing = "thrice"
 	// TracedHooks has programs around each netfilter hook as well, which change the path.
 	TracedHooks Tracing = "hooks"
 )
+
+// TraceCopies is the number of copies of each program in TracedThrice.
+const TraceCopies = 3
 
 // TracePlan says what is traced.
 type TracePlan struct {

@@ -175,7 +175,7 @@ func TestTraceJSONFields(t *testing.T) {
 func TestJudgedTrace(t *testing.T) {
 	run := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Trace(1, 6, []judgetest.Trip{
 		judgetest.HostTrip(), judgetest.HostTrip(), judgetest.BridgeTrip()},
-		sample.Untraced, sample.Traced, sample.TracedTwice, sample.TracedHooks)
+		sample.Untraced, sample.Traced, sample.TracedThrice, sample.TracedHooks)
 	r := judge.Judge(run.File)
 	got := summary(t, r, format.Options{Width: 80})
 	for _, want := range []string{"bridge against host, ", "  └ hook FORWARD",

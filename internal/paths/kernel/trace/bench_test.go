@@ -22,7 +22,8 @@ func BenchmarkTrip(b *testing.B) {
 		{"silent", true, Config{}, 0},
 		{"bystander", true, Config{Ports: []uint16{port + 1}, PIDs: []int{1 << 21}}, 1 << 62},
 		{"recording", true, Config{}, 1 << 62},
-		{"twice", true, Config{Twice: true}, 1 << 62},
+		{"two", true, Config{Copies: 2}, 1 << 62},
+		{"three", true, Config{Copies: 3}, 1 << 62},
 	} {
 		b.Run(state.name, func(b *testing.B) {
 			e := bridged(b).connect(b, unix.SOCK_STREAM)

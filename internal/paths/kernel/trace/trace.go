@@ -70,7 +70,7 @@ type Config struct {
 	Events int   // size of each CPU's log; 0: 1 Mi
 	Ports  []uint16
 	PIDs   []int
-	Twice  bool // every program twice; the second one's log is discarded
+	Copies int // of every program; only the first one's log is read; 0: 1
 	// Hooks lists the network namespaces whose hooks get programs, as open files; nil: none.
 	Hooks []int
 }
@@ -174,11 +174,7 @@ func (t *Tracer) Attach(c Config) (*Recording, error) {
 }
 
 func (r *Recording) attach(spec *ebpf.CollectionSpec) error {
-	n := 1
-	if r.config.Twice {
-		n = 2
-	}
-	for range n {
+	for range max(1, r.config.Copies) {
 		s, err := load(spec, r.config)
 		if err != nil {
 			return err

@@ -217,9 +217,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestTwice(t *testing.T) {
+func TestCopies(t *testing.T) {
 	e := bridged(t).connect(t, unix.SOCK_STREAM)
-	c := Config{Twice: true}
+	c := Config{Copies: 2}
 	log, _ := record(t, tracer(t), c, func(r *Recording) {
 		talk(t, r, e)
 		second, _ := r.sets[1].log(r.config)
@@ -308,7 +308,7 @@ func TestHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	c := Config{Twice: true, Hooks: []int{fd}} // the second one's priorities are taken
+	c := Config{Copies: 2, Hooks: []int{fd}} // the second one's priorities are taken
 	r, err := tracer.Attach(c)
 	if missing := CheckHooks(); missing != nil { // Linux 6.1
 		if err == nil || err.Error() != missing.Error() {
@@ -368,7 +368,7 @@ func keepRecording() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	r, err := tracer.Attach(Config{CPUs: []int{0}, Events: 1, Twice: true})
+	r, err := tracer.Attach(Config{CPUs: []int{0}, Events: 1, Copies: 2})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
