@@ -231,8 +231,8 @@ static __always_inline struct handed *find_handed(struct slot *s, __u64 ptr)
 	return &state.handed[s->number >> 8 & (HANDED - 1)];
 }
 
-// packet records a packet's step. The packet is ours by its ports or, if its outer headers have
-// others, because it is the one that this CPU followed last.
+// packet records a packet's step. The packet is ours by its ports, or because it is the one that
+// this CPU followed last: then nothing is read, and the ports are those before NAT.
 static __always_inline int packet(__u8 kind, const struct sk_buff *skb, const unsigned char *ip, __u32 dev, struct net *net)
 {
 	__u64 ptr = (__u64)skb;
@@ -256,12 +256,12 @@ static __always_inline int packet(__u8 kind, const struct sk_buff *skb, const un
 		}
 		s->sent = h->ptr = 0;
 	}
-	// What a driver or a socket had may be a new packet at an old address.
-	if (!known || (s->sent && kind != RX) || (kind == QUEUE && skb->sk)) {
-		if (parse(skb, ip, &p))
-			s->packet = p;
-		else if (!known || skb->len <= s->packet.size)
+	// What a driver had or a socket sends may be a new packet at an old address, unless it
+	// grew: a tunnel's outer headers have other ports.
+	if (!known || (((s->sent && kind != RX) || (kind == QUEUE && skb->sk)) && skb->len <= s->packet.size)) {
+		if (!parse(skb, ip, &p))
 			return 0;
+		s->packet = p;
 	}
 	s->last = ptr;
 	s->sent = kind == XMIT;

@@ -19,6 +19,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	devices "github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
@@ -65,6 +66,10 @@ func TestOrder(t *testing.T) {
 		{"nat udp", translated, unix.SOCK_DGRAM, slices.Concat(veth, []Kind{Ready})},
 		{"vxlan", tunnelled, unix.SOCK_STREAM, slices.Concat([]Kind{Send, Queue, Xmit}, local,
 			[]Kind{Rx, Receive}, tcp)},
+		{"lo rps", steered(loopback, "lo"), unix.SOCK_STREAM,
+			slices.Concat([]Kind{Send}, local, tcp)},
+		{"vxlan rps", steered(tunnelled, "eth0"), unix.SOCK_STREAM,
+			slices.Concat([]Kind{Send, Queue, Xmit}, local, []Kind{Rx, Receive}, tcp)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			e := tc.lay(t).connect(t, tc.kind)
@@ -553,6 +558,17 @@ addr add 172.31.9.%d/24 dev vx
 link set vx up`, 2-i, i+1))
 	}
 	return network{client: client, server: server, dial: "172.31.9.2:7000"}
+}
+
+// steered lets any CPU take what a device of the server receives.
+func steered(lay func(testing.TB) network, device string) func(testing.TB) network {
+	return func(t testing.TB) network {
+		n := lay(t)
+		if err := n.server.Do(func() error { return devices.RPS.Steer(device, true) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
 }
 
 // translated publishes port 7000 on a router. The server knows no other machine.
