@@ -111,6 +111,10 @@ func (n *namer) learn(g gap) {
 		n.ports[g.b] = true
 	case g.from == kernel.Receive && g.to == kernel.Receive && n.is(g.b, switches...):
 		n.ports[g.a] = true
+	case g.from == kernel.Receive && g.to == kernel.Queue && !n.is(g.b, switches...):
+		if part, _ := n.across(g); part == sample.PartBridge {
+			n.ports[g.a], n.ports[g.b] = true, true
+		}
 	}
 }
 

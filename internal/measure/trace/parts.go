@@ -40,7 +40,7 @@ var order = []struct {
 
 // placeOf returns a kind's position in order. The client's clock has the last one.
 func placeOf(k kernel.Kind) int {
-	if k == kernel.Waking { // it stands for Ready
+	if k == kernel.Waking { // of a kernel without Ready
 		k = kernel.Ready
 	}
 	for i, o := range order {

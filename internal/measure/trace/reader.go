@@ -82,39 +82,32 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 // woken adds how the reader was woken, and its copying.
 func (f *follower) woken(ready step, end int) {
 	leg := &f.legs[len(f.legs)-1]
-	waking, ipi, slept := -1, -1, -1
-	copied := -1
-	var reader kernel.Event
-	if end < len(f.events) {
-		reader = f.events[end]
+	waking, ipi, slept, copied := -1, -1, -1, -1
+	reader := uint32(0)
+	if end < len(f.events) && leg.to != relay { // a relay's threads share its work
+		reader = f.events[end].TID
 	}
-	for i := ready.at + 1; i < end; i++ {
+	stays := true // the thread that woke the reader
+	for i := ready.at + 1; i < end && copied < 0; i++ {
 		e := f.events[i]
-		switch e.Kind {
-		case kernel.Waking:
-			if waking < 0 && e.CPU == ready.CPU && copied < 0 {
-				waking = i
-			}
-		case kernel.IPI:
-			if waking >= 0 && ipi < 0 && slept < 0 && copied < 0 && e.CPU == ready.CPU {
-				ipi = i
-			}
-		case kernel.Switch:
-			// A relay's threads share its work, so the one that was woken need not write.
-			if slept < 0 && copied < 0 && (waking >= 0 && e.Dev == f.events[waking].Dev ||
-				leg.to != relay && e.Dev == reader.TID) {
-				slept = i
-			}
-		case kernel.Copy:
-			if who, ok := f.roles[e.PID]; ok && who == leg.to && who != relay && copied < 0 {
-				copied = i
-			}
+		here := e.CPU == ready.CPU
+		switch {
+		case e.Kind == kernel.Waking && waking < 0 && here && stays && e.TID == ready.TID:
+			waking = i
+		case e.Kind == kernel.IPI && here && waking >= 0 && ipi < 0 && slept < 0:
+			ipi = i
+		case e.Kind == kernel.Switch && slept < 0 && e.Dev != 0 && (e.Dev == reader ||
+			waking >= 0 && e.Dev == f.events[waking].Dev):
+			slept = i
+		case e.Kind == kernel.Copy && leg.to != relay && f.is(e, leg.to):
+			copied = i
 		}
+		stays = stays && !(e.Kind == kernel.Switch && here)
 	}
 	leg.reader = f.kindOfWaking(ready, waking, ipi, slept)
 	if waking >= 0 {
 		f.minor(waking)
-		// It stands for the readiness that the kernel does not tell of.
+		// In a kernel that does not tell that a socket is ready, this does.
 		f.steps[len(f.steps)-1].minor = !f.lacks[kernel.Ready]
 	}
 	if ipi >= 0 {

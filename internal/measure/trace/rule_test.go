@@ -259,6 +259,14 @@ func TestOddSteps(t *testing.T) {
 	if x := nat.follow(); len(x.Groups[0].Odd) > 0 {
 		t.Error(textOf(x))
 	}
+	// NAT of bridged frames may lead through the bridge's own queue.
+	nat = written(edited(bridged, "0 fib_table_lookup\n", `0 fib_table_lookup
+0 net_dev_queue ptr=1 seq=70 len=1 dev=9 ns=3
+0 net_dev_start_xmit ptr=1 seq=70 len=1 dev=9 ns=3
+`), bridged)
+	if x := nat.follow(); x.Followed != 2 || segment(x, sample.PartForward, false) != nil {
+		t.Error(textOf(x))
+	}
 	routed := written(edited(bridged, "0 fib_table_lookup\n", ""))
 	delete(routed.Cell.Devices, Device{3, 9})
 	if x := routed.follow(); segment(x, sample.PartForward, false) == nil ||

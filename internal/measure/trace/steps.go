@@ -302,9 +302,12 @@ func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 
 // reaches reports whether a ready socket can be the one that a packet's last step led to.
 func (f *follower) reaches(e kernel.Event, last step) bool {
+	if last.Kind != kernel.TCP { // the last device's namespace may be another one
+		return true
+	}
 	known := e.Seq != 0 && f.seq != 0
-	return e.NetNS == last.NetNS && (!known || int32(e.Seq-f.seq) > 0) &&
-		(last.Kind != kernel.TCP || e.Source == last.Dest && e.Dest == last.Source)
+	return e.NetNS == last.NetNS && e.Source == last.Dest && e.Dest == last.Source &&
+		(!known || int32(e.Seq-f.seq) > 0)
 }
 
 // around adds the minor steps between the last step and the next one of a packet.

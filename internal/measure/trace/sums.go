@@ -206,10 +206,11 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	var all []placed
 	for k, columns := range same {
 		slices.SortFunc(columns, func(a, b *column) int { return cmp.Compare(a.at(), b.at()) })
-		steps := s.steps(columns)
-		c := merge(columns)
-		x := placed{at: c.at(), Segment: s.segment(c, middle)}
-		x.SegmentKey, x.Steps = k, steps
+		usual := usual(columns)
+		first, last := usual[0], usual[len(usual)-1]
+		x := placed{at: first.at(), Segment: s.segment(merge(columns), middle)}
+		x.SegmentKey = k
+		x.Steps = [2]string{s.cell.describe(first.begin()), s.cell.describe(last.end())}
 		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b placed) int {
@@ -223,22 +224,15 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	return out
 }
 
-// steps names the first and the last step of columns in order, apart from rare ones.
-func (s *sums) steps(columns []*column) (out [2]string) {
+// usual returns the columns that most trips have.
+func usual(columns []*column) []*column {
 	most := 0
 	for _, c := range columns {
 		most = max(most, len(c.trips))
 	}
-	for _, c := range columns {
-		if 2*len(c.trips) < most {
-			continue
-		}
-		if out[0] == "" {
-			out[0] = s.cell.describe(c.begin())
-		}
-		out[1] = s.cell.describe(c.end())
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(columns), func(c *column) bool {
+		return 2*len(c.trips) < most
+	})
 }
 
 func (c *column) at() float64 { return c.place / float64(len(c.trips)) }
@@ -257,18 +251,14 @@ func (c *column) end() kernel.Event {
 	return kernel.Event{Kind: c.to, NetNS: c.b.NetNS, Dev: c.b.Index}
 }
 
-// merge adds columns up, which it may change.
 func merge(columns []*column) *column {
 	if len(columns) == 1 {
 		return columns[0]
 	}
 	took := map[int]int64{}
-	out := &column{gap: columns[0].gap}
-	weight := 0
+	out := &column{}
 	for _, c := range columns {
 		out.events += c.events
-		out.place += c.place
-		weight += len(c.trips)
 		for i, trip := range c.trips {
 			took[trip] += c.took[i]
 		}
@@ -277,7 +267,6 @@ func merge(columns []*column) *column {
 	for _, trip := range out.trips {
 		out.took = append(out.took, took[trip])
 	}
-	out.place *= float64(len(out.trips)) / float64(weight)
 	return out
 }
 
