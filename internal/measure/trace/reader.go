@@ -102,7 +102,7 @@ func (f *follower) woken(ready step, end int) {
 		case e.Kind == kernel.Copy && leg.to != relay && f.is(e, leg.to):
 			copied = i
 		}
-		stays = stays && !(e.Kind == kernel.Switch && here)
+		stays = stays && (e.Kind != kernel.Switch || !here)
 	}
 	leg.reader = f.kindOfWaking(ready, waking, ipi, slept)
 	if waking >= 0 {
