@@ -44,6 +44,16 @@ type difference struct {
 // What equal events cost cancels. Of further ones the cost is what the pairs of steps grew by in
 // epochs with copies of each program, or what this part did, whichever is known better.
 func (s *study) added(i, b int, p part) difference {
+	key := paired{i: i, b: b, part: p.name}
+	d, ok := s.differences[key]
+	if !ok {
+		d = s.difference(i, b, p)
+		s.differences[key] = d
+	}
+	return d
+}
+
+func (s *study) difference(i, b int, p part) difference {
 	once := s.epochs(i, b, p, sample.Traced)
 	if p.kind == inRelay { // tracing slows it for other reasons, which nothing scales
 		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
@@ -84,7 +94,7 @@ func (s *study) epochs(i, b int, p part, state sample.Tracing) (out []stats.Epoc
 		return out
 	}
 	defer func() { s.known[key] = out }()
-	for _, mine := range s.cells[i][state] {
+	for _, mine := range s.cells[i].by[state] {
 		its, ok := s.cells[b].round(state, mine.round)
 		if !ok {
 			continue
@@ -123,7 +133,7 @@ func (s *study) further(i, b int, p part) (out stats.Estimate) {
 // events returns the mean number of events per trip in cell i's part.
 func (s *study) events(i int, p part, state sample.Tracing) map[steps]float64 {
 	out := map[steps]float64{}
-	all := s.cells[i][state]
+	all := s.cells[i].by[state]
 	for _, x := range all {
 		if r := p.of(x); r != nil {
 			for at, n := range r.events {
@@ -134,9 +144,17 @@ func (s *study) events(i int, p part, state sample.Tracing) map[steps]float64 {
 	return out
 }
 
-// moderate returns the mean of epochs in s. How much they differ is also learned from the epochs of
-// the other pairs of cells.
+// moderate returns the mean of epochs in s.
 func (s *study) moderate(i, b int, p part, once, thrice []stats.Epoch) stats.Estimate {
+	return stats.Moderate(slices.Concat(once, thrice), s.prior(i, b, p)).Times(unit(p))
+}
+
+// prior learns how much epochs differ from those of the other pairs of cells.
+func (s *study) prior(i, b int, p part) stats.Prior {
+	key := paired{i: i, b: b, part: p.name}
+	if out, ok := s.priors[key]; ok {
+		return out
+	}
 	var rows [][]stats.Epoch
 	for _, o := range s.pairs {
 		if o != [2]int{i, b} {
@@ -144,8 +162,8 @@ func (s *study) moderate(i, b int, p part, once, thrice []stats.Epoch) stats.Est
 				s.epochs(o[0], o[1], p, sample.TracedThrice))
 		}
 	}
-	e := stats.Moderate(slices.Concat(once, thrice), stats.Learn(stats.Assumed, rows))
-	return e.Times(unit(p))
+	s.priors[key] = stats.Learn(stats.Assumed, rows)
+	return s.priors[key]
 }
 
 func shifted(epochs []stats.Epoch, by float64) []stats.Epoch {

@@ -94,26 +94,38 @@ func allOf(k kind) part {
 }
 
 func (s *study) row(name string, i, b int, d difference) Row {
-	k := kindOf(name)
-	in := func(t sample.Tracing, hook string) func(i int) *float64 {
-		return func(i int) *float64 { return s.midMean(i, t, name, hook) }
-	}
-	of := in(sample.Traced, "")
-	out := Row{Mine: of(i), Its: of(b), Added: price(d.Estimate, s.bias(i, rowPart(name)), s.none(b, k)),
+	out := Row{Added: price(d.Estimate, s.bias(i, rowPart(name)), s.none(b, kindOf(name))),
 		Epochs: d.rounds}
 	out.Name = shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))
+	out.takes(s.midMean(i, sample.Traced, name, ""), s.midMean(b, sample.Traced, name, ""))
 	for _, hook := range s.hooksOf(i, b, name) {
-		of := in(sample.TracedHooks, hook)
 		p := part{"hook " + name + " " + hook, func(x seen) *sum {
 			return x.hooks[[2]string{name, hook}]
 		}, inPath, sdRow}
 		epochs := s.epochs(i, b, p, sample.TracedHooks)
 		cost := s.empty * (s.eventsOf(i, p) - s.eventsOf(b, p))
 		e := s.moderate(i, b, p, shifted(epochs, -cost/unit(p)), nil)
-		out.Hooks = append(out.Hooks, Row{Name: hook, Mine: of(i), Its: of(b),
-			Added: price(e, 0, nothing), Epochs: centres(p, epochs, cost)})
+		h := Row{Name: hook, Added: price(e, 0, nothing), Epochs: centres(p, epochs, cost)}
+		h.takes(s.midMean(i, sample.TracedHooks, name, hook),
+			s.midMean(b, sample.TracedHooks, name, hook))
+		out.Hooks = append(out.Hooks, h)
 	}
 	return out
+}
+
+// takes sets Mine and Its, so that they differ by what is added: their own mid-means, which are not
+// of the same epochs and have the noise of slow trips, would not.
+func (r *Row) takes(mine, its *float64) {
+	r.Mine, r.Its = mine, its
+	if mine == nil || r.Added.N == 0 {
+		return
+	}
+	x := r.Added.Median
+	if its != nil {
+		x += *its
+	}
+	x = max(0, x)
+	r.Mine = &x
 }
 
 func (s *study) eventsOf(i int, p part) (sum float64) {
@@ -127,7 +139,7 @@ func (s *study) eventsOf(i int, p part) (sum float64) {
 // nil: it has none.
 func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 {
 	var all []float64
-	for _, x := range s.cells[i][state] {
+	for _, x := range s.cells[i].by[state] {
 		r, in := x.rows[row], ""
 		sum, found := 0.0, false
 		if hook != "" {
@@ -162,7 +174,7 @@ func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 
 
 func (s *study) hooksOf(i, b int, row string) []string {
 	var out []string
-	for _, x := range append(s.cells[i][sample.TracedHooks], s.cells[b][sample.TracedHooks]...) {
+	for _, x := range append(s.cells[i].by[sample.TracedHooks], s.cells[b].by[sample.TracedHooks]...) {
 		for _, g := range x.Segments {
 			name, is := hookOf(g.SegmentKey)
 			if is && x.hooks[[2]string{row, name}] != nil && !slices.Contains(out, name) {
@@ -184,7 +196,7 @@ var hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 func emptyHook(cells []tracing, event float64) float64 {
 	least := event
 	for _, t := range cells {
-		for _, x := range t[sample.TracedHooks] {
+		for _, x := range t.by[sample.TracedHooks] {
 			for _, g := range x.Segments {
 				if _, is := hookOf(g.SegmentKey); is && g.Events > 0 {
 					least = min(least, stats.Median(g.Medians)/g.Events)
@@ -216,7 +228,7 @@ func (s *study) devices(i, b int, row string) (out []string) {
 func (s *study) cost(i int) analysis.Price {
 	p := part{sd: sdRelay}
 	var epochs []stats.Epoch
-	for _, x := range s.cells[i][sample.Traced] {
+	for _, x := range s.cells[i].by[sample.Traced] {
 		plain := beside(s.Series[i].Values[workload.LatencyP50], x.round)
 		if len(plain) == 0 {
 			continue
@@ -248,7 +260,7 @@ func (s *study) segments(i int) []Segment {
 		key sample.SegmentKey
 		all []sample.Segment
 	}
-	epochs := s.cells[i][sample.Traced]
+	epochs := s.cells[i].by[sample.Traced]
 	var list []found
 	for _, x := range epochs {
 		after := 0 // where a segment that is not in the list goes

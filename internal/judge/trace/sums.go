@@ -126,27 +126,34 @@ func (s seen) slotsOf(r *sum) []analysis.Slot {
 	return out
 }
 
-// tracing holds what a cell's epochs showed, by state.
-type tracing map[sample.Tracing][]seen
+// tracing holds what a cell's epochs showed.
+type tracing struct {
+	by  map[sample.Tracing][]seen // those with followed trips
+	all []*sample.Trace           // once and thrice
+}
 
 func tracingOf(visits []*sample.Visit) tracing {
-	out := tracing{}
+	out := tracing{by: map[sample.Tracing][]seen{}}
 	for _, v := range visits {
-		all := out[v.Trace.State]
-		if n := len(all); len(v.Trace.Slots) == 0 || n > 0 && all[n-1].round == v.Round {
+		state := v.Trace.State
+		if state == sample.Traced || state == sample.TracedThrice {
+			out.all = append(out.all, v.Trace)
+		}
+		n := len(out.by[state])
+		if len(v.Trace.Slots) == 0 || n > 0 && out.by[state][n-1].round == v.Round {
 			continue // a repetition: nothing else worked beside it
 		}
-		out[v.Trace.State] = append(all, see(v))
+		out.by[state] = append(out.by[state], see(v))
 	}
 	return out
 }
 
 func (t tracing) round(state sample.Tracing, round int) (seen, bool) {
-	i := slices.IndexFunc(t[state], func(s seen) bool { return s.round == round })
+	i := slices.IndexFunc(t.by[state], func(s seen) bool { return s.round == round })
 	if i < 0 {
 		return seen{}, false
 	}
-	return t[state][i], true
+	return t.by[state][i], true
 }
 
 // An event's cost (s) where nothing better is known, and the most that one may cost. Its error is at
@@ -183,7 +190,7 @@ type costs struct {
 func costsOf(cells []tracing) costs {
 	growth, all := map[steps][]float64{}, []float64{}
 	for _, t := range cells {
-		for _, thrice := range t[sample.TracedThrice] {
+		for _, thrice := range t.by[sample.TracedThrice] {
 			once, ok := t.nearest(thrice.round)
 			if !ok {
 				continue
@@ -225,7 +232,7 @@ func possible(cost float64) float64 { return min(max(0, cost), mostCost) }
 
 // nearest returns the traced epoch that is nearest to a round.
 func (t tracing) nearest(round int) (out seen, ok bool) {
-	for _, s := range t[sample.Traced] {
+	for _, s := range t.by[sample.Traced] {
 		if !ok || math.Abs(float64(s.round-round)) < math.Abs(float64(out.round-round)) {
 			out, ok = s, true
 		}

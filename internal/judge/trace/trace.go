@@ -76,8 +76,8 @@ type Trace struct {
 // Row is a part of the waterfall, there and back.
 type Row struct {
 	Name string `json:"name"`
-	// Mine and Its are mid-means of the cell and of the one it is set against; nil: it has no such
-	// part.
+	// Its is the mid-mean of the one that the cell is set against, Mine that and what is added; nil: it
+	// has no such part.
 	Mine  *float64       `json:"mine_s"`
 	Its   *float64       `json:"its_s"`
 	Added analysis.Price `json:"added"`
@@ -144,14 +144,21 @@ type study struct {
 	cells map[int]tracing
 	costs costs
 	empty float64 // what an empty hook seems to take
-	known map[paired][]stats.Epoch
+	memory
+}
+
+type memory struct {
+	known       map[paired][]stats.Epoch
+	priors      map[paired]stats.Prior
+	differences map[paired]difference
 }
 
 // Between returns, for each pair of cells, where the time goes that the first takes beyond the
 // second.
 func Between(j *analysis.Run, pairs [][2]int) []Trace {
 	s := &study{Run: j, pairs: slices.Clone(pairs), cells: map[int]tracing{},
-		known: map[paired][]stats.Epoch{}}
+		memory: memory{map[paired][]stats.Epoch{}, map[paired]stats.Prior{},
+			map[paired]difference{}}}
 	for i, c := range j.Series {
 		b, ok := j.BaselineOf(i)
 		if p := [2]int{i, b}; ok && c.Cell.Control && len(c.Traced) > 0 &&
@@ -192,7 +199,7 @@ func (s *study) trace(i, b int) Trace {
 	t.Cell.Primary, t.Cell.Metrics = workload.LatencyP50, map[string]analysis.Metric{}
 	mine := s.cells[i]
 	t.Trips, t.Followed = mine.followed()
-	t.Events = medianOf(mine[sample.Traced], func(x seen) float64 { return x.Events })
+	t.Events = medianOf(mine.by[sample.Traced], func(x seen) float64 { return x.Events })
 	t.Groups, t.Readers = mine.groups(), mine.readers()
 	t.Missing = missing(mine, s.cells[b])
 	if t.Refused = s.refused(i, b); t.Refused != "" {
@@ -218,8 +225,10 @@ func (s *study) refused(i, b int) string {
 		t, name := s.cells[k], label(s.Series[k].Cell)
 		trips, share := t.followed()
 		switch {
-		case trips == 0 || len(t[sample.Traced]) == 0:
+		case trips == 0:
 			return fmt.Sprintf("no trip of %s was traced", name)
+		case share >= leastFollowed && len(t.by[sample.Traced]) == 0:
+			return fmt.Sprintf("no epoch has trips of %s that were traced once", name)
 		case share < leastFollowed:
 			const percent = 100
 			return fmt.Sprintf("only %.1f %% of %s's trips were followed%s",
@@ -230,12 +239,12 @@ func (s *study) refused(i, b int) string {
 }
 
 func (t tracing) judged() []seen {
-	return slices.Concat(t[sample.Traced], t[sample.TracedThrice])
+	return slices.Concat(t.by[sample.Traced], t.by[sample.TracedThrice])
 }
 
 func (t tracing) followed() (trips int, share float64) {
 	n := 0
-	for _, x := range t.judged() {
+	for _, x := range t.all {
 		trips += x.Trips
 		n += x.Followed
 	}
@@ -249,7 +258,7 @@ func (t tracing) followed() (trips int, share float64) {
 func (t tracing) broken() string {
 	var all []sample.Break
 	lost, trips := 0, 0
-	for _, x := range t.judged() {
+	for _, x := range t.all {
 		lost += x.Lost
 		trips += x.Trips
 		for _, b := range x.Broken {
@@ -279,8 +288,8 @@ func (t tracing) broken() string {
 }
 
 func (t tracing) groups() (out []sample.StepGroup) {
-	n := float64(len(t[sample.Traced]))
-	for _, x := range t[sample.Traced] {
+	n := float64(len(t.by[sample.Traced]))
+	for _, x := range t.by[sample.Traced] {
 		for _, g := range x.Groups {
 			k := slices.IndexFunc(out, func(o sample.StepGroup) bool {
 				return slices.Equal(o.Steps, g.Steps)
@@ -298,9 +307,9 @@ func (t tracing) groups() (out []sample.StepGroup) {
 
 func (t tracing) readers() map[string]float64 {
 	out := map[string]float64{}
-	for _, x := range t[sample.Traced] {
+	for _, x := range t.by[sample.Traced] {
 		for _, kind := range slices.Sorted(maps.Keys(x.Readers)) {
-			out[kind] += x.Readers[kind] / float64(len(t[sample.Traced]))
+			out[kind] += x.Readers[kind] / float64(len(t.by[sample.Traced]))
 		}
 	}
 	return out
@@ -308,7 +317,7 @@ func (t tracing) readers() map[string]float64 {
 
 func missing(cells ...tracing) (out []string) {
 	for _, t := range cells {
-		for _, x := range t[sample.Traced] {
+		for _, x := range t.by[sample.Traced] {
 			for _, m := range x.Missing {
 				if !slices.Contains(out, m) {
 					out = append(out, m)

@@ -281,6 +281,39 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestNothingFollowed(t *testing.T) {
+	f := file(t, 7, judgetest.BridgeTrip())
+	for i := range f.Visits {
+		if x := f.Visits[i].Trace; x != nil && f.Visits[i].Cell == 2 {
+			*x = sample.Trace{State: x.State, Trips: x.Trips,
+				Broken: []sample.Break{{Share: 1, After: "net_dev_queue eth0", Want: "netif_rx"}}}
+		}
+	}
+	want := "only 0.0 % of bridge's trips were followed: after net_dev_queue eth0, netif_rx is " +
+		"missing in 100.0 %"
+	if x := trace.Judge(f).Traces[0]; x.Refused != want || x.Trips != 15000 {
+		t.Errorf("%d trips, refused %q", x.Trips, x.Refused)
+	}
+}
+
+// Whoever reads a row must find that its columns agree.
+func TestColumnsAgree(t *testing.T) {
+	for _, x := range traced(t, 11, judgetest.BridgeTrip(), withHooks...).Traces {
+		for _, r := range x.Rows {
+			for _, r := range append(r.Hooks, r) {
+				its := 0.0
+				if r.Its != nil {
+					its = *r.Its
+				}
+				if math.Abs(*r.Mine-its-r.Added.Median) > 1e-12 && *r.Mine > 0 {
+					t.Errorf("%s %s: %g and %g, added %g", x.Label, r.Name, *r.Mine, its,
+						r.Added.Median)
+				}
+			}
+		}
+	}
+}
+
 // What a kernel cannot tell apart has one row, named after both.
 func TestMergedParts(t *testing.T) {
 	trip := judgetest.BridgeTrip()
