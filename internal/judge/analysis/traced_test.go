@@ -24,7 +24,8 @@ func TestTracedVisitsTakeNoPart(t *testing.T) {
 			v.Trace = &sample.Trace{State: sample.Traced}
 		}
 	})
-	m := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, workload.RR).Metrics[workload.LatencyP50]
+	c := judgetest.Find(t, analysis.Judge(r.File), mode.Bridge, workload.RR)
+	m := c.Metrics[workload.LatencyP50]
 	if !judgetest.Near(m.Median, 25e-6) || m.Ratio == nil || !judgetest.Near(m.Ratio.Median, 1.25) ||
 		m.Ratio.N != 6 {
 		t.Errorf("median %g, ratio %+v", m.Median, m.Ratio)

@@ -115,8 +115,8 @@ func inUnits(x seen, p part) []analysis.Slot {
 	return out
 }
 
-// further returns what the events cost (s) that cell i's part has more than cell b's. Only its centre
-// and error are set.
+// further returns what the events cost (s) that cell i's part has more than cell b's. Only its
+// centre and error are set.
 func (s *study) further(i, b int, p part) (out stats.Estimate) {
 	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
 	for at, n := range its {
@@ -208,8 +208,8 @@ func price(e stats.Estimate, bias, none float64) analysis.Price {
 	return out
 }
 
-// Change returns what a part adds in one run beyond what it adds in another, in s. A part that a run
-// has not adds nothing there.
+// Change returns what a part adds in one run beyond what it adds in another, in s. A part
+// that a run lacks adds nothing there.
 func Change(old, now analysis.Price) analysis.Price {
 	out := analysis.Price{Unit: "s", Median: now.Median - old.Median,
 		N: max(old.N, now.N), Epochs: max(old.Epochs, now.Epochs), Verdict: stats.Unclear}

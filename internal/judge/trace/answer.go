@@ -27,8 +27,8 @@ func answer(r *Report) *analysis.Answer {
 // Control reports whether t sets the control against its baseline: a null check.
 func (t Trace) Control() bool { return strings.HasSuffix(t.Label, controlled) }
 
-// Sentence says what the cell adds and which parts do: in the path, in wake-ups, in a relay, and not
-// attributed.
+// Sentence says what the cell adds and which parts do: in the path, in wake-ups, in a relay, and
+// not attributed.
 func (t Trace) Sentence() string {
 	if t.Refused != "" {
 		return fmt.Sprintf("%s. Where is not known: %s.", t.adds(), t.Refused)

@@ -46,7 +46,8 @@ func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 	path, _ := s.File.Header.PathOf(c)
 	row := t.row(rowBridge)
 	if path.Sysctls[bridgeNF] != "1" || strings.Contains(path.Dial, "]") ||
-		c.From != mode.FromContainer || !applies("bridge-nf", c.Mode) || row == nil || row.Mine == nil || *row.Mine < leastFrames {
+		c.From != mode.FromContainer || !applies("bridge-nf", c.Mode) ||
+		row == nil || row.Mine == nil || *row.Mine < leastFrames {
 		return Finding{}
 	}
 	size := "up to " + micros(*row.Mine)

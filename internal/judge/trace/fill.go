@@ -54,8 +54,8 @@ func (s *study) none(b int, k kind) float64 {
 	return max(nothing, cmp.Or(p.Same, p.Precision)*m.Median)
 }
 
-// bias returns the distance from 0 (s) at which the control of cell i's group shows a part, or 0 for
-// the control itself and without one.
+// bias returns the distance from 0 (s) at which the control of cell i's group shows a part, or 0
+// for the control itself and without one.
 func (s *study) bias(i int, p part) float64 {
 	for _, o := range s.pairs {
 		c := s.Series[o[0]].Cell
@@ -135,8 +135,8 @@ func (s *study) eventsOf(i int, p part) (sum float64) {
 	return sum
 }
 
-// midMean returns a row's mid-mean in cell i, or that of a hook in it, what tracing costs taken off;
-// nil: it has none.
+// midMean returns a row's mid-mean in cell i, or that of a hook in it, what tracing costs taken
+// off; nil: it has none.
 func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 {
 	var all []float64
 	for _, x := range s.cells[i].by[state] {
@@ -253,8 +253,8 @@ func beside(values map[int]float64, round int) []float64 {
 	return out
 }
 
-// segments returns cell i's segments in the order of its trips, on the axis of a traced trip without
-// what tracing costs.
+// segments returns cell i's segments in the order of its trips, on the axis of a traced trip
+// without what tracing costs.
 func (s *study) segments(i int) []Segment {
 	type found struct {
 		key sample.SegmentKey

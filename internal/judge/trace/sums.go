@@ -156,8 +156,8 @@ func (t tracing) round(state sample.Tracing, round int) (seen, bool) {
 	return t.by[state][i], true
 }
 
-// An event's cost (s) where nothing better is known, and the most that one may cost. Its error is at
-// least that of counting the second program as the first.
+// An event's cost (s) where nothing better is known, and the most that one may cost. Its error is
+// at least that of counting the second program as the first.
 const (
 	assumedCost  = 0.15e-6
 	assumedError = 0.05e-6
@@ -185,8 +185,8 @@ type costs struct {
 	event cost // of any part of the path
 }
 
-// costsOf learns from epochs with copies of each program. The wake-ups' noise hides it, and
-// a relay gets slower for other reasons.
+// costsOf learns from epochs with copies of each program. The wake-ups' noise hides it, and a relay
+// gets slower for other reasons.
 func costsOf(cells []tracing) costs {
 	growth, all := map[steps][]float64{}, []float64{}
 	for _, t := range cells {

@@ -76,8 +76,8 @@ type Trace struct {
 // Row is a part of the waterfall, there and back.
 type Row struct {
 	Name string `json:"name"`
-	// Its is the mid-mean of the one that the cell is set against, Mine that and what is added; nil: it
-	// has no such part.
+	// Its is the mid-mean of the one that the cell is set against, Mine that and what is added;
+	// nil: it has no such part.
 	Mine  *float64       `json:"mine_s"`
 	Its   *float64       `json:"its_s"`
 	Added analysis.Price `json:"added"`
@@ -301,7 +301,9 @@ func (t tracing) groups() (out []sample.StepGroup) {
 			out[k].Share += g.Share / n
 		}
 	}
-	slices.SortStableFunc(out, func(a, b sample.StepGroup) int { return cmp.Compare(b.Share, a.Share) })
+	slices.SortStableFunc(out, func(a, b sample.StepGroup) int {
+		return cmp.Compare(b.Share, a.Share)
+	})
 	return out[:min(len(out), mostGroups)]
 }
 

@@ -20,7 +20,8 @@ const micro = 1e-6
 var withHooks = []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice,
 	sample.TracedHooks}
 
-func traced(t *testing.T, seed uint64, bridge judgetest.Trip, states ...sample.Tracing) *trace.Report {
+func traced(t *testing.T, seed uint64, bridge judgetest.Trip,
+	states ...sample.Tracing) *trace.Report {
 	t.Helper()
 	return trace.Judge(file(t, seed, bridge, states...))
 }
