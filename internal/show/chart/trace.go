@@ -74,7 +74,7 @@ func inMicroseconds(x float64) float64 { return short(x * microseconds) }
 func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 	spec := trips{Axis: "µs"}
 	for _, r := range t.Rows {
-		if i := index(&spec.Parts, r.Name); waits(r.Name) {
+		if i := index(&spec.Parts, WithoutDevices(r.Name)); isPart(r.Name, wakeUps) {
 			spec.Pale = append(spec.Pale, i)
 		}
 	}
@@ -89,7 +89,7 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 			lane := laneOf(hops[i], s)
 			end := s.At + s.MidMean
 			one.Bars = append(one.Bars, tripBar{Lane: index(&one.Lanes, lane),
-				Part: index(&spec.Parts, s.Row), From: inMicroseconds(s.At),
+				Part: index(&spec.Parts, WithoutDevices(s.Row)), From: inMicroseconds(s.At),
 				To:   inMicroseconds(end),
 				Text: fmt.Sprintf("%s, %s: %s µs", way, s.Part, three(s.MidMean*microseconds))})
 			rows = append(rows, []string{x.label, way, lane, string(s.Part), s.Row,
@@ -126,6 +126,15 @@ func Hops(segments []trace.Segment) []string {
 		}
 	}
 	return out
+}
+
+// WithoutDevices returns the name of a row without the devices that it is about.
+func WithoutDevices(row string) string {
+	_, name, ok := strings.Cut(row, ": ")
+	if !ok {
+		return row
+	}
+	return name
 }
 
 func laneOf(hop string, s trace.Segment) string {
@@ -167,6 +176,9 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 	}
 	for _, r := range t.Rows {
 		add(r.Name, r.Its, r.Mine, r.Added)
+		for _, h := range r.Hooks {
+			add("└ hook "+h.Name, h.Its, h.Mine, h.Added)
+		}
 	}
 	ok = len(spec.Rows) > 0
 	add("not attributed", nil, nil, t.Unattributed)
@@ -188,7 +200,7 @@ func orEmpty(x *float64) string {
 // apart separates the parts of the path from those that wait for threads, which vary much more.
 func apart(rows []trace.Row) (path, waiting []trace.Row) {
 	for _, r := range rows {
-		if waits(r.Name) {
+		if isPart(r.Name, wakeUps) || isPart(r.Name, "relay") {
 			waiting = append(waiting, r)
 		} else {
 			path = append(path, r)
@@ -197,10 +209,10 @@ func apart(rows []trace.Row) (path, waiting []trace.Row) {
 	return path, waiting
 }
 
-func waits(row string) bool {
-	names := strings.Split(row, " + ") // of parts that the kernel cannot tell apart
-	return slices.Contains(names, "wake-ups") || slices.Contains(names, "relay")
-}
+const wakeUps = "wake-ups"
+
+// A row may be of several parts that the kernel cannot tell apart.
+func isPart(row, part string) bool { return slices.Contains(strings.Split(row, " + "), part) }
 
 func epochChart(title string, parts []trace.Row) (c document.Chart, ok bool) {
 	spec := strips{Axis: "traced epoch"}

@@ -99,7 +99,7 @@ func tracedNote(t trace.Trace) string {
 func traceParts(r *trace.Report) []Part {
 	var out []Part
 	for _, t := range r.Traces {
-		if !t.Control() || t.Refused != "" {
+		if t.Trips > 0 && (!t.Control() || t.Refused != "") {
 			out = append(out, tracePart(r.Base(), t))
 		}
 	}
@@ -120,12 +120,12 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		s.Add(document.Paragraph{Level: 1, Text: document.Plainly(printable.Capital(t.Refused)),
 			Break: document.Words, Style: document.Bad})
 	}
-	table := document.Table{Level: 1, Layouts: []document.Layout{{}, {Bare: true},
-		{Bare: true, Tight: true}}, Columns: []document.Column{texts("", "part, there and back"),
+	table := document.Table{Level: 1, Layouts: []document.Layout{{}, {Short: true}, {Bare: true},
+		{Short: true, Bare: true}, {Short: true, Bare: true, Tight: true}}, Columns: []document.Column{texts("", "part, there and back"),
 		labelled(t.Against), labelled(t.Label), figures("adds", "µs")}}
 	cell, base := cellNamed(r, t, t.Label), cellNamed(r, t, t.Against)
 	add := func(name string, its, mine *float64, price analysis.Price, style document.Style) {
-		cells := []document.Cell{{Text: name}, microseconds(its), microseconds(mine), nothing}
+		cells := []document.Cell{{Text: name, Short: chart.WithoutDevices(name)}, microseconds(its), microseconds(mine), nothing}
 		if price.N > 0 {
 			cells[3] = priceCell(price.Value(), price)
 			cells[3].Style = styleOf(price.Verdict)
@@ -224,7 +224,9 @@ func traceFacts(t trace.Trace) []string {
 	for _, kind := range slices.SortedFunc(maps.Keys(t.Readers), func(a, b string) int {
 		return 2*cmp.Compare(t.Readers[b], t.Readers[a]) + strings.Compare(a, b)
 	}) {
-		readers = append(readers, kind+" "+inPercents(t.Readers[kind]))
+		if t.Readers[kind] >= leastReaders {
+			readers = append(readers, kind+" "+inPercents(t.Readers[kind]))
+		}
 	}
 	if len(readers) > 0 {
 		facts = append(facts, "readers: "+strings.Join(readers, ", "))
@@ -235,6 +237,8 @@ func traceFacts(t trace.Trace) []string {
 	}
 	return facts
 }
+
+const leastReaders = 0.0005 // 0.1 %
 
 func tenths(x float64) string { return fmt.Sprintf("%.1f %%", percent*x) }
 
