@@ -24,8 +24,7 @@ type exemption struct {
 	made    []dockerapi.Entry
 }
 
-// Names of what it changes, in the journal: a sysctl that was 1, or a bridge and its option, which
-// was 0.
+// optionOf names a bridge's option, which was 0, in the journal. A sysctl, which was 1, has its key.
 func optionOf(bridge string, i int) string { return bridge + " " + link.BridgeNF[i] }
 
 // exempt exempts one bridge of toll's own until release is called. It must be called in the
