@@ -188,7 +188,7 @@ func Links() (string, error) {
 }
 
 // Netfilter describes the links to the packet filters of the calling thread's network namespace, or
-// of all if the kernel cannot tell. If there are links, the kernel may load nfnetlink_hook to tell.
+// those in all that are not toll's if the kernel cannot tell. If there are links, the kernel may load nfnetlink_hook to tell.
 func Netfilter() ([]string, error) {
 	var here map[hook]bool
 	var errHere error
@@ -198,7 +198,11 @@ func Netfilter() ([]string, error) {
 			return false
 		}
 		read()
-		return errHere != nil || here[hook{l.family, l.hook, l.priority, l.program}]
+		if errHere != nil {
+			name, err := nameOf(l.program)
+			return err != nil || !strings.HasPrefix(name, ownPrefix)
+		}
+		return here[hook{l.family, l.hook, l.priority, l.program}]
 	})
 }
 

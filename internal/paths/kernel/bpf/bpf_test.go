@@ -101,8 +101,19 @@ func TestNetfilter(t *testing.T) {
 	if all, err := Netfilter(); err != nil || !strings.Contains(strings.Join(all, ", "), text) {
 		t.Errorf("%q, %v", all, err)
 	}
+	const own = "(family 2 hook 3 priority -4322)"
+	ours, err := link.AttachNetfilter(link.NetfilterOptions{
+		Program:        bpftest.Program(t, "toll_own", ebpf.Netfilter, ebpf.AttachNetfilter, 1),
+		ProtocolFamily: link.NetfilterProtoIPv4, Hook: link.NetfilterInetLocalOut, Priority: -4322})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
 	t.Run("elsewhere", func(t *testing.T) {
 		namespace(t)
+		if all, err := Netfilter(); err != nil || strings.Contains(strings.Join(all, ", "), own) {
+			t.Errorf("toll's own %q in another namespace, %v", all, err)
+		}
 		_, unknown := hooks()
 		all, err := Netfilter()
 		found := strings.Contains(strings.Join(all, ", "), text)
