@@ -53,7 +53,7 @@ func fakeLab() {
 		}
 		return sample.CPUs{Client: []int{0}, Server: []int{1}, Distance: sample.SharedCache}, nil
 	}
-	openTracer = func() (engine.Tracer, func() error, error) {
+	openTracer = func(bool) (engine.Tracer, func() error, error) {
 		if missing := os.Getenv(fakeUntracedEnv); missing != "" {
 			return nil, nil, &path.UnsupportedError{Missing: missing, Remedy: "toll ladder"}
 		}

@@ -52,10 +52,15 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 
 // openTracer also attaches once, because only that shows what the kernel and the user's capabilities
 // allow. Tests without a kernel replace it.
-var openTracer = func() (engine.Tracer, func() error, error) {
+var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
 	t, err := trace.Open()
 	if err != nil {
 		return nil, nil, err
+	}
+	if hooks {
+		if err := trace.CheckHooks(); err != nil {
+			return nil, nil, errors.Join(err, t.Close())
+		}
 	}
 	r, err := t.Attach(trace.Config{CPUs: []int{0}, Events: 1})
 	if err == nil {
@@ -73,7 +78,7 @@ func (f *runFlags) openTracer(e env, on []string) (engine.Tracer, func() error, 
 	if err := f.fit(on); err != nil {
 		return nil, nil, err
 	}
-	t, closeTracer, err := openTracer()
+	t, closeTracer, err := openTracer(f.trace.Hooks)
 	if err == nil {
 		return t, closeTracer, nil
 	}

@@ -37,7 +37,6 @@ var _ Tracer = Kernel{}
 func (k Kernel) Attach(c kernel.Config) (Recording, error) { return k.Tracer.Attach(c) }
 
 const (
-	vxlanPort = 4789
 	// eachEvents is the size of a CPU's log, aloneEvents that of the only CPU, whose trips are short.
 	// mostEvents bounds all logs.
 	eachEvents  = 1 << 20
@@ -137,9 +136,6 @@ func (r *run) traced(all []*member) (c kernel.Config) {
 	pinned := true
 	for _, g := range all {
 		c.Ports = append(c.Ports, g.path.Clients[0].Dial.Port(), g.path.Servers[0].Listen.Port())
-		if slices.Contains(g.path.Kinds(), string(mode.HopVXLAN)) {
-			c.Ports = append(c.Ports, vxlanPort)
-		}
 		relays := pidsOf(g.path, nil)
 		c.PIDs = append(c.PIDs, relays...)
 		for _, e := range g.ends.all() {
