@@ -103,7 +103,7 @@ func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
 			case "root":
 				return os.Geteuid() == 0, nil
 			case "tracer":
-				_, closeTracer, err := openTracer()
+				_, closeTracer, err := openTracer(false)
 				if err != nil {
 					return os.Geteuid() == 0 && os.Getenv("CI") == "true", nil
 				}
