@@ -58,7 +58,7 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 		switch {
 		case who == relay:
 			// docker-proxy splices: it does not read
-			if f.isWrite(e) && (e.Kind == kernel.Queue || e.Ptr != ready.Ptr) {
+			if f.isWrite(i) && (e.Kind == kernel.Queue || e.Ptr != ready.Ptr) {
 				return i, relay
 			}
 		case !f.lacks[kernel.Read]:
@@ -66,10 +66,10 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 				e.Ptr == ready.Ptr) && (e.Seq == 0 || int32(e.Seq-ready.Seq) >= 0) {
 				return i, who
 			}
-			if f.isWrite(e) && e.Ptr == ready.Ptr {
+			if f.isWrite(i) && e.Ptr == ready.Ptr {
 				return -1, who
 			}
-		case who == server && f.isWrite(e):
+		case who == server && f.isWrite(i):
 			return i, server
 		}
 	}

@@ -95,10 +95,8 @@ func TestOneEventIsMissing(t *testing.T) {
 				if lost := x.Followed < tripsOfLog; lost != (len(x.Broken) == 1) {
 					t.Fatalf("without %+v: %+v", gone, x.Broken)
 				}
-				needed := []kernel.Kind{kernel.Xmit, kernel.TCP, kernel.Ready, kernel.Read}
-				if !r.Cell.UDP { // nothing but the first Queue shows that UDP writes
-					needed = append(needed, kernel.Send, kernel.Queue)
-				}
+				needed := []kernel.Kind{kernel.Send, kernel.Queue, kernel.Xmit, kernel.TCP,
+					kernel.Ready, kernel.Read}
 				if x.Followed == tripsOfLog && slices.Contains(needed, gone.Kind) &&
 					r.isStep(gone) {
 					t.Fatalf("followed without %+v", gone)

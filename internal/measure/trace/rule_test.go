@@ -390,3 +390,16 @@ func FuzzFollow(f *testing.F) {
 		}
 	})
 }
+
+// A packet of others that interrupts the client is not what it writes.
+func TestInterruptedWriter(t *testing.T) {
+	r := written("0 netif_receive_skb ptr=50 len=1 dev=2 ns=3 pid=10\n0 fib_table_lookup pid=10\n" +
+		"0 net_dev_queue ptr=50 len=1 dev=3 ns=3 pid=10" + loopback)
+	r.Cell.UDP = true
+	r = r.changed(func(e *kernel.Event) { e.Seq = 0 })
+	r = r.without(func(e kernel.Event) bool { return e.Kind == kernel.Send || e.Kind == kernel.TCP })
+	x := r.follow()
+	if x.Followed != 1 || x.Groups[0].Steps[0] != "net_dev_queue lo" {
+		t.Error(textOf(x))
+	}
+}

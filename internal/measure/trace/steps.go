@@ -169,18 +169,43 @@ func (f *follower) writes() string {
 // write returns the position of the next beginning of a write by a process with this role, or -1.
 func (f *follower) write(from int, by role) int {
 	for i := from; i < len(f.events); i++ {
-		if f.isWrite(f.events[i]) && f.is(f.events[i], by) {
+		if f.is(f.events[i], by) && f.isWrite(i) {
 			return i
 		}
 	}
 	return -1
 }
 
-func (f *follower) isWrite(e kernel.Event) bool {
-	if f.lacks[kernel.Send] {
-		return e.Kind == kernel.Queue && e.Len > 0
+// isWrite reports whether a write begins with the event at a position.
+func (f *follower) isWrite(at int) bool {
+	e := f.events[at]
+	if !f.lacks[kernel.Send] {
+		return e.Kind == kernel.Send
 	}
-	return e.Kind == kernel.Send
+	return e.Kind == kernel.Queue && e.Len > 0 && !f.isForwarded(at)
+}
+
+// near bounds the events between a packet's arrival and its forwarding, on all CPUs.
+const near = 64
+
+// isForwarded reports whether a packet in a device's queue came from another device: an interrupted
+// process only seems to write it.
+func (f *follower) isForwarded(at int) bool {
+	e := f.events[at]
+	for i := at - 1; i >= max(0, at-near); i-- {
+		x := f.events[i]
+		if x.CPU != e.CPU {
+			continue
+		}
+		switch x.Kind {
+		case kernel.Receive, kernel.Xmit:
+			return x.Ptr == e.Ptr
+		case kernel.Route, kernel.HookIn, kernel.HookOut:
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 func (f *follower) is(e kernel.Event, r role) bool {
@@ -215,13 +240,13 @@ func (f *follower) carry() *lost {
 carry:
 	for i := f.last().at + 1; i < len(f.events); i++ {
 		e := f.events[i]
-		if f.isReady(e) {
+		if f.isReady(i) {
 			return nil
 		}
 		last := f.last()
 		ours, copied := f.carries(e)
 		switch {
-		case !ours && last.Kind != kernel.Send && f.writesHere(e):
+		case !ours && last.Kind != kernel.Send && f.writesHere(i):
 			break carry
 		case !ours:
 			continue
@@ -253,20 +278,21 @@ carry:
 }
 
 // writesHere reports whether a process writes where the packet should be.
-func (f *follower) writesHere(e kernel.Event) bool {
+func (f *follower) writesHere(at int) bool {
+	e := f.events[at]
 	_, known := f.roles[e.PID]
-	return known && e.CPU == f.last().CPU && f.isWrite(e) && e.Ptr != f.ptr
+	return known && e.CPU == f.last().CPU && e.Ptr != f.ptr && f.isWrite(at)
 }
 
 // isReady reports whether an event shows that a socket is ready in a kernel that does not say so.
-func (f *follower) isReady(e kernel.Event) bool {
-	last := f.last()
+func (f *follower) isReady(at int) bool {
+	e, last := f.events[at], f.last()
 	if !f.lacks[kernel.Ready] || !slices.Contains(f.next[last.Kind], kernel.Ready) {
 		return false
 	}
 	_, known := f.roles[e.PID]
 	return e.Kind == kernel.Waking && e.CPU == last.CPU || e.Kind == kernel.Copy && known ||
-		f.writesHere(e)
+		f.writesHere(at)
 }
 
 // carries reports whether an event is the next one of the followed packet, as far as the order of
