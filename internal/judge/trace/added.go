@@ -149,8 +149,8 @@ func (s *study) moderate(i, b int, p part, once, thrice []stats.Epoch) stats.Est
 	return stats.Moderate(slices.Concat(once, thrice), s.prior(i, b, p)).Times(unit(p))
 }
 
-// prior learns how much epochs differ from those of the control. Other cells' epochs also differ by
-// what their further events cost.
+// prior learns how much epochs differ from those of the other pairs of cells, in the path only from
+// the control's: others' also differ by what further events cost.
 func (s *study) prior(i, b int, p part) stats.Prior {
 	key := paired{i: i, b: b, part: p.name}
 	if out, ok := s.priors[key]; ok {
@@ -158,7 +158,7 @@ func (s *study) prior(i, b int, p part) stats.Prior {
 	}
 	var rows [][]stats.Epoch
 	for _, o := range s.pairs {
-		if s.Series[o[0]].Cell.Control && o != [2]int{i, b} {
+		if o != [2]int{i, b} && (p.kind != inPath || s.Series[o[0]].Cell.Control) {
 			rows = append(rows, s.epochs(o[0], o[1], p, sample.Traced),
 				s.epochs(o[0], o[1], p, sample.TracedThrice))
 		}
