@@ -24,15 +24,17 @@ func Trace(r *trace.Report) iter.Seq[document.Figure] {
 
 func (l *list) trace(study sample.Study, t trace.Trace) {
 	of := document.Figure{Subject: cellOf(study, t.Cell.Of())}
+	of.Label = t.Label // tells the control from its baseline
 	if t.Refused != "" {
 		f := of
 		f.Statistic, f.Note = document.NoFigure, t.Refused
 		l.add(f)
 	}
 	for _, r := range t.Rows {
-		l.row(of, t, r, "")
+		l.row(of, t, r)
 		for _, h := range r.Hooks {
-			l.row(of, t, h, "within "+r.Name)
+			h.Name = r.Name + ": hook " + h.Name
+			l.row(of, t, h)
 		}
 	}
 	for _, x := range []struct {
@@ -56,8 +58,8 @@ func (l *list) trace(study sample.Study, t trace.Trace) {
 	}
 }
 
-func (l *list) row(of document.Figure, t trace.Trace, r trace.Row, note string) {
-	of.Metric, of.Note = r.Name, note
+func (l *list) row(of document.Figure, t trace.Trace, r trace.Row) {
+	of.Metric = r.Name
 	if r.Mine != nil {
 		f := of
 		f.Unit, f.Statistic, f.Value = "s", document.MidMean, *r.Mine

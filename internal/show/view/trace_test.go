@@ -137,6 +137,14 @@ func TestTrace(t *testing.T) {
 	t.Run("markdown", func(t *testing.T) {
 		golden(t, "trace.md", written(t, "markdown", Summary(traced()), format.Options{}))
 	})
+	t.Run("openmetrics", func(t *testing.T) {
+		b := written(t, "openmetrics", Report(traced()), format.Options{})
+		for _, metric := range []string{"bridge", "bridge: hook FORWARD", "in the path"} {
+			if !strings.Contains(b, `metric="`+metric+`",against="host",stat="low"`) {
+				t.Errorf("no %s in\n%s", metric, b)
+			}
+		}
+	})
 	t.Run("csv", func(t *testing.T) {
 		golden(t, "trace.csv", written(t, "csv", Report(traced()), format.Options{}))
 	})
