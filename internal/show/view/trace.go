@@ -229,7 +229,7 @@ func traceFacts(t trace.Trace) []string {
 		}
 	}
 	if len(readers) > 0 {
-		facts = append(facts, "readers: "+strings.Join(readers, ", "))
+		facts = append(facts, "readers: "+strings.Join(readers, "; "))
 	}
 	if len(t.Missing) > 0 {
 		facts = append(facts, "this kernel lacks "+strings.Join(t.Missing, ", ")+
