@@ -137,7 +137,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add([]byte(strings.Replace(sliced, `"plan":{`, `"plan":{"study":"ladder",`, 1) + slices))
 	traces := ""
 	for i := range 18 {
-		state := []string{"", `"traced"`, `"twice"`, `"hooks"`}[i/3%4]
+		state := []string{"", `"traced"`, `"thrice"`, `"hooks"`}[i/3%4]
 		if state != "" {
 			state = fmt.Sprintf(`,"trace":{"state":%s,"trips":9,"followed":9,"slots":[1,9,5],"totals_s":[1e9,0,1e-9],`+
 				`"segments":[{"part":"bridge + wake-up","medians_s":[1,1e-300,%g],"events":1e9,"steps":["a","b"]},`+
