@@ -27,8 +27,8 @@ func traceView(v *view) {
 }
 
 const traceNotes = "Untraced slices say what a mode adds, the traced epochs between them where. " +
-	"The parts' µs are mid-means of traced trips without what tracing costs, and add up to such a trip; " +
-	"what a part adds is over epochs, each of which counts as one."
+	"The first column's parts are mid-means of traced trips without what tracing costs, and add up to " +
+	"such a trip; the second column adds what the parts add, over epochs, each of which counts as one."
 
 func traceSummary(r *trace.Report) []document.Section {
 	base := r.Base()
