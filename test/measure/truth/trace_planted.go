@@ -280,7 +280,7 @@ func judgeTrace(records []byte) (*judged.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, ok := any(judge.Judge(f)).(*judged.Report)
+	r, ok := judge.Judge(f).(*judged.Report)
 	if !ok {
 		return nil, errors.New("the file is not judged as a trace")
 	}
