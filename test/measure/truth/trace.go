@@ -302,8 +302,9 @@ func (t *trial) parts(ctx context.Context) ([]table, error) {
 // followed traces every mode of the lab.
 func (t *trial) followed(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces: followed trips",
-		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none is refused or "+
-			"fails and at least %.0f %% of the trips of each are followed.", percent*followedShare),
+		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none fails and at least "+
+			"%.0f %% of the trips of each are followed, or if it is refused because a switch in user "+
+			"space copies its packets.", percent*followedShare),
 		head: []string{"load", "from", "modes", "skipped", "least followed"}}
 	for _, load := range []string{rr, udpRR} {
 		for _, p := range mode.Placements() {
@@ -350,7 +351,8 @@ func leastFollowed(r *judged.Report) (v verdict, lowest string) {
 	}
 	worst := math.Inf(1)
 	for _, x := range r.Traces {
-		if !(x.Followed >= followedShare) || x.Refused != "" {
+		copied := x.Refused != "" && slices.Contains(x.Cell.Hops, string(mode.HopOVS))
+		if !copied && (!(x.Followed >= followedShare) || x.Refused != "") {
 			v = no
 		}
 		if !(x.Followed >= worst) && len(r.Failed) == 0 {

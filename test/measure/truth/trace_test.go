@@ -111,6 +111,8 @@ func TestLeastFollowed(t *testing.T) {
 		{"too-few", `"followed":0.991`, `"followed":0.97`, no, "bridge: 97.0 % of 1000"},
 		{"refused", `"label":"bridge"`, `"label":"bridge","refused":"after Rx"`, no,
 			"bridge: 99.1 % of 1000: after Rx"},
+		{"copied", `"label":"bridge"`, `"label":"ovs","cell":{"hops":["ovs"]},"refused":"after Rx"`,
+			yes, "ovs: 99.1 % of 1000: after Rx"},
 		{"failed", `"failed":[]`, `"failed":[{"mode":"bridge","reason":"died"}]`, no,
 			"bridge: died"},
 		{"none", `"traces":`, `"tracks":`, no, ""},
