@@ -140,26 +140,20 @@ func (s *study) eventsOf(i int, p part) (sum float64) {
 func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 {
 	var all []float64
 	for _, x := range s.cells[i].by[state] {
-		r, in := x.rows[row], ""
-		sum, found := 0.0, false
-		if hook != "" {
-			r = x.hooks[[2]string{row, hook}]
-		}
-		if r == nil {
-			continue
-		}
+		in, sum, found := "", 0.0, false
 		for _, g := range x.Segments {
 			h, is := hookOf(g.SegmentKey)
 			if !is {
 				in = rowOf(g.SegmentKey)
 			}
-			switch {
-			case in != row || h != hook:
-			case is:
-				sum, found = sum+g.MidMean-s.empty*g.Events, true
-			default:
-				sum, found = sum+g.MidMean-s.costs.segment(g), true
+			if in != row || h != hook {
+				continue
 			}
+			cost := s.costs.segment(g)
+			if is {
+				cost = s.empty * g.Events
+			}
+			sum, found = sum+g.MidMean-cost, true
 		}
 		if found {
 			all = append(all, max(0, sum))

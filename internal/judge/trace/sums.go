@@ -24,7 +24,6 @@ type seen struct {
 // sum is what the segments of a row add up to.
 type sum struct {
 	slots   []analysis.Slot // in the order of the timetable
-	midMean float64
 	events  map[steps]float64
 	devices []string // kinds
 }
@@ -40,7 +39,6 @@ func (s *sum) add(t *sample.Trace, g sample.Segment) {
 	for k, x := range g.Medians {
 		s.slots[k].X += x
 	}
-	s.midMean += g.MidMean
 	s.events[stepsOf(g)] += g.Events
 	if d := deviceKind(g.Hop); d != "" && !slices.Contains(s.devices, d) {
 		s.devices = append(s.devices, d)
@@ -98,7 +96,6 @@ func (s seen) total(want func(row string) bool) *sum {
 		if !want(name) {
 			continue
 		}
-		out.midMean += r.midMean
 		for at, n := range r.events {
 			out.events[at] += n
 		}
