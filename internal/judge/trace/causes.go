@@ -39,8 +39,8 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	return append(out, odd(t)...)
 }
 
-// frames is about frames between a bridge's ports that iptables sees, where the path does not need
-// that.
+// frames finds a bridge that hands the frames between its ports to iptables, where the path does not
+// need that.
 func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 	c := s.Series[i].Cell
 	path, _ := s.File.Header.PathOf(c)
@@ -104,17 +104,13 @@ func chains(t *Trace) Finding {
 	return Finding{}
 }
 
-// waits is about packets that wait before the next step takes them.
+// waits finds packets that wait for the softirq or in a queue.
 func waits(t *Trace) (out []Finding) {
 	for _, g := range t.Segments {
 		if g.Median < longWait {
 			continue
 		}
-		way := "request"
-		if g.Reply {
-			way = "reply"
-		}
-		f := Finding{Text: fmt.Sprintf("The %s waits %s ", way, micros(g.Median))}
+		f := Finding{Text: fmt.Sprintf("The %s waits %s ", g.Direction(), micros(g.Median))}
 		switch at := deviceName(g.SegmentKey); g.Part {
 		case sample.PartHandover:
 			f.Text += "behind " + at + " for the softirq: on another CPU (RPS), or on one that is busy."
@@ -148,7 +144,6 @@ func slept(t *Trace) Finding {
 	if share < mostSlept || row == nil || row.Mine == nil {
 		return Finding{}
 	}
-	const percent = 100
 	text := fmt.Sprintf("%.0f %% of the readers slept; waking them is %s of a trip", percent*share,
 		micros(*row.Mine))
 	if row.Its != nil {
@@ -174,7 +169,6 @@ func odd(t *Trace) (out []Finding) {
 		}
 	}
 	for _, step := range steps {
-		const percent = 100
 		text := fmt.Sprintf("%.0f %% of the trips pass %s, which no hop of %s explains.",
 			percent*min(1, shares[step]), step, t.Label)
 		f := Finding{Text: text}

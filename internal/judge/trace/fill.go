@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// fill adds the rows and what they add up to: Path, WakeUps, Relay and Unattributed are Untraced.
+// fill adds the rows, their sums, and what these leave of Untraced.
 func (s *study) fill(t *Trace, i, b int) {
 	untraced := s.Excess(i, b, workload.LatencyP50)
 	rest := untraced
@@ -42,8 +43,6 @@ func (s *study) fill(t *Trace, i, b int) {
 	}
 }
 
-func abs(x float64) float64 { return max(x, -x) }
-
 // none returns the time (s) that is called none in a kind of rows.
 func (s *study) none(b int, k kind) float64 {
 	if k == inPath {
@@ -60,7 +59,7 @@ func (s *study) bias(i int, p part) float64 {
 	for _, o := range s.pairs {
 		c := s.Series[o[0]].Cell
 		if c.Control && o[0] != i && analysis.SameGroup(c, s.Series[i].Cell) {
-			return abs(s.added(o[0], o[1], p).Centre)
+			return math.Abs(s.added(o[0], o[1], p).Centre)
 		}
 	}
 	return 0
@@ -135,8 +134,8 @@ func (s *study) eventsOf(i int, p part) (sum float64) {
 	return sum
 }
 
-// midMean returns a row's mid-mean in cell i, or that of a hook in it, what tracing costs taken
-// off; nil: it has none.
+// midMean returns the mid-mean of cell i's row, or of a hook in it, without what tracing costs, or
+// nil if the cell has no such row.
 func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 {
 	var all []float64
 	for _, x := range s.cells[i].by[state] {
@@ -168,7 +167,8 @@ func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 
 
 func (s *study) hooksOf(i, b int, row string) []string {
 	var out []string
-	for _, x := range append(s.cells[i].by[sample.TracedHooks], s.cells[b].by[sample.TracedHooks]...) {
+	for _, x := range slices.Concat(s.cells[i].by[sample.TracedHooks],
+		s.cells[b].by[sample.TracedHooks]) {
 		for _, g := range x.Segments {
 			name, is := hookOf(g.SegmentKey)
 			if is && x.hooks[[2]string{row, name}] != nil && !slices.Contains(out, name) {
@@ -177,13 +177,10 @@ func (s *study) hooksOf(i, b int, row string) []string {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b string) int {
-		return slices.Index(hooks, a) - slices.Index(hooks, b)
+		return slices.Index(sample.Hooks, a) - slices.Index(sample.Hooks, b)
 	})
 	return out
 }
-
-// hooks are in the order of a packet's way.
-var hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
 // emptyHook returns what the events before and after an empty hook show of it: as much as an event
 // costs elsewhere, since no epoch has more of these programs, but not more than the fastest hook.
@@ -223,7 +220,7 @@ func (s *study) cost(i int) analysis.Price {
 	p := part{sd: sdRelay}
 	var epochs []stats.Epoch
 	for _, x := range s.cells[i].by[sample.Traced] {
-		plain := beside(s.Series[i].Values[workload.LatencyP50], x.round)
+		plain := around(s.Series[i].Values[workload.LatencyP50], x.round)
 		if len(plain) == 0 {
 			continue
 		}
@@ -236,8 +233,8 @@ func (s *study) cost(i int) analysis.Price {
 	return price(stats.Moderate(epochs, stats.Assumed).Times(unit(p)), 0, nothing)
 }
 
-// beside returns the values of the nearest rounds before and after a round.
-func beside(values map[int]float64, round int) []float64 {
+// around returns the values of the nearest rounds before and after a round.
+func around(values map[int]float64, round int) []float64 {
 	rounds := slices.Sorted(maps.Keys(values))
 	at, _ := slices.BinarySearch(rounds, round)
 	var out []float64

@@ -102,7 +102,7 @@ func rank(row string) int {
 	return slices.Index(order, rowForwarding)
 }
 
-// hookOf returns the name of a segment's netfilter hook; ok is false if it is none.
+// hookOf returns the name of a segment's netfilter hook, or false if it has none.
 func hookOf(k sample.SegmentKey) (name string, ok bool) {
 	if name, ok = strings.CutPrefix(string(k.Part), string(sample.PartHook)); !ok {
 		return "", false

@@ -138,7 +138,7 @@ func tracingOf(visits []*sample.Visit) tracing {
 		}
 		n := len(out.by[state])
 		if len(v.Trace.Slots) == 0 || n > 0 && out.by[state][n-1].round == v.Round {
-			continue // a repetition: nothing else worked beside it
+			continue // repeated, without the other cells
 		}
 		out.by[state] = append(out.by[state], see(v))
 	}

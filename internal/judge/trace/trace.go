@@ -19,6 +19,7 @@ const (
 	// leastFollowed is the share of trips that must have been followed.
 	leastFollowed = 0.98
 	mostGroups    = 20
+	percent       = 100
 )
 
 // Report is the judged trace.
@@ -51,7 +52,7 @@ type Trace struct {
 	Against string        `json:"against"` // label
 	// Untraced is the difference to be explained: of medians in untraced slices.
 	Untraced analysis.Price `json:"untraced"`
-	// Path, WakeUps and Relay are what the parts add; Unattributed is what is missing to Untraced.
+	// Path, WakeUps and Relay are what the parts add. With Unattributed they sum to Untraced.
 	Path         analysis.Price `json:"path"`
 	WakeUps      analysis.Price `json:"wake_ups"`
 	Relay        analysis.Price `json:"relay,omitzero"`
@@ -86,7 +87,8 @@ type Row struct {
 	Hooks  []Row     `json:"hooks,omitempty"` // within the row, by netfilter hook
 }
 
-// Segment is a segment of a cell's trip, what tracing costs taken off.
+// Segment is a segment of a cell's trip, without what tracing costs. Median is of the trips that
+// have it, times their share.
 type Segment struct {
 	sample.SegmentKey
 	Row     string  `json:"row"`
@@ -230,7 +232,6 @@ func (s *study) refused(i, b int) string {
 		case share >= leastFollowed && len(t.by[sample.Traced]) == 0:
 			return fmt.Sprintf("no epoch has trips of %s that were traced once", name)
 		case share < leastFollowed:
-			const percent = 100
 			return fmt.Sprintf("only %.1f %% of %s's trips were followed%s",
 				math.Floor(10*percent*share)/10, name, t.broken())
 		}
@@ -277,7 +278,6 @@ func (t tracing) broken() string {
 		worst := slices.MaxFunc(all, func(a, b sample.Break) int {
 			return int(math.Copysign(1, a.Share-b.Share))
 		})
-		const percent = 100
 		text = fmt.Sprintf(": after %s, %s is missing in %.1f %%", worst.After, worst.Want,
 			percent*worst.Share/float64(trips))
 	}

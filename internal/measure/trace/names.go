@@ -33,11 +33,9 @@ var names = map[kernel.Kind]string{
 	kernel.HookOut: "end of hook",
 }
 
-var hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
-
 func hookName(number uint32) string {
-	if number < uint32(len(hooks)) {
-		return hooks[number]
+	if number < uint32(len(sample.Hooks)) {
+		return sample.Hooks[number]
 	}
 	return fmt.Sprint(number)
 }

@@ -54,6 +54,9 @@ const (
 	PartReturn   Part = "return"  // to the client's clock
 )
 
+// Hooks are the names of netfilter's hooks by number, in the order of a packet's path.
+var Hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
+
 // Trace is what a traced epoch showed of a cell's trips. Segments sum to the trip.
 type Trace struct {
 	State    Tracing `json:"state"`
@@ -88,6 +91,14 @@ type SegmentKey struct {
 	Device string `json:"device,omitempty"`
 	Where  string `json:"where,omitempty"`
 	Part   Part   `json:"part"`
+}
+
+// Direction returns "request" or "reply".
+func (k SegmentKey) Direction() string {
+	if k.Reply {
+		return "reply"
+	}
+	return "request"
 }
 
 // Segment is the time between two steps, or of several with equal keys in one trip.

@@ -16,7 +16,7 @@ import (
 type trips struct {
 	Axis  string   `json:"axis"`
 	Parts []string `json:"parts"`
-	Pale  []int    `json:"pale"` // indexes of parts of which a trip mostly consists
+	Pale  []int    `json:"pale"` // indexes of the parts that take most of a trip
 	Trips []trip   `json:"trips"`
 }
 
@@ -85,14 +85,14 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 	}{{t.Against, t.Its}, {t.Label, t.Segments}} {
 		one, hops := trip{Label: x.label}, Hops(x.segments)
 		for i, s := range x.segments {
-			way := map[bool]string{false: "request", true: "reply"}[s.Reply]
-			lane := laneOf(hops[i], s)
+			direction, lane := s.Direction(), laneOf(hops[i], s)
 			end := s.At + s.MidMean
 			one.Bars = append(one.Bars, tripBar{Lane: index(&one.Lanes, lane),
 				Part: index(&spec.Parts, WithoutDevices(s.Row)), From: inMicroseconds(s.At),
-				To:   inMicroseconds(end),
-				Text: fmt.Sprintf("%s, %s: %s µs", way, s.Part, three(s.MidMean*microseconds))})
-			rows = append(rows, []string{x.label, way, lane, string(s.Part), s.Row,
+				To: inMicroseconds(end),
+				Text: fmt.Sprintf("%s, %s: %s µs", direction, s.Part,
+					three(s.MidMean*microseconds))})
+			rows = append(rows, []string{x.label, direction, lane, string(s.Part), s.Row,
 				three(s.At * microseconds), three(s.MidMean * microseconds),
 				three(s.P99 * microseconds)})
 		}
@@ -106,7 +106,8 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 		table.Columns[i].Right = false
 	}
 	return document.Chart{Kind: "trip", Title: "A round trip, hop by hop", Spec: spec, Table: table,
-		How: "Each bar is the time between two steps in the kernel, in the row of the hop that had the packet then: the request down to the server, the reply back up. " +
+		How: "Each bar is the time between two steps in the kernel, in the row of the hop " +
+			"that had the packet then: the request down to the server, the reply back up. " +
 			"Bars are mid-means of traced trips, without what tracing costs."}, len(spec.Trips) > 0
 }
 
@@ -186,8 +187,8 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 	return document.Chart{Kind: "waterfall", Spec: spec,
 		Title: "What " + t.Label + " adds to " + t.Against + ", part by part",
 		Table: tableOf(rows, "part", t.Against+", µs", t.Label+", µs", "adds, µs", "verdict"),
-		How: "There and back. The line is the 95 % interval over epochs. Pale: nothing measurable, or unclear. " +
-			"The last bar is what untraced slices say, the one above it what is missing to it."}, ok
+		How: "There and back. The line is the 95 % interval over epochs. " +
+			"Pale: nothing measurable, or unclear. The last bar is what untraced slices say, the one above it what is missing to it."}, ok
 }
 
 func orEmpty(x *float64) string {
@@ -234,5 +235,6 @@ func epochChart(title string, parts []trace.Row) (c document.Chart, ok bool) {
 	}
 	return document.Chart{Kind: "strip", Title: title + ", µs", Spec: spec,
 		Table: tableOf(rows, "part", "epochs", "least", "adds, µs", "most"),
-		How:   "A dot for each traced epoch: what the part adds in it. The intervals are from how much these differ."}, len(spec.Rows) > 0
+		How: "A dot for each traced epoch: what the part adds in it. " +
+			"The intervals are from how much these differ."}, len(spec.Rows) > 0
 }

@@ -121,11 +121,13 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 			Break: document.Words, Style: document.Bad})
 	}
 	table := document.Table{Level: 1, Layouts: []document.Layout{{}, {Short: true}, {Bare: true},
-		{Short: true, Bare: true}, {Short: true, Bare: true, Tight: true}}, Columns: []document.Column{texts("", "part, there and back"),
-		labelled(t.Against), labelled(t.Label), figures("adds", "µs")}}
+		{Short: true, Bare: true}, {Short: true, Bare: true, Tight: true}},
+		Columns: []document.Column{texts("", "part, there and back"), labelled(t.Against),
+			labelled(t.Label), figures("adds", "µs")}}
 	cell, base := cellNamed(r, t, t.Label), cellNamed(r, t, t.Against)
 	add := func(name string, its, mine *float64, price analysis.Price, style document.Style) {
-		cells := []document.Cell{{Text: name, Short: chart.WithoutDevices(name)}, microseconds(its), microseconds(mine), nothing}
+		cells := []document.Cell{{Text: name, Short: chart.WithoutDevices(name)},
+			microseconds(its), microseconds(mine), nothing}
 		if price.N > 0 {
 			cells[3] = priceCell(price.Value(), price)
 			cells[3].Style = styleOf(price.Verdict)
@@ -222,7 +224,7 @@ func traceFacts(t trace.Trace) []string {
 	}
 	var readers []string
 	for _, kind := range slices.SortedFunc(maps.Keys(t.Readers), func(a, b string) int {
-		return 2*cmp.Compare(t.Readers[b], t.Readers[a]) + strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(t.Readers[b], t.Readers[a]), cmp.Compare(a, b))
 	}) {
 		if t.Readers[kind] >= leastReaders {
 			readers = append(readers, kind+" "+inPercents(t.Readers[kind]))
@@ -259,7 +261,7 @@ func segmentTable(t trace.Trace) (s document.Section) {
 			microseconds(&x.At), microseconds(&x.MidMean), microseconds(&x.Median),
 			microseconds(&x.P99), own(fmt.Sprintf("%.1f", percent*x.Share), x.Share, "1"))}
 		if i == 0 || x.Reply != t.Segments[i-1].Reply {
-			row.Above = document.Strongly(map[bool]string{false: "request", true: "reply"}[x.Reply])
+			row.Above = document.Strongly(x.Direction())
 		}
 		table.Rows = append(table.Rows, row)
 	}
