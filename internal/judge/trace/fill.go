@@ -282,7 +282,7 @@ func (s *study) segments(i int) []Segment {
 			sample.UDP(s.Series[i].Cell.Load)), At: now, Cost: cost,
 			MidMean: net(func(g sample.Segment) float64 { return g.MidMean }),
 			Median:  net(func(g sample.Segment) float64 { return stats.Median(g.Medians) }),
-			P99:     mid(func(g sample.Segment) float64 { return g.P99 }),
+			P99:     net(func(g sample.Segment) float64 { return g.P99 }),
 			Share:   mid(func(g sample.Segment) float64 { return g.Share })}
 		now += out[k].MidMean
 	}
