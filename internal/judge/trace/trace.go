@@ -276,7 +276,7 @@ func (t tracing) broken() string {
 	text := ""
 	if len(all) > 0 {
 		worst := slices.MaxFunc(all, func(a, b sample.Break) int {
-			return int(math.Copysign(1, a.Share-b.Share))
+			return cmp.Compare(a.Share, b.Share)
 		})
 		text = fmt.Sprintf(": after %s, %s is missing in %.1f %%", worst.After, worst.Want,
 			percent*worst.Share/float64(trips))
