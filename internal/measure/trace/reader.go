@@ -82,7 +82,8 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 // woken adds how the reader was woken, and its copying.
 func (f *follower) woken(ready step, end int) {
 	leg := &f.legs[len(f.legs)-1]
-	waking, ipi, slept, copied := -1, -1, -1, -1
+	waking, ipi := -1, -1
+	slept, copied := -1, -1
 	reader := uint32(0)
 	if end < len(f.events) && leg.to != relay { // a relay's threads share its work
 		reader = f.events[end].TID

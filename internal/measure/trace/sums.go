@@ -104,7 +104,7 @@ func (s *sums) add(f *follower, from, to int64) {
 	s.group(f.steps, trip)
 }
 
-// group counts a list of steps, apart from those of a reader that happens to sleep or not.
+// group counts a list of steps, without those that depend on whether a reader sleeps.
 func (s *sums) group(steps []step, trip int) {
 	s.id = s.id[:0]
 	for _, x := range steps {
