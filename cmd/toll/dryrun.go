@@ -83,17 +83,14 @@ func adviseOutline(p sample.Plan) string {
 	return first
 }
 
-// tracingOutline names the states of the first rounds, each of which has one, or returns "".
+// tracingOutline returns the states of the first rounds, or "" if nothing is traced.
 func tracingOutline(p sample.Plan) string {
 	if p.Trace == nil {
 		return ""
 	}
 	var states []string
-	for round := range 3 {
+	for round := range plan.TracingStates(p) {
 		states = append(states, tracingWords[plan.TracingOf(p, round)])
-	}
-	if p.Trace.Hooks {
-		states = append(states, tracingWords[plan.TracingOf(p, len(states))])
 	}
 	return fmt.Sprintf("the first rounds are %s; then in a new order", printable.List(states))
 }

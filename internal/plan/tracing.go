@@ -12,14 +12,15 @@ func TracingOf(p sample.Plan, round int) sample.Tracing {
 	if p.Trace == nil {
 		return sample.Untraced
 	}
-	all := states(p)
+	all := TracingStates(p)
 	block := uint64(round / len(all))
 	const stream = 1 << 63 // apart from the orders of rounds and epochs
 	order := rand.New(rand.NewPCG(p.Seed, stream|block)).Perm(len(all))
 	return all[order[round%len(all)]]
 }
 
-func states(p sample.Plan) []sample.Tracing {
+// TracingStates returns the states of a traced plan's epochs.
+func TracingStates(p sample.Plan) []sample.Tracing {
 	all := []sample.Tracing{sample.Untraced, sample.Traced, sample.TracedThrice}
 	if p.Trace.Hooks {
 		all = append(all, sample.TracedHooks)

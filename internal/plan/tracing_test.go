@@ -13,7 +13,7 @@ func TestTracingOf(t *testing.T) {
 	}
 	for _, hooks := range []bool{false, true} {
 		p := sample.Plan{Seed: 7, Trace: &sample.TracePlan{Hooks: hooks}}
-		n, orders := len(states(p)), map[sample.Tracing]bool{}
+		n, orders := len(TracingStates(p)), map[sample.Tracing]bool{}
 		for block := range 20 {
 			var got []sample.Tracing
 			for i := range n {
@@ -21,7 +21,7 @@ func TestTracingOf(t *testing.T) {
 			}
 			orders[got[0]] = true
 			slices.Sort(got)
-			want := slices.Sorted(slices.Values(states(p)))
+			want := slices.Sorted(slices.Values(TracingStates(p)))
 			if !slices.Equal(got, want) {
 				t.Errorf("block %d has %q, want each of %q once", block, got, want)
 			}

@@ -56,7 +56,7 @@ func LeastRounds(p sample.Plan) int {
 	}
 	switch {
 	case p.Trace != nil:
-		return traceBlocks * len(states(p))
+		return traceBlocks * len(TracingStates(p))
 	case p.Sweep != nil && sliced:
 		return curveEpochs
 	case p.Sweep != nil:
@@ -72,8 +72,8 @@ const (
 	traceBlocks = 2
 )
 
-// FirstShare returns the share of an epoch's slices that the first round has, so that figures appear
-// after a few seconds. The epochs of a trace are short, and all alike.
+// FirstShare returns the share of an epoch's slices that the first round has, so that figures
+// appear after a few seconds. The epochs of a trace are short, and all alike.
 func FirstShare(p sample.Plan) float64 {
 	if p.Trace != nil {
 		return 1
