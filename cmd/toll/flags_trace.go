@@ -27,8 +27,8 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	}
 	for _, on := range r.On {
 		if sample.Distant(on) {
-			return usage(fmt.Errorf(
-				"--on %s cannot be traced: one end is on another machine, with a kernel of its own", on),
+			return usage(fmt.Errorf("--on %s cannot be traced: one end is on another machine, "+
+				"with a kernel of its own", on),
 				"--on lab or --on docker, or toll ladder --on "+on)
 		}
 	}

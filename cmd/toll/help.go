@@ -23,8 +23,8 @@ type named struct {
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline",
 		"against", "trace", "hooks", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn",
-		"query", "model", "prompt", "recipe", "server", "client", "ready", "metric", "seconds", "no-root", "password-env",
-		"api-key-env", "all", "parts", "measure"}},
+		"query", "model", "prompt", "recipe", "server", "client", "ready", "metric", "seconds", "no-root",
+		"password-env", "api-key-env", "all", "parts", "measure"}},
 	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",
 		"nodelay", "request", "reply", "connections",
@@ -368,7 +368,8 @@ const helpAllFlag = "help-all"
 var mainFlags = map[string][]string{
 	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer",
 		"live", "details", "format", "save"},
-	"ladder": {"from", "trace", "load", "pin", "budget", "on", "peer", "live", "details", "format", "save"},
+	"ladder": {"from", "trace", "load", "pin", "budget", "on", "peer", "live", "details",
+		"format", "save"},
 	"trace": {"from", "to", "against", "hooks", "load", "tune", "budget", "on", "live", "details",
 		"format", "save"},
 	"advise": {"from", "load", "lever", "budget", "on", "live", "details", "format", "save"},
