@@ -105,16 +105,6 @@ var traced = []string{"toll_send", "toll_queue", "toll_xmit", "toll_rx", "toll_r
 	"toll_softirq", "toll_route", "toll_route6", "toll_tcp", "toll_ready", "toll_waking",
 	"toll_ipi", "toll_switch", "toll_copy", "toll_read", "toll_sent"}
 
-// Check returns nil if this process may trace here, else a *path.UnsupportedError. Whether the kernel
-// takes the programs, only Attach tells.
-func Check() error {
-	has, err := needs()
-	if err != nil {
-		return err
-	}
-	return checkLeast(has)
-}
-
 // CheckHooks returns nil if this kernel takes programs around netfilter's hooks, else a
 // *path.UnsupportedError.
 func CheckHooks() error {
@@ -124,8 +114,9 @@ func CheckHooks() error {
 	return nil
 }
 
-// Open returns a tracer of the tracepoints that this kernel has. The caller closes it. The error is
-// that of Check.
+// Open returns a tracer of the tracepoints that this kernel has, or a *path.UnsupportedError if this
+// process may not trace here. The caller closes it. Only Attach shows whether the kernel takes the
+// programs.
 func Open() (*Tracer, error) {
 	has, err := needs()
 	if err != nil {
