@@ -118,7 +118,7 @@ func (n *namer) learn(g gap) {
 
 func (n *namer) key(g gap) sample.SegmentKey {
 	part, at := n.part(g)
-	k := sample.SegmentKey{Reply: g.way.reply, Part: part}
+	k := sample.SegmentKey{Reply: g.direction.reply, Part: part}
 	if at != (Device{}) {
 		l := n.link(at)
 		k.Hop, k.Device, k.Where = l.Kind, l.Name, l.Where
@@ -133,9 +133,9 @@ func (n *namer) key(g gap) sample.SegmentKey {
 
 func (n *namer) byRelay(g gap) bool {
 	if g.to != 0 && placeOf(g.to) <= placeOf(kernel.Queue) {
-		return g.way.from == relay
+		return g.direction.from == relay
 	}
-	return g.way.to == relay
+	return g.direction.to == relay
 }
 
 // part returns the part and the device where it is, or no device for a process's own work.
@@ -162,7 +162,7 @@ func (n *namer) part(g gap) (sample.Part, Device) {
 		own, to = sample.PartReturn, 0
 	case g.from == 0:
 		own = sample.PartCall
-	case g.way.from == relay:
+	case g.direction.from == relay:
 		return joined(append([]sample.Part{sample.PartRelay}, span(0, to)...)...), Device{}
 	}
 	parts := append(span(from, len(order)-1), own)

@@ -7,10 +7,10 @@ import (
 
 // gap identifies what lies between two steps. Its name depends on what all trips show.
 type gap struct {
-	from, to kernel.Kind // 0: the client's clock
-	a, b     Device      // of from and to
-	way      way
-	hook     uint32 // 1 and its number; 0: none
+	from, to  kernel.Kind // 0: the client's clock
+	a, b      Device      // of from and to
+	direction direction
+	hook      uint32 // 1 and its number; 0: none
 }
 
 // stretch is a gap of one trip.
@@ -78,7 +78,7 @@ func (f *follower) stretches(from, to int64) (out []stretch) {
 // between adds what lies between two steps, netfilter's hooks by themselves.
 func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
-		way: f.legs[b.leg].way}
+		direction: f.legs[b.leg].direction}
 	var in *step
 	for i, s := range minor {
 		switch {

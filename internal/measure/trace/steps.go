@@ -24,7 +24,7 @@ var follows = map[kernel.Kind][]kernel.Kind{
 	kernel.TCP:     {kernel.Ready},
 }
 
-// step is an event on a trip's way.
+// step is an event of a trip.
 type step struct {
 	kernel.Event
 	at  int // position among the trip's events
@@ -41,15 +41,15 @@ const (
 	server
 )
 
-// leg is the way from one process to the next.
+// leg leads from one process to the next.
 type leg struct {
-	way
+	direction
 	reader string // how it was woken
 	flow   flow
 	number uint32 // of its first byte
 }
 
-type way struct {
+type direction struct {
 	from, to role
 	reply    bool
 }
@@ -130,7 +130,7 @@ func (f *follower) follow(events []kernel.Event) *lost {
 	from, at := client, -1
 	for range maxLegs {
 		reply := from == server || len(f.legs) > 0 && f.legs[len(f.legs)-1].reply
-		f.legs = append(f.legs, leg{way: way{from: from, reply: reply}})
+		f.legs = append(f.legs, leg{direction: direction{from: from, reply: reply}})
 		if at < 0 {
 			if at = f.write(f.last().at+1, from); at < 0 {
 				return f.lost(f.writes())

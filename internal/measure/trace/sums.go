@@ -108,7 +108,7 @@ func (s *sums) add(f *follower, from, to int64) {
 func (s *sums) group(steps []step, trip int) {
 	s.id = s.id[:0]
 	for _, x := range steps {
-		if isTold(x) {
+		if isListed(x) {
 			s.id = append(s.id, byte(x.Kind))
 			d := deviceOf(x.Event)
 			s.id = binary.LittleEndian.AppendUint32(s.id, d.NetNS)
@@ -122,7 +122,7 @@ func (s *sums) group(steps []step, trip int) {
 	if g == nil {
 		g = &group{first: trip}
 		for _, x := range steps {
-			if isTold(x) {
+			if isListed(x) {
 				g.steps = append(g.steps, x)
 			}
 		}
@@ -131,7 +131,7 @@ func (s *sums) group(steps []step, trip int) {
 	g.count++
 }
 
-func isTold(s step) bool {
+func isListed(s step) bool {
 	switch s.Kind {
 	case kernel.Softirq, kernel.Waking, kernel.IPI, kernel.Switch, kernel.Copy:
 		return false
@@ -161,7 +161,7 @@ func (s *sums) trace() *sample.Trace {
 		names.learn(g)
 	}
 	out.Segments = s.segments(names, middle)
-	out.Groups = s.told(names)
+	out.Groups = s.listed(names)
 	out.Readers = map[string]float64{}
 	for kind, count := range s.readers {
 		out.Readers[kind] = float64(count) / float64(s.wakings)
@@ -303,7 +303,7 @@ func (s *sums) segment(c *column, middle []int) sample.Segment {
 	return out
 }
 
-func (s *sums) told(names *namer) (out []sample.StepGroup) {
+func (s *sums) listed(names *namer) (out []sample.StepGroup) {
 	all := slices.SortedFunc(maps.Values(s.groups), func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.first, b.first))
 	})
