@@ -315,6 +315,22 @@ func TestColumnsAgree(t *testing.T) {
 	}
 }
 
+// judgetest's p99 is three times the mid-mean.
+func TestSegmentsWithoutCost(t *testing.T) {
+	costly := false
+	for _, x := range traced(t, 11, judgetest.BridgeTrip()).Traces {
+		for _, g := range x.Segments {
+			costly = costly || g.Cost > 0
+			if g.MidMean > 0 && math.Abs(g.P99+g.Cost-3*(g.MidMean+g.Cost)) > 1e-12 {
+				t.Errorf("%s: %+v", x.Label, g)
+			}
+		}
+	}
+	if !costly {
+		t.Error("tracing costs nothing")
+	}
+}
+
 // What a kernel cannot tell apart has one row, named after both.
 func TestMergedParts(t *testing.T) {
 	trip := judgetest.BridgeTrip()
