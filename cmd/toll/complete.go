@@ -80,7 +80,9 @@ func completionOf(c *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 		return list(func() []string {
 			return []string{"loopback\t127.0.0.1", "loopback6\t::1", "address\tthe machine's own",
 				"address6\tthe machine's own, of IPv6",
-				"container\tthe container's own", "container6\tthe container's own, of IPv6"}
+				"container\tthe container's own", "container6\tthe container's own, of IPv6",
+				"outside\ta server on another machine",
+				"outside6\ta server on another machine, of IPv6"}
 		}, many)
 	case "tune":
 		return list(tuneStarts, many)

@@ -59,7 +59,7 @@ type runFlags struct {
 	judged func(judge.Report)
 }
 
-const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container; with a 6 (loopback6 is ::1), over IPv6"
+const targetsHelp = "loopback (127.0.0.1), address (the machine's own), container, outside (the container's way out to another machine); with a 6 (loopback6 is ::1), over IPv6"
 
 func addFrom(fl *pflag.FlagSet, into *[]string, of mode.Clients, usual ...mode.Placement) {
 	var words []string
@@ -81,7 +81,7 @@ func offerFrom(fl *pflag.FlagSet, of mode.Clients) {
 func (f *runFlags) addTo(fl *pflag.FlagSet) {
 	fl.StringSliceVar(
 		&f.to, "to", nil,
-		"what the client dials: "+targetsHelp+" (default all over IPv4, and docker-proxy at ::1)")
+		"what the client dials: "+targetsHelp+" (default all but outside over IPv4, and docker-proxy at ::1)")
 	fl.BoolVarP(&f.ipv4, "ipv4", "4", false,
 		"dial over IPv4; with -6, over both, to see what IPv6 costs")
 	fl.BoolVarP(&f.ipv6, "ipv6", "6", false, "dial over IPv6")
@@ -158,6 +158,7 @@ func (f *runFlags) command(e env,
 		if len(args) == 0 {
 			args = usual
 		}
+		f.fromContainer(c.Flags())
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {
 			err = change(&req)
@@ -169,6 +170,14 @@ func (f *runFlags) command(e env,
 			unpace(&req)
 		}
 		return f.run(c.Context(), e, req)
+	}
+}
+
+// fromContainer has the client in a container if only the way out is asked for, and no placement.
+func (f *runFlags) fromContainer(fl *pflag.FlagSet) {
+	if out := f.to; len(out) > 0 && !fl.Changed("from") && !slices.ContainsFunc(out,
+		func(to string) bool { return !mode.Target(to).Outside() }) {
+		f.from = []string{string(mode.FromContainer)}
 	}
 }
 

@@ -59,7 +59,7 @@ func inFamilies(to []mode.Target, four, six bool) (out []mode.Target) {
 		return to
 	}
 	if len(to) == 0 {
-		to = mode.Targets()
+		to = mode.Inward(mode.Targets())
 	}
 	for _, f := range []struct {
 		asked bool

@@ -24,9 +24,9 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	plain, _ := mode.Find(r.Baseline)
 	for _, on := range r.On {
 		for _, from := range r.From {
-			stands, routes := plain, plain.RoutesFrom(from)
+			stands, routes := plain, plain.RoutesInto(from)
 			if other, ok := mode.Find(lever.Elsewhere(plain.Name)); ok && len(routes) == 0 {
-				stands, routes = other, other.RoutesFrom(from)
+				stands, routes = other, other.RoutesInto(from)
 				p.Elsewhere = string(other.Name)
 			}
 			if len(routes) == 0 {
@@ -101,7 +101,7 @@ func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok 
 	if _, ok := m.Route(c.From, c.To); ok {
 		return c, true
 	}
-	routes := m.RoutesFrom(c.From)
+	routes := m.RoutesInto(c.From)
 	if len(routes) == 0 {
 		return c, false
 	}

@@ -136,8 +136,8 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		if !named && !usual && m.Name != r.Baseline {
 			continue
 		}
-		all := m.RoutesFrom(from)
-		chosen := r.chosen(all)
+		all := m.RoutesInto(from)
+		chosen := append(r.chosen(all), r.outward(m, from)...)
 		if !named && !usual && len(chosen) > 1 { // one family is enough to compare with
 			chosen = slices.DeleteFunc(chosen, mode.Route.OnRequest)
 		}
@@ -149,7 +149,9 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		}
 		why, around := m.WhyNot(from)
 		skip := sample.Skip{Mode: m.Name, From: from, Reason: why, Remedy: around}
-		if len(all) > 0 {
+		if out := len(r.To) > 0 && len(mode.Inward(r.To)) == 0; out && len(all) > 0 {
+			skip.Reason, skip.Remedy = "its way out is not measured", string(mode.Bridge)
+		} else if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
 			if !slices.ContainsFunc(all, func(r mode.Route) bool {
 				return r.To.Six()
@@ -162,14 +164,24 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	return out
 }
 
+// outward returns the routes out of the mode whose target was asked for.
+func (r Request) outward(m mode.Mode, from mode.Placement) []mode.Route {
+	return slices.DeleteFunc(m.RoutesFrom(from), func(x mode.Route) bool {
+		return !x.To.Outside() || !slices.Contains(r.To, x.To)
+	})
+}
+
 // chosen returns the routes whose target was asked for. A mode with a single target is asked for by
-// its name.
+// its name, unless only the way out was.
 func (r Request) chosen(all []mode.Route) []mode.Route {
 	unasked := func(x mode.Route) bool { return !slices.Contains(r.To, x.To) }
 	otherFamily := mode.Route.OnRequest
+	in := mode.Inward(r.To)
 	if len(r.To) == 0 {
 		unasked = mode.Route.OnRequest
-	} else if !slices.ContainsFunc(r.To, mode.Target.Four) {
+	} else if len(in) == 0 {
+		return nil
+	} else if !slices.ContainsFunc(in, mode.Target.Four) {
 		otherFamily = func(x mode.Route) bool { return !x.To.Six() }
 	}
 	out := slices.DeleteFunc(slices.Clone(all), unasked)

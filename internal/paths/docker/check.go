@@ -22,6 +22,9 @@ import (
 )
 
 func (d *Docker) refuse(s path.Spec) error {
+	if s.To.Outside() {
+		return path.ErrOutside
+	}
 	r, ok := recipes[s.Mode]
 	if !ok {
 		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode),

@@ -90,6 +90,9 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 
 // refuse returns an error for paths that no cluster can have.
 func (k *Kubernetes) refuse(s path.Spec) error {
+	if s.To.Outside() {
+		return path.ErrOutside
+	}
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("Kubernetes has no pods", s.Mode, Modes())
 	}

@@ -110,6 +110,11 @@ func (e *UnsupportedError) Unwrap() error        { return e.Err }
 
 func (e *UnsupportedError) Hint() string { return e.Remedy }
 
+// ErrOutside is the *UnsupportedError of backends without a server for the target outside.
+var ErrOutside error = &UnsupportedError{
+	Missing: "the target outside is measured in the lab only, whose second machine has the server",
+	Remedy:  "--on lab; or leave --to out"}
+
 // LeftError reports that a node has left the cluster for the rest of this run.
 type LeftError struct {
 	Node string

@@ -75,6 +75,9 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 }
 
 func refuse(s path.Spec) error {
+	if s.To.Outside() {
+		return path.ErrOutside
+	}
 	if recipes[s.Mode] == nil && !contained(s.Mode) {
 		return &path.UnsupportedError{
 			Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " +

@@ -57,6 +57,9 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 }
 
 func refuse(s path.Spec) error {
+	if s.To.Outside() {
+		return path.ErrOutside
+	}
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("a swarm has no services", s.Mode, Modes())
 	}

@@ -25,15 +25,24 @@ const (
 
 	ToAddress6   Target = "address6"
 	ToContainer6 Target = "container6"
+
+	// ToOutside is the address of another machine, on which the server is a plain process. The mode
+	// is then the client's, and its route leads from the client out to the wire.
+	ToOutside  Target = "outside"
+	ToOutside6 Target = "outside6"
 )
 
-var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContainer, ToContainer6}
+var targets = []Target{ToLoopback, ToLoopback6, ToAddress, ToAddress6, ToContainer, ToContainer6,
+	ToOutside, ToOutside6}
 
 // Targets returns all targets.
 func Targets() []Target { return slices.Clone(targets) }
 
+// Inward returns the targets that are addresses of the mode's server.
+func Inward(of []Target) []Target { return slices.DeleteFunc(slices.Clone(of), Target.Outside) }
+
 var families = map[Target]Target{ToLoopback: ToLoopback6, ToAddress: ToAddress6,
-	ToContainer: ToContainer6}
+	ToContainer: ToContainer6, ToOutside: ToOutside6}
 
 // Six reports whether the client dials an IPv6 address.
 func (t Target) Six() bool { return t != "" && t == t.Over6() }
@@ -54,6 +63,9 @@ func (t Target) Over4() Target {
 	return t
 }
 
+// Outside reports whether the server is a plain process on another machine.
+func (t Target) Outside() bool { return t.Over4() == ToOutside }
+
 // Short returns the target as a suffix to a mode's name in tables.
 func (t Target) Short() string {
 	switch t {
@@ -67,6 +79,10 @@ func (t Target) Short() string {
 		return ":addr6"
 	case ToContainer6:
 		return ":ctr6"
+	case ToOutside:
+		return ":out"
+	case ToOutside6:
+		return ":out6"
 	default:
 		return ":ctr"
 	}
@@ -85,6 +101,10 @@ func (t Target) Words() string {
 		return "own IPv6"
 	case ToContainer6:
 		return "IPv6"
+	case ToOutside:
+		return "outward"
+	case ToOutside6:
+		return "outward IPv6"
 	default:
 		return "container's IP"
 	}
@@ -113,7 +133,7 @@ const (
 	HopTunnel   HopKind = "tunnel" // between nodes: Geneve, IPIP, WireGuard
 )
 
-// Route is a route to a mode's server.
+// Route is a route to a mode's server, or out of a mode's container.
 type Route struct {
 	From Placement
 	To   Target
@@ -164,6 +184,7 @@ type Mode struct {
 	// to the kernel's cost.
 	Model bool
 
+	// Routes has those that lead outside after the others from the same placement.
 	Routes []Route
 	// Otherwise replaces Routes with the same ends on engines with the other setting of
 	// userland-proxy.
@@ -174,7 +195,7 @@ type Mode struct {
 	Apart []Apart
 }
 
-// Apart says why a placement cannot reach a mode's server.
+// Apart says why a placement cannot reach a mode's server. Its way out may exist.
 type Apart struct {
 	From   Placement
 	Why    string
@@ -218,6 +239,11 @@ func (m Mode) RoutesFrom(p Placement) []Route {
 		}
 	}
 	return out
+}
+
+// RoutesInto returns those of RoutesFrom that lead to the mode's server.
+func (m Mode) RoutesInto(p Placement) []Route {
+	return slices.DeleteFunc(m.RoutesFrom(p), func(r Route) bool { return r.To.Outside() })
 }
 
 // Route returns the route from p to t; ok is false if the mode lacks one.
@@ -294,10 +320,10 @@ func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 // severalFrom reports whether the target must be named: the mode has several usual ones from p, or
 // this one is unusual.
 func (m Mode) severalFrom(p Placement, t Target) bool {
-	if r, ok := m.Route(p, t); ok && r.OnRequest() {
+	if r, ok := m.Route(p, t); ok && (r.OnRequest() || t.Outside()) {
 		return true
 	}
-	return len(slices.DeleteFunc(m.RoutesFrom(p), Route.OnRequest)) > 1
+	return len(slices.DeleteFunc(m.RoutesInto(p), Route.OnRequest)) > 1
 }
 
 // Find returns the mode called n; ok is false if the catalogue lacks it.

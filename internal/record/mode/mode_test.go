@@ -321,7 +321,7 @@ func TestParse(t *testing.T) {
 		{"target-localhost", target, "localhost", `unknown target "localhost"`,
 			"did you mean loopback?"},
 		{"target-moon", target, "moon", `unknown target "moon"`,
-			"targets are: loopback, loopback6, address, address6, container, container6"},
+			"targets are: loopback, loopback6, address, address6, container, container6, outside, outside6"},
 		{"target-container", target, "container6", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
