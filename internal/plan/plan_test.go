@@ -163,11 +163,51 @@ func TestMake(t *testing.T) {
 		}, nil},
 
 		{"both-families-of-the-baseline", func(r *Request) {
-			r.Modes, r.To = []mode.Name{mode.Host, mode.Bridge}, mode.Targets()
+			r.Modes, r.To = []mode.Name{mode.Host, mode.Bridge}, mode.Inward(mode.Targets())
 		}, []string{
 			"host host>loopback bulk", "host host>loopback bulk!", "host host>loopback6 bulk",
 			"bridge host>container bulk", "bridge host>container6 bulk",
 		}, nil},
+
+		{"outside", func(r *Request) {
+			r.To, r.From = []mode.Target{mode.ToOutside}, []mode.Placement{mode.FromContainer}
+		}, []string{
+			"host container>outside bulk", "host container>outside bulk!",
+			"bridge container>outside bulk", "macvlan-bridge container>outside bulk",
+		}, nil},
+
+		{"outside-both-families", func(r *Request) {
+			r.Modes, r.From = []mode.Name{mode.Bridge}, []mode.Placement{mode.FromContainer}
+			r.To = []mode.Target{mode.ToOutside, mode.ToOutside6}
+		}, []string{
+			"host container>outside bulk", "host container>outside bulk!",
+			"bridge container>outside bulk", "bridge container>outside6 bulk",
+		}, nil},
+
+		{"in-and-out", func(r *Request) {
+			r.Modes = []mode.Name{mode.Bridge, mode.Shared, mode.MacvlanPrivate}
+			r.From = []mode.Placement{mode.FromContainer}
+			r.To = []mode.Target{mode.ToContainer, mode.ToOutside}
+		}, []string{
+			"host container>loopback bulk", "host container>loopback bulk!",
+			"host container>outside bulk", "shared container>loopback bulk",
+			"bridge container>container bulk", "bridge container>outside bulk",
+			"macvlan-private container>outside bulk",
+		}, nil},
+
+		{"no-way-out", func(r *Request) {
+			r.Modes = []mode.Name{mode.Shared, mode.Bridge}
+			r.To, r.From = []mode.Target{mode.ToOutside}, []mode.Placement{mode.FromContainer}
+		}, []string{"host container>outside bulk", "host container>outside bulk!",
+			"bridge container>outside bulk"},
+			[]string{"shared container: its way out is not measured → bridge"}},
+
+		{"in-by-default", func(r *Request) {
+			r.Modes = []mode.Name{mode.Bridge, mode.MacvlanPrivate}
+			r.From = []mode.Placement{mode.FromContainer}
+		}, []string{"host container>loopback bulk", "host container>loopback bulk!",
+			"bridge container>container bulk"},
+			[]string{"macvlan-private container: private is the macvlan mode in which containers on one card cannot reach each other → macvlan-bridge"}},
 
 		{"ipv6-only", func(r *Request) {
 			r.Modes, r.To, r.From = []mode.Name{mode.Bridge, mode.Link},

@@ -16,7 +16,10 @@ func (s *site) drain() (sample.Headroom, error) {
 
 func (s *site) arrived() (n uint64, err error) {
 	ns := s.a.ns
-	if len(s.Servers) > 0 {
+	switch {
+	case s.path.Spec.To.Outside():
+		ns = s.b.ns
+	case len(s.Servers) > 0:
 		ns = s.Servers[0].ns
 	}
 	err = ns.Do(func() error { n, err = sock.Arrivals(); return err })

@@ -1,8 +1,10 @@
 package lab
 
 import (
+	"net/netip"
 	"strconv"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 )
 
@@ -22,7 +24,11 @@ func seatOf(end string, i, of, before int, where string) seat {
 	return at
 }
 
+// serverSeats returns those of servers in containers.
 func (s *site) serverSeats() []seat {
+	if s.path.Spec.To.Outside() {
+		return nil
+	}
 	n, _ := s.path.Spec.Count()
 	out := make([]seat, n)
 	for i := range out {
@@ -32,7 +38,8 @@ func (s *site) serverSeats() []seat {
 }
 
 func (s *site) clientSeats(on *machine) []seat {
-	n, m := s.path.Spec.Count()
+	n := len(s.serverSeats())
+	_, m := s.path.Spec.Count()
 	where := ""
 	if on == s.b {
 		where = " on " + s.b.name
@@ -44,7 +51,21 @@ func (s *site) clientSeats(on *machine) []seat {
 	return out
 }
 
+// serve places the servers as processes of a machine.
+func (s *site) serve(place path.Place, dial netip.Addr) {
+	n, _ := s.path.Spec.Count()
+	for i := range n {
+		port := uint16(serverPort + i)
+		s.Listen(place, port, netip.AddrPortFrom(dial, port))
+	}
+}
+
+func (s *site) serveOutside() { s.serve(on(s.b), s.b.Addr()) }
+
 func (s *site) addServers(attach func(seat) (*container, error)) error {
+	if s.path.Spec.To.Outside() {
+		s.serveOutside()
+	}
 	for _, at := range s.serverSeats() {
 		c, err := attach(at)
 		if err != nil {

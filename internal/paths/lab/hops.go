@@ -20,7 +20,7 @@ func (s *site) loHop(ns *space, where string) path.Hop {
 
 func (s *site) wireHop() path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: wireName, Where: s.a.name,
-		Read: local.Device(s.a.ns, wireName, true)}
+		Read: local.Device(s.a.ns, wireName, !s.path.Spec.To.Outside())}
 }
 
 func (c *container) Hop(toServer bool) path.Hop {

@@ -133,9 +133,7 @@ func (s *site) ingressClients(last []path.Hop, dnat int) error {
 		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
-			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()},
-			last)
+		p.Hops = slices.Concat(s.masqueraded(s.b, remoteNet), last)
 	}
 	return nil
 }

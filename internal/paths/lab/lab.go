@@ -61,8 +61,10 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	} else if !ok {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
-	if servers, clients := s.Count(); m.WholeCard &&
-		(servers > 1 || clients > 1 && s.From == mode.FromRemoteContainer) {
+	servers, clients := s.Count()
+	out := s.To.Outside()
+	if m.WholeCard && (servers > 1 && !out ||
+		clients > 1 && (out || s.From == mode.FromRemoteContainer)) {
 		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) +
 			" has the network card for itself: a machine cannot have two",
 			Remedy: string(mode.MacvlanBridge)}

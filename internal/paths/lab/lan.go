@@ -58,6 +58,9 @@ func (s *site) onLAN(l lan) error {
 		return err
 	}
 	toServer, card := ports(s.Servers), []string{wireName}
+	if p.Spec.To.Outside() {
+		toServer = card
+	}
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))
@@ -79,6 +82,9 @@ func (s *site) onLAN(l lan) error {
 		}
 		p.Hops = slices.Concat(s.ClientHops(), l.between(s.b, card, ports(s.Clients)),
 			[]path.Hop{s.wireHop()}, l.between(s.a, toServer, card))
+	}
+	if p.Spec.To.Outside() {
+		p.Hops = append(p.Hops, s.wireHop())
 	}
 	p.Hops = append(p.Hops, s.ServerHops()...)
 	p.Guards = []path.Hop{s.noDefaultNAT(), local.Unused(s.loHop(s.a.ns, s.a.name))}

@@ -32,19 +32,18 @@ func (s *site) host() error {
 
 func (s *site) onMachine(server path.Place) {
 	p := s.path
-	remote := p.Spec.From == mode.FromRemote || p.Spec.From == mode.FromRemoteContainer
-	dial := loopback
+	wired := true
 	switch p.Spec.To {
+	case mode.ToLoopback:
+		wired = false
+		s.serve(server, loopback)
 	case mode.ToLoopback6:
-		dial = loopback6
-	case mode.ToAddress:
-		dial = s.a.addr.Addr()
-	case mode.ToAddress6:
-		dial = s.a.addr6.Addr()
-	}
-	for i := range s.serverSeats() {
-		port := uint16(serverPort + i)
-		s.Listen(server, port, netip.AddrPortFrom(dial, port))
+		wired = false
+		s.serve(server, loopback6)
+	case mode.ToAddress, mode.ToAddress6:
+		s.serve(server, s.a.Addr())
+	case mode.ToOutside, mode.ToOutside6:
+		s.serveOutside()
 	}
 	switch p.Spec.From {
 	case mode.FromRemote:
@@ -57,7 +56,7 @@ func (s *site) onMachine(server path.Place) {
 		s.PlaceClients(on(s.a))
 	}
 	lo := s.loHop(s.a.ns, s.a.name)
-	if remote {
+	if wired {
 		p.Hops, p.Guards = []path.Hop{s.wireHop()}, []path.Hop{local.Unused(lo)}
 		return
 	}
@@ -108,6 +107,14 @@ func (s *site) bridgeDefault() error {
 
 func (s *site) onBridge(n network, noNAT path.Hop) error {
 	p := s.path
+	if p.Spec.To.Outside() {
+		if err := s.addClients(s.a, s.attach(n, daemon{})); err != nil {
+			return err
+		}
+		p.Hops = s.masqueraded(s.a, n)
+		p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
+		return nil
+	}
 	p.Guards = []path.Hop{noNAT}
 	own := s.bridgeHop(s.a, n.bridge, true)
 	if p.Spec.From == mode.FromHost {
@@ -181,6 +188,13 @@ func (s *site) remoteClients(n dockerNet) error {
 	return s.addClients(s.b, func(at seat) (*container, error) {
 		return s.bridged(s.b, n.network, at)
 	})
+}
+
+// masqueraded returns the hops from clients' containers on a network of m out to the wire.
+func (s *site) masqueraded(m *machine, n network) []path.Hop {
+	tag := tagMasq + tagOf(dockerNet{network: n})
+	return append(s.ClientHops(), s.bridgeHop(m, n.bridge, false),
+		s.ruleHop(m, mode.HopSNAT, "nat", "POSTROUTING", tag, path.Matches), s.wireHop())
 }
 
 func (s *site) switched(n network) path.Hop {

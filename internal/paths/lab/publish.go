@@ -75,9 +75,7 @@ func (s *site) translated(d daemon) error {
 		if err := s.remoteClients(dockerNet{network: remoteNet}); err != nil {
 			return err
 		}
-		p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false),
-			s.ruleHop(s.b, mode.HopSNAT, "nat", "POSTROUTING", tagMasq, path.Matches), s.wireHop()},
-			dnat, last)
+		p.Hops = slices.Concat(s.masqueraded(s.b, remoteNet), dnat, last)
 	}
 	return nil
 }

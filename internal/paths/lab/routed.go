@@ -17,7 +17,7 @@ func (s *site) routed() error {
 		n.published = append(n.published, s.ports(tollNet.of(at).Addr(), 0)...)
 	}
 	d := userNetwork(n)
-	if p.Spec.From == mode.FromContainer {
+	if p.Spec.From == mode.FromContainer && !p.Spec.To.Outside() {
 		d.networks = append(d.networks, dockerNet{network: secondNet, routed: true})
 	}
 	if err := s.install(s.a, d); err != nil {
@@ -32,6 +32,13 @@ func (s *site) routed() error {
 	// Docker writes no NAT for this network. The default network's rule remains for IPv4.
 	p.Guards = []path.Hop{s.noDefaultNAT(),
 		local.Unused(s.loHop(s.a.ns, s.a.name))}
+	if p.Spec.To.Outside() {
+		if err := s.dockerClients(d); err != nil {
+			return err
+		}
+		p.Hops = append(s.ClientHops(), s.bridgeHop(s.a, tollNet.bridge, false), s.wireHop())
+		return route(s.b, tollNet, s.a)
+	}
 	switch p.Spec.From {
 	case mode.FromHost:
 		s.PlaceClients(on(s.a))

@@ -140,7 +140,15 @@ type machine struct {
 	name  string
 	ns    *space
 	addr  netip.Prefix
-	addr6 netip.Prefix
+	addr6 netip.Prefix // valid if the path uses IPv6
+}
+
+// Addr returns the address of the path's family.
+func (m *machine) Addr() netip.Addr {
+	if m.addr6.IsValid() {
+		return m.addr6.Addr()
+	}
+	return m.addr.Addr()
 }
 
 type container struct {
@@ -313,7 +321,8 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 
 func (s *site) describe() error {
 	spots := []local.Described{{Space: s.a.ns, Where: s.a.name}}
-	if from := s.path.Spec.From; from == mode.FromRemote || from == mode.FromRemoteContainer {
+	if from := s.path.Spec.From; from == mode.FromRemote || from == mode.FromRemoteContainer ||
+		s.path.Spec.To.Outside() {
 		spots = append(spots, local.Described{Space: s.b.ns, Where: s.b.name})
 	}
 	for _, c := range s.boxes {

@@ -14,7 +14,7 @@ import (
 // change neither the card nor the rules.
 func (s *site) macvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "macvlan-")
-	if kind == "vepa" && s.path.Spec.From == mode.FromContainer {
+	if s.reflects() {
 		if err := s.reflect(); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 			return c, c.resolves()
 		},
 		between: func(*machine, []string, []string) []path.Hop {
-			if s.path.Spec.Mode == mode.MacvlanVEPA && s.path.Spec.From == mode.FromContainer {
+			if s.reflects() {
 				return []path.Hop{s.reflectedHop()}
 			}
 			return nil
@@ -92,6 +92,11 @@ func (s *site) subInterface(c *container, born string, add func(link.SubInterfac
 		return err
 	}
 	return c.ns.Do(func() error { return link.Rename(born, inside) })
+}
+
+func (s *site) reflects() bool {
+	spec := s.path.Spec
+	return spec.Mode == mode.MacvlanVEPA && spec.From == mode.FromContainer && !spec.To.Outside()
 }
 
 // reflect makes machine B the switch that vepa needs: a bridge with reflective relay (IEEE

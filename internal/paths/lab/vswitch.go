@@ -107,7 +107,7 @@ func (s *site) withoutOffloads() error {
 	for _, c := range s.boxes {
 		ends = append(ends, spot{c.ns, c.name})
 	}
-	if s.path.Spec.From == mode.FromRemote {
+	if s.path.Spec.From == mode.FromRemote || s.path.Spec.To.Outside() {
 		ends = append(ends, spot{s.b.ns, s.b.name})
 	}
 	var where []string

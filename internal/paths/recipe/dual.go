@@ -17,7 +17,7 @@ func Dual(s path.Spec) bool {
 	case mode.PublishProxy, mode.Publish, mode.PublishDefault:
 		return s.To == mode.ToAddress6 && s.From == mode.FromContainer
 	}
-	return s.To == mode.ToContainer6 || s.To == mode.ToAddress6
+	return s.To.Six() && s.To != mode.ToLoopback6
 }
 
 // Names returns the modes of a backend's recipes, in the catalogue's order.

@@ -104,8 +104,11 @@ func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	return out
 }
 
-// ServerHops returns the hops of the servers' own devices.
+// ServerHops returns the hops of the servers' own devices, or nil if none is in a container.
 func (e *Ends[C]) ServerHops() []path.Hop {
+	if len(e.Servers) == 0 {
+		return nil
+	}
 	return e.EachServer(func(i int) path.Hop { return e.Servers[i].Hop(true) })
 }
 

@@ -53,6 +53,7 @@ var catalogue = []Mode{
 		Usual:   true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback}},
+			{FromHost, ToOutside, []HopKind{HopWire}},
 			{FromRemote, ToAddress, []HopKind{HopWire}},
 		}),
 		Rungs: []Rung{
@@ -69,7 +70,9 @@ var catalogue = []Mode{
 		Usual:   true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback}},
+			{FromHost, ToOutside, []HopKind{HopWire}},
 			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
+			{FromContainer, ToOutside, []HopKind{HopWire}},
 			{FromRemote, ToAddress, []HopKind{HopWire}},
 			{FromRemoteContainer, ToAddress, []HopKind{HopWire}},
 		}),
@@ -300,6 +303,7 @@ var catalogue = []Mode{
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopBridge, HopVeth}},
+			{FromContainer, ToOutside, []HopKind{HopVeth, HopBridge, HopWire}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{
 				HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
@@ -362,6 +366,7 @@ var catalogue = []Mode{
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+			{FromContainer, ToOutside, []HopKind{HopVeth, HopBridge, HopWire}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{
 				HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
@@ -387,6 +392,7 @@ var catalogue = []Mode{
 		Usual:         true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
+			{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		}),
@@ -410,6 +416,7 @@ var catalogue = []Mode{
 		Routes: bothFamilies([]Route{
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+			{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
 		}),
 		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
 			Why:    "private is the macvlan mode in which containers on one card cannot reach each other",
@@ -426,6 +433,7 @@ var catalogue = []Mode{
 		PortIsolation: true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+			{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		}),
@@ -446,6 +454,7 @@ var catalogue = []Mode{
 		Routes: bothFamilies([]Route{
 			{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+			{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
 		}),
 		Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
 			Why:    "passthru gives the card to one container, so there is no second one on it",
@@ -473,6 +482,7 @@ var catalogue = []Mode{
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopOVS, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopOVS, HopVeth}},
+			{FromContainer, ToOutside, []HopKind{HopVeth, HopOVS, HopWire}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopOVS, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{
 				HopVeth, HopOVS, HopWire, HopOVS, HopVeth}},

@@ -5,6 +5,7 @@ import "slices"
 var bridged = bothFamilies([]Route{
 	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+	{FromContainer, ToOutside, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire}},
 })
 
 // bothFamilies returns routes over IPv4, then the same over IPv6. NAT has no route from ::1: the
@@ -59,6 +60,7 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 		Rare:          true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},
+			{FromContainer, ToOutside, []HopKind{HopIPvlan, HopWire}},
 			{FromRemote, ToContainer, []HopKind{HopWire, HopIPvlan}},
 			{FromRemoteContainer, ToContainer, []HopKind{HopIPvlan, HopWire, HopIPvlan}},
 		}),

@@ -51,9 +51,9 @@ func TestLaddersFollowTheCatalogue(t *testing.T) {
 				checkPart(t, p, r, route, ladder[b])
 			}
 			for _, m := range catalogue {
-				if _, ok := at[m.Name]; ok != (len(m.RoutesFrom(p)) > 0) {
+				if _, ok := at[m.Name]; ok != (len(m.RoutesInto(p)) > 0) {
 					t.Errorf("%s is on the ladder: %t; it has the routes %v", m.Name, ok,
-						m.RoutesFrom(p))
+						m.RoutesInto(p))
 				}
 			}
 		})

@@ -55,7 +55,9 @@ func TestCatalogueIsComplete(t *testing.T) {
 				if a.Why == "" || a.Around == "" || !slices.Contains(Placements(), a.From) {
 					t.Errorf("apart: %+v", a)
 				}
-				if len(m.RoutesFrom(a.From)) > 0 {
+				if slices.ContainsFunc(m.RoutesFrom(a.From), func(r Route) bool {
+					return !r.To.Outside()
+				}) {
 					t.Errorf("it is reached from %s, and it is not", a.From)
 				}
 				if why, around := m.WhyNot(a.From); why != a.Why || around != a.Around {
@@ -107,15 +109,21 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	if r.From == FromRemote && first != HopWire && m.Name != ClusterIP {
 		t.Errorf("from %s, but the first hop is %s", r.From, first)
 	}
-	remote := r.From == FromRemote || r.From == FromRemoteContainer
+	remote := r.From == FromRemote || r.From == FromRemoteContainer || r.To.Outside()
 	// (A vepa switch is beyond the wire.)
 	if slices.Contains(r.Hops, HopWire) != remote && m.Name != MacvlanVEPA {
 		t.Errorf("from %s by %s", r.From, r)
 	}
-	if m.PortIsolation != slices.Contains(devices, last) {
-		t.Errorf("port isolation %t, but the last hop is %s", m.PortIsolation, last)
+	if r.To.Outside() { // the container is the client
+		if last != HopWire {
+			t.Errorf("%s ends before the wire", r)
+		}
+		first, last = last, first
 	}
-	if m.PortIsolation && (r.From == FromContainer || r.From == FromRemoteContainer) &&
+	if m.PortIsolation != slices.Contains(devices, last) {
+		t.Errorf("port isolation %t, but the server's hop is %s", m.PortIsolation, last)
+	}
+	if m.PortIsolation && !r.To.Outside() && (r.From == FromContainer || r.From == FromRemoteContainer) &&
 		first != last {
 		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}
@@ -181,6 +189,10 @@ func TestRoutes(t *testing.T) {
 		targets    []Target
 	}{
 		{Native, []Placement{FromHost, FromRemote}, FromContainer, nil},
+		{Native, []Placement{FromHost, FromRemote}, FromHost,
+			[]Target{ToLoopback, ToOutside, ToLoopback6, ToOutside6}},
+		{MacvlanPrivate, []Placement{FromRemote, FromRemoteContainer, FromContainer},
+			FromContainer, []Target{ToOutside, ToOutside6}},
 		{Shared, []Placement{FromContainer}, FromContainer, []Target{ToLoopback, ToLoopback6}},
 		{Bridge, []Placement{FromHost, FromContainer}, FromHost,
 			[]Target{ToContainer, ToContainer6}},
@@ -235,6 +247,7 @@ func TestLabel(t *testing.T) {
 		{"loopback-over-ipv6", Host, FromHost, ToLoopback6, "", "host :lo6"},
 		{"host-is-unnamed-still", Host, FromHost, ToLoopback, "", "host"},
 		{"one-target-from-there", PublishNAT, FromContainer, ToAddress, "", "publish-nat"},
+		{"outward", Bridge, FromContainer, ToOutside, "", "bridge :out"},
 		{"tuned", Bridge, FromHost, ToContainer, "mtu=9000", "bridge+mtu=9000"},
 		{"tuned-target", PublishNAT, FromHost, ToLoopback, "gro=on+rps=on",
 			"publish-nat :lo+gro=on+rps=on"},
@@ -403,6 +416,7 @@ func TestPhrase(t *testing.T) {
 		{Host, ToLoopback6, "--network host ::1"},
 		{PublishNAT, ToAddress6, "-p own IPv6 (NAT)"},
 		{PublishProxy, ToLoopback, "-p 127.0.0.1 (proxy)"},
+		{Host, ToOutside, "--network host outward"},
 	} {
 		m, _ := Find(tt.mode)
 		if got := m.Phrase(FromHost, tt.to, ""); got != tt.want {

@@ -70,7 +70,7 @@ func ofMode(m mode.Mode) Entry {
 		sentence(m.Summary) + " Docker: " + m.Docker,
 		"Gives up: " + m.GivesUp,
 	}}
-	var routes []string
+	var routes, out []string
 	for _, r := range m.Routes {
 		text := "from " + r.From.Words()
 		if same := slices.IndexFunc(m.Routes, func(o mode.Route) bool {
@@ -85,9 +85,16 @@ func ofMode(m mode.Mode) Entry {
 			}
 		}
 		text += " to " + strings.Join(to, ", ")
-		routes = append(routes, text+" over "+r.String())
+		if text += " over " + r.String(); r.To.Outside() {
+			out = append(out, text)
+		} else {
+			routes = append(routes, text)
+		}
 	}
 	e.Text = append(e.Text, "Reached "+strings.Join(routes, "; "))
+	if out != nil {
+		e.Text = append(e.Text, "Leads out "+strings.Join(out, "; "))
+	}
 	return e
 }
 

@@ -4,6 +4,7 @@ package view
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -96,8 +97,20 @@ func comparisonColumns(r *analysis.Report, load string) []column {
 func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
 	l := loadOf(r, c.Load)
-	return fmt.Sprintf("%s %s container%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
-		sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
+	return fmt.Sprintf("%s %s %s%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
+		servedAt(cells), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
+}
+
+func servedAt(cells []analysis.Cell) string {
+	outside := func(c analysis.Cell) bool { return mode.Target(c.To).Outside() }
+	inside := func(c analysis.Cell) bool { return !outside(c) }
+	switch {
+	case !slices.ContainsFunc(cells, outside):
+		return "container"
+	case slices.ContainsFunc(cells, inside):
+		return "container and outside"
+	}
+	return "outside"
 }
 
 func placeWords(from string) string { return mode.Placement(from).Words() }

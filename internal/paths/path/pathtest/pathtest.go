@@ -65,12 +65,13 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		requested, usual := false, lastUsual(m)
 		var specs []path.Spec
 		for i, r := range m.Routes {
-			last, brief := i == len(m.Routes)-1, slices.Contains(o.Brief, m.Name)
-			if r.OnRequest() && (o.Short && requested ||
+			last, brief := i == lastInward(m), slices.Contains(o.Brief, m.Name)
+			out := r.To.Outside()
+			if r.OnRequest() && !out && (o.Short && requested ||
 				!o.Short && !last && (brief || !m.PerPort)) {
 				continue
 			}
-			requested = requested || r.OnRequest()
+			requested = requested || r.OnRequest() && !out
 			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
 			if o.Leave != nil && o.Leave(m.Name, r) {
 				known := slices.ContainsFunc(specs, func(s path.Spec) bool {
@@ -84,12 +85,15 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			specs = append(specs, spec)
 			name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
 			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
-			if i != usual && (Emulated() || brief) ||
-				r.OnRequest() && (!last || brief || !m.PerPort) {
-				// the longest route represents the others, except in make test-kernels
+			represented := i != usual && (Emulated() || brief) ||
+				r.OnRequest() && (!last || brief || !m.PerPort)
+			if out {
+				represented = r.To.Six() || Emulated()
+			}
+			if represented { // by the longest route, except in make test-kernels
 				continue
 			}
-			if m.PerPort {
+			if m.PerPort || out {
 				udp := spec
 				udp.UDP = true
 				t.Run(name+"/udp", func(t *testing.T) { route(t, b, udp, o) })
@@ -108,7 +112,16 @@ func Run(t *testing.T, b path.Builder, o Options) {
 // lastUsual returns the index of the mode's last route that is not on request, or of its last one.
 func lastUsual(m mode.Mode) int {
 	for i, r := range slices.Backward(m.Routes) {
-		if !r.OnRequest() {
+		if !r.OnRequest() && !r.To.Outside() {
+			return i
+		}
+	}
+	return len(m.Routes) - 1
+}
+
+func lastInward(m mode.Mode) int {
+	for i, r := range slices.Backward(m.Routes) {
+		if !r.To.Outside() {
 			return i
 		}
 	}
@@ -149,6 +162,8 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		return
 	case !errors.Is(err, path.ErrUnsupported):
 		t.Fatalf("Check: %v", err)
+	case spec.To.Outside() && errors.Is(err, path.ErrOutside):
+		t.Skipf("rightly refused: %v", err)
 	}
 	var u *path.UnsupportedError
 	if m, _ := mode.Find(spec.Mode); m.TCPOnly && spec.UDP && errors.As(err, &u) {
