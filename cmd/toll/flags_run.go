@@ -158,7 +158,7 @@ func (f *runFlags) command(e env,
 		if len(args) == 0 {
 			args = usual
 		}
-		f.fromContainer(c.Flags())
+		f.fromInside(c.Flags())
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {
 			err = change(&req)
@@ -173,10 +173,14 @@ func (f *runFlags) command(e env,
 	}
 }
 
-// fromContainer has the client in a container if only the way out is asked for, and no placement.
-func (f *runFlags) fromContainer(fl *pflag.FlagSet) {
-	if out := f.to; len(out) > 0 && !fl.Changed("from") && !slices.ContainsFunc(out,
-		func(to string) bool { return !mode.Target(to).Outside() }) {
+// fromInside has the client in a container if only the way out is asked for, and no placement.
+func (f *runFlags) fromInside(fl *pflag.FlagSet) {
+	inward := func(to string) bool { return !mode.Target(to).Outside() }
+	switch {
+	case len(f.to) == 0 || fl.Changed("from") || slices.ContainsFunc(f.to, inward):
+	case distantOf(f.on) != "": // a peer has no container
+		f.from = []string{string(mode.FromHost)}
+	default:
 		f.from = []string{string(mode.FromContainer)}
 	}
 }
