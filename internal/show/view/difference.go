@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -23,7 +24,7 @@ func Difference(r *difference.Report) document.Document {
 	d.Sections = append(d.Sections, differenceHead(r), otherSettings(r))
 	for _, g := range cellGroups(r.Cells) {
 		if t := ratioChanges(g); len(t.Rows) > 0 {
-			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g[0]), r.Baseline)
+			title := fmt.Sprintf("%s: ratio to %s", placeAndLoad(r, g), r.Baseline)
 			d.Sections = append(d.Sections, document.Section{
 				Title: document.Strongly(title), Blocks: []document.Block{t}})
 		}
@@ -37,7 +38,7 @@ func Difference(r *difference.Report) document.Document {
 			continue
 		}
 		s := document.Section{Title: document.Strongly(
-			placeAndLoad(r, g[0]) + ": absolute, not judged"), Blocks: []document.Block{t}}
+			placeAndLoad(r, g) + ": absolute, not judged"), Blocks: []document.Block{t}}
 		if k == 0 {
 			s.Blocks = []document.Block{paragraph(
 				1,
@@ -187,12 +188,13 @@ func comparedPins(r *difference.Report) []string {
 	return out
 }
 
-func placeAndLoad(r *difference.Report, c difference.Cell) string {
-	on := ""
+func placeAndLoad(r *difference.Report, group []difference.Cell) string {
+	c, on := group[0], ""
 	if slices.ContainsFunc(r.Cells, func(o difference.Cell) bool { return o.On != c.On }) {
 		on = " on " + c.On
 	}
-	return fmt.Sprintf("%s → container%s, %s%s", printable.Capital(c.From.Words()), on, c.Load,
+	at := servedAt(group, func(c difference.Cell) mode.Target { return c.To })
+	return fmt.Sprintf("%s → %s%s, %s%s", printable.Capital(c.From.Words()), at, on, c.Load,
 		pinned(c.Pin, comparedPins(r)))
 }
 

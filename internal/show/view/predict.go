@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/predict"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
@@ -31,7 +32,8 @@ func Prediction(r *predict.Prediction) document.Document {
 			n = len(rows)
 		}
 		d.Sections = append(d.Sections, document.Section{
-			Title:  document.Strongly(printable.Capital(placeWords(rows[0].From)) + " → container"),
+			Title: document.Strongly(printable.Capital(placeWords(rows[0].From)) + " → " +
+				servedAt(rows[:n], func(x predict.Row) mode.Target { return mode.Target(x.To) })),
 			Blocks: predicted(r, rows[:n])})
 		rows = rows[n:]
 	}

@@ -75,7 +75,7 @@ func sweepTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
 	l := loadOf(r, c.Load)
 	return fmt.Sprintf("%s %s %s%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
-		servedAt(cells), sayOn(r, c.On), sweep.LoadWords(r.Plan, l))
+		servedAt(cells, targetOf), sayOn(r, c.On), sweep.LoadWords(r.Plan, l))
 }
 
 func briefSweepTitle(r *analysis.Report, cells []analysis.Cell) document.Text {

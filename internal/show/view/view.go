@@ -98,12 +98,14 @@ func comparisonTitle(r *analysis.Report, cells []analysis.Cell) string {
 	c := cells[0]
 	l := loadOf(r, c.Load)
 	return fmt.Sprintf("%s %s %s%s, %s", printable.Capital(placeWords(c.From)), arrow(l),
-		servedAt(cells), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
+		servedAt(cells, targetOf), sayOn(r, c.On), describeLoad(r, c.Load)) + r.Plan.SayPin(c.Pin)
 }
 
-func servedAt(cells []analysis.Cell) string {
-	outside := func(c analysis.Cell) bool { return mode.Target(c.To).Outside() }
-	inside := func(c analysis.Cell) bool { return !outside(c) }
+func targetOf(c analysis.Cell) mode.Target { return mode.Target(c.To) }
+
+func servedAt[C any](cells []C, to func(C) mode.Target) string {
+	outside := func(c C) bool { return to(c).Outside() }
+	inside := func(c C) bool { return !outside(c) }
 	switch {
 	case !slices.ContainsFunc(cells, outside):
 		return "container"
