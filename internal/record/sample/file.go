@@ -285,19 +285,23 @@ func (v Visit) checkFigures() error {
 		}
 	}
 	for _, p := range []Party{v.Client, v.Server} {
-		if err := p.TCP.check(); err != nil {
+		if err := p.check(); err != nil {
 			return err
-		}
-		if err := times(p.Window, p.CPU, p.BusiestCPU, p.Late, p.TCP.RTT, p.TCP.RTTVar); err != nil {
-			return err
-		}
-		for _, n := range []int64{p.Sent, p.Received, p.Trips, p.TotalSent, p.TotalRecv} {
-			if n < 0 {
-				return fmt.Errorf("negative count %d", n)
-			}
 		}
 	}
 	return nil
+}
+
+func (p Party) check() error {
+	if err := p.TCP.check(); err != nil {
+		return err
+	}
+	for _, n := range []int64{p.Sent, p.Received, p.Trips, p.TotalSent, p.TotalRecv} {
+		if n < 0 {
+			return fmt.Errorf("negative count %d", n)
+		}
+	}
+	return times(p.Window, p.CPU, p.BusiestCPU, p.Late, p.TCP.RTT, p.TCP.RTTVar)
 }
 
 func (f *File) completeRounds() int {
