@@ -115,22 +115,7 @@ func TestRecord(t *testing.T) {
 func recordPath(t *testing.T, name string) *record {
 	t.Helper()
 	x := recordings[name]
-	ctx := context.Background()
-	l := &lab.Lab{Congestion: "reno"}
-	t.Cleanup(func() { _ = l.Close() })
-	spec := path.Spec{Mode: x.mode, From: x.from, To: x.to, Tune: x.tune, UDP: x.udp}
-	if err := l.Check(ctx, spec); err != nil {
-		pathtest.SkipOrFail(t, "%v", err)
-	}
-	p, err := l.Build(ctx, spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	p := buildPath(t, path.Spec{Mode: x.mode, From: x.from, To: x.to, Tune: x.tune, UDP: x.udp})
 	cpus := [2]int{0, 1}
 	if x.here {
 		cpus[1] = 0
@@ -160,12 +145,62 @@ func recordPath(t *testing.T, name string) *record {
 			c.Devices[Device{link.NetNS, link.Index}] = link
 		}
 	}
+	ends, pids := startEnds(t, p, x.udp, cpus)
+	config.PIDs = append(pids, c.Relays...)
+	c.Server, c.Client = pids[0], pids[1]
+	tracer, err := kernel.Open()
+	if err != nil {
+		pathtest.SkipOrFail(t, "%v", err)
+	}
+	defer tracer.Close()
+	recording, err := tracer.Attach(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := exchange(t, ends, recording)
+	if len(bounds) <= tripsOfLog {
+		return nil
+	}
+	out := &record{Cell: c, Slices: []Slice{{Bounds: bounds[:tripsOfLog+1]}}}
+	out.Log = Log{Missing: tracer.Missing()}
+	var all [][]kernel.Event
+	all, out.Log.Lost = recording.Log()
+	for _, l := range all {
+		out.Log.CPUs = append(out.Log.CPUs, slices.Clone(l))
+	}
+	out.cut()
+	return out
+}
+
+func buildPath(t *testing.T, spec path.Spec) *path.Path {
+	t.Helper()
+	ctx := context.Background()
+	l := &lab.Lab{Congestion: "reno"}
+	t.Cleanup(func() { _ = l.Close() })
+	if err := l.Check(ctx, spec); err != nil {
+		pathtest.SkipOrFail(t, "%v", err)
+	}
+	p, err := l.Build(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// startEnds returns the server and the client, connected, and their processes.
+func startEnds(t *testing.T, p *path.Path, udp bool, cpus [2]int) (ends [2]*worker.Control,
+	pids []int) {
+	t.Helper()
 	what := sample.Load{Kind: "rr", Warmup: 0.01, Window: 0.01, Slice: 1,
 		Options: sample.RROptions{Messages: sample.Messages{Request: 1, Reply: 1}}}
-	if x.udp {
+	if udp {
 		what.Kind, what.Options = "udp-rr", sample.Messages{Request: 1, Reply: 1}
 	}
-	var ends [2]*worker.Control
 	for i, role := range []worker.Role{worker.Server, worker.Client} {
 		place, addr := path.Place(p.Servers[0]), p.Servers[0].Listen
 		if role == worker.Client {
@@ -177,23 +212,19 @@ func recordPath(t *testing.T, name string) *record {
 		}
 		ends[i] = worker.NewControl(proc.In, proc.Out)
 		t.Cleanup(func() { _ = ends[i].Close(); _ = proc.Wait() })
-		config.PIDs = append(config.PIDs, proc.PID)
-		if err := ends[i].Open(ctx, worker.Request{Role: role, Load: what, Addr: addr,
-			CPUs: cpus[1-i:][:1], Bounds: role == worker.Client}); err != nil {
+		pids = append(pids, proc.PID)
+		err = ends[i].Open(context.Background(), worker.Request{Role: role, Load: what, Addr: addr,
+			CPUs: cpus[1-i:][:1], Bounds: role == worker.Client})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.Server, c.Client = config.PIDs[0], config.PIDs[1]
-	config.PIDs = append(config.PIDs, c.Relays...)
-	tracer, err := kernel.Open()
-	if err != nil {
-		pathtest.SkipOrFail(t, "%v", err)
-	}
-	defer tracer.Close()
-	recording, err := tracer.Attach(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return ends, pids
+}
+
+// exchange stops the recording after a slice of trips, and returns their bounds.
+func exchange(t *testing.T, ends [2]*worker.Control, recording *kernel.Recording) (bounds []int64) {
+	t.Helper()
 	const slice = int64(500 * time.Millisecond)
 	start := clock.Now() + 2*slice
 	when := load.Schedule{Slices: []load.Slice{{Start: start, From: start + slice/4,
@@ -209,9 +240,8 @@ func recordPath(t *testing.T, name string) *record {
 	if err := recording.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	var bounds []int64
 	for _, e := range ends {
-		reply, err := e.Done(ctx)
+		reply, err := e.Done(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,18 +252,7 @@ func recordPath(t *testing.T, name string) *record {
 	for i := 1; i < len(bounds); i++ {
 		bounds[i] += bounds[i-1]
 	}
-	if len(bounds) <= tripsOfLog {
-		return nil
-	}
-	out := &record{Cell: c, Slices: []Slice{{Bounds: bounds[:tripsOfLog+1]}}}
-	out.Log = Log{Missing: tracer.Missing()}
-	var all [][]kernel.Event
-	all, out.Log.Lost = recording.Log()
-	for _, l := range all {
-		out.Log.CPUs = append(out.Log.CPUs, slices.Clone(l))
-	}
-	out.cut()
-	return out
+	return bounds
 }
 
 // cut removes what is outside the trips, and gives pointers, namespaces and times small numbers.
