@@ -34,9 +34,6 @@ const (
 // nobody, against the same without programs, in turns. Both of its ends are one thread, so that
 // nothing sleeps.
 func (t *trial) bystanders(ctx context.Context) (_ []table, err error) {
-	if err := kernel.Check(); err != nil {
-		return nil, err
-	}
 	tracer, err := kernel.Open()
 	if err != nil {
 		return nil, err
