@@ -52,8 +52,7 @@ func (l *list) trace(study sample.Study, t trace.Trace) {
 		f := of
 		f.Metric, f.Unit, f.Statistic, f.Value = string(s.Part), "s", document.Segment, s.MidMean
 		f.Note = strings.Join(strings.Fields(strings.Join([]string{
-			map[bool]string{false: "request", true: "reply"}[s.Reply], s.Hop, s.Device, s.Where},
-			" ")), " ")
+			s.Direction(), s.Hop, s.Device, s.Where}, " ")), " ")
 		l.add(f)
 	}
 }
