@@ -26,7 +26,7 @@ func TestTraceOfTheKernel(t *testing.T) {
 		pathtest.SkipOrFail(t, "tracing: %v", err)
 	}
 	defer tracer.Close()
-	testwait.Unhindered(t, time.Minute, func(u testing.TB) {
+	testwait.Unhindered(t, 3*time.Minute, func(u testing.TB) {
 		traces := 0
 		f := traceInLab(t, tracer)
 		for _, v := range f.Visits {
@@ -56,6 +56,7 @@ func traceInLab(t *testing.T, tracer *trace.Tracer) *sample.File {
 	}
 	q := traced(3)
 	q.On, q.Epoch = []string{"lab"}, 0.3
+	q.Loads[0].Slice = 0.05 // on time also beside other tests
 	p, err := plan.Make(q)
 	if err != nil {
 		t.Fatal(err)
