@@ -53,8 +53,8 @@ type plantedPart struct {
 
 const (
 	spin       = 5 * time.Microsecond
-	pacedTrips = 10_000 // trips/s
-	frame      = 67     // bytes of a request with one byte, Ethernet header to payload
+	pacedTrips = 4_000 // trips/s, so few that each one waits
+	frame      = 67    // bytes of a request with one byte, Ethernet header to payload
 )
 
 var plantedParts = []plantedPart{
