@@ -55,8 +55,8 @@ func traceInLab(t *testing.T, tracer *trace.Tracer) *sample.File {
 		t.Fatal(err)
 	}
 	q := traced(3)
-	q.On, q.Epoch = []string{"lab"}, 0.3
-	q.Loads[0].Slice = 0.05 // on time also beside other tests
+	q.On, q.Epoch = []string{"lab"}, 2
+	q.Loads[0].Slice = 0.02 // some are on time also beside other tests
 	p, err := plan.Make(q)
 	if err != nil {
 		t.Fatal(err)

@@ -188,7 +188,8 @@ func Links() (string, error) {
 }
 
 // Netfilter describes the links to the packet filters of the calling thread's network namespace, or
-// those in all that are not toll's if the kernel cannot tell. If there are links, the kernel may load nfnetlink_hook to tell.
+// those in all that are not toll's if the kernel cannot tell. If there are links, the kernel may
+// load nfnetlink_hook to tell.
 func Netfilter() ([]string, error) {
 	var here map[hook]bool
 	var errHere error

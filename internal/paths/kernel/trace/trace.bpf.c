@@ -249,11 +249,10 @@ static __always_inline int packet(__u8 kind, const struct sk_buff *skb, const un
 	known = s->last == ptr;
 	h = kind == RX || kind == RECEIVE ? find_handed(s, ptr) : 0;
 	if (kind == RECEIVE && h->ptr == ptr) {
-		if (!known) {
-			s->packet = h->packet;
+		s->packet = h->packet; // that of another CPU, or an earlier one at this address
+		if (h->cpu != bpf_get_smp_processor_id())
 			state.slots[h->cpu & (MAX_CPUS - 1)].last = 0;
-			known = true;
-		}
+		known = true;
 		s->sent = h->ptr = 0;
 	}
 	// What a driver had or a socket sends may be a new packet at an old address, unless it
