@@ -93,22 +93,28 @@ func allOf(k kind) part {
 }
 
 func (s *study) row(name string, i, b int, d difference) Row {
-	out := Row{Added: price(d.Estimate, s.bias(i, rowPart(name)), s.none(b, kindOf(name))),
-		Epochs: d.rounds}
+	p := rowPart(name)
+	out := Row{Added: price(d.Estimate, s.bias(i, p), s.none(b, p.kind)), Epochs: d.rounds}
 	out.Name = shown(name, s.devices(i, b, name), sample.UDP(s.Series[i].Cell.Load))
-	out.takes(s.midMean(i, sample.Traced, name, ""), s.midMean(b, sample.Traced, name, ""))
+	cost := func(r *sum) float64 { return s.costs.total(r.events, p.kind) }
+	out.takes(s.midMean(i, sample.Traced, p, cost), s.midMean(b, sample.Traced, p, cost))
 	for _, hook := range s.hooksOf(i, b, name) {
-		p := part{"hook " + name + " " + hook, func(x seen) *sum {
-			return x.hooks[[2]string{name, hook}]
-		}, inPath, sdRow}
-		epochs := s.epochs(i, b, p, sample.TracedHooks)
-		cost := s.empty * (s.eventsOf(i, p) - s.eventsOf(b, p))
-		e := s.moderate(i, b, p, shifted(epochs, -cost/unit(p)), nil)
-		h := Row{Name: hook, Added: price(e, 0, nothing), Epochs: centres(p, epochs, cost)}
-		h.takes(s.midMean(i, sample.TracedHooks, name, hook),
-			s.midMean(b, sample.TracedHooks, name, hook))
-		out.Hooks = append(out.Hooks, h)
+		out.Hooks = append(out.Hooks, s.hook(name, hook, i, b))
 	}
+	return out
+}
+
+func (s *study) hook(row, name string, i, b int) Row {
+	p := part{"hook " + row + " " + name, func(x seen) *sum {
+		return x.hooks[[2]string{row, name}]
+	}, inPath, sdRow}
+	epochs := s.epochs(i, b, p, sample.TracedHooks)
+	further := s.empty * (count(s.events(i, p, sample.TracedHooks)) -
+		count(s.events(b, p, sample.TracedHooks)))
+	e := s.moderate(i, b, p, shifted(epochs, -further/unit(p)), nil)
+	out := Row{Name: name, Added: price(e, 0, nothing), Epochs: centres(p, epochs, further)}
+	cost := func(r *sum) float64 { return s.empty * count(r.events) }
+	out.takes(s.midMean(i, sample.TracedHooks, p, cost), s.midMean(b, sample.TracedHooks, p, cost))
 	return out
 }
 
@@ -127,35 +133,20 @@ func (r *Row) takes(mine, its *float64) {
 	r.Mine = &x
 }
 
-func (s *study) eventsOf(i int, p part) (sum float64) {
-	for _, n := range s.events(i, p, sample.TracedHooks) {
-		sum += n
+func count(events map[steps]float64) (sum float64) {
+	for _, at := range slices.SortedFunc(maps.Keys(events), byName) {
+		sum += events[at]
 	}
 	return sum
 }
 
-// midMean returns the mid-mean of cell i's row, or of a hook in it, without what tracing costs, or
-// nil if the cell has no such row.
-func (s *study) midMean(i int, state sample.Tracing, row, hook string) *float64 {
+// midMean returns the mid-mean of cell i's part without what tracing costs, or nil if the cell has
+// no such part.
+func (s *study) midMean(i int, state sample.Tracing, p part, cost func(*sum) float64) *float64 {
 	var all []float64
 	for _, x := range s.cells[i].by[state] {
-		in, sum, found := "", 0.0, false
-		for _, g := range x.Segments {
-			h, is := hookOf(g.SegmentKey)
-			if !is {
-				in = rowOf(g.SegmentKey)
-			}
-			if in != row || h != hook {
-				continue
-			}
-			cost := s.costs.segment(g)
-			if is {
-				cost = s.empty * g.Events
-			}
-			sum, found = sum+g.MidMean-cost, true
-		}
-		if found {
-			all = append(all, max(0, sum))
+		if r := p.of(x); r != nil {
+			all = append(all, max(0, r.midMean-cost(r)))
 		}
 	}
 	if len(all) == 0 {
@@ -169,15 +160,14 @@ func (s *study) hooksOf(i, b int, row string) []string {
 	var out []string
 	for _, x := range slices.Concat(s.cells[i].by[sample.TracedHooks],
 		s.cells[b].by[sample.TracedHooks]) {
-		for _, g := range x.Segments {
-			name, is := hookOf(g.SegmentKey)
-			if is && x.hooks[[2]string{row, name}] != nil && !slices.Contains(out, name) {
-				out = append(out, name)
+		for key := range x.hooks {
+			if key[0] == row && !slices.Contains(out, key[1]) {
+				out = append(out, key[1])
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b string) int {
-		return slices.Index(sample.Hooks, a) - slices.Index(sample.Hooks, b)
+	slices.SortFunc(out, func(a, b string) int {
+		return cmp.Or(slices.Index(sample.Hooks, a)-slices.Index(sample.Hooks, b), cmp.Compare(a, b))
 	})
 	return out
 }

@@ -24,6 +24,7 @@ type seen struct {
 // sum is what the segments of a row add up to.
 type sum struct {
 	slots   []analysis.Slot // in the order of the timetable
+	midMean float64
 	events  map[steps]float64
 	devices []string // kinds
 }
@@ -39,6 +40,7 @@ func (s *sum) add(t *sample.Trace, g sample.Segment) {
 	for k, x := range g.Medians {
 		s.slots[k].X += x
 	}
+	s.midMean += g.MidMean
 	s.events[stepsOf(g)] += g.Events
 	if d := deviceKind(g.Hop); d != "" && !slices.Contains(s.devices, d) {
 		s.devices = append(s.devices, d)
@@ -253,11 +255,18 @@ func timesOf(t *sample.Trace) map[steps]spell {
 
 // segment returns what tracing adds to a segment.
 func (c costs) segment(g sample.Segment) float64 {
-	k := kindOf(rowOf(g.SegmentKey))
+	return c.total(map[steps]float64{stepsOf(g): g.Events}, kindOf(rowOf(g.SegmentKey)))
+}
+
+// total returns what events cost.
+func (c costs) total(events map[steps]float64, k kind) (sum float64) {
 	if k == inRelay {
 		return 0
 	}
-	return g.Events * c.between(stepsOf(g), k).each
+	for _, at := range slices.SortedFunc(maps.Keys(events), byName) {
+		sum += events[at] * c.between(at, k).each
+	}
+	return sum
 }
 
 // between returns what an event between the steps costs.
