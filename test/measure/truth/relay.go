@@ -1,68 +1,45 @@
 package truth
 
 import (
+	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
+	proxy "github.com/bridgetoll/bridgetoll/internal/paths/lab/relay"
 )
 
 // relayArg makes this process a relay that takes docker-proxy's arguments, after a time.
 const relayArg = "relay"
 
-// relay copies what one connection at a time sends, with blocking calls on threads of their own.
-// Before each write it spins.
+// relay copies what connections send, with blocking calls on threads of their own. Before each
+// write it spins.
 func relay(spin string, args []string) error {
 	wait, err := time.ParseDuration(spin)
 	if err != nil {
 		return err
 	}
-	f := flag.NewFlagSet(relayArg, flag.ContinueOnError)
-	f.SetOutput(io.Discard)
-	f.String("proto", "tcp", "")
-	host, port := f.String("host-ip", "", ""), f.Int("host-port", 0, "")
-	to, toPort := f.String("container-ip", "", ""), f.Int("container-port", 0, "")
-	if err := f.Parse(args); err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp4", net.JoinHostPort(*host, strconv.Itoa(*port)))
 	const readyFD = 3 // as docker-proxy's
-	ready := os.NewFile(readyFD, "ready")
-	if err != nil {
-		_, told := fmt.Fprintf(ready, "1\n%v", err)
-		return errors.Join(err, told)
-	}
-	if _, err := io.WriteString(ready, "0\n"); err != nil {
-		return err
-	}
-	ready.Close()
-	for {
-		client, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		server, err := net.Dial("tcp4", net.JoinHostPort(*to, strconv.Itoa(*toPort)))
-		if err != nil {
-			client.Close()
-			continue
-		}
-		a, errA := blocking(client)
-		b, errB := blocking(server)
-		if err := errors.Join(errA, errB); err != nil {
-			return err
-		}
-		go pass(a, b, wait)
-		go pass(b, a, wait)
-	}
+	return proxy.Serve(context.Background(), args, os.NewFile(readyFD, "ready"),
+		func(client *net.TCPConn, target *net.TCPAddr) {
+			server, err := net.DialTCP("tcp", nil, target)
+			if err != nil {
+				client.Close()
+				return
+			}
+			a, errA := blocking(client)
+			b, errB := blocking(server)
+			if errA != nil || errB != nil {
+				return
+			}
+			go pass(a, b, wait)
+			pass(b, a, wait)
+		})
 }
 
 // blocking returns a descriptor of the connection, which it closes.

@@ -18,6 +18,13 @@ import (
 // Run runs the proxy with docker-proxy's arguments until ctx ends. It writes "0\n" to ready once it
 // listens, or "1\n" and the reason.
 func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
+	return Serve(ctx, args, ready, relay)
+}
+
+// Serve is Run with another way to relay a client's TCP connection to its target. That closes the
+// connection.
+func Serve(ctx context.Context, args []string, ready io.WriteCloser,
+	relay func(client *net.TCPConn, target *net.TCPAddr)) error {
 	f, err := parse(args)
 	if err == nil && f.proto == "udp" {
 		return runUDP(ctx, f, ready)
