@@ -84,15 +84,22 @@ func rowOf(k sample.SegmentKey) string {
 }
 
 func kindOf(row string) kind {
-	names := strings.Split(row, " + ")
 	switch {
-	case slices.Contains(names, rowRelay):
+	case has(row, rowRelay):
 		return inRelay
-	case slices.Contains(names, rowWakes):
+	case has(row, rowWakes):
 		return inWakes
 	}
 	return inPath
 }
+
+func has(row, name string) bool { return slices.Contains(strings.Split(row, " + "), name) }
+
+// Wakes reports whether wake-ups are in the row.
+func (r Row) Wakes() bool { return has(r.Name, rowWakes) }
+
+// InPath reports whether neither wake-ups nor a relay are in the row.
+func (r Row) InPath() bool { return kindOf(r.Name) == inPath }
 
 func rank(row string) int {
 	first, _, _ := strings.Cut(row, " + ")
@@ -119,4 +126,13 @@ func shown(row string, devices []string, udp bool) string {
 		row = strings.ReplaceAll(row, "TCP", "UDP")
 	}
 	return row
+}
+
+// WithoutDevices returns the name of a row without the devices that it is about.
+func WithoutDevices(row string) string {
+	_, name, ok := strings.Cut(row, ": ")
+	if !ok {
+		return row
+	}
+	return name
 }

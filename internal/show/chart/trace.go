@@ -3,7 +3,6 @@ package chart
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
@@ -74,7 +73,7 @@ func inMicroseconds(x float64) float64 { return short(x * microseconds) }
 func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 	spec := trips{Axis: "µs"}
 	for _, r := range t.Rows {
-		if i := index(&spec.Parts, WithoutDevices(r.Name)); isPart(r.Name, wakeUps) {
+		if i := index(&spec.Parts, trace.WithoutDevices(r.Name)); r.Wakes() {
 			spec.Pale = append(spec.Pale, i)
 		}
 	}
@@ -88,7 +87,7 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 			direction, lane := s.Direction(), laneOf(hops[i], s)
 			end := s.At + s.MidMean
 			one.Bars = append(one.Bars, tripBar{Lane: index(&one.Lanes, lane),
-				Part: index(&spec.Parts, WithoutDevices(s.Row)), From: inMicroseconds(s.At),
+				Part: index(&spec.Parts, trace.WithoutDevices(s.Row)), From: inMicroseconds(s.At),
 				To: inMicroseconds(end),
 				Text: fmt.Sprintf("%s, %s: %s µs", direction, s.Part,
 					three(s.MidMean*microseconds))})
@@ -127,15 +126,6 @@ func Hops(segments []trace.Segment) []string {
 		}
 	}
 	return out
-}
-
-// WithoutDevices returns the name of a row without the devices that it is about.
-func WithoutDevices(row string) string {
-	_, name, ok := strings.Cut(row, ": ")
-	if !ok {
-		return row
-	}
-	return name
 }
 
 func laneOf(hop string, s trace.Segment) string {
@@ -201,19 +191,14 @@ func orEmpty(x *float64) string {
 // apart separates the parts of the path from those that wait for threads, which vary much more.
 func apart(rows []trace.Row) (path, waiting []trace.Row) {
 	for _, r := range rows {
-		if isPart(r.Name, wakeUps) || isPart(r.Name, "relay") {
-			waiting = append(waiting, r)
-		} else {
+		if r.InPath() {
 			path = append(path, r)
+		} else {
+			waiting = append(waiting, r)
 		}
 	}
 	return path, waiting
 }
-
-const wakeUps = "wake-ups"
-
-// A row may be of several parts that the kernel cannot tell apart.
-func isPart(row, part string) bool { return slices.Contains(strings.Split(row, " + "), part) }
 
 func epochChart(title string, parts []trace.Row) (c document.Chart, ok bool) {
 	spec := strips{Axis: "traced epoch"}

@@ -126,7 +126,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 			labelled(t.Label), figures("adds", "µs")}}
 	cell, base := cellNamed(r, t, t.Label), cellNamed(r, t, t.Against)
 	add := func(name string, its, mine *float64, price analysis.Price, style document.Style) {
-		cells := []document.Cell{{Text: name, Short: chart.WithoutDevices(name)},
+		cells := []document.Cell{{Text: name, Short: trace.WithoutDevices(name)},
 			microseconds(its), microseconds(mine), nothing}
 		if price.N > 0 {
 			cells[3] = priceCell(price.Value(), price)

@@ -110,21 +110,6 @@ func readTrace(text []byte) (*judged.Report, error) {
 	return r, nil
 }
 
-// pathRows returns the names of the rows in which the kernel, the ends' programs and their system
-// calls work: neither wake-ups nor relays.
-func pathRows(t judged.Trace) map[string]bool {
-	out := map[string]bool{}
-	for _, s := range slices.Concat(t.Segments, t.Its) {
-		if _, known := out[s.Row]; !known {
-			out[s.Row] = true
-		}
-		if has(s.Part, sample.PartWake) || has(s.Part, sample.PartRelay) {
-			out[s.Row] = false
-		}
-	}
-	return out
-}
-
 // A kernel without a tracepoint has merged parts.
 func has(merged, part sample.Part) bool { return strings.Contains(string(merged), string(part)) }
 
@@ -189,9 +174,8 @@ func (a *traced) add(r *judged.Report) error {
 			}
 			continue
 		}
-		isPath := pathRows(t)
 		for _, row := range t.Rows {
-			if !isPath[row.Name] {
+			if !row.InPath() {
 				continue
 			}
 			if err := put(a.null, row.Name, row.Added); err != nil {

@@ -159,22 +159,24 @@ func (m *moved) add(r *judged.Report, d plantedPart) error {
 	if t.Refused != "" {
 		return errors.New(t.Refused)
 	}
-	isPath, may := pathRows(t), map[string]bool{}
+	may := map[string]bool{} // without the devices, which are those of one mode
 	for _, s := range slices.Concat(t.Segments, t.Its) {
-		may[s.Row] = may[s.Row] || slices.ContainsFunc(d.may, func(p sample.Part) bool {
+		name := judged.WithoutDevices(s.Row)
+		may[name] = may[name] || slices.ContainsFunc(d.may, func(p sample.Part) bool {
 			return has(s.Part, p)
 		})
 	}
 	var right amount
 	for _, row := range t.Rows {
-		if !isPath[row.Name] && !may[row.Name] {
+		moves := may[judged.WithoutDevices(row.Name)]
+		if !row.InPath() && !moves {
 			continue
 		}
 		a, err := ofPrice(row.Added)
 		if err != nil {
 			return fmt.Errorf("%s: %w", row.Name, err)
 		}
-		if may[row.Name] {
+		if moves {
 			right = amount{right.at + a.at, math.Hypot(right.half, a.half)}
 			continue
 		}
