@@ -440,17 +440,13 @@ int BPF_PROG(toll_ready, struct sock *sk)
 	return 0;
 }
 
-static __always_inline bool is_our_call(const struct sock *sk)
-{
-	return is_ours(bpf_get_current_pid_tgid() >> 32) && is_inet(sk);
-}
-
-static __always_inline int add_written(__u8 kind, struct sock *sk, int len)
+// add_call records a call of ours on a socket, and up to which byte it wrote or copied.
+static __always_inline int add_call(__u8 kind, struct sock *sk, int len)
 {
 	struct tcp_sock *t;
 	struct event *e;
 
-	if (!is_our_call(sk))
+	if (!is_ours(bpf_get_current_pid_tgid() >> 32) || !is_inet(sk))
 		return 0;
 	e = add_socket(kind, sk);
 	if (!e)
@@ -458,38 +454,26 @@ static __always_inline int add_written(__u8 kind, struct sock *sk, int len)
 	e->len = len;
 	t = bpf_skc_to_tcp_sock(sk);
 	if (t)
-		e->seq = t->write_seq;
+		e->seq = kind == READ ? t->copied_seq : t->write_seq;
 	return 0;
 }
 
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(toll_send, struct sock *sk)
 {
-	return add_written(SEND, sk, 0);
+	return add_call(SEND, sk, 0);
 }
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(toll_sent, struct sock *sk, int ret)
 {
-	return add_written(SENT, sk, ret);
+	return add_call(SENT, sk, ret);
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(toll_read, struct sock *sk, int ret)
 {
-	struct tcp_sock *t;
-	struct event *e;
-
-	if (!is_our_call(sk))
-		return 0;
-	e = add_socket(READ, sk);
-	if (!e)
-		return 0;
-	e->len = ret;
-	t = bpf_skc_to_tcp_sock(sk);
-	if (t)
-		e->seq = t->copied_seq;
-	return 0;
+	return add_call(READ, sk, ret);
 }
 
 SEC("tp_btf/skb_copy_datagram_iovec")
