@@ -199,7 +199,7 @@ dist-check: ## make them twice, in different places, and compare the bytes
 
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
-DEPS = docker.io iperf3 iproute2 mariadb-server-core nftables openssh-client openssh-server openvswitch-switch postgresql redis-server redis-tools util-linux
+DEPS = docker.io iperf3 iproute2 mariadb-server-core nftables openssh-client openssh-server openvswitch-switch passt postgresql redis-server redis-tools rootlesskit slirp4netns uidmap util-linux
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
 DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk

@@ -14,6 +14,14 @@ const (
 	Fast             Name = "fast"
 	FastLinks        Name = "fast+links"
 	PublishIngress   Name = "publish-ingress"
+
+	Pasta              Name = "pasta"
+	Slirp4netns        Name = "slirp4netns"
+	GvisorTapVsock     Name = "gvisor-tap-vsock"
+	RootlessPort       Name = "rootlessport"
+	RootlessPublishNAT Name = "rootless-publish-nat"
+	RootlessPublish    Name = "rootless-publish"
+
 	Routed           Name = "routed"
 	Link             Name = "link"
 	NATAlias         Name = "nat-alias"
@@ -263,6 +271,7 @@ var catalogue = []Mode{
 				Part: "larger packets on the bridge and the host's ends of containers' links (BIG TCP)", Unseen: true},
 		},
 	},
+	pasta, slirp4netns, gvisorTapVsock, rootlessPort, rootlessPublishNAT, rootlessPublish,
 	{
 		Name:          PublishIngress,
 		Summary:       "a port of Swarm's routing mesh: any node takes it, IPVS chooses the task",

@@ -20,6 +20,8 @@ var hopWords = map[HopKind]string{
 	HopVXLAN:   "VXLAN",
 	HopESP:     "ESP",
 	HopNetkit:  "netkit",
+	HopTap:     "tap", HopRootlessKit: "rootlesskit", HopRootlessPort: "rootlessport",
+	HopPasta: "pasta", HopSlirp: "slirp4netns", HopGvisor: "gvisor-tap-vsock",
 	HopWire:    "wire", HopLoopback: "proxy",
 }
 

@@ -131,6 +131,14 @@ const (
 	HopESP      HopKind = "ESP" // transforms (xfrm states) of one machine
 	HopNetkit   HopKind = "netkit"
 	HopTunnel   HopKind = "tunnel" // between nodes: Geneve, IPIP, WireGuard
+	HopTap      HopKind = "tap"    // a container's, whose other end is a process
+
+	// Relays of rootless engines, which have sockets in two network namespaces or hold a tap.
+	HopRootlessKit  HopKind = "rootlesskit"
+	HopRootlessPort HopKind = "rootlessport"
+	HopPasta        HopKind = "pasta"
+	HopSlirp        HopKind = "slirp4netns"
+	HopGvisor       HopKind = "gvisor-tap-vsock"
 )
 
 // Route is a route to a mode's server, or out of a mode's container.
@@ -142,7 +150,10 @@ type Route struct {
 
 // OnRequest reports whether the route is measured only if IPv6 is asked for: it resembles one over
 // IPv4, or most clients do not dial its address.
-func (r Route) OnRequest() bool { return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1) }
+func (r Route) OnRequest() bool {
+	return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1 ||
+		slices.Contains(r.Hops, HopPasta) || slices.Contains(r.Hops, HopRootlessKit))
+}
 
 // String returns the hops as tables show them.
 func (r Route) String() string {
@@ -157,7 +168,7 @@ func (r Route) String() string {
 type Mode struct {
 	Name    Name
 	Summary string
-	Docker  string // in Docker's words
+	Docker  string // in Docker's or Podman's words
 	Short   string // at most 18 columns
 	GivesUp string // isolation lost, or "nothing"
 
@@ -166,7 +177,8 @@ type Mode struct {
 	PortIsolation bool
 	// PerPort means that the mode's rules or proxy are for one port and protocol.
 	PerPort bool
-	// TCPOnly means that datagrams do not take the mode's path.
+	// TCPOnly means that datagrams do not take the mode's path, or that nothing counts them where a
+	// process relays them.
 	TCPOnly bool
 	// WholeCard means that a container has the network card for itself, so a machine cannot have
 	// two.
@@ -178,6 +190,9 @@ type Mode struct {
 	// Usual modes are compared by default: what Docker offers without further programs, each in its
 	// most common form.
 	Usual bool
+	// Rootless means that an engine without root has the mode: a process relays what crosses the
+	// edge of its user namespace.
+	Rootless bool
 	// Kubernetes means that the mode is a cluster's instead of Docker Engine's.
 	Kubernetes bool
 	// Model means that the lab builds the Kubernetes mode as well, which shows what a cluster adds

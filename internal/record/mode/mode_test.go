@@ -14,13 +14,14 @@ import (
 var (
 	kinds = []HopKind{HopLoopback, HopWire, HopVeth, HopBridge, HopDNAT, HopSNAT, HopProxy, HopIPVS,
 		HopAccept,
-		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel}
+		HopMacvlan, HopIPvlan, HopOVS, HopVXLAN, HopESP, HopNetkit, HopTunnel, HopTap, HopRootlessKit, HopRootlessPort, HopPasta,
+		HopSlirp, HopGvisor}
 	// devices gives a container a network of its own.
-	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit}
+	devices = []HopKind{HopVeth, HopMacvlan, HopIPvlan, HopNetkit, HopTap}
 )
 
 // widestLabel is the tables' width for a row's name.
-const widestLabel = 23
+const widestLabel = 26
 
 func TestCatalogueIsComplete(t *testing.T) {
 	safe := regexp.MustCompile(`^[a-z][a-z0-9-]*(\+links)?$`)
@@ -120,14 +121,15 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		}
 		first, last = last, first
 	}
-	if m.PortIsolation != slices.Contains(devices, last) {
+	relayed := m.Rootless && last == HopLoopback // into a namespace of its own
+	if m.PortIsolation != (slices.Contains(devices, last) || relayed) {
 		t.Errorf("port isolation %t, but the server's hop is %s", m.PortIsolation, last)
 	}
 	if m.PortIsolation && !r.To.Outside() && (r.From == FromContainer || r.From == FromRemoteContainer) &&
 		first != last {
 		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}
-	if slices.Index(r.Hops, HopLoopback) > 0 {
+	if slices.Index(r.Hops, HopLoopback) > 0 && !m.Rootless {
 		t.Errorf("%s: loopback only comes first", r)
 	}
 	if m.Name == Publish || m.Name == PublishDefault { // the route decides
@@ -136,8 +138,11 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		}
 		return
 	}
-	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy},
-		HopDNAT: {PublishNAT, PublishIngress, NATAlias, ClusterIP, HostPort, NodePort,
+	if r.To.Outside() {
+		return
+	}
+	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy, RootlessPublish},
+		HopDNAT: {PublishNAT, RootlessPublishNAT, PublishIngress, NATAlias, ClusterIP, HostPort, NodePort,
 			NodePortLocal}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)

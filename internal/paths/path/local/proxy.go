@@ -15,9 +15,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Proxy is a docker-proxy for TCP.
+// Proxy is a process that accepts TCP connections and dials one for each, such as docker-proxy.
 type Proxy struct {
-	Space   // of its machine
+	Space // where it listens
+	// Dials is where it dials, if that is another network namespace: rootlesskit's sockets are in
+	// two. Nil: where it listens.
+	Dials   Space
 	PID     int
 	Listens uint16         // published port
 	Target  netip.AddrPort // the container's
@@ -35,13 +38,20 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 	}
 	seen := map[uint32]leg{}
 	return func() (sample.Counters, error) {
-		var conns []sock.Conn
-		err := p.Do(func() (err error) { conns, err = sock.Of(p.PID); return err })
+		conns, err := p.conns(p.Space)
 		if err != nil {
 			return sample.Counters{}, err
 		}
 		for _, c := range conns {
 			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
+		}
+		if p.Dials != nil {
+			if conns, err = p.conns(p.Dials); err != nil {
+				return sample.Counters{}, err
+			}
+			for _, c := range conns {
+				seen[c.Inode] = leg{true, c}
+			}
 		}
 		var up, down sample.Counters
 		var resent uint64
@@ -62,11 +72,23 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 	}
 }
 
+func (p Proxy) conns(in Space) (out []sock.Conn, err error) {
+	err = in.Do(func() (err error) { out, err = sock.Of(p.PID); return err })
+	return out, err
+}
+
 // passed returns the number of connections that the proxy's machine accepted and then dialled. Its
 // TCP counters exclude connections that NAT forwards and dials that fail. A local client dials once
 // for each.
 func (p Proxy) passed() (uint64, error) {
 	var dialled, accepted uint64
+	if p.Dials != nil {
+		if err := p.Do(func() (err error) { _, accepted, err = sock.Opens(); return err }); err != nil {
+			return 0, err
+		}
+		err := p.Dials.Do(func() (err error) { dialled, _, err = sock.Opens(); return err })
+		return min(dialled, accepted), err
+	}
 	err := p.Do(func() (err error) {
 		dialled, accepted, err = sock.Opens()
 		return err

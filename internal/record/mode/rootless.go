@@ -1,0 +1,144 @@
+package mode
+
+const (
+	inNamespace = "a network namespace of its own, "
+	rootlessKit = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
+)
+
+// throughSlirp is the way out of a container of rootless Docker.
+var throughSlirp = Route{FromContainer, ToOutside,
+	[]HopKind{HopVeth, HopBridge, HopSNAT, HopTap, HopSlirp, HopWire}}
+
+var pasta = Mode{
+	Name:          Pasta,
+	Summary:       "pasta relays between the machine's sockets and the container: by splicing from a loopback address, else by a tap device",
+	Docker:        "podman run -p PORT:PORT without root (--network pasta)",
+	Short:         "-p (pasta)",
+	GivesUp:       "nothing; the container cannot reach its machine by the machine's address",
+	PortIsolation: true,
+	PerPort:       true,
+	TCPOnly:       true,
+	Rootless:      true,
+	Routes: append(bothFamilies([]Route{
+		{FromHost, ToAddress, []HopKind{HopLoopback, HopPasta, HopTap}},
+		{FromRemote, ToAddress, []HopKind{HopWire, HopPasta, HopTap}},
+		{FromContainer, ToOutside, []HopKind{HopTap, HopPasta, HopWire}},
+	}),
+		Route{FromHost, ToLoopback, []HopKind{HopLoopback, HopPasta, HopLoopback}},
+		Route{FromHost, ToLoopback6, []HopKind{HopLoopback, HopPasta, HopLoopback}}),
+	Rungs: []Rung{
+		{From: FromHost, To: ToLoopback, Below: Host,
+			Part: inNamespace + "into whose loopback pasta splices"},
+		{From: FromRemote, To: ToAddress, Below: Host,
+			Part: inNamespace + "behind pasta and a tap device"},
+	},
+}
+
+var slirp4netns = behindTap(Slirp4netns, HopSlirp, "slirp4netns",
+	"podman run -p PORT:PORT --network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)")
+
+var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
+	`rootless Docker with the port driver gvisor-tap-vsock, podman machine`, "-p (gvisor)")
+
+func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
+	part := inNamespace + "behind " + program + " and a tap device"
+	return Mode{
+		Name:          name,
+		Summary:       program + " relays between the machine's sockets and a TCP/IP stack of its own, which a tap device joins to the container",
+		Docker:        docker,
+		Short:         short,
+		No6:           program + " publishes ports over IPv4 only",
+		GivesUp:       "nothing; the server sees " + program + "'s address where the client is on the machine",
+		PortIsolation: true,
+		PerPort:       true,
+		TCPOnly:       true,
+		Rootless:      true,
+		Routes: []Route{
+			{FromHost, ToLoopback, []HopKind{HopLoopback, hop, HopTap}},
+			{FromHost, ToAddress, []HopKind{HopLoopback, hop, HopTap}},
+			{FromRemote, ToAddress, []HopKind{HopWire, hop, HopTap}},
+			{FromContainer, ToOutside, []HopKind{HopTap, hop, HopWire}},
+		},
+		Rungs: []Rung{
+			{From: FromHost, To: ToLoopback, Below: Host, Part: part},
+			{From: FromRemote, To: ToAddress, Below: Host, Part: part},
+		},
+	}
+}
+
+var rootlessPort = Mode{
+	Name:          RootlessPort,
+	Summary:       "rootlessport relays from the machine into the container's loopback, past the network's bridge",
+	Docker:        "podman run -p PORT:PORT --network NAME without root",
+	Short:         "-p (rootlessport)",
+	GivesUp:       "nothing; the server sees an address of its own, not the client's",
+	PortIsolation: true,
+	PerPort:       true,
+	TCPOnly:       true,
+	Rootless:      true,
+	No6:           "toll dials IPv4 there",
+	Routes: []Route{
+		{FromHost, ToLoopback, []HopKind{HopLoopback, HopRootlessPort, HopLoopback}},
+		{FromHost, ToAddress, []HopKind{HopLoopback, HopRootlessPort, HopLoopback}},
+		{FromRemote, ToAddress, []HopKind{HopWire, HopRootlessPort, HopLoopback}},
+		{FromContainer, ToOutside,
+			[]HopKind{HopVeth, HopBridge, HopSNAT, HopTap, HopPasta, HopWire}},
+	},
+	Rungs: []Rung{
+		{From: FromHost, To: ToLoopback, Below: Host,
+			Part: inNamespace + "into whose loopback rootlessport relays"},
+		{From: FromRemote, To: ToAddress, Below: Host,
+			Part: inNamespace + "into whose loopback rootlessport relays (a proxy)"},
+	},
+}
+
+var rootlessPublishNAT = Mode{
+	Name:          RootlessPublishNAT,
+	Summary:       "a published port of rootless Docker: rootlesskit takes it, and NAT rewrites it in the engine's network",
+	Docker:        `-p PORT:PORT, rootless, with "userland-proxy": false`,
+	Short:         "-p (rootless, NAT)",
+	GivesUp:       "nothing; from 127.0.0.1 the server sees the bridge's address, not the client's",
+	PortIsolation: true,
+	PerPort:       true,
+	TCPOnly:       true,
+	Rootless:      true,
+	No6:           "rootless Docker publishes no port over IPv6 without docker-proxy",
+	Routes: []Route{
+		{FromHost, ToLoopback,
+			[]HopKind{HopLoopback, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+		{FromHost, ToAddress, []HopKind{HopLoopback, HopRootlessKit, HopDNAT, HopBridge, HopVeth}},
+		{FromRemote, ToAddress, []HopKind{HopWire, HopRootlessKit, HopDNAT, HopBridge, HopVeth}},
+		throughSlirp,
+	},
+	Rungs: []Rung{
+		{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: rootlessKit},
+		{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: rootlessKit},
+	},
+}
+
+var rootlessPublish = Mode{
+	Name:          RootlessPublish,
+	Summary:       "a published port of rootless Docker: rootlesskit takes it, and docker-proxy in the engine's network",
+	Docker:        "-p PORT:PORT, rootless (default)",
+	Short:         "-p (rootless)",
+	GivesUp:       "nothing; the server sees the bridge's address, not the client's",
+	PortIsolation: true,
+	PerPort:       true,
+	TCPOnly:       true,
+	Rootless:      true,
+	Routes: []Route{
+		{FromHost, ToLoopback, []HopKind{
+			HopLoopback, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},
+		{FromHost, ToLoopback6, []HopKind{
+			HopLoopback, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},
+		{FromHost, ToAddress, []HopKind{
+			HopLoopback, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},
+		{FromRemote, ToAddress, []HopKind{
+			HopWire, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},
+		throughSlirp,
+	},
+	Rungs: []Rung{
+		{From: FromHost, To: ToLoopback, Below: PublishProxy, Part: rootlessKit},
+		{From: FromRemote, To: ToAddress, Below: PublishProxy, Part: rootlessKit},
+	},
+}
