@@ -79,7 +79,7 @@ func (r *Run) traced(rng *rand.Rand, cell int, t Trip, state sample.Tracing) {
 			Steps: [2]string{"before_" + x.name(), "after_" + x.name()}}
 		for k := range slicesEach {
 			m := max(0, mid+micro*sliceNoise*rng.NormFloat64())
-			s.Medians = append(s.Medians, m)
+			s.MidMeans = append(s.MidMeans, m)
 			out.Totals[k] += m
 		}
 		out.MidMean += s.MidMean

@@ -180,7 +180,7 @@ func emptyHook(cells []tracing, event float64) float64 {
 		for _, x := range t.by[sample.TracedHooks] {
 			for _, g := range x.Segments {
 				if _, is := hookOf(g.SegmentKey); is && g.Events > 0 {
-					least = min(least, stats.Median(g.Medians)/g.Events)
+					least = min(least, stats.Median(g.MidMeans)/g.Events)
 				}
 			}
 		}
@@ -271,7 +271,7 @@ func (s *study) segments(i int) []Segment {
 		out[k] = Segment{SegmentKey: f.key, Row: shown(row, s.devices(i, i, row),
 			sample.UDP(s.Series[i].Cell.Load)), At: now, Cost: cost,
 			MidMean: net(func(g sample.Segment) float64 { return g.MidMean }),
-			Median:  net(func(g sample.Segment) float64 { return stats.Median(g.Medians) }),
+			Median:  net(func(g sample.Segment) float64 { return stats.Median(g.MidMeans) }),
 			P99:     net(func(g sample.Segment) float64 { return g.P99 }),
 			Share:   mid(func(g sample.Segment) float64 { return g.Share })}
 		now += out[k].MidMean

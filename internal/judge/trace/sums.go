@@ -37,7 +37,7 @@ func (s *sum) add(t *sample.Trace, g sample.Segment) {
 		}
 		s.events = map[steps]float64{}
 	}
-	for k, x := range g.Medians {
+	for k, x := range g.MidMeans {
 		s.slots[k].X += x
 	}
 	s.midMean += g.MidMean
@@ -247,7 +247,7 @@ func timesOf(t *sample.Trace) map[steps]spell {
 	for _, g := range t.Segments {
 		if kindOf(rowOf(g.SegmentKey)) == inPath {
 			x := out[stepsOf(g)]
-			out[stepsOf(g)] = spell{x.took + stats.Median(g.Medians), x.events + g.Events}
+			out[stepsOf(g)] = spell{x.took + stats.Median(g.MidMeans), x.events + g.Events}
 		}
 	}
 	return out

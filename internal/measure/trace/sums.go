@@ -41,6 +41,7 @@ type sums struct {
 	slots   []int // with followed trips
 	first   []int // trip of each of them
 	slot    int
+	middles [][]int // by position in slots: the trips in the middle
 	totals  []int64 // of followed trips
 	events  int
 	columns map[gap]*column
@@ -146,15 +147,17 @@ func (s *sums) trace() *sample.Trace {
 		return out
 	}
 	out.Events = float64(s.events) / float64(n)
-	middle := s.middle()
+	middle := s.middle(0, n)
 	sum := int64(0)
 	for _, trip := range middle {
 		sum += s.totals[trip]
 	}
 	out.MidMean = seconds(float64(sum) / float64(len(middle)))
+	s.middles = nil
 	for i := range s.slots {
 		from, to := s.tripsOf(i)
 		out.Totals = append(out.Totals, seconds(median(slices.Clone(s.totals[from:to]))))
+		s.middles = append(s.middles, s.middle(from, to))
 	}
 	names := newNamer(s.cell)
 	for g := range s.columns {
@@ -177,17 +180,15 @@ func (s *sums) tripsOf(i int) (from, to int) {
 	return s.first[i], len(s.totals)
 }
 
-// middle returns the trips whose totals are between the 40th and the 60th percentile, in order.
-func (s *sums) middle() (out []int) {
-	sorted := slices.Sorted(slices.Values(s.totals))
+// middle returns the trips whose totals are between the 40th and the 60th percentile of some trips,
+// in order: of two, both.
+func (s *sums) middle(from, to int) (out []int) {
+	sorted := slices.Sorted(slices.Values(s.totals[from:to]))
 	n := float64(len(sorted) - 1)
-	low, high := sorted[int(math.Ceil(0.4*n))], sorted[int(0.6*n)]
-	if high < low {
-		low = high
-	}
-	for i, t := range s.totals {
-		if t >= low && t <= high {
-			out = append(out, i)
+	a, b := sorted[int(math.Ceil(0.4*n))], sorted[int(0.6*n)]
+	for i, t := range s.totals[from:to] {
+		if t >= min(a, b) && t <= max(a, b) {
+			out = append(out, from+i)
 		}
 	}
 	return out
@@ -270,23 +271,11 @@ func merge(columns []*column) *column {
 	return out
 }
 
-// segment returns a column's figures.
-func (s *sums) segment(c *column, middle []int) sample.Segment {
-	n := float64(len(s.totals))
-	out := sample.Segment{Share: float64(len(c.trips)) / n, Events: float64(c.events) / n}
-	next := 0
-	for i := range s.slots {
-		from, to := s.tripsOf(i)
-		begin := next
-		for next < len(c.trips) && c.trips[next] < to {
-			next++
-		}
-		share := float64(next-begin) / float64(to-from)
-		out.Medians = append(out.Medians,
-			picoseconds(share*median(slices.Clone(c.took[begin:next]))))
-	}
-	sum, i := int64(0), 0
-	for _, trip := range middle {
+// mean returns the mean over trips, in order; those without the column count as 0.
+func (c *column) mean(trips []int) float64 {
+	sum := int64(0)
+	i, _ := slices.BinarySearch(c.trips, trips[0])
+	for _, trip := range trips {
 		for i < len(c.trips) && c.trips[i] < trip {
 			i++
 		}
@@ -294,7 +283,17 @@ func (s *sums) segment(c *column, middle []int) sample.Segment {
 			sum += c.took[i]
 		}
 	}
-	out.MidMean = seconds(float64(sum) / float64(len(middle)))
+	return float64(sum) / float64(len(trips))
+}
+
+// segment returns a column's figures.
+func (s *sums) segment(c *column, middle []int) sample.Segment {
+	n := float64(len(s.totals))
+	out := sample.Segment{Share: float64(len(c.trips)) / n, Events: float64(c.events) / n}
+	for _, trips := range s.middles {
+		out.MidMeans = append(out.MidMeans, picoseconds(c.mean(trips)))
+	}
+	out.MidMean = seconds(c.mean(middle))
 	sorted := slices.Sorted(slices.Values(c.took))
 	const p = 0.99
 	if at := int(math.Ceil(p*n)) - 1 - (len(s.totals) - len(sorted)); at >= 0 {

@@ -104,8 +104,9 @@ func (k SegmentKey) Direction() string {
 // Segment is the time between two steps, or of several with equal keys in one trip.
 type Segment struct {
 	SegmentKey
-	// Medians (s), by slice, are over the trips that have the segment, times their share.
-	Medians []float64 `json:"medians_s"`
+	// MidMeans (s), by slice, are over the slice's trips whose total is between the 40th and the
+	// 60th percentile: a slice's sum up to the middle of its trips, as medians would not.
+	MidMeans []float64 `json:"mid_means_s"`
 	// MidMean (s) is over the trips of Trace.MidMean, which it sums up to.
 	MidMean float64 `json:"mid_mean_s"`
 	P99     float64 `json:"p99_s"` // over all followed trips
@@ -156,10 +157,10 @@ func (t *Trace) check() error {
 		return err
 	}
 	for _, s := range t.Segments {
-		if len(s.Medians) != n {
-			return fmt.Errorf("a segment with %d medians in %d slices", len(s.Medians), n)
+		if len(s.MidMeans) != n {
+			return fmt.Errorf("a segment with %d mid-means in %d slices", len(s.MidMeans), n)
 		}
-		if err := times(append(slices.Clone(s.Medians), s.MidMean, s.P99, s.Share,
+		if err := times(append(slices.Clone(s.MidMeans), s.MidMean, s.P99, s.Share,
 			s.Events)...); err != nil {
 			return err
 		}
