@@ -22,7 +22,7 @@ var hopWords = map[HopKind]string{
 	HopNetkit:  "netkit",
 	HopTap:     "tap", HopRootlessKit: "rootlesskit", HopRootlessPort: "rootlessport",
 	HopPasta: "pasta", HopSlirp: "slirp4netns", HopGvisor: "gvisor-tap-vsock",
-	HopWire:    "wire", HopLoopback: "proxy",
+	HopWire: "wire", HopLoopback: "proxy",
 }
 
 func TestLaddersFollowTheCatalogue(t *testing.T) {
