@@ -140,9 +140,9 @@ func FuzzJudge(f *testing.F) {
 		state := []string{"", `"traced"`, `"thrice"`, `"hooks"`}[i/3%4]
 		if state != "" {
 			state = fmt.Sprintf(`,"trace":{"state":%s,"trips":9,"followed":9,"slots":[1,9,5],"totals_s":[1e9,0,1e-9],`+
-				`"segments":[{"part":"bridge + wake-up","medians_s":[1,1e-300,%g],"events":1e9,"steps":["a","b"]},`+
-				`{"part":"hook X","reply":true,"medians_s":[0,1e9,0],"share":1,"steps":["",""]},`+
-				`{"part":"relay","medians_s":[1,2,3],"steps":["",""]},{"medians_s":[1,2,3],"steps":["",""]}],`+
+				`"segments":[{"part":"bridge + wake-up","mid_means_s":[1,1e-300,%g],"events":1e9,"steps":["a","b"]},`+
+				`{"part":"hook X","reply":true,"mid_means_s":[0,1e9,0],"share":1,"steps":["",""]},`+
+				`{"part":"relay","mid_means_s":[1,2,3],"steps":["",""]},{"mid_means_s":[1,2,3],"steps":["",""]}],`+
 				`"groups":[{"share":0.1,"steps":["fib_table_lookup"],"odd":[0]}],"broken":[{"share":2}],"lost":1}`,
 				state, math.Pow10(i-12))
 		}

@@ -107,10 +107,10 @@ func chains(t *Trace) Finding {
 // waits finds packets that wait for the softirq or in a queue.
 func waits(t *Trace) (out []Finding) {
 	for _, g := range t.Segments {
-		if g.Median < longWait {
+		if g.MidMean < longWait {
 			continue
 		}
-		f := Finding{Text: fmt.Sprintf("The %s waits %s ", g.Direction(), micros(g.Median))}
+		f := Finding{Text: fmt.Sprintf("The %s waits %s ", g.Direction(), micros(g.MidMean))}
 		switch at := deviceName(g.SegmentKey); g.Part {
 		case sample.PartHandover:
 			f.Text += "behind " + at + " for the softirq: on another CPU (RPS), or on one that is busy."

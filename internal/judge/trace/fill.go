@@ -34,7 +34,7 @@ func (s *study) fill(t *Trace, i, b int) {
 		}
 		p := allOf(k)
 		e := s.added(i, b, p).Estimate
-		e.Centre = sums[k].Centre // medians of sums are not quite sums of medians
+		e.Centre = sums[k].Centre // so that they are the rows' sum: medians of pairs are not quite
 		*prices[k] = price(e, s.bias(i, p), s.none(b, k))
 		rest = rest.Plus(e.Times(-1))
 	}
@@ -271,7 +271,6 @@ func (s *study) segments(i int) []Segment {
 		out[k] = Segment{SegmentKey: f.key, Row: shown(row, s.devices(i, i, row),
 			sample.UDP(s.Series[i].Cell.Load)), At: now, Cost: cost,
 			MidMean: net(func(g sample.Segment) float64 { return g.MidMean }),
-			Median:  net(func(g sample.Segment) float64 { return stats.Median(g.MidMeans) }),
 			P99:     net(func(g sample.Segment) float64 { return g.P99 }),
 			Share:   mid(func(g sample.Segment) float64 { return g.Share })}
 		now += out[k].MidMean

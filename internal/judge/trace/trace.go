@@ -87,14 +87,12 @@ type Row struct {
 	Hooks  []Row     `json:"hooks,omitempty"` // within the row, by netfilter hook
 }
 
-// Segment is a segment of a cell's trip, without what tracing costs. Median is of the trips that
-// have it, times their share.
+// Segment is a segment of a cell's trip, without what tracing costs.
 type Segment struct {
 	sample.SegmentKey
 	Row     string  `json:"row"`
 	At      float64 `json:"at_s"` // its beginning on the trip's axis
 	MidMean float64 `json:"mid_mean_s"`
-	Median  float64 `json:"median_s"`
 	P99     float64 `json:"p99_s"`
 	Share   float64 `json:"share"`
 	Cost    float64 `json:"cost_s"` // of its events, taken off

@@ -22,8 +22,8 @@ func FuzzReport(f *testing.F) {
 {"end":{"sweeps":1}}
 `))
 	f.Add([]byte(`{"header":{"schema":"` + sample.Schema + `","plan":{"study":"trace","trace":{},"baseline":"host","cells":[{"mode":"host","from":"host","to":"loopback","load":"rr","on":"lab"},{"mode":"bridge","from":"host","to":"container","load":"rr","on":"lab"}],"loads":[{"kind":"rr","slice_s":0.004}]}}}
-{"visit":{"round":0,"cell":0,"witness":{"ok":true},"trace":{"state":"traced","trips":9,"followed":9,"slots":[0],"totals_s":[4e-5],"mid_mean_s":4e-5,"segments":[{"part":"wake-up","medians_s":[4e-5],"mid_mean_s":4e-5,"share":1,"events":2,"steps":["a","b"]}]}}}
-{"visit":{"round":0,"cell":1,"witness":{"ok":true},"trace":{"state":"traced","trips":9,"followed":9,"slots":[1],"totals_s":[5e-5],"mid_mean_s":5e-5,"segments":[{"hop":"bridge","part":"bridge","medians_s":[5e-5],"mid_mean_s":5e-5,"share":1,"events":2,"steps":["a","b"]}],"groups":[{"share":1,"steps":["a"],"odd":[0]}]}}}
+{"visit":{"round":0,"cell":0,"witness":{"ok":true},"trace":{"state":"traced","trips":9,"followed":9,"slots":[0],"totals_s":[4e-5],"mid_mean_s":4e-5,"segments":[{"part":"wake-up","mid_means_s":[4e-5],"mid_mean_s":4e-5,"share":1,"events":2,"steps":["a","b"]}]}}}
+{"visit":{"round":0,"cell":1,"witness":{"ok":true},"trace":{"state":"traced","trips":9,"followed":9,"slots":[1],"totals_s":[5e-5],"mid_mean_s":5e-5,"segments":[{"hop":"bridge","part":"bridge","mid_means_s":[5e-5],"mid_mean_s":5e-5,"share":1,"events":2,"steps":["a","b"]}],"groups":[{"share":1,"steps":["a"],"odd":[0]}]}}}
 {"end":{"rounds":1}}
 `))
 	f.Fuzz(func(t *testing.T, b []byte) {

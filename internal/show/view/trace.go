@@ -252,13 +252,13 @@ func segmentTable(t trace.Trace) (s document.Section) {
 		texts("", "part"), texts("", "hop"),
 		{Head: [2]string{"", "device"}, Cut: document.CutMiddle, Least: leastPhrase / 2},
 		{Head: [2]string{"", "where"}, Cut: document.CutEnd, Least: leastPhrase / 2},
-		figures("begins", "µs"), figures("mid-mean", "µs"), figures("median", "µs"),
+		figures("begins", "µs"), figures("mid-mean", "µs"),
 		figures("p99", "µs"), figures("of trips", "%")}}
 	hops := chart.Hops(t.Segments)
 	for i, x := range t.Segments {
 		row := document.Row{Cells: append(
 			document.Texts(string(x.Part), hops[i], orDash(x.Device), orDash(x.Where)),
-			microseconds(&x.At), microseconds(&x.MidMean), microseconds(&x.Median),
+			microseconds(&x.At), microseconds(&x.MidMean),
 			microseconds(&x.P99), own(fmt.Sprintf("%.1f", percent*x.Share), x.Share, "1"))}
 		if i == 0 || x.Reply != t.Segments[i-1].Reply {
 			row.Above = document.Strongly(x.Direction())

@@ -59,7 +59,7 @@ func segments(row string, hops ...string) (out []trace.Segment) {
 		k.Reply = i >= len(hops)/2
 		x := 1e-6 * (0.3 + float64(i%4))
 		out = append(out, trace.Segment{SegmentKey: k, Row: row, At: at, MidMean: x,
-			Median: 0.9 * x, P99: 5 * x, Share: 1 - 0.01*float64(i%3), Cost: 1.5e-7})
+			P99: 5 * x, Share: 1 - 0.01*float64(i%3), Cost: 1.5e-7})
 		at += x
 	}
 	return out
@@ -167,7 +167,7 @@ func TestTraceJSONFields(t *testing.T) {
 		"traces/0":              "cell label against untraced path wake_ups unattributed trips followed events cost rows segments its_segments groups readers findings",
 		"traces/0/rows/4":       "name mine_s its_s added epochs_s hooks",
 		"traces/0/rows/4/added": "unit median low high n verdict",
-		"traces/0/segments/3":   "part hop device where row at_s mid_mean_s median_s p99_s share cost_s",
+		"traces/0/segments/3":   "part hop device where row at_s mid_mean_s p99_s share cost_s",
 		"traces/2":              "refused",
 	} {
 		o, _ := at(doc, where).(map[string]any)
