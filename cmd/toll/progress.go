@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // progress prints only between visits, because drawing costs CPU time. A terminal has one line that
@@ -110,8 +111,12 @@ func next(s engine.Progress) string {
 			s.Rounds, s.Pairs, s.Cell.Load)
 	}
 	if s.Epoch {
-		return fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits,
+		line := fmt.Sprintf("round %d, %d of %d: an epoch of %s", s.Round+1, s.Visit+1, s.Visits,
 			s.Cell.Load)
+		if s.Tracing != sample.Untraced {
+			line += ", " + tracingWords[s.Tracing]
+		}
+		return line
 	}
 	return fmt.Sprintf("round %d, %d of %d: %s from %s, %s", s.Round+1, s.Visit+1, s.Visits,
 		analysis.RowName(s.Cell), s.Cell.From, s.Cell.Load)

@@ -95,8 +95,9 @@ type Progress struct {
 	Round   int // from 0
 	Cell    sample.Cell
 	Epoch   bool
-	Visit   int // in this round, from 0
-	Visits  int // in a round, including epochs
+	Tracing sample.Tracing // of the round
+	Visit   int            // in this round, from 0
+	Visits  int            // in a round, including epochs
 	Elapsed float64
 	Total   float64 // estimate of the whole run, seconds
 

@@ -189,7 +189,8 @@ func (r *run) tell(round, i, n int, t plan.Turn) {
 		total = max(total, r.Plan.Budget)
 	}
 	r.Progress(Progress{Round: round, Cell: r.Plan.Cells[t.Cells[0]], Epoch: t.Epoch, Visit: i,
-		Visits: n, Elapsed: r.elapsed(), Total: total})
+		Tracing: r.state(round),
+		Visits:  n, Elapsed: r.elapsed(), Total: total})
 }
 
 func (r *run) busy(round int) []plan.Turn {
