@@ -17,14 +17,17 @@ import (
 )
 
 type modeInfo struct {
-	Mode    string      `json:"mode"`
-	Summary string      `json:"summary"`
-	Docker  string      `json:"docker"`
-	GivesUp string      `json:"gives_up"`
-	Usual   bool        `json:"usual"` // compared if no mode is named
-	Paths   []routeInfo `json:"paths"`
-	Apart   []apartInfo `json:"apart,omitempty"`
-	No6     string      `json:"no_ipv6,omitempty"` // why IPv6 has no path
+	Mode    string `json:"mode"`
+	Summary string `json:"summary"`
+	Engine  string `json:"engine"` // Docker or Podman, in whose words Docker is
+	Docker  string `json:"docker"`
+	GivesUp string `json:"gives_up"`
+	Usual   bool   `json:"usual"` // compared if no mode is named
+	// Rootless means that an engine without root has the mode.
+	Rootless bool        `json:"rootless,omitempty"`
+	Paths    []routeInfo `json:"paths"`
+	Apart    []apartInfo `json:"apart,omitempty"`
+	No6      string      `json:"no_ipv6,omitempty"` // why IPv6 has no path
 }
 
 type apartInfo struct {
@@ -101,7 +104,8 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 			continue
 		}
 		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker,
-			GivesUp: m.GivesUp, Usual: m.Usual, No6: m.No6}
+			GivesUp: m.GivesUp, Usual: m.Usual, No6: m.No6, Engine: m.Engine(),
+			Rootless: m.Rootless}
 		for _, a := range m.Apart {
 			info.Apart = append(info.Apart, apartInfo{string(a.From), a.Why, a.Around})
 		}
@@ -168,11 +172,14 @@ func modeSection(m modeInfo) document.Section {
 	if m.Usual {
 		out.Title = out.Title.Then("  (usual: compared if no mode is named)", document.Plain)
 	}
+	if m.Rootless {
+		out.Title = out.Title.Then("  (of rootless engines)", document.Plain)
+	}
 	say := func(text, breaks string) {
 		out.Add(document.Paragraph{Level: 1, Text: document.Plainly(text), Break: breaks})
 	}
 	say(m.Summary, document.Words)
-	say("Docker: "+m.Docker, document.Words)
+	say(m.Engine+": "+m.Docker, document.Words)
 	say("gives up: "+m.GivesUp, document.Words)
 	routes := document.Table{Level: 1, Columns: []document.Column{{Width: 21}, {Gap: 1}, {}}}
 	for _, p := range joined(m.Paths) {

@@ -234,6 +234,14 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 		"--from " + words[0]
 }
 
+// Engine returns the program whose words Docker has: "Podman" or "Docker".
+func (m Mode) Engine() string {
+	if strings.HasPrefix(m.Docker, "podman ") {
+		return "Podman"
+	}
+	return "Docker"
+}
+
 // Placements returns the placements that can reach the mode, in the catalogue's order, each once.
 func (m Mode) Placements() []Placement {
 	var out []Placement

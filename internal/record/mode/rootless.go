@@ -38,7 +38,7 @@ var slirp4netns = behindTap(Slirp4netns, HopSlirp, "slirp4netns",
 	"podman run -p PORT:PORT --network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)")
 
 var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
-	`rootless Docker with the port driver gvisor-tap-vsock, podman machine`, "-p (gvisor)")
+	"rootless, with the port driver gvisor-tap-vsock; also podman machine", "-p (gvisor)")
 
 func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
 	part := inNamespace + "behind " + program + " and a tap device"

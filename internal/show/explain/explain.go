@@ -67,7 +67,7 @@ func parse(text string) (out []Entry) {
 
 func ofMode(m mode.Mode) Entry {
 	e := Entry{Group: Modes, Name: string(m.Name), Text: []string{
-		sentence(m.Summary) + " Docker: " + m.Docker,
+		sentence(m.Summary) + " " + m.Engine() + ": " + m.Docker,
 		"Gives up: " + m.GivesUp,
 	}}
 	var routes, out []string

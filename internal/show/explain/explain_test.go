@@ -127,7 +127,7 @@ func TestWordsOfTheOutputAreExplained(t *testing.T) {
 		{"verdict", `(?:Verdict|Outcome|Band) = "([^"]+)"`, 30,
 			[]string{"judge/advise", "judge/analysis", "judge/gate", "judge/published",
 				"judge/stats"}},
-		{"hop", `HopKind = "(\w+)"`, 16, []string{"record/mode"}},
+		{"hop", `HopKind = "([\w-]+)"`, 22, []string{"record/mode"}},
 	} {
 		for _, word := range scanned(t, x.pattern, x.least, x.dirs...) {
 			finds(t, x.what, word)
