@@ -62,17 +62,22 @@ func ReflectedHop(ns Space, where, card string) path.Hop {
 // ProxyHop adds a docker-proxy to the path and returns its hop: its sockets or, for UDP, what it
 // read and wrote.
 func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
+	proxy.Beside = p.Spec.From == mode.FromHost
+	h := RelayHop(p, mode.HopProxy, proxy, name, where)
+	if p.Spec.UDP {
+		h.Expect, h.Read = path.Carries, func() (sample.Counters, error) {
+			return ProcessIO(proxy.PID)
+		}
+	}
+	return h
+}
+
+// RelayHop adds a process that relays TCP to the path and returns its hop: its sockets.
+func RelayHop(p *path.Path, kind mode.HopKind, proxy Proxy, name, where string) path.Hop {
 	p.Proxies = append(p.Proxies, path.Proxy{Name: name, PID: proxy.PID})
 	p.Facts["proxy"] = name
-	proxy.Beside = p.Spec.From == mode.FromHost
-	h := path.Hop{Kind: mode.HopProxy, Name: name,
-		Where: where + ", process " + strconv.Itoa(proxy.PID)}
-	if p.Spec.UDP {
-		h.Read = func() (sample.Counters, error) { return ProcessIO(proxy.PID) }
-		return h
-	}
-	h.Expect, h.Read = path.Relays, proxy.Relayed()
-	return h
+	return path.Hop{Kind: kind, Name: name, Where: where + ", process " + strconv.Itoa(proxy.PID),
+		Expect: path.Relays, Read: proxy.Relayed()}
 }
 
 // Quiet makes the last added proxy, given as its hop, a guard: it listens on the dialled port and

@@ -15,12 +15,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Proxy is a process that accepts TCP connections and dials one for each, such as docker-proxy.
+// Proxy is a process that accepts TCP connections and dials one for each, such as docker-proxy, or
+// has a TCP of its own towards a container's tap device, such as slirp4netns.
 type Proxy struct {
 	Space // where it listens
 	// Dials is where it dials, if that is another network namespace: rootlesskit's sockets are in
 	// two. Nil: where it listens.
-	Dials   Space
+	Dials Space
+	// Tap is the container with the tap device; then all sockets are on the other side. Nil: none.
+	Tap Space
+	// Outward means that the clients are in the container with the tap device.
+	Outward bool
 	PID     int
 	Listens uint16         // published port
 	Target  netip.AddrPort // the container's
@@ -43,7 +48,11 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			return sample.Counters{}, err
 		}
 		for _, c := range conns {
-			seen[c.Inode] = leg{c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens, c}
+			toServer := c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens
+			if p.Tap != nil {
+				toServer = p.Outward
+			}
+			seen[c.Inode] = leg{toServer, c}
 		}
 		if p.Dials != nil {
 			if conns, err = p.conns(p.Dials); err != nil {
@@ -65,6 +74,13 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 				up.BackwardBytes += l.conn.Sent
 			}
 		}
+		switch {
+		case p.Tap == nil:
+		case p.Outward:
+			up = down
+		default:
+			down = up
+		}
 		passed, err := p.passed()
 		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
 			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed,
@@ -81,22 +97,27 @@ func (p Proxy) conns(in Space) (out []sock.Conn, err error) {
 // TCP counters exclude connections that NAT forwards and dials that fail. A local client dials once
 // for each.
 func (p Proxy) passed() (uint64, error) {
-	var dialled, accepted uint64
-	if p.Dials != nil {
-		if err := p.Do(func() (err error) { _, accepted, err = sock.Opens(); return err }); err != nil {
-			return 0, err
+	dialled, accepted, err := opens(p.Space)
+	switch {
+	case err != nil:
+		return 0, err
+	case p.Dials != nil:
+		dialled, _, err = opens(p.Dials)
+	case p.Tap != nil:
+		there, here, err := opens(p.Tap)
+		if p.Outward {
+			return min(dialled, there), err
 		}
-		err := p.Dials.Do(func() (err error) { dialled, _, err = sock.Opens(); return err })
-		return min(dialled, accepted), err
-	}
-	err := p.Do(func() (err error) {
-		dialled, accepted, err = sock.Opens()
-		return err
-	})
-	if p.Beside {
+		return min(accepted, here), err
+	case p.Beside:
 		dialled -= min(dialled, accepted)
 	}
 	return min(dialled, accepted), err
+}
+
+func opens(in Space) (dialled, accepted uint64, err error) {
+	err = in.Do(func() (err error) { dialled, accepted, err = sock.Opens(); return err })
+	return dialled, accepted, err
 }
 
 // ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
