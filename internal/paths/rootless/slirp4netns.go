@@ -1,0 +1,78 @@
+package rootless
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+)
+
+// What slirp4netns gives a container.
+var (
+	SlirpTap     = "tap0"
+	SlirpAddr    = netip.MustParsePrefix("10.0.2.100/24")
+	SlirpGateway = netip.MustParseAddr("10.0.2.2")
+)
+
+// SlirpArgs returns the arguments with which Podman 5.4.2 (libpod/networking_slirp4netns.go) starts
+// slirp4netns for a network namespace's file, over IPv4. It writes to descriptor 3 when it is
+// ready, and ends with its standard input.
+func SlirpArgs(namespace, socket string) []string {
+	return []string{"--disable-host-loopback", "--mtu=" + strconv.Itoa(slirpMTU),
+		"--enable-sandbox", "--enable-seccomp", "--configure", "--ready-fd=3", "--exit-fd=0",
+		"--api-socket", socket, "--netns-type=path", namespace, SlirpTap}
+}
+
+const slirpMTU = 65520
+
+const answerTime = 5 * time.Second
+
+// SlirpPublish lets slirp4netns publish a port at all of the machine's IPv4 addresses. The calling
+// thread's mounts have the socket.
+func SlirpPublish(socket string, p Port) error {
+	if err := slirpPublish(socket, p); err != nil {
+		return fmt.Errorf("publish port %d by slirp4netns: %w", p.Host, err)
+	}
+	return nil
+}
+
+func slirpPublish(socket string, p Port) error {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(answerTime)); err != nil {
+		return err
+	}
+	type arguments struct {
+		Proto     string `json:"proto"`
+		HostAddr  string `json:"host_addr"`
+		HostPort  uint16 `json:"host_port"`
+		GuestPort uint16 `json:"guest_port"`
+	}
+	err = json.NewEncoder(c).Encode(struct {
+		Execute   string    `json:"execute"`
+		Arguments arguments `json:"arguments"`
+	}{"add_hostfwd", arguments{"tcp", "0.0.0.0", p.Host, p.Container}})
+	if err != nil {
+		return err
+	}
+	if err := c.(*net.UnixConn).CloseWrite(); err != nil {
+		return err
+	}
+	var answer struct {
+		Error *struct {
+			Desc string `json:"desc"`
+		} `json:"error"`
+	}
+	if err := json.NewDecoder(c).Decode(&answer); err != nil {
+		return fmt.Errorf("read its answer: %w", err)
+	}
+	if answer.Error != nil {
+		return fmt.Errorf("it answers %q", answer.Error.Desc)
+	}
+	return nil
+}

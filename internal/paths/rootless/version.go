@@ -1,0 +1,46 @@
+package rootless
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+)
+
+var (
+	versions    sync.Map
+	versionWord = regexp.MustCompile(`^\S+ (?:version )?v?(\d\S*)`)
+)
+
+// Named returns a program's name with its version, as it or its Debian package says, or without
+// one: "slirp4netns 1.2.0", "pasta 0.0~git20230309.7c7625d-1".
+func Named(program, file string) string {
+	if v, ok := versions.Load(file); ok {
+		return program + v.(string)
+	}
+	v := ""
+	if m := versionWord.FindStringSubmatch(output(file, "--version")); m != nil {
+		v = " " + m[1]
+	} else if s := output("dpkg-query", "-W", "-f", "${Version}", packages[program]); s != "" &&
+		filepath.Dir(file) == "/usr/bin" { // Debian's pasta says "unknown version"
+		v = " " + s
+	}
+	versions.Store(file, v)
+	return program + v
+}
+
+// The result is "" if the program fails.
+func output(file string, args ...string) string {
+	const limit, most = time.Second, 64 << 10 // bytes
+	out, err := exchange.Output(context.Background(), exec.Command(file, args...),
+		exchange.Limits{Time: limit, Output: most})
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
