@@ -20,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -154,6 +155,13 @@ func kernelLacks(u *path.UnsupportedError) bool {
 			func(o string) bool {
 				return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
 			})
+	}
+	if strings.HasPrefix(u.Missing, rootless.Tun) {
+		f, err := os.OpenFile(rootless.Tun, os.O_RDWR, 0)
+		if err == nil {
+			f.Close()
+		}
+		return err != nil
 	}
 	if strings.HasPrefix(u.Missing, "docker-proxy") { // older than 28
 		said, _ := exec.Command("docker-proxy", "--help").CombinedOutput()

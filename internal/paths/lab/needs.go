@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -49,6 +50,7 @@ const (
 	needBigTCP
 	needShortcuts // at the root of cgroup v2
 	needTCP
+	needSlirp
 )
 
 // The most basic need comes first.
@@ -184,6 +186,7 @@ func (l *Lab) trials() map[need]func() error {
 		needBigTCP:    func() error { return local.TryTune(mode.BigTCP) },
 		needShortcuts: tryShortcuts,
 		needTCP:       func() error { return shortcut.ErrUDP },
+		needSlirp:     func() error { return tryTap(rootless.Slirp4netns) },
 	}
 }
 
@@ -222,6 +225,13 @@ func trySubInterface(kind, option string, add func(link.SubInterface) error) err
 	}
 	return local.MissingDevice(add(link.SubInterface{
 		Name: parent + "-s", Parent: parent, TID: unix.Gettid()}), kind, option)
+}
+
+func tryTap(program string) error {
+	if _, err := rootless.Find(program); err != nil {
+		return err
+	}
+	return rootless.CheckTun()
 }
 
 func trySockets() error {

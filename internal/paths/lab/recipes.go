@@ -50,6 +50,8 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.Overlay: {build: (*site).overlay, needs: []need{needVXLAN}, beside: true},
 	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP},
 		beside: true},
+	mode.Slirp4netns: {build: (*site).slirp4netns, bare: true,
+		needs: []need{needSockets, needSlirp}},
 	mode.Netkit: {build: (*site).netkitPairs, needs: []need{needNetkit}, beside: true},
 	mode.Pod:    {build: (*site).pod, needs: []need{needForwarding}, bare: true},
 }

@@ -182,11 +182,24 @@ var truths = map[mode.Name][]claim{
 			says: []string{"default via 10.244.1.1 dev eth0"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
+	mode.Slirp4netns: tapTruths("server", "tap0", "10.0.2.100/24", "10.0.2.2"),
 	mode.Netkit: {
 		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.2 dev nk-server"}},
 		{where: "server", command: "ip -o link", says: []string{"eth0 NOARP"}},
 	},
+}
+
+func tapTruths(end, device, addr, gateway string) []claim {
+	return []claim{
+		{where: "A", command: "nft list ruleset", never: []string{"table"}},
+		{where: "A", command: "ip -o route", says: []string{"default via 198.18.0.2 dev eth0"}},
+		{where: end, command: "ip -d -o link show dev " + device,
+			says: []string{"mtu 65520 tun type tap"}},
+		{where: end, command: "ip -o addr", says: []string{device + " " + addr}},
+		{where: end, command: "ip -o route",
+			says: []string{"default via " + gateway + " dev " + device}},
+	}
 }
 
 var docker = []claim{
@@ -332,8 +345,9 @@ var truthsOutside = map[mode.Name][]claim{
 	mode.MacvlanPassthru: macvlanOutside("passthru"),
 	mode.IPvlanL2: {lanClient, {where: "client", command: "ip -d -o link",
 		says: []string{"eth0 ipvlan mode l2"}}},
-	mode.IPvlanL3:  ipvlanOutside("l3"),
-	mode.IPvlanL3S: ipvlanOutside("l3s"),
+	mode.IPvlanL3:    ipvlanOutside("l3"),
+	mode.IPvlanL3S:   ipvlanOutside("l3s"),
+	mode.Slirp4netns: tapTruths("client", "tap0", "10.0.2.100/24", "10.0.2.2"),
 	mode.OVS: {lanClient, {where: "A", command: "ip -d -o link",
 		says: []string{"veth-client promiscuity 1"}}},
 }

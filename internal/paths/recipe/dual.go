@@ -9,6 +9,9 @@ import (
 // network create --ipv6`, and its machines Docker's rules for it. Without IPv6, the default,
 // docker-proxy serves ::1, and the machine's own address from outside.
 func Dual(s path.Spec) bool {
+	if m, _ := mode.Find(s.Mode); m.Rootless { // without Docker's networks, or with its default
+		return false
+	}
 	switch s.Mode {
 	case mode.Native, mode.Fast, mode.FastLinks:
 		return false

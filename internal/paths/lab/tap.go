@@ -1,0 +1,227 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// tapHolder is a program that relays between machine A's sockets and a container's tap device.
+type tapHolder struct {
+	program string
+	kind    mode.HopKind
+	device  string // the tap
+	// start configures the container.
+	start func(s *site, file string, c *container, ports []rootless.Port) (pid int, err error)
+	// splices reports whether the program has sockets in the container instead.
+	splices func(mode.Target) bool
+	// source is the address from which the server sees a client.
+	source func(path.Spec) string
+}
+
+const containerFile = runDir + "/container"
+
+// behindTap starts the program once for each container, as Podman does.
+func (s *site) behindTap(h tapHolder) error {
+	if err := s.leaveMachine(); err != nil {
+		return err
+	}
+	p, out := s.path, s.path.Spec.To.Outside()
+	spliced := h.splices(p.Spec.To)
+	var relays, taps, inner []path.Hop
+	attach := func(at seat) (*container, error) {
+		c, pid, name, err := s.heldBy(h, at)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at.name, err)
+		}
+		proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at),
+			Target: netip.AddrPortFrom(c.Addr(), serverPort), Outward: out}
+		if spliced {
+			proxy.Dials = c.ns
+		} else {
+			proxy.Tap = c.ns
+		}
+		clients := p.Spec.TalkTo(at.number)
+		if out {
+			clients = p.Spec.Alone(at.number)
+		}
+		tap := s.madeOf(local.ContainerHop(mode.HopTap, c.ns, c.name, h.device, "", !out),
+			device{Space: c.ns, Name: h.device, Inside: true})
+		for _, add := range []struct {
+			to  *[]path.Hop
+			hop path.Hop
+		}{{&taps, tap}, {&inner, s.loHop(c.ns, c.name)},
+			{&relays, local.RelayHop(p, h.kind, proxy, name, s.a.name)}} {
+			add.hop.Clients = clients
+			*add.to = append(*add.to, add.hop)
+		}
+		return c, nil
+	}
+	if err := s.addServers(attach); err != nil {
+		return err
+	}
+	first := s.wireHop()
+	switch {
+	case out:
+		if err := s.addClients(s.a, attach); err != nil {
+			return err
+		}
+	case p.Spec.From == mode.FromRemote:
+		s.PlaceClients(on(s.b))
+	default:
+		s.PlaceClients(on(s.a))
+		first = s.loHop(s.a.ns, s.a.name)
+	}
+	p.Facts["source address"] = h.source(p.Spec)
+	p.Facts["data path"] = "tap device"
+	switch {
+	case out:
+		p.Hops = slices.Concat(taps, relays, []path.Hop{first})
+	case spliced:
+		p.Facts["data path"] = "spliced sockets"
+		p.Hops = slices.Concat([]path.Hop{first}, relays, inner)
+		inner = taps
+	default:
+		p.Hops = slices.Concat([]path.Hop{first}, relays, taps)
+	}
+	if !out {
+		s.dialPublished()
+	}
+	for _, h := range inner {
+		p.Guards = append(p.Guards, local.Unused(h))
+	}
+	if first.Kind == mode.HopWire {
+		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
+	}
+	return nil
+}
+
+// leaveMachine gives machine A the default routes that rootless engines expect.
+func (s *site) leaveMachine() error {
+	return s.a.ns.Do(func() error {
+		if err := link.AddDefaultRoute(s.b.addr.Addr()); err != nil || !s.b.addr6.IsValid() {
+			return err
+		}
+		return link.AddDefaultRoute(s.b.addr6.Addr())
+	})
+}
+
+func (s *site) published(at seat) uint16 { return uint16(publishedPort + at.number) }
+
+func (s *site) heldBy(h tapHolder, at seat) (c *container, pid int, name string, err error) {
+	file, err := rootless.Find(h.program)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	if c, err = s.box(s.a, at.name); err != nil {
+		return nil, 0, "", err
+	}
+	if err := c.ns.Do(func() error { return s.quietSix() }); err != nil {
+		return nil, 0, "", err
+	}
+	var ports []rootless.Port
+	if !s.path.Spec.To.Outside() {
+		ports = append(ports, rootless.Port{Host: s.published(at), Container: serverPort})
+		if s.path.Spec.Second {
+			ports = append(ports, rootless.Port{Host: secondPort, Container: secondPort})
+		}
+	}
+	if pid, err = h.start(s, file, c, ports); err != nil {
+		return nil, 0, "", fmt.Errorf("start %s: %w", file, err)
+	}
+	return c, pid, rootless.Named(h.program, file), nil
+}
+
+// quietSix keeps IPv6 from being set up while the path is measured.
+func (s *site) quietSix() error {
+	if s.path.Spec.To.Six() {
+		return settle()
+	}
+	const key = "net.ipv6.conf.default.disable_ipv6"
+	if _, err := sysctl.Get(key); err != nil {
+		return nil
+	}
+	return sysctl.Set(key, "1")
+}
+
+// run starts a program in a private space and ends it with the path.
+func (s *site) run(ns *space, cmd *exec.Cmd) error {
+	if err := ns.Start(cmd); err != nil {
+		return err
+	}
+	s.path.Undo.Push("stop "+cmd.Path, func() error {
+		err := local.Kill(cmd)
+		_ = cmd.Wait()
+		return err
+	})
+	return nil
+}
+
+const relayReadyTimeout = 10 * time.Second
+
+// await polls until ready returns true or the process has ended.
+func await(cmd *exec.Cmd, ready func() (bool, error)) error {
+	const step = 2 * time.Millisecond
+	for deadline := time.Now().Add(relayReadyTimeout); ; time.Sleep(step) {
+		if ok, err := ready(); ok || err != nil {
+			return err
+		}
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &info,
+			unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		switch {
+		case err != nil:
+			return fmt.Errorf("wait until it is ready: %w", err)
+		case info.Signo != 0:
+			return errors.New("it ended")
+		case time.Now().After(deadline):
+			return fmt.Errorf("it was not ready after %v", relayReadyTimeout)
+		}
+	}
+}
+
+// configured reports whether a container's device has its address and default routes. The steps of
+// tests do not include it, because their number varies.
+func (c *container) configured(device string) (ok bool, err error) {
+	err = c.ns.NS.Do(func() error {
+		for _, a := range []netip.Prefix{c.addr, c.addr6} {
+			if !a.IsValid() {
+				continue
+			}
+			if ok, err = link.HasAddr(device, a.Addr()); !ok || err != nil {
+				return err
+			}
+		}
+		routes, err := link.Routes()
+		leaves := func(to netip.Prefix) bool {
+			return slices.ContainsFunc(routes, func(r link.Routed) bool {
+				return r.To == to && r.Device == device
+			})
+		}
+		ok = leaves(anyPrefix) && (!c.addr6.IsValid() || leaves(anyPrefix6))
+		return err
+	})
+	return ok, err
+}
+
+func (m *machine) listensAt(port uint16) (ok bool, err error) {
+	err = m.ns.NS.Do(func() error {
+		all, err := sock.Listeners()
+		ok = slices.ContainsFunc(all, func(l sock.Socket) bool { return l.Local.Port() == port })
+		return err
+	})
+	return ok, err
+}
