@@ -1,15 +1,18 @@
 package pathtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// enginesEnv is "installed", the default, or "all"; see make test-docker.
+// enginesEnv is "installed", the default, "all", or some, as in installed,sid; see make test-docker.
 const enginesEnv = "BRIDGETOLL_ENGINES"
 
 // AllEngines reports whether all engines were asked for.
@@ -36,19 +39,25 @@ var others = []struct {
 // on with the rest.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
-	engines := []Engine{{Name: "installed"}}
-	if !AllEngines() {
-		if asked := os.Getenv(enginesEnv); asked != "" && asked != engines[0].Name {
-			t.Fatalf("%s=%s: it is installed or all", enginesEnv, asked)
-		}
-		return engines
+	const here = "installed"
+	asked := strings.Split(cmp.Or(os.Getenv(enginesEnv), here), ",")
+	var engines []Engine
+	if AllEngines() || slices.Contains(asked, here) {
+		engines = append(engines, Engine{Name: here})
 	}
 	for _, o := range others {
+		if !AllEngines() && !slices.Contains(asked, o.name) {
+			continue
+		}
 		if root, err := brought(o.script, o.name, o.args...); err != nil {
 			t.Errorf("no Docker Engine %s: %v", o.name, err)
 		} else {
 			engines = append(engines, Engine{o.name, root})
 		}
+	}
+	if len(engines) == 0 {
+		t.Fatalf("%s=%s: it is installed, all, or some of installed,trixie,sid,29", enginesEnv,
+			os.Getenv(enginesEnv))
 	}
 	return engines
 }
