@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
 const entered = "BRIDGETOLL_USERNS"
@@ -28,35 +30,13 @@ func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, 
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), entered+"=1")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		// the caller's thread is main's, which lives as long as the process
-		Pdeathsig: syscall.SIGKILL,
 	}
-	if err := cmd.Start(); err != nil {
+	if code, err = local.Rerun(ctx, cmd, stopped); err != nil {
 		return 0, fmt.Errorf("enter a user namespace: %w", err)
 	}
-	forget := context.AfterFunc(ctx, func() {
-		_ = cmd.Process.Signal(stopped(context.Cause(ctx)))
-	})
-	defer forget()
-	return exitCode(cmd.Wait())
-}
-
-func exitCode(err error) (int, error) {
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0, nil
-	case !errors.As(err, &exit):
-		return 0, err
-	}
-	if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		const signaled = 128
-		return signaled + int(st.Signal()), nil
-	}
-	return exit.ExitCode(), nil
+	return code, nil
 }

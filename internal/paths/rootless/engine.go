@@ -1,0 +1,152 @@
+package rootless
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Engine is where a rootless Docker Engine runs.
+type Engine struct {
+	// Daemon is the PID of dockerd, which is in the user namespace that owns the engine's networks.
+	Daemon int
+	// NetNS is the file of the network namespace that has the engine's bridges.
+	NetNS string
+	// Kit is the PID of the RootlessKit whose sockets have the published ports.
+	Kit      int
+	StateDir string // RootlessKit's
+
+	Version     string // of RootlessKit; "": it does not tell
+	Net, Driver string // its network and port drivers; "": as Version
+}
+
+// FindEngine finds the rootless engine whose daemon listens on a Unix socket. The error is an
+// *path.UnsupportedError if none of this machine's processes that toll may read is it.
+func FindEngine(socket string) (*Engine, error) {
+	pid, err := listener(socket)
+	if err != nil {
+		return nil, fmt.Errorf("find the process behind %s: %w", socket, err)
+	}
+	e := &Engine{Daemon: pid}
+	if e.Kit = kitAbove(pid); e.Kit == 0 {
+		return nil, &path.UnsupportedError{
+			Missing: "no RootlessKit is found above the process that listens on " + socket,
+			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers"}
+	}
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return nil, &path.UnsupportedError{
+			Missing: "the rootless Docker daemon is another user's, and its namespaces cannot be entered",
+			Remedy:  "run toll as its user, or as root", Err: err}
+	}
+	for v := range strings.SplitSeq(string(environ), "\x00") {
+		if dir, ok := strings.CutPrefix(v, "ROOTLESSKIT_STATE_DIR="); ok {
+			e.StateDir = dir
+		}
+	}
+	e.NetNS = fmt.Sprintf("/proc/%d/ns/net", pid)
+	// from Docker Engine 29.5 on, dockerd is in the machine's network namespace
+	detached := filepath.Join(fmt.Sprintf("/proc/%d/root", pid), e.StateDir, "netns")
+	if _, err := os.Stat(detached); err == nil && e.StateDir != "" {
+		e.NetNS = detached
+	}
+	e.describe()
+	return e, nil
+}
+
+func listener(socket string) (pid int, err error) {
+	const patience = 10 * time.Second
+	c, err := net.DialTimeout("unix", socket, patience)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if ctlErr := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); ctlErr != nil || err != nil {
+		return 0, errors.Join(ctlErr, err)
+	}
+	if cred.Pid == 0 {
+		return 0, errors.New("it is in another PID namespace")
+	}
+	return int(cred.Pid), nil
+}
+
+// RootlessKit runs twice: the outer process, which is the machine's, starts the inner one.
+func kitAbove(pid int) (kit int) {
+	for pid > 1 {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return kit
+		}
+		stat, err := p.Stat()
+		if err != nil {
+			return kit
+		}
+		if strings.Contains(stat.Comm, RootlessKit) || stat.Comm == "docker-rootless" { // cut at 15
+			kit = pid
+		} else if kit != 0 {
+			return kit
+		}
+		pid = stat.PPID
+	}
+	return kit
+}
+
+// The answer is informative only.
+func (e *Engine) describe() {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	t := &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", filepath.Join(e.StateDir, "api.sock"))
+		}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://rootlesskit/v1/info", nil)
+	if err != nil {
+		return
+	}
+	answer, err := t.RoundTrip(r)
+	if err != nil {
+		return
+	}
+	defer answer.Body.Close()
+	var info struct {
+		Version       string `json:"version"`
+		NetworkDriver struct {
+			Driver string `json:"driver"`
+		} `json:"networkDriver"`
+		PortDriver struct {
+			Driver string `json:"driver"`
+		} `json:"portDriver"`
+	}
+	const most = 64 << 10
+	if json.NewDecoder(http.MaxBytesReader(nil, answer.Body, most)).Decode(&info) == nil {
+		e.Version, e.Net, e.Driver = info.Version, info.NetworkDriver.Driver, info.PortDriver.Driver
+	}
+}
+
+// Inside reports whether this process is in the user namespace of process pid.
+func Inside(pid int) bool {
+	own, err := os.Readlink("/proc/self/ns/user")
+	its, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", pid))
+	return err == nil && err2 == nil && own == its
+}
