@@ -174,6 +174,7 @@ func TestMake(t *testing.T) {
 		}, []string{
 			"host container>outside bulk", "host container>outside bulk!",
 			"bridge container>outside bulk", "macvlan-bridge container>outside bulk",
+			"overlay container>outside bulk",
 		}, nil},
 
 		{"outside-both-families", func(r *Request) {

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"cmp"
+
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -24,11 +26,12 @@ func (s *site) wireHop() path.Hop {
 }
 
 func (c *container) Hop(toServer bool) path.Hop {
-	devices := []device{{Space: c.ns, Name: inside, Inside: true}}
+	own := cmp.Or(c.device, inside)
+	devices := []device{{Space: c.ns, Name: own, Inside: true}}
 	if c.port != "" {
 		devices = append(devices, device{Space: c.portNS, Name: c.port})
 	}
-	return c.site.madeOf(local.ContainerHop(c.kind, c.ns, c.name, inside, c.port, toServer),
+	return c.site.madeOf(local.ContainerHop(c.kind, c.ns, c.name, own, c.port, toServer),
 		devices...)
 }
 

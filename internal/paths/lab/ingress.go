@@ -168,29 +168,10 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 	if err != nil {
 		return nil, err
 	}
-	tid, err := c.ns.TID()
-	if err != nil {
-		return nil, err
-	}
-	err = b.on.ns.Do(func() error {
-		if err := link.AddVeth(gatewayPort, gatewayLeg, tid); err != nil {
-			return err
-		}
-		if err := link.SetMaster(gatewayPort, gwbridge.bridge); err != nil {
-			return err
-		}
-		return link.Up(gatewayPort)
-	})
-	if err != nil {
-		return nil, err
+	if err := c.leaveByGateway(gatewayPort, sandboxLeg); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	err = c.ns.Do(func() error {
-		if err := addressed(gatewayLeg, sandboxLeg); err != nil {
-			return err
-		}
-		if err := link.AddDefaultRoute(gwbridge.gateway().Addr()); err != nil {
-			return err
-		}
 		// Answers are routed. (Docker's sandbox inherits the setting from the machine.)
 		if err := sysctl.Set(ipForward, "1"); err != nil {
 			return err

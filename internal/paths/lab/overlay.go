@@ -17,7 +17,8 @@ import (
 // machine and then moved, so that its outer packets are the machine's. Each remote container has
 // one permanent neighbour entry and one permanent forwarding entry.
 //
-// Containers' second device is left out: the load does not use it.
+// Containers' second device, on docker_gwbridge, exists only on paths that lead outside: other loads
+// do not use it.
 //
 // Docker's driver has IPv4 only (up to moby at b985e23). Over IPv6 a container has an address and
 // an entry of each family; the tunnel's own packets stay IPv4.
@@ -54,7 +55,13 @@ func (s *site) overlay() error {
 	if encrypted {
 		mtu -= espOverhead
 	}
-	d := userNetwork(dockerNet{network: gwbridge})
+	gateway := dockerNet{network: gwbridge}
+	if p.Spec.To.Outside() {
+		for _, at := range s.clientSeats(s.a) {
+			gateway.containers = append(gateway.containers, gwbridge.of(at))
+		}
+	}
+	d := userNetwork(gateway)
 	d.encrypted = encrypted
 	n := overlayNet{tollNet, vxlanVNI, mtu}
 	if p.Spec.To.Six() {
@@ -63,6 +70,9 @@ func (s *site) overlay() error {
 	a, err := s.sandbox(s.a, d, n)
 	if err != nil {
 		return err
+	}
+	if p.Spec.To.Outside() {
+		return s.outOfOverlay(a)
 	}
 	if err := s.addServers(a.attach(s)); err != nil {
 		return err
@@ -106,6 +116,54 @@ func (s *site) overlay() error {
 		between, []path.Hop{s.vxlanHop(a, true), s.overlaySwitch(a, tunnel, ports(s.Servers))},
 		s.ServerHops())
 	return nil
+}
+
+func (s *site) outOfOverlay(a *sandbox) error {
+	s.serveOutside()
+	p, join := s.path, a.attach(s)
+	p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name)),
+		local.Unused(s.vxlanHop(a, false))}
+	err := s.addClients(s.a, func(at seat) (*container, error) {
+		c, err := join(at)
+		if err != nil {
+			return nil, err
+		}
+		p.Guards = append(p.Guards, local.Unused(c.Hop(false)))
+		port := "gw-" + at.end
+		if err := c.leaveByGateway(port, gwbridge.of(at)); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		c.device, c.port, c.portNS = gatewayLeg, port, s.a.ns
+		return c, nil
+	})
+	p.Hops = s.masqueraded(s.a, gwbridge)
+	return err
+}
+
+// leaveByGateway gives a container of an overlay network its leg on docker_gwbridge.
+func (c *container) leaveByGateway(port string, addr netip.Prefix) error {
+	tid, err := c.ns.TID()
+	if err != nil {
+		return err
+	}
+	err = c.on.ns.Do(func() error {
+		if err := link.AddVeth(port, gatewayLeg, tid); err != nil {
+			return err
+		}
+		if err := link.SetMaster(port, gwbridge.bridge); err != nil {
+			return err
+		}
+		return link.Up(port)
+	})
+	if err != nil {
+		return err
+	}
+	return c.ns.Do(func() error {
+		if err := addressed(gatewayLeg, addr); err != nil {
+			return err
+		}
+		return link.AddDefaultRoute(gwbridge.gateway().Addr())
+	})
 }
 
 func (s *site) overlaySwitch(b *sandbox, clientPorts, serverPorts []string) path.Hop {

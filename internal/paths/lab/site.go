@@ -157,6 +157,7 @@ type container struct {
 	ns     *space
 	on     *machine
 	kind   mode.HopKind
+	device string // that the path takes; "": inside
 	port   string
 	portNS *space
 	addr   netip.Prefix

@@ -350,6 +350,19 @@ var truthsOutside = map[mode.Name][]claim{
 	mode.Slirp4netns: tapTruths("client", "tap0", "10.0.2.100/24", "10.0.2.2"),
 	mode.OVS: {lanClient, {where: "A", command: "ip -d -o link",
 		says: []string{"veth-client promiscuity 1"}}},
+	mode.Overlay: {
+		{where: "A", command: "bridge link", says: []string{"gw-client master docker_gwbridge"}},
+		{where: "A", command: "nft list chain ip nat POSTROUTING",
+			says: []string{`oifname != "docker_gwbridge" ip saddr 172.18.0.0/16 masquerade`}},
+		{where: "A", command: "nft list table ip raw", says: []string{"ip daddr 172.18.0.2 drop"}},
+		{where: "overlay on machine A", command: "bridge link",
+			says: []string{"veth-client mtu 1450 master br0"}},
+		{where: "client", command: "ip -o addr",
+			says: []string{"eth0 172.30.0.2/16", "eth1 172.18.0.2/16"}},
+		{where: "client", command: "ip -o route",
+			says: []string{"default via 172.18.0.1 dev eth1"}},
+		noRouteBack, resolved("client"),
+	},
 }
 
 var (

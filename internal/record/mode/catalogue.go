@@ -511,11 +511,11 @@ var catalogue = []Mode{
 		GivesUp:       "nothing",
 		PortIsolation: true,
 		Usual:         true,
-		Routes: bothFamilies([]Route{
+		Routes: append(bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 			{FromRemoteContainer, ToContainer, []HopKind{
 				HopVeth, HopBridge, HopVXLAN, HopWire, HopVXLAN, HopBridge, HopVeth}},
-		}),
+		}), Route{FromContainer, ToOutside, []HopKind{HopVeth, HopBridge, HopSNAT, HopWire}}),
 		Apart: overlayApart,
 		Rungs: []Rung{
 			{From: FromContainer, To: ToContainer, Below: Bridge,
