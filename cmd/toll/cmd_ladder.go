@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -28,12 +29,14 @@ each part adds in latency and CPU time and takes in throughput, with 95 % interv
 
 With names it ends at those modes ("all" is every one), else at Docker's usual ones.
 A mode that cannot be built here is left out: the next one is then priced with both
-parts. With --trace, as root, each price has beside it what toll trace says of it.`,
+parts. With --to outside the ladder is of the way out: what each part adds to a
+container's connections to another machine. With --trace, as root, each price has beside it what toll trace says of it.`,
 		Example: `  toll ladder
   toll ladder publish-proxy --load rr
   toll ladder --load stream --tokens 50 --budget 3m
   sudo toll ladder --trace
   toll ladder overlay-encrypted --from remote-container --wire mtu=9000
+  toll ladder all --to outside --load bulk
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
 			all := slices.Contains(args, allModes)
@@ -57,6 +60,10 @@ parts. With --trace, as root, each price has beside it what toll trace says of i
 	fl := c.Flags()
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost)
+	outward := []string{string(mode.ToOutside), string(mode.ToOutside6)}
+	fl.StringSliceVar(&f.to, "to", nil,
+		"outside: the way out of a container to another machine; with a 6, over IPv6")
+	offer(fl, "to", outward)
 	fl.BoolVar(&traced, "trace", false,
 		"also follow round trips through the kernel, and say where each price comes from; needs root")
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
@@ -78,22 +85,40 @@ func climb(r *plan.Request, all bool) error {
 		return usage(fmt.Errorf("a ladder has one placement, %d were given", len(r.From)),
 			"one run for each: --from "+string(r.From[0]))
 	}
+	if len(r.To) > 1 || len(mode.Inward(r.To)) > 0 {
+		return usage(errors.New("a ladder has one direction, and chooses the targets inward itself"),
+			"leave --to out, or --to "+string(mode.ToOutside))
+	}
 	from, to := r.From[0], r.Modes
 	if len(to) == 0 {
 		to = mode.Usual()
 	}
+	var direction mode.Target
+	if len(r.To) > 0 {
+		direction, r.To = r.To[0], nil
+	}
 	for _, n := range r.Modes {
-		if _, ok := mode.FindRung(from, n); !ok && !all {
+		if _, ok := mode.FindRung(from, direction, n); !ok && !all {
 			m, _ := mode.Find(n)
 			why, around := m.WhyNot(from)
+			if direction.Outside() {
+				why, around = m.WhyNotOut(from)
+			}
 			return usage(fmt.Errorf("no ladder leads to %s from %s: %s", n, from, why), around)
 		}
 	}
-	rungs := mode.Climb(from, to)
+	rungs := mode.Climb(from, direction, to)
+	if len(rungs) == 0 {
+		return usage(fmt.Errorf("no ladder leads outside from %s", from),
+			"--from "+string(mode.FromContainer))
+	}
 	if len(rungs) < 2 {
+		hint := "toll ladder --from " + string(from)
+		if direction.Outside() {
+			hint += " --to " + string(direction)
+		}
 		return usage(fmt.Errorf("%s is the bottom of the ladder from %s: it has no part to price",
-			rungs[0].Mode, from),
-			"toll ladder --from "+string(from))
+			rungs[0].Mode, from), hint)
 	}
 	r.Study, r.Baseline = sample.StudyLadder, rungs[0].Mode
 	for _, rung := range rungs {

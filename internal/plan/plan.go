@@ -150,7 +150,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		why, around := m.WhyNot(from)
 		skip := sample.Skip{Mode: m.Name, From: from, Reason: why, Remedy: around}
 		if out := len(r.To) > 0 && len(mode.Inward(r.To)) == 0; out && len(all) > 0 {
-			skip.Reason, skip.Remedy = "its way out is not measured", string(mode.Bridge)
+			skip.Reason, skip.Remedy = m.WhyNotOut(from)
 		} else if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
 			if !slices.ContainsFunc(all, func(r mode.Route) bool {

@@ -19,12 +19,15 @@ func AnswerOf(steps []Step) *analysis.Answer {
 		return nil
 	}
 	a := &analysis.Answer{Question: "What does each part of the path cost?", Text: []string{}}
+	if mode.Target(steps[0].To).Outside() {
+		a.Question = "What does each part of the way out cost?"
+	}
 	var tally analysis.Tally
 	for _, m := range answered {
 		for _, on := range grounds(steps) {
 			head := m.head
 			if len(grounds(steps)) > 1 {
-				head += " on " + on.on + " from " + mode.Placement(on.from).Words()
+				head += " on " + on.on + " from " + on.way
 			}
 			a.Add(sentence(head, m.price, steps, on))
 		}
@@ -41,13 +44,13 @@ func AnswerOf(steps []Step) *analysis.Answer {
 	return a
 }
 
-type ground struct{ on, from string }
+type ground struct{ on, way string }
 
 func grounds(steps []Step) []ground {
 	var out []ground
 	for i, s := range steps {
-		if i == 0 || s.On != steps[i-1].On || s.From != steps[i-1].From {
-			out = append(out, ground{s.On, s.From})
+		if i == 0 || s.On != steps[i-1].On || s.Way() != steps[i-1].Way() {
+			out = append(out, ground{s.On, s.Way()})
 		}
 	}
 	return out
@@ -57,7 +60,7 @@ func grounds(steps []Step) []ground {
 func sentence(head, name string, steps []Step, on ground) string {
 	var parts []analysis.Priced
 	for _, s := range steps {
-		if p, ok := s.Prices[name]; ok && s.On == on.on && s.From == on.from {
+		if p, ok := s.Prices[name]; ok && s.On == on.on && s.Way() == on.way {
 			parts = append(parts, analysis.Priced{Name: s.Part, Price: p})
 		}
 	}

@@ -101,10 +101,10 @@ func newLadder(j *analysis.Run) *ladder {
 // below returns the nearest rung below with a result for every load of c. parts lists c's
 // additional parts, from below. ok is false at the bottom.
 func (l *ladder) below(c sample.Cell) (b sample.Cell, parts []string, ok bool) {
-	rung, ok := mode.FindRung(c.From, c.Mode)
+	rung, ok := mode.FindRung(c.From, c.To, c.Mode)
 	for ok && rung.Below != "" {
 		parts = append([]string{rung.PartOn(c.On != sample.Lab && c.On != "")}, parts...)
-		rung, ok = mode.FindRung(c.From, rung.Below)
+		rung, ok = mode.FindRung(c.From, c.To, rung.Below)
 		b = c
 		b.Mode, b.To = rung.Mode, rung.To
 		if l.covers(b, c) {
@@ -151,7 +151,7 @@ func (l *ladder) steps() []Step {
 	)
 	for i, s := range l.Series {
 		c := s.Cell
-		rung, ok := mode.FindRung(c.From, c.Mode)
+		rung, ok := mode.FindRung(c.From, c.To, c.Mode)
 		at, measured := l.at[c]
 		c.Load = ""
 		if !ok || rung.To != c.To || !measured || at != i || seen[c] {
@@ -193,13 +193,25 @@ func (l *ladder) traces(steps []Step) {
 	}
 }
 
+// Way returns where the step's clients are, and if they leave the machine, that they do.
+func (s Step) Way() string {
+	from, to := mode.Placement(s.From).Words(), mode.Target(s.To)
+	switch {
+	case !to.Outside():
+		return from
+	case to.Six():
+		return from + " to outside over IPv6"
+	}
+	return from + " to outside"
+}
+
 // Has reports whether c is one of the step's cells, one for each load.
 func (s Step) Has(c analysis.Cell) bool {
 	return c.From == s.From && c.On == s.On && c.Label() == s.Label
 }
 
 func (s Step) height() int {
-	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From)), func(r mode.Rung) bool {
+	return slices.IndexFunc(mode.Ladder(mode.Placement(s.From), mode.Target(s.To)), func(r mode.Rung) bool {
 		return string(r.Mode) == s.Mode
 	})
 }

@@ -16,7 +16,7 @@ import (
 func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 	var cells []sample.Cell
 	for _, load := range loads {
-		for i, r := range mode.Climb(p, []mode.Name{to}) {
+		for i, r := range mode.Climb(p, "", []mode.Name{to}) {
 			c := judgetest.Cell(r.Mode, p, r.To, load)
 			if cells = append(cells, c); i == 0 {
 				cells = append(cells, judgetest.Control(c))
@@ -24,6 +24,29 @@ func chain(p mode.Placement, to mode.Name, loads ...string) []sample.Cell {
 		}
 	}
 	return cells
+}
+
+func TestStepsOutward(t *testing.T) {
+	var cells []sample.Cell
+	for i, r := range mode.Climb(mode.FromContainer, mode.ToOutside, []mode.Name{mode.Bridge}) {
+		c := judgetest.Cell(r.Mode, mode.FromContainer, r.To, "rr")
+		if cells = append(cells, c); i == 0 {
+			cells = append(cells, judgetest.Control(c))
+		}
+	}
+	// host, its control, pipework, bridge-default, bridge
+	r := Judge(newLadderRun(t, cells...).Rounds(8, judgetest.Steady(20, 20, 24, 27, 29)).File)
+	s := step(t, r, mode.BridgeDefault)
+	if s.Label != "bridge-default :out" || s.Below != "pipework :out" || s.To != "outside" ||
+		!strings.HasPrefix(s.Part, "routing and NAT of the container's address") ||
+		s.Way() != "another container to outside" ||
+		math.Round(1e6*s.Prices[workload.LatencyP50].Median) != 3 {
+		t.Errorf("step %+v", s)
+	}
+	if len(r.Steps) != 4 || r.Steps[0].Mode != "host" ||
+		r.Answer.Question != "What does each part of the way out cost?" {
+		t.Errorf("%+v, steps %+v", r.Answer, r.Steps)
+	}
 }
 
 func newLadderRun(t *testing.T, cells ...sample.Cell) *judgetest.Run {

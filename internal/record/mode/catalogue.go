@@ -67,6 +67,7 @@ var catalogue = []Mode{
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback},
 			{From: FromRemote, To: ToAddress},
+			{From: FromHost, To: ToOutside},
 		},
 	},
 	{
@@ -89,6 +90,8 @@ var catalogue = []Mode{
 			{From: FromContainer, To: ToLoopback},
 			{From: FromRemote, To: ToAddress, Below: Native, Part: dockersRules, Unseen: true},
 			{From: FromRemoteContainer, To: ToAddress},
+			{From: FromHost, To: ToOutside, Below: Native, Part: dockersRules, Unseen: true},
+			{From: FromContainer, To: ToOutside},
 		},
 	},
 	{
@@ -120,6 +123,8 @@ var catalogue = []Mode{
 			{From: FromHost, To: ToContainer, Below: BridgeDefault, Part: dnsRules, Unseen: true},
 			{From: FromContainer, To: ToContainer, Below: BridgeDefault, Part: dnsRules,
 				Unseen: true},
+			{From: FromContainer, To: ToOutside, Below: BridgeDefault, Part: dnsRules,
+				Unseen: true},
 		},
 	},
 	{
@@ -136,6 +141,7 @@ var catalogue = []Mode{
 				Part: "a network namespace of its own, with a veth pair on a bridge"},
 			{From: FromContainer, To: ToContainer, Below: Shared,
 				Part: "a network namespace for each, without these rules, joined by veth pairs and a bridge"},
+			{From: FromContainer, To: ToOutside, Below: Pipework, Part: natOut},
 		},
 	},
 	{
@@ -326,6 +332,8 @@ var catalogue = []Mode{
 				Part: "a network namespace of its own, with a veth pair on a routed bridge"},
 			{From: FromRemoteContainer, To: ToContainer, Below: Host,
 				Part: "a network namespace on each machine, with a veth pair on a routed bridge"},
+			{From: FromContainer, To: ToOutside, Below: Bridge,
+				Part: "routed mode's rules instead of NAT's"},
 		},
 	},
 	{
@@ -389,6 +397,8 @@ var catalogue = []Mode{
 				Part: "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
 			{From: FromRemoteContainer, To: ToContainer, Below: Host,
 				Part: "a network namespace on each machine, with a veth pair on a bridge that the card is a port of"},
+			{From: FromContainer, To: ToOutside, Below: Host,
+				Part: "a network namespace of its own, with a veth pair on a bridge that the card is a port of"},
 		},
 	},
 	{
@@ -413,6 +423,8 @@ var catalogue = []Mode{
 				Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
 			{From: FromRemoteContainer, To: ToContainer, Below: Host,
 				Part: "a network namespace on each machine, on a macvlan sub-interface of its card"},
+			{From: FromContainer, To: ToOutside, Below: Host,
+				Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
 		},
 	},
 	{
@@ -501,6 +513,7 @@ var catalogue = []Mode{
 			{From: FromContainer, To: ToContainer, Below: Pipework, Part: ovsForBridge},
 			{From: FromRemote, To: ToContainer, Below: Pipework, Part: ovsForBridge},
 			{From: FromRemoteContainer, To: ToContainer, Below: Pipework, Part: ovsForBridge},
+			{From: FromContainer, To: ToOutside, Below: Pipework, Part: ovsForBridge},
 		},
 	},
 	{
@@ -521,6 +534,9 @@ var catalogue = []Mode{
 			{From: FromContainer, To: ToContainer, Below: Bridge,
 				Part:   "the overlay's bridge, in a network namespace of its own, instead of Docker's",
 				Unseen: true, ListedWith: Pipework},
+			{From: FromContainer, To: ToOutside, Below: Bridge,
+				Part:   "a second veth pair, on docker_gwbridge, beside the one on the overlay's bridge",
+				Unseen: true},
 			{From: FromRemoteContainer, To: ToContainer, Below: Pipework,
 				Part: "a VXLAN tunnel between the bridges, and " + dnsRules},
 		},

@@ -73,8 +73,9 @@ func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) M
 	return m
 }
 
+// variant returns rungs inward from these placements, and the one outward.
 func variant(from []Placement, below Name, part string) []Rung {
-	var out []Rung
+	out := []Rung{{From: FromContainer, To: ToOutside, Below: below, Part: part, Unseen: true}}
 	for _, p := range from {
 		out = append(out, Rung{From: p, To: ToContainer, Below: below, Part: part, Unseen: true})
 	}

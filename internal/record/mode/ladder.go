@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Rung is a mode on a placement's ladder: it differs from the rung below by one part.
+// Rung is a mode on a ladder from a placement, inward or outward: it differs from the rung below by
+// one part.
 type Rung struct {
 	From  Placement
 	Mode  Name
-	To    Target // the target whose route fits
+	To    Target // the target whose route fits; ToOutside is on the ladder outward
 	Below Name   // "" at the bottom
 	Part  string // what the rung below lacks, as a noun
 	// ListedWith is the rung that it is listed above; "": Below.
@@ -39,40 +40,63 @@ const (
 	netkitPair   = "a netkit pair instead of the veth pair and its bridge, without the DNS server's rules"
 	netkitPairs  = "netkit pairs instead of veth pairs and bridges, without the DNS server's rules"
 	dnsRules     = "connection tracking in each container for the rules of Docker's DNS server"
+	natOut       = "routing and NAT of the container's address (MASQUERADE) instead of the card as a port of the bridge"
 	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
+
+// side is where a ladder begins. Its target is ToOutside or ToOutside6, or "" for the ladder inward.
+type side struct {
+	from Placement
+	out  Target
+}
+
+func sideOf(p Placement, t Target) side {
+	if !t.Outside() {
+		t = ""
+	}
+	return side{p, t}
+}
 
 // ladders are trees in the catalogue's order, each rung after the one below it.
 var ladders = growLadders()
 
-func growLadders() map[Placement][]Rung {
-	out := map[Placement][]Rung{}
+func growLadders() map[side][]Rung {
+	out := map[side][]Rung{}
 	for _, p := range Placements() {
-		out[p] = climb(p, "", 0)
+		for _, t := range []Target{"", ToOutside, ToOutside6} {
+			out[side{p, t}] = climb(side{p, t}, "", 0)
+		}
 	}
 	return out
 }
 
 // climb bounds the depth by the number of modes, because a deeper rung would be above itself.
-func climb(p Placement, below Name, depth int) []Rung {
+func climb(at side, below Name, depth int) []Rung {
 	var out []Rung
 	for _, m := range catalogue {
 		for _, r := range m.Rungs {
-			if r.From == p && cmp.Or(r.ListedWith, r.Below) == below && depth < len(catalogue) {
+			if at.out.Six() {
+				r.To = r.To.Over6()
+			}
+			if _, ok := m.Route(r.From, r.To); !ok || sideOf(r.From, r.To) != at {
+				continue
+			}
+			if cmp.Or(r.ListedWith, r.Below) == below && depth < len(catalogue) {
 				r.Mode = m.Name
-				out = append(append(out, r), climb(p, m.Name, depth+1)...)
+				out = append(append(out, r), climb(at, m.Name, depth+1)...)
 			}
 		}
 	}
 	return out
 }
 
-// Ladder returns every mode reached from p, each after the rung below it.
-func Ladder(p Placement) []Rung { return slices.Clone(ladders[p]) }
+// Ladder returns every mode reached from p, each after the rung below it. If t is ToOutside or
+// ToOutside6, it returns the ladder outward in that family, else the one inward.
+func Ladder(p Placement, t Target) []Rung { return slices.Clone(ladders[sideOf(p, t)]) }
 
-// FindRung returns the rung of n on the ladder from p.
-func FindRung(p Placement, n Name) (r Rung, ok bool) {
-	for _, r := range ladders[p] {
+// FindRung returns the rung of n on the ladder from p in t's direction.
+func FindRung(p Placement, t Target, n Name) (r Rung, ok bool) {
+	for _, r := range ladders[sideOf(p, t)] {
 		if r.Mode == n {
 			return r, true
 		}
@@ -80,14 +104,14 @@ func FindRung(p Placement, n Name) (r Rung, ok bool) {
 	return Rung{}, false
 }
 
-// Climb returns the rungs from the bottom of p's ladder to each of the modes. It ignores modes
-// without a rung there.
-func Climb(p Placement, to []Name) []Rung {
+// Climb returns the rungs from the bottom of the ladder from p in t's direction to each of the
+// modes. It ignores modes without a rung there.
+func Climb(p Placement, t Target, to []Name) []Rung {
 	need := map[Name]bool{}
 	for _, n := range to {
-		for r, ok := FindRung(p, n); ok; r, ok = FindRung(p, r.Below) {
+		for r, ok := FindRung(p, t, n); ok; r, ok = FindRung(p, t, r.Below) {
 			need[r.Mode] = true
 		}
 	}
-	return slices.DeleteFunc(Ladder(p), func(r Rung) bool { return !need[r.Mode] })
+	return slices.DeleteFunc(Ladder(p, t), func(r Rung) bool { return !need[r.Mode] })
 }

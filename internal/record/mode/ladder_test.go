@@ -26,36 +26,40 @@ var hopWords = map[HopKind]string{
 }
 
 func TestLaddersFollowTheCatalogue(t *testing.T) {
-	for _, p := range Placements() {
-		t.Run(string(p), func(t *testing.T) {
-			ladder := Ladder(p)
-			at := map[Name]int{}
+	for at := range ladders {
+		p := at.from
+		t.Run(string(p+" "+Placement(at.out)), func(t *testing.T) {
+			ladder := Ladder(p, at.out)
+			height := map[Name]int{}
 			for i, r := range ladder {
 				m, _ := Find(r.Mode)
 				route, ok := m.Route(p, r.To)
 				if !ok {
 					t.Fatalf("%s has no route to %s", r.Mode, r.To)
 				}
-				if _, twice := at[r.Mode]; twice {
+				if _, twice := height[r.Mode]; twice {
 					t.Errorf("%s is there twice", r.Mode)
 				}
-				at[r.Mode] = i
+				height[r.Mode] = i
 				if i == 0 {
 					if r.Below != "" || r.Part != "" {
 						t.Errorf("the bottom is above %q by %q", r.Below, r.Part)
 					}
 					continue
 				}
-				b, ok := at[r.Below]
+				b, ok := height[r.Below]
 				if !ok {
 					t.Fatalf("%s comes before %q, which is below it", r.Mode, r.Below)
 				}
 				checkPart(t, p, r, route, ladder[b])
 			}
 			for _, m := range catalogue {
-				if _, ok := at[m.Name]; ok != (len(m.RoutesInto(p)) > 0) {
-					t.Errorf("%s is on the ladder: %t; it has the routes %v", m.Name, ok,
-						m.RoutesInto(p))
+				routes := m.RoutesInto(p)
+				if at.out != "" {
+					routes = m.RoutesTo(p, at.out)
+				}
+				if _, ok := height[m.Name]; ok != (len(routes) > 0) {
+					t.Errorf("%s is on the ladder: %t; it has the routes %v", m.Name, ok, routes)
 				}
 			}
 		})
@@ -88,29 +92,36 @@ func TestClimb(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		from Placement
+		at   Target
 		to   []Name
 		want string
 	}{
-		{"the-bottom", FromHost, []Name{Native}, "native"},
-		{"a-chain", FromHost, []Name{PublishProxy},
+		{"the-bottom", FromHost, "", []Name{Native}, "native"},
+		{"a-chain", FromHost, "", []Name{PublishProxy},
 			"native host bridge-default bridge publish-nat publish-proxy"},
-		{"two-chains", FromHost, []Name{OVS, PublishNAT},
+		{"two-chains", FromHost, "", []Name{OVS, PublishNAT},
 			"native host bridge-default bridge publish-nat pipework ovs"},
-		{"no-rung", FromHost, []Name{Overlay}, ""},
-		{"encryption", FromRemoteContainer, []Name{OverlayEncrypted},
+		{"no-rung", FromHost, "", []Name{Overlay}, ""},
+		{"encryption", FromRemoteContainer, "", []Name{OverlayEncrypted},
 			"host pipework overlay overlay-encrypted"},
-		{"usual-from-host", FromHost, Usual(),
+		{"usual-from-host", FromHost, "", Usual(),
 			"native host bridge-default bridge publish-nat publish-proxy"},
-		{"usual-from-container", FromContainer, Usual(),
+		{"usual-from-container", FromContainer, "", Usual(),
 			"host shared bridge-default bridge publish-nat publish-proxy overlay macvlan-bridge"},
-		{"usual-from-remote", FromRemote, Usual(),
+		{"usual-from-remote", FromRemote, "", Usual(),
 			"native host routed publish-nat publish-proxy macvlan-bridge"},
-		{"usual-from-remote-container", FromRemoteContainer, Usual(),
+		{"outward", FromContainer, ToOutside, []Name{Routed, Overlay, Publish},
+			"host pipework bridge-default bridge routed overlay"},
+		{"outward-over-IPv6", FromContainer, ToOutside6, []Name{Pasta, IPvlanL2},
+			"host pasta macvlan-bridge ipvlan-l2"},
+		{"outward-from-the-machine", FromHost, ToOutside, Names(), "native host"},
+		{"outward-from-elsewhere", FromRemote, ToOutside, Names(), ""},
+		{"usual-from-remote-container", FromRemoteContainer, "", Usual(),
 			"host routed publish-nat pipework overlay macvlan-bridge"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
-			for _, r := range Climb(tt.from, tt.to) {
+			for _, r := range Climb(tt.from, tt.at, tt.to) {
 				got = append(got, string(r.Mode))
 			}
 			if strings.Join(got, " ") != tt.want {
@@ -118,7 +129,7 @@ func TestClimb(t *testing.T) {
 			}
 		})
 	}
-	if all := Climb(FromContainer, Names()); len(all) != len(Ladder(FromContainer)) {
+	if all := Climb(FromContainer, "", Names()); len(all) != len(Ladder(FromContainer, "")) {
 		t.Errorf("to every mode, only %d rungs lead", len(all))
 	}
 }

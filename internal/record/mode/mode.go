@@ -204,7 +204,7 @@ type Mode struct {
 	// Otherwise replaces Routes with the same ends on engines with the other setting of
 	// userland-proxy.
 	Otherwise []Route
-	// Rungs has at most one from each placement.
+	// Rungs has at most one from each placement inward, and one outward.
 	Rungs []Rung
 	// Apart are placements that cannot reach the mode although users expect it.
 	Apart []Apart
@@ -240,6 +240,16 @@ func (m Mode) Engine() string {
 		return "Podman"
 	}
 	return "Docker"
+}
+
+// WhyNotOut returns why no route from p to the target outside is measured.
+func (m Mode) WhyNotOut(p Placement) (why, around string) {
+	for _, r := range m.Routes {
+		if r.To.Outside() && r.From != p {
+			return "its way out begins elsewhere", "--from " + string(r.From)
+		}
+	}
+	return "its way out is not measured", string(Bridge)
 }
 
 // Placements returns the placements that can reach the mode, in the catalogue's order, each once.

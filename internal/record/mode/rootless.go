@@ -3,6 +3,7 @@ package mode
 const (
 	inNamespace = "a network namespace of its own, "
 	rootlessKit = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
+	slirpOut    = "slirp4netns and a tap device, which join the engine's network to the machine"
 )
 
 // throughSlirp is the way out of a container of rootless Docker.
@@ -30,6 +31,8 @@ var pasta = Mode{
 		{From: FromHost, To: ToLoopback, Below: Host,
 			Part: inNamespace + "into whose loopback pasta splices"},
 		{From: FromRemote, To: ToAddress, Below: Host,
+			Part: inNamespace + "behind pasta and a tap device"},
+		{From: FromContainer, To: ToOutside, Below: Host,
 			Part: inNamespace + "behind pasta and a tap device"},
 	},
 }
@@ -62,6 +65,7 @@ func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Host, Part: part},
 			{From: FromRemote, To: ToAddress, Below: Host, Part: part},
+			{From: FromContainer, To: ToOutside, Below: Host, Part: part},
 		},
 	}
 }
@@ -89,6 +93,8 @@ var rootlessPort = Mode{
 			Part: inNamespace + "into whose loopback rootlessport relays"},
 		{From: FromRemote, To: ToAddress, Below: Host,
 			Part: inNamespace + "into whose loopback rootlessport relays (a proxy)"},
+		{From: FromContainer, To: ToOutside, Below: Bridge,
+			Part: "pasta and a tap device, which join the engine's network to the machine"},
 	},
 }
 
@@ -113,6 +119,7 @@ var rootlessPublishNAT = Mode{
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: rootlessKit},
 		{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: rootlessKit},
+		{From: FromContainer, To: ToOutside, Below: Bridge, Part: slirpOut},
 	},
 }
 
@@ -140,5 +147,6 @@ var rootlessPublish = Mode{
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: PublishProxy, Part: rootlessKit},
 		{From: FromRemote, To: ToAddress, Below: PublishProxy, Part: rootlessKit},
+		{From: FromContainer, To: ToOutside, Below: Bridge, Part: slirpOut},
 	},
 }

@@ -33,7 +33,7 @@ func comparison(t *testing.T) judge.Report {
 
 func climbed(t *testing.T) *ladder.Report {
 	var cells []sample.Cell
-	for i, r := range mode.Climb(mode.FromHost, []mode.Name{mode.Bridge}) {
+	for i, r := range mode.Climb(mode.FromHost, "", []mode.Name{mode.Bridge}) {
 		c := judgetest.Cell(r.Mode, mode.FromHost, r.To, "rr")
 		if cells = append(cells, c); i == 0 {
 			cells = append(cells, judgetest.Control(c))

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
@@ -42,13 +41,12 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 	var out []document.ChartGroup
 	for rest := l.Steps; len(rest) > 0; {
 		n := slices.IndexFunc(rest, func(s ladder.Step) bool {
-			return s.From != rest[0].From || s.On != rest[0].On
+			return s.Way() != rest[0].Way() || s.On != rest[0].On
 		})
 		if n < 0 {
 			n = len(rest)
 		}
-		g := document.ChartGroup{Title: "The ladder from " + mode.Placement(rest[0].From).Words() +
-			", on " + rest[0].On}
+		g := document.ChartGroup{Title: "The ladder from " + rest[0].Way() + ", on " + rest[0].On}
 		for _, p := range priced {
 			if c, ok := fallChart(r, rest[:n], p.metric, p.load, p.title); ok {
 				g.Charts = append(g.Charts, c)

@@ -134,7 +134,7 @@ func TestCrowd(t *testing.T) {
 
 func TestLadder(t *testing.T) {
 	var cells []sample.Cell
-	for i, rung := range mode.Climb(mode.FromHost, []mode.Name{mode.Bridge}) {
+	for i, rung := range mode.Climb(mode.FromHost, "", []mode.Name{mode.Bridge}) {
 		c := judgetest.Cell(rung.Mode, mode.FromHost, rung.To, "rr")
 		if cells = append(cells, c); i == 0 {
 			cells = append(cells, judgetest.Control(c))

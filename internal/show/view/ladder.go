@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
@@ -26,7 +27,7 @@ func ladderView(v *view) {
 func sides(steps []ladder.Step) [][]ladder.Step {
 	var out [][]ladder.Step
 	for i, s := range steps {
-		if i == 0 || s.From != steps[i-1].From || s.On != steps[i-1].On {
+		if i == 0 || s.Way() != steps[i-1].Way() || s.On != steps[i-1].On {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], s)
@@ -71,7 +72,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	title := document.Strongly(printable.Capital(w.Noun)+" from "+placeWords(s.From)+sayOn(
+	title := document.Strongly(printable.Capital(w.Noun)+" from "+s.Way()+sayOn(
 		r, s.On)).
 		Then(", "+w.Words(l)+", "+direction(workload.MetricOf(metric, l)), document.Faint)
 	return document.Section{Title: title, Blocks: []document.Block{t}}
@@ -149,7 +150,8 @@ func stepSection(r *analysis.Report, steps []ladder.Step) document.Section {
 	for _, l := range r.Plan.Loads {
 		loads = append(loads, describeLoad(r, l.Kind))
 	}
-	title := fmt.Sprintf("%s → container%s: %s", printable.Capital(placeWords(steps[0].From)),
+	title := fmt.Sprintf("%s → %s%s: %s", printable.Capital(placeWords(steps[0].From)),
+		servedAt(steps, func(s ladder.Step) mode.Target { return mode.Target(s.To) }),
 		sayOn(r, steps[0].On), strings.Join(loads, "; "))
 	return document.Section{Title: document.Strongly(title),
 		Blocks: []document.Block{stepTable(r, steps)}}

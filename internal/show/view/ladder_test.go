@@ -23,7 +23,7 @@ func climbed() *ladder.Report {
 	r.Study, r.Plan.Baseline, r.Control.Mode = sample.StudyLadder, "native", "native"
 	r.Plan.Loads[0], r.Plan.Loads[1] = r.Plan.Loads[1], r.Plan.Loads[0]
 	below := map[mode.Name]string{}
-	for i, rung := range mode.Climb(mode.FromHost, []mode.Name{mode.PublishProxy}) {
+	for i, rung := range mode.Climb(mode.FromHost, "", []mode.Name{mode.PublishProxy}) {
 		x, gbit := 15+5*float64(i*i), 32-4*float64(i)
 		c := trip(rung.Mode, rung.To, x, 1, 0, stats.Worse)
 		r.Cells = append(r.Cells, c, bulk(rung.Mode, rung.To, gbit, 1, 0, stats.Worse))
@@ -63,13 +63,13 @@ func tall() *ladder.Report {
 	r := climbed()
 	r.Steps, r.Cells = nil, nil
 	for _, from := range mode.Placements() {
-		for _, rung := range mode.Ladder(from) {
+		for _, rung := range mode.Ladder(from, "") {
 			c := row(rung.Mode, from, rung.To, "rr", 1234e-6, 1, 0, stats.Worse)
 			r.Cells = append(r.Cells, c, row(rung.Mode, from, rung.To, "bulk", 123.4e9, 1, 0,
 				stats.Worse))
 			s := ladder.Step{Mode: c.Mode, From: c.From, To: c.To, On: c.On, Label: c.Label(),
 				Part: rung.Part}
-			if b, ok := mode.FindRung(from, rung.Below); ok {
+			if b, ok := mode.FindRung(from, "", rung.Below); ok {
 				s.Below = row(b.Mode, from, b.To, "rr", 1, 1, 0, "").Label()
 				s.Prices = map[string]analysis.Price{
 					workload.LatencyP50: price("s", 1234e-6, -1234e-6, 12345e-6, stats.Unclear),
