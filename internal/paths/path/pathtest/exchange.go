@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,10 @@ func Main() {
 	os.Exit(0)
 }
 
+// header has the number of bytes that follow. An early end of the stream could tell it, too, but
+// passt 2023_03 sends bytes twice on half-closed connections.
+const header = 8
+
 // end sends n random bytes and checks that they arrived: the server returns each byte and then a
 // checksum to its n clients.
 func end(role, addr, number string) error {
@@ -64,14 +69,16 @@ func end(role, addr, number string) error {
 		return err
 	}
 	defer c.Close()
-	data := make([]byte, n)
-	if _, err := rand.Read(data); err != nil {
+	message := make([]byte, header+n)
+	if _, err := rand.Read(message); err != nil {
 		return err
 	}
+	binary.BigEndian.PutUint64(message, uint64(n))
+	data := message[header:]
 	sent := make(chan error, 1)
 	go func() {
-		_, err := c.Write(data)
-		sent <- errors.Join(err, c.(*net.TCPConn).CloseWrite())
+		_, err := c.Write(message)
+		sent <- err
 	}()
 	back := make([]byte, n+sha256.Size)
 	if _, err := io.ReadFull(c, back); err != nil {
@@ -142,11 +149,16 @@ func serve(addr string, clients int) error {
 }
 
 func answer(c net.Conn) error {
-	h := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(c, h), c); err != nil {
+	var n [header]byte
+	if _, err := io.ReadFull(c, n[:]); err != nil {
 		return err
 	}
-	_, err := c.Write(h.Sum(nil))
+	h := sha256.New()
+	_, err := io.CopyN(io.MultiWriter(c, h), c, int64(binary.BigEndian.Uint64(n[:])))
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(h.Sum(nil))
 	return err
 }
 
@@ -196,7 +208,7 @@ func exchange(t *testing.T, p *path.Path, thirds int,
 		n := exchanged + (thirds+i)*exchanged/3
 		ends = append(ends, startEnd(t, c.Place, "client", dial(i), n))
 		tr.Moved = append(tr.Moved, path.Moved{
-			Forward: int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
+			Forward: header + int64(n), Backward: int64(n) + sha256.Size, Connections: 1})
 	}
 	for _, e := range ends {
 		e.await(t, "done")
