@@ -223,6 +223,13 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 		return pathtest.ExchangeAt(t, p, published), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true
+	case p.Spec.Mode == mode.Pasta && p.Spec.From == mode.FromHost:
+		// pasta splices from a loopback address only
+		other := netip.AddrPortFrom(loopback, publishedPort)
+		if p.Spec.To == mode.ToLoopback || p.Spec.To == mode.ToLoopback6 {
+			other = published
+		}
+		return pathtest.ExchangeAt(t, p, other), true
 	case p.Spec.Mode == mode.NATAlias:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(
 			docker0.nth(firstDocker).Addr(), serverPort)), true

@@ -50,6 +50,7 @@ const (
 	needBigTCP
 	needShortcuts // at the root of cgroup v2
 	needTCP
+	needPasta
 	needSlirp
 )
 
@@ -186,6 +187,7 @@ func (l *Lab) trials() map[need]func() error {
 		needBigTCP:    func() error { return local.TryTune(mode.BigTCP) },
 		needShortcuts: tryShortcuts,
 		needTCP:       func() error { return shortcut.ErrUDP },
+		needPasta:     func() error { return tryTap(rootless.Pasta) },
 		needSlirp:     func() error { return tryTap(rootless.Slirp4netns) },
 	}
 }

@@ -50,6 +50,8 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.Overlay: {build: (*site).overlay, needs: []need{needVXLAN}, beside: true},
 	mode.OverlayEncrypted: {build: (*site).overlay, needs: []need{needVXLAN, needESP},
 		beside: true},
+	mode.Pasta: {build: (*site).pasta, bare: true,
+		needs: []need{needSockets, needPasta}},
 	mode.Slirp4netns: {build: (*site).slirp4netns, bare: true,
 		needs: []need{needSockets, needSlirp}},
 	mode.Netkit: {build: (*site).netkitPairs, needs: []need{needNetkit}, beside: true},

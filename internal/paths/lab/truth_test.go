@@ -182,6 +182,7 @@ var truths = map[mode.Name][]claim{
 			says: []string{"default via 10.244.1.1 dev eth0"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
+	mode.Pasta:       tapTruths("server", "eth0", "198.18.0.1/24", "198.18.0.2"),
 	mode.Slirp4netns: tapTruths("server", "tap0", "10.0.2.100/24", "10.0.2.2"),
 	mode.Netkit: {
 		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
@@ -347,6 +348,7 @@ var truthsOutside = map[mode.Name][]claim{
 		says: []string{"eth0 ipvlan mode l2"}}},
 	mode.IPvlanL3:    ipvlanOutside("l3"),
 	mode.IPvlanL3S:   ipvlanOutside("l3s"),
+	mode.Pasta:       tapTruths("client", "eth0", "198.18.0.1/24", "198.18.0.2"),
 	mode.Slirp4netns: tapTruths("client", "tap0", "10.0.2.100/24", "10.0.2.2"),
 	mode.OVS: {lanClient, {where: "A", command: "ip -d -o link",
 		says: []string{"veth-client promiscuity 1"}}},
@@ -415,6 +417,10 @@ var truthsOver6 = map[mode.Name][]claim{
 	mode.IPvlanL3S:        append(beside6, ipvlanRouted6...),
 	mode.Overlay:          append(beside6, overlay6...),
 	mode.OverlayEncrypted: append(beside6, overlay6...),
+	mode.Pasta: {{where: "server", command: "ip -6 -o addr show dev eth0 scope global",
+		says: []string{"2001:2:0:18::1/64"}, never: []string{"tentative"}},
+		{where: "server", command: "ip -6 -o route",
+			says: []string{"default via 2001:2:0:18::2 dev eth0"}}},
 	mode.Netkit: {
 		{where: "A", command: "ip -6 -o route", says: []string{"fd54:6f6c:6c:30::2 dev nk-server"}},
 		{where: "A", command: "sysctl net.ipv6.conf.all.forwarding", says: []string{"= 1"}},

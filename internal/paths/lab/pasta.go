@@ -1,0 +1,82 @@
+package lab
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// pasta copies the machine's addresses, routes and device name to the container. It splices
+// connections from a loopback address, and those only (passt 2023_03 to 2025_05).
+func (s *site) pasta() error {
+	return s.behindTap(tapHolder{
+		program: rootless.Pasta,
+		kind:    mode.HopPasta,
+		device:  wireName,
+		start:   (*site).startPasta,
+		splices: func(to mode.Target) bool {
+			return to == mode.ToLoopback || to == mode.ToLoopback6
+		},
+		source: func(spec path.Spec) string {
+			switch {
+			case spec.To.Outside():
+				return "the machine's own"
+			case spec.To == mode.ToLoopback || spec.To == mode.ToLoopback6:
+				return "the container's loopback address"
+			case spec.From == mode.FromRemote:
+				return "the client's"
+			}
+			return "the gateway's, not the client's"
+		},
+	})
+}
+
+func (s *site) startPasta(file string, c *container, ports []rootless.Port) (pid int, err error) {
+	ns, err := s.private("mounts of pasta")
+	if err != nil {
+		return 0, err
+	}
+	if err := ns.Do(func() error { return c.share(containerFile) }); err != nil {
+		return 0, err
+	}
+	c.addr, c.addr6 = s.a.addr, s.a.addr6
+	cmd, stderr := marked(file, rootless.PastaArgs(containerFile, ports)...)
+	if err := s.run(ns, cmd); err != nil {
+		return 0, err
+	}
+	err = await(cmd, func() (bool, error) {
+		for _, p := range ports {
+			if ok, err := s.a.listensAt(p.Host); !ok || err != nil {
+				return false, err
+			}
+		}
+		return c.configured(wireName)
+	})
+	if err == nil {
+		err = await(cmd, func() (bool, error) { return c.greets(s.b.addr.Addr()) })
+	}
+	return cmd.Process.Pid, stderr.Explain(err)
+}
+
+// greets makes the container resolve its gateway and reports whether pasta has answered. passt
+// 2023_03 learns the container's MAC address from its first frame. Until then the container drops
+// pasta's SYNs, which are broadcast.
+func (c *container) greets(gateway netip.Addr) (answered bool, err error) {
+	err = c.ns.NS.Do(func() error {
+		const discard = 9
+		to, err := net.Dial("udp", netip.AddrPortFrom(gateway, discard).String())
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		_, _ = to.Write([]byte{0}) // an ICMP error of an earlier one may come back
+		n, err := link.Stats(wireName)
+		answered = n.RxPackets > 0
+		return err
+	})
+	return answered, err
+}
