@@ -18,7 +18,8 @@ const (
 )
 
 var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
-	RootlessKit: "rootlesskit", RootlessPort: "podman"}
+	RootlessKit: "rootlesskit", RootlessPort: "podman", "ip": "iproute2",
+	"nsenter": "util-linux"}
 
 var beside = map[string]string{RootlessPort: "/usr/libexec/podman/rootlessport"}
 

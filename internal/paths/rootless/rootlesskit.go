@@ -1,0 +1,222 @@
+package rootless
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+)
+
+// Kit is how RootlessKit is started.
+type Kit struct {
+	// drivers, as `rootlesskit --help` names them
+	Net, Ports string
+	// of the tap device
+	MTU       int
+	Published []Published
+}
+
+// Published is a port that RootlessKit takes and leads to an address of its network.
+type Published struct{ At, To netip.AddrPort }
+
+// Tap is the device in the network that RootlessKit makes, and TapAddr its address by default.
+const Tap = "tap0"
+
+const (
+	scratch = "/tmp"
+	state   = scratch + "/state"
+	tools   = scratch + "/bin"
+
+	readyTimeout = 30 * time.Second
+	readyStep    = 5 * time.Millisecond
+)
+
+// Args returns the arguments of this program for Main, as dockerd-rootless.sh of Docker Engine
+// 28.5.2 starts RootlessKit. It ends with its standard input, of which it repeats the first line
+// once the network is made.
+func (k Kit) Args(file string) []string {
+	out := []string{file, "--state-dir=" + state, "--net=" + k.Net,
+		"--mtu=" + strconv.Itoa(k.MTU), "--slirp4netns-sandbox=auto",
+		"--slirp4netns-seccomp=auto", "--disable-host-loopback", "--port-driver=" + k.Ports,
+		"--copy-up=/etc"}
+	for _, p := range k.Published {
+		proto := "tcp4"
+		if p.At.Addr().Is6() {
+			proto = "tcp6"
+		}
+		out = append(out, "--publish="+p.At.String()+":"+p.To.String()+"/"+proto)
+	}
+	return append(out, "cat")
+}
+
+// Main becomes RootlessKit. It must be the first process of its mount and process namespaces: they
+// hide what RootlessKit leaves in /tmp, and end its children with it. RootlessKit asks for a user's
+// range of ids, and gets one id, root's, which needs no setuid program.
+func Main(args []string) error {
+	if err := hide(); err != nil {
+		return err
+	}
+	for name, script := range map[string]string{
+		"getsubids": "echo 0: root 0 1",
+		"newuidmap": "echo $2 $3 1 >/proc/$1/uid_map",
+		"newgidmap": "echo $2 $3 1 >/proc/$1/gid_map",
+	} {
+		err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Setenv("PATH", tools+":"+os.Getenv("PATH")); err != nil {
+		return err
+	}
+	return fmt.Errorf("start %s: %w", args[0], syscall.Exec(args[0], args, os.Environ()))
+}
+
+func hide() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		""); err != nil {
+		return fmt.Errorf("mount /proc: %w", err)
+	}
+	if err := unix.Mount("toll", scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+		return fmt.Errorf("mount memory: %w", err)
+	}
+	return errors.Join(os.Mkdir(tools, 0o755), os.Mkdir(state, 0o700))
+}
+
+// Transparent reports whether a RootlessKit preserves clients' addresses by default, as it does from
+// version 3.
+func Transparent(file string) bool {
+	return strings.Contains(output(file, "--help"), "source-ip-transparent")
+}
+
+// Running is a RootlessKit that has made its network and listens on its ports.
+type Running struct {
+	// PID of the process that relays published ports
+	PID     int
+	child   string // in the process namespace
+	process *path.Process
+	ended   chan struct{}
+}
+
+// Start starts cmd, this program with the arguments of a Kit, in a machine's network namespace,
+// which it then enters a varying number of times. The caller closes the result.
+func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Running, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	p, err := local.Start(machine, RootlessKit, cmd, said)
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{PID: p.PID, process: p, ended: make(chan struct{})}
+	ready := make(chan struct{})
+	go func() {
+		defer close(r.ended)
+		if n, _ := p.Out.Read(make([]byte, 1)); n == 1 {
+			close(ready)
+		}
+		_, _ = io.Copy(io.Discard, p.Out)
+		_ = p.Out.Close()
+	}()
+	_, err = io.WriteString(p.In, "\n")
+	if err == nil {
+		err = k.await(machine, r, ready)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", RootlessKit, errors.Join(err, said.Err(), r.Close()))
+	}
+	return r, nil
+}
+
+// await does not rely on child_pid alone, because RootlessKit 1 writes that file last, and 3 first.
+func (k Kit) await(machine local.Space, r *Running, ready <-chan struct{}) error {
+	deadline := time.After(readyTimeout)
+	for {
+		b, err := os.ReadFile(filepath.Join(r.root(), state, "child_pid"))
+		if err == nil && len(b) > 0 {
+			r.child = strings.TrimSpace(string(b))
+		}
+		missing, err := k.missing(machine)
+		if err != nil {
+			return err
+		}
+		var done <-chan struct{}
+		if r.child != "" && len(missing) == 0 {
+			done = ready
+		}
+		select {
+		case <-done:
+			return nil
+		case <-r.ended:
+			return errors.New("it ended")
+		case <-deadline:
+			return fmt.Errorf("not ready after %s (ports without a listener: %v)", readyTimeout, missing)
+		case <-time.After(readyStep):
+		}
+	}
+}
+
+func (k Kit) missing(machine local.Space) (ports []uint16, err error) {
+	if len(k.Published) == 0 {
+		return nil, nil
+	}
+	err = machine.Do(func() error {
+		all, err := sock.Listeners()
+		for _, p := range k.Published {
+			if !slices.ContainsFunc(all, func(s sock.Socket) bool {
+				return s.Local.Port() == p.At.Port()
+			}) {
+				ports = append(ports, p.At.Port())
+			}
+		}
+		return err
+	})
+	return ports, err
+}
+
+func (r *Running) root() string { return "/proc/" + strconv.Itoa(r.PID) + "/root" }
+
+// Network enters the network namespace that RootlessKit made. The caller closes it.
+func (r *Running) Network() (*netns.NS, error) {
+	return netns.Join(filepath.Join(r.root(), "proc", r.child, "ns/net"))
+}
+
+// Driver returns the PID of a program that RootlessKit started, such as slirp4netns.
+func (r *Running) Driver(program string) (int, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == r.PID && s.Comm == program {
+			return p.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("%s did not start %s", RootlessKit, program)
+}
+
+// Close ends RootlessKit, its network and the processes in it that it started.
+func (r *Running) Close() error {
+	err := r.process.Kill()
+	_ = r.process.In.Close()
+	_ = r.process.Wait()
+	<-r.ended
+	return err
+}
