@@ -202,7 +202,7 @@ type Mode struct {
 	// Routes has those that lead outside after the others from the same placement.
 	Routes []Route
 	// Otherwise replaces Routes with the same ends on engines with the other setting of
-	// userland-proxy.
+	// userland-proxy, or an older RootlessKit.
 	Otherwise []Route
 	// Rungs has at most one from each placement inward, and one outward.
 	Rungs []Rung

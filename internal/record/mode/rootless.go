@@ -116,6 +116,12 @@ var rootlessPublishNAT = Mode{
 		{FromRemote, ToAddress, []HopKind{HopWire, HopRootlessKit, HopDNAT, HopBridge, HopVeth}},
 		throughSlirp,
 	},
+	Otherwise: []Route{ // RootlessKit before version 3 always dials from a loopback address
+		{FromHost, ToAddress,
+			[]HopKind{HopLoopback, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+		{FromRemote, ToAddress,
+			[]HopKind{HopWire, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	},
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: rootlessKit},
 		{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: rootlessKit},
