@@ -62,7 +62,7 @@ func ReflectedHop(ns Space, where, card string) path.Hop {
 // ProxyHop adds a docker-proxy to the path and returns its hop: its sockets or, for UDP, what it
 // read and wrote.
 func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
-	proxy.Beside = p.Spec.From == mode.FromHost
+	proxy.Beside = proxy.Beside || p.Spec.From == mode.FromHost
 	h := RelayHop(p, mode.HopProxy, proxy, name, where)
 	if p.Spec.UDP {
 		h.Expect, h.Read = path.Carries, func() (sample.Counters, error) {

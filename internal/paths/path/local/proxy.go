@@ -24,7 +24,8 @@ type Proxy struct {
 	Dials Space
 	// Tap is the container with the tap device; then all sockets are on the other side. Nil: none.
 	Tap Space
-	// Outward means that the clients are in the container with the tap device.
+	// Outward means that the clients are in the container with the tap device or, without Tap,
+	// behind it: then all dials of the process's machine are the process's.
 	Outward bool
 	PID     int
 	Listens uint16         // published port
@@ -49,7 +50,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		}
 		for _, c := range conns {
 			toServer := c.RemotePort == p.Target.Port() && c.LocalPort != p.Listens
-			if p.Tap != nil {
+			if p.Tap != nil || p.Outward {
 				toServer = p.Outward
 			}
 			seen[c.Inode] = leg{toServer, c}
@@ -75,10 +76,9 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			}
 		}
 		switch {
-		case p.Tap == nil:
 		case p.Outward:
 			up = down
-		default:
+		case p.Tap != nil:
 			down = up
 		}
 		passed, err := p.passed()
@@ -109,6 +109,8 @@ func (p Proxy) passed() (uint64, error) {
 			return min(dialled, there), err
 		}
 		return min(accepted, here), err
+	case p.Outward:
+		return dialled, nil
 	case p.Beside:
 		dialled -= min(dialled, accepted)
 	}
