@@ -28,6 +28,7 @@ type daemon struct {
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
 	noICC      bool // "icc": false, for the default network
+	rootless   bool // RootlessKit takes published ports and dials a loopback address
 	udp        bool // published, exposed and linked ports are UDP
 	links      []pair
 	others     []netip.Prefix // containers on the default network that are not linked
@@ -172,6 +173,9 @@ func (d daemon) nat() []nft.Chain {
 			tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
 		for i, p := range n.published {
 			match := []nft.Match{d.dport(p.port)}
+			if d.rootless {
+				match = append([]nft.Match{nft.Dst(single(loopback))}, match...)
+			}
 			if d.family == nft.IPv6 {
 				match = append([]nft.Match{nft.NotSrc(linkLocal)}, match...)
 			}

@@ -82,7 +82,7 @@ func ruleOf(family nft.Family, m *machine, kind mode.HopKind, table, chain, tag 
 }
 
 func (s *site) noNAT() path.Hop {
-	return s.ruleHop(s.a, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagMasq), path.Untouched)
+	return s.ruleHop(s.engine, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagMasq), path.Untouched)
 }
 
 func (s *site) homeTag(tag string) string { return tag + tagOf(dockerNet{network: s.home}) }

@@ -14,11 +14,13 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab/relay"
 	"github.com/bridgetoll/bridgetoll/internal/paths/ovs"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 )
 
 const (
 	proxyArg = "proxy"
 	hostsArg = "with-hosts"
+	kitArg   = "rootlesskit"
 )
 
 // Inner runs the part of the lab that args name; ours is false without one.
@@ -40,6 +42,11 @@ func Inner(args []string) (ours bool, err error) {
 			return true, err
 		}
 		return true, withHosts(args[1:])
+	case kitArg:
+		if err := apart(args[0]); err != nil {
+			return true, err
+		}
+		return true, rootless.Main(args[1:])
 	}
 	return false, nil
 }

@@ -111,7 +111,7 @@ func (s *site) onBridge(n network, noNAT path.Hop) error {
 		if err := s.addClients(s.a, s.attach(n, daemon{})); err != nil {
 			return err
 		}
-		p.Hops = s.masqueraded(s.a, n)
+		p.Hops = s.masqueraded(s.engine, n)
 		p.Guards = []path.Hop{local.Unused(s.loHop(s.a.ns, s.a.name))}
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s *site) dockerServers(d daemon, publish bool) error {
 	} else {
 		d.networks = append(d.networks, n)
 	}
-	if err := s.install(s.a, d); err != nil {
+	if err := s.install(s.engine, d); err != nil {
 		return err
 	}
 	return s.addServers(s.attach(s.home, d))
@@ -167,9 +167,9 @@ func (s *site) dockerServers(d daemon, publish bool) error {
 
 func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 	return func(at seat) (*container, error) {
-		c, err := s.bridged(s.a, n, at)
+		c, err := s.bridged(s.engine, n, at)
 		if err == nil && d.noProxy { // a container may dial its own published port
-			err = s.a.ns.Do(func() error { return link.SetHairpin(c.port) })
+			err = s.engine.ns.Do(func() error { return link.SetHairpin(c.port) })
 		}
 		return c, err
 	}

@@ -52,6 +52,7 @@ const (
 	needTCP
 	needPasta
 	needSlirp
+	needKit
 )
 
 // The most basic need comes first.
@@ -189,6 +190,7 @@ func (l *Lab) trials() map[need]func() error {
 		needTCP:       func() error { return shortcut.ErrUDP },
 		needPasta:     func() error { return tryTap(rootless.Pasta) },
 		needSlirp:     func() error { return tryTap(rootless.Slirp4netns) },
+		needKit:       tryKit,
 	}
 }
 

@@ -95,7 +95,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
 	cmd.ExtraFiles = []*os.File{w}
-	err = s.a.ns.Start(cmd)
+	err = s.engine.ns.Start(cmd)
 	w.Close()
 	if err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, err)
@@ -108,10 +108,10 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
-	// The server is in a container, so all of machine A's accepted connections are the proxy's.
-	return local.ProxyHop(s.path, local.Proxy{
-		Space: s.a.ns, PID: cmd.Process.Pid, Listens: listen.Port(), Target: target}, name,
-		s.a.name), nil
+	// The server is in a container, so all connections that the machine accepted are the proxy's.
+	return local.ProxyHop(s.path, local.Proxy{Space: s.engine.ns, PID: cmd.Process.Pid,
+		Listens: listen.Port(), Target: target, Beside: s.engine != s.a}, name,
+		s.engine.name), nil
 }
 
 // awaitProxy reads docker-proxy's report: "0\n" if it listens, or "1\n" and the reason.

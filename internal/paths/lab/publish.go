@@ -86,14 +86,18 @@ func (s *site) relayed(d daemon) error {
 		return err
 	}
 	s.dialPublished()
+	listen := s.anywhere()
+	if d.rootless {
+		listen = s.near()
+	}
 	var proxies []path.Hop
 	for i, c := range s.Servers {
-		proxy, err := s.startProxy(netip.AddrPortFrom(s.anywhere(), s.Dial[i].Port()),
+		proxy, err := s.startProxy(netip.AddrPortFrom(listen, s.Dial[i].Port()),
 			netip.AddrPortFrom(c.Addr(), serverPort))
 		if err != nil {
 			return err
 		}
-		if err := s.startSecondProxy(s.anywhere(), c.Addr()); err != nil {
+		if err := s.startSecondProxy(listen, c.Addr()); err != nil {
 			return err
 		}
 		proxy.Clients = s.path.Spec.TalkTo(i)
@@ -106,7 +110,7 @@ func (s *site) relayed(d daemon) error {
 	if !d.noIPTables {
 		p.Guards = append(p.Guards, s.noNAT())
 	}
-	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.a, s.home.bridge, true)},
+	rest := slices.Concat(proxies, []path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)},
 		s.ServerHops())
 	switch p.Spec.From {
 	case mode.FromHost:
@@ -197,6 +201,14 @@ func (s *site) anywhere() netip.Addr {
 		return netip.IPv6Unspecified()
 	}
 	return anyAddr
+}
+
+// near returns the loopback address of the path's family.
+func (s *site) near() netip.Addr {
+	if s.path.Spec.To.Six() {
+		return loopback6
+	}
+	return loopback
 }
 
 func (s *site) dialPublished() {

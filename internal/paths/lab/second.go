@@ -22,11 +22,12 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 // portRule combines the rules of server i's port and of the second port.
 func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int,
 	e path.Expect) path.Hop {
-	h := s.ruleHop(s.a, kind, table, chain, numbered(tag, i), e)
+	h := s.ruleHop(s.engine, kind, table, chain, numbered(tag, i), e)
 	if !s.path.Spec.Second {
 		return h
 	}
-	h.Read = local.Sum(h.Read, s.ruleHop(s.a, kind, table, chain, numbered(tag, i+1), e).Read)
+	h.Read = local.Sum(h.Read, s.ruleHop(s.engine, kind, table, chain,
+		numbered(tag, i+1), e).Read)
 	return h
 }
 

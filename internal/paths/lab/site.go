@@ -178,6 +178,7 @@ type site struct {
 	lab    *Lab
 	path   *path.Path
 	a, b   *machine
+	engine *machine // where Docker runs: A, or the network that RootlessKit made there
 	home   network
 	beside bool
 	boxes  []*container
@@ -208,6 +209,7 @@ func newSite(l *Lab, p *path.Path) (*site, error) {
 			(*m.to).addr6 = outer.nth6(m.host)
 		}
 	}
+	s.engine = s.a
 	return s, s.layWire()
 }
 

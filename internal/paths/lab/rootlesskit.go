@@ -1,0 +1,157 @@
+package lab
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+const engineName = "the rootless engine's network"
+
+// dockersKit is from dockerd-rootless.sh of Docker Engine 28.5.2.
+var dockersKit = rootless.Kit{Net: rootless.Slirp4netns, Ports: "builtin", MTU: 65520}
+
+func tryKit() error {
+	for _, p := range []string{rootless.RootlessKit, rootless.Slirp4netns, "ip", "nsenter"} {
+		if _, err := rootless.Find(p); err != nil {
+			return err
+		}
+	}
+	return rootless.CheckTun()
+}
+
+// startKit starts RootlessKit on machine A with the path's published ports, and makes its network
+// the engine's.
+func (s *site) startKit(k rootless.Kit) (r *rootless.Running, file string, err error) {
+	if file, err = rootless.Find(rootless.RootlessKit); err != nil {
+		return nil, "", err
+	}
+	for i := range s.serverSeats() {
+		for _, p := range s.ports(none, uint16(publishedPort+i)) {
+			k.Published = append(k.Published, rootless.Published{
+				At: netip.AddrPortFrom(s.anywhere(), p.port),
+				To: netip.AddrPortFrom(s.near(), p.port)})
+		}
+	}
+	cmd, said := marked(self, append([]string{kitArg}, k.Args(file)...)...)
+	if err := s.a.ns.step(); err != nil {
+		return nil, "", err
+	}
+	if r, err = k.Start(s.a.ns.NS, cmd, said); err != nil {
+		return nil, "", err
+	}
+	s.path.Undo.Push("stop "+rootless.RootlessKit, r.Close)
+	ns, err := r.Network()
+	if err != nil {
+		return nil, "", err
+	}
+	s.path.Undo.Push("close "+engineName, ns.Close)
+	s.engine = &machine{name: engineName, ns: &space{NS: ns, before: s.lab.test.before}}
+	s.more = append(s.more, spot{s.engine.ns, engineName})
+	return r, file, s.engine.ns.Do(s.lab.setCongestion)
+}
+
+// kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that it connects from
+// the client's address, unless that is a loopback one.
+func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
+	r, file, err := s.startKit(dockersKit)
+	if err != nil {
+		return hop, false, err
+	}
+	return local.RelayHop(s.path, mode.HopRootlessKit,
+		local.Proxy{Space: s.a.ns, Dials: s.engine.ns, PID: r.PID},
+		rootless.Named(rootless.RootlessKit, file), s.a.name), rootless.Transparent(file), nil
+}
+
+func (s *site) tapHop() path.Hop {
+	return path.Hop{Kind: mode.HopTap, Name: rootless.Tap, Where: s.engine.name,
+		Read: local.Device(s.engine.ns, rootless.Tap, !s.path.Spec.To.Outside())}
+}
+
+func (s *site) rootlessPublish() error {
+	if s.path.Spec.To.Outside() {
+		return s.rootlessOut()
+	}
+	kit, _, err := s.kitHop()
+	if err != nil {
+		return err
+	}
+	if err := s.relayed(daemon{rootless: true}); err != nil {
+		return err
+	}
+	s.path.Facts["proxy"] = kit.Name + ", then " + s.path.Facts["proxy"]
+	s.path.Hops = slices.Insert(s.path.Hops, 1, kit, s.loHop(s.engine.ns, s.engine.name))
+	s.path.Guards = append(s.path.Guards, local.Unused(s.tapHop()))
+	return nil
+}
+
+// RootlessKit 3 gives its connection in the engine's network the address of a client that is not a
+// loopback one; then no rule hides it.
+func (s *site) rootlessPublishNAT() error {
+	if s.path.Spec.To.Outside() {
+		return s.rootlessOut()
+	}
+	kit, transparent, err := s.kitHop()
+	if err != nil {
+		return err
+	}
+	if err := s.dockerServers(daemon{noProxy: true, rootless: true}, true); err != nil {
+		return err
+	}
+	s.dialPublished()
+	p := s.path
+	first := s.loHop(s.a.ns, s.a.name)
+	if p.Spec.From == mode.FromRemote {
+		p.Guards = append(p.Guards, local.Unused(first))
+		first = s.wireHop()
+		s.PlaceClients(on(s.b))
+	} else {
+		s.PlaceClients(on(s.a))
+	}
+	rules := s.EachServer(func(i int) path.Hop {
+		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
+	})
+	hidden := s.ruleHop(s.engine, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagLocalMasq),
+		path.Matches)
+	if transparent && p.Spec.To != mode.ToLoopback {
+		p.Guards = append(p.Guards, local.Unused(hidden))
+	} else {
+		rules = append(rules, hidden)
+	}
+	p.Hops = slices.Concat([]path.Hop{first, kit}, rules,
+		[]path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)}, s.ServerHops())
+	p.Guards = append(p.Guards, local.Unused(s.tapHop()),
+		local.Unused(s.loHop(s.engine.ns, s.engine.name)))
+	return nil
+}
+
+func (s *site) rootlessOut() error {
+	r, _, err := s.startKit(dockersKit)
+	if err != nil {
+		return err
+	}
+	if err := s.dockerServers(daemon{rootless: true}, false); err != nil {
+		return err
+	}
+	if err := s.onBridge(s.home, path.Hop{}); err != nil {
+		return err
+	}
+	pid, err := r.Driver(rootless.Slirp4netns)
+	if err != nil {
+		return err
+	}
+	file, err := rootless.Find(rootless.Slirp4netns)
+	if err != nil {
+		return err
+	}
+	p := s.path
+	slirp := local.RelayHop(p, mode.HopSlirp, local.Proxy{Space: s.a.ns, PID: pid, Outward: true},
+		rootless.Named(rootless.Slirp4netns, file), s.a.name)
+	p.Hops = slices.Insert(p.Hops, len(p.Hops)-1, s.tapHop(), slirp)
+	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
+	return nil
+}
