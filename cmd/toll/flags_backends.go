@@ -195,9 +195,10 @@ func (f *builderFlags) defaults() (*defaults, error) {
 
 // setDefaults also clears --pin if client and server are on different machines. modes are those to
 // compare if none is named, or nil for all.
-func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
+func (f *runFlags) setDefaults(fl *pflag.FlagSet, named []string) (modes []string, err error) {
 	d, err := f.defaults()
 	if d == nil || err != nil {
+		f.fromInside(fl, named)
 		return nil, err
 	}
 	baseline := fl.Lookup("baseline")
@@ -210,6 +211,10 @@ func (f *runFlags) setDefaults(fl *pflag.FlagSet) (modes []string, err error) {
 			f.from = []string{string(d.one)}
 		}
 	}
+	if len(named) == 0 {
+		named = d.modes
+	}
+	f.fromInside(fl, named)
 	if baseline != nil && !baseline.Changed && d.baseline != "" && reachedFrom(d.baseline, f.from) {
 		f.baseline = string(d.baseline)
 	}

@@ -148,7 +148,7 @@ func (f *runFlags) command(e env,
 		if f.quiet {
 			defer sayNothing()()
 		}
-		usual, err := f.setDefaults(c.Flags())
+		usual, err := f.setDefaults(c.Flags(), args)
 		if err := errors.Join(err, f.checkLive(c)); err != nil {
 			return err
 		}
@@ -158,7 +158,6 @@ func (f *runFlags) command(e env,
 		if len(args) == 0 {
 			args = usual
 		}
-		f.fromInside(c.Flags())
 		req, err := f.toRequest(args)
 		if err == nil && change != nil {
 			err = change(&req)
@@ -173,12 +172,14 @@ func (f *runFlags) command(e env,
 	}
 }
 
-// fromInside has the client in a container if only the way out is asked for, and no placement.
-func (f *runFlags) fromInside(fl *pflag.FlagSet) {
+// fromInside has the client in a container if only the way out is asked for, and no placement. A
+// machine has its own way out.
+func (f *runFlags) fromInside(fl *pflag.FlagSet, modes []string) {
 	inward := func(to string) bool { return !mode.Target(to).Outside() }
+	contained := func(m string) bool { return m != string(mode.Native) }
 	switch {
 	case len(f.to) == 0 || fl.Changed("from") || slices.ContainsFunc(f.to, inward):
-	case distantOf(f.on) != "": // a peer has no container
+	case len(modes) > 0 && !slices.ContainsFunc(modes, contained):
 		f.from = []string{string(mode.FromHost)}
 	default:
 		f.from = []string{string(mode.FromContainer)}

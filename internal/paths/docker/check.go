@@ -22,9 +22,6 @@ import (
 )
 
 func (d *Docker) refuse(s path.Spec) error {
-	if s.To.Outside() {
-		return path.ErrOutside
-	}
 	r, ok := recipes[s.Mode]
 	if !ok {
 		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode),
@@ -41,7 +38,9 @@ func (d *Docker) refuse(s path.Spec) error {
 		if err := d.Remote.refuse(s); err != nil {
 			return err
 		}
-	} else if s.From == mode.FromRemote || s.From == mode.FromRemoteContainer {
+	} else if s.To.Outside() {
+		return path.ErrOutside
+	} else if fromAfar(s) {
 		return &path.UnsupportedError{
 			Missing: "docker has only this machine: there is no remote client",
 			Remedy:  "--from host,container, or --on lab"}
@@ -382,7 +381,7 @@ func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 
 func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error {
 	apart, err := e.keepsApart(ctx)
-	if err == nil && apart && s.From == mode.FromContainer {
+	if err == nil && apart && s.From == mode.FromContainer && !s.To.Outside() {
 		return &path.UnsupportedError{
 			Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
 			Remedy:  "link, which lets a pair through; or bridge"}

@@ -33,7 +33,7 @@ type Docker struct {
 	Parent string
 	// for the next run
 	KeepImage bool
-	// another machine with all clients; nil: they are here
+	// another machine, with one end of the paths between the two; nil: none
 	Remote *Remote
 	// directory of journals; "": the user's state directory
 	StateDir string

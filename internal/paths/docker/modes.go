@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -22,6 +23,9 @@ func (s *site) native() error {
 
 func (s *site) host() error {
 	s.ownRules()
+	if s.path.Spec.To.Outside() {
+		return s.hostOutside()
+	}
 	if err := s.addServers(func(int) (wanted, error) {
 		return wanted{network: "host"}, nil
 	}); err != nil {
@@ -29,6 +33,19 @@ func (s *site) host() error {
 	}
 	s.path.Servers, s.Dial = nil, nil
 	return s.onMachine(func(i int) path.Place { return s.Servers[i].Place() })
+}
+
+func (s *site) hostOutside() error {
+	wire, err := s.serveOutside()
+	if err != nil {
+		return err
+	}
+	s.path.Hops = []path.Hop{wire}
+	if s.path.Spec.From == mode.FromHost {
+		s.PlaceClients(s.machine())
+		return nil
+	}
+	return s.addClients(func(int) wanted { return wanted{network: "host"} })
 }
 
 // onMachine gives each server a port of its own.
@@ -39,7 +56,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 		if s.path.Spec.To.Six() {
 			anywhere, dial = netip.IPv6Unspecified(), loopback6
 		}
-		if r := s.engine.docker.Remote; r != nil {
+		if r := s.remote(); r != nil {
 			dial = r.at(s.path.Spec.To.Six())
 		}
 		port, err := s.freePort(anywhere)
@@ -53,7 +70,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 			return err
 		}
 	}
-	if r := s.engine.docker.Remote; r != nil {
+	if r := s.remote(); r != nil {
 		s.path.Hops, err = s.placeRemote(r, nil)
 		return err
 	}
@@ -150,7 +167,7 @@ func (s *site) bridge() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
 	}
-	if err := s.onBridge(); err != nil {
+	if err := s.onBridge(); err != nil || s.path.Spec.To.Outside() {
 		return err
 	}
 	if err := s.noMasquerade(); err != nil || s.path.Spec.From == mode.FromHost {
@@ -170,6 +187,17 @@ func (s *site) bridgeDefault() error {
 }
 
 func (s *site) onBridge() error {
+	if s.path.Spec.To.Outside() {
+		masq, err := s.masquerade(path.Matches)
+		if errors.Is(err, errNoRule) {
+			return &path.UnsupportedError{Missing: "this Docker writes no rule that rewrites addresses of its containers (\"iptables\", \"ip-masq\")",
+				Remedy: "routed, which needs none", Err: err}
+		}
+		if err != nil {
+			return err
+		}
+		return s.outside(masq)
+	}
 	if err := s.addServers(s.plain); err != nil {
 		return err
 	}
@@ -189,12 +217,14 @@ func (s *site) onBridge() error {
 	return nil
 }
 
-func (s *site) noMasquerade() error {
+func (s *site) noMasquerade() error { return s.guard(s.masquerade(path.Untouched)) }
+
+func (s *site) masquerade(expect path.Expect) (path.Hop, error) {
 	subnet := s.network.subnet
 	if s.dual() {
 		subnet = s.network.subnet6
 	}
-	return s.guardRule(mode.HopSNAT, "nat", "POSTROUTING", "-s "+subnet.String(),
+	return s.ruleHop(mode.HopSNAT, expect, "nat", "POSTROUTING", "-s "+subnet.String(),
 		"! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
@@ -204,15 +234,21 @@ func (s *site) routed() error {
 	if s.dual() {
 		options[routed6Option] = "routed"
 	}
-	r := s.engine.docker.Remote
+	r := s.remote()
 	var err error
-	if r != nil {
-		err = s.routedFrom(r, options)
+	if Apart(s.path.Spec) {
+		err = s.routedTo(s.engine.docker.Remote, options)
 	} else {
 		err = s.addUserNetwork(options)
 	}
 	if err != nil {
 		return err
+	}
+	if s.path.Spec.To.Outside() {
+		if err := s.noMasquerade(); err != nil {
+			return err
+		}
+		return s.outside()
 	}
 	err = s.addServers(func(int) (wanted, error) {
 		o := wanted{network: s.network.name, publish: []bound{{container: serverPort}}}

@@ -30,7 +30,7 @@ func (s *site) subInterfaces() error {
 	if err := s.addServers(s.plain); err != nil {
 		return err
 	}
-	if r := s.engine.docker.Remote; r != nil {
+	if r := s.remote(); r != nil {
 		before, err := s.placeRemote(r, &Segment{
 			Driver: driver, Kind: kind, Subnet: n.subnet,
 			Client: opposite(n.subnet, s.Dial[0].Addr())})

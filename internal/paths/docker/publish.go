@@ -19,7 +19,7 @@ func (s *site) published() ([]netip.AddrPort, error) {
 	case mode.ToLoopback6:
 		at = loopback6
 	case mode.ToAddress, mode.ToAddress6:
-		if r := s.engine.docker.Remote; r != nil {
+		if r := s.remote(); r != nil {
 			at = r.at(s.path.Spec.To.Six())
 			break
 		}
@@ -141,7 +141,7 @@ func (s *site) translated(ports []netip.AddrPort) error {
 			s.ServerHops())
 		return nil
 	}
-	if r := s.engine.docker.Remote; r != nil {
+	if r := s.remote(); r != nil {
 		before, err := s.placeRemote(r, nil)
 		if err != nil {
 			return err
@@ -218,7 +218,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 		return nil
 	}
 	before := []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
-	if r := s.engine.docker.Remote; r != nil {
+	if r := s.remote(); r != nil {
 		var err error
 		if before, err = s.placeRemote(r, nil); err != nil {
 			return err

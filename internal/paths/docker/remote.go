@@ -3,13 +3,15 @@ package docker
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Remote is another machine with all clients, which dial this one.
+// Remote is another machine, with one end of each path between the two: the clients that dial this
+// machine, or the servers outside.
 type Remote struct {
 	Addr  netip.Addr // this machine's, for the clients; invalid: none
 	Addr6 netip.Addr // the same for IPv6
@@ -17,7 +19,10 @@ type Remote struct {
 	// machine's card. on may be nil.
 	Client func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (
 		path.Place, []path.Hop, error)
-	Machine path.Machine // of the clients
+	// Server places the server of a path outside, and returns the address that clients here dial and
+	// the hop from this machine's card to it.
+	Server  func(ctx context.Context, p *path.Path) (path.Place, netip.AddrPort, path.Hop, error)
+	Machine path.Machine
 	// Route adds a route on the other machine to a network of this one, until the path is closed.
 	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
 }
@@ -41,19 +46,29 @@ var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.Pu
 	mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
+var outward = map[mode.Name]bool{mode.Host: true, mode.Bridge: true, mode.BridgeDefault: true,
+	mode.Routed: true}
+
 // Remotely returns the names of modes that remote clients reach.
 func Remotely() []string { return recipe.Names(remotely) }
+
+// Outward returns the names of modes from which clients reach a process on the other machine.
+func Outward() []string { return recipe.Names(outward) }
 
 func fromAfar(s path.Spec) bool {
 	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
 }
 
+// Apart reports whether one end of the path is on another machine.
+func Apart(s path.Spec) bool { return fromAfar(s) || s.To.Outside() }
+
 func (r *Remote) refuse(s path.Spec) error {
 	contained, known := remotely[s.Mode]
 	switch {
-	case !fromAfar(s):
-		return &path.UnsupportedError{Missing: "the clients are on the other machine",
-			Remedy: "--from remote,remote-container"}
+	case !Apart(s):
+		return nil
+	case s.To.Outside():
+		return r.has(s.To.Six())
 	case contained && s.From != mode.FromRemoteContainer:
 		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) +
 			" get a network of their own on the wire, in which the other machine has no address",
@@ -71,11 +86,18 @@ func (r *Remote) refuse(s path.Spec) error {
 	case s.Mode == mode.PublishProxy && !s.To.Six():
 		return &path.UnsupportedError{
 			Missing: "over IPv4, packets from another machine are handled by NAT, not by docker-proxy", Remedy: "publish; or -6, of a network without IPv6"}
-	case s.To.Six() && !r.Addr6.IsValid():
+	}
+	return r.has(s.To.Six())
+}
+
+// has refuses a family without an address.
+func (r *Remote) has(six bool) error {
+	switch {
+	case six && !r.Addr6.IsValid():
 		return &path.UnsupportedError{
 			Missing: "this machine has no IPv6 address on the wire to the other one",
 			Remedy:  "-4, or an address of a network that both machines have"}
-	case !s.To.Six() && !r.Addr.IsValid():
+	case !six && !r.Addr.IsValid():
 		return &path.UnsupportedError{
 			Missing: "this machine has no IPv4 address on the wire to the other one",
 			Remedy:  "-6, or an address of a network that both machines have"}
@@ -83,8 +105,16 @@ func (r *Remote) refuse(s path.Spec) error {
 	return nil
 }
 
+// remote returns the machine of the path's clients, or nil if they are on this one.
+func (s *site) remote() *Remote {
+	if fromAfar(s.path.Spec) {
+		return s.engine.docker.Remote
+	}
+	return nil
+}
+
 // The range is unused on both machines.
-func (s *site) routedFrom(r *Remote, options map[string]string) error {
+func (s *site) routedTo(r *Remote, options map[string]string) error {
 	e := s.engine
 	e.laying.Lock() // two would choose the same network
 	defer e.laying.Unlock()
@@ -112,4 +142,32 @@ func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
 		s.path.Clients[i].Machine = r.Machine
 	}
 	return hops, nil
+}
+
+// serveOutside places the server, and returns the hop to it.
+func (s *site) serveOutside() (path.Hop, error) {
+	r := s.engine.docker.Remote
+	place, dial, wire, err := r.Server(s.ctx, s.path)
+	if err != nil {
+		return path.Hop{}, err
+	}
+	s.path.Facts["server"] = "a process on the other machine"
+	s.Listen(place, dial.Port(), dial)
+	s.path.Servers[0].Machine = r.Machine
+	return wire, nil
+}
+
+// outside leads from the clients' containers on a bridge to the other machine. between are the
+// rules.
+func (s *site) outside(between ...path.Hop) error {
+	wire, err := s.serveOutside()
+	if err != nil {
+		return err
+	}
+	if err := s.plainClients(); err != nil {
+		return err
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.network, false)}, between,
+		[]path.Hop{wire})
+	return nil
 }

@@ -176,9 +176,12 @@ func (s *site) portRule(kind mode.HopKind, table, chain string, port, second uin
 	return h, err
 }
 
-// A missing rule needs no guard.
 func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string) error {
-	h, err := s.ruleHop(kind, path.Untouched, table, chain, words...)
+	return s.guard(s.ruleHop(kind, path.Untouched, table, chain, words...))
+}
+
+// A missing rule needs no guard.
+func (s *site) guard(h path.Hop, err error) error {
 	if errors.Is(err, errNoRule) {
 		return nil
 	}

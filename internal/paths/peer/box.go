@@ -94,6 +94,16 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	}, nil
 }
 
+// server places the server of a path outside as a process of the peer.
+func (r *run) server(ctx context.Context, p *path.Path) (path.Place, netip.AddrPort, path.Hop,
+	error) {
+	s := &site{ctx: ctx, run: r, path: p}
+	if err := s.begin(); err != nil {
+		return nil, netip.AddrPort{}, path.Hop{}, err
+	}
+	return r.agent, netip.AddrPortFrom(s.client, cluster.DrawPort()), s.wireHop(), nil
+}
+
 // The engine's containers do not use the peer's card.
 func (s *site) elsewhere() error {
 	return &path.UnsupportedError{Missing: s.run.agent.Name() +

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +15,25 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-func contained(m mode.Name) bool { return slices.Contains(docker.Remotely(), string(m)) }
+// contained reports whether this machine's Docker Engine builds the path.
+func contained(s path.Spec) bool {
+	switch {
+	case !docker.Apart(s):
+		return true
+	case s.To.Outside():
+		return recipes[s.Mode] == nil
+	}
+	return slices.Contains(docker.Remotely(), string(s.Mode))
+}
 
-// engine returns the Docker Engine of this machine, with all clients on the peer.
+// engine returns the Docker Engine of this machine, with the peer as the other one.
 func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
+	if !docker.Apart(spec) { // either family shows the cards
+		spec.To = mode.ToAddress
+		if a := cmp.Or(r.peer.Address, r.seen.Here.Addr()); a.Is6() {
+			spec.To = mode.ToAddress6
+		}
+	}
 	s := &site{ctx: ctx, run: r, path: &path.Path{Spec: spec}}
 	if err := s.begin(); err != nil {
 		return nil, err
@@ -38,8 +54,8 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 		four = other
 	}
 	r.docker = &docker.Docker{Parent: s.here.Device,
-		Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Machine: r.agent,
-			Route: r.route}}
+		Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Server: r.server,
+			Machine: r.agent, Route: r.route}}
 	return r.docker, nil
 }
 
@@ -66,7 +82,7 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 			return err
 		}
 	}
-	if err := d.Check(ctx, spec); err != nil || spec.Mode != mode.Routed {
+	if err := d.Check(ctx, spec); err != nil || spec.Mode != mode.Routed || !docker.Apart(spec) {
 		return err
 	}
 	return r.tryRoute(ctx, spec)
@@ -103,8 +119,8 @@ func (p *Peer) buildContained(ctx context.Context, spec path.Spec) (_ *path.Path
 		return nil, err
 	}
 	built, err := d.Build(ctx, spec)
-	if err != nil {
-		return nil, err
+	if err != nil || !docker.Apart(spec) {
+		return built, err
 	}
 	defer func() {
 		if err != nil {

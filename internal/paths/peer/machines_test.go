@@ -177,6 +177,10 @@ func TestPeer(t *testing.T) {
 			[]string{"Witnessed", "dialling [fd78::1]:"}},
 		{"named-family", "known", "", "--to address6 --peer " + there + " --peer-dial 10.78.0.1", 3,
 			[]string{"the peer dials 10.78.0.1, which is of the other address family"}},
+		{"outward", "known", "", "--from host --to outside --peer " + there, 0,
+			[]string{"Witnessed", "dialling 10.78.0.2:", "wire    eth0⇄eth0"}},
+		{"outward-six-plain-user", "known", "", "--from host --to outside6 --peer plain@" + there,
+			0, []string{"Witnessed", "dialling [fd78::2]:"}},
 		{"not-own-address", "known", "", "--peer " + there + " --peer-dial 10.78.0.77", 3,
 			[]string{"this machine has no address 10.78.0.77"}},
 	} {
@@ -411,6 +415,10 @@ func containers(t *testing.T, e pathtest.Engine) {
 			[]string{"routes there are only set as root", "toll: hint: --peer-sudo"}},
 		{"six-by-rules", "path publish-nat -6 --from remote --peer " + there, 0,
 			[]string{"Witnessed", "dialling [fd78::1]:"}},
+		{"outward-routed", "path routed --from container --to outside --peer " + there, 0,
+			[]string{"Witnessed", "dialling 10.78.0.2:", "via 10.78.0.1"}},
+		{"outward-six", "path bridge --from container --to outside6 --peer " + there, 0,
+			[]string{"Witnessed", "dialling [fd78::2]:", "ip6 nat POSTROUTING"}},
 	}
 	if e.Root() == "" { // Debian 12's 20.10
 		byEngine = []test{
@@ -418,6 +426,8 @@ func containers(t *testing.T, e pathtest.Engine) {
 				[]string{"has no routed networks (gateway_mode_ipv4=routed)",
 					"Docker Engine 27 or later"}},
 			{"six-no-rules", "path publish-nat -6 --from remote --peer " + there, 3,
+				[]string{"writes no rules for IPv6 here"}},
+			{"outward-six", "path bridge --from container --to outside6 --peer " + there, 3,
 				[]string{"writes no rules for IPv6 here"}},
 		}
 	}
@@ -431,6 +441,14 @@ func containers(t *testing.T, e pathtest.Engine) {
 				" --load rr --rounds 1 --window 60ms --quiet --details", 0,
 			[]string{"wire·proxy·b", "Every row was witnessed"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
+		{"outward", "compare bridge bridge-default --to outside --peer " + there +
+			" --load rr,crr,bulk,bulk-reverse,udp-rr --rounds 1 --window 100ms --quiet --details",
+			0, []string{"Another container → outside, rr", "Another container ← outside, bulk",
+				"veth·bridge·MASQ·wire", "Every row was witnessed"}},
+		{"both-ways", "compare bridge --from container --to container,outside --peer " + there +
+			" --load rr --rounds 1 --window 100ms --quiet --details", 0,
+			[]string{"container → container and outside, rr", "bridge :out", "veth·br·veth",
+				"Every row was witnessed"}},
 		{"no-right", "path host --from remote-container --peer plain@" + there, 3,
 			[]string{"may not use the Docker daemon's socket",
 				"toll: hint: --peer-sudo; or ssh as root"}},

@@ -7,7 +7,8 @@
 // The agent ends when its standard input ends.
 //
 // The server is on this machine, as a process or in a container of its Docker Engine, and the
-// client likewise on the peer.
+// client likewise on the peer. Of the target outside the server is a process on the peer, and the
+// client is here. Paths within this machine are its Docker Engine's.
 package peer
 
 import (
@@ -15,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
@@ -68,27 +70,29 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
 	}
-	if contained(spec.Mode) {
+	if contained(spec) {
 		return p.checkContained(ctx, spec)
 	}
 	return cluster.Check(ctx, p, spec)
 }
 
 func refuse(s path.Spec) error {
-	if s.To.Outside() {
-		return path.ErrOutside
+	if s.To.Outside() && recipes[s.Mode] == nil && !slices.Contains(docker.Outward(),
+		string(s.Mode)) {
+		return &path.UnsupportedError{Missing: "containers of " + string(s.Mode) +
+			" get no route to a process on the peer",
+			Remedy: printable.List(docker.Outward()) + "; or --on lab"}
 	}
-	if recipes[s.Mode] == nil && !contained(s.Mode) {
+	if recipes[s.Mode] == nil && !contained(s) {
 		return &path.UnsupportedError{
 			Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " +
 				printable.List(docker.Remotely()),
 			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
 	}
-	if s.From != mode.FromRemote && s.From != mode.FromRemoteContainer {
-		return &path.UnsupportedError{Missing: "the client is on the peer",
-			Remedy: "--from remote,remote-container"}
+	if !docker.Apart(s) {
+		return nil
 	}
-	if contained(s.Mode) {
+	if contained(s) {
 		s.Tune = "" // the engine knows its tunes
 	}
 	return cluster.Refuse(s)
@@ -96,7 +100,7 @@ func refuse(s path.Spec) error {
 
 // Build builds the path.
 func (p *Peer) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
-	if contained(spec.Mode) {
+	if contained(spec) {
 		return p.buildContained(ctx, spec)
 	}
 	return recipe.Build(ctx, spec, recipes[spec.Mode], func(built *path.Path) (*site, error) {

@@ -21,7 +21,7 @@ type site struct {
 	run  *run
 	path *path.Path
 
-	server, client netip.Addr     // this machine's dialled address, and the peer's dialling one
+	server, client netip.Addr     // this machine's address, and the peer's; outside reverses the roles
 	there, here    link.Route     // from the peer to this machine, and back
 	spots          []cluster.Spot // of the path, on the peer
 	unwatched      []string       // machines with unreadable settings
@@ -140,13 +140,20 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 }
 
 func (s *site) native() error {
+	here := local.Place{Space: s.run.here, Named: thisMachine}
+	if s.path.Spec.To.Outside() {
+		at := netip.AddrPortFrom(s.client, cluster.DrawPort())
+		s.path.Servers = []path.Server{{Place: s.run.agent, Listen: at, Machine: s.run.agent}}
+		s.path.Clients = []path.Client{{Place: here, Dial: at}}
+		s.path.Hops = []path.Hop{s.wireHop()}
+		return nil
+	}
 	port, err := local.FreePort(s.run.here, s.server, s.path.Spec.UDP)
 	if err != nil {
 		return err
 	}
 	at := netip.AddrPortFrom(s.server, port)
-	s.path.Servers = []path.Server{{Place: local.Place{Space: s.run.here, Named: thisMachine},
-		Listen: at}}
+	s.path.Servers = []path.Server{{Place: here, Listen: at}}
 	s.path.Clients = []path.Client{{Place: s.run.agent, Dial: at, Machine: s.run.agent}}
 	s.path.Hops = []path.Hop{s.wireHop()}
 	return nil
@@ -156,11 +163,12 @@ func (s *site) between() string { return s.run.agent.Name() + " and " + thisMach
 
 // wireHop counts what both cards counted.
 func (s *site) wireHop() path.Hop {
+	out := s.path.Spec.To.Outside()
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device,
 		Where: s.between(),
 		Read: cluster.Both(s.run.agent.Read(agent.Counter{
-			Device: &agent.Device{Name: s.there.Device}}),
-			local.Device(s.run.here, s.here.Device, true))}
+			Device: &agent.Device{Name: s.there.Device, ForwardRx: out}}),
+			local.Device(s.run.here, s.here.Device, !out))}
 }
 
 // Finish completes the path after its recipe.
