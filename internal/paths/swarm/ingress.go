@@ -68,7 +68,7 @@ func (s *site) publishIngress() error {
 	sent := agent.NAT{Proto: string(proto), To: dial, Now: netip.AddrPortFrom(outer.Addr, port)}
 	chosen := &agent.NAT{Proto: string(proto), To: sent.Now,
 		Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
-	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
+	return s.dialled(server, dial, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
 		s.server.Hop(mode.HopBridge, bridge, false),
 		// IPVS's own statistics cover all services of the swarm.
 		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now),

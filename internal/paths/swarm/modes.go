@@ -42,17 +42,21 @@ func (s *site) publishNAT() error {
 	}
 	rewritten := agent.NAT{Proto: string(proto), To: dial,
 		Now: netip.AddrPortFrom(server.Addr, serverPort)}
-	return s.dialled(server, dial, proto, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
+	return s.dialled(server, dial, []path.Hop{s.wireHop(), s.server.dnatHop(rewritten),
 		s.server.Hop(mode.HopBridge, bridge, false), server.hop(true)})
 }
 
 func any4(p netip.Prefix) bool { return !p.Addr().IsLoopback() }
 
-func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
-	proto = network.TCP
+func (s *site) proto() network.IPProtocol {
 	if s.path.Spec.UDP {
-		proto = network.UDP
+		return network.UDP
 	}
+	return network.TCP
+}
+
+func (s *site) publishedAt(kind role) (dial netip.AddrPort, proto network.IPProtocol, err error) {
+	proto = s.proto()
 	v, err := s.run.service(s.ctx, kind)
 	if err != nil {
 		return dial, proto, err
@@ -69,7 +73,7 @@ func (e *end) dnatHop(n agent.NAT) path.Hop {
 }
 
 // dialled takes the hops from the wire on as last.
-func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtocol,
+func (s *site) dialled(server *box, dial netip.AddrPort,
 	last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
 	if s.path.Spec.From == mode.FromRemote {
@@ -81,17 +85,52 @@ func (s *site) dialled(server *box, dial netip.AddrPort, proto network.IPProtoco
 	if err != nil {
 		return err
 	}
-	bridge, err := s.bridgeOf(s.client, client)
+	out, err := s.masqueraded(client, dial)
 	if err != nil {
 		return err
 	}
 	s.serve(server.Agent, listen, client.Agent, dial)
-	masqueraded := agent.NAT{Proto: string(proto), To: dial, Now: dial, From: client.Addr,
+	s.path.Hops = append(out, last...)
+	return nil
+}
+
+// masqueraded returns the hops from a client's container out of its node.
+func (s *site) masqueraded(client *box, dial netip.AddrPort) ([]path.Hop, error) {
+	bridge, err := s.bridgeOf(s.client, client)
+	if err != nil {
+		return nil, err
+	}
+	n := agent.NAT{Proto: string(s.proto()), To: dial, Now: dial, From: client.Addr,
 		As: s.client.Addr}
-	s.path.Hops = slices.Concat([]path.Hop{
-		client.hop(false), s.client.Hop(mode.HopBridge, bridge, true),
-		s.client.NAT(mode.HopSNAT, fmt.Sprintf("%s → %s", client.Addr, s.client.Addr),
-			masqueraded)}, last)
+	return []path.Hop{client.hop(false), s.client.Hop(mode.HopBridge, bridge, true),
+		s.client.NAT(mode.HopSNAT, fmt.Sprintf("%s → %s", client.Addr, s.client.Addr), n)}, nil
+}
+
+func (s *site) bridgeOut() error { return s.outside(published, any4) }
+
+// A task on an overlay network leaves by its node's bridge docker_gwbridge.
+func (s *site) overlayOut() error {
+	v, err := s.run.service(s.ctx, onOverlay)
+	if err != nil {
+		return err
+	}
+	return s.outside(onOverlay, func(p netip.Prefix) bool {
+		return any4(p) && !v.subnet.Contains(p.Addr())
+	})
+}
+
+func (s *site) outside(kind role, within func(netip.Prefix) bool) error {
+	client, err := s.box(kind, s.client.Node, within)
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
+	out, err := s.masqueraded(client, at)
+	if err != nil {
+		return err
+	}
+	s.serve(s.server.Agent.As("process on node "+s.server.Name), at, client.Agent, at)
+	s.path.Hops = append(out, s.wireHop())
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -11,6 +12,20 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.PublishIngress:   (*site).publishIngress,
 	mode.Overlay:          (*site).overlay,
 	mode.OverlayEncrypted: (*site).overlay,
+}
+
+// outward are of clients in tasks, with the server as a process on the other node.
+var outward = map[mode.Name]func(*site) error{
+	mode.Host:          (*site).host,
+	mode.BridgeDefault: (*site).bridgeOut,
+	mode.Overlay:       (*site).overlayOut,
+}
+
+func recipeOf(s path.Spec) func(*site) error {
+	if s.To.Outside() {
+		return outward[s.Mode]
+	}
+	return recipes[s.Mode]
 }
 
 // Modes returns the names of the modes of services on a swarm.

@@ -57,14 +57,21 @@ func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 }
 
 func refuse(s path.Spec) error {
-	if s.To.Outside() {
-		return path.ErrOutside
-	}
-	if recipes[s.Mode] == nil {
+	out := s.To.Outside()
+	switch {
+	case recipeOf(s) != nil:
+	case out:
+		return cluster.NoMode("a swarm has no way out", s.Mode, recipe.Names(outward))
+	default:
 		return cluster.NoMode("a swarm has no services", s.Mode, Modes())
 	}
-	if s.From == mode.FromHost || s.From == mode.FromContainer || s.To == mode.ToLoopback ||
-		s.To == mode.ToLoopback6 {
+	switch {
+	case out && s.From == mode.FromHost:
+		return &path.UnsupportedError{Missing: "the clients of a way out between machines of a swarm are tasks",
+			Remedy: "--from container, whose host is a task with its node's network"}
+	case out:
+	case s.From == mode.FromHost, s.From == mode.FromContainer, s.To == mode.ToLoopback,
+		s.To == mode.ToLoopback6:
 		return &path.UnsupportedError{
 			Missing: "a swarm is measured between machines: on one, --on docker sees more",
 			Remedy:  "--from remote,remote-container"}
@@ -79,6 +86,9 @@ func refuse6(s path.Spec) error {
 	switch {
 	case !s.To.Six(), s.Mode == mode.Host:
 		return nil
+	case s.To == mode.ToOutside6:
+		return &path.UnsupportedError{
+			Missing: "the way out of a task is measured over IPv4 only", Remedy: "host; or --on lab, or -4"}
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
@@ -93,7 +103,7 @@ func refuse6(s path.Spec) error {
 
 // Build builds the path.
 func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
-	return recipe.Build(ctx, spec, recipes[spec.Mode], func(p *path.Path) (*site, error) {
+	return recipe.Build(ctx, spec, recipeOf(spec), func(p *path.Path) (*site, error) {
 		r, err := s.start(ctx)
 		if err != nil {
 			return nil, err
