@@ -165,8 +165,8 @@ type Device struct {
 	Up     bool   `json:"up,omitempty"`
 	Master string `json:"master,omitempty"`
 	Peer   int    `json:"peer,omitempty"`
-	// PeerSpace is the namespace of a veth's other end, or of the device below a macvlan, if it is
-	// another one; "": not known.
+	// PeerSpace is the namespace of a veth's other end, or of the device below a macvlan, or
+	// Nameless. "": not known, or this device's own, if that is the machine's.
 	PeerSpace string         `json:"peer_namespace,omitempty"`
 	Addrs     []netip.Prefix `json:"addresses,omitempty"`
 	Uplink    bool           `json:"uplink,omitempty"`
@@ -180,6 +180,9 @@ type Device struct {
 	// packets, besides rules at IP's own hooks. Only collect.Published reads it.
 	Attached []string `json:"attached,omitempty"`
 }
+
+// Nameless is a namespace without a process, which is not the machine's.
+const Nameless = "nameless"
 
 // Switches are kernel settings that decide paths.
 type Switches struct {

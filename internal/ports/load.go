@@ -204,14 +204,12 @@ func (f *Facts) device(name string) Device {
 // narrow reports that a later MTU is smaller than the container's.
 func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
 	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
-	for _, port := range f.Devices {
-		if d.Peer != 0 && port.Index == d.Peer && port.Peer == d.Index && port.Kind == "veth" {
-			bridge := f.device(port.Master)
-			if bridge.Out != "" {
-				uplink = Device{Name: bridge.Out, MTU: bridge.OutMTU}
-			}
-			devices = append(devices, Device{Name: "its veth", MTU: port.MTU}, bridge, uplink)
+	if port, ok := f.peerOf(d); ok {
+		bridge := f.device(port.Master)
+		if bridge.Out != "" {
+			uplink = Device{Name: bridge.Out, MTU: bridge.OutMTU}
 		}
+		devices = append(devices, Device{Name: "its veth", MTU: port.MTU}, bridge, uplink)
 	}
 	var parts []string
 	for _, x := range devices {

@@ -118,7 +118,7 @@ func (c *collector) readAttached() (err error) {
 		// The container's own port matters only then.
 		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host &&
 			x.Shares == "" {
-			if x.Devices, err = c.devicesIn(x.PID); err != nil {
+			if x.Devices, err = c.devicesIn(x.PID, x.Space); err != nil {
 				x.Devices = nil // it exited, or any port may be its own
 			}
 		}

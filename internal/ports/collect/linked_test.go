@@ -2,6 +2,7 @@ package collect
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -22,7 +23,7 @@ func TestLinked(t *testing.T) {
 	}
 	c := &collector{f: &ports.Facts{}, root: true}
 	spaces := map[string]*netns.NS{}
-	for _, name := range []string{"machine", "neighbour", "stranger", "inner", "web"} {
+	for _, name := range []string{"machine", "neighbour", "stranger", "inner", "web", "nameless"} {
 		ns, err := netns.New()
 		if err != nil {
 			t.Fatal(err)
@@ -41,6 +42,9 @@ func TestLinked(t *testing.T) {
 		if name == "machine" {
 			c.pid, c.f.Space = tid, id
 		}
+		if name == "nameless" {
+			continue
+		}
 		c.procs = append(c.procs, process{ports.Process{PID: tid, Name: name}, id})
 	}
 	for _, x := range []struct{ in, commands string }{
@@ -57,7 +61,10 @@ ip addr add 172.17.0.2/16 dev eth0
 ip link set eth0 up
 ip link add docker0 type bridge
 ip link add veth1 type veth peer name eth0 netns $inner
-ip link set veth1 master docker0 up`},
+ip link set veth1 master docker0 up
+ip link add v0 type veth peer name v1
+ip link add eth1 type veth peer name eth0 netns $nameless`},
+		{"machine", "ip link add link eth0 name eth2 netns $web type macvlan"},
 		{"inner", "ip addr add 172.17.0.2/16 dev eth0"},
 		{"neighbour", "ip addr add 192.0.2.20/24 dev eth0"},
 		{"stranger", "ip link add br0 type bridge; ip addr add 172.17.0.9/16 dev br0"},
@@ -108,8 +115,16 @@ ip link set veth1 master docker0 up`},
 	if want := []string{"web (own network)", "inner (own network)"}; !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
 	}
-	if web, inner := c.f.Containers[0], c.f.Containers[1]; web.Devices[1].PeerSpace != c.f.Space ||
-		inner.Devices[1].PeerSpace != web.Space || !inner.ListenersKnown {
+	web, inner := c.f.Containers[0], c.f.Containers[1]
+	peers := map[string]string{}
+	for _, d := range web.Devices {
+		peers[d.Name] = d.PeerSpace
+	}
+	if want := map[string]string{"lo": "", "docker0": "", "eth0": c.f.Space, "eth2": c.f.Space, "v0": web.Space,
+		"v1": web.Space, "veth1": inner.Space, "eth1": ports.Nameless}; !maps.Equal(peers, want) {
+		t.Errorf("the veths of web lead to %v, want %v", peers, want)
+	}
+	if inner.Devices[1].PeerSpace != web.Space || !inner.ListenersKnown {
 		t.Errorf("%+v", c.f.Containers)
 	}
 }

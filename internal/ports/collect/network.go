@@ -20,7 +20,7 @@ func (c *collector) network() {
 	if err != nil {
 		c.missing("network devices", err.Error(), "")
 	}
-	c.f.Devices = c.convert(devices)
+	c.f.Devices = c.convert(devices, c.f.Space)
 	c.f.Switches = ports.Switches{Forward4: on("net.ipv4.ip_forward"),
 		BridgeNF: on("net.bridge.bridge-nf-call-iptables")}
 	if c.f.Switches.RoutedBySocket, err = link.RoutedBySocket(); err != nil {
@@ -103,30 +103,39 @@ func (c *collector) uplinks() {
 }
 
 // convert runs in the devices' namespace.
-func (c *collector) convert(devices []link.Device) []ports.Device {
+func (c *collector) convert(devices []link.Device, space string) []ports.Device {
 	var out []ports.Device
 	spaces := c.peerSpaces(devices)
+	if space != c.f.Space {
+		spaces[-1] = space // both ends are in the container
+	}
 	for _, d := range devices {
-		out = append(out, ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU,
-			Up: d.Up, Master: d.Master,
-			Peer: d.Peer, PeerSpace: spaces[d.Space], Addrs: d.Addrs, Uplink: d.Uplink,
-			Uplink6: d.Uplink6,
-			Docker:  d.Kind == "bridge" && dockers(d.Name)})
+		x := ports.Device{Name: d.Name, Index: d.Index, Kind: d.Kind, MTU: d.MTU,
+			Up: d.Up, Master: d.Master, Peer: d.Peer, Addrs: d.Addrs, Uplink: d.Uplink,
+			Uplink6: d.Uplink6, Docker: d.Kind == "bridge" && dockers(d.Name)}
+		if d.Space >= 0 || d.Peer != 0 {
+			x.PeerSpace = spaces[d.Space]
+		}
+		out = append(out, x)
 	}
 	return out
 }
 
-// peerSpaces returns the namespaces to which the devices lead, by their ids. It knows those with a
-// process.
+// peerSpaces returns the namespaces to which the devices lead, by their ids: those with a process by
+// name, others as ports.Nameless.
 func (c *collector) peerSpaces(devices []link.Device) map[int]string {
 	wanted, out := map[int]bool{}, map[int]string{}
 	for _, d := range devices {
-		wanted[d.Space] = d.Space >= 0
+		if d.Space >= 0 {
+			wanted[d.Space] = true
+		}
 	}
-	delete(wanted, -1)
-	asked := map[string]bool{"": true}
-	machine := process{Process: ports.Process{PID: c.pid}, space: c.f.Space}
-	for _, p := range append([]process{machine}, c.procs...) {
+	machine, errMachine := link.SpaceID(c.pid)
+	if errMachine == nil && wanted[machine] {
+		out[machine] = c.f.Space
+	}
+	asked := map[string]bool{"": true, c.f.Space: true}
+	for _, p := range c.procs {
 		if len(out) == len(wanted) {
 			break
 		}
@@ -136,6 +145,11 @@ func (c *collector) peerSpaces(devices []link.Device) map[int]string {
 		asked[p.space] = true
 		if id, err := link.SpaceID(p.PID); err == nil && wanted[id] {
 			out[id] = p.space
+		}
+	}
+	for id := range wanted {
+		if out[id] == "" && errMachine == nil {
+			out[id] = ports.Nameless
 		}
 	}
 	return out
@@ -161,7 +175,7 @@ func (c *collector) spaces() {
 		c.listenersIn(x)
 		if x.Space != "" {
 			if !x.Host && x.Shares == "" {
-				x.Devices, _ = c.devicesIn(x.PID)
+				x.Devices, _ = c.devicesIn(x.PID, x.Space)
 			}
 			known[x.Space] = true
 		}
@@ -189,7 +203,7 @@ func (c *collector) spaces() {
 			p.Container = ""
 		}
 		named[p.Container] = p.Container != ""
-		devices, err := c.devicesIn(p.PID)
+		devices, err := c.devicesIn(p.PID, p.space)
 		if err != nil {
 			continue // ended meanwhile
 		}
@@ -271,10 +285,10 @@ func (c *collector) listenersIn(x *ports.Container) {
 	}
 }
 
-func (c *collector) devicesIn(pid int) (out []ports.Device, err error) {
+func (c *collector) devicesIn(pid int, space string) (out []ports.Device, err error) {
 	err = netns.Visit(pid, func() error {
 		devices, err := link.Survey()
-		out = c.convert(devices)
+		out = c.convert(devices, space)
 		return err
 	})
 	return out, err
