@@ -20,6 +20,8 @@ type Moved struct {
 	Shape
 	Segment int     // least payload of a full packet; 0: IPv4's least
 	Seconds float64 // between the readings of the counters
+
+	eachAcked bool // as by TCP stacks in user space, also if an answer follows at once
 }
 
 // Shape bounds the number of packets for a load's bytes.
@@ -156,7 +158,7 @@ func (m Moved) bare(other direction) float64 {
 	switch {
 	case m.Datagrams:
 		return out
-	case m.Trips == 0 || m.Beside || other.message > leastSegment:
+	case m.Trips == 0 || m.Beside || m.eachAcked || other.message > leastSegment:
 		out += m.data(other)
 	}
 	return out

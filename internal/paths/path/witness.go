@@ -131,6 +131,8 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 }
 
 func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
+	inUserSpace := h.Kind == mode.HopTap
+	m.eachAcked = inUserSpace
 	if h.Crossing == nil {
 		if h.Expect == CarriesBoth {
 			return [2]flow{m.forward().plus(m.backward())}
@@ -140,6 +142,7 @@ func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	for _, x := range h.Crossing {
 		moved := clients[x.Client]
 		moved.Resent += again
+		moved.eachAcked = inUserSpace
 		for i, d := range x.Takes {
 			if d.Forward {
 				out[i] = out[i].plus(moved.forward())

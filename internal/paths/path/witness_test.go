@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -149,5 +150,24 @@ func TestRelaysSendAgain(t *testing.T) {
 		Moved{Forward: 3 << 20, Connections: 1})
 	if !strings.Contains(w.Evidence, "bridge") {
 		t.Error("what another client's proxy sent again excuses the bridge")
+	}
+}
+
+// pasta sent 4618 packets for 2400 answers.
+func TestUserSpaceAcknowledgesEach(t *testing.T) {
+	rr := Moved{Forward: 2_400, Backward: 2_400, Trips: 2_400, Connections: 1,
+		Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: 1}
+	for _, c := range []struct {
+		kind    mode.HopKind
+		packets uint64
+		want    bool
+	}{{mode.HopTap, 4_618, true}, {mode.HopVeth, 4_618, false}, {mode.HopTap, 9_000, false}} {
+		got := sample.Counters{ForwardBytes: 2_400 + 54*2_400, ForwardPackets: 2_400,
+			BackwardBytes: 2_400 + 54*c.packets, BackwardPackets: c.packets}
+		w := Witness([]Hop{{Kind: c.kind, Name: "x"}}, make([]sample.Counters, 1),
+			[]sample.Counters{got}, rr)
+		if w.OK != c.want {
+			t.Errorf("%s, %d packets: %+v", c.kind, c.packets, w)
+		}
 	}
 }
