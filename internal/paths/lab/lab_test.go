@@ -230,6 +230,9 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 			other = published
 		}
 		return pathtest.ExchangeAt(t, p, other), true
+	case p.Spec.Mode == mode.RootlessPublish && !p.Spec.To.Outside(),
+		p.Spec.Mode == mode.RootlessPublishNAT && !p.Spec.To.Outside():
+		return pathtest.ExchangeAt(t, p, publishPast(t, p, container)), true
 	case p.Spec.Mode == mode.NATAlias:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(
 			docker0.nth(firstDocker).Addr(), serverPort)), true

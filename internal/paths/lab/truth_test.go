@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,8 +183,10 @@ var truths = map[mode.Name][]claim{
 			says: []string{"default via 10.244.1.1 dev eth0"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
-	mode.Pasta:       tapTruths("server", "eth0", "198.18.0.1/24", "198.18.0.2"),
-	mode.Slirp4netns: tapTruths("server", "tap0", "10.0.2.100/24", "10.0.2.2"),
+	mode.Pasta:              tapTruths("server", "eth0", "198.18.0.1/24", "198.18.0.2"),
+	mode.Slirp4netns:        tapTruths("server", "tap0", "10.0.2.100/24", "10.0.2.2"),
+	mode.RootlessPublish:    rootlessPublished("0"),
+	mode.RootlessPublishNAT: rootlessPublished("1"),
 	mode.Netkit: {
 		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.2 dev nk-server"}},
@@ -209,6 +212,31 @@ var docker = []claim{
 		"172.30.0.0/16 dev br-toll", "198.18.0.0/24 dev eth0"}},
 	{where: "A", command: "sysctl net.ipv4.ip_forward", says: []string{"= 1"}},
 }
+
+// rootlessDocker is from rootless Docker Engine 28.5.2 with RootlessKit 3.3.0.
+var rootlessDocker = []claim{
+	{where: "A", command: "nft list ruleset", never: []string{"table"}},
+	{where: "A", command: "ip -o link", never: []string{"docker0", "br-toll"}},
+	{where: engineName, command: "ip -d -o link show dev tap0",
+		says: []string{"mtu 65520 tun type tap"}},
+	{where: engineName, command: "ip -o link show dev br-toll", says: []string{"mtu 1500"}},
+	{where: engineName, command: "ip -o route", says: []string{
+		"default via 10.0.2.2 dev tap0", "172.30.0.0/16 dev br-toll"}},
+}
+
+func rootlessPublished(routeLocalnet string) []claim {
+	return slices.Concat(rootlessDocker, []claim{resolved("server"),
+		{where: engineName, command: "bridge link",
+			says: []string{"veth-server master br-toll"}},
+		{where: engineName, command: "nft list table ip nat",
+			says: []string{"ip daddr 127.0.0.1 dport 8080 dnat to 172.30.0.2:5201"}},
+		{where: engineName, command: "sysctl net.ipv4.conf.br-toll.route_localnet",
+			says: []string{"= " + routeLocalnet}}})
+}
+
+var rootlessLeaves = append(rootlessDocker, resolved("client"), noRouteBack,
+	claim{where: engineName, command: "nft list chain ip nat POSTROUTING",
+		says: []string{`oifname != "br-toll" ip saddr 172.30.0.0/16 masquerade`}})
 
 func publishedTo(container string) claim {
 	return claim{where: "A", command: "nft list table ip nat",
@@ -346,10 +374,12 @@ var truthsOutside = map[mode.Name][]claim{
 	mode.MacvlanPassthru: macvlanOutside("passthru"),
 	mode.IPvlanL2: {lanClient, {where: "client", command: "ip -d -o link",
 		says: []string{"eth0 ipvlan mode l2"}}},
-	mode.IPvlanL3:    ipvlanOutside("l3"),
-	mode.IPvlanL3S:   ipvlanOutside("l3s"),
-	mode.Pasta:       tapTruths("client", "eth0", "198.18.0.1/24", "198.18.0.2"),
-	mode.Slirp4netns: tapTruths("client", "tap0", "10.0.2.100/24", "10.0.2.2"),
+	mode.IPvlanL3:           ipvlanOutside("l3"),
+	mode.IPvlanL3S:          ipvlanOutside("l3s"),
+	mode.Pasta:              tapTruths("client", "eth0", "198.18.0.1/24", "198.18.0.2"),
+	mode.Slirp4netns:        tapTruths("client", "tap0", "10.0.2.100/24", "10.0.2.2"),
+	mode.RootlessPublish:    rootlessLeaves,
+	mode.RootlessPublishNAT: rootlessLeaves,
 	mode.OVS: {lanClient, {where: "A", command: "ip -d -o link",
 		says: []string{"veth-client promiscuity 1"}}},
 	mode.Overlay: {
