@@ -55,7 +55,7 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 func usual(c *Copy, q replica.Dial) replica.Answer {
 	f := c.f
 	for _, x := range f.Containers {
-		if x.Space == "" || x.Shares != "" {
+		if x.Space == "" || x.Shares != "" || x.Rootless {
 			continue
 		}
 		if slices.Contains(x.Addrs, q.To.Addr()) {

@@ -86,16 +86,27 @@ type Flow struct {
 	Now   netip.AddrPort `json:"now"` // To, unless it is translated
 }
 
-// Proxy is a docker-proxy, or a rootlesskit, which forwards into the network of a rootless engine.
+// Proxy is a program that listens for a server in another network: a docker-proxy, or a relay of
+// containers without root.
 type Proxy struct {
-	PID       int            `json:"pid"`
-	Proto     string         `json:"protocol"`
-	Host      netip.AddrPort `json:"host"`
+	PID   int            `json:"pid"`
+	Proto string         `json:"protocol"`
+	Host  netip.AddrPort `json:"host"`
+	// Container is where the server listens. The address is invalid if the relay ends in the
+	// container's own network; the port is 0 if it is not known.
 	Container netip.AddrPort `json:"container"`
 	Command   []string       `json:"command,omitempty"`
-	Rootless  bool           `json:"rootless,omitempty"`
+	Rootless  bool           `json:"rootless,omitempty"` // a relay
+	// Program is the relay's name; "": Rootlesskit.
+	Program string `json:"program,omitempty"`
 	// Space is the network namespace from which it dials the container; "": not known.
 	Space string `json:"namespace,omitempty"`
+	// ID is the container's, if its engine says so.
+	ID string `json:"container_id,omitempty"`
+	// Next is the docker-proxy to which a rootlesskit leads; nil: none, or not known.
+	Next *Next `json:"next,omitempty"`
+	// Source reports whether a relay keeps the client's address.
+	Source Source `json:"source,omitempty"`
 	// Used are the local ports in use towards the container.
 	Used int     `json:"used_ports,omitempty"`
 	CPU  float64 `json:"cpu,omitempty"` // in cores, at present
@@ -103,22 +114,17 @@ type Proxy struct {
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
+// Next is a docker-proxy behind a relay.
+type Next struct {
+	PID  int            `json:"pid"`
+	Host netip.AddrPort `json:"host"` // in the relay's other namespace
+}
+
 // Shortcut redirects clients of a loopback address past docker-proxy.
 type Shortcut struct {
 	Dial   netip.AddrPort `json:"dial"`
 	Target netip.AddrPort `json:"target"`
 }
-
-// Name returns the program's name.
-func (p Proxy) Name() string {
-	if p.Rootless {
-		return Rootlesskit
-	}
-	return "docker-proxy"
-}
-
-// Rootlesskit is the name of the program that holds the ports of a rootless engine.
-const Rootlesskit = "rootlesskit"
 
 // Container is a container that runs, or that should.
 type Container struct {
@@ -249,7 +255,22 @@ func (f *Facts) towards(a netip.Addr) string {
 func (f *Facts) at(a netip.Addr) (Container, bool) { return f.find(a, f.Space, false) }
 
 func (f *Facts) behind(p Proxy) (Container, bool) {
+	if c, ok := f.byID(p.ID); ok {
+		return c, true
+	}
+	if p.Rootless && !p.Container.Addr().IsValid() {
+		return f.inSpace(p.Space)
+	}
 	return f.find(p.Container.Addr(), p.Space, p.Rootless)
+}
+
+func (f *Facts) inSpace(space string) (Container, bool) {
+	for _, c := range f.Containers {
+		if space != "" && c.Space == space && c.PID != 0 && c.Shares == "" {
+			return c, true
+		}
+	}
+	return Container{}, false
 }
 
 // linked reports whether the container's network is linked to the namespace. Containers of several

@@ -180,7 +180,8 @@ func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
 }
 
 func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
-	o.out.Kind, o.out.proxy, o.out.Masqueraded = ByProxy, px, true
+	o.out.Kind, o.out.proxy = ByProxy, px
+	o.out.Masqueraded = px.hides(o.q.kind, o.q.at.Addr())
 	if o.local() && slices.Contains(o.f.Shortcuts, Shortcut{o.q.at, px.Container}) {
 		o.out.Kind = ByShortcut // such connections do not cross lo
 		o.hop("shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d",
@@ -190,7 +191,11 @@ func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
 	if o.local() {
 		o.hop("lo", "this machine")
 	}
-	o.hop("proxy", fmt.Sprintf("%s %d on %s dials %s", px.Name(), px.PID, at, px.Container))
+	o.hop("proxy", fmt.Sprintf("%s %d on %s %s", px.Name(), px.PID, at, o.f.dials(px)))
+	if n := px.Next; n != nil {
+		o.hop("proxy", fmt.Sprintf("docker-proxy %d on %s there dials %s", n.PID, n.Host,
+			px.Container))
+	}
 }
 
 // into adds the way into a container to the socket that answered.
@@ -221,28 +226,22 @@ func (o *outcome) held(s stand) {
 // here ends at a socket outside containers.
 func (o *outcome) here(l Listener) {
 	px, proxied := o.f.proxyOf(l)
-	if o.local() && !proxied {
+	if o.local() && !proxied && !IsRelay(holder(l)) {
 		o.hop("lo", "this machine")
 	}
 	if _, dialled := listens([]Listener{l}, o.q.proto, o.q.at); !dialled {
 		o.hop("DNAT", "to "+l.Addr.String())
 	}
 	switch {
-	case proxied: // a rootlesskit: its containers are not copied
+	case proxied: // a relay: what is behind it is not copied
 		o.proxied(px, l.Addr)
-		o.out.target = px.Container
-		c, known := o.f.behind(px)
-		if !known || !c.ListenersKnown {
-			o.hop("server", px.Container.String())
-			o.doubt("whether anything listens on " + px.Container.String())
-			return
-		}
-		if _, ok := listens(c.Listeners, o.q.proto, px.Container); !ok {
-			o.nobody(c.Name, px.Container)
-			return
-		}
-		o.hop("server", c.Name+" listens on "+px.Container.String())
-		o.held(stand{})
+		o.behind(px)
+	case IsRelay(holder(l)):
+		o.proxied(Proxy{PID: l.Owners[0].PID, Program: holder(l), Rootless: true}, l.Addr)
+		o.doubt("what is behind " + holder(l))
+	case o.c == nil && len(l.Owners) == 0:
+		o.out.Kind = Unknown
+		o.doubt("which program has the socket: the server, or one that passes connections on")
 	case o.f.keeps(l):
 		name := holder(l)
 		if o.f.Docker == "" && name == "dockerd" {
@@ -255,6 +254,56 @@ func (o *outcome) here(l Listener) {
 		o.hop("socket", o.out.server.describe()+" listens on "+l.Addr.String())
 		o.held(stand{listener: l})
 	}
+}
+
+// behind ends at a relay's server.
+func (o *outcome) behind(px Proxy) {
+	o.out.target = px.Container
+	c, known := o.f.behind(px)
+	where := px.Container.String()
+	switch {
+	case px.Container.Addr().IsValid():
+	case !known:
+		o.doubt("what is behind " + px.Name())
+		return
+	case px.Container.Port() == 0:
+		o.hop("server", c.Name)
+		o.doubt("to which port of " + c.Name + " " + px.Name() + " leads")
+		return
+	default:
+		where = fmt.Sprintf("its port %d", px.Container.Port())
+	}
+	if !known || !c.ListenersKnown {
+		o.hop("server", where)
+		o.doubt("whether anything listens on " + where)
+		return
+	}
+	l, ok := c.serves(o.q.proto, px.Container)
+	if !ok {
+		o.unserved(c.Name, where)
+		return
+	}
+	o.hop("server", c.Name+" listens on "+where)
+	if !px.Container.Addr().IsValid() && !l.Addr.Addr().IsUnspecified() {
+		o.doubt(fmt.Sprintf("whether %s dials %s, the only address on which %s listens",
+			px.Name(), l.Addr.Addr(), c.Name))
+	}
+	o.held(stand{listener: l})
+}
+
+// serves returns the socket that takes what a proxy sends to the address. If that is invalid, it
+// prefers a socket on all addresses.
+func (c Container) serves(proto string, to netip.AddrPort) (best Listener, ok bool) {
+	if to.Addr().IsValid() {
+		return listens(c.Listeners, proto, to)
+	}
+	for _, l := range c.Listeners {
+		if l.Proto == proto && l.Addr.Port() == to.Port() &&
+			(!ok || l.Addr.Addr().IsUnspecified()) {
+			best, ok = l, true
+		}
+	}
+	return best, ok
 }
 
 // translated ends in a container to which rules redirect.
@@ -304,10 +353,15 @@ func (o *outcome) destination() netip.AddrPort {
 }
 
 func (o *outcome) nobody(name string, to netip.AddrPort) {
-	o.out.nobody, o.out.target = name, to
-	o.hop("server", name+": nothing listens on "+to.String())
+	o.out.target = to
+	o.unserved(name, to.String())
+}
+
+func (o *outcome) unserved(name, where string) {
+	o.out.nobody = name
+	o.hop("server", name+": nothing listens on "+where)
 	o.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s",
-		cmp.Or(o.out.Kind, ByNAT), name, to))
+		cmp.Or(o.out.Kind, ByNAT), name, where))
 }
 
 // accepted is for connections that a proxy accepted, but did not relay.

@@ -193,7 +193,7 @@ func (r *Row) concerns(six bool) bool {
 
 // neighbour falls back to another Docker network if the server's is not known.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
-	if r.Holder.Kind == Rootlesskit {
+	if IsRelay(r.Holder.Kind) {
 		return "", netip.Prefix{}
 	}
 	bridge := ""

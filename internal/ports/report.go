@@ -68,7 +68,8 @@ type Server struct {
 }
 
 type Holder struct {
-	// "server", "docker-proxy", "rootlesskit", "dockerd", "conmon", "rules" (no socket) or "unknown"
+	// "server", "docker-proxy", a relay's name such as "pasta", "dockerd", "conmon", "rules" (no
+	// socket) or "unknown"
 	Kind string `json:"kind"`
 	PID  int    `json:"pid,omitempty"`
 	// Memory is a proxy's; Connections are its clients' open ones.
@@ -103,13 +104,14 @@ type PathKind string
 
 const (
 	Direct     PathKind = "direct"
-	ByProxy    PathKind = "proxy"    // docker-proxy or rootlesskit accepts and dials the container
+	ByProxy    PathKind = "proxy"    // docker-proxy or a relay accepts and dials the container
 	ByShortcut PathKind = "shortcut" // toll fast redirects the connect to the container
 	ByNAT      PathKind = "DNAT"     // rules translate the destination
 	Hairpin    PathKind = "hairpin"  // DNAT back to the bridge where the packet came from
 	Blocked    PathKind = "blocked"
 	Held       PathKind = "held"    // a socket accepts, but no process answers
 	Nothing    PathKind = "nothing" // refused: nothing listens
+	Unknown    PathKind = "?"       // a socket accepts, whose program is not known
 )
 
 // Path is a client's path to the server, or the reason why it cannot reach one.
@@ -164,7 +166,7 @@ type Block struct {
 // Answers reports whether the path ends at a server.
 func (p Path) Answers() bool {
 	return p.Kind == Direct || p.Kind == ByProxy || p.Kind == ByShortcut || p.Kind == ByNAT ||
-		p.Kind == Hairpin
+		p.Kind == Hairpin || p.Kind == Unknown
 }
 
 type Hop struct {

@@ -2,6 +2,8 @@ package ports
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -73,5 +75,138 @@ func TestTwoEngines(t *testing.T) {
 	}
 	if p, ok := f.peerOf(inner.Devices[0]); ok {
 		t.Errorf("the veth of another namespace: %+v", p)
+	}
+}
+
+// A relay ends in the container's network, or leads on to a docker-proxy. Only its own namespace
+// counts, not an address or a port number.
+func TestRelays(t *testing.T) {
+	web := []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:7000"), Owners: []Process{{PID: 9}}}}
+	nb := Container{Name: "nb", PID: 8, Space: "net:[3]", Rootless: true, State: "running",
+		Addrs: []netip.Addr{addr("198.18.0.1")}, Listeners: web, ListenersKnown: true}
+	loopback, idle := nb, nb
+	loopback.Listeners = []Listener{{Proto: "tcp", Addr: addrPort("127.0.0.1:7000")}}
+	idle.Listeners = nil
+	inner := nb
+	inner.Name, inner.Space, inner.Addrs = "inner", "net:[4]", []netip.Addr{addr("172.17.0.2")}
+	inner.Devices = []Device{{Name: "eth0", Kind: "veth", Index: 5, Peer: 6, PeerSpace: "net:[3]"}}
+	foreign := inner
+	foreign.Name, foreign.Space, foreign.Devices = "foreign", "net:[6]", []Device{
+		{Name: "eth0", Kind: "veth", Index: 5, Peer: 6, PeerSpace: "net:[7]"}}
+	to := netip.AddrPortFrom(netip.Addr{}, 7000)
+	for name, c := range map[string]struct {
+		proxy  *Proxy // nil: nothing is known of the relay
+		in     Container
+		server string
+		routes string
+		hidden string // the clients whose addresses the server does not see
+		hop    string // of the relay
+	}{
+		"pasta": {&Proxy{Program: Pasta, Container: to, Space: "net:[3]", Source: SourceMachines},
+			nb, "container nb", "proxy  proxy proxy proxy", "127.0.0.1 own",
+			"pasta 7 on 0.0.0.0:8090 passes it on to port 7000 in the network of nb"},
+		"slirp4netns": {&Proxy{Program: Slirp4netns, Container: to, Space: "net:[3]",
+			Source: SourceOthers}, nb, "container nb", "proxy  proxy proxy proxy", "127.0.0.1",
+			"slirp4netns 7 on 0.0.0.0:8090 passes it on to port 7000 in the network of nb"},
+		"rootlessport, target not known": {&Proxy{Program: Rootlessport, Space: "net:[3]",
+			Source: SourceHidden}, nb, "container nb", "proxy?  proxy? proxy? proxy?",
+			"127.0.0.1 own container machine",
+			"rootlessport 7 on 0.0.0.0:8090 passes it on into the network of nb"},
+		"nothing listens": {&Proxy{Program: Pasta, Container: to, Space: "net:[3]",
+			Source: SourceMachines}, idle, "container nb", "nothing  nothing nothing nothing",
+			"127.0.0.1 own", "pasta 7 on 0.0.0.0:8090 passes it on to port 7000 in the network of nb"},
+		"on its loopback": {&Proxy{Program: Pasta, Container: to, Space: "net:[3]",
+			Source: SourceMachines}, loopback, "container nb", "proxy?  proxy? proxy? proxy?",
+			"127.0.0.1 own", "pasta 7 on 0.0.0.0:8090 passes it on to port 7000 in the network of nb"},
+		"another namespace": {&Proxy{Program: Pasta, Container: to, Space: "net:[5]",
+			Source: SourceMachines}, nb, "unknown ?:7000 behind pasta", "proxy?  proxy? proxy? proxy?",
+			"127.0.0.1 own", "pasta 7 on 0.0.0.0:8090 passes it on to port 7000 in another network"},
+		"docker-proxy behind it": {&Proxy{Program: Rootlesskit, Container: addrPort("172.17.0.2:7000"),
+			Space: "net:[3]", Source: SourceIPv4, Next: &Next{17, addrPort("0.0.0.0:8090")}}, inner,
+			"container inner", "proxy  proxy proxy proxy", "127.0.0.1 own container machine",
+			"rootlesskit 7 on 0.0.0.0:8090 dials port 8090 in the engine's network"},
+		"docker-proxy, container elsewhere": {&Proxy{Program: Rootlesskit,
+			Container: addrPort("172.17.0.2:7000"), Space: "net:[3]",
+			Next: &Next{17, addrPort("0.0.0.0:8090")}}, foreign,
+			"unknown 172.17.0.2:7000, rootless", "proxy?  proxy? proxy? proxy?",
+			"127.0.0.1 own container machine",
+			"rootlesskit 7 on 0.0.0.0:8090 dials port 8090 in the engine's network"},
+		"rules behind it": {&Proxy{Program: Rootlesskit, Container: addrPort("172.17.0.2:7000"),
+			Space: "net:[3]", Source: SourceIPv4}, inner, "container inner",
+			"proxy  proxy proxy proxy", "127.0.0.1",
+			"rootlesskit 7 on 0.0.0.0:8090 passes it on to 172.17.0.2:7000, in the engine's network"},
+		"a virtual machine's": {&Proxy{Program: Gvproxy, Source: SourceHidden}, nb,
+			"unknown ? behind gvproxy", "proxy?  proxy? proxy? proxy?",
+			"127.0.0.1 own container machine",
+			"gvproxy 7 on 0.0.0.0:8090 passes it on into another network"},
+		"nothing is known": {nil, nb, "unknown ? behind pasta", "proxy?  proxy? proxy? proxy?", "",
+			"pasta 7 on 0.0.0.0:8090 passes it on into another network"},
+	} {
+		program := Pasta
+		f := healthy()
+		f.Containers = append(f.Containers, c.in)
+		if c.proxy != nil {
+			p := *c.proxy
+			program, p.PID, p.Proto, p.Rootless = p.Program, 7, "tcp", true
+			p.Host = addrPort("0.0.0.0:8090")
+			f.Proxies = append(f.Proxies, p)
+		}
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:8090"),
+			Inode: 40, Owners: []Process{{PID: 7, Name: program}}})
+		row := find(t, try(f, 8090, nil), "0.0.0.0", 8090)
+		var hidden []string
+		for _, c := range clients {
+			if row.Paths[c].Masqueraded {
+				hidden = append(hidden, string(c))
+			}
+		}
+		if got := row.Server.Kind + " " + row.Server.Name; got != c.server ||
+			routes(row) != c.routes || row.Holder != (Holder{Kind: program, PID: 7}) ||
+			strings.Join(hidden, " ") != c.hidden ||
+			!slices.Contains(row.Paths[Loopback].Hops, Hop{"proxy", c.hop}) {
+			t.Errorf("%s: %s %+v %q, hidden %q, %+v", name, got, row.Holder, routes(row), hidden,
+				row.Paths[Loopback].Hops)
+		}
+		next := Hop{"proxy", "docker-proxy 17 on 0.0.0.0:8090 there dials 172.17.0.2:7000"}
+		if has := slices.Contains(row.Paths[Loopback].Hops, next); has != (c.proxy != nil &&
+			c.proxy.Next != nil) {
+			t.Errorf("%s: %+v", name, row.Paths[Loopback].Hops)
+		}
+	}
+}
+
+// An ordinary user does not see whose a socket is.
+func TestUnknownOwner(t *testing.T) {
+	f := healthy()
+	f.Proxies = nil
+	for i := range f.Listeners {
+		f.Listeners[i].Owners = nil
+	}
+	f.Containers = nil
+	r := Judge(f, 0)
+	for _, row := range r.Ports {
+		if row.Server != (Server{Kind: "unknown"}) || row.Holder != (Holder{Kind: "unknown"}) {
+			t.Errorf("%+v", row)
+		}
+		for c, p := range row.Paths {
+			if p.Kind != Unknown && p.Kind != Nothing {
+				t.Errorf("%d %s: %+v", row.Port, c, p)
+			}
+		}
+	}
+}
+
+func TestRelayName(t *testing.T) {
+	for _, x := range []struct{ comm, args, want string }{
+		{"passt.avx2", "/usr/bin/pasta --config-net 17", Pasta},
+		{"pasta.avx2", "pasta.avx2", Pasta},
+		{"passt", "passt -f", Passt},
+		{"passt.avx2", "", "passt.avx2"},
+		{"nginx", "pasta", "nginx"},
+		{Rootlesskit, Rootlesskit, Rootlesskit},
+	} {
+		if got := RelayName(x.comm, strings.Fields(x.args)); got != x.want {
+			t.Errorf("%+v: %q", x, got)
+		}
 	}
 }

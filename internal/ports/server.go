@@ -37,8 +37,7 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 }
 
 // passers are programs that listen for a server elsewhere.
-var passers = []string{"docker-proxy", "dockerd", "rootlesskit", "rootlessport", "slirp4netns",
-	"pasta", "conmon", "ssh"}
+var passers = append([]string{"docker-proxy", "dockerd", "conmon", "ssh"}, relays...)
 
 // ProcessAt returns the PID of the process outside containers that serves at dial, the smallest of
 // several; 0: none or unknown.

@@ -207,8 +207,8 @@ func (f *Facts) otherSource(r *Row) string {
 const ownSource = 28
 
 func udpHolder(r *Row) string {
-	if r.Holder.Kind == "docker-proxy" {
-		return fmt.Sprintf("docker-proxy %d", r.Holder.PID)
+	if r.Holder.Kind == "docker-proxy" || IsRelay(r.Holder.Kind) {
+		return fmt.Sprintf("%s %d", r.Holder.Kind, r.Holder.PID)
 	}
 	return r.Server.describe()
 }

@@ -59,7 +59,7 @@ func Judge(f *Facts, port uint16) *Report {
 func (f *Facts) settle(r *Row) {
 	f.onDemand(r)
 	if r.Server.Kind == "container" || r.Server.Kind == "service" ||
-		r.Holder.Kind == "docker-proxy" || r.Holder.Kind == Rootlesskit {
+		r.Holder.Kind == "docker-proxy" || IsRelay(r.Holder.Kind) {
 		return
 	}
 	for _, p := range r.Dials {
@@ -178,7 +178,7 @@ func (f *Facts) serverOf(l Listener) Server {
 			return f.containerServer(c, p.Container.Port())
 		}
 		if p.Rootless {
-			return Server{Kind: "unknown", Name: p.Container.String() + ", rootless"}
+			return p.unknownBehind()
 		}
 		return f.serverAt(l.Proto, p.Container)
 	}
@@ -194,6 +194,9 @@ func (f *Facts) serverOf(l Listener) Server {
 		return Server{Kind: "unknown"}
 	}
 	o := l.Owners[0]
+	if IsRelay(o.Name) {
+		return Proxy{Program: o.Name}.unknownBehind()
+	}
 	c, known := f.byID(o.Container)
 	if known && c.Host {
 		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID,
@@ -270,7 +273,7 @@ func (f *Facts) holderOf(l Listener) Holder {
 	switch {
 	case len(l.Owners) == 0:
 		return Holder{Kind: "unknown"}
-	case f.keeps(l):
+	case f.keeps(l), IsRelay(holder(l)):
 		return Holder{Kind: holder(l), PID: l.Owners[0].PID}
 	}
 	return Holder{Kind: "server", PID: l.Owners[0].PID}

@@ -252,7 +252,7 @@ func (t Trap) of(port uint16) Trap {
 		if port != 0 && !(Trap{Ports: []string{p}}).about(port) {
 			continue
 		}
-		t.seen = append(t.seen, seen[i])
+		t.seen = once(t.seen, seen[i])
 		if !slices.Contains(t.Ports, p) {
 			t.Ports = append(t.Ports, p)
 		}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
@@ -32,6 +33,7 @@ func Facts(ctx context.Context) (*ports.Facts, error) {
 	c.flows()
 	c.uplinks()
 	c.spaces()
+	c.published()
 	c.usedPorts()
 	used()
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
@@ -153,9 +155,13 @@ type collector struct {
 	procs  []process
 	space  map[int]string // network namespaces by PID
 	others []ports.Proxy  // docker-proxies in other network namespaces
-	// ancestors are processes, by the PIDs of docker-proxies
+	// by the PIDs of docker-proxies: the processes above it, its user, whether it is in a container
 	ancestors map[int][]int
-	hidden    bool // some processes' files cannot be read
+	uid       map[int]uint32
+	contained map[int]bool
+	conmons   map[int]ports.Container // ids and names of the containers that they start
+	until     time.Time               // for relays to answer
+	hidden    bool                    // some processes' files cannot be read
 }
 
 func (c *collector) missing(what, why, remedy string) {

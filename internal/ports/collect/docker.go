@@ -82,7 +82,6 @@ func (c *collector) docker(ctx context.Context) {
 		c.f.Containers = append(c.f.Containers, x)
 	}
 	c.shares()
-	c.rootlessPublished()
 	c.bridges(ctx, api)
 	c.ingress(ctx, api)
 }

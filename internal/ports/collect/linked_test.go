@@ -45,7 +45,8 @@ func TestLinked(t *testing.T) {
 		if name == "nameless" {
 			continue
 		}
-		c.procs = append(c.procs, process{ports.Process{PID: tid, Name: name}, id})
+		c.procs = append(c.procs, process{Process: ports.Process{PID: tid, Name: name},
+			space: id})
 	}
 	for _, x := range []struct{ in, commands string }{
 		{"machine", `ip link add docker0 type bridge

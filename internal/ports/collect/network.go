@@ -180,57 +180,80 @@ func (c *collector) spaces() {
 			known[x.Space] = true
 		}
 	}
-	if !c.root {
-		if slices.ContainsFunc(c.f.Containers, func(x ports.Container) bool {
-			return x.PID != 0 && !x.Host
-		}) || c.f.Docker == "" && len(c.f.Proxies) > 0 {
-			c.missing("devices in containers (their MTU)", "only root may enter their namespaces",
-				asRoot)
-		}
-		return
+	relays := c.relaySpaces()
+	if !c.root && (slices.ContainsFunc(c.f.Containers, func(x ports.Container) bool {
+		return x.PID != 0 && !x.Host
+	}) || c.f.Docker == "" && len(c.f.Proxies) > 0) {
+		c.missing("devices in containers (their MTU)", "only root may enter their namespaces",
+			asRoot)
 	}
 	var strangers []ports.Container
 	named := map[string]bool{}
 	for _, x := range c.f.Containers {
 		named[x.ID] = x.PID != 0
 	}
+	podman := c.podman()
 	for _, p := range c.procs {
-		if known[p.space] {
+		if known[p.space] || !c.root && !relays[p.space] {
 			continue
 		}
 		known[p.space] = true
-		if named[p.Container] { // a process entered a new network namespace
-			p.Container = ""
+		x := podman[p.space]
+		if x.ID == "" {
+			x.ID = p.Container
 		}
-		named[p.Container] = p.Container != ""
-		devices, err := c.devicesIn(p.PID, p.space)
-		if err != nil {
+		if named[x.ID] { // a process entered a new network namespace
+			x = ports.Container{}
+		}
+		named[x.ID] = x.ID != ""
+		var err error
+		if x.Devices, err = c.devicesIn(p.PID, p.space); err != nil && c.root {
 			continue // ended meanwhile
 		}
-		x := ports.Container{ID: p.Container, Name: p.Container[:min(len(p.Container), 12)],
-			PID: p.PID, Space: p.space, State: "running", Devices: devices,
-			Addrs: addresses(devices)}
+		x.PID, x.Space, x.State, x.Addrs = p.PID, p.space, "running", addresses(x.Devices)
+		if x.Name == "" {
+			x.Name = x.ID[:min(len(x.ID), 12)]
+		}
 		if x.ID == "" {
 			x.Name = p.Name + " (own network)"
 		}
-		if len(x.Addrs) > 0 {
+		if len(x.Addrs) > 0 || relays[x.Space] {
 			strangers = append(strangers, x)
 		}
 	}
-	c.addLinked(strangers)
+	c.addLinked(strangers, relays)
 }
 
-// addLinked adds the containers whose network is linked to the machine's, then those behind them.
-func (c *collector) addLinked(strangers []ports.Container) {
+// podman returns the ids and names of Podman's containers, by namespace.
+func (c *collector) podman() map[string]ports.Container {
+	out := map[string]ports.Container{}
+	for _, p := range c.procs {
+		if x, ok := c.conmons[p.parent]; ok && out[p.space].ID == "" {
+			out[p.space] = x
+		}
+	}
+	return out
+}
+
+// addLinked adds the containers whose network is linked to the machine's, then those behind them and
+// behind relays.
+func (c *collector) addLinked(strangers []ports.Container, relays map[string]bool) {
+	for i := range strangers {
+		if relays[strangers[i].Space] {
+			c.listenersIn(&strangers[i])
+		}
+	}
 	for behind := false; ; behind = true {
 		more := 0
 		strangers = slices.DeleteFunc(strangers, func(x ports.Container) bool {
-			if !behind && !c.linked(x) || behind && !c.inner(x) {
+			if !behind && !c.linked(x) || behind && !c.inner(x, relays) && !c.ends(x) {
 				return false
 			}
 			more++
 			x.Rootless = behind
-			c.listenersIn(&x)
+			if !x.ListenersKnown {
+				c.listenersIn(&x)
+			}
 			if x.ID == "" && len(x.Listeners) > 0 && len(x.Listeners[0].Owners) > 0 {
 				x.Name = x.Listeners[0].Owners[0].Name + " (own network)"
 			}
@@ -254,10 +277,12 @@ func (c *collector) linked(x ports.Container) bool {
 	})
 }
 
-func (c *collector) inner(x ports.Container) bool {
-	return slices.ContainsFunc(c.f.Containers, func(o ports.Container) bool {
-		return o.Space != "" && o.Space != c.f.Space && slices.ContainsFunc(x.Devices,
-			func(d ports.Device) bool { return d.PeerSpace == o.Space })
+func (c *collector) inner(x ports.Container, relays map[string]bool) bool {
+	return slices.ContainsFunc(x.Devices, func(d ports.Device) bool {
+		return d.PeerSpace != x.Space && (relays[d.PeerSpace] ||
+			slices.ContainsFunc(c.f.Containers, func(o ports.Container) bool {
+				return o.Space != "" && o.Space != c.f.Space && d.PeerSpace == o.Space
+			}))
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,12 +22,14 @@ import (
 
 type process struct {
 	ports.Process
-	space string // network namespace; "" if it may not be read
+	space  string // network namespace; "" if it may not be read
+	parent int
 }
 
 func (c *collector) processes() {
 	c.owners, c.space = map[uint32][]ports.Process{}, map[int]string{}
-	c.ancestors = map[int][]int{}
+	c.ancestors, c.conmons = map[int][]int{}, map[int]ports.Container{}
+	c.contained, c.uid = map[int]bool{}, map[int]uint32{}
 	all, err := procfs.AllProcs()
 	if err != nil {
 		c.missing("processes", err.Error(), "mount /proc")
@@ -38,13 +41,17 @@ func (c *collector) processes() {
 		if err != nil {
 			continue // ended meanwhile
 		}
-		p := process{Process: ports.Process{PID: pid, Name: name(proc),
-			Container: containerID(proc)}}
+		p := process{Process: ports.Process{PID: pid, Name: ports.RelayName(name(proc), args),
+			Container: containerID(proc)}, parent: parent(proc)}
 		p.space, _ = netns.ID(pid)
+		if id, called, ok := conmonArgs(args); ok {
+			c.conmons[pid] = ports.Container{ID: id, Name: called}
+		}
 		c.space[pid] = p.space
 		c.procs = append(c.procs, p)
 		if px, ok := proxyArgs(args); ok {
-			c.ancestors[pid] = ancestors(proc)
+			c.ancestors[pid], c.uid[pid] = ancestors(proc), user(proc)
+			c.contained[pid] = p.Container != ""
 			px.PID, px.Command, px.Space = pid, args, p.space
 			c.f.Proxies = append(c.f.Proxies, px)
 		}
@@ -63,6 +70,24 @@ func (c *collector) processes() {
 		slices.SortFunc(o, func(a, b ports.Process) int { return a.PID - b.PID })
 	}
 }
+
+func parent(p procfs.Proc) int {
+	stat, err := p.Stat()
+	if err != nil {
+		return 0
+	}
+	return stat.PPID
+}
+
+func user(p procfs.Proc) uint32 {
+	status, err := p.NewStatus()
+	if err != nil {
+		return nobody
+	}
+	return uint32(status.UIDs[0])
+}
+
+const nobody = 1<<32 - 1 // no user's number
 
 func ancestors(p procfs.Proc) (out []int) {
 	for {
@@ -96,6 +121,22 @@ func containerID(p procfs.Proc) string {
 		}
 	}
 	return ""
+}
+
+// Podman's conmon, the parent of a container's first process, has the container's id and name.
+func conmonArgs(args []string) (id, name string, ok bool) {
+	if len(args) == 0 || path.Base(args[0]) != "conmon" {
+		return "", "", false
+	}
+	for i := range len(args) - 1 {
+		switch args[i] {
+		case "-c", "--cid":
+			id = args[i+1]
+		case "-n", "--name":
+			name = args[i+1]
+		}
+	}
+	return id, name, id != ""
 }
 
 // Engines since 28 also pass a socket (-use-listen-fd).
@@ -140,6 +181,7 @@ func (c *collector) sockets() error {
 	c.f.Known.Owners = true
 	c.f.Space, _ = netns.ID(c.pid)
 	c.f.Listeners = c.listeners(all, c.f.Space)
+	c.relays(slices.Clone(c.f.Proxies))
 	for _, l := range c.f.Listeners {
 		c.f.Known.Owners = c.f.Known.Owners && len(l.Owners) > 0
 	}
@@ -167,9 +209,12 @@ func (c *collector) sockets() error {
 			"no process that is visible here: the kernel itself, or one outside this container",
 			"run toll ports outside, on the machine itself")
 	}
-	c.rootless(slices.Clone(c.f.Proxies))
+	users := map[uint32]uint32{}
+	for _, s := range all {
+		users[s.Inode] = s.UID
+	}
 	c.f.Proxies = slices.DeleteFunc(c.f.Proxies, func(p ports.Proxy) bool {
-		elsewhere := c.elsewhere(p)
+		elsewhere := c.elsewhere(p, users)
 		if elsewhere {
 			c.others = append(c.others, p)
 		}
@@ -212,8 +257,9 @@ func btoi(b bool) int {
 	return 0
 }
 
-// A proxy in another network namespace owns no socket here.
-func (c *collector) elsewhere(p ports.Proxy) bool {
+// A proxy in another network namespace owns no socket here. If neither its namespace nor the
+// socket's owner is known, it must be of the socket's user, in no container and no relay's.
+func (c *collector) elsewhere(p ports.Proxy, users map[uint32]uint32) bool {
 	if p.Space != "" && c.f.Space != "" && p.Space != c.f.Space && !p.Rootless {
 		return true
 	}
@@ -226,7 +272,10 @@ func (c *collector) elsewhere(p ports.Proxy) bool {
 				return o.PID == p.PID
 			})
 		}
-		return l.Addr == p.Host
+		return l.Addr == p.Host && users[l.Inode] == c.uid[p.PID] && !c.contained[p.PID] &&
+			!slices.ContainsFunc(c.procs, func(o process) bool {
+				return ports.IsRelay(o.Name) && slices.Contains(c.ancestors[p.PID], o.PID)
+			})
 	})
 }
 

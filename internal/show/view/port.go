@@ -126,10 +126,14 @@ func servedBy(r ports.Row) string {
 				units.Plural(r.Holder.Connections, "connection"))
 		}
 		return s + ")"
-	case ports.Rootlesskit:
-		return s +
-			fmt.Sprintf(
-				"; the socket is rootlesskit's (process %d), which passes it on into the network of a rootless engine", r.Holder.PID)
+	case ports.Gvproxy, ports.Passt:
+		return s + fmt.Sprintf(
+			"; the socket is %s's (process %d), a relay to a virtual machine's network",
+			r.Holder.Kind, r.Holder.PID)
+	case ports.Rootlesskit, ports.Pasta, ports.Slirp4netns, ports.Rootlessport:
+		return s + fmt.Sprintf(
+			"; the socket is %s's (process %d), a relay to networks without root", r.Holder.Kind,
+			r.Holder.PID)
 	case "dockerd":
 		return s +
 			fmt.Sprintf(

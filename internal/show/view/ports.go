@@ -61,7 +61,7 @@ const portsLegend = "Each route is of a client that dials the address given or t
 // routeWords explain what cells of the table say.
 var routeWords = []struct{ word, means string }{
 	{string(ports.Direct), "the server's own socket"},
-	{string(ports.ByProxy), "docker-proxy or rootlesskit passes it on"},
+	{string(ports.ByProxy), "docker-proxy or a relay passes it on"},
 	{string(ports.ByShortcut), "toll fast redirects it to the container"},
 	{string(ports.ByNAT), "rules send it to the container"},
 	{string(ports.Hairpin), "rules send it back to the bridge it came from"},
@@ -354,8 +354,16 @@ func serversText(s, last ports.Server) string {
 
 // holderText is of rows that differ in the process of their proxy only.
 func holderText(rows []ports.Row) string {
-	switch h := rows[0].Holder; h.Kind {
-	case "docker-proxy", ports.Rootlesskit:
+	h := rows[0].Holder
+	relay := ports.IsRelay(h.Kind)
+	switch {
+	case relay && slices.ContainsFunc(rows, func(r ports.Row) bool { return r.Holder.PID != h.PID }):
+		return fmt.Sprintf("%d relays", len(rows))
+	case relay:
+		return h.Kind + " " + strconv.Itoa(h.PID)
+	}
+	switch h.Kind {
+	case "docker-proxy":
 		if len(rows) > 1 {
 			return fmt.Sprintf("%d proxies", len(rows))
 		}
@@ -372,6 +380,9 @@ func holderText(rows []ports.Row) string {
 
 // kindText returns "" if there is no path.
 func kindText(p ports.Path) string {
+	if p.Kind == ports.Unknown {
+		return "?"
+	}
 	text := string(p.Kind)
 	if len(p.Doubt) > 0 {
 		text += "?"

@@ -100,12 +100,21 @@ func processes() (out []int) {
 }
 
 func names() (out []string) {
-	mounts, _ := os.ReadFile("/proc/thread-self/mountinfo")
-	for line := range strings.Lines(string(mounts)) {
+	for _, m := range mounts("/proc/thread-self/mountinfo") {
+		out = append(out, m.file)
+	}
+	return out
+}
+
+type mount struct{ id, file string }
+
+func mounts(info string) (out []mount) {
+	all, _ := os.ReadFile(info)
+	for line := range strings.Lines(string(all)) {
 		f := strings.Fields(line)
 		const root, at = 3, 4
 		if len(f) > at && strings.HasPrefix(f[root], "net:[") {
-			out = append(out, octal.Replace(f[at]))
+			out = append(out, mount{f[root], octal.Replace(f[at])})
 		}
 	}
 	return out

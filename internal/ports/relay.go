@@ -1,0 +1,107 @@
+package ports
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The relays: programs that listen for servers in networks without root.
+const (
+	Rootlesskit  = "rootlesskit"
+	Pasta        = "pasta"
+	Passt        = "passt"
+	Slirp4netns  = "slirp4netns"
+	Rootlessport = "rootlessport"
+	Gvproxy      = "gvproxy"
+)
+
+var relays = []string{Rootlesskit, Pasta, Passt, Slirp4netns, Rootlessport, Gvproxy}
+
+// IsRelay reports whether a program's name is a relay's.
+func IsRelay(name string) bool { return slices.Contains(relays, name) }
+
+// RelayName returns a process's name, given its command name and its arguments. passt and pasta are
+// one file, whose variants for CPUs have names of their own: the first argument tells which it is.
+func RelayName(comm string, args []string) string {
+	name, _, _ := strings.Cut(comm, ".")
+	if name != Pasta && name != Passt || len(args) == 0 {
+		return comm
+	}
+	if called, _, _ := strings.Cut(path.Base(args[0]), "."); called == Pasta || called == Passt {
+		return called
+	}
+	return name
+}
+
+// Source says which clients' addresses a server behind a relay sees.
+type Source string
+
+// The sources. For a relay without one, it is not known.
+const (
+	SourceHidden   Source = "hidden"   // no client's
+	SourceMachines Source = "machines" // all but this machine's
+	SourceOthers   Source = "others"   // all but loopback clients'
+	SourceIPv4     Source = "ipv4"     // as SourceOthers, over IPv4 only
+)
+
+// Name returns the program's name.
+func (p Proxy) Name() string {
+	switch {
+	case p.Program != "":
+		return p.Program
+	case p.Rootless:
+		return Rootlesskit
+	}
+	return "docker-proxy"
+}
+
+// hides reports whether the server behind the proxy surely does not see the client's address.
+func (p Proxy) hides(kind Client, dialled netip.Addr) bool {
+	loop := dialled.IsLoopback()
+	switch {
+	case !p.Rootless || p.Next != nil || p.Program == "":
+		return true
+	case p.Source == SourceMachines:
+		return loop || kind == OwnAddr
+	case p.Source == SourceOthers:
+		return loop
+	case p.Source == SourceIPv4:
+		return loop || dialled.Is6()
+	}
+	return p.Source == SourceHidden
+}
+
+// dials returns what the proxy does with a connection, in words.
+func (f *Facts) dials(p Proxy) string {
+	switch {
+	case !p.Rootless:
+		return "dials " + p.Container.String()
+	case p.Next != nil:
+		return fmt.Sprintf("dials port %d in the engine's network", p.Next.Host.Port())
+	case p.Container.Addr().IsValid():
+		return "passes it on to " + p.Container.String() + ", in the engine's network"
+	}
+	into := "another network"
+	if c, ok := f.behind(p); ok {
+		into = "the network of " + c.Name
+	}
+	if port := p.Container.Port(); port != 0 {
+		return fmt.Sprintf("passes it on to port %d in %s", port, into)
+	}
+	return "passes it on into " + into
+}
+
+// unknownBehind is the server behind a relay of which no more is known.
+func (p Proxy) unknownBehind() Server {
+	s := Server{Kind: "unknown", Name: "? behind " + p.Name()}
+	switch {
+	case p.Container.Addr().IsValid():
+		s.Name = p.Container.String() + ", rootless"
+	case p.Container.Port() != 0:
+		s.Name = fmt.Sprintf("?:%d behind %s", p.Container.Port(), p.Name())
+	}
+	return s
+}
