@@ -41,6 +41,8 @@ With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
 		Example: `  toll advise
   toll advise publish-proxy --from host,remote
   toll advise bridge publish-nat
+  toll advise rootless-publish
+  toll advise --to outside                                     the way out of containers
   toll advise --lever bigtcp,bigtcp-container --budget 2m
   toll advise --format markdown --output advice.md --save advice.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -64,6 +66,10 @@ With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
 				if err := only(*r, "advise", adviseLoads...); err != nil {
 					return err
 				}
+				if in := mode.Inward(r.To); len(in) > 0 {
+					return usage(fmt.Errorf("--to %s: advise takes the first target that a mode has", in[0]),
+						"leave --to out, or --to outside")
+				}
 				r.Baseline = mode.Bridge
 				if len(r.Modes) > 0 {
 					r.Baseline = r.Modes[0]
@@ -75,6 +81,9 @@ With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
 	fl := c.Flags()
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost, mode.FromContainer, mode.FromRemote)
+	fl.StringSliceVar(&f.to, "to", nil,
+		"outside: the way out (default into the mode, and its way out where there is no other)")
+	offer(fl, "to", []string{string(mode.ToOutside), string(mode.ToOutside6)})
 	fl.StringSliceVar(&levers, "lever", nil,
 		"try only these (default all that there are for the mode)")
 	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR,

@@ -97,11 +97,18 @@ func (fakeSettings) with(_ context.Context, _ sample.Wire, use func(path.Builder
 const fakeSpeedEnv = "TOLL_TEST_SPEED"
 
 // leveredRate models a machine on which BIG TCP helps incoming traffic if set on the bridge, and
-// slows outgoing traffic if set on the containers' ends.
+// slows outgoing traffic if set on the containers' ends. On a rootless engine NAT is faster than
+// docker-proxy on the way in, and large packets are on the way out.
 func leveredRate(s path.Spec, load string, _ int) float64 {
 	x := fake.DefaultRate
 	if speed, err := strconv.ParseFloat(os.Getenv(fakeSpeedEnv), 64); err == nil {
 		x *= speed
+	}
+	if s.Mode == mode.RootlessPublishNAT && s.From == mode.FromHost {
+		x *= 1.8
+	}
+	if _, ok := s.Tune.Get(mode.MTU); ok && s.To.Outside() {
+		x *= 2
 	}
 	if _, ok := s.Tune.Get(mode.BigTCP); ok && load == workload.Bulk && s.From == mode.FromHost {
 		x *= 1.2

@@ -372,7 +372,7 @@ var mainFlags = map[string][]string{
 		"format", "save"},
 	"trace": {"from", "to", "against", "hooks", "load", "tune", "budget", "on", "live", "details",
 		"format", "save"},
-	"advise": {"from", "load", "lever", "budget", "on", "live", "details", "format", "save"},
+	"advise": {"from", "to", "load", "lever", "budget", "on", "live", "details", "format", "save"},
 	"scale": {"from", "load", "clients", "pairs", "procs", "shape", "budget", "on", "details",
 		"format", "save"},
 	"run": {"recipe", "server", "client", "ready", "metric", "from", "budget", "on", "peer",

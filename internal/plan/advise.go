@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -24,13 +25,15 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	plain, _ := mode.Find(r.Baseline)
 	for _, on := range r.On {
 		for _, from := range r.From {
-			stands, routes := plain, plain.RoutesInto(from)
-			if other, ok := mode.Find(lever.Elsewhere(plain.Name)); ok && len(routes) == 0 {
-				stands, routes = other, other.RoutesInto(from)
-				p.Elsewhere = string(other.Name)
+			stands, routes := r.searched(plain, from)
+			if stands.Name != plain.Name {
+				p.Elsewhere = string(stands.Name)
 			}
 			if len(routes) == 0 {
 				why, around := plain.WhyNot(from)
+				if len(r.To) > 0 {
+					why, around = "it has no such way out from there", "--from container"
+				}
 				p.Skipped = append(p.Skipped, sample.Skip{
 					Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})
 				continue
@@ -41,12 +44,23 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 				base.Load = load
 				p.Cells = append(p.Cells, base, controlOf(base))
 				for _, l := range levers {
+					known, _ := lever.Find(l.Name)
+					why, around := known.Refuses(plain.Name), ""
 					c, ok := like(p, base, l.Variant)
-					if ok {
-						p.Cells = append(p.Cells, c)
-					} else if n == 0 && stands.Name == plain.Name {
+					switch {
+					case why != "":
+					case known.Local && base.To.Outside():
+						continue
+					case ok:
+						if !slices.Contains(p.Cells, c) { // two levers may be one mode
+							p.Cells = append(p.Cells, c)
+						}
+						continue
+					default:
 						m, _ := mode.Find(l.Mode)
-						why, around := m.WhyNot(from)
+						why, around = m.WhyNot(from)
+					}
+					if n == 0 && stands.Name == plain.Name {
 						p.Skipped = append(p.Skipped, sample.Skip{
 							Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why,
 							Remedy: around})
@@ -59,6 +73,21 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 		return p, fmt.Errorf("nothing to measure: %s", reasons(p.Skipped))
 	}
 	return p, nil
+}
+
+// searched returns the mode that stands for plain where a client at from is, and its routes: those
+// that --to asks for, or those into the mode, or where there is none the way out.
+func (r Request) searched(plain mode.Mode, from mode.Placement) (mode.Mode, []mode.Route) {
+	if len(r.To) > 0 {
+		return plain, r.outward(plain, from)
+	}
+	if in := plain.RoutesInto(from); len(in) > 0 {
+		return plain, in
+	}
+	if other, ok := mode.Find(lever.Elsewhere(plain.Name)); ok {
+		return other, other.RoutesInto(from)
+	}
+	return plain, plain.RoutesFrom(from)
 }
 
 func controlOf(c sample.Cell) sample.Cell {
@@ -102,7 +131,7 @@ func like(p sample.Plan, base sample.Cell, v sample.Variant) (c sample.Cell, ok 
 		return c, true
 	}
 	routes := m.RoutesInto(c.From)
-	if len(routes) == 0 {
+	if len(routes) == 0 || c.To.Outside() {
 		return c, false
 	}
 	c.To = routes[0].To

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/lever"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -96,5 +97,66 @@ func TestAdviceIsSliced(t *testing.T) {
 		if len(g.bases) != 2 || len(g.others) != 1 {
 			t.Errorf("group %d: %+v", i, g)
 		}
+	}
+}
+
+// The way out is searched if it is asked for, and where a placement has no other.
+func TestAdviceOutward(t *testing.T) {
+	r := adviceRequest()
+	r.From = []mode.Placement{mode.FromHost, mode.FromContainer}
+	r.Baseline, r.Loads = mode.RootlessPublish, r.Loads[:1]
+	levers := lever.Plan(r.Baseline, lever.Host{CPUs: 2},
+		[]string{"rootless-nat", "mtu-65520", "fast", "socket-activation", "host", "rootful"})
+	p, err := Advice(r, levers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "host rootless-publish bulk, host rootless-publish bulk control, " +
+		"host rootless-publish-nat bulk, host rootless-publish+mtu=65520 bulk, " +
+		"host publish bulk, " +
+		"container rootless-publish bulk, container rootless-publish bulk control, " +
+		"container rootless-publish-nat bulk, container rootless-publish+mtu=65520 bulk"
+	if got := named(p.Cells); got != want {
+		t.Errorf("cells %s", got)
+	}
+	for _, c := range p.Cells {
+		if out := c.To == mode.ToOutside; out != (c.From == mode.FromContainer) {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, no := range []mode.Name{mode.Fast, mode.Host} {
+		if !slices.ContainsFunc(p.Skipped, func(s sample.Skip) bool {
+			return s.Mode == no && s.Reason != "" && s.Remedy == ""
+		}) {
+			t.Errorf("%s is not refused: %+v", no, p.Skipped)
+		}
+	}
+
+	r.Baseline, r.To = mode.Bridge, []mode.Target{mode.ToOutside}
+	p, err = Advice(r, lever.Plan(mode.Bridge, lever.Host{}, []string{"mtu", "host", "netkit"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = "container bridge bulk, container bridge bulk control, container bridge+mtu=9000 bulk, " +
+		"container host bulk"
+	if got := named(p.Cells); got != want {
+		t.Errorf("outward: %s", got)
+	}
+}
+
+// Two levers may replace the mode by the same one.
+func TestAdviceMeasuresAModeOnce(t *testing.T) {
+	r := adviceRequest()
+	r.Baseline, r.Loads = mode.Pasta, r.Loads[:1]
+	r.From = []mode.Placement{mode.FromHost, mode.FromContainer}
+	p, err := Advice(r, lever.Plan(r.Baseline, lever.Host{}, []string{"socket-activation"}))
+	want := "host pasta bulk, host pasta bulk control, host host bulk, " +
+		"container pasta bulk, container pasta bulk control"
+	if got := named(p.Cells); err != nil || got != want {
+		t.Errorf("socket activation: %s, %v", got, err)
+	}
+	p, err = Advice(r, lever.Plan(r.Baseline, lever.Host{}, []string{"socket-activation", "host"}))
+	if got := named(p.Cells); err != nil || got != want+", container host bulk" {
+		t.Errorf("with host: %s, %v", got, err)
 	}
 }

@@ -166,7 +166,9 @@ func (s *search) advice() Advice {
 			Reason: t.broken, Harms: known.Harms, GivesUp: known.GivesUp,
 			Permanent: known.Permanent}
 		if t.verdict == Skipped {
-			l.Reason, l.Remedy = s.missing(t.Variant)
+			if l.Reason = known.Refuses(s.plain.Mode); l.Reason == "" {
+				l.Reason, l.Remedy = s.missing(t.Variant)
+			}
 		} else if t.broken == "" && t.Mode == s.plain.Mode {
 			l.Reason, l.Remedy = s.partly(t.Variant)
 		}

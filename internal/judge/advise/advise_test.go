@@ -638,3 +638,19 @@ func mustJSON(t *testing.T, v any) string {
 	}
 	return string(b)
 }
+
+func TestPlacesInWords(t *testing.T) {
+	for want, e := range map[string]Effect{
+		"throughput from the machine itself":     {From: "host", Load: workload.Bulk},
+		"throughput to another container":        {From: "container", Load: workload.BulkReverse},
+		"throughput from a container to outside": {From: "container", To: "outside", Load: workload.Bulk},
+		"throughput from outside to a container": {From: "container", To: "outside",
+			Load: workload.BulkReverse},
+		"median latency from the machine itself to outside": {From: "host", To: "outside6",
+			Load: workload.RR},
+	} {
+		if got := e.String(); !strings.HasPrefix(got, want+":") {
+			t.Errorf("%+v: %s", e, got)
+		}
+	}
+}

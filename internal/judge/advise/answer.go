@@ -160,15 +160,11 @@ func changes(all []Effect, v stats.Verdict) string {
 func (e Effect) String() string {
 	l := sample.Load{Kind: e.Load}
 	w := workload.Of(l)
-	way := "from"
-	if e.Load == workload.BulkReverse {
-		way = "to"
-	}
 	what := w.Noun
 	if named := map[string]string{workload.CRR: "connections a second", workload.UDP: "UDP's throughput", workload.UDPRR: "UDP's median latency"}[e.Load]; named != "" {
 		what = named
 	}
-	where := what + " " + way + " " + mode.Placement(e.From).Words()
+	where := what + " " + e.Way()
 	if !certain(e) {
 		return fmt.Sprintf("%s: no difference shown (%+.0f to %+.0f %%)", where,
 			percent*(e.Ratio.Low-1), percent*(e.Ratio.High-1))
@@ -183,6 +179,33 @@ func (e Effect) String() string {
 		verb = strings.TrimSuffix(verb, "s")
 	}
 	return fmt.Sprintf("%s %s by %s", where, verb, share(change, low, high))
+}
+
+// Place returns where the client is, and that the server is outside where it is: "from the machine
+// itself", "from a container to outside".
+func (e Effect) Place() string {
+	if e.To == "" {
+		return "from " + mode.Placement(e.From).Words()
+	}
+	return "from " + e.client() + " to outside"
+}
+
+// Way returns Place in the direction in which the load's bytes go.
+func (e Effect) Way() string {
+	switch {
+	case e.Load != workload.BulkReverse:
+		return e.Place()
+	case e.To == "":
+		return "to " + e.client()
+	}
+	return "from outside to " + e.client()
+}
+
+func (e Effect) client() string {
+	if e.To != "" && e.From == string(mode.FromContainer) {
+		return "a container" // without a server's, there is no other
+	}
+	return mode.Placement(e.From).Words()
 }
 
 func share(x, low, high float64) string {
@@ -206,8 +229,8 @@ func doubts(all []Lever) string {
 			if e.Ratio.Verdict == stats.Unclear && loss > worst {
 				worst = loss
 				at = fmt.Sprintf(
-					"Not ruled out: a loss of up to %.0f %% by %s, %s from %s. A longer --budget would tell.",
-					math.Ceil(percent*loss), l.Gist, e.Load, mode.Placement(e.From).Words())
+					"Not ruled out: a loss of up to %.0f %% by %s, %s %s. A longer --budget would tell.",
+					math.Ceil(percent*loss), l.Gist, e.Load, e.Place())
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 // Effect is the change from one variant to the next, from one place under one load.
 type Effect struct {
 	From   string         `json:"from"`
+	To     string         `json:"to,omitempty"` // outside or outside6; "": into the mode
 	On     string         `json:"on"`
 	Load   string         `json:"load"`
 	Metric string         `json:"metric"`
@@ -279,6 +280,9 @@ func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broke
 		}
 		e := Effect{From: string(s.Cell.From), On: s.Cell.On, Load: s.Cell.Load, Metric: metric,
 			Higher: workload.MetricOf(metric, s.Load).Higher, Ratio: x}
+		if s.Cell.To.Outside() {
+			e.To = string(s.Cell.To)
+		}
 		if cpu := j.Against(i, b, workload.Of(s.Load).CPU(), to); cpu.N > 0 {
 			e.CPU = &cpu
 		}

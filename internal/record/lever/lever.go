@@ -19,10 +19,13 @@ type Lever struct {
 	Tunes string
 	// Mode replaces the mode; "": the same.
 	Mode mode.Name
-	// Local means that Mode changes nothing for placements that cannot reach it.
+	// Local means that Mode is not measured on the way out, nor from placements that cannot reach it.
 	Local bool
 	// For lists the modes that it applies to; nil: any.
 	For []mode.Name
+	// Not lists modes that it cannot be had for although users may look for it, for the reason Why.
+	Not []mode.Name
+	Why string
 	// Harms describes the workload that it may harm, which is measured as well.
 	Harms     string
 	Permanent []Snippet
@@ -51,7 +54,7 @@ const mostQueues = 8
 // apply or changes nothing.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	v = sample.Variant{Mode: m}
-	if l.For != nil && !slices.Contains(l.For, m) || l.Mode == m {
+	if l.For != nil && !slices.Contains(l.For, m) && l.Refuses(m) == "" || l.Mode == m {
 		return v, false
 	}
 	if l.Mode != "" {
@@ -73,6 +76,14 @@ func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	}
 	v.Tune = tunes
 	return v, true
+}
+
+// Refuses returns why a mode cannot have the lever, or "".
+func (l Lever) Refuses(m mode.Name) string {
+	if slices.Contains(l.Not, m) {
+		return l.Why
+	}
+	return ""
 }
 
 // Elsewhere returns the mode whose paths reach m's containers from placements that cannot reach m,

@@ -1,10 +1,21 @@
 package lever
 
-import "github.com/bridgetoll/bridgetoll/internal/record/mode"
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
 
 // containers lists modes with a veth pair on a bridge.
 var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, mode.PublishProxy,
 	mode.Routed, mode.Link}
+
+var (
+	rootlessDocker = []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT}
+	notPodman      = []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT, mode.GvisorTapVsock}
+	rootlessPodman = []mode.Name{mode.Pasta, mode.RootlessPort, mode.Slirp4netns}
+	rootless       = slices.Concat(notPodman, rootlessPodman)
+)
 
 // bigTCPNow affects existing devices only.
 var bigTCPNow = Snippet{
@@ -222,9 +233,98 @@ var all = []Lever{
 		Mode:  mode.Fast,
 		Local: true,
 		For:   []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing that is known",
+		Not: rootless, Why: "toll fast leads past the docker-proxy of an engine with root only",
 		Permanent: []Snippet{{"while it is kept on (docs/commands/fast.md)",
 			[]string{"sudo toll fast on --all"}}},
 		GivesUp: "eBPF programs on the machine's root cgroup",
+	},
+	{
+		Name:  "rootless-nat",
+		Gist:  "NAT instead of docker-proxy behind rootlesskit",
+		Mode:  mode.RootlessPublishNAT,
+		For:   []mode.Name{mode.RootlessPublish},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{
+			{"~/.config/docker/daemon.json, then systemctl --user restart docker",
+				[]string{`{ "userland-proxy": false }`}}},
+		GivesUp: "published ports on ::1 and over IPv6",
+	},
+	{
+		Name:  "mtu-65520",
+		Gist:  "an MTU of 65520 inside the networks of a rootless engine",
+		Tunes: "mtu=65520",
+		For:   []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT, mode.RootlessPort},
+		Harms: "large datagrams on their way out, which the relay fragments",
+		// moby's issue 44750
+		Permanent: []Snippet{
+			{"~/.config/docker/daemon.json: for the default bridge, and for networks made later",
+				[]string{`{ "mtu": 65520, "default-network-opts": { "bridge":`,
+					`  { "com.docker.network.driver.mtu": "65520" } } }`}},
+			{"a network's",
+				[]string{"docker network create -o com.docker.network.driver.mtu=65520 NAME",
+					"podman network create -o mtu=65520 NAME"}},
+		},
+		GivesUp: "where the engine's own tap device has an MTU of 1500 (gvisor-tap-vsock), " +
+			"containers rely on ICMP that says which size fits",
+	},
+	{
+		Name:  "pasta",
+		Gist:  "pasta, which is Podman's default, instead of another --network",
+		Mode:  mode.Pasta,
+		For:   []mode.Name{mode.RootlessPort, mode.Slirp4netns},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{{"instead of --network NAME",
+			[]string{"podman run --network pasta -p 8080:80 IMAGE"}}},
+		GivesUp: "names of containers; the machine is not reached by its own address",
+	},
+	{
+		Name:  "rootlessport",
+		Gist:  "a network of your own instead of pasta or slirp4netns",
+		Mode:  mode.RootlessPort,
+		For:   []mode.Name{mode.Pasta, mode.Slirp4netns},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{{"in place of no --network",
+			[]string{"podman network create NAME",
+				"podman run --network NAME -p 8080:80 IMAGE"}}},
+		GivesUp: "the client's address: the server sees one of its own",
+	},
+	{
+		Name:  "slirp4netns",
+		Gist:  "slirp4netns with its own port handler",
+		Mode:  mode.Slirp4netns,
+		For:   []mode.Name{mode.Pasta, mode.RootlessPort},
+		Harms: "nothing that is known",
+		Permanent: []Snippet{{"instead of another --network",
+			[]string{"podman run --network slirp4netns:port_handler=slirp4netns \\",
+				"  -p 8080:80 IMAGE"}}},
+		GivesUp: "published ports over IPv6; Podman is to remove it (its pull request 27828)",
+	},
+	{
+		Name:      "socket-activation",
+		Gist:      "a listening socket that the program takes from systemd",
+		Mode:      mode.Host,
+		Local:     true,
+		Isolation: true,
+		For:       rootlessPodman,
+		Not:       notPodman,
+		Why:       "Docker passes no sockets from systemd to containers",
+		Harms:     "nothing that is known",
+		Permanent: []Snippet{
+			{"~/.config/systemd/user/NAME.socket, for a container that is NAME.service", []string{
+				"[Socket]", "ListenStream=8080", "[Install]", "WantedBy=sockets.target"}}},
+		GivesUp: "programs that open their port themselves instead of taking a socket (LISTEN_FDS)",
+	},
+	{
+		Name:      "rootful",
+		Gist:      "an engine with root",
+		Mode:      mode.Publish,
+		Local:     true,
+		Isolation: true,
+		For:       rootlessDocker,
+		Harms:     "nothing that is known",
+		Permanent: []Snippet{{"after dockerd-rootless-setuptool.sh uninstall",
+			[]string{"sudo systemctl enable --now docker"}}},
+		GivesUp: "an engine without root's rights",
 	},
 	{
 		Name:  "netkit",
@@ -241,6 +341,8 @@ var all = []Lever{
 		Gist:      "no network of its own: --network host",
 		Mode:      mode.Host,
 		Isolation: true,
+		Not:       notPodman,
+		Why:       "the engine's machine is its own network namespace: --network host is not this one",
 		Harms:     "nothing that is known",
 		Permanent: []Snippet{{"instead of --network NAME and -p",
 			[]string{"docker run --network host IMAGE"}}, compose("network_mode: host")},

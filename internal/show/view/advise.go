@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/advise"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
@@ -184,8 +184,9 @@ const hopeless = 0.5
 const oneDecimal = 0.005
 
 func whereOf(e advise.Effect) document.Cell {
-	return document.Cell{Text: e.Load + ", " + e.From,
-		Short: strings.TrimPrefix(e.Load, "bulk-") + " " + e.From}
+	at := cmp.Or(e.To, e.From)
+	return document.Cell{Text: e.Load + ", " + at,
+		Short: strings.TrimPrefix(e.Load, "bulk-") + " " + at}
 }
 
 const leastWhere = 8 // columns
@@ -238,7 +239,7 @@ func effectSections(a advise.Advice, base *analysis.Report, with string) []docum
 		for _, at := range placesOf(a, kind.of) {
 			t := effectTable(a, base, at, kind.of)
 			title := document.Strongly(kind.title).Then(
-				", from "+mode.Placement(at.from).Words()+sayOn(base, at.on)+", gain in %",
+				", "+at.words+sayOn(base, at.on)+", gain in %",
 				document.Faint)
 			out = append(out, document.Section{Title: title, Blocks: []document.Block{t}})
 		}
@@ -253,13 +254,13 @@ func effectSections(a advise.Advice, base *analysis.Report, with string) []docum
 	return out
 }
 
-type place struct{ from, on string }
+type place struct{ words, on string }
 
 func placesOf(a advise.Advice, of func(advise.Lever) []advise.Effect) []place {
 	var out []place
 	for _, l := range a.Levers {
 		for _, e := range of(l) {
-			if p := (place{e.From, e.On}); !slices.Contains(out, p) {
+			if p := (place{e.Place(), e.On}); !slices.Contains(out, p) {
 				out = append(out, p)
 			}
 		}
@@ -273,7 +274,7 @@ func effectTable(a advise.Advice, base *analysis.Report, at place,
 	for _, l := range base.Plan.Loads {
 		has := func(l2 advise.Lever) bool {
 			return slices.ContainsFunc(of(l2), func(e advise.Effect) bool {
-				return e.Load == l.Kind && e.From == at.from && e.On == at.on
+				return e.Load == l.Kind && e.Place() == at.words && e.On == at.on
 			})
 		}
 		if slices.ContainsFunc(a.Levers, has) {
@@ -291,7 +292,7 @@ func effectTable(a advise.Advice, base *analysis.Report, at place,
 		cpu, found := nothing, false
 		for _, load := range loads {
 			i := slices.IndexFunc(of(l), func(e advise.Effect) bool {
-				return e.Load == load && e.From == at.from && e.On == at.on
+				return e.Load == load && e.Place() == at.words && e.On == at.on
 			})
 			if i < 0 {
 				row.Cells = append(row.Cells, nothing)
