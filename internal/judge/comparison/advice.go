@@ -218,16 +218,23 @@ func percentOf(r analysis.Ratio) string {
 	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
 }
 
-func remedy(avoided []route) string {
+// remedy returns what to do instead of the proxies among what is avoided, or "" if that differs.
+func remedy(avoided []route) (out string) {
 	for _, x := range avoided {
 		c := x.cells[0]
 		if !slices.Contains(c.Hops, string(mode.HopProxy)) || c.On == sample.Swarm {
 			continue
 		}
-		if c.From == string(mode.FromHost) {
-			return ": dial the container's address, or sudo toll fast on"
+		instead := ": dial the container's address"
+		if m, _ := mode.Find(mode.Name(c.Mode)); m.Rootless {
+			instead = `: set "userland-proxy": false`
+		} else if c.From == string(mode.FromHost) {
+			instead += ", or sudo toll fast on"
 		}
-		return ": dial the container's address"
+		if out != "" && out != instead {
+			return ""
+		}
+		out = instead
 	}
-	return ""
+	return out
 }

@@ -58,12 +58,18 @@ func TestAnswer(t *testing.T) {
 			Verdict: stats.Worse}}
 	relayed := proxy(workload.Bulk, 0.4, 0.01, stats.Worse)
 	relayed.Hops = []string{"lo", "proxy", "bridge"}
+	rootless := judged(mode.RootlessPublish, mode.ToLoopback, workload.Bulk, 0.3, 0.01, stats.Worse)
+	rootless.Hops = []string{"lo", "rootlesskit", "lo", "proxy", "bridge"}
 	for _, tt := range []struct {
 		name  string
 		cells []analysis.Cell
 		want  []string
 		not   string
 	}{
+		{"rootless", []analysis.Cell{host, rootless},
+			[]string{`Avoid rootless-publish :lo: -70 % throughput: set "userland-proxy": false.`}, "dial"},
+		{"two-proxies", []analysis.Cell{host, relayed, rootless},
+			[]string{"Avoid publish-proxy :lo: -60 % throughput; rootless-publish :lo: -70 %."}, "dial"},
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
 			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."},
 			"Avoid"},
