@@ -217,7 +217,7 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
 	controlled, relayed := false, false
 	for _, g := range group {
-		relayed = relayed || slices.Contains(g.route.Hops, mode.HopProxy)
+		relayed = relayed || slices.ContainsFunc(g.route.Hops, mode.HopKind.Relays)
 		c := like
 		c.Mode, c.To = g.mode.Name, g.route.To
 		out = append(out, c)
@@ -247,7 +247,7 @@ func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	return out
 }
 
-// placebo reports whether a group needs a placebo: its cells take turns in slices, and docker-proxy
+// placebo reports whether a group needs a placebo: its cells take turns in slices, and a relay
 // leaves threads, caches and queues behind.
 func (r Request) placebo(like sample.Cell) bool {
 	return r.Study == "" && like.Shape == (sample.Shape{}) &&

@@ -536,6 +536,9 @@ func TestPlacebo(t *testing.T) {
 	if n := placebos(0.004, mode.Bridge, mode.PublishProxy); n != 1 {
 		t.Errorf("%d with docker-proxy", n)
 	}
+	if n := placebos(0.004, mode.Bridge, mode.Pasta); n != 1 {
+		t.Errorf("%d placebos beside pasta", n)
+	}
 	if n := placebos(0.004, mode.Bridge); n != 0 {
 		t.Errorf("%d without docker-proxy", n)
 	}

@@ -141,6 +141,12 @@ const (
 	HopGvisor       HopKind = "gvisor-tap-vsock"
 )
 
+// Relays reports whether the hop is a process that copies what it receives.
+func (k HopKind) Relays() bool {
+	return slices.Contains([]HopKind{HopProxy, HopRootlessKit, HopRootlessPort, HopPasta, HopSlirp,
+		HopGvisor}, k)
+}
+
 // Route is a route to a mode's server, or out of a mode's container.
 type Route struct {
 	From Placement
