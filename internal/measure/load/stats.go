@@ -141,6 +141,7 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	const usec = 1000
 	s.TCP.RTT += seconds(int64(b.tcp.Rtt)*usec) / float64(n)
 	s.TCP.RTTVar += seconds(int64(b.tcp.Rttvar)*usec) / float64(n)
+	s.TCP.RTO = max(s.TCP.RTO, seconds(int64(b.tcp.Rto)*usec))
 	s.TCP.Cwnd += int64(b.tcp.Snd_cwnd) / n
 	s.TCP.MSS += int64(b.tcp.Snd_mss) / n
 	s.addPath(t.fd, b.tcp)

@@ -28,6 +28,7 @@ func Together(parties []Party) Party {
 		out.TCP.Resent += p.TCP.Resent
 		out.TCP.RTT += p.TCP.RTT / float64(n)
 		out.TCP.RTTVar += p.TCP.RTTVar / float64(n)
+		out.TCP.RTO = max(out.TCP.RTO, p.TCP.RTO)
 		out.TCP.Cwnd += p.TCP.Cwnd / int64(n)
 		out.TCP.MSS += p.TCP.MSS / int64(n)
 		// all from the smallest path

@@ -138,8 +138,11 @@ type TCPInfo struct {
 	Resent      int64   `json:"resent_bytes"` // in the whole visit
 	RTT         float64 `json:"rtt_s"`        // smoothed, at the window's end
 	RTTVar      float64 `json:"rttvar_s"`
-	Cwnd        int64   `json:"cwnd"` // segments
-	MSS         int64   `json:"mss"`  // bytes
+	// RTO is how long a sender waits for the acknowledgement of its last segments before it sends
+	// them again, at the window's end, the longest of the connections. 0: unknown.
+	RTO  float64 `json:"rto_s,omitempty"`
+	Cwnd int64   `json:"cwnd"` // segments
+	MSS  int64   `json:"mss"`  // bytes
 	// PMTU is the connections' least path MTU; Packet is that connection's full segment from the IP
 	// header on, and Headers its headers, in bytes. 0: unknown.
 	PMTU    int64 `json:"pmtu,omitempty"`
