@@ -220,7 +220,7 @@ func (j *Run) cell(i int) Cell {
 		}
 		out.Metrics[name] = m
 	}
-	out.Warnings = j.cellWarnings(i)
+	out.Warnings, out.Varies = j.cellWarnings(i), j.variation(i)
 	return out
 }
 

@@ -75,13 +75,18 @@ func ByVerdict(all []Judged) string {
 	by := map[stats.Verdict][]string{}
 	for _, x := range all {
 		text := x.Name
-		if x.Ratio != nil && (x.Verdict == stats.Better || x.Verdict == stats.Worse) {
+		if x.Ratio != nil && (x.Ratio.Varies || x.Verdict == stats.Better ||
+			x.Verdict == stats.Worse) {
 			text += " " + x.Ratio.String()
+		}
+		if x.Ratio != nil && x.Ratio.Undecided() {
+			x.Verdict = Varying
 		}
 		by[x.Verdict] = append(by[x.Verdict], text)
 	}
 	var say []string
-	for _, v := range []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear} {
+	for _, v := range []stats.Verdict{stats.Better, stats.Worse, stats.Same, stats.Unclear,
+		Varying} {
 		if len(by[v]) > 0 {
 			say = append(say, string(v)+": "+strings.Join(by[v], ", "))
 		}
@@ -101,7 +106,7 @@ const namedOpen = 2
 // SayPrices says, after the head, what each subject costs, grouping equal verdicts; "" if all is
 // empty. It prints a figure only if the verdict is certain. Many unclear subjects are only counted.
 func SayPrices(head string, all []Priced) string {
-	var sure, nothing, open, hidden []string
+	var sure, nothing, open, hidden, varying []string
 	link := ""
 	for _, x := range all {
 		p := x.Price
@@ -110,13 +115,15 @@ func SayPrices(head string, all []Priced) string {
 			hidden, link = append(hidden, x.Name), p.LimitedBy
 		case p.Verdict == stats.Nothing:
 			nothing = append(nothing, fmt.Sprintf("%s (at most %s)", x.Name, p.In(p.Most())))
+		case p.Varies && !p.Known():
+			varying = append(varying, x.Name+" "+p.In(p.Value()))
 		case p.Known():
 			sure = append(sure, x.Name+" "+p.does())
 		default:
 			open = append(open, x.Name)
 		}
 	}
-	if len(open) > 1 && len(sure)+len(nothing)+len(hidden) == 0 {
+	if len(open) > 1 && len(sure)+len(nothing)+len(hidden)+len(varying) == 0 {
 		return head + ": what each costs is not clear yet."
 	}
 	if len(open) > namedOpen {
@@ -127,7 +134,7 @@ func SayPrices(head string, all []Priced) string {
 		head  string
 		parts []string
 	}{{"", sure}, {"Nothing measurable: ", nothing},
-		{"Hidden by a " + link + " that is full: ", hidden}, {"Unclear: ", open}} {
+		{"Hidden by a " + link + " that is full: ", hidden}, {"Varies: ", varying}, {"Unclear: ", open}} {
 		if len(x.parts) > 0 {
 			say = append(say, x.head+strings.Join(x.parts, "; "))
 		}
@@ -141,7 +148,7 @@ func SayPrices(head string, all []Priced) string {
 func (p Price) does() string {
 	switch {
 	case p.Unit == RatioUnit:
-		return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.String()
+		return p.ratio().String()
 	case p.Verdict == stats.Costs:
 		return "adds " + p.Amount()
 	}

@@ -172,7 +172,7 @@ func (l *Live) compare(i, b int) compared {
 	}
 	prior := l.j.prior(i, l.metric(i), l.pairs)
 	if e := stats.Moderate(l.pairs(i, b), prior); e.Pairs > 0 {
-		return compared{e.Ratio(), e}
+		return compared{Summary: e.Ratio(), slices: e}
 	}
 	return l.j.compare(i, b, l.metric(i))
 }

@@ -145,8 +145,9 @@ type Cell struct {
 	Facts     map[string]string `json:"facts,omitempty"`
 	// Together is the share of the time, 0 to 1, in which an unpinned client and server were on one
 	// CPU; nil if they were pinned or it is not known.
-	Together *float64  `json:"together,omitempty"`
-	Warnings []Warning `json:"warnings"`
+	Together *float64   `json:"together,omitempty"`
+	Varies   *Variation `json:"varies,omitempty"` // nil: not known to vary
+	Warnings []Warning  `json:"warnings"`
 }
 
 // Metric is one quantity of a cell over its rounds.
@@ -178,7 +179,24 @@ type Ratio struct {
 	N       int           `json:"n"`                // pairs of rounds or slices
 	Epochs  int           `json:"epochs,omitempty"` // 0: by rounds
 	Verdict stats.Verdict `json:"verdict"`
+	// Varies means that Low and High are the range of nine tenths of the pairs rather than the
+	// median's interval. The verdict is better or worse only if all of the range is.
+	Varies bool `json:"varies,omitempty"`
 }
+
+// Undecided reports whether the ratio has no verdict because it varies, which no longer run changes.
+func (r Ratio) Undecided() bool { return r.Varies && r.Verdict == stats.Unclear }
+
+// Word returns the verdict as tables show it.
+func (r Ratio) Word() string {
+	if r.Undecided() {
+		return Varying
+	}
+	return string(r.Verdict)
+}
+
+// Varying is the word for a ratio whose range includes both verdicts, or none.
+const Varying = "varies"
 
 // HalfWidth returns the larger distance from the median to an end of the interval.
 func (r Ratio) HalfWidth() float64 { return r.summary().HalfWidth() }
@@ -187,9 +205,16 @@ func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round is "95 % ±?".
+// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round is "95 % ±?",
+// what varies "0.05–5.2 %".
 func (r Ratio) String() string {
 	const factor, percent = 10, 100
+	switch {
+	case r.Varies && r.Low >= factor:
+		return Span(r.Low, r.High) + "×"
+	case r.Varies:
+		return Span(percent*r.Low, percent*r.High) + " %"
+	}
 	scale, unit := float64(percent), " %"
 	if r.Median >= factor {
 		scale, unit = 1, "×"

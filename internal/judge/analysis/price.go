@@ -20,6 +20,8 @@ type Price struct {
 	// LimitedBy is the link that both sides fill, like "wire" or "card". Its rate hides the part's
 	// cost in throughput.
 	LimitedBy string `json:"limited_by,omitempty"`
+	// Varies means that Low and High are the range of nine tenths of the pairs, see Ratio.
+	Varies bool `json:"varies,omitempty"`
 }
 
 // CoreUnit is the unit of a share of one core.
@@ -60,18 +62,41 @@ func (p Price) String() string {
 		return p.LimitedBy + " full"
 	case p.Verdict == stats.Nothing:
 		return "≤ " + p.Most()
+	case p.Varies:
+		return p.Value()
 	case p.Verdict == stats.Unclear && p.N > 1:
 		return p.Value() + " ?"
 	}
 	return p.Value()
 }
 
-// Value returns the median with its interval.
+// Word returns the verdict as tables show it.
+func (p Price) Word() string { return p.ratio().Word() }
+
+// Undecided does what Ratio.Undecided does.
+func (p Price) Undecided() bool { return p.ratio().Undecided() }
+
+// span returns the range of what varies, the smaller amount first unless signed.
+func (p Price) span(scale float64) string {
+	low, high := p.Low*scale, p.High*scale
+	if high < 0 {
+		return "-" + Span(-high, -low)
+	}
+	if low > 0 && p.Unit != RatioUnit {
+		return "+" + Span(low, high)
+	}
+	return Span(low, high)
+}
+
+// Value returns the median with its interval, or the range of what varies.
 func (p Price) Value() string {
 	scale := printed[p.Unit].scale
+	if p.Varies && p.Unit != RatioUnit {
+		return p.span(scale)
+	}
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
 	if p.Unit == RatioUnit {
-		return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.String()
+		return p.ratio().String()
 	}
 	uncertain := s.HalfWidth()
 	if s.N < 2 {
@@ -102,7 +127,7 @@ func (p Price) Enclosed(unit string) string {
 	}
 	scale := printed[p.Unit].scale
 	s := stats.Summary{Median: p.Median * scale, Low: p.Low * scale, High: p.High * scale, N: p.N}
-	if s.Low < 0 || s.N < 2 {
+	if s.Low < 0 || s.N < 2 || p.Varies {
 		return p.Value()
 	}
 	return "+" + enclosed(s, "", digitsOf(s.HalfWidth(), s.Median))
@@ -118,6 +143,9 @@ func (p Price) Amount() string {
 		case seconds >= 1e-3:
 			out.scale, out.unit = 1e3, "ms"
 		}
+	}
+	if p.Varies {
+		return strings.TrimLeft(p.span(out.scale), "+-") + " " + out.unit
 	}
 	s := stats.Summary{Median: p.Median * out.scale, Low: p.Low * out.scale,
 		High: p.High * out.scale, N: p.N}
@@ -162,6 +190,11 @@ func (p Price) In(text string) string {
 	return text
 }
 
+func (p Price) ratio() Ratio {
+	return Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
+		Varies: p.Varies}
+}
+
 // Known reports whether the part costs or gains something.
 func (p Price) Known() bool { return p.Verdict == stats.Costs || p.Verdict == stats.Gains }
 
@@ -170,6 +203,9 @@ func (p Price) Plain() string {
 	const ms = 1e3
 	s := stats.Summary{Median: ms * p.Median, Low: ms * p.Low, High: ms * p.High, N: p.N}
 	n := Decimals(s.HalfWidth())
+	if p.Varies {
+		return p.span(ms) + " ms"
+	}
 	if s.N < 2 {
 		return fmt.Sprintf("%+.*f ms", n, s.Median)
 	}

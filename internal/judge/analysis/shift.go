@@ -42,6 +42,9 @@ func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	s.Old.Verdict = r.Old.verdict(x, r.Old.noise(groupOf(r.Old.Series[m.Old].Cell), metric), higher)
 	s.New.Verdict = r.New.verdict(y, r.New.noise(groupOf(r.New.Series[m.New].Cell), metric), higher)
 	s.Verdict = s.Judge(r.noise(r.New.Series[m.New].Cell, metric, s.Epochs > 0), r.Same(), higher)
+	if x.varies || y.varies {
+		s.Verdict = stats.Unclear
+	}
 	return s, true
 }
 

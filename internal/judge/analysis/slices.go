@@ -90,16 +90,20 @@ func (j *Run) epochs(i, b int, metric string) (rounds []int, out []stats.Epoch) 
 }
 
 func (j *Run) epoch(i, b, round int, metric string) stats.Epoch {
+	return PairUp(j.slots(i, b, round, metric))
+}
+
+// slots returns the slices of both cells in an epoch, or nil if their loads differ.
+func (j *Run) slots(i, b, round int, metric string) (mine, partners []Slot) {
 	if c, d := j.Series[i].Cell, j.Series[b].Cell; c.Load != d.Load || c.Point != d.Point {
-		return stats.Epoch{}
+		return nil, nil
 	}
 	of := quantity(j.Series[i].Load, metric)
-	var partners []Slot
 	for _, k := range j.partners(i, b) {
 		partners = append(partners, logarithms(j.Series[k].slices[round], of)...)
 	}
 	slices.SortFunc(partners, func(a, b Slot) int { return cmp.Compare(a.At, b.At) })
-	return PairUp(logarithms(j.Series[i].slices[round], of), partners)
+	return logarithms(j.Series[i].slices[round], of), partners
 }
 
 // A baseline's partners include its control, which has its own connections on the same path. The
@@ -141,7 +145,19 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []Slot {
 // Pairs that share a slice are not independent: the mean of all pairs has a pair's variance times
 // the sum of the squares of each slice's share in it.
 func PairUp(mine, partners []Slot) stats.Epoch {
-	var values []float64
+	values, shares := pairs(mine, partners)
+	n, squares := float64(len(values)), 0.0
+	for _, in := range shares {
+		squares += in * in
+	}
+	if n == 0 {
+		return stats.Epoch{}
+	}
+	return stats.NewEpoch(values, 2*n*n/squares)
+}
+
+// pairs returns the differences, and for each slice the number of pairs that it is in.
+func pairs(mine, partners []Slot) (values, shares []float64) {
 	own, theirs := make([]float64, len(mine)), make([]float64, len(partners))
 	after := 0
 	for k, s := range mine {
@@ -154,28 +170,29 @@ func PairUp(mine, partners []Slot) stats.Epoch {
 			theirs[p]++
 		}
 	}
-	n, squares := float64(len(values)), 0.0
-	for _, in := range append(own, theirs...) {
-		squares += in * in
-	}
-	if n == 0 {
-		return stats.Epoch{}
-	}
-	return stats.NewEpoch(values, 2*n*n/squares)
+	return values, append(own, theirs...)
 }
 
 type compared struct {
-	stats.Summary
+	stats.Summary // if varies, Low and High are the range of the pairs
+	varies        bool
 	// slices is the logarithm of the ratio by slices; Pairs is 0 if the ratio is by rounds.
 	slices stats.Estimate
 }
 
 func (j *Run) compare(i, b int, metric string) compared {
-	if e := j.Estimate(i, b, metric); e.Pairs > 0 {
-		return compared{e.Ratio(), e}
+	var x compared
+	if x.slices = j.Estimate(i, b, metric); x.slices.Pairs > 0 {
+		x.Summary = x.slices.Ratio()
+	} else {
+		x = compared{Summary: stats.Summarize(
+			stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 	}
-	return compared{Summary: stats.Summarize(
-		stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
+	if from := j.varies(i, b, metric); x.N > 0 && from != "" {
+		low, high := stats.Range(j.logRatios(i, b, from))
+		x.Low, x.High, x.varies = math.Exp(low), math.Exp(high), true
+	}
+	return x
 }
 
 // floor is the noise floor by rounds, and bias the distance of the control's ratio by slices from
@@ -188,6 +205,10 @@ var unknown = noise{math.NaN(), math.NaN()}
 func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	p := j.File.Header.Plan
 	switch {
+	case x.varies && x.slices.Pairs > 0:
+		return stats.JudgeSame(x.Summary, n.bias, 0, higherIsBetter)
+	case x.varies:
+		return stats.JudgeSame(x.Summary, n.floor, 0, higherIsBetter)
 	case x.slices.Pairs > 0:
 		return x.slices.Judge(n.bias, cmp.Or(p.Same, p.Precision), higherIsBetter)
 	case p.Same > 0:
@@ -204,7 +225,7 @@ func (j *Run) Price(i, b int, metric string) Price {
 	out := Price{Unit: workload.MetricOf(metric, mine.Load).Unit}
 	x, n, of := j.compare(i, b, metric), j.noise(groupOf(mine.Cell), metric), j.level(b, metric)
 	var d stats.Summary
-	if x.slices.Pairs > 0 {
+	if x.varies || x.slices.Pairs > 0 {
 		d = stats.Summary{Median: of * (x.Median - 1), Low: of * (x.Low - 1),
 			High: of * (x.High - 1), N: x.N}
 	} else {
@@ -216,7 +237,7 @@ func (j *Run) Price(i, b int, metric string) Price {
 		}
 	}
 	out.take(d, x.slices.Epochs)
-	out.Verdict = j.verdict(x, n, false).Part()
+	out.Varies, out.Verdict = x.varies, j.verdict(x, n, false).Part()
 	return out
 }
 
@@ -278,10 +299,18 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 		lost += x.Lost
 		kept += len(x.Slots)
 	}
+	v := j.variation(i)
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
+		why := "the machine was busy with something else"
+		if v != nil && v.Retransmits > 0 {
+			why = "the machine was busy with something else, or TCP waited to send again what was lost"
+		}
 		out = append(out, Warning{"lost-slices",
-			fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: "+
-				"the machine was busy with something else", 100*share)})
+			fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: %s",
+				100*share, why)})
+	}
+	if v != nil {
+		return append([]Warning{v.warning(s.Load)}, out...)
 	}
 	if w, ok := j.states(i); ok {
 		out = append(out, w)
@@ -300,7 +329,7 @@ func (j *Run) burst(i int) (Warning, bool) {
 		return Warning{}, false
 	}
 	short, long := j.compare(i, b, rate), j.compare(i, b, windowed[rate])
-	if short.slices.Pairs == 0 || long.N < stats.MinValues {
+	if short.varies || long.varies || short.slices.Pairs == 0 || long.N < stats.MinValues {
 		return Warning{}, false
 	}
 	low, high := long.stretched()
@@ -322,5 +351,5 @@ func (j *Run) burst(i int) (Warning, bool) {
 
 func ratioOf(x compared, to string) Ratio {
 	return Ratio{To: to, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
-		Epochs: x.slices.Epochs}
+		Epochs: x.slices.Epochs, Varies: x.varies}
 }

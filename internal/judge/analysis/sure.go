@@ -23,8 +23,12 @@ func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	x, n := j.compare(i, b, metric), j.noiseBeside(b, metric)
 	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs,
 		Known: x.N > 0}
-	if x.N == 0 {
+	switch {
+	case x.N == 0:
 		return Bounds{}
+	case x.varies:
+		out.Control, out.Known = true, false
+		return out
 	}
 	noise := n.floor
 	if x.slices.Pairs > 0 {

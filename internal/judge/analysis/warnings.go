@@ -118,7 +118,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
 	if stats.Bimodal(xs) && !slices.ContainsFunc(sliced, func(w Warning) bool {
-		return w.Code == "states"
+		return w.Code == "states" || w.Code == "varies"
 	}) {
 		out = append(
 			out,

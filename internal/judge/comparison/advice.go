@@ -22,9 +22,11 @@ const dear = 1.5
 
 // Each mode is judged by its usual route.
 func (p place) advice() []string {
-	var keep, avoid, open []route
+	var keep, avoid, open, varying []route
 	for _, x := range p.isolated() {
 		switch cost, known := x.cost(); {
+		case !known && x.varies():
+			varying = append(varying, x)
 		case !known:
 			open = append(open, x)
 		case cost >= dear:
@@ -52,6 +54,7 @@ func (p place) advice() []string {
 	}
 	add("Keep", keep, "")
 	add("Avoid", avoid, remedy(avoid))
+	add("Varies:", varying, "")
 	add(notCertain, open, "")
 	return out
 }
@@ -69,6 +72,13 @@ func (p place) isolated() []route {
 		}
 	}
 	return out
+}
+
+func (x route) varies() bool {
+	return slices.ContainsFunc(x.cells, func(c analysis.Cell) bool {
+		r, _ := deciding(c)
+		return r != nil && r.Varies
+	})
 }
 
 // cost returns the largest certain factor of a route's cost relative to the baseline, or 1 for a
@@ -189,6 +199,9 @@ const unclear = "?"
 // "-5 %", "+2.6 µs"; "" if the cell is the same
 func change(c analysis.Cell, noun string) string {
 	m := c.Metrics[c.Primary]
+	if r := m.Ratio; r != nil && r.Varies && !c.FillsLink() {
+		return fmt.Sprintf("%s of %s's%s", r, r.To, noun)
+	}
 	switch c.Verdict() {
 	case stats.Unclear:
 		return unclear

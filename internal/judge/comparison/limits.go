@@ -46,7 +46,7 @@ func limits(cells []analysis.Cell) string {
 func uncertain(cells []analysis.Cell) string {
 	var t analysis.Tally
 	for _, c := range cells {
-		if x := c.Metrics[c.Primary].Ratio; x != nil {
+		if x := c.Metrics[c.Primary].Ratio; x != nil && !x.Undecided() {
 			t.Add(x.Verdict, x.N, x.Epochs)
 		}
 	}

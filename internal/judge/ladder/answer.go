@@ -32,7 +32,7 @@ func AnswerOf(steps []Step) *analysis.Answer {
 			a.Add(sentence(head, m.price, steps, on))
 		}
 		for _, s := range steps {
-			if p, ok := s.Prices[m.price]; ok && p.LimitedBy == "" {
+			if p, ok := s.Prices[m.price]; ok && p.LimitedBy == "" && !p.Undecided() {
 				tally.Add(p.Verdict, p.N, p.Epochs)
 			}
 		}

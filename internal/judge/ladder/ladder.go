@@ -247,7 +247,7 @@ func (l *ladder) price(i, b int, metric string) analysis.Price {
 	if metric == workload.Throughput {
 		x := l.Against(i, b, metric, analysis.Label(its.Cell))
 		p := analysis.Price{Unit: analysis.RatioUnit, Median: x.Median, Low: x.Low, High: x.High,
-			N: x.N, Epochs: x.Epochs, Verdict: x.Verdict.Part()}
+			N: x.N, Epochs: x.Epochs, Verdict: x.Verdict.Part(), Varies: x.Varies}
 		if by := l.LimitOf(mine); analysis.Fills(by) && l.LimitOf(its) == by {
 			p.Verdict, p.LimitedBy = stats.Unclear, by
 		}

@@ -68,12 +68,12 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 		return row, entry
 	}
 	row.Value, row.Verdict = x.Median, string(x.Verdict)
-	row.Text = x.String() + " " + row.Verdict
-	entry[3], entry[4] = x.String(), row.Verdict
+	row.Text = x.String() + " " + x.Word()
+	entry[3], entry[4] = x.String(), x.Word()
 	if x.N > 1 {
 		row.Low, row.High = &x.Low, &x.High
 	}
-	if p := m.Price; p != nil && p.Verdict != stats.Unclear {
+	if p := m.Price; p != nil && (p.Varies || p.Verdict != stats.Unclear) {
 		row.More = p.In(p.String())
 		entry[5] = row.More
 	}

@@ -90,6 +90,10 @@ func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
 		if !ok {
 			return nothing
 		}
+		if v := c.Varies; v != nil && v.Metric == metric {
+			return document.Cell{Text: analysis.Span(v.Low*by, v.High*by), Number: &document.Number{
+				Value: m.Median, Low: &v.Low, High: &v.High, Unit: m.Unit}}
+		}
 		return median(digits(m.Median*by), m)
 	}
 }
@@ -135,7 +139,7 @@ func ratio(metric string) func(analysis.Cell) document.Cell {
 		case r == nil:
 			return nothing
 		}
-		return ratioCell(fmt.Sprintf("%s %s", r, r.Verdict), *r)
+		return ratioCell(fmt.Sprintf("%s %s", r, r.Word()), *r)
 	}
 }
 

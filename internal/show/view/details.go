@@ -41,7 +41,9 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	unit, scale := fitting(r, c.Load, c.Primary)
 	m := c.Metrics[c.Primary]
 	facts := []string{digits(m.Median*scale) + " " + unit}
-	if m.Low < m.High {
+	if v := c.Varies; v != nil {
+		facts[0] = analysis.Span(v.Low*scale, v.High*scale) + " " + unit
+	} else if m.Low < m.High {
 		facts[0] += fmt.Sprintf(" (%s–%s)", digits(m.Low*scale), digits(m.High*scale))
 	}
 	style := document.Plain
@@ -49,7 +51,7 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 	case c.Baseline:
 		facts = append(facts, "the baseline")
 	case x != nil:
-		facts = append(facts, x.String()+" of "+x.To, string(x.Verdict))
+		facts = append(facts, x.String()+" of "+x.To, x.Word())
 		style = styleOf(x.Verdict)
 	}
 	if p := m.Price; p != nil && !c.Baseline {

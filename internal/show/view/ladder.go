@@ -64,7 +64,7 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 		}
 		if p, ok := s.Prices[ladder.PriceName(l.Kind, metric)]; ok {
 			row.Style = styleOf(p.Verdict)
-			row.Cells[2], row.Cells[3] = pricedCell(p, adds), document.Cell{Text: string(p.Verdict)}
+			row.Cells[2], row.Cells[3] = pricedCell(p, adds), document.Cell{Text: p.Word()}
 			if p.LimitedBy != "" {
 				row.Cells[2] = nothing
 				row.Cells[3].Text = p.LimitedBy + " full"
@@ -82,7 +82,8 @@ func pricedCell(p analysis.Price, unit string) document.Cell {
 	if p.Unit != analysis.RatioUnit {
 		return priceCell(p.Enclosed(unit), p)
 	}
-	x := analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict}
+	x := analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
+		Varies: p.Varies}
 	return inPercent(x, true)
 }
 

@@ -123,7 +123,7 @@ func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
 	m := c.Metrics[c.Primary]
 	row.Cells, row.Value, row.Higher = []analysis.Cell{c}, m.Median, m.Higher
 	if price, ok := s.Prices[ladder.PriceName(load, c.Primary)]; ok {
-		row.Price, row.Verdict = price.Median, string(price.Verdict)
+		row.Price, row.Verdict = price.Median, price.Word()
 		if price.Unit == analysis.RatioUnit && row.Higher {
 			row.Price = -price.Median
 		}
@@ -146,7 +146,7 @@ func Sortings() []Sorting { return []Sorting{AsReported, ByMode, ByValue, ByVerd
 
 var verdictOrder = []string{string(stats.Better), string(stats.Gains), "baseline", "", "-",
 	string(analysis.Within), string(stats.Same), string(stats.Nothing),
-	string(stats.Unclear), string(stats.Costs), string(stats.Worse)}
+	string(stats.Unclear), analysis.Varying, string(stats.Costs), string(stats.Worse)}
 
 func (s Sorting) compare(a, b PartRow) int {
 	switch s {

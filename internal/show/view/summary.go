@@ -166,7 +166,10 @@ func verdictCell(c analysis.Cell) document.Cell {
 	if c.Baseline {
 		return document.Cell{Text: "baseline"}
 	}
-	return document.Cell{Text: orDash(string(verdictOf(c)))}
+	if r := c.Metrics[c.Primary].Ratio; r != nil {
+		return document.Cell{Text: orDash(r.Word())}
+	}
+	return nothing
 }
 
 // All ratios share a scale, with the range that counts as the same.

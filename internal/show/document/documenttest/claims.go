@@ -353,7 +353,7 @@ func (r judged) open(sentence string) []string {
 	}
 	all, open := 0, 0
 	for _, c := range r.Cells {
-		if x := c.Metrics[c.Primary].Ratio; x != nil {
+		if x := c.Metrics[c.Primary].Ratio; x != nil && !x.Undecided() {
 			if all++; x.Verdict == stats.Unclear {
 				open++
 			}

@@ -1,0 +1,173 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Variation says that a cell's values lie so far apart that no mean describes them, although the
+// baseline beside it was steady.
+type Variation struct {
+	Metric string  `json:"metric"`
+	Unit   string  `json:"unit"`
+	Low    float64 `json:"low"` // nine tenths of the values lie between Low and High
+	High   float64 `json:"high"`
+	N      int     `json:"n"` // slices, or windows if Sliced is false
+	Sliced bool    `json:"sliced"`
+	// TCP's, in the cell's windows: of both ends, and the median over the visits.
+	Retransmits float64 `json:"retransmits_per_s"`
+	RTO         float64 `json:"rto_s,omitempty"` // 0: unknown
+}
+
+// mayVary reports whether the metric is one whose variation is judged.
+func (j *Run) mayVary(i int, metric string) bool {
+	s, p := j.Series[i], j.File.Header.Plan
+	if p.Foreign() || p.Sweep != nil || s.Cell.Shape.Crowd() {
+		return false
+	}
+	rate := Rate(s.Load)
+	return slices.Contains([]string{PrimaryOf(s.Load, s.Cell.Shape), rate, windowed[rate],
+		workload.LatencyP50, cpuMetric(s.Load)}, metric)
+}
+
+// varies returns the metric whose ratios of cell i to cell b lie too far apart, while those of the
+// control to the baseline do not: the metric itself or, because short slices give queues time to
+// drain, its values by windows. "" means that neither does.
+func (j *Run) varies(i, b int, metric string) string {
+	g := groupOf(j.Series[i].Cell)
+	ctl, ok := j.ctl[g]
+	base, has := j.base[g]
+	if !ok || !has || i == ctl || !j.mayVary(i, metric) {
+		return ""
+	}
+	for _, m := range []string{metric, windowed[metric]} {
+		if m != "" && stats.Varies(j.logRatios(i, b, m), j.logRatios(ctl, base, m)) {
+			return m
+		}
+	}
+	return ""
+}
+
+// logRatios returns the logarithms of the ratios of neighbouring slices, or of rounds.
+func (j *Run) logRatios(i, b int, metric string) (out []float64) {
+	for _, round := range slices.Sorted(maps.Keys(j.Series[i].slices)) {
+		values, _ := pairs(j.slots(i, b, round, metric))
+		out = append(out, values...)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, x := range stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)) {
+		if x > 0 {
+			out = append(out, math.Log(x))
+		}
+	}
+	return out
+}
+
+// variation returns nil if the cell's primary metric is steady or not known to vary.
+func (j *Run) variation(i int) *Variation {
+	s := j.Series[i]
+	metric := PrimaryOf(s.Load, s.Cell.Shape)
+	b, ok := j.BaselineOf(i)
+	if !ok || b == i {
+		return nil
+	}
+	from := j.varies(i, b, metric)
+	if from == "" {
+		return nil
+	}
+	values, sliced := Ordered(s.Values[from]), false
+	if xs := s.allSlices(from); len(xs) > 0 {
+		values, sliced = xs, true
+	}
+	out := Variation{Metric: metric, Unit: workload.MetricOf(metric, s.Load).Unit, N: len(values),
+		Sliced: sliced}
+	out.Low, out.High = stats.Range(values)
+	var seconds float64
+	var rto []float64
+	for _, v := range s.Visits {
+		seconds += max(v.Client.Window, v.Server.Window)
+		out.Retransmits += float64(v.Client.TCP.Retransmits + v.Server.TCP.Retransmits)
+		if x := max(v.Client.TCP.RTO, v.Server.TCP.RTO); x > 0 {
+			rto = append(rto, x)
+		}
+	}
+	if seconds > 0 {
+		out.Retransmits /= seconds
+	}
+	if len(rto) > 0 {
+		out.RTO = stats.Median(rto)
+	}
+	return &out
+}
+
+func (s *Series) allSlices(metric string) (out []float64) {
+	unit := 1.0
+	if metric == workload.Throughput {
+		unit = bitsPerByte
+	}
+	of := quantity(s.Load, metric)
+	each(s.slices, func(x *sample.Slices) {
+		for _, v := range of(x) {
+			out = append(out, unit*v)
+		}
+	})
+	return out
+}
+
+func each[T any](byRound map[int]T, f func(T)) {
+	for _, x := range Ordered(byRound) {
+		f(x)
+	}
+}
+
+// warning returns the variation as a warning's text.
+func (v Variation) warning(l sample.Load) Warning {
+	unit, by := "µs", micro
+	if v.Unit != "s" {
+		unit, by = "Gbit/s", giga
+	}
+	if v.Unit != "s" && v.Unit != "bit/s" {
+		unit, by = v.Unit, 1
+	}
+	of := fmt.Sprintf("windows of %g ms", 1e3*l.Window)
+	if v.Sliced {
+		of = fmt.Sprintf("slices of %g ms", 1e3*l.Slice)
+	}
+	text := fmt.Sprintf(
+		"its %s varies: nine tenths of %d %s lie in the range %s %s, which its row has instead of a mean",
+		workload.Of(l).Noun, v.N, of, Span(v.Low*by, v.High*by), unit)
+	if workload.Of(l).UDP {
+		return Warning{"varies", text}
+	}
+	text += fmt.Sprintf(". TCP: %s retransmits/s", short(v.Retransmits))
+	if v.RTO > 0 && v.Retransmits > 0 {
+		text += fmt.Sprintf(", RTO %.0f ms", 1e3*v.RTO)
+	}
+	return Warning{"varies", text}
+}
+
+// Span returns a range with two digits: "0.02–2.2", "-3.0 to 41".
+func Span(low, high float64) string {
+	if low < 0 {
+		return short(low) + " to " + short(high)
+	}
+	return short(low) + "–" + short(high)
+}
+
+func short(x float64) string {
+	switch a := math.Abs(x); {
+	case a >= 9.95 || a == 0:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 0.995:
+		return fmt.Sprintf("%.1f", x)
+	}
+	return fmt.Sprintf("%.2g", x)
+}

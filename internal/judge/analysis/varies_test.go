@@ -1,0 +1,134 @@
+package analysis_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/comparison"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// fitful visits a mode whose rate is the given one of the rounds, beside a host at 40 Gbit/s.
+func fitful(t *testing.T, noise float64, rates ...float64) *analysis.Report {
+	t.Helper()
+	return comparison.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
+		12, func(round, cell int) float64 {
+			if cell == 2 {
+				return rates[round%len(rates)]
+			}
+			if cell == 1 && round%2 == 0 {
+				return 40 * noise
+			}
+			return 40
+		}, func(v *sample.Visit) {
+			if v.Cell == 2 {
+				v.Client.TCP = sample.TCPInfo{Retransmits: 7, RTO: 0.204}
+			}
+		}).File)
+}
+
+func TestVaryingRow(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		rates   []float64
+		noise   float64
+		varies  bool
+		verdict stats.Verdict
+		says    string // of the ratio
+	}{
+		{"all-of-it-worse", []float64{0.02, 2.2, 0.3, 0.05}, 1, true, stats.Worse, "0.05–5.5 %"},
+		{"around-the-baseline", []float64{4, 80, 8, 60}, 1, true, stats.Unclear, "10–200 %"},
+		{"all-of-it-better", []float64{400, 8000, 800, 6000}, 1, true, stats.Better, "10–200×"},
+		{"steady", []float64{20, 21}, 1, false, stats.Worse, "51 % (50–52)"},
+		{"so-is-the-machine", []float64{0.02, 2.2, 0.3, 0.05}, 0.01, false, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := fitful(t, tt.noise, tt.rates...)
+			c := judgetest.Find(t, r, mode.Bridge, "bulk")
+			x := c.Metrics[workload.Throughput].Ratio
+			if (c.Varies != nil) != tt.varies || x.Varies != tt.varies {
+				t.Fatalf("%+v, ratio %+v", c.Varies, x)
+			}
+			if tt.verdict != "" && (x.Verdict != tt.verdict || x.String() != tt.says) {
+				t.Errorf("%s %s, want %s %s", x, x.Verdict, tt.says, tt.verdict)
+			}
+			said := strings.Join(r.Answer.Text, "\n")
+			if tt.varies && !strings.Contains(said, "bridge: "+tt.says+" of host's throughput") {
+				t.Errorf("it says:\n%s", said)
+			}
+			codes := judgetest.Codes(c.Warnings)
+			if got := strings.Contains(strings.Join(codes, " "), "varies"); got != tt.varies {
+				t.Errorf("warnings %v", codes)
+			}
+		})
+	}
+}
+
+func TestVariationInWords(t *testing.T) {
+	r := fitful(t, 1, 0.02, 2.2, 0.3, 0.05)
+	c := judgetest.Find(t, r, mode.Bridge, "bulk")
+	want := "its throughput varies: nine tenths of 12 windows of 1000 ms lie in the range 0.02–2.2 Gbit/s, " +
+		"which its row has instead of a mean. TCP: 7.0 retransmits/s, RTO 204 ms"
+	if got := c.Warnings[0].Text; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, w := range c.Warnings {
+		if w.Code == "bimodal" || w.Code == "states" {
+			t.Errorf("it also says %q", w.Text)
+		}
+	}
+	open := fitful(t, 1, 4, 80, 8, 60)
+	said := strings.Join(open.Answer.Text, "\n")
+	if strings.Contains(said, "unclear") || strings.Contains(said, "longer run") ||
+		!strings.Contains(said, "Varies: bridge: 10–200 %") {
+		t.Errorf("a longer run does not help, but it says:\n%s", said)
+	}
+}
+
+// Latencies are priced: their range is of what the mode adds.
+func TestVaryingLatency(t *testing.T) {
+	run := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
+	run.File.Header.Plan.Same = 0.03
+	r := comparison.Judge(run.Rounds(12, func(round, cell int) float64 {
+		if cell == 2 {
+			return []float64{40, 400, 60, 250}[round%4]
+		}
+		return 20
+	}).File)
+	c := judgetest.Find(t, r, mode.Bridge, "rr")
+	p := c.Metrics[workload.LatencyP50].Price
+	if p == nil || !p.Varies || p.Verdict != stats.Costs || p.String() != "+20–380" ||
+		p.Amount() != "20–380 µs" {
+		t.Errorf("%+v: %s", p, p)
+	}
+}
+
+// Queues drain between short slices, so that only windows show what a lasting transfer does.
+func TestWindowsVary(t *testing.T) {
+	run := newSlicedRun(t, four("bulk")...).epochs(12, 30, 30, 20, 30)
+	shares := []float64{0.001, 0.1, 0.01, 0.3}
+	for i, v := range run.File.Visits {
+		if v.Cell == 2 {
+			run.File.Visits[i].Server.Received = int64(
+				shares[v.Round%len(shares)] * float64(v.Server.Received))
+		}
+	}
+	r := comparison.Judge(run.File)
+	c := judgetest.Find(t, r, mode.Bridge, "bulk")
+	x := c.Metrics[workload.Throughput].Ratio
+	if c.Varies == nil || c.Varies.Sliced || c.Varies.N != 12 || !x.Varies || x.High > 0.3 ||
+		x.Verdict != stats.Worse {
+		t.Errorf("%+v, ratio %+v", c.Varies, x)
+	}
+	if codes := judgetest.Codes(c.Warnings); len(codes) != 1 || codes[0] != "varies" {
+		t.Errorf("warnings %v", codes)
+	}
+	if x := judgetest.Find(t, r, mode.Native, "bulk").Metrics[workload.Throughput].Ratio; x.Varies {
+		t.Errorf("native: %+v", x)
+	}
+}

@@ -1,0 +1,90 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
+)
+
+// Rounds of bulk at these rates in Gbit/s, beside a host at 40.
+func fitful(t *testing.T, study sample.Study, rates ...float64) judge.Report {
+	t.Helper()
+	run := judgetest.New(t, judgetest.Trio(mode.BridgeDefault, "bulk")...)
+	run.File.Header.Plan.Study = study
+	run.Rounds(12, func(round, cell int) float64 {
+		if cell < 2 {
+			return 40
+		}
+		return rates[round%len(rates)]
+	}, func(v *sample.Visit) {
+		if v.Cell == 2 {
+			v.Client.TCP = sample.TCPInfo{Retransmits: 7, RTO: 0.204}
+		}
+	})
+	return judge.Judge(run.File)
+}
+
+// Every format has the range, and none a median or an interval of what varies.
+func TestVaryingRow(t *testing.T) {
+	worse := []float64{0.02, 2.2, 0.3, 0.05}
+	around := []float64{4, 80, 8, 60}
+	warning := "its throughput varies: nine tenths of 12 windows of 1000 ms lie in the range 0.02–2.2 Gbit/s, " +
+		"which its row has instead of a mean. TCP: 7.0 retransmits/s, RTO 204 ms"
+	for _, tt := range []struct {
+		name   string
+		report judge.Report
+		want   []string // in this order, on a row
+	}{
+		{"worse", fitful(t, sample.StudyCompare, worse...),
+			[]string{"bridge-default", "0.05–5.5", "0.02–2.2", "worse"}},
+		{"around", fitful(t, sample.StudyCompare, around...),
+			[]string{"bridge-default", "10–200", "4.0–80", "varies"}},
+		{"ladder-worse", fitful(t, sample.StudyLadder, worse...),
+			[]string{"bridge-default", "0.02–2.2", "0.05–5.5", "costs"}},
+		{"ladder-around", fitful(t, sample.StudyLadder, around...),
+			[]string{"bridge-default", "4.0–80", "10–200", "varies"}},
+	} {
+		for _, kind := range []string{"table", "markdown"} {
+			t.Run(tt.name+"-"+kind, func(t *testing.T) {
+				got := written(t, kind, Summary(tt.report), format.Options{Width: 120})
+				found := false
+				for _, line := range strings.Split(got, "\n") {
+					found = found || inOrder(line, tt.want)
+				}
+				if !found {
+					t.Errorf("no row has %q:\n%s", tt.want, got)
+				}
+				if strings.Contains(got, "unclear") || strings.Contains(got, "longer run") {
+					t.Errorf("it says that a longer run helps:\n%s", got)
+				}
+			})
+		}
+	}
+	got := strings.Join(strings.Fields(written(t, "table", Summary(
+		fitful(t, sample.StudyCompare, worse...)), format.Options{})), " ")
+	if !strings.Contains(got, warning) {
+		t.Errorf("no %q:\n%s", warning, got)
+	}
+	for name, want := range map[string]string{"json": `"varies": true`, "csv": "varies"} {
+		if got := written(t, name, Report(fitful(t, sample.StudyCompare, worse...)),
+			format.Options{}); !strings.Contains(got, want) {
+			t.Errorf("%s has no %s:\n%s", name, want, got)
+		}
+	}
+}
+
+func inOrder(line string, words []string) bool {
+	for _, w := range words {
+		_, rest, ok := strings.Cut(line, w)
+		if !ok {
+			return false
+		}
+		line = rest
+	}
+	return true
+}
