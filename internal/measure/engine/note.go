@@ -23,6 +23,11 @@ func (e *ends) note(l sample.Load, servers, clients []worker.Reply, v *sample.Vi
 		if cut, err := exhausted(v); cut { // the window is shorter on purpose
 			return errors.Join(err, punctual(l.Window, v.Server))
 		}
+		if stalled(l, v) {
+			v.Client.Window = max(v.Client.Window, l.Window)
+			v.Server.Window = max(v.Server.Window, l.Window)
+			return nil
+		}
 		return punctual(l.Window, v.Client, v.Server)
 	}
 	for _, s := range servers {
@@ -123,4 +128,21 @@ func (e *ends) eachFlow(servers []worker.Reply,
 			}
 		}
 	}
+}
+
+const (
+	// stallResent is the share of the visit's bytes that are sent again if losses stop a connection.
+	stallResent = 0.01
+	// stallBusy is the most of a window that its ends then work.
+	stallBusy = 0.05
+)
+
+// stalled reports whether the window was not the plan's because TCP waited for what it had lost. An
+// end takes a bound's mark when the next bytes come, so none came between the bound and its mark.
+func stalled(l sample.Load, v *sample.Visit) bool {
+	resent := float64(v.Client.TCP.Resent + v.Server.TCP.Resent)
+	sent := float64(v.Client.TotalSent + v.Server.TotalSent)
+	return l.Kind == workload.Bulk && resent > stallResent*sent &&
+		max(v.Client.CPU, v.Server.CPU) < stallBusy*l.Window &&
+		punctual(l.Window, v.Client, v.Server) != nil
 }
