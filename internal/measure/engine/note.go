@@ -134,7 +134,7 @@ const (
 	// stallResent is the share of the visit's bytes that are sent again if losses stop a connection.
 	stallResent = 0.01
 	// stallBusy is the most of a window that its ends then work.
-	stallBusy = 0.05
+	stallBusy = 0.25
 )
 
 // stalled reports whether the window was not the plan's because TCP waited for what it had lost. An

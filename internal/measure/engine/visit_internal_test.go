@@ -38,7 +38,7 @@ func TestStalled(t *testing.T) {
 		{"no-byte-in-the-window", 0.0001, 0, mega, 9 * mega, workload.Bulk, true},
 		{"a-late-end", 0.66, 0.009, mega, 9 * mega, workload.Bulk, true},
 		{"in-time", 0.3, 0.009, mega, 9 * mega, workload.Bulk, false},
-		{"working", 0.66, 0.05, mega, 9 * mega, workload.Bulk, false},
+		{"working", 0.66, 0.1, mega, 9 * mega, workload.Bulk, false},
 		{"nothing-lost", 0.66, 0.009, 0, 9 * mega, workload.Bulk, false},
 		{"little-lost", 0.0001, 0, 7240, 500 * mega, workload.Bulk, false},
 		{"round-trips", 0.66, 0.009, mega, 9 * mega, workload.RR, false},
