@@ -141,9 +141,13 @@ func (v Variation) warning(l sample.Load) Warning {
 	if v.Sliced {
 		of = fmt.Sprintf("slices of %g ms", 1e3*l.Slice)
 	}
+	share := "nine tenths of"
+	if v.N <= stats.AllInRange {
+		share = "all"
+	}
 	text := fmt.Sprintf(
-		"its %s varies: nine tenths of %d %s lie in the range %s %s, which its row has instead of a mean",
-		workload.Of(l).Noun, v.N, of, Span(v.Low*by, v.High*by), unit)
+		"its %s varies: %s %d %s lie in the range %s %s, which its row has instead of a mean",
+		workload.Of(l).Noun, share, v.N, of, Span(v.Low*by, v.High*by), unit)
 	if workload.Of(l).UDP {
 		return Warning{"varies", text}
 	}

@@ -14,6 +14,9 @@ const (
 	edge = 0.05
 )
 
+// AllInRange is the largest number of values whose Range has them all.
+const AllInRange = 1 / edge
+
 // Varies reports whether values lie so far apart that their median describes few of them: the
 // quartiles differ by more than a factor of 3, and those of the noise by less than its root. Both
 // are logarithms; without noise it is false.

@@ -18,11 +18,11 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	}
 	unit := scaleOf(cells, metric)
 	var rows [][]string
-	to, direction := "", "lower is better"
+	to, direction, varies := "", "lower is better", false
 	for _, cell := range cells {
 		m := cell.Metrics[metric]
 		if m.Ratio != nil {
-			to = m.Ratio.To
+			to, varies = m.Ratio.To, varies || m.Ratio.Varies
 		}
 		if m.Higher {
 			direction = "higher is better"
@@ -38,6 +38,9 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to +
 		" itself." +
 		" Beside it stand the figure and the ratio."
+	if varies {
+		how += " What varies has its range as the bar."
+	}
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
 	}
