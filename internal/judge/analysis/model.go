@@ -195,7 +195,8 @@ func (r Ratio) Word() string {
 	return string(r.Verdict)
 }
 
-// Varying is the word for a ratio whose range includes both verdicts, or none.
+// Varying is the word for a ratio whose range includes more than one verdict, and the code of a
+// varying row's warning.
 const Varying = "varies"
 
 // HalfWidth returns the larger distance from the median to an end of the interval.

@@ -149,13 +149,13 @@ func (v Variation) warning(l sample.Load) Warning {
 		"its %s varies: %s %d %s lie in the range %s %s, which its row has instead of a mean",
 		workload.Of(l).Noun, share, v.N, of, Span(v.Low*by, v.High*by), unit)
 	if workload.Of(l).UDP {
-		return Warning{"varies", text}
+		return Warning{Varying, text}
 	}
 	text += fmt.Sprintf(". TCP: %s retransmits/s", short(v.Retransmits))
 	if v.RTO > 0 && v.Retransmits > 0 {
 		text += fmt.Sprintf(", RTO %.0f ms", 1e3*v.RTO)
 	}
-	return Warning{"varies", text}
+	return Warning{Varying, text}
 }
 
 // Span returns a range with two digits: "0.02–2.2", "-3.0 to 41".

@@ -118,7 +118,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
 	if stats.Bimodal(xs) && !slices.ContainsFunc(sliced, func(w Warning) bool {
-		return w.Code == "states" || w.Code == "varies"
+		return w.Code == "states" || w.Code == Varying
 	}) {
 		out = append(
 			out,

@@ -200,7 +200,7 @@ const unclear = "?"
 func change(c analysis.Cell, noun string) string {
 	m := c.Metrics[c.Primary]
 	if r := m.Ratio; r != nil && r.Varies && !c.FillsLink() {
-		return fmt.Sprintf("%s of %s's%s", r, r.To, noun)
+		return fmt.Sprintf("%s of %s's %s", r, r.To, workload.Of(sample.Load{Kind: c.Load}).Noun)
 	}
 	switch c.Verdict() {
 	case stats.Unclear:

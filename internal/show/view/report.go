@@ -334,9 +334,11 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	for _, w := range r.Warnings {
 		texts = append(texts, w.Text)
 	}
-	for _, c := range r.Cells {
+	for n, c := range slices.Concat(r.Cells, r.Cells) {
 		for _, w := range c.Warnings {
-			if slices.Contains(hidden, w.Code) {
+			// what varies comes first: its row has less than others
+			if early := n < len(r.Cells); early != (w.Code == analysis.Varying) ||
+				slices.Contains(hidden, w.Code) {
 				continue
 			}
 			text, share := withoutShare(w.Text)
