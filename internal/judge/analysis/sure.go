@@ -17,23 +17,20 @@ type Bounds struct {
 	Control           bool // the group has a control, without which no ratio is known
 }
 
-// RatioBounds returns the bounds of the ratio of cell i's metric to cell b's, widened by the noise
-// of the group's control; N is 0 if they have no pairs.
+// RatioBounds returns the bounds of the ratio of cell i's metric to cell b's, or its range if it
+// varies, widened by the noise of the group's control; N is 0 if they have no pairs.
 func (j *Run) RatioBounds(i, b int, metric string) Bounds {
 	x, n := j.compare(i, b, metric), j.noiseBeside(b, metric)
 	out := Bounds{Median: x.Median, Low: x.Low, High: x.High, N: x.N, Epochs: x.slices.Epochs,
 		Known: x.N > 0}
-	switch {
-	case x.N == 0:
+	if x.N == 0 {
 		return Bounds{}
-	case x.varies:
-		out.Control, out.Known = true, false
-		return out
 	}
 	noise := n.floor
 	if x.slices.Pairs > 0 {
-		out.Low, out.High = x.slices.Sure()
-		noise = n.bias
+		if noise = n.bias; !x.varies {
+			out.Low, out.High = x.slices.Sure()
+		}
 	} else {
 		out.Known = x.N >= stats.MinJudged
 	}
@@ -68,11 +65,14 @@ func (j *Run) noiseBeside(b int, metric string) noise {
 	return j.noise(groupOf(of), metric)
 }
 
-// ValueBounds returns the bounds of cell i's metric itself, over rounds.
+// ValueBounds returns the bounds of cell i's metric itself, over rounds, or its range if it varies.
 func (j *Run) ValueBounds(i int, metric string) Bounds {
 	s := stats.SummarizeSurely(Ordered(j.Series[i].Values[metric]))
 	if s.N == 0 {
 		return Bounds{}
+	}
+	if v := j.variation(i); v != nil && v.Metric == metric {
+		s.Low, s.High = v.Low, v.High
 	}
 	return Bounds{Median: s.Median, Low: s.Low, High: s.High, N: s.N, Known: s.N >= stats.MinJudged,
 		Control: true}

@@ -95,6 +95,29 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// What varies is held to its range, however many rounds there are.
+func TestVaryingRow(t *testing.T) {
+	rates := []float64{0.02, 2.2, 0.3, 0.05}
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
+		40, func(round, cell int) float64 {
+			if cell == 2 {
+				return rates[round%len(rates)]
+			}
+			return 40
+		}).File
+	for text, want := range map[string]gate.Outcome{
+		"bridge.throughput <= 0.2 of host":   gate.Holds,
+		"bridge.throughput >= 0.1 of host":   gate.Violated,
+		"bridge.throughput >= 0.002 of host": gate.Unclear,
+		"bridge.throughput >= 3 Gbit/s":      gate.Violated,
+		"bridge.throughput >= 0.1 Gbit/s":    gate.Unclear,
+	} {
+		if got := outcome(t, f, text); got.Outcome != want {
+			t.Errorf("%s: %s, want %s: %+v", text, got.Outcome, want, got)
+		}
+	}
+}
+
 func TestEveryCell(t *testing.T) {
 	if r := outcome(t, measured(t, 12), "bridge.cpu <= 1.1 of host"); len(r.Checks) != 2 ||
 		r.Checks[0].Outcome != gate.Violated || r.Checks[1].Outcome != gate.Holds {
