@@ -28,7 +28,8 @@ type Variation struct {
 // mayVary reports whether the metric is one whose variation is judged.
 func (j *Run) mayVary(i int, metric string) bool {
 	s, p := j.Series[i], j.File.Header.Plan
-	if p.Foreign() || p.Sweep != nil || s.Cell.Shape.Crowd() {
+	few := s.slices != nil && len(s.slices) < steadyEpochs
+	if p.Foreign() || p.Sweep != nil || s.Cell.Shape.Crowd() || few {
 		return false
 	}
 	rate := Rate(s.Load)
@@ -70,6 +71,9 @@ func (j *Run) logRatios(i, b int, metric string) (out []float64) {
 	}
 	return out
 }
+
+// In fewer epochs the machine may have disturbed one cell more than the control.
+const steadyEpochs = 3
 
 // variation returns nil if the cell's primary metric is steady or not known to vary.
 func (j *Run) variation(i int) *Variation {

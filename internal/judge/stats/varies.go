@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// A quantity varies if its upper quartile is more than this multiple of its lower one.
+	// A quantity varies if its upper quartile is more than this multiple of its lower one, or its
+	// upper decile more than the square of it.
 	maxQuartiles = 3
 	// ownShare is the part of that distance, as logarithms, that the noise may have.
 	ownShare = 0.5
@@ -18,24 +19,31 @@ const (
 const AllInRange = 1 / edge
 
 // Varies reports whether values lie so far apart that their median describes few of them: the
-// quartiles differ by more than a factor of 3, and those of the noise by less than its root. Both
-// are logarithms; without noise it is false.
+// quartiles differ by more than a factor of 3, or the deciles by more than 9, and those of the noise
+// by less than the root of that. Both are logarithms; without noise it is false.
 func Varies(values, noise []float64) bool {
-	return len(values) >= MinValues && len(noise) >= MinValues &&
-		quartiles(values) > math.Log(maxQuartiles) &&
-		quartiles(noise) < ownShare*quartiles(values)
+	if len(values) < MinValues || len(noise) < MinValues {
+		return false
+	}
+	const quartile, decile = 0.25, 0.1
+	apart := func(part, least float64) bool {
+		x := quantile(values, 1-part) - quantile(values, part)
+		return x > least && quantile(noise, 1-part)-quantile(noise, part) < ownShare*x
+	}
+	least := math.Log(maxQuartiles)
+	return apart(quartile, least) || apart(decile, 2*least)
 }
 
-func quartiles(xs []float64) float64 { return quantile(xs, 0.75) - quantile(xs, 0.25) }
-
-// Range returns the ends between which nine tenths of the values lie; of few values, all.
-func Range(xs []float64) (low, high float64) { return quantile(xs, edge), quantile(xs, 1-edge) }
-
-// quantile returns the nearest value, away from the middle.
+// quantile interpolates between the nearest values.
 func quantile(xs []float64, q float64) float64 {
 	s, at := slices.Sorted(slices.Values(xs)), q*float64(len(xs)-1)
-	if q < 0.5 {
-		return s[int(at)]
-	}
-	return s[int(math.Ceil(at))]
+	below, part := math.Modf(at)
+	return (1-part)*s[int(below)] + part*s[min(int(below)+1, len(s)-1)]
+}
+
+// Range returns the ends between which nine tenths of the values lie; of few values, all.
+func Range(xs []float64) (low, high float64) {
+	s := slices.Sorted(slices.Values(xs))
+	beyond := int(edge * float64(len(s)-1))
+	return s[beyond], s[len(s)-1-beyond]
 }

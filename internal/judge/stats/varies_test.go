@@ -25,12 +25,14 @@ func TestVaries(t *testing.T) {
 		{"so-does-the-machine", normal(100, 2), normal(100, 1.5), false},
 		{"too-few", normal(MinValues-1, 2), normal(100, 0.1), false},
 		{"unknown-noise", normal(100, 2), nil, false},
+		{"an-eighth-stalls", append(normal(13, 0.1), -7, -7), normal(100, 0.1), true},
+		{"one-stalls", append(normal(11, 0.1), -7), normal(100, 0.1), false},
 		{"a-few-outliers", append(normal(90, 0.1), normal(10, 5)...), normal(100, 0.1), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := Varies(tt.values, tt.noise); got != tt.want {
 				t.Errorf("quartiles %.2f, of the noise %.2f: %t",
-					math.Exp(quartiles(tt.values)), tt.noise, got)
+					math.Exp(quantile(tt.values, 0.75)-quantile(tt.values, 0.25)), tt.noise, got)
 			}
 		})
 	}
