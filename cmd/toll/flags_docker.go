@@ -6,7 +6,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
+	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -27,6 +29,10 @@ func (f *dockerFlags) defaults([]string) (*defaults, error) { return nil, nil }
 
 func (f *dockerFlags) check() error { return nil }
 
-func (f *dockerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder) error) error {
+func (f *dockerFlags) with(ctx context.Context, _ sample.Wire, use func(path.Builder) error) error {
+	if pid := docker.Namespace(); pid != 0 && !lab.Entered() && !rootless.Entered() {
+		code, err := rootless.Enter(ctx, pid, signalOf)
+		return resultOf(code, err)
+	}
 	return closing(&docker.Docker{Parent: f.parent, KeepImage: f.keepImage}, use)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -21,7 +22,7 @@ const (
 )
 
 func ownHeadroom() error {
-	if lab.Entered() {
+	if lab.Entered() || rootless.Entered() {
 		return nil
 	}
 	return tooLittle("toll itself", machine.Machine{}.Headroom(
@@ -31,7 +32,7 @@ func ownHeadroom() error {
 // most is the largest number of threads of one end. Inside a user namespace runHeadroom checks
 // nothing, because the outer toll has.
 func runHeadroom(p sample.Plan, most int) error {
-	if lab.Entered() {
+	if lab.Entered() || rootless.Entered() {
 		return nil
 	}
 	paths := map[sample.Cell]bool{}

@@ -113,18 +113,28 @@ func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
 		defer func() { err = errors.Join(err, l.Close()) }()
 		return f()
 	}
-	code, err := lab.Enter(ctx, func(cause error) os.Signal {
-		var s signaled
-		if errors.As(cause, &s) {
-			return s.Signal
-		}
-		return os.Interrupt
-	})
+	code, err := lab.Enter(ctx, signalOf)
 	if err != nil {
 		err = machine.Machine{}.ExplainUserNamespace(err)
-		return &failure{code: exitNothing, err: err}
 	}
-	if code != exitOK {
+	return resultOf(code, err)
+}
+
+// signalOf returns the signal for the toll that ran again, by the cause of the end.
+func signalOf(cause error) os.Signal {
+	var s signaled
+	if errors.As(cause, &s) {
+		return s.Signal
+	}
+	return os.Interrupt
+}
+
+// resultOf returns the result of a toll that ran again in this one's place.
+func resultOf(code int, err error) error {
+	switch {
+	case err != nil:
+		return &failure{code: exitNothing, err: err}
+	case code != exitOK:
 		return &failure{code: code}
 	}
 	return nil

@@ -64,10 +64,13 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	switch {
 	case r.alone:
 		return nil
-	case e.rootless:
-		return &path.UnsupportedError{
-			Missing: "this Docker is rootless: its networks are in a namespace of its own, apart from the machine's",
-			Remedy:  "toll compare shared --from container --baseline shared, which works; or --on lab"}
+	case e.lost != nil:
+		return e.lost
+	}
+	if err := e.checkRootless(s); err != nil {
+		return err
+	}
+	switch {
 	case r.first != nil:
 		if err := r.first(e); err != nil {
 			return err
@@ -86,6 +89,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 type trial struct {
 	err   error // the daemon's networks are on another machine
 	proxy bool  // a docker-proxy has the port
+	taken bool  // so has a process of the machine
 }
 
 // dockerd reports neither its network namespace nor whether it has a proxy, so try publishes a port
@@ -148,11 +152,12 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	if err := e.sameNetwork(s.network); err != nil {
 		return err
 	}
-	t.proxy, err = s.tryPort(loopback)
+	s.at = e.machine
+	t.proxy, err = s.tryPort(loopback, &t.taken)
 	return err
 }
 
-func (s *site) tryPort(on netip.Addr) (bool, error) {
+func (s *site) tryPort(on netip.Addr, taken *bool) (bool, error) {
 	port, err := s.freePort(on)
 	if err != nil {
 		return false, err
@@ -163,7 +168,10 @@ func (s *site) tryPort(on netip.Addr) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
+	if *taken, err = s.engine.taken(port); err != nil {
+		return false, err
+	}
+	_, err = s.engine.findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
 	if errors.Is(err, errNoProxy) {
 		return false, nil
 	}
@@ -260,7 +268,7 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 		if err := s.addUserNetwork(nil); err != nil {
 			return err
 		}
-		proxy, err := s.tryPort(loopback6)
+		proxy, err := s.tryPort(loopback6, new(bool))
 		// engines without docker-proxy refuse the port (27 and later) or ignore it
 		if err != nil || !proxy {
 			return errNoProxy6

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -20,7 +21,11 @@ type engine struct {
 	*dockerapi.Daemon
 	docker   *Docker
 	rootless bool
-	ns       *netns.NS
+	// where its networks are; for a rootless engine not the machine
+	spot
+	machine spot
+	kit     *rootless.Engine // nil: not rootless, or lost
+	lost    error            // why a rootless engine's networks cannot be entered
 
 	trying sync.Mutex // guards the fields that follow
 	trial  *trial     // nil before the first
@@ -70,11 +75,18 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{Daemon: daemon, docker: d, rootless: dockerapi.Rootless(daemon.Info)}
-	if err := mayRead(); err != nil {
-		return nil, errors.Join(err, daemon.Close())
+	if e.rootless {
+		e.lost = e.enter()
 	}
-	if e.ns, err = here(); err != nil {
-		return nil, errors.Join(err, daemon.Close())
+	if e.kit == nil {
+		if err := mayRead(); err != nil {
+			return nil, errors.Join(cmp.Or(e.lost, err), daemon.Close())
+		}
+		if e.machine.ns, err = here(); err != nil {
+			return nil, errors.Join(err, daemon.Close())
+		}
+		e.machine.name = thisMachine
+		e.spot = e.machine
 	}
 	return e, nil
 }
@@ -130,5 +142,6 @@ func (e *engine) makeImage(ctx context.Context) error {
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(e.RemoveImages(), e.Journal.Left(), e.ns.Close(), e.Close())
+	return errors.Join(e.RemoveImages(), e.Journal.Left(), e.ns.Close(), e.machine.ns.Close(),
+		e.Close())
 }

@@ -255,7 +255,7 @@ func (s *site) enter(b *box, name string) error {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
 	s.path.Undo.Push("leave "+b.what, b.ns.Close)
-	own, err := netns.ID(os.Getpid())
+	own, err := s.engine.netns()
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}

@@ -90,7 +90,7 @@ func (s *site) Finish() error {
 	if err != nil {
 		return err
 	}
-	path.Share(s.path, func(h path.Hop) bool { return h.Where == thisMachine })
+	path.Share(s.path, func(h path.Hop) bool { return h.Where == s.engine.name || h.Where == thisMachine })
 	return local.Guard(s.path, spots)
 }
 

@@ -10,7 +10,10 @@ import (
 
 // On the machine, only the path's connections are swept.
 func (s *site) drain() (sample.Headroom, error) {
-	spots := []local.Swept{{Space: s.engine.ns, Where: thisMachine, Ours: s.ours()}}
+	spots := []local.Swept{{Space: s.engine.ns, Where: s.engine.name, Ours: s.ours()}}
+	if s.at != s.engine.spot {
+		spots = append(spots, local.Swept{Space: s.at.ns, Where: s.at.name, Ours: s.ours()})
+	}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {
 		for _, b := range boxes {
 			if !b.shares {

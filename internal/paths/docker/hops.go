@@ -35,11 +35,11 @@ func (s *site) bridged(n *bridgeNet, h path.Hop) path.Hop {
 }
 
 func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
-	return s.bridged(n, local.BridgeHop(s.engine.ns, thisMachine, n.bridge, toServer))
+	return s.bridged(n, local.BridgeHop(s.engine.ns, s.engine.name, n.bridge, toServer))
 }
 
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
-	h := local.SwitchHop(cmp.Or(n.where, thisMachine), n.bridge, sent(s.Clients), sent(s.Servers))
+	h := local.SwitchHop(cmp.Or(n.where, s.engine.name), n.bridge, sent(s.Clients), sent(s.Servers))
 	h.Shared = s.path // the ports are the path's own, even on a shared bridge
 	return s.bridged(n, h)
 }
@@ -54,5 +54,5 @@ func sent(boxes []*box) local.Reader {
 }
 
 func (s *site) bridgeLeg(n *bridgeNet, leg string) path.Hop {
-	return s.bridged(n, local.BridgeLegHop(s.engine.ns, thisMachine, n.bridge, leg))
+	return s.bridged(n, local.BridgeLegHop(s.engine.ns, s.engine.name, n.bridge, leg))
 }

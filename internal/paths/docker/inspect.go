@@ -18,11 +18,11 @@ import (
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
-		return h.Kind == mode.HopLoopback && h.Where == thisMachine
+		return h.Kind == mode.HopLoopback && h.Where == s.engine.name
 	}) {
 		own = append(own, "lo")
 	}
-	if !s.engine.rootless { // its bridges are elsewhere
+	if s.engine.lost == nil {
 		own = append(own, s.bridges...)
 	}
 	boxes := s.Servers
@@ -30,7 +30,7 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		boxes = slices.Concat(boxes, s.Clients)
 	}
 	var spots []local.Inspected
-	rules := ownRules{devices: s.bridges}
+	rules := ownRules{where: s.engine.name, devices: s.bridges}
 	for _, b := range boxes {
 		if b.shares { // inspected as this machine, except for its control group
 			spots = append(spots, local.Inspected{
@@ -53,8 +53,16 @@ func (s *site) inspected() ([]local.Inspected, error) {
 				Space: s.Servers[0].portNS, Where: s.network.where})
 		}
 	}
-	here := local.Inspected{Space: s.engine.ns, Where: thisMachine, Devices: own}
-	if len(s.bridges) > 0 && !s.engine.rootless {
+	here := local.Inspected{Space: s.engine.ns, Where: s.engine.name, Devices: own}
+	switch {
+	case s.at == s.engine.spot:
+	case mayRead() != nil:
+		s.path.Facts["settings not watched on"] = thisMachine + ": needs root"
+	default:
+		spots = append(spots, local.Inspected{Space: s.at.ns, Where: s.at.name,
+			Devices: []string{"lo"}})
+	}
+	if len(s.bridges) > 0 && s.engine.lost == nil {
 		saver, err := s.engine.legacySaver()
 		if err != nil {
 			return nil, err
@@ -88,7 +96,8 @@ func (e *engine) legacySaver() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := saved(saver, "filter")
+	var text string
+	err = e.ns.Do(func() (err error) { text, err = saved(saver, "filter"); return err })
 	if err != nil || strings.Contains(text, "(nf_tables)") {
 		return "", err
 	}
@@ -96,6 +105,7 @@ func (e *engine) legacySaver() (string, error) {
 }
 
 type ownRules struct {
+	where   string
 	devices []string
 	addrs   []netip.Addr
 	subnet  netip.Prefix
@@ -131,7 +141,7 @@ func (o ownRules) of(all []firewall.Chain) (out []path.Setting) {
 	add := func(of, value string) {
 		if !seen[of] {
 			seen[of] = true
-			out = append(out, path.Setting{Where: thisMachine, Of: of, Value: value})
+			out = append(out, path.Setting{Where: o.where, Of: of, Value: value})
 		}
 	}
 	for _, c := range all {

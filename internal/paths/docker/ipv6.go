@@ -65,7 +65,7 @@ func (e *engine) checkRules6(s path.Spec) error {
 	if e.native() {
 		err = e.nativeRules6()
 	} else {
-		err = savedRules6()
+		err = e.ns.Do(savedRules6)
 	}
 	if !errors.Is(err, errNoRule) {
 		return err

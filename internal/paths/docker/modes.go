@@ -18,6 +18,7 @@ func (s *site) native() error {
 	if s.engine.rootless {
 		s.path.Facts["rules"] = "none of Docker's, which is rootless"
 	}
+	s.at = s.engine.machine
 	return s.onMachine(func(int) path.Place { return s.machine() })
 }
 
@@ -74,7 +75,7 @@ func (s *site) onMachine(server func(i int) path.Place) (err error) {
 		s.path.Hops, err = s.placeRemote(r, nil)
 		return err
 	}
-	s.path.Hops = []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
+	s.path.Hops = []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
 	if s.path.Spec.From == mode.FromHost {
 		s.PlaceClients(s.machine())
 		return nil

@@ -43,7 +43,7 @@ func (s *site) nativeHop(kind mode.HopKind, expect path.Expect, table string,
 	}
 	var t tally
 	return path.Hop{Kind: kind, Name: of + strings.Join(
-		[]string{bridgesTable, first.Chain, said}, " "), Where: thisMachine, Expect: expect,
+		[]string{bridgesTable, first.Chain, said}, " "), Where: s.engine.name, Expect: expect,
 		Read: func() (sample.Counters, error) {
 			var rules []nft.Counted
 			err := s.engine.ns.Do(func() (err error) {

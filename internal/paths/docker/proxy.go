@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
@@ -17,7 +18,11 @@ import (
 var errNoProxy = errors.New("no docker-proxy has the published port")
 
 // dockerd's arguments identify the process.
-func findProxy(proto string, host, to netip.AddrPort) (int, error) {
+func (e *engine) findProxy(proto string, host, to netip.AddrPort) (int, error) {
+	here, err := e.netns()
+	if err != nil {
+		return 0, err
+	}
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		return 0, err
@@ -33,7 +38,10 @@ func findProxy(proto string, host, to netip.AddrPort) (int, error) {
 		if filepath.Base(args[0]) != "docker-proxy" || !hasPairs(args, want) {
 			continue
 		}
-		return strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+		if at, nsErr := netns.ID(pid); err == nil && nsErr == nil && at == here {
+			return pid, nil // not another engine's
+		}
 	}
 	return 0, errNoProxy
 }
@@ -56,11 +64,12 @@ func (s *site) proto() string {
 }
 
 func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
-	pid, err := findProxy(s.proto(), host, to)
+	pid, err := s.engine.findProxy(s.proto(), host, to)
 	if err != nil {
 		return path.Hop{}, err
 	}
 	name := "docker-proxy" + local.ProxyVersion("/proc/"+strconv.Itoa(pid)+"/exe")
-	proxy := local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to}
-	return local.ProxyHop(s.path, proxy, name, thisMachine), nil
+	proxy := local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to,
+		Beside: s.engine.kit != nil} // RootlessKit dials there
+	return local.ProxyHop(s.path, proxy, name, s.engine.name), nil
 }

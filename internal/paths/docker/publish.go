@@ -24,7 +24,7 @@ func (s *site) published() ([]netip.AddrPort, error) {
 			break
 		}
 		var err error
-		if at, err = ownAddress(s.engine.ns, s.path.Spec.To.Six()); err != nil {
+		if at, err = ownAddress(s.at.ns, s.path.Spec.To.Six()); err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +72,7 @@ func (s *site) publishedAnyhow() error {
 	if err != nil {
 		return err
 	}
-	_, err = findProxy(s.proto(), ports[0], netip.AddrPortFrom(s.Servers[0].Addr(), serverPort))
+	_, err = s.engine.findProxy(s.proto(), ports[0], netip.AddrPortFrom(s.Servers[0].Addr(), serverPort))
 	switch {
 	case errors.Is(err, errNoProxy):
 		return s.translated(ports)
@@ -160,6 +160,10 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		return err
 	}
 	s.PlaceClients(s.machine())
+	if s.engine.kit != nil {
+		before := []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
+		dnat = slices.Concat(before, s.kits(ports, false), dnat)
+	}
 	s.path.Hops = slices.Concat(dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
 }
@@ -217,7 +221,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			[]path.Hop{s.bridgeLeg(s.network, "out")}, s.ServerHops())
 		return nil
 	}
-	before := []path.Hop{local.LoopbackHop(s.engine.ns, thisMachine)}
+	before := []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
 	if r := s.remote(); r != nil {
 		var err error
 		if before, err = s.placeRemote(r, nil); err != nil {
@@ -226,7 +230,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	} else {
 		s.PlaceClients(s.machine())
 	}
-	s.path.Hops = slices.Concat(before, proxies,
+	s.path.Hops = slices.Concat(before, s.kits(ports, true), proxies,
 		[]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
 }

@@ -110,10 +110,11 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	ran := false
 	for _, p := range programs {
 		// reading would create it
-		if strings.Contains(p, "-legacy-") && !xtables.Loaded(table, six) {
+		if strings.Contains(p, "-legacy-") && !e.loaded(table, six) {
 			continue
 		}
-		rules, err := save(p, table)
+		var rules []rule
+		err := e.ns.Do(func() (err error) { rules, err = save(p, table); return err })
 		if err != nil {
 			continue
 		}
@@ -136,6 +137,11 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 		strings.Join(words, " "), errNoRule)
 }
 
+func (e *engine) loaded(table string, six bool) (is bool) {
+	_ = e.ns.Do(func() error { is = xtables.Loaded(table, six); return nil })
+	return is
+}
+
 // The rule sees each connection's first packet.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string,
 	words ...string) (path.Hop, error) {
@@ -150,9 +156,13 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 	if s.six() {
 		name = "ip6 " + name
 	}
-	return path.Hop{Kind: kind, Name: name, Where: thisMachine, Expect: expect,
+	return path.Hop{Kind: kind, Name: name, Where: s.engine.name, Expect: expect,
 		Read: func() (sample.Counters, error) {
-			rules, err := save(program, r.table)
+			var rules []rule
+			err := s.engine.ns.Do(func() (err error) {
+				rules, err = save(program, r.table)
+				return err
+			})
 			if err != nil {
 				return sample.Counters{}, err
 			}

@@ -32,6 +32,7 @@ var (
 type site struct {
 	ctx    context.Context
 	engine *engine
+	at     spot // of processes outside containers
 	path   *path.Path
 	prefix string
 	made   int // names given out
@@ -56,7 +57,10 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	if set := dockerapi.UserlandProxy(e.Info); set != "" {
 		p.Facts["userland-proxy"] = set
 	}
-	return &site{ctx: ctx, engine: e, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},
+	if e.kit != nil {
+		p.Facts["rootless"] = e.described()
+	}
+	return &site{ctx: ctx, engine: e, at: e.spot, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},
 		kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }
 
@@ -65,7 +69,7 @@ func (s *site) name(what string) string {
 	return s.prefix + "-" + what + strconv.Itoa(s.made)
 }
 
-func (s *site) machine() path.Place { return local.Place{Space: s.engine.ns, Named: thisMachine} }
+func (s *site) machine() path.Place { return local.Place{Space: s.at.ns, Named: s.at.name} }
 
 // Unless the mode sets others, clients dial the containers' addresses.
 func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
@@ -121,7 +125,7 @@ func (s *site) addAttached(wants []wanted) ([]*box, error) {
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
-		port, err := local.FreePort(s.engine.ns, at, s.path.Spec.UDP)
+		port, err := local.FreePort(s.at.ns, at, s.path.Spec.UDP)
 		if err != nil {
 			return 0, err
 		}
@@ -172,9 +176,9 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 }
 
 func (s *site) describe() error {
-	here := local.Described{Space: s.engine.ns, Where: thisMachine, Devices: []string{"lo"}}
+	here := local.Described{Space: s.engine.ns, Where: s.engine.name, Devices: []string{"lo"}}
 	// the remote machine has it
-	if s.network != nil && s.network.bridge != "" && s.network.where == "" && !s.engine.rootless {
+	if s.network != nil && s.network.bridge != "" && s.network.where == "" && s.engine.lost == nil {
 		here.Devices = append(here.Devices, s.network.bridge)
 	}
 	var spots []local.Described
@@ -198,6 +202,10 @@ func (s *site) describe() error {
 			return err
 		}
 	}
+	if s.at != s.engine.spot {
+		spots = append(spots, local.Described{Space: s.at.ns, Where: s.at.name,
+			Devices: []string{"lo"}})
+	}
 	err := local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
 	if v, ok := s.seen(); ok {
 		s.path.Sysctls[bridgeNF] = v
@@ -206,7 +214,10 @@ func (s *site) describe() error {
 }
 
 func (s *site) namespaces() ([]path.Namespace, error) {
-	spots := []local.Described{{Space: s.engine.ns, Where: thisMachine}}
+	spots := []local.Described{{Space: s.engine.ns, Where: s.engine.name}}
+	if s.at != s.engine.spot {
+		spots = append(spots, local.Described{Space: s.at.ns, Where: s.at.name})
+	}
 	for _, b := range append(slices.Clone(s.Servers), s.Clients...) {
 		spots = append(spots, local.Described{Space: b.ns, Where: b.what})
 		if b.portNS != nil && s.network != nil {

@@ -33,6 +33,8 @@ func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (c
 	}
 	args := []string{"--user", "--preserve-credentials", "--target", strconv.Itoa(pid), "--", self}
 	cmd := exec.Command(enter, append(args, os.Args[1:]...)...)
-	cmd.Env = append(os.Environ(), entered+"=1")
+	// Root's programs, which read rules, may be in no PATH of a user's.
+	cmd.Env = append(os.Environ(), entered+"=1",
+		"PATH="+os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
 	return local.Rerun(ctx, cmd, stopped)
 }

@@ -31,6 +31,14 @@ func Of(pid int) ([]Conn, error) {
 	if err != nil || len(inodes) == 0 {
 		return nil, err
 	}
+	return conns(func(inode uint32) bool { return inodes[inode] })
+}
+
+// All lists the TCP connections of all processes whose sockets are in the calling thread's network
+// namespace.
+func All() ([]Conn, error) { return conns(func(inode uint32) bool { return inode != 0 }) }
+
+func conns(of func(inode uint32) bool) ([]Conn, error) {
 	var out []Conn
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		all, err := netlink.SocketDiagTCPInfo(family)
@@ -38,7 +46,7 @@ func Of(pid int) ([]Conn, error) {
 			return nil, fmt.Errorf("read sockets: %w", err)
 		}
 		for _, s := range all {
-			if s.InetDiagMsg == nil || s.TCPInfo == nil || !inodes[s.InetDiagMsg.INode] {
+			if s.InetDiagMsg == nil || s.TCPInfo == nil || !of(s.InetDiagMsg.INode) {
 				continue
 			}
 			id := s.InetDiagMsg.ID

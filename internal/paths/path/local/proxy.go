@@ -28,6 +28,10 @@ type Proxy struct {
 	// behind it: then all dials of the process's machine are the process's.
 	Outward bool
 	PID     int
+	// Others means that the process has other ports too, or is of a user namespace whose processes'
+	// sockets may not be listed: its connections are those of Listens and Target, whose ports are
+	// no other process's.
+	Others  bool
 	Listens uint16         // published port
 	Target  netip.AddrPort // the container's
 	// Beside means that the client is on the proxy's machine, too.
@@ -53,14 +57,18 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			if p.Tap != nil || p.Outward {
 				toServer = p.Outward
 			}
-			seen[c.Inode] = leg{toServer, c}
+			if !p.Others || c.LocalPort == p.Listens {
+				seen[c.Inode] = leg{toServer, c}
+			}
 		}
 		if p.Dials != nil {
 			if conns, err = p.conns(p.Dials); err != nil {
 				return sample.Counters{}, err
 			}
 			for _, c := range conns {
-				seen[c.Inode] = leg{true, c}
+				if !p.Others || c.RemotePort == p.Target.Port() {
+					seen[c.Inode] = leg{true, c}
+				}
 			}
 		}
 		var up, down sample.Counters
@@ -89,7 +97,14 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 }
 
 func (p Proxy) conns(in Space) (out []sock.Conn, err error) {
-	err = in.Do(func() (err error) { out, err = sock.Of(p.PID); return err })
+	err = in.Do(func() (err error) {
+		if p.Others {
+			out, err = sock.All()
+		} else {
+			out, err = sock.Of(p.PID)
+		}
+		return err
+	})
 	return out, err
 }
 

@@ -1,0 +1,200 @@
+package docker
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// A rootless engine's bridges, rules and docker-proxies are in a network namespace that RootlessKit
+// made, apart from the machine's. Its host network is that namespace, too.
+const engineName = "the rootless engine's network"
+
+type spot struct {
+	ns   *netns.NS
+	name string
+}
+
+func (s spot) netns() (id string, err error) {
+	err = s.ns.Do(func() (err error) { id, err = os.Readlink("/proc/thread-self/ns/net"); return err })
+	return id, err
+}
+
+func (e *engine) enter() error {
+	socket, err := dockerapi.Socket(e.Host)
+	if err != nil {
+		return err
+	}
+	kit, err := rootless.FindEngine(socket)
+	if err != nil {
+		return err
+	}
+	if mayRead() != nil && !rootless.Inside(kit.Daemon) {
+		return &path.UnsupportedError{
+			Missing: "this Docker is rootless, and toll is not in its user namespace",
+			Remedy:  "run toll as the engine's user, with --on docker alone; or as root"}
+	}
+	e.spot = spot{name: engineName}
+	if e.ns, err = netns.Join(kit.NetNS); err != nil {
+		return err
+	}
+	e.machine = spot{name: thisMachine}
+	if e.machine.ns, err = netns.Here(); err != nil {
+		return err
+	}
+	e.kit = kit
+	return nil
+}
+
+func (e *engine) described() string {
+	out := rootless.RootlessKit
+	if e.kit.Version != "" {
+		out += " " + e.kit.Version
+	}
+	if e.kit.Net != "" {
+		out += ", network by " + e.kit.Net
+	}
+	if e.kit.Driver != "" {
+		out += ", ports by " + e.kit.Driver
+	}
+	return out
+}
+
+// instead names the modes that are published ports of the other kind of engine.
+var instead = map[mode.Name]mode.Name{
+	mode.Publish: mode.RootlessPublish, mode.PublishDefault: mode.RootlessPublish,
+	mode.PublishProxy: mode.RootlessPublish, mode.PublishNAT: mode.RootlessPublishNAT,
+	mode.RootlessPublish: mode.PublishProxy, mode.RootlessPublishNAT: mode.PublishNAT,
+}
+
+func (e *engine) checkRootless(s path.Spec) error {
+	m, _ := mode.Find(s.Mode)
+	switch other := instead[s.Mode]; {
+	case m.Rootless && e.kit == nil:
+		return &path.UnsupportedError{Missing: "this Docker is not rootless",
+			Remedy: string(other) + "; or DOCKER_HOST of a rootless engine"}
+	case m.Rootless, e.kit == nil:
+		return nil
+	case other != "":
+		return &path.UnsupportedError{
+			Missing: "this Docker is rootless: RootlessKit takes its published ports on the machine",
+			Remedy:  string(other)}
+	case e.docker.Remote != nil:
+		return &path.UnsupportedError{
+			Missing: "from another machine toll does not measure a rootless engine",
+			Remedy:  "an engine that is not rootless, or --from host,container"}
+	}
+	switch s.Mode {
+	case mode.Host, mode.Bridge, mode.BridgeDefault, mode.Routed, mode.Link:
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: "the network of a rootless engine has no card of the machine, nor programs of root's",
+		Remedy:  "an engine that is not rootless, or --on lab"}
+}
+
+func (e *engine) checkRootlessPublish(ctx context.Context, s path.Spec, t *trial) error {
+	if err := e.checkProxy(ctx, s, t); err != nil {
+		return err
+	}
+	return e.checkKit(s, t)
+}
+
+func (e *engine) checkRootlessNAT(_ context.Context, s path.Spec, t *trial) error {
+	if t.proxy {
+		return &path.UnsupportedError{
+			Missing: "this Docker publishes ports by docker-proxy, which gets what RootlessKit dials",
+			Remedy:  `rootless-publish, which measures what this Docker does; or "userland-proxy": false in ~/.config/docker/daemon.json and a restart of docker`}
+	}
+	return e.checkKit(s, t)
+}
+
+func (e *engine) checkKit(s path.Spec, t *trial) error {
+	const first = 28
+	switch driver := e.kit.Driver; {
+	case !t.taken && e.Major() < first:
+		return &path.UnsupportedError{
+			Missing: e.Version() + ` publishes no port on the machine with "userland-proxy": false, as it is rootless`,
+			Remedy:  "Docker Engine 28"}
+	case !t.taken:
+		return &path.UnsupportedError{
+			Missing: "RootlessKit takes no port on the machine (port driver " + driver + ")",
+			Remedy:  "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER=builtin"}
+	case driver != "" && driver != "builtin":
+		return &path.UnsupportedError{
+			Missing: "this rootless Docker's ports are taken by " + driver + ", and toll knows the path of RootlessKit's builtin port driver only",
+			Remedy:  "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER=builtin; or --on lab, which has others"}
+	}
+	return nil
+}
+
+func (s *site) rootlessPublish() error {
+	s.at = s.engine.machine
+	return s.publishProxy()
+}
+
+func (s *site) rootlessPublishNAT() error {
+	s.at = s.engine.machine
+	return s.publishNAT()
+}
+
+// kits returns the hops from the machine's loopback device to the engine's: for each port the one
+// RootlessKit, and the loopback device there if a docker-proxy has the port.
+func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
+	e := s.engine
+	if e.kit == nil {
+		return nil
+	}
+	name := rootless.RootlessKit
+	if e.kit.Version != "" {
+		name += " " + e.kit.Version
+	}
+	s.path.Proxies = append([]path.Proxy{{Name: name, PID: e.kit.Kit}}, s.path.Proxies...)
+	for i, p := range ports {
+		read := local.Proxy{Space: e.machine.ns, Dials: e.ns, PID: e.kit.Kit, Others: true,
+			Listens: p.Port(), Target: p}.Relayed()
+		hops = append(hops, path.Hop{Kind: mode.HopRootlessKit, Name: name, Expect: path.Relays,
+			Where:   e.machine.name + ", process " + strconv.Itoa(e.kit.Kit),
+			Clients: s.path.Spec.TalkTo(i), Read: read})
+	}
+	if proxy {
+		hops = append(hops, local.LoopbackHop(e.ns, e.name))
+	}
+	return hops
+}
+
+// taken reports whether a process of the machine listens on a port.
+func (e *engine) taken(port uint16) (is bool, err error) {
+	err = e.machine.ns.Do(func() (err error) { is, err = sock.Bound("tcp", port); return err })
+	return is, err
+}
+
+// Namespace returns the PID of a process in the user namespace of the environment's engine, if the
+// engine is rootless and this process may enter its networks only there; otherwise 0.
+func Namespace() int {
+	if mayRead() == nil {
+		return 0
+	}
+	host, err := dockerapi.FindHost(os.Getenv)
+	if err != nil {
+		return 0
+	}
+	socket, err := dockerapi.Socket(host)
+	if err != nil {
+		return 0
+	}
+	kit, err := rootless.FindEngine(socket)
+	if err != nil || rootless.Inside(kit.Daemon) {
+		return 0
+	}
+	return kit.Daemon
+}
