@@ -34,7 +34,8 @@ type Proxy struct {
 	Others  bool
 	Listens uint16         // published port
 	Target  netip.AddrPort // the container's
-	// Beside means that the client is on the proxy's machine, too.
+	// Beside means that others dial as often as the proxy where it dials: a client on the proxy's
+	// machine, or another proxy behind it.
 	Beside bool
 }
 
@@ -47,6 +48,8 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		conn     sock.Conn
 	}
 	seen := map[uint32]leg{}
+	var last opens
+	var passed uint64
 	return func() (sample.Counters, error) {
 		conns, err := p.conns(p.Space)
 		if err != nil {
@@ -89,7 +92,11 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		case p.Tap != nil:
 			down = up
 		}
-		passed, err := p.passed()
+		now, err := p.passed()
+		if last != (opens{}) {
+			passed += now.since(last)
+		}
+		last = now
 		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
 			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed,
 			ResentBytes: resent}, err
@@ -108,32 +115,43 @@ func (p Proxy) conns(in Space) (out []sock.Conn, err error) {
 	return out, err
 }
 
-// passed returns the number of connections that the proxy's machine accepted and then dialled. Its
-// TCP counters exclude connections that NAT forwards and dials that fail. A local client dials once
-// for each.
-func (p Proxy) passed() (uint64, error) {
-	dialled, accepted, err := opens(p.Space)
+// opens counts the connections that came to the proxy and those that left it, as the namespaces'
+// TCP counts them, which is without those that NAT forwards and dials that fail. Others dialled as
+// often as besides.
+type opens struct{ came, left, besides uint64 }
+
+func (p Proxy) passed() (o opens, err error) {
+	dialled, accepted, err := opensIn(p.Space)
+	o = opens{came: accepted, left: dialled}
+	there := accepted
 	switch {
 	case err != nil:
-		return 0, err
+		return o, err
 	case p.Dials != nil:
-		dialled, _, err = opens(p.Dials)
+		o.left, there, err = opensIn(p.Dials)
+	case p.Tap != nil && p.Outward:
+		o.came, _, err = opensIn(p.Tap)
 	case p.Tap != nil:
-		there, here, err := opens(p.Tap)
-		if p.Outward {
-			return min(dialled, there), err
-		}
-		return min(accepted, here), err
+		_, o.left, err = opensIn(p.Tap)
 	case p.Outward:
-		return dialled, nil
-	case p.Beside:
-		dialled -= min(dialled, accepted)
+		o.came = dialled
 	}
-	return min(dialled, accepted), err
+	if p.Beside {
+		o.besides = there
+	}
+	return o, err
 }
 
-func opens(in Space) (dialled, accepted uint64, err error) {
-	err = in.Do(func() (err error) { dialled, accepted, err = sock.Opens(); return err })
+// since returns the number of connections that passed after an earlier count. The namespaces are
+// of different ages and have others' connections too, so only what came in between is compared.
+func (o opens) since(last opens) uint64 {
+	less := func(a, b uint64) uint64 { return a - min(a, b) }
+	left := less(o.left, last.left)
+	return min(less(o.came, last.came), less(left, less(o.besides, last.besides)))
+}
+
+func opensIn(s Space) (dialled, accepted uint64, err error) {
+	err = s.Do(func() (err error) { dialled, accepted, err = sock.Opens(); return err })
 	return dialled, accepted, err
 }
 
