@@ -48,7 +48,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 		conn     sock.Conn
 	}
 	seen := map[uint32]leg{}
-	var last opens
+	var last *opens
 	var passed uint64
 	return func() (sample.Counters, error) {
 		conns, err := p.conns(p.Space)
@@ -93,10 +93,10 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			down = up
 		}
 		now, err := p.passed()
-		if last != (opens{}) {
-			passed += now.since(last)
+		if last != nil {
+			passed += now.since(*last)
 		}
-		last = now
+		last = &now
 		return sample.Counters{ForwardBytes: min(up.ForwardBytes, down.ForwardBytes),
 			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed,
 			ResentBytes: resent}, err
