@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if code, entered := enterRootless(); entered {
+		os.Exit(code)
+	}
 	code := m.Run()
 	pathtest.RemoveToll()
 	if beside != nil {

@@ -121,6 +121,9 @@ func (e *engine) checkRootlessNAT(_ context.Context, s path.Spec, t *trial) erro
 func (e *engine) checkKit(s path.Spec, t *trial) error {
 	const first = 28
 	switch driver := e.kit.Driver; {
+	case s.UDP:
+		return &path.UnsupportedError{Missing: "RootlessKit's sockets count no datagrams' bytes",
+			Remedy: "a load over TCP"}
 	case !t.taken && e.Major() < first:
 		return &path.UnsupportedError{
 			Missing: e.Version() + ` publishes no port on the machine with "userland-proxy": false, as it is rootless`,

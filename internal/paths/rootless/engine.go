@@ -43,7 +43,7 @@ func FindEngine(socket string) (*Engine, error) {
 	if e.Kit = kitAbove(pid); e.Kit == 0 {
 		return nil, &path.UnsupportedError{
 			Missing: "no RootlessKit is found above the process that listens on " + socket,
-			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers"}
+			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers; or toll compare shared --from container --baseline shared, which works"}
 	}
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

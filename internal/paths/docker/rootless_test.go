@@ -1,0 +1,176 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
+)
+
+const (
+	rootlessEnv = "BRIDGETOLL_TEST_ROOTLESS"      // make test-rootless sets it
+	withEnv     = "BRIDGETOLL_TEST_WITH_ROOTLESS" // the daemon's flags, after a word; see daemonEnv
+)
+
+// enterRootless runs the tests again as toll would run: without root, in the engine's user
+// namespace.
+func enterRootless() (code int, entered bool) {
+	pid := 0
+	if os.Getenv(withEnv) != "" {
+		pid = Namespace()
+	}
+	if pid == 0 {
+		return 0, false
+	}
+	code, err := rootless.Enter(context.Background(), pid, func(error) os.Signal {
+		return syscall.SIGTERM
+	})
+	if err != nil {
+		panic(err)
+	}
+	return code, true
+}
+
+func TestRootlessEngines(t *testing.T) {
+	if os.Getenv(rootlessEnv) == "" {
+		t.Skip("make test-rootless runs it")
+	}
+	tester, toll := pathtest.StaticSelf(t), pathtest.Toll(t)
+	for _, e := range pathtest.Engines(t) {
+		for _, b := range []struct {
+			name, flags string
+			root        bool
+		}{{"user", "", false}, {"root", "", true}, {"no-proxy", noProxy, false}} {
+			t.Run(e.Name+"/"+b.name, func(t *testing.T) {
+				m := rootlesstest.New(t)
+				d := m.Docker(t, e, nil, strings.Fields(b.flags)...)
+				run := m.Command
+				if b.root {
+					run = m.Root
+				}
+				cmd := run("env", withEnv+"=with "+b.flags, "DOCKER_HOST="+d.Host,
+					pathtest.TollEnv+"="+m.Put(t, toll), "CI="+os.Getenv("CI"),
+					"XDG_STATE_HOME="+m.Home+"/state", "TOLL_HISTORY=off", "TOLL_BUSY=yes",
+					m.Put(t, tester), "-test.run", "^TestWithRootless", "-test.v",
+					"-test.timeout", "20m")
+				out, err := cmd.CombinedOutput()
+				t.Logf("%s", out)
+				if err != nil {
+					t.Errorf("%v\n%s", err, d.Log())
+				}
+			})
+		}
+	}
+}
+
+func withRootless(t *testing.T) (noProxies bool) {
+	t.Helper()
+	with := os.Getenv(withEnv)
+	if with == "" {
+		t.Skip("TestRootlessEngines runs it with a rootless engine")
+	}
+	return strings.Contains(with, noProxy)
+}
+
+func TestWithRootlessConformance(t *testing.T) {
+	off := withRootless(t)
+	b := &Docker{}
+	spec := path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer}
+	if err := b.Check(t.Context(), spec); err != nil { // it makes what stays: see TestBesideConformance
+		t.Fatal(err)
+	}
+	modes := []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT}
+	if !off {
+		modes = append(modes, mode.Host, mode.Shared, mode.Bridge, mode.BridgeDefault, mode.Routed)
+	}
+	o := pathtest.Options{Short: true,
+		Modes: slices.DeleteFunc(mode.OfDocker(), func(m mode.Mode) bool {
+			return !slices.Contains(modes, m.Name)
+		}),
+		Lacks: func(u *path.UnsupportedError) bool {
+			say := func(s string) bool { return strings.Contains(u.Missing, s) }
+			switch {
+			case say("by docker-proxy, which gets"):
+				return !off
+			case say("without docker-proxy"), say("publishes no port on the machine"):
+				return off
+			case say("routed networks"), say("publishes no port over IPv6"):
+				return b.engine.Major() < 28
+			}
+			return say("IPv6") || say("the target outside") || say("no remote client")
+		},
+		Common: func(h path.Hop) bool {
+			return h.Name == "lo" || strings.HasPrefix(h.Name, "docker0")
+		}}
+	pathtest.Run(t, b, o)
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWithRootlessRefuses(t *testing.T) {
+	withRootless(t)
+	b := &Docker{}
+	defer b.Close()
+	for m, remedy := range map[mode.Name]string{
+		mode.Publish: "rootless-publish", mode.PublishDefault: "rootless-publish",
+		mode.PublishProxy: "rootless-publish", mode.PublishNAT: "rootless-publish-nat",
+		mode.Pipework: "--on lab", mode.Fast: "--on lab"} {
+		known, _ := mode.Find(m)
+		err := b.Check(t.Context(), path.Spec{
+			Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
+		var u *path.UnsupportedError
+		if !errors.As(err, &u) || !strings.Contains(u.Remedy, remedy) {
+			t.Errorf("%s: %v, %+v", m, err, u)
+		}
+	}
+}
+
+func ofToll(t *testing.T) string {
+	t.Helper()
+	return sh(t, "docker ps -aq; docker network ls -q -f label=io.bridgetoll.run; docker images -q")
+}
+
+// Whatever ends toll, and from whichever user namespace, nothing of it stays.
+func TestWithRootlessLeavesNothing(t *testing.T) {
+	withRootless(t)
+	args := []string{"compare", "bridge", "host", "--on", "docker", "--from", "container", "--load",
+		"rr", "--rounds", "100", "--quiet"}
+	cmd, out := toll(args...)
+	cmd.Env = append(os.Environ(), "BRIDGETOLL_ENGINE_USERNS=") // as a user's
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const patience = time.Minute
+	testwait.Until(t, patience, "toll has made containers", func() bool {
+		n, err := exec.Command("docker", "ps", "-q").Output()
+		return err == nil && len(strings.Fields(string(n))) >= 4
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	testwait.Until(t, patience, "its containers have ended", func() bool {
+		n, err := exec.Command("docker", "ps", "-q").Output()
+		return err == nil && len(n) == 0
+	})
+	clean, said := toll("clean")
+	if err := clean.Run(); err != nil {
+		t.Errorf("toll clean: %v\n%s%s", err, said, out)
+	}
+	if left := ofToll(t); left != "" {
+		t.Errorf("left: %s\n%s", left, said)
+	}
+}
