@@ -101,7 +101,7 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 
 func listens(host string) bool {
 	file, err := Socket(host)
-	return err == nil && reachable(file) == nil
+	return err == nil && reachable(dockerService, file) == nil
 }
 
 func sameDaemon(a, b string) bool {
@@ -180,7 +180,7 @@ func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (r
 	if err != nil {
 		return nil, nil, unsupported(err, "")
 	}
-	if err := reachable(file); err != nil {
+	if err := reachable(dockerService, file); err != nil {
 		return nil, nil, err
 	}
 	api, err := newClient(host, func(r *http.Request) time.Duration {

@@ -39,7 +39,22 @@ type Daemon struct {
 	Mark    string // of this process
 	ID      string // for names
 	Journal *Journal
+	Podman  *Podman // nil: it is not Podman's service
+
+	http *http.Client
 }
+
+// service has the words for a kind of daemon.
+type service struct{ what, short, start, restart, first string }
+
+var (
+	dockerService = service{what: "Docker daemon", short: "docker",
+		start:   "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none",
+		restart: "sudo systemctl restart docker", first: "Docker Engine 20.10"}
+	podmanService = service{what: "Podman service", short: "podman",
+		start:   "sudo systemctl start podman.socket (without root: systemctl --user start podman.socket), or CONTAINER_HOST with the service's address; --on lab needs none",
+		restart: "sudo systemctl restart podman", first: "Podman 4.0"}
+)
 
 const defaultAnswer = 10 * time.Second
 
@@ -49,28 +64,36 @@ const firstAPI = "1.41"
 // Connect connects to the daemon of this environment, and prepares a run's journal in dir; "" is
 // the user's state directory. The caller closes the Daemon.
 func Connect(ctx context.Context, dir string) (*Daemon, error) {
-	return connect(ctx, dir, defaultAnswer)
+	return connectDocker(ctx, dir, defaultAnswer)
 }
 
-func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, error) {
+func connectDocker(ctx context.Context, dir string, answer time.Duration) (*Daemon, error) {
 	host, err := FindHost(os.Getenv)
 	if err != nil {
 		return nil, unsupported(err, "")
 	}
+	return connect(ctx, dockerService, host, dir, answer)
+}
+
+func connect(ctx context.Context, of service, host, dir string, answer time.Duration) (*Daemon,
+	error) {
 	// Containers must be on this machine, and root here can reach the socket.
 	file, err := Socket(host)
 	if err != nil {
 		return nil, unsupported(err, ", or --on lab")
 	}
-	if err := reachable(file); err != nil {
+	if err := reachable(of, file); err != nil {
 		return nil, err
 	}
 	api, err := NewClient(host)
 	if err != nil {
-		return nil, fmt.Errorf("reach the Docker daemon at %s: %w", host, err)
+		return nil, fmt.Errorf("reach the %s at %s: %w", of.what, host, err)
 	}
 	d := &Daemon{API: api, Host: host, Mark: owner.Mark(), ID: NewID()}
-	if err := d.meet(ctx, answer); err != nil {
+	if d.http, err = newHTTP(host, answerLimit); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	if err := d.meet(ctx, of, answer); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
 	if d.Journal, err = NewJournal(dir, d.ID, d.Mark, host); err != nil {
@@ -84,6 +107,15 @@ func connect(ctx context.Context, dir string, answer time.Duration) (*Daemon, er
 func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
 
 func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
+	bounded, err := newHTTP(host, limit)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(client.WithHost(host), client.WithHTTPClient(bounded),
+		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+}
+
+func newHTTP(host string, limit func(*http.Request) time.Duration) (*http.Client, error) {
 	at, err := client.ParseHostURL(host)
 	if err != nil {
 		return nil, err
@@ -95,10 +127,7 @@ func newClient(host string, limit func(*http.Request) time.Duration) (*client.Cl
 	bounded := &exchange.Transport{Base: &http.Transport{
 		DisableKeepAlives: true, DialContext: dial},
 		What: "the Docker daemon at " + host, Limit: limit, Stream: streams}
-	return client.New(client.WithHost(host),
-		client.WithHTTPClient(&http.Client{Transport: bounded,
-			CheckRedirect: client.CheckRedirect}),
-		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
+	return &http.Client{Transport: bounded, CheckRedirect: client.CheckRedirect}, nil
 }
 
 const (
@@ -129,30 +158,30 @@ func unsupported(err error, besides string) error {
 	return &path.UnsupportedError{Missing: e.Why, Remedy: e.Remedy + besides, Err: e.Err}
 }
 
-func reachable(file string) error {
+func reachable(of service, file string) error {
 	c, err := net.DialTimeout("unix", file, defaultAnswer)
 	switch {
 	case err == nil:
 		return c.Close()
 	case errors.Is(err, fs.ErrPermission):
-		return &path.UnsupportedError{Missing: "this user may not use the Docker daemon's socket " +
-			file,
+		return &path.UnsupportedError{Missing: "this user may not use the " + of.what +
+			"'s socket " + file,
 			Remedy: "run toll as root: sudo toll …", Err: err}
 	}
-	return &path.UnsupportedError{Missing: "no Docker daemon listens at " + file,
-		Remedy: "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none", Err: err}
+	return &path.UnsupportedError{Missing: "no " + of.what + " listens at " + file,
+		Remedy: of.start, Err: err}
 }
 
 // meet reads the daemon's facts, and refuses one whose containers are not on this machine.
-func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
+func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	ping, err := d.API.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if v := ping.APIVersion; v != "" && versions.LessThan(v, firstAPI) {
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the Docker daemon at %s is too old: it speaks API %s, and toll %s", d.Host, v,
+			"the %s at %s is too old: it speaks API %s, and toll %s", of.what, d.Host, v,
 			firstAPI),
-			Remedy: "Docker Engine 20.10 or later, or --on lab"}
+			Remedy: of.first + " or later, or --on lab"}
 	}
 	if err == nil {
 		var got client.SystemInfoResult
@@ -162,15 +191,19 @@ func (d *Daemon) meet(ctx context.Context, answer time.Duration) error {
 	if err == nil && d.Info.OSType == "" {
 		err = errors.New("it does not say what it is")
 	}
+	if err == nil {
+		d.Podman, err = d.askPodman(ctx)
+	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the Docker daemon at %s does not answer within %s", d.Host, answer),
-			Remedy: "sudo systemctl restart docker, or --on lab", Err: err}
+			"the %s at %s does not answer within %s", of.what, d.Host, answer),
+			Remedy: of.restart + ", or --on lab", Err: err}
 	case err != nil:
-		return &path.UnsupportedError{Missing: "the Docker daemon at " + d.Host +
+		return &path.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
 			" does not answer as one",
-			Remedy: "docker info says more; engines from 20.10 on are understood", Err: err}
+			Remedy: of.short + " info says more; " + of.first + " and later are understood",
+			Err:    err}
 	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
 		return &path.UnsupportedError{
 			Missing: "the Docker daemon is Docker Desktop's, whose containers are in a virtual machine: their counters cannot be read from here",

@@ -129,7 +129,7 @@ func TestDaemonThatIsNone(t *testing.T) {
 func refusal(t *testing.T, answer time.Duration, missing, remedy, unlikely string) {
 	t.Helper()
 	began := time.Now()
-	d, err := connect(t.Context(), t.TempDir(), answer)
+	d, err := connectDocker(t.Context(), t.TempDir(), answer)
 	if took := time.Since(began); took > 2*patience {
 		t.Errorf("it took %s", took)
 	}

@@ -16,7 +16,12 @@ const RunLabel = "io.bridgetoll.run"
 func (d *Daemon) Labels() map[string]string { return map[string]string{RunLabel: d.Mark} }
 
 // Version returns the engine's name and version.
-func (d *Daemon) Version() string { return "Docker Engine " + d.Info.ServerVersion }
+func (d *Daemon) Version() string {
+	if d.Podman != nil {
+		return "Podman " + d.Podman.Version.Version
+	}
+	return "Docker Engine " + d.Info.ServerVersion
+}
 
 // Major returns the engine's major version, or 0 if it is unreadable.
 func (d *Daemon) Major() int {
