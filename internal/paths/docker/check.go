@@ -19,20 +19,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 func (d *Docker) refuse(s path.Spec) error {
-	r, ok := recipes[s.Mode]
-	if !ok {
-		u := &path.UnsupportedError{Missing: "docker has no recipe for " + string(s.Mode),
-			Remedy: "--on lab"}
-		if m, _ := mode.Find(s.Mode); m.Kubernetes {
-			u.Remedy = "--on kubernetes"
-		}
-		return u
-	}
-	if r.lacks != nil {
-		return r.lacks
+	if err := lacks(d.Name(), d.recipes(), s.Mode); err != nil {
+		return err
 	}
 	if d.Remote != nil {
 		if err := d.Remote.refuse(s); err != nil {
@@ -42,13 +34,34 @@ func (d *Docker) refuse(s path.Spec) error {
 		return path.ErrOutside
 	} else if fromAfar(s) {
 		return &path.UnsupportedError{
-			Missing: "docker has only this machine: there is no remote client",
+			Missing: d.Name() + " has only this machine: there is no remote client",
 			Remedy:  "--from host,container, or --on lab"}
 	}
 	return refuseTunes(s)
 }
 
+func lacks(on string, recipes map[mode.Name]modeRecipe, m mode.Name) error {
+	r, ok := recipes[m]
+	if !ok {
+		u := &path.UnsupportedError{Missing: on + " has no recipe for " + string(m),
+			Remedy: "--on lab"}
+		if known, _ := mode.Find(m); known.Kubernetes {
+			u.Remedy = "--on kubernetes"
+		}
+		return u
+	}
+	if r.lacks != nil {
+		return r.lacks
+	}
+	return nil
+}
+
 func (e *engine) check(ctx context.Context, s path.Spec) error {
+	if e.Podman != nil && !e.docker.Podman {
+		if err := lacks(sample.Podman, podmanRecipes, s.Mode); err != nil {
+			return err
+		}
+	}
 	if e.docker.Program == "" {
 		if err := dockerapi.CheckProgram(); err != nil {
 			return err
@@ -57,7 +70,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	if err := e.checkTunes(s); err != nil {
 		return err
 	}
-	r := recipes[s.Mode]
+	r := e.recipe(s.Mode)
 	if err := e.checkIPv6(s); err != nil {
 		return err
 	}
@@ -112,7 +125,7 @@ func (e *engine) try(ctx context.Context) (*trial, error) {
 		err = nil
 	}
 	if err := errors.Join(err, p.Close()); err != nil {
-		return nil, fmt.Errorf("try the Docker daemon: %w", err)
+		return nil, fmt.Errorf("try %s: %w", e.words().daemon, err)
 	}
 	e.trial = t
 	return t, t.err
@@ -148,6 +161,12 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	}
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
+	}
+	if e.Podman != nil { // its bridges come with their first container
+		if _, err := s.tryPort(loopback, new(bool)); err != nil {
+			return err
+		}
+		return e.sameNetwork(s.network)
 	}
 	if err := e.sameNetwork(s.network); err != nil {
 		return err
@@ -190,10 +209,14 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 			return nil
 		}
 	}
-	return &path.UnsupportedError{
-		Missing: "the Docker daemon runs in another network namespace than toll: its bridge " +
+	u := &path.UnsupportedError{
+		Missing: e.words().daemon + " runs in another network namespace than toll: its bridge " +
 			n.bridge + " is not here",
 		Remedy: "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+	if e.Podman != nil {
+		u.Remedy = "run toll where podman runs, outside containers"
+	}
+	return u
 }
 
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {

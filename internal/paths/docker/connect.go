@@ -70,7 +70,11 @@ func (d *Docker) connect(ctx context.Context) (*engine, error) {
 }
 
 func (d *Docker) dial(ctx context.Context) (*engine, error) {
-	daemon, err := dockerapi.Connect(ctx, d.StateDir)
+	connect := dockerapi.Connect
+	if d.Podman {
+		connect = dockerapi.ConnectPodman
+	}
+	daemon, err := connect(ctx, d.StateDir)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +83,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 		e.lost = e.enter()
 	}
 	if e.kit == nil {
-		if err := mayRead(); err != nil {
+		if err := mayRead(e.words().product); err != nil {
 			return nil, errors.Join(cmp.Or(e.lost, err), daemon.Close())
 		}
 		if e.machine.ns, err = here(); err != nil {
@@ -92,7 +96,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 }
 
 // Only root, outside user namespaces, may enter the containers' namespaces and read the rules.
-func mayRead() error {
+func mayRead(product string) error {
 	needs := []struct {
 		bit  int
 		name string
@@ -113,7 +117,7 @@ func mayRead() error {
 	if f := strings.Fields(string(uids)); len(lacks) == 0 && (len(f) < 3 || f[2] == "4294967295") {
 		return nil
 	}
-	missing := "the counters of Docker's containers and rules can only be read as root"
+	missing := "the counters of " + product + "'s containers and rules can only be read as root"
 	if os.Geteuid() == 0 && len(lacks) > 0 {
 		missing += ", with " + strings.Join(lacks, ", ")
 	}

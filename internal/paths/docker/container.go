@@ -133,10 +133,14 @@ func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 			n.subnet6 = c.Subnet.Masked()
 		}
 	}
-	if got.Network.Driver == "bridge" {
+	switch {
+	case got.Network.Driver != "bridge":
+	case e.Podman != nil:
+		n.bridge, err = e.Interface(ctx, n.id)
+	default:
 		n.bridge = dockerapi.BridgeName(n.id, n.options)
 	}
-	return n, nil
+	return n, err
 }
 
 func (s *site) addBox(o wanted) (*box, error) {
@@ -248,7 +252,7 @@ func (s *site) enter(b *box, name string) error {
 		return fmt.Errorf("%s ended at once", b.what)
 	}
 	b.pid = c.State.Pid
-	if err := sameProcesses(b.pid, name); err != nil {
+	if err := sameProcesses(s.engine.words().daemon, b.pid, name); err != nil {
 		return err
 	}
 	if b.ns, err = netns.Join(netns.File(b.pid)); err != nil {
@@ -280,7 +284,7 @@ func (s *site) enter(b *box, name string) error {
 
 // The command line of a container's first process, which appears shortly after its start, shows
 // whether the daemon's PIDs are valid here.
-func sameProcesses(pid int, name string) error {
+func sameProcesses(daemon string, pid int, name string) error {
 	const (
 		moment = 2 * time.Second
 		again  = time.Millisecond
@@ -292,7 +296,7 @@ func sameProcesses(pid int, name string) error {
 		}
 		if time.Now().After(deadline) {
 			return &path.UnsupportedError{
-				Missing: "the Docker daemon's containers are not among the processes that toll sees",
+				Missing: daemon + "'s containers are not among the processes that toll sees",
 				Remedy:  "run toll outside containers, or with --pid host --network host --privileged", Err: err}
 		}
 	}

@@ -44,7 +44,7 @@ func engineSays(info string) http.HandlerFunc {
 const anEngine = `{"OSType": "linux", "OperatingSystem": "Debian GNU/Linux 12 (bookworm)", "ServerVersion": "28.5.2"}`
 
 func TestRootless(t *testing.T) {
-	if err := mayRead(); err != nil {
+	if err := mayRead("Docker"); err != nil {
 		t.Skip(err)
 	}
 	server := fakeDaemon(t, engineSays(anEngine[:len(

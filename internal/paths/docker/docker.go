@@ -1,5 +1,5 @@
-// Package docker builds network modes with a real Docker Engine on this machine. The containers
-// hold only toll, in an image that is made here.
+// Package docker builds network modes with a real Docker Engine on this machine, or with Podman,
+// whose service speaks the same API. The containers hold only toll, in an image that is made here.
 //
 // Everything that it makes has the mark of its toll, is first written to a journal, and is removed
 // when the paths and the backend are closed. Everything else stays: sysctls, network cards, and
@@ -13,6 +13,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -27,6 +28,9 @@ const Name = sample.Docker
 
 // Docker is the backend. The zero value is ready to use.
 type Docker struct {
+	// Podman makes it the backend podman, at the Podman service of this environment. Without it,
+	// modes are Podman's if its service answers at the Docker daemon's address.
+	Podman bool
 	// static binary for the image; "": this program
 	Program string
 	// network card for macvlan and ipvlan devices; may be ""
@@ -45,8 +49,13 @@ type Docker struct {
 
 var _ path.Builder = (*Docker)(nil)
 
-// Name returns "docker".
-func (d *Docker) Name() string { return Name }
+// Name returns "docker" or "podman".
+func (d *Docker) Name() string {
+	if d.Podman {
+		return sample.Podman
+	}
+	return Name
+}
 
 // Check tries what the daemon does not report. The image stays until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
@@ -62,7 +71,17 @@ func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 
 // Build builds the path.
 func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
-	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) {
+	build := d.recipes()[spec.Mode].build
+	if build == nil {
+		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
+	}
+	build = func(s *site) error {
+		if own := s.engine.recipe(spec.Mode).build; own != nil {
+			return own(s)
+		}
+		return path.ErrUnsupported
+	}
+	return recipe.Build(ctx, spec, build, func(p *path.Path) (*site, error) {
 		e, err := d.connect(ctx)
 		if err != nil {
 			return nil, err

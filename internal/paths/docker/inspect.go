@@ -56,7 +56,7 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	here := local.Inspected{Space: s.engine.ns, Where: s.engine.name, Devices: own}
 	switch {
 	case s.at == s.engine.spot:
-	case mayRead() != nil:
+	case mayRead(s.engine.words().product) != nil:
 		s.path.Facts["settings not watched on"] = thisMachine + ": needs root"
 	default:
 		spots = append(spots, local.Inspected{Space: s.at.ns, Where: s.at.name,
@@ -86,7 +86,7 @@ func (s *site) spans(n *bridgeNet) {
 
 // "": nf_tables has Docker's rules
 func (e *engine) legacySaver() (string, error) {
-	if e.native() {
+	if e.native() || e.Podman != nil {
 		return "", nil
 	}
 	_, saver, err := e.findRule(false, "filter", "FORWARD", "-j "+userChain)

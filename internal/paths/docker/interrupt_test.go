@@ -45,7 +45,7 @@ func (s *slowEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func interrupted(t *testing.T) (*slowEngine, *site) {
 	t.Helper()
-	if err := mayRead(); err != nil {
+	if err := mayRead("Docker"); err != nil {
 		t.Skip(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -16,7 +16,7 @@ func (s *site) ownRules() { s.path.Facts["rules"] = s.engine.Version() + "'s own
 func (s *site) native() error {
 	s.ownRules()
 	if s.engine.rootless {
-		s.path.Facts["rules"] = "none of Docker's, which is rootless"
+		s.path.Facts["rules"] = "none of " + s.engine.words().product + "'s, which is rootless"
 	}
 	s.at = s.engine.machine
 	return s.onMachine(func(int) path.Place { return s.machine() })
@@ -91,7 +91,8 @@ func (s *site) addUserNetwork(options map[string]string) (err error) {
 
 func (s *site) userNetwork() {
 	s.ownRules()
-	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by docker network create"
+	s.path.Facts["network"] = "a user-defined bridge network of toll's, as by " +
+		s.engine.words().command + " network create"
 	if s.dual() {
 		s.path.Facts["network"] += " --ipv6"
 	}
@@ -102,7 +103,8 @@ func (s *site) useDefaultNetwork() (err error) {
 	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
 		return err
 	}
-	s.path.Facts["network"] = "Docker's default bridge network (" + s.network.bridge + ")"
+	s.path.Facts["network"] = s.engine.words().product + "'s default bridge network (" +
+		s.network.bridge + ")"
 	return nil
 }
 
@@ -146,7 +148,7 @@ func (s *site) addressed(boxes []*box) error {
 			return fmt.Errorf("%s: %w", b.what, errNoAddress)
 		}
 		if s.dual() && !b.addr6.IsValid() {
-			return fmt.Errorf("%s: Docker gave the container no IPv6 address", b.what)
+			return fmt.Errorf("%s: the engine gave the container no IPv6 address", b.what)
 		}
 	}
 	return nil
@@ -218,9 +220,17 @@ func (s *site) onBridge() error {
 	return nil
 }
 
-func (s *site) noMasquerade() error { return s.guard(s.masquerade(path.Untouched)) }
+func (s *site) noMasquerade() error {
+	if s.engine.Podman != nil {
+		return s.guardRewritten()
+	}
+	return s.guard(s.masquerade(path.Untouched))
+}
 
 func (s *site) masquerade(expect path.Expect) (path.Hop, error) {
+	if s.engine.Podman != nil {
+		return s.leaving()
+	}
 	subnet := s.network.subnet
 	if s.dual() {
 		subnet = s.network.subnet6

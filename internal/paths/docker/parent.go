@@ -17,7 +17,7 @@ func (s *site) subInterfaces() error {
 	driver, kind := driverOf(s.path.Spec.Mode)
 	s.path.Facts["parent"] = s.engine.docker.Parent
 	s.path.Facts["network"] = "a user-defined " + driver +
-		" network of toll's, as by docker network create"
+		" network of toll's, as by " + s.engine.words().command + " network create"
 	if s.dual() {
 		s.path.Facts["network"] += " --ipv6"
 	}
@@ -74,11 +74,16 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 		}
 		n = &sharedNet{}
 		var subnet netip.Prefix
-		if e.docker.Remote != nil { // its machine's Docker has other networks
+		// the other machine's Docker has other networks, and Podman would ask for DHCP
+		if e.docker.Remote != nil || e.Podman != nil {
 			var err error
 			if subnet, err = s.freeSubnet(); err != nil {
 				return nil, err
 			}
+		}
+		if e.Podman != nil {
+			options = map[string]string{"parent": options["parent"],
+				"mode": options[driver+"_mode"]}
 		}
 		made, err := s.makeNetwork(&n.end, driver, options, subnet, e.wants6(s.path.Spec.Mode))
 		if err != nil {

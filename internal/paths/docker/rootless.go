@@ -38,7 +38,7 @@ func (e *engine) enter() error {
 	if err != nil {
 		return err
 	}
-	if mayRead() != nil && !rootless.Inside(kit.Daemon) {
+	if mayRead(e.words().product) != nil && !rootless.Inside(kit.Daemon) {
 		return &path.UnsupportedError{
 			Missing: "this Docker is rootless, and toll is not in its user namespace",
 			Remedy:  "run toll as the engine's user, with --on docker alone; or as root"}
@@ -184,7 +184,7 @@ func (e *engine) taken(port uint16) (is bool, err error) {
 // Namespace returns the PID of a process in the user namespace of the environment's engine, if the
 // engine is rootless and this process may enter its networks only there; otherwise 0.
 func Namespace() int {
-	if mayRead() == nil {
+	if mayRead("Docker") == nil {
 		return 0
 	}
 	host, err := dockerapi.FindHost(os.Getenv)

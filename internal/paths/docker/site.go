@@ -51,6 +51,9 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	defer e.mu.Unlock()
 	e.count++
 	p.Facts["engine"] = e.Version()
+	if e.Podman != nil {
+		p.Facts["network backend"] = e.Podman.Backend()
+	}
 	if f := e.Info.FirewallBackend; f != nil {
 		p.Facts["firewall"] = f.Driver
 	}
@@ -229,4 +232,4 @@ func (s *site) namespaces() ([]path.Namespace, error) {
 
 const bridgeNF = "net.bridge.bridge-nf-call-iptables"
 
-var errNoAddress = errors.New("Docker gave the container no IPv4 address")
+var errNoAddress = errors.New("the engine gave the container no IPv4 address")

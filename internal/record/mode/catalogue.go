@@ -154,6 +154,7 @@ var catalogue = []Mode{
 		PerPort:       true,
 		Routes:        published,
 		Otherwise:     withoutProxy,
+		Podman:        rewrittenTwice,
 		Rungs: []Rung{
 			{From: FromHost, To: ToAddress, Below: Bridge,
 				Part: "NAT of a port published at the machine's own address"},
@@ -174,6 +175,7 @@ var catalogue = []Mode{
 		PerPort:       true,
 		Routes:        published,
 		Otherwise:     withoutProxy,
+		Podman:        rewrittenTwice,
 		Rungs: []Rung{
 			{From: FromHost, To: ToAddress, Below: BridgeDefault,
 				Part: "NAT of a port published at the machine's own address"},
@@ -203,6 +205,7 @@ var catalogue = []Mode{
 				HopVeth, HopBridge, HopSNAT, HopWire, HopDNAT, HopBridge, HopVeth}},
 		}),
 		Otherwise: []Route{{FromHost, ToAddress, []HopKind{HopDNAT, HopBridge, HopVeth}}},
+		Podman:    rewrittenTwice,
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Bridge,
 				Part: "NAT of a published port instead of the container's address"},

@@ -47,6 +47,16 @@ var withoutProxy = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
 }
 
+// rewrittenTwice are the routes by the rules of Podman's netavark, which also rewrite the source of
+// what comes from the server's own network. With br_netfilter the frames are switched.
+var rewrittenTwice = []Route{
+	{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromContainer, ToAddress6, []HopKind{HopVeth, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopVeth}},
+	{FromHost, ToAddress6, []HopKind{HopDNAT, HopBridge, HopVeth}},
+}
+
 const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
 
 func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {

@@ -210,6 +210,8 @@ type Mode struct {
 	// Otherwise replaces Routes with the same ends on engines with the other setting of
 	// userland-proxy, or an older RootlessKit.
 	Otherwise []Route
+	// Podman replaces Routes with the same ends where Podman's rules publish the port.
+	Podman []Route
 	// Rungs has at most one from each placement inward, and one outward.
 	Rungs []Rung
 	// Apart are placements that cannot reach the mode although users expect it.
@@ -295,10 +297,10 @@ func (m Mode) Route(p Placement, t Target) (r Route, ok bool) {
 	return Route{}, false
 }
 
-// RoutesTo returns the routes from p to t, first those in Routes, then those in Otherwise.
+// RoutesTo returns the routes from p to t: those in Routes, in Otherwise, in Podman.
 func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	var out []Route
-	for _, r := range slices.Concat(m.Routes, m.Otherwise) {
+	for _, r := range slices.Concat(m.Routes, m.Otherwise, m.Podman) {
 		if r.From == p && r.To == t {
 			out = append(out, r)
 		}

@@ -4,6 +4,7 @@ const (
 	// Lab is the backend with machines of toll's own, with which the others are compared.
 	Lab        = "lab"
 	Docker     = "docker"
+	Podman     = "podman"
 	Swarm      = "swarm"
 	Kubernetes = "kubernetes"
 	Peer       = "peer"
@@ -15,4 +16,4 @@ func Distant(backend string) bool {
 }
 
 // Backends returns all backends.
-func Backends() []string { return []string{Lab, Docker, Swarm, Kubernetes, Peer} }
+func Backends() []string { return []string{Lab, Docker, Podman, Swarm, Kubernetes, Peer} }

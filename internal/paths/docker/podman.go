@@ -1,0 +1,307 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// Podman's network programs, netavark and before it CNI, write NAT rules for published ports, and
+// conmon holds a port's socket only so that nobody else takes it. netavark's rules (read with 1.14)
+// have no counters, so a table of toll's own counts what they rewrite.
+
+func podmanLacks(what, remedy string) modeRecipe {
+	return modeRecipe{lacks: &path.UnsupportedError{Missing: what, Remedy: remedy}}
+}
+
+var podmanRecipes = map[mode.Name]modeRecipe{
+	mode.Native:         {build: (*site).native, alone: true},
+	mode.Host:           {build: (*site).host, alone: true},
+	mode.Shared:         {build: (*site).shared, alone: true},
+	mode.Bridge:         {build: (*site).bridge},
+	mode.BridgeDefault:  {build: (*site).bridgeDefault, check: (*engine).checkPodmanDefault},
+	mode.Publish:        {build: (*site).publishRewritten, check: (*engine).checkRewritten},
+	mode.PublishDefault: {build: (*site).publishRewritten, check: (*engine).checkRewritten},
+	mode.PublishNAT:     {build: (*site).publishRewritten, check: (*engine).checkRewritten},
+	mode.Pipework:       {build: (*site).pipework, check: (*engine).checkBridge, no6: plugged4},
+	mode.OVS:            {build: (*site).vswitch, check: (*engine).checkSwitch, no6: plugged4},
+	mode.MacvlanBridge:  {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.MacvlanVEPA:    {build: (*site).subInterfaces, check: (*engine).checkVEPA},
+	mode.IPvlanL2:       {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3:       {build: (*site).subInterfaces, check: (*engine).checkParent},
+	mode.IPvlanL3S:      {build: (*site).subInterfaces, check: (*engine).checkParent},
+
+	mode.PublishProxy: podmanLacks("Podman has no docker-proxy",
+		"publish, which measures what this Podman does"),
+	mode.Fast: podmanLacks("toll fast leads clients past docker-proxy, which Podman lacks",
+		"--on docker"),
+	mode.FastLinks: podmanLacks("toll fast leads clients past docker-proxy, which Podman lacks",
+		"--on docker"),
+	mode.Routed: podmanLacks("Podman rewrites what its bridge networks send out: it has no routed ones",
+		"--on docker or lab"),
+	mode.Link:    podmanLacks("Podman has no --link", "--on docker or lab"),
+	mode.Overlay: podmanLacks("overlay networks need a swarm, and Podman has none", "--on swarm or lab"),
+	mode.OverlayEncrypted: podmanLacks("overlay networks need a swarm, and Podman has none",
+		"--on lab"),
+	mode.PublishIngress: podmanLacks("the routing mesh needs a swarm, and Podman has none",
+		"--on swarm or lab"),
+	mode.RootlessPublish: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
+		"pasta or rootlessport, or --on docker"),
+	mode.RootlessPublishNAT: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
+		"pasta or rootlessport, or --on docker"),
+	mode.GvisorTapVsock: podmanLacks("Podman has gvisor-tap-vsock outside of its virtual machines only",
+		"--on lab"),
+
+	mode.NATAlias:        recipes[mode.NATAlias],
+	mode.Netkit:          podmanLacks("Podman has no netkit networks", "--on lab"),
+	mode.MacvlanPrivate:  recipes[mode.MacvlanPrivate],
+	mode.MacvlanPassthru: recipes[mode.MacvlanPassthru],
+}
+
+func (d *Docker) recipes() map[mode.Name]modeRecipe {
+	if d.Podman {
+		return podmanRecipes
+	}
+	return recipes
+}
+
+func (e *engine) recipe(m mode.Name) modeRecipe {
+	if e.Podman != nil {
+		return podmanRecipes[m]
+	}
+	return recipes[m]
+}
+
+// words of an engine for messages
+type words struct{ command, product, daemon string }
+
+func (e *engine) words() words {
+	if e.Podman != nil {
+		return words{"podman", "Podman", "the Podman service"}
+	}
+	return words{"docker", "Docker", "the Docker daemon"}
+}
+
+func (e *engine) checkPodmanDefault(ctx context.Context, s path.Spec, _ *trial) error {
+	if !recipe.Dual(s) {
+		return nil
+	}
+	n, err := e.network(ctx, defaultNetwork)
+	if err != nil || n.subnet6.IsValid() {
+		return err
+	}
+	return &path.UnsupportedError{Missing: "this Podman's default network has no IPv6",
+		Remedy: "bridge and publish-nat, whose networks toll makes"}
+}
+
+func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) error {
+	switch {
+	case s.To == mode.ToLoopback6:
+		return &path.UnsupportedError{
+			Missing: "a port that Podman publishes on ::1 does not answer: the kernel does not let rules lead out from there",
+			Remedy:  "--to loopback,address"}
+	case s.To == mode.ToAddress6 && !recipe.Dual(s):
+		return &path.UnsupportedError{
+			Missing: "Podman publishes ports over IPv6 only of networks that have it",
+			Remedy:  "publish-nat, whose network has IPv6"}
+	}
+	if s.Mode == mode.PublishDefault {
+		if err := e.checkPodmanDefault(ctx, s, t); err != nil {
+			return err
+		}
+	}
+	if err := e.ns.Do(func() error {
+		m, err := nft.NewMeter(nft.IPv4, "toll-"+e.ID, nil)
+		if err != nil {
+			return err
+		}
+		return m.Close()
+	}); err != nil {
+		return &path.UnsupportedError{
+			Missing: "Podman's rules count nothing, and toll cannot count what they rewrite",
+			Remedy:  "Linux 5.12 with nf_tables, or later", Err: err}
+	}
+	return e.checkAddress(s)
+}
+
+// hostPortMark is on packets whose source is rewritten: those from the network itself and from
+// 127.0.0.1.
+const hostPortMark = 0x2000
+
+func (s *site) publishRewritten() (err error) {
+	if s.path.Spec.Mode == mode.PublishDefault {
+		err = s.useDefaultNetwork()
+	} else {
+		err = s.addUserNetwork(nil)
+	}
+	if err != nil {
+		return err
+	}
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	masq := metered{kind: mode.HopSNAT, name: fmt.Sprintf("nat mark %#x to %s", hostPortMark,
+		s.servers())}
+	var all []metered
+	for i, p := range ports {
+		server := s.Servers[i].Addr()
+		m := metered{kind: mode.HopDNAT, clients: s.path.Spec.TalkTo(i),
+			name: fmt.Sprintf("nat %s to %s", p, netip.AddrPortFrom(server, serverPort))}
+		m.rules = append(m.rules, s.rewrites(p, netip.AddrPortFrom(server, serverPort)))
+		if n := s.path.Second; n != 0 {
+			m.rules = append(m.rules, s.rewrites(netip.AddrPortFrom(p.Addr(), n),
+				netip.AddrPortFrom(server, n)))
+		}
+		all = append(all, m)
+		masq.rules = append(masq.rules, []nft.Match{nft.Marked(hostPortMark), to(server)})
+	}
+	if s.path.Spec.To == mode.ToLoopback || s.path.Spec.From == mode.FromContainer {
+		all = append(all, masq)
+	}
+	rewritten, err := s.meter(all)
+	if err != nil {
+		return err
+	}
+	if s.path.Spec.From == mode.FromHost {
+		s.PlaceClients(s.machine())
+		s.path.Hops = slices.Concat(rewritten, []path.Hop{s.bridgeHop(s.network, true)},
+			s.ServerHops())
+		return nil
+	}
+	if err := s.plainClients(); err != nil {
+		return err
+	}
+	before, after := []path.Hop{}, []path.Hop{s.switchedHop(s.network)}
+	if !s.switchesRewritten() {
+		before = []path.Hop{s.bridgeLeg(s.network, "in")}
+		after = []path.Hop{s.bridgeLeg(s.network, "out")}
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), before, rewritten, after, s.ServerHops())
+	return nil
+}
+
+// switchesRewritten reports whether rules see bridged frames, which then are switched to the server's
+// port; otherwise the machine routes them back to the bridge.
+func (s *site) switchesRewritten() bool {
+	if t, ok := s.path.Spec.Tune.Get(mode.BridgeNF); ok {
+		return t.Value != "off"
+	}
+	key, value := bridgeNF, ""
+	if s.dual() {
+		key = bridgeNF6
+	}
+	err := s.engine.ns.Do(func() (err error) { value, err = sysctl.Get(key); return err })
+	return err == nil && (value == "1" || s.engine.exempting())
+}
+
+func to(a netip.Addr) nft.Match { return nft.Dst(netip.PrefixFrom(a, a.BitLen())) }
+
+// Hops of several paths with one name would be one thing.
+func (s *site) servers() string {
+	var all []string
+	for _, b := range s.Servers {
+		all = append(all, b.Addr().String())
+	}
+	return strings.Join(all, ", ")
+}
+
+func (s *site) rewrites(dialled, server netip.AddrPort) []nft.Match {
+	port := nft.TCPDport(server.Port())
+	if s.path.Spec.UDP {
+		port = nft.UDPDport(server.Port())
+	}
+	return []nft.Match{port, nft.Dialled(dialled), to(server.Addr())}
+}
+
+// guardRewritten requires that no rule rewrites the connections.
+func (s *site) guardRewritten() error {
+	m := metered{kind: mode.HopDNAT, name: "nat to " + s.servers(), guards: true}
+	for _, b := range s.Servers {
+		m.rules = append(m.rules, []nft.Match{nft.Rewritten(), to(b.Addr())},
+			[]nft.Match{nft.Marked(hostPortMark), to(b.Addr())})
+	}
+	guard, err := s.meter([]metered{m})
+	s.path.Guards = append(s.path.Guards, guard...)
+	return err
+}
+
+// leaving counts the connections that leave the network, whose source is rewritten.
+func (s *site) leaving() (path.Hop, error) {
+	subnet := s.network.subnet
+	if s.six() {
+		subnet = s.network.subnet6
+	}
+	hops, err := s.meter([]metered{{kind: mode.HopSNAT,
+		name:  fmt.Sprintf("nat from %s, not to %s", subnet, s.network.bridge),
+		rules: [][]nft.Match{{nft.Src(subnet), nft.NotOut(s.network.bridge)}}}})
+	if err != nil {
+		return path.Hop{}, err
+	}
+	return hops[0], nil
+}
+
+// metered is a hop that counts the connections of all its rules.
+type metered struct {
+	kind    mode.HopKind
+	name    string
+	guards  bool
+	clients []int
+	rules   [][]nft.Match
+}
+
+func (s *site) meter(all []metered) ([]path.Hop, error) {
+	family, of := nft.IPv4, ""
+	if s.six() {
+		family, of = nft.IPv6, "ip6 "
+	}
+	var rules [][]nft.Match
+	for _, m := range all {
+		rules = append(rules, m.rules...)
+	}
+	var meter *nft.Meter
+	err := s.engine.ns.Do(func() (err error) {
+		meter, err = nft.NewMeter(family, s.name("table"), rules)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.path.Undo.Push("remove the counting table", meter.Close)
+	var out []path.Hop
+	first := 0
+	for _, m := range all {
+		from, to := first, first+len(m.rules)
+		first = to
+		h := path.Hop{Kind: m.kind, Name: of + m.name, Where: thisMachine, Expect: path.Matches,
+			Clients: m.clients, Read: func() (c sample.Counters, err error) {
+				var counts []uint64
+				err = s.engine.ns.Do(func() (err error) { counts, err = meter.Counts(); return err })
+				if err == nil && len(counts) < to {
+					err = errNoRule
+				}
+				if err != nil {
+					return c, err
+				}
+				for _, n := range counts[from:to] {
+					c.Hits += n
+				}
+				return c, nil
+			}}
+		if m.guards {
+			h = local.Unused(h)
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
