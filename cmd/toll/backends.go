@@ -78,6 +78,11 @@ var backends = []backend{
 		leftovers: docker.Leftovers,
 	},
 	{
+		name:     sample.Podman,
+		words:    "Podman on this machine, by its service",
+		settings: func(f *builderFlags) settings { return &podmanFlags{all: f} },
+	},
+	{
 		name:      swarm.Name,
 		words:     "between the nodes of a Docker Swarm",
 		settings:  func(f *builderFlags) settings { return &swarmFlags{all: f} },

@@ -46,7 +46,7 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 func onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
 	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") +
-		", or both: " +
+		", or several: " +
 		strings.Join(names, ",")
 	offer(fl, "on", names)
 }

@@ -17,11 +17,14 @@ type dockerFlags struct {
 	keepImage bool
 }
 
+// docker returns the flags of both docker and podman.
+func (f *builderFlags) docker() *dockerFlags { return f.of[docker.Name].(*dockerFlags) }
+
 func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
 	fl.StringVar(
-		&f.parent, "parent", "", "docker: the network card for macvlan and ipvlan networks")
+		&f.parent, "parent", "", "docker, podman: the network card for macvlan and ipvlan networks")
 	if k >= comparesRuns {
-		fl.BoolVar(&f.keepImage, "keep-image", false, "docker: keep toll's image for the next run")
+		fl.BoolVar(&f.keepImage, "keep-image", false, "docker, podman: keep toll's image for the next run")
 	}
 }
 
