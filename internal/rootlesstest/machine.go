@@ -146,11 +146,15 @@ func (m *Machine) Root(name string, args ...string) *exec.Cmd {
 
 // Command returns a command that the user runs at home, in an environment like after a login.
 func (m *Machine) Command(name string, args ...string) *exec.Cmd {
+	login := append(m.login(m.path), name)
+	return m.Root(login[0], append(login[1:], args...)...)
+}
+
+func (m *Machine) login(path string) []string {
 	id := strconv.Itoa(UID)
-	return m.Root("setpriv", append([]string{"--reuid", id, "--regid", id, "--clear-groups",
-		"--inh-caps=-all", "env", "-i", "-C", m.Home, "HOME=" + m.Home, "USER=" + User,
-		"PATH=" + m.path, "XDG_RUNTIME_DIR=" + m.Runtime, "TMPDIR=" + m.Runtime, "LANG=C.UTF-8",
-		name}, args...)...)
+	return []string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--inh-caps=-all",
+		"env", "-i", "-C", m.Home, "HOME=" + m.Home, "USER=" + User, "PATH=" + path,
+		"XDG_RUNTIME_DIR=" + m.Runtime, "TMPDIR=" + m.Runtime, "LANG=C.UTF-8"}
 }
 
 // Put gives the user a copy of a program in a directory of the PATH, and returns its file.

@@ -18,6 +18,11 @@ const enginesEnv = "BRIDGETOLL_ENGINES"
 // AllEngines reports whether all engines were asked for.
 func AllEngines() bool { return os.Getenv(enginesEnv) == "all" }
 
+// AsksFor reports whether an engine that Engines does not return, "podman", was asked for.
+func AsksFor(name string) bool {
+	return AllEngines() || slices.Contains(strings.Split(os.Getenv(enginesEnv), ","), name)
+}
+
 // Engine is a Docker Engine whose daemons a test may start.
 type Engine struct {
 	Name string
@@ -49,26 +54,32 @@ func Engines(t testing.TB) []Engine {
 		if !AllEngines() && !slices.Contains(asked, o.name) {
 			continue
 		}
-		if root, err := brought(o.script, o.name, o.args...); err != nil {
+		if root, err := brought("docker", o.script, o.name, o.args...); err != nil {
 			t.Errorf("no Docker Engine %s: %v", o.name, err)
 		} else {
 			engines = append(engines, Engine{o.name, root})
 		}
 	}
 	if len(engines) == 0 {
-		t.Fatalf("%s=%s: it is installed, all, or some of installed,trixie,sid,29", enginesEnv,
+		t.Fatalf("%s=%s: it is installed, all, or some of installed,trixie,sid,29,podman", enginesEnv,
 			os.Getenv(enginesEnv))
 	}
 	return engines
 }
 
+// Fetch runs a script of a folder of test, which fetches programs once, and returns the folder that
+// contains them as /. The script's arguments are args and a folder.
+func Fetch(folder, script string, args ...string) (root string, err error) {
+	return brought(folder, script, strings.Join(append([]string{script}, args...), "-"), args...)
+}
+
 // root is the script's last argument. The script fetches an engine once.
-func brought(script, name string, args ...string) (root string, err error) {
+func brought(folder, script, name string, args ...string) (root string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "bridgetoll", "docker", name)
+	dir := filepath.Join(cache, "bridgetoll", folder, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -76,7 +87,7 @@ func brought(script, name string, args ...string) (root string, err error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command(filepath.Join(top, "test", "docker", script),
+	out, err := exec.Command(filepath.Join(top, "test", folder, script),
 		append(args, dir)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
