@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -18,21 +17,11 @@ import (
 func TestBesideConformance(t *testing.T) {
 	d := daemon(t)
 	b := &Docker{Parent: "card2"} // its switch reflects frames
-	ctx := context.Background()
 	// The first path makes what stays: the connection, the trial and dockerd's handle on its
 	// namespace.
 	for _, spec := range []path.Spec{{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer},
 		{Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback}} {
-		if err := b.Check(ctx, spec); err != nil {
-			t.Fatal(err)
-		}
-		p, err := b.Build(ctx, spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		first(t, b, spec)
 	}
 	l := &lab.Lab{}
 	if slices.Contains(d.flags, noProxy) {
@@ -46,6 +35,20 @@ func TestBesideConformance(t *testing.T) {
 	}
 	if err := errors.Join(b.Close(), l.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+func first(t *testing.T, b *Docker, spec path.Spec) {
+	t.Helper()
+	if err := b.Check(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Build(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

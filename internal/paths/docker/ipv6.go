@@ -56,7 +56,7 @@ func (e *engine) checkIPv6(s path.Spec) error {
 
 // By default engines before 27 write no IPv6 rules.
 func (e *engine) checkRules6(s path.Spec) error {
-	if !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed &&
+	if e.Podman != nil || !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed &&
 		(!s.To.Outside() || s.Mode == mode.Host) {
 		return nil
 	}
