@@ -20,7 +20,7 @@ import (
 const (
 	proxyArg = "proxy"
 	hostsArg = "with-hosts"
-	kitArg   = "rootlesskit"
+	kitArg   = "rootless"
 )
 
 // Inner runs the part of the lab that args name; ours is false without one.

@@ -163,6 +163,14 @@ func kernelLacks(u *path.UnsupportedError) bool {
 		}
 		return err != nil
 	}
+	if strings.HasPrefix(u.Missing, rootless.RootlessPort) {
+		_, err := exec.LookPath("podman")
+		return err != nil
+	}
+	if strings.HasPrefix(u.Missing, rootless.RootlessKit) { // older than 3
+		said, err := exec.Command(rootless.RootlessKit, "--help").Output()
+		return err == nil && !strings.Contains(string(said), rootless.Gvisor)
+	}
 	if strings.HasPrefix(u.Missing, "docker-proxy") { // older than 28
 		said, _ := exec.Command("docker-proxy", "--help").CombinedOutput()
 		return !strings.Contains(string(said), "use-listen-fd")

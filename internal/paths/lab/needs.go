@@ -53,6 +53,8 @@ const (
 	needPasta
 	needSlirp
 	needKit
+	needGvisor
+	needRootlessPort
 )
 
 // The most basic need comes first.
@@ -175,22 +177,24 @@ func (l *Lab) trials() map[need]func() error {
 			return local.MissingDevice(link.AddNetkit("try-netkit", "try-netkit2", unix.Gettid()),
 				"netkit", "CONFIG_NETKIT")
 		},
-		needVXLAN:     tryVXLAN,
-		needESP:       tryESP,
-		needOVS:       tryOVS,
-		needRPS:       func() error { return local.TryTune(mode.RPS) },
-		needProcessIO: tryProcessIO,
-		needUDPProxy:  l.tryUDPProxy,
-		needIPVS:      tryIPVS,
-		needXPS:       func() error { return local.TryTune(mode.XPS) },
-		needQueues:    l.tryQueues,
-		needThreaded:  func() error { return local.TryTune(mode.Threaded) },
-		needBigTCP:    func() error { return local.TryTune(mode.BigTCP) },
-		needShortcuts: tryShortcuts,
-		needTCP:       func() error { return shortcut.ErrUDP },
-		needPasta:     func() error { return tryTap(rootless.Pasta) },
-		needSlirp:     func() error { return tryTap(rootless.Slirp4netns) },
-		needKit:       tryKit,
+		needVXLAN:        tryVXLAN,
+		needESP:          tryESP,
+		needOVS:          tryOVS,
+		needRPS:          func() error { return local.TryTune(mode.RPS) },
+		needProcessIO:    tryProcessIO,
+		needUDPProxy:     l.tryUDPProxy,
+		needIPVS:         tryIPVS,
+		needXPS:          func() error { return local.TryTune(mode.XPS) },
+		needQueues:       l.tryQueues,
+		needThreaded:     func() error { return local.TryTune(mode.Threaded) },
+		needBigTCP:       func() error { return local.TryTune(mode.BigTCP) },
+		needShortcuts:    tryShortcuts,
+		needTCP:          func() error { return shortcut.ErrUDP },
+		needPasta:        func() error { return tryTap(rootless.Pasta) },
+		needSlirp:        func() error { return tryTap(rootless.Slirp4netns) },
+		needKit:          tryKit,
+		needGvisor:       tryGvisor,
+		needRootlessPort: tryRootlessPort,
 	}
 }
 

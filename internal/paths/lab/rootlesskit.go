@@ -1,8 +1,11 @@
 package lab
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -24,6 +27,17 @@ func tryKit() error {
 	return rootless.CheckTun()
 }
 
+func tryGvisor() error {
+	if err := tryKit(); err != nil {
+		return err
+	}
+	file, err := rootless.Find(rootless.RootlessKit)
+	if err != nil {
+		return err
+	}
+	return rootless.CheckDriver(file, rootless.Gvisor)
+}
+
 // startKit starts RootlessKit on machine A with the path's published ports, and makes its network
 // the engine's.
 func (s *site) startKit(k rootless.Kit) (r *rootless.Running, file string, err error) {
@@ -37,22 +51,32 @@ func (s *site) startKit(k rootless.Kit) (r *rootless.Running, file string, err e
 				To: netip.AddrPortFrom(s.near(), p.port)})
 		}
 	}
-	cmd, said := marked(self, append([]string{kitArg}, k.Args(file)...)...)
-	if err := s.a.ns.step(); err != nil {
+	r, ns, err := s.runKit(file, k)
+	if err != nil {
 		return nil, "", err
 	}
-	if r, err = k.Start(s.a.ns.NS, cmd, said); err != nil {
-		return nil, "", err
+	s.engine = &machine{name: engineName, ns: ns}
+	s.more = append(s.more, spot{ns, engineName})
+	return r, file, nil
+}
+
+func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, error) {
+	cmd, said := marked(self, append([]string{kitArg}, k.Args(file)...)...)
+	if err := s.a.ns.step(); err != nil {
+		return nil, nil, err
+	}
+	r, err := k.Start(s.a.ns.NS, cmd, said)
+	if err != nil {
+		return nil, nil, err
 	}
 	s.path.Undo.Push("stop "+rootless.RootlessKit, r.Close)
 	ns, err := r.Network()
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
-	s.path.Undo.Push("close "+engineName, ns.Close)
-	s.engine = &machine{name: engineName, ns: &space{NS: ns, before: s.lab.test.before}}
-	s.more = append(s.more, spot{s.engine.ns, engineName})
-	return r, file, s.engine.ns.Do(s.lab.setCongestion)
+	s.path.Undo.Push("close RootlessKit's network", ns.Close)
+	out := &space{NS: ns, before: s.lab.test.before}
+	return r, out, out.Do(s.lab.setCongestion)
 }
 
 // kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that it connects from
@@ -62,9 +86,47 @@ func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 	if err != nil {
 		return hop, false, err
 	}
+	if transparent = rootless.Transparent(file); transparent && s.path.Spec.To == mode.ToAddress {
+		err = s.firstClient()
+	}
 	return local.RelayHop(s.path, mode.HopRootlessKit,
 		local.Proxy{Space: s.a.ns, Dials: s.engine.ns, PID: r.PID},
-		rootless.Named(rootless.RootlessKit, file), s.a.name), rootless.Transparent(file), nil
+		rootless.Named(rootless.RootlessKit, file), s.a.name), transparent, err
+}
+
+// firstClient makes RootlessKit 3 install the rules and routes of clients' addresses, as it does
+// before it dials for the first client that is not at a loopback address.
+func (s *site) firstClient() error {
+	var (
+		l *net.TCPListener
+		c net.Conn
+	)
+	err := s.engine.ns.Do(func() (err error) {
+		l, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(
+			netip.AddrPortFrom(loopback, publishedPort)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	err = s.a.ns.Do(func() (err error) {
+		to := netip.AddrPortFrom(s.a.addr.Addr(), publishedPort)
+		c, err = net.DialTimeout("tcp4", to.String(), relayReadyTimeout)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := l.SetDeadline(time.Now().Add(relayReadyTimeout)); err != nil {
+		return err
+	}
+	arrived, err := l.Accept()
+	if err != nil {
+		return fmt.Errorf("wait for RootlessKit's rules: %w", err)
+	}
+	return arrived.Close()
 }
 
 func (s *site) tapHop() path.Hop {
@@ -154,4 +216,39 @@ func (s *site) rootlessOut() error {
 	p.Hops = slices.Insert(p.Hops, len(p.Hops)-1, s.tapHop(), slirp)
 	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return nil
+}
+
+// gvisor's process is RootlessKit, one for each container, as for each podman machine.
+func (s *site) gvisor() error {
+	return s.behindTap(tapHolder{
+		program: rootless.RootlessKit,
+		kind:    mode.HopGvisor,
+		device:  rootless.Tap,
+		start:   (*site).startGvisor,
+		splices: func(mode.Target) bool { return false },
+		source: func(spec path.Spec) string {
+			if spec.To.Outside() {
+				return "the machine's"
+			}
+			return "the gateway's, not the client's"
+		},
+	})
+}
+
+// startGvisor replaces the container's namespace by RootlessKit's. The MTU is the driver's default.
+func (s *site) startGvisor(file string, c *container, ports []rootless.Port) (pid int, err error) {
+	const mtu = 1500
+	k := rootless.Kit{Net: rootless.Gvisor, Ports: rootless.Gvisor, MTU: mtu}
+	c.addr = rootless.SlirpAddr
+	for _, p := range ports {
+		k.Published = append(k.Published, rootless.Published{
+			At: netip.AddrPortFrom(anyAddr, p.Host),
+			To: netip.AddrPortFrom(c.addr.Addr(), p.Container)})
+	}
+	r, ns, err := s.runKit(file, k)
+	if err != nil {
+		return 0, err
+	}
+	c.ns = ns
+	return r.PID, nil
 }

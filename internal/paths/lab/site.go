@@ -316,7 +316,7 @@ func (s *site) bridged(on *machine, n network, at seat) (*container, error) {
 		return nil, err
 	}
 	if err := c.alsoSix(n.of6(at), n.gateway6().Addr()); err != nil || n == docker0 || n == outer ||
-		n.ofPods() {
+		n == podman1 || n.ofPods() {
 		return c, err
 	}
 	return c, c.resolves()

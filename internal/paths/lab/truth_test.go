@@ -183,9 +183,12 @@ var truths = map[mode.Name][]claim{
 			says: []string{"default via 10.244.1.1 dev eth0"}},
 		{where: "server", command: "nft list ruleset", never: []string{"table"}},
 	},
-	mode.Pasta:              tapTruths("server", "eth0", "198.18.0.1/24", "198.18.0.2"),
-	mode.Slirp4netns:        tapTruths("server", "tap0", "10.0.2.100/24", "10.0.2.2"),
-	mode.RootlessPublish:    rootlessPublished("0"),
+	mode.Pasta:           tapTruths("server", "eth0", "65520", "198.18.0.1/24", "198.18.0.2"),
+	mode.Slirp4netns:     tapTruths("server", "tap0", "65520", "10.0.2.100/24", "10.0.2.2"),
+	mode.GvisorTapVsock:  tapTruths("server", "tap0", "1500", "10.0.2.100/24", "10.0.2.1"),
+	mode.RootlessPublish: rootlessPublished("0"),
+	mode.RootlessPort: append(podmanNetworks(), claim{where: engineName,
+		command: "bridge link", says: []string{"veth-server master podman1"}}),
 	mode.RootlessPublishNAT: rootlessPublished("1"),
 	mode.Netkit: {
 		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
@@ -194,12 +197,12 @@ var truths = map[mode.Name][]claim{
 	},
 }
 
-func tapTruths(end, device, addr, gateway string) []claim {
+func tapTruths(end, device, mtu, addr, gateway string) []claim {
 	return []claim{
 		{where: "A", command: "nft list ruleset", never: []string{"table"}},
 		{where: "A", command: "ip -o route", says: []string{"default via 198.18.0.2 dev eth0"}},
 		{where: end, command: "ip -d -o link show dev " + device,
-			says: []string{"mtu 65520 tun type tap"}},
+			says: []string{"mtu " + mtu + " tun type tap"}},
 		{where: end, command: "ip -o addr", says: []string{device + " " + addr}},
 		{where: end, command: "ip -o route",
 			says: []string{"default via " + gateway + " dev " + device}},
@@ -222,6 +225,24 @@ var rootlessDocker = []claim{
 	{where: engineName, command: "ip -o link show dev br-toll", says: []string{"mtu 1500"}},
 	{where: engineName, command: "ip -o route", says: []string{
 		"default via 10.0.2.2 dev tap0", "172.30.0.0/16 dev br-toll"}},
+}
+
+// podmanNetworks is from netavark 1.14.0.
+func podmanNetworks() []claim {
+	return []claim{
+		{where: "A", command: "nft list ruleset", never: []string{"table"}},
+		{where: "A", command: "ip -o link", never: []string{"podman1"}},
+		{where: engineName, command: "ip -d -o link show dev eth0",
+			says: []string{"mtu 65520 tun type tap"}},
+		{where: engineName, command: "ip -o route", says: []string{
+			"default via 198.18.0.2 dev eth0", "10.89.0.0/24 dev podman1"}},
+		{where: engineName, command: "nft list ruleset", says: []string{"ct state invalid drop",
+			"ip daddr 10.89.0.0/24 ct state established,related accept",
+			"ip saddr 10.89.0.0/24 accept", "ip saddr 10.89.0.0/24 jump NETAVARK",
+			"ip daddr 10.89.0.0/24 accept", "ip daddr != 224.0.0.0/4 masquerade"}},
+		{where: engineName, command: "sysctl net.ipv4.conf.podman1.route_localnet",
+			says: []string{"= 1"}},
+	}
 }
 
 func rootlessPublished(routeLocalnet string) []claim {
@@ -374,11 +395,14 @@ var truthsOutside = map[mode.Name][]claim{
 	mode.MacvlanPassthru: macvlanOutside("passthru"),
 	mode.IPvlanL2: {lanClient, {where: "client", command: "ip -d -o link",
 		says: []string{"eth0 ipvlan mode l2"}}},
-	mode.IPvlanL3:           ipvlanOutside("l3"),
-	mode.IPvlanL3S:          ipvlanOutside("l3s"),
-	mode.Pasta:              tapTruths("client", "eth0", "198.18.0.1/24", "198.18.0.2"),
-	mode.Slirp4netns:        tapTruths("client", "tap0", "10.0.2.100/24", "10.0.2.2"),
-	mode.RootlessPublish:    rootlessLeaves,
+	mode.IPvlanL3:        ipvlanOutside("l3"),
+	mode.IPvlanL3S:       ipvlanOutside("l3s"),
+	mode.Pasta:           tapTruths("client", "eth0", "65520", "198.18.0.1/24", "198.18.0.2"),
+	mode.Slirp4netns:     tapTruths("client", "tap0", "65520", "10.0.2.100/24", "10.0.2.2"),
+	mode.GvisorTapVsock:  tapTruths("client", "tap0", "1500", "10.0.2.100/24", "10.0.2.1"),
+	mode.RootlessPublish: rootlessLeaves,
+	mode.RootlessPort: append(podmanNetworks(), noRouteBack, claim{where: engineName,
+		command: "bridge link", says: []string{"veth-client master podman1"}}),
 	mode.RootlessPublishNAT: rootlessLeaves,
 	mode.OVS: {lanClient, {where: "A", command: "ip -d -o link",
 		says: []string{"veth-client promiscuity 1"}}},

@@ -67,6 +67,9 @@ const defaultMTU = 1500
 
 func (s *site) tune() error {
 	spaces := []local.Space{s.a.ns, s.b.ns}
+	if s.engine != s.a {
+		spaces = append(spaces, s.engine.ns)
+	}
 	for _, c := range s.boxes {
 		spaces = append(spaces, c.ns)
 	}

@@ -65,9 +65,14 @@ func (k Kit) Args(file string) []string {
 	return append(out, "cat")
 }
 
-// Main becomes RootlessKit. It must be the first process of its mount and process namespaces: they
-// hide what RootlessKit leaves in /tmp, and end its children with it. RootlessKit asks for a user's
-// range of ids, and gets one id, root's, which needs no setuid program.
+// Apart returns the namespaces that Main needs.
+func Apart() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+}
+
+// Main becomes RootlessKit or rootlessport. It must be the first process of its mount and process
+// namespaces: they hide what the program leaves in /tmp, and end its children with it. RootlessKit
+// asks for a user's range of ids, and gets one id, root's, which needs no setuid program.
 func Main(args []string) error {
 	if err := hide(); err != nil {
 		return err
@@ -102,6 +107,19 @@ func hide() error {
 	return errors.Join(os.Mkdir(tools, 0o755), os.Mkdir(state, 0o700))
 }
 
+// Gvisor is RootlessKit's driver with gvisor-tap-vsock.
+const Gvisor = "gvisor-tap-vsock"
+
+// CheckDriver returns an *path.UnsupportedError if a RootlessKit lacks the driver.
+func CheckDriver(file, driver string) error {
+	if strings.Contains(output(file, "--help"), driver) {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: Named(RootlessKit, file) + " has no driver " + driver,
+		Remedy:  "RootlessKit 3 as the first rootlesskit in PATH"}
+}
+
 // Transparent reports whether a RootlessKit preserves clients' addresses by default, as it does from
 // version 3.
 func Transparent(file string) bool {
@@ -120,7 +138,7 @@ type Running struct {
 // Start starts cmd, this program with the arguments of a Kit, in a machine's network namespace,
 // which it then enters a varying number of times. The caller closes the result.
 func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Running, error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	cmd.SysProcAttr = Apart()
 	p, err := local.Start(machine, RootlessKit, cmd, said)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func Named(program, file string) string {
 	if m := versionWord.FindStringSubmatch(output(file, "--version")); m != nil {
 		v = " " + m[1]
 	} else if s := output("dpkg-query", "-W", "-f", "${Version}", packages[program]); s != "" &&
-		filepath.Dir(file) == "/usr/bin" { // Debian's pasta says "unknown version"
+		(filepath.Dir(file) == "/usr/bin" || file == beside[program]) {
+		// Debian's pasta says "unknown version", and rootlessport nothing
 		v = " " + s
 	}
 	versions.Store(file, v)

@@ -178,6 +178,9 @@ func IPVS() Match {
 // Established matches iptables' `-m conntrack --ctstate RELATED,ESTABLISHED`.
 func Established() Match { return state(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED) }
 
+// Invalid matches iptables' `-m conntrack --ctstate INVALID`.
+func Invalid() Match { return state(expr.CtStateBitINVALID) }
+
 // OnlyEstablished matches iptables' `-m conntrack --ctstate ESTABLISHED`.
 func OnlyEstablished() Match { return state(expr.CtStateBitESTABLISHED) }
 

@@ -1,0 +1,33 @@
+package rootless
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/netip"
+)
+
+// PortConfig returns what Podman 5.4.2 (libpod/networking_slirp4netns_linux.go) writes to
+// rootlessport's standard input. Descriptor 3 ends it, it writes a byte to 4 when it is ready, and 5
+// is the container's network namespace.
+func PortConfig(ports []Port, container netip.Addr) (io.Reader, error) {
+	type mapping struct {
+		Container uint16 `json:"container_port"`
+		Host      uint16 `json:"host_port"`
+		Range     uint16 `json:"range"`
+		Protocol  string `json:"protocol"`
+	}
+	var all []mapping
+	for _, p := range ports {
+		all = append(all, mapping{p.Container, p.Host, 1, "tcp"})
+	}
+	const exit, ready = 3, 4
+	b, err := json.Marshal(struct {
+		Mappings        []mapping
+		NetNSPath       string
+		ExitFD, ReadyFD int
+		TmpDir, ChildIP string
+		RootlessCNI     bool
+	}{all, "/proc/self/fd/5", exit, ready, scratch, container.String(), false})
+	return bytes.NewReader(b), err
+}
