@@ -2,6 +2,7 @@ package rootless
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -26,6 +27,8 @@ func Named(program, file string) string {
 	v := ""
 	if m := versionWord.FindStringSubmatch(output(file, "--version")); m != nil {
 		v = " " + m[1]
+	} else if v = inFile(file); v != "" { // into a pipe, some of pasta's builds print nothing
+		v = " " + v
 	} else if s := output("dpkg-query", "-W", "-f", "${Version}", packages[program]); s != "" &&
 		(filepath.Dir(file) == "/usr/bin" || file == beside[program]) {
 		// Debian's pasta says "unknown version", and rootlessport nothing
@@ -33,6 +36,16 @@ func Named(program, file string) string {
 	}
 	versions.Store(file, v)
 	return program + v
+}
+
+var pastaVersion = regexp.MustCompile(`20\d\d_\d\d_\d\d\.[0-9a-f]{7,}`)
+
+func inFile(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	return string(pastaVersion.Find(text))
 }
 
 // The result is "" if the program fails.
