@@ -3,9 +3,9 @@ package lab
 import (
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -13,7 +13,7 @@ import (
 // pasta copies the machine's addresses, routes and device name to the container. It splices
 // connections from a loopback address, and those only (passt 2023_03 to 2025_05).
 func (s *site) pasta() error {
-	return s.behindTap(tapHolder{
+	err := s.behindTap(tapHolder{
 		program: rootless.Pasta,
 		kind:    mode.HopPasta,
 		device:  wireName,
@@ -21,19 +21,18 @@ func (s *site) pasta() error {
 		splices: func(to mode.Target) bool {
 			return to == mode.ToLoopback || to == mode.ToLoopback6
 		},
-		source: func(spec path.Spec) string {
-			switch {
-			case spec.To.Outside():
-				return "the machine's own"
-			case spec.To == mode.ToLoopback || spec.To == mode.ToLoopback6:
-				return "the container's loopback address"
-			case spec.From == mode.FromRemote:
-				return "the client's"
-			}
-			return "the gateway's, not the client's"
-		},
 	})
+	f := s.path.Facts
+	if strings.Contains(f["proxy"], passt2023) && f["data path"] == tapDevice &&
+		!s.path.Spec.To.Outside() {
+		f["proxy"] += ", which hangs where the server speaks first (bulk-reverse)"
+	}
+	return err
 }
+
+// passt2023 is Debian 12's. By its tap it ends the handshake with the server only when the client
+// has sent something.
+const passt2023 = "git20230309"
 
 func (s *site) startPasta(file string, c *container, ports []rootless.Port) (pid int, err error) {
 	ns, err := s.private("mounts of pasta")

@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -17,15 +16,6 @@ func (s *site) slirp4netns() error {
 		device:  rootless.SlirpTap,
 		start:   (*site).startSlirp,
 		splices: func(mode.Target) bool { return false },
-		source: func(spec path.Spec) string {
-			switch {
-			case spec.To.Outside():
-				return "the machine's"
-			case spec.From == mode.FromRemote:
-				return "the client's"
-			}
-			return "the gateway's, not the client's"
-		},
 	})
 }
 

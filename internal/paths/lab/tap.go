@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -28,9 +29,9 @@ type tapHolder struct {
 	start func(s *site, file string, c *container, ports []rootless.Port) (pid int, err error)
 	// splices reports whether the program has sockets in the container instead.
 	splices func(mode.Target) bool
-	// source is the address from which the server sees a client.
-	source func(path.Spec) string
 }
+
+const tapDevice = "tap device"
 
 const containerFile = runDir + "/container"
 
@@ -85,8 +86,7 @@ func (s *site) behindTap(h tapHolder) error {
 		s.PlaceClients(on(s.a))
 		first = s.loHop(s.a.ns, s.a.name)
 	}
-	p.Facts["source address"] = h.source(p.Spec)
-	p.Facts["data path"] = "tap device"
+	p.Facts["data path"] = tapDevice
 	switch {
 	case out:
 		p.Hops = slices.Concat(taps, relays, []path.Hop{first})
@@ -100,6 +100,9 @@ func (s *site) behindTap(h tapHolder) error {
 	if !out {
 		s.dialPublished()
 	}
+	if err := s.tellSource(); err != nil {
+		return err
+	}
 	for _, h := range inner {
 		p.Guards = append(p.Guards, local.Unused(h))
 	}
@@ -108,6 +111,59 @@ func (s *site) behindTap(h tapHolder) error {
 	}
 	return nil
 }
+
+// tellSource makes a connection to find out from which address the server sees a client: versions
+// of pasta differ.
+func (s *site) tellSource() error {
+	const limit = 5 * time.Second
+	client, to, listen := s.a.ns, s.b.ns, s.path.Servers[0].Listen
+	switch {
+	case s.path.Spec.To.Outside():
+		client = s.Clients[0].ns
+	case s.path.Spec.From == mode.FromRemote:
+		client, to = s.b.ns, s.Servers[0].ns
+	default:
+		to = s.Servers[0].ns
+	}
+	var server net.Listener
+	err := to.NS.Do(func() (err error) {
+		server, err = net.Listen("tcp", listen.String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := server.(*net.TCPListener).SetDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	var c net.Conn
+	err = client.NS.Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", s.Dial[0].String(), limit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	// See passt2023.
+	if _, err := c.Write([]byte{0}); err != nil {
+		return err
+	}
+	arrived, err := server.Accept()
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", s.Dial[0], err)
+	}
+	seen := addrOf(arrived.RemoteAddr())
+	text := seen.String()
+	if own := addrOf(c.LocalAddr()); own == seen && !own.IsLoopback() {
+		text += ", the client's"
+	}
+	s.path.Facts["source address"] = text
+	return arrived.Close()
+}
+
+func addrOf(a net.Addr) netip.Addr { return a.(*net.TCPAddr).AddrPort().Addr().Unmap() }
 
 // leaveMachine gives machine A the default routes that rootless engines expect.
 func (s *site) leaveMachine() error {

@@ -1,0 +1,49 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+func TestTapFacts(t *testing.T) {
+	l := started(t, &Lab{})
+	for _, c := range []struct {
+		spec              path.Spec
+		dataPath, program string
+		sources           []string // by version
+	}{
+		{path.Spec{Mode: mode.Pasta, From: mode.FromHost, To: mode.ToLoopback}, "spliced sockets",
+			"pasta", []string{"127.0.0.1", "198.18.0.1"}},
+		{path.Spec{Mode: mode.Pasta, From: mode.FromHost, To: mode.ToAddress}, "tap device",
+			"pasta", []string{"198.18.0.2", "169.254.1.2"}},
+		{path.Spec{Mode: mode.Pasta, From: mode.FromRemote, To: mode.ToAddress6}, "tap device",
+			"pasta", []string{"2001:2:0:18::2, the client's"}},
+		{path.Spec{Mode: mode.Pasta, From: mode.FromContainer, To: mode.ToOutside}, "tap device",
+			"pasta", []string{"198.18.0.1, the client's"}},
+		{path.Spec{Mode: mode.Slirp4netns, From: mode.FromHost, To: mode.ToLoopback}, "tap device",
+			"slirp4netns ", []string{"10.0.2.2"}},
+		{path.Spec{Mode: mode.Slirp4netns, From: mode.FromRemote, To: mode.ToAddress},
+			"tap device", "slirp4netns ", []string{"198.18.0.2, the client's"}},
+		{path.Spec{Mode: mode.Slirp4netns, From: mode.FromContainer, To: mode.ToOutside},
+			"tap device", "slirp4netns ", []string{"198.18.0.1"}},
+	} {
+		t.Run(c.spec.String(), func(t *testing.T) {
+			t.Parallel()
+			skipMissing(t, l, c.spec)
+			p := build(t, l, c.spec)
+			source := p.Facts["source address"]
+			if p.Facts["data path"] != c.dataPath ||
+				!strings.HasPrefix(p.Facts["proxy"], c.program) ||
+				!strings.Contains(strings.Join(c.sources, "|")+"|", source+"|") || source == "" {
+				t.Errorf("facts %q", p.Facts)
+			}
+			if len(p.Proxies) != 1 || !strings.HasPrefix(p.Proxies[0].Name, c.program) ||
+				p.Proxies[0].PID == 0 {
+				t.Errorf("relays %+v", p.Proxies)
+			}
+		})
+	}
+}
