@@ -47,3 +47,15 @@ func TestTapFacts(t *testing.T) {
 		})
 	}
 }
+
+func TestTapMTU(t *testing.T) {
+	var s *site
+	l := started(t, &Lab{test: hooks{built: func(b *site) { s = b }}})
+	spec := path.Spec{Mode: mode.Slirp4netns, From: mode.FromContainer, To: mode.ToOutside,
+		Tune: "mtu=1500"}
+	skipMissing(t, l, spec)
+	p := build(t, l, spec)
+	claim{where: "client", command: "ip -o link show dev tap0",
+		says: []string{"mtu 1500"}}.check(t, s)
+	pathtest.Carries(t, p)
+}

@@ -314,13 +314,14 @@ func mayHave(tune mode.Tunes, m mode.Name, r mode.Route) bool {
 	veth := slices.Contains(r.Hops, mode.HopVeth)
 	sub := slices.Contains(r.Hops, mode.HopMacvlan) || slices.Contains(r.Hops, mode.HopIPvlan)
 	switched := slices.Contains(r.Hops, mode.HopOVS)
+	tapped := r.Hops[0] == mode.HopWire && r.Hops[len(r.Hops)-1] == mode.HopTap
 	switch tune {
 	case "gro=on":
 		return veth && (!switched || link.HasOVS())
 	case "tso=on":
-		return !onlyWire && !sub && (!switched || link.HasOVS())
+		return !onlyWire && !sub && !tapped && (!switched || link.HasOVS())
 	case "tso=off":
-		return !onlyWire && !sub
+		return !onlyWire && !sub && !tapped
 	case "xps=on":
 		return veth && manyCPUs()
 	case "queues=1":

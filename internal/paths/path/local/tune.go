@@ -24,7 +24,7 @@ const (
 // devices of the mode, not the wire
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
-		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS},
+		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS, mode.HopTap},
 	mode.GRO: {mode.HopVeth},
 	// sub-interfaces have their card's
 	mode.TSO:             {mode.HopLoopback, mode.HopVeth, mode.HopNetkit},
