@@ -130,6 +130,13 @@ ENGINES ?= installed
 test-docker: deps ## build the modes with the installed Docker Engine, and a swarm; ENGINES=all fetches two more from Debian and builds 29
 	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/paths/docker ./internal/paths/swarm # they wait more than they work
 
+# On machines of their own with an ordinary user, whose engines these are.
+ROOTLESS_ENGINES ?= installed,sid
+.PHONY: test-rootless
+test-rootless: deps ## build the modes with rootless Docker, the installed one and Debian sid's, which is fetched once; no part of make test
+	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
+		-run '^Test(Machine|Docker|Rootless.*)$$' ./internal/rootlesstest ./internal/paths/docker
+
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
 	TOLL_LLM=1 $(GO) test -count=1 -v -timeout 10m ./test/llm
