@@ -90,9 +90,6 @@ func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 
 // refuse returns an error for paths that no cluster can have.
 func (k *Kubernetes) refuse(s path.Spec) error {
-	if s.To.Outside() {
-		return path.ErrOutside
-	}
 	if recipes[s.Mode] == nil {
 		return cluster.NoMode("Kubernetes has no pods", s.Mode, Modes())
 	}
@@ -100,6 +97,11 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 		if err := k.refuseOutside(s); err != nil {
 			return err
 		}
+	}
+	if k.Unprivileged && s.To.Outside() {
+		return &path.UnsupportedError{
+			Missing: "a server outside needs hostNetwork, which --unprivileged leaves out",
+			Remedy:  "pod, clusterip or nodeport, without --to outside"}
 	}
 	onNodes := s.From == mode.FromHost || s.From == mode.FromRemote && !k.Outside
 	if k.Unprivileged && (s.Mode == mode.Host || s.Mode == mode.HostPort || onNodes) {

@@ -126,11 +126,74 @@ func (s *site) last(c caller, server *box) []path.Hop {
 }
 
 func (s *site) pod() error {
+	if s.path.Spec.To.Outside() {
+		return s.podOutside()
+	}
 	server, err := s.box(serving, s.server)
 	if err != nil {
 		return err
 	}
 	return s.direct(server, server.Addr)
+}
+
+// podOutside dials a process on the other node. Many plug-ins rewrite the pod's address, because the
+// node is outside of the pods' networks.
+func (s *site) podOutside() error {
+	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
+	c, err := s.calls(s.server.Addr)
+	if err != nil {
+		return err
+	}
+	n := agent.NAT{Proto: s.proto(), To: at, Now: at, From: c.addr, Source: conntrack.Changed}
+	masked, err := s.masquerades(c, n)
+	if err != nil {
+		return err
+	}
+	back, nat := c.addr, []path.Hop(nil)
+	if masked {
+		back = s.client.Addr
+		nat = []path.Hop{s.client.NAT(mode.HopSNAT, c.addr.String()+" → the node's", n)}
+	}
+	between, err := s.between(s.server.Addr, back)
+	if err != nil {
+		return err
+	}
+	s.serve(s.server.Agent.As("process on "+s.server.Where), at, c.agent, at)
+	s.path.Hops = slices.Concat(s.first(c), nat, between)
+	return nil
+}
+
+// masquerades sends datagrams until the connection table of the client's node has one. A node
+// without rules keeps no table. The first datagram may wait for a neighbour's address.
+func (s *site) masquerades(c caller, n agent.NAT) (bool, error) {
+	if known, ok := s.run.knocked.Load("out " + c.name()); ok {
+		return known.([2]bool)[1], nil
+	}
+	const latest = 3 * time.Second
+	n.Proto = udp
+	sees := n
+	sees.Source = conntrack.Any
+	both := []agent.Counter{{NAT: &sees}, {NAT: &n}}
+	before, err := s.client.Agent.Counters(s.ctx, both)
+	if err != nil {
+		return false, err
+	}
+	masked := false
+	for began := time.Now(); time.Since(began) < latest; time.Sleep(again) {
+		if err := c.knock(s.ctx, agent.Knock{Proto: n.Proto, To: n.To}); err != nil {
+			return false, err
+		}
+		got, err := s.client.Agent.Counters(s.ctx, both)
+		if err != nil {
+			return false, err
+		}
+		masked = got[1].Hits > before[1].Hits
+		if got[0].Hits > before[0].Hits {
+			break
+		}
+	}
+	s.run.knocked.Store("out "+c.name(), [2]bool{false, masked})
+	return masked, nil
 }
 
 func (s *site) direct(server *box, dial netip.Addr) error {

@@ -76,7 +76,7 @@ func (s *site) pair() (server, client Node, err error) {
 		return all[0], all[s.run.backend.dialled(spec)], nil
 	}
 	if spec.Client == "" {
-		if spec.From == mode.FromHost || spec.From == mode.FromContainer {
+		if (spec.From == mode.FromHost || spec.From == mode.FromContainer) && !spec.To.Outside() {
 			return all[0], all[0], nil
 		}
 		if len(all) < 2 {

@@ -45,6 +45,17 @@ func (s *site) pod() error {
 		s.PlaceClients(on(s.a))
 		p.Hops = last
 	case mode.FromContainer:
+		if p.Spec.To.Outside() {
+			p.Facts["data path"] += ", a route between the machines"
+			if err := route(s.b, podsOnA, s.a); err != nil {
+				return err
+			}
+			if err := s.addClients(s.a, s.podOn(s.a, podsOnA)); err != nil {
+				return err
+			}
+			p.Hops = append(s.ClientHops(), s.bridgeHop(s.a, podsOnA.bridge, false), s.wireHop())
+			return nil
+		}
 		if err := s.addClients(s.a, s.podOn(s.a, podsOnA)); err != nil {
 			return err
 		}

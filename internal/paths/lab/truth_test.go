@@ -389,6 +389,13 @@ var truthsOutside = map[mode.Name][]claim{
 			"eth0 master br1", "veth-client master br1"}},
 		lanClient,
 	},
+	mode.Pod: {
+		{where: "A", command: "nft list ruleset", never: []string{"table"}},
+		{where: "A", command: "bridge link", says: []string{"veth-client master cni0"}},
+		{where: "B", command: "ip -o route", says: []string{"10.244.1.0/24 via 198.18.0.1"}},
+		{where: "client", command: "ip -o route",
+			says: []string{"default via 10.244.1.1 dev eth0"}},
+	},
 	mode.MacvlanBridge:   macvlanOutside("bridge"),
 	mode.MacvlanPrivate:  macvlanOutside("private"),
 	mode.MacvlanVEPA:     macvlanOutside("vepa"),

@@ -594,6 +594,8 @@ var catalogue = []Mode{
 		No6:           "toll dials the IPv4 addresses of pods, services and nodes",
 		Routes:        podRoutes,
 		Rungs: []Rung{
+			{From: FromContainer, To: ToOutside, Below: Host,
+				Part: "a network namespace of its own, by the cluster's network plug-in"},
 			{From: FromHost, To: ToContainer, Below: Host,
 				Part: "a network namespace of its own, by the cluster's network plug-in"},
 			{From: FromContainer, To: ToContainer, Below: Shared,

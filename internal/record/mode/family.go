@@ -131,6 +131,7 @@ var podRoutes = []Route{
 	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
 	{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
 	{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+	{FromContainer, ToOutside, []HopKind{HopVeth, HopBridge, HopWire}},
 }
 
 func portRoutes(rewritten ...HopKind) []Route {
