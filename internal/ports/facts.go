@@ -92,7 +92,7 @@ type Proxy struct {
 	PID   int            `json:"pid"`
 	Proto string         `json:"protocol"`
 	Host  netip.AddrPort `json:"host"`
-	// Container is where the server listens. The address is invalid if the relay ends in the
+	// Container is where the server listens. The address is 0.0.0.0 if the relay ends in the
 	// container's own network; the port is 0 if it is not known.
 	Container netip.AddrPort `json:"container"`
 	Command   []string       `json:"command,omitempty"`
@@ -258,7 +258,7 @@ func (f *Facts) behind(p Proxy) (Container, bool) {
 	if c, ok := f.byID(p.ID); ok {
 		return c, true
 	}
-	if p.Rootless && !p.Container.Addr().IsValid() {
+	if p.ends() {
 		return f.inSpace(p.Space)
 	}
 	return f.find(p.Container.Addr(), p.Space, p.Rootless)

@@ -262,7 +262,7 @@ func (o *outcome) behind(px Proxy) {
 	c, known := o.f.behind(px)
 	where := px.Container.String()
 	switch {
-	case px.Container.Addr().IsValid():
+	case !px.ends():
 	case !known:
 		o.doubt("what is behind " + px.Name())
 		return
@@ -284,17 +284,17 @@ func (o *outcome) behind(px Proxy) {
 		return
 	}
 	o.hop("server", c.Name+" listens on "+where)
-	if !px.Container.Addr().IsValid() && !l.Addr.Addr().IsUnspecified() {
+	if px.ends() && !l.Addr.Addr().IsUnspecified() {
 		o.doubt(fmt.Sprintf("whether %s dials %s, the only address on which %s listens",
 			px.Name(), l.Addr.Addr(), c.Name))
 	}
 	o.held(stand{listener: l})
 }
 
-// serves returns the socket that takes what a proxy sends to the address. If that is invalid, it
-// prefers a socket on all addresses.
+// serves returns the socket that takes what a proxy sends to the address. If that is 0.0.0.0, any
+// socket of the port may, first one on all addresses.
 func (c Container) serves(proto string, to netip.AddrPort) (best Listener, ok bool) {
-	if to.Addr().IsValid() {
+	if !to.Addr().IsUnspecified() {
 		return listens(c.Listeners, proto, to)
 	}
 	for _, l := range c.Listeners {

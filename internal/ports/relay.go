@@ -58,6 +58,11 @@ func (p Proxy) Name() string {
 	return "docker-proxy"
 }
 
+// ends reports whether a relay ends in the container's own network.
+func (p Proxy) ends() bool {
+	return p.Rootless && (!p.Container.IsValid() || p.Container.Addr().IsUnspecified())
+}
+
 // hides reports whether the server behind the proxy surely does not see the client's address.
 func (p Proxy) hides(kind Client, dialled netip.Addr) bool {
 	loop := dialled.IsLoopback()
@@ -81,7 +86,7 @@ func (f *Facts) dials(p Proxy) string {
 		return "dials " + p.Container.String()
 	case p.Next != nil:
 		return fmt.Sprintf("dials port %d in the engine's network", p.Next.Host.Port())
-	case p.Container.Addr().IsValid():
+	case !p.ends():
 		return "passes it on to " + p.Container.String() + ", in the engine's network"
 	}
 	into := "another network"
@@ -98,7 +103,7 @@ func (f *Facts) dials(p Proxy) string {
 func (p Proxy) unknownBehind() Server {
 	s := Server{Kind: "unknown", Name: "? behind " + p.Name()}
 	switch {
-	case p.Container.Addr().IsValid():
+	case !p.ends():
 		s.Name = p.Container.String() + ", rootless"
 	case p.Container.Port() != 0:
 		s.Name = fmt.Sprintf("?:%d behind %s", p.Container.Port(), p.Name())

@@ -93,7 +93,7 @@ func TestRelays(t *testing.T) {
 	foreign := inner
 	foreign.Name, foreign.Space, foreign.Devices = "foreign", "net:[6]", []Device{
 		{Name: "eth0", Kind: "veth", Index: 5, Peer: 6, PeerSpace: "net:[7]"}}
-	to := netip.AddrPortFrom(netip.Addr{}, 7000)
+	to := addrPort("0.0.0.0:7000")
 	for name, c := range map[string]struct {
 		proxy  *Proxy // nil: nothing is known of the relay
 		in     Container

@@ -195,7 +195,7 @@ func (f *Facts) serverOf(l Listener) Server {
 	}
 	o := l.Owners[0]
 	if IsRelay(o.Name) {
-		return Proxy{Program: o.Name}.unknownBehind()
+		return Proxy{Program: o.Name, Rootless: true}.unknownBehind()
 	}
 	c, known := f.byID(o.Container)
 	if known && c.Host {

@@ -24,7 +24,7 @@ import (
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
 // play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS", "proxy
-// FLAGS…", and in the background, once they listen, the programs themselves, whose first argument
+// FLAGS…", "-plain NAME PROTO/ADDRESS…" in the foreground, and in the background, once they listen, the programs themselves, whose first argument
 // begins with "-". ours is false for other arguments.
 func play(args []string) (ours bool, err error) {
 	if len(args) == 0 {
@@ -48,7 +48,9 @@ func play(args []string) (ours bool, err error) {
 	case "-hang":
 		return true, hang(args[1])
 	case "-serve":
-		return true, serve(args[1], args[2:])
+		return true, serve(args[1], args[2:], record)
+	case "-plain":
+		return true, serve(args[1], args[2:], func(server) error { return nil })
 	case "-proto":
 		return true, proxy(args)
 	}
@@ -83,7 +85,7 @@ func background(name string, args []string) error {
 	return nil
 }
 
-func serve(name string, at []string) error {
+func serve(name string, at []string, record func(server) error) error {
 	for _, a := range at {
 		proto, addr, _ := strings.Cut(a, "/")
 		to, err := netip.ParseAddrPort(addr)

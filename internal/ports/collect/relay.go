@@ -82,7 +82,7 @@ func (c *collector) relays(proxies []ports.Proxy) {
 			}
 		}
 		p := ports.Proxy{PID: o.PID, Proto: l.Proto, Host: l.Addr, Program: o.Name, Rootless: true,
-			Space: r.space, Container: netip.AddrPortFrom(netip.Addr{}, to), Source: r.source}
+			Space: r.space, Container: netip.AddrPortFrom(netip.IPv4Unspecified(), to), Source: r.source}
 		if next := c.next(p, proxies); next != nil {
 			p.Next, p.Container, p.Space = &ports.Next{PID: next.PID, Host: next.Host},
 				next.Container, next.Space
@@ -485,7 +485,7 @@ func (c *collector) published() {
 				}
 				switch {
 				case x.Space != "" && x.Space == p.Space:
-					p.ID, p.Container = x.ID, netip.AddrPortFrom(netip.Addr{}, at.Port)
+					p.ID, p.Container = x.ID, netip.AddrPortFrom(netip.IPv4Unspecified(), at.Port)
 				case x.Rootless && len(x.Addrs) > 0 && c.mayReach(*p, x):
 					p.ID, p.Container = x.ID, netip.AddrPortFrom(x.Addrs[0], at.Port)
 				}

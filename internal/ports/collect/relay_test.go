@@ -76,14 +76,13 @@ func TestPublishedByEngine(t *testing.T) {
 		{ports.Rootlesskit, "[::]:9000", "net:[2]", "kit", "172.17.0.5:90"},
 		{ports.Rootlesskit, "0.0.0.0:9000", "net:[4]", "", "invalid AddrPort"},
 		{ports.Rootlesskit, "127.0.0.1:9000", "net:[2]", "", "invalid AddrPort"},
-		{ports.Pasta, "0.0.0.0:9001", "net:[3]", "pasta", "invalid AddrPort"},
+		{ports.Pasta, "0.0.0.0:9001", "net:[3]", "pasta", "0.0.0.0:90"},
 		{ports.Pasta, "0.0.0.0:9001", "net:[4]", "", "invalid AddrPort"},
 	} {
 		c.f.Proxies = []ports.Proxy{{PID: 7, Proto: "tcp", Program: x.program, Rootless: true,
 			Host: at(x.host), Space: x.space}}
 		c.published()
-		if p := c.f.Proxies[0]; p.ID != x.id || p.Container.String() != x.to ||
-			x.id == "pasta" && p.Container.Port() != 90 {
+		if p := c.f.Proxies[0]; p.ID != x.id || p.Container.String() != x.to {
 			t.Errorf("%+v: %+v", x, p)
 		}
 	}
