@@ -25,10 +25,11 @@ type Variation struct {
 	RTO         float64 `json:"rto_s,omitempty"` // 0: unknown
 }
 
-// mayVary reports whether the metric is one whose variation is judged.
+// mayVary reports whether the variation of cell i's metric is judged. In few epochs the machine may
+// have disturbed one cell more than the control.
 func (j *Run) mayVary(i int, metric string) bool {
 	s, p := j.Series[i], j.File.Header.Plan
-	few := s.slices != nil && len(s.slices) < steadyEpochs
+	few := s.slices != nil && len(s.slices) < stats.MinJudged
 	if p.Foreign() || p.Sweep != nil || s.Cell.Shape.Crowd() || few {
 		return false
 	}
@@ -71,9 +72,6 @@ func (j *Run) logRatios(i, b int, metric string) (out []float64) {
 	}
 	return out
 }
-
-// In fewer epochs the machine may have disturbed one cell more than the control.
-const steadyEpochs = 3
 
 // variation returns nil if the cell's primary metric is steady or not known to vary.
 func (j *Run) variation(i int) *Variation {
