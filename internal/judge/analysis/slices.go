@@ -302,7 +302,7 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	v := j.variation(i)
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
 		why := "the machine was busy with something else"
-		if v != nil && v.Retransmits > 0 {
+		if v != nil && v.Resent > 0 {
 			why = "the machine was busy with something else, or TCP waited to send again what was lost"
 		}
 		out = append(out, Warning{"lost-slices",

@@ -20,9 +20,11 @@ type Variation struct {
 	High   float64 `json:"high"`
 	N      int     `json:"n"` // slices, or windows if Sliced is false
 	Sliced bool    `json:"sliced"`
-	// TCP's, in the cell's windows: of both ends, and the median over the visits.
+	// Retransmits are both ends' in the cell's windows, Resent their share of the visits' bytes, RTO
+	// the median over the visits, or 0 if unknown.
 	Retransmits float64 `json:"retransmits_per_s"`
-	RTO         float64 `json:"rto_s,omitempty"` // 0: unknown
+	Resent      float64 `json:"resent_share"`
+	RTO         float64 `json:"rto_s,omitempty"`
 }
 
 // mayVary reports whether the variation of cell i's metric is judged. In few epochs the machine may
@@ -92,11 +94,13 @@ func (j *Run) variation(i int) *Variation {
 	out := Variation{Metric: metric, Unit: workload.MetricOf(metric, s.Load).Unit, N: len(values),
 		Sliced: sliced}
 	out.Low, out.High = stats.Range(values)
-	var seconds float64
+	var seconds, sent float64
 	var rto []float64
 	for _, v := range s.Visits {
 		seconds += max(v.Client.Window, v.Server.Window)
 		out.Retransmits += float64(v.Client.TCP.Retransmits + v.Server.TCP.Retransmits)
+		out.Resent += float64(v.Client.TCP.Resent + v.Server.TCP.Resent)
+		sent += float64(v.Client.TotalSent + v.Server.TotalSent)
 		if x := max(v.Client.TCP.RTO, v.Server.TCP.RTO); x > 0 {
 			rto = append(rto, x)
 		}
@@ -104,6 +108,7 @@ func (j *Run) variation(i int) *Variation {
 	if seconds > 0 {
 		out.Retransmits /= seconds
 	}
+	out.Resent /= max(1, sent)
 	if len(rto) > 0 {
 		out.RTO = stats.Median(rto)
 	}
@@ -153,8 +158,9 @@ func (v Variation) warning(l sample.Load) Warning {
 	if workload.Of(l).UDP {
 		return Warning{Varying, text}
 	}
-	text += fmt.Sprintf(". TCP: %s retransmits/s", short(v.Retransmits))
-	if v.RTO > 0 && v.Retransmits > 0 {
+	text += fmt.Sprintf(". TCP: %s retransmits/s, %s of all bytes sent again",
+		short(v.Retransmits), Percent(v.Resent))
+	if v.RTO > 0 && v.Resent > 0 {
 		text += fmt.Sprintf(", RTO %.0f ms", 1e3*v.RTO)
 	}
 	return Warning{Varying, text}

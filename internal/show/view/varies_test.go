@@ -23,7 +23,8 @@ func fitful(t *testing.T, study sample.Study, rates ...float64) judge.Report {
 		return rates[round%len(rates)]
 	}, func(v *sample.Visit) {
 		if v.Cell == 2 {
-			v.Client.TCP = sample.TCPInfo{Retransmits: 7, RTO: 0.204}
+			v.Client.TCP = sample.TCPInfo{Retransmits: 7, Resent: 2e6, RTO: 0.204}
+			v.Client.TotalSent = 1e8
 		}
 	})
 	return judge.Judge(run.File)
@@ -34,7 +35,8 @@ func TestVaryingRow(t *testing.T) {
 	worse := []float64{0.02, 2.2, 0.3, 0.05}
 	around := []float64{4, 80, 8, 60}
 	warning := "its throughput varies: all 12 windows of 1000 ms lie in the range 0.02–2.2 Gbit/s, " +
-		"which its row has instead of a mean. TCP: 7.0 retransmits/s, RTO 204 ms"
+		"which its row has instead of a mean. TCP: 7.0 retransmits/s, 2.0 % of all bytes sent again, " +
+		"RTO 204 ms"
 	for _, tt := range []struct {
 		name   string
 		report judge.Report
