@@ -149,7 +149,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		}
 		why, around := m.WhyNot(from)
 		skip := sample.Skip{Mode: m.Name, From: from, Reason: why, Remedy: around}
-		if out := len(r.To) > 0 && len(mode.Inward(r.To)) == 0; out && len(all) > 0 {
+		if out := len(r.To) > 0 && len(mode.Inward(r.To)) == 0; out {
 			skip.Reason, skip.Remedy = m.WhyNotOut(from)
 		} else if len(all) > 0 {
 			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)

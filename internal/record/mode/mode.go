@@ -50,6 +50,13 @@ func (t Target) Six() bool { return t != "" && t == t.Over6() }
 // Four reports whether the client dials an IPv4 address.
 func (t Target) Four() bool { return !t.Six() }
 
+func (t Target) family() string {
+	if t.Six() {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
 // Over6 returns the target's counterpart over IPv6.
 func (t Target) Over6() Target { return cmp.Or(families[t], t) }
 
@@ -250,10 +257,15 @@ func (m Mode) Engine() string {
 	return "Docker"
 }
 
-// WhyNotOut returns why no route from p to the target outside is measured.
+// WhyNotOut returns why no route from p to the target outside is measured in the family asked for.
 func (m Mode) WhyNotOut(p Placement) (why, around string) {
 	for _, r := range m.Routes {
-		if r.To.Outside() && r.From != p {
+		switch {
+		case !r.To.Outside():
+		case r.From == p:
+			return "toll measures its way out over " + r.To.family() + " only",
+				"--to " + string(r.To)
+		default:
 			return "its way out begins elsewhere", "--from " + string(r.From)
 		}
 	}
