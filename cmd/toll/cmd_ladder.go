@@ -39,7 +39,7 @@ container's connections to another machine. With --trace, as root, each price ha
   toll ladder all --to outside --load bulk
   toll ladder all --from container --budget 5m --save ladder.jsonl`,
 		RunE: func(c *cobra.Command, args []string) error {
-			all := slices.Contains(args, allModes)
+			all := len(args) == 0 || slices.Contains(args, allModes)
 			if traced {
 				f.trace = &sample.TracePlan{}
 				if !c.Flags().Changed("load") {
