@@ -189,8 +189,8 @@ func (j *Run) compare(i, b int, metric string) compared {
 			stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)))}
 	}
 	if from := j.varies(i, b, metric); x.N > 0 && from != "" {
-		low, high := stats.Range(j.logRatios(i, b, from))
-		x.Low, x.High, x.varies = math.Exp(low), math.Exp(high), true
+		x.varies = true
+		x.Low, x.High = j.rangeOf(i, b, from)
 	}
 	return x
 }

@@ -68,11 +68,21 @@ func (j *Run) logRatios(i, b int, metric string) (out []float64) {
 		return out
 	}
 	for _, x := range stats.Ratios(j.Series[i].byRound(metric), j.Series[b].byRound(metric)) {
-		if x > 0 {
-			out = append(out, math.Log(x))
-		}
+		out = append(out, math.Log(max(x, leastRatio)))
 	}
 	return out
+}
+
+// leastRatio stands for less, like a window in which nothing arrived.
+const leastRatio = 1e-6
+
+// rangeOf returns the range of the ratios of cell i to cell b.
+func (j *Run) rangeOf(i, b int, metric string) (low, high float64) {
+	low, high = stats.Range(j.logRatios(i, b, metric))
+	if low <= math.Log(leastRatio) {
+		return 0, math.Exp(high)
+	}
+	return math.Exp(low), math.Exp(high)
 }
 
 // variation returns nil if the cell's primary metric is steady or not known to vary.

@@ -233,6 +233,9 @@ func (f *Figures) transfer(v sample.Visit, l sample.Load) {
 	} else {
 		r := receiver(v, l)
 		f.bytes(v, float64(r.Received)/r.Window)
+		if r.Received == 0 && r.Window > 0 && sender(v, l).TCP.Resent > 0 { // TCP waited all the time
+			f.set(Throughput, 0)
+		}
 	}
 	if o.Bytes > 0 {
 		f.set(CompletionTime, completion(v, l))
