@@ -56,6 +56,9 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
 	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
 		Value: 1, Text: "baseline"}
+	if v := cell.Varies; v != nil {
+		row.Figure = analysis.Span(v.Low*unit.by, v.High*unit.by) + " " + unit.unit
+	}
 	entry = []string{row.Label, row.Docker, row.Figure, analysis.Percent(1), row.Text, ""}
 	x := m.Ratio
 	switch {

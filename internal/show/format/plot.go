@@ -54,7 +54,9 @@ func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int)
 		}
 	}
 	if !p.Bars {
-		out[at(n.Value)] = '●'
+		if !n.Varies {
+			out[at(n.Value)] = '●'
+		}
 		return string(out)
 	}
 	for i := min(at(n.Value), base); i <= max(at(n.Value), base); i++ {

@@ -150,7 +150,7 @@ func own(text string, x float64, unit string) document.Cell {
 func ratioCell(text string, r analysis.Ratio) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{
 		Value: r.Median, Low: &r.Low, High: &r.High,
-		Unit: analysis.RatioUnit, Verdict: string(r.Verdict)}}
+		Unit: analysis.RatioUnit, Verdict: string(r.Verdict), Varies: r.Varies}}
 }
 
 func priceCell(text string, p analysis.Price) document.Cell {

@@ -61,6 +61,9 @@ func TestVaryingRow(t *testing.T) {
 				if !found {
 					t.Errorf("no row has %q:\n%s", tt.want, got)
 				}
+				if strings.Count(got, "●") > 1 { // the baseline has one
+					t.Errorf("a mark stands for the median:\n%s", got)
+				}
 				if strings.Contains(got, "unclear") || strings.Contains(got, "longer run") {
 					t.Errorf("it says that a longer run helps:\n%s", got)
 				}
