@@ -195,7 +195,7 @@ bench: bench-deps build ## compare with iperf3, qperf and sockperf in one interl
 
 TRUTH ?=
 .PHONY: truth
-truth: truth-deps build ## show that what toll says is true: 70 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
+truth: truth-deps build ## show that what toll says is true: 75 minutes on a quiet machine; TRUTH=-full for all, TRUTH=-quick to try
 	$(GO) run ./test/measure truth $(TRUTH)
 
 .PHONY: dist dist-check

@@ -27,7 +27,7 @@ const (
 type Ask struct {
 	Listen  netip.AddrPort // of the server
 	Dial    netip.AddrPort // by the client
-	Second  uint16         // a further port, for a tool that opens two (qperf); 0: any
+	Second  uint16         // a further port, for a tool that opens two (qperf, netperf); 0: any
 	Size    int            // of request and response, a write or a datagram
 	Omit    time.Duration  // not counted before Window, if the tool can (iperf3)
 	Window  time.Duration  // in whole seconds, as the tools require
@@ -93,7 +93,7 @@ var (
 		client: func(a Ask) []string {
 			return []string{NetPerf, "-H", host(a.Dial), "-p", port(a.Dial), "-t", "TCP_CRR", "-l",
 				a.seconds(), "-P", "0",
-				"--", "-r", a.size() + "," + a.size()}
+				"--", "-r", a.size() + "," + a.size(), "-P", fmt.Sprintf(",%d", a.Second)}
 		},
 		parse: parseNetperf,
 	}

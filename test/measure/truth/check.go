@@ -19,6 +19,7 @@ var checks = []check{
 	{"sustained", (*trial).sustained},
 	{"peers", (*trial).peers},
 	{"unpinned", (*trial).unpinned},
+	{"rootless", (*trial).rootless},
 	{"precision", (*trial).precision},
 	{"trace", (*trial).parts},
 	{"trace-followed", (*trial).followed},
@@ -61,7 +62,7 @@ const (
 	minute = time.Minute
 )
 
-// The usual scale takes some 70 minutes. runsOf, if not 0, replaces the number of runs of aa, trace
+// The usual scale takes some 75 minutes. runsOf, if not 0, replaces the number of runs of aa, trace
 // and each planted difference.
 func scaleOf(quick, full bool, runsOf int) scale {
 	s := scale{name: "usual",

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
@@ -46,7 +47,7 @@ var rivals = []rival{
 func programs(only []string) []string {
 	others := []string{peer.TaskSet, peer.IPerf3, peer.QPerf}
 	needs := map[string][]string{"planted": {"nft", "tc"}, "peers": others, "unpinned": others,
-		"trace-planted": {"nft", "tc", "ip"}}
+		"rootless": others, "trace-planted": {"nft", "tc", "ip"}}
 	var out []string
 	for _, name := range only {
 		out = append(out, needs[name]...)
@@ -57,13 +58,14 @@ func programs(only []string) []string {
 // The other modes are compared with the first.
 var checked = []mode.Name{mode.Host, mode.Bridge, mode.PublishNAT, mode.PublishProxy}
 
-func (t *trial) published(ctx context.Context, pin string) (sample.Plan, error) {
+func (t *trial) published(ctx context.Context, pin string, modes []mode.Name,
+	loads ...string) (sample.Plan, error) {
 	var args []string
-	for _, m := range checked {
+	for _, m := range modes {
 		args = append(args, string(m))
 	}
-	return t.plan(ctx, append(args, "--baseline", "host", "--to", "loopback", "--load", bulk+","+rr,
-		"--pin", pin,
+	return t.plan(ctx, append(args, "--baseline", "host", "--to", "loopback",
+		"--load", strings.Join(loads, ","), "--pin", pin,
 		"--seed", strconv.FormatUint(t.seed, 10))...)
 }
 
@@ -89,13 +91,14 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 	pins := []string{sample.PinFar, sample.PinNear}
 	rows := len(rivals)*len(pins)*(len(checked)-1) + 1
 	for _, pin := range pins {
-		base, err := t.published(ctx, pin)
+		base, err := t.published(ctx, pin, checked, bulk, rr)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rivals {
 			theirs, ours, err := t.blocks(ctx, block{
-				check: "peers", rival: r, plan: under(base, r.load), pinned: true}, kept)
+				check: "peers", modes: checked, rival: r, plan: under(base, r.load),
+				pinned: true}, kept)
 			if ctx.Err() != nil {
 				return nil, err
 			}
@@ -110,7 +113,7 @@ func (t *trial) peers(ctx context.Context) (_ []table, err error) {
 			if pin != sample.PinFar || r.load != rr {
 				continue
 			}
-			visits := block{check: "peers, in visits", rival: r,
+			visits := block{check: "peers, in visits", modes: checked, rival: r,
 				plan: visited(under(base, r.load), visitWindow), pinned: true}
 			if theirs, ours, err = t.blocks(ctx, visits, kept); err != nil {
 				return nil, err
@@ -138,6 +141,7 @@ func (t *table) agree(r rival, pin string, m mode.Name, name string, theirs rate
 
 type block struct {
 	check  string
+	modes  []mode.Name // host first
 	rival  rival
 	plan   sample.Plan
 	pinned bool // pin the tool, too, to the CPUs of the plan's first cell
@@ -175,7 +179,7 @@ func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rate
 			if _, known := ours[pin.Name]; !known {
 				ours[pin.Name] = &found{ratios: map[mode.Name][]estimate{}}
 			}
-			if err := ours[pin.Name].add(report, pin.Name, b.rival); err != nil {
+			if err := ours[pin.Name].add(report, pin.Name, b); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -184,7 +188,7 @@ func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rate
 			c := p.CPUsOf(p.Cells[0])
 			cpus = &c
 		}
-		their, err := t.turn(ctx, b.rival, cpus, kept, i%2 == 1)
+		their, err := t.turn(ctx, b, cpus, kept, i%2 == 1)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -197,8 +201,9 @@ func (t *trial) blocks(ctx context.Context, b block, kept *keeping) (theirs rate
 	return theirs, ours, nil
 }
 
-func (f *found) add(r *analysis.Report, pin string, by rival) error {
-	for _, m := range checked {
+func (f *found) add(r *analysis.Report, pin string, b block) error {
+	by := b.rival
+	for _, m := range b.modes {
 		c, err := cell(r, string(m), "", by.load)
 		if err != nil {
 			return err
@@ -228,13 +233,13 @@ func (f *found) ratio(m mode.Name) (estimate, error) {
 
 // turn visits all modes forwards and then backwards, or the reverse, and returns the logarithms of
 // the tool's rates. Nothing is pinned if cpus is nil.
-func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keeping,
+func (t *trial) turn(ctx context.Context, b block, cpus *sample.CPUs, kept *keeping,
 	reverse bool) (map[mode.Name]float64, error) {
 	if cpus != nil && (len(cpus.Client) != 1 || len(cpus.Server) != 1) {
 		return nil, fmt.Errorf("toll pins a stream to the CPUs %v and %v: one each is needed",
 			cpus.Client, cpus.Server)
 	}
-	order := slices.Clone(checked)
+	order := slices.Clone(b.modes)
 	if reverse {
 		slices.Reverse(order)
 	}
@@ -242,12 +247,12 @@ func (t *trial) turn(ctx context.Context, r rival, cpus *sample.CPUs, kept *keep
 	slices.Reverse(back)
 	logs := map[mode.Name]float64{}
 	for _, m := range append(order, back...) {
-		x, err := r.visit(ctx, cpus, kept.of(m))
+		x, err := b.rival.visit(ctx, cpus, kept.of(m))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m, err)
 		}
 		const visits = 2 // of each mode
-		logs[m] += math.Log(r.rate(x)) / visits
+		logs[m] += math.Log(b.rival.rate(x)) / visits
 	}
 	return logs, nil
 }

@@ -23,7 +23,7 @@ const (
 // unpinned compares other tools, run as engineers run them, with toll's default range: from one
 // placement on CPUs to the other.
 func (t *trial) unpinned(ctx context.Context) (_ []table, err error) {
-	base, err := t.published(ctx, bothPins)
+	base, err := t.published(ctx, bothPins, checked, bulk, rr)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,8 @@ func (t *trial) unpinnedBeside(ctx context.Context, out *table, base sample.Plan
 	}
 	for _, r := range rivals {
 		theirs, ours, err := t.blocks(ctx, block{
-			check: "unpinned, beside " + beside, rival: r, plan: under(base, r.load)}, kept)
+			check: "unpinned, beside " + beside, modes: checked, rival: r,
+			plan: under(base, r.load)}, kept)
 		if ctx.Err() != nil {
 			return err
 		}
