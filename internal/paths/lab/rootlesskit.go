@@ -226,12 +226,6 @@ func (s *site) gvisor() error {
 		device:  rootless.Tap,
 		start:   (*site).startGvisor,
 		splices: func(mode.Target) bool { return false },
-		source: func(spec path.Spec) string {
-			if spec.To.Outside() {
-				return "the machine's"
-			}
-			return "the gateway's, not the client's"
-		},
 	})
 }
 
