@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -251,4 +252,69 @@ func forward(t *testing.T, socket string, requests ...string) {
 			return true
 		})
 	}
+}
+
+// A rootless Docker Engine is asked, or found by its processes alone.
+func TestRelaysOfDocker(t *testing.T) {
+	for _, e := range pathtest.Engines(t) {
+		t.Run(e.Name, func(t *testing.T) {
+			relaysOfDocker(t, e, "--userland-proxy=true", "web:7000 rootlesskit proxy",
+				"web (own network):7000 rootlesskit proxy")
+			relaysOfDocker(t, e, "--userland-proxy=false", "web:7000 rootlesskit proxy",
+				"?:8090 behind rootlesskit rootlesskit proxy?")
+		})
+	}
+}
+
+func relaysOfDocker(t *testing.T, e pathtest.Engine, flag, asked, unasked string) {
+	t.Run(flag, func(t *testing.T) {
+		t.Parallel()
+		m := rootlesstest.New(t)
+		d := m.Docker(t, e, nil, flag)
+		docker := func(args ...string) string {
+			t.Helper()
+			out, err := d.Command(args...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		version := docker("version", "-f", "{{.Server.Version}}")
+		major, err := strconv.Atoi(strings.SplitN(version, ".", 2)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if major < 28 && strings.HasSuffix(flag, "false") {
+			t.Skipf("Docker %s publishes no ports of rootless containers by rules", version)
+		}
+		toll, self := m.Put(t, pathtest.Toll(t)), m.Put(t, pathtest.StaticSelf(t))
+		m.Output(t, "tar", "-cf", "image", "-C", filepath.Dir(self), "--transform", "s/.*/web/",
+			filepath.Base(self))
+		docker("import", filepath.Join(m.Home, "image"), "image")
+		docker("run", "-d", "--name", "web", "-p", "8090:7000", "image", "/web", "-plain", "web",
+			"tcp/0.0.0.0:7000")
+		for host, want := range map[string]string{d.Host: asked, "": unasked} {
+			run := func(args ...string) []byte {
+				t.Helper()
+				out, err := m.Root("env", append([]string{"DOCKER_HOST=" + host, toll, "ports"},
+					args...)...).Output()
+				if err != nil {
+					t.Fatalf("%v: %s", err, out)
+				}
+				return out
+			}
+			r := &ports.Report{}
+			if err := json.Unmarshal(run("--format", "json"), r); err != nil {
+				t.Fatal(err)
+			}
+			if got := relayed(t, r); !slices.Equal(got, []string{"8090/tcp " + want}) {
+				t.Errorf("asked at %q: %q, want %q", host, got, want)
+			}
+			for _, h := range r.Containers {
+				if !strings.HasPrefix(h.Name, "web") {
+					t.Errorf("asked at %q: %+v is no container", host, h)
+				}
+			}
+		}
+	})
 }

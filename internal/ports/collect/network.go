@@ -246,7 +246,10 @@ func (c *collector) addLinked(strangers []ports.Container, relays map[string]boo
 	for behind := false; ; behind = true {
 		more := 0
 		strangers = slices.DeleteFunc(strangers, func(x ports.Container) bool {
-			if !behind && !c.linked(x) || behind && !c.inner(x, relays) && !c.ends(x) {
+			switch {
+			case !behind && c.linked(x), behind && relays[x.Space] && c.ends(x),
+				behind && !relays[x.Space] && c.inner(x, relays):
+			default:
 				return false
 			}
 			more++

@@ -46,7 +46,7 @@ func (r *relay) forward(l ports.Listener) (to uint16, ok bool) {
 	for _, f := range r.forwards {
 		a, b := f.host.Addr(), l.Addr.Addr()
 		if f.proto != l.Proto || f.host.Port() != 0 && f.host.Port() != l.Addr.Port() ||
-			a.IsValid() && a != b && !(a.IsUnspecified() && b.IsUnspecified()) {
+			a.IsValid() && a != b && (!a.IsUnspecified() || !b.IsUnspecified()) {
 			continue
 		}
 		if f.to == 0 {
@@ -521,13 +521,16 @@ func (c *collector) relaySpaces() map[string]bool {
 }
 
 // ends reports whether a relay's server is in the namespace itself. A rootlesskit's may be an
-// engine's network, with containers behind it.
+// engine's network, where the engine itself holds the port for containers.
 func (c *collector) ends(x ports.Container) bool {
 	return slices.ContainsFunc(c.f.Proxies, func(p ports.Proxy) bool {
 		return p.Rootless && p.Space == x.Space && p.Space != "" && p.Next == nil &&
 			(p.Program != ports.Rootlesskit ||
 				slices.ContainsFunc(x.Listeners, func(l ports.Listener) bool {
-					return l.Proto == p.Proto && l.Addr.Port() == p.Container.Port()
+					return l.Proto == p.Proto && l.Addr.Port() == p.Container.Port() &&
+						!slices.ContainsFunc(l.Owners, func(o ports.Process) bool {
+							return o.Name == "dockerd" || o.Name == "docker-proxy"
+						})
 				}))
 	})
 }
