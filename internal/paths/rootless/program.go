@@ -21,14 +21,16 @@ var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
 	RootlessKit: "rootlesskit", RootlessPort: "podman", "ip": "iproute2",
 	"nsenter": "util-linux"}
 
-var beside = map[string]string{RootlessPort: "/usr/libexec/podman/rootlessport"}
+// beside has the places outside PATH; Debian 12 has the second.
+var beside = map[string][]string{RootlessPort: {"/usr/libexec/podman/rootlessport",
+	"/usr/lib/podman/rootlessport"}}
 
 // Find returns a program's file, or an *path.UnsupportedError with the package to install.
 func Find(program string) (file string, err error) {
 	if file, err = exec.LookPath(program); err == nil {
 		return file, nil
 	}
-	if file := beside[program]; file != "" {
+	for _, file := range beside[program] {
 		if _, err := os.Stat(file); err == nil {
 			return file, nil
 		}

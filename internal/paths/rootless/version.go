@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ func Named(program, file string) string {
 	} else if v = inFile(file); v != "" { // into a pipe, some of pasta's builds print nothing
 		v = " " + v
 	} else if s := output("dpkg-query", "-W", "-f", "${Version}", packages[program]); s != "" &&
-		(filepath.Dir(file) == "/usr/bin" || file == beside[program]) {
+		(filepath.Dir(file) == "/usr/bin" || slices.Contains(beside[program], file)) {
 		// Debian's pasta says "unknown version", and rootlessport nothing
 		v = " " + s
 	}
