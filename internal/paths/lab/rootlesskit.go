@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -96,12 +97,12 @@ func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 
 // firstClient makes RootlessKit 3 install the rules and routes of clients' addresses, as it does
 // before it dials for the first client that is not at a loopback address.
-func (s *site) firstClient() error {
+func (s *site) firstClient() (err error) {
 	var (
 		l *net.TCPListener
 		c net.Conn
 	)
-	err := s.engine.ns.Do(func() (err error) {
+	err = s.engine.ns.Do(func() (err error) {
 		l, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(
 			netip.AddrPortFrom(loopback, publishedPort)))
 		return err
@@ -109,7 +110,7 @@ func (s *site) firstClient() error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	err = s.a.ns.Do(func() (err error) {
 		to := netip.AddrPortFrom(s.a.addr.Addr(), publishedPort)
 		c, err = net.DialTimeout("tcp4", to.String(), relayReadyTimeout)
