@@ -211,6 +211,9 @@ func TestKillToll(t *testing.T) {
 		{"user-while-measuring", nobody, "compare publish-proxy", " worker"},
 		{"open-vswitch-while-building", nil, "compare ovs", "ovsdb-server"},
 		{"open-vswitch-while-measuring", nil, "compare ovs", " worker"},
+		{"pasta-while-building", nil, "compare pasta", "--config-net"},
+		{"slirp4netns-while-building", nil, "compare slirp4netns", "--disable-host-loopback"},
+		{"slirp4netns-while-measuring", nil, "compare slirp4netns", " worker"},
 		{"crowd", nil, "scale publish-proxy --procs 8x8", " worker"},
 		{"crowd-of-a-user", nobody, "scale bridge --procs 8x8", " worker"},
 	} {
