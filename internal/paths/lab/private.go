@@ -12,7 +12,7 @@ import (
 const runDir = "/run"
 
 // private returns machine A's network namespace with mounts of its own, for programs that leave
-// files. Their paths are those of the thread.
+// files. Only its thread sees them.
 func (s *site) private(name string) (*space, error) {
 	tid, err := s.a.ns.TID()
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *site) private(name string) (*space, error) {
 
 // share makes the container's network namespace a file of the calling thread's mounts.
 func (c *container) share(file string) error {
-	tid, err := c.ns.NS.TID()
+	tid, err := c.ns.TID()
 	if err != nil {
 		return err
 	}
