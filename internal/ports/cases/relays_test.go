@@ -318,3 +318,50 @@ func relaysOfDocker(t *testing.T, e pathtest.Engine, flag, asked, unasked string
 		}
 	})
 }
+
+// Podman's containers without root are behind pasta, or behind rootlessport if they have a network's
+// name.
+func TestRelaysOfPodman(t *testing.T) {
+	if !pathtest.AllEngines() {
+		t.Skip("BRIDGETOLL_ENGINES=all runs it: it needs 150 MB")
+	}
+	t.Parallel()
+	m := rootlesstest.New(t)
+	p := m.Podman(t, false)
+	toll, self := m.Put(t, pathtest.Toll(t)), m.Put(t, pathtest.StaticSelf(t))
+	m.Output(t, "tar", "-cf", "image", "-C", filepath.Dir(self), "--transform", "s/.*/web/",
+		filepath.Base(self))
+	docker := func(args ...string) {
+		t.Helper()
+		out, err := m.Command("docker", append([]string{"-H", p.Host}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s\n%s", err, out, p.Log())
+		}
+	}
+	docker("import", filepath.Join(m.Home, "image"), "image")
+	docker("network", "create", "shop")
+	docker("run", "-d", "--name", "alone", "--network", "pasta", "-p", "8400:7000", "image", "/web",
+		"-plain", "web", "tcp/0.0.0.0:7000")
+	docker("run", "-d", "--name", "shop1", "--network", "shop", "-p", "8401:7000", "image", "/web",
+		"-plain", "web", "tcp/0.0.0.0:7000")
+	for host, want := range map[string][]string{
+		p.Host: {"8400/tcp alone:7000 pasta proxy", "8401/tcp shop1:7000 rootlessport proxy"},
+		"":     {"8400/tcp alone:7000 pasta proxy", "8401/tcp shop1 rootlessport proxy?"}} {
+		out, err := m.Root("env", "DOCKER_HOST="+host, toll, "ports", "--format", "json").Output()
+		r := &ports.Report{}
+		if err == nil {
+			err = json.Unmarshal(out, r)
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if got := relayed(t, r); !slices.Equal(got, want) {
+			t.Errorf("asked at %q: %q, want %q", host, got, want)
+		}
+		for _, h := range r.Containers {
+			if h.Name != "alone" && h.Name != "shop1" {
+				t.Errorf("asked at %q: %+v is no container", host, h)
+			}
+		}
+	}
+}

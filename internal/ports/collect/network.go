@@ -210,7 +210,8 @@ func (c *collector) spaces() {
 		if x.Devices, err = c.devicesIn(p.PID, p.space); err != nil && c.root {
 			continue // ended meanwhile
 		}
-		x.PID, x.Space, x.State, x.Addrs = p.PID, p.space, "running", addresses(x.Devices)
+		x.PID = cmp.Or(x.PID, p.PID)
+		x.Space, x.State, x.Addrs = p.space, "running", addresses(x.Devices)
 		if x.Name == "" {
 			x.Name = x.ID[:min(len(x.ID), 12)]
 		}
@@ -224,11 +225,12 @@ func (c *collector) spaces() {
 	c.addLinked(strangers, relays)
 }
 
-// podman returns the ids and names of Podman's containers, by namespace.
+// podman returns the ids, names and first processes of Podman's containers, by namespace.
 func (c *collector) podman() map[string]ports.Container {
 	out := map[string]ports.Container{}
 	for _, p := range c.procs {
 		if x, ok := c.conmons[p.parent]; ok && out[p.space].ID == "" {
+			x.PID = p.PID
 			out[p.space] = x
 		}
 	}
@@ -282,7 +284,7 @@ func (c *collector) linked(x ports.Container) bool {
 
 func (c *collector) inner(x ports.Container, relays map[string]bool) bool {
 	return slices.ContainsFunc(x.Devices, func(d ports.Device) bool {
-		return d.PeerSpace != x.Space && (relays[d.PeerSpace] ||
+		return d.PeerSpace != x.Space && d.Master == "" && (relays[d.PeerSpace] ||
 			slices.ContainsFunc(c.f.Containers, func(o ports.Container) bool {
 				return o.Space != "" && o.Space != c.f.Space && d.PeerSpace == o.Space
 			}))

@@ -327,7 +327,10 @@ func serverText(s ports.Server) string { return serversText(s, s) }
 func serversText(s, last ports.Server) string {
 	_, low := numbered(s)
 	_, high := numbered(last)
-	port := ":" + ports.Range(low, high)
+	port := ""
+	if high != 0 {
+		port = ":" + ports.Range(low, high)
+	}
 	switch s.Kind {
 	case "container":
 		text := s.Name + port
