@@ -47,10 +47,11 @@ type settings interface {
 
 type defaults struct {
 	modes    []string
-	from     []mode.Placement
-	one      mode.Placement // of commands without --baseline, which measure one placement; "": from
-	baseline mode.Name      // "": the flag's
-	mesh     string         // --mode of toll mesh
+	here     bool             // client and server are on one machine
+	from     []mode.Placement // nil: the flag's
+	one      mode.Placement   // of commands without --baseline, which measure one placement; "": from
+	baseline mode.Name        // "": the flag's
+	mesh     string           // --mode of toll mesh
 }
 
 // Each kind also has the flags of the kinds before.

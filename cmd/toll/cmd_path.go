@@ -86,7 +86,7 @@ func (f *pathFlags) draw(ctx context.Context, e env, name string) error {
 	if err != nil {
 		return err
 	}
-	if d != nil && f.from == "" {
+	if d != nil && len(d.from) > 0 && f.from == "" {
 		only := []string{string(d.from[0])}
 		if between, err := engine.MeshSpec(mode.Name(name)); err == nil {
 			f.from = string(between.From)

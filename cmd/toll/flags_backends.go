@@ -202,7 +202,7 @@ func (f *runFlags) setDefaults(fl *pflag.FlagSet, named []string) (modes []strin
 		return nil, err
 	}
 	baseline := fl.Lookup("baseline")
-	if !fl.Changed("from") {
+	if !fl.Changed("from") && d.from != nil {
 		f.from = nil
 		for _, p := range d.from {
 			f.from = append(f.from, string(p))
@@ -217,6 +217,9 @@ func (f *runFlags) setDefaults(fl *pflag.FlagSet, named []string) (modes []strin
 	f.fromInside(fl, named)
 	if baseline != nil && !baseline.Changed && d.baseline != "" && reachedFrom(d.baseline, f.from) {
 		f.baseline = string(d.baseline)
+	}
+	if d.here {
+		return d.modes, nil
 	}
 	return d.modes, f.unpinned(fl)
 }

@@ -28,12 +28,17 @@ func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {
 	}
 }
 
-func (f *dockerFlags) defaults([]string) (*defaults, error) { return nil, nil }
+func (f *dockerFlags) defaults(others []string) (*defaults, error) {
+	if len(others) > 0 || docker.FindRootless() == nil {
+		return nil, nil
+	}
+	return &defaults{modes: docker.Rootless(), here: true}, nil
+}
 
 func (f *dockerFlags) check() error { return nil }
 
 func (f *dockerFlags) with(ctx context.Context, _ sample.Wire, use func(path.Builder) error) error {
-	if pid := docker.Namespace(); pid != 0 && !lab.Entered() && !rootless.Entered() {
+	if pid := docker.UserNamespace(); pid != 0 && !lab.Entered() && !rootless.Entered() {
 		code, err := rootless.Enter(ctx, pid, signalOf)
 		return resultOf(code, err)
 	}

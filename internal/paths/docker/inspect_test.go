@@ -16,7 +16,7 @@ import (
 
 func TestOwnRules(t *testing.T) {
 	const bridge = "br-0123456789ab"
-	o := ownRules{devices: []string{bridge},
+	o := ownRules{where: thisMachine, devices: []string{bridge},
 		addrs:  []netip.Addr{netip.MustParseAddr("172.18.0.2"), netip.MustParseAddr("172.18.0.3")},
 		subnet: netip.MustParsePrefix("172.18.0.0/16")}
 	for _, c := range []struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -181,23 +182,37 @@ func (e *engine) taken(port uint16) (is bool, err error) {
 	return is, err
 }
 
-// Namespace returns the PID of a process in the user namespace of the environment's engine, if the
-// engine is rootless and this process may enter its networks only there; otherwise 0.
-func Namespace() int {
-	if mayRead("Docker") == nil {
-		return 0
-	}
+// FindRootless returns the environment's engine if it is rootless, or nil.
+func FindRootless() *rootless.Engine {
 	host, err := dockerapi.FindHost(os.Getenv)
 	if err != nil {
-		return 0
+		return nil
 	}
 	socket, err := dockerapi.Socket(host)
 	if err != nil {
+		return nil
+	}
+	e, err := rootless.FindEngine(socket)
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+// UserNamespace returns the PID of a process in the user namespace of the environment's engine, if
+// the engine is rootless and this process may enter its networks only there; otherwise 0.
+func UserNamespace() int {
+	if mayRead("Docker") == nil {
 		return 0
 	}
-	kit, err := rootless.FindEngine(socket)
-	if err != nil || rootless.Inside(kit.Daemon) {
-		return 0
+	if e := FindRootless(); e != nil && !rootless.Inside(e.Daemon) {
+		return e.Daemon
 	}
-	return kit.Daemon
+	return 0
+}
+
+// Rootless returns the names of the modes to compare on a rootless engine if none is named.
+func Rootless() []string {
+	return recipe.Names(map[mode.Name]bool{mode.Native: true, mode.Host: true, mode.Bridge: true,
+		mode.RootlessPublish: true, mode.RootlessPublishNAT: true})
 }

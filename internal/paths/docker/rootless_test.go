@@ -29,7 +29,7 @@ const (
 func enterRootless() (code int, entered bool) {
 	pid := 0
 	if os.Getenv(withEnv) != "" {
-		pid = Namespace()
+		pid = UserNamespace()
 	}
 	if pid == 0 {
 		return 0, false

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -69,6 +70,16 @@ const commented = `*filter
 [0:0] -A DOCKER-USER -j RETURN
 `
 
+func hereAs(t *testing.T) spot {
+	t.Helper()
+	ns, err := netns.Here()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	return spot{ns, thisMachine}
+}
+
 // Run with -race: parallel builds look for the program.
 func TestFindRuleAtOnce(t *testing.T) {
 	dir := t.TempDir()
@@ -79,7 +90,7 @@ func TestFindRuleAtOnce(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	e := &engine{Daemon: &dockerapi.Daemon{}}
+	e := &engine{Daemon: &dockerapi.Daemon{}, spot: hereAs(t)}
 	var (
 		wg   sync.WaitGroup
 		hops [4]path.Hop
@@ -146,7 +157,7 @@ func TestMissingRulesMakeNoTables(t *testing.T) {
 	if xtables.Loaded("filter", false) {
 		t.Skip("this machine has tables of iptables-legacy")
 	}
-	if _, _, err := (&engine{}).findRule(false, "filter", "FORWARD", "-j DOCKER-USER"); !errors.Is(err, errNoRule) {
+	if _, _, err := (&engine{spot: hereAs(t)}).findRule(false, "filter", "FORWARD", "-j DOCKER-USER"); !errors.Is(err, errNoRule) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "asked")); err == nil {

@@ -61,6 +61,7 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 		p.Facts["userland-proxy"] = set
 	}
 	if e.kit != nil {
+		p.Facts["engine"] = "rootless " + e.Version()
 		p.Facts["rootless"] = e.described()
 	}
 	return &site{ctx: ctx, engine: e, at: e.spot, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},

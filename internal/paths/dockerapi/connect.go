@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -168,8 +169,13 @@ func reachable(of service, file string) error {
 			"'s socket " + file,
 			Remedy: "run toll as root: sudo toll …", Err: err}
 	}
+	remedy := of.start
+	own := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "docker.sock")
+	if _, err := os.Stat(own); err == nil && own != file && of == dockerService {
+		remedy = "DOCKER_HOST=unix://" + own + ", of your rootless Docker"
+	}
 	return &path.UnsupportedError{Missing: "no " + of.what + " listens at " + file,
-		Remedy: of.start, Err: err}
+		Remedy: remedy, Err: err}
 }
 
 // meet reads the daemon's facts, and refuses one whose containers are not on this machine.

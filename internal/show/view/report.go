@@ -67,7 +67,11 @@ var backends = map[string]string{
 func backend(r *analysis.Report, on string) string {
 	for _, c := range r.Cells {
 		if e := c.Facts["engine"]; c.On == on && e != "" {
-			return on + ": " + e + " on this machine, with containers of toll's own"
+			out := on + ": " + e + " on this machine, with containers of toll's own"
+			if c.Facts["rootless"] != "" {
+				out += "; from the machine only native and published ports are dialled there, others in RootlessKit's network"
+			}
+			return out
 		}
 		if s := c.Facts["server node"]; c.On == on && s != "" {
 			return on + ": server on " + s + ", client on " + c.Facts["client node"]
