@@ -1,35 +1,75 @@
 package rootless
 
 import (
+	"fmt"
 	"io"
-	"net/netip"
-	"slices"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
-func TestKitArgs(t *testing.T) {
-	k := Kit{Net: Slirp4netns, Ports: "builtin", MTU: 65520, Published: []Published{
-		{netip.MustParseAddrPort("0.0.0.0:8080"), netip.MustParseAddrPort("127.0.0.1:8080")},
-		{netip.MustParseAddrPort("[::]:8080"), netip.MustParseAddrPort("[::1]:8080")}}}
-	args := k.Args("/usr/bin/rootlesskit")
-	for _, want := range []string{"--net=slirp4netns", "--mtu=65520", "--port-driver=builtin",
-		"--publish=0.0.0.0:8080:127.0.0.1:8080/tcp4", "--publish=[::]:8080:[::1]:8080/tcp6"} {
-		if !slices.Contains(args, want) {
-			t.Errorf("%q lacks %q", args, want)
+func TestNamed(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ program, says, want string }{
+		"slirp4netns": {Slirp4netns, "echo slirp4netns version 1.2.0; echo commit: 656041d",
+			"slirp4netns 1.2.0"},
+		"rootlesskit":  {RootlessKit, "echo rootlesskit version 1.1.0", "rootlesskit 1.1.0"},
+		"pasta":        {Pasta, "echo pasta 2025_05_03.587980c", "pasta 2025_05_03.587980c"},
+		"silent-pasta": {Pasta, ": 2025_05_03.587980c", "pasta 2025_05_03.587980c"},
+		"no-version":   {Pasta, "echo pasta unknown version", "pasta"},
+		"fails":        {Pasta, "echo pasta 1; exit 1", "pasta"},
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+c.says+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second is remembered
+			if got := Named(c.program, file); got != c.want {
+				t.Errorf("%s: %q, want %q", name, got, c.want)
+			}
 		}
 	}
 }
 
-func TestPortConfig(t *testing.T) {
-	r, err := PortConfig([]Port{{8080, 5201}}, netip.MustParseAddr("10.89.0.2"))
-	if err != nil {
-		t.Fatal(err)
+func TestSlirpPublish(t *testing.T) {
+	const want = `{"execute":"add_hostfwd","arguments":{"proto":"tcp","host_addr":"0.0.0.0",` +
+		`"host_port":8080,"guest_port":5201}}`
+	for _, c := range []struct{ answer, err string }{
+		{`{"return":{"id":1}}`, ""},
+		{`{"error":{"desc":"bad request: add_hostfwd: slirp_add_hostfwd failed"}}`,
+			"slirp_add_hostfwd failed"},
+		{"", "read its answer"},
+	} {
+		socket := filepath.Join(t.TempDir(), "api")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := make(chan string, 1)
+		go func() {
+			c2, err := l.Accept()
+			if err != nil {
+				asked <- err.Error()
+				return
+			}
+			defer c2.Close()
+			b, _ := io.ReadAll(c2) // until the other end has shut down writing
+			_, _ = fmt.Fprint(c2, c.answer)
+			asked <- strings.TrimSpace(string(b))
+		}()
+		err = SlirpPublish(socket, Port{8080, 5201})
+		if (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) ||
+			!strings.Contains(err.Error(), "8080")) {
+			t.Errorf("answer %q: %v", c.answer, err)
+		}
+		if got := <-asked; got != want {
+			t.Errorf("asked %q", got)
+		}
+		l.Close()
 	}
-	got, err := io.ReadAll(r)
-	const want = `{"Mappings":[{"container_port":5201,"host_port":8080,"range":1,"protocol":"tcp"}],` +
-		`"NetNSPath":"/proc/self/fd/5","ExitFD":3,"ReadyFD":4,"TmpDir":"/tmp",` +
-		`"ChildIP":"10.89.0.2","RootlessCNI":false}`
-	if string(got) != want || err != nil {
-		t.Errorf("%s, %v, want %s", got, err, want)
+	if err := SlirpPublish(filepath.Join(t.TempDir(), "none"), Port{1, 2}); err == nil {
+		t.Error("nobody listens, and no error")
 	}
 }
