@@ -80,7 +80,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	case e.lost != nil:
 		return e.lost
 	}
-	if err := e.checkRootless(s); err != nil {
+	if err := e.checkRootless(s); err != nil || e.Podman != nil && e.rootless {
 		return err
 	}
 	switch {

@@ -41,6 +41,10 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 	mode.IPvlanL3:       {build: (*site).subInterfaces, check: (*engine).checkParent},
 	mode.IPvlanL3S:      {build: (*site).subInterfaces, check: (*engine).checkParent},
 
+	mode.Pasta:        {build: (*site).publishByUser},
+	mode.Slirp4netns:  {build: (*site).publishByUser},
+	mode.RootlessPort: {build: (*site).publishByUser},
+
 	mode.PublishProxy: podmanLacks("Podman has no docker-proxy",
 		"publish, which measures what this Podman does"),
 	mode.Fast: podmanLacks("toll fast leads clients past docker-proxy, which Podman lacks",

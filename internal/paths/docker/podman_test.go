@@ -23,7 +23,7 @@ func TestPodman(t *testing.T) {
 		t.Skip("no Podman was asked for: make test-rootless")
 	}
 	tester, toll := pathtest.StaticSelf(t), pathtest.Toll(t)
-	for _, who := range []string{"root"} {
+	for _, who := range []string{"root", "user"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
 			m := rootlesstest.New(t)
@@ -55,7 +55,8 @@ func podman(t *testing.T) {
 var podmanLacksHere = []string{
 	"Open vSwitch does not run", "(CONFIG_IPVLAN)", "does not send frames back", "no remote client",
 	"publishes on ::1 does not answer", "over IPv6 only of networks that have it",
-	"default network has no IPv6", "podman has no recipe for",
+	"default network has no IPv6", "this Podman is rootless", "this Podman is root's",
+	"counts the datagrams", "over IPv4 only",
 }
 
 func TestOnPodmanConformance(t *testing.T) {
@@ -88,5 +89,13 @@ func TestOnPodmanConformance(t *testing.T) {
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestPodmanNamesEveryMode(t *testing.T) {
+	for _, m := range mode.OfDocker() {
+		if r := podmanRecipes[m.Name]; (r.build == nil) == (r.lacks == nil) {
+			t.Errorf("%s: a recipe %t, a reason %v", m.Name, r.build != nil, r.lacks)
+		}
 	}
 }

@@ -1,0 +1,165 @@
+package docker
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// userRelay is how rootless Podman publishes a port: a process of its user's takes it.
+type userRelay struct {
+	network string // as podman run's --network; "": a network of toll's
+	kind    mode.HopKind
+	program string // the beginning of the process's name
+	splices func(mode.Target) bool
+}
+
+func always(mode.Target) bool { return true }
+func never(mode.Target) bool  { return false }
+
+var userRelays = map[mode.Name]userRelay{
+	mode.Pasta: {"pasta", mode.HopPasta, "pasta", func(t mode.Target) bool {
+		return t.Over4() == mode.ToLoopback
+	}},
+	mode.Slirp4netns: {"slirp4netns:port_handler=slirp4netns", mode.HopSlirp, "slirp4netns",
+		never},
+	mode.RootlessPort: {"", mode.HopRootlessPort, "rootlessport", always},
+}
+
+func (e *engine) checkRootlessPodman(s path.Spec) error {
+	_, relayed := userRelays[s.Mode]
+	switch {
+	case !e.rootless && relayed:
+		return &path.UnsupportedError{
+			Missing: "this Podman is root's, and the kernel's rules publish its ports",
+			Remedy:  "publish; or CONTAINER_HOST with the address of a user's Podman service"}
+	case !e.rootless:
+		return nil
+	case !relayed:
+		return &path.UnsupportedError{
+			Missing: "this Podman is rootless: its networks are in a namespace of its own, apart from the machine's",
+			Remedy:  "host, shared, pasta, slirp4netns and rootlessport; or root's Podman"}
+	case s.To.Six():
+		return &path.UnsupportedError{
+			Missing: "toll measures the ports of rootless Podman over IPv4 only",
+			Remedy:  "--to loopback,address, or --on lab"}
+	case s.UDP:
+		return &path.UnsupportedError{Missing: "nothing counts the datagrams that mode " +
+			string(s.Mode) + "'s process relays", Remedy: "a load over TCP"}
+	}
+	return e.checkAddress(s)
+}
+
+func (s *site) publishByUser() error {
+	r := userRelays[s.path.Spec.Mode]
+	if r.network == "" {
+		if err := s.addUserNetwork(nil); err != nil {
+			return err
+		}
+	} else {
+		s.ownRules()
+		s.path.Facts["network"] = "as by podman run --network " + r.network
+		s.network = &bridgeNet{name: r.network}
+	}
+	ports, err := s.published()
+	if err != nil {
+		return err
+	}
+	var relays, last []path.Hop
+	spliced := r.splices(s.path.Spec.To)
+	for i, p := range ports {
+		b := s.Servers[i]
+		if s.path.Spec.To.Six() {
+			s.path.Servers[i].Listen = netip.AddrPortFrom(netip.IPv6Unspecified(), serverPort)
+		}
+		pid, err := s.holder(r.program, p)
+		if err != nil {
+			return err
+		}
+		if b.device, err = onlyDevice(b); err != nil {
+			return err
+		}
+		proxy := local.Proxy{Space: s.at.ns, PID: pid, Listens: p.Port(),
+			Target: netip.AddrPortFrom(b.Addr(), serverPort)}
+		inner := local.ContainerHop(mode.HopTap, b.ns, b.what, b.device, "", true)
+		guard := b.loopbackHop()
+		if spliced {
+			proxy.Dials = b.ns
+			inner, guard = guard, inner
+		} else {
+			proxy.Tap = b.ns
+		}
+		relay := local.RelayHop(s.path, r.kind, proxy, r.program, s.at.name)
+		relay.Clients, inner.Clients = s.path.Spec.TalkTo(i), s.path.Spec.TalkTo(i)
+		guard = local.Unused(guard)
+		guard.Clients = s.path.Spec.TalkTo(i)
+		relays, last = append(relays, relay), append(last, inner)
+		s.path.Guards = append(s.path.Guards, guard)
+	}
+	s.PlaceClients(s.machine())
+	s.path.Hops = slices.Concat([]path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}, relays, last)
+	return nil
+}
+
+// onlyDevice returns the name of the container's device: pasta's has the machine's.
+func onlyDevice(b *box) (device string, err error) {
+	var names []string
+	err = b.ns.Do(func() (err error) { names, err = link.Names(); return err })
+	if err != nil {
+		return "", err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == "lo" })
+	if len(names) != 1 {
+		return "", fmt.Errorf("%s has the devices %q, not one", b.what, names)
+	}
+	return names[0], nil
+}
+
+// holder finds the process that listens at an address, by the beginning of its name.
+func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
+	var inode uint32
+	err = s.at.ns.Do(func() error {
+		all, err := sock.Listeners()
+		for _, l := range all {
+			if l.Proto == "tcp" && l.Local == at {
+				inode = l.Inode
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	want := fmt.Sprintf("socket:[%d]", inode)
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range names {
+		name, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(name), program) {
+			continue
+		}
+		dir := filepath.Dir(file)
+		files, _ := filepath.Glob(dir + "/fd/*")
+		for _, fd := range files {
+			if to, err := os.Readlink(fd); err == nil && to == want {
+				return strconv.Atoi(filepath.Base(dir))
+			}
+		}
+	}
+	return 0, &path.UnsupportedError{
+		Missing: fmt.Sprintf("no %s that listens at %s is among the processes that toll sees",
+			program, at),
+		Remedy: "run toll as root, outside containers"}
+}
