@@ -476,6 +476,20 @@ func containers(t *testing.T, e pathtest.Engine) {
 			}
 		})
 	}
+	t.Run("outward-conformance", func(t *testing.T) {
+		cmd := p.on("a", pathtest.StaticSelf(t), "-test.run", "^TestOutward$", "-test.v")
+		cmd.Env = append(cmd.Env, outwardEnv+"=1", "DOCKER_HOST="+p.docker,
+			"XDG_STATE_HOME="+p.dir+"/state")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s%v", out, err)
+		} else {
+			t.Logf("%s", out)
+		}
+		p.nothingLeft(t)
+		if left := made("a", p.docker) + made("b", far); left != "" {
+			t.Errorf("something is left: %s", left)
+		}
+	})
 	t.Run("killed", func(t *testing.T) {
 		cmd := p.measuring(t, "compare", "publish", "--from", "remote-container", "--baseline",
 			"publish")
