@@ -79,7 +79,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{Daemon: daemon, docker: d, rootless: dockerapi.Rootless(daemon.Info)}
-	if e.rootless {
+	if e.rootless && e.Podman == nil {
 		e.lost = e.enter()
 	}
 	if e.kit == nil {

@@ -134,7 +134,7 @@ func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 		}
 	}
 	switch {
-	case got.Network.Driver != "bridge":
+	case got.Network.Driver != "bridge", e.Podman != nil && e.rootless: // elsewhere
 	case e.Podman != nil:
 		n.bridge, err = e.Interface(ctx, n.id)
 	default:

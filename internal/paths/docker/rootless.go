@@ -78,6 +78,9 @@ var instead = map[mode.Name]mode.Name{
 }
 
 func (e *engine) checkRootless(s path.Spec) error {
+	if e.Podman != nil {
+		return e.checkRootlessPodman(s)
+	}
 	m, _ := mode.Find(s.Mode)
 	switch other := instead[s.Mode]; {
 	case m.Rootless && e.kit == nil:
