@@ -73,6 +73,9 @@ func ConnectPodman(ctx context.Context, dir string) (*Daemon, error) {
 func (d *Daemon) askPodman(ctx context.Context) (*Podman, error) {
 	out := &Podman{}
 	found, err := d.libpod(ctx, "/info", out)
+	if odd := new(json.UnmarshalTypeError); errors.As(err, &odd) {
+		return nil, nil
+	}
 	if err != nil || !found || out.Version.Version == "" {
 		return nil, err
 	}

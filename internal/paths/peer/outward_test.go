@@ -52,7 +52,7 @@ func TestOutward(t *testing.T) {
 		t.Fatal(err)
 	}
 	pathtest.Run(t, p, pathtest.Options{Modes: modes, Short: true,
-		Lacks:  func(u *path.UnsupportedError) bool { return oldEngine(u) },
+		Lacks: func(u *path.UnsupportedError) bool { return oldEngine(u) },
 		Common: func(h path.Hop) bool {
 			return h.Kind == mode.HopWire || strings.Contains(h.Name, "docker0")
 		},
