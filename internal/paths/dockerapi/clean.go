@@ -17,9 +17,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Clean removes what ended tolls left, at the daemon of this environment and on the machine.
-// Journals only say where to look: a name alone removes nothing at a daemon, and no other daemon is
-// contacted. A missing daemon is an error only if a journal lists things there.
+// Clean removes what ended tolls left, at the Docker daemon and Podman's service of this environment
+// and on the machine. Journals only say where to look: a name alone removes nothing at a daemon, and
+// no other daemon is contacted. A missing daemon is an error only if a journal lists things there.
 type Clean struct {
 	// directory of journals; "": the user's state directory
 	StateDir string
@@ -69,34 +69,55 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// daemon cleans the daemon that docker uses now. kept has the files of journals that list what may
+// daemon cleans the services of this environment. kept has the files of journals that list what may
 // still exist, there or at another daemon.
 func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool,
 	err error) {
-	host, hostErr := FindHost(os.Getenv)
-	var made []Entry
-	var errs []error
-	here := map[string]bool{}
+	hosts := services()
+	made, files := make([][]Entry, len(hosts)), make([][]string, len(hosts))
 	kept = map[string]bool{}
+	var errs []error
 	for _, j := range js.left {
 		things := slices.DeleteFunc(slices.Clone(j.Made), Entry.OfMachine)
-		switch {
-		case len(things) == 0:
-		case hostErr == nil && sameDaemon(j.host, host):
-			made, here[j.File] = append(made, things...), true
-		default:
+		if len(things) == 0 {
+			continue
+		}
+		k := slices.IndexFunc(hosts, func(h string) bool { return sameDaemon(j.host, h) })
+		if k < 0 {
 			kept[j.File] = true
 			errs = append(errs, &otherDaemon{j.File, j.host})
+			continue
+		}
+		made[k], files[k] = append(made[k], things...), append(files[k], j.File)
+	}
+	for k, host := range hosts {
+		if len(made[k]) == 0 && !listens(host) {
+			continue
+		}
+		some, err := c.until(ctx, host, made[k], js.judge)
+		removed = append(removed, some...)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("clean the daemon at %s: %w", host, err))
+			for _, file := range files[k] {
+				kept[file] = true
+			}
 		}
 	}
-	if hostErr != nil || len(made) == 0 && !listens(host) {
-		return nil, kept, errors.Join(errs...)
-	}
-	if removed, err = c.until(ctx, host, made, js.judge); err != nil {
-		errs = append(errs, fmt.Errorf("clean the Docker daemon at %s: %w", host, err))
-		maps.Copy(kept, here)
-	}
 	return removed, kept, errors.Join(errs...)
+}
+
+// services returns the addresses of the Docker daemon and of Podman's service that this environment
+// names.
+func services() (hosts []string) {
+	if host, err := FindHost(os.Getenv); err == nil {
+		hosts = append(hosts, host)
+	}
+	if host := FindPodman(os.Getenv); !slices.ContainsFunc(hosts, func(h string) bool {
+		return sameDaemon(h, host)
+	}) {
+		hosts = append(hosts, host)
+	}
+	return hosts
 }
 
 func listens(host string) bool {

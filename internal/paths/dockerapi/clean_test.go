@@ -109,9 +109,16 @@ func TestCleanKnowsTheDaemon(t *testing.T) {
 
 // Images need the label; of an image with other names only the name goes.
 func TestCleanRemovesOnlyOurImages(t *testing.T) {
+	for _, service := range []string{"DOCKER_HOST", "CONTAINER_HOST"} {
+		t.Run(service, func(t *testing.T) { removesOurImages(t, service) })
+	}
+}
+
+func removesOurImages(t *testing.T, service string) {
+	t.Setenv("DOCKER_HOST", "unix:///none")
 	host, deleted := aDaemon(t, `[{"Id": "sha256:1", "RepoTags": ["127.0.0.1:1/toll:a"]}, {"Id": "sha256:2", "RepoTags": ["127.0.0.1:1/toll:b", "users:2"]},
 		{"Id": "sha256:3", "RepoTags": ["bridgetoll:kept"]}]`, "[]")
-	t.Setenv("DOCKER_HOST", host)
+	t.Setenv(service, host)
 	dir := t.TempDir()
 	aJournal(t, dir, owner.Mark()+"9", host, Entry{Image, "127.0.0.1:1/toll:a"},
 		Entry{Image, "127.0.0.1:1/toll:b"}, Entry{Image, "users:1"}, Entry{Network, "users"})
