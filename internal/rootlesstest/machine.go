@@ -126,7 +126,7 @@ func New(t testing.TB) *Machine {
 		rest, _ := io.ReadAll(in)
 		t.Fatalf("the machine did not start: %s%s %v", line, rest, err)
 	}
-	go io.Copy(io.Discard, in) // until the machine ends
+	go func() { _, _ = io.Copy(io.Discard, in) }() // until the machine ends
 	return m
 }
 
