@@ -1,0 +1,90 @@
+package collect
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+func arguments(pid int) []string {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return nil
+	}
+	args, _ := p.CmdLine()
+	return args
+}
+
+// pastaForwards parses the options for ports, as passt(1) describes them. all is false if some
+// cannot be known.
+func pastaForwards(args []string) (out []forward, all bool) {
+	all = true
+	options := map[string]string{"-t": "tcp", "--tcp-ports": "tcp", "-u": "udp",
+		"--udp-ports": "udp"}
+	for i := 1; i < len(args); i++ {
+		name, value, joined := strings.Cut(args[i], "=")
+		proto := options[name]
+		switch {
+		case proto != "" && !joined && i+1 < len(args):
+			i++
+			value = args[i]
+		case proto == "" && len(args[i]) > 2 && options[args[i][:2]] != "" && args[i][1] != '-':
+			proto, value = options[args[i][:2]], args[i][2:]
+		}
+		if proto == "" {
+			continue
+		}
+		more, ok := pastaPorts(proto, value)
+		out, all = append(out, more...), all && ok
+	}
+	return out, all
+}
+
+// maxForwards limits the ports of one range.
+const maxForwards = 1 << 16
+
+func pastaPorts(proto, value string) (out []forward, ok bool) {
+	if value == "none" {
+		return nil, true
+	}
+	var addr netip.Addr
+	if at, rest, found := strings.Cut(value, "/"); found {
+		at, _, _ = strings.Cut(at, "%")
+		addr, _ = netip.ParseAddr(strings.Trim(at, "[]")) // invalid: a device, any address
+		value = rest
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		from, to, mapped := strings.Cut(part, ":")
+		if strings.HasPrefix(part, "~") { // all other ports
+			return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
+		}
+		low, high, ok := portRange(from)
+		target := low
+		if mapped {
+			var ok2 bool
+			if target, _, ok2 = portRange(to); !ok2 {
+				return out, false
+			}
+		}
+		if !ok { // auto, all
+			return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
+		}
+		for n := 0; n <= int(high-low) && n < maxForwards; n++ {
+			out = append(out, forward{proto, netip.AddrPortFrom(addr, low+uint16(n)),
+				target + uint16(n)})
+		}
+	}
+	return out, true
+}
+
+func portRange(text string) (low, high uint16, ok bool) {
+	first, last, ranged := strings.Cut(text, "-")
+	a, errA := strconv.ParseUint(first, 10, 16)
+	b, errB := a, error(nil)
+	if ranged {
+		b, errB = strconv.ParseUint(last, 10, 16)
+	}
+	return uint16(a), uint16(b), errA == nil && errB == nil && a > 0 && a <= b
+}
