@@ -11,7 +11,7 @@ import (
 var limiters = map[string]string{
 	"client core":  "the client's CPU core",
 	"server core":  "the server's CPU core",
-	"proxy":        "docker-proxy's CPU time",
+	"proxy":        "the CPU time of the process that relays",
 	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
 }
 

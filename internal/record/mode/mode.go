@@ -240,10 +240,11 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 			return a.Why, a.Around
 		}
 	}
-	from := m.Placements()
-	words := make([]string, len(from))
-	for i, f := range from {
-		words[i] = string(f)
+	var words []string
+	for _, f := range m.Placements() {
+		if len(m.RoutesInto(f)) > 0 {
+			words = append(words, string(f))
+		}
 	}
 	return "there is no such path: it is reached from " + strings.Join(words, ", "),
 		"--from " + words[0]

@@ -410,6 +410,15 @@ func TestRoutesOverIPv6(t *testing.T) {
 	}
 }
 
+// A placement with only a way out does not reach the mode.
+func TestWhyNotInward(t *testing.T) {
+	m, _ := Find(Pasta)
+	if why, around := m.WhyNot(FromContainer); strings.Contains(why, string(FromContainer)) ||
+		around != "--from host" {
+		t.Errorf("%s; %s", why, around)
+	}
+}
+
 func TestPhrase(t *testing.T) {
 	for _, tt := range []struct {
 		mode Name
