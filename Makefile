@@ -133,9 +133,9 @@ test-docker: deps ## build the modes with the installed Docker Engine, and a swa
 # On machines of their own with an ordinary user, whose engines these are.
 ROOTLESS_ENGINES ?= installed,sid,podman
 .PHONY: test-rootless
-test-rootless: deps ## build the modes with rootless Docker, the installed one and Debian sid's, and Podman of both kinds, each fetched once; no part of make test
+test-rootless: deps ## build the modes with rootless Docker, the installed one and Debian sid's, and Podman of both kinds, and find their ports; each is fetched once; no part of make test
 	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
-		-run '^Test(Machine|Docker|Podman|Rootless.*)$$' ./internal/rootlesstest ./internal/paths/docker
+		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/rootlesstest ./internal/paths/docker ./internal/ports/cases
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
