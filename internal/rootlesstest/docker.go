@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // Docker is a rootless Docker Engine of the machine's user.
@@ -18,7 +16,7 @@ type Docker struct {
 	Host string // DOCKER_HOST
 
 	machine *Machine
-	log     string
+	service
 }
 
 // Script returns dockerd-rootless.sh of an engine, or "".
@@ -59,37 +57,14 @@ func (m *Machine) Docker(t testing.TB, e pathtest.Engine, variables []string,
 		m.Prefer(at + "/usr/sbin")
 	}
 	d := &Docker{Host: "unix://" + m.Runtime + "/docker.sock", machine: m,
-		log: m.Home + "/dockerd.log"}
-	log, err := os.Create(d.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
+		service: service{log: m.Home + "/dockerd.log"}}
 	cmd := m.Command("env", slices.Concat(variables, []string{script, "--data-root", m.Home + "/docker",
 		"--pidfile", m.Runtime + "/docker.pid", "--exec-root", m.Runtime + "/docker"}, flags)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	const patience = time.Minute
-	testwait.Until(t, patience, "rootless dockerd answers", func() bool {
-		if len(ended) > 0 {
-			t.Fatalf("rootless dockerd ended: %v\n%s", <-ended, d.Log())
-		}
-		return d.Command("info").Run() == nil
-	})
+	d.start(t, "rootless dockerd", cmd, func() bool { return d.Command("info").Run() == nil })
 	return d
 }
 
 // Command returns a docker command of the user's.
 func (d *Docker) Command(args ...string) *exec.Cmd {
 	return d.machine.Command("docker", append([]string{"-H", d.Host}, args...)...)
-}
-
-// Log returns what dockerd and RootlessKit printed.
-func (d *Docker) Log() string {
-	b, _ := os.ReadFile(d.log)
-	return string(b)
 }

@@ -1,20 +1,17 @@
 package rootlesstest
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // Podman is a Podman service of the machine, root's or its user's.
 type Podman struct {
 	Host string // CONTAINER_HOST
 
-	log string
+	service
 }
 
 // podmanTree makes Debian's tree the root of a mount namespace: its podman needs later libraries
@@ -61,41 +58,20 @@ func (m *Machine) Podman(t testing.TB, root bool) *Podman {
 		who, dir, run = "root", "/run/podman", m.Root
 	}
 	p := &Podman{Host: "unix://" + dir + "/podman.sock",
-		log: filepath.Join(m.Home, "podman-"+who+".log")}
+		service: service{log: filepath.Join(m.Home, "podman-"+who+".log")}}
 	if out, err := run("mkdir", "-p", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	log, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	service := []string{"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	command := []string{"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	if !root {
-		service = m.login("/usr/sbin:/usr/bin:/sbin:/bin")
+		command = m.login("/usr/sbin:/usr/bin:/sbin:/bin")
 	}
-	service = append(service, "podman", "system", "service", "-t", "0", p.Host)
+	command = append(command, "podman", "system", "service", "-t", "0", p.Host)
 	cmd := m.Root("unshare", append([]string{"-m", "bash", "-c", podmanTree, "podman", tree,
-		filepath.Join(m.Home, "podman-"+who), m.Home}, service...)...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	const patience = time.Minute
-	testwait.Until(t, patience, "Podman's service answers", func() bool {
-		if len(ended) > 0 {
-			t.Fatalf("Podman's service ended: %v\n%s", <-ended, p.Log())
-		}
+		filepath.Join(m.Home, "podman-"+who), m.Home}, command...)...)
+	p.start(t, "Podman's service", cmd, func() bool {
 		return m.Root("curl", "-sf", "--unix-socket", dir+"/podman.sock",
 			"http://podman/_ping").Run() == nil
 	})
 	return p
-}
-
-// Log returns what the service printed.
-func (p *Podman) Log() string {
-	b, _ := os.ReadFile(p.log)
-	return string(b)
 }
