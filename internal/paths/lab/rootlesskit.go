@@ -1,12 +1,8 @@
 package lab
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -97,37 +93,11 @@ func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 
 // firstClient makes RootlessKit 3 install the rules and routes of clients' addresses, as it does
 // before it dials for the first client that is not at a loopback address.
-func (s *site) firstClient() (err error) {
-	var (
-		l *net.TCPListener
-		c net.Conn
-	)
-	err = s.engine.ns.Do(func() (err error) {
-		l, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(
-			netip.AddrPortFrom(loopback, publishedPort)))
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	err = s.a.ns.Do(func() (err error) {
-		to := netip.AddrPortFrom(s.a.addr.Addr(), publishedPort)
-		c, err = net.DialTimeout("tcp4", to.String(), relayReadyTimeout)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := l.SetDeadline(time.Now().Add(relayReadyTimeout)); err != nil {
-		return err
-	}
-	arrived, err := l.Accept()
-	if err != nil {
-		return fmt.Errorf("wait for RootlessKit's rules: %w", err)
-	}
-	return arrived.Close()
+func (s *site) firstClient() error {
+	_, _, err := connectOnce(s.a.ns, s.engine.ns,
+		netip.AddrPortFrom(s.a.addr.Addr(), publishedPort),
+		netip.AddrPortFrom(loopback, publishedPort), relayReadyTimeout)
+	return err
 }
 
 func (s *site) tapHop() path.Hop {
