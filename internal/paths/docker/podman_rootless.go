@@ -140,7 +140,6 @@ func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	want := fmt.Sprintf("socket:[%d]", inode)
 	names, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
 		return 0, err
@@ -150,12 +149,12 @@ func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 		if err != nil || !strings.HasPrefix(string(name), program) {
 			continue
 		}
-		dir := filepath.Dir(file)
-		files, _ := filepath.Glob(dir + "/fd/*")
-		for _, fd := range files {
-			if to, err := os.Readlink(fd); err == nil && to == want {
-				return strconv.Atoi(filepath.Base(dir))
-			}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			continue
+		}
+		if sockets, err := sock.Inodes(pid); err == nil && sockets[inode] {
+			return pid, nil
 		}
 	}
 	return 0, &path.UnsupportedError{

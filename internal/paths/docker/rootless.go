@@ -31,11 +31,7 @@ func (s spot) netns() (id string, err error) {
 }
 
 func (e *engine) enter() error {
-	socket, err := dockerapi.Socket(e.Host)
-	if err != nil {
-		return err
-	}
-	kit, err := rootless.FindEngine(socket)
+	kit, err := engineAt(e.Host)
 	if err != nil {
 		return err
 	}
@@ -191,15 +187,19 @@ func FindRootless() *rootless.Engine {
 	if err != nil {
 		return nil
 	}
-	socket, err := dockerapi.Socket(host)
-	if err != nil {
-		return nil
-	}
-	e, err := rootless.FindEngine(socket)
+	e, err := engineAt(host)
 	if err != nil {
 		return nil
 	}
 	return e
+}
+
+func engineAt(host string) (*rootless.Engine, error) {
+	socket, err := dockerapi.Socket(host)
+	if err != nil {
+		return nil, err
+	}
+	return rootless.FindEngine(socket)
 }
 
 // UserNamespace returns the PID of a process in the user namespace of the environment's engine, if
