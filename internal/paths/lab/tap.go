@@ -149,7 +149,7 @@ func connectOnce(from, to local.Space, dial, listen netip.AddrPort, limit time.D
 	if err != nil {
 		return own, seen, err
 	}
-	defer server.Close()
+	defer func() { err = errors.Join(err, server.Close()) }()
 	if err := server.SetDeadline(time.Now().Add(limit)); err != nil {
 		return own, seen, err
 	}
