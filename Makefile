@@ -131,9 +131,9 @@ test-docker: deps ## build the modes with the installed Docker Engine, and a swa
 	BRIDGETOLL_ENGINES=$(ENGINES) $(GO) test -p 2 -count=1 -parallel 4 -timeout 40m ./internal/paths/docker ./internal/paths/swarm # they wait more than they work
 
 # On machines of their own with an ordinary user, whose engines these are.
-ROOTLESS_ENGINES ?= installed,sid,podman
+ROOTLESS_ENGINES ?= installed,sid,29,podman
 .PHONY: test-rootless
-test-rootless: deps ## build the modes with rootless Docker, the installed one and Debian sid's, and Podman of both kinds, and find their ports; each is fetched once; no part of make test
+test-rootless: deps ## build the modes with rootless Docker, the installed one, Debian sid's and 29, and Podman of both kinds, and find their ports; each is fetched or built once; no part of make test
 	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
 		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/rootlesstest ./internal/paths/docker ./internal/ports/cases
 

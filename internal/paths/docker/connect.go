@@ -24,6 +24,7 @@ type engine struct {
 	// where its networks are; for a rootless engine not the machine
 	spot
 	machine spot
+	hosts   spot             // of containers with the host's network
 	kit     *rootless.Engine // nil: not rootless, or lost
 	lost    error            // why a rootless engine's networks cannot be entered
 
@@ -90,7 +91,7 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 			return nil, errors.Join(err, daemon.Close())
 		}
 		e.machine.name = thisMachine
-		e.spot = e.machine
+		e.spot, e.hosts = e.machine, e.machine
 	}
 	return e, nil
 }

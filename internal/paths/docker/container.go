@@ -50,7 +50,7 @@ type box struct {
 	device string
 	port   string // the outer end, if any
 	portNS *netns.NS
-	// it is in the machine's network namespace
+	// it has the host's network
 	shares bool
 }
 
@@ -255,11 +255,7 @@ func (s *site) enter(b *box, name string) error {
 	if err := sameProcesses(s.engine.words().daemon, b.pid, name); err != nil {
 		return err
 	}
-	if b.ns, err = netns.Join(netns.File(b.pid)); err != nil {
-		return fmt.Errorf("%s: %w", b.what, err)
-	}
-	s.path.Undo.Push("leave "+b.what, b.ns.Close)
-	own, err := s.engine.netns()
+	own, err := s.engine.hosts.netns()
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
@@ -267,7 +263,14 @@ func (s *site) enter(b *box, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
-	b.shares = its == own
+	if b.shares = its == own; b.shares { // no user may enter the machine's again
+		b.ns = s.engine.hosts.ns
+	} else {
+		if b.ns, err = netns.Join(netns.File(b.pid)); err != nil {
+			return fmt.Errorf("%s: %w", b.what, err)
+		}
+		s.path.Undo.Push("leave "+b.what, b.ns.Close)
+	}
 	if c.NetworkSettings == nil {
 		return nil
 	}

@@ -32,9 +32,9 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	var spots []local.Inspected
 	rules := ownRules{where: s.engine.name, devices: s.bridges}
 	for _, b := range boxes {
-		if b.shares { // inspected as this machine, except for its control group
+		if b.shares { // inspected as its network's owner, except for its control group
 			spots = append(spots, local.Inspected{
-				Space: s.engine.ns, Where: b.what, Devices: []string{}, PID: b.pid})
+				Space: b.ns, Where: b.what, Devices: []string{}, PID: b.pid})
 			continue
 		}
 		if b.port != "" && b.portNS == s.engine.ns {

@@ -24,6 +24,7 @@ func (s *site) native() error {
 
 func (s *site) host() error {
 	s.ownRules()
+	s.at = s.engine.hosts
 	if s.path.Spec.To.Outside() {
 		return s.hostOutside()
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // A rootless engine's bridges, rules and docker-proxies are in a network namespace that RootlessKit
-// made, apart from the machine's. Its host network is that namespace, too.
+// made, apart from the machine's. Unless it is detached, the engine's host network is there, too.
 const engineName = "the rootless engine's network"
 
 type spot struct {
@@ -48,7 +48,9 @@ func (e *engine) enter() error {
 	if e.machine.ns, err = netns.Here(); err != nil {
 		return err
 	}
-	e.kit = kit
+	if e.kit, e.hosts = kit, e.spot; kit.Detached {
+		e.hosts = e.machine
+	}
 	return nil
 }
 

@@ -24,6 +24,9 @@ type Engine struct {
 	Daemon int
 	// NetNS is the file of the network namespace that has the engine's bridges.
 	NetNS string
+	// Detached means that the daemon, and containers with the host's network, are in the machine's
+	// network namespace, as by default from Docker Engine 29.5 on.
+	Detached bool
 	// Kit is the PID of the RootlessKit whose sockets have the published ports.
 	Kit      int
 	StateDir string // RootlessKit's
@@ -57,10 +60,9 @@ func FindEngine(socket string) (*Engine, error) {
 		}
 	}
 	e.NetNS = fmt.Sprintf("/proc/%d/ns/net", pid)
-	// from Docker Engine 29.5 on, dockerd is in the machine's network namespace
 	detached := filepath.Join(fmt.Sprintf("/proc/%d/root", pid), e.StateDir, "netns")
 	if _, err := os.Stat(detached); err == nil && e.StateDir != "" {
-		e.NetNS = detached
+		e.NetNS, e.Detached = detached, true
 	}
 	e.describe()
 	return e, nil
@@ -134,13 +136,20 @@ func (e *Engine) describe() {
 		NetworkDriver struct {
 			Driver string `json:"driver"`
 		} `json:"networkDriver"`
-		PortDriver struct {
+		PortDriver *struct {
 			Driver string `json:"driver"`
 		} `json:"portDriver"`
 	}
 	const most = 64 << 10
-	if json.NewDecoder(http.MaxBytesReader(nil, answer.Body, most)).Decode(&info) == nil {
-		e.Version, e.Net, e.Driver = info.Version, info.NetworkDriver.Driver, info.PortDriver.Driver
+	if json.NewDecoder(http.MaxBytesReader(nil, answer.Body, most)).Decode(&info) != nil {
+		return
+	}
+	e.Version, e.Net = info.Version, info.NetworkDriver.Driver
+	switch {
+	case info.PortDriver != nil:
+		e.Driver = info.PortDriver.Driver
+	case e.Net == Pasta:
+		e.Driver = "implicit" // which it leaves out
 	}
 }
 

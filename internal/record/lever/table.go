@@ -342,7 +342,7 @@ var all = []Lever{
 		Mode:      mode.Host,
 		Isolation: true,
 		Not:       notPodman,
-		Why:       "the engine's machine is its own network namespace: --network host is not this one",
+		Why:       "before Docker Engine 29.5 --network host is the engine's own network namespace",
 		Harms:     "nothing that is known",
 		Permanent: []Snippet{{"instead of --network NAME and -p",
 			[]string{"docker run --network host IMAGE"}}, compose("network_mode: host")},
