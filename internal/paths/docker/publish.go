@@ -154,12 +154,19 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		return nil
 	}
 	// Docker writes it if it starts no proxies.
-	masq, err := s.ruleHop(mode.HopSNAT, path.Matches, "nat", "POSTROUTING", "-o "+s.network.bridge,
-		"--src-type LOCAL", "-j MASQUERADE")
-	switch {
-	case err == nil:
+	ofHost := func(expect path.Expect) (path.Hop, error) {
+		return s.ruleHop(mode.HopSNAT, expect, "nat", "POSTROUTING", "-o "+s.network.bridge,
+			"--src-type LOCAL", "-j MASQUERADE")
+	}
+	if preserved, err := s.firstClient(ports[0]); err != nil {
+		return err
+	} else if preserved {
+		if err := s.guard(ofHost(path.Untouched)); err != nil {
+			return err
+		}
+	} else if masq, err := ofHost(path.Matches); err == nil {
 		dnat = append(dnat, masq)
-	case !errors.Is(err, errNoRule):
+	} else if !errors.Is(err, errNoRule) {
 		return err
 	}
 	s.PlaceClients(s.machine())
@@ -232,6 +239,9 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 		}
 	} else {
 		s.PlaceClients(s.machine())
+	}
+	if _, err := s.firstClient(ports[0]); err != nil {
+		return err
 	}
 	s.path.Hops = slices.Concat(before, s.kits(ports, true), proxies,
 		[]path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -175,6 +176,23 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 		hops = append(hops, local.LoopbackHop(e.ns, e.name))
 	}
 	return hops
+}
+
+// firstClient connects to the machine's own address, as RootlessKit 3 installs the rules and routes
+// of clients' addresses before it dials for the first such client. It reports whether the server
+// sees the client's address.
+func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
+	if s.engine.kit == nil || s.path.Spec.To != mode.ToAddress {
+		return false, nil
+	}
+	const limit = 10 * time.Second
+	b := s.Servers[0]
+	ends, err := local.ConnectOnce(s.at.ns, b.ns, at, netip.AddrPortFrom(b.Addr(), serverPort), limit)
+	if err != nil {
+		return false, err
+	}
+	s.path.Facts["source address"] = ends.String()
+	return ends.Preserved(), nil
 }
 
 // taken reports whether a process of the machine listens on a port.

@@ -94,7 +94,7 @@ func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 // firstClient makes RootlessKit 3 install the rules and routes of clients' addresses, as it does
 // before it dials for the first client that is not at a loopback address.
 func (s *site) firstClient() error {
-	_, _, err := connectOnce(s.a.ns, s.engine.ns,
+	_, err := local.ConnectOnce(s.a.ns, s.engine.ns,
 		netip.AddrPortFrom(s.a.addr.Addr(), publishedPort),
 		netip.AddrPortFrom(loopback, publishedPort), relayReadyTimeout)
 	return err

@@ -3,7 +3,6 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -125,55 +124,13 @@ func (s *site) tellSource() error {
 	default:
 		to = s.Servers[0].ns
 	}
-	own, seen, err := connectOnce(client.NS, to.NS, s.Dial[0], listen, limit)
+	ends, err := local.ConnectOnce(client.NS, to.NS, s.Dial[0], listen, limit)
 	if err != nil {
 		return err
 	}
-	text := seen.String()
-	if own == seen && !own.IsLoopback() {
-		text += ", the client's"
-	}
-	s.path.Facts["source address"] = text
+	s.path.Facts["source address"] = ends.String()
 	return nil
 }
-
-// connectOnce dials a server that listens for this connection only. It returns the client's address,
-// and the one that the server sees.
-func connectOnce(from, to local.Space, dial, listen netip.AddrPort, limit time.Duration) (
-	own, seen netip.Addr, err error) {
-	var server *net.TCPListener
-	err = to.Do(func() (err error) {
-		server, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(listen))
-		return err
-	})
-	if err != nil {
-		return own, seen, err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	if err := server.SetDeadline(time.Now().Add(limit)); err != nil {
-		return own, seen, err
-	}
-	var c net.Conn
-	err = from.Do(func() (err error) {
-		c, err = net.DialTimeout("tcp", dial.String(), limit)
-		return err
-	})
-	if err != nil {
-		return own, seen, err
-	}
-	defer c.Close()
-	// See passt2023.
-	if _, err := c.Write([]byte{0}); err != nil {
-		return own, seen, err
-	}
-	arrived, err := server.Accept()
-	if err != nil {
-		return own, seen, fmt.Errorf("connect to %s: %w", dial, err)
-	}
-	return addrOf(c.LocalAddr()), addrOf(arrived.RemoteAddr()), arrived.Close()
-}
-
-func addrOf(a net.Addr) netip.Addr { return a.(*net.TCPAddr).AddrPort().Addr().Unmap() }
 
 // leaveMachine gives machine A the default routes that rootless engines expect.
 func (s *site) leaveMachine() error {

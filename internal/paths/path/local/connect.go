@@ -1,0 +1,60 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Ends are the client's address of a connection, and the one that the server sees.
+type Ends struct{ Own, Seen netip.Addr }
+
+// Preserved reports whether the server sees the client's address, which is not a loopback one.
+func (e Ends) Preserved() bool { return e.Own == e.Seen && !e.Own.IsLoopback() }
+
+// String returns the address that the server sees.
+func (e Ends) String() string {
+	if e.Preserved() {
+		return e.Seen.String() + ", the client's"
+	}
+	return e.Seen.String()
+}
+
+// ConnectOnce dials a server that listens for this connection only.
+func ConnectOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duration) (e Ends,
+	err error) {
+	var server *net.TCPListener
+	err = to.Do(func() (err error) {
+		server, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(listen))
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	if err := server.SetDeadline(time.Now().Add(limit)); err != nil {
+		return e, err
+	}
+	var c net.Conn
+	err = from.Do(func() (err error) {
+		c, err = net.DialTimeout("tcp", dial.String(), limit)
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	defer c.Close()
+	// Debian 12's pasta waits for it.
+	if _, err := c.Write([]byte{0}); err != nil {
+		return e, err
+	}
+	arrived, err := server.Accept()
+	if err != nil {
+		return e, fmt.Errorf("connect to %s: %w", dial, err)
+	}
+	return Ends{addrOf(c.LocalAddr()), addrOf(arrived.RemoteAddr())}, arrived.Close()
+}
+
+func addrOf(a net.Addr) netip.Addr { return a.(*net.TCPAddr).AddrPort().Addr().Unmap() }
