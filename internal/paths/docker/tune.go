@@ -40,24 +40,28 @@ func refuseTunes(s path.Spec) error {
 
 // "": the tune changes nothing of the machine.
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
+	m, _ := mode.Find(s.Mode)
 	for _, h := range local.Sets(k, r) {
 		switch {
 		case h == mode.HopLoopback && s.Mode != mode.Shared:
-			return "this machine's loopback device"
+			if k == mode.MTU && m.Rootless && slices.Contains(r.Hops, mode.HopBridge) {
+				continue // that of toll's own network in the engine's
+			}
+			return "a loopback device that is not toll's"
 		case h == mode.HopBridge && onDefault(s.Mode):
-			return "this machine's default bridge"
+			return "the engine's default bridge"
 		}
 	}
 	switch k {
 	case mode.Rmem, mode.Wmem:
 		if onMachine(s) {
-			return "this machine's TCP settings, because not all ends of its connections are in containers"
+			return "TCP settings outside of containers, because not all ends of its connections are in containers"
 		}
 	case mode.RmemMax, mode.WmemMax:
 		return "this machine's limits of socket buffers"
 	case mode.Congestion:
 		if onMachine(s) && !byRoute(s) {
-			return "this machine's congestion control, because not all ends of its connections are in containers"
+			return "the congestion control outside of containers, because not all ends of its connections are in containers"
 		}
 	}
 	return ""
