@@ -80,7 +80,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	case e.lost != nil:
 		return e.lost
 	}
-	if err := e.checkRootless(s); err != nil || e.Podman != nil && e.rootless {
+	if err := e.checkRootless(ctx, s); err != nil || e.Podman != nil && e.rootless {
 		return err
 	}
 	switch {
@@ -316,9 +316,17 @@ func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 	}
 	if !proxy {
 		return &path.UnsupportedError{Missing: "this Docker publishes ports without docker-proxy",
-			Remedy: `"userland-proxy": true in /etc/docker/daemon.json and a restart of docker`}
+			Remedy: `"userland-proxy": true in ` + e.settings() + ` and a restart of docker`}
 	}
 	return e.checkRelay(s)
+}
+
+// settings names the file with the daemon's settings.
+func (e *engine) settings() string {
+	if e.kit != nil {
+		return "~/.config/docker/daemon.json"
+	}
+	return "/etc/docker/daemon.json"
 }
 
 func (e *engine) checkRelay(s path.Spec) error {
@@ -365,7 +373,7 @@ func (e *engine) checkAddress(s path.Spec) error {
 	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // Remote names it
 		return nil
 	}
-	_, err := ownAddress(e.ns, s.To.Six())
+	_, err := ownAddress(e.machine.ns, s.To.Six())
 	return err
 }
 

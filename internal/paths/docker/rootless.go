@@ -1,9 +1,12 @@
 package docker
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -69,28 +72,47 @@ func (e *engine) described() string {
 	return out
 }
 
-// instead names the modes that are published ports of the other kind of engine.
-var instead = map[mode.Name]mode.Name{
-	mode.Publish: mode.RootlessPublish, mode.PublishDefault: mode.RootlessPublish,
-	mode.PublishProxy: mode.RootlessPublish, mode.PublishNAT: mode.RootlessPublishNAT,
-	mode.RootlessPublish: mode.PublishProxy, mode.RootlessPublishNAT: mode.PublishNAT,
+var publishedModes = []mode.Name{mode.Publish, mode.PublishDefault, mode.PublishProxy,
+	mode.PublishNAT}
+
+// rootlessPublished names the mode that measures this engine's published ports, or tells what to do
+// for that.
+func (e *engine) rootlessPublished(ctx context.Context, s path.Spec) (remedy string) {
+	for _, m := range []mode.Name{mode.RootlessPublishNAT, mode.RootlessPublish} {
+		known, _ := mode.Find(m)
+		o := path.Spec{Mode: m, From: mode.FromHost, To: s.To, UDP: s.UDP}
+		if _, ok := known.Route(o.From, o.To); !ok {
+			o.To = mode.ToLoopback
+		}
+		err := e.check(ctx, o)
+		var u *path.UnsupportedError
+		switch {
+		case err == nil && s.From != mode.FromHost:
+			return string(m) + " --from host"
+		case err == nil:
+			return string(m)
+		case errors.As(err, &u):
+			remedy = u.Remedy
+		}
+	}
+	return cmp.Or(remedy, string(mode.RootlessPublish))
 }
 
-func (e *engine) checkRootless(s path.Spec) error {
+func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 	if e.Podman != nil {
 		return e.checkRootlessPodman(s)
 	}
 	m, _ := mode.Find(s.Mode)
-	switch other := instead[s.Mode]; {
+	switch {
 	case m.Rootless && e.kit == nil:
 		return &path.UnsupportedError{Missing: "this Docker is not rootless",
-			Remedy: string(other) + "; or DOCKER_HOST of a rootless engine"}
+			Remedy: "publish, which measures what it does; or DOCKER_HOST of a rootless engine"}
 	case m.Rootless, e.kit == nil:
 		return nil
-	case other != "":
+	case slices.Contains(publishedModes, s.Mode):
 		return &path.UnsupportedError{
 			Missing: "this Docker is rootless: RootlessKit takes its published ports on the machine",
-			Remedy:  string(other)}
+			Remedy:  e.rootlessPublished(ctx, s)}
 	case e.docker.Remote != nil:
 		return &path.UnsupportedError{
 			Missing: "from another machine toll does not measure a rootless engine",

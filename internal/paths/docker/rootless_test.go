@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,21 +122,43 @@ func TestWithRootlessConformance(t *testing.T) {
 }
 
 func TestWithRootlessRefuses(t *testing.T) {
-	withRootless(t)
+	off := withRootless(t)
 	b := &Docker{}
 	defer b.Close()
-	for m, remedy := range map[mode.Name]string{
-		mode.Publish: "rootless-publish", mode.PublishDefault: "rootless-publish",
-		mode.PublishProxy: "rootless-publish", mode.PublishNAT: "rootless-publish-nat",
-		mode.Pipework: "--on lab", mode.Fast: "--on lab"} {
-		known, _ := mode.Find(m)
-		err := b.Check(t.Context(), path.Spec{
-			Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
-		var u *path.UnsupportedError
-		if !errors.As(err, &u) || !strings.Contains(u.Remedy, remedy) {
-			t.Errorf("%s: %v, %+v", m, err, u)
-		}
+	published := string(mode.RootlessPublish)
+	switch {
+	case off && major(t) < 28:
+		published = `"userland-proxy": true in ~/.config`
+	case off:
+		published = string(mode.RootlessPublishNAT)
 	}
+	refused(t, b, mode.Publish, published)
+	refused(t, b, mode.PublishDefault, published)
+	refused(t, b, mode.PublishProxy, published)
+	refused(t, b, mode.PublishNAT, published)
+	refused(t, b, mode.Pipework, "an engine that is not rootless")
+	refused(t, b, mode.Fast, "an engine that is not rootless")
+}
+
+func refused(t *testing.T, b *Docker, m mode.Name, remedy string) {
+	t.Helper()
+	known, _ := mode.Find(m)
+	err := b.Check(t.Context(), path.Spec{
+		Mode: m, From: known.Routes[0].From, To: known.Routes[0].To})
+	var u *path.UnsupportedError
+	if !errors.As(err, &u) || !strings.HasPrefix(u.Remedy, remedy) {
+		t.Errorf("%s: %v, %+v", m, err, u)
+	}
+}
+
+func major(t *testing.T) int {
+	t.Helper()
+	n, _, _ := strings.Cut(sh(t, "docker version -f '{{.Server.Version}}'"), ".")
+	major, err := strconv.Atoi(strings.TrimSpace(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return major
 }
 
 func ofToll(t *testing.T) string {
