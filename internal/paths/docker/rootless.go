@@ -189,7 +189,7 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 	s.path.Proxies = append([]path.Proxy{{Name: name, PID: e.kit.Kit}}, s.path.Proxies...)
 	for i, p := range ports {
 		read := local.Proxy{Space: e.machine.ns, Dials: e.ns, PID: e.kit.Kit, Others: true, Beside: proxy,
-			Listens: p.Port(), Target: p}.Relayed()
+			Listens: p.Port(), Target: p, Second: s.path.Second}.Relayed()
 		hops = append(hops, path.Hop{Kind: mode.HopRootlessKit, Name: name, Expect: path.Relays,
 			Where:   e.machine.name + ", process " + strconv.Itoa(e.kit.Kit),
 			Clients: s.path.Spec.TalkTo(i), Read: read})

@@ -34,6 +34,7 @@ type Proxy struct {
 	Others  bool
 	Listens uint16         // published port
 	Target  netip.AddrPort // the container's
+	Second  uint16         // of Others, the path's second port, the same everywhere; 0: none
 	// Beside means that others dial as often as the proxy where it dials: a client on the proxy's
 	// machine, or another proxy behind it.
 	Beside bool
@@ -60,7 +61,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			if p.Tap != nil || p.Outward {
 				toServer = p.Outward
 			}
-			if !p.Others || c.LocalPort == p.Listens {
+			if !p.Others || c.LocalPort == p.Listens || p.isSecond(c.LocalPort) {
 				seen[c.Inode] = leg{toServer, c}
 			}
 		}
@@ -69,7 +70,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 				return sample.Counters{}, err
 			}
 			for _, c := range conns {
-				if !p.Others || c.RemotePort == p.Target.Port() {
+				if !p.Others || c.RemotePort == p.Target.Port() || p.isSecond(c.RemotePort) {
 					seen[c.Inode] = leg{true, c}
 				}
 			}
@@ -102,6 +103,8 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			ResentBytes: resent}, err
 	}
 }
+
+func (p Proxy) isSecond(port uint16) bool { return port == p.Second && port != 0 }
 
 func (p Proxy) conns(in Space) (out []sock.Conn, err error) {
 	err = in.Do(func() (err error) {
