@@ -61,6 +61,8 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 		"--on swarm or lab"),
 	mode.RootlessPublish: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
 		"pasta or rootlessport, or --on docker"),
+	mode.RootlessPublishTap: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
+		"slirp4netns, or --on docker"),
 	mode.RootlessPublishNAT: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
 		"pasta or rootlessport, or --on docker"),
 	mode.GvisorTapVsock: podmanLacks("Podman has gvisor-tap-vsock outside of its virtual machines only",

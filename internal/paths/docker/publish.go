@@ -158,9 +158,18 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		return s.ruleHop(mode.HopSNAT, expect, "nat", "POSTROUTING", "-o "+s.network.bridge,
 			"--src-type LOCAL", "-j MASQUERADE")
 	}
+	var before []path.Hop
+	if s.engine.kit != nil {
+		before = append(before, local.LoopbackHop(s.at.ns, s.at.name))
+		relays, err := s.fromMachine(ports)
+		if err != nil {
+			return err
+		}
+		before = append(before, relays...)
+	}
 	if preserved, err := s.firstClient(ports[0]); err != nil {
 		return err
-	} else if preserved {
+	} else if preserved || s.path.Spec.Mode == mode.RootlessPublishTap {
 		if err := s.guard(ofHost(path.Untouched)); err != nil {
 			return err
 		}
@@ -170,11 +179,7 @@ func (s *site) translated(ports []netip.AddrPort) error {
 		return err
 	}
 	s.PlaceClients(s.machine())
-	if s.engine.kit != nil {
-		before := []path.Hop{local.LoopbackHop(s.at.ns, s.at.name)}
-		dnat = slices.Concat(before, s.kits(ports, false), dnat)
-	}
-	s.path.Hops = slices.Concat(dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
+	s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
 }
 

@@ -37,6 +37,7 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.PublishProxy:       {build: (*site).publishProxy, check: (*engine).checkProxy},
 	mode.RootlessPublish:    {build: (*site).rootlessPublish, check: (*engine).checkRootlessPublish},
 	mode.RootlessPublishNAT: {build: (*site).rootlessPublishNAT, check: (*engine).checkRootlessNAT},
+	mode.RootlessPublishTap: {build: (*site).rootlessPublishTap, check: (*engine).checkRootlessTap},
 	mode.Fast:               {build: (*site).fast, check: (*engine).checkFast},
 	mode.FastLinks:          {build: (*site).fastLinks, check: (*engine).checkFastLinks},
 	mode.Routed:             {build: (*site).routed, check: (*engine).checkRouted},

@@ -78,7 +78,8 @@ var publishedModes = []mode.Name{mode.Publish, mode.PublishDefault, mode.Publish
 // rootlessPublished names the mode that measures this engine's published ports, or tells what to do
 // for that.
 func (e *engine) rootlessPublished(ctx context.Context, s path.Spec) (remedy string) {
-	for _, m := range []mode.Name{mode.RootlessPublishNAT, mode.RootlessPublish} {
+	for _, m := range []mode.Name{mode.RootlessPublishNAT, mode.RootlessPublishTap,
+		mode.RootlessPublish} {
 		known, _ := mode.Find(m)
 		o := path.Spec{Mode: m, From: mode.FromHost, To: s.To, UDP: s.UDP}
 		if _, ok := known.Route(o.From, o.To); !ok {
@@ -128,41 +129,99 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 }
 
 func (e *engine) checkRootlessPublish(ctx context.Context, s path.Spec, t *trial) error {
+	if err := e.checkDriver(s); err != nil {
+		return err
+	}
 	if err := e.checkProxy(ctx, s, t); err != nil {
 		return err
 	}
-	return e.checkKit(s, t)
+	return e.checkTaken(t)
 }
 
 func (e *engine) checkRootlessNAT(_ context.Context, s path.Spec, t *trial) error {
+	if err := e.checkDriver(s); err != nil {
+		return err
+	}
 	if t.proxy {
 		return &path.UnsupportedError{
 			Missing: "this Docker publishes ports by docker-proxy, which gets what RootlessKit dials",
-			Remedy:  `rootless-publish, which measures what this Docker does; or "userland-proxy": false in ~/.config/docker/daemon.json and a restart of docker`}
+			Remedy:  `rootless-publish, which measures what this Docker does; or "userland-proxy": false in ` + e.settings() + ` and a restart of docker`}
 	}
-	return e.checkKit(s, t)
+	return e.checkTaken(t)
 }
 
-func (e *engine) checkKit(s path.Spec, t *trial) error {
-	const first = 28
-	switch driver := e.kit.Driver; {
+func (e *engine) checkRootlessTap(_ context.Context, s path.Spec, t *trial) error {
+	if err := e.checkDriver(s); err != nil {
+		return err
+	}
+	return e.checkTaken(t)
+}
+
+const driverVariable = "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER"
+
+// byTap lists the port drivers whose connections come over the engine's tap device.
+var byTap = map[string]mode.HopKind{
+	rootless.Slirp4netns: mode.HopSlirp, rootless.Gvisor: mode.HopGvisor}
+
+func (e *engine) checkDriver(s path.Spec) error {
+	const builtin = "builtin"
+	driver := cmp.Or(e.kit.Driver, builtin)
+	missing := "RootlessKit's port driver " + driver + " takes this Docker's ports"
+	switch tap := s.Mode == mode.RootlessPublishTap; {
 	case s.UDP:
 		return &path.UnsupportedError{Missing: "RootlessKit's sockets count no datagrams' bytes",
 			Remedy: "a load over TCP"}
-	case !t.taken && e.Major() < first:
+	case tap && byTap[driver] == "":
+		return &path.UnsupportedError{Missing: missing + ", not over a tap device",
+			Remedy: driverVariable + "=slirp4netns; rootless-publish measures the default"}
+	case !tap && byTap[driver] != "":
+		return &path.UnsupportedError{Missing: missing + ", over its tap device",
+			Remedy: string(mode.RootlessPublishTap)}
+	case !tap && driver != builtin:
+		return &path.UnsupportedError{Missing: missing + ", and toll does not know its path",
+			Remedy: driverVariable + "=" + builtin + "; pasta's own relaying is measured on lab and podman"}
+	}
+	return e.checkAddress(s)
+}
+
+func (e *engine) checkTaken(t *trial) error {
+	const first = 28
+	switch {
+	case t.taken:
+		return nil
+	case e.Major() < first:
 		return &path.UnsupportedError{
 			Missing: e.Version() + ` publishes no port on the machine with "userland-proxy": false, as it is rootless`,
 			Remedy:  "Docker Engine 28"}
-	case !t.taken:
-		return &path.UnsupportedError{
-			Missing: "RootlessKit takes no port on the machine (port driver " + driver + ")",
-			Remedy:  "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER=builtin"}
-	case driver != "" && driver != "builtin":
-		return &path.UnsupportedError{
-			Missing: "this rootless Docker's ports are taken by " + driver + ", and toll knows the path of RootlessKit's builtin port driver only",
-			Remedy:  "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER=builtin; or --on lab, which has others"}
 	}
-	return nil
+	return &path.UnsupportedError{Missing: "RootlessKit takes no port on the machine",
+		Remedy: driverVariable + "=builtin"}
+}
+
+func (s *site) rootlessPublishTap() error {
+	s.at = s.engine.machine
+	return s.publishNAT()
+}
+
+// taps returns the hops from the machine's sockets to the engine's tap device: for each port the one
+// relay, which is RootlessKit itself or a program that it started.
+func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
+	e := s.engine
+	relay := local.Proxy{Space: e.machine.ns, PID: e.kit.Kit, Others: true, Second: s.path.Second}
+	if e.kit.Driver != rootless.Gvisor {
+		if relay.PID, err = rootless.Child(e.kit.Kit, e.kit.Driver); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range ports {
+		relay.Tap, relay.Listens = s.Servers[i].ns, p.Port()
+		h := local.RelayHop(s.path, byTap[e.kit.Driver], relay, e.kit.Driver, e.machine.name)
+		h.Clients = s.path.Spec.TalkTo(i)
+		hops = append(hops, h)
+	}
+	s.path.Proxies = s.path.Proxies[:1]
+	return append(hops, path.Hop{Kind: mode.HopTap, Name: rootless.Tap, Where: e.name,
+		Read: local.Device(e.ns, rootless.Tap, true)}), nil
 }
 
 func (s *site) rootlessPublish() error {
@@ -215,6 +274,14 @@ func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
 	}
 	s.path.Facts["source address"] = ends.String()
 	return ends.Preserved(), nil
+}
+
+// fromMachine returns the hops of a rootless engine's ports that lead to its rules.
+func (s *site) fromMachine(ports []netip.AddrPort) ([]path.Hop, error) {
+	if s.path.Spec.Mode == mode.RootlessPublishTap {
+		return s.taps(ports)
+	}
+	return s.kits(ports, false), nil
 }
 
 // taken reports whether a process of the machine listens on a port.

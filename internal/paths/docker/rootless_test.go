@@ -52,11 +52,26 @@ func TestRootlessEngines(t *testing.T) {
 	for _, e := range pathtest.Engines(t) {
 		for _, b := range []struct {
 			name, flags string
+			variables   []string
 			root        bool
-		}{{"user", "", false}, {"root", "", true}, {"no-proxy", noProxy, false}} {
+			tests       string
+			only        string // engine; "": all
+		}{
+			{name: "user", tests: "Rootless"},
+			{name: "root", root: true, tests: "Rootless"},
+			{name: "no-proxy", flags: noProxy, tests: "Rootless"},
+			{name: "slirp4netns", tests: "PortDriver",
+				variables: []string{"DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER=slirp4netns"}},
+			{name: "gvisor", tests: "PortDriver", only: "29", // the others have RootlessKit 1
+				variables: []string{"DOCKERD_ROOTLESS_ROOTLESSKIT_NET=gvisor-tap-vsock",
+					"DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER=gvisor-tap-vsock"}},
+		} {
+			if b.only != "" && b.only != e.Name {
+				continue
+			}
 			t.Run(e.Name+"/"+b.name, func(t *testing.T) {
 				m := rootlesstest.New(t)
-				d := m.Docker(t, e, nil, strings.Fields(b.flags)...)
+				d := m.Docker(t, e, b.variables, strings.Fields(b.flags)...)
 				run := m.Command
 				if b.root {
 					run = m.Root
@@ -64,7 +79,7 @@ func TestRootlessEngines(t *testing.T) {
 				cmd := run("env", withEnv+"=with "+b.flags, "DOCKER_HOST="+d.Host,
 					pathtest.TollEnv+"="+m.Put(t, toll), "CI="+os.Getenv("CI"),
 					"XDG_STATE_HOME="+m.Home+"/state", "TOLL_HISTORY=off", "TOLL_BUSY=yes",
-					m.Put(t, tester), "-test.run", "^TestWithRootless", "-test.v",
+					m.Put(t, tester), "-test.run", "^TestWith"+b.tests, "-test.v",
 					"-test.timeout", "20m")
 				out, err := cmd.CombinedOutput()
 				t.Logf("%s", out)
@@ -96,26 +111,46 @@ func TestWithRootlessConformance(t *testing.T) {
 	if !off {
 		modes = append(modes, mode.Host, mode.Shared, mode.Bridge, mode.BridgeDefault, mode.Routed)
 	}
+	conform(t, b, modes, func(missing string) bool {
+		say := func(s string) bool { return strings.Contains(missing, s) }
+		switch {
+		case say("by docker-proxy, which gets"):
+			return !off
+		case say("without docker-proxy"), say("publishes no port on the machine"):
+			return off
+		case say("routed networks"), say("publishes no port over IPv6"):
+			return b.engine.Major() < 28
+		}
+		return false
+	})
+}
+
+func conform(t *testing.T, b *Docker, modes []mode.Name, lacks func(missing string) bool) {
+	t.Helper()
 	o := pathtest.Options{Short: true,
 		Modes: slices.DeleteFunc(mode.OfDocker(), func(m mode.Mode) bool {
 			return !slices.Contains(modes, m.Name)
 		}),
 		Lacks: func(u *path.UnsupportedError) bool {
-			say := func(s string) bool { return strings.Contains(u.Missing, s) }
-			switch {
-			case say("by docker-proxy, which gets"):
-				return !off
-			case say("without docker-proxy"), say("publishes no port on the machine"):
-				return off
-			case say("routed networks"), say("publishes no port over IPv6"):
-				return b.engine.Major() < 28
-			}
-			return say("IPv6") || say("the target outside") || say("no remote client")
+			return lacks(u.Missing) || slices.ContainsFunc(
+				[]string{"IPv6", "the target outside", "no remote client"},
+				func(s string) bool { return strings.Contains(u.Missing, s) })
 		},
 		Common: func(h path.Hop) bool {
-			return h.Name == "lo" || strings.HasPrefix(h.Name, "docker0")
+			return h.Name == "lo" || h.Name == rootless.Tap || strings.HasPrefix(h.Name, "docker0")
 		}}
 	pathtest.Run(t, b, o)
+	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays || h.Name == rootless.Tap }
+	for _, m := range o.Modes {
+		for _, r := range m.Routes {
+			if !m.Rootless || r.From != mode.FromHost || r.OnRequest() {
+				continue
+			}
+			t.Run(strings.Join([]string{"second", string(m.Name), string(r.To)}, "-"), func(t *testing.T) {
+				pathtest.SecondPort(t, b, path.Spec{Mode: m.Name, From: r.From, To: r.To}, o)
+			})
+		}
+	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
@@ -159,6 +194,13 @@ func major(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return major
+}
+
+func TestWithPortDriver(t *testing.T) {
+	withRootless(t)
+	b := &Docker{}
+	refused(t, b, mode.PublishProxy, string(mode.RootlessPublishTap))
+	conform(t, b, []mode.Name{mode.RootlessPublishTap, mode.Bridge}, func(string) bool { return false })
 }
 
 func ofToll(t *testing.T) string {

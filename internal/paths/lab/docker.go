@@ -28,16 +28,18 @@ type daemon struct {
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
 	noICC      bool // "icc": false, for the default network
-	rootless   bool // RootlessKit takes published ports and dials a loopback address
-	udp        bool // published, exposed and linked ports are UDP
-	links      []pair
-	others     []netip.Prefix // containers on the default network that are not linked
-	published  []published
-	ipv6       bool // "ipv6": true, for the default network
-	networks   []dockerNet
-	aliases    []alias
-	encrypted  bool
-	ingress    []published // in the order of their services
+	// rootless is the address in the engine's network to which published ports lead; invalid: the
+	// engine is not rootless.
+	rootless  netip.Addr
+	udp       bool // published, exposed and linked ports are UDP
+	links     []pair
+	others    []netip.Prefix // containers on the default network that are not linked
+	published []published
+	ipv6      bool // "ipv6": true, for the default network
+	networks  []dockerNet
+	aliases   []alias
+	encrypted bool
+	ingress   []published // in the order of their services
 	// foreign lists devices that the administrator accepts in DOCKER-USER. Docker's FORWARD policy
 	// would drop what br_netfilter or routing takes there.
 	foreign []string
@@ -173,8 +175,8 @@ func (d daemon) nat() []nft.Chain {
 			tagMasq+tagOf(n), nft.Masquerade(), nft.NotOut(n.bridge), nft.Src(n.subnet)))
 		for i, p := range n.published {
 			match := []nft.Match{d.dport(p.port)}
-			if d.rootless {
-				match = append([]nft.Match{nft.Dst(single(loopback))}, match...)
+			if d.rootless.IsValid() {
+				match = append([]nft.Match{nft.Dst(single(d.rootless))}, match...)
 			}
 			if d.family == nft.IPv6 {
 				match = append([]nft.Match{nft.NotSrc(linkLocal)}, match...)

@@ -87,7 +87,7 @@ func (s *site) relayed(d daemon) error {
 	}
 	s.dialPublished()
 	listen := s.anywhere()
-	if d.rootless {
+	if d.rootless.IsValid() {
 		listen = s.near()
 	}
 	var proxies []path.Hop

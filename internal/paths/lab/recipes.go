@@ -38,6 +38,8 @@ var recipes = map[mode.Name]modeRecipe{
 		needs: []need{needSockets, needRootlessPort}},
 	mode.RootlessPublishNAT: {build: (*site).rootlessPublishNAT,
 		needs: []need{needSockets, needKit}},
+	mode.RootlessPublishTap: {build: (*site).rootlessPublishTap,
+		needs: []need{needSockets, needKit}},
 	mode.FastLinks: {build: (*site).fastLinks, needs: []need{needBigTCP},
 		more: (*Lab).needsOfFast},
 	mode.PublishIngress: {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},

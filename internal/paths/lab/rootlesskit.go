@@ -35,9 +35,10 @@ func tryGvisor() error {
 	return rootless.CheckDriver(file, rootless.Gvisor)
 }
 
-// startKit starts RootlessKit on machine A with the path's published ports, and makes its network
-// the engine's.
-func (s *site) startKit(k rootless.Kit) (r *rootless.Running, file string, err error) {
+// startKit starts RootlessKit on machine A with the path's published ports, which lead to an address
+// of its network, and makes that network the engine's.
+func (s *site) startKit(k rootless.Kit, to netip.Addr) (r *rootless.Running, file string,
+	err error) {
 	if file, err = rootless.Find(rootless.RootlessKit); err != nil {
 		return nil, "", err
 	}
@@ -45,7 +46,7 @@ func (s *site) startKit(k rootless.Kit) (r *rootless.Running, file string, err e
 		for _, p := range s.ports(none, uint16(publishedPort+i)) {
 			k.Published = append(k.Published, rootless.Published{
 				At: netip.AddrPortFrom(s.anywhere(), p.port),
-				To: netip.AddrPortFrom(s.near(), p.port)})
+				To: netip.AddrPortFrom(to, p.port)})
 		}
 	}
 	r, ns, err := s.runKit(file, k)
@@ -79,7 +80,7 @@ func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, e
 // kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that it connects from
 // the client's address, unless that is a loopback one.
 func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
-	r, file, err := s.startKit(dockersKit)
+	r, file, err := s.startKit(dockersKit, s.near())
 	if err != nil {
 		return hop, false, err
 	}
@@ -113,7 +114,7 @@ func (s *site) rootlessPublish() error {
 	if err != nil {
 		return err
 	}
-	if err := s.relayed(daemon{rootless: true}); err != nil {
+	if err := s.relayed(daemon{rootless: loopback}); err != nil {
 		return err
 	}
 	s.path.Facts["proxy"] = kit.Name + ", then " + s.path.Facts["proxy"]
@@ -132,7 +133,7 @@ func (s *site) rootlessPublishNAT() error {
 	if err != nil {
 		return err
 	}
-	if err := s.dockerServers(daemon{noProxy: true, rootless: true}, true); err != nil {
+	if err := s.dockerServers(daemon{noProxy: true, rootless: loopback}, true); err != nil {
 		return err
 	}
 	s.dialPublished()
@@ -162,31 +163,86 @@ func (s *site) rootlessPublishNAT() error {
 	return nil
 }
 
-func (s *site) rootlessOut() error {
-	r, _, err := s.startKit(dockersKit)
+// rootlessPublishTap is what RootlessKit's port driver slirp4netns makes of a published port.
+// docker-proxy listens behind the tap, too, but rules come first.
+func (s *site) rootlessPublishTap() error {
+	if s.path.Spec.To.Outside() {
+		return s.rootlessOut()
+	}
+	k, child := dockersKit, rootless.SlirpAddr.Addr()
+	k.Ports = rootless.Slirp4netns
+	r, _, err := s.startKit(k, child)
 	if err != nil {
 		return err
 	}
-	if err := s.dockerServers(daemon{rootless: true}, false); err != nil {
+	if err := s.dockerServers(daemon{rootless: child}, true); err != nil {
+		return err
+	}
+	s.dialPublished()
+	p := s.path
+	var slirps []path.Hop
+	for i, c := range s.Servers {
+		proxy := local.Proxy{Tap: c.ns, Others: true, Listens: s.Dial[i].Port()}
+		if p.Spec.Second {
+			proxy.Second = secondPort
+		}
+		slirp, err := s.slirpHop(r, proxy)
+		if err != nil {
+			return err
+		}
+		slirp.Clients = p.Spec.TalkTo(i)
+		slirps = append(slirps, slirp)
+	}
+	p.Proxies = p.Proxies[:1]
+	first := s.loHop(s.a.ns, s.a.name)
+	if p.Spec.From == mode.FromRemote {
+		p.Guards = append(p.Guards, local.Unused(first))
+		first = s.wireHop()
+		s.PlaceClients(on(s.b))
+	} else {
+		s.PlaceClients(on(s.a))
+	}
+	dnat := s.EachServer(func(i int) path.Hop {
+		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
+	})
+	p.Hops = slices.Concat([]path.Hop{first}, slirps, []path.Hop{s.tapHop()}, dnat,
+		[]path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)}, s.ServerHops())
+	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
+	return s.tellSource()
+}
+
+func (s *site) rootlessOut() error {
+	r, _, err := s.startKit(dockersKit, s.near())
+	if err != nil {
+		return err
+	}
+	if err := s.dockerServers(daemon{rootless: loopback}, false); err != nil {
 		return err
 	}
 	if err := s.onBridge(s.home, path.Hop{}); err != nil {
 		return err
 	}
-	pid, err := r.Driver(rootless.Slirp4netns)
-	if err != nil {
-		return err
-	}
-	file, err := rootless.Find(rootless.Slirp4netns)
+	slirp, err := s.slirpHop(r, local.Proxy{Outward: true})
 	if err != nil {
 		return err
 	}
 	p := s.path
-	slirp := local.RelayHop(p, mode.HopSlirp, local.Proxy{Space: s.a.ns, PID: pid, Outward: true},
-		rootless.Named(rootless.Slirp4netns, file), s.a.name)
 	p.Hops = slices.Insert(p.Hops, len(p.Hops)-1, s.tapHop(), slirp)
 	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return nil
+}
+
+func (s *site) slirpHop(r *rootless.Running, p local.Proxy) (hop path.Hop, err error) {
+	p.Space = s.a.ns
+	if p.PID, err = r.Driver(rootless.Slirp4netns); err != nil {
+		return hop, err
+	}
+	file, err := rootless.Find(rootless.Slirp4netns)
+	if err != nil {
+		return hop, err
+	}
+	return local.RelayHop(s.path, mode.HopSlirp, p, rootless.Named(rootless.Slirp4netns, file),
+		s.a.name), nil
 }
 
 // gvisor's process is RootlessKit, one for each container, as for each podman machine.

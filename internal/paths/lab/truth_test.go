@@ -186,10 +186,11 @@ var truths = map[mode.Name][]claim{
 	mode.Pasta:           tapTruths("server", "eth0", "65520", "198.18.0.1/24", "198.18.0.2"),
 	mode.Slirp4netns:     tapTruths("server", "tap0", "65520", "10.0.2.100/24", "10.0.2.2"),
 	mode.GvisorTapVsock:  tapTruths("server", "tap0", "1500", "10.0.2.100/24", "10.0.2.1"),
-	mode.RootlessPublish: rootlessPublished("0"),
+	mode.RootlessPublish: rootlessPublished("127.0.0.1", "0"),
 	mode.RootlessPort: append(podmanNetworks(), claim{where: engineName,
 		command: "bridge link", says: []string{"veth-server master podman1"}}),
-	mode.RootlessPublishNAT: rootlessPublished("1"),
+	mode.RootlessPublishNAT: rootlessPublished("127.0.0.1", "1"),
+	mode.RootlessPublishTap: rootlessPublished("10.0.2.100", "0"),
 	mode.Netkit: {
 		{where: "A", command: "ip -d -o link", says: []string{"nk-server NOARP netkit"}},
 		{where: "A", command: "ip -o route", says: []string{"172.30.0.2 dev nk-server"}},
@@ -245,12 +246,12 @@ func podmanNetworks() []claim {
 	}
 }
 
-func rootlessPublished(routeLocalnet string) []claim {
+func rootlessPublished(at, routeLocalnet string) []claim {
 	return slices.Concat(rootlessDocker, []claim{resolved("server"),
 		{where: engineName, command: "bridge link",
 			says: []string{"veth-server master br-toll"}},
 		{where: engineName, command: "nft list table ip nat",
-			says: []string{"ip daddr 127.0.0.1 dport 8080 dnat to 172.30.0.2:5201"}},
+			says: []string{"ip daddr " + at + " dport 8080 dnat to 172.30.0.2:5201"}},
 		{where: engineName, command: "sysctl net.ipv4.conf.br-toll.route_localnet",
 			says: []string{"= " + routeLocalnet}}})
 }
@@ -411,6 +412,7 @@ var truthsOutside = map[mode.Name][]claim{
 	mode.RootlessPort: append(podmanNetworks(), noRouteBack, claim{where: engineName,
 		command: "bridge link", says: []string{"veth-client master podman1"}}),
 	mode.RootlessPublishNAT: rootlessLeaves,
+	mode.RootlessPublishTap: rootlessLeaves,
 	mode.OVS: {lanClient, {where: "A", command: "ip -d -o link",
 		says: []string{"veth-client promiscuity 1"}}},
 	mode.Overlay: {

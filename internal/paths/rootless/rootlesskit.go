@@ -217,13 +217,16 @@ func (r *Running) Network() (*netns.NS, error) {
 }
 
 // Driver returns the PID of a program that RootlessKit started, such as slirp4netns.
-func (r *Running) Driver(program string) (int, error) {
+func (r *Running) Driver(program string) (int, error) { return Child(r.PID, program) }
+
+// Child returns the PID of a program that a RootlessKit started.
+func Child(kit int, program string) (int, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return 0, err
 	}
 	for _, p := range all {
-		if s, err := p.Stat(); err == nil && s.PPID == r.PID && s.Comm == program {
+		if s, err := p.Stat(); err == nil && s.PPID == kit && s.Comm == program {
 			return p.PID, nil
 		}
 	}

@@ -11,8 +11,9 @@ var containers = []mode.Name{mode.Bridge, mode.BridgeDefault, mode.PublishNAT, m
 	mode.Routed, mode.Link}
 
 var (
-	rootlessDocker = []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT}
-	notPodman      = []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT, mode.GvisorTapVsock}
+	rootlessDocker = []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT,
+		mode.RootlessPublishTap}
+	notPodman      = append(slices.Clone(rootlessDocker), mode.GvisorTapVsock)
 	rootlessPodman = []mode.Name{mode.Pasta, mode.RootlessPort, mode.Slirp4netns}
 	rootless       = slices.Concat(notPodman, rootlessPodman)
 )
@@ -253,7 +254,7 @@ var all = []Lever{
 		Name:  "mtu-65520",
 		Gist:  "an MTU of 65520 inside the networks of a rootless engine",
 		Tunes: "mtu=65520",
-		For:   []mode.Name{mode.RootlessPublish, mode.RootlessPublishNAT, mode.RootlessPort},
+		For:   append(slices.Clone(rootlessDocker), mode.RootlessPort),
 		Harms: "large datagrams on their way out, which the relay fragments",
 		// moby's issue 44750
 		Permanent: []Snippet{

@@ -19,6 +19,7 @@ const (
 	Slirp4netns        Name = "slirp4netns"
 	GvisorTapVsock     Name = "gvisor-tap-vsock"
 	RootlessPort       Name = "rootlessport"
+	RootlessPublishTap Name = "rootless-publish-tap"
 	RootlessPublishNAT Name = "rootless-publish-nat"
 	RootlessPublish    Name = "rootless-publish"
 
@@ -280,7 +281,8 @@ var catalogue = []Mode{
 				Part: "larger packets on the bridge and the host's ends of containers' links (BIG TCP)", Unseen: true},
 		},
 	},
-	pasta, slirp4netns, gvisorTapVsock, rootlessPort, rootlessPublishNAT, rootlessPublish,
+	pasta, slirp4netns, gvisorTapVsock, rootlessPort, rootlessPublishTap, rootlessPublishNAT,
+	rootlessPublish,
 	{
 		Name:          PublishIngress,
 		Summary:       "a port of Swarm's routing mesh: any node takes it, IPVS chooses the task",

@@ -142,8 +142,8 @@ func checkHops(t *testing.T, m Mode, r Route) {
 		return
 	}
 	for hop, of := range map[HopKind][]Name{HopProxy: {PublishProxy, RootlessPublish},
-		HopDNAT: {PublishNAT, RootlessPublishNAT, PublishIngress, NATAlias, ClusterIP, HostPort, NodePort,
-			NodePortLocal}, HopIPVS: {PublishIngress}} {
+		HopDNAT: {PublishNAT, RootlessPublishNAT, RootlessPublishTap, PublishIngress, NATAlias, ClusterIP,
+			HostPort, NodePort, NodePortLocal}, HopIPVS: {PublishIngress}} {
 		if slices.Contains(r.Hops, hop) != slices.Contains(of, m.Name) {
 			t.Errorf("%s has the hops %s", m.Name, r)
 		}

@@ -1,9 +1,10 @@
 package mode
 
 const (
-	inNamespace = "a network namespace of its own, "
-	rootlessKit = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
-	slirpOut    = "slirp4netns and a tap device, which join the engine's network to the machine"
+	inNamespace     = "a network namespace of its own, "
+	rootlessKit     = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
+	bridgeBehindTap = "NAT, a bridge and a veth pair in the engine's network, behind the tap device"
+	slirpOut        = "slirp4netns and a tap device, which join the engine's network to the machine"
 )
 
 // throughSlirp is the way out of a container of rootless Docker.
@@ -96,6 +97,38 @@ var rootlessPort = Mode{
 		{From: FromContainer, To: ToOutside, Below: Bridge,
 			Part: "pasta and a tap device, which join the engine's network to the machine"},
 	},
+}
+
+var rootlessPublishTap = Mode{
+	Name:          RootlessPublishTap,
+	Summary:       "a published port of rootless Docker with the port driver slirp4netns: slirp4netns sends it over the tap device, and NAT rewrites it in the engine's network",
+	Docker:        "-p PORT:PORT, rootless, with the port driver slirp4netns",
+	Short:         "-p (rootless, tap)",
+	GivesUp:       "nothing; the server sees slirp4netns's address where the client is on the machine",
+	PortIsolation: true,
+	PerPort:       true,
+	TCPOnly:       true,
+	Rootless:      true,
+	No6:           "slirp4netns publishes ports over IPv4 only",
+	Routes: []Route{
+		{FromHost, ToLoopback, inByTap(HopLoopback, HopSlirp)},
+		{FromHost, ToAddress, inByTap(HopLoopback, HopSlirp)},
+		{FromRemote, ToAddress, inByTap(HopWire, HopSlirp)},
+		throughSlirp,
+	},
+	Otherwise: []Route{ // another port driver
+		{FromHost, ToLoopback, inByTap(HopLoopback, HopGvisor)},
+		{FromHost, ToAddress, inByTap(HopLoopback, HopGvisor)},
+	},
+	Rungs: []Rung{
+		{From: FromHost, To: ToLoopback, Below: Slirp4netns, Part: bridgeBehindTap},
+		{From: FromRemote, To: ToAddress, Below: Slirp4netns, Part: bridgeBehindTap},
+		{From: FromContainer, To: ToOutside, Below: Bridge, Part: slirpOut},
+	},
+}
+
+func inByTap(first, relay HopKind) []HopKind {
+	return []HopKind{first, relay, HopTap, HopDNAT, HopBridge, HopVeth}
 }
 
 var rootlessPublishNAT = Mode{
