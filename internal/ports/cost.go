@@ -8,11 +8,18 @@ import (
 
 type cell struct{ mode, from, to string }
 
-func cellOf(c Client, w PathKind) cell {
+// cellOf returns the cell of a comparison whose route is the path's; its mode is "" if there is none.
+func cellOf(c Client, p Path) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host",
 		Neighbour: "container", Remote: "remote"}[c]
 	to := map[Client]string{Loopback: "loopback", Loopback6: "loopback6", OwnAddr: "address"}[c]
-	switch w {
+	if p.proxy.Rootless && p.Kind == ByProxy {
+		if from == "container" {
+			return cell{}
+		}
+		return cell{p.proxy.mode(), from, to}
+	}
+	switch p.Kind {
 	case Direct:
 		return cell{"host", from, ""}
 	case ByProxy:
@@ -25,13 +32,27 @@ func cellOf(c Client, w PathKind) cell {
 	return cell{}
 }
 
+// mode returns the lab's mode of a rootless port, or "" if it has none or that is not known.
+func (p Proxy) mode() string {
+	switch {
+	case p.Program == Pasta, p.Program == Slirp4netns, p.Program == Rootlessport:
+		return p.Program
+	case p.Name() != Rootlesskit:
+	case p.Next != nil:
+		return "rootless-publish"
+	case !p.ends() && p.Space != "":
+		return "rootless-publish-nat"
+	}
+	return ""
+}
+
 // Price adds to each path the costs of its kind in a judged results file.
 func (r *Report) Price(file string, judged *analysis.Report) {
 	r.Costs = &Costs{File: file, Baseline: judged.Plan.Baseline}
 	for i := range r.Ports {
 		for _, c := range clients {
 			p, ok := r.Ports[i].Paths[c]
-			want := cellOf(c, p.Kind)
+			want := cellOf(c, p)
 			if !ok || want.mode == "" || r.Ports[i].Proto != "tcp" {
 				continue
 			}

@@ -21,8 +21,9 @@ func measures(rows []Row) []Measure {
 	for _, c := range clients {
 		for _, row := range rows {
 			p, ok := row.Paths[c]
-			want := cellOf(c, p.Kind)
-			if !ok || want.mode == "" || p.proxy.Rootless || row.Server.Kind == "service" {
+			want := cellOf(c, p)
+			if !ok || want.mode == "" || row.Server.Kind == "service" ||
+				p.proxy.Rootless && (row.Proto != "tcp" || c == Loopback6 && p.proxy.no6()) {
 				continue
 			}
 			i := slices.IndexFunc(out, func(m Measure) bool {
@@ -57,11 +58,19 @@ func once[T comparable](have []T, x T) []T {
 	return append(have, x)
 }
 
+// no6 reports whether the relay's mode has no IPv6.
+func (p Proxy) no6() bool {
+	return p.Program == Slirp4netns || p.Program == Rootlessport || p.mode() == "rootless-publish-nat"
+}
+
 // Rules do not translate ::1, and a proxy's client does not dial the machine's address: such modes
 // are left out (internal/record/mode).
 func (m *Measure) command() string {
 	modes := m.modes
 	only := func(target string) bool { return slices.Equal(m.targets, []string{target}) }
+	if slices.Equal(modes, []string{"rootless-publish"}) {
+		modes = append(modes, "rootless-publish-nat")
+	}
 	if !only("address") {
 		modes = once(modes, "publish-proxy")
 	}

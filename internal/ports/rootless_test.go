@@ -175,6 +175,41 @@ func TestRelays(t *testing.T) {
 	}
 }
 
+func TestMeasureRootless(t *testing.T) {
+	ends, engines := addrPort("0.0.0.0:7000"), addrPort("172.17.0.2:7000")
+	for want, p := range map[string]Proxy{
+		"toll compare pasta publish-proxy publish-nat --from host --to loopback,loopback6,address":      {Program: Pasta, Container: ends},
+		"toll compare slirp4netns publish-proxy publish-nat --from host --to loopback,address":          {Program: Slirp4netns, Container: ends},
+		"toll compare rootlessport publish-proxy publish-nat --from host --to loopback,address":         {Program: Rootlessport, Container: ends},
+		"toll compare rootless-publish-nat publish-proxy publish-nat --from host --to loopback,address": {Program: Rootlesskit, Container: engines},
+		"toll compare rootless-publish rootless-publish-nat publish-proxy publish-nat --from host --to loopback,loopback6,address": {
+			Program: Rootlesskit, Container: engines, Next: &Next{17, addrPort("0.0.0.0:8090")}},
+		"": {Program: Gvproxy, Container: ends},
+	} {
+		p.PID, p.Proto, p.Rootless, p.Space = 7, "tcp", true, "net:[3]"
+		p.Host = addrPort("[::]:8090")
+		f := healthy()
+		f.Proxies = append(f.Proxies, p)
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: p.Host, Inode: 40,
+			Owners: []Process{{PID: 7, Name: p.Program}}})
+		f.Containers = append(f.Containers, Container{Name: "nb", PID: 8, Space: "net:[3]",
+			Rootless: true, State: "running",
+			Listeners: []Listener{{Proto: "tcp", Addr: ends}}, ListenersKnown: true})
+		got := ""
+		for _, m := range try(f, 8090, nil).Measure {
+			if m.from == "container" {
+				t.Errorf("%s: %s", p.Program, m.Command)
+			}
+			if m.from == "host" {
+				got = m.Command
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", p.Program, got, want)
+		}
+	}
+}
+
 // An ordinary user does not see whose a socket is.
 func TestUnknownOwner(t *testing.T) {
 	f := healthy()

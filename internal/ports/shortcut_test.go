@@ -24,7 +24,7 @@ func TestShortcut(t *testing.T) {
 	if got := routes(find(t, r, "::", 8080)); got != " proxy   " {
 		t.Errorf("a shortcut to another container: %q", got)
 	}
-	if got := cellOf(Loopback, ByShortcut); got != (cell{"fast", "host", "loopback"}) {
+	if got := cellOf(Loopback, Path{Kind: ByShortcut}); got != (cell{"fast", "host", "loopback"}) {
 		t.Errorf("priced as %+v", got)
 	}
 }
