@@ -71,6 +71,7 @@ func (r *Report) LoadAt(c Cell) sample.Load {
 }
 
 // Words returns a ratio of the load's primary metric and its verdict in words.
-func Words(l sample.Load, x Ratio) string {
-	return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, workload.Of(l).Noun, x.Verdict)
+func (j *Run) Words(l sample.Load, x Ratio) string {
+	noun := workload.NounAmong(l, j.File.Header.Plan.Loads)
+	return fmt.Sprintf("%s of %s's %s (%s)", x, x.To, noun, x.Verdict)
 }

@@ -126,7 +126,7 @@ func (x route) mean() float64 {
 }
 
 // changes leaves out equal results of another placement on CPUs. If nouns is set, the first figures
-// name their metric; figures is false if there are none.
+// name their metric; figures is false if not all were named.
 func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	var by []string
 	pins := []string{""}
@@ -138,19 +138,16 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	}
 	agree := len(pins) > 1
 	for i, pin := range pins {
-		var say []string
-		for _, c := range x.cells {
-			if pin != "" && c.Pin != pin {
-				continue
-			}
-			say = append(say, change(c, p.noun(c, nouns && !figures)))
+		cells := slices.DeleteFunc(slices.Clone(x.cells), func(c analysis.Cell) bool {
+			return pin != "" && c.Pin != pin
+		})
+		say, all := p.said(cells, nouns && !figures)
+		for _, c := range cells {
 			if first, ok := p.r.WithPin(c, pins[0]); i > 0 && (!ok || !p.r.Agree(first, c)) {
 				agree = false
 			}
 		}
-		figures = figures || slices.ContainsFunc(say, func(s string) bool {
-			return s != "" && s != unclear
-		})
+		figures = figures || all && slices.ContainsFunc(say, isFigure)
 		if text := p.join(say); text != "" {
 			by = append(by, text)
 			if i > 0 {
@@ -167,10 +164,30 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
 }
 
+// said returns the cells' changes. If they leave out one of several percentages, all is false, and
+// they are named.
+func (p place) said(cells []analysis.Cell, named bool) (out []string, all bool) {
+	percentages := 0
+	all = true
+	for _, c := range cells {
+		out = append(out, p.change(c, named))
+		if c.Metrics[c.Primary].Price == nil {
+			percentages++
+			all = all && isFigure(out[len(out)-1])
+		}
+	}
+	if all = all || percentages < 2; !all && !named {
+		out, _ = p.said(cells, true)
+	}
+	return out, all
+}
+
+func isFigure(change string) bool { return change != "" && change != unclear }
+
 func (p place) join(say []string) string {
 	var differs []string
 	for _, s := range say {
-		if s != "" && s != unclear {
+		if isFigure(s) {
 			differs = append(differs, s)
 		}
 	}
@@ -187,20 +204,16 @@ func (p place) join(say []string) string {
 	return ""
 }
 
-func (p place) noun(c analysis.Cell, said bool) string {
-	if !said {
-		return ""
-	}
-	return " " + p.r.NounOf(c)
-}
-
 const unclear = "?"
 
-// "-5 %", "+2.6 µs"; "" if the cell is the same
-func change(c analysis.Cell, noun string) string {
-	m := c.Metrics[c.Primary]
+// "-5 %", "+2.6 µs", with named "-5 % throughput"; "" if the cell is the same
+func (p place) change(c analysis.Cell, named bool) string {
+	m, noun := c.Metrics[c.Primary], ""
+	if named {
+		noun = " " + p.r.NounOf(c)
+	}
 	if r := m.Ratio; r != nil && r.Varies && !c.FillsLink() {
-		return fmt.Sprintf("%s of %s's %s", r, r.To, workload.Of(sample.Load{Kind: c.Load}).Noun)
+		return fmt.Sprintf("%s of %s's %s", r, r.To, p.r.NounOf(c))
 	}
 	switch c.Verdict() {
 	case stats.Unclear:

@@ -21,7 +21,7 @@ func (j study) againstLab() []string {
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "the lab"); x.N > 0 {
 			say.add(s.Cell, fmt.Sprintf("%s on %s, from %s", analysis.Label(s.Cell), s.Cell.On,
-				s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+				s.Cell.From.Words())+j.onPin(s.Cell), j.Words(s.Load, x))
 		}
 	}
 	return say.out

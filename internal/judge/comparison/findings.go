@@ -59,7 +59,7 @@ func (j study) tuneGains() []string {
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), analysis.Label(plain)); x.N > 0 {
 			say.add(s.Cell, fmt.Sprintf("%s from %s", analysis.Label(s.Cell),
-				s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+				s.Cell.From.Words())+j.onPin(s.Cell), j.Words(s.Load, x))
 		}
 	}
 	return say.out
@@ -78,7 +78,7 @@ func (j study) overIPv6() []string {
 		}
 		if x := j.Against(i, b, analysis.Primary(s.Load), "IPv4"); x.N > 0 {
 			say.add(s.Cell, fmt.Sprintf("%s over IPv6, from %s", analysis.Label(four),
-				s.Cell.From.Words())+j.onPin(s.Cell), analysis.Words(s.Load, x))
+				s.Cell.From.Words())+j.onPin(s.Cell), j.Words(s.Load, x))
 		}
 	}
 	return say.out

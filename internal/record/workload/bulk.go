@@ -38,7 +38,7 @@ var bulk = Workload{
 		"It shows the throughput of a mode and what a byte costs in CPU time: backups, downloads, replication.",
 	Name: Bulk, Gist: "TCP stream", Crowds: true, Flags: bulkFlags, fill: bulkFill,
 	time: bulkTime, check: bulkCheck, notSliced: bulkNotSliced, threads: bulkThreads,
-	Primary: Throughput, Noun: "throughput", Rate: Throughput,
+	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "throughput to the server",
 	Metrics: []Metric{
 		{Name: ThroughputOut, Unit: "bit/s", Higher: true},
 		{Name: ThroughputBack, Unit: "bit/s", Higher: true},
@@ -59,7 +59,7 @@ func reversed(w Workload) Workload {
 	w.About = "bulk from the server to the client, as a load of its own: one run can have both directions (--load bulk,bulk-reverse). " +
 		"What a container sends leaves by other devices than what it gets, which other settings decide."
 	w.Name, w.Gist = BulkReverse, "the same from the server to the client"
-	w.Crowds, w.check = false, nil
+	w.Crowds, w.check, w.apart = false, nil, "throughput to the client"
 	w.Flags = without(bulkFlags, "reverse", "bidir", "bytes")
 	w.time = func(l *sample.Load, wire sample.Wire) {
 		bulkTime(l, wire)

@@ -39,7 +39,7 @@ var udp = Workload{
 		"media, telemetry, QUIC.",
 	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, fill: udpFill,
 	time: udpTime, notSliced: because("the highest rate is searched for, or a rate is kept"),
-	Primary: Throughput, Noun: "throughput", Rate: Throughput,
+	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "UDP throughput",
 	Metrics: []Metric{
 		{Name: Packets, Unit: "1/s", Higher: true}, {Name: Loss, Unit: "1"},
 		{Name: SocketLoss, Unit: "1"}, {Name: Reordered, Unit: "1"},

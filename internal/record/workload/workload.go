@@ -36,6 +36,8 @@ type Workload struct {
 	// Primary is the metric that decides a cell's toll, Noun its name in words ("0.9 of host's
 	// throughput"), and Rate the throughput metric.
 	Primary, Noun, Rate string
+	// apart is the Noun beside another load that has the same; "": the Noun.
+	apart string
 	// Metrics are those that few other loads have.
 	Metrics []Metric
 	// Trips means that the unit of work is a transaction instead of a payload byte.
@@ -103,6 +105,17 @@ func Of(l sample.Load) Workload {
 		}
 	}
 	return w
+}
+
+// NounAmong returns the load's Noun, or a longer one if another of the loads has the same Noun.
+func NounAmong(l sample.Load, loads []sample.Load) string {
+	w := Of(l)
+	if w.apart != "" && slices.ContainsFunc(loads, func(o sample.Load) bool {
+		return o.Kind != l.Kind && Of(o).Noun == w.Noun
+	}) {
+		return w.apart
+	}
+	return w.Noun
 }
 
 func unknown(name string) Workload {
