@@ -1,12 +1,14 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
@@ -55,7 +57,8 @@ var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two t
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}
 
 // Pinned returns where client and server ran, or "" if the study does not place them.
-func Pinned(p Plan) string {
+func (r *Report) Pinned() string {
+	p := r.Plan
 	switch {
 	case p.Pin == "", p.Pin != sample.PinNone && len(p.Pins) == 0 && len(p.CPUs.Client) == 0:
 		return ""
@@ -77,12 +80,25 @@ func Pinned(p Plan) string {
 		case sample.PinNear:
 			say = append(
 				say,
-				fmt.Sprintf(
-					"one CPU (near): these and docker-proxy on CPU %s, as on a busy machine",
+				fmt.Sprintf("one CPU (near): %s on CPU %s, as on a busy machine",
+					printable.List(append([]string{"client", "server"}, r.relays()...)),
 					cpuList(x.CPUs.Client)))
 		}
 	}
 	return printable.Capital(strings.Join(say, "; ")) + "."
+}
+
+// relays returns the names of the programs that relay on the paths.
+func (r *Report) relays() (out []string) {
+	for _, c := range r.Cells {
+		for _, h := range c.Hops {
+			name := cmp.Or(map[mode.HopKind]string{mode.HopProxy: "docker-proxy"}[mode.HopKind(h)], h)
+			if mode.HopKind(h).Relays() && !slices.Contains(out, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
 }
 
 func cpuList(cpus []int) string {

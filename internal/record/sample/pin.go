@@ -9,7 +9,7 @@ import (
 const (
 	// PinFar gives client and server a CPU each.
 	PinFar = "far"
-	// PinNear puts client, server and docker-proxy on one CPU.
+	// PinNear puts client, server and relays, such as docker-proxy, on one CPU.
 	PinNear = "near"
 	// PinNone leaves client and server to the scheduler.
 	PinNone = "none"
@@ -28,7 +28,7 @@ type Pinning struct {
 type CPUs struct {
 	Client []int `json:"client,omitempty"`
 	Server []int `json:"server,omitempty"`
-	// Relay is for docker-proxy.
+	// Relay is for docker-proxy and other relays.
 	Relay    []int `json:"relay,omitempty"`
 	SameCore bool  `json:"same_core"` // client and server share a core
 	// Distance is a Shared constant; "": unknown.

@@ -115,7 +115,7 @@ func plan(r *analysis.Report) document.FactGroup {
 		f.Add("Load "+l.Kind, workload.Of(l).Words(l)+fmt.Sprintf(
 			"; warm-up %g s, window %g s", l.Warmup, l.Window))
 	}
-	f.Add("CPUs", strings.TrimSpace(analysis.Pinned(p)+" "+r.Together()))
+	f.Add("CPUs", strings.TrimSpace(r.Pinned()+" "+r.Together()))
 	if p.Wire != nil {
 		f.Add("Wire", p.Wire.String())
 	}

@@ -40,7 +40,7 @@ func Summary(r judge.Report) document.Document {
 	d.Sections = append(d.Sections, document.Section{Blocks: []document.Block{
 		faint(v.proven(base), document.Words), faint(provenance(base), document.Facts),
 	}})
-	if where := analysis.Pinned(base.Plan); where != "" {
+	if where := base.Pinned(); where != "" {
 		d.Sections[len(d.Sections)-1].Add(faint(where, document.Words))
 	}
 	if text := base.Together(); text != "" {

@@ -45,7 +45,7 @@ func traceSummary(r *trace.Report) []document.Section {
 		last.Add(faint(text, document.Words))
 	}
 	last.Add(faint(provenance(base), document.Facts))
-	if where := analysis.Pinned(base.Plan); where != "" {
+	if where := base.Pinned(); where != "" {
 		last.Add(faint(where, document.Words))
 	}
 	return append(out, last)

@@ -1,0 +1,28 @@
+package analysis_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// On one CPU are the relays that the run had, and no other.
+func TestPinnedNamesRelays(t *testing.T) {
+	for hops, want := range map[string]string{
+		"bridge veth":                  "client and server on CPU 0,",
+		"lo proxy bridge veth":         "client, server and docker-proxy on CPU 0,",
+		"lo pasta lo":                  "client, server and pasta on CPU 0,",
+		"lo rootlesskit lo proxy veth": "client, server, rootlesskit and docker-proxy on CPU 0,",
+	} {
+		r := &analysis.Report{}
+		r.Plan.Pins = []sample.Pinning{{Name: sample.PinNear,
+			CPUs: sample.CPUs{Client: []int{0}, Server: []int{0}}}}
+		r.Plan.Pin = sample.PinNear
+		r.Cells = []analysis.Cell{{Hops: []string{"lo"}}, {Hops: strings.Fields(hops)}}
+		if got := r.Pinned(); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", hops, got)
+		}
+	}
+}
