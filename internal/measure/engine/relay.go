@@ -19,7 +19,11 @@ type relays struct {
 func (r *relays) move(p *path.Path, cpus []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, pid := range pidsOf(p, nil) {
+	for _, x := range p.Proxies {
+		pid := x.PID
+		if x.Machine != nil {
+			continue
+		}
 		own, moved := r.own[pid]
 		if !moved {
 			if len(cpus) == 0 {
@@ -27,7 +31,7 @@ func (r *relays) move(p *path.Path, cpus []int) error {
 			}
 			var err error
 			if own, err = machine.AffinityOf(pid); err != nil {
-				return fmt.Errorf("docker-proxy: %w", err)
+				return fmt.Errorf("%s: %w", x.Name, err)
 			}
 			if r.own == nil {
 				r.own = map[int][]int{}
@@ -42,7 +46,7 @@ func (r *relays) move(p *path.Path, cpus []int) error {
 			continue
 		}
 		if err := machine.SetAffinity(pid, to); err != nil {
-			return fmt.Errorf("docker-proxy: %w", err)
+			return fmt.Errorf("%s: %w", x.Name, err)
 		}
 	}
 	return nil
