@@ -370,6 +370,9 @@ func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 		t.Errorf("%s: not refused: %+v", rule, left)
 		return
 	}
+	if strings.Contains(left[i].Why, " of chain ") {
+		t.Errorf("%s: the reason names a rule by its number: %s", rule, left[i].Why)
+	}
 	t.Logf("%s: %s", rule, left[i].Why)
 	n := sumTaken(t, f)
 	if got, _ := soon(at, 50*time.Millisecond); blocks && strings.HasPrefix(got, "web") {

@@ -18,8 +18,6 @@ type Session struct {
 	machine *Machine
 	sockets []Socket
 	doubts  [][]doubt // of each namespace
-	// uncertain has the rules of each namespace that cannot be copied, in words.
-	uncertain [][]string
 	// copies has one copy, or two if there are rules that cannot be copied: in the first they never
 	// match, in the second always.
 	copies []*child
@@ -44,10 +42,7 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	}
 	s := &Session{machine: m, sockets: sockets}
 	variants := []Variant{AsIs}
-	for i := range m.Spaces {
-		s.uncertain = append(s.uncertain, m.Spaces[i].uncertain())
-	}
-	if slices.ContainsFunc(s.uncertain, func(rules []string) bool { return len(rules) > 0 }) {
+	if slices.ContainsFunc(m.Spaces, func(s Space) bool { return len(s.uncertain()) > 0 }) {
 		variants = []Variant{Never, Always}
 	}
 	s.copies = make([]*child, len(variants))
@@ -122,7 +117,7 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	out := got[0]
 	for i := range out {
 		differ := len(got) > 1 && Merge(&out[i], got[1][i])
-		out[i].Unsure = s.unsure(dials[i], out[i], differ)
+		out[i].Unsure = s.unsure(ctx, dials[i], out[i], differ)
 	}
 	return out, nil
 }

@@ -2,9 +2,12 @@ package replica
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 )
 
 // doubt is a reason why the copy may differ from the machine.
@@ -52,7 +55,7 @@ func Merge(a *Answer, other Answer) bool {
 
 // unsure lists the doubts that concern a dial. If the copies differ, its rules that cannot be copied
 // are among them.
-func (s *Session) unsure(d Dial, a Answer, differ bool) []string {
+func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []string {
 	var out []string
 	crossed := s.crossed(d, a)
 	for i, devices := range crossed {
@@ -62,7 +65,7 @@ func (s *Session) unsure(d Dial, a Answer, differ bool) []string {
 			}
 		}
 		if differ {
-			out = append(out, s.uncertain[i]...)
+			out = append(out, s.uncertain(ctx, i)...)
 		}
 	}
 	slices.Sort(out)
@@ -106,16 +109,25 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	return out
 }
 
-// uncertain lists the rules whose effect in a copy may differ, in words.
-func (s *Space) uncertain() (out []string) {
-	doubts := s.Nft.Doubts()
-	for _, t := range s.Legacy {
-		doubts = append(doubts, t.Doubts()...)
+// uncertain returns the rules of a namespace whose effect in a copy may differ, in words.
+func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
+	of := &s.machine.Spaces[space]
+	doubts := of.uncertain()
+	if s.machine.here && len(doubts) > 0 {
+		_ = s.machine.ReadText(ctx, space) // then rules have numbers only
 	}
 	for _, d := range doubts {
-		text := cmp.Or(s.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
+		text := cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),
 			fmt.Sprintf("rule %d of chain %s in table %s", d.Number, d.Chain, d.Table))
 		out = append(out, fmt.Sprintf("%s (%s cannot be copied)", text, d.Word))
+	}
+	return out
+}
+
+func (s *Space) uncertain() []xtables.Doubt {
+	out := s.Nft.Doubts()
+	for _, t := range s.Legacy {
+		out = append(out, t.Doubts()...)
 	}
 	return out
 }
