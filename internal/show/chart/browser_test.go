@@ -49,7 +49,7 @@ const (
 )
 
 func everyChart(t *testing.T) []document.ChartGroup {
-	every := slices.Concat(Cells(comparison(t).Base()), Ladder(climbed(t)),
+	every := slices.Concat(Cells(comparison(t).Base()), Cells(varying(t)), Ladder(climbed(t)),
 		Crowds(crowds(t).Base()), Mesh(cluster()), Trace(traced()),
 		publishedGroups(besidePublished()), differenceGroups(changed(t)),
 		[]document.ChartGroup{{Title: "Cut", Charts: []document.Chart{cutChart()}}})
@@ -175,10 +175,10 @@ func drawn(t *testing.T, svg *html.Node, c document.Chart) {
 	switch s := c.Spec.(type) {
 	case intervals:
 		for _, r := range s.Rows {
-			if _, ok := marks[r.Label+": "+r.Text]; r.None ||
-				s.Limits != nil && r.Value > s.Limits[1] {
-				if ok {
-					t.Errorf("%s has a dot", r.Label)
+			_, ok := marks[r.Label+": "+r.Text]
+			if none := r.None || !r.Varies && s.Limits != nil && r.Value > s.Limits[1]; none || r.Varies {
+				if none == ok {
+					t.Errorf("%s has a mark: %t", r.Label, ok)
 				}
 				continue
 			}

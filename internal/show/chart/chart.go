@@ -32,6 +32,7 @@ type intervalRow struct {
 	None    bool     `json:"none,omitempty"` // no value: only its text is drawn
 	Low     *float64 `json:"low,omitempty"`
 	High    *float64 `json:"high,omitempty"`
+	Varies  bool     `json:"varies,omitempty"` // Low and High are a range without a value
 	Verdict string   `json:"verdict"`
 	Text    string   `json:"text"`
 	More    string   `json:"more,omitempty"` // shown if space permits

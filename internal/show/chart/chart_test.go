@@ -2,6 +2,7 @@ package chart
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,25 @@ func comparison(t *testing.T) judge.Report {
 		})
 	r.File.Header.Plan.Same = 0.03
 	return judge.Judge(r.File)
+}
+
+// varying has a mode whose rounds lie far apart.
+func varying(t *testing.T) *analysis.Report {
+	rates := []float64{0.4, 44, 6, 1}
+	cells := append(judgetest.Trio(mode.Bridge, "bulk"), judgetest.HostCell(mode.PublishNAT, "bulk"))
+	return judge.Judge(judgetest.New(t, cells...).Rounds(12, func(round, cell int) float64 {
+		return []float64{40, 40, rates[round%len(rates)], 30}[cell]
+	}).File).Base()
+}
+
+// A dot would be a median that describes few rounds.
+func TestVaryingRowHasARange(t *testing.T) {
+	rows := Cells(varying(t))[0].Charts[0].Spec.(intervals).Rows
+	i := slices.IndexFunc(rows, func(r intervalRow) bool { return r.Varies })
+	if len(rows) != 3 || i < 0 || rows[i].Label != "bridge" || *rows[i].Low > 0.02 ||
+		*rows[i].High < 1 {
+		t.Errorf("%+v", rows)
+	}
 }
 
 func climbed(t *testing.T) *ladder.Report {

@@ -22,6 +22,7 @@ type fall struct {
 	To      float64  `json:"to"`
 	Low     *float64 `json:"low,omitempty"`
 	High    *float64 `json:"high,omitempty"`
+	Varies  bool     `json:"varies,omitempty"` // Low and High are a range
 	Verdict string   `json:"verdict"`
 	Text    string   `json:"text"`
 }
@@ -103,7 +104,7 @@ func fallChart(r *analysis.Report, steps []ladder.Step,
 		Table: tableOf(rows, "mode or part", "on top of", "price, "+to.unit, "verdict",
 			"median of its own"),
 		How: "The first bar is the bottom rung's own figure. Each other bar begins where the rung below it ends and is as long as " +
-			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, or unclear."}, ok
+			"the price of its part, with the 95 % interval as a line. Pale: nothing measurable, unclear or, with the range as a line, varying."}, ok
 }
 
 func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale) fall {
@@ -112,7 +113,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 		end = func(x float64) float64 { return short(from * x) }
 	}
 	out := fall{Label: s.Label + ": " + s.Part, Below: &below, From: from, To: end(p.Median),
-		Verdict: string(p.Verdict), Text: p.String()}
+		Verdict: string(p.Verdict), Text: p.String(), Varies: p.Varies}
 	if p.N > 1 {
 		low, high := end(p.Low), end(p.High)
 		out.Low, out.High = &low, &high

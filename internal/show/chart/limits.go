@@ -70,6 +70,10 @@ func (s *intervals) cut() {
 		if r.None {
 			continue
 		}
+		if r.Varies { // no value stands for the range
+			values = append(values, *r.Low, *r.High)
+			continue
+		}
 		values = append(values, r.Value)
 		if r.Beside != nil {
 			values = append(values, *r.Beside)

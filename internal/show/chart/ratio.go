@@ -39,7 +39,7 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		" itself." +
 		" Beside it stand the figure and the ratio."
 	if varies {
-		how += " What varies has its range as the bar."
+		how += " What varies has no dot, and its range as the bar."
 	}
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)
@@ -77,7 +77,7 @@ func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRo
 	row.Text = x.String() + " " + x.Word()
 	entry[3], entry[4] = x.String(), x.Word()
 	if x.N > 1 {
-		row.Low, row.High = &x.Low, &x.High
+		row.Low, row.High, row.Varies = &x.Low, &x.High, x.Varies
 	}
 	if p := m.Price; p != nil && (p.Varies || p.Verdict != stats.Unclear) {
 		row.More = p.In(p.String())

@@ -1,4 +1,4 @@
-// interval draws a dot with its interval for each row, the band of what counts as the same
+// interval draws a dot with its interval for each row, or a range without a dot for what varies, the band of what counts as the same
 // and the line of the baseline. Beside a row stand its figure and its ratio, below its label the
 // same in Docker's words.
 import * as Plot from "@observablehq/plot";
@@ -53,7 +53,7 @@ function layout(rows, width) {
 // domainOf is from where to where the axis goes, with some space beside what is drawn.
 function domainOf(spec, rows) {
   const edge = spec.line ?? rows[0]?.value ?? 0;
-  const ends = rows.filter((r) => !r.none).flatMap((r) => [r.value, r.low ?? r.value, r.high ?? r.value, r.beside ?? r.value]);
+  const ends = rows.filter((r) => !r.none).flatMap((r) => [r.varies ? r.low : r.value, r.low ?? r.value, r.high ?? r.value, r.beside ?? r.value]);
   const all = [...(spec.limits ?? ends), edge, ...(spec.band ?? [])];
   const low = Math.min(...all), high = Math.max(...all);
   const pad = 0.04 * (high - low || Math.abs(high) || 1);
@@ -64,13 +64,14 @@ function domainOf(spec, rows) {
 // triangle points to it.
 function values(spec, rows, [from, to], dy) {
   const inside = (x) => x >= from && x <= to;
-  const low = (r) => Math.min(r.low ?? r.value, r.value);
-  const high = (r) => Math.max(r.high ?? r.value, r.value);
+  const low = (r) => (r.varies ? r.low : Math.min(r.low ?? r.value, r.value));
+  const high = (r) => (r.varies ? r.high : Math.max(r.high ?? r.value, r.value));
   const arrow = (some, x, rotate) =>
     Plot.dot(some, {y: "i", x: () => x, dx: rotate < 180 ? 2 : -2, dy, r: 4, symbol: "triangle", rotate, fill: color});
   return [
     Plot.ruleY(rows.filter((r) => r.low != null && high(r) >= from && low(r) <= to), {
-      y: "i", x1: (r) => Math.max(r.low, from), x2: (r) => Math.min(r.high, to), stroke: color, strokeWidth: 2.5, dy,
+      y: "i", x1: (r) => Math.max(r.low, from), x2: (r) => Math.min(r.high, to), stroke: color, strokeWidth: (r) => (r.varies ? 6 : 2.5), dy,
+      ariaLabel: (r) => (r.varies ? `${r.label}: ${r.text}` : null),
     }),
     spec.beside
       ? Plot.dot(rows.filter((r) => r.beside != null && inside(r.beside)), {
@@ -78,7 +79,7 @@ function values(spec, rows, [from, to], dy) {
           ariaLabel: (r) => (r.verdict ? `${r.label}, ${spec.beside}: ${ratio(r.beside)}` : `${r.label}: ${r.text}`),
         })
       : null,
-    Plot.dot(rows.filter((r) => (r.beside == null || r.verdict) && inside(r.value)), {
+    Plot.dot(rows.filter((r) => (r.beside == null || r.verdict) && !r.varies && inside(r.value)), {
       y: "i", x: "value", r: 5, fill: (r) => (r.verdict === "unclear" ? "var(--paper)" : color(r)), stroke: color, strokeWidth: 2,
       symbol: (r) => (r.verdict === "unclear" ? "circle" : verdict(r.verdict).symbol), dy, ariaLabel: (r) => `${r.label}: ${r.text}`,
     }),

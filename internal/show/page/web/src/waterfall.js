@@ -23,7 +23,7 @@ export function waterfall(spec, width) {
     marks: [
       Plot.ruleX(rows.filter((r) => r.below != null), {x: "from", y1: (r) => r.below, y2: "i", stroke: "var(--even)", strokeDasharray: "2 2"}),
       Plot.barX(rows, {y: "i", x1: (r) => Math.min(r.from, r.to), x2: (r) => Math.max(r.from, r.to), fill: color,
-        fillOpacity: (r) => (r.verdict === "unclear" || r.verdict === "nothing" ? 0.35 : r.verdict ? 1 : 0.5), stroke: color,
+        fillOpacity: (r) => (r.varies || r.verdict === "unclear" || r.verdict === "nothing" ? 0.35 : r.verdict ? 1 : 0.5), stroke: color,
         insetTop: thin ? 14 : 0, ariaLabel: (r) => `${r.label}: ${r.text}`}),
       Plot.ruleY(rows, {filter: (r) => r.low != null, y: "i", x1: "low", x2: "high", stroke: "var(--ink)", strokeWidth: 1.5, dy: thin ? 7 : 0}),
       thin
