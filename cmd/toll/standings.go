@@ -21,7 +21,10 @@ type standing struct {
 // String returns a shorter text than a report's row.
 func (s standing) String() string {
 	const percent = 100
-	if r := s.ratio; r.Low < r.High {
+	switch r := s.ratio; {
+	case r.Varies:
+		return s.label + " varies, " + r.String()
+	case r.Low < r.High:
 		return fmt.Sprintf("%s %.0f ±%.0f %%", s.label, percent*r.Median, percent*r.HalfWidth())
 	}
 	return s.label + " " + s.ratio.String()

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -29,6 +30,24 @@ func usualStandings() []standing {
 		stands("publish-proxy :lo6", "host", "bulk", 0.58, 0.04, false),
 		stands("bridge", "host", "rr", 1.12, 0.03, true),
 		stands("native", "host", "rr", 0.99, 0.01, true),
+	}
+}
+
+// A median stands for no row that varies.
+func TestVaryingStanding(t *testing.T) {
+	for _, x := range []struct {
+		low, high float64
+		verdict   stats.Verdict
+		want      string
+	}{
+		{0.1, 2, stats.Unclear, "pasta varies, 10–200 %"},
+		{0.0005, 0.055, stats.Worse, "pasta varies, 0.05–5.5 %"},
+	} {
+		s := standing{label: "pasta", ratio: analysis.Ratio{Median: 0.3, Low: x.low, High: x.high,
+			N: 12, Varies: true, Verdict: x.verdict}}
+		if got := s.String(); got != x.want {
+			t.Errorf("%q, want %q", got, x.want)
+		}
 	}
 }
 

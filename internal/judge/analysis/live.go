@@ -7,6 +7,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // Live judges a run while it is made. It looks at each visit once and keeps of sliced cells only
@@ -50,6 +51,10 @@ func (l *Live) Add(v sample.Visit) {
 		s.add(&v)
 		return
 	}
+	if rate := Rate(s.Load); windowed[rate] != "" {
+		f := workload.FiguresOf(v, s.Load, s.Cell.Shape)
+		s.set(rate, v.Round, f.Values[rate])
+	}
 	s.addSlices(&v)
 	for _, byRound := range l.epochs {
 		delete(byRound, v.Round)
@@ -78,6 +83,10 @@ func (l *Live) Standings() []Standing {
 		x := l.compare(i, b)
 		if x.N == 0 {
 			continue
+		}
+		if from := l.j.varies(i, b, l.metric(i)); from != "" && !x.varies {
+			x.varies = true
+			x.Low, x.High = l.j.rangeOf(i, b, from)
 		}
 		r := ratioOf(x, Label(l.j.Series[b].Cell))
 		higher := higherIsBetter(s.Load, l.metric(i))

@@ -131,6 +131,11 @@ func TestWindowsVary(t *testing.T) {
 	if codes := judgetest.Codes(c.Warnings); len(codes) != 1 || codes[0] != "varies" {
 		t.Errorf("warnings %v", codes)
 	}
+	for _, s := range live(run.Run).Standings() {
+		if want := judgetest.Find(t, r, s.Cell.Mode, "bulk").Metrics[workload.Throughput].Ratio; s.Ratio != *want {
+			t.Errorf("%s stands at %+v, reported is %+v", s.Label, s.Ratio, want)
+		}
+	}
 	if x := judgetest.Find(t, r, mode.Native, "bulk").Metrics[workload.Throughput].Ratio; x.Varies {
 		t.Errorf("native: %+v", x)
 	}
