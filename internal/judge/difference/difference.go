@@ -110,7 +110,12 @@ type Figure struct {
 	High    float64       `json:"high"`
 	N       int           `json:"n"`
 	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
+	// Varies means that Low and High are a range, as in a ratio.
+	Varies bool `json:"varies,omitempty"`
 }
+
+// Varies reports whether a figure of either run is a range, so that the change has no verdict.
+func (c Change) Varies() bool { return c.Old.Varies || c.New.Varies }
 
 // Lone is a cell with a result in only one run, and the reason of the other.
 type Lone struct {
@@ -347,10 +352,20 @@ func change(s stats.Shift, old, now Figure) *Change {
 		N: s.N, Epochs: s.Epochs}
 }
 
-func ratioFigure(r analysis.Ratio) Figure { return Figure{r.Median, r.Low, r.High, r.N, r.Verdict} }
+func ratioFigure(r analysis.Ratio) Figure {
+	return Figure{r.Median, r.Low, r.High, r.N, r.Verdict, r.Varies}
+}
+
+// String returns a ratio without its interval, or the range of one that varies.
+func (f Figure) String() string {
+	if f.Varies {
+		return analysis.Ratio{Low: f.Low, High: f.High, Varies: true}.String()
+	}
+	return analysis.Percent(f.Median)
+}
 
 func valueFigure(m analysis.Metric) Figure {
-	return Figure{m.Median, m.Low, m.High, len(m.Rounds), ""}
+	return Figure{Median: m.Median, Low: m.Low, High: m.High, N: len(m.Rounds)}
 }
 
 // FailAbove records the ratios with the verdict worse whose whole 99 % interval is beyond share:

@@ -22,7 +22,7 @@ const Schema = "bridgetoll.history/1"
 
 // Layout must be raised when summaries get new content. It matters if two programs have the same
 // version, such as "devel".
-const Layout = 3
+const Layout = 4
 
 // Summary holds the known facts of a run, so that its file need not be read again.
 type Summary struct {
@@ -65,6 +65,7 @@ type Row struct {
 	High    float64       `json:"high"`
 	N       int           `json:"n"`
 	Verdict stats.Verdict `json:"verdict"`
+	Varies  bool          `json:"varies,omitempty"` // as in a ratio
 }
 
 // Summarize returns the summary of a judged run; version is the judging toll's.
@@ -107,7 +108,7 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load,
 			Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
 			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
-			Verdict: x.Verdict})
+			Verdict: x.Verdict, Varies: x.Varies})
 	}
 	return s
 }
@@ -178,6 +179,7 @@ type Point struct {
 	High    float64       `json:"high"`
 	N       int           `json:"n"`
 	Verdict stats.Verdict `json:"verdict"`
+	Varies  bool          `json:"varies,omitempty"` // as in a ratio
 	// Changed lists the differences from the run before: "kernel 6.1 → 6.12".
 	Changed []string `json:"changed,omitempty"`
 }
@@ -210,7 +212,7 @@ func Of(l List, names []string) *Trends {
 					Baseline: e.Baseline, Higher: r.Higher}), len(out.Lines)
 			}
 			p := Point{Run: e.Number, Started: e.Started, Median: r.Median, Low: r.Low,
-				High: r.High, N: r.N, Verdict: r.Verdict}
+				High: r.High, N: r.N, Verdict: r.Verdict, Varies: r.Varies}
 			if before, ok := last[k]; ok {
 				p.Changed = changed(before, e.Summary)
 			}

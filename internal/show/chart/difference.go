@@ -115,7 +115,11 @@ func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entr
 	if x == nil {
 		return row, []string{row.Label, phrase, "100 %", "100 %", "", "", "", row.Text}
 	}
-	old, now := analysis.Percent(x.Old.Median), analysis.Percent(x.New.Median)
+	old, now := x.Old.String(), x.New.String()
+	if x.Varies() {
+		row.None, row.Figure, row.Text = true, old+" → "+now, analysis.Varying
+		return row, []string{row.Label, phrase, old, now, "", "", "", row.Text}
+	}
 	row.Value, row.Verdict, row.Figure = x.Median, string(x.Verdict), old+" → "+now
 	row.Text = percentText(x.Median) + " " + row.Verdict
 	entry = []string{row.Label, phrase, old, now, percentText(x.Median), "", "", row.Verdict}

@@ -79,17 +79,23 @@ func verdictTally(r *difference.Report) string {
 	count, total := map[stats.Verdict]int{}, 0
 	for _, c := range r.Cells {
 		for _, m := range c.Metrics {
-			if m.Ratio != nil {
+			switch {
+			case m.Ratio == nil:
+				continue
+			case m.Ratio.Varies():
+				count[analysis.Varying]++
+			default:
 				count[m.Ratio.Verdict]++
-				total++
 			}
+			total++
 		}
 	}
 	if total == 0 {
 		return "The files have no ratio in common."
 	}
 	var parts []string
-	for _, v := range []stats.Verdict{stats.Worse, stats.Better, stats.Same, stats.Unclear} {
+	for _, v := range []stats.Verdict{stats.Worse, stats.Better, stats.Same, stats.Unclear,
+		analysis.Varying} {
 		if count[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[v], v))
 		}
@@ -206,9 +212,13 @@ func ratioChanges(cells []difference.Cell) document.Table {
 			return
 		}
 		row := changeRow(c, metricWord(metric),
-			figureCell(analysis.Percent(x.Old.Median), x.Old, analysis.RatioUnit),
-			figureCell(analysis.Percent(x.New.Median), x.New, analysis.RatioUnit), *x)
-		row.Cells = append(row.Cells, document.Cell{Text: string(x.Verdict)})
+			figureCell(x.Old.String(), x.Old, analysis.RatioUnit),
+			figureCell(x.New.String(), x.New, analysis.RatioUnit), *x)
+		word := string(x.Verdict)
+		if x.Varies() {
+			row.Cells[len(row.Cells)-1], word = nothing, analysis.Varying
+		}
+		row.Cells = append(row.Cells, document.Cell{Text: word})
 		row.Style = styleOf(x.Verdict)
 		t.Rows = append(t.Rows, row)
 	})
@@ -294,7 +304,7 @@ func changeRow(c difference.Cell, what string, old, now document.Cell,
 func figureCell(text string, f difference.Figure, unit string) document.Cell {
 	low, high := f.Low, f.High
 	return document.Cell{Text: text, Number: &document.Number{
-		Value: f.Median, Low: &low, High: &high, Unit: unit}}
+		Value: f.Median, Low: &low, High: &high, Unit: unit, Varies: f.Varies}}
 }
 
 // changeText returns the increase in per cent, such as "-2.1 (-3.0 to -1.2)", without an interval
@@ -363,8 +373,14 @@ func aloneSections(r *difference.Report) []document.Section {
 
 func differenceLegend(r *difference.Report) string {
 	text := ""
+	if slices.ContainsFunc(r.Cells, func(c difference.Cell) bool {
+		x := c.Metrics[c.Primary].Ratio
+		return x != nil && x.Varies()
+	}) {
+		text = " varies: a run has a range instead of a ratio."
+	}
 	if len(r.Traces) > 0 {
-		text = " Of parts, change is what the new run says minus what the old one does."
+		text += " Of parts, change is what the new run says minus what the old one does."
 	}
 	return fmt.Sprintf(
 		"change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+

@@ -73,6 +73,9 @@ func pastRows(e trend.Entry) document.Cell {
 			continue
 		}
 		text := r.Label + " " + analysis.Percent(r.Median)
+		if r.Varies {
+			text = r.Label + " varies"
+		}
 		if r.Load != load && len(e.Loads) > 1 {
 			text = r.Load + ": " + text
 		}
@@ -128,7 +131,7 @@ func trendTable(l trend.Trend) document.Table {
 	for _, p := range l.Points {
 		row := document.Row{Cells: document.Texts(fmt.Sprintf("@%d", p.Run), minute(p.Started)),
 			Style: styleOf(p.Verdict)}
-		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: string(p.Verdict)})
+		row.Cells = append(row.Cells, trendRatio(p), document.Cell{Text: trendRatioOf(p).Word()})
 		if len(p.Changed) > 0 {
 			row.Above = document.Text{{Text: strings.Join(p.Changed, ", "), Style: document.Faint}}
 		}

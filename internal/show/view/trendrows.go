@@ -77,7 +77,7 @@ func trendRow(l trend.Trend) document.Row {
 	last := len(l.Points) - 1
 	now := l.Points[last]
 	change, bar := document.Cell{}, ""
-	if last > 0 {
+	if last > 0 && !now.Varies && !l.Points[last-1].Varies {
 		x := now.Median / l.Points[last-1].Median
 		change = document.Cell{Text: signedPercent(x, 1),
 			Number: &document.Number{Value: x, Unit: analysis.RatioUnit}}
@@ -89,17 +89,23 @@ func trendRow(l trend.Trend) document.Row {
 		bar = drawnRounds(medians, nil, slices.Min(medians), slices.Max(medians))
 	}
 	return document.Row{Cells: []document.Cell{
-		{Text: l.Label}, trendRatio(now), change, {Text: bar}, {Text: string(now.Verdict)}},
+		{Text: l.Label}, trendRatio(now), change, {Text: bar}, {Text: trendRatioOf(now).Word()}},
 		Style: styleOf(now.Verdict)}
 }
 
 func trendRatio(p trend.Point) document.Cell {
-	n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict)}
+	n := document.Number{Value: p.Median, Unit: analysis.RatioUnit, Verdict: string(p.Verdict),
+		Varies: p.Varies}
 	text := analysis.Percent(p.Median) + " (?)"
 	if p.N > 1 {
 		lower, upper := p.Low, p.High
 		n.Low, n.High = &lower, &upper
-		text = analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N}.String()
+		text = trendRatioOf(p).String()
 	}
 	return document.Cell{Text: text, Number: &n}
+}
+
+func trendRatioOf(p trend.Point) analysis.Ratio {
+	return analysis.Ratio{Median: p.Median, Low: p.Low, High: p.High, N: p.N, Verdict: p.Verdict,
+		Varies: p.Varies}
 }

@@ -5,14 +5,22 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/difference"
 	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 // Rounds of bulk at these rates in Gbit/s, beside a host at 40.
 func fitful(t *testing.T, study sample.Study, rates ...float64) judge.Report {
+	t.Helper()
+	return judge.Judge(fitfulFile(t, study, rates...))
+}
+
+func fitfulFile(t *testing.T, study sample.Study, rates ...float64) *sample.File {
 	t.Helper()
 	run := judgetest.New(t, judgetest.Trio(mode.BridgeDefault, "bulk")...)
 	run.File.Header.Plan.Study = study
@@ -27,7 +35,7 @@ func fitful(t *testing.T, study sample.Study, rates ...float64) judge.Report {
 			v.Client.TotalSent = 1e8
 		}
 	})
-	return judge.Judge(run.File)
+	return run.File
 }
 
 // Every format has the range, and none a median or an interval of what varies.
@@ -79,6 +87,41 @@ func TestVaryingRow(t *testing.T) {
 		if got := written(t, name, Report(fitful(t, sample.StudyCompare, worse...)),
 			format.Options{}); !strings.Contains(got, want) {
 			t.Errorf("%s has no %s:\n%s", name, want, got)
+		}
+	}
+}
+
+// Between runs, a range has no change.
+func TestVaryingDifference(t *testing.T) {
+	steady := fitfulFile(t, sample.StudyCompare, 20)
+	around := fitfulFile(t, sample.StudyCompare, 4, 80, 8, 60)
+	r, err := difference.Judge(difference.Input{Name: "old", File: steady},
+		difference.Input{Name: "new", File: around})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(written(t, "table", Difference(r), format.Options{})), " ")
+	for _, want := range []string{"throughput 50 % 10–200 % - varies", "2 varies",
+		"varies: a run has a range"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q:\n%s", want, got)
+		}
+	}
+	if page := written(t, "html", Difference(r), format.Options{}); !strings.Contains(page,
+		"→ 10–200 %") {
+		t.Error("the chart has no range")
+	}
+}
+
+func TestVaryingHistory(t *testing.T) {
+	f := fitfulFile(t, sample.StudyCompare, 4, 80, 8, 60)
+	run := trend.Entry{Number: 1, Summary: trend.Summarize(f.Header, judge.Judge(f).Base(), "1")}
+	l := trend.List{Total: 1, Runs: []trend.Entry{run}}
+	for what, d := range map[string]document.Document{"bridge-default varies": History(l),
+		"10–200 % varies": Trends(trend.Of(l, nil), true)} {
+		got := strings.Join(strings.Fields(written(t, "table", d, format.Options{})), " ")
+		if !strings.Contains(got, what) {
+			t.Errorf("no %q:\n%s", what, got)
 		}
 	}
 }
