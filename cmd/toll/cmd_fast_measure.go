@@ -141,6 +141,9 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 	case len(want.Ports) > 1 && (f.dsn != "" || f.run.save != "" || f.run.out.file != ""):
 		return usage(errors.New("--dsn, --save and --output are for one port"),
 			"toll fast on 8080 --measure")
+	case len(want.Ports) > 1 && !slices.Contains([]string{"table", "markdown"}, f.run.out.format.name):
+		return usage(fmt.Errorf("--format %s has one document, and each port its own report",
+			f.run.out.format.name), "measure one port at a time, or --format markdown")
 	}
 	return errors.Join(checkMeasure(f.word), f.run.checkLive(c),
 		f.run.out.check(place{saveFlag, f.run.save}))
@@ -374,6 +377,10 @@ func (m *measurement) asker(ctx context.Context, dial netip.AddrPort, inside uin
 		return a, r.load, err
 	}
 	without, with := endpointsOf(dial.Port())
+	if m.run.dryRun {
+		p, err := endpoint.UnaskedProbe(m.word, dial.String(), without, with)
+		return p, p.Load(), err
+	}
 	p, err := endpoint.NewProbe(ctx, m.word, dial.String(), inside, without, with)
 	if err != nil {
 		return nil, l, err

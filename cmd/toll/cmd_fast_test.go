@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -36,6 +37,7 @@ func TestFastRefuses(t *testing.T) {
 		"fast on 80 --budget 3s":                            "--budget is for --measure",
 		"fast on 80 --measure --live --quiet":               "--live and --quiet contradict each other",
 		"fast on 80 81 --measure --save x":                  "--dsn, --save and --output are for one port",
+		"fast on 80 81 --measure --format json":             "--format json has one document",
 		"fast on 80 --dsn postgres://a@/b":                  "--dsn is for --measure=sql",
 		"fast on 80 --measure --metric x=(.)":               "--metric is for --measure=run",
 		"fast on 80 --timeout 3s":                           "--timeout is for --measure",
@@ -88,6 +90,27 @@ func TestFastNeeds(t *testing.T) {
 		if code != exitNothing || !strings.Contains(stderr, says) ||
 			!strings.Contains(stderr, "toll: hint: ") {
 			t.Errorf("toll %s: exit %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// A dry run connects to nothing.
+func TestMeasureDryRun(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := l.Addr().(*net.TCPAddr).AddrPort()
+	l.Close()
+	for word, client := range map[string]string{"auto": "auto, found out by asking", "http": "http /"} {
+		m := &measurement{measureFlags: &measureFlags{word: word}}
+		if _, _, err := m.asker(t.Context(), dial, 80); err == nil {
+			t.Errorf("%s: nothing listens at %s, but it answers", word, dial)
+		}
+		m.run.dryRun = true
+		_, load, err := m.asker(t.Context(), dial, 80)
+		if err != nil || workload.ExecOf(load).Program.Client != client {
+			t.Errorf("%s: %+v, %v", word, load, err)
 		}
 	}
 }

@@ -35,12 +35,9 @@ const (
 // port's number in its container.
 func NewProbe(ctx context.Context, word, at string, inside uint16,
 	names ...string) (*Probe, error) {
-	var err error
-	p := &Probe{at: at, names: names}
-	if word == auto {
+	p, err := UnaskedProbe(word, at, names...)
+	if word == auto && err == nil {
 		p.protocol, err = recognize(ctx, at, inside)
-	} else {
-		p.protocol, err = protocolOf(word, at)
 	}
 	if err != nil {
 		return nil, err
@@ -57,6 +54,15 @@ func NewProbe(ctx context.Context, word, at string, inside uint16,
 		}
 	}
 	return p, nil
+}
+
+// UnaskedProbe returns a Probe for a plan, which does not connect: its load has no metrics.
+func UnaskedProbe(word, at string, names ...string) (p *Probe, err error) {
+	p = &Probe{at: at, names: names, protocol: protocol{name: "auto, found out by asking"}}
+	if word != auto {
+		p.protocol, err = protocolOf(word, at)
+	}
+	return p, err
 }
 
 // Load returns a load whose first metric decides.
