@@ -79,7 +79,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	if _, err := parseOne(f.unclear, closed("value of --unclear", "fail", "pass")); err != nil {
 		return err
 	}
-	texts, err := readRules(f.rules)
+	texts, err := readRules(e, f.rules)
 	if err != nil {
 		return err
 	}
@@ -168,11 +168,11 @@ func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
 
 const mostRules = 1000
 
-func readRules(name string) ([]string, error) {
+func readRules(e env, name string) ([]string, error) {
 	if name == "" {
 		return nil, nil
 	}
-	f, err := os.Open(name)
+	f, err := openInput(e, name)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--rules: %w", err), "")
 	}

@@ -144,7 +144,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 	var err error
 	switch {
 	case f.reread != "":
-		facts, m, err = loadMachine(f.reread, c.InOrStdin())
+		facts, m, err = loadMachine(e, f.reread, c.InOrStdin())
 	case f.save != "" && os.Geteuid() != 0:
 		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
 			"sudo toll ports --save " + f.save}
@@ -169,9 +169,9 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 	return facts, err
 }
 
-func loadMachine(name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
+func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machine, error) {
 	if name != "-" {
-		f, err := os.Open(name)
+		f, err := openInput(e, name)
 		if err != nil {
 			return nil, nil, &failure{exitBadFile, err, "sudo toll ports --save FILE makes one"}
 		}

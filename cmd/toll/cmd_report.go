@@ -56,7 +56,7 @@ func judgeFile(e env, f *sample.File) judge.Report {
 func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	in, size := stdin, int64(0)
 	if name != "-" {
-		f, n, err := openResults(name)
+		f, n, err := openResults(e, name)
 		if err != nil {
 			return nil, err
 		}
@@ -74,10 +74,10 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 }
 
 // size is in bytes, or -1 if the results file is not a regular one.
-func openResults(name string) (f *os.File, size int64, err error) {
+func openResults(e env, name string) (f *os.File, size int64, err error) {
 	f, kept, err := openRun(name)
 	if !kept {
-		f, err = os.Open(name)
+		f, err = openInput(e, name)
 	}
 	switch {
 	case kept && err != nil:

@@ -119,7 +119,7 @@ func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	if g.name == "-" {
 		return g.state(), nil
 	}
-	f, size, err := openResults(g.name)
+	f, size, err := openResults(e, g.name)
 	if err != nil {
 		return s, err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 const forceFlag = "force"
@@ -33,6 +34,18 @@ func (o *outputFlags) fresh(others []place) error {
 		}
 	}
 	return nil
+}
+
+// openInput opens a file to read, and says so while a named pipe has no writer.
+func openInput(e env, name string) (*os.File, error) {
+	if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		const patience = time.Second
+		waiting := time.AfterFunc(patience, func() {
+			say(e.stderr, "toll: waiting for a program that writes to "+name+", a named pipe")
+		})
+		defer waiting.Stop()
+	}
+	return os.Open(name)
 }
 
 func exists(p place) error { return fmt.Errorf("--%s %s: the file exists", p.flag, p.name) }

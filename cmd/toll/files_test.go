@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -67,5 +70,33 @@ func TestReplace(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Dir(name) + "/.*"); len(left) > 0 {
 		t.Errorf("it leaves %v", left)
+	}
+}
+
+func TestWaitingForAWriter(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "run.jsonl")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, stderr := io.Pipe()
+	opened := make(chan error, 1)
+	go func() {
+		f, err := openInput(env{stderr: stderr}, name)
+		if err == nil {
+			err = f.Close()
+		}
+		opened <- err
+	}()
+	text, err := bufio.NewReader(said).ReadString('\n')
+	if err != nil || !strings.Contains(text, "waiting for a program that writes to "+name) {
+		t.Errorf("%q, %v", text, err)
+	}
+	w, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := <-opened; err != nil {
+		t.Error(err)
 	}
 }
