@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,12 +18,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 type gateFlags struct {
@@ -198,11 +201,50 @@ func readRules(e env, name string) ([]string, error) {
 	return out, nil
 }
 
+// What a results file's command may be is limited, because others may have written the file. Values
+// of the flags notRepeated name programs, machines or files.
+var (
+	repeated    = []string{"compare", "ladder", "trace", "scale", "advise"}
+	notRepeated = []string{"proxy", peerFlag, "peer-dial", "peer-binary", "peer-sudo", "kubeconfig",
+		"image", "control", outputFlag, saveFlag, forceFlag}
+)
+
+func checkRepeated(args []string) error {
+	root := newRoot(env{stdout: io.Discard, stderr: io.Discard})
+	c, rest, err := root.Find(args)
+	if err == nil && c != root && !slices.Contains(repeated, c.Name()) {
+		err = errors.New("it does not measure modes")
+	}
+	if err == nil {
+		err = c.ParseFlags(rest)
+	}
+	if err == nil && c == root {
+		err = noCommand(c, c.Flags().Args())
+	}
+	if err == nil {
+		c.Flags().Visit(func(f *pflag.Flag) {
+			own := f.Name == "proxy" && slices.Contains([]string{"own", "off"}, f.Value.String())
+			if slices.Contains(notRepeated, f.Name) && !own {
+				err = fmt.Errorf("a file may not decide --%s", f.Name)
+			}
+		})
+	}
+	if err != nil {
+		return usage(fmt.Errorf("the results file's command is not repeated: %s: %w",
+			printable.Line(sample.CommandLine(args)), err),
+			"if you trust it, run it with --save again.jsonl, and give --confirm again.jsonl")
+	}
+	return nil
+}
+
 func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
 	if h.Command == nil {
 		return nil,
 			usage(errors.New("the results file does not say by which command it was measured"),
 				"measure again, and give the new file: --confirm again.jsonl")
+	}
+	if err := checkRepeated(h.Command); err != nil {
+		return nil, err
 	}
 	here, _ := machine.Machine{}.Read() // what cannot be read is left empty
 	if here.Kernel != h.Environment.Kernel || here.CPUModel != h.Environment.CPUModel {
