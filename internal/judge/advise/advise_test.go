@@ -435,6 +435,15 @@ func TestInterruptedSearch(t *testing.T) {
 	if r = Judge(s.f); r.Advice[0].Levers[0].Verdict != NotSure {
 		t.Errorf("after a step without a round: %s", r.Advice[0].Levers[0].Verdict)
 	}
+	var pair []int
+	for _, c := range plan.PairOf(s.f.Header.Plan, step.Before, step.After) {
+		pair = append(pair, slices.Index(s.f.Header.Plan.Cells, c))
+	}
+	s.truth = func(sample.Variant, string, string) float64 { return 1 }
+	s.round(5, pair)
+	if l := Judge(s.f).Advice[0].Levers[0]; l.Verdict != NotSure || l.Again != nil {
+		t.Errorf("after a step of one round: %s, %+v", l.Verdict, l.Again)
+	}
 }
 
 // Unclear levers continue without the certain ones, and are then judged by all their rounds.

@@ -80,7 +80,7 @@ func (a Advice) sentences() (out []string) {
 		}
 	}
 	for _, l := range by[NotSure] {
-		add("%s may help: it did alone (%s), but there was no time to measure it again.",
+		add("%s may help: it did alone (%s), but there was not enough time to measure it again.",
 			printable.Capital(l.Gist), gains(l.Alone))
 	}
 	if text := doubts(by[Recommended]); text != "" {

@@ -200,8 +200,8 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	switch {
 	case t.broken != "":
 		t.verdict = Broken
-	case len(t.again) == 0: // the run ended before the step was measured
-		t.stepped = false
+	case better+worse == 0 && unmeasured(t.again): // the run ended before
+		t.stepped, t.again = false, nil
 	case worse > 0 && better > 0:
 		t.verdict = AtAPrice
 	case worse > 0:
@@ -215,6 +215,17 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	default:
 		t.verdict = AddsNothing
 	}
+}
+
+// unmeasured reports whether no effect has the rounds that a verdict needs.
+func unmeasured(all []Effect) bool {
+	return !slices.ContainsFunc(all, func(e Effect) bool {
+		rounds := e.Ratio.Epochs
+		if rounds == 0 {
+			rounds = e.Ratio.N
+		}
+		return e.Ratio.Verdict != stats.Unclear || rounds >= stats.MinJudged
+	})
 }
 
 func (t *trial) helped(where at) bool {
