@@ -3,6 +3,8 @@
 package rootless
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 
@@ -45,9 +47,13 @@ const Tun = "/dev/net/tun"
 // CheckTun returns nil if this process may make tap devices, or an *path.UnsupportedError.
 func CheckTun() error {
 	f, err := os.OpenFile(Tun, os.O_RDWR, 0)
-	if err != nil {
-		return &path.UnsupportedError{Missing: Tun + " cannot be opened, and tap devices are made with it",
-			Remedy: "sudo chmod 666 " + Tun, Err: err}
+	if err == nil {
+		return f.Close()
 	}
-	return f.Close()
+	remedy := "sudo chmod 666 " + Tun
+	if !errors.Is(err, fs.ErrPermission) {
+		remedy = "sudo modprobe tun, and in a container --device " + Tun
+	}
+	return &path.UnsupportedError{Remedy: remedy, Err: err,
+		Missing: Tun + " cannot be opened, and tap devices are made with it"}
 }

@@ -51,7 +51,7 @@ func inFile(file string) string {
 
 // The result is "" if the program fails.
 func output(file string, args ...string) string {
-	const limit, most = time.Second, 64 << 10 // bytes
+	const limit, most = 5 * time.Second, 64 << 10 // bytes
 	out, err := exchange.Output(context.Background(), exec.Command(file, args...),
 		exchange.Limits{Time: limit, Output: most})
 	if err != nil {
