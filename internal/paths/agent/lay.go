@@ -4,32 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-)
 
-// Laid is a route on an agent's machine. The agent removes it when it ends, at the latest.
-type Laid struct {
-	To  netip.Prefix `json:"to"`
-	Via netip.Addr   `json:"via"` // a neighbour
-}
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+)
 
 // Router adds routes on an agent's machine, until its Engine is closed.
 type Router interface {
 	// Lay adds a route. It needs CAP_NET_ADMIN.
-	Lay(l Laid) error
+	Lay(l link.Laid) error
 	// Lift removes a route that Lay added. A missing one is not an error.
-	Lift(l Laid) error
+	Lift(l link.Laid) error
 }
 
 var errNoRouter = errors.New("this agent cannot add routes")
 
 type layRequest struct {
-	Laid
+	link.Laid
 	Lift bool `json:"lift,omitempty"`
 }
 
-// Lay adds a route on the agent's machine. The caller calls lift.
-func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) {
+// Lay adds a route on the agent's machine. The caller calls lift; the agent removes the route when it
+// ends, at the latest.
+func (a *Agent) Lay(ctx context.Context, l link.Laid) (lift func() error, err error) {
 	lift = func() error {
 		_, err := a.ask(context.Background(), request{Lay: &layRequest{l, true}}, 0)
 		if a.Err() != nil {
@@ -45,9 +41,8 @@ func (a *Agent) Lay(ctx context.Context, l Laid) (lift func() error, err error) 
 }
 
 func (o layRequest) check() error {
-	if !o.To.IsValid() || o.To != o.To.Masked() || o.To.Bits() == 0 || !o.Via.IsValid() ||
-		o.Via.Is4() != o.To.Addr().Is4() {
-		return fmt.Errorf("%w: %s via %s is not a route", errNonsense, o.To, o.Via)
+	if !o.Valid() {
+		return fmt.Errorf("%w: %s by %s is not a route", errNonsense, o.To, o.Neighbour())
 	}
 	return nil
 }

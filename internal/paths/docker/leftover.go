@@ -163,13 +163,13 @@ func (c *machineCleaner) settings() {
 
 func (c *machineCleaner) routes() {
 	for _, name := range c.names(dockerapi.Route) {
-		to, via, ok := dockerapi.ParseRoute(name)
+		l, ok := dockerapi.ParseRoute(name)
 		if !ok {
 			continue
 		}
 		var was bool
 		if err := c.ns.Do(func() (err error) {
-			was, err = link.Lift(to, via)
+			was, err = l.Lift()
 			return err
 		}); err != nil {
 			c.failed(dockerapi.Route, err)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
@@ -90,18 +91,29 @@ func NewMachineJournal(dir string) (*Journal, error) {
 
 const noDaemon = "none"
 
-// RouteName names a route through a neighbour in journals.
-func RouteName(to netip.Prefix, via netip.Addr) string { return to.String() + " " + via.String() }
+// RouteName names a route in journals.
+func RouteName(l link.Laid) string {
+	if l.Device != "" {
+		return l.To.String() + " " + atDevice + l.Device
+	}
+	return l.To.String() + " " + l.Via.String()
+}
+
+const atDevice = "dev "
 
 // ParseRoute parses a RouteName; ok is false if it is invalid.
-func ParseRoute(name string) (to netip.Prefix, via netip.Addr, ok bool) {
-	prefix, gateway, _ := strings.Cut(name, " ")
-	to, err := netip.ParsePrefix(prefix)
-	if err != nil {
-		return to, via, false
+func ParseRoute(name string) (l link.Laid, ok bool) {
+	prefix, neighbour, _ := strings.Cut(name, " ")
+	var err error
+	if l.To, err = netip.ParsePrefix(prefix); err != nil {
+		return l, false
 	}
-	via, err = netip.ParseAddr(gateway)
-	return to, via, err == nil && to == to.Masked() && via.Is4() == to.Addr().Is4()
+	if device, is := strings.CutPrefix(neighbour, atDevice); is {
+		l.Device = device
+	} else if l.Via, err = netip.ParseAddr(neighbour); err != nil {
+		return l, false
+	}
+	return l, l.Valid()
 }
 
 // File returns the journal's file, which the first entry creates.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -24,7 +24,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 			s.there.Via),
 			Remedy: "--peer-dial with this machine's address in a network that both have; or publish"}
 	}
-	lift, err := r.agent.Lay(ctx, agent.Laid{To: to, Via: s.server})
+	lift, err := r.agent.Lay(ctx, link.Laid{To: to, Via: s.server})
 	if err != nil {
 		return err
 	}

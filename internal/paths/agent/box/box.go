@@ -26,6 +26,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
@@ -45,7 +46,7 @@ type Engine struct {
 	absent []string // created for the journals
 	closed bool
 	routes *dockerapi.Journal // nil: no route was made
-	laid   map[agent.Laid]bool
+	laid   map[link.Laid]bool
 
 	sharing sync.Mutex          // guards the fields that follow
 	cards   map[agent.LAN]*card // keyed without Addr

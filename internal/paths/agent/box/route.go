@@ -16,7 +16,7 @@ import (
 var _ agent.Router = (*Engine)(nil)
 
 // Lay makes a route, after noting it in its own journal, which needs no daemon.
-func (e *Engine) Lay(l agent.Laid) error {
+func (e *Engine) Lay(l link.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -30,21 +30,21 @@ func (e *Engine) Lay(l agent.Laid) error {
 		if err != nil {
 			return err
 		}
-		e.routes, e.laid = j, map[agent.Laid]bool{}
+		e.routes, e.laid = j, map[link.Laid]bool{}
 		e.note(j)
 	}
-	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l.To, l.Via)); err != nil {
+	if err := e.routes.Add(dockerapi.Route, dockerapi.RouteName(l)); err != nil {
 		if errors.Is(err, fs.ErrPermission) { // the user has no home
 			return notRoot(err)
 		}
 		return err
 	}
-	err := link.Lay(l.To, l.Via)
+	err := l.Lay()
 	if err == nil {
 		e.laid[l] = true
 		return nil
 	}
-	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
+	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l))
 	switch {
 	case errors.Is(err, unix.EPERM):
 		return notRoot(err)
@@ -61,21 +61,21 @@ func notRoot(err error) error {
 }
 
 // Lift removes a route that Lay made.
-func (e *Engine) Lift(l agent.Laid) error {
+func (e *Engine) Lift(l link.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lift(l)
 }
 
-func (e *Engine) lift(l agent.Laid) error {
+func (e *Engine) lift(l link.Laid) error {
 	if !e.laid[l] {
 		return nil
 	}
-	if _, err := link.Lift(l.To, l.Via); err != nil {
+	if _, err := l.Lift(); err != nil {
 		return err
 	}
 	delete(e.laid, l)
-	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l.To, l.Via))
+	e.routes.Gone(dockerapi.Route, dockerapi.RouteName(l))
 	return nil
 }
 

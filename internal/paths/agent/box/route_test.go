@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -26,10 +25,13 @@ func TestRoutes(t *testing.T) {
 	}
 	defer ns.Close()
 	via, via6 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
-	four := agent.Laid{To: netip.MustParsePrefix("198.18.4.0/22"), Via: via}
-	six := agent.Laid{To: netip.MustParsePrefix("fd00:1::/64"), Via: via6}
-	own := agent.Laid{To: netip.MustParsePrefix("198.51.100.0/24"), Via: via}
-	within := agent.Laid{To: netip.MustParsePrefix("198.51.100.128/25"), Via: via}
+	four := link.Laid{To: netip.MustParsePrefix("198.18.4.0/22"), Via: via}
+	six := link.Laid{To: netip.MustParsePrefix("fd00:1::/64"), Via: via6}
+	own := link.Laid{To: netip.MustParsePrefix("198.51.100.0/24"), Via: via}
+	within := link.Laid{To: netip.MustParsePrefix("198.51.100.128/25"), Via: via}
+	there := link.Laid{To: netip.MustParsePrefix("203.0.113.2/32"), Device: "card"}
+	there6 := link.Laid{To: netip.MustParsePrefix("fd00:2::2/128"), Device: "card"}
+	gone := link.Laid{To: there.To, Device: "nowhere"}
 	err = ns.Do(func() error {
 		return errors.Join(link.AddBridge("card"),
 			link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")),
@@ -57,7 +59,7 @@ func TestRoutes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "bridgetoll")
 	e := &Engine{StateDir: dir}
 	err = ns.Do(func() error {
-		for _, taken := range []agent.Laid{own, within} {
+		for _, taken := range []link.Laid{own, within} {
 			if err := e.Lay(taken); !errors.Is(err, link.ErrTaken) ||
 				!errors.Is(err, path.ErrUnsupported) {
 				t.Errorf("%v: %v", taken, err)
@@ -66,14 +68,15 @@ func TestRoutes(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		return errors.Join(e.Lay(four), e.Lay(six), e.Lift(agent.Laid{To: four.To, Via: via6}))
+		return errors.Join(e.Lay(four), e.Lay(six), e.Lay(there), e.Lay(there6), e.Lift(link.Laid{To: four.To, Via: via6}))
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	during := routes()
 	for _, want := range []string{"198.18.4.0/22 via 192.0.2.2 dev card",
-		"fd00:1::/64 via 2001:db8::2 dev card", "198.51.100.0/24 via 192.0.2.2 dev card"} {
+		"fd00:1::/64 via 2001:db8::2 dev card", "198.51.100.0/24 via 192.0.2.2 dev card",
+		"203.0.113.2/32 dev card", "fd00:2::2/128 dev card"} {
 		if !strings.Contains(during, want) {
 			t.Errorf("%q is missing in\n%s", want, during)
 		}
@@ -83,12 +86,15 @@ func TestRoutes(t *testing.T) {
 		t.Fatalf("journals %q", journals)
 	}
 	if text, err := os.ReadFile(journals[0]); err != nil ||
-		!strings.Contains(string(text), "route 198.18.4.0/22 192.0.2.2\n") {
+		!strings.Contains(string(text), "route 198.18.4.0/22 192.0.2.2\n") ||
+		!strings.Contains(string(text), "route 203.0.113.2/32 dev card\n") {
 		t.Errorf("%s %v", text, err)
 	}
 	err = ns.Do(func() error {
-		if was, err := link.Lift(own.To, own.Via); was || err != nil {
-			t.Errorf("another's route was taken for toll's: %v, %v", was, err)
+		for _, l := range []link.Laid{own, gone} {
+			if was, err := l.Lift(); was || err != nil {
+				t.Errorf("%v was taken for toll's: %v, %v", l, was, err)
+			}
 		}
 		return errors.Join(e.Lift(four), e.Close(), e.Close())
 	})
