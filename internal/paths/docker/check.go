@@ -23,7 +23,7 @@ import (
 )
 
 func (d *Docker) refuse(s path.Spec) error {
-	if err := lacks(d.Name(), d.recipes(), s.Mode); err != nil {
+	if err := lacks(d.Name(), d.recipes(), s); err != nil {
 		return err
 	}
 	if d.Remote != nil {
@@ -40,17 +40,17 @@ func (d *Docker) refuse(s path.Spec) error {
 	return refuseTunes(s)
 }
 
-func lacks(on string, recipes map[mode.Name]modeRecipe, m mode.Name) error {
-	r, ok := recipes[m]
+func lacks(on string, recipes map[mode.Name]modeRecipe, s path.Spec) error {
+	r, ok := recipes[s.Mode]
 	if !ok {
-		u := &path.UnsupportedError{Missing: on + " has no recipe for " + string(m),
+		u := &path.UnsupportedError{Missing: on + " has no recipe for " + string(s.Mode),
 			Remedy: "--on lab"}
-		if known, _ := mode.Find(m); known.Kubernetes {
+		if known, _ := mode.Find(s.Mode); known.Kubernetes {
 			u.Remedy = "--on kubernetes"
 		}
 		return u
 	}
-	if r.lacks != nil {
+	if r.lacks != nil && (r.build == nil || !s.To.Outside()) {
 		return r.lacks
 	}
 	return nil
@@ -58,7 +58,7 @@ func lacks(on string, recipes map[mode.Name]modeRecipe, m mode.Name) error {
 
 func (e *engine) check(ctx context.Context, s path.Spec) error {
 	if e.Podman != nil && !e.docker.Podman {
-		if err := lacks(sample.Podman, podmanRecipes, s.Mode); err != nil {
+		if err := lacks(sample.Podman, podmanRecipes, s); err != nil {
 			return err
 		}
 	}
@@ -457,7 +457,7 @@ func (e *engine) checkSwitch(ctx context.Context, s path.Spec, _ *trial) error {
 }
 
 func (e *engine) checkVEPA(ctx context.Context, s path.Spec, t *trial) error {
-	if err := e.checkParent(ctx, s, t); err != nil {
+	if err := e.checkParent(ctx, s, t); err != nil || s.To.Outside() {
 		return err
 	}
 	return e.tried(ctx, s.Mode, (*site).tryReflection)

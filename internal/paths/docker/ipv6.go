@@ -56,8 +56,16 @@ func (e *engine) checkIPv6(s path.Spec) error {
 
 // By default engines before 27 write no IPv6 rules.
 func (e *engine) checkRules6(s path.Spec) error {
-	if e.Podman != nil || !recipe.Dual(s) || s.Mode != mode.PublishNAT && s.Mode != mode.Routed &&
-		(!s.To.Outside() || s.Mode == mode.Host) {
+	if e.Podman != nil || !recipe.Dual(s) {
+		return nil
+	}
+	switch s.Mode {
+	case mode.PublishNAT, mode.Routed:
+	case mode.Bridge, mode.BridgeDefault:
+		if !s.To.Outside() {
+			return nil
+		}
+	default:
 		return nil
 	}
 	const byDefault = 27

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -27,6 +28,9 @@ func (s *site) subInterfaces() error {
 		return err
 	}
 	s.network, s.kind = n, mode.HopKind(driver)
+	if s.path.Spec.To.Outside() {
+		return s.outOfCard()
+	}
 	if err := s.addServers(s.plain); err != nil {
 		return err
 	}
@@ -52,6 +56,34 @@ func (s *site) subInterfaces() error {
 		between = []path.Hop{s.reflectedHop()}
 	}
 	s.path.Hops = slices.Concat(s.ClientHops(), between, s.ServerHops())
+	return nil
+}
+
+// outOfCard leads from the clients' sub-interfaces to the other machine. In their network it has no
+// address, so it gets routes to the clients, and they to it unless ipvlan routes.
+func (s *site) outOfCard() error {
+	wire, err := s.serveOutside()
+	if err != nil {
+		return err
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: s.network.name} }); err != nil {
+		return err
+	}
+	if err := s.addressed(s.Clients); err != nil {
+		return err
+	}
+	alone := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+	_, direct := ByRoute(s.path.Spec)
+	for _, c := range s.Clients {
+		err := s.engine.docker.Remote.Route(s.ctx, s.path, alone(c.Addr()), direct)
+		if err == nil && direct {
+			err = c.ns.Do(link.Laid{To: alone(s.Dial[0].Addr()), Device: c.device}.Lay)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.what, err)
+		}
+	}
+	s.path.Hops = append(s.ClientHops(), wire)
 	return nil
 }
 

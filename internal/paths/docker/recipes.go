@@ -17,7 +17,7 @@ type modeRecipe struct {
 	check func(*engine, context.Context, path.Spec, *trial) error
 	// refusal over IPv6
 	no6 *path.UnsupportedError
-	// refusal without a recipe
+	// refusal without a recipe; with one, of all but the way out
 	lacks *path.UnsupportedError
 }
 
@@ -56,8 +56,10 @@ var recipes = map[mode.Name]modeRecipe{
 		Missing: "toll makes no alias of a card that the machine uses, and writes no NAT rules beside Docker's", Remedy: "--on lab"}},
 	mode.Netkit: {lacks: &path.UnsupportedError{
 		Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
-	mode.MacvlanPrivate: {lacks: &path.UnsupportedError{
-		Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
+	mode.MacvlanPrivate: {build: (*site).subInterfaces, check: (*engine).checkParent,
+		lacks: &path.UnsupportedError{
+			Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here",
+			Remedy:  "macvlan-bridge; --to outside with --peer; or --on lab"}},
 	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
 		Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
 	mode.PublishIngress: {lacks: &path.UnsupportedError{

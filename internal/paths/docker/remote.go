@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -23,8 +24,9 @@ type Remote struct {
 	// the hop from this machine's card to it.
 	Server  func(ctx context.Context, p *path.Path) (path.Place, netip.AddrPort, path.Hop, error)
 	Machine path.Machine
-	// Route adds a route on the other machine to a network of this one, until the path is closed.
-	Route func(ctx context.Context, p *path.Path, to netip.Prefix) error
+	// Route adds a route on the other machine to a network of this one, until the path is closed:
+	// through this machine or, with direct, to neighbours at the other machine's card.
+	Route func(ctx context.Context, p *path.Path, to netip.Prefix, direct bool) error
 }
 
 // Segment is a network of both machines' cards, for sub-interfaces.
@@ -47,7 +49,8 @@ var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.Pu
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
 
 var outward = map[mode.Name]bool{mode.Host: true, mode.Bridge: true, mode.BridgeDefault: true,
-	mode.Routed: true}
+	mode.Routed: true, mode.MacvlanBridge: true, mode.MacvlanPrivate: true, mode.MacvlanVEPA: true,
+	mode.IPvlanL2: true, mode.IPvlanL3: true, mode.IPvlanL3S: true,}
 
 // Remotely returns the names of modes that remote clients reach.
 func Remotely() []string { return recipe.Names(remotely) }
@@ -61,6 +64,19 @@ func fromAfar(s path.Spec) bool {
 
 // Apart reports whether one end of the path is on another machine.
 func Apart(s path.Spec) bool { return fromAfar(s) || s.To.Outside() }
+
+// ByRoute reports whether the other machine gets a route to the path's containers; see Remote.Route.
+func ByRoute(s path.Spec) (needed, direct bool) {
+	switch {
+	case s.Mode == mode.Routed:
+		return Apart(s), false
+	case s.To.Outside() && outward[s.Mode]:
+		driver, kind := driverOf(s.Mode)
+		needed = driver == "macvlan" || driver == "ipvlan"
+		return needed, needed && !strings.HasPrefix(kind, "l3")
+	}
+	return false, false
+}
 
 func (r *Remote) refuse(s path.Spec) error {
 	contained, known := remotely[s.Mode]
@@ -129,7 +145,7 @@ func (s *site) routedTo(r *Remote, options map[string]string) error {
 	if s.path.Spec.To.Six() {
 		subnet = s.network.subnet6
 	}
-	return r.Route(s.ctx, s.path, subnet)
+	return r.Route(s.ctx, s.path, subnet, false)
 }
 
 func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {

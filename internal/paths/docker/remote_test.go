@@ -29,6 +29,7 @@ func TestRemoteRefuses(t *testing.T) {
 		{"outside", mode.Bridge, mode.FromContainer, mode.ToOutside, four, ""},
 		{"outside-no-six", mode.Bridge, mode.FromContainer, mode.ToOutside6, four,
 			"no IPv6 address on the wire"},
+		{"outside-on-the-card", mode.MacvlanPrivate, mode.FromContainer, mode.ToOutside, four, ""},
 		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
 		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four,
 			"a routed path has no NAT"},
@@ -55,6 +56,29 @@ func TestRemoteRefuses(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestByRoute(t *testing.T) {
+	for _, tt := range []struct {
+		mode           mode.Name
+		from           mode.Placement
+		to             mode.Target
+		needed, direct bool
+	}{
+		{mode.Routed, mode.FromRemote, mode.ToContainer, true, false},
+		{mode.Routed, mode.FromContainer, mode.ToOutside, true, false},
+		{mode.Routed, mode.FromHost, mode.ToContainer, false, false},
+		{mode.MacvlanBridge, mode.FromContainer, mode.ToOutside6, true, true},
+		{mode.MacvlanBridge, mode.FromRemoteContainer, mode.ToContainer, false, false},
+		{mode.IPvlanL2, mode.FromContainer, mode.ToOutside, true, true},
+		{mode.IPvlanL3S, mode.FromContainer, mode.ToOutside, true, false},
+		{mode.Bridge, mode.FromContainer, mode.ToOutside, false, false},
+	} {
+		s := path.Spec{Mode: tt.mode, From: tt.from, To: tt.to}
+		if needed, direct := ByRoute(s); needed != tt.needed || direct != tt.direct {
+			t.Errorf("%s: %v, %v", s, needed, direct)
+		}
 	}
 }
 

@@ -82,10 +82,11 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 			return err
 		}
 	}
-	if err := d.Check(ctx, spec); err != nil || spec.Mode != mode.Routed || !docker.Apart(spec) {
+	needed, direct := docker.ByRoute(spec)
+	if err := d.Check(ctx, spec); err != nil || !needed {
 		return err
 	}
-	return r.tryRoute(ctx, spec)
+	return r.tryRoute(ctx, spec, direct)
 }
 
 // boxes refuses a peer whose Docker Engine makes no containers, or whose rewriting cannot be

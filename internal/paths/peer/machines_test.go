@@ -440,6 +440,13 @@ func containers(t *testing.T, e pathtest.Engine) {
 			"compare host publish publish-default publish-proxy -6 --from remote --peer " + there +
 				" --load rr --rounds 1 --window 60ms --quiet --details", 0,
 			[]string{"wire·proxy·b", "Every row was witnessed"}},
+		{"outward-cards", "compare macvlan-bridge host --from container --to outside,outside6 --peer " + there +
+			" --load rr,bulk --rounds 1 --window 100ms --quiet --details", 0,
+			[]string{"macvlan·wire", "macvlan-bridge :out6", "Every row was witnessed"}},
+		{"outward-card-of-one", "path macvlan-private --from container --to outside --peer " + there,
+			0, []string{"Witnessed", "route of toll's on the peer: 198.1", "/32 via eth0"}},
+		{"outward-no-root", "path macvlan-bridge --from container --to outside --peer plain@" + there,
+			3, []string{"routes there are only set as root", "toll: hint: --peer-sudo"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"outward", "compare bridge bridge-default --to outside --peer " + there +
 			" --load rr,crr,bulk,bulk-reverse,udp-rr --rounds 1 --window 100ms --quiet --details",

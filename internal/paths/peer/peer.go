@@ -126,7 +126,7 @@ type run struct {
 
 	asking sync.Mutex // guards the fields that follow
 	docker *docker.Docker
-	tried  map[bool]error // results of adding a route, by IPv6 or not
+	tried  map[routeTrial]error
 }
 
 // start connects once and remembers the result until Close.

@@ -10,35 +10,46 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// route adds a route on the peer to a network of this machine, through this machine's address on
-// the card towards it, until the path is closed.
-func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
+// route adds a route on the peer to a network of this machine, until the path is closed: through
+// this machine's address on the card towards the peer or, with direct, at the peer's card.
+func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct bool) error {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
 		return err
 	}
-	there := r.agent.Name()
+	there, instead := r.agent.Name(), "publish"
+	if p.Spec.To.Outside() {
+		instead = "bridge"
+	}
 	if s.there.Via.IsValid() {
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"router %s is between the two machines, and it has no route to a container's network",
 			s.there.Via),
-			Remedy: "--peer-dial with this machine's address in a network that both have; or publish"}
+			Remedy: "--peer-dial with this machine's address in a network that both have; or " +
+				instead}
 	}
-	lift, err := r.agent.Lay(ctx, link.Laid{To: to, Via: s.server})
+	l, dial := link.Laid{To: to, Via: s.server}, to.Addr()
+	if direct {
+		l = link.Laid{To: to, Device: s.there.Device}
+	}
+	if !to.IsSingleIP() {
+		dial = dial.Next()
+	}
+	lift, err := r.agent.Lay(ctx, l)
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("%s via %s", to, s.server)
+	what := fmt.Sprintf("%s via %s", to, l.Neighbour())
 	p.Undo.Push("remove the route "+what+" of "+there, lift)
-	got, err := r.agent.Route(ctx, to.Addr().Next())
+	got, err := r.agent.Route(ctx, dial)
 	switch {
 	case err != nil:
 		return err
-	case got.Via != s.server || got.Device != s.there.Device || got.Source != s.client:
+	case got.Via != l.Via || got.Device != s.there.Device || !direct && got.Source != s.client:
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"%s has routing policies that send packets to %s over another device, %s", there, to,
 			got.Device),
-			Remedy: "ip rule there lists them; or publish"}
+			Remedy: "ip rule there lists them; or " + instead}
 	}
 	p.Facts["route of toll's on the peer"] = what
 	return nil
@@ -48,16 +59,18 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix) error {
 var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"),
 	true: netip.MustParsePrefix("2001:db8::/64")}
 
+type routeTrial struct{ six, direct bool }
+
 // tryRoute tries once whether the peer accepts a route.
-func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {
+func (r *run) tryRoute(ctx context.Context, spec path.Spec, direct bool) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
-	six := spec.To.Six()
-	if err, ok := r.tried[six]; ok {
+	of := routeTrial{spec.To.Six(), direct}
+	if err, ok := r.tried[of]; ok {
 		return err
 	}
 	p := &path.Path{Spec: spec, Facts: map[string]string{}}
-	err := r.route(ctx, p, nobodys[six])
+	err := r.route(ctx, p, nobodys[of.six], direct)
 	err = errors.Join(err, p.Undo.Undo())
 	if ctx.Err() != nil {
 		return err
@@ -67,8 +80,8 @@ func (r *run) tryRoute(ctx context.Context, spec path.Spec) error {
 		err = u // the caller adds the path
 	}
 	if r.tried == nil {
-		r.tried = map[bool]error{}
+		r.tried = map[routeTrial]error{}
 	}
-	r.tried[six] = err
+	r.tried[of] = err
 	return err
 }
