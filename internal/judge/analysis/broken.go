@@ -3,12 +3,13 @@ package analysis
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
 // A path is broken from these numbers of bad visits on, and has no result. A bad visit failed, or
-// its hops contradicted the path or could not be read. A visit that the machine starved is not bad.
+// its hops contradicted the path or could not be read. A starved visit is not bad.
 const (
 	brokenShare = 0.2 // share of bad visits, if more than one, or contradicted
 	brokenRun   = 3   // bad in a row, even if the path came back
@@ -137,9 +138,12 @@ func (j *Run) forgiven(i int) (Warning, bool) {
 				starved[v.Round] = true
 			}
 		}
-		return Warning{"failed-visits", fmt.Sprintf(
-			"in %d of %d rounds the machine was too busy to measure every row; what it missed is left out",
-			len(starved), len(all))}, true
+		text := "the machine was too busy to measure every row; what it missed is left out"
+		if !strings.HasPrefix(t.last.Failure, sample.TooBusy) {
+			text = t.last.Failure + "; these rounds are left out"
+		}
+		return Warning{"failed-visits", fmt.Sprintf("in %d of %d rounds %s", len(starved), len(all),
+			text)}, true
 	}
 	if t.broke() {
 		return Warning{"broken-route", fmt.Sprintf(

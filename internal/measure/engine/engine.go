@@ -208,12 +208,13 @@ type run struct {
 	sweepsIn int // complete ones, of a mesh
 	step     stage
 
-	relays      relays
-	inspection  inspection
-	budget      budget
-	cut         error
-	untraced    error // why an epoch could not be traced
-	channelUsed atomic.Bool
+	relays     relays
+	inspection inspection
+	budget     budget
+	cut        error
+	untraced   error // why an epoch could not be traced
+	besides    besides
+	disturbed  atomic.Bool
 }
 
 // Run makes the run and returns how it ended. An error means that it could not continue, not that a

@@ -97,7 +97,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 	defer t.end()
 	table := r.timetable(round, all)
 	if err == nil {
-		err = r.follow(ctx, table, all, t)
+		err = r.undisturbed(func() error { return r.follow(ctx, table, all, t) })
 	}
 	if err != nil {
 		each(func(*member) error { return err })

@@ -8,7 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRepeats applies to visits in whose window toll's own channel was used.
+// mostRepeats applies to visits in whose window toll's own channel was used, or while which another
+// program traced.
 const mostRepeats = 2
 
 type channelError struct {
@@ -22,9 +23,9 @@ func (e *channelError) Error() string {
 
 func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []sample.Visit {
 	for n := 0; ; n++ {
-		r.channelUsed.Store(false)
+		r.disturbed.Store(false)
 		made := visits()
-		if n < mostRepeats && r.channelUsed.Load() && r.cut == nil && ctx.Err() == nil {
+		if n < mostRepeats && r.disturbed.Load() && r.cut == nil && ctx.Err() == nil {
 			continue
 		}
 		for i := range made {
@@ -36,7 +37,7 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 
 // notice may be called concurrently.
 func (r *run) notice(err error) {
-	if used := (*channelError)(nil); errors.As(err, &used) {
-		r.channelUsed.Store(true)
+	if used := (*channelError)(nil); errors.As(err, &used) || errors.Is(err, errBeside) {
+		r.disturbed.Store(true)
 	}
 }

@@ -1,10 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/trace"
@@ -15,10 +18,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Tracer records where packets are in the kernel.
+// Tracer records where packets are in the kernel. Others lists the programs of other recorders that
+// are attached now.
 type Tracer interface {
 	Attach(c kernel.Config) (Recording, error)
 	Missing() []string
+	Others() []string
 }
 
 // Recording is a *kernel.Recording, or a test's own.
@@ -51,6 +56,61 @@ type tracing struct {
 	rec     Recording
 	stop    func() error
 	room    int // events in each CPU's log
+}
+
+// errBeside is the failure of visits that another program's tracing disturbed.
+var errBeside = errors.New("another program traced the kernel")
+
+// besides holds the programs of others that were attached before the first epoch, without those of
+// another toll trace, which come and go.
+type besides struct {
+	known bool
+	usual []string
+}
+
+// undisturbed calls follow, and returns errBeside if other programs than usual were at the
+// tracepoints before or after.
+func (r *run) undisturbed(follow func() error) error {
+	if r.Tracer == nil {
+		return follow()
+	}
+	if err := r.alone(); err != nil {
+		return err
+	}
+	return cmp.Or(follow(), r.alone())
+}
+
+func (r *run) alone() error {
+	now, b := r.Tracer.Others(), &r.besides
+	if !b.known {
+		b.known, b.usual = true, slices.DeleteFunc(slices.Clone(now), isToll)
+	}
+	switch fresh, gone := beyond(now, b.usual), beyond(b.usual, now); {
+	case slices.ContainsFunc(fresh, isToll):
+		return fmt.Errorf("%w: another toll trace", errBeside)
+	case len(fresh) > 0:
+		return fmt.Errorf("%w: %s", errBeside, some(fresh))
+	case len(gone) > 0:
+		return fmt.Errorf("%w before: %s", errBeside, some(gone))
+	}
+	return nil
+}
+
+func isToll(program string) bool { return strings.HasPrefix(program, kernel.OwnPrefix) }
+
+// beyond returns the entries of list that of lacks.
+func beyond(list, of []string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(x string) bool {
+		return slices.Contains(of, x)
+	})
+}
+
+// some names a program, and the number of further ones.
+func some(programs []string) string {
+	if n := len(programs) - 1; n > 0 {
+		return fmt.Sprintf("%s, and %d more", programs[0], n)
+	}
+	return programs[0]
 }
 
 func (r *run) state(round int) sample.Tracing {

@@ -25,6 +25,8 @@ type tracer struct {
 	stopped         []int64
 	running         bool
 	refuse, unhappy error
+	calls           int                     // of Others
+	others          func(call int) []string // nil: none
 }
 
 func (t *tracer) Attach(c kernel.Config) (engine.Recording, error) {
@@ -37,6 +39,14 @@ func (t *tracer) Attach(c kernel.Config) (engine.Recording, error) {
 }
 
 func (t *tracer) Missing() []string { return []string{"sk_data_ready"} }
+
+func (t *tracer) Others() []string {
+	if t.others == nil {
+		return nil
+	}
+	t.calls++
+	return t.others(t.calls)
+}
 
 func (t *tracer) Between(from, until int64) {
 	t.from, t.until = append(t.from, from), append(t.until, until)
@@ -250,5 +260,52 @@ func TestInterruptEndsTracing(t *testing.T) {
 	if r.err != nil || r.end.Reason != sample.EndedByInterrupt || tr.running ||
 		len(tr.stopped) != 1 {
 		t.Errorf("%+v, %v, stopped at %v", r.end, r.err, tr.stopped)
+	}
+}
+
+// What others trace all the time is as it is; what comes or goes disturbs the epoch, which is
+// repeated and then left out.
+func TestOthersTrace(t *testing.T) {
+	const own, toll = "watch at sched_switch", "toll_switch at sched_switch"
+	during := func(from, until int, program string, all ...string) func(int) []string {
+		return func(call int) []string {
+			if call < from || call >= until {
+				return all
+			}
+			return append([]string{program}, all...)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		others func(call int) []string // two calls for each epoch
+		lost   int                     // epochs
+		said   string
+	}{
+		{"always", during(0, 100, own), 0, ""},
+		{"toll always", during(0, 100, toll), 3, "another toll trace"},
+		{"toll first", during(1, 2, toll, own), 0, ""},
+		{"passing", during(6, 7, own), 0, ""},
+		{"coming", during(7, 100, own), 3, "another program traced the kernel: " + own},
+		{"going", during(0, 7, own), 3, "another program traced the kernel before: " + own},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := tryTraced(t, context.Background(), traced(6), &tracer{others: c.others}, nil)
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			lost := map[int]bool{}
+			for _, v := range r.file.Visits {
+				if v.Failure == "" {
+					continue
+				}
+				lost[v.Round] = true
+				if !v.Starved || !strings.Contains(v.Failure, c.said) || v.Repeats != 2 {
+					t.Errorf("%+v", v.Outcome)
+				}
+			}
+			if len(lost) != c.lost {
+				t.Errorf("%d epochs are lost, want %d", len(lost), c.lost)
+			}
+		})
 	}
 }

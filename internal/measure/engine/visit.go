@@ -77,7 +77,8 @@ func (r *run) outcome(err error) sample.Outcome {
 	if cut := (*path.CutError)(nil); errors.As(err, &cut) {
 		r.cut = cut
 	}
-	return sample.Outcome{Failure: path.OneLine(err), Starved: errors.Is(err, errStarved)}
+	return sample.Outcome{Failure: path.OneLine(err),
+		Starved: errors.Is(err, errStarved) || errors.Is(err, errBeside)}
 }
 
 func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.Visit) error {
@@ -249,7 +250,7 @@ const (
 )
 
 // errStarved is the failure of a visit that may succeed if it is repeated.
-var errStarved = errors.New("the machine was too busy")
+var errStarved = errors.New(sample.TooBusy)
 
 func punctual(planned float64, ends ...sample.Party) error {
 	for _, e := range ends {

@@ -89,10 +89,14 @@ type Proof struct {
 	Witness Witness      `json:"witness"`
 }
 
+// TooBusy begins the failure of a visit that the machine had no time for.
+const TooBusy = "the machine was too busy"
+
 // Outcome is what went wrong, if anything.
 type Outcome struct {
 	Failure string `json:"failure,omitempty"`
-	// Starved means that the machine was too busy, so the path is not at fault.
+	// Starved means that the path is not at fault: the machine was too busy, or another program
+	// traced the kernel.
 	Starved bool `json:"starved,omitempty"`
 }
 

@@ -308,6 +308,40 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// Another process's programs are seen while they are attached; this tracer's own are not.
+func TestOthers(t *testing.T) {
+	mine, its := tracer(t), tracer(t)
+	testwait.Unhindered(t, time.Minute, func(u testing.TB) { // other tests trace, too
+		seen := func() int {
+			return len(slices.DeleteFunc(mine.Others(), func(x string) bool {
+				return x != "toll_queue at net_dev_queue"
+			}))
+		}
+		attach := func(tracer *Tracer, copies int) *Recording {
+			r, err := tracer.Attach(Config{CPUs: []int{0}, Events: 1, Copies: copies})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		before := seen()
+		attach(mine, 2)
+		if n := seen(); n != before {
+			u.Errorf("%d of its own", n-before)
+		}
+		r := attach(its, 3)
+		if n := seen(); n != before+3 {
+			u.Errorf("%d of another's three, among %v", n-before, mine.Others())
+		}
+		if err := r.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if n := seen(); n != before {
+			u.Errorf("%d after its end", n-before)
+		}
+	})
+}
+
 func TestHooks(t *testing.T) {
 	n := translated(t)
 	e := n.connect(t, unix.SOCK_STREAM)
