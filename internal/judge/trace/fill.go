@@ -180,7 +180,7 @@ func emptyHook(cells []tracing, event float64) float64 {
 		for _, x := range t.by[sample.TracedHooks] {
 			for _, g := range x.Segments {
 				if _, is := hookOf(g.SegmentKey); is && g.Events > 0 {
-					least = min(least, stats.Median(g.MidMeans)/g.Events)
+					least = min(least, g.MidMean/g.Events)
 				}
 			}
 		}

@@ -247,7 +247,7 @@ func timesOf(t *sample.Trace) map[steps]spell {
 	for _, g := range t.Segments {
 		if kindOf(rowOf(g.SegmentKey)) == inPath {
 			x := out[stepsOf(g)]
-			out[stepsOf(g)] = spell{x.took + stats.Median(g.MidMeans), x.events + g.Events}
+			out[stepsOf(g)] = spell{x.took + g.MidMean, x.events + g.Events}
 		}
 	}
 	return out

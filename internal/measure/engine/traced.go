@@ -255,8 +255,8 @@ func (t *tracing) end() {
 	}
 }
 
-// takeTraces follows the cells' trips, and leaves out what their windows measured: programs were
-// being detached.
+// takeTraces follows the cells' trips. It leaves out what their windows measured, because programs
+// were being detached, and their slices, of which the traces say more.
 func (r *run) takeTraces(t *tracing, all []*member) {
 	if t == nil {
 		return
@@ -267,7 +267,7 @@ func (r *run) takeTraces(t *tracing, all []*member) {
 		g.visit.Trace = trace.Follow(log, t.cell(g), t.recorded(log, g.trips()))
 		g.visit.Trace.State = t.state
 		g.visit.Ends, g.visit.Timings = g.visit.WithoutWindow(), sample.Timings{}
-		g.visit.Metered = sample.Metered{}
+		g.visit.Metered, g.visit.Slices = sample.Metered{}, nil
 		return nil
 	})
 }

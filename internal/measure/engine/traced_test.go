@@ -90,17 +90,18 @@ func TestTracedEpochs(t *testing.T) {
 	for _, v := range r.file.Visits {
 		state := plan.TracingOf(p, v.Round)
 		of[state]++
-		if v.Failure != "" || !v.Witness.OK || len(v.Slices.Medians) == 0 {
+		if v.Failure != "" || !v.Witness.OK {
 			t.Errorf("visit %+v", v)
 		}
 		if state == sample.Untraced {
-			if v.Trace != nil || v.Latency == nil || v.Elapsed == 0 || v.Client.Window == 0 {
+			if v.Trace != nil || v.Slices == nil || len(v.Slices.Medians) == 0 ||
+				v.Latency == nil || v.Elapsed == 0 || v.Client.Window == 0 {
 				t.Errorf("an untraced epoch's visit is %+v", v)
 			}
 			continue
 		}
-		if v.Trace == nil || v.Trace.State != state || v.Latency != nil || v.Elapsed != 0 ||
-			v.Client.Window != 0 {
+		if v.Trace == nil || v.Slices != nil || v.Trace.State != state || v.Latency != nil ||
+			v.Elapsed != 0 || v.Client.Window != 0 {
 			t.Fatalf("a visit in state %q is %+v", state, v)
 		}
 	}

@@ -49,13 +49,17 @@ func (c *Cell) link(d Device) sample.Link {
 		Name: fmt.Sprintf("interface %d of namespace %d", d.Index, d.NetNS)}
 }
 
-// describe names a step.
-func (c *Cell) describe(e kernel.Event) string {
+func nameOf(e kernel.Event) string {
 	name := names[e.Kind]
 	if e.Kind == kernel.HookIn || e.Kind == kernel.HookOut {
-		return name + " " + hookName(e.Dev)
+		name += " " + hookName(e.Dev)
 	}
-	d := deviceOf(e)
+	return name
+}
+
+// describe names a step and its device.
+func (c *Cell) describe(e kernel.Event) string {
+	name, d := nameOf(e), deviceOf(e)
 	if d == (Device{}) {
 		return name
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
@@ -156,7 +157,8 @@ func (s *sums) trace() *sample.Trace {
 	s.middles = nil
 	for i := range s.slots {
 		from, to := s.tripsOf(i)
-		out.Totals = append(out.Totals, seconds(median(slices.Clone(s.totals[from:to]))))
+		total := seconds(median(slices.Clone(s.totals[from:to])))
+		out.Totals = append(out.Totals, nanoseconds(total))
 		s.middles = append(s.middles, s.middle(from, to))
 	}
 	names := newNamer(s.cell)
@@ -211,18 +213,48 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 		first, last := usual[0], usual[len(usual)-1]
 		x := placed{at: first.at(), Segment: s.segment(merge(columns), middle)}
 		x.SegmentKey = k
-		x.Steps = [2]string{s.cell.describe(first.begin()), s.cell.describe(last.end())}
+		x.Steps = [2]string{nameOf(first.begin()), nameOf(last.end())}
 		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Steps[0], b.Steps[0]),
-			cmp.Compare(a.Part, b.Part))
+			cmp.Compare(a.Part, b.Part), cmp.Compare(a.Device, b.Device),
+			cmp.Compare(a.Where, b.Where))
 	})
 	out := make([]sample.Segment, len(all))
 	for i, x := range all {
 		out[i] = x.Segment
 	}
+	together(out)
 	return out
+}
+
+// together moves the mid-means of slices to the first segment with the part and kind of hop.
+func together(all []sample.Segment) {
+	type kind struct {
+		part sample.Part
+		hop  string
+	}
+	first := map[kind]sample.Times{}
+	for i := range all {
+		s := &all[i]
+		sum, known := first[kind{s.Part, s.Hop}]
+		switch {
+		case strings.HasPrefix(string(s.Part), string(sample.PartHook)):
+		case !known:
+			first[kind{s.Part, s.Hop}] = s.MidMeans
+		default:
+			for k, x := range s.MidMeans {
+				sum[k] += x
+			}
+			s.MidMeans = nil
+		}
+	}
+	for _, sum := range first {
+		for k, x := range sum {
+			sum[k] = nanoseconds(x)
+		}
+	}
 }
 
 // usual returns the columns that most trips have.
@@ -291,7 +323,7 @@ func (s *sums) segment(c *column, middle []int) sample.Segment {
 	n := float64(len(s.totals))
 	out := sample.Segment{Share: float64(len(c.trips)) / n, Events: float64(c.events) / n}
 	for _, trips := range s.middles {
-		out.MidMeans = append(out.MidMeans, picoseconds(c.mean(trips)))
+		out.MidMeans = append(out.MidMeans, seconds(c.mean(trips)))
 	}
 	out.MidMean = seconds(c.mean(middle))
 	sorted := slices.Sorted(slices.Values(c.took))
@@ -344,8 +376,5 @@ func median(xs []int64) float64 {
 
 func seconds(ns float64) float64 { return ns / float64(time.Second) }
 
-// picoseconds rounds what is kept for each slice.
-func picoseconds(ns float64) float64 {
-	const perNS = 1e3
-	return seconds(math.Round(ns*perNS) / perNS)
-}
+// nanoseconds rounds what is kept for each slice as the file does.
+func nanoseconds(s float64) float64 { return seconds(math.Round(s * float64(time.Second))) }

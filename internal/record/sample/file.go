@@ -133,6 +133,7 @@ func (f *File) add(l line, seen *bool) error {
 		if len(f.Visits) >= maxVisits {
 			return fmt.Errorf("more than %d visits", maxVisits)
 		}
+		l.Visit.Trace.adoptTimes()
 		if err := l.Visit.check(len(f.Header.Plan.Cells)); err != nil {
 			return err
 		}

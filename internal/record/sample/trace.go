@@ -1,7 +1,9 @@
 package sample
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -66,7 +68,7 @@ type Trace struct {
 	// Slots are the measured slices with followed trips: positions in the epoch's timetable.
 	Slots []int `json:"slots"`
 	// Totals are the medians of followed trips (s), by slice.
-	Totals []float64 `json:"totals_s"`
+	Totals Times `json:"totals_ns,omitempty"`
 	// MidMean (s) is the mean of the trips whose total is between the 40th and the 60th percentile.
 	MidMean  float64   `json:"mid_mean_s"`
 	Segments []Segment `json:"segments"` // in the order of a trip
@@ -79,7 +81,35 @@ type Trace struct {
 	// Lost is the number of events that the log had no room for.
 	Lost int `json:"lost,omitempty"`
 	// Missing names tracepoints that the kernel lacks.
-	Missing []string `json:"missing,omitempty"`
+	Missing   []string  `json:"missing,omitempty"`
+	OldTotals []float64 `json:"totals_s,omitempty"` // Totals in files of earlier versions
+}
+
+// Times are times in s. In a file they are whole nanoseconds, to save space.
+type Times []float64
+
+const perSecond = 1e9
+
+// MarshalJSON writes nanoseconds.
+func (t Times) MarshalJSON() ([]byte, error) {
+	out := make([]int64, len(t))
+	for i, x := range t {
+		out[i] = int64(math.Round(x * perSecond))
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads nanoseconds.
+func (t *Times) UnmarshalJSON(b []byte) error {
+	var in []float64
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	for i := range in {
+		in[i] /= perSecond
+	}
+	*t = in
+	return nil
 }
 
 // SegmentKey identifies a segment of a cell's trips.
@@ -105,15 +135,19 @@ func (k SegmentKey) Direction() string {
 type Segment struct {
 	SegmentKey
 	// MidMeans (s), by slice, are over the slice's trips whose total is between the 40th and the
-	// 60th percentile: a slice's sum up to the middle of its trips, as medians would not.
-	MidMeans []float64 `json:"mid_means_s"`
+	// 60th percentile: a slice's sum up to the middle of its trips, as medians would not. The first
+	// segment with a part and a kind of hop has the sums over all such segments in both directions;
+	// the others have nil. A netfilter hook has its own.
+	MidMeans Times `json:"mid_means_ns,omitempty"`
 	// MidMean (s) is over the trips of Trace.MidMean, which it sums up to.
 	MidMean float64 `json:"mid_mean_s"`
 	P99     float64 `json:"p99_s"` // over all followed trips
 	Share   float64 `json:"share"` // of followed trips that have it
 	Events  float64 `json:"events"`
-	// Steps names the events that begin and end it.
-	Steps [2]string `json:"steps"`
+	// Steps names the events that begin and end it; in files of earlier versions their devices
+	// follow.
+	Steps       [2]string `json:"steps"`
+	OldMidMeans []float64 `json:"mid_means_s,omitempty"` // MidMeans in files of earlier versions
 }
 
 // StepGroup is one list of steps and its share of the followed trips.
@@ -137,6 +171,20 @@ const (
 	maxTraceSteps = 1000
 )
 
+func (t *Trace) adoptTimes() {
+	if t == nil {
+		return
+	}
+	if t.OldTotals != nil {
+		t.Totals, t.OldTotals = t.OldTotals, nil
+	}
+	for i := range t.Segments {
+		if s := &t.Segments[i]; s.OldMidMeans != nil {
+			s.MidMeans, s.OldMidMeans = s.OldMidMeans, nil
+		}
+	}
+}
+
 func (t *Trace) check() error {
 	if t == nil {
 		return nil
@@ -157,7 +205,7 @@ func (t *Trace) check() error {
 		return err
 	}
 	for _, s := range t.Segments {
-		if len(s.MidMeans) != n {
+		if len(s.MidMeans) != n && len(s.MidMeans) != 0 {
 			return fmt.Errorf("a segment with %d mid-means in %d slices", len(s.MidMeans), n)
 		}
 		if err := times(append(slices.Clone(s.MidMeans), s.MidMean, s.P99, s.Share,
