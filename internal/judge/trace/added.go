@@ -150,7 +150,8 @@ func (s *study) moderate(i, b int, p part, once, thrice []stats.Epoch) stats.Est
 }
 
 // prior learns how much epochs differ from those of the other pairs of cells, in the path only from
-// the control's: others' also differ by what further events cost.
+// the control's: others' also differ by what further events cost. Hooks learn from all of the
+// control's.
 func (s *study) prior(i, b int, p part) stats.Prior {
 	key := paired{i: i, b: b, part: p.name}
 	if out, ok := s.priors[key]; ok {
@@ -158,13 +159,27 @@ func (s *study) prior(i, b int, p part) stats.Prior {
 	}
 	var rows [][]stats.Epoch
 	for _, o := range s.pairs {
-		if o != [2]int{i, b} && (p.kind != inPath || s.Series[o[0]].Cell.Control) {
+		control := s.Series[o[0]].Cell.Control
+		switch {
+		case o == [2]int{i, b}, !control && (p.kind == inPath || p.kind == inHook):
+		case p.kind == inHook:
+			rows = append(rows, s.hookEpochs(o[0], o[1])...)
+		default:
 			rows = append(rows, s.epochs(o[0], o[1], p, sample.Traced),
 				s.epochs(o[0], o[1], p, sample.TracedThrice))
 		}
 	}
 	s.priors[key] = stats.Learn(stats.Assumed, rows)
 	return s.priors[key]
+}
+
+func (s *study) hookEpochs(i, b int) (out [][]stats.Epoch) {
+	for _, row := range s.rowsOf(i, b) {
+		for _, hook := range s.hooksOf(i, b, row) {
+			out = append(out, s.epochs(i, b, hookPart(row, hook), sample.TracedHooks))
+		}
+	}
+	return out
 }
 
 func shifted(epochs []stats.Epoch, by float64) []stats.Epoch {

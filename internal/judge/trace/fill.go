@@ -104,10 +104,14 @@ func (s *study) row(name string, i, b int, d difference) Row {
 	return out
 }
 
-func (s *study) hook(row, name string, i, b int) Row {
-	p := part{"hook " + row + " " + name, func(x seen) *sum {
+func hookPart(row, name string) part {
+	return part{"hook " + row + " " + name, func(x seen) *sum {
 		return x.hooks[[2]string{row, name}]
-	}, inPath, sdRow}
+	}, inHook, sdRow}
+}
+
+func (s *study) hook(row, name string, i, b int) Row {
+	p := hookPart(row, name)
 	epochs := s.epochs(i, b, p, sample.TracedHooks)
 	further := s.empty * (count(s.events(i, p, sample.TracedHooks)) -
 		count(s.events(b, p, sample.TracedHooks)))

@@ -15,6 +15,7 @@ const (
 	inPath kind = iota
 	inWakes
 	inRelay
+	inHook // within a row of the path
 )
 
 // The rows in the order of a trip.
