@@ -43,8 +43,17 @@ func TestTrace(t *testing.T) {
 	if m = m.keysPressed("r", "home"); !strings.HasPrefix(first(m), "▸ bridge ") {
 		t.Errorf("the most expensive part is %q", first(m))
 	}
-	if got := strings.Join(m.keysPressed("enter").Lines(), "\n"); !strings.Contains(got,
-		"Median latency from the machine itself") {
-		t.Errorf("a part has no details:\n%s", got)
+	got := strings.Join(m.keysPressed("enter").Lines(), "\n")
+	if !strings.Contains(got, "Segments of bridge's bridge, in order") ||
+		strings.Contains(got, "TCP/IP out") {
+		t.Errorf("a part's details lack its segments, or have others:\n%s", got)
+	}
+	if got := strings.Join(m.keysPressed("enter", "down", "down", "down", "down").Lines(),
+		"\n"); !strings.Contains(got, "Round by round") {
+		t.Errorf("a part has no details of its cell:\n%s", got)
+	}
+	m = m.keysPressed("s", "s", "end", "up", "enter")
+	if got := strings.Join(m.Lines(), "\n"); !strings.Contains(got, "Every segment of bridge's") {
+		t.Errorf("the round trip has no segments:\n%s", got)
 	}
 }

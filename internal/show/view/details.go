@@ -16,6 +16,9 @@ import (
 func Details(r judge.Report, row PartRow) document.Document {
 	base := r.Base()
 	d := reportDocument(r)
+	if t := row.Trace; t != nil {
+		d.Sections = append(d.Sections, segmentTable(*t, row.Segments)...)
+	}
 	for _, c := range row.Cells {
 		d.Sections = append(d.Sections, cellHead(base, c))
 		for _, s := range []document.Section{strip(base, c), percentiles(base, c), hopTable(c),

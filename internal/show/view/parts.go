@@ -10,6 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/ladder"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/judge/trace"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
@@ -26,6 +28,10 @@ type PartRow struct {
 	Higher  bool            // higher is better
 	Price   float64         // higher is more expensive; -Inf for the baseline
 	Verdict string          // as in the table; "": none
+	// Trace has the row as a part, or explains it; nil: nothing was traced. Segments is the name of
+	// the part whose segments the row has; "": those of the whole trip.
+	Trace    *trace.Trace
+	Segments string
 }
 
 // Parts returns the tables of a run's summary; nil for a mesh and for a run without an answer.
@@ -119,6 +125,9 @@ func stepRow(r *analysis.Report, s ladder.Step, load string) PartRow {
 	c, ok := cellOf(r, s, load)
 	if !ok {
 		return row
+	}
+	if load == workload.RR {
+		row.Trace = s.Trace
 	}
 	m := c.Metrics[c.Primary]
 	row.Cells, row.Value, row.Higher = []analysis.Cell{c}, m.Median, m.Higher

@@ -64,11 +64,9 @@ func traceSections(r *trace.Report) []document.Section {
 }
 
 func traceSection(r *analysis.Report, t trace.Trace) []document.Section {
-	out := []document.Section{tracePart(r, t).Section}
-	for _, s := range []document.Section{segmentTable(t), stepGroups(t)} {
-		if len(s.Blocks) > 0 {
-			out = append(out, s)
-		}
+	out := append([]document.Section{tracePart(r, t).Section}, segmentTable(t, "")...)
+	if s := stepGroups(t); len(s.Blocks) > 0 {
+		out = append(out, s)
 	}
 	return out
 }
@@ -125,6 +123,7 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		Columns: []document.Column{texts("", "part, there and back"), labelled(t.Against),
 			labelled(t.Label), figures("adds", "µs")}}
 	cell, base := cellNamed(r, t, t.Label), cellNamed(r, t, t.Against)
+	of := "" // the row whose segments are added
 	add := func(name string, its, mine *float64, price analysis.Price, style document.Style) {
 		cells := []document.Cell{{Text: name, Short: trace.WithoutDevices(name)},
 			microseconds(its), microseconds(mine), nothing}
@@ -134,18 +133,20 @@ func tracePart(r *analysis.Report, t trace.Trace) Part {
 		}
 		table.Rows = append(table.Rows, document.Row{Cells: cells, Style: style})
 		row := PartRow{Name: name, Cells: []analysis.Cell{cell}, Price: price.Median,
-			Verdict: string(price.Verdict)}
+			Verdict: string(price.Verdict), Trace: &t, Segments: of}
 		if mine != nil {
 			row.Value = *mine
 		}
 		p.Rows = append(p.Rows, row)
 	}
 	for _, row := range t.Rows {
+		of = row.Name
 		add(row.Name, row.Its, row.Mine, row.Added, document.Plain)
 		for _, h := range row.Hooks {
 			add("└ hook "+h.Name, h.Its, h.Mine, h.Added, document.Faint)
 		}
 	}
+	of = ""
 	if len(t.Rows) > 0 {
 		add("not attributed", nil, nil, t.Unattributed, document.Plain)
 	}
@@ -244,9 +245,11 @@ const leastReaders = 0.0005 // 0.1 %
 
 func tenths(x float64) string { return fmt.Sprintf("%.1f %%", percent*x) }
 
-func segmentTable(t trace.Trace) (s document.Section) {
-	if len(t.Segments) == 0 {
-		return s
+// segmentTable lists the segments of a row; "": all.
+func segmentTable(t trace.Trace, row string) []document.Section {
+	title := "Every segment of " + t.Label + "'s round trip"
+	if row != "" {
+		title = "Segments of " + t.Label + "'s " + row
 	}
 	table := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{
 		texts("", "part"), texts("", "hop"),
@@ -255,18 +258,26 @@ func segmentTable(t trace.Trace) (s document.Section) {
 		figures("begins", "µs"), figures("mid-mean", "µs"),
 		figures("p99", "µs"), figures("of trips", "%")}}
 	hops := chart.Hops(t.Segments)
+	reply := false
 	for i, x := range t.Segments {
-		row := document.Row{Cells: append(
+		if row != "" && trace.WithoutDevices(x.Row) != trace.WithoutDevices(row) {
+			continue
+		}
+		line := document.Row{Cells: append(
 			document.Texts(string(x.Part), hops[i], orDash(x.Device), orDash(x.Where)),
 			microseconds(&x.At), microseconds(&x.MidMean),
 			microseconds(&x.P99), own(fmt.Sprintf("%.1f", percent*x.Share), x.Share, "1"))}
-		if i == 0 || x.Reply != t.Segments[i-1].Reply {
-			row.Above = document.Strongly(x.Direction())
+		if len(table.Rows) == 0 || x.Reply != reply {
+			line.Above = document.Strongly(x.Direction())
 		}
-		table.Rows = append(table.Rows, row)
+		reply = x.Reply
+		table.Rows = append(table.Rows, line)
 	}
-	return document.Section{Title: document.Strongly("Every segment of "+t.Label+"'s round trip").
-		Then(", in order", document.Faint), Blocks: []document.Block{table}}
+	if len(table.Rows) == 0 {
+		return nil
+	}
+	return []document.Section{{Title: document.Strongly(title).
+		Then(", in order", document.Faint), Blocks: []document.Block{table}}}
 }
 
 // stepGroups says how the groups of steps differ from the largest, and which steps no hop explains.
