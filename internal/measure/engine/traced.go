@@ -197,13 +197,14 @@ func (r *run) traced(all []*member) (c kernel.Config) {
 	for _, g := range all {
 		c.Ports = append(c.Ports, g.path.Clients[0].Dial.Port(), g.path.Servers[0].Listen.Port())
 		relays := pidsOf(g.path, nil)
-		c.PIDs = append(c.PIDs, relays...)
+		c.PIDs = append(append(c.PIDs, relays...), g.path.Copiers...)
 		for _, e := range g.ends.all() {
 			c.PIDs = append(c.PIDs, e.proc.PID)
 		}
 		cpus := r.cpus(g.cell)
 		pinned = pinned && len(cpus.Client) > 0 && len(cpus.Server) > 0 &&
-			(len(cpus.Relay) > 0 || len(relays) == 0) && !steers(r.Plan.Cells[g.cell].Tune)
+			(len(cpus.Relay) > 0 || len(relays) == 0) && len(g.path.Copiers) == 0 &&
+			!steers(r.Plan.Cells[g.cell].Tune)
 		c.CPUs = slices.Concat(c.CPUs, cpus.Client, cpus.Server, cpus.Relay)
 	}
 	if !pinned {
@@ -286,8 +287,9 @@ func (t *tracing) recorded(log trace.Log, all []trace.Slice) []trace.Slice {
 
 func (t *tracing) cell(g *member) trace.Cell {
 	return trace.Cell{Client: g.ends.clients[0].proc.PID, Server: g.ends.servers[0].proc.PID,
-		Relays: pidsOf(g.path, nil), UDP: sample.UDP(g.load.Kind), Devices: t.devices[g.path],
-		Hops: g.path.Kinds()}
+		Relays: pidsOf(g.path, nil), Copiers: g.path.Copiers, UDP: sample.UDP(g.load.Kind),
+		Devices: t.devices[g.path],
+		Hops:    g.path.Kinds()}
 }
 
 func (g *member) trips() (out []trace.Slice) {

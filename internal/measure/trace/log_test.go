@@ -26,6 +26,7 @@ type record struct {
 	Client  int
 	Server  int
 	Relays  []int
+	Copiers []int `json:",omitempty"`
 	UDP     bool
 	Hops    []string
 	Devices []recordedDevice
@@ -108,6 +109,7 @@ func (r *record) follow() *sample.Trace { return Follow(r.Log, r.Cell, r.Slices)
 func (r *record) write(t *testing.T, file string) {
 	t.Helper()
 	r.Missing, r.Client, r.Server = r.Log.Missing, r.Cell.Client, r.Cell.Server
+	r.Copiers = r.Cell.Copiers
 	r.Relays, r.UDP, r.Hops = r.Cell.Relays, r.Cell.UDP, r.Cell.Hops
 	for d, l := range r.Cell.Devices {
 		r.Devices = append(r.Devices, recordedDevice{d.NetNS, d.Index, l.Kind, l.Name, l.Where})
@@ -164,8 +166,8 @@ func readRecord(t *testing.T, file string) *record {
 		t.Fatal(err)
 	}
 	r.Log.Missing = r.Missing
-	r.Cell = Cell{Client: r.Client, Server: r.Server, Relays: r.Relays, UDP: r.UDP,
-		Hops: r.Hops, Devices: map[Device]sample.Link{}}
+	r.Cell = Cell{Client: r.Client, Server: r.Server, Relays: r.Relays,
+		Copiers: r.Copiers, UDP: r.UDP, Hops: r.Hops, Devices: map[Device]sample.Link{}}
 	for _, d := range r.Devices {
 		r.Cell.Devices[Device{d.NetNS, d.Index}] = sample.Link{Kind: d.Kind, Name: d.Name,
 			Where: d.Where}

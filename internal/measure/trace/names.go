@@ -109,6 +109,7 @@ func newNamer(c *Cell) *namer {
 // learn notes which devices are ports.
 func (n *namer) learn(g gap) {
 	switch {
+	case g.copied:
 	case g.from == kernel.Xmit && g.to == kernel.Queue && n.is(g.a, switches...):
 		n.ports[g.b] = true
 	case g.from == kernel.Receive && g.to == kernel.Receive && n.is(g.b, switches...):
@@ -123,11 +124,14 @@ func (n *namer) learn(g gap) {
 func (n *namer) key(g gap) sample.SegmentKey {
 	part, at := n.part(g)
 	k := sample.SegmentKey{Reply: g.direction.reply, Part: part}
-	if at != (Device{}) {
+	switch {
+	case at != Device{}:
 		l := n.link(at)
 		k.Hop, k.Device, k.Where = l.Kind, l.Name, l.Where
-	} else if n.byRelay(g) {
+	case n.byRelay(g):
 		k.Hop = string(mode.HopProxy)
+	case g.copied:
+		k.Hop = string(mode.HopOVS)
 	}
 	if g.hook > 0 {
 		k.Part = sample.PartHook + sample.Part(hookName(g.hook-1))
@@ -135,7 +139,15 @@ func (n *namer) key(g gap) sample.SegmentKey {
 	return k
 }
 
+// readsPackets reports whether a gap ends when a process that reads from a device got a CPU.
+func readsPackets(g gap) bool {
+	return g.to == kernel.Switch && (g.copied || g.from == kernel.Xmit)
+}
+
 func (n *namer) byRelay(g gap) bool {
+	if g.relayed {
+		return true
+	}
 	if g.to != 0 && placeOf(g.to) <= placeOf(kernel.Queue) {
 		return g.direction.from == relay
 	}
@@ -147,6 +159,14 @@ func (n *namer) part(g gap) (sample.Part, Device) {
 	from, to := placeOf(g.from), placeOf(g.to)
 	onDevices := g.a != Device{} && g.b != Device{}
 	switch {
+	case readsPackets(g):
+		return sample.PartWake, Device{}
+	case g.copied:
+		return sample.PartBridge, Device{}
+	case g.relayed && g.to == kernel.Receive: // into its tap device
+		return sample.PartRelay, Device{}
+	case g.relayed:
+		return joined(append([]sample.Part{sample.PartRelay}, span(0, to)...)...), Device{}
 	case onDevices && from < to:
 		at := g.a
 		if g.from == kernel.Rx {
@@ -166,8 +186,6 @@ func (n *namer) part(g gap) (sample.Part, Device) {
 		own, to = sample.PartReturn, 0
 	case g.from == 0:
 		own = sample.PartCall
-	case g.direction.from == relay:
-		return joined(append([]sample.Part{sample.PartRelay}, span(0, to)...)...), Device{}
 	}
 	parts := append(span(from, len(order)-1), own)
 	return joined(append(parts, span(0, to)...)...), Device{}
@@ -234,7 +252,7 @@ func (n *namer) odd(steps []step) (out []int) {
 		}
 		a, b := deviceOf(last.Event), deviceOf(s.Event)
 		if a != (Device{}) && b != (Device{}) && last.Kind == kernel.Receive &&
-			s.Kind == kernel.Queue {
+			s.Kind == kernel.Queue && !s.copied {
 			switch part, _ := n.across(gap{from: last.Kind, to: s.Kind, a: a, b: b}); {
 			case part == sample.PartBridge && !n.routes(true):
 				out = append(out, routed...)

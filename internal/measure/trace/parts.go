@@ -11,6 +11,8 @@ type gap struct {
 	a, b      Device      // of from and to
 	direction direction
 	hook      uint32 // 1 and its number; 0: none
+	relayed   bool   // a relay begins to write with to
+	copied    bool   // a switch in user space wakes up or sends with to
 }
 
 // stretch is a gap of one trip.
@@ -78,7 +80,8 @@ func (f *follower) stretches(from, to int64) (out []stretch) {
 // between adds what lies between two steps, netfilter's hooks by themselves.
 func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
-		direction: f.legs[b.leg].direction}
+		direction: f.legs[b.leg].direction, copied: b.copied}
+	g.relayed = g.direction.from == relay && a.leg != b.leg
 	var in *step
 	for i, s := range minor {
 		switch {

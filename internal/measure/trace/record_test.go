@@ -82,6 +82,8 @@ var recordings = map[string]struct {
 	"macvlan-wire": {mode: mode.MacvlanBridge, from: mode.FromRemote,
 		to: mode.ToContainer},
 	"routed": {mode: mode.Routed, from: mode.FromContainer, to: mode.ToContainer},
+	"ovs":    {mode: mode.OVS, from: mode.FromContainer, to: mode.ToContainer},
+	"pasta":  {mode: mode.Pasta, from: mode.FromRemote, to: mode.ToAddress},
 }
 
 // TestRecord records the logs. It needs root, and two CPUs.
@@ -145,8 +147,14 @@ func recordPath(t *testing.T, name string) *record {
 			c.Devices[Device{link.NetNS, link.Index}] = link
 		}
 	}
+	c.Copiers = p.Copiers
+	for _, copier := range p.Copiers {
+		if err := machine.SetAffinity(copier, cpus[1:]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	ends, pids := startEnds(t, p, x.udp, cpus)
-	config.PIDs = append(pids, c.Relays...)
+	config.PIDs = slices.Concat(pids, c.Relays, c.Copiers)
 	c.Server, c.Client = pids[0], pids[1]
 	tracer, err := kernel.Open()
 	if err != nil {

@@ -16,17 +16,20 @@ const (
 	clientPID = 10
 	serverPID = 20
 	relayPID  = 30
+	switchPID = 40
 )
 
 // written makes a log of one trip for each text, with an event each µs. Numbers advance by one
 // with each trip.
 func written(trips ...string) *record {
 	r := &record{Slices: []Slice{{Slot: 3}}, Cell: Cell{Client: clientPID, Server: serverPID,
-		Relays: []int{relayPID}, Hops: []string{"veth", "bridge", "veth"},
+		Relays: []int{relayPID}, Copiers: []int{switchPID},
+		Hops: []string{"veth", "bridge", "veth"},
 		Devices: map[Device]sample.Link{
 			{1, 1}: {Kind: "loopback", Name: "lo"},
 			{2, 2}: {Kind: "veth", Name: "eth0", Where: "A"},
 			{3, 2}: {Kind: "veth", Name: "veth2"}, {3, 3}: {Kind: "veth", Name: "veth3"},
+			{5, 2}: {Kind: "tuntap", Name: "tap0", Where: "B"},
 			{3, 9}: {Kind: "bridge", Name: "br0"}, {3, 7}: {Kind: "device", Name: "wire"},
 			{4, 2}: {Kind: "veth", Name: "eth0", Where: "B"},
 		}}}
@@ -141,6 +144,100 @@ const reply = `
 1 sk_data_ready ptr=100 seq=501 ns=1
 0 sock_recv_length ptr=100 seq=501 len=1 pid=10 tid=10
 `
+
+// held is bridged by a switch in user space, which is another namespace's process.
+var held = edited(bridged, "0 fib_table_lookup\n0 net_dev_queue ptr=1", "1 sched_switch dev=41\n"+
+	"1 net_dev_queue ptr=5", "dev=3 ns=3\n0 net_dev_start_xmit ptr=1", "dev=3 ns=3 pid=40 tid=41\n"+
+	"1 net_dev_start_xmit ptr=5", "0 netif_rx ptr=1 seq=70 len=1 dev=2 ns=4\n0 netif_receive_skb "+
+	"ptr=1", "1 netif_rx ptr=5 seq=70 len=1 dev=2 ns=4\n1 netif_receive_skb ptr=5",
+	"0 tcp_probe ptr=1 seq=70", "1 tcp_probe ptr=5 seq=70", "0 sk_data_ready ptr=200",
+	"1 sk_data_ready ptr=200")
+
+// tapped is relayed by a program that holds the server's tap device, both ways.
+const tapped = `
+0 tcp_sendmsg_locked ptr=100 seq=1000 pid=10
+0 net_dev_queue ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 net_dev_start_xmit ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 netif_rx ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 netif_receive_skb ptr=1 seq=1000 len=1 dev=1 ns=1 pid=10
+0 tcp_probe ptr=1 seq=1000 len=1 dev=1 ns=1
+0 sk_data_ready ptr=150 seq=1001 ns=1
+0 sched_waking dev=30
+1 sched_switch dev=30
+1 netif_receive_skb ptr=2 seq=7000 len=1 dev=2 ns=5 pid=30 tid=30
+1 tcp_probe ptr=2 seq=7000 len=1 dev=2 ns=5 pid=30
+1 sk_data_ready ptr=200 seq=7001 ns=5 pid=30
+1 sock_recv_length ptr=200 seq=7001 len=1 pid=20 tid=20
+1 tcp_sendmsg_locked ptr=200 seq=500 pid=20
+1 net_dev_queue ptr=3 seq=500 len=1 dev=2 ns=5 pid=20
+1 net_dev_start_xmit ptr=3 seq=500 len=1 dev=2 ns=5 pid=20
+1 sched_waking dev=30 pid=20
+1 sched_switch dev=30 tid=20
+1 tcp_sendmsg_locked ptr=150 seq=800 pid=30
+1 net_dev_queue ptr=4 seq=800 len=1 dev=1 ns=1 pid=30
+1 net_dev_start_xmit ptr=4 seq=800 len=1 dev=1 ns=1 pid=30
+1 netif_rx ptr=4 seq=800 len=1 dev=1 ns=1
+1 netif_receive_skb ptr=4 seq=800 len=1 dev=1 ns=1
+1 tcp_probe ptr=4 seq=800 len=1 dev=1 ns=1
+1 sk_data_ready ptr=100 seq=801 ns=1
+0 sock_recv_length ptr=100 seq=801 len=1 pid=10 tid=10
+`
+
+// partsOf names the parts of a direction in order, with their hops.
+func partsOf(x *sample.Trace, reply bool) (out []string) {
+	for _, s := range x.Segments {
+		if s.Reply == reply {
+			out = append(out, strings.TrimSpace(s.Hop+" "+string(s.Part)))
+		}
+	}
+	return out
+}
+
+func TestUserSpaceCarriesPackets(t *testing.T) {
+	for name, c := range map[string]struct {
+		log            string
+		request, reply []string
+	}{
+		"switch": {held, []string{"call", "TCP/IP out", "veth qdisc", "veth driver",
+			"veth hand-over", "ovs wake-up", "ovs bridge", "veth qdisc", "veth driver",
+			"veth hand-over", "IP in", "TCP in", "wake-up"}, nil},
+		"tap": {tapped, []string{"call", "TCP/IP out", "loopback qdisc", "loopback driver",
+			"loopback hand-over", "proxy IP in", "proxy TCP in", "proxy wake-up", "proxy relay",
+			"IP in", "TCP in", "wake-up"},
+			[]string{"program", "TCP/IP out", "tuntap qdisc", "proxy wake-up", "proxy relay",
+				"proxy TCP/IP out", "loopback qdisc", "loopback driver", "loopback hand-over",
+				"IP in", "TCP in", "wake-up", "return"}},
+		"a tap's holder is awake": {edited(tapped, "1 sched_waking dev=30 pid=20\n", "",
+			"1 sched_switch dev=30 tid=20\n", "", "1 sched_switch dev=30\n", ""), nil,
+			[]string{"program", "TCP/IP out", "tuntap qdisc", "proxy relay", "proxy TCP/IP out",
+				"loopback qdisc", "loopback driver", "loopback hand-over", "IP in", "TCP in",
+				"wake-up", "return"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := written(c.log, c.log).follow()
+			if x.Followed != 2 {
+				t.Fatal(textOf(x))
+			}
+			if got := partsOf(x, false); c.request != nil && !slices.Equal(got, c.request) {
+				t.Errorf("request %q", got)
+			}
+			if got := partsOf(x, true); c.reply != nil && !slices.Equal(got, c.reply) {
+				t.Errorf("reply %q", got)
+			}
+		})
+	}
+	for name, log := range map[string]string{
+		"another packet's copy": strings.Replace(held, "1 net_dev_queue ptr=5 seq=70",
+			"1 net_dev_queue ptr=5 seq=71", 1),
+		"another process's copy": edited(held, "pid=40 tid=41", "pid=44 tid=41"),
+		"a packet that a relay is interrupted by": edited(tapped, "dev=2 ns=5 pid=30 tid=30",
+			"dev=3 ns=3 pid=30 tid=30"),
+	} {
+		if x := written(log).follow(); x.Followed != 0 {
+			t.Error(name, textOf(x))
+		}
+	}
+}
 
 // edited replaces texts in a log. An old text that is not there panics.
 func edited(log string, oldnew ...string) string {

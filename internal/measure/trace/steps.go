@@ -31,6 +31,8 @@ type step struct {
 	leg int
 	// minor steps split no part: they tell more about a longer one.
 	minor bool
+	// copied means that a switch in user space was at work since the step before.
+	copied bool
 }
 
 type role int
@@ -65,6 +67,7 @@ type follower struct {
 	lacks   map[kernel.Kind]bool
 	next    map[kernel.Kind][]kernel.Kind // what may come next, of what the kernel has
 	roles   map[uint32]role
+	copiers map[uint32]bool
 	numbers map[flow]uint32
 
 	// of one trip
@@ -77,7 +80,7 @@ type follower struct {
 
 func newFollower(c Cell, missing []string) *follower {
 	f := &follower{cell: c, lacks: map[kernel.Kind]bool{}, next: map[kernel.Kind][]kernel.Kind{},
-		roles: map[uint32]role{}, numbers: map[flow]uint32{}}
+		roles: map[uint32]role{}, copiers: map[uint32]bool{}, numbers: map[flow]uint32{}}
 	for kind, name := range names {
 		f.lacks[kind] = slices.Contains(missing, name)
 	}
@@ -89,6 +92,9 @@ func newFollower(c Cell, missing []string) *follower {
 	}
 	for _, p := range c.Relays {
 		f.roles[uint32(p)] = relay
+	}
+	for _, p := range c.Copiers {
+		f.copiers[uint32(p)] = true
 	}
 	f.roles[uint32(c.Client)], f.roles[uint32(c.Server)] = client, server
 	return f
@@ -179,10 +185,22 @@ func (f *follower) write(from int, by role) int {
 // isWrite reports whether a write begins with the event at a position.
 func (f *follower) isWrite(at int) bool {
 	e := f.events[at]
-	if !f.lacks[kernel.Send] {
+	switch {
+	case e.Kind == kernel.Receive:
+		return e.Len > 0 && f.is(e, relay) && f.ofTap(e)
+	case !f.lacks[kernel.Send]:
 		return e.Kind == kernel.Send
 	}
 	return e.Kind == kernel.Queue && e.Len > 0 && !f.isForwarded(at)
+}
+
+// ofTap reports whether a packet is at a device that a process holds.
+func (f *follower) ofTap(e kernel.Event) bool { return f.cell.is(deviceOf(e), "tuntap") }
+
+// copies reports whether a switch in user space sends a packet, perhaps into its own tap device.
+func (f *follower) copies(e kernel.Event) bool {
+	return f.copiers[e.PID] &&
+		(e.Kind == kernel.Queue || e.Kind == kernel.Receive && f.ofTap(e))
 }
 
 // near bounds the events between a packet's arrival and its forwarding, on all CPUs.
@@ -218,7 +236,7 @@ func (f *follower) sent(at int) *lost {
 	f.add(at)
 	e := f.events[at]
 	f.ptr, f.seq = 0, e.Seq
-	if e.Kind == kernel.Queue {
+	if e.Kind != kernel.Send {
 		f.ptr = e.Ptr
 	}
 	if f.cell.UDP {
@@ -235,7 +253,7 @@ func (f *follower) sent(at int) *lost {
 	return nil
 }
 
-// carry adds a packet's steps until a socket is ready.
+// carry adds a packet's steps until a socket or a relay's tap device is ready.
 func (f *follower) carry() *lost {
 carry:
 	for i := f.last().at + 1; i < len(f.events); i++ {
@@ -262,8 +280,16 @@ carry:
 			return nil
 		}
 		f.around(last, i)
+		byCopier := copied && f.copiers[e.PID]
+		if byCopier {
+			f.wakes(last, i)
+		}
 		f.add(i)
+		f.steps[len(f.steps)-1].copied = byCopier
 		f.ptr = e.Ptr
+		if e.Kind == kernel.Xmit && len(f.cell.Relays) > 0 && f.ofTap(e) {
+			return nil
+		}
 		if len(f.steps) > maxSteps {
 			return f.lost("fewer steps")
 		}
@@ -314,6 +340,8 @@ func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 	switch {
 	case f.ptr == 0: // the write's first packet
 		return known || here && e.PID == last.PID, false
+	case e.Ptr != f.ptr && f.copiers[e.PID]:
+		return known && f.copies(e), true
 	case e.Ptr != f.ptr:
 		return here && known, true
 	case here:
@@ -362,6 +390,18 @@ func (f *follower) around(last step, next int) {
 	}
 	if softirq >= 0 {
 		f.minor(softirq)
+	}
+}
+
+// wakes adds the step with which a thread that copied a packet got its CPU, if it slept.
+func (f *follower) wakes(last step, copied int) {
+	e := f.events[copied]
+	for i := copied - 1; i > last.at; i-- {
+		if x := f.events[i]; x.Kind == kernel.Switch && x.CPU == e.CPU && x.Dev == e.TID {
+			f.add(i)
+			f.steps[len(f.steps)-1].copied = true
+			return
+		}
 	}
 }
 

@@ -9,6 +9,9 @@
 //     (RPS), or where TCP finds the socket in use.
 //   - When data is ready on a socket, the trip continues where that socket returns from a read, on
 //     whatever CPU and thread. A relay's continues where the relay writes to another socket.
+//   - A relay may also hold a tap device (pasta, slirp4netns): a packet that the device sends is
+//     ready for it, and one that the device receives is written by it.
+//   - A copy that a switch in user space makes has the byte number of its original.
 //
 // What a process does after it woke another one is beside the trip. The reply begins when the
 // server has read.
@@ -32,8 +35,11 @@ type Device struct {
 type Cell struct {
 	Client, Server int   // processes
 	Relays         []int // processes, in the order of the path
-	UDP            bool
-	Devices        map[Device]sample.Link // of the path
+	// Copiers are processes that take packets from one device and send them out of another, as the
+	// user space datapath of Open vSwitch does. They are followed by numbers, so only over TCP.
+	Copiers []int
+	UDP     bool
+	Devices map[Device]sample.Link // of the path
 	// Hops are the kinds of the path's hops by the catalogue, in order.
 	Hops []string
 }

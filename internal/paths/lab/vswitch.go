@@ -81,6 +81,9 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 		return nil, err
 	}
 	s.path.Undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
+	if pid := sw.Daemon(); pid > 0 {
+		s.path.Copiers = append(s.path.Copiers, pid)
+	}
 	v := &virtualSwitch{sw, map[string]string{ovs.Local: ovs.Local}}
 	kind, words := "netdev", "userspace (datapath_type=netdev)"
 	if link.HasOVS() {

@@ -144,6 +144,23 @@ func (s *Switch) Stop() error {
 	return err
 }
 
+// Daemon returns the process of ovs-vswitchd, as this process's namespace numbers it, or 0 if the
+// kernel does not list children (CONFIG_PROC_CHILDREN).
+func (s *Switch) Daemon() int {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+	for _, file := range tasks {
+		children, _ := os.ReadFile(file)
+		for child := range strings.FieldsSeq(string(children)) {
+			name, _ := os.ReadFile("/proc/" + child + "/comm")
+			if pid, err := strconv.Atoi(child); err == nil &&
+				strings.TrimSpace(string(name)) == "ovs-vswitchd" {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
 func (s *Switch) file(name string) string {
 	return "/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/root" + dir + "/" + name
 }

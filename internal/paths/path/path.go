@@ -189,6 +189,8 @@ type Path struct {
 	Arrived func() (uint64, error)
 
 	Proxies []Proxy // in user space
+	// Copiers lists the processes that copy packets from device to device, on this machine.
+	Copiers []int
 	// Machines lists the path's other machines, each once, relays included. Channel connects to
 	// them.
 	Machines []Machine

@@ -288,7 +288,7 @@ func (t *trial) followed(ctx context.Context) ([]table, error) {
 	out := table{title: "Traces: followed trips",
 		text: fmt.Sprintf("Every mode that the lab has here. A row holds if none fails and at least "+
 			"%.0f %% of the trips of each are followed, or if it is refused because a switch in user "+
-			"space copies its packets.", percent*followedShare),
+			"space copies datagrams, which have no numbers.", percent*followedShare),
 		head: []string{"load", "from", "modes", "skipped", "least followed"}}
 	for _, load := range []string{rr, udpRR} {
 		for _, p := range mode.Placements() {
@@ -335,7 +335,8 @@ func leastFollowed(r *judged.Report) (v verdict, lowest string) {
 	}
 	worst := math.Inf(1)
 	for _, x := range r.Traces {
-		copied := x.Refused != "" && slices.Contains(x.Cell.Hops, string(mode.HopOVS))
+		copied := x.Refused != "" && x.Cell.Load == udpRR &&
+			slices.Contains(x.Cell.Hops, string(mode.HopOVS))
 		if !copied && (!(x.Followed >= followedShare) || x.Refused != "") {
 			v = no
 		}
