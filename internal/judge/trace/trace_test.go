@@ -167,6 +167,31 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// The control's hooks show how much those of other cells may differ.
+func TestHooksLearnFromTheControl(t *testing.T) {
+	host := judgetest.HostTrip()
+	host.Segments = slices.Insert(host.Segments, 2, judgetest.Piece{SegmentKey: sample.SegmentKey{
+		Part: sample.PartHook + "OUTPUT"}, Micros: 0.5, Events: 1})
+	width := func(more float64) float64 {
+		cell := judgetest.Cell(mode.Host, mode.FromContainer, mode.ToAddress, workload.RR)
+		f := judgetest.New(t, cell, judgetest.Control(cell),
+			judgetest.Cell(mode.Bridge, mode.FromContainer, mode.ToContainer, workload.RR)).
+			Trace(3, 5, []judgetest.Trip{host, host, judgetest.BridgeTrip()}, withHooks...).File
+		for _, v := range f.Visits {
+			if v.Cell == 1 && v.Trace != nil && v.Trace.State == sample.TracedHooks {
+				for k := range v.Trace.Segments[2].MidMeans {
+					v.Trace.Segments[2].MidMeans[k] += more * float64(v.Round%3)
+				}
+			}
+		}
+		p := rowOf(t, trace.Judge(f).Traces[0], "bridge").Hooks[0].Added
+		return p.High - p.Low
+	}
+	if steady, wild := width(0), width(micro/4); wild < 1.1*steady {
+		t.Errorf("±%g, ±%g where the control's hooks differ", steady/2, wild/2)
+	}
+}
+
 func TestCauses(t *testing.T) {
 	long := func(part sample.Part, micros float64) judgetest.Trip {
 		trip := judgetest.BridgeTrip()
