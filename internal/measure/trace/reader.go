@@ -88,6 +88,7 @@ func (f *follower) woken(ready step, end int) {
 	if end < len(f.events) && leg.to != relay { // a relay's threads share its work
 		reader = f.events[end].TID
 	}
+	relayed := leg.to == relay && !f.relayRuns(ready.at)
 	stays := true // the thread that woke the reader
 	for i := ready.at + 1; i < end && copied < 0; i++ {
 		e := f.events[i]
@@ -98,7 +99,7 @@ func (f *follower) woken(ready step, end int) {
 		case e.Kind == kernel.IPI && here && waking >= 0 && ipi < 0 && slept < 0:
 			ipi = i
 		case e.Kind == kernel.Switch && slept < 0 && e.Dev != 0 && (e.Dev == reader ||
-			waking >= 0 && e.Dev == f.events[waking].Dev):
+			relayed && f.threads[e.Dev] || waking >= 0 && e.Dev == f.events[waking].Dev):
 			slept = i
 		case e.Kind == kernel.Copy && leg.to != relay && f.is(e, leg.to):
 			copied = i
@@ -120,6 +121,26 @@ func (f *follower) woken(ready step, end int) {
 	if copied >= 0 {
 		f.add(copied)
 	}
+}
+
+// relayRuns reports whether a relay's thread has a CPU at an event, as far as the trip shows.
+func (f *follower) relayRuns(at int) bool {
+	seen := map[uint16]bool{}
+	for i := at; i >= 0; i-- {
+		e := f.events[i]
+		if seen[e.CPU] {
+			continue
+		}
+		seen[e.CPU] = true
+		thread := e.TID
+		if e.Kind == kernel.Switch {
+			thread = e.Dev
+		}
+		if f.threads[thread] {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *follower) kindOfWaking(ready step, waking, ipi, slept int) string {

@@ -165,17 +165,17 @@ const tapped = `
 0 sched_waking dev=30
 1 sched_switch dev=30
 1 netif_receive_skb ptr=2 seq=7000 len=1 dev=2 ns=5 pid=30 tid=30
-1 tcp_probe ptr=2 seq=7000 len=1 dev=2 ns=5 pid=30
-1 sk_data_ready ptr=200 seq=7001 ns=5 pid=30
+1 tcp_probe ptr=2 seq=7000 len=1 dev=2 ns=5 pid=30 tid=30
+1 sk_data_ready ptr=200 seq=7001 ns=5 pid=30 tid=30
 1 sock_recv_length ptr=200 seq=7001 len=1 pid=20 tid=20
 1 tcp_sendmsg_locked ptr=200 seq=500 pid=20
 1 net_dev_queue ptr=3 seq=500 len=1 dev=2 ns=5 pid=20
 1 net_dev_start_xmit ptr=3 seq=500 len=1 dev=2 ns=5 pid=20
 1 sched_waking dev=30 pid=20
 1 sched_switch dev=30 tid=20
-1 tcp_sendmsg_locked ptr=150 seq=800 pid=30
-1 net_dev_queue ptr=4 seq=800 len=1 dev=1 ns=1 pid=30
-1 net_dev_start_xmit ptr=4 seq=800 len=1 dev=1 ns=1 pid=30
+1 tcp_sendmsg_locked ptr=150 seq=800 pid=30 tid=30
+1 net_dev_queue ptr=4 seq=800 len=1 dev=1 ns=1 pid=30 tid=30
+1 net_dev_start_xmit ptr=4 seq=800 len=1 dev=1 ns=1 pid=30 tid=30
 1 netif_rx ptr=4 seq=800 len=1 dev=1 ns=1
 1 netif_receive_skb ptr=4 seq=800 len=1 dev=1 ns=1
 1 tcp_probe ptr=4 seq=800 len=1 dev=1 ns=1
@@ -291,6 +291,29 @@ func TestTripIsFollowed(t *testing.T) {
 				t.Error(got.Readers)
 			}
 		})
+	}
+}
+
+// A relay whose threads are off their CPUs waits for one, woken or not.
+func TestRelayWaits(t *testing.T) {
+	queued := edited(tapped, "0 sched_waking dev=30\n", "")
+	runs := edited(queued, "0 sk_data_ready ptr=150",
+		"1 sched_switch dev=30 tid=7\n0 sk_data_ready ptr=150")
+	for name, c := range map[string]struct {
+		log  string
+		want float64 // µs until the relay has a CPU
+	}{"woken": {tapped, 2}, "without a CPU": {queued, 1}, "awake": {runs, 0}} {
+		x := written(c.log, c.log).follow()
+		i := slices.IndexFunc(x.Segments, func(s sample.Segment) bool {
+			return s.Part == sample.PartWake && s.Hop == "proxy" && !s.Reply
+		})
+		took := 0.0
+		if i >= 0 {
+			took = x.Segments[i].MidMean * 1e6
+		}
+		if x.Followed != 2 || math.Abs(took-c.want) > 1e-9 {
+			t.Errorf("%s: %g µs\n%s", name, took, textOf(x))
+		}
 	}
 }
 

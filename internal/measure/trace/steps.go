@@ -68,6 +68,7 @@ type follower struct {
 	next    map[kernel.Kind][]kernel.Kind // what may come next, of what the kernel has
 	roles   map[uint32]role
 	copiers map[uint32]bool
+	threads map[uint32]bool // of relays, as far as they were seen
 	numbers map[flow]uint32
 
 	// of one trip
@@ -80,7 +81,7 @@ type follower struct {
 
 func newFollower(c Cell, missing []string) *follower {
 	f := &follower{cell: c, lacks: map[kernel.Kind]bool{}, next: map[kernel.Kind][]kernel.Kind{},
-		roles: map[uint32]role{}, copiers: map[uint32]bool{}, numbers: map[flow]uint32{}}
+		roles: map[uint32]role{}, copiers: map[uint32]bool{}, threads: map[uint32]bool{}, numbers: map[flow]uint32{}}
 	for kind, name := range names {
 		f.lacks[kind] = slices.Contains(missing, name)
 	}
@@ -133,6 +134,11 @@ func (f *follower) add(at int) {
 // follow finds the steps of a trip with these events, or returns where it was lost.
 func (f *follower) follow(events []kernel.Event) *lost {
 	f.events, f.steps, f.legs = events, f.steps[:0], f.legs[:0]
+	for _, e := range events {
+		if f.is(e, relay) {
+			f.threads[e.TID] = true
+		}
+	}
 	from, at := client, -1
 	for range maxLegs {
 		reply := from == server || len(f.legs) > 0 && f.legs[len(f.legs)-1].reply
