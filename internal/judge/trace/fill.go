@@ -208,12 +208,20 @@ func (s *study) devices(i, b int, row string) (out []string) {
 	return out
 }
 
-// cost returns what tracing adds to cell i's trips: the median of traced slices minus that of the
-// untraced epochs before and after.
+// cost returns what one copy of the programs adds to cell i's trips: epochs with one copy show it,
+// and those with three a third of it.
 func (s *study) cost(i int) analysis.Price {
+	one := s.copies(i, sample.Traced)
+	three := s.copies(i, sample.TracedThrice).Times(1.0 / sample.TraceCopies)
+	return price(together(one, three), 0, nothing)
+}
+
+// copies returns what tracing in a state adds, in s: the medians of slices minus those of the
+// untraced epochs before and after.
+func (s *study) copies(i int, state sample.Tracing) stats.Estimate {
 	p := part{sd: sdRelay}
 	var epochs []stats.Epoch
-	for _, x := range s.cells[i].by[sample.Traced] {
+	for _, x := range s.cells[i].by[state] {
 		plain := around(s.Series[i].Values[workload.LatencyP50], x.round)
 		if len(plain) == 0 {
 			continue
@@ -224,7 +232,22 @@ func (s *study) cost(i int) analysis.Price {
 		}
 		epochs = append(epochs, stats.NewEpoch(all, float64(len(all))))
 	}
-	return price(stats.Moderate(epochs, stats.Assumed).Times(unit(p)), 0, nothing)
+	return stats.Moderate(epochs, stats.Assumed).Times(unit(p))
+}
+
+// together returns the mean of two estimates of the same, weighted by their precision.
+func together(a, b stats.Estimate) stats.Estimate {
+	switch {
+	case a.Pairs == 0:
+		return b
+	case b.Pairs == 0:
+		return a
+	}
+	of := b.Error * b.Error / (a.Error*a.Error + b.Error*b.Error)
+	if math.IsNaN(of) {
+		of = 0.5 // both are exact
+	}
+	return a.Times(of).Plus(b.Times(1 - of))
 }
 
 // around returns the values of the nearest rounds before and after a round.
