@@ -127,6 +127,7 @@ func (b bench) listed() string {
 // thread ends all processes.
 const namespaces = `set -e
 mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs "$` + daemonEnv + `"
 mkdir -p /run/lock /run/netns /run/s
 mount -t sysfs sysfs /run/s
 mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
