@@ -137,6 +137,7 @@ func (p *pair) nothingLeft(t *testing.T) {
 const there = "10.78.0.2"
 
 func TestPeer(t *testing.T) {
+	t.Parallel()
 	p := newPair(t, "")
 	greeting := filepath.Join(p.dir, "home", ".bashrc")
 	for _, tt := range []struct {
@@ -373,6 +374,7 @@ func (p *pair) yourServer(t *testing.T) {
 }
 
 func TestPeerOfContainers(t *testing.T) {
+	t.Parallel()
 	pathtest.NeedsDaemons(t)
 	for _, e := range pathtest.Engines(t) {
 		t.Run(e.Name, func(t *testing.T) { containers(t, e) })
@@ -558,8 +560,10 @@ func (p *pair) daemon(t *testing.T, machine, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := p.on(machine, "dockerd", "--data-root", p.dir+"/data-"+name, "--exec-root",
-		p.dir+"/exec-"+name, "--pidfile", p.dir+"/"+name+".pid", "-H", host)
+	data := p.dir + "/data-" + name
+	d := p.on(machine, "sh", "-ec",
+		`mkdir "$0"; mount -t tmpfs tmpfs "$0"; exec dockerd --data-root "$0" "$@"`, data,
+		"--exec-root", p.dir+"/exec-"+name, "--pidfile", p.dir+"/"+name+".pid", "-H", host)
 	d.Stdout, d.Stderr = log, log
 	d.Env = append(d.Env, "PATH="+p.dir+"/engine/usr/sbin:"+p.dir+"/engine/usr/bin:"+os.Getenv(
 		"PATH"))
