@@ -61,7 +61,11 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if beside != nil {
+		beside.stop()
+	}
+	os.Exit(code)
 }
 
 func serve(name string) {
@@ -118,6 +122,7 @@ func keep() {
 // A new /sys shows this namespace's devices.
 const machine = `set -e
 mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs "$` + homeEnv + `"
 mkdir -p /run/lock /run/netns /run/s
 mount -t sysfs sysfs /run/s
 mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
@@ -171,17 +176,25 @@ type engine struct {
 	cmd  *exec.Cmd
 }
 
+// beside is the daemon of all tests.
+var beside *engine
+
+// withEngine removes the test's containers and networks at its end.
 func withEngine(t *testing.T) *engine {
 	t.Helper()
-	e := &engine{home: os.Getenv(homeEnv)}
-	if e.home == "" {
+	home := os.Getenv(homeEnv)
+	if home == "" {
 		t.Skip("TestEngines runs it beside a daemon")
 	}
-	e.start(t)
-	t.Cleanup(e.stop)
+	if beside == nil {
+		e := &engine{home: home}
+		e.start(t)
+		e.load(t)
+		beside = e
+	}
+	t.Cleanup(beside.empty)
 	t.Cleanup(func() { _, _ = TurnOff() })
-	e.load(t)
-	return e
+	return beside
 }
 
 func (e *engine) start(t *testing.T) {
@@ -209,8 +222,11 @@ func (e *engine) start(t *testing.T) {
 	}
 }
 
+func (e *engine) empty() {
+	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f; docker network prune -f").Run()
+}
+
 func (e *engine) stop() {
-	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f").Run()
 	_ = e.cmd.Process.Signal(syscall.SIGTERM)
 	_ = e.cmd.Wait()
 }
