@@ -36,7 +36,7 @@ for i in $(seq $n); do
 	ip -n n$i addr add fd77::$i/64 dev eth0 nodad
 	ip -n n$i link set eth0 up
 	ip -n n$i route add default via 10.77.0.254
-	mkdir -p $dir/$i
+	mkdir -p $dir/$i/data
 	nsenter --net=/run/netns/n$i unshare -m -u --propagation slave bash -c 'set -e
 		mount --make-rshared /
 		mount -t tmpfs tmpfs /run
@@ -44,6 +44,7 @@ for i in $(seq $n); do
 		mount -t sysfs sysfs /run/s
 		mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
 		mount --rbind /run/s /sys
+		mount -t tmpfs tmpfs '$dir/$i'/data
 		hostname node'$i'
 		echo $$ >'$dir/$i'/pid
 		exec dockerd --data-root '$dir/$i'/data --exec-root /run/docker --pidfile /run/docker.pid -H unix:///run/docker.sock -H unix://'$dir/$i'/sock' >$dir/$i/log 2>&1 &
