@@ -26,7 +26,7 @@ func (s service) start(t testing.TB, name string, cmd *exec.Cmd, answers func() 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	const patience = time.Minute
+	const patience = 3 * time.Minute // several programs start each other
 	testwait.Until(t, patience, name+" answers", func() bool {
 		if len(ended) > 0 {
 			t.Fatalf("%s ended: %v\n%s", name, <-ended, s.Log())
