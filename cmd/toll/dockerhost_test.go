@@ -28,6 +28,8 @@ mkdir -p /run/lock /run/netns /run/s
 mount -t sysfs sysfs /run/s
 mount --rbind /sys/fs/cgroup /run/s/fs/cgroup
 mount --rbind /run/s /sys
+mkdir "$1/data"
+mount -t tmpfs tmpfs "$1/data"
 ip link set lo up
 ip link add eth0 type veth peer name wire
 ip addr add 198.18.0.1/24 dev eth0
