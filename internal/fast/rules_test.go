@@ -68,7 +68,7 @@ const rules = `
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m recent --name toll --set -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m quota --quota 1000000 -j DROP
 + iptables -I INPUT -p tcp -m pkttype --pkt-type broadcast -j DROP
-? iptables -I OUTPUT -o docker0 -p tcp -m cpu --cpu 1 -j DROP
+! iptables -I OUTPUT -o docker0 -p tcp -m cpu ! --cpu 4095 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m dscp --dscp 0 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 --tcp-flags SYN,RST SYN -m tcpmss --mss 1:65535 -j DROP
 ? iptables -I OUTPUT -o docker0 -p tcp -m cgroup --cgroup 7 -j DROP
