@@ -137,16 +137,16 @@ func TestEngines(t *testing.T) {
 	}
 	pathtest.NeedsDaemons(t)
 	self := pathtest.StaticSelf(t)
-	beside := func(e pathtest.Engine, flags string) func(*testing.T) {
+	beside := func(e pathtest.Engine, flags string, tests ...string) func(*testing.T) {
 		return func(t *testing.T) {
+			t.Parallel()
 			home, err := os.MkdirTemp("", "toll-fast") // short, because it holds sockets
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer os.RemoveAll(home)
-			args := []string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c",
-				machine, "bash", self, "-test.run", "^TestBeside" + os.Getenv(onlyEnv),
-				"-test.timeout", "30m"}
+			args := append([]string{"-n", "-m", "-p", "-f", "--kill-child", "--mount-proc", "bash", "-c",
+				machine, "bash", self, "-test.timeout", "30m"}, tests...)
 			if testing.Verbose() {
 				args = append(args, "-test.v")
 			}
@@ -163,10 +163,19 @@ func TestEngines(t *testing.T) {
 			}
 		}
 	}
+	groups := map[string][]string{ // the tests of rules wait as long as all others
+		"rules":      {"-test.run", "^TestBesideRules$"},
+		"more-rules": {"-test.run", "^TestBesideMoreRules$"},
+		"others":     {"-test.run", "^TestBeside", "-test.skip", "^TestBeside(More)?Rules$"}}
+	if only := os.Getenv(onlyEnv); only != "" {
+		groups = map[string][]string{"only": {"-test.run", "^TestBeside" + only}}
+	}
 	for _, e := range pathtest.Engines(t) {
-		t.Run(e.Name, beside(e, ""))
-		if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) {
-			t.Run(e.Name+"/nftables", beside(e, nativeFlag))
+		for name, tests := range groups {
+			t.Run(e.Name+"/"+name, beside(e, "", tests...))
+			if flag, _, _ := strings.Cut(nativeFlag, "="); strings.Contains(e.Says("--help"), flag) {
+				t.Run(e.Name+"/nftables/"+name, beside(e, nativeFlag, tests...))
+			}
 		}
 	}
 }
