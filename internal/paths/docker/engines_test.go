@@ -172,7 +172,7 @@ func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags,
 		modesEnv+"="+b.listed(), swarmEnv+"="+strconv.FormatBool(b.swarm),
 		pathtest.TollEnv+"="+toll,
-		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state")
+		"DOCKER_HOST=unix://"+home+"/sock", "XDG_STATE_HOME="+home+"/state", "TMPDIR="+home)
 	cmd.Env = append(cmd.Env, e.Env()...)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
