@@ -74,10 +74,10 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	}
 }
 
-// late reports whether a turn would end long after the budget. It is never true for endpoints.
+// late is never true for the rounds of endpoints and of a search's steps.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
-	if p.Rounds > 0 || r.Endpoints != nil {
+	if p.Rounds > 0 || r.Endpoints != nil || r.Next != nil {
 		return false
 	}
 	seconds := r.budget.spent[turnOf(p, t)]

@@ -99,25 +99,6 @@ func TestStepsEndInTime(t *testing.T) {
 	}
 }
 
-// A step's least rounds do not go on long after the budget.
-func TestStepsEndWithTheBudget(t *testing.T) {
-	steps := 0
-	got := try(t, context.Background(), &fake.Builder{}, request(), func(c *engine.Config) {
-		c.Judge, c.First = nil, 0.4*c.Plan.Budget
-		c.Next = func(p sample.Plan, _ []sample.Visit, left float64) (
-			sample.Step, []sample.Cell, float64) {
-			if steps++; steps > 100 {
-				return sample.Step{}, nil, 0
-			}
-			return sample.Step{}, p.Cells[:3], 0
-		}
-	})
-	if got.err != nil || got.end.Reason != sample.EndedByBudget || steps > 100 ||
-		got.end.Elapsed > 1.1*60 {
-		t.Errorf("%d steps, ended %+v, %v", steps, got.end, got.err)
-	}
-}
-
 func TestStepInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	got := try(t, ctx, &fake.Builder{}, request(), func(c *engine.Config) {
