@@ -182,6 +182,7 @@ func (s *site) quietSix() error {
 
 // run starts a program in a private space and ends it with the path.
 func (s *site) run(ns *space, cmd *exec.Cmd) error {
+	cmd.WaitDelay = time.Second // the child of a wrapper may keep the standard error open
 	if err := ns.Start(cmd); err != nil {
 		return err
 	}

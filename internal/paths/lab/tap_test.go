@@ -1,7 +1,11 @@
 package lab
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -46,6 +50,34 @@ func TestTapFacts(t *testing.T) {
 				t.Errorf("relays %+v", p.Proxies)
 			}
 		})
+	}
+}
+
+// The child of a relay that is a wrapper does not hold up the end.
+func TestRelayInAWrapper(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\nsleep 3600 3>&- &\necho $! >" + dir + "/pid\n"
+	if err := os.WriteFile(filepath.Join(dir, "slirp4netns"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	l := started(t, &Lab{})
+	spec := path.Spec{Mode: mode.Slirp4netns, From: mode.FromContainer, To: mode.ToOutside}
+	skipMissing(t, l, spec)
+	p, err := l.Build(t.Context(), spec)
+	if err == nil {
+		t.Errorf("slirp4netns ended, but there is a path: %v", p.Close())
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the child was waited for: %v", err)
 	}
 }
 
