@@ -37,25 +37,36 @@ func (p place) advice() []string {
 	}
 	var out []string
 	named := false // the first figures name their metric
-	add := func(verb string, xs []route, remedy string) {
+	add := func(verb string, xs []route, remedies func(route) string) {
 		if len(xs) == 0 {
 			return
 		}
 		slices.SortStableFunc(xs, func(a, b route) int { return cmp.Compare(a.mean(), b.mean()) })
 		var say []string
+		all := !slices.ContainsFunc(xs, func(x route) bool {
+			return remedies(x) != remedies(xs[0])
+		})
 		for _, x := range xs {
 			text := x.label
 			if c, figures := p.changes(x, !named); c != "" && verb != notCertain {
 				text, named = text+": "+c, named || figures
 			}
+			if r := remedies(x); r != "" && !all {
+				text += " (" + r + ")"
+			}
 			say = append(say, text)
 		}
-		out = append(out, verb+" "+strings.Join(say, "; ")+remedy+".")
+		text := verb + " " + strings.Join(say, "; ")
+		if r := remedies(xs[0]); r != "" && all {
+			text += ": " + r
+		}
+		out = append(out, text+".")
 	}
-	add("Keep", keep, "")
-	add("Avoid", avoid, remedy(avoid))
-	add("Varies:", varying, "")
-	add(notCertain, open, "")
+	none := func(route) string { return "" }
+	add("Keep", keep, none)
+	add("Avoid", avoid, remedy)
+	add("Varies:", varying, none)
+	add(notCertain, open, none)
 	return out
 }
 
@@ -244,23 +255,17 @@ func percentOf(r analysis.Ratio) string {
 	return fmt.Sprintf("%+.0f %%", percent*(r.Median-1))
 }
 
-// remedy returns what to do instead of the proxies among what is avoided, or "" if that differs.
-func remedy(avoided []route) (out string) {
-	for _, x := range avoided {
-		c := x.cells[0]
-		if !slices.Contains(c.Hops, string(mode.HopProxy)) || c.On == sample.Swarm {
-			continue
-		}
-		instead := ": dial the container's address"
-		if m, _ := mode.Find(mode.Name(c.Mode)); m.Rootless {
-			instead = `: set "userland-proxy": false`
-		} else if c.From == string(mode.FromHost) {
-			instead += ", or sudo toll fast on"
-		}
-		if out != "" && out != instead {
-			return ""
-		}
-		out = instead
+// remedy returns what to do instead of a proxy on the route, or "".
+func remedy(x route) string {
+	c := x.cells[0]
+	m, _ := mode.Find(mode.Name(c.Mode))
+	switch {
+	case !slices.Contains(c.Hops, string(mode.HopProxy)) || c.On == sample.Swarm:
+		return ""
+	case m.Rootless:
+		return `set "userland-proxy": false`
+	case c.From == string(mode.FromHost):
+		return "dial the container's address, or sudo toll fast on"
 	}
-	return out
+	return "dial the container's address"
 }

@@ -31,7 +31,8 @@ func TestFindings(t *testing.T) {
 		t.Errorf("findings %q", r.Findings)
 	}
 	want := []string{"Keep bridge: -25 % throughput, +20 % median latency.",
-		"Avoid publish-nat :lo: -50 %, +50 %; publish-proxy :lo: -75 %, 3×: dial the container's address, or sudo toll fast on."}
+		"Avoid publish-nat :lo: -50 %, +50 %; publish-proxy :lo: -75 %, 3× " +
+			"(dial the container's address, or sudo toll fast on)."}
 	if r.Answer.Question != "Which network mode, by throughput and median latency?" ||
 		!slices.Equal(r.Answer.Text, want) {
 		t.Errorf("answer %+v, want %q", r.Answer, want)
