@@ -192,11 +192,7 @@ func (s *site) bridgeDefault() error {
 
 func (s *site) onBridge() error {
 	if s.path.Spec.To.Outside() {
-		masq, err := s.masquerade(path.Matches)
-		if errors.Is(err, errNoRule) {
-			return &path.UnsupportedError{Missing: "this Docker writes no rule that rewrites addresses of its containers (\"iptables\", \"ip-masq\")",
-				Remedy: "routed, which needs none", Err: err}
-		}
+		masq, err := s.rewritten()
 		if err != nil {
 			return err
 		}
@@ -226,6 +222,16 @@ func (s *site) noMasquerade() error {
 		return s.guardRewritten()
 	}
 	return s.guard(s.masquerade(path.Untouched))
+}
+
+// rewritten returns the hop of the rule that rewrites the source of what leaves the network.
+func (s *site) rewritten() (path.Hop, error) {
+	h, err := s.masquerade(path.Matches)
+	if errors.Is(err, errNoRule) {
+		err = &path.UnsupportedError{Missing: "this Docker writes no rule that rewrites addresses of its containers (\"iptables\", \"ip-masq\")",
+			Remedy: "routed, which needs none", Err: err}
+	}
+	return h, err
 }
 
 func (s *site) masquerade(expect path.Expect) (path.Hop, error) {

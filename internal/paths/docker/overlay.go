@@ -2,6 +2,7 @@ package docker
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,8 @@ import (
 const (
 	overlayBridge = "br0"
 	overlayWhere  = "overlay on " + thisMachine
+
+	gatewayNetwork = "docker_gwbridge" // by which containers of overlay networks leave
 )
 
 // The bridge and the outer ends of pairs are in a namespace of dockerd's, which no API names.
@@ -32,6 +35,9 @@ func (s *site) overlay() error {
 	n, err := s.addNetwork("overlay", nil)
 	if err != nil {
 		return err
+	}
+	if s.path.Spec.To.Outside() {
+		return s.outOfOverlay(n)
 	}
 	n.bridge, n.where = overlayBridge, overlayWhere
 	s.network = n
@@ -44,7 +50,7 @@ func (s *site) overlay() error {
 		}
 		b.portNS = ns
 		// The container also has a device on docker_gwbridge.
-		if b.device, err = deviceOf(b); err != nil {
+		if b.device, _, err = deviceIn(b, netip.PrefixFrom(b.addr, b.addr.BitLen())); err != nil {
 			return err
 		}
 		return s.findPort(b)
@@ -56,6 +62,42 @@ func (s *site) overlay() error {
 		return err
 	}
 	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switchedHop(n)}, s.ServerHops())
+	return s.guardTunnel(ns)
+}
+
+// outOfOverlay leads out by the containers' second device.
+func (s *site) outOfOverlay(n *bridgeNet) error {
+	wire, err := s.serveOutside()
+	if err != nil {
+		return err
+	}
+	if s.network, err = s.engine.network(s.ctx, gatewayNetwork); err != nil {
+		return err
+	}
+	masq, err := s.rewritten()
+	if err != nil {
+		return err
+	}
+	s.attach = func(b *box) error {
+		own, _, err := deviceIn(b, netip.PrefixFrom(b.addr, b.addr.BitLen()))
+		if err != nil {
+			return err
+		}
+		s.path.Guards = append(s.path.Guards,
+			local.Unused(local.ContainerHop(mode.HopVeth, b.ns, b.what, own, "", false)))
+		if b.device, b.addr, err = deviceIn(b, s.network.subnet); err != nil {
+			return err
+		}
+		return s.findPort(b)
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: n.name} }); err != nil {
+		return err
+	}
+	s.path.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.bridgeHop(s.network, false), masq, wire})
+	ns, err := s.enterOverlay(n.id)
+	if err != nil {
+		return err
+	}
 	return s.guardTunnel(ns)
 }
 
@@ -106,21 +148,23 @@ func overlayFile(id string) (string, error) {
 		Remedy: "run toll outside containers; --on lab needs none"}
 }
 
-func deviceOf(b *box) (name string, err error) {
+// deviceIn returns the container's device with an address in a network.
+func deviceIn(b *box, network netip.Prefix) (name string, addr netip.Addr, err error) {
 	err = b.ns.Do(func() error {
-		names, err := link.Names()
-		if err != nil {
-			return err
-		}
-		for _, n := range names {
-			if ok, err := link.HasAddr(n, b.addr); err != nil || ok {
-				name = n
-				return err
+		all, err := link.Survey()
+		for _, d := range all {
+			for _, p := range d.Addrs {
+				if network.Contains(p.Addr()) {
+					name, addr = d.Name, p.Addr()
+				}
 			}
 		}
-		return errNoAddress
+		return err
 	})
-	return name, err
+	if err == nil && name == "" {
+		err = fmt.Errorf("%s has no device in %s", b.what, network)
+	}
+	return name, addr, err
 }
 
 func (s *site) guardTunnel(ns *netns.NS) error {

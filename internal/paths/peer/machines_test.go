@@ -486,6 +486,14 @@ func containers(t *testing.T, e pathtest.Engine) {
 		})
 	}
 	t.Run("outward-conformance", func(t *testing.T) {
+		swarm := func(command string) {
+			cmd := p.on("a", "sh", "-c", command)
+			cmd.Env = append(cmd.Env, "DOCKER_HOST="+p.docker)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %s%v", command, out, err)
+			}
+		}
+		swarm("docker swarm init --advertise-addr 10.78.0.1")
 		cmd := p.on("a", pathtest.StaticSelf(t), "-test.run", "^TestOutward$", "-test.v")
 		cmd.Env = append(cmd.Env, outwardEnv+"=1", "DOCKER_HOST="+p.docker,
 			"XDG_STATE_HOME="+p.dir+"/state")
@@ -494,6 +502,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 		} else {
 			t.Logf("%s", out)
 		}
+		swarm("docker swarm leave --force && docker network rm docker_gwbridge")
 		p.nothingLeft(t)
 		if left := made("a", p.docker) + made("b", far); left != "" {
 			t.Errorf("something is left: %s", left)
