@@ -112,7 +112,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		for _, r := range m.Routes {
 			ri := routeInfo{From: string(r.From), To: string(r.To), Here: true}
 			ri.Hops = kinds(r)
-			if ways := m.RoutesTo(r.From, r.To); len(ways) > 1 {
+			if ways := m.RoutesTo(r.From, r.To); len(ways) > 1 && !r.To.Outside() {
 				ri.Or = kinds(ways[1])
 			}
 			if err := b.Check(ctx, path.Spec{Mode: m.Name, From: r.From, To: r.To}); err != nil {

@@ -23,7 +23,11 @@ import (
 )
 
 func (d *Docker) refuse(s path.Spec) error {
-	if err := lacks(d.Name(), d.recipes(), s); err != nil {
+	err := lacks(d.Name(), d.recipes(), s)
+	if d.Remote != nil && podmanRecipes[s.Mode].build != nil {
+		err = nil // the engine may be Podman
+	}
+	if err != nil {
 		return err
 	}
 	if d.Remote != nil {
@@ -57,10 +61,12 @@ func lacks(on string, recipes map[mode.Name]modeRecipe, s path.Spec) error {
 }
 
 func (e *engine) check(ctx context.Context, s path.Spec) error {
-	if e.Podman != nil && !e.docker.Podman {
-		if err := lacks(sample.Podman, podmanRecipes, s); err != nil {
-			return err
-		}
+	name, recipes := e.docker.Name(), e.docker.recipes()
+	if e.Podman != nil {
+		name, recipes = sample.Podman, podmanRecipes
+	}
+	if err := lacks(name, recipes, s); err != nil {
+		return err
 	}
 	if e.docker.Program == "" {
 		if err := dockerapi.CheckProgram(); err != nil {
@@ -93,7 +99,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	if err == nil {
 		err = e.checkRules6(s)
 	}
-	if err != nil || r.check == nil {
+	if err != nil || r.check == nil || e.kit != nil && s.To.Outside() {
 		return err
 	}
 	return r.check(e, ctx, s, t)

@@ -71,11 +71,10 @@ func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 
 // Build builds the path.
 func (d *Docker) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
-	build := d.recipes()[spec.Mode].build
-	if build == nil {
+	if d.recipes()[spec.Mode].build == nil && podmanRecipes[spec.Mode].build == nil {
 		return nil, fmt.Errorf("build %s: %w", spec, path.ErrUnsupported)
 	}
-	build = func(s *site) error {
+	build := func(s *site) error {
 		if own := s.engine.recipe(spec.Mode).build; own != nil {
 			return own(s)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -38,6 +39,7 @@ func (s *site) host() error {
 }
 
 func (s *site) hostOutside() error {
+	s.at = s.engine.machine
 	wire, err := s.serveOutside()
 	if err != nil {
 		return err
@@ -47,7 +49,11 @@ func (s *site) hostOutside() error {
 		s.PlaceClients(s.machine())
 		return nil
 	}
-	return s.addClients(func(int) wanted { return wanted{network: "host"} })
+	err = s.addClients(func(int) wanted { return wanted{network: "host"} })
+	if err != nil || s.engine.hosts == s.engine.machine {
+		return err
+	}
+	return s.throughTap(s.engine.spot, rootless.Tap)
 }
 
 // onMachine gives each server a port of its own.

@@ -62,6 +62,9 @@ func (e *engine) checkRootlessPodman(s path.Spec) error {
 
 func (s *site) publishByUser() error {
 	r := userRelays[s.path.Spec.Mode]
+	if s.path.Spec.To.Outside() {
+		return s.outByUser(r.network)
+	}
 	if r.network == "" {
 		if err := s.addUserNetwork(nil); err != nil {
 			return err

@@ -40,9 +40,13 @@ func (e *engine) enter() error {
 		return err
 	}
 	if mayRead(e.words().product) != nil && !rootless.Inside(kit.Daemon) {
-		return &path.UnsupportedError{
+		u := &path.UnsupportedError{
 			Missing: "this Docker is rootless, and toll is not in its user namespace",
 			Remedy:  "run toll as the engine's user, with --on docker alone; or as root"}
+		if e.docker.Remote != nil {
+			u.Remedy = "sudo DOCKER_HOST=" + e.Host + " toll …"
+		}
+		return u
 	}
 	e.spot = spot{name: engineName}
 	if e.ns, err = netns.Join(kit.NetNS); err != nil {
@@ -104,17 +108,25 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 		return e.checkRootlessPodman(s)
 	}
 	m, _ := mode.Find(s.Mode)
-	switch {
+	switch out := s.To.Outside(); {
 	case m.Rootless && e.kit == nil:
-		return &path.UnsupportedError{Missing: "this Docker is not rootless",
+		u := &path.UnsupportedError{Missing: "this Docker is not rootless",
 			Remedy: "publish, which measures what it does; or DOCKER_HOST of a rootless engine"}
-	case m.Rootless, e.kit == nil:
+		if out {
+			u.Remedy = "bridge; or DOCKER_HOST of a rootless engine"
+		}
+		return u
+	case e.kit == nil:
+		return nil
+	case out:
+		return e.checkWayOut(s)
+	case m.Rootless:
 		return nil
 	case slices.Contains(publishedModes, s.Mode):
 		return &path.UnsupportedError{
 			Missing: "this Docker is rootless: RootlessKit takes its published ports on the machine",
 			Remedy:  e.rootlessPublished(ctx, s)}
-	case e.docker.Remote != nil:
+	case fromAfar(s):
 		return &path.UnsupportedError{
 			Missing: "from another machine toll does not measure a rootless engine",
 			Remedy:  "an engine that is not rootless, or --from host,container"}
@@ -198,9 +210,15 @@ func (e *engine) checkTaken(t *trial) error {
 		Remedy: driverVariable + "=builtin"}
 }
 
-func (s *site) rootlessPublishTap() error {
-	s.at = s.engine.machine
-	return s.publishNAT()
+// rootlessPorts builds a mode whose ports are published on the machine, or its way out.
+func rootlessPorts(publish func(*site) error) func(*site) error {
+	return func(s *site) error {
+		s.at = s.engine.machine
+		if s.path.Spec.To.Outside() {
+			return s.outOfEngine()
+		}
+		return publish(s)
+	}
 }
 
 // taps returns the hops from the machine's sockets to the engine's tap device: for each port the one
@@ -222,16 +240,6 @@ func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	s.path.Proxies = s.path.Proxies[:1]
 	return append(hops, path.Hop{Kind: mode.HopTap, Name: rootless.Tap, Where: e.name,
 		Read: local.Device(e.ns, rootless.Tap, true)}), nil
-}
-
-func (s *site) rootlessPublish() error {
-	s.at = s.engine.machine
-	return s.publishProxy()
-}
-
-func (s *site) rootlessPublishNAT() error {
-	s.at = s.engine.machine
-	return s.publishNAT()
 }
 
 // kits returns the hops from the machine's loopback device to the engine's: for each port the one

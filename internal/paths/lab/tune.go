@@ -17,7 +17,7 @@ func (l *Lab) checkTunes(s path.Spec) error {
 		return nil // Build returns the error
 	}
 	route := ways[0]
-	if l.ProxyPath == noProxy && s.Mode != mode.PublishNAT {
+	if l.ProxyPath == noProxy && slices.Contains(route.Hops, mode.HopProxy) {
 		route = ways[len(ways)-1]
 	}
 	if s.Tune.OfMachine() {

@@ -86,6 +86,7 @@ var catalogue = []Mode{
 			{FromRemote, ToAddress, []HopKind{HopWire}},
 			{FromRemoteContainer, ToAddress, []HopKind{HopWire}},
 		}),
+		Otherwise: throughDriver(),
 		Rungs: []Rung{
 			{From: FromHost, To: ToLoopback, Below: Native, Part: dockersRules, Unseen: true},
 			{From: FromContainer, To: ToLoopback},

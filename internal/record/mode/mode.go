@@ -215,7 +215,7 @@ type Mode struct {
 	// Routes has those that lead outside after the others from the same placement.
 	Routes []Route
 	// Otherwise replaces Routes with the same ends on engines with the other setting of
-	// userland-proxy, or an older RootlessKit.
+	// userland-proxy, an older RootlessKit, or other drivers of it.
 	Otherwise []Route
 	// Podman replaces Routes with the same ends where Podman's rules publish the port.
 	Podman []Route

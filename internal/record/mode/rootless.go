@@ -1,5 +1,7 @@
 package mode
 
+import "slices"
+
 const (
 	inNamespace     = "a network namespace of its own, "
 	rootlessKit     = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
@@ -8,8 +10,17 @@ const (
 )
 
 // throughSlirp is the way out of a container of rootless Docker.
-var throughSlirp = Route{FromContainer, ToOutside,
-	[]HopKind{HopVeth, HopBridge, HopSNAT, HopTap, HopSlirp, HopWire}}
+var throughSlirp = throughDriver(HopVeth, HopBridge, HopSNAT)[0]
+
+// throughDriver returns the ways out of rootless Docker by RootlessKit's network drivers, after the
+// given hops.
+func throughDriver(before ...HopKind) (out []Route) {
+	for _, driver := range []HopKind{HopSlirp, HopPasta, HopGvisor} {
+		out = append(out, Route{FromContainer, ToOutside,
+			slices.Concat(before, []HopKind{HopTap, driver, HopWire})})
+	}
+	return out
+}
 
 var pasta = Mode{
 	Name:          Pasta,
@@ -116,10 +127,10 @@ var rootlessPublishTap = Mode{
 		{FromRemote, ToAddress, inByTap(HopWire, HopSlirp)},
 		throughSlirp,
 	},
-	Otherwise: []Route{ // another port driver
+	Otherwise: append([]Route{ // another port driver
 		{FromHost, ToLoopback, inByTap(HopLoopback, HopGvisor)},
 		{FromHost, ToAddress, inByTap(HopLoopback, HopGvisor)},
-	},
+	}, throughDriver(HopVeth, HopBridge, HopSNAT)[1:]...),
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: Slirp4netns, Part: bridgeBehindTap},
 		{From: FromRemote, To: ToAddress, Below: Slirp4netns, Part: bridgeBehindTap},
@@ -149,12 +160,12 @@ var rootlessPublishNAT = Mode{
 		{FromRemote, ToAddress, []HopKind{HopWire, HopRootlessKit, HopDNAT, HopBridge, HopVeth}},
 		throughSlirp,
 	},
-	Otherwise: []Route{ // RootlessKit before version 3 always dials from a loopback address
+	Otherwise: append([]Route{ // RootlessKit before version 3 always dials from a loopback address
 		{FromHost, ToAddress,
 			[]HopKind{HopLoopback, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
 		{FromRemote, ToAddress,
 			[]HopKind{HopWire, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
-	},
+	}, throughDriver(HopVeth, HopBridge, HopSNAT)[1:]...),
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: PublishNAT, Part: rootlessKit},
 		{From: FromRemote, To: ToAddress, Below: PublishNAT, Part: rootlessKit},
@@ -183,6 +194,7 @@ var rootlessPublish = Mode{
 			HopWire, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},
 		throughSlirp,
 	},
+	Otherwise: throughDriver(HopVeth, HopBridge, HopSNAT)[1:],
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: PublishProxy, Part: rootlessKit},
 		{From: FromRemote, To: ToAddress, Below: PublishProxy, Part: rootlessKit},

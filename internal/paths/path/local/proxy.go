@@ -22,7 +22,8 @@ type Proxy struct {
 	// Dials is where it dials, if that is another network namespace: rootlesskit's sockets are in
 	// two. Nil: where it listens.
 	Dials Space
-	// Tap is the container with the tap device; then all sockets are on the other side. Nil: none.
+	// Tap is the container with the tap device, or behind it; then all sockets are on the other
+	// side. Nil: none.
 	Tap Space
 	// Outward means that the clients are in the container with the tap device or, without Tap,
 	// behind it: then all dials of the process's machine are the process's.
@@ -33,7 +34,7 @@ type Proxy struct {
 	// no other process's.
 	Others  bool
 	Listens uint16         // published port
-	Target  netip.AddrPort // the container's
+	Target  netip.AddrPort // the server's
 	Second  uint16         // of Others, the path's second port, the same everywhere; 0: none
 	// Beside means that others dial as often as the proxy where it dials: a client on the proxy's
 	// machine, or another proxy behind it.
@@ -61,7 +62,8 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			if p.Tap != nil || p.Outward {
 				toServer = p.Outward
 			}
-			if !p.Others || c.LocalPort == p.Listens || p.isSecond(c.LocalPort) {
+			if !p.Others || c.LocalPort == p.Listens || p.isSecond(c.LocalPort) ||
+				p.Outward && c.RemotePort == p.Target.Port() {
 				seen[c.Inode] = leg{toServer, c}
 			}
 		}

@@ -1,0 +1,100 @@
+package docker
+
+import (
+	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+)
+
+// What leaves a rootless engine's network crosses its tap device and a process of the machine, which
+// has the sockets to other machines.
+
+var driverHops = map[string]mode.HopKind{rootless.Slirp4netns: mode.HopSlirp,
+	rootless.Pasta: mode.HopPasta, rootless.Gvisor: mode.HopGvisor}
+
+func (e *engine) checkWayOut(s path.Spec) error {
+	switch s.Mode {
+	case mode.RootlessPublish, mode.RootlessPublishNAT, mode.RootlessPublishTap, mode.Host:
+	default:
+		return &path.UnsupportedError{
+			Missing: "this Docker is rootless: what its containers send out crosses a tap device, too",
+			Remedy:  string(mode.RootlessPublish) + ", whose way out is that of a container on a bridge"}
+	}
+	switch {
+	case s.Mode == mode.Host && e.hosts == e.machine:
+		return nil
+	case s.From == mode.FromHost:
+		return &path.UnsupportedError{
+			Missing: "the host network of a rootless Docker is not the machine's",
+			Remedy:  "native; or --from container"}
+	case s.To.Six():
+		return &path.UnsupportedError{
+			Missing: "toll measures the way out of a rootless Docker over IPv4 only",
+			Remedy:  "--to outside"}
+	case s.UDP:
+		return &path.UnsupportedError{
+			Missing: "nothing counts the datagrams that the network driver of RootlessKit relays",
+			Remedy:  "a load over TCP"}
+	}
+	_, _, err := e.driver(e.spot)
+	return err
+}
+
+// driver returns the process with the tap device of a network.
+func (e *engine) driver(of spot) (pid int, program string, err error) {
+	if e.kit != nil && e.kit.Net == rootless.Gvisor {
+		return e.kit.Kit, rootless.Gvisor, nil
+	}
+	id, err := of.netns()
+	if err != nil {
+		return 0, "", err
+	}
+	return rootless.HolderOf(id)
+}
+
+func (s *site) outOfEngine() error {
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := s.onBridge(); err != nil {
+		return err
+	}
+	return s.throughTap(s.engine.spot, rootless.Tap)
+}
+
+// throughTap adds the tap device of a network, and its driver, in front of the wire.
+func (s *site) throughTap(of spot, device string) error {
+	pid, program, err := s.engine.driver(of)
+	if err != nil {
+		return err
+	}
+	tap := local.ContainerHop(mode.HopTap, of.ns, of.name, device, "", false)
+	driver := local.RelayHop(s.path, driverHops[program], local.Proxy{Space: s.at.ns,
+		Tap: s.Clients[0].ns, Outward: true, PID: pid, Others: true, Target: s.Dial[0]}, program,
+		s.at.name)
+	s.path.Hops = slices.Insert(s.path.Hops, len(s.path.Hops)-1, tap, driver)
+	return nil
+}
+
+// outByUser leads out of a container of a user's Podman, which has the tap device itself.
+func (s *site) outByUser(network string) error {
+	s.ownRules()
+	s.path.Facts["network"] = "as by podman run --network " + network
+	wire, err := s.serveOutside()
+	if err != nil {
+		return err
+	}
+	if err := s.addClients(func(int) wanted { return wanted{network: network} }); err != nil {
+		return err
+	}
+	c := s.Clients[0]
+	if c.device, err = onlyDevice(c); err != nil {
+		return err
+	}
+	s.path.Hops = []path.Hop{wire}
+	s.path.Guards = append(s.path.Guards, local.Unused(c.loopbackHop()))
+	return s.throughTap(spot{c.ns, c.what}, c.device)
+}
