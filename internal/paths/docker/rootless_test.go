@@ -175,6 +175,45 @@ func TestWithRootlessRefuses(t *testing.T) {
 	refused(t, b, mode.Fast, "an engine that is not rootless")
 }
 
+// The lever of toll advise must leave the machine's and the engine's own devices alone.
+func TestWithRootlessMTU(t *testing.T) {
+	off := withRootless(t)
+	if off {
+		t.Skip("of rootless-publish")
+	}
+	const mtu = 65520
+	b := &Docker{}
+	spec := path.Spec{Mode: mode.RootlessPublish, From: mode.FromHost, To: mode.ToLoopback,
+		Tune: mode.Tunes("mtu=" + strconv.Itoa(mtu))}
+	if err := b.Check(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	p, err := b.Build(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for _, l := range p.Links {
+		switch {
+		case l.Name == "lo" && l.MTU == mtu:
+			t.Errorf("%+v", l)
+		case l.Name != "lo" && l.MTU != mtu:
+			t.Errorf("%+v", l)
+		case l.Name != "lo":
+			own++
+		}
+	}
+	if own != 3 { // the bridge, and both ends of the server's pair
+		t.Errorf("%d devices: %+v", own, p.Links)
+	}
+	if w := pathtest.Seen(t, p, func() pathtest.Traffic { return pathtest.Exchange(t, p) }); !w.OK {
+		t.Error(w.Evidence)
+	}
+	if err := errors.Join(p.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
 func refused(t *testing.T, b *Docker, m mode.Name, remedy string) {
 	t.Helper()
 	known, _ := mode.Find(m)

@@ -14,6 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -184,6 +185,11 @@ func (s *site) describe() error {
 	// the remote machine has it
 	if s.network != nil && s.network.bridge != "" && s.network.where == "" && s.engine.lost == nil {
 		here.Devices = append(here.Devices, s.network.bridge)
+	}
+	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
+		return h.Kind == mode.HopTap && h.Where == s.engine.name
+	}) {
+		here.Devices = append(here.Devices, rootless.Tap)
 	}
 	var spots []local.Described
 	for _, some := range [][]*box{s.Servers, s.Clients} {

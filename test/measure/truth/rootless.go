@@ -15,7 +15,7 @@ import (
 )
 
 var rootlessModes = []mode.Name{mode.Host, mode.RootlessPublish, mode.RootlessPublishNAT,
-	mode.Pasta, mode.Slirp4netns, mode.RootlessPort, mode.GvisorTapVsock}
+	mode.RootlessPublishTap, mode.Pasta, mode.Slirp4netns, mode.RootlessPort, mode.GvisorTapVsock}
 
 var connections = rival{name: peer.NetPerf, load: workload.CRR, tool: peer.Connections, size: 1,
 	metric: workload.Connections, rate: func(x float64) float64 { return x },
