@@ -166,8 +166,17 @@ func (e *engine) checkRootlessTap(_ context.Context, s path.Spec, t *trial) erro
 	if err := e.checkDriver(s); err != nil {
 		return err
 	}
+	if e.Major() < firstChildAddress {
+		return &path.UnsupportedError{
+			Missing: "the rules of " + e.Version() + " are for the address on the machine, so they do not match what comes over the tap device",
+			Remedy:  "Docker Engine 28; or " + driverVariable + "=builtin"}
+	}
 	return e.checkTaken(t)
 }
+
+// firstChildAddress is the Docker Engine from which on its rules have the address to which
+// RootlessKit leads a port. It needs no docker-proxy, then, to have the port taken.
+const firstChildAddress = 28
 
 const driverVariable = "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER"
 
@@ -179,6 +188,10 @@ func (e *engine) checkDriver(s path.Spec) error {
 	const builtin = "builtin"
 	driver := cmp.Or(e.kit.Driver, builtin)
 	missing := "RootlessKit's port driver " + driver + " takes this Docker's ports"
+	instead := driverVariable + "=" + builtin
+	if byTap[driver] != "" && e.Major() >= firstChildAddress {
+		instead = string(mode.RootlessPublishTap)
+	}
 	switch tap := s.Mode == mode.RootlessPublishTap; {
 	case s.UDP:
 		return &path.UnsupportedError{Missing: "RootlessKit's sockets count no datagrams' bytes",
@@ -187,21 +200,19 @@ func (e *engine) checkDriver(s path.Spec) error {
 		return &path.UnsupportedError{Missing: missing + ", not over a tap device",
 			Remedy: driverVariable + "=slirp4netns; rootless-publish measures the default"}
 	case !tap && byTap[driver] != "":
-		return &path.UnsupportedError{Missing: missing + ", over its tap device",
-			Remedy: string(mode.RootlessPublishTap)}
+		return &path.UnsupportedError{Missing: missing + ", over its tap device", Remedy: instead}
 	case !tap && driver != builtin:
 		return &path.UnsupportedError{Missing: missing + ", and toll does not know its path",
-			Remedy: driverVariable + "=" + builtin + "; pasta's own relaying is measured on lab and podman"}
+			Remedy: instead + "; pasta's own relaying is measured on lab and podman"}
 	}
 	return e.checkAddress(s)
 }
 
 func (e *engine) checkTaken(t *trial) error {
-	const first = 28
 	switch {
 	case t.taken:
 		return nil
-	case e.Major() < first:
+	case e.Major() < firstChildAddress:
 		return &path.UnsupportedError{
 			Missing: e.Version() + ` publishes no port on the machine with "userland-proxy": false, as it is rootless`,
 			Remedy:  "Docker Engine 28"}
