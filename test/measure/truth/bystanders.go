@@ -30,7 +30,7 @@ const (
 	manyEvents = 1 << 18
 	// copies of each program stand out from the noise. A further one costs a tenth more than the
 	// first, so that this does not flatter.
-	copies = 8
+	copies = 4
 )
 
 // bystanders times another connection over the loopback device while programs are attached for
