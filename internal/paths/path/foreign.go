@@ -61,6 +61,11 @@ func (h Hop) judgeForeign(c sample.Counters, m Moved) string {
 			return "saw no connection"
 		}
 		return ""
+	case Delivers:
+		if c.ForwardPackets == 0 {
+			return "received no datagram"
+		}
+		return ""
 	case CarriesBoth:
 		if c.ForwardPackets == 0 {
 			return "saw no packet"

@@ -75,13 +75,15 @@ const (
 // flow is the traffic in one direction, or in both over a hop that counts them as one.
 type flow struct {
 	arrived, trips int64
+	messages       int64   // that arrived; 0 for a stream
+	tries          float64 // messages, including those sent again
 	sent           float64 // including bytes sent again
 	data, bare     float64 // packets with payload, and without
 }
 
 func (f flow) plus(o flow) flow {
-	return flow{f.arrived + o.arrived, f.trips + o.trips, f.sent + o.sent, f.data + o.data,
-		f.bare + o.bare}
+	return flow{f.arrived + o.arrived, f.trips + o.trips, f.messages + o.messages, f.tries + o.tries,
+		f.sent + o.sent, f.data + o.data, f.bare + o.bare}
 }
 
 func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
@@ -112,8 +114,12 @@ func (m Moved) backward() flow {
 }
 
 func (m Moved) flow(w, other direction) flow {
-	return flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w),
+	f := flow{arrived: w.arrived, trips: m.Trips, sent: float64(w.sent), data: m.data(w),
 		bare: m.bare(other)}
+	if w.message > 0 {
+		f.messages, f.tries = w.arrived/int64(w.message), float64(w.sent)/float64(w.message)
+	}
+	return f
 }
 
 func (m Moved) data(w direction) float64 {

@@ -54,7 +54,7 @@ func (h Hop) Counters() (out [2]any) {
 
 // Takes returns the directions of a client's bytes that the forward and backward counters count.
 func (h Hop) Takes() [2]Directions {
-	if h.Expect == CarriesBoth {
+	if h.Expect == CarriesBoth || h.Expect == Delivers {
 		return [2]Directions{{true, true}, {}}
 	}
 	return [2]Directions{{Forward: true}, {Backward: true}}

@@ -25,6 +25,9 @@ const (
 	// as Carries, by a process's sockets; when these have ended with the load, Hits counts the
 	// relayed connections
 	Relays
+	// datagrams of both directions, counted as forward packets by the sockets that received them;
+	// nothing counts their bytes
+	Delivers
 )
 
 // Hop is a part of the path with readable counters.
@@ -134,7 +137,7 @@ func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	inUserSpace := h.Kind == mode.HopTap
 	m.eachAcked = inUserSpace
 	if h.Crossing == nil {
-		if h.Expect == CarriesBoth {
+		if h.Expect == CarriesBoth || h.Expect == Delivers {
 			return [2]flow{m.forward().plus(m.backward())}
 		}
 		return [2]flow{m.forward(), m.backward()}
@@ -159,6 +162,8 @@ func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 	switch h.Expect {
 	case CarriesBoth:
 		return h.carried("both ways", c.ForwardBytes, c.ForwardPackets, flows[0])
+	case Delivers:
+		return delivered(c.ForwardPackets, flows[0])
 	case Matches:
 		return matched("hit", c.Hits, m)
 	case Relays:
@@ -209,6 +214,18 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 		return fmt.Sprintf(
 			"counted %d bytes in %d packets %s, the load can have sent %.0f: other traffic shares the path",
 			bytes, packets, way, f.bytes(packets))
+	}
+	return ""
+}
+
+func delivered(packets uint64, f flow) string {
+	switch most := (f.tries+f.bare)*(1+slackShare) + quietPackets; {
+	case packets < uint64(f.messages):
+		return fmt.Sprintf("received %d datagrams, the load moved %d", packets, f.messages)
+	case float64(packets) > most:
+		return fmt.Sprintf(
+			"received %d datagrams, the load can have sent %.0f: other traffic shares the path",
+			packets, most)
 	}
 	return ""
 }

@@ -23,6 +23,8 @@ func TestWitness(t *testing.T) {
 	beside.Forward, beside.SentForward, beside.Beside = 10_000+1<<30, 10_000+1<<30, true
 	udp := Moved{Forward: 1400 * 1000, Resent: 1400 * 10, Connections: 1,
 		Shape: Shape{Request: 1400, Reply: 1400, Datagrams: true}, Segment: 1452, Seconds: window}
+	udpRR := Moved{Forward: 1_000, Backward: 1_000, Trips: 1_000, Connections: 1,
+		Shape: Shape{Request: 1, Reply: 1, Datagrams: true}, Segment: 1452, Seconds: window}
 	crr := Moved{Forward: 5_000, Backward: 5_000, Trips: 5_000, Connections: 5_002, Brief: true,
 		Shape: Shape{Request: 1, Reply: 1}, Seconds: window}
 	failing := crr
@@ -110,6 +112,12 @@ func TestWitness(t *testing.T) {
 		{"relayed-too-few-bytes", Relays, rr, sample.Counters{Hits: 1}, "counted 0 bytes"},
 		{"crr-relayed", Relays, crr, sample.Counters{Hits: 5_002}, ""},
 		{"crr-not-relayed", Relays, crr, both(5_000, 0, 5_000, 0), "relayed connections 0 times"},
+		{"delivered", Delivers, udpRR, both(0, 2_020, 0, 0), ""},
+		{"delivered-one-short", Delivers, udpRR, both(0, 1_999, 0, 0),
+			"received 1999 datagrams, the load moved 2000"},
+		{"delivered-foreign", Delivers, udpRR, both(0, 2_600, 0, 0), "other traffic"},
+		{"delivered-bulk", Delivers, udp, both(0, 1_010, 0, 0), ""},
+		{"delivered-bulk-elsewhere", Delivers, udp, both(0, 3, 0, 0), "the load moved 1000"},
 		{"nothing-moved", Untouched, Moved{}, sample.Counters{}, "moved no byte"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

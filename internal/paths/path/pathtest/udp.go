@@ -112,7 +112,8 @@ func exchangeUDP(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	client.await(t, "done")
 	return Traffic{
 		Moved: []path.Moved{{Forward: datagrams * datagramBytes,
-			Backward: datagrams * datagramBytes, Trips: datagrams, Connections: 1}},
+			Backward: datagrams * datagramBytes, Trips: datagrams, Connections: 1,
+			Shape: path.Shape{Request: datagramBytes, Reply: datagramBytes, Datagrams: true}}},
 		Stop: func() {
 			for _, e := range slices.Backward([]*running{server, client}) {
 				e.stop(t)
