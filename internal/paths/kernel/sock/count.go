@@ -51,18 +51,21 @@ func snmp(t procfs.Proc) (procfs.ProcSnmp, error) {
 	return c, nil
 }
 
-// Arrivals returns the number of TCP connections accepted and UDP datagrams received since the
-// namespace was made.
-func Arrivals() (uint64, error) {
+// Received returns the number of UDP datagrams that the namespace's sockets received since it was
+// made.
+func Received() (uint64, error) {
 	t, err := thread()
 	if err != nil {
-		return 0, fmt.Errorf("read TCP's counters: %w", err)
+		return 0, fmt.Errorf("read UDP's counters: %w", err)
 	}
-	c, err := snmp(t)
+	c, err := t.Snmp()
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("read UDP's counters: %w", err)
 	}
-	total := uint64(*c.PassiveOpens)
+	return received(t, c)
+}
+
+func received(t procfs.Proc, c procfs.ProcSnmp) (total uint64, err error) {
 	if n := c.Udp.InDatagrams; n != nil {
 		total += uint64(*n)
 	}
@@ -74,4 +77,19 @@ func Arrivals() (uint64, error) {
 		total += uint64(*n)
 	}
 	return total, nil
+}
+
+// Arrivals returns the number of TCP connections accepted and UDP datagrams received since the
+// namespace was made.
+func Arrivals() (uint64, error) {
+	t, err := thread()
+	if err != nil {
+		return 0, fmt.Errorf("read TCP's counters: %w", err)
+	}
+	c, err := snmp(t)
+	if err != nil {
+		return 0, err
+	}
+	datagrams, err := received(t, c)
+	return uint64(*c.PassiveOpens) + datagrams, err
 }

@@ -19,8 +19,11 @@ func ListenersOf(pid int) ([]Socket, error) {
 	return slices.DeleteFunc(all, func(s Socket) bool { return !s.Listening }), err
 }
 
-// Bound reports whether a "tcp" or "udp" port is bound in this process's network namespace; TCP
-// needs a listening socket.
+// Datagram lists the UDP sockets of the calling thread's network namespace. It needs no sock_diag.
+func Datagram() ([]Socket, error) { return inProc("thread-self", "udp") }
+
+// Bound reports whether a "tcp" or "udp" port is bound in the calling thread's network namespace;
+// TCP needs a listening socket.
 func Bound(proto string, port uint16) (bool, error) {
 	// /proc/net/tcp lists all connections, which is too slow for polling
 	if proto == "tcp" {
@@ -30,7 +33,7 @@ func Bound(proto string, port uint16) (bool, error) {
 			}), nil
 		}
 	}
-	all, err := inProc("self", proto)
+	all, err := inProc("thread-self", proto)
 	return slices.ContainsFunc(all, func(s Socket) bool {
 		return s.Local.Port() == port && (proto == "udp" || s.Listening)
 	}), err
