@@ -1,26 +1,40 @@
 package rootless
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
 
-// Port is a TCP port published on the machine.
-type Port struct{ Host, Container uint16 }
+// Port is a port published on the machine, of TCP or UDP.
+type Port struct {
+	Host, Container uint16
+	UDP             bool
+}
+
+// Protocol returns "tcp" or "udp".
+func (p Port) Protocol() string {
+	if p.UDP {
+		return "udp"
+	}
+	return "tcp"
+}
 
 // PastaArgs returns the arguments with which Podman 5.4.2 (containers/common,
 // libnetwork/pasta) starts pasta for a network namespace's file. It stays in the foreground and
 // keeps its user, so that it may be started as root.
 func PastaArgs(namespace string, ports []Port) []string {
-	published := "none"
-	if len(ports) > 0 {
+	published := func(udp bool) string {
 		var all []string
 		for _, p := range ports {
-			all = append(all, strconv.Itoa(int(p.Host))+":"+strconv.Itoa(int(p.Container)))
+			if p.UDP == udp {
+				all = append(all, strconv.Itoa(int(p.Host))+":"+strconv.Itoa(int(p.Container)))
+			}
 		}
-		published = strings.Join(all, ",")
+		return cmp.Or(strings.Join(all, ","), "none")
 	}
-	return []string{"--config-net", "-t", published, "-u", "none", "-T", "none", "-U", "none",
+	return []string{"--config-net", "-t", published(false), "-u", published(true),
+		"-T", "none", "-U", "none",
 		"--no-map-gw", "--quiet", "--foreground", "--runas", "0", "--netns-only",
 		"--netns", namespace}
 }

@@ -59,7 +59,7 @@ func TestSlirpPublish(t *testing.T) {
 			_, _ = fmt.Fprint(c2, c.answer)
 			asked <- strings.TrimSpace(string(b))
 		}()
-		err = SlirpPublish(socket, Port{8080, 5201})
+		err = SlirpPublish(socket, Port{Host: 8080, Container: 5201})
 		if (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) ||
 			!strings.Contains(err.Error(), "8080")) {
 			t.Errorf("answer %q: %v", c.answer, err)
@@ -69,7 +69,7 @@ func TestSlirpPublish(t *testing.T) {
 		}
 		l.Close()
 	}
-	if err := SlirpPublish(filepath.Join(t.TempDir(), "none"), Port{1, 2}); err == nil {
+	if err := SlirpPublish(filepath.Join(t.TempDir(), "none"), Port{Host: 1, Container: 2}); err == nil {
 		t.Error("nobody listens, and no error")
 	}
 }

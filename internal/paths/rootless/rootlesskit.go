@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +29,7 @@ type Kit struct {
 	// of the tap device
 	MTU       int
 	Published []Published
+	UDP       bool // the published ports
 }
 
 // Published is a port that RootlessKit takes and leads to an address of its network.
@@ -56,11 +56,12 @@ func (k Kit) Args(file string) []string {
 		"--slirp4netns-seccomp=auto", "--disable-host-loopback", "--port-driver=" + k.Ports,
 		"--copy-up=/etc"}
 	for _, p := range k.Published {
-		proto := "tcp4"
+		family := "4"
 		if p.At.Addr().Is6() {
-			proto = "tcp6"
+			family = "6"
 		}
-		out = append(out, "--publish="+p.At.String()+":"+p.To.String()+"/"+proto)
+		out = append(out, "--publish="+p.At.String()+":"+p.To.String()+"/"+
+			Port{UDP: k.UDP}.Protocol()+family)
 	}
 	return append(out, "cat")
 }
@@ -196,15 +197,16 @@ func (k Kit) missing(machine local.Space) (ports []uint16, err error) {
 		return nil, nil
 	}
 	err = machine.Do(func() error {
-		all, err := sock.Listeners()
 		for _, p := range k.Published {
-			if !slices.ContainsFunc(all, func(s sock.Socket) bool {
-				return s.Local.Port() == p.At.Port()
-			}) {
+			bound, err := sock.Bound(Port{UDP: k.UDP}.Protocol(), p.At.Port())
+			if err != nil {
+				return err
+			}
+			if !bound {
 				ports = append(ports, p.At.Port())
 			}
 		}
-		return err
+		return nil
 	})
 	return ports, err
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -18,15 +19,39 @@ func TestKitArgs(t *testing.T) {
 			t.Errorf("%q lacks %q", args, want)
 		}
 	}
+	k.UDP = true
+	const want = "--publish=[::]:8080:[::1]:8080/udp6"
+	if args := k.Args("/usr/bin/rootlesskit"); !slices.Contains(args, want) {
+		t.Errorf("%q lacks %q", args, want)
+	}
+}
+
+func TestPastaArgs(t *testing.T) {
+	for _, c := range []struct {
+		ports []Port
+		want  string
+	}{
+		{nil, "-t none -u none"},
+		{[]Port{{Host: 8080, Container: 5201}, {Host: 8081, Container: 5202}},
+			"-t 8080:5201,8081:5202 -u none"},
+		{[]Port{{Host: 8080, Container: 5201, UDP: true}}, "-t none -u 8080:5201"},
+	} {
+		if got := strings.Join(PastaArgs("/run/ns", c.ports), " "); !strings.Contains(got,
+			c.want+" -T none -U none") {
+			t.Errorf("%+v: %q", c.ports, got)
+		}
+	}
 }
 
 func TestPortConfig(t *testing.T) {
-	r, err := PortConfig([]Port{{8080, 5201}}, netip.MustParseAddr("10.89.0.2"))
+	r, err := PortConfig([]Port{{Host: 8080, Container: 5201}, {8081, 5202, true}},
+		netip.MustParseAddr("10.89.0.2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(r)
-	const want = `{"Mappings":[{"container_port":5201,"host_port":8080,"range":1,"protocol":"tcp"}],` +
+	const want = `{"Mappings":[{"container_port":5201,"host_port":8080,"range":1,"protocol":"tcp"},` +
+		`{"container_port":5202,"host_port":8081,"range":1,"protocol":"udp"}],` +
 		`"NetNSPath":"/proc/self/fd/5","ExitFD":3,"ReadyFD":4,"TmpDir":"/tmp",` +
 		`"ChildIP":"10.89.0.2","RootlessCNI":false}`
 	if string(got) != want || err != nil {

@@ -19,7 +19,7 @@ func PortConfig(ports []Port, container netip.Addr) (io.Reader, error) {
 	}
 	var all []mapping
 	for _, p := range ports {
-		all = append(all, mapping{p.Container, p.Host, 1, "tcp"})
+		all = append(all, mapping{p.Container, p.Host, 1, p.Protocol()})
 	}
 	const exit, ready = 3, 4
 	b, err := json.Marshal(struct {

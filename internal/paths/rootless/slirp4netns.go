@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // What slirp4netns gives a container.
@@ -24,6 +26,12 @@ func SlirpArgs(namespace, socket string) []string {
 		"--enable-sandbox", "--enable-seccomp", "--configure", "--ready-fd=3", "--exit-fd=0",
 		"--api-socket", socket, "--netns-type=path", namespace, SlirpTap}
 }
+
+// ErrHostLoopback refuses datagrams to slirp4netns's ports from a loopback address. The server sees
+// SlirpGateway, to which libslirp (4.7) sends nothing with --disable-host-loopback.
+var ErrHostLoopback = &path.UnsupportedError{
+	Missing: "slirp4netns answers no datagram from a loopback address, as Podman starts it (--disable-host-loopback)",
+	Remedy:  "--to address; or a load over TCP"}
 
 const slirpMTU = 65520
 
@@ -56,7 +64,7 @@ func slirpPublish(socket string, p Port) error {
 	err = json.NewEncoder(c).Encode(struct {
 		Execute   string    `json:"execute"`
 		Arguments arguments `json:"arguments"`
-	}{"add_hostfwd", arguments{"tcp", "0.0.0.0", p.Host, p.Container}})
+	}{"add_hostfwd", arguments{p.Protocol(), "0.0.0.0", p.Host, p.Container}})
 	if err != nil {
 		return err
 	}
