@@ -59,25 +59,28 @@ func ReflectedHop(ns Space, where, card string) path.Hop {
 		Read: OneWay(Device(ns, card, false))}
 }
 
-// ProxyHop adds a docker-proxy to the path and returns its hop: its sockets or, for UDP, what it
-// read and wrote.
+// ProxyHop adds a docker-proxy to the path and returns its hop.
 func ProxyHop(p *path.Path, proxy Proxy, name, where string) path.Hop {
 	proxy.Beside = proxy.Beside || p.Spec.From == mode.FromHost
-	h := RelayHop(p, mode.HopProxy, proxy, name, where)
-	if p.Spec.UDP {
-		h.Expect, h.Read = path.Carries, func() (sample.Counters, error) {
-			return ProcessIO(proxy.PID)
-		}
-	}
-	return h
+	return RelayHop(p, mode.HopProxy, proxy, name, where)
 }
 
-// RelayHop adds a process that relays TCP to the path and returns its hop: its sockets.
+// RelayHop adds a process that relays the load to the path and returns its hop.
 func RelayHop(p *path.Path, kind mode.HopKind, proxy Proxy, name, where string) path.Hop {
 	p.Proxies = append(p.Proxies, path.Proxy{Name: name, PID: proxy.PID})
 	p.Facts["proxy"] = name
-	return path.Hop{Kind: kind, Name: name, Where: where + ", process " + strconv.Itoa(proxy.PID),
-		Expect: path.Relays, Read: proxy.Relayed()}
+	return proxy.Hop(p.Spec.UDP, kind, name, where)
+}
+
+// Hop returns the proxy's hop for TCP or UDP.
+func (p Proxy) Hop(udp bool, kind mode.HopKind, name, where string) path.Hop {
+	h := path.Hop{Kind: kind, Name: name, Where: where + ", process " + strconv.Itoa(p.PID)}
+	if udp {
+		h.Expect, h.Read = p.datagrams(kind)
+	} else {
+		h.Expect, h.Read = path.Relays, p.Relayed()
+	}
+	return h
 }
 
 // Quiet makes the last added proxy, given as its hop, a guard: it listens on the dialled port and

@@ -16,7 +16,8 @@ import (
 )
 
 // Proxy is a process that accepts TCP connections and dials one for each, such as docker-proxy, or
-// has a TCP of its own towards a container's tap device, such as slirp4netns.
+// has a TCP of its own towards a container's tap device, such as slirp4netns. Of datagrams it relays
+// each client's by a socket, or by the tap device.
 type Proxy struct {
 	Space // where it listens
 	// Dials is where it dials, if that is another network namespace: rootlesskit's sockets are in
@@ -25,6 +26,8 @@ type Proxy struct {
 	// Tap is the container with the tap device, or behind it; then all sockets are on the other
 	// side. Nil: none.
 	Tap Space
+	// Frames reads the tap device's counters, to the server and back, for datagrams. Nil: none.
+	Frames Reader
 	// Outward means that the clients are in the container with the tap device or, without Tap,
 	// behind it: then all dials of the process's machine are the process's.
 	Outward bool
@@ -161,9 +164,7 @@ func opensIn(s Space) (dialled, accepted uint64, err error) {
 }
 
 // ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
-// read(2): UDP sockets do not count bytes. docker-proxy (udp_proxy_linux.go, 20.10 to 29.8) uses
-// these calls only on the server's side, so bytes to the server are counted once, even if they were
-// lost later.
+// read(2).
 func ProcessIO(pid int) (c sample.Counters, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

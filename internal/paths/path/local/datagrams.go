@@ -1,0 +1,110 @@
+package local
+
+import (
+	"fmt"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
+
+// datagrams returns a reader of what the proxy relays by UDP, whose sockets count no bytes, and what
+// it must have counted.
+//
+// /proc/PID/io counts read(2) and write(2), which programs use on one side only. docker-proxy
+// (udp_proxy_linux.go, 20.10 to 29.8), RootlessKit's builtin port driver (1.1 to 3.3) and
+// rootlessport use them for the sockets to the server, so bytes to the server are counted once, even
+// if they were lost later. slirp4netns 1.2 and pasta (2023_03 to 2025_05) use them for the tap
+// device, and gvisor-tap-vsock 0.8 for what leads to it and, outward, also for its sockets. A pasta
+// that splices uses neither.
+func (p Proxy) datagrams(kind mode.HopKind) (path.Expect, Reader) {
+	switch {
+	case p.Frames == nil && kind == mode.HopPasta:
+		return path.Delivers, p.delivered()
+	case p.Frames == nil:
+		return path.Carries, func() (sample.Counters, error) { return ProcessIO(p.PID) }
+	case p.Outward && kind == mode.HopGvisor:
+		return path.CarriesBoth, p.framed(func(io, frames sample.Counters) sample.Counters {
+			return sample.Counters{ForwardBytes: io.ForwardBytes,
+				ForwardPackets: frames.ForwardPackets + frames.BackwardPackets}
+		})
+	case p.Outward:
+		return path.Carries, p.framed(func(io, frames sample.Counters) sample.Counters {
+			frames.ForwardBytes, frames.BackwardBytes = io.BackwardBytes, io.ForwardBytes
+			return frames
+		})
+	}
+	return path.Carries, p.framed(func(io, frames sample.Counters) sample.Counters {
+		frames.ForwardBytes, frames.BackwardBytes = io.ForwardBytes, io.BackwardBytes
+		return frames
+	})
+}
+
+// framed combines what the process wrote and read with the number of the tap device's frames, whose
+// headers it wrote and read, too.
+func (p Proxy) framed(as func(io, frames sample.Counters) sample.Counters) Reader {
+	return func() (c sample.Counters, err error) {
+		io, err := ProcessIO(p.PID)
+		if err != nil {
+			return c, err
+		}
+		frames, err := p.Frames()
+		return as(io, frames), err
+	}
+}
+
+// delivered returns a reader of the number of datagrams that sockets received where the process
+// dials: the server's and its own. They count only while it has a socket there, connected or not. A
+// socket of another process that has the port, or is connected to the server, is an error.
+func (p Proxy) delivered() Reader {
+	var total, last uint64
+	return func() (c sample.Counters, err error) {
+		own, err := sock.Inodes(p.PID)
+		if err != nil {
+			return c, err
+		}
+		listens, err := p.sockets(p.Space, own, func(s sock.Socket) bool {
+			return s.Local.Port() == p.Listens
+		})
+		if err == nil && listens == 0 {
+			err = fmt.Errorf("process %d does not have UDP port %d", p.PID, p.Listens)
+		}
+		if err != nil {
+			return c, err
+		}
+		dials, err := p.sockets(p.Dials, own, func(s sock.Socket) bool {
+			return s.Remote.Port() == p.Target.Port()
+		})
+		if err != nil {
+			return c, err
+		}
+		var now uint64
+		err = p.Dials.Do(func() (err error) { now, err = sock.Received(); return err })
+		if dials > 0 {
+			total += now - last
+		}
+		last = now
+		return sample.Counters{ForwardPackets: total}, err
+	}
+}
+
+// sockets returns the number of the process's UDP sockets in a namespace, and an error if another
+// process has one that relays.
+func (p Proxy) sockets(in Space, own map[uint32]bool, relays func(sock.Socket) bool) (n int,
+	err error) {
+	err = in.Do(func() error {
+		all, err := sock.Datagram()
+		for _, s := range all {
+			switch {
+			case own[s.Inode]:
+				n++
+			case relays(s):
+				return fmt.Errorf("another process than %d relays: it has the UDP socket %s to %s", p.PID,
+					s.Local, s.Remote)
+			}
+		}
+		return err
+	})
+	return n, err
+}
