@@ -163,6 +163,9 @@ func kernelLacks(u *path.UnsupportedError) bool {
 		}
 		return err != nil
 	}
+	if u == rootless.ErrHostLoopback || strings.Contains(u.Missing, passt2023) { // TestLostAnswers
+		return true
+	}
 	if strings.HasPrefix(u.Missing, rootless.RootlessPort) {
 		_, err := exec.LookPath("podman")
 		return err != nil
@@ -231,13 +234,15 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 		return pathtest.ExchangeAt(t, p, published), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true
+	case p.Spec.UDP && strings.Contains(p.Facts["proxy"], passt2023): // does not answer elsewhere
 	case p.Spec.Mode == mode.Pasta && p.Spec.From == mode.FromHost:
 		// pasta splices from a loopback address only
-		other := netip.AddrPortFrom(loopback, publishedPort)
+		other := loopback
 		if p.Spec.To == mode.ToLoopback || p.Spec.To == mode.ToLoopback6 {
-			other = published
+			other = published.Addr()
 		}
-		return pathtest.ExchangeAt(t, p, other), true
+		return pathtest.ExchangeAt(t, p,
+			netip.AddrPortFrom(other, p.Clients[0].Dial.Port())), true
 	case p.Spec.Mode == mode.RootlessPublish && !p.Spec.To.Outside(),
 		p.Spec.Mode == mode.RootlessPublishNAT && !p.Spec.To.Outside():
 		return pathtest.ExchangeAt(t, p, publishPast(t, p, container)), true

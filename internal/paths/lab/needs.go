@@ -55,6 +55,8 @@ const (
 	needKit
 	needGvisor
 	needRootlessPort
+	needHostLoopback
+	needPastaAnswers
 )
 
 // The most basic need comes first.
@@ -115,6 +117,36 @@ func (l *Lab) needsOfProxy(s path.Spec) []need {
 		return []need{needProcessIO, needProxy}
 	}
 	return []need{needSockets, needProxy}
+}
+
+// needsOfRelay returns what counts the load that a process relays.
+func (l *Lab) needsOfRelay(s path.Spec) []need {
+	if s.UDP {
+		return []need{needProcessIO}
+	}
+	return []need{needSockets}
+}
+
+func (l *Lab) needsOfRootlessPublish(s path.Spec) []need {
+	if s.To.Outside() { // past docker-proxy
+		return l.needsOfRelay(s)
+	}
+	return l.needsOfProxy(s)
+}
+
+func (l *Lab) needsOfPasta(s path.Spec) []need {
+	servers, _ := s.Count()
+	if s.UDP && s.From == mode.FromHost && (s.To.Over4() == mode.ToAddress || servers > 1) {
+		return append(l.needsOfRelay(s), needPastaAnswers)
+	}
+	return l.needsOfRelay(s)
+}
+
+func (l *Lab) needsOfSlirp(s path.Spec) []need {
+	if s.UDP && s.To == mode.ToLoopback {
+		return []need{needHostLoopback}
+	}
+	return l.needsOfRelay(s)
 }
 
 func (l *Lab) needsOfFast(s path.Spec) []need {
@@ -195,6 +227,8 @@ func (l *Lab) trials() map[need]func() error {
 		needKit:          tryKit,
 		needGvisor:       tryGvisor,
 		needRootlessPort: tryRootlessPort,
+		needPastaAnswers: tryPastaAnswers,
+		needHostLoopback: func() error { return rootless.ErrHostLoopback },
 	}
 }
 

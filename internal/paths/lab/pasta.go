@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -24,15 +25,27 @@ func (s *site) pasta() error {
 	})
 	f := s.path.Facts
 	if strings.Contains(f["proxy"], passt2023) && f["data path"] == tapDevice &&
-		!s.path.Spec.To.Outside() {
+		!s.path.Spec.To.Outside() && !s.path.Spec.UDP {
 		f["proxy"] += ", which hangs where the server speaks first (bulk-reverse)"
 	}
 	return err
 }
 
 // passt2023 is Debian 12's. By its tap it ends the handshake with the server only when the client
-// has sent something.
+// has sent something. Where it splices it loses the answers to datagrams, unless the port has the
+// same number in the container. Those to the machine's own address it sends to the gateway.
 const passt2023 = "git20230309"
+
+func tryPastaAnswers() error {
+	file, err := rootless.Find(rootless.Pasta)
+	if err != nil || !strings.Contains(rootless.Named(rootless.Pasta, file), passt2023) {
+		return err
+	}
+	return &path.UnsupportedError{
+		Missing: rootless.Named(rootless.Pasta, file) +
+			" loses answers to datagrams: to the machine's own address, and where the port has another number in the container",
+		Remedy: "pasta 2025_05; or --to loopback with one server"}
+}
 
 func (s *site) startPasta(file string, c *container, ports []rootless.Port) (pid int, err error) {
 	ns, err := s.private("mounts of pasta")
@@ -49,7 +62,7 @@ func (s *site) startPasta(file string, c *container, ports []rootless.Port) (pid
 	}
 	err = await(cmd, func() (bool, error) {
 		for _, p := range ports {
-			if ok, err := s.a.listensAt(p.Host); !ok || err != nil {
+			if ok, err := s.a.listensAt(p); !ok || err != nil {
 				return false, err
 			}
 		}

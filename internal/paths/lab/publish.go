@@ -222,6 +222,6 @@ func (s *site) dialPublished() {
 		to = s.a.addr6.Addr()
 	}
 	for i := range s.Dial {
-		s.Dial[i] = netip.AddrPortFrom(to, uint16(publishedPort+i))
+		s.Dial[i] = netip.AddrPortFrom(to, s.published(i))
 	}
 }

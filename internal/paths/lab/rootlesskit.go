@@ -42,6 +42,7 @@ func (s *site) startKit(k rootless.Kit, to netip.Addr) (r *rootless.Running, fil
 	if file, err = rootless.Find(rootless.RootlessKit); err != nil {
 		return nil, "", err
 	}
+	k.UDP = s.path.Spec.UDP
 	for i := range s.serverSeats() {
 		for _, p := range s.ports(none, uint16(publishedPort+i)) {
 			k.Published = append(k.Published, rootless.Published{
@@ -78,13 +79,13 @@ func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, e
 }
 
 // kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that it connects from
-// the client's address, unless that is a loopback one.
+// the client's address, unless that is a loopback one. Datagrams it never sends so.
 func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 	r, file, err := s.startKit(dockersKit, s.near())
 	if err != nil {
 		return hop, false, err
 	}
-	if transparent = rootless.Transparent(file); transparent && s.path.Spec.To == mode.ToAddress {
+	if transparent = rootless.Transparent(file) && !s.path.Spec.UDP; transparent && s.path.Spec.To == mode.ToAddress {
 		err = s.firstClient()
 	}
 	return local.RelayHop(s.path, mode.HopRootlessKit,
@@ -233,7 +234,7 @@ func (s *site) rootlessOut() error {
 }
 
 func (s *site) slirpHop(r *rootless.Running, p local.Proxy) (hop path.Hop, err error) {
-	p.Space = s.a.ns
+	p.Space, p.Frames = s.a.ns, s.tapHop().Read
 	if p.PID, err = r.Driver(rootless.Slirp4netns); err != nil {
 		return hop, err
 	}
@@ -259,7 +260,7 @@ func (s *site) gvisor() error {
 // startGvisor replaces the container's namespace by RootlessKit's. The MTU is the driver's default.
 func (s *site) startGvisor(file string, c *container, ports []rootless.Port) (pid int, err error) {
 	const mtu = 1500
-	k := rootless.Kit{Net: rootless.Gvisor, Ports: rootless.Gvisor, MTU: mtu}
+	k := rootless.Kit{Net: rootless.Gvisor, Ports: rootless.Gvisor, MTU: mtu, UDP: s.path.Spec.UDP}
 	c.addr = rootless.SlirpAddr
 	for _, p := range ports {
 		k.Published = append(k.Published, rootless.Published{

@@ -43,7 +43,7 @@ func (s *site) rootlessPort() error {
 		if err != nil {
 			return nil, err
 		}
-		relay, err := s.startRootlessPort(c, s.published(at))
+		relay, err := s.startRootlessPort(c, s.published(at.number))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at.name, err)
 		}
@@ -112,7 +112,7 @@ func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	}
 	tap = path.Hop{Kind: mode.HopTap, Name: wireName, Where: engineName,
 		Read: local.Device(ns, wireName, !s.path.Spec.To.Outside())}
-	pasta = holder{local.Proxy{Space: s.a.ns, PID: pid, Outward: true},
+	pasta = holder{local.Proxy{Space: s.a.ns, PID: pid, Outward: true, Frames: tap.Read},
 		rootless.Named(rootless.Pasta, file)}
 	return tap, pasta, ns.Do(func() error {
 		if err := link.AddBridge(podman1.bridge); err != nil {
@@ -158,7 +158,8 @@ func (s *site) startRootlessPort(c *container, port uint16) (hop path.Hop, err e
 	}
 	var ports []rootless.Port
 	for _, p := range s.ports(c.addr.Addr(), port) {
-		ports = append(ports, rootless.Port{Host: p.port, Container: p.to.Port()})
+		ports = append(ports, rootless.Port{Host: p.port, Container: p.to.Port(),
+			UDP: s.path.Spec.UDP})
 	}
 	var target *os.File
 	err = c.ns.Do(func() (err error) { target, err = os.Open("/proc/thread-self/ns/net"); return err })

@@ -47,19 +47,19 @@ func (s *site) behindTap(h tapHolder) error {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", at.name, err)
 		}
-		proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at),
+		proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at.number),
 			Target: netip.AddrPortFrom(c.Addr(), serverPort), Outward: out}
+		tap := s.madeOf(local.ContainerHop(mode.HopTap, c.ns, c.name, h.device, "", !out),
+			device{Space: c.ns, Name: h.device, Inside: true})
 		if spliced {
 			proxy.Dials = c.ns
 		} else {
-			proxy.Tap = c.ns
+			proxy.Tap, proxy.Frames = c.ns, tap.Read
 		}
 		clients := p.Spec.TalkTo(at.number)
 		if out {
 			clients = p.Spec.Alone(at.number)
 		}
-		tap := s.madeOf(local.ContainerHop(mode.HopTap, c.ns, c.name, h.device, "", !out),
-			device{Space: c.ns, Name: h.device, Inside: true})
 		for _, add := range []struct {
 			to  *[]path.Hop
 			hop path.Hop
@@ -124,7 +124,11 @@ func (s *site) tellSource() error {
 	default:
 		to = s.Servers[0].ns
 	}
-	ends, err := local.ConnectOnce(client.NS, to.NS, s.Dial[0], listen, limit)
+	once := local.ConnectOnce
+	if s.path.Spec.UDP {
+		once = local.AskOnce
+	}
+	ends, err := once(client.NS, to.NS, s.Dial[0], listen, limit)
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,13 @@ func (s *site) leaveMachine() error {
 	})
 }
 
-func (s *site) published(at seat) uint16 { return uint16(publishedPort + at.number) }
+// published returns server i's port on the machine. See passt2023.
+func (s *site) published(i int) uint16 {
+	if s.path.Spec.Mode == mode.Pasta && s.path.Spec.UDP {
+		return uint16(serverPort + i)
+	}
+	return uint16(publishedPort + i)
+}
 
 func (s *site) heldBy(h tapHolder, at seat) (c *container, pid int, name string, err error) {
 	file, err := rootless.Find(h.program)
@@ -157,9 +167,11 @@ func (s *site) heldBy(h tapHolder, at seat) (c *container, pid int, name string,
 	}
 	var ports []rootless.Port
 	if !s.path.Spec.To.Outside() {
-		ports = append(ports, rootless.Port{Host: s.published(at), Container: serverPort})
+		udp := s.path.Spec.UDP
+		ports = append(ports,
+			rootless.Port{Host: s.published(at.number), Container: serverPort, UDP: udp})
 		if s.path.Spec.Second {
-			ports = append(ports, rootless.Port{Host: secondPort, Container: secondPort})
+			ports = append(ports, rootless.Port{Host: secondPort, Container: secondPort, UDP: udp})
 		}
 	}
 	if pid, err = h.start(s, file, c, ports); err != nil {
@@ -241,11 +253,7 @@ func (c *container) configured(device string) (ok bool, err error) {
 	return ok, err
 }
 
-func (m *machine) listensAt(port uint16) (ok bool, err error) {
-	err = m.ns.NS.Do(func() error {
-		all, err := sock.Listeners()
-		ok = slices.ContainsFunc(all, func(l sock.Socket) bool { return l.Local.Port() == port })
-		return err
-	})
+func (m *machine) listensAt(p rootless.Port) (ok bool, err error) {
+	err = m.ns.NS.Do(func() (err error) { ok, err = sock.Bound(p.Protocol(), p.Host); return err })
 	return ok, err
 }

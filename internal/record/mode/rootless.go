@@ -30,7 +30,6 @@ var pasta = Mode{
 	GivesUp:       "nothing; the container cannot reach its machine by the machine's address",
 	PortIsolation: true,
 	PerPort:       true,
-	TCPOnly:       true,
 	Rootless:      true,
 	Routes: append(bothFamilies([]Route{
 		{FromHost, ToAddress, []HopKind{HopLoopback, HopPasta, HopTap}},
@@ -66,7 +65,6 @@ func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
 		GivesUp:       "nothing; the server sees " + program + "'s address where the client is on the machine",
 		PortIsolation: true,
 		PerPort:       true,
-		TCPOnly:       true,
 		Rootless:      true,
 		Routes: []Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback, hop, HopTap}},
@@ -90,7 +88,6 @@ var rootlessPort = Mode{
 	GivesUp:       "nothing; the server sees an address of its own, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
-	TCPOnly:       true,
 	Rootless:      true,
 	No6:           "toll dials IPv4 there",
 	Routes: []Route{
@@ -150,7 +147,6 @@ var rootlessPublishNAT = Mode{
 	GivesUp:       "nothing; from 127.0.0.1 the server sees the bridge's address, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
-	TCPOnly:       true,
 	Rootless:      true,
 	No6:           "rootless Docker publishes no port over IPv6 without docker-proxy",
 	Routes: []Route{
@@ -181,7 +177,6 @@ var rootlessPublish = Mode{
 	GivesUp:       "nothing; the server sees the bridge's address, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
-	TCPOnly:       true,
 	Rootless:      true,
 	Routes: []Route{
 		{FromHost, ToLoopback, []HopKind{

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Ends are the client's address of a connection, and the one that the server sees.
@@ -57,4 +59,49 @@ func ConnectOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duratio
 	return Ends{addrOf(c.LocalAddr()), addrOf(arrived.RemoteAddr())}, arrived.Close()
 }
 
-func addrOf(a net.Addr) netip.Addr { return a.(*net.TCPAddr).AddrPort().Addr().Unmap() }
+func addrOf(a net.Addr) netip.Addr {
+	return a.(interface{ AddrPort() netip.AddrPort }).AddrPort().Addr().Unmap()
+}
+
+// AskOnce does so by UDP: it sends datagrams until one is answered.
+func AskOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duration) (e Ends, err error) {
+	var server *net.UDPConn
+	err = to.Do(func() (err error) {
+		server, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(listen))
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	var c net.Conn
+	err = from.Do(func() (err error) { c, err = net.Dial("udp", dial.String()); return err })
+	if err != nil {
+		return e, err
+	}
+	defer c.Close()
+	const patience = 50 * time.Millisecond
+	b := make([]byte, 1)
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if _, err := c.Write(b); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+			return e, err
+		}
+		if err := server.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return e, err
+		}
+		_, peer, err := server.ReadFromUDPAddrPort(b)
+		if err != nil {
+			continue
+		}
+		if _, err := server.WriteToUDPAddrPort(b, peer); err != nil {
+			return e, err
+		}
+		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return e, err
+		}
+		if _, err := c.Read(b); err == nil {
+			return Ends{addrOf(c.LocalAddr()), peer.Addr().Unmap()}, nil
+		}
+	}
+	return e, fmt.Errorf("send to %s: no answer within %v", dial, limit)
+}

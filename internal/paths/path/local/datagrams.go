@@ -20,7 +20,7 @@ import (
 // that splices uses neither.
 func (p Proxy) datagrams(kind mode.HopKind) (path.Expect, Reader) {
 	switch {
-	case p.Frames == nil && kind == mode.HopPasta:
+	case p.Dials != nil && kind == mode.HopPasta:
 		return path.Delivers, p.delivered()
 	case p.Frames == nil:
 		return path.Carries, func() (sample.Counters, error) { return ProcessIO(p.PID) }
