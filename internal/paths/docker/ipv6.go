@@ -40,7 +40,7 @@ func (e *engine) checkIPv6(s path.Spec) error {
 	if !s.To.Six() {
 		return nil
 	}
-	if r := recipes[s.Mode]; r.no6 != nil {
+	if r := e.recipe(s.Mode); r.no6 != nil {
 		return r.no6
 	}
 	var on bool

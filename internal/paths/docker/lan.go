@@ -85,7 +85,8 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 		return nil, err
 	}
 	s.network = &bridgeNet{bridge: l.bridge, subnet: subnet}
-	s.path.Facts["network"] = "a switch of toll's own beside Docker's networks, without a network card"
+	s.path.Facts["network"] = "a switch of toll's own beside " +
+		s.engine.words().product + "'s networks, without a network card"
 	return l, e.ns.Do(func() error {
 		return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge))
 	})

@@ -100,8 +100,8 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	if n == nil {
 		for other := range e.shared { // the kernel does not mix the drivers, either
 			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
-				"Docker lets card %s have one network at a time, and %s has it", e.docker.Parent,
-				other),
+				"%s lets card %s have one network at a time, and %s has it", e.words().product,
+				e.docker.Parent, other),
 				Remedy: "compare the modes of one card in runs of their own"}
 		}
 		n = &sharedNet{}

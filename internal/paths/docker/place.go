@@ -21,9 +21,6 @@ import (
 // for the daemon's answer about a process
 const asked = 5 * time.Second
 
-var errGone = errors.New(
-	"the container is gone: it was removed, or the Docker daemon was restarted")
-
 type contained struct{ *box }
 
 var _ path.Place = contained{}
@@ -42,7 +39,8 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 		client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
 			Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
 	if cerrdefs.IsNotFound(err) { // named as in the path, so that all errors are alike
-		err = errGone
+		err = fmt.Errorf("the container is gone: it was removed, or %s was restarted",
+			p.engine.words().daemon)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", p.what, err)

@@ -23,7 +23,8 @@ type modeRecipe struct {
 
 // plugged4 is for containers that toll itself gives a device.
 var plugged4 = &path.UnsupportedError{
-	Missing: "on a switch of its own beside Docker's networks toll gives containers IPv4 addresses only", Remedy: "--on lab, or -4"}
+	Missing: "on a switch of its own beside the engine's networks toll gives containers IPv4 addresses only",
+	Remedy:  "--on lab, or -4"}
 
 var recipes = map[mode.Name]modeRecipe{
 	mode.Native:             {build: (*site).native, alone: true},
@@ -58,13 +59,13 @@ var recipes = map[mode.Name]modeRecipe{
 		Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
 	mode.MacvlanPrivate: {build: (*site).subInterfaces, check: (*engine).checkParent,
 		lacks: &path.UnsupportedError{
-			Missing: "containers of a private macvlan network only talk to other machines, and docker has one machine here",
+			Missing: "containers of a private macvlan network only talk to other machines, and here is one machine",
 			Remedy:  "macvlan-bridge; --to outside with --peer; or --on lab"}},
 	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
-		Missing: "passthru gives the card to one container, which then only talks to other machines, and docker has one machine here", Remedy: "macvlan-bridge, or --on lab"}},
+		Missing: "passthru gives the card to one container, which then only talks to other machines, and here is one machine", Remedy: "macvlan-bridge, or --on lab"}},
 	mode.PublishIngress: {lacks: &path.UnsupportedError{
 		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"}},
 	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{
-		Missing: "an encrypted overlay needs two machines, and docker has one here",
+		Missing: "an encrypted overlay needs two machines, and here is one",
 		Remedy:  "--on lab"}},
 }

@@ -73,7 +73,7 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 // still exist, there or at another daemon.
 func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool,
 	err error) {
-	hosts := services()
+	hosts := services(os.Getenv)
 	made, files := make([][]Entry, len(hosts)), make([][]string, len(hosts))
 	kept = map[string]bool{}
 	var errs []error
@@ -82,7 +82,7 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 		if len(things) == 0 {
 			continue
 		}
-		k := slices.IndexFunc(hosts, func(h string) bool { return sameDaemon(j.host, h) })
+		k := slices.IndexFunc(hosts, func(s server) bool { return sameDaemon(j.host, s.host) })
 		if k < 0 {
 			kept[j.File] = true
 			errs = append(errs, &otherDaemon{j.File, j.host})
@@ -90,14 +90,14 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 		}
 		made[k], files[k] = append(made[k], things...), append(files[k], j.File)
 	}
-	for k, host := range hosts {
-		if len(made[k]) == 0 && !listens(host) {
+	for k, s := range hosts {
+		if len(made[k]) == 0 && !s.listens() {
 			continue
 		}
-		some, err := c.until(ctx, host, made[k], js.judge)
+		some, err := c.until(ctx, s, made[k], js.judge)
 		removed = append(removed, some...)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("clean the daemon at %s: %w", host, err))
+			errs = append(errs, fmt.Errorf("clean the %s at %s: %w", s.what, s.host, err))
 			for _, file := range files[k] {
 				kept[file] = true
 			}
@@ -106,23 +106,27 @@ func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kep
 	return removed, kept, errors.Join(errs...)
 }
 
-// services returns the addresses of the Docker daemon and of Podman's service that this environment
-// names.
-func services() (hosts []string) {
-	if host, err := FindHost(os.Getenv); err == nil {
-		hosts = append(hosts, host)
-	}
-	if host := FindPodman(os.Getenv); !slices.ContainsFunc(hosts, func(h string) bool {
-		return sameDaemon(h, host)
-	}) {
-		hosts = append(hosts, host)
-	}
-	return hosts
+type server struct {
+	service
+	host string
 }
 
-func listens(host string) bool {
-	file, err := Socket(host)
-	return err == nil && reachable(dockerService, file) == nil
+// services returns the Docker daemon and Podman's service that an environment names.
+func services(getenv func(string) string) (all []server) {
+	if host, err := FindHost(getenv); err == nil {
+		all = append(all, server{dockerService, host})
+	}
+	if host := FindPodman(getenv); !slices.ContainsFunc(all, func(s server) bool {
+		return sameDaemon(s.host, host)
+	}) {
+		all = append(all, server{podmanService, host})
+	}
+	return all
+}
+
+func (s server) listens() bool {
+	file, err := s.socket(s.host)
+	return err == nil && reachable(s.service, file) == nil
 }
 
 func sameDaemon(a, b string) bool {
@@ -143,7 +147,7 @@ type otherDaemon struct{ file, host string }
 
 func (e *otherDaemon) Error() string {
 	return fmt.Sprintf(
-		"journal %q names another Docker daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
+		"journal %q names another daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
 }
 
 // an address that a shell reads as one word
@@ -157,7 +161,7 @@ func (e *otherDaemon) Hint() string {
 }
 
 // The daemon may still be making what dead tolls requested.
-func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (removed []string,
+func (c *Clean) until(ctx context.Context, of server, made []Entry, j judge) (removed []string,
 	err error) {
 	const (
 		latest = 3 * time.Second
@@ -165,7 +169,7 @@ func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (
 	)
 	before := c.Left
 	for began := time.Now(); ; {
-		some, spared, err := c.once(ctx, host, made, j)
+		some, spared, err := c.once(ctx, of, made, j)
 		c.Left = append(slices.Clone(before), spared...)
 		for _, e := range some {
 			removed = append(removed, string(e.Kind)+" "+e.Name)
@@ -182,36 +186,36 @@ func (c *Clean) until(ctx context.Context, host string, made []Entry, j judge) (
 	}
 }
 
-func answers(ctx context.Context, api *client.Client, limit time.Duration) error {
+func (s server) answers(ctx context.Context, api *client.Client, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, err := api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &path.UnsupportedError{Missing: fmt.Sprintf("it does not answer within %s", limit),
-			Remedy: "sudo systemctl restart docker, then toll clean again"}
+			Remedy: s.restart + ", then toll clean again"}
 	}
 	return err
 }
 
 // Containers use the other things, so once removes them first. spared has the mark of a toll that
 // may be alive.
-func (c *Clean) once(ctx context.Context, host string, made []Entry, j judge) (removed []Entry,
+func (c *Clean) once(ctx context.Context, of server, made []Entry, j judge) (removed []Entry,
 	spared []Left, err error) {
-	file, err := Socket(host)
+	file, err := of.socket(of.host)
 	if err != nil {
 		return nil, nil, unsupported(err, "")
 	}
-	if err := reachable(dockerService, file); err != nil {
+	if err := reachable(of.service, file); err != nil {
 		return nil, nil, err
 	}
-	api, err := newClient(host, func(r *http.Request) time.Duration {
+	api, err := newClient(of.service, of.host, func(r *http.Request) time.Duration {
 		return cmp.Or(c.limit, answerLimit(r))
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, api.Close()) }()
-	if err := answers(ctx, api, cmp.Or(c.limit, defaultAnswer)); err != nil {
+	if err := of.answers(ctx, api, cmp.Or(c.limit, defaultAnswer)); err != nil {
 		return nil, nil, err
 	}
 	s := &Sweep{API: api, Made: made, judge: j}

@@ -45,16 +45,18 @@ type Daemon struct {
 	http *http.Client
 }
 
-// service has the words for a kind of daemon.
-type service struct{ what, short, start, restart, first string }
+// service has the words for a kind of daemon. given names its address for the user.
+type service struct{ what, short, start, restart, first, given string }
 
 var (
 	dockerService = service{what: "Docker daemon", short: "docker",
 		start:   "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none",
-		restart: "sudo systemctl restart docker", first: "Docker Engine 20.10"}
+		restart: "sudo systemctl restart docker", first: "Docker Engine 20.10",
+		given: "DOCKER_HOST=" + DefaultHost}
 	podmanService = service{what: "Podman service", short: "podman",
 		start:   "sudo systemctl start podman.socket (without root: systemctl --user start podman.socket), or CONTAINER_HOST with the service's address; --on lab needs none",
-		restart: "sudo systemctl restart podman", first: "Podman 4.0"}
+		restart: "sudo systemctl restart podman", first: "Podman 4.0",
+		given: "CONTAINER_HOST=" + DefaultPodman}
 )
 
 const defaultAnswer = 10 * time.Second
@@ -79,19 +81,19 @@ func connectDocker(ctx context.Context, dir string, answer time.Duration) (*Daem
 func connect(ctx context.Context, of service, host, dir string, answer time.Duration) (*Daemon,
 	error) {
 	// Containers must be on this machine, and root here can reach the socket.
-	file, err := Socket(host)
+	file, err := of.socket(host)
 	if err != nil {
 		return nil, unsupported(err, ", or --on lab")
 	}
 	if err := reachable(of, file); err != nil {
 		return nil, err
 	}
-	api, err := NewClient(host)
+	api, err := newClient(of, host, answerLimit)
 	if err != nil {
 		return nil, fmt.Errorf("reach the %s at %s: %w", of.what, host, err)
 	}
 	d := &Daemon{API: api, Host: host, Mark: owner.Mark(), ID: NewID()}
-	if d.http, err = newHTTP(host, answerLimit); err != nil {
+	if d.http, err = newHTTP(of, host, answerLimit); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
 	if err := d.meet(ctx, of, answer); err != nil {
@@ -103,12 +105,16 @@ func connect(ctx context.Context, of service, host, dir string, answer time.Dura
 	return d, nil
 }
 
-// NewClient returns a client that opens a connection for each request, so a daemon may restart in
-// between. Package exchange limits answers in time and size, except streams such as events.
-func NewClient(host string) (*client.Client, error) { return newClient(host, answerLimit) }
+// NewClient returns a client of a Docker daemon that opens a connection for each request, so the
+// daemon may restart in between. Package exchange limits answers in time and size, except streams
+// such as events.
+func NewClient(host string) (*client.Client, error) {
+	return newClient(dockerService, host, answerLimit)
+}
 
-func newClient(host string, limit func(*http.Request) time.Duration) (*client.Client, error) {
-	bounded, err := newHTTP(host, limit)
+func newClient(of service, host string, limit func(*http.Request) time.Duration) (*client.Client,
+	error) {
+	bounded, err := newHTTP(of, host, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +122,8 @@ func newClient(host string, limit func(*http.Request) time.Duration) (*client.Cl
 		client.WithScheme("http"), client.WithAPIVersionFromEnv(), client.WithUserAgent("toll"))
 }
 
-func newHTTP(host string, limit func(*http.Request) time.Duration) (*http.Client, error) {
+func newHTTP(of service, host string, limit func(*http.Request) time.Duration) (*http.Client,
+	error) {
 	at, err := client.ParseHostURL(host)
 	if err != nil {
 		return nil, err
@@ -127,7 +134,7 @@ func newHTTP(host string, limit func(*http.Request) time.Duration) (*http.Client
 	}
 	bounded := &exchange.Transport{Base: &http.Transport{
 		DisableKeepAlives: true, DialContext: dial},
-		What: "the Docker daemon at " + host, Limit: limit, Stream: streams}
+		What: "the " + of.what + " at " + host, Limit: limit, Stream: streams}
 	return &http.Client{Transport: bounded, CheckRedirect: client.CheckRedirect}, nil
 }
 
@@ -216,7 +223,7 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 			Remedy:  "docker context use default for an engine of this machine, or --on lab"}
 	case d.Info.OSType != "linux":
 		return &path.UnsupportedError{
-			Missing: "the Docker daemon runs containers of " + d.Info.OSType +
+			Missing: "the " + of.what + " runs containers of " + d.Info.OSType +
 				", whose counters cannot be read from here",
 			Remedy: "an engine with Linux containers on this machine, or --on lab"}
 	}

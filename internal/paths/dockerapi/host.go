@@ -94,18 +94,20 @@ func readJSON(file string, v any) error {
 
 // Socket returns the file of a daemon's Unix socket. Any other address is an *HostError, because
 // such a daemon may be on another machine.
-func Socket(host string) (string, error) {
+func Socket(host string) (string, error) { return dockerService.socket(host) }
+
+func (of service) socket(host string) (string, error) {
 	u, err := url.Parse(host)
 	if err != nil {
-		return "", &HostError{fmt.Sprintf("the daemon's address %q cannot be understood", host),
-			"DOCKER_HOST=" + DefaultHost, err}
+		return "", &HostError{fmt.Sprintf("the %s's address %q cannot be understood", of.what, host),
+			of.given, err}
 	}
 	if u.Scheme != "unix" {
 		return "",
 			&HostError{
 				fmt.Sprintf(
-					"the Docker daemon at %s is not reached by a Unix socket: it may be on another machine, and toll reads this one", host),
-				"run toll on the daemon's machine with DOCKER_HOST=" + DefaultHost, nil}
+					"the %s at %s is not reached by a Unix socket: it may be on another machine, and toll reads this one", of.what, host),
+				"run toll on its machine with " + of.given, nil}
 	}
 	return u.Path, nil
 }

@@ -193,7 +193,7 @@ func (e *leftError) Error() string { return "left behind: " + e.what }
 func (e *leftError) Left() {}
 
 func (e *leftError) Hint() string {
-	return "toll clean removes what is left; the Docker daemon must answer again for that"
+	return "toll clean removes what is left; its daemon must answer again for that"
 }
 
 // Left returns an error that counts what remains, or nil.

@@ -1,0 +1,29 @@
+package dockerapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+)
+
+// Refusals of Podman's service name it, and its variable.
+func TestPodmanIsNamed(t *testing.T) {
+	for host, want := range map[string]string{
+		"tcp://10.0.0.1:2375": "the Podman service at tcp://10.0.0.1:2375 is not reached by a Unix socket",
+		"unix:///nonexistent": "no Podman service listens at /nonexistent",
+		serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+		}): "does not answer as one",
+	} {
+		t.Setenv("CONTAINER_HOST", host)
+		_, err := ConnectPodman(t.Context(), t.TempDir())
+		var u *path.UnsupportedError
+		if !errors.As(err, &u) || !strings.Contains(u.Missing, want) ||
+			strings.Contains(u.Missing+u.Remedy, "ocker") {
+			t.Errorf("%s: %v, %+v", host, err, u)
+		}
+	}
+}
