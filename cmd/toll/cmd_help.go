@@ -113,6 +113,8 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
   KUBECONFIG   the kubeconfig, as kubectl reads it
   DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG
                the Docker daemon, as the docker command reads them
+  CONTAINER_HOST
+               the address of Podman's service
   PGPASSWORD   the password of toll sql for PostgreSQL (see --password-env)
 
 Where standard error is not a terminal, such as in a pipe, the progress line is

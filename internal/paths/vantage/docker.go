@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -33,32 +34,47 @@ func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, er
 }
 
 type opener struct {
-	dir    string
-	daemon *dockerapi.Daemon // nil until a place needs it
-	image  string            // "" until a place needs it
-	number int               // of containers
-	made   undo.Stack
+	dir      string
+	engines  []*engine // nil until a place needs them
+	unusable error     // why others are not among them
+	number   int       // of containers
+	made     undo.Stack
+}
+
+type engine struct {
+	*dockerapi.Daemon
+	image string // "" until a place needs it
 }
 
 func (o *opener) open(ctx context.Context, v *Vantage) error {
-	if v.name == Here || v.Distant() {
+	if !v.Contained() {
 		return nil
 	}
-	if o.daemon == nil {
-		d, err := dockerapi.Connect(ctx, o.dir)
-		if err != nil {
+	if o.engines == nil {
+		if err := o.connect(ctx); err != nil {
 			return v.noDaemon(err)
 		}
-		o.daemon = d
-		o.made.Push("leave Docker", func() error {
-			return errors.Join(d.Journal.Left(), d.Close())
-		})
 	}
 	o.made.Push("leave "+v.name, v.leave)
 	if name, ok := strings.CutPrefix(v.name, mode.InContainer); ok {
-		return v.enter(ctx, o.daemon, name)
+		return o.enter(ctx, v, name)
 	}
 	return o.build(ctx, v, strings.TrimPrefix(v.name, mode.OnNetwork))
+}
+
+func (o *opener) connect(ctx context.Context) (err error) {
+	all, err := dockerapi.Engines(ctx, o.dir)
+	for _, d := range all {
+		o.engines = append(o.engines, &engine{Daemon: d})
+		o.made.Push("leave "+d.Command(), func() error {
+			return errors.Join(d.Journal.Left(), d.Close())
+		})
+	}
+	if len(all) == 0 {
+		return err
+	}
+	o.unusable = err
+	return nil
 }
 
 // noDaemon names this machine as the alternative, not another backend, as for modes.
@@ -72,17 +88,23 @@ func (v *Vantage) noDaemon(err error) error {
 	return out
 }
 
-func (v *Vantage) enter(ctx context.Context, d *dockerapi.Daemon, name string) error {
-	got, err := d.API.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
-	switch {
-	case errdefs.IsNotFound(err):
-		return &Error{msg: "there is no container " + name, hint: containerHint(ctx, d, name)}
-	case err != nil:
-		return fmt.Errorf("read container %s: %w", name, err)
-	case got.Container.State == nil || !got.Container.State.Running:
-		return &Error{msg: "container " + name + " does not run", hint: "docker start " + name}
+// enter takes the first engine's container of that name.
+func (o *opener) enter(ctx context.Context, v *Vantage, name string) error {
+	for _, e := range o.engines {
+		got, err := e.API.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+		switch {
+		case errdefs.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("read container %s: %w", name, err)
+		case got.Container.State == nil || !got.Container.State.Running:
+			return &Error{msg: "container " + name + " does not run",
+				hint: e.Command() + " start " + name}
+		}
+		return v.at(got.Container.State.Pid)
 	}
-	return v.at(got.Container.State.Pid)
+	return &Error{msg: "there is no container " + name, hint: o.containerHint(ctx, name),
+		err: o.unusable}
 }
 
 func (v *Vantage) at(pid int) (err error) {
@@ -108,55 +130,66 @@ func (v *Vantage) leave() error {
 	return v.held.Close()
 }
 
-// build makes a container that ends with this process, the holder of its input.
+// build makes a container, on the first engine that has the network. It ends with this process, the
+// holder of its input.
 func (o *opener) build(ctx context.Context, v *Vantage, network string) error {
-	d := o.daemon
-	_, err := d.API.NetworkInspect(ctx, network, client.NetworkInspectOptions{})
-	switch {
-	case errdefs.IsNotFound(err):
-		return &Error{msg: "there is no network " + network, hint: networkHint(ctx, d, network)}
-	case err != nil:
-		return fmt.Errorf("read network %s: %w", network, err)
+	for _, e := range o.engines {
+		_, err := e.API.NetworkInspect(ctx, network, client.NetworkInspectOptions{})
+		switch {
+		case errdefs.IsNotFound(err) && e.Podman != nil && network == rootless.Pasta: // a user's default
+		case errdefs.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("read network %s: %w", network, err)
+		}
+		return o.buildOn(ctx, e, v, network)
 	}
-	if o.image == "" {
+	return &Error{msg: "there is no network " + network, hint: o.networkHint(ctx, network),
+		err: o.unusable}
+}
+
+func (o *opener) buildOn(ctx context.Context, e *engine, v *Vantage, network string) (err error) {
+	if e.image == "" {
 		if err := dockerapi.CheckProgram(); err != nil {
 			return fmt.Errorf("%s: %w", v.name, err)
 		}
-		o.made.Push("remove images", d.RemoveImages)
-		if o.image, err = d.MakeImage(ctx, "", false); err != nil {
+		o.made.Push("remove images", e.RemoveImages)
+		if e.image, err = e.MakeImage(ctx, "", false); err != nil {
 			return err
 		}
 	}
 	o.number++
-	name := "bridgetoll-" + d.ID + "-from" + strconv.Itoa(o.number)
-	if err := d.Journal.Add(dockerapi.Container, name); err != nil {
+	name := "bridgetoll-" + e.ID + "-from" + strconv.Itoa(o.number)
+	if err := e.Journal.Add(dockerapi.Container, name); err != nil {
 		return err
 	}
-	o.made.Push("remove container "+name, func() error { return d.RemoveContainer(name) })
-	return o.start(v, name, network)
+	o.made.Push("remove container "+name, func() error { return e.RemoveContainer(name) })
+	if err := o.start(e, name, network); err != nil {
+		return err
+	}
+	return o.enter(ctx, v, name)
 }
 
-func (o *opener) start(v *Vantage, name, network string) error {
-	d := o.daemon
+func (o *opener) start(e *engine, name, network string) error {
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
-	c, err := d.API.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name,
-		Config: &container.Config{Image: o.image,
-			Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name}, Labels: d.Labels(),
+	c, err := e.API.ContainerCreate(ctx, client.ContainerCreateOptions{Name: name,
+		Config: &container.Config{Image: e.image,
+			Cmd: []string{dockerapi.InImage, dockerapi.PauseArg, name}, Labels: e.Labels(),
 			OpenStdin: true, StdinOnce: true, AttachStdin: true},
 		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode(network),
 			AutoRemove: true, LogConfig: container.LogConfig{Type: "none"}}})
 	if err != nil {
 		return fmt.Errorf("make a container on network %s: %w", network, err)
 	}
-	held, err := d.API.ContainerAttach(ctx, c.ID,
+	held, err := e.API.ContainerAttach(ctx, c.ID,
 		client.ContainerAttachOptions{Stream: true, Stdin: true})
 	if err != nil {
 		return fmt.Errorf("attach to container %s: %w", name, err)
 	}
 	o.made.Push("let go of container "+name, func() error { held.Close(); return nil })
-	if _, err := d.API.ContainerStart(ctx, c.ID, client.ContainerStartOptions{}); err != nil {
+	if _, err := e.API.ContainerStart(ctx, c.ID, client.ContainerStartOptions{}); err != nil {
 		return fmt.Errorf("start a container on network %s: %w", network, err)
 	}
-	return v.enter(ctx, d, name)
+	return nil
 }

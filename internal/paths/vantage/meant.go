@@ -7,7 +7,6 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
@@ -20,10 +19,15 @@ const (
 
 type called struct{ name, compose string }
 
-func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
-	all, err := d.API.ContainerList(ctx, client.ContainerListOptions{})
+func (o *opener) containerHint(ctx context.Context, name string) string {
 	var known []called
-	if err == nil {
+	var lists []string
+	for _, e := range o.engines {
+		lists = append(lists, e.Command()+" ps")
+		all, err := e.API.ContainerList(ctx, client.ContainerListOptions{})
+		if err != nil {
+			continue
+		}
 		for _, c := range all.Items {
 			if len(c.Names) > 0 {
 				known = append(known, called{strings.TrimPrefix(c.Names[0], "/"),
@@ -31,21 +35,26 @@ func containerHint(ctx context.Context, d *dockerapi.Daemon, name string) string
 			}
 		}
 	}
-	return hint(mode.InContainer, name, known, "docker ps lists those that run")
+	return hint(mode.InContainer, name, known, "see "+strings.Join(lists, " and "))
 }
 
-func networkHint(ctx context.Context, d *dockerapi.Daemon, name string) string {
-	all, err := d.API.NetworkList(ctx, client.NetworkListOptions{})
+func (o *opener) networkHint(ctx context.Context, name string) string {
 	var known []called
-	if err == nil {
+	var lists []string
+	for _, e := range o.engines {
+		lists = append(lists, e.Command()+" network ls")
+		all, err := e.API.NetworkList(ctx, client.NetworkListOptions{})
+		if err != nil {
+			continue
+		}
 		for _, n := range all.Items {
 			known = append(known, called{n.Name, n.Labels[composeNetwork]})
 		}
 	}
-	return hint(mode.OnNetwork, name, known, "docker network ls lists those that there are")
+	return hint(mode.OnNetwork, name, known, "see "+strings.Join(lists, " and "))
 }
 
-// hint tells how to list all if no name is similar.
+// hint returns list if no name is similar.
 func hint(kind, name string, known []called, list string) string {
 	found := meant(name, known)
 	if len(found) == 0 {

@@ -1,8 +1,8 @@
 // Package vantage makes a client's connections elsewhere: on this machine, inside a running
-// container, or in a new container on a Docker network. A socket belongs to the network namespace
-// in which it was made, so the program itself stays where it is; its connections use the place's
-// routes, and names are looked up as in the place. Start starts a program whose whole network is
-// the place's.
+// container, or in a new container on a network of Docker or Podman. A socket belongs to the
+// network namespace in which it was made, so the program itself stays where it is; its connections
+// use the place's routes, and names are looked up as in the place. Start starts a program whose
+// whole network is the place's.
 //
 // CPU time and its limits are this process's. Entering a container's network needs CAP_SYS_ADMIN. A
 // name that a container's own hosts file lacks is looked up in this machine's hosts file first, as
@@ -69,6 +69,9 @@ func (v *Vantage) Name() string { return v.name }
 // Distant reports whether the place is another machine: nothing is connected or started from it
 // here.
 func (v *Vantage) Distant() bool { return v.name == Remote }
+
+// Contained reports whether the place is in a container.
+func (v *Vantage) Contained() bool { return v.name != Here && !v.Distant() }
 
 // PID returns the PID of a process in the place; 0: this machine.
 func (v *Vantage) PID() int { return v.pid }
