@@ -180,7 +180,7 @@ func (s *site) startRootlessPort(c *container, port uint16) (hop path.Hop, err e
 	defer r.Close()
 	defer ready.Close()
 	cmd, stderr := marked(self, kitArg, file)
-	if cmd.Stdin, err = rootless.PortConfig(ports, c.addr.Addr()); err != nil {
+	if cmd.Stdin, err = rootless.PortConfig(ports, s.anywhere(), c.addr.Addr()); err != nil {
 		return hop, err
 	}
 	cmd.Stdout, cmd.ExtraFiles = stderr, []*os.File{exit, ready, target}

@@ -45,13 +45,15 @@ func TestPastaArgs(t *testing.T) {
 
 func TestPortConfig(t *testing.T) {
 	r, err := PortConfig([]Port{{Host: 8080, Container: 5201}, {8081, 5202, true}},
+		netip.IPv6Unspecified(),
 		netip.MustParseAddr("10.89.0.2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(r)
-	const want = `{"Mappings":[{"container_port":5201,"host_port":8080,"range":1,"protocol":"tcp"},` +
-		`{"container_port":5202,"host_port":8081,"range":1,"protocol":"udp"}],` +
+	const want = `{"Mappings":[{"host_ip":"::","container_port":5201,"host_port":8080,"range":1,` +
+		`"protocol":"tcp"},` +
+		`{"host_ip":"::","container_port":5202,"host_port":8081,"range":1,"protocol":"udp"}],` +
 		`"NetNSPath":"/proc/self/fd/5","ExitFD":3,"ReadyFD":4,"TmpDir":"/tmp",` +
 		`"ChildIP":"10.89.0.2","RootlessCNI":false}`
 	if string(got) != want || err != nil {

@@ -8,10 +8,11 @@ import (
 )
 
 // PortConfig returns what Podman 5.4.2 (libpod/networking_slirp4netns_linux.go) writes to
-// rootlessport's standard input. Descriptor 3 ends it, it writes a byte to 4 when it is ready, and 5
-// is the container's network namespace.
-func PortConfig(ports []Port, container netip.Addr) (io.Reader, error) {
+// rootlessport's standard input. It listens at an address of the machine's. Descriptor 3 ends it, it
+// writes a byte to 4 when it is ready, and 5 is the container's network namespace.
+func PortConfig(ports []Port, machine, container netip.Addr) (io.Reader, error) {
 	type mapping struct {
+		Address   string `json:"host_ip"`
 		Container uint16 `json:"container_port"`
 		Host      uint16 `json:"host_port"`
 		Range     uint16 `json:"range"`
@@ -19,7 +20,7 @@ func PortConfig(ports []Port, container netip.Addr) (io.Reader, error) {
 	}
 	var all []mapping
 	for _, p := range ports {
-		all = append(all, mapping{p.Container, p.Host, 1, p.Protocol()})
+		all = append(all, mapping{machine.String(), p.Container, p.Host, 1, p.Protocol()})
 	}
 	const exit, ready = 3, 4
 	b, err := json.Marshal(struct {

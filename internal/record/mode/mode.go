@@ -165,7 +165,8 @@ type Route struct {
 // IPv4, or most clients do not dial its address.
 func (r Route) OnRequest() bool {
 	return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1 ||
-		slices.Contains(r.Hops, HopPasta) || slices.Contains(r.Hops, HopRootlessKit))
+		slices.Contains(r.Hops, HopPasta) || slices.Contains(r.Hops, HopRootlessKit) ||
+		slices.Contains(r.Hops, HopRootlessPort))
 }
 
 // String returns the hops as tables show them.
