@@ -153,6 +153,13 @@ func (r *Report) add(b *analysis.Report) {
 var order = []Verdict{Recommended, AtAPrice, AddsNothing, Excluded, NotSure, NotAgain, GivesUp,
 	NoGain, Harmful, Broken, Skipped}
 
+func (s *search) onPodman() bool {
+	cells := s.f.Header.Plan.Cells
+	return len(cells) > 0 && !slices.ContainsFunc(cells, func(c sample.Cell) bool {
+		return c.On != sample.Podman
+	})
+}
+
 func (s *search) advice() Advice {
 	a := Advice{Mode: string(s.plain.Mode), Elsewhere: s.f.Header.Plan.Elsewhere,
 		Recommended: append([]string{}, s.chosen...), Variant: s.state, Levers: []Lever{}}
@@ -160,6 +167,9 @@ func (s *search) advice() Advice {
 		known, ok := lever.Find(t.Name)
 		if !ok { // a lever of a later toll
 			known = lever.Lever{Gist: analysis.Label(sample.Cell{Mode: t.Mode, Tune: t.Tune})}
+		}
+		if s.onPodman() {
+			known = known.OfPodman()
 		}
 		l := Lever{Name: t.Name, Gist: known.Gist, Mode: string(t.Mode), Tune: string(t.Tune),
 			Verdict: t.verdict, Alone: t.alone, Again: t.again,
