@@ -44,6 +44,19 @@ func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	return endpoint.Peer{Place: a, About: about, Err: a.Err}, nil
 }
 
+// enter does as enterEngine for an engine whose containers are among the places.
+func (p places) enter(ctx context.Context) (entered bool, err error) {
+	if !slices.ContainsFunc(p.from, (*vantage.Vantage).Contained) {
+		return false, nil
+	}
+	for _, podman := range []bool{false, true} {
+		if entered, err = enterEngine(ctx, podman); entered {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
 func (p places) close() error {
 	if p.peer == nil {
 		return nil
@@ -78,6 +91,9 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	}
 	if f.dryRun {
 		return f.out.print(e, planDocument(p, nil))
+	}
+	if entered, err := from.enter(c.Context()); entered {
+		return err
 	}
 	end, err := vantage.Open(c.Context(), "", from.from)
 	if err != nil {

@@ -6,9 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
-	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -38,9 +36,8 @@ func (f *dockerFlags) defaults(others []string) (*defaults, error) {
 func (f *dockerFlags) check() error { return nil }
 
 func (f *dockerFlags) with(ctx context.Context, _ sample.Wire, use func(path.Builder) error) error {
-	if pid := docker.UserNamespace(); pid != 0 && !lab.Entered() && !rootless.Entered() {
-		code, err := rootless.Enter(ctx, pid, signalOf)
-		return resultOf(code, err)
+	if entered, err := enterEngine(ctx, false); entered {
+		return err
 	}
 	return closing(&docker.Docker{Parent: f.parent, KeepImage: f.keepImage}, use)
 }

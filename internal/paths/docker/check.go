@@ -83,7 +83,7 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	switch {
 	case r.alone:
 		return nil
-	case e.lost != nil:
+	case e.lost != nil && e.Podman == nil:
 		return e.lost
 	}
 	if err := e.checkRootless(ctx, s); err != nil || e.Podman != nil && e.rootless {

@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
+	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -27,8 +29,10 @@ type engine struct {
 	hosts   spot             // of containers with the host's network
 	kit     *rootless.Engine // nil: not rootless, or lost
 	lost    error            // why a rootless engine's networks cannot be entered
+	podman  int              // PID in a rootless Podman's namespaces; 0: not rootless, or lost
 
 	trying sync.Mutex // guards the fields that follow
+	held   undo.Stack // until the engine is closed
 	trial  *trial     // nil before the first
 	tries  map[mode.Name]error
 
@@ -83,17 +87,35 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	if e.rootless && e.Podman == nil {
 		e.lost = e.enter()
 	}
+	if e.rootless && e.Podman != nil {
+		e.podman, e.lost = findPodman(e.Host)
+	}
 	if e.kit == nil {
-		if err := mayRead(e.words().product); err != nil {
-			return nil, errors.Join(cmp.Or(e.lost, err), daemon.Close())
+		if err := e.mayEnter(); err != nil {
+			return nil, errors.Join(err, daemon.Close())
 		}
-		if e.machine.ns, err = here(); err != nil {
+		if e.machine.ns, err = netns.Here(); err != nil {
 			return nil, errors.Join(err, daemon.Close())
 		}
 		e.machine.name = thisMachine
 		e.spot, e.hosts = e.machine, e.machine
 	}
 	return e, nil
+}
+
+// mayEnter returns nil if this process may enter the containers' namespaces.
+func (e *engine) mayEnter() error {
+	switch err := mayRead(e.words().product); {
+	case err == nil:
+		return nil
+	case e.podman == 0:
+		return cmp.Or(e.lost, err)
+	case !rootless.Inside(e.podman):
+		return &path.UnsupportedError{
+			Missing: "this Podman is rootless, and toll is not in its user namespace",
+			Remedy:  "run toll as Podman's user, with --on podman alone; or as root"}
+	}
+	return nil
 }
 
 // Only root, outside user namespaces, may enter the containers' namespaces and read the rules.
@@ -147,6 +169,6 @@ func (e *engine) makeImage(ctx context.Context) error {
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return errors.Join(e.RemoveImages(), e.Journal.Left(), e.ns.Close(), e.machine.ns.Close(),
-		e.Close())
+	return errors.Join(e.held.Undo(), e.RemoveImages(), e.Journal.Left(), e.ns.Close(),
+		e.machine.ns.Close(), e.Close())
 }

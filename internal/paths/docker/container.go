@@ -80,7 +80,16 @@ type bound struct {
 }
 
 func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet, error) {
-	return s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
+	n, err := s.makeNetwork(&s.path.Undo, driver, options, netip.Prefix{}, s.dual())
+	return s.reached(n), err
+}
+
+// reached leaves out a rootless Podman's bridge if the path goes past it.
+func (s *site) reached(n *bridgeNet) *bridgeNet {
+	if e := s.engine; n != nil && e.Podman != nil && e.rootless && s.spot == e.machine {
+		n.bridge = ""
+	}
+	return n
 }
 
 // Docker chooses the subnet if it is invalid. end removes the network.
@@ -134,7 +143,7 @@ func (e *engine) network(ctx context.Context, name string) (*bridgeNet, error) {
 		}
 	}
 	switch {
-	case got.Network.Driver != "bridge", e.Podman != nil && e.rootless: // elsewhere
+	case got.Network.Driver != "bridge":
 	case e.Podman != nil:
 		n.bridge, err = e.Interface(ctx, n.id)
 	default:

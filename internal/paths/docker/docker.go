@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
@@ -123,6 +122,3 @@ func (d *Docker) Close() error {
 	}
 	return e.close()
 }
-
-// The thread can be the parent of children.
-func here() (*netns.NS, error) { return netns.Join("/proc/self/ns/net") }

@@ -18,7 +18,7 @@ import (
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
-		return h.Kind == mode.HopLoopback && h.Where == s.engine.name
+		return h.Kind == mode.HopLoopback && h.Where == s.spot.name
 	}) {
 		own = append(own, "lo")
 	}
@@ -30,14 +30,14 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		boxes = slices.Concat(boxes, s.Clients)
 	}
 	var spots []local.Inspected
-	rules := ownRules{where: s.engine.name, devices: s.bridges}
+	rules := ownRules{where: s.spot.name, devices: s.bridges}
 	for _, b := range boxes {
 		if b.shares { // inspected as its network's owner, except for its control group
 			spots = append(spots, local.Inspected{
 				Space: b.ns, Where: b.what, Devices: []string{}, PID: b.pid})
 			continue
 		}
-		if b.port != "" && b.portNS == s.engine.ns {
+		if b.port != "" && b.portNS == s.spot.ns {
 			own = append(own, b.port)
 		}
 		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what, PID: b.pid})
@@ -53,15 +53,17 @@ func (s *site) inspected() ([]local.Inspected, error) {
 				Space: s.Servers[0].portNS, Where: s.network.where})
 		}
 	}
-	here := local.Inspected{Space: s.engine.ns, Where: s.engine.name, Devices: own}
 	switch {
-	case s.at == s.engine.spot:
-	case mayRead(s.engine.words().product) != nil:
+	case s.at == s.engine.machine && mayRead(s.engine.words().product) != nil:
 		s.path.Facts["settings not watched on"] = thisMachine + ": needs root"
-	default:
+		if s.spot == s.at {
+			own = []string{}
+		}
+	case s.at != s.spot:
 		spots = append(spots, local.Inspected{Space: s.at.ns, Where: s.at.name,
 			Devices: []string{"lo"}})
 	}
+	here := local.Inspected{Space: s.spot.ns, Where: s.spot.name, Devices: own}
 	if len(s.bridges) > 0 && s.engine.lost == nil {
 		saver, err := s.engine.legacySaver()
 		if err != nil {
@@ -72,7 +74,7 @@ func (s *site) inspected() ([]local.Inspected, error) {
 	for _, p := range s.path.Proxies {
 		if p.Machine == nil {
 			spots = append(spots, local.Inspected{
-				Space: s.engine.ns, Where: p.Name, Devices: []string{}, PID: p.PID})
+				Space: s.spot.ns, Where: p.Name, Devices: []string{}, PID: p.PID})
 		}
 	}
 	return append([]local.Inspected{here}, spots...), nil

@@ -19,7 +19,7 @@ func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 // still has the files of journals with things that could not be removed.
 func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string,
 	still map[string]bool, err error) {
-	ns, err := here()
+	ns, err := netns.Here()
 	if err != nil {
 		if slices.ContainsFunc(orphans, func(j dockerapi.Orphan) bool {
 			return slices.ContainsFunc(j.Made, dockerapi.Entry.OfMachine)

@@ -110,6 +110,7 @@ func (s *site) useDefaultNetwork() (err error) {
 	if s.network, err = s.engine.network(s.ctx, defaultNetwork); err != nil {
 		return err
 	}
+	s.reached(s.network)
 	s.path.Facts["network"] = s.engine.words().product + "'s default bridge network (" +
 		s.network.bridge + ")"
 	return nil

@@ -28,8 +28,8 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 	mode.Native:         {build: (*site).native, alone: true},
 	mode.Host:           {build: (*site).host, alone: true},
 	mode.Shared:         {build: (*site).shared, alone: true},
-	mode.Bridge:         {build: (*site).bridge},
-	mode.BridgeDefault:  {build: (*site).bridgeDefault, check: (*engine).checkPodmanDefault},
+	mode.Bridge:         {build: (*site).podmanBridge},
+	mode.BridgeDefault:  {build: (*site).podmanBridgeDefault, check: (*engine).checkPodmanDefault},
 	mode.Publish:        {build: (*site).publishRewritten, check: (*engine).checkRewritten},
 	mode.PublishDefault: {build: (*site).publishRewritten, check: (*engine).checkRewritten},
 	mode.PublishNAT:     {build: (*site).publishRewritten, check: (*engine).checkRewritten},
@@ -68,7 +68,9 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 	mode.GvisorTapVsock: podmanLacks("Podman has gvisor-tap-vsock outside of its virtual machines only",
 		"--on lab"),
 
-	mode.NATAlias:        recipes[mode.NATAlias],
+	mode.NATAlias: podmanLacks(
+		"toll makes no alias of a card that the machine uses, and writes no NAT rules beside Podman's",
+		"--on lab"),
 	mode.Netkit:          podmanLacks("Podman has no netkit networks", "--on lab"),
 	mode.MacvlanPrivate:  recipes[mode.MacvlanPrivate],
 	mode.MacvlanPassthru: recipes[mode.MacvlanPassthru],
@@ -107,7 +109,7 @@ func (e *engine) checkPodmanDefault(ctx context.Context, s path.Spec, _ *trial) 
 		return err
 	}
 	return &path.UnsupportedError{Missing: "this Podman's default network has no IPv6",
-		Remedy: "bridge and publish-nat, whose networks toll makes"}
+		Remedy: "bridge, or publish-nat of root's Podman, whose networks toll makes"}
 }
 
 func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) error {

@@ -1,7 +1,10 @@
 package docker
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -9,10 +12,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
+	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -36,7 +43,7 @@ var userRelays = map[mode.Name]userRelay{
 	mode.RootlessPort: {"", mode.HopRootlessPort, "rootlessport", always},
 }
 
-func (e *engine) checkRootlessPodman(s path.Spec) error {
+func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 	_, relayed := userRelays[s.Mode]
 	switch {
 	case !e.rootless && relayed:
@@ -45,19 +52,116 @@ func (e *engine) checkRootlessPodman(s path.Spec) error {
 			Remedy:  "publish; or CONTAINER_HOST with the address of a user's Podman service"}
 	case !e.rootless:
 		return nil
+	case s.Mode == mode.Bridge, s.Mode == mode.BridgeDefault:
+		if err := e.enterBridges(ctx); err != nil {
+			return err
+		}
+		if s.Mode == mode.BridgeDefault {
+			return e.checkPodmanDefault(ctx, s, nil)
+		}
+		return nil
 	case !relayed:
 		return &path.UnsupportedError{
 			Missing: "this Podman is rootless: its networks are in a namespace of its own, apart from the machine's",
-			Remedy:  "host, shared, pasta, slirp4netns and rootlessport; or root's Podman"}
-	case s.To.Six():
-		return &path.UnsupportedError{
-			Missing: "toll measures the ports of rootless Podman over IPv4 only",
-			Remedy:  "--to loopback,address, or --on lab"}
+			Remedy:  "host, shared, bridge, pasta, slirp4netns and rootlessport; or root's Podman"}
 	case s.UDP:
 		return &path.UnsupportedError{Missing: "nothing counts the datagrams that mode " +
 			string(s.Mode) + "'s process relays", Remedy: "a load over TCP"}
 	}
 	return e.checkAddress(s)
+}
+
+func findPodman(host string) (pid int, err error) {
+	socket, err := dockerapi.Socket(host)
+	if err != nil {
+		return 0, err
+	}
+	return rootless.FindPodman(socket)
+}
+
+// FindRootlessPodman returns the PID of a process in the namespaces of this environment's Podman if
+// that is rootless, or 0.
+func FindRootlessPodman() int {
+	pid, err := findPodman(dockerapi.FindPodman(os.Getenv))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// RootlessPodman returns the names of the modes to compare on a rootless Podman if none is named.
+func RootlessPodman() []string {
+	return recipe.Names(map[mode.Name]bool{mode.Native: true, mode.Host: true, mode.Bridge: true,
+		mode.Pasta: true, mode.RootlessPort: true})
+}
+
+// enterBridges makes the namespace of a user's bridges the engine's. Podman has it while a container
+// is on one of them, so that one is until the engine is closed.
+func (e *engine) enterBridges(ctx context.Context) error {
+	if e.lost != nil {
+		return e.lost
+	}
+	if err := e.makeImage(ctx); err != nil {
+		return err
+	}
+	e.trying.Lock()
+	defer e.trying.Unlock()
+	if e.spot != e.machine {
+		return nil
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	s, err := e.newSite(ctx, p)
+	if err == nil {
+		err = s.addUserNetwork(nil)
+	}
+	if err == nil {
+		_, err = s.addBox(wanted{what: "container that keeps the bridges", role: "keeper",
+			network: s.network.name})
+	}
+	if err == nil {
+		err = e.joinBridges()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("enter the network of rootless Podman: %w", err), p.Close())
+	}
+	e.held.Push("leave the network of rootless Podman", p.Close)
+	return nil
+}
+
+func (e *engine) joinBridges() error {
+	ns, err := netns.Join(rootless.BridgesOf(e.podman, e.Podman.Store.RunRoot))
+	if errors.Is(err, fs.ErrNotExist) {
+		return &path.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 and 5 have it",
+			Remedy: "pasta or rootlessport", Err: err}
+	}
+	if err == nil {
+		e.spot = spot{ns, engineName}
+	}
+	return err
+}
+
+func (s *site) onBridges() { s.at, s.spot = s.engine.spot, s.engine.spot }
+
+func (s *site) podmanBridge() error {
+	s.onBridges()
+	return s.bridge()
+}
+
+func (s *site) podmanBridgeDefault() error {
+	s.onBridges()
+	return s.bridgeDefault()
+}
+
+// program returns the name and version of a relay.
+func (s *site) program(r userRelay) string {
+	host := s.engine.Podman.Host
+	switch r.kind {
+	case mode.HopPasta:
+		return rootless.Said(r.program, host.Pasta.Version)
+	case mode.HopSlirp:
+		return rootless.Said(r.program, host.Slirp.Version)
+	}
+	return r.program + " " + s.engine.Podman.Version.Version // Podman's own
 }
 
 func (s *site) publishByUser() error {
@@ -102,7 +206,7 @@ func (s *site) publishByUser() error {
 		} else {
 			proxy.Tap = b.ns
 		}
-		relay := local.RelayHop(s.path, r.kind, proxy, r.program, s.at.name)
+		relay := local.RelayHop(s.path, r.kind, proxy, s.program(r), s.at.name)
 		relay.Clients, inner.Clients = s.path.Spec.TalkTo(i), s.path.Spec.TalkTo(i)
 		guard = local.Unused(guard)
 		guard.Clients = s.path.Spec.TalkTo(i)

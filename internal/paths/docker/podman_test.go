@@ -1,18 +1,26 @@
 package docker
 
 import (
+	"errors"
+	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// podmanEnv is "root" or "user" in the tests that run on a machine with that Podman service.
+// podmanEnv is "root", "user" or "own" in the tests that run on a machine with Podman: by root with
+// root's service, by root with a user's, by that user.
 const podmanEnv = "BRIDGETOLL_TEST_PODMAN"
 
 func TestPodman(t *testing.T) {
@@ -23,18 +31,23 @@ func TestPodman(t *testing.T) {
 		t.Skip("no Podman was asked for: make test-rootless")
 	}
 	tester, toll := pathtest.StaticSelf(t), pathtest.Toll(t)
-	for _, who := range []string{"root", "user"} {
+	for _, who := range []string{"root", "user", "own"} {
 		t.Run(who, func(t *testing.T) {
 			t.Parallel()
 			m := rootlesstest.New(t)
 			p := m.Podman(t, who == "root")
+			run, tester, toll := m.Root, tester, toll
+			if who == "own" {
+				run, tester, toll = m.Command, m.Put(t, tester), m.Put(t, toll)
+			}
 			args := []string{"CONTAINER_HOST=" + p.Host, "XDG_STATE_HOME=" + m.Home + "/state",
-				podmanEnv + "=" + who, pathtest.TollEnv + "=" + toll,
+				podmanEnv + "=" + who, pathtest.TollEnv + "=" + toll, "CI=" + os.Getenv("CI"),
+				"TOLL_HISTORY=off", "TOLL_BUSY=yes",
 				tester, "-test.run", "^TestOnPodman", "-test.timeout", "20m"}
 			if testing.Verbose() {
 				args = append(args, "-test.v")
 			}
-			out, err := m.Root("env", args...).CombinedOutput()
+			out, err := run("env", args...).CombinedOutput()
 			t.Logf("%s", out)
 			if err != nil {
 				t.Error(err)
@@ -62,8 +75,9 @@ var podmanLacksHere = []string{
 func TestOnPodmanConformance(t *testing.T) {
 	podman(t)
 	b := &Docker{Podman: true, Parent: "eth0"}
-	// The first path makes what stays, as in TestBesideConformance.
+	// The first paths make what stays, as in TestBesideConformance.
 	first(t, b, path.Spec{Mode: mode.Host, From: mode.FromHost, To: mode.ToLoopback})
+	first(t, b, path.Spec{Mode: mode.Bridge, From: mode.FromHost, To: mode.ToContainer})
 	o := pathtest.Options{
 		Leave: func(m mode.Name, r mode.Route) bool { // publish-nat has the same rules
 			return m == mode.Publish && r.To.Six()
@@ -96,6 +110,142 @@ func TestPodmanNamesEveryMode(t *testing.T) {
 	for _, m := range mode.OfDocker() {
 		if r := podmanRecipes[m.Name]; r.build == nil && r.lacks == nil {
 			t.Errorf("%s: a recipe %t, a reason %v", m.Name, r.build != nil, r.lacks)
+		}
+	}
+}
+
+// Each command of modes builds them on Podman, and each of addresses finds its containers.
+func TestOnPodmanCommands(t *testing.T) {
+	podman(t)
+	modes, instead := []string{"bridge", "publish"}, "host"
+	if os.Getenv(podmanEnv) != "root" {
+		modes, instead = []string{"pasta", "rootlessport"}, "rootlessport"
+	}
+	const from = "container:"
+	id, network, at := podmanContainer(t)
+	places := from + id + ",network:" + network
+	for name, c := range map[string]struct{ command, says []string }{
+		"compare": {append([]string{"compare", "--load", "rr", "--window", "20ms"}, modes...),
+			[]string{modes[0], modes[1], "Podman 5"}},
+		"ladder": {[]string{"ladder", modes[1], "--load", "rr", "--window", "20ms"}, modes[1:]},
+		"advise": {[]string{"advise", modes[0], "--load", "rr", "--window", "20ms", "--lever",
+			instead}, []string{instead}},
+		"run": {append([]string{"run", "--recipe", "redis"}, modes...), modes},
+		"run-from": {[]string{"run", "there=" + at, "--from", places, "--client",
+			"bash -c 'exec 3<>/dev/tcp/{host}/{port}'"}, []string{"@" + from + id, "@network:" + network}},
+		"sql": {[]string{"sql", "there=mysql://app@" + at + "/shop", "--from", places,
+			"--timeout", "1s"}, []string{"connected, but no answer within"}},
+		"stream": {[]string{"stream", "there=http://" + at, "--from", places, "--timeout", "1s"},
+			[]string{"no response within"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(c.command, "--rounds", "2", "--quiet")
+			if name == "compare" || name == "ladder" || name == "advise" || name == "run" {
+				args = append(args, "--on", "podman")
+			}
+			cmd, out := toll(args...)
+			err := cmd.Run()
+			for _, want := range c.says {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+			for _, fault := range []string{"not witnessed", "Docker daemon", "docker run"} {
+				if strings.Contains(out.String(), fault) {
+					t.Errorf("it says %q", fault)
+				}
+			}
+			if t.Failed() {
+				t.Logf("%q: %v\n%s", args, err, out)
+			}
+		})
+	}
+}
+
+// podmanContainer returns the id of a container, its network, and an address where it accepts
+// connections and says nothing.
+func podmanContainer(t *testing.T) (id, network, address string) {
+	t.Helper()
+	b := &Docker{Podman: true, StateDir: t.TempDir()}
+	e, err := b.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := e.makeImage(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.newSite(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.addUserNetwork(nil); err != nil {
+		t.Fatal(err)
+	}
+	c, err := s.addBox(wanted{what: "server", role: "server", network: s.network.name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l net.Listener
+	err = c.ns.Do(func() (err error) { l, err = net.Listen("tcp4", ":7000"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			if _, err := l.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	return c.id[:12], s.network.name, netip.AddrPortFrom(c.addr, 7000).String()
+}
+
+// A toll that is killed leaves containers that end by themselves, and what toll clean removes.
+func TestOnPodmanLeavesNothing(t *testing.T) {
+	podman(t)
+	b := &Docker{Podman: true, StateDir: t.TempDir()}
+	e, err := b.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	containers := func() int {
+		all, err := e.API.ContainerList(t.Context(), client.ContainerListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all.Items)
+	}
+	cmd, out := toll("compare", "bridge", "shared", "--on", "podman", "--from", "container",
+		"--load", "rr", "--rounds", "100", "--quiet")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const patience = time.Minute
+	testwait.Until(t, patience, "toll has made containers", func() bool { return containers() >= 4 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	testwait.Until(t, patience, "its containers have ended", func() bool { return containers() == 0 })
+	clean, said := toll("clean")
+	if err := clean.Run(); err != nil {
+		t.Errorf("toll clean: %v\n%s%s", err, said, out)
+	}
+	networks, err := e.API.NetworkList(t.Context(), client.NetworkListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks.Items {
+		if strings.HasPrefix(n.Name, "toll-") {
+			t.Errorf("left: network %s\n%s", n.Name, said)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (e *engine) rootlessPublished(ctx context.Context, s path.Spec) (remedy str
 
 func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 	if e.Podman != nil {
-		return e.checkRootlessPodman(s)
+		return e.checkRootlessPodman(ctx, s)
 	}
 	m, _ := mode.Find(s.Mode)
 	switch out := s.To.Outside(); {
@@ -330,16 +330,22 @@ func engineAt(host string) (*rootless.Engine, error) {
 	return rootless.FindEngine(socket)
 }
 
-// UserNamespace returns the PID of a process in the user namespace of the environment's engine, if
-// the engine is rootless and this process may enter its networks only there; otherwise 0.
-func UserNamespace() int {
-	if mayRead("Docker") == nil {
+// UserNamespace returns the PID of a process in the user namespace of the environment's engine, or of
+// its Podman, if that is rootless and this process may enter its networks only there; otherwise 0.
+func UserNamespace(podman bool) int {
+	if mayRead("") == nil {
 		return 0
 	}
-	if e := FindRootless(); e != nil && !rootless.Inside(e.Daemon) {
-		return e.Daemon
+	pid := 0
+	if podman {
+		pid = FindRootlessPodman()
+	} else if e := FindRootless(); e != nil {
+		pid = e.Daemon
 	}
-	return 0
+	if pid != 0 && rootless.Inside(pid) {
+		return 0
+	}
+	return pid
 }
 
 // Rootless returns the names of the modes to compare on a rootless engine if none is named.

@@ -29,8 +29,11 @@ const (
 // namespace.
 func enterRootless() (code int, entered bool) {
 	pid := 0
-	if os.Getenv(withEnv) != "" {
-		pid = UserNamespace()
+	switch {
+	case os.Getenv(withEnv) != "":
+		pid = UserNamespace(false)
+	case os.Getenv(podmanEnv) == "own":
+		pid = UserNamespace(true)
 	}
 	if pid == 0 {
 		return 0, false

@@ -34,6 +34,7 @@ type site struct {
 	ctx    context.Context
 	engine *engine
 	at     spot // of processes outside containers
+	spot   spot // with the path's bridges, if it has any
 	path   *path.Path
 	prefix string
 	made   int // names given out
@@ -55,6 +56,9 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	if e.Podman != nil {
 		p.Facts["network backend"] = e.Podman.Backend()
 	}
+	if e.Podman != nil && e.rootless {
+		p.Facts["engine"] = "rootless " + e.Version()
+	}
 	if f := e.Info.FirewallBackend; f != nil {
 		p.Facts["firewall"] = f.Driver
 	}
@@ -65,7 +69,11 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 		p.Facts["engine"] = "rootless " + e.Version()
 		p.Facts["rootless"] = e.described()
 	}
-	return &site{ctx: ctx, engine: e, at: e.spot, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},
+	at := e.spot
+	if e.Podman != nil {
+		at = e.machine // until the mode has bridges
+	}
+	return &site{ctx: ctx, engine: e, at: at, spot: at, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},
 		kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
 }
 
@@ -181,7 +189,7 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 }
 
 func (s *site) describe() error {
-	here := local.Described{Space: s.engine.ns, Where: s.engine.name, Devices: []string{"lo"}}
+	here := local.Described{Space: s.spot.ns, Where: s.spot.name, Devices: []string{"lo"}}
 	// the remote machine has it
 	if s.network != nil && s.network.bridge != "" && s.network.where == "" && s.engine.lost == nil {
 		here.Devices = append(here.Devices, s.network.bridge)
@@ -198,7 +206,7 @@ func (s *site) describe() error {
 		}
 		// the others are like the first
 		spots = append(spots, local.Described{Space: some[0].ns, Where: some[0].what})
-		if b := some[0]; b.port != "" && b.portNS == s.engine.ns {
+		if b := some[0]; b.port != "" && b.portNS == s.spot.ns {
 			here.Devices = append(here.Devices, b.port)
 		}
 	}
@@ -212,11 +220,11 @@ func (s *site) describe() error {
 			return err
 		}
 	}
-	if s.at != s.engine.spot {
+	if s.at != s.spot {
 		spots = append(spots, local.Described{Space: s.at.ns, Where: s.at.name,
 			Devices: []string{"lo"}})
 	}
-	err := local.Describe(s.path, s.engine.ns, append([]local.Described{here}, spots...))
+	err := local.Describe(s.path, s.spot.ns, append([]local.Described{here}, spots...))
 	if v, ok := s.seen(); ok {
 		s.path.Sysctls[bridgeNF] = v
 	}
@@ -224,8 +232,8 @@ func (s *site) describe() error {
 }
 
 func (s *site) namespaces() ([]path.Namespace, error) {
-	spots := []local.Described{{Space: s.engine.ns, Where: s.engine.name}}
-	if s.at != s.engine.spot {
+	spots := []local.Described{{Space: s.spot.ns, Where: s.spot.name}}
+	if s.at != s.spot {
 		spots = append(spots, local.Described{Space: s.at.ns, Where: s.at.name})
 	}
 	for _, b := range append(slices.Clone(s.Servers), s.Clients...) {

@@ -25,10 +25,20 @@ type Podman struct {
 		// Rootless is the program of rootless containers without a network: "pasta", "slirp4netns",
 		// or "" before Podman 5.
 		Rootless string `json:"rootlessNetworkCmd"`
+		Pasta    tool   `json:"pasta"`
+		Slirp    tool   `json:"slirp4netns"`
 	} `json:"host"`
+	Store struct {
+		RunRoot string `json:"runRoot"` // directory
+	} `json:"store"`
 	Version struct {
 		Version string `json:"Version"`
 	} `json:"version"`
+}
+
+// tool is a program that Podman starts, with its answer to --version.
+type tool struct {
+	Version string `json:"version"`
 }
 
 // Backend returns what makes Podman's networks, such as "netavark 1.14.0".

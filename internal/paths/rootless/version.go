@@ -25,18 +25,33 @@ func Named(program, file string) string {
 	if v, ok := versions.Load(file); ok {
 		return program + v.(string)
 	}
-	v := ""
-	if m := versionWord.FindStringSubmatch(output(file, "--version")); m != nil {
-		v = " " + m[1]
-	} else if v = inFile(file); v != "" { // into a pipe, some of pasta's builds print nothing
-		v = " " + v
-	} else if s := output("dpkg-query", "-W", "-f", "${Version}", packages[program]); s != "" &&
-		(filepath.Dir(file) == "/usr/bin" || slices.Contains(beside[program], file)) {
-		// Debian's pasta says "unknown version", and rootlessport nothing
-		v = " " + s
+	v := strings.TrimPrefix(Said(program, output(file, "--version")), program)
+	if v == "" {
+		v = unsaid(program, file)
 	}
 	versions.Store(file, v)
 	return program + v
+}
+
+// Said returns a program's name with the version in its answer to --version, or without one.
+func Said(program, answer string) string {
+	if m := versionWord.FindStringSubmatch(answer); m != nil {
+		return program + " " + m[1]
+	}
+	return program
+}
+
+// Into a pipe, some of pasta's builds print nothing; Debian's says "unknown version", and
+// rootlessport nothing.
+func unsaid(program, file string) string {
+	if v := inFile(file); v != "" {
+		return " " + v
+	}
+	s := output("dpkg-query", "-W", "-f", "${Version}", packages[program])
+	if s == "" || filepath.Dir(file) != "/usr/bin" && !slices.Contains(beside[program], file) {
+		return ""
+	}
+	return " " + s
 }
 
 var pastaVersion = regexp.MustCompile(`20\d\d_\d\d_\d\d\.[0-9a-f]{7,}`)

@@ -70,6 +70,8 @@ func backend(r *analysis.Report, on string) string {
 			out := on + ": " + e + " on this machine, with containers of toll's own"
 			if c.Facts["rootless"] != "" {
 				out += "; from the machine only native and published ports are dialled there, others in RootlessKit's network"
+			} else if strings.HasPrefix(e, "rootless Podman") {
+				out += "; from the machine bridges are dialled in Podman's own network"
 			}
 			return out
 		}
