@@ -20,9 +20,9 @@ func (p Port) Protocol() string {
 	return "tcp"
 }
 
-// PastaArgs returns the arguments with which Podman 5.4.2 (containers/common,
-// libnetwork/pasta) starts pasta for a network namespace's file. It stays in the foreground and
-// keeps its user, so that it may be started as root.
+// PastaArgs returns the arguments with which Podman 5.4.2 (containers/common, libnetwork/pasta)
+// starts pasta for a network namespace's file. Unlike there, pasta stays in the foreground, and
+// stays root if root starts it.
 func PastaArgs(namespace string, ports []Port) []string {
 	published := func(udp bool) string {
 		var all []string

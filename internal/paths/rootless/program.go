@@ -1,5 +1,6 @@
 // Package rootless finds and starts the programs that give containers a network without root: pasta,
-// slirp4netns, RootlessKit (with gvisor-tap-vsock within it) and Podman's rootlessport.
+// slirp4netns, RootlessKit (with gvisor-tap-vsock within it) and Podman's rootlessport. It also finds
+// the rootless Docker Engine behind a socket, and runs toll again in that engine's user namespace.
 package rootless
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// The programs.
+// The programs' names.
 const (
 	Pasta        = "pasta"
 	Slirp4netns  = "slirp4netns"
@@ -23,11 +24,11 @@ var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
 	RootlessKit: "rootlesskit", RootlessPort: "podman", "ip": "iproute2",
 	"nsenter": "util-linux"}
 
-// beside has the places outside PATH; Debian 12 has the second.
+// beside lists files outside PATH; Debian 12 has the second.
 var beside = map[string][]string{RootlessPort: {"/usr/libexec/podman/rootlessport",
 	"/usr/lib/podman/rootlessport"}}
 
-// Find returns a program's file, or an *path.UnsupportedError with the package to install.
+// Find returns a program's file, or a *path.UnsupportedError that names the package to install.
 func Find(program string) (file string, err error) {
 	if file, err = exec.LookPath(program); err == nil {
 		return file, nil
@@ -41,10 +42,10 @@ func Find(program string) (file string, err error) {
 		Remedy: "sudo apt install " + packages[program] + ", or your distribution's package of it"}
 }
 
-// Tun is the device that tap devices are made with.
+// Tun is the file with which tap devices are made.
 const Tun = "/dev/net/tun"
 
-// CheckTun returns nil if this process may make tap devices, or an *path.UnsupportedError.
+// CheckTun returns nil if this process may open Tun, else a *path.UnsupportedError.
 func CheckTun() error {
 	f, err := os.OpenFile(Tun, os.O_RDWR, 0)
 	if err == nil {

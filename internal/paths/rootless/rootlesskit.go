@@ -22,7 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// Kit is how RootlessKit is started.
+// Kit has the options with which RootlessKit is started.
 type Kit struct {
 	// drivers, as `rootlesskit --help` names them
 	Net, Ports string
@@ -32,7 +32,7 @@ type Kit struct {
 	UDP       bool // the published ports
 }
 
-// Published is a port that RootlessKit takes and leads to an address of its network.
+// Published is an address at which RootlessKit listens, and the one in its network that it dials.
 type Published struct{ At, To netip.AddrPort }
 
 // Tap is the device in the network that RootlessKit makes, and TapAddr its address by default.
@@ -47,9 +47,9 @@ const (
 	readyStep    = 5 * time.Millisecond
 )
 
-// Args returns the arguments of this program for Main, as dockerd-rootless.sh of Docker Engine
-// 28.5.2 starts RootlessKit. It ends with its standard input, of which it repeats the first line
-// once the network is made.
+// Args returns the arguments for Main that start RootlessKit as dockerd-rootless.sh of Docker Engine
+// 28.5.2 does. RootlessKit runs cat in its network: it writes back the first line of its standard
+// input once the network is made, and ends when its standard input is closed.
 func (k Kit) Args(file string) []string {
 	out := []string{file, "--state-dir=" + state, "--net=" + k.Net,
 		"--mtu=" + strconv.Itoa(k.MTU), "--slirp4netns-sandbox=auto",
@@ -66,14 +66,15 @@ func (k Kit) Args(file string) []string {
 	return append(out, "cat")
 }
 
-// Apart returns the namespaces that Main needs.
+// Apart returns the attributes of a process that may call Main.
 func Apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 }
 
-// Main becomes RootlessKit or rootlessport. It must be the first process of its mount and process
-// namespaces: they hide what the program leaves in /tmp, and end its children with it. RootlessKit
-// asks for a user's range of ids, and gets one id, root's, which needs no setuid program.
+// Main replaces this process by RootlessKit or rootlessport, args[0]. It returns only errors. The
+// process must be the first one in mount and process namespaces of its own: they hide what the
+// program leaves in /tmp, and end its children with it. RootlessKit asks for a user's range of ids,
+// and gets one id, root's, which needs no setuid program.
 func Main(args []string) error {
 	if err := hide(); err != nil {
 		return err
@@ -111,18 +112,18 @@ func hide() error {
 // Gvisor is RootlessKit's driver with gvisor-tap-vsock.
 const Gvisor = "gvisor-tap-vsock"
 
-// CheckDriver returns an *path.UnsupportedError if a RootlessKit lacks the driver.
+// CheckDriver returns a *path.UnsupportedError if the RootlessKit in file lacks the driver.
 func CheckDriver(file, driver string) error {
 	if strings.Contains(output(file, "--help"), driver) {
 		return nil
 	}
 	return &path.UnsupportedError{
 		Missing: Named(RootlessKit, file) + " has no driver " + driver,
-		Remedy:  "RootlessKit 3 as the first rootlesskit in PATH"}
+		Remedy:  "RootlessKit 3 (github.com/rootless-containers/rootlesskit), first in PATH"}
 }
 
-// Transparent reports whether a RootlessKit preserves clients' addresses by default, as it does from
-// version 3.
+// Transparent reports whether the RootlessKit in file preserves clients' addresses by default, as
+// from version 3 on.
 func Transparent(file string) bool {
 	return strings.Contains(output(file, "--help"), "source-ip-transparent")
 }
@@ -136,8 +137,9 @@ type Running struct {
 	ended   chan struct{}
 }
 
-// Start starts cmd, this program with the arguments of a Kit, in a machine's network namespace,
-// which it then enters a varying number of times. The caller closes the result.
+// Start starts cmd, this program with arguments from Args, in a machine's network namespace, and
+// returns when all ports have a listener. It enters the namespace a varying number of times. The
+// caller closes the result.
 func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Running, error) {
 	cmd.SysProcAttr = Apart()
 	p, err := local.Start(machine, RootlessKit, cmd, said)
@@ -213,15 +215,15 @@ func (k Kit) missing(machine local.Space) (ports []uint16, err error) {
 
 func (r *Running) root() string { return "/proc/" + strconv.Itoa(r.PID) + "/root" }
 
-// Network enters the network namespace that RootlessKit made. The caller closes it.
+// Network returns the network namespace that RootlessKit made. The caller closes it.
 func (r *Running) Network() (*netns.NS, error) {
 	return netns.Join(filepath.Join(r.root(), "proc", r.child, "ns/net"))
 }
 
-// Driver returns the PID of a program that RootlessKit started, such as slirp4netns.
+// Driver returns the PID of the named program if RootlessKit started it, such as slirp4netns.
 func (r *Running) Driver(program string) (int, error) { return Child(r.PID, program) }
 
-// Child returns the PID of a program that a RootlessKit started.
+// Child returns the PID of the named program if the given RootlessKit started it.
 func Child(kit int, program string) (int, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 )
 
 // PortConfig returns what Podman 5.4.2 (libpod/networking_slirp4netns_linux.go) writes to
-// rootlessport's standard input. It listens at an address of the machine's. Descriptor 3 ends it, it
-// writes a byte to 4 when it is ready, and 5 is the container's network namespace.
+// rootlessport's standard input. rootlessport listens at machine, ends when descriptor 3 does, writes
+// a byte to descriptor 4 when it is ready, and takes descriptor 5 for the container's network
+// namespace.
 func PortConfig(ports []Port, machine, container netip.Addr) (io.Reader, error) {
 	type mapping struct {
 		Address   string `json:"host_ip"`

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// What slirp4netns gives a container.
+// The device and the addresses that slirp4netns gives a container.
 var (
 	SlirpTap     = "tap0"
 	SlirpAddr    = netip.MustParsePrefix("10.0.2.100/24")
@@ -19,8 +19,8 @@ var (
 )
 
 // SlirpArgs returns the arguments with which Podman 5.4.2 (libpod/networking_slirp4netns.go) starts
-// slirp4netns for a network namespace's file, over IPv4. It writes to descriptor 3 when it is
-// ready, and ends with its standard input.
+// slirp4netns for a network namespace's file, over IPv4. slirp4netns writes to descriptor 3 when it
+// is ready, and ends when its standard input is closed. socket is the path of its API's socket.
 func SlirpArgs(namespace, socket string) []string {
 	return []string{"--disable-host-loopback", "--mtu=" + strconv.Itoa(slirpMTU),
 		"--enable-sandbox", "--enable-seccomp", "--configure", "--ready-fd=3", "--exit-fd=0",
@@ -37,8 +37,8 @@ const slirpMTU = 65520
 
 const answerTime = 5 * time.Second
 
-// SlirpPublish lets slirp4netns publish a port at all of the machine's IPv4 addresses. The calling
-// thread's mounts have the socket.
+// SlirpPublish makes slirp4netns publish a port at all of the machine's IPv4 addresses. It opens the
+// socket in the calling thread's mount namespace.
 func SlirpPublish(socket string, p Port) error {
 	if err := slirpPublish(socket, p); err != nil {
 		return fmt.Errorf("publish port %d by slirp4netns: %w", p.Host, err)

@@ -19,8 +19,8 @@ var (
 	versionWord = regexp.MustCompile(`^\S+ (?:version )?v?(\d\S*)`)
 )
 
-// Named returns a program's name with its version, as it or its Debian package says, or without
-// one: "slirp4netns 1.2.0", "pasta 0.0~git20230309.7c7625d-1".
+// Named returns a program's name with the version of the program or of its Debian package, such as
+// "slirp4netns 1.2.0" or "pasta 0.0~git20230309.7c7625d-1"; the name alone if neither is known.
 func Named(program, file string) string {
 	if v, ok := versions.Load(file); ok {
 		return program + v.(string)
@@ -64,7 +64,7 @@ func inFile(file string) string {
 	return string(pastaVersion.Find(text))
 }
 
-// The result is "" if the program fails.
+// output returns what the program prints, or "" if it fails.
 func output(file string, args ...string) string {
 	const limit, most = 5 * time.Second, 64 << 10 // bytes
 	out, err := exchange.Output(context.Background(), exec.Command(file, args...),
