@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// What leaves a rootless engine's network crosses its tap device and a process of the machine, which
-// has the sockets to other machines.
+// A rootless engine's containers reach other machines by the tap device of its network and by a
+// process of the machine, which has the sockets.
 
 var driverHops = map[string]mode.HopKind{rootless.Slirp4netns: mode.HopSlirp,
 	rootless.Pasta: mode.HopPasta, rootless.Gvisor: mode.HopGvisor}

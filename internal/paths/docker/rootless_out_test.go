@@ -79,8 +79,8 @@ func wayOut(t *testing.T, m *rootlesstest.Machine, tester string, log func() str
 	}
 }
 
-// beyond returns the machine at the other end of the wire, and a path to it that is none of the
-// engine's.
+// beyond returns the machine at the other end of the wire, and a function that returns a path from
+// this machine to it.
 func beyond(t *testing.T) (r *Remote, own func() *path.Path) {
 	t.Helper()
 	there, err := netns.Join("/proc/self/fd/3")

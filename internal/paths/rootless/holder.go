@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// HolderOf returns the slirp4netns or pasta that has the tap device of a network namespace, which is
-// given as netns.ID names it. It needs permission to trace the process.
+// HolderOf returns the slirp4netns or pasta that has the tap device of a network namespace, given as
+// netns.ID names it. It needs permission to trace the process.
 func HolderOf(namespace string) (pid int, program string, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
