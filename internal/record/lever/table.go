@@ -230,11 +230,11 @@ var all = []Lever{
 	},
 	{
 		Name:  "fast",
-		Gist:  "toll fast, which leads local clients past docker-proxy and NAT",
+		Gist:  "toll fast, which redirects local clients past docker-proxy and NAT",
 		Mode:  mode.Fast,
 		Local: true,
 		For:   []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing that is known",
-		Not: rootless, Why: "toll fast leads past the docker-proxy of an engine with root only",
+		Not: rootless, Why: "toll fast works only on an engine with root",
 		Permanent: []Snippet{{"while it is kept on (docs/commands/fast.md)",
 			[]string{"sudo toll fast on --all"}}},
 		GivesUp: "eBPF programs on the machine's root cgroup",
@@ -265,8 +265,8 @@ var all = []Lever{
 				[]string{"docker network create -o com.docker.network.driver.mtu=65520 NAME",
 					"podman network create -o mtu=65520 NAME"}},
 		},
-		GivesUp: "where the engine's own tap device has an MTU of 1500 (gvisor-tap-vsock), " +
-			"containers rely on ICMP that says which size fits",
+		GivesUp: "nothing; but where the engine's own tap device has an MTU of 1500 " +
+			"(gvisor-tap-vsock), containers depend on path MTU discovery",
 	},
 	{
 		Name:  "pasta",
@@ -276,7 +276,7 @@ var all = []Lever{
 		Harms: "nothing that is known",
 		Permanent: []Snippet{{"instead of --network NAME",
 			[]string{"podman run --network pasta -p 8080:80 IMAGE"}}},
-		GivesUp: "names of containers; the machine is not reached by its own address",
+		GivesUp: "names of containers; containers cannot reach the machine by its own address",
 	},
 	{
 		Name:  "rootlessport",
@@ -284,10 +284,10 @@ var all = []Lever{
 		Mode:  mode.RootlessPort,
 		For:   []mode.Name{mode.Pasta, mode.Slirp4netns},
 		Harms: "nothing that is known",
-		Permanent: []Snippet{{"in place of no --network",
+		Permanent: []Snippet{{"with a network of your own",
 			[]string{"podman network create NAME",
 				"podman run --network NAME -p 8080:80 IMAGE"}}},
-		GivesUp: "the client's address: the server sees one of its own",
+		GivesUp: "the client's address: the server sees one of the container's",
 	},
 	{
 		Name:  "slirp4netns",
@@ -298,7 +298,7 @@ var all = []Lever{
 		Permanent: []Snippet{{"instead of another --network",
 			[]string{"podman run --network slirp4netns:port_handler=slirp4netns \\",
 				"  -p 8080:80 IMAGE"}}},
-		GivesUp: "published ports over IPv6; Podman is to remove it (its pull request 27828)",
+		GivesUp: "published ports over IPv6; Podman plans to remove it (containers/podman#27828)",
 	},
 	{
 		Name:      "socket-activation",
@@ -325,7 +325,7 @@ var all = []Lever{
 		Harms:     "nothing that is known",
 		Permanent: []Snippet{{"after dockerd-rootless-setuptool.sh uninstall",
 			[]string{"sudo systemctl enable --now docker"}}},
-		GivesUp: "an engine without root's rights",
+		GivesUp: "an engine without root",
 	},
 	{
 		Name:  "netkit",
