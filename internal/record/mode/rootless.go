@@ -24,10 +24,10 @@ func throughDriver(before ...HopKind) (out []Route) {
 
 var pasta = Mode{
 	Name:          Pasta,
-	Summary:       "pasta relays between the machine's sockets and the container: by splicing from a loopback address, else by a tap device",
+	Summary:       "pasta relays between the machine and the container: it splices connections to a loopback address, others cross a tap device",
 	Docker:        "podman run -p PORT:PORT without root (--network pasta)",
 	Short:         "-p (pasta)",
-	GivesUp:       "nothing; the container cannot reach its machine by the machine's address",
+	GivesUp:       "nothing; the container cannot reach the machine by the machine's own address",
 	PortIsolation: true,
 	PerPort:       true,
 	Rootless:      true,
@@ -82,10 +82,10 @@ func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
 
 var rootlessPort = Mode{
 	Name:          RootlessPort,
-	Summary:       "rootlessport relays from the machine into the container's loopback, past the network's bridge",
+	Summary:       "rootlessport relays from the machine to the container's loopback, past the network's bridge",
 	Docker:        "podman run -p PORT:PORT --network NAME without root",
 	Short:         "-p (rootlessport)",
-	GivesUp:       "nothing; the server sees an address of its own, not the client's",
+	GivesUp:       "nothing; the server sees an address of the container's, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
 	Rootless:      true,
@@ -101,9 +101,9 @@ var rootlessPort = Mode{
 	},
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: Host,
-			Part: inNamespace + "into whose loopback rootlessport relays"},
+			Part: inNamespace + "into whose loopback the proxy rootlessport relays"},
 		{From: FromRemote, To: ToAddress, Below: Host,
-			Part: inNamespace + "into whose loopback rootlessport relays (a proxy)"},
+			Part: inNamespace + "into whose loopback the proxy rootlessport relays"},
 		{From: FromContainer, To: ToOutside, Below: Bridge,
 			Part: "pasta and a tap device, which join the engine's network to the machine"},
 	},
@@ -143,7 +143,7 @@ func inByTap(first, relay HopKind) []HopKind {
 
 var rootlessPublishNAT = Mode{
 	Name:          RootlessPublishNAT,
-	Summary:       "a published port of rootless Docker: rootlesskit takes it, and NAT rewrites it in the engine's network",
+	Summary:       "a published port of rootless Docker: rootlesskit accepts connections, and NAT redirects them in the engine's network",
 	Docker:        `-p PORT:PORT, rootless, with "userland-proxy": false`,
 	Short:         "-p (rootless, NAT)",
 	GivesUp:       "nothing; from 127.0.0.1 the server sees the bridge's address, not the client's",
@@ -173,7 +173,7 @@ var rootlessPublishNAT = Mode{
 
 var rootlessPublish = Mode{
 	Name:          RootlessPublish,
-	Summary:       "a published port of rootless Docker: rootlesskit takes it, and docker-proxy in the engine's network",
+	Summary:       "a published port of rootless Docker, relayed by rootlesskit and then, in the engine's network, by docker-proxy",
 	Docker:        "-p PORT:PORT, rootless (default)",
 	Short:         "-p (rootless)",
 	GivesUp:       "nothing; the server sees the bridge's address, not the client's",
