@@ -25,9 +25,9 @@ func newTrace(e env) *cobra.Command {
 mode (bridge unless others are named) adds to them: in which hop of the path, in
 which direction, in wake-ups, or in a relay such as docker-proxy.
 
-Rounds differ: in some, programs in the kernel note each step of each packet; in
-some they do so thrice, which shows what tracing costs; the others are not traced
-and measure what is to be explained. The programs end with toll.
+Rounds take turns: in untraced ones toll measures what the mode adds; in traced
+ones BPF programs record each step of a packet; in others they record it three
+times, which shows what tracing costs. The programs end with toll.
 
 It needs root, and a kernel that describes itself (BTF). toll ladder prices the
 parts of a mode without either.`,

@@ -67,8 +67,8 @@ func findings(r *Report) []string {
 	out := []string{analysis.Witnessed(r.Base())}
 	for _, t := range r.Traces {
 		if t.Control() && t.Refused == "" {
-			out = append(out, fmt.Sprintf("A second connection over %s's path shows %s in the path "+
-				"and %s in wake-ups beside the first: that is the noise.", t.Against,
+			out = append(out, fmt.Sprintf("A second connection over %s's path differs from the first by "+
+				"%s in the path and %s in wake-ups: so much is noise.", t.Against,
 				t.Path.In(t.Path.Value()), t.WakeUps.In(t.WakeUps.Value())))
 		}
 	}

@@ -95,7 +95,7 @@ func chains(t *Trace) Finding {
 	for _, r := range t.Rows {
 		for _, h := range r.Hooks {
 			if h.Mine != nil && *h.Mine >= longHook {
-				return Finding{Text: fmt.Sprintf("The rules of %s take %s of a trip (%s): "+
+				return Finding{Text: fmt.Sprintf("The rules in %s take %s of a trip (%s): "+
 					"long chains.", h.Name, micros(*h.Mine), r.Name),
 					Command: "iptables -S " + h.Name}
 			}
@@ -144,7 +144,7 @@ func slept(t *Trace) Finding {
 	if share < mostSlept || row == nil || row.Mine == nil {
 		return Finding{}
 	}
-	text := fmt.Sprintf("%.0f %% of the readers slept; waking them is %s of a trip", percent*share,
+	text := fmt.Sprintf("%.0f %% of the readers slept; waking them takes %s of a trip", percent*share,
 		micros(*row.Mine))
 	if row.Its != nil {
 		text += fmt.Sprintf(", with %s %s", t.Against, micros(*row.Its))

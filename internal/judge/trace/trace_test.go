@@ -217,7 +217,7 @@ func TestCauses(t *testing.T) {
 		{"frames-that-must", rules, "", "bridge-nf"},
 		{"sleeping", file(t, 4, judgetest.BridgeTrip()), "85 % of the readers slept", "long chains"},
 		{"chain", file(t, 4, long("hook FORWARD", 3), withHooks...),
-			"The rules of FORWARD take 4.", "no hop"},
+			"The rules in FORWARD take 4.", "no hop"},
 		{"backlog", file(t, 4, long(sample.PartHandover, 11)),
 			"The request waits 11.0 µs behind eth0 (container) for the softirq", "reply"},
 		{"queue", file(t, 4, long(sample.PartQdisc, 400)),

@@ -26,9 +26,9 @@ func traceView(v *view) {
 	v.hides = "thin-tail" // the tables show no tails
 }
 
-const traceNotes = "Untraced slices say what a mode adds, the traced epochs between them where. " +
-	"The first column's parts are mid-means of traced trips without what tracing costs, and add up to " +
-	"such a trip; the second column adds what the parts add, over epochs, each of which counts as one."
+const traceNotes = "What a mode adds is measured in untraced slices, and its parts in the traced " +
+	"epochs between them. The first column has mid-means of traced trips, less what tracing costs; " +
+	"they add up to a trip. The second column is the first plus what each part adds. ± is over epochs."
 
 func traceSummary(r *trace.Report) []document.Section {
 	base := r.Base()
