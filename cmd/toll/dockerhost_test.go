@@ -156,8 +156,8 @@ type asking struct {
 	said   map[string]ports.Path
 }
 
-// askings leaves out places that the test has not: containers of some networks, and machines behind
-// a router.
+// askings leaves out places that the test lacks: containers of some networks, and machines behind a
+// router.
 func askings(e *dockerHost, r *ports.Report) (all []asking) {
 	e.t.Helper()
 	here, far := asking{said: map[string]ports.Path{}}, asking{client: ports.Remote,

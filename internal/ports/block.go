@@ -236,8 +236,8 @@ func (c *Copy) leadsTo(q asked) string {
 	return ""
 }
 
-// unanswered is the cause if nobody answers for the next hop of a container's answer. A strict
-// rp_filter ignores requests from addresses that it would not route back.
+// unanswered returns the cause if no neighbour replies when a container's answer looks for its next
+// hop. A strict rp_filter ignores such requests from addresses that it would not route back.
 func (o *outcome) unanswered() (cause, remedy string) {
 	l := o.q.answer.Lost
 	came, _ := o.lastStep()

@@ -50,14 +50,14 @@ type asked struct {
 	place
 	kind   Client
 	server *Container // whose own address is dialled; nil: the machine's
-	bridge string     // of which a trap is sought; "": it concerns a port
+	bridge string     // whose traps are looked for; "": the connection is to a port
 	tier   int
 	answer replica.Answer
 }
 
 // The tiers of connections. If there are too many, whole tiers are left out.
 const (
-	column  = iota // those of the table's columns
+	column  = iota // the table's columns
 	address        // the machine's other addresses, other machines' networks
 	network        // other containers' networks
 	gateway        // the addresses of other containers' bridges
@@ -113,8 +113,8 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	return c
 }
 
-// Container returns the container whose socket one of Sockets stands for. ok is false if it is
-// outside containers.
+// Container returns the container that has a socket, given its index in Sockets. ok is false if the
+// socket is not a container's.
 func (c *Copy) Container(socket int) (x Container, ok bool) {
 	s, _ := c.stand(socket)
 	if s.container == nil {
@@ -242,8 +242,8 @@ func (c *Copy) Take(answers []replica.Answer) {
 	}
 }
 
-// Lost returns the connections to make once more, to find out what became of their packets, and
-// their places in Dials. For one port these are also some that were answered.
+// Lost returns the connections to repeat to find out where their packets were lost, and their indexes
+// in Dials. For a single port some that were answered are among them.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 	add := func(want func(asked) bool) {
 		for i, q := range c.asked {

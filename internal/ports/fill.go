@@ -126,7 +126,7 @@ func (r *Row) add(p Path) {
 	}
 }
 
-// replaced reports whether rules lead to another server than that of the row's socket.
+// replaced reports whether rules redirect connections to another server than the row's.
 func (r *Row) replaced(p Path) bool {
 	if r.found || p.Kind != ByNAT && p.Kind != Hairpin || p.server.Kind == "" ||
 		r.Holder.Kind == "unknown" || slices.Contains(p.Servers, r.Server.describe()) {
@@ -205,7 +205,7 @@ func (c *Copy) addInside(rows []Row) {
 	}
 }
 
-// Untried is the doubt of all paths if there is no copy of the machine.
+// Untried is the doubt that all paths have if there is no copy of the machine.
 const Untried = "connections were not tried in a copy of the machine"
 
 // suppose makes paths from sockets alone.

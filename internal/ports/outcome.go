@@ -149,7 +149,7 @@ func (o *outcome) servers() {
 	}
 }
 
-// elsewhere is for a datagram's answer that does not come from where it was asked.
+// elsewhere notes that a datagram's answer comes from another address than the one dialled.
 func (o *outcome) elsewhere(from netip.AddrPort) {
 	switch v := o.f.dockerMajor(); {
 	case o.out.Kind == ByProxy && v >= ownSource:
@@ -364,7 +364,7 @@ func (o *outcome) unserved(name, where string) {
 		cmp.Or(o.out.Kind, ByNAT), name, where))
 }
 
-// accepted is for connections that a proxy accepted, but did not relay.
+// accepted notes how a connection ends that a proxy accepted, but did not relay.
 func (o *outcome) accepted(got replica.Outcome) {
 	px, at, relayed := o.relay(got)
 	if !relayed {

@@ -69,7 +69,7 @@ func (c Container) unbridged() string {
 	return ""
 }
 
-// machines returns the places of other machines: first the one that stands for all.
+// machines returns the places of other machines, the one that represents them all first.
 func (f *Facts) machines(six bool) []place {
 	if f.Client.IsValid() {
 		if f.Client.Is6() != six {

@@ -79,7 +79,7 @@ func (p Proxy) hides(kind Client, dialled netip.Addr) bool {
 	return p.Source == SourceHidden
 }
 
-// dials returns what the proxy does with a connection, in words.
+// dials says what the proxy does with a connection.
 func (f *Facts) dials(p Proxy) string {
 	switch {
 	case !p.Rootless:
@@ -87,19 +87,19 @@ func (f *Facts) dials(p Proxy) string {
 	case p.Next != nil:
 		return fmt.Sprintf("dials port %d in the engine's network", p.Next.Host.Port())
 	case !p.ends():
-		return "passes it on to " + p.Container.String() + ", in the engine's network"
+		return "relays it to " + p.Container.String() + " in the engine's network"
 	}
 	into := "another network"
 	if c, ok := f.behind(p); ok {
 		into = "the network of " + c.Name
 	}
 	if port := p.Container.Port(); port != 0 {
-		return fmt.Sprintf("passes it on to port %d in %s", port, into)
+		return fmt.Sprintf("relays it to port %d in %s", port, into)
 	}
-	return "passes it on into " + into
+	return "relays it into " + into
 }
 
-// unknownBehind is the server behind a relay of which no more is known.
+// unknownBehind returns the server of a relay behind which nothing else was found.
 func (p Proxy) unknownBehind() Server {
 	s := Server{Kind: "unknown", Name: "? behind " + p.Name()}
 	switch {

@@ -47,8 +47,8 @@ var (
 // maxBridges is the limit of bridges whose frames are tried.
 const maxBridges = 4
 
-// planBridges asks what becomes of frames between two ports of a bridge that is not Docker's, and of
-// packets from there to the internet.
+// planBridges adds connections between two ports of a bridge that is not Docker's, and from there to
+// the internet.
 func (c *Copy) planBridges() {
 	if c.port != 0 || len(c.Machine.Spaces) == 0 {
 		return

@@ -14,15 +14,14 @@ import (
 // relay is a process that listens for servers in another network namespace.
 type relay struct {
 	ports.Process
-	space string // where these are; "": not known
-	// forwards are its ports. If they are not all known, a port may have no forward.
+	space    string // the servers'; "" if unknown
 	forwards []forward
-	all      bool
+	all      bool // the forwards are all of the relay's ports
 	source   ports.Source
 }
 
-// forward is a port of a relay, and the port in the other namespace. A port 0 is any, led to the
-// same number.
+// forward maps a relay's port to the port that it dials in the other namespace. Host port 0 stands
+// for all ports; to is 0 if it is the host port's number.
 type forward struct {
 	proto string
 	host  netip.AddrPort
@@ -44,8 +43,8 @@ func (r *relay) forward(l ports.Listener) (to uint16, ok bool) {
 	return 0, false
 }
 
-// relays finds what is behind the relays' sockets: a docker-proxy in the other namespace, or that
-// namespace itself. Published reads no forwards.
+// relays adds a proxy for each socket of a relay. Behind it is a docker-proxy in the other namespace,
+// or that namespace itself. A brief collector does not ask relays for their forwards.
 func (c *collector) relays(proxies []ports.Proxy) {
 	known := map[int]*relay{}
 	var outgoing []string
@@ -111,7 +110,8 @@ func (c *collector) reaches(r, p ports.Proxy) bool {
 	return slices.Contains(c.ancestors[p.PID], r.PID)
 }
 
-// Inside the namespaces, a wildcard is a loopback address of its family.
+// nearer prefers the address of host, then its family: for a port published at a wildcard, docker-proxy
+// listens at the family's loopback address there.
 func nearer(a, b ports.Proxy, host netip.AddrPort) bool {
 	rank := func(p ports.Proxy) int {
 		switch {
@@ -153,7 +153,7 @@ func (c *collector) relay(o ports.Process) *relay {
 	return r
 }
 
-// only returns the namespace that is not the machine's, if there is one such.
+// only returns the one namespace that is not the machine's, or "" if there are none or several.
 func (c *collector) only(ids []string, err error) string {
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == c.f.Space })
 	if err != nil || len(ids) != 1 {
@@ -181,7 +181,7 @@ func (c *collector) childSpace(pid int, state string) string {
 	return c.only(slices.Compact(ids), nil)
 }
 
-// published takes what is behind relays from the engine's answer.
+// published sets the containers behind relays as the engine lists them.
 func (c *collector) published() {
 	for i := range c.f.Proxies {
 		p := &c.f.Proxies[i]
@@ -202,8 +202,8 @@ func (c *collector) published() {
 	}
 }
 
-// mayReach reports whether nothing known speaks against that a relay leads to the container of a
-// rootless engine: its network is linked to the relay's.
+// mayReach reports whether the container of a rootless engine may be behind the relay: their networks
+// are linked, or it is not known whether they are.
 func (c *collector) mayReach(p ports.Proxy, x ports.Container) bool {
 	known := slices.ContainsFunc(x.Devices, func(d ports.Device) bool { return d.PeerSpace != "" })
 	return p.Space == "" || !known && p.Program == ports.Rootlesskit ||

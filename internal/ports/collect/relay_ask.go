@@ -23,7 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// askSlirp4netns asks by the API, without which there are no forwards.
+// askSlirp4netns reads the forwards from slirp4netns's API. Without an API socket there are none.
 func (r *relay) askSlirp4netns(until time.Time) {
 	at := listensAt(r.PID)
 	if len(at) == 0 {
@@ -129,8 +129,8 @@ const (
 	relayAnswer  = 1 << 20
 )
 
-// deadline returns until when the next relay may answer. Together they take no longer than a few
-// seconds.
+// deadline returns the time by which the next relay must answer. It limits each relay to relayTimeout
+// and all of them to relaysTime.
 func (c *collector) deadline() time.Time {
 	now := time.Now()
 	if c.until.IsZero() {
@@ -151,7 +151,8 @@ func stateDir(sockets []string) string {
 	return ""
 }
 
-// listensAt returns the files of the unix sockets on which a process listens, as it names them.
+// listensAt returns the paths of the Unix sockets on which a process listens, as the process sees
+// them.
 func listensAt(pid int) (files []string) {
 	const accepts = 1 << 16 // SO_ACCEPTCON in net/unix/af_unix.c
 	inodes, err := sock.Inodes(pid)
@@ -174,8 +175,8 @@ func listensAt(pid int) (files []string) {
 	return files
 }
 
-// converse connects to a socket of the process, which may be in another mount namespace. It talks to
-// no other process than that.
+// converse connects to a socket of the process, which may be in another mount namespace. It fails if
+// another process listens there.
 func converse(pid int, file string, until time.Time, talk func(*net.UnixConn) error) error {
 	var all error
 	for _, root := range []string{"/proc/" + strconv.Itoa(pid) + "/root", ""} {

@@ -17,8 +17,8 @@ func arguments(pid int) []string {
 	return args
 }
 
-// pastaForwards parses the options for ports, as passt(1) describes them. all is false if some
-// cannot be known.
+// pastaForwards parses the options for ports, as passt(1) describes them. all is false if pasta may
+// have further ports.
 func pastaForwards(args []string) (out []forward, all bool) {
 	all = true
 	options := map[string]string{"-t": "tcp", "--tcp-ports": "tcp", "-u": "udp",

@@ -132,7 +132,7 @@ func servedBy(r ports.Row) string {
 			r.Holder.Kind, r.Holder.PID)
 	case ports.Rootlesskit, ports.Pasta, ports.Slirp4netns, ports.Rootlessport:
 		return s + fmt.Sprintf(
-			"; the socket is %s's (process %d), a relay to networks without root", r.Holder.Kind,
+			"; the socket is %s's (process %d), a relay of a rootless engine", r.Holder.Kind,
 			r.Holder.PID)
 	case "dockerd":
 		return s +

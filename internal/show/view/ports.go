@@ -75,7 +75,7 @@ var routeWords = []struct{ word, means string }{
 // Names are cut at serverWidth columns if space is short, and at leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16
 
-// portLayouts keep the routes beside their ports: at 80 columns without the sockets' owners.
+// portLayouts keep routes and ports in one line: at 80 columns without the sockets' owners.
 var portLayouts = []document.Layout{{}, {Tight: true}, {Tight: true, Short: true},
 	{Tight: true, Short: true, Lean: true}}
 
@@ -176,7 +176,7 @@ func serverCell(first, last ports.Server) document.Cell {
 	return c
 }
 
-// fewReasons are listed; toll ports PORT has those of its port.
+// fewReasons is the largest number that is listed; toll ports PORT has all of its port's.
 const fewReasons = 8
 
 // reasons says why the table has a ? or packets were lost, once for all ports that have the same
@@ -323,7 +323,7 @@ func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.P
 // serverText returns text such as "web:80 (nginx)" or "redis-server 811".
 func serverText(s ports.Server) string { return serversText(s, s) }
 
-// serversText is of the servers of neighbouring ports, which differ in their port only.
+// serversText returns the text of neighbouring ports' servers, which differ only in the port.
 func serversText(s, last ports.Server) string {
 	_, low := numbered(s)
 	_, high := numbered(last)
@@ -355,7 +355,7 @@ func serversText(s, last ports.Server) string {
 	return orDash(s.Name)
 }
 
-// holderText is of rows that differ in the process of their proxy only.
+// holderText returns the text of rows that differ only in their proxy's process.
 func holderText(rows []ports.Row) string {
 	h := rows[0].Holder
 	relay := ports.IsRelay(h.Kind)
