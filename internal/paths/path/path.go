@@ -113,7 +113,7 @@ func (e *UnsupportedError) Hint() string { return e.Remedy }
 // ErrOutside is the *UnsupportedError of backends without a server for the target outside.
 var ErrOutside error = &UnsupportedError{
 	Missing: "the target outside is a server on another machine, and none was named",
-	Remedy:  "--peer [user@]HOST in place of --on, a machine that ssh reaches; or --on lab"}
+	Remedy:  "--peer [user@]HOST, a machine that ssh reaches, instead of --on; or --on lab"}
 
 // LeftError reports that a node has left the cluster for the rest of this run.
 type LeftError struct {

@@ -70,7 +70,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	if !at.IsValid() {
 		return at,
 			&path.UnsupportedError{
-				Missing: "the peer does not tell from where ssh's connection comes",
+				Missing: "this machine's address as seen by the peer cannot be determined",
 				Remedy:  "--peer-dial with this machine's address that the peer reaches"}
 	}
 	var own bool

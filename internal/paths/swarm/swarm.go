@@ -67,7 +67,7 @@ func refuse(s path.Spec) error {
 	}
 	switch {
 	case out && s.From == mode.FromHost:
-		return &path.UnsupportedError{Missing: "the clients of a way out between machines of a swarm are tasks",
+		return &path.UnsupportedError{Missing: "on a swarm the client of the way out is a task",
 			Remedy: "--from container, whose host is a task with its node's network"}
 	case out:
 	case s.From == mode.FromHost, s.From == mode.FromContainer, s.To == mode.ToLoopback,
