@@ -131,8 +131,8 @@ func (t *trials) dials() (out []replica.Dial) {
 	return out
 }
 
-// judge returns why clients may fare otherwise on a way, of which the first answer is explained; "":
-// they do not.
+// judge returns why clients would be served differently on a way, or "" if they would not. Only the
+// first answer is explained.
 func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) string {
 	var want netip.Addr
 	for i, a := range answers {

@@ -75,8 +75,8 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	return p, nil
 }
 
-// searched returns the mode that stands for plain where a client at from is, and its routes: those
-// that --to asks for, or those into the mode, or where there is none the way out.
+// searched returns the mode that replaces plain for a client at from, and its routes: the ones that
+// --to names, else those into the mode, else its way out.
 func (r Request) searched(plain mode.Mode, from mode.Placement) (mode.Mode, []mode.Route) {
 	if len(r.To) > 0 {
 		return plain, r.outward(plain, from)

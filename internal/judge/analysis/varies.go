@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Variation says that a cell's values lie so far apart that no mean describes them, although the
-// baseline beside it was steady.
+// Variation has the range of a cell's values if these lie so far apart that no mean describes them,
+// although the baseline was steady.
 type Variation struct {
 	Metric string  `json:"metric"`
 	Unit   string  `json:"unit"`
@@ -20,8 +20,8 @@ type Variation struct {
 	High   float64 `json:"high"`
 	N      int     `json:"n"` // slices, or windows if Sliced is false
 	Sliced bool    `json:"sliced"`
-	// Retransmits are both ends' in the cell's windows, Resent their share of the visits' bytes, RTO
-	// the median over the visits, or 0 if unknown.
+	// Retransmits counts both ends' segments in the cell's windows, Resent is the share of the visits'
+	// bytes that was sent again, and RTO (s) the median over the visits, 0 if unknown.
 	Retransmits float64 `json:"retransmits_per_s"`
 	Resent      float64 `json:"resent_share"`
 	RTO         float64 `json:"rto_s,omitempty"`
@@ -40,9 +40,9 @@ func (j *Run) mayVary(i int, metric string) bool {
 		workload.LatencyP50, cpuMetric(s.Load)}, metric)
 }
 
-// varies returns the metric whose ratios of cell i to cell b lie too far apart, while those of the
-// control to the baseline do not: the metric itself or, because short slices give queues time to
-// drain, its values by windows. "" means that neither does.
+// varies returns the metric whose ratios of cell i to cell b lie too far apart, while the control's
+// ratios to the baseline do not, or "" if none does. That is the given metric or its values by
+// windows, because short slices give queues time to drain.
 func (j *Run) varies(i, b int, metric string) string {
 	g := groupOf(j.Series[i].Cell)
 	ctl, ok := j.ctl[g]
@@ -73,7 +73,7 @@ func (j *Run) logRatios(i, b int, metric string) (out []float64) {
 	return out
 }
 
-// leastRatio stands for less, like a window in which nothing arrived.
+// leastRatio replaces smaller ratios, such as that of a window in which nothing arrived.
 const leastRatio = 1e-6
 
 // rangeOf returns the range of the ratios of cell i to cell b.

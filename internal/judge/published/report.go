@@ -132,8 +132,8 @@ const (
 
 var verdicts = []Verdict{Holds, Gone, Reversed, Emerged, Unclear, NotMeasured}
 
-// alike is the distance from 1 up to which a published ratio is no difference: studies of one run
-// each do not know better.
+// alike is the distance from 1 up to which a published ratio counts as no difference. Studies with
+// one run each cannot resolve less.
 const alike = 0.05
 
 // A measured difference must be beyond the run's own noise floor. No difference means the verdict

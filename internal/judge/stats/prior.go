@@ -95,7 +95,8 @@ func scatterOf(epochs []Epoch) scatter {
 	return s
 }
 
-// squares is chi-squared with the scatter's degrees of freedom if the variance is right.
+// squares returns the weighted sum of squares. It has a chi-squared distribution with the scatter's
+// degrees of freedom if the variance is right.
 func (s scatter) squares(variance float64) float64 {
 	sum, mean := 0.0, 0.0
 	for k, x := range s.centres {

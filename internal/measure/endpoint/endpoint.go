@@ -69,8 +69,8 @@ type Server struct {
 	Behind string
 	// Strain reads what slows the server down, by the names of visits' counts; nil: unknown.
 	Strain func() map[string]int64
-	// Ports reads how many local ports docker-proxy's connections to the server have, and the number
-	// of all, 0 if unknown. Nil: there is no docker-proxy.
+	// Ports reads how many local ports docker-proxy's connections to the server use, and how many
+	// there are, 0 if unknown. Nil if no docker-proxy is on the route.
 	Ports func() (used, all int)
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Version is that of a Machine as JSON. Older ones are read, newer ones are refused.
+// Version is the version of a Machine's JSON. Older versions are read, newer ones are refused.
 const Version = 1
 
 // Limits of a Machine as JSON. A comma follows what takes up to some hundred bytes of memory.

@@ -114,7 +114,7 @@ const (
 	Failed      Got = "failed"      // the dial could not be made: Outcome.Err
 )
 
-// Answer is what became of a Dial.
+// Answer is the result of a Dial.
 type Answer struct {
 	// Outcomes has each different outcome once, the most frequent first. More than one: rules
 	// choose at random.

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 )
 
-// Variant says what becomes of rules that cannot be copied, such as those that match by user.
+// Variant says what a copy has in place of rules that cannot be copied, such as matches by user.
 type Variant string
 
 // The variants.

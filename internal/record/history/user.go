@@ -19,7 +19,8 @@ import (
 var ErrNowhere = errors.New("there is no home directory to keep it in")
 
 // Find returns the store in XDG_STATE_HOME or ~/.local/state (XDG Base Directory Specification 0.8)
-// of the user who runs toll, or typed sudo. The error is ErrNowhere if there is no such directory.
+// of the user who runs toll or, with sudo, of the user who typed it. The error is ErrNowhere if
+// XDG_STATE_HOME is unset and there is no home directory.
 func Find(getenv func(string) string) (*Store, error) {
 	who, home, err := behindSudo(getenv)
 	if err != nil {

@@ -19,8 +19,8 @@ type Device struct {
 	Master string
 	// Peer is the index of a veth's other end, in that end's namespace.
 	Peer int
-	// Space is the id that this namespace has for that of the veth's other end, or of the device
-	// below a macvlan; -1: this one. See SpaceID.
+	// Space is this namespace's id for the namespace of a veth's other end, or of the device below a
+	// macvlan; -1 if that is this namespace. See SpaceID.
 	Space int
 	Addrs []netip.Prefix
 	// Uplink means that a default route uses the device.

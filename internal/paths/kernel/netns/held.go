@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held returns the network namespaces that process pid has open as files, and those of its tap
-// devices, as ID names them. It needs permission to trace the process.
+// Held returns the network namespaces, as ID names them, that process pid has open as files or has
+// tap devices in. The caller needs permission to trace the process.
 func Held(pid int) (ids []string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	all, err := os.ReadDir(dir)

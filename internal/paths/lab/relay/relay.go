@@ -21,8 +21,8 @@ func Run(ctx context.Context, args []string, ready io.WriteCloser) error {
 	return Serve(ctx, args, ready, relay)
 }
 
-// Serve is Run with another way to relay a client's TCP connection to its target. That closes the
-// connection.
+// Serve does the same as Run, but relays each client's TCP connection by the given function, which
+// closes it.
 func Serve(ctx context.Context, args []string, ready io.WriteCloser,
 	relay func(client *net.TCPConn, target *net.TCPAddr)) error {
 	f, err := parse(args)

@@ -45,8 +45,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// header has the number of bytes that follow. An early end of the stream could tell it, too, but
-// passt 2023_03 sends bytes twice on half-closed connections.
+// header is the size of a message's header: the number of bytes that follow. The end of the stream
+// cannot mark them, because passt 2023_03 sends bytes twice on half-closed connections.
 const header = 8
 
 // end sends n random bytes and checks that they arrived: the server returns each byte and then a

@@ -40,8 +40,8 @@ const (
 	scanCheck = 8192 // segments between two looks at connection tracking
 )
 
-// Scan returns those of an address's TCP ports at which a client is answered, in order. Nothing else
-// may use the Net meanwhile.
+// Scan returns, in order, which of the TCP ports answer a client at the address. Nothing else may use
+// the Net meanwhile.
 func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	ports []uint16) ([]uint16, error) {
 	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
