@@ -49,12 +49,15 @@ var pasta = Mode{
 }
 
 var slirp4netns = behindTap(Slirp4netns, HopSlirp, "slirp4netns",
-	"podman run -p PORT:PORT --network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)")
+	"podman run -p PORT:PORT --network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)",
+	"where the client dials 127.0.0.1")
 
 var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
-	"rootless, with the port driver gvisor-tap-vsock; also podman machine", "-p (gvisor)")
+	"rootless, with the port driver gvisor-tap-vsock; also podman machine", "-p (gvisor)",
+	"instead of the client's")
 
-func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
+// hides says when the server sees the program's address.
+func behindTap(name Name, hop HopKind, program, docker, short, hides string) Mode {
 	part := inNamespace + "behind " + program + " and a tap device"
 	return Mode{
 		Name:          name,
@@ -62,7 +65,7 @@ func behindTap(name Name, hop HopKind, program, docker, short string) Mode {
 		Docker:        docker,
 		Short:         short,
 		No6:           program + " publishes ports over IPv4 only",
-		GivesUp:       "nothing; the server sees " + program + "'s address where the client is on the machine",
+		GivesUp:       "nothing; the server sees " + program + "'s address " + hides,
 		PortIsolation: true,
 		PerPort:       true,
 		Rootless:      true,
