@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	_ "github.com/bridgetoll/bridgetoll/internal/paths/replica/start" // holds copies
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 var lo = link.Saved{Name: "lo", Index: 1, MTU: 65536, Up: true, Lower: true,
@@ -133,6 +136,19 @@ func TestWithoutUserNamespaces(t *testing.T) {
 	}
 }
 
+func stopped(t *testing.T, pid int) bool {
+	all, err := procfs.AllThreads(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range all {
+		if s, err := thread.Stat(); err == nil && s.State != "T" {
+			return false
+		}
+	}
+	return true
+}
+
 // A hung copy is killed at the context's end.
 func TestHung(t *testing.T) {
 	s := started(t, &replica.Machine{Spaces: []replica.Space{{Links: []link.Saved{lo}}}})
@@ -140,6 +156,7 @@ func TestHung(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		testwait.Until(t, time.Minute, "the copy stops", func() bool { return stopped(t, pid) })
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()

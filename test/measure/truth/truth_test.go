@@ -49,7 +49,7 @@ func TestScale(t *testing.T) {
 		time.Duration(s.trace.n)*s.trace.each + 2*4*s.follow + s.beside +
 		time.Duration(len(plantedParts))*(s.traceReference+time.Duration(
 			s.tracePlant.n)*s.tracePlant.each)
-	if most := 68 * time.Minute; total > most {
+	if most := 70 * time.Minute; total > most {
 		t.Errorf("the usual scale takes %s, more than %s", total, most)
 	}
 	for _, s := range []scale{s, scaleOf(false, true, 0)} {

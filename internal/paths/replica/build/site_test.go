@@ -59,6 +59,7 @@ func newSite(t *testing.T, settings ...string) *site {
 		t.Fatal(err)
 	}
 	s.ip(0, fmt.Sprint("link add eth0 type veth peer name eth0 netns ", tid))
+	s.setIn(s.other, noDAD...)
 	s.in(s.other, "ip link set lo up")
 	s.in(s.other, "ip link set eth0 up")
 	s.in(s.other, "ip addr add 192.0.2.20/24 dev eth0")
@@ -72,6 +73,8 @@ func newSite(t *testing.T, settings ...string) *site {
 	return s
 }
 
+var noDAD = []string{"net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0"}
+
 func (s *site) add() int {
 	ns := namespace(s.t)
 	tid, err := ns.TID()
@@ -80,7 +83,7 @@ func (s *site) add() int {
 	}
 	s.spaces, s.tids = append(s.spaces, ns), append(s.tids, tid)
 	i := len(s.tids) - 1
-	s.set(i, "net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0")
+	s.set(i, noDAD...)
 	s.set(i, s.settings...)
 	s.ip(i, "link set lo up")
 	return i
@@ -103,7 +106,12 @@ func (s *site) ip(space int, commands ...string) {
 
 func (s *site) set(space int, settings ...string) {
 	s.t.Helper()
-	err := s.spaces[space].Do(func() error {
+	s.setIn(s.spaces[space], settings...)
+}
+
+func (s *site) setIn(ns *netns.NS, settings ...string) {
+	s.t.Helper()
+	err := ns.Do(func() error {
 		for _, x := range settings {
 			key, value, _ := strings.Cut(x, "=")
 			if err := sysctl.Set(key, value); err != nil {
