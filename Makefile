@@ -44,19 +44,18 @@ test: deps ## install what the tests need and run all of them
 		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
 
 # What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
-# instructions. Beside that first the detector's packages and what waits for daemons and namespaces. What measures begins when the
-# former have ended; the latter yield to it. Of that cmd/toll waits more than it works, and bounds how many of its tests measure at once;
-# the others take a minute, one package at a time.
+# instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
+# and bounds how many of its tests measure at once; the others take a minute, one package at a time.
 IDLE = test-vm check
 LAST = test-toll test-loops
 .PHONY: test-linked $(IDLE:%=idle-%) $(LAST:%=last-%) $(LAST)
 test-linked:
-	$(MAKE) -j 7 --no-print-directory --output-sync=target $(LAST:%=last-%) test-places $(IDLE:%=idle-%)
+	$(MAKE) -j 6 --no-print-directory --output-sync=target $(LAST:%=last-%) $(IDLE:%=idle-%)
 
 $(IDLE:%=idle-%): idle-%:
 	chrt --idle 0 $(MAKE) --no-print-directory $*
 
-$(LAST:%=last-%): last-%: test-faults race
+$(LAST:%=last-%): last-%: test-places test-faults race
 	$(MAKE) --no-print-directory $*
 
 test-toll:
@@ -75,13 +74,13 @@ QUIET = cmd/toll internal/paths/dockerapi internal/measure/load internal/measure
 SLICES = ^TestSlices
 
 # They run their own program in namespaces and containers, where it must be static, and wait more than they work; the longest first.
-PLACES = paths/swarm paths/docker paths/lab fast paths/peer ports/cases paths/kubernetes
+PLACES = paths/swarm paths/docker paths/lab paths/peer paths/kubernetes fast ports/cases
 FAULTS = ^TestFaultAtEachStep$$
 .PHONY: test-places test-faults
 test-places:
-	nice $(call again,$(PLACES:%=./internal/%),-p 3 -parallel 4 -timeout 30m -skip '$(FAULTS)')
-test-faults: # of the lab, a third that waits for the kernel
-	nice $(call again,./internal/paths/lab,-timeout 30m -run '$(FAULTS)')
+	$(call again,$(PLACES:%=./internal/%),-p 3 -timeout 30m -skip '$(FAULTS)')
+test-faults: # of the longest, a third that waits for the kernel
+	$(call again,./internal/paths/lab,-timeout 30m -run '$(FAULTS)')
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
@@ -92,9 +91,9 @@ OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(
 .PHONY: race race-starting race-others
 race: race-starting race-others ## run the packages that are in no list; those that start goroutines with the race detector
 race-starting:
-	nice -n 5 env $(RACE) $(call again,$(filter $(STARTING),$(OTHERS)),-race -timeout 20m -parallel 4)
+	nice env $(RACE) $(call again,$(filter $(STARTING),$(OTHERS)),-race -timeout 20m -parallel 4)
 race-others:
-	nice -n 5 $(call again,$(filter-out $(STARTING),$(OTHERS)),-timeout 20m -parallel 4)
+	nice $(call again,$(filter-out $(STARTING),$(OTHERS)),-timeout 20m -parallel 4)
 
 # packages are those that patterns name, as folders; the one of a language model has a target of its own.
 packages = $(shell $(GO) list -f '.{{slice .ImportPath (len .Module.Path)}}' $(1:%=./%) | grep -v '^./test/llm$$')
