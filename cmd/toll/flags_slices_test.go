@@ -157,6 +157,32 @@ func TestSlicedLoads(t *testing.T) {
 	}
 }
 
+func TestQueuesOutlastSlices(t *testing.T) {
+	for _, tt := range []struct {
+		mode, from, to string
+		visits         bool
+	}{
+		{"slirp4netns", "host", "", true},
+		{"pasta", "host", "loopback", true},
+		{"rootless-publish", "host", "", false},
+		{"rootless-publish", "container", "outside", true},
+		{"publish-proxy", "host", "", false},
+	} {
+		f := slicing(4*time.Millisecond, 0, "bulk", "rr")
+		f.from = []string{tt.from}
+		if tt.to != "" {
+			f.to = []string{tt.to}
+		}
+		r, err := f.toRequest([]string{tt.mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Loads[0].Slice == 0; got != tt.visits || r.Loads[1].Slice == 0 {
+			t.Errorf("%+v: slices %g, %g s", tt, r.Loads[0].Slice, r.Loads[1].Slice)
+		}
+	}
+}
+
 func TestPrecisionOfSame(t *testing.T) {
 	for _, tt := range []struct {
 		same, precision float64

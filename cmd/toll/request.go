@@ -43,6 +43,7 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Wire, err = parseWire(f.wire); err != nil {
 		return r, err
 	}
+	f.slicing.queued = queues(r)
 	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
 		return r, err
 	}
