@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -16,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func TestMain(m *testing.M) {
@@ -70,6 +72,9 @@ func newSite(t *testing.T, settings ...string) *site {
 	for i := 2; i <= 3; i++ {
 		s.container(i)
 	}
+	testwait.Until(t, time.Minute, "the other machine has its address", func() bool {
+		return !strings.Contains(s.in(s.other, "ip -6 -o addr"), "tentative")
+	})
 	return s
 }
 
