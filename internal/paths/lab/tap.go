@@ -114,7 +114,7 @@ func (s *site) behindTap(h tapHolder) error {
 // tellSource makes a connection to find out from which address the server sees a client: versions
 // of pasta differ.
 func (s *site) tellSource() error {
-	const limit = 5 * time.Second
+	const limit = 10 * time.Second
 	client, to, listen := s.a.ns, s.b.ns, s.path.Servers[0].Listen
 	switch {
 	case s.path.Spec.To.Outside():

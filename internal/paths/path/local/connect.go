@@ -24,7 +24,8 @@ func (e Ends) String() string {
 	return e.Seen.String()
 }
 
-// ConnectOnce dials a server that listens for this connection only.
+// ConnectOnce dials a server that listens for this connection only. It dials again where nothing
+// arrives, because a relay may have lost the first packet, and slirp4netns sends it again after 6 s.
 func ConnectOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duration) (e Ends,
 	err error) {
 	var server *net.TCPListener
@@ -36,12 +37,21 @@ func ConnectOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duratio
 		return e, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	if err := server.SetDeadline(time.Now().Add(limit)); err != nil {
-		return e, err
+	const patience = 2 * time.Second
+	for deadline := time.Now().Add(limit); ; {
+		e, err = connect(from, dial, server, patience)
+		var late net.Error
+		if !errors.As(err, &late) || !late.Timeout() || time.Now().After(deadline) {
+			return e, err
+		}
 	}
+}
+
+func connect(from Space, dial netip.AddrPort, server *net.TCPListener,
+	patience time.Duration) (e Ends, err error) {
 	var c net.Conn
 	err = from.Do(func() (err error) {
-		c, err = net.DialTimeout("tcp", dial.String(), limit)
+		c, err = net.DialTimeout("tcp", dial.String(), patience)
 		return err
 	})
 	if err != nil {
@@ -50,6 +60,9 @@ func ConnectOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duratio
 	defer c.Close()
 	// Debian 12's pasta waits for it.
 	if _, err := c.Write([]byte{0}); err != nil {
+		return e, err
+	}
+	if err := server.SetDeadline(time.Now().Add(patience)); err != nil {
 		return e, err
 	}
 	arrived, err := server.Accept()
