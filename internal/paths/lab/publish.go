@@ -48,9 +48,7 @@ func (s *site) translated(d daemon) error {
 			return err
 		}
 	}
-	dnat := s.EachServer(func(i int) path.Hop {
-		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
-	})
+	dnat := s.publishedRules()
 	last := append([]path.Hop{s.bridgeHop(s.a, s.home.bridge, true)}, s.ServerHops()...)
 	switch p.Spec.From {
 	case mode.FromHost:
@@ -209,6 +207,12 @@ func (s *site) near() netip.Addr {
 		return loopback6
 	}
 	return loopback
+}
+
+func (s *site) publishedRules() []path.Hop {
+	return s.EachServer(func(i int) path.Hop {
+		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
+	})
 }
 
 func (s *site) dialPublished() {

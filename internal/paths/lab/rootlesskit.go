@@ -139,17 +139,8 @@ func (s *site) rootlessPublishNAT() error {
 	}
 	s.dialPublished()
 	p := s.path
-	first := s.loHop(s.a.ns, s.a.name)
-	if p.Spec.From == mode.FromRemote {
-		p.Guards = append(p.Guards, local.Unused(first))
-		first = s.wireHop()
-		s.PlaceClients(on(s.b))
-	} else {
-		s.PlaceClients(on(s.a))
-	}
-	rules := s.EachServer(func(i int) path.Hop {
-		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
-	})
+	first := s.arriving()
+	rules := s.publishedRules()
 	hidden := s.ruleHop(s.engine, mode.HopSNAT, "nat", "POSTROUTING", s.homeTag(tagLocalMasq),
 		path.Matches)
 	if transparent && p.Spec.To != mode.ToLoopback {
@@ -181,35 +172,40 @@ func (s *site) rootlessPublishTap() error {
 	}
 	s.dialPublished()
 	p := s.path
+	slirp, name, err := s.slirp(r)
+	if err != nil {
+		return err
+	}
+	slirp.Others = true
+	if p.Spec.Second {
+		slirp.Second = secondPort
+	}
 	var slirps []path.Hop
 	for i, c := range s.Servers {
-		proxy := local.Proxy{Tap: c.ns, Others: true, Listens: s.Dial[i].Port()}
-		if p.Spec.Second {
-			proxy.Second = secondPort
-		}
-		slirp, err := s.slirpHop(r, proxy)
-		if err != nil {
-			return err
-		}
-		slirp.Clients = p.Spec.TalkTo(i)
-		slirps = append(slirps, slirp)
+		slirp.Tap, slirp.Listens = c.ns, s.Dial[i].Port()
+		h := local.RelayHop(p, mode.HopSlirp, slirp, name, s.a.name)
+		h.Clients = p.Spec.TalkTo(i)
+		slirps = append(slirps, h)
 	}
 	p.Proxies = p.Proxies[:1]
-	first := s.loHop(s.a.ns, s.a.name)
-	if p.Spec.From == mode.FromRemote {
-		p.Guards = append(p.Guards, local.Unused(first))
-		first = s.wireHop()
-		s.PlaceClients(on(s.b))
-	} else {
-		s.PlaceClients(on(s.a))
-	}
-	dnat := s.EachServer(func(i int) path.Hop {
-		return s.portRule(mode.HopDNAT, "nat", "DOCKER", tagPublish, i, path.Matches)
-	})
+	first := s.arriving()
+	dnat := s.publishedRules()
 	p.Hops = slices.Concat([]path.Hop{first}, slirps, []path.Hop{s.tapHop()}, dnat,
 		[]path.Hop{s.bridgeHop(s.engine, s.home.bridge, true)}, s.ServerHops())
 	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return s.tellSource()
+}
+
+// arriving places the clients of published ports and returns the hop by which they reach machine A.
+func (s *site) arriving() path.Hop {
+	lo := s.loHop(s.a.ns, s.a.name)
+	if s.path.Spec.From != mode.FromRemote {
+		s.PlaceClients(on(s.a))
+		return lo
+	}
+	s.path.Guards = append(s.path.Guards, local.Unused(lo))
+	s.PlaceClients(on(s.b))
+	return s.wireHop()
 }
 
 func (s *site) rootlessOut() error {
@@ -223,27 +219,29 @@ func (s *site) rootlessOut() error {
 	if err := s.onBridge(s.home, path.Hop{}); err != nil {
 		return err
 	}
-	slirp, err := s.slirpHop(r, local.Proxy{Outward: true})
+	slirp, name, err := s.slirp(r)
 	if err != nil {
 		return err
 	}
+	slirp.Outward = true
 	p := s.path
-	p.Hops = slices.Insert(p.Hops, len(p.Hops)-1, s.tapHop(), slirp)
+	p.Hops = slices.Insert(p.Hops, len(p.Hops)-1, s.tapHop(),
+		local.RelayHop(p, mode.HopSlirp, slirp, name, s.a.name))
 	p.Guards = append(p.Guards, local.Unused(s.loHop(s.engine.ns, s.engine.name)))
 	return nil
 }
 
-func (s *site) slirpHop(r *rootless.Running, p local.Proxy) (hop path.Hop, err error) {
-	p.Space, p.Frames = s.a.ns, s.tapHop().Read
+// slirp returns the slirp4netns that RootlessKit started, and its name.
+func (s *site) slirp(r *rootless.Running) (p local.Proxy, name string, err error) {
+	p = local.Proxy{Space: s.a.ns, Frames: s.tapHop().Read}
 	if p.PID, err = r.Driver(rootless.Slirp4netns); err != nil {
-		return hop, err
+		return p, "", err
 	}
 	file, err := rootless.Find(rootless.Slirp4netns)
 	if err != nil {
-		return hop, err
+		return p, "", err
 	}
-	return local.RelayHop(s.path, mode.HopSlirp, p, rootless.Named(rootless.Slirp4netns, file),
-		s.a.name), nil
+	return p, rootless.Named(rootless.Slirp4netns, file), nil
 }
 
 // gvisor's process is RootlessKit, one for each container, as for each podman machine.
