@@ -61,7 +61,7 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	} else if !ok {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
-	if s.Mode == mode.RootlessPublishTap && s.UDP {
+	if m.TCPOnly && s.UDP {
 		return &path.UnsupportedError{Missing: "nothing counts the datagrams of mode " + string(s.Mode),
 			Remedy: "a load over TCP"}
 	}
