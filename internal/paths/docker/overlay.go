@@ -50,7 +50,7 @@ func (s *site) overlay() error {
 		}
 		b.portNS = ns
 		// The container also has a device on docker_gwbridge.
-		if b.device, _, err = deviceIn(b, netip.PrefixFrom(b.addr, b.addr.BitLen())); err != nil {
+		if b.device, _, err = deviceIn(b, single(b.addr)); err != nil {
 			return err
 		}
 		return s.findPort(b)
@@ -79,7 +79,7 @@ func (s *site) outOfOverlay(n *bridgeNet) error {
 		return err
 	}
 	s.attach = func(b *box) error {
-		own, _, err := deviceIn(b, netip.PrefixFrom(b.addr, b.addr.BitLen()))
+		own, _, err := deviceIn(b, single(b.addr))
 		if err != nil {
 			return err
 		}

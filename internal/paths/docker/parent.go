@@ -72,12 +72,11 @@ func (s *site) outOfCard() error {
 	if err := s.addressed(s.Clients); err != nil {
 		return err
 	}
-	alone := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 	_, direct := ByRoute(s.path.Spec)
 	for _, c := range s.Clients {
-		err := s.engine.docker.Remote.Route(s.ctx, s.path, alone(c.Addr()), direct)
+		err := s.engine.docker.Remote.Route(s.ctx, s.path, single(c.Addr()), direct)
 		if err == nil && direct {
-			err = c.ns.Do(link.Laid{To: alone(s.Dial[0].Addr()), Device: c.device}.Lay)
+			err = c.ns.Do(link.Laid{To: single(s.Dial[0].Addr()), Device: c.device}.Lay)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.what, err)

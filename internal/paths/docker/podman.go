@@ -213,7 +213,7 @@ func (s *site) switchesRewritten() bool {
 	return err == nil && (value == "1" || s.engine.exempting())
 }
 
-func to(a netip.Addr) nft.Match { return nft.Dst(netip.PrefixFrom(a, a.BitLen())) }
+func to(a netip.Addr) nft.Match { return nft.Dst(single(a)) }
 
 // Hops of several paths with one name would be one thing.
 func (s *site) servers() string {

@@ -247,4 +247,6 @@ func (s *site) namespaces() ([]path.Namespace, error) {
 
 const bridgeNF = "net.bridge.bridge-nf-call-iptables"
 
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
 var errNoAddress = errors.New("the engine gave the container no IPv4 address")
