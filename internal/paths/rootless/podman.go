@@ -15,7 +15,7 @@ import (
 // has a Unix socket: the service, or the process that keeps Podman's namespaces where systemd has
 // the socket. The error is an *path.UnsupportedError if there is none.
 func FindPodman(socket string) (pid int, err error) {
-	if pid, err = listener(socket); err == nil && apart(pid) {
+	if pid, err = listener(socket); err == nil && InUserNamespace(strconv.Itoa(pid)) {
 		return pid, nil
 	}
 	owner := ownerOf(socket)
@@ -26,7 +26,8 @@ func FindPodman(socket string) (pid int, err error) {
 			continue
 		}
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err == nil && ownerOf(fmt.Sprintf("/proc/%d", pid)) == owner && apart(pid) {
+		if err == nil && ownerOf("/proc/"+strconv.Itoa(pid)) == owner &&
+			InUserNamespace(strconv.Itoa(pid)) {
 			return pid, nil
 		}
 	}
@@ -44,9 +45,10 @@ func ownerOf(file string) int {
 	return int(info.Sys().(*syscall.Stat_t).Uid) //nolint:forcetypeassert // of Linux
 }
 
-// apart reports whether a process is in another user namespace than the machine's.
-func apart(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/uid_map", pid))
+// InUserNamespace reports whether a process, a PID or "self", is in a user namespace other than the
+// machine's.
+func InUserNamespace(process string) bool {
+	text, err := os.ReadFile("/proc/" + process + "/uid_map")
 	f := strings.Fields(string(text))
 	return err == nil && len(f) >= 3 && f[2] != "4294967295"
 }
