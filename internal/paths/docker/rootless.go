@@ -180,26 +180,25 @@ const firstChildAddress = 28
 
 const driverVariable = "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER"
 
-// byTap lists the port drivers whose connections come over the engine's tap device.
-var byTap = map[string]mode.HopKind{
-	rootless.Slirp4netns: mode.HopSlirp, rootless.Gvisor: mode.HopGvisor}
+// byTap reports whether a port driver's connections come over the engine's tap device.
+func byTap(driver string) bool { return driver == rootless.Slirp4netns || driver == rootless.Gvisor }
 
 func (e *engine) checkDriver(s path.Spec) error {
 	const builtin = "builtin"
 	driver := cmp.Or(e.kit.Driver, builtin)
 	missing := "RootlessKit's port driver " + driver + " takes this Docker's ports"
 	instead := driverVariable + "=" + builtin
-	if byTap[driver] != "" && e.Major() >= firstChildAddress {
+	if byTap(driver) && e.Major() >= firstChildAddress {
 		instead = string(mode.RootlessPublishTap)
 	}
 	switch tap := s.Mode == mode.RootlessPublishTap; {
 	case s.UDP:
 		return &path.UnsupportedError{Missing: "RootlessKit's sockets count no datagrams' bytes",
 			Remedy: "a load over TCP"}
-	case tap && byTap[driver] == "":
+	case tap && !byTap(driver):
 		return &path.UnsupportedError{Missing: missing + ", not over a tap device",
 			Remedy: driverVariable + "=slirp4netns; rootless-publish measures the default"}
-	case !tap && byTap[driver] != "":
+	case !tap && byTap(driver):
 		return &path.UnsupportedError{Missing: missing + ", over its tap device", Remedy: instead}
 	case !tap && driver != builtin:
 		return &path.UnsupportedError{Missing: missing + ", and toll does not know its path",
@@ -244,7 +243,7 @@ func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	}
 	for i, p := range ports {
 		relay.Tap, relay.Listens = s.Servers[i].ns, p.Port()
-		h := local.RelayHop(s.path, byTap[e.kit.Driver], relay, e.kit.Driver, e.machine.name)
+		h := local.RelayHop(s.path, driverHops[e.kit.Driver], relay, e.kit.Driver, e.machine.name)
 		h.Clients = s.path.Spec.TalkTo(i)
 		hops = append(hops, h)
 	}

@@ -12,6 +12,7 @@ import (
 // A rootless engine's containers reach other machines by the tap device of its network and by a
 // process of the machine, which has the sockets.
 
+// driverHops has RootlessKit's drivers by their names.
 var driverHops = map[string]mode.HopKind{rootless.Slirp4netns: mode.HopSlirp,
 	rootless.Pasta: mode.HopPasta, rootless.Gvisor: mode.HopGvisor}
 
