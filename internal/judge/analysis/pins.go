@@ -1,7 +1,6 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -92,7 +91,10 @@ func (r *Report) Pinned() string {
 func (r *Report) relays() (out []string) {
 	for _, c := range r.Cells {
 		for _, h := range c.Hops {
-			name := cmp.Or(map[mode.HopKind]string{mode.HopProxy: "docker-proxy"}[mode.HopKind(h)], h)
+			name := h
+			if mode.HopKind(h) == mode.HopProxy {
+				name = "docker-proxy"
+			}
 			if mode.HopKind(h).Relays() && !slices.Contains(out, name) {
 				out = append(out, name)
 			}
