@@ -72,15 +72,19 @@ const queuedVisits = "slirp4netns, pasta and gvisor-tap-vsock queue more than a 
 // queues reports whether connections of the request may pass such a relay.
 func queues(r plan.Request) bool {
 	relays := []mode.HopKind{mode.HopSlirp, mode.HopPasta, mode.HopGvisor}
-	return slices.ContainsFunc(r.Modes, func(n mode.Name) bool {
+	for _, n := range r.Modes {
 		m, _ := mode.Find(n)
-		return slices.ContainsFunc(m.Routes, func(x mode.Route) bool {
-			return slices.ContainsFunc(x.Hops, func(h mode.HopKind) bool {
+		for _, x := range m.Routes {
+			from := len(r.From) == 0 || slices.Contains(r.From, x.From)
+			to := slices.Contains(r.To, x.To) || len(r.To) == 0 && !x.To.Outside()
+			if from && to && slices.ContainsFunc(x.Hops, func(h mode.HopKind) bool {
 				return slices.Contains(relays, h)
-			}) && (len(r.From) == 0 || slices.Contains(r.From, x.From)) &&
-				(slices.Contains(r.To, x.To) || len(r.To) == 0 && !x.To.Outside())
-		})
-	})
+			}) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // All modes run in the same slices.
