@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -19,6 +20,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func newNS(t *testing.T) *netns.NS {
@@ -158,6 +160,11 @@ link set mac0 up arp off
 		}
 	}
 	ipBatch(t, outside, "link set far up\n")
+	for _, device := range []string{"eth0", "br0"} { // next hops of a group need it
+		testwait.Until(t, time.Minute, device+" has a carrier", func() bool {
+			return strings.Contains(run(t, machine, "ip link show dev "+device), "LOWER_UP")
+		})
+	}
 	ipBatch(t, machine, `
 addr add 192.0.2.10/24 brd + dev eth0
 addr add 192.0.2.11/24 dev eth0
