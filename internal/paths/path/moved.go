@@ -51,6 +51,7 @@ func (m Moved) plus(o Moved) Moved {
 // load bounds the number of packets, and thereby the bytes.
 const (
 	slackShare = 0.02 // for example unseen retransmissions of a proxy
+	tapShare   = 0.25 // a TCP in user space tells nobody what it sends again
 
 	// Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet, IPv6, UDP and VXLAN 70, ESP 44
 	headers = 228
@@ -86,10 +87,10 @@ func (f flow) plus(o flow) flow {
 		f.sent + o.sent, f.data + o.data, f.bare + o.bare}
 }
 
-func (f flow) packets() float64 { return (f.data+f.bare)*(1+slackShare) + quietPackets }
+func (f flow) packets(slack float64) float64 { return (f.data+f.bare)*(1+slack) + quietPackets }
 
-func (f flow) bytes(packets uint64) float64 {
-	return f.sent*(1+slackShare) + headers*float64(packets) + quietBytes
+func (f flow) bytes(packets uint64, slack float64) float64 {
+	return f.sent*(1+slack) + headers*float64(packets) + quietBytes
 }
 
 type direction struct {

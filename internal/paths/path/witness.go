@@ -198,7 +198,11 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 
 // carried judges a hop without packet counts, such as a proxy's sockets, by its bytes.
 func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
-	most := f.packets()
+	slack := slackShare
+	if h.Kind == mode.HopTap {
+		slack = tapShare
+	}
+	most := f.packets(slack)
 	switch {
 	case bytes < uint64(f.arrived):
 		return fmt.Sprintf("counted %d bytes %s, the load moved %d", bytes, way, f.arrived)
@@ -210,10 +214,10 @@ func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 		return fmt.Sprintf(
 			"counted %d packets %s, the load can have sent %.0f: other traffic shares the path",
 			packets, way, most)
-	case float64(bytes) > f.bytes(packets):
+	case float64(bytes) > f.bytes(packets, slack):
 		return fmt.Sprintf(
 			"counted %d bytes in %d packets %s, the load can have sent %.0f: other traffic shares the path",
-			bytes, packets, way, f.bytes(packets))
+			bytes, packets, way, f.bytes(packets, slack))
 	}
 	return ""
 }

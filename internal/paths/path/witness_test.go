@@ -179,3 +179,21 @@ func TestUserSpaceAcknowledgesEach(t *testing.T) {
 		}
 	}
 }
+
+// The tap of pasta counted 4 % more than the load sent: its TCP tells nobody what it sends again.
+func TestUserSpaceSendsAgain(t *testing.T) {
+	bulk := Moved{Forward: 1 << 30, Connections: 1, Segment: 65_480, Seconds: 1}
+	for _, c := range []struct {
+		kind mode.HopKind
+		more uint64 // per cent
+		want bool
+	}{{mode.HopTap, 4, true}, {mode.HopVeth, 4, false}, {mode.HopTap, 40, false}} {
+		got := sample.Counters{ForwardBytes: 1<<30 + c.more<<30/100, ForwardPackets: 20_000,
+			BackwardBytes: 600_000, BackwardPackets: 9_000}
+		w := Witness([]Hop{{Kind: c.kind, Name: "x"}}, make([]sample.Counters, 1),
+			[]sample.Counters{got}, bulk)
+		if w.OK != c.want {
+			t.Errorf("%s, %d %% more: %+v", c.kind, c.more, w)
+		}
+	}
+}
