@@ -17,11 +17,13 @@ import (
 )
 
 // Prepare readies this process for a load of n threads: no garbage collection, a processor for each
-// thread that blocks in a raw system call, and two for the rest of the program. Start the process
-// with GODEBUG=asyncpreemptoff=1, or the runtime sends its threads a signal every 10 ms.
+// thread that blocks in a raw system call, two for the rest of the program, and few timers of the
+// runtime's if CAP_SYS_NICE allows it. Start the process with GODEBUG=asyncpreemptoff=1, or the
+// runtime sends its threads a signal every 10 ms.
 func Prepare(n int) {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(n + 2)
+	_ = quietMonitor()
 }
 
 type threadGroup struct {
