@@ -1,0 +1,177 @@
+package fast
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
+)
+
+// Left lists what toll fast does not change, with the reasons.
+type Left struct {
+	Ports []Refusal
+	Links []LinkRefusal
+}
+
+// Update reads the machine, sets the allowed shortcuts and links, and renews the lease. If it
+// returns an error, the lease is left to run out.
+func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
+	changes := f.changed()
+	want, err := f.Choice()
+	if err != nil {
+		return left, err
+	}
+	facts, err := published(ctx)
+	if err != nil {
+		return left, err
+	}
+	if want.With(Links) {
+		if err := f.keepLease(lease); err != nil { // before any link is raised
+			return left, err
+		}
+		if left.Links, err = f.updateLinks(facts, want, lease); err != nil {
+			return left, err
+		}
+	}
+	if f.table == nil {
+		return left, nil
+	}
+	routes, unfit := decideRoutes(facts, want)
+	routes, blocked, err := f.judge(ctx, routes)
+	if err != nil {
+		return left, err
+	}
+	changed, err := f.apply(routes)
+	left.Ports = slices.Concat(unfit, blocked, changed)
+	if err == nil {
+		err = f.abortStranded(facts)
+	}
+	if err != nil {
+		return left, err
+	}
+	return left, f.renew(changes, lease)
+}
+
+const namesOfContainers = "names of containers"
+
+// published returns an error if the engine's list of containers is missing.
+func published(ctx context.Context) (*ports.Facts, error) {
+	facts, err := collect.Published(ctx)
+	if err = errors.Join(err, ctx.Err()); err != nil { // the last answers may be missing
+		return nil, err
+	}
+	list := facts.Docker != ""
+	for _, m := range facts.Missing {
+		list = list && m.What != namesOfContainers
+	}
+	if !list {
+		u := &path.UnsupportedError{
+			Missing: "no Docker Engine answers: what it publishes is not known",
+			Remedy:  "sudo systemctl start docker, or DOCKER_HOST with its address"}
+		for _, m := range facts.Missing {
+			if m.What == namesOfContainers {
+				u.Err = errors.New(m.Why)
+			}
+		}
+		return nil, u
+	}
+	return facts, nil
+}
+
+// apply removes entries before it adds any.
+func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
+	have, err := f.table.Entries()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range have {
+		if !slices.ContainsFunc(routes, func(r Route) bool {
+			return r.Dial == e.Dial && r.Target == e.Target
+		}) {
+			if err := f.table.Remove(e.Dial); err != nil {
+				return nil, err
+			}
+		}
+	}
+	f.put = map[netip.AddrPort]string{}
+	for _, r := range routes {
+		f.put[r.Dial] = r.ContainerID
+		err := f.table.Add(shortcut.Entry{Dial: r.Dial, Target: r.Target, Server: r.server},
+			r.listener)
+		if errors.Is(err, shortcut.ErrChanged) {
+			delete(f.put, r.Dial)
+			left = append(left, Refusal{r.Container, "tcp", r.Dial, err.Error(),
+				"toll fast status"})
+			err = f.table.Remove(r.Dial)
+		}
+		if err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+// abortStranded ends connections that took a shortcut to a container whose docker-proxy is gone:
+// its end would have ended them, too. Where the kernel cannot abort them, they time out.
+func (f *Fast) abortStranded(facts *ports.Facts) error {
+	_, err := f.table.Abort(func(e shortcut.Entry) bool {
+		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool {
+			return p.Container == e.Target && p.Host.Port() == e.Dial.Port()
+		})
+	})
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
+}
+
+// Preview returns what Update would set and leave alone, without changing anything.
+func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, left Left,
+	err error) {
+	f := &Fast{}
+	facts, err := published(ctx)
+	if err != nil {
+		return nil, nil, left, err
+	}
+	if want.With(Connect) {
+		all, unfit := decideRoutes(facts, want)
+		routes, left.Ports, err = f.judge(ctx, all)
+		if err != nil {
+			return nil, nil, left, err
+		}
+		left.Ports = slices.Concat(unfit, left.Ports)
+	}
+	if want.With(Links) {
+		links, left.Links = decideLinks(facts, want)
+	}
+	return routes, links, left, nil
+}
+
+// Drop removes a container's shortcuts at once, or all of them if containerID is "".
+func (f *Fast) Drop(containerID string) error {
+	if f.table == nil {
+		return nil
+	}
+	if containerID == "" {
+		all, err := f.table.Entries()
+		for _, e := range all {
+			err = errors.Join(err, f.table.Remove(e.Dial))
+		}
+		return err
+	}
+	var err error
+	for dial, id := range f.put {
+		if id == containerID {
+			err = errors.Join(err, f.table.Remove(dial))
+		}
+	}
+	return err
+}
