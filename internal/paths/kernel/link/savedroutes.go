@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -23,8 +22,6 @@ const (
 	nexthopDevice  = 5 // NHA_OIF
 	nexthopGateway = 6 // NHA_GATEWAY
 )
-
-var bothFamilies = []byte{unix.AF_INET, unix.AF_INET6}
 
 // ReadAddresses reads the addresses of the calling thread's namespace, except duplicates of other
 // machines' addresses.
@@ -63,127 +60,6 @@ func ReadRoutes() ([]raw.Message, error) {
 func ReadPolicy() ([]raw.Message, error) {
 	return rawList("policy rules", unix.RTM_GETRULE, unix.RTM_NEWRULE, bothFamilies,
 		unix.SizeofRtMsg, nil)
-}
-
-// ReadNeighbours reads permanent neighbours, those that the machine answers for (proxy), and static
-// entries of bridges.
-func ReadNeighbours() ([]raw.Message, error) {
-	own, err := rawList("neighbours", unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH, bothFamilies,
-		unix.SizeofNdMsg, func(b []byte) bool { return neighbourOf(b).state == unix.NUD_PERMANENT })
-	if err != nil {
-		return nil, err
-	}
-	proxies, err := rawDump(unix.RTM_GETNEIGH, neighbour{flags: unix.NTF_PROXY}.header())
-	if err != nil {
-		return nil, fmt.Errorf("list neighbours: %w", err)
-	}
-	for _, b := range proxies {
-		if len(b) >= unix.SizeofNdMsg && neighbourOf(b).flags&unix.NTF_PROXY != 0 {
-			own = append(own, raw.Message{Type: unix.RTM_NEWNEIGH, Data: b})
-		}
-	}
-	static, err := rawList("entries of bridges", unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH,
-		[]byte{unix.AF_BRIDGE}, unix.SizeofNdMsg, func(b []byte) bool {
-			f, err := fieldsOf(b, unix.SizeofNdMsg)
-			return err == nil && f.has(unix.NDA_MASTER) && neighbourOf(b).state == unix.NUD_NOARP
-		})
-	return append(own, static...), err
-}
-
-// rawList leaves out messages of other families: a kernel without IPv6 answers with all of them.
-func rawList(what string, ask netlink.HeaderType, answer uint16, families []byte, header int,
-	keep func([]byte) bool) (out []raw.Message, err error) {
-	for _, family := range families {
-		request := make([]byte, header)
-		request[0] = family
-		msgs, err := rawDump(ask, request)
-		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", what, err)
-		}
-		for _, b := range msgs {
-			if len(b) >= header && (family == unix.AF_UNSPEC || b[0] == family) &&
-				(keep == nil || keep(b)) {
-				out = append(out, raw.Message{Type: answer, Data: b})
-			}
-		}
-	}
-	return out, nil
-}
-
-// restore makes objects from messages in the calling thread's namespace: send makes one, text
-// describes it, out is its device's index, or 0.
-type restore struct {
-	kind   uint16
-	header int
-	send   func(c sender, b []byte) error
-	text   func(b []byte, names map[int]string) string
-	out    func(b []byte) int
-}
-
-func (r restore) all(ms []raw.Message) (refused []raw.Refused) {
-	c, err := openSender()
-	if err != nil {
-		return []raw.Refused{{What: "everything", Err: err}}
-	}
-	defer func() { _ = c.Close() }()
-	var names map[int]string
-	for _, m := range ms {
-		err := errShort
-		whole := m.Type == r.kind && len(m.Data) >= r.header
-		if whole {
-			err = r.send(c, m.Data)
-		}
-		if err == nil || errors.Is(err, unix.EEXIST) {
-			continue
-		}
-		if names == nil {
-			names = namesByIndex()
-		}
-		x := raw.Refused{What: "a message of another kind", Err: reason(err)}
-		if whole {
-			x.What, x.Device = r.text(m.Data, names), names[r.out(m.Data)]
-		}
-		refused = append(refused, x)
-	}
-	return refused
-}
-
-func namesByIndex() map[int]string {
-	out := map[int]string{}
-	links, _ := ReadLinks() // without names the text is poorer
-	for _, l := range links {
-		out[l.Index] = l.Name
-	}
-	return out
-}
-
-// reason returns the kernel's words for an error, if it has any.
-func reason(err error) error {
-	var op *netlink.OpError
-	switch {
-	case !errors.As(err, &op):
-		return err
-	case op.Message != "":
-		return fmt.Errorf("%s: %w", op.Message, op.Err)
-	}
-	return op.Err
-}
-
-// only returns the attributes of a message that are of the given types.
-func only(b []byte, header int, kinds ...uint16) ([]netlink.Attribute, error) {
-	list, err := attributesOf(b, header)
-	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
-		return !slices.Contains(kinds, typeOf(a))
-	}), err
-}
-
-func without(list []netlink.Attribute, kinds ...uint16) []netlink.Attribute {
-	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {
-		return slices.Contains(kinds, typeOf(a))
-	})
 }
 
 // MakeAddresses adds addresses for ever, at once, and without routes to their networks: those are
@@ -409,59 +285,4 @@ func MakePolicy(ms []raw.Message) []raw.Refused {
 	refused := r.all(now)
 	r.send = send(unix.RTM_NEWRULE, netlink.Create|netlink.Excl)
 	return append(refused, r.all(ms)...)
-}
-
-// MakeNeighbours adds neighbours, except permanent ones at devices that stand in for others.
-func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []raw.Refused {
-	ms = slices.DeleteFunc(slices.Clone(ms), func(m raw.Message) bool {
-		if len(m.Data) < unix.SizeofNdMsg {
-			return false
-		}
-		n := neighbourOf(m.Data)
-		return n.flags&unix.NTF_PROXY == 0 && standIn(n.index)
-	})
-	return restore{unix.RTM_NEWNEIGH, unix.SizeofNdMsg,
-		func(c sender, b []byte) error {
-			n := neighbourOf(b)
-			if n.family == unix.AF_BRIDGE {
-				n.flags |= unix.NTF_MASTER
-			}
-			n.flags &= unix.NTF_PROXY | unix.NTF_MASTER | unix.NTF_ROUTER
-			list, err := only(b, unix.SizeofNdMsg, unix.NDA_DST, unix.NDA_LLADDR, unix.NDA_VLAN)
-			if err != nil {
-				return err
-			}
-			return c.send(unix.RTM_NEWNEIGH, netlink.Create|netlink.Replace,
-				append(n.header(), marshal(list...)...))
-		},
-		neighbourText, indexOf}.all(ms)
-}
-
-func neighbourText(b []byte, names map[int]string) string {
-	f, _ := fieldsOf(b, unix.SizeofNdMsg)
-	who := net.HardwareAddr(f[unix.NDA_LLADDR]).String()
-	if a, ok := netip.AddrFromSlice(f[unix.NDA_DST]); ok {
-		who = a.String()
-	}
-	return fmt.Sprintf("neighbour %s of %s", who, names[indexOf(b)])
-}
-
-// neighbour is struct ndmsg.
-type neighbour struct {
-	family, flags, kind byte
-	index               int
-	state               uint16
-}
-
-func neighbourOf(b []byte) neighbour {
-	return neighbour{family: b[0], index: indexOf(b), state: binary.NativeEndian.Uint16(b[8:]),
-		flags: b[10], kind: b[11]}
-}
-
-func (n neighbour) header() []byte {
-	b := make([]byte, unix.SizeofNdMsg)
-	b[0], b[10], b[11] = n.family, n.flags, n.kind
-	binary.NativeEndian.PutUint32(b[4:], uint32(n.index))
-	binary.NativeEndian.PutUint16(b[8:], n.state)
-	return b
 }
