@@ -275,3 +275,5 @@ func (f *Facts) prefixOn(device string, six bool) (netip.Prefix, bool) {
 	}
 	return netip.Prefix{}, false
 }
+
+func orSomething(device string) string { return cmp.Or(device, "the next device") }

@@ -1,0 +1,159 @@
+package ports
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+)
+
+func (c *Copy) plan() {
+	type key struct {
+		proto string
+		port  uint16
+	}
+	services := map[key][]Row{}
+	var order []key
+	for _, r := range c.f.rows() {
+		k := key{r.Proto, r.Port}
+		if c.port != 0 && r.Port != c.port {
+			continue
+		}
+		if services[k] == nil {
+			order = append(order, k)
+		}
+		services[k] = append(services[k], r)
+	}
+	places := map[bool][]place{}
+	for _, six := range []bool{false, true} {
+		places[six] = append(c.f.places(six), c.unbridged(six)...)
+	}
+	c.planBridges()
+	for _, k := range order {
+		rows := services[k]
+		for _, six := range []bool{false, true} {
+			if slices.ContainsFunc(rows, func(r Row) bool { return r.concerns(six) }) {
+				c.planService(k.proto, k.port, rows, six, places[six])
+			}
+		}
+	}
+	c.planInside(places)
+}
+
+func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, places []place) {
+	home := ""
+	var named []netip.Addr // of the rows
+	for _, r := range rows {
+		if x, ok := c.f.homeOf(r.Server); ok && home == "" {
+			home = c.f.bridgeOf(x)
+		}
+		if r.concerns(six) && r.Family != "both" && !r.addr.IsUnspecified() {
+			named = once(named, r.addr.Unmap())
+		}
+	}
+	primary, _ := c.f.address(six)
+	first := map[Client]bool{}
+	for _, p := range places {
+		add := func(tier int, kind Client, a netip.Addr) {
+			if a.IsValid() {
+				c.ask(asked{service: service{proto, netip.AddrPortFrom(a, port)}, place: p,
+					kind: kind, tier: tier})
+			}
+		}
+		if p.kind == OwnAddr {
+			loop, kind := netip.AddrFrom4([4]byte{127, 0, 0, 1}), Loopback
+			if six {
+				loop, kind = netip.IPv6Loopback(), Loopback6
+			}
+			add(column, kind, loop)
+			add(column, OwnAddr, primary)
+			for _, a := range named {
+				if a.IsLoopback() && a != loop {
+					add(column, kind, a)
+				} else {
+					add(column, OwnAddr, a)
+				}
+			}
+			for _, a := range p.addrs {
+				if c.f.hosts(c.f.device(c.f.towards(a))) {
+					add(gateway, OwnAddr, a)
+				} else {
+					add(address, OwnAddr, a)
+				}
+			}
+			continue
+		}
+		near, far := address, network
+		if p.kind == Neighbour {
+			if home == "" {
+				home = p.bridge
+			}
+			near = gateway
+			if p.bridge == home {
+				near, far = address, address
+			}
+		}
+		if p.kind == Remote && !first[Remote] || p.kind == Neighbour && p.bridge == home {
+			first[p.kind] = true
+			add(column, p.kind, primary)
+		}
+		for _, a := range named {
+			if !a.IsLoopback() {
+				add(min(near, far), p.kind, a)
+			}
+		}
+		for _, a := range p.addrs {
+			add(near, p.kind, a)
+		}
+		add(far, p.kind, primary)
+	}
+}
+
+// planInside asks for the containers' own addresses, published ports from other machines only.
+func (c *Copy) planInside(places map[bool][]place) {
+	for i := range c.f.Containers {
+		x := &c.f.Containers[i]
+		for _, l := range x.insides(0) {
+			to, published := l.at, x.publishes(l.proto, l.at.Port())
+			if c.port != 0 && to.Port() != c.port && !slices.ContainsFunc(x.Published,
+				func(p Published) bool {
+					return p.Proto == l.proto && p.Port == to.Port() && p.Host.Port() == c.port
+				}) {
+				continue
+			}
+			home := cmp.Or(c.f.bridgeAt(*x, to.Addr()), x.unbridged())
+			first := map[Client]bool{}
+			for _, p := range places[to.Addr().Is6()] {
+				kind := p.kind
+				if kind == Neighbour && p.bridge != home {
+					kind = Foreign
+				}
+				if published && kind != Remote || p.router || p.container == x {
+					continue
+				}
+				tier := network
+				if !first[kind] {
+					tier = column
+				}
+				first[kind] = true
+				c.ask(asked{service: l, place: p, kind: kind, server: x, tier: tier})
+			}
+		}
+	}
+}
+
+func (c *Copy) ask(q asked) {
+	if !slices.ContainsFunc(c.asked[c.since(q):], func(o asked) bool {
+		return o.service == q.service && o.client == q.client
+	}) {
+		c.asked = append(c.asked, q)
+	}
+}
+
+// since returns where the questions about the same port begin. They are asked in a row.
+func (c *Copy) since(q asked) int {
+	i := len(c.asked)
+	for i > 0 && c.asked[i-1].proto == q.proto && c.asked[i-1].at.Port() == q.at.Port() {
+		i--
+	}
+	return i
+}
