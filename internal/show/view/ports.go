@@ -2,12 +2,8 @@ package view
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
@@ -57,20 +53,6 @@ func saying(text string) []document.Section {
 
 const portsLegend = "Each route is of a client that dials the address given or the machine's own; " +
 	"empty: another row takes it. "
-
-// routeWords explain what cells of the table say.
-var routeWords = []struct{ word, means string }{
-	{string(ports.Direct), "the server's own socket"},
-	{string(ports.ByProxy), "docker-proxy or a relay passes it on"},
-	{string(ports.ByShortcut), "toll fast redirects it to the container"},
-	{string(ports.ByNAT), "rules send it to the container"},
-	{string(ports.Hairpin), "rules send it back to the bridge it came from"},
-	{string(ports.Held), "accepted, but no answer"},
-	{string(ports.Blocked), "no answer, see Why"},
-	{string(ports.Nothing), "refused"},
-	{"?", "not everything that decides it is known"},
-	{"*", "not the same for all such clients or addresses"},
-}
 
 // Names are cut at serverWidth columns if space is short, and at leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16
@@ -151,31 +133,6 @@ func portRows(rows []ports.Row) [][]ports.Row {
 	})
 }
 
-// numbered takes the port out of a server.
-func numbered(s ports.Server) (ports.Server, uint16) {
-	port := s.Port
-	if at, err := netip.ParseAddrPort(s.Name); err == nil && s.Kind == "unknown" {
-		s.Name, port = at.Addr().String(), at.Port()
-	}
-	s.Port = 0
-	return s, port
-}
-
-// serverCell has a short form with the port, but without the image.
-func serverCell(first, last ports.Server) document.Cell {
-	c := document.Cell{Text: serversText(first, last)}
-	first.Image, last.Image = "", ""
-	over := ansi.StringWidth(serversText(first, last)) - serverWidth
-	if n := ansi.StringWidth(first.Name); over > 0 && n > over {
-		first.Name = ansi.Truncate(first.Name, n-over, "…")
-	}
-	c.Short = ansi.Truncate(serversText(first, last), serverWidth, "…")
-	if first.State != "" { // before the part that may be cut off
-		c.Text, c.Short = first.State+": "+c.Text, first.State+": "+c.Short
-	}
-	return c
-}
-
 // fewReasons is the largest number that is listed; toll ports PORT has all of its port's.
 const fewReasons = 8
 
@@ -238,164 +195,6 @@ func explained(r ports.Row, c ports.Client) bool {
 	})
 }
 
-const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
-	"another machine needs a route to the address besides."
-
-func insides(r *ports.Report) []document.Section {
-	if len(r.Inside) == 0 {
-		return nil
-	}
-	server, networks := texts("", "served by"), texts("", "networks")
-	server.Cut, server.Least, networks.Spare = document.CutEnd, serverWidth, true
-	t := document.Table{Level: 1, Layouts: portLayouts,
-		Columns: []document.Column{texts("", "address"), server, networks,
-			texts("this", "machine"), texts("its", "network"), texts("another", "network"),
-			texts("another", "machine")}}
-	for _, group := range insideRows(r.Inside) {
-		x, last := group[0], group[len(group)-1]
-		at := strings.TrimSuffix(x.Dial, strconv.Itoa(int(x.Port))) +
-			ports.Range(x.Port, last.Port) + "/" + x.Proto
-		cells := []document.Cell{{Text: at}, serverCell(x.Server, last.Server),
-			{Text: orDash(strings.Join(x.Networks, ", "))}}
-		for _, c := range ports.Insiders() {
-			cells = append(cells, document.Cell{Text: orDash(kindText(x.Paths[c]))})
-		}
-		t.Rows = append(t.Rows, document.Row{Cells: cells})
-	}
-	return []document.Section{{Title: document.Strongly("In containers, not published"),
-		Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
-}
-
-func insideRows(list []ports.Inside) [][]ports.Inside {
-	at := func(x ports.Inside) (uint16, string) { return x.Port, x.Proto }
-	return ports.Fold(list, at, func(have []ports.Inside, next ports.Inside) bool {
-		a, b := have[0], next
-		return a.Server.ID == b.Server.ID && a.Server.Name == b.Server.Name &&
-			a.Server.PID == b.Server.PID && host(a.Dial) == host(b.Dial) &&
-			!slices.ContainsFunc(ports.Insiders(), func(c ports.Client) bool {
-				return kindText(a.Paths[c]) != kindText(b.Paths[c])
-			})
-	})
-}
-
-func host(dial string) string {
-	at, err := netip.ParseAddrPort(dial)
-	if err != nil {
-		return dial
-	}
-	return at.Addr().String()
-}
-
-func homes(r *ports.Report) []document.Section {
-	if len(r.Containers) == 0 {
-		return nil
-	}
-	name := texts("", "container")
-	name.Once, name.Cut, name.Least = true, document.CutEnd, serverWidth
-	t := document.Table{Level: 1, Layouts: onlyGaps,
-		Columns: []document.Column{name, texts("", "networks"), texts("", "device"),
-			texts("", "addresses"),
-			texts("", "peer here"), texts("", "bridge")}}
-	for _, h := range r.Containers {
-		network := strings.Join(h.Networks, ", ")
-		if h.Network != "" {
-			network = h.Network
-		}
-		if len(h.Devices) == 0 {
-			addresses := strings.Join(h.Addresses, ", ")
-			if h.Network == "host" {
-				addresses = "the machine's"
-			}
-			t.Rows = append(t.Rows, document.Row{
-				Cells: document.Texts(h.Name, orDash(network), "-", orDash(addresses), "-", "-")})
-		}
-		for _, d := range h.Devices {
-			t.Rows = append(t.Rows, document.Row{
-				Cells: document.Texts(h.Name, orDash(network), d.Name,
-					orDash(strings.Join(d.Addresses, ", ")), orDash(d.Peer), orDash(d.Master))})
-		}
-	}
-	return []document.Section{{Title: document.Strongly("Containers"), Blocks: []document.Block{t}}}
-}
-
-func portName(r ports.Row) string { return strconv.Itoa(int(r.Port)) + "/" + r.Proto }
-
-// serverText returns text such as "web:80 (nginx)" or "redis-server 811".
-func serverText(s ports.Server) string { return serversText(s, s) }
-
-// serversText returns the text of neighbouring ports' servers, which differ only in the port.
-func serversText(s, last ports.Server) string {
-	_, low := numbered(s)
-	_, high := numbered(last)
-	port := ""
-	if high != 0 {
-		port = ":" + ports.Range(low, high)
-	}
-	switch s.Kind {
-	case "container":
-		text := s.Name + port
-		if s.Network != "" {
-			text = s.Name + ", " + s.Network + " network"
-			if net, ok := strings.CutPrefix(s.Network, "container:"); ok {
-				text = s.Name + port + " in " + net
-			}
-		}
-		if s.Image != "" {
-			text += " (" + s.Image + ")"
-		}
-		return text
-	case "service":
-		return s.Name + port + ", swarm's ingress"
-	case "process":
-		return s.Name + " " + strconv.Itoa(s.PID)
-	}
-	if low != high {
-		return strings.TrimSuffix(s.Name, ":"+ports.Range(low, low)) + port
-	}
-	return orDash(s.Name)
-}
-
-// holderText returns the text of rows that differ only in their proxy's process.
-func holderText(rows []ports.Row) string {
-	h := rows[0].Holder
-	relay := ports.IsRelay(h.Kind)
-	switch {
-	case relay && slices.ContainsFunc(rows, func(r ports.Row) bool { return r.Holder.PID != h.PID }):
-		return fmt.Sprintf("%d relays", len(rows))
-	case relay:
-		return h.Kind + " " + strconv.Itoa(h.PID)
-	}
-	switch h.Kind {
-	case "docker-proxy":
-		if len(rows) > 1 {
-			return fmt.Sprintf("%d proxies", len(rows))
-		}
-		return "proxy " + strconv.Itoa(h.PID)
-	case "dockerd":
-		return "dockerd"
-	case "rules":
-		return "no one"
-	case "unknown":
-		return "?"
-	}
-	return "itself"
-}
-
-// kindText returns "" if there is no path.
-func kindText(p ports.Path) string {
-	if p.Kind == ports.Unknown {
-		return "?"
-	}
-	text := string(p.Kind)
-	if len(p.Doubt) > 0 {
-		text += "?"
-	}
-	if len(p.Depends) > 0 {
-		text += "*"
-	}
-	return text
-}
-
 // rowVerdict colours a row if nobody gets an answer from the port.
 func rowVerdict(r ports.Row) stats.Verdict {
 	for _, path := range r.Paths {
@@ -456,13 +255,4 @@ func costs(r *ports.Report) []document.Section {
 	s := list(document.Notes, "What such paths cost, by "+r.Costs.File, items)
 	s.Title = s.Title.Then(" (ratios to "+r.Costs.Baseline+" there)", document.Faint)
 	return []document.Section{s}
-}
-
-func metricName(m string) string { return strings.ReplaceAll(m, "_", " ") }
-
-func clientText(c ports.Client) string {
-	return map[ports.Client]string{ports.Loopback: "127.0.0.1", ports.Loopback6: "::1",
-		ports.OwnAddr:   "own address",
-		ports.Neighbour: "a container", ports.Foreign: "a container on another network",
-		ports.Remote: "another machine"}[c]
 }
