@@ -1,0 +1,147 @@
+package mode
+
+import "slices"
+
+// ofCluster returns a mode with what all those of Kubernetes share.
+func ofCluster(m Mode) Mode {
+	m.PortIsolation, m.Kubernetes = true, true
+	m.No6 = "toll dials the IPv4 addresses of pods, services and nodes"
+	return m
+}
+
+var pod = ofCluster(Mode{
+	Name:    Pod,
+	Summary: "a pod's own address, by the cluster's network plug-in",
+	Docker:  "none (Kubernetes: the pod's IP)",
+	Short:   "pod IP",
+	GivesUp: "nothing; every pod of the cluster reaches every port, but for network policies",
+	Model:   true,
+	Routes:  podRoutes,
+	Rungs: []Rung{
+		{From: FromContainer, To: ToOutside, Below: Host,
+			Part: "a network namespace of its own, by the cluster's network plug-in"},
+		{From: FromHost, To: ToContainer, Below: Host,
+			Part: "a network namespace of its own, by the cluster's network plug-in"},
+		{From: FromContainer, To: ToContainer, Below: Shared,
+			Part: "a network namespace for each, joined by the cluster's network plug-in"},
+		{From: FromRemote, To: ToContainer, Below: Host,
+			Part: "a network namespace of its own, by the cluster's network plug-in"},
+		{From: FromRemoteContainer, To: ToContainer, Below: Host,
+			Part: "a network namespace on each node, joined by the cluster's network plug-in"},
+	},
+})
+
+var headless = ofCluster(Mode{
+	Name:    Headless,
+	Summary: "a pod's own address, which the cluster's DNS server gave for a service's name",
+	Docker:  "none (Kubernetes: Service with clusterIP None)",
+	Short:   "headless service",
+	GivesUp: "nothing; every pod of the cluster reaches every port, but for network policies",
+	Routes:  []Route{podRoutes[1], podRoutes[3]},
+	Apart:   []Apart{ofPods(FromHost), ofPods(FromRemote)},
+	Rungs: []Rung{
+		{From: FromContainer, To: ToContainer, Below: Pod,
+			Part: "a name that was looked up before", Unseen: true},
+		{From: FromRemoteContainer, To: ToContainer, Below: Pod,
+			Part: "a name that was looked up before", Unseen: true},
+	},
+})
+
+var clusterIP = ofCluster(Mode{
+	Name:    ClusterIP,
+	Summary: "a service's address, which the client's node rewrites to the pod's (kube-proxy)",
+	Docker:  "none (Kubernetes: Service of type ClusterIP)",
+	Short:   "cluster IP",
+	GivesUp: "nothing",
+	PerPort: true,
+	Routes: []Route{
+		{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
+		{FromContainer, ToContainer, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
+		{FromRemote, ToContainer, []HopKind{HopDNAT, HopWire, HopBridge, HopVeth}},
+		{FromRemoteContainer, ToContainer, []HopKind{
+			HopVeth, HopBridge, HopDNAT, HopWire, HopBridge, HopVeth}},
+	},
+	Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote, FromRemoteContainer},
+		ToContainer, Pod, "NAT of a service's address on the client's node"),
+})
+
+var hostPort = ofCluster(Mode{
+	Name:    HostPort,
+	Summary: "a port of the pod's node, rewritten to the pod's (the plug-in portmap, or the network's own)",
+	Docker:  "none (Kubernetes: hostPort)",
+	Short:   "host port",
+	GivesUp: "nothing; the port of the node is taken",
+	PerPort: true,
+	Routes:  portRoutes(HopDNAT),
+	Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote,
+		FromRemoteContainer}, ToAddress, Pod, "NAT of a port of the server's node"),
+})
+
+var nodePortLocal = ofCluster(Mode{
+	Name:    NodePortLocal,
+	Summary: "a service's port on the pod's node, which keeps the client's address",
+	Docker:  "none (Kubernetes: NodePort, externalTrafficPolicy: Local)",
+	Short:   "node port (local)",
+	GivesUp: "nothing; nodes without a pod of the service do not answer",
+	PerPort: true,
+	Routes:  portRoutes(HopDNAT)[2:],
+	Apart:   []Apart{ofTheNode(FromHost), ofTheNode(FromContainer)},
+	Rungs: aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, Pod,
+		"NAT of a service's port on the server's node"),
+})
+
+var nodePort = ofCluster(Mode{
+	Name:    NodePort,
+	Summary: "a service's port on any node, which rewrites the client's address, too",
+	Docker:  "none (Kubernetes: NodePort, externalTrafficPolicy: Cluster)",
+	Short:   "node port",
+	GivesUp: "nothing; the server sees the node's address, not the client's",
+	PerPort: true,
+	Routes:  portRoutes(HopDNAT, HopSNAT),
+	Rungs: append(aboveAll([]Placement{FromHost, FromContainer}, ToAddress, Pod,
+		"NAT of a service's port on the server's node, and of the client's address"),
+		aboveAll([]Placement{FromRemote, FromRemoteContainer}, ToAddress, NodePortLocal,
+			"NAT of the client's address, too")...),
+})
+
+// Kubernetes's routes assume a network plug-in with a bridge on each node and routes between them.
+// For others see Mode.Fits.
+var podRoutes = []Route{
+	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
+	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
+	{FromRemote, ToContainer, []HopKind{HopWire, HopBridge, HopVeth}},
+	{FromRemoteContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopWire, HopBridge, HopVeth}},
+	{FromContainer, ToOutside, []HopKind{HopVeth, HopBridge, HopWire}},
+}
+
+func portRoutes(rewritten ...HopKind) []Route {
+	way := func(first ...HopKind) []HopKind {
+		return slices.Concat(first, rewritten, []HopKind{HopBridge, HopVeth})
+	}
+	return []Route{
+		{FromHost, ToAddress, way()},
+		{FromContainer, ToAddress, way(HopVeth)},
+		{FromRemote, ToAddress, way(HopWire)},
+		{FromRemoteContainer, ToAddress, way(HopVeth, HopBridge, HopWire)},
+	}
+}
+
+func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
+	var out []Rung
+	for _, p := range from {
+		out = append(out, Rung{From: p, To: to, Below: below, Part: part})
+	}
+	return out
+}
+
+func ofTheNode(from Placement) Apart {
+	return Apart{
+		From:   from,
+		Why:    "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
+		Around: "nodeport; or --from remote,remote-container"}
+}
+
+func ofPods(from Placement) Apart {
+	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one",
+		Around: "--from container,remote-container"}
+}

@@ -1,0 +1,143 @@
+package mode
+
+var macvlanBridge = Mode{
+	Name:          MacvlanBridge,
+	Summary:       "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
+	Docker:        "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
+	Short:         "macvlan",
+	GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
+	PortIsolation: true,
+	Usual:         true,
+	Routes: bothFamilies([]Route{
+		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
+		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
+		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+	}),
+	Apart: []Apart{subInterface("macvlan", FromContainer)},
+	Rungs: []Rung{
+		{From: FromContainer, To: ToContainer, Below: Shared,
+			Part: "a network namespace for each, on macvlan sub-interfaces of one card"},
+		{From: FromRemote, To: ToContainer, Below: Host,
+			Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
+		{From: FromRemoteContainer, To: ToContainer, Below: Host,
+			Part: "a network namespace on each machine, on a macvlan sub-interface of its card"},
+		{From: FromContainer, To: ToOutside, Below: Host,
+			Part: "a network namespace of its own, on a macvlan sub-interface of the card"},
+	},
+}
+
+var macvlanPrivate = Mode{
+	Name:          MacvlanPrivate,
+	Summary:       "macvlan whose siblings cannot talk to each other",
+	Docker:        "--driver macvlan -o macvlan_mode=private",
+	Short:         "macvlan (private)",
+	GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
+	PortIsolation: true,
+	Routes: bothFamilies([]Route{
+		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
+	}),
+	Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
+		Why:    "private is the macvlan mode in which containers on one card cannot reach each other",
+		Around: "macvlan-bridge"}},
+	Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+		"macvlan's mode private instead of bridge"),
+}
+
+var macvlanVEPA = Mode{
+	Name:          MacvlanVEPA,
+	Summary:       "macvlan whose siblings talk by way of the switch, which must reflect",
+	Docker:        "--driver macvlan -o macvlan_mode=vepa",
+	Short:         "macvlan (vepa)",
+	GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
+	PortIsolation: true,
+	Routes: bothFamilies([]Route{
+		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
+		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+	}),
+	Apart: []Apart{subInterface("macvlan", FromContainer)},
+	Rungs: append(variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+		"macvlan's mode vepa instead of bridge"),
+		Rung{From: FromContainer, To: ToContainer, Below: MacvlanBridge,
+			Part: "the wire to the switch and back (vepa)"}),
+}
+
+var macvlanPassthru = Mode{
+	Name:          MacvlanPassthru,
+	Summary:       "macvlan that gives the whole network card to one container",
+	Docker:        "--driver macvlan -o macvlan_mode=passthru",
+	Short:         "macvlan (passthru)",
+	GivesUp:       "nothing; no other container can use the card",
+	PortIsolation: true,
+	WholeCard:     true,
+	Routes: bothFamilies([]Route{
+		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
+		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
+		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
+	}),
+	Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
+		Why:    "passthru gives the card to one container, so there is no second one on it",
+		Around: "macvlan-bridge"}},
+	Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+		"macvlan's mode passthru instead of bridge"),
+}
+
+var ipvlanL2 = ipvlan(IPvlanL2, "l2", MacvlanBridge,
+	"ipvlan instead of macvlan: the card's own MAC address",
+	"a sub-interface of the network card that shares its MAC address",
+	"nothing; the container is a machine on the LAN with the machine's own MAC address")
+
+var ipvlanL3 = ipvlan(IPvlanL3, "l3", IPvlanL2, "routing instead of switching (l3)",
+	"ipvlan that routes: no broadcast, and other machines need a route",
+	"nothing; peers need a route, and every container port answers there")
+
+var ipvlanL3S = ipvlan(IPvlanL3S, "l3s", IPvlanL3, "the machine's rules for what comes in (l3s)",
+	"ipvlan that routes and lets what it receives cross the machine's rules",
+	"nothing; peers need a route, and every container port answers there")
+
+func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
+	m := Mode{
+		Name:          name,
+		Summary:       summary,
+		Docker:        "--driver ipvlan -o ipvlan_mode=" + kind,
+		Short:         "ipvlan (" + kind + ")",
+		GivesUp:       givesUp,
+		PortIsolation: true,
+		Rare:          true,
+		Routes: bothFamilies([]Route{
+			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},
+			{FromContainer, ToOutside, []HopKind{HopIPvlan, HopWire}},
+			{FromRemote, ToContainer, []HopKind{HopWire, HopIPvlan}},
+			{FromRemoteContainer, ToContainer, []HopKind{HopIPvlan, HopWire, HopIPvlan}},
+		}),
+		Apart: []Apart{subInterface("ipvlan", FromContainer)},
+		Rungs: variant([]Placement{FromContainer, FromRemote, FromRemoteContainer}, below, part),
+	}
+	for i := range m.Rungs {
+		m.Rungs[i].Unseen = name != IPvlanL2 // its devices differ from those below
+	}
+	return m
+}
+
+// variant returns rungs inward from these placements, and the one outward.
+func variant(from []Placement, below Name, part string) []Rung {
+	out := []Rung{{From: FromContainer, To: ToOutside, Below: below, Part: part, Unseen: true}}
+	for _, p := range from {
+		out = append(out, Rung{From: p, To: ToContainer, Below: below, Part: part, Unseen: true})
+	}
+	return out
+}
+
+func subInterface(kind string, instead Placement) Apart {
+	return Apart{
+		From: FromHost,
+		Why: "the kernel keeps a network card and its " + kind +
+			" sub-interfaces apart, so the machine cannot reach its own containers",
+		Around: "--from " + string(instead) +
+			"; on a real machine, make one more sub-interface of the card for the host itself",
+	}
+}
