@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -105,126 +104,6 @@ func (e *engine) check(ctx context.Context, s path.Spec) error {
 	return r.check(e, ctx, s, t)
 }
 
-type trial struct {
-	err   error // the daemon's networks are on another machine
-	proxy bool  // a docker-proxy has the port
-	taken bool  // so has a process of the machine
-}
-
-// dockerd reports neither its network namespace nor whether it has a proxy, so try publishes a port
-// once.
-func (e *engine) try(ctx context.Context) (*trial, error) {
-	if err := e.makeImage(ctx); err != nil {
-		return nil, err
-	}
-	e.trying.Lock()
-	defer e.trying.Unlock()
-	if e.trial != nil {
-		return e.trial, e.trial.err
-	}
-	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
-	t := &trial{}
-	err := e.publishOne(ctx, p, t)
-	var u *path.UnsupportedError
-	if errors.As(err, &u) {
-		t.err = err
-		err = nil
-	}
-	if err := errors.Join(err, p.Close()); err != nil {
-		return nil, fmt.Errorf("try %s: %w", e.words().daemon, err)
-	}
-	e.trial = t
-	return t, t.err
-}
-
-func (e *engine) tried(ctx context.Context, m mode.Name, try func(*site) error) error {
-	e.trying.Lock()
-	defer e.trying.Unlock()
-	if err, ok := e.tries[m]; ok {
-		return err
-	}
-	p := &path.Path{Facts: map[string]string{}, Sysctls: map[string]string{}}
-	s, err := e.newSite(ctx, p)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(try(s), p.Close())
-	var u *path.UnsupportedError
-	if err != nil && !errors.As(err, &u) {
-		return fmt.Errorf("try %s: %w", m, err) // the next attempt may succeed
-	}
-	if e.tries == nil {
-		e.tries = map[mode.Name]error{}
-	}
-	e.tries[m] = err
-	return err
-}
-
-func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
-	s, err := e.newSite(ctx, p)
-	if err != nil {
-		return err
-	}
-	if err := s.addUserNetwork(nil); err != nil {
-		return err
-	}
-	if e.Podman != nil { // its bridges come with their first container
-		if _, err := s.tryPort(loopback, new(bool)); err != nil {
-			return err
-		}
-		return e.sameNetwork(s.network)
-	}
-	if err := e.sameNetwork(s.network); err != nil {
-		return err
-	}
-	s.at = e.machine
-	t.proxy, err = s.tryPort(loopback, &t.taken)
-	return err
-}
-
-func (s *site) tryPort(on netip.Addr, taken *bool) (bool, error) {
-	port, err := s.freePort(on)
-	if err != nil {
-		return false, err
-	}
-	at := netip.AddrPortFrom(on, port)
-	b, err := s.addBox(wanted{what: "trial container", role: "trial", network: s.network.name,
-		publish: []bound{{at, serverPort}}})
-	if err != nil {
-		return false, err
-	}
-	if *taken, err = s.engine.taken(port); err != nil {
-		return false, err
-	}
-	_, err = s.engine.findProxy("tcp", at, netip.AddrPortFrom(b.addr, serverPort))
-	if errors.Is(err, errNoProxy) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// The bridge must be in this network namespace.
-func (e *engine) sameNetwork(n *bridgeNet) error {
-	var names []string
-	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if name == n.bridge {
-			return nil
-		}
-	}
-	u := &path.UnsupportedError{
-		Missing: e.words().daemon + " runs in another network namespace than toll: its bridge " +
-			n.bridge + " is not here",
-		Remedy: "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
-	if e.Podman != nil {
-		u.Remedy = "run toll where podman runs, outside containers"
-	}
-	return u
-}
-
 func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	if fromAfar(s) {
 		return nil
@@ -286,34 +165,6 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 	}
 	return e.checkRules(s)
 }
-
-// An engine may start docker-proxy only for what rules cannot do, such as ::1, so hasProxy tests
-// the dialled address.
-func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
-	if t.proxy || s.To != mode.ToLoopback6 {
-		return t.proxy, nil
-	}
-	err := e.tried(ctx, trialOfLoopback6, func(s *site) error {
-		if err := s.addUserNetwork(nil); err != nil {
-			return err
-		}
-		proxy, err := s.tryPort(loopback6, new(bool))
-		// engines without docker-proxy refuse the port (27 and later) or ignore it
-		if err != nil || !proxy {
-			return errNoProxy6
-		}
-		return nil
-	})
-	if errors.Is(err, path.ErrUnsupported) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-const trialOfLoopback6 mode.Name = "::1"
-
-var errNoProxy6 error = &path.UnsupportedError{
-	Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
 
 func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 	proxy, err := e.hasProxy(ctx, s, t)
