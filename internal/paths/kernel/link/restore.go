@@ -14,7 +14,7 @@ import (
 var bothFamilies = []byte{unix.AF_INET, unix.AF_INET6}
 
 // rawList leaves out messages of other families: a kernel without IPv6 answers with all of them.
-func rawList(what string, ask netlink.HeaderType, answer uint16, families []byte, header int,
+func rawList(what string, ask, answer uint16, families []byte, header int,
 	keep func([]byte) bool) (out []raw.Message, err error) {
 	for _, family := range families {
 		request := make([]byte, header)

@@ -35,20 +35,18 @@ func Routes() ([]Routed, error) {
 	for _, l := range links {
 		names[l.Attrs().Index] = l.Attrs().Name
 	}
+	all, err := listRoutes()
+	if err != nil {
+		return nil, err
+	}
 	var out []Routed
-	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		routes, err := routeDump(family)
-		if family == unix.AF_INET6 && (errors.Is(err, unix.EAFNOSUPPORT) ||
-			errors.Is(err, unix.EOPNOTSUPP)) {
-			continue
-		}
+	for _, m := range all {
+		r, err := parseRoute(m.Data)
 		if err != nil {
 			return nil, fmt.Errorf("list routes: %w", err)
 		}
-		for _, r := range routes {
-			if r.stays() {
-				out = append(out, r.routed(names))
-			}
+		if r.stays() {
+			out = append(out, r.routed(names))
 		}
 	}
 	slices.SortFunc(out, func(a, b Routed) int { return strings.Compare(a.Text, b.Text) })
@@ -57,48 +55,18 @@ func Routes() ([]Routed, error) {
 
 type routeMessage struct {
 	*nl.RtMsg
-	attrs map[uint16][]byte
-}
-
-func routeDump(family uint8) (out []routeMessage, err error) {
-	raw, err := dump(func() ([][]byte, error) {
-		req := nl.NewNetlinkRequest(unix.RTM_GETROUTE, unix.NLM_F_DUMP)
-		req.AddData(&nl.RtMsg{RtMsg: unix.RtMsg{Family: family}})
-		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWROUTE)
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range raw {
-		m, err := parseRoute(b)
-		if err != nil {
-			return nil, err
-		}
-		if m.Flags&unix.RTM_F_CLONED == 0 && m.Family == family {
-			out = append(out, m)
-		}
-	}
-	return out, nil
+	attrs fields
 }
 
 func parseRoute(b []byte) (m routeMessage, err error) {
-	if len(b) < unix.SizeofRtMsg {
-		return m, unix.EINVAL
+	attrs, err := fieldsOf(b, unix.SizeofRtMsg)
+	if err != nil {
+		return m, err
 	}
-	m = routeMessage{nl.DeserializeRtMsg(b), map[uint16][]byte{}}
-	attrs, err := nl.ParseRouteAttr(b[m.Len():])
-	for _, a := range attrs {
-		m.attrs[a.Attr.Type&^unix.NLA_F_NESTED] = a.Value
-	}
-	return m, err
+	return routeMessage{nl.DeserializeRtMsg(b), attrs}, nil
 }
 
-func (m routeMessage) number(attr uint16) int {
-	if b := m.attrs[attr]; len(b) == 4 {
-		return int(binary.NativeEndian.Uint32(b))
-	}
-	return 0
-}
+func (m routeMessage) number(attr uint16) int { return int(m.attrs.number(attr)) }
 
 func (m routeMessage) table() int { return cmp.Or(m.number(unix.RTA_TABLE), int(m.Table)) }
 
@@ -173,16 +141,16 @@ func (m routeMessage) routed(names map[int]string) Routed {
 		{"scope", int(m.Scope)}, {"tos", int(m.Tos)}} {
 		word(n.name, strconv.Itoa(n.is))
 	}
-	metrics, _ := nl.ParseRouteAttr(m.attrs[unix.RTA_METRICS])
+	metrics, _ := attributesOf(m.attrs[unix.RTA_METRICS], 0)
 	for _, a := range metrics {
-		switch kind := int(a.Attr.Type &^ unix.NLA_F_NESTED); {
+		switch kind := int(typeOf(a)); {
 		case kind == unix.RTAX_CC_ALGO:
-			word("congctl", nl.BytesToString(a.Value))
-		case kind < len(routeMetrics) && routeMetrics[kind] != "" && len(a.Value) == 4:
+			word("congctl", nl.BytesToString(a.Data))
+		case kind < len(routeMetrics) && routeMetrics[kind] != "" && len(a.Data) == 4:
 			word(routeMetrics[kind], strconv.FormatUint(
-				uint64(binary.NativeEndian.Uint32(a.Value)), 10))
+				uint64(binary.NativeEndian.Uint32(a.Data)), 10))
 		default:
-			word(fmt.Sprintf("metric %d", kind), checksum(a.Value))
+			word(fmt.Sprintf("metric %d", kind), checksum(a.Data))
 		}
 	}
 	if t := m.attrs[unix.RTA_ENCAP_TYPE]; len(t) == 2 {
@@ -266,34 +234,21 @@ func RoutedBySocket() (string, error) {
 
 // The library's list lacks rules that refuse packets.
 func refusingRule(family int) (string, error) {
-	msgs, err := dump(func() ([][]byte, error) {
-		req := nl.NewNetlinkRequest(unix.RTM_GETRULE, unix.NLM_F_DUMP)
-		req.AddData(nl.NewIfInfomsg(family))
-		return req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWRULE)
-	})
+	msgs, err := listPolicy(byte(family))
 	if err != nil {
-		return "", fmt.Errorf("list policy rules: %w", err)
+		return "", err
 	}
 	names := map[uint8]string{unix.RTN_BLACKHOLE: "blackhole", unix.RTN_UNREACHABLE: "unreachable",
 		unix.RTN_PROHIBIT: "prohibit"}
 	for _, b := range msgs {
-		m := nl.DeserializeRtMsg(b) // same layout as struct fib_rule_hdr
-		attrs, err := nl.ParseRouteAttr(b[m.Len():])
+		m := nl.DeserializeRtMsg(b.Data) // same layout as struct fib_rule_hdr
+		attrs, err := fieldsOf(b.Data, unix.SizeofRtMsg)
 		if err != nil {
 			return "", fmt.Errorf("list policy rules: %w", err)
 		}
-		var priority, mark uint32
-		for _, a := range attrs {
-			switch {
-			case len(a.Value) != 4:
-			case a.Attr.Type == nl.FRA_PRIORITY:
-				priority = binary.NativeEndian.Uint32(a.Value)
-			case a.Attr.Type == nl.FRA_FWMARK:
-				mark = binary.NativeEndian.Uint32(a.Value)
-			}
-		}
-		if name := names[m.Type]; name != "" && (mark == 0 || m.Flags&netlink.FibRuleInvert != 0) {
-			return fmt.Sprintf("ip rule %d: %s", priority, name), nil
+		if name := names[m.Type]; name != "" &&
+			(attrs.number(nl.FRA_FWMARK) == 0 || m.Flags&netlink.FibRuleInvert != 0) {
+			return fmt.Sprintf("ip rule %d: %s", attrs.number(nl.FRA_PRIORITY), name), nil
 		}
 	}
 	return "", nil

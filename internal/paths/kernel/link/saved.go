@@ -206,7 +206,7 @@ func marshal(list ...netlink.Attribute) []byte {
 
 var errChanging = errors.New("it kept changing")
 
-func rawDump(t netlink.HeaderType, header []byte) ([][]byte, error) {
+func rawDump(t uint16, header []byte) ([][]byte, error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func rawDump(t netlink.HeaderType, header []byte) ([][]byte, error) {
 	const tries = 5
 	for range tries {
 		msgs, err := c.Execute(netlink.Message{Data: header,
-			Header: netlink.Header{Type: t, Flags: netlink.Request | netlink.Dump}})
+			Header: netlink.Header{Type: netlink.HeaderType(t), Flags: netlink.Request | netlink.Dump}})
 		if err != nil {
 			return nil, err
 		}

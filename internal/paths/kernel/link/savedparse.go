@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
@@ -105,7 +104,7 @@ func IsDefault(m raw.Message) bool {
 // device with its other end or parent there gives it one.
 func Numbered() (bool, error) {
 	const getNSID, header = 90, 4 // RTM_GETNSID, struct rtgenmsg
-	msgs, err := rawDump(netlink.HeaderType(getNSID), make([]byte, header))
+	msgs, err := rawDump(getNSID, make([]byte, header))
 	return len(msgs) > 0, err
 }
 

@@ -48,17 +48,24 @@ func isGroup(m raw.Message) int {
 // ReadRoutes reads the routes of all tables, except those that the kernel makes for addresses in
 // table local, and cached ones.
 func ReadRoutes() ([]raw.Message, error) {
+	all, err := listRoutes()
+	return slices.DeleteFunc(all, func(m raw.Message) bool {
+		r := nl.DeserializeRtMsg(m.Data)
+		return r.Table == unix.RT_TABLE_LOCAL && r.Protocol == unix.RTPROT_KERNEL
+	}), err
+}
+
+// listRoutes leaves out cached routes.
+func listRoutes() ([]raw.Message, error) {
 	return rawList("routes", unix.RTM_GETROUTE, unix.RTM_NEWROUTE, bothFamilies, unix.SizeofRtMsg,
-		func(b []byte) bool {
-			r := nl.DeserializeRtMsg(b)
-			return r.Flags&unix.RTM_F_CLONED == 0 &&
-				(r.Table != unix.RT_TABLE_LOCAL || r.Protocol != unix.RTPROT_KERNEL)
-		})
+		func(b []byte) bool { return nl.DeserializeRtMsg(b).Flags&unix.RTM_F_CLONED == 0 })
 }
 
 // ReadPolicy reads the rules that choose a routing table, the usual ones included.
-func ReadPolicy() ([]raw.Message, error) {
-	return rawList("policy rules", unix.RTM_GETRULE, unix.RTM_NEWRULE, bothFamilies,
+func ReadPolicy() ([]raw.Message, error) { return listPolicy(bothFamilies...) }
+
+func listPolicy(families ...byte) ([]raw.Message, error) {
+	return rawList("policy rules", unix.RTM_GETRULE, unix.RTM_NEWRULE, families,
 		unix.SizeofRtMsg, nil)
 }
 

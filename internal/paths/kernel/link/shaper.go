@@ -60,12 +60,12 @@ func shaped(kind string, options []byte) (rate uint64) {
 // rateOf returns bit/s with link headers, for htb the default class's; 0: unlimited, or it differs
 // by packet.
 func rateOf(index int) (bits uint64, err error) {
-	all, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, index, 0)
+	all, err := tcDump(unix.RTM_GETQDISC, index, 0)
 	if err != nil {
 		return 0, err
 	}
 	return bitsInAByte * shaping{all, func() ([]tcMessage, error) {
-		return tcDump(unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, index, 0)
+		return tcDump(unix.RTM_GETTCLASS, index, 0)
 	}}.below(netlink.HANDLE_ROOT, 0), nil
 }
 

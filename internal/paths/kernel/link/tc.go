@@ -22,7 +22,7 @@ type discipline struct {
 type trafficControl map[int][]discipline
 
 func traffic() (trafficControl, error) {
-	msgs, err := tcDump(unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0, 0)
+	msgs, err := tcDump(unix.RTM_GETQDISC, 0, 0)
 	if err != nil {
 		return nil, fmt.Errorf("list queueing disciplines: %w", err)
 	}
@@ -35,28 +35,22 @@ func traffic() (trafficControl, error) {
 
 type tcMessage struct {
 	*nl.TcMsg
-	attrs map[uint16][]byte
+	attrs fields
 }
 
-func tcDump(ask, answer int, index int, parent uint32) ([]tcMessage, error) {
-	raw, err := dump(func() ([][]byte, error) {
-		req := nl.NewNetlinkRequest(ask, unix.NLM_F_DUMP)
-		req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(index), Parent: parent})
-		return req.Execute(unix.NETLINK_ROUTE, uint16(answer))
-	})
+func tcDump(ask uint16, index int, parent uint32) ([]tcMessage, error) {
+	request := &nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(index), Parent: parent}
+	msgs, err := rawDump(ask, request.Serialize())
 	if err != nil {
 		return nil, err
 	}
 	var out []tcMessage
-	for _, b := range raw {
-		m := tcMessage{nl.DeserializeTcMsg(b), map[uint16][]byte{}}
-		attrs, err := nl.ParseRouteAttr(b[m.Len():])
+	for _, b := range msgs {
+		attrs, err := fieldsOf(b, nl.SizeofTcMsg)
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range attrs {
-			m.attrs[a.Attr.Type&^unix.NLA_F_NESTED] = a.Value
-		}
+		m := tcMessage{nl.DeserializeTcMsg(b), attrs}
 		if index == 0 || int(m.Ifindex) == index {
 			out = append(out, m)
 		}
@@ -150,7 +144,7 @@ func (d discipline) classes(index int) (out []discipline) {
 	if slices.Contains(leaves, d.kind) {
 		return nil
 	}
-	msgs, err := tcDump(unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, index, d.handle)
+	msgs, err := tcDump(unix.RTM_GETTCLASS, index, d.handle)
 	if err != nil {
 		return nil
 	}
@@ -167,7 +161,7 @@ func (d discipline) classes(index int) (out []discipline) {
 func (t trafficControl) filters(index int) ([]string, error) {
 	var out []string
 	add := func(where string, parent uint32) error {
-		msgs, err := tcDump(unix.RTM_GETTFILTER, unix.RTM_NEWTFILTER, index, parent)
+		msgs, err := tcDump(unix.RTM_GETTFILTER, index, parent)
 		for _, m := range msgs {
 			// without options the filter only opens a chain or a priority
 			if len(m.attrs[nl.TCA_OPTIONS]) > 0 {
