@@ -237,7 +237,7 @@ func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	e := s.engine
 	relay := local.Proxy{Space: e.machine.ns, PID: e.kit.Kit, Others: true, Second: s.path.Second}
 	if e.kit.Driver != rootless.Gvisor {
-		if relay.PID, err = rootless.Child(e.kit.Kit, e.kit.Driver); err != nil {
+		if relay.PID, err = local.Child(e.kit.Kit, e.kit.Driver); err != nil {
 			return nil, err
 		}
 	}

@@ -81,7 +81,7 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 		return nil, err
 	}
 	s.path.Undo.Push("stop Open vSwitch on "+m.name, sw.Stop)
-	if pid := sw.Daemon(); pid > 0 {
+	if pid, err := sw.Daemon(); err == nil {
 		s.path.Copiers = append(s.path.Copiers, pid)
 	}
 	v := &virtualSwitch{sw, map[string]string{ovs.Local: ovs.Local}}

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
 // Arg is the argument with which toll runs Main.
@@ -144,22 +145,8 @@ func (s *Switch) Stop() error {
 	return err
 }
 
-// Daemon returns the process of ovs-vswitchd, as this process's namespace numbers it, or 0 if the
-// kernel does not list children (CONFIG_PROC_CHILDREN).
-func (s *Switch) Daemon() int {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
-	for _, file := range tasks {
-		children, _ := os.ReadFile(file)
-		for child := range strings.FieldsSeq(string(children)) {
-			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if pid, err := strconv.Atoi(child); err == nil &&
-				strings.TrimSpace(string(name)) == "ovs-vswitchd" {
-				return pid
-			}
-		}
-	}
-	return 0
-}
+// Daemon returns the process of ovs-vswitchd, as this process's namespace numbers it.
+func (s *Switch) Daemon() (int, error) { return local.Child(s.cmd.Process.Pid, "ovs-vswitchd") }
 
 func (s *Switch) file(name string) string {
 	return "/proc/" + strconv.Itoa(s.cmd.Process.Pid) + "/root" + dir + "/" + name

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
@@ -221,21 +220,7 @@ func (r *Running) Network() (*netns.NS, error) {
 }
 
 // Driver returns the PID of the named program if RootlessKit started it, such as slirp4netns.
-func (r *Running) Driver(program string) (int, error) { return Child(r.PID, program) }
-
-// Child returns the PID of the named program if the given RootlessKit started it.
-func Child(kit int, program string) (int, error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range all {
-		if s, err := p.Stat(); err == nil && s.PPID == kit && s.Comm == program {
-			return p.PID, nil
-		}
-	}
-	return 0, fmt.Errorf("%s did not start %s", RootlessKit, program)
-}
+func (r *Running) Driver(program string) (int, error) { return local.Child(r.PID, program) }
 
 // Close ends RootlessKit, its network and the processes in it that it started.
 func (r *Running) Close() error {

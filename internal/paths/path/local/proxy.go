@@ -177,6 +177,20 @@ func ProcessIO(pid int) (c sample.Counters, err error) {
 	return sample.Counters{ForwardBytes: io.WChar, BackwardBytes: io.RChar}, nil
 }
 
+// Child returns the PID of the named program, a child of the given process.
+func Child(parent int, program string) (int, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == parent && s.Comm == program {
+			return p.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d has no child %s", parent, program)
+}
+
 var versionWord = regexp.MustCompile(`version (\S+)`)
 
 // ProxyVersion returns a docker-proxy's version, " 28.5.2", or "" before 23.0.
