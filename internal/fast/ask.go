@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
 // refused returns why routes may not be used, by Route.Dial, with nothing for those that may. It
@@ -181,7 +182,7 @@ func (t *trials) lost(ctx context.Context, a replica.Answer) string {
 
 // fingerprint returns what changes whenever the routes, or what decides about their packets on this
 // machine, may have changed. The rules inside containers apply to docker-proxy's clients, too.
-func fingerprint(routes []Route) (string, error) {
+func fingerprint(facts *ports.Facts, routes []Route) (string, error) {
 	var parts []any
 	for _, r := range routes {
 		parts = append(parts, r.Dial, r.Target, r.host, r.server, r.ContainerID)
@@ -191,36 +192,39 @@ func fingerprint(routes []Route) (string, error) {
 	add(nft.Generation())
 	add(xtables.List())
 	add(ipset.Save())
-	devices, err := link.Survey()
-	devices = slices.DeleteFunc(devices, isPort)
-	add(devices, err)
 	add(link.Routes())
 	add(link.ReadPolicy())
-	add(link.Attached())
 	add(bpf.Netfilter())
 	add(bpf.OfNamespace())
 	add(bpf.OfCgroup(os.Getpid()))
 	var names []string
-	for _, d := range devices {
-		names = append(names, d.Name)
+	for _, d := range facts.Devices {
+		port := isPort(d)
+		if !port {
+			names = append(names, d.Name)
+		}
+		if !port || len(d.Attached) > 0 {
+			parts = append(parts, d)
+		}
 	}
 	add(sysctl.ReadAll(names), nil)
 	return fmt.Sprint(parts...), errors.Join(errs...)
 }
 
 // isPort reports whether a device is only a port of a bridge: containers' come and go.
-func isPort(d link.Device) bool {
+func isPort(d ports.Device) bool {
 	return d.Kind == "veth" && d.Master != "" && !slices.ContainsFunc(d.Addrs,
 		func(p netip.Prefix) bool { return !p.Addr().IsLinkLocalUnicast() })
 }
 
 // judge splits routes into those that may be used and the others. It asks a copy of the network only
 // if something has changed since the last call.
-func (f *Fast) judge(ctx context.Context, routes []Route) (may []Route, left []Refusal, err error) {
+func (f *Fast) judge(ctx context.Context, facts *ports.Facts, routes []Route) (may []Route,
+	left []Refusal, err error) {
 	if len(routes) == 0 {
 		return nil, nil, nil
 	}
-	now, err := fingerprint(routes)
+	now, err := fingerprint(facts, routes)
 	if err != nil || now != f.judged.of {
 		f.judged.of = "" // until the copy has answered
 		why, err := refused(ctx, routes)

@@ -119,7 +119,7 @@ func (f *Fast) lookShortcuts(ctx context.Context, facts *ports.Facts, want Choic
 		return err
 	}
 	routes, left := decideRoutes(facts, want)
-	routes, blocked, err := f.judge(ctx, routes)
+	routes, blocked, err := f.judge(ctx, facts, routes)
 	if err != nil {
 		out.Notes = append(out.Notes, err.Error())
 	}

@@ -217,7 +217,7 @@ func (f *Fast) keep(ctx context.Context, on bool) error {
 	}
 	if f.table != nil {
 		routes, _ := decideRoutes(facts, want)
-		if _, _, err := f.judge(ctx, routes); err != nil {
+		if _, _, err := f.judge(ctx, facts, routes); err != nil {
 			return err
 		}
 	}

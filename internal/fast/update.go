@@ -45,7 +45,7 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 		return left, nil
 	}
 	routes, unfit := decideRoutes(facts, want)
-	routes, blocked, err := f.judge(ctx, routes)
+	routes, blocked, err := f.judge(ctx, facts, routes)
 	if err != nil {
 		return left, err
 	}
@@ -143,7 +143,7 @@ func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, le
 	}
 	if want.With(Connect) {
 		all, unfit := decideRoutes(facts, want)
-		routes, left.Ports, err = f.judge(ctx, all)
+		routes, left.Ports, err = f.judge(ctx, facts, all)
 		if err != nil {
 			return nil, nil, left, err
 		}
