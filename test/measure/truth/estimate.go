@@ -8,9 +8,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// estimate is a ratio's logarithm, with half the width of its 95 % interval. An uneven interval
-// counts as its larger half on both sides.
-type estimate struct{ log, half float64 }
+// amount is a number with half the width of its 95 % interval. An uneven interval counts as its
+// larger half on both sides. Amounts that are subtracted must be independent.
+type amount struct{ at, half float64 }
+
+// mean returns the mean of independent amounts.
+func mean[T ~struct{ at, half float64 }](all []T) T {
+	var out amount
+	n := float64(len(all))
+	for _, x := range all {
+		a := amount(x)
+		out.at += a.at / n
+		out.half = math.Hypot(out.half, a.half/n)
+	}
+	return T(out)
+}
+
+func (a amount) minus(b amount) amount { return amount{a.at - b.at, math.Hypot(a.half, b.half)} }
+
+func (a amount) zero() bool { return math.Abs(a.at) <= a.half }
+
+// estimate is a ratio's logarithm.
+type estimate amount
 
 func ofRatio(r *analysis.Ratio) (estimate, error) {
 	switch {
@@ -35,34 +54,21 @@ func ofLogs(logs []float64) (estimate, error) {
 	return estimate{s.Median, s.HalfWidth()}, nil
 }
 
-// pool returns the mean of independent estimates of one ratio.
-func pool(all []estimate) (out estimate) {
-	n := float64(len(all))
-	for _, e := range all {
-		out.log += e.log / n
-		out.half = math.Hypot(out.half, e.half/n)
-	}
-	return out
-}
-
-// The ratios must be independent.
-func (e estimate) over(o estimate) estimate {
-	return estimate{e.log - o.log, math.Hypot(e.half, o.half)}
-}
+func (e estimate) over(o estimate) estimate { return estimate(amount(e).minus(amount(o))) }
 
 // The n wider intervals hold jointly (Bonferroni).
 func (e estimate) wider(n int) estimate {
 	const miss = 1 - stats.Confidence
-	return estimate{e.log, e.half * quantile(1-miss/2/float64(n)) / quantile(1-miss/2)}
+	return estimate{e.at, e.half * quantile(1-miss/2/float64(n)) / quantile(1-miss/2)}
 }
 
-func (e estimate) one() bool { return math.Abs(e.log) <= e.half }
+func (e estimate) one() bool { return amount(e).zero() }
 
 const percent = 100
 
 // String returns text such as "0.953 ±0.8 %".
 func (e estimate) String() string {
-	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.log), percent*math.Expm1(e.half))
+	return fmt.Sprintf("%.3f ±%.1f %%", math.Exp(e.at), percent*math.Expm1(e.half))
 }
 
 // agreement tests whether a ratio of ratios is 1, as one of n joint tests. limit is the largest

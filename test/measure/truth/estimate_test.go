@@ -24,7 +24,7 @@ func TestOfRatio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "log", e.log, math.Log(0.95), 1e-12)
+	near(t, "log", e.at, math.Log(0.95), 1e-12)
 	near(t, "half", e.half, math.Log(0.95/0.9), 1e-12) // the farther end
 	if got := e.String(); got != "0.950 ±5.6 %" {
 		t.Errorf("got %q", got)
@@ -51,15 +51,15 @@ func TestOfLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "log", e.log, 0, 1e-12)
+	near(t, "log", e.at, 0, 1e-12)
 	if !(e.half > 0.01 && e.half <= 0.1) {
 		t.Errorf("half %v", e.half)
 	}
 }
 
 func TestPool(t *testing.T) {
-	e := pool([]estimate{{0.02, 0.04}, {0.04, 0.04}, {0.03, 0.04}, {0.03, 0.04}})
-	near(t, "log", e.log, 0.03, 1e-12)
+	e := mean([]estimate{{0.02, 0.04}, {0.04, 0.04}, {0.03, 0.04}, {0.03, 0.04}})
+	near(t, "log", e.at, 0.03, 1e-12)
 	near(t, "half", e.half, 0.02, 1e-12)
 }
 
@@ -87,7 +87,7 @@ func TestAgreement(t *testing.T) {
 				t.Errorf("got %q, want %q", v, c.want)
 			}
 			near(t, "half", got.half, c.half, 1e-4)
-			near(t, "log", got.log, c.size, 1e-12)
+			near(t, "log", got.at, c.size, 1e-12)
 		})
 	}
 }

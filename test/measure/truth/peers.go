@@ -228,7 +228,7 @@ func (f *found) ratio(m mode.Name) (estimate, error) {
 	if len(f.ratios[m]) == 0 {
 		return estimate{}, errors.New("no ratio has an interval")
 	}
-	return pool(f.ratios[m]), nil
+	return mean(f.ratios[m]), nil
 }
 
 // turn visits all modes forwards and then backwards, or the reverse, and returns the logarithms of

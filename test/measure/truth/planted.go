@@ -156,7 +156,7 @@ func (t *trial) find(ctx context.Context, out *table, d difference, p sample.Pla
 		v = tooWide
 	}
 	out.add(v, d.name, d.load, d.what(size), reference.String(), strconv.Itoa(n),
-		strconv.Itoa(found), pool(all).String(), strconv.Itoa(agree))
+		strconv.Itoa(found), mean(all).String(), strconv.Itoa(agree))
 	return nil
 }
 

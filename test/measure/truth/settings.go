@@ -74,12 +74,12 @@ func (q question) table(found map[string][][]estimate) table {
 			case len(one) == 0:
 				out.add(no, load, s.name, "no result", "")
 			case i == 0:
-				out.add(noWord, load, s.name, pool(one).String(), "")
+				out.add(noWord, load, s.name, mean(one).String(), "")
 			case len(first) == 0:
-				out.add(no, load, s.name, pool(one).String(), "no result")
+				out.add(no, load, s.name, mean(one).String(), "no result")
 			default:
-				ratio, v := agreement(pool(one).over(pool(first)), tests, q.limit)
-				out.add(v, load, s.name, pool(one).String(), ratio.String())
+				ratio, v := agreement(mean(one).over(mean(first)), tests, q.limit)
+				out.add(v, load, s.name, mean(one).String(), ratio.String())
 			}
 		}
 	}

@@ -24,9 +24,6 @@ const (
 	followedShare = 0.98
 )
 
-// amount is a time in s, with half the width of its 95 % interval.
-type amount struct{ at, half float64 }
-
 func ofPrice(p analysis.Price) (amount, error) {
 	if p.Unit != "s" || !(p.Low <= p.Median && p.Median <= p.High) || math.IsInf(p.High-p.Low, 0) ||
 		p.Low == p.High {
@@ -36,21 +33,7 @@ func ofPrice(p analysis.Price) (amount, error) {
 	return amount{p.Median, max(p.High-p.Median, p.Median-p.Low)}, nil
 }
 
-// mean returns the mean of independent amounts.
-func mean(all []amount) (out amount) {
-	n := float64(len(all))
-	for _, a := range all {
-		out.at += a.at / n
-		out.half = math.Hypot(out.half, a.half/n)
-	}
-	return out
-}
-
-func (a amount) minus(b amount) amount { return amount{a.at - b.at, math.Hypot(a.half, b.half)} }
-
 func (a amount) times(f float64) amount { return amount{a.at * f, a.half * math.Abs(f)} }
-
-func (a amount) zero() bool { return math.Abs(a.at) <= a.half }
 
 // atMost tests the whole interval.
 func (a amount) atMost(limit float64) verdict {
@@ -86,7 +69,7 @@ func worst(a, b verdict) verdict {
 
 const microsecond = 1e-6
 
-// String returns text such as "+3.52 ±0.08 µs".
+// String returns a time in s as text such as "+3.52 ±0.08 µs".
 func (a amount) String() string {
 	return fmt.Sprintf("%+.2f ±%.2f µs", a.at/microsecond, a.half/microsecond)
 }

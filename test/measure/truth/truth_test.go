@@ -150,7 +150,7 @@ func TestRatesRatio(t *testing.T) {
 		state := float64(i) // of the machine
 		r["host"], r["bridge"] = append(r["host"], state), append(r["bridge"], state+math.Log(0.9))
 	}
-	if e, err := r.ratio("bridge"); err != nil || math.Abs(math.Exp(e.log)-0.9) > 1e-9 {
+	if e, err := r.ratio("bridge"); err != nil || math.Abs(math.Exp(e.at)-0.9) > 1e-9 {
 		t.Errorf("%s, %v", e, err)
 	}
 }

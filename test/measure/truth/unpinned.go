@@ -95,13 +95,13 @@ func (t *trial) withinRange(out *table, beside string, r rival, theirs rates,
 		if err != nil {
 			return err
 		}
-		pins[i] = map[mode.Name]float64{mode.Host: host.log}
+		pins[i] = map[mode.Name]float64{mode.Host: host.at}
 		for _, m := range checked[1:] {
 			ratio, err := ours[pin].ratio(m)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", m, pin, err)
 			}
-			pins[i][m] = host.log + ratio.log
+			pins[i][m] = host.at + ratio.at
 		}
 	}
 	for _, m := range checked {
@@ -120,9 +120,9 @@ func (t *trial) ratiosWithin(out *table, beside string, r rival, theirs rates,
 		if err := errors.Join(few, noFar, noNear); err != nil {
 			return fmt.Errorf("%s: %w", m, err)
 		}
-		low, high := min(far.log-far.half, near.log-near.half),
-			max(far.log+far.half, near.log+near.half)
-		v := holdsIf(by.log+by.half >= low && by.log-by.half <= high)
+		low, high := min(far.at-far.half, near.at-near.half),
+			max(far.at+far.half, near.at+near.half)
+		v := holdsIf(by.at+by.half >= low && by.at-by.half <= high)
 		out.add(v, beside, r.load, r.name, string(m)+" / host", by.String(), far.String(),
 			near.String(), "")
 	}
