@@ -22,33 +22,18 @@ import (
 // The server answers each line with the number of lines received on the connection.
 func startLines(t *testing.T) (addr string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
+	return testnet.Serve(t, func(c net.Conn) {
+		b := make([]byte, 1)
+		for n := 0; ; {
+			if _, err := c.Read(b); err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				b := make([]byte, 1)
-				for n := 0; ; {
-					if _, err := c.Read(b); err != nil {
-						return
-					}
-					if b[0] == '\n' {
-						n++
-						fmt.Fprintf(c, "line %d\n", n)
-					}
-				}
-			}()
+			if b[0] == '\n' {
+				n++
+				fmt.Fprintf(c, "line %d\n", n)
+			}
 		}
-	}()
-	return l.Addr().String()
+	}).String()
 }
 
 // Bash opens the two connections itself.

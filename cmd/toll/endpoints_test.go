@@ -22,6 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 const tollInPath = "toll"
@@ -433,37 +434,23 @@ func TestHostileServers(t *testing.T) {
 		{"postgres", "E\x00\x00\x00\x10SFATAL\x00\x00", "malformed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			go func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer c.Close()
-						_, _ = c.Read(make([]byte, 64<<10))
-						answer, stalls := strings.CutSuffix(tt.answer, "+stall")
-						io.WriteString(c, answer)
-						if stalls {
-							_, _ = io.Copy(io.Discard, c)
-						}
-						_ = c.(*net.TCPConn).CloseWrite()
-						_ = c.SetReadDeadline(time.Now().Add(time.Second))
-						_, _ = io.Copy(io.Discard, c)
-					}()
+			at := testnet.Serve(t, func(c net.Conn) {
+				_, _ = c.Read(make([]byte, 64<<10))
+				answer, stalls := strings.CutSuffix(tt.answer, "+stall")
+				io.WriteString(c, answer)
+				if stalls {
+					_, _ = io.Copy(io.Discard, c)
 				}
-			}()
+				_ = c.(*net.TCPConn).CloseWrite()
+				_ = c.SetReadDeadline(time.Now().Add(time.Second))
+				_, _ = io.Copy(io.Discard, c)
+			}).String()
 			timeout := "10s" // for a busy machine
 			if strings.Contains(tt.words, "300ms") {
 				timeout = "300ms"
 			}
-			for _, args := range [][]string{{"stream", "bad=http://" + l.Addr().String()},
-				{"sql", "--dsn", "bad=postgres://app@" + l.Addr().String() + "/shop"}} {
+			for _, args := range [][]string{{"stream", "bad=http://" + at},
+				{"sql", "--dsn", "bad=postgres://app@" + at + "/shop"}} {
 				r := startToll(t, tollInPath, nil,
 					append(args, "--timeout", timeout, "--rounds", "1")...)
 				code, _ := r.wait(t, patience)

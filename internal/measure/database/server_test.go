@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 const (
@@ -19,27 +21,7 @@ const (
 	patience = 20 * time.Second
 )
 
-func serve(t *testing.T, f func(c net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				f(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
+func serve(t *testing.T, f func(c net.Conn)) string { return testnet.Serve(t, f).String() }
 
 func says(words string) func(net.Conn) {
 	return func(c net.Conn) {

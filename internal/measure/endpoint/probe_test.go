@@ -15,28 +15,12 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func serving(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				answer(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return testnet.Serve(t, answer).String()
 }
 
 // likeRedis answers PING with a payload, and PING without one with says.

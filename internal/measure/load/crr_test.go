@@ -116,27 +116,18 @@ func answering(t testing.TB, delay time.Duration) (netip.AddrPort, net.Listener)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	go func() {
+	go testnet.Accept(ln, func(c net.Conn) {
+		b := make([]byte, 1)
 		for {
-			c, err := ln.Accept()
-			if err != nil {
+			if _, err := c.Read(b); err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				b := make([]byte, 1)
-				for {
-					if _, err := c.Read(b); err != nil {
-						return
-					}
-					time.Sleep(delay)
-					if _, err := c.Write(b); err != nil {
-						return
-					}
-				}
-			}()
+			time.Sleep(delay)
+			if _, err := c.Write(b); err != nil {
+				return
+			}
 		}
-	}()
+	})
 	return ln.Addr().(*net.TCPAddr).AddrPort(), ln
 }
 

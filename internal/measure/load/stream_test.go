@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -187,7 +186,7 @@ func TestStreamOverADelay(t *testing.T) {
 func TestStreamThatStalls(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const tokens = 10
-		addr := serve(u, func(c net.Conn) {
+		addr := testnet.Serve(u, func(c net.Conn) {
 			b := make([]byte, 4<<10)
 			if _, err := c.Read(b); err != nil {
 				return
@@ -221,25 +220,6 @@ func TestStreamThatStalls(t *testing.T) {
 	})
 }
 
-func serve(t testing.TB, f func(net.Conn)) netip.AddrPort {
-	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer c.Close(); f(c) }()
-		}
-	}()
-	return ln.Addr().(*net.TCPAddr).AddrPort()
-}
-
 func TestStreamOfOthers(t *testing.T) {
 	for _, tt := range []struct{ name, answer, want string }{
 		{"refused", "HTTP/1.1 404 Not Found\r\n\r\n", "404"},
@@ -248,7 +228,7 @@ func TestStreamOfOthers(t *testing.T) {
 			"not a chunked stream"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			addr := serve(t, func(c net.Conn) {
+			addr := testnet.Serve(t, func(c net.Conn) {
 				_, _ = c.Read(make([]byte, 4<<10))
 				_, _ = c.Write([]byte(tt.answer))
 			})

@@ -21,6 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -415,18 +416,7 @@ func echoes(t *testing.T, ns *netns.NS, at netip.AddrPort) {
 			return err
 		}
 		t.Cleanup(func() { l.Close() })
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					_, _ = io.Copy(c, c)
-					c.Close()
-				}()
-			}
-		}()
+		go testnet.Accept(l, func(c net.Conn) { _, _ = io.Copy(c, c) })
 		return nil
 	}))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func engineSays(api, info string) http.HandlerFunc {
@@ -108,19 +109,10 @@ func TestDaemonThatIsNone(t *testing.T) {
 			}
 			defer l.Close()
 			t.Setenv("DOCKER_HOST", "unix://"+l.Addr().String())
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer conn.Close()
-						_, _ = conn.Read(make([]byte, 4096))
-						_, _ = io.WriteString(conn, c.says)
-					}()
-				}
-			}()
+			go testnet.Accept(l, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = io.WriteString(conn, c.says)
+			})
 			refusal(t, patience, "does not answer as one", "docker info", "")
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func TestFollow(t *testing.T) {
@@ -23,18 +24,7 @@ func TestFollow(t *testing.T) {
 				return err
 			}
 			defer l.Close()
-			go func() {
-				for {
-					c, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						_, _ = io.Copy(c, c)
-						c.Close()
-					}()
-				}
-			}()
+			go testnet.Accept(l, func(c net.Conn) { _, _ = io.Copy(c, c) })
 			at = append(at, l.Addr().(*net.TCPAddr).AddrPort())
 		}
 		talk := func(to netip.AddrPort, bytes int) net.Conn {

@@ -45,24 +45,12 @@ func run(t *testing.T, args []string) {
 }
 
 func TestTCP(t *testing.T) {
-	l, err := net.Listen("tcp4", testnet.TCP(t).String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all, _ := io.ReadAll(c)
-			_, _ = c.Write(bytes.ToUpper(all))
-			c.Close()
-		}
-	}()
+	server := testnet.Serve(t, func(c net.Conn) {
+		all, _ := io.ReadAll(c)
+		_, _ = c.Write(bytes.ToUpper(all))
+	})
 	at := testnet.TCP(t)
-	run(t, arguments("tcp", at, l.Addr().(*net.TCPAddr).AddrPort()))
+	run(t, arguments("tcp", at, server))
 	sent := strings.Repeat("toll", 1<<18)
 	for range 2 {
 		c, err := net.Dial("tcp4", at.String())

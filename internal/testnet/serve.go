@@ -1,0 +1,35 @@
+package testnet
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// Serve listens on a port of 127.0.0.1 until the end of the test. It calls answer for each
+// connection, concurrently, and closes the connection afterwards.
+func Serve(t testing.TB, answer func(net.Conn)) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go Accept(l, answer)
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// Accept calls answer for each connection, concurrently, and closes the connection afterwards. It
+// returns when the listener is closed.
+func Accept(l net.Listener, answer func(net.Conn)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			answer(c)
+		}()
+	}
+}
