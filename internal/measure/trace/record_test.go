@@ -24,10 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-var (
-	update = flag.Bool("update", false, "write golden files")
-	again  = flag.Bool("record", false, "record the logs in testdata anew, as root")
-)
+var again = flag.Bool("record", false, "record the logs in testdata anew, as root")
 
 const tripsOfLog = 30
 

@@ -3,7 +3,6 @@ package trace
 import (
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testgolden"
 )
 
 // eachRecording runs a test on each log in testdata.
@@ -22,28 +22,10 @@ func eachRecording(t *testing.T, f func(t *testing.T, r *record)) {
 	}
 }
 
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		_ = os.WriteFile(file+".got", []byte(got), 0o644)
-		t.Errorf("%s differs from %s.got", file, file)
-	}
-}
-
 func TestRecordings(t *testing.T) {
 	eachRecording(t, func(t *testing.T, r *record) {
 		x := r.follow()
-		golden(t, strings.TrimPrefix(t.Name(), "TestRecordings/"), textOf(x))
+		testgolden.Check(t, strings.TrimPrefix(t.Name(), "TestRecordings/")+".txt", textOf(x))
 		if x.Followed != tripsOfLog {
 			t.Errorf("%d of %d trips were followed", x.Followed, tripsOfLog)
 		}
@@ -227,7 +209,7 @@ func TestOldKernels(t *testing.T) {
 				t.Error(name, textOf(x))
 			}
 			if strings.HasSuffix(t.Name(), "/containers") {
-				golden(t, "containers-"+name, textOf(x))
+				testgolden.Check(t, "containers-"+name+".txt", textOf(x))
 			}
 		})
 	}

@@ -4,13 +4,11 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,9 +20,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testgolden"
 )
 
-var update = flag.Bool("update", false, "write golden files")
+var golden = testgolden.Check
 
 func TestMain(m *testing.M) {
 	pathtest.Main()
@@ -345,27 +344,6 @@ func normalRules(ruleset string) string {
 	slices.Sort(out)
 	return strings.ReplaceAll(strings.Join(out, "\n"), "ct state established,related",
 		"ct state related,established")
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		if err := os.WriteFile(file+".got", []byte(got), 0o644); err != nil {
-			t.Error(err)
-		}
-		t.Errorf("%s differs; see %s.got", file, file)
-	}
 }
 
 func TestBuildFailureUndoes(t *testing.T) {

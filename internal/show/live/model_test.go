@@ -1,10 +1,7 @@
 package live
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,9 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/testgolden"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 // modes are in the order of the file's cells, with Gbit/s for bulk and µs for rr.
 var modes = []struct {
@@ -94,21 +90,7 @@ func golden(t *testing.T, name string, m Model) {
 	for _, l := range lines {
 		b.WriteString(strings.TrimRight(l, " ") + "\n")
 	}
-	file := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := b.String(); got != string(want) {
-		_ = os.WriteFile(file+".got", []byte(got), 0o666)
-		t.Errorf("%s differs; %s.got is what it would be:\n%s", file, file, got)
-	}
+	testgolden.Check(t, name+".txt", b.String())
 }
 
 func checkLines(t testing.TB, m Model, lines []string) {

@@ -2,10 +2,7 @@ package view
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,33 +18,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/testgolden"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// On a mismatch, golden writes name.got.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got == string(want) {
-		_ = os.Remove(file + ".got") // left by an earlier failure
-		return
-	}
-	if err := os.WriteFile(file+".got", []byte(got), 0o644); err != nil {
-		t.Error(err)
-	}
-	t.Errorf("%s differs; see %s.got, and go test -update once it is right", file, file)
-}
+var golden = testgolden.Check
 
 // x is in bit/s or seconds; half is the ratio's half width.
 func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64,

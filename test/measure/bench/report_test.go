@@ -1,22 +1,16 @@
 package bench
 
 import (
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testgolden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // The machine of these seven rounds drifts. The ratios do not.
 func fabricated() report {
@@ -79,23 +73,7 @@ func madeUp(c cell, x float64) visit {
 
 func TestMarkdown(t *testing.T) {
 	r := fabricated()
-	got := r.markdown()
-	file := filepath.Join("testdata", "report.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		if err := os.WriteFile(file+".got", []byte(got), 0o644); err != nil {
-			t.Error(err)
-		}
-		t.Errorf("-want +got, see %s.got:\n%s", file, diff)
-	}
+	testgolden.Check(t, "report.md", r.markdown())
 }
 
 func TestMarkdownOfNothing(t *testing.T) {
