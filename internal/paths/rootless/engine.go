@@ -18,25 +18,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Engine is where a rootless Docker Engine runs.
+// Engine describes a running rootless Docker Engine.
 type Engine struct {
-	// Daemon is the PID of dockerd, which is in the user namespace that owns the engine's networks.
+	// Daemon is the PID of dockerd. The user namespace of dockerd owns the engine's networks.
 	Daemon int
-	// NetNS is the file of the network namespace that has the engine's bridges.
+	// NetNS is the file of the network namespace with the engine's bridges.
 	NetNS string
-	// Detached means that the daemon, and containers with the host's network, are in the machine's
-	// network namespace, as by default from Docker Engine 29.5 on.
+	// Detached means that dockerd and containers with the host's network are in the machine's
+	// network namespace, the default since Docker Engine 29.5.
 	Detached bool
-	// Kit is the PID of the RootlessKit whose sockets have the published ports.
-	Kit      int
-	StateDir string // RootlessKit's
+	// Kit is the PID of the RootlessKit process that listens on the published ports.
+	Kit int
+	// StateDir is RootlessKit's state directory.
+	StateDir string
 
-	Version     string // of RootlessKit; "": it does not tell
-	Net, Driver string // its network and port drivers; "": as Version
+	// Version is RootlessKit's version, Net its network driver and Driver its port driver. Each is
+	// "" if RootlessKit does not report it.
+	Version, Net, Driver string
 }
 
-// FindEngine finds the rootless engine whose daemon listens on a Unix socket. The error is an
-// *path.UnsupportedError if none of this machine's processes that toll may read is it.
+// FindEngine returns the rootless engine whose daemon listens on the given Unix socket. It returns
+// a *path.UnsupportedError if no ancestor of the daemon is RootlessKit, or if toll may not read the
+// daemon's environment.
 func FindEngine(socket string) (*Engine, error) {
 	pid, err := listener(socket)
 	if err != nil {
@@ -45,13 +48,13 @@ func FindEngine(socket string) (*Engine, error) {
 	e := &Engine{Daemon: pid}
 	if e.Kit = kitAbove(pid); e.Kit == 0 {
 		return nil, &path.UnsupportedError{
-			Missing: "no RootlessKit is found above the process that listens on " + socket,
-			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers; or toll compare shared --from container --baseline shared, which works"}
+			Missing: "no ancestor of the process that listens on " + socket + " is RootlessKit",
+			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers; or toll compare shared --from container --baseline shared"}
 	}
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
 		return nil, &path.UnsupportedError{
-			Missing: "the rootless Docker daemon is another user's, and its namespaces cannot be entered",
+			Missing: "the rootless Docker daemon belongs to another user, and its namespaces cannot be entered",
 			Remedy:  "run toll as its user, or as root", Err: err}
 	}
 	for v := range strings.SplitSeq(string(environ), "\x00") {
@@ -91,7 +94,8 @@ func listener(socket string) (pid int, err error) {
 	return int(cred.Pid), nil
 }
 
-// RootlessKit runs twice: the outer process, which is the machine's, starts the inner one.
+// kitAbove returns the PID of the outer RootlessKit process above pid, or 0. RootlessKit runs as
+// two processes: the outer one is in the machine's namespaces and starts the inner one.
 func kitAbove(pid int) (kit int) {
 	for pid > 1 {
 		p, err := procfs.NewProc(pid)
@@ -102,7 +106,7 @@ func kitAbove(pid int) (kit int) {
 		if err != nil {
 			return kit
 		}
-		if strings.Contains(stat.Comm, RootlessKit) || stat.Comm == "docker-rootless" { // cut at 15
+		if strings.Contains(stat.Comm, RootlessKit) || stat.Comm == "docker-rootless" { // comm has at most 15 bytes
 			kit = pid
 		} else if kit != 0 {
 			return kit
@@ -112,7 +116,7 @@ func kitAbove(pid int) (kit int) {
 	return kit
 }
 
-// The answer is informative only.
+// describe ignores errors: no measurement depends on these fields.
 func (e *Engine) describe() {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -149,7 +153,7 @@ func (e *Engine) describe() {
 	case info.PortDriver != nil:
 		e.Driver = info.PortDriver.Driver
 	case e.Net == Pasta:
-		e.Driver = "implicit" // which it leaves out
+		e.Driver = "implicit" // RootlessKit does not report this driver
 	}
 }
 

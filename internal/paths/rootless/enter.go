@@ -16,15 +16,15 @@ const entered = "BRIDGETOLL_ENGINE_USERNS"
 func Entered() bool { return os.Getenv(entered) != "" }
 
 // Enter runs this program again, with the same arguments and standard files, as root of the user
-// namespace of process pid, and returns the exit code; see local.Rerun. The network and the files
-// stay the machine's. The user must be the one who made the user namespace.
+// namespace of process pid, and returns the exit code; see local.Rerun. Network and mount
+// namespaces stay the same. The user must own that user namespace.
 func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (code int,
 	err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
 	}
-	// A process with threads, as those of Go, cannot change its user namespace.
+	// A process with several threads, such as a Go program, cannot change its user namespace.
 	enter, err := exec.LookPath("nsenter")
 	if err != nil {
 		return 0, &path.UnsupportedError{
@@ -33,7 +33,7 @@ func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (c
 	}
 	args := []string{"--user", "--preserve-credentials", "--target", strconv.Itoa(pid), "--", self}
 	cmd := exec.Command(enter, append(args, os.Args[1:]...)...)
-	// Root's programs, which read rules, may be in no PATH of a user's.
+	// The programs that read rules may be missing from an ordinary user's PATH.
 	cmd.Env = append(os.Environ(), entered+"=1",
 		"PATH="+os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
 	return local.Rerun(ctx, cmd, stopped)

@@ -10,8 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// HolderOf returns the slirp4netns or pasta that has the tap device of a network namespace, given as
-// netns.ID names it. It needs permission to trace the process.
+// HolderOf returns the PID and the name of the slirp4netns or pasta process that has the tap device
+// of a network namespace. namespace has the form of netns.ID. The caller needs the right to trace
+// that process.
 func HolderOf(namespace string) (pid int, program string, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -27,11 +28,11 @@ func HolderOf(namespace string) (pid int, program string, err error) {
 		}
 	}
 	return 0, "", &path.UnsupportedError{
-		Missing: "no slirp4netns or pasta with the tap device of a rootless network is among the processes that toll may read",
+		Missing: "toll may read no slirp4netns or pasta process that has the rootless network's tap device",
 		Remedy:  "run toll as root, outside containers; other network drivers are not measured"}
 }
 
-// pasta's process may be called pasta.avx2 or passt.avx2.
+// pasta's process may have the name pasta.avx2 or passt.avx2.
 func programOf(p procfs.Proc) string {
 	name, err := p.Comm()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Port is a port published on the machine, of TCP or UDP.
+// Port is a TCP or UDP port published on the machine.
 type Port struct {
 	Host, Container uint16
 	UDP             bool
@@ -21,8 +21,8 @@ func (p Port) Protocol() string {
 }
 
 // PastaArgs returns the arguments with which Podman 5.4.2 (containers/common, libnetwork/pasta)
-// starts pasta for a network namespace's file. Unlike there, pasta stays in the foreground, and
-// stays root if root starts it.
+// starts pasta. namespace is the file of the container's network namespace. Unlike under Podman,
+// pasta stays in the foreground, and stays root if root starts it.
 func PastaArgs(namespace string, ports []Port) []string {
 	published := func(udp bool) string {
 		var all []string

@@ -11,9 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// FindPodman returns the PID of a process in the user namespace of the rootless Podman whose service
-// has a Unix socket: the service, or the process that keeps Podman's namespaces where systemd has
-// the socket. The error is an *path.UnsupportedError if there is none.
+// FindPodman returns the PID of a process in the user namespace of the rootless Podman whose
+// service has the given Unix socket. The process is the service or, where systemd listens on the
+// socket, Podman's pause process. FindPodman returns a *path.UnsupportedError if it finds neither.
 func FindPodman(socket string) (pid int, err error) {
 	if pid, err = listener(socket); err == nil && InUserNamespace(strconv.Itoa(pid)) {
 		return pid, nil
@@ -32,29 +32,30 @@ func FindPodman(socket string) (pid int, err error) {
 		}
 	}
 	return 0, &path.UnsupportedError{
-		Missing: "no process of the rootless Podman behind " + socket + " is found, by which its namespaces are entered",
-		Remedy:  "podman unshare true as Podman's user, which starts one; toll outside containers", Err: err}
+		Missing: "no process is found in the namespaces of the rootless Podman behind " + socket,
+		Remedy:  "run podman unshare true as Podman's user, which starts one; run toll outside containers", Err: err}
 }
 
-// The result is -1 if the file is not there.
+// ownerOf returns the user ID of a file's owner, or -1 if the file cannot be read.
 func ownerOf(file string) int {
 	info, err := os.Stat(file)
 	if err != nil {
 		return -1
 	}
-	return int(info.Sys().(*syscall.Stat_t).Uid) //nolint:forcetypeassert // of Linux
+	return int(info.Sys().(*syscall.Stat_t).Uid) //nolint:forcetypeassert // on Linux always
 }
 
-// InUserNamespace reports whether a process, a PID or "self", is in a user namespace other than the
-// machine's.
+// InUserNamespace reports whether a process is in a user namespace other than the machine's.
+// process is a PID or "self".
 func InUserNamespace(process string) bool {
 	text, err := os.ReadFile("/proc/" + process + "/uid_map")
 	f := strings.Fields(string(text))
 	return err == nil && len(f) >= 3 && f[2] != "4294967295"
 }
 
-// BridgesOf returns the file of the network namespace with the bridges of a rootless Podman (4.0 and
-// later), by a process in its namespaces and its runRoot. It is there while a container is on one.
+// BridgesOf returns the file of the network namespace with the bridges of a rootless Podman (4.0
+// and later). pid is a process in Podman's namespaces, runRoot Podman's directory of that name. The
+// file exists while a container is on a bridge.
 func BridgesOf(pid int, runRoot string) string {
 	return filepath.Join(fmt.Sprintf("/proc/%d/root", pid), runRoot,
 		"networks/rootless-netns/rootless-netns")

@@ -1,6 +1,7 @@
-// Package rootless finds and starts the programs that give containers a network without root: pasta,
-// slirp4netns, RootlessKit (with gvisor-tap-vsock within it) and Podman's rootlessport. It also finds
-// the rootless Docker Engine behind a socket, and runs toll again in that engine's user namespace.
+// Package rootless finds and starts the programs that give containers a network without root:
+// pasta, slirp4netns, RootlessKit (which contains gvisor-tap-vsock) and Podman's rootlessport. It
+// also finds the rootless Docker Engine or Podman behind a socket, and runs toll again in that
+// engine's user namespace.
 package rootless
 
 import (
@@ -24,11 +25,12 @@ var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
 	RootlessKit: "rootlesskit", RootlessPort: "podman", "ip": "iproute2",
 	"nsenter": "util-linux"}
 
-// beside lists files outside PATH; Debian 12 has the second.
+// beside lists where programs are installed outside PATH. Debian 12 has the second file.
 var beside = map[string][]string{RootlessPort: {"/usr/libexec/podman/rootlessport",
 	"/usr/lib/podman/rootlessport"}}
 
-// Find returns a program's file, or a *path.UnsupportedError that names the package to install.
+// Find returns the path of a program's file, or a *path.UnsupportedError that names the package to
+// install.
 func Find(program string) (file string, err error) {
 	if file, err = exec.LookPath(program); err == nil {
 		return file, nil
@@ -42,7 +44,7 @@ func Find(program string) (file string, err error) {
 		Remedy: "sudo apt install " + packages[program] + ", or your distribution's package of it"}
 }
 
-// Tun is the file with which tap devices are made.
+// Tun is the file that makes tap devices.
 const Tun = "/dev/net/tun"
 
 // CheckTun returns nil if this process may open Tun, else a *path.UnsupportedError.
@@ -56,5 +58,5 @@ func CheckTun() error {
 		remedy = "sudo modprobe tun, and in a container --device " + Tun
 	}
 	return &path.UnsupportedError{Remedy: remedy, Err: err,
-		Missing: Tun + " cannot be opened, and tap devices are made with it"}
+		Missing: Tun + ", which makes tap devices, cannot be opened"}
 }

@@ -21,20 +21,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// Kit has the options with which RootlessKit is started.
+// Kit has the options of a RootlessKit to start.
 type Kit struct {
-	// drivers, as `rootlesskit --help` names them
+	// Net and Ports name the network and port drivers as `rootlesskit --help` does.
 	Net, Ports string
-	// of the tap device
+	// MTU is the tap device's, in bytes.
 	MTU       int
 	Published []Published
-	UDP       bool // the published ports
+	UDP       bool // the published ports are UDP
 }
 
-// Published is an address at which RootlessKit listens, and the one in its network that it dials.
+// Published has the address on which RootlessKit listens, and the address in its network that it
+// dials.
 type Published struct{ At, To netip.AddrPort }
 
-// Tap is the device in the network that RootlessKit makes, and TapAddr its address by default.
+// Tap is the device in the network that RootlessKit makes.
 const Tap = "tap0"
 
 const (
@@ -46,9 +47,9 @@ const (
 	readyStep    = 5 * time.Millisecond
 )
 
-// Args returns the arguments for Main that start RootlessKit as dockerd-rootless.sh of Docker Engine
-// 28.5.2 does. RootlessKit runs cat in its network: it writes back the first line of its standard
-// input once the network is made, and ends when its standard input is closed.
+// Args returns the arguments for Main that start the RootlessKit in file as dockerd-rootless.sh of
+// Docker Engine 28.5.2 does. RootlessKit runs cat once its network is made. cat echoes the first
+// line of standard input and exits when standard input is closed.
 func (k Kit) Args(file string) []string {
 	out := []string{file, "--state-dir=" + state, "--net=" + k.Net,
 		"--mtu=" + strconv.Itoa(k.MTU), "--slirp4netns-sandbox=auto",
@@ -65,15 +66,15 @@ func (k Kit) Args(file string) []string {
 	return append(out, "cat")
 }
 
-// Apart returns the attributes of a process that may call Main.
+// Apart returns the attributes with which a process that calls Main must be started.
 func Apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 }
 
-// Main replaces this process by RootlessKit or rootlessport, args[0]. It returns only errors. The
-// process must be the first one in mount and process namespaces of its own: they hide what the
-// program leaves in /tmp, and end its children with it. RootlessKit asks for a user's range of ids,
-// and gets one id, root's, which needs no setuid program.
+// Main replaces this process with args[0], which is RootlessKit or rootlessport. It returns only if
+// that fails. The process must be the first one in mount and PID namespaces of its own, which hide
+// the files that the program leaves in /tmp and end its children with it. RootlessKit asks for a
+// range of user IDs and gets one, root's, which needs no setuid program.
 func Main(args []string) error {
 	if err := hide(); err != nil {
 		return err
@@ -121,24 +122,24 @@ func CheckDriver(file, driver string) error {
 		Remedy:  "RootlessKit 3 (github.com/rootless-containers/rootlesskit), first in PATH"}
 }
 
-// Transparent reports whether the RootlessKit in file preserves clients' addresses by default, as
-// from version 3 on.
+// Transparent reports whether the RootlessKit in file preserves clients' addresses by default.
+// Versions from 3 on do.
 func Transparent(file string) bool {
 	return strings.Contains(output(file, "--help"), "source-ip-transparent")
 }
 
 // Running is a RootlessKit that has made its network and listens on its ports.
 type Running struct {
-	// PID of the process that relays published ports
+	// PID is the process that relays published ports.
 	PID     int
-	child   string // in the process namespace
+	child   string // PID in RootlessKit's PID namespace
 	process *path.Process
 	ended   chan struct{}
 }
 
-// Start starts cmd, this program with arguments from Args, in a machine's network namespace, and
-// returns when all ports have a listener. It enters the namespace a varying number of times. The
-// caller closes the result.
+// Start starts cmd in a machine's network namespace and returns when RootlessKit listens on all
+// ports. cmd is this program with arguments from Args. The number of times that Start enters the
+// namespace varies. The caller closes the result.
 func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Running, error) {
 	cmd.SysProcAttr = Apart()
 	p, err := local.Start(machine, RootlessKit, cmd, said)
@@ -165,7 +166,7 @@ func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Runni
 	return r, nil
 }
 
-// await does not rely on child_pid alone, because RootlessKit 1 writes that file last, and 3 first.
+// await does not rely on child_pid alone: RootlessKit 1 writes that file last, RootlessKit 3 first.
 func (k Kit) await(machine local.Space, r *Running, ready <-chan struct{}) error {
 	deadline := time.After(readyTimeout)
 	for {
@@ -222,7 +223,7 @@ func (r *Running) Network() (*netns.NS, error) {
 // Driver returns the PID of the named program if RootlessKit started it, such as slirp4netns.
 func (r *Running) Driver(program string) (int, error) { return local.Child(r.PID, program) }
 
-// Close ends RootlessKit, its network and the processes in it that it started.
+// Close kills RootlessKit and the processes that it started, and removes its network.
 func (r *Running) Close() error {
 	err := r.process.Kill()
 	_ = r.process.In.Close()

@@ -8,9 +8,9 @@ import (
 )
 
 // PortConfig returns what Podman 5.4.2 (libpod/networking_slirp4netns_linux.go) writes to
-// rootlessport's standard input. rootlessport listens at machine, ends when descriptor 3 does, writes
-// a byte to descriptor 4 when it is ready, and takes descriptor 5 for the container's network
-// namespace.
+// rootlessport's standard input. rootlessport listens on the address machine, exits at the end of
+// file of descriptor 3 and writes a byte to descriptor 4 when it is ready. Descriptor 5 must be the
+// container's network namespace.
 func PortConfig(ports []Port, machine, container netip.Addr) (io.Reader, error) {
 	type mapping struct {
 		Address   string `json:"host_ip"`

@@ -19,26 +19,27 @@ var (
 )
 
 // SlirpArgs returns the arguments with which Podman 5.4.2 (libpod/networking_slirp4netns.go) starts
-// slirp4netns for a network namespace's file, over IPv4. slirp4netns writes to descriptor 3 when it
-// is ready, and ends when its standard input is closed. socket is the path of its API's socket.
+// slirp4netns over IPv4. namespace is the file of the container's network namespace, socket the
+// path of the API's socket. slirp4netns writes to descriptor 3 when it is ready, and exits when its
+// standard input is closed.
 func SlirpArgs(namespace, socket string) []string {
 	return []string{"--disable-host-loopback", "--mtu=" + strconv.Itoa(slirpMTU),
 		"--enable-sandbox", "--enable-seccomp", "--configure", "--ready-fd=3", "--exit-fd=0",
 		"--api-socket", socket, "--netns-type=path", namespace, SlirpTap}
 }
 
-// ErrHostLoopback refuses datagrams to slirp4netns's ports from a loopback address. The server sees
-// SlirpGateway, to which libslirp (4.7) sends nothing with --disable-host-loopback.
+// ErrHostLoopback refuses datagrams from a loopback address to slirp4netns's ports. The server sees
+// SlirpGateway as the source, and with --disable-host-loopback libslirp (4.7) drops packets to it.
 var ErrHostLoopback = &path.UnsupportedError{
-	Missing: "slirp4netns answers no datagram from a loopback address, as Podman starts it (--disable-host-loopback)",
+	Missing: "slirp4netns, as Podman starts it (--disable-host-loopback), drops replies to datagrams from a loopback address",
 	Remedy:  "--to address; or a load over TCP"}
 
 const slirpMTU = 65520
 
 const answerTime = 5 * time.Second
 
-// SlirpPublish makes slirp4netns publish a port at all of the machine's IPv4 addresses. It opens the
-// socket in the calling thread's mount namespace.
+// SlirpPublish makes slirp4netns publish a port on all IPv4 addresses of the machine. It opens the
+// API's socket in the calling thread's mount namespace.
 func SlirpPublish(socket string, p Port) error {
 	if err := slirpPublish(socket, p); err != nil {
 		return fmt.Errorf("publish port %d by slirp4netns: %w", p.Host, err)

@@ -20,7 +20,8 @@ var (
 )
 
 // Named returns a program's name with the version of the program or of its Debian package, such as
-// "slirp4netns 1.2.0" or "pasta 0.0~git20230309.7c7625d-1"; the name alone if neither is known.
+// "slirp4netns 1.2.0" or "pasta 0.0~git20230309.7c7625d-1". It returns the name alone if neither is
+// known.
 func Named(program, file string) string {
 	if v, ok := versions.Load(file); ok {
 		return program + v.(string)
@@ -33,7 +34,8 @@ func Named(program, file string) string {
 	return program + v
 }
 
-// Said returns a program's name with the version in its answer to --version, or without one.
+// Said returns a program's name with the version found in its answer to --version, or the name
+// alone.
 func Said(program, answer string) string {
 	if m := versionWord.FindStringSubmatch(answer); m != nil {
 		return program + " " + m[1]
@@ -41,8 +43,8 @@ func Said(program, answer string) string {
 	return program
 }
 
-// Into a pipe, some of pasta's builds print nothing; Debian's says "unknown version", and
-// rootlessport nothing.
+// unsaid finds the version of programs that do not print it: some builds of pasta print nothing
+// into a pipe, Debian's prints "unknown version", and rootlessport prints nothing.
 func unsaid(program, file string) string {
 	if v := inFile(file); v != "" {
 		return " " + v
