@@ -14,11 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// Docker leaves the chain for others' rules, and evaluates it first.
+// userChain is the chain that Docker leaves to the administrator and evaluates first.
 const userChain = "DOCKER-USER"
 
-// letThrough adds a rule if rules see bridged frames: Docker's FORWARD policy would drop what
-// crosses a foreign bridge.
+// letThrough adds a rule that accepts what crosses the bridge, if rules see bridged frames:
+// Docker's FORWARD policy would drop frames on a bridge that is not Docker's.
 func (s *site) letThrough(bridge string) error {
 	e := s.engine
 	saver, err := e.userRules()
@@ -38,12 +38,12 @@ func (s *site) letThrough(bridge string) error {
 		}
 		return err
 	})
-	s.path.Facts["rules"] += ", and one in " + userChain + " that lets this bridge through"
+	s.path.Facts["rules"] += ", and one in " + userChain + " that accepts what crosses this bridge"
 	return iptables(e.ns, saver, "-I", userChain, "-i", bridge, "-o", bridge, "-m", "comment",
 		"--comment", tagOf(e.Mark), "-j", "ACCEPT")
 }
 
-// The result is "" if a rule is unnecessary.
+// userRules returns the program that lists the rules of userChain, or "" if no rule is needed.
 func (e *engine) userRules() (saver string, err error) {
 	var seen string
 	if err := e.ns.Do(func() (err error) {

@@ -15,20 +15,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// exemption exempts bridges from iptables. The kernel passes on what a bridge forwards if the
-// sysctl for all bridges is 1, or the bridge's own option. So all other bridges get the option, and
-// then the sysctl becomes 0: on no other bridge do rules miss a frame.
+// exemption exempts bridges from iptables. The kernel passes what a bridge forwards to iptables if
+// the sysctl for all bridges or the bridge's own option is 1. So the option of all other bridges is
+// set to 1 first, then the sysctl to 0: rules miss no frame on any other bridge.
 type exemption struct {
 	mu      sync.Mutex
 	bridges []string // of open paths
 	made    []dockerapi.Entry
 }
 
-// optionOf names a bridge's option, which was 0, in the journal. A sysctl, which was 1, has its key.
+// optionOf returns the journal's name of a bridge's option, whose former value is 0. Sysctls, whose
+// former value is 1, are named by their key.
 func optionOf(bridge string, i int) string { return bridge + " " + link.BridgeNF[i] }
 
-// exempt exempts one bridge of toll's own until release is called. It must be called in the
-// engine's namespace, and release outside.
+// exempt exempts one of toll's bridges until release is called. It must be called in the engine's
+// network namespace, release outside of it.
 func (e *engine) exempt(bridge string) (release func() error, err error) {
 	x := &e.exempted
 	x.mu.Lock()
@@ -47,7 +48,7 @@ func (e *engine) exempt(bridge string) (release func() error, err error) {
 	return release, e.renewExemption()
 }
 
-// keepRules extends the exemption's changes to bridges that were made since.
+// keepRules extends the exemption's changes to bridges made since.
 func (e *engine) keepRules() error {
 	e.exempted.mu.Lock()
 	defer e.exempted.mu.Unlock()
@@ -76,7 +77,7 @@ func (e *engine) renewExemption() error {
 		if err := sysctl.Set(key, "0"); err != nil {
 			return err
 		}
-		if err := e.keepOthers(i); err != nil { // made in between
+		if err := e.keepOthers(i); err != nil { // bridges made in between
 			return err
 		}
 	}
@@ -146,8 +147,8 @@ func restoring(all []dockerapi.Entry) (out []dockerapi.Entry) {
 	return out
 }
 
-// restoreSetting restores what an exemption has changed, unless somebody else did; was reports
-// whether it did. Unknown names are ignored.
+// restoreSetting restores a setting that an exemption has changed, unless another program has
+// changed it since. was reports whether it restored it. Unknown names are ignored.
 func restoreSetting(ns *netns.NS, name string) (was bool, err error) {
 	bridge, option, ofBridge := strings.Cut(name, " ")
 	err = ns.Do(func() error {
@@ -179,8 +180,8 @@ func restoreSetting(ns *netns.NS, name string) (was bool, err error) {
 	return was && err == nil, err
 }
 
-// setBridgeNF sets whether iptables sees what a bridge of toll's own forwards. It must be called in
-// the engine's namespace.
+// setBridgeNF sets whether iptables sees what one of toll's bridges forwards. It must be called in
+// the engine's network namespace.
 func (s *site) setBridgeNF(bridge string, on bool) error {
 	if !on {
 		release, err := s.engine.exempt(bridge)
@@ -199,8 +200,8 @@ func (s *site) setBridgeNF(bridge string, on bool) error {
 	return nil
 }
 
-// seen returns 1 if iptables sees what the path's bridges forward, as the sysctl alone does not
-// say during an exemption.
+// seen returns "1" if iptables sees what the path's bridges forward. During an exemption the sysctl
+// alone does not tell.
 func (s *site) seen() (value string, ok bool) {
 	x := &s.engine.exempted
 	x.mu.Lock()
@@ -224,7 +225,7 @@ func (e *engine) exempting() bool {
 func (e *engine) checkBridgeNF() error {
 	if e.rootless {
 		return &path.UnsupportedError{
-			Missing: "bridge-nf: the bridges of a rootless engine are in a namespace of its own",
+			Missing: "bridge-nf: the bridges of a rootless engine are in another network namespace",
 			Remedy:  "--on lab"}
 	}
 	err := e.ns.Do(func() error { return sysctl.Writable(bridgeNF) })

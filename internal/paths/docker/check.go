@@ -110,7 +110,7 @@ func (e *engine) checkNAT(_ context.Context, s path.Spec, t *trial) error {
 	}
 	if t.proxy && relays(s) {
 		return &path.UnsupportedError{
-			Missing: "this Docker publishes ports by docker-proxy where publish-nat differs from it",
+			Missing: "on this route, docker-proxy gets the connections to this Docker's ports",
 			Remedy:  `publish, which measures what this Docker does; or "userland-proxy": false in /etc/docker/daemon.json and a restart of docker`}
 	}
 	return e.checkRules(s)
@@ -142,7 +142,7 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 		return &path.UnsupportedError{
 			Missing: "this Docker's default network has IPv6, so rules handle the connections that docker-proxy handles otherwise", Remedy: "publish-nat, whose network has IPv6, too"}
 	}
-	if fromAfar(s) && !s.To.Six() { // as in checkNAT
+	if fromAfar(s) && !s.To.Six() { // see checkNAT
 		return nil
 	}
 	proxy, err := e.hasProxy(ctx, s, t)
@@ -156,12 +156,12 @@ func (e *engine) checkPublish(ctx context.Context, s path.Spec, t *trial) error 
 			Missing: "nothing listens on ::1: this Docker publishes no port there without docker-proxy", Remedy: "--to loopback,address"}
 	case s.To == mode.ToAddress6 && (s.Mode != mode.PublishDefault || e.defaultIPv6(ctx) != nil):
 		return &path.UnsupportedError{
-			Missing: "this Docker publishes ports without docker-proxy, and over IPv6 then only those of networks that have it",
+			Missing: "without docker-proxy, this Docker publishes ports over IPv6 only on networks with IPv6",
 			Remedy:  "publish-nat, whose network has IPv6"}
 	case s.From == mode.FromContainer && apart:
 		return &path.UnsupportedError{
-			Missing: `this Docker keeps containers of its default network apart ("icc": false), and publishes ports without docker-proxy`,
-			Remedy:  "publish, whose containers are on a network of their own"}
+			Missing: `this Docker isolates the containers of its default network ("icc": false) and publishes ports without docker-proxy`,
+			Remedy:  "publish, which uses a network of its own"}
 	}
 	return e.checkRules(s)
 }
@@ -178,7 +178,7 @@ func (e *engine) checkProxy(ctx context.Context, s path.Spec, t *trial) error {
 	return e.checkRelay(s)
 }
 
-// settings names the file with the daemon's settings.
+// settings returns the file with the daemon's settings.
 func (e *engine) settings() string {
 	if e.kit != nil {
 		return "~/.config/docker/daemon.json"
@@ -187,12 +187,13 @@ func (e *engine) settings() string {
 }
 
 func (e *engine) checkRelay(s path.Spec) error {
-	// Engines before firstPktinfo (moby/moby#48571) answer from the bridge's address, which the
-	// socket of a container on the bridge does not accept.
+	// firstPktinfo is the Docker Engine whose docker-proxy first answers UDP from the dialled
+	// address (moby/moby#48571). Earlier ones answer a container on the bridge from the bridge's
+	// address, which the client's socket does not accept.
 	const firstPktinfo = 28
 	if s.UDP && s.From == mode.FromContainer && e.Major() < firstPktinfo {
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the docker-proxy of %s answers UDP from another address than the one that a container dialled", e.Version()),
+			"the docker-proxy of %s does not answer UDP from the address that a container dialled", e.Version()),
 			Remedy: "Docker Engine 28"}
 	}
 	if err := e.ns.Do(sock.Supported); err != nil && !s.UDP {
@@ -227,14 +228,14 @@ func (e *engine) checkFastLinks(ctx context.Context, s path.Spec, t *trial) erro
 }
 
 func (e *engine) checkAddress(s path.Spec) error {
-	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // Remote names it
+	if s.To.Over4() != mode.ToAddress || fromAfar(s) { // Remote has the address
 		return nil
 	}
 	_, err := ownAddress(e.machine.ns, s.To.Six())
 	return err
 }
 
-// Rules must see frames between containers of one network.
+// bridgedRules returns an error if rules do not see frames between containers of one network.
 func (e *engine) bridgedRules(s path.Spec) error {
 	var v string
 	key := bridgeNF
@@ -264,7 +265,7 @@ func (e *engine) checkRouted(_ context.Context, s path.Spec, _ *trial) error {
 		"=routed)", Remedy: "Docker Engine 27 or later, or --on lab"}
 }
 
-// keepsApart reports whether the default network has "icc": false.
+// keepsApart reports whether the default network isolates its containers ("icc": false).
 func (e *engine) keepsApart(ctx context.Context) (bool, error) {
 	n, err := e.network(ctx, defaultNetwork)
 	if err != nil {
@@ -279,8 +280,8 @@ func (e *engine) checkDefault(ctx context.Context, s path.Spec, _ *trial) error 
 	apart, err := e.keepsApart(ctx)
 	if err == nil && apart && s.From == mode.FromContainer && !s.To.Outside() {
 		return &path.UnsupportedError{
-			Missing: `this Docker keeps containers of its default network apart ("icc": false)`,
-			Remedy:  "link, which lets a pair through; or bridge"}
+			Missing: `this Docker isolates the containers of its default network ("icc": false)`,
+			Remedy:  "link, which connects two of them; or bridge"}
 	}
 	if err == nil && recipe.Dual(s) {
 		return e.defaultIPv6(ctx)
@@ -295,7 +296,7 @@ func (e *engine) checkLink(ctx context.Context, s path.Spec, _ *trial) error {
 	}
 	if !apart {
 		return &path.UnsupportedError{
-			Missing: "containers of this Docker's default network talk to each other without a link",
+			Missing: "containers on this Docker's default network reach each other without a link",
 			Remedy:  `"icc": false in /etc/docker/daemon.json and a restart of docker`}
 	}
 	return e.bridgedRules(s)
@@ -330,7 +331,7 @@ func (e *engine) checkParent(_ context.Context, s path.Spec, _ *trial) error {
 			Remedy: "--parent eth0, or --on lab"}
 	}
 	if err := e.ns.Do(func() error { _, err := link.Stats(parent); return err }); err != nil {
-		return &path.UnsupportedError{Missing: "there is no network card " + parent,
+		return &path.UnsupportedError{Missing: "this machine has no network card " + parent,
 			Remedy: "ip link lists them", Err: err}
 	}
 	ns, err := netns.New()

@@ -23,24 +23,24 @@ type engine struct {
 	*dockerapi.Daemon
 	docker   *Docker
 	rootless bool
-	// where its networks are; for a rootless engine not the machine
+	// where the engine's networks are; not the machine if it is rootless
 	spot
 	machine spot
-	hosts   spot             // of containers with the host's network
+	hosts   spot             // where containers with the host's network are
 	kit     *rootless.Engine // nil: not rootless, or lost
 	lost    error            // why a rootless engine's networks cannot be entered
-	podman  int              // PID in a rootless Podman's namespaces; 0: not rootless, or lost
+	podman  int              // PID of a process in a rootless Podman's namespaces; 0: not rootless, or lost
 
 	trying sync.Mutex // guards the fields that follow
-	held   undo.Stack // until the engine is closed
-	trial  *trial     // nil before the first
+	held   undo.Stack // undone when the engine is closed
+	trial  *trial     // nil before the first trial
 	tries  map[mode.Name]error
 
 	exempted exemption
 
 	tuning     sync.Mutex // guards the fields that follow
 	triedTunes map[mode.Key]error
-	mostQueues int // of a veth pair, once tried
+	mostQueues int // the most queues of a veth pair; 0: not tried yet
 
 	networking sync.Mutex // held while a network is made
 
@@ -53,11 +53,11 @@ type engine struct {
 
 	mu     sync.Mutex // guards the fields that follow
 	count  int
-	asked6 map[mode.Name]bool // requested over IPv6
+	asked6 map[mode.Name]bool // modes requested over IPv6
 	image  image
 	saver  string
 	saver6 string
-	chosen map[uint16]bool // of the machine
+	chosen map[uint16]bool // the machine's ports in use by this run
 }
 
 func (d *Docker) connect(ctx context.Context) (*engine, error) {
@@ -103,7 +103,8 @@ func (d *Docker) dial(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// mayEnter returns nil if this process may enter the containers' namespaces.
+// mayEnter returns nil if this process may enter the containers' namespaces, else a
+// *path.UnsupportedError.
 func (e *engine) mayEnter() error {
 	switch err := mayRead(e.words().product); {
 	case err == nil:
@@ -118,7 +119,8 @@ func (e *engine) mayEnter() error {
 	return nil
 }
 
-// Only root, outside user namespaces, may enter the containers' namespaces and read the rules.
+// mayRead returns nil if this process is root outside user namespaces: only root may enter the
+// containers' namespaces and read the rules.
 func mayRead(product string) error {
 	needs := []struct {
 		bit  int
@@ -164,7 +166,8 @@ func (e *engine) makeImage(ctx context.Context) error {
 	return e.image.err
 }
 
-// close removes the image and the journal after all paths. The error names what is left.
+// close removes the image and the journal. All paths must be closed before. The error names what is
+// left.
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -29,14 +29,14 @@ const inside = "eth0"
 
 type bridgeNet struct {
 	name, id string
-	bridge   string // the device, if any
+	bridge   string // the bridge device, or ""
 	where    string // "" is this machine
 	subnet   netip.Prefix
 	subnet6  netip.Prefix // invalid without IPv6
 	options  map[string]string
 }
 
-// box is a sleeping container, in which processes are started.
+// box is a sleeping container in which toll starts processes.
 type box struct {
 	engine *engine
 	tuned  local.Tuned
@@ -45,12 +45,12 @@ type box struct {
 	pid    int
 	ns     *netns.NS
 	addr   netip.Addr
-	addr6  netip.Addr // valid if the path uses IPv6 there
+	addr6  netip.Addr // valid if the path uses IPv6 on this network
 	kind   mode.HopKind
 	device string
-	port   string // the outer end, if any
+	port   string // the veth pair's outer end, or ""
 	portNS *netns.NS
-	// it has the host's network
+	// shares means that the container has the host's network.
 	shares bool
 }
 
@@ -67,15 +67,15 @@ func (b *box) Addr() netip.Addr {
 type wanted struct {
 	what    string
 	role    string // "server", in its name
-	network string // as docker run's --network
+	network string // the value of docker run --network
 	publish []bound
-	expose  []uint16 // ports that are not published
-	links   []string // containers, as NAME:ALIAS
+	expose  []uint16 // exposed, unpublished ports
+	links   []string // linked containers, each NAME:ALIAS
 	udp     bool
 }
 
 type bound struct {
-	host      netip.AddrPort // invalid for routed networks
+	host      netip.AddrPort // invalid on routed networks
 	container uint16
 }
 
@@ -84,7 +84,7 @@ func (s *site) addNetwork(driver string, options map[string]string) (*bridgeNet,
 	return s.reached(n), err
 }
 
-// reached leaves out a rootless Podman's bridge if the path goes past it.
+// reached returns n, without its bridge if the path bypasses a rootless Podman's bridges.
 func (s *site) reached(n *bridgeNet) *bridgeNet {
 	if e := s.engine; n != nil && e.Podman != nil && e.rootless && s.spot == e.machine {
 		n.bridge = ""
@@ -92,7 +92,7 @@ func (s *site) reached(n *bridgeNet) *bridgeNet {
 	return n
 }
 
-// Docker chooses the subnet if it is invalid. end removes the network.
+// makeNetwork makes a network and pushes its removal onto end. The zero subnet lets Docker choose.
 func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]string,
 	subnet netip.Prefix, six bool) (*bridgeNet, error) {
 	if err := s.ctx.Err(); err != nil {
@@ -107,13 +107,13 @@ func (s *site) makeNetwork(end *undo.Stack, driver string, options map[string]st
 	// dockerd 20.10 adds its jump to DOCKER-USER twice if networks are made in parallel.
 	e.networking.Lock()
 	defer e.networking.Unlock()
-	if err := s.ctx.Err(); err != nil { // interrupted while others were made
+	if err := s.ctx.Err(); err != nil { // interrupted while waiting for the lock
 		return nil, err
 	}
 	ctx, cancel := dockerapi.Uninterrupted()
 	defer cancel()
 	o := client.NetworkCreateOptions{Driver: driver, Options: options,
-		Attachable: driver == "overlay", // otherwise only services could be on it
+		Attachable: driver == "overlay", // otherwise only services may use it
 		Labels:     e.Labels()}
 	if subnet.IsValid() {
 		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
@@ -160,7 +160,7 @@ func (s *site) addBox(o wanted) (*box, error) {
 	return made[0], nil
 }
 
-// The containers end with this process, which holds their standard inputs.
+// addBoxes starts the containers. They end with this process, which has their standard inputs.
 func (s *site) addBoxes(wants []wanted) ([]*box, error) {
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (s *site) enter(b *box, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", b.what, err)
 	}
-	if b.shares = its == own; b.shares { // no user may enter the machine's again
+	if b.shares = its == own; b.shares { // a user may not enter the machine's network namespace again
 		b.ns = s.engine.hosts.ns
 	} else {
 		if b.ns, err = netns.Join(netns.File(b.pid)); err != nil {
@@ -294,8 +294,8 @@ func (s *site) enter(b *box, name string) error {
 	return nil
 }
 
-// The command line of a container's first process, which appears shortly after its start, shows
-// whether the daemon's PIDs are valid here.
+// sameProcesses returns an error if the daemon's PIDs are not valid here. It reads the command line
+// of a container's first process, which appears shortly after the start.
 func sameProcesses(daemon string, pid int, name string) error {
 	const (
 		moment = 2 * time.Second
@@ -308,7 +308,7 @@ func sameProcesses(daemon string, pid int, name string) error {
 		}
 		if time.Now().After(deadline) {
 			return &path.UnsupportedError{
-				Missing: daemon + "'s containers are not among the processes that toll sees",
+				Missing: "toll does not see the processes of " + daemon + "'s containers",
 				Remedy:  "run toll outside containers, or with --pid host --network host --privileged", Err: err}
 		}
 	}

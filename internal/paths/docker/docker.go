@@ -1,14 +1,16 @@
 // Package docker builds network modes with a real Docker Engine on this machine, or with Podman,
-// whose service speaks the same API. The containers hold only toll, in an image that is made here.
+// whose service speaks the same API. The containers contain only toll, in an image that this
+// package makes.
 //
 // Everything that it makes has the mark of its toll, is first written to a journal, and is removed
-// when the paths and the backend are closed. Everything else stays: sysctls, network cards, and
-// rules, except for one in DOCKER-USER for a bridge of toll's own.
+// when the paths and the backend are closed. It leaves sysctls, network cards and rules unchanged,
+// except for one rule in DOCKER-USER for a bridge of toll's own.
 //
-// Others use the loopback device and the default bridge, so these cannot be guards.
+// The loopback device and the default bridge carry other programs' traffic, so they cannot be
+// guards.
 //
-// Trials determine what dockerd does not report: its network namespace, docker-proxy, and the
-// abilities of Open vSwitch and the card's switch. Reading counters needs root.
+// Trials determine what dockerd does not report: its network namespace, whether it starts
+// docker-proxy, and what Open vSwitch and the card's switch can do. Reading counters needs root.
 package docker
 
 import (
@@ -27,18 +29,19 @@ const Name = sample.Docker
 
 // Docker is the backend. The zero value is ready to use.
 type Docker struct {
-	// Podman makes it the backend podman, at the Podman service of this environment. Without it,
-	// modes are Podman's if its service answers at the Docker daemon's address.
+	// Podman selects the backend podman, with the Podman service of this environment. If it is
+	// false and a Podman service answers at the Docker daemon's address, modes are built as Podman
+	// builds them.
 	Podman bool
-	// static binary for the image; "": this program
+	// Program is the file of the static binary for the image; "": this program.
 	Program string
-	// network card for macvlan and ipvlan devices; may be ""
+	// Parent is the network card for macvlan and ipvlan devices; "": none.
 	Parent string
-	// for the next run
+	// KeepImage keeps the image for the next run.
 	KeepImage bool
-	// another machine, with one end of the paths between the two; nil: none
+	// Remote is another machine, with one end of each path between the two; nil: none.
 	Remote *Remote
-	// directory of journals; "": the user's state directory
+	// StateDir is the directory of journals; "": the user's state directory.
 	StateDir string
 
 	mu     sync.Mutex // guards the fields that follow
@@ -56,7 +59,8 @@ func (d *Docker) Name() string {
 	return Name
 }
 
-// Check tries what the daemon does not report. The image stays until Close.
+// Check returns why the path cannot be built, or nil. It tries what the daemon does not report. The
+// image stays until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 	if err := d.refuse(s); err != nil {
 		return err
@@ -111,7 +115,7 @@ func (s *site) Finish() error {
 	return local.Guard(s.path, spots)
 }
 
-// Close removes the image and forgets the daemon. Paths stay.
+// Close removes the image and disconnects from the daemon. Paths stay.
 func (d *Docker) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

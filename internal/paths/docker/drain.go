@@ -8,7 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// On the machine, only the path's connections are swept.
+// drain removes the connection tracking entries of the path: on the machine only those of the
+// path's connections.
 func (s *site) drain() (sample.Headroom, error) {
 	spots := []local.Swept{{Space: s.engine.ns, Where: s.engine.name, Ours: s.ours()}}
 	if s.at != s.engine.spot {
@@ -24,7 +25,8 @@ func (s *site) drain() (sample.Headroom, error) {
 	return local.Drain(spots, len(s.path.Proxies) > 0)
 }
 
-// ours selects the containers' addresses, and the clients' dialled ports.
+// ours returns a function that reports whether an address is a container's, or one that clients
+// dial.
 func (s *site) ours() func(netip.AddrPort) bool {
 	addrs, ports := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
 	for _, boxes := range [][]*box{s.Servers, s.Clients} {

@@ -40,11 +40,11 @@ func (s *site) bridgeHop(n *bridgeNet, toServer bool) path.Hop {
 
 func (s *site) switchedHop(n *bridgeNet) path.Hop {
 	h := local.SwitchHop(cmp.Or(n.where, s.engine.name), n.bridge, sent(s.Clients), sent(s.Servers))
-	h.Shared = s.path // the ports are the path's own, even on a shared bridge
+	h.Shared = s.path // a shared bridge, but the path's own ports
 	return s.bridged(n, h)
 }
 
-// The outer ends of the containers' pairs are read.
+// sent returns a reader of the counters of the outer ends of the containers' veth pairs.
 func sent(boxes []*box) local.Reader {
 	var all []local.Reader
 	for _, b := range boxes {

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Others' containers come and go, so on this machine only the path's devices and the rules about
-// them are covered.
+// inspected returns what Inspect covers. On this machine that is only the path's devices and the
+// rules about them, because other containers come and go.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
@@ -26,13 +26,13 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		own = append(own, s.bridges...)
 	}
 	boxes := s.Servers
-	if s.path.Spec.Mode != mode.Shared { // shared's clients are in the servers' namespaces
+	if s.path.Spec.Mode != mode.Shared { // in mode shared, clients are in the servers' namespaces
 		boxes = slices.Concat(boxes, s.Clients)
 	}
 	var spots []local.Inspected
 	rules := ownRules{where: s.spot.name, devices: s.bridges}
 	for _, b := range boxes {
-		if b.shares { // inspected as its network's owner, except for its control group
+		if b.shares { // its network is inspected with its owner
 			spots = append(spots, local.Inspected{
 				Space: b.ns, Where: b.what, Devices: []string{}, PID: b.pid})
 			continue
@@ -86,7 +86,8 @@ func (s *site) spans(n *bridgeNet) {
 	}
 }
 
-// "": nf_tables has Docker's rules
+// legacySaver returns the iptables-save of the legacy kernel interface, or "" if Docker has no
+// rules there.
 func (e *engine) legacySaver() (string, error) {
 	if e.native() || e.Podman != nil {
 		return "", nil
@@ -115,8 +116,8 @@ type ownRules struct {
 	six     bool
 }
 
-// settings also has the chains that drop by policy. Docker rewrites chains for each container, so
-// order, counters and handles are omitted.
+// settings returns the rules about the path and the chains whose policy is to drop. Docker rewrites
+// chains for each container, so order, counters and handles are omitted.
 func (o ownRules) settings(saver string) ([]path.Setting, error) {
 	all, err := nft.Read()
 	if err != nil && !nft.Unsupported(err) {
@@ -168,9 +169,10 @@ func (o ownRules) of(all []firewall.Chain) (out []path.Setting) {
 	return out
 }
 
-// The rule must name one of the path's devices, networks or containers, and no other container.
+// about reports whether the rule names one of the path's devices, networks or containers, and no
+// other container.
 func (o ownRules) about(c firewall.Chain, r firewall.Rule) bool {
-	if r.Set { // its elements change with others' networks
+	if r.Set { // the set's elements change with others' networks
 		return false
 	}
 	_, bridge, _ := strings.Cut(c.Name, "__") // a network's own chain in Docker's nf_tables

@@ -50,11 +50,12 @@ func (e *engine) checkIPv6(s path.Spec) error {
 	}); err != nil || on {
 		return err
 	}
-	return &path.UnsupportedError{Missing: "IPv6 is off on this machine: there is no ::1",
+	return &path.UnsupportedError{Missing: "IPv6 is off on this machine, which has no ::1",
 		Remedy: "sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.default.disable_ipv6=0, a kernel that was booted without ipv6.disable=1, or -4"}
 }
 
-// By default engines before 27 write no IPv6 rules.
+// checkRules6 returns an error if the engine writes no IPv6 rules, the default before Docker Engine
+// 27.
 func (e *engine) checkRules6(s path.Spec) error {
 	if e.Podman != nil || !recipe.Dual(s) {
 		return nil
@@ -86,7 +87,8 @@ func (e *engine) checkRules6(s path.Spec) error {
 		` writes no rules for IPv6 here ("ip6tables")`, Remedy: remedy}
 }
 
-// The daemon makes the chain for IPv6 at its start. (20.10 jumps to it once a network has IPv6.)
+// savedRules6 returns an error if Docker's chain for IPv6 does not exist. The daemon makes it when
+// it starts. (20.10 jumps to it once a network has IPv6.)
 func savedRules6() error {
 	for _, p := range savers6 {
 		if text, err := saved(p, "nat"); err == nil && strings.Contains(text, "\n:DOCKER ") {
@@ -105,7 +107,8 @@ func (e *engine) defaultIPv6(ctx context.Context) error {
 		Remedy: `"ipv6": true and "fixed-cidr-v6": "fd00:d0c::/64" in /etc/docker/daemon.json and a restart of docker; or bridge, whose network toll makes`}
 }
 
-// The random unique local subnet (RFC 4193) is for engines before 27, which choose none.
+// withIPv6 requests IPv6 with a random unique local subnet (RFC 4193), because engines before 27
+// choose none.
 func withIPv6(o *client.NetworkCreateOptions) error {
 	var b [16]byte
 	if _, err := rand.Read(b[:6]); err != nil {
@@ -122,8 +125,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	return nil
 }
 
-// Before devices have their own IPv6 addresses, the kernel checks for duplicates and bridges do not
-// resolve neighbours.
+// settled waits until the devices have their IPv6 addresses. Before, the kernel checks for
+// duplicates and bridges do not resolve neighbours.
 func (s *site) settled() error {
 	if !s.dual() {
 		return nil
@@ -144,7 +147,7 @@ func (s *site) settled() error {
 		}
 	}
 	const (
-		most  = 10 * time.Second // a device takes two
+		most  = 10 * time.Second // a device takes 2 s
 		again = 20 * time.Millisecond
 	)
 	for deadline := time.Now().Add(most); len(all) > 0; {
@@ -161,7 +164,7 @@ func (s *site) settled() error {
 			continue
 		case time.Now().After(deadline):
 			return fmt.Errorf(
-				"wait for the IPv6 address of %s: it is still asked whether another has it",
+				"wait for the IPv6 address of %s: duplicate address detection has not finished",
 				all[0].name)
 		}
 		select {
@@ -173,8 +176,8 @@ func (s *site) settled() error {
 	return nil
 }
 
-// Paths over IPv4 share a card's only network, so ask6 records that a mode will have paths over
-// IPv6.
+// ask6 records that a mode will have paths over IPv6, because paths over IPv4 share a card's only
+// network with them.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pipework puts veth pairs on a foreign bridge, as jpetazzo/pipework (at 9ba97f1). The card is not
-// added: taking its address away would cut the machine off.
+// pipework puts veth pairs on a bridge that is not Docker's, as jpetazzo/pipework (at 9ba97f1)
+// does. The card is not added: without its address the machine would lose its network.
 func (s *site) pipework() error {
 	l, err := s.addLAN(func(name string, end *undo.Stack) error {
 		return s.addLink(name, end, func() error { return link.AddBridge(name) })
@@ -46,11 +46,11 @@ func (s *site) pipework() error {
 	})
 }
 
-// lan is a switch with the machine on it.
+// lan is a switch to which the machine is connected.
 type lan struct {
 	bridge string
 	subnet netip.Prefix
-	used   int // the first is the machine's
+	used   int // addresses given out; the first is the machine's
 }
 
 func (l *lan) take() (netip.Prefix, error) {
@@ -59,7 +59,7 @@ func (l *lan) take() (netip.Prefix, error) {
 	n := binary.BigEndian.Uint32(a[:]) + uint32(l.used)
 	binary.BigEndian.PutUint32(a[:], n)
 	next := netip.AddrFrom4(a)
-	if last := 1<<(32-l.subnet.Bits()) - 1; l.used >= last { // the last is for broadcasts
+	if last := 1<<(32-l.subnet.Bits()) - 1; l.used >= last { // the last is the broadcast address
 		return netip.Prefix{}, fmt.Errorf("%s has no more addresses", l.subnet)
 	}
 	return netip.PrefixFrom(next, l.subnet.Bits()), nil
@@ -70,7 +70,7 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 		return nil, err
 	}
 	e := s.engine
-	e.laying.Lock() // two would choose the same network
+	e.laying.Lock() // concurrent builds would choose the same network
 	defer e.laying.Unlock()
 	subnet, err := s.freeSubnet()
 	if err != nil {
@@ -85,14 +85,15 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 		return nil, err
 	}
 	s.network = &bridgeNet{bridge: l.bridge, subnet: subnet}
-	s.path.Facts["network"] = "a switch of toll's own beside " +
+	s.path.Facts["network"] = "a switch of toll's own next to " +
 		s.engine.words().product + "'s networks, without a network card"
 	return l, e.ns.Do(func() error {
 		return errors.Join(link.AddAddr(l.bridge, addr), link.Up(l.bridge))
 	})
 }
 
-// direct leads from the machine to the servers' devices, switched from container to container.
+// onLAN sets the path's hops: direct from the machine to the servers' devices, switched from
+// container to container.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {
@@ -111,7 +112,7 @@ func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	return nil
 }
 
-// join adds the outer end to the switch.
+// plug gives the container a veth pair. join adds the outer end to the switch.
 func (s *site) plug(b *box, l *lan, join func() error) error {
 	addr, err := l.take()
 	if err != nil {
@@ -141,7 +142,8 @@ func (s *site) plug(b *box, l *lan, join func() error) error {
 
 const deviceName = "toll"
 
-// addLink names the device in the journal, too, because making and marking takes two calls.
+// addLink adds a device and writes its name to the journal first, because the device is made in one
+// call and marked in another.
 func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 	e := s.engine
 	if err := e.Journal.Add(dockerapi.Link, name); err != nil {
@@ -164,11 +166,11 @@ func (s *site) addLink(name string, end *undo.Stack, add func() error) error {
 
 const lanBits = 22
 
-// lanRanges are the range for benchmarks (RFC 2544) and a private one.
+// lanRanges lists the range for benchmarks (RFC 2544) and a private one.
 var lanRanges = []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("10.0.0.0/8")}
 
-// Neither the machine's routes nor Docker's networks use the result.
+// freeSubnet returns a network that neither the machine's routes nor Docker's networks use.
 func (s *site) freeSubnet() (netip.Prefix, error) {
 	var used []netip.Prefix
 	err := s.engine.ns.Do(func() (err error) { used, err = link.Used(); return err })
@@ -190,7 +192,7 @@ func (s *site) freeSubnet() (netip.Prefix, error) {
 		}
 	}
 	return netip.Prefix{}, &path.UnsupportedError{
-		Missing: "this machine has routes to all of 198.18.0.0/15 and 10.0.0.0/8: there is no network to choose",
+		Missing: "no network is free: this machine has routes to all of 198.18.0.0/15 and 10.0.0.0/8",
 		Remedy:  "--on lab"}
 }
 

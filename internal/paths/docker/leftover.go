@@ -12,11 +12,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// Leftovers returns the part of toll clean for what dead tolls made on the machine outside of
-// Docker.
+// Leftovers returns the part of toll clean that removes what dead tolls made on the machine outside
+// of Docker.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
-// still has the files of journals with things that could not be removed.
+// cleanMachine returns what it removed. still has the files of journals that list things which
+// could not be removed.
 func cleanMachine(orphans []dockerapi.Orphan, dead func(mark string) bool) (removed []string,
 	still map[string]bool, err error) {
 	ns, err := netns.Here()
@@ -89,7 +90,8 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// Without a journal of the kind the error is ignored: the user may lack the right to read it.
+// failed records an error, unless no journal has an entry of the kind: the user may lack the right
+// to list such things.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)
@@ -106,7 +108,7 @@ func (c *machineCleaner) rules() {
 	ran := 0
 	var last error
 	for _, p := range savers {
-		rules, err := save(p, "") // naming a table would create it
+		rules, err := save(p, "") // listing a single table would create it
 		if err != nil {
 			last = err
 			continue
@@ -180,7 +182,7 @@ func (c *machineCleaner) routes() {
 	}
 }
 
-// Switches use the links, so these are removed last. A device in a journal may be unmarked.
+// links removes devices, after the switches that use them. A device in a journal may be unmarked.
 func (c *machineCleaner) links() {
 	var aliases map[string]string
 	var all []string
@@ -210,7 +212,7 @@ func (c *machineCleaner) links() {
 	}
 }
 
-// Only devices with such names are removed unmarked, for a journal.
+// ownName matches the devices that are removed without a mark if a journal lists them.
 var ownName = regexp.MustCompile(`^` + deviceName + `[0-9a-f]{8}$`)
 
 func isOurName(name string) bool { return strings.HasPrefix(name, deviceName) }

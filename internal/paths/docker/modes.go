@@ -56,7 +56,7 @@ func (s *site) hostOutside() error {
 	return s.throughTap(s.engine.spot, rootless.Tap)
 }
 
-// onMachine gives each server a port of its own.
+// onMachine places the servers on the machine, each with a port of its own.
 func (s *site) onMachine(server func(i int) path.Place) (err error) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {
@@ -116,7 +116,7 @@ func (s *site) useDefaultNetwork() (err error) {
 	return nil
 }
 
-// As in a pod, clients are in their server's network namespace.
+// shared places clients in their server's network namespace, as in a pod.
 func (s *site) shared() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -184,12 +184,12 @@ func (s *site) bridge() error {
 	if err := s.noMasquerade(); err != nil || s.path.Spec.From == mode.FromHost {
 		return err
 	}
-	// The packets are switched: the machine's own stack does not see them.
+	// Packets are switched, so the machine's own stack must not see them.
 	s.path.Guards = append(s.path.Guards, local.Unused(s.bridgeHop(s.network, true)))
 	return nil
 }
 
-// Other containers may be on the bridge, so there are no guards.
+// bridgeDefault has no guards, because other containers may be on the bridge.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err
@@ -231,11 +231,12 @@ func (s *site) noMasquerade() error {
 	return s.guard(s.masquerade(path.Untouched))
 }
 
-// rewritten returns the hop of the rule that rewrites the source of what leaves the network.
+// rewritten returns the hop of the rule that rewrites the source address of packets that leave the
+// network.
 func (s *site) rewritten() (path.Hop, error) {
 	h, err := s.masquerade(path.Matches)
 	if errors.Is(err, errNoRule) {
-		err = &path.UnsupportedError{Missing: "this Docker writes no rule that rewrites addresses of its containers (\"iptables\", \"ip-masq\")",
+		err = &path.UnsupportedError{Missing: "this Docker writes no rule that rewrites its containers' addresses (\"iptables\", \"ip-masq\")",
 			Remedy: "routed, which needs none", Err: err}
 	}
 	return h, err
@@ -253,7 +254,7 @@ func (s *site) masquerade(expect path.Expect) (path.Hop, error) {
 		"! -o "+s.network.bridge, "-j MASQUERADE")
 }
 
-// routed uses gateway_mode_ipv4=routed, without NAT.
+// routed uses a network with gateway_mode_ipv4=routed, without NAT.
 func (s *site) routed() error {
 	options := map[string]string{routedOption: "routed"}
 	if s.dual() {

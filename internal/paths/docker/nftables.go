@@ -14,9 +14,10 @@ import (
 // bridgesTable is the table of Docker Engine 29 with "firewall-backend": "nftables".
 const bridgesTable = "docker-bridges"
 
-// native reports whether the engine writes nf_tables itself, which needs API 1.49.
+// native reports whether the engine writes nf_tables rules itself. The daemon reports that since
+// API 1.49.
 func (e *engine) native() bool {
-	// or nftables+firewalld
+	// The value may also be nftables+firewalld.
 	return e.Info.FirewallBackend != nil &&
 		strings.HasPrefix(e.Info.FirewallBackend.Driver, "nftables")
 }
@@ -74,11 +75,11 @@ func (e *engine) nativeRules6() error {
 }
 
 // tally adds up a rule's counts. dockerd rewrites chains whenever containers come or go, and counts
-// restart at zero, so rules are identified by content. Counts since the last read are lost: a hop
-// may count too little, never too much; a missed hit of a guard shows in the path's own hops.
+// restart at zero, so rules are identified by content. Counts since the last read are then lost: a
+// hop may count too little, never too much, and what a guard misses is missing in the path's hops.
 type tally struct {
 	handle    uint64
-	last, sum uint64 // since the last rewrite; before it
+	last, sum uint64 // the count since the last rewrite; the sum before it
 }
 
 func (t *tally) add(r nft.Counted) uint64 {
@@ -99,8 +100,8 @@ func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Coun
 	return nft.Counted{}, false
 }
 
-// The verdict map that leads to a network's chain implies the match (nftabler/network.go names the
-// chains).
+// implied adds the match that the verdict map in front of a network's chain implies (see
+// nftabler/network.go for the chains' names).
 func implied(r nft.Counted) firewall.Rule {
 	way, bridge, ok := strings.Cut(r.Chain, "__")
 	out := r.Rule

@@ -25,10 +25,11 @@ const (
 	overlayBridge = "br0"
 	overlayWhere  = "overlay on " + thisMachine
 
-	gatewayNetwork = "docker_gwbridge" // by which containers of overlay networks leave
+	gatewayNetwork = "docker_gwbridge" // the way out of containers on overlay networks
 )
 
-// The bridge and the outer ends of pairs are in a namespace of dockerd's, which no API names.
+// overlay uses an overlay network. Its bridge and the outer ends of veth pairs are in a namespace
+// of dockerd's that no API names.
 func (s *site) overlay() error {
 	s.ownRules()
 	s.path.Facts["network"] = "an attachable overlay network of the swarm"
@@ -43,7 +44,7 @@ func (s *site) overlay() error {
 	s.network = n
 	var ns *netns.NS
 	s.attach = func(b *box) error {
-		if ns == nil { // it is created with the first container
+		if ns == nil { // the namespace is made with the first container
 			if ns, err = s.enterOverlay(n.id); err != nil {
 				return err
 			}
@@ -65,7 +66,7 @@ func (s *site) overlay() error {
 	return s.guardTunnel(ns)
 }
 
-// outOfOverlay leads out by the containers' second device.
+// outOfOverlay sets the hops of the way out, through the containers' second device.
 func (s *site) outOfOverlay(n *bridgeNet) error {
 	wire, err := s.serveOutside()
 	if err != nil {
@@ -114,7 +115,8 @@ func (s *site) enterOverlay(id string) (*netns.NS, error) {
 	return ns, nil
 }
 
-// The result is a mount of the dockerd in this network namespace.
+// overlayFile returns the path of an overlay network's namespace among the mounts of the dockerd in
+// this network namespace.
 func overlayFile(id string) (string, error) {
 	const length = 12 // the number of starts here, and the network's id
 	name := ("1-" + id)[:min(length, len(id)+2)]
@@ -130,7 +132,7 @@ func overlayFile(id string) (string, error) {
 		if comm, err := p.Comm(); err != nil || comm != "dockerd" {
 			continue
 		}
-		if its, err := netns.ID(p.PID); err != nil || its != own { // another machine's, in a test
+		if its, err := netns.ID(p.PID); err != nil || its != own { // in tests, another machine's dockerd
 			continue
 		}
 		mounts, err := procfs.GetProcMounts(p.PID)
@@ -144,11 +146,11 @@ func overlayFile(id string) (string, error) {
 		}
 	}
 	return "", &path.UnsupportedError{Missing: "the overlay network's namespace (" + name +
-		") is not among the mounts of a dockerd that toll sees",
+		") is not mounted by a dockerd that toll sees",
 		Remedy: "run toll outside containers; --on lab needs none"}
 }
 
-// deviceIn returns the container's device with an address in a network.
+// deviceIn returns the container's device with an address in the network, and the address.
 func deviceIn(b *box, network netip.Prefix) (name string, addr netip.Addr, err error) {
 	err = b.ns.Do(func() error {
 		all, err := link.Survey()
@@ -193,7 +195,7 @@ func (e *engine) checkSwarm() error {
 	switch {
 	case e.Info.Swarm.LocalNodeState != swarm.LocalNodeStateActive:
 		return &path.UnsupportedError{
-			Missing: "overlay networks need a swarm, and this Docker is in none",
+			Missing: "overlay networks need a swarm, and this Docker is not in one",
 			Remedy:  "docker swarm init, or --on lab"}
 	case !e.Info.Swarm.ControlAvailable:
 		return &path.UnsupportedError{

@@ -59,8 +59,9 @@ func (s *site) subInterfaces() error {
 	return nil
 }
 
-// outOfCard leads from the clients' sub-interfaces to the other machine. In their network it has no
-// address, so it gets routes to the clients, and they to it unless ipvlan routes.
+// outOfCard sets the hops from the clients' sub-interfaces to the other machine. That machine has
+// no address in their network, so it gets routes to the clients, and unless ipvlan routes they get
+// routes to it.
 func (s *site) outOfCard() error {
 	wire, err := s.serveOutside()
 	if err != nil {
@@ -86,7 +87,8 @@ func (s *site) outOfCard() error {
 	return nil
 }
 
-// onParent returns the card's network. Docker allows one: paths share it until the last is closed.
+// onParent returns the card's network. Docker allows one network for each card, so paths share it
+// until the last one is closed.
 func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, error) {
 	e := s.engine
 	e.sharing.Lock()
@@ -99,13 +101,13 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	if n == nil {
 		for other := range e.shared { // the kernel does not mix the drivers, either
 			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
-				"%s lets card %s have one network at a time, and %s has it", e.words().product,
+				"%s allows card %s one network at a time, which %s has", e.words().product,
 				e.docker.Parent, other),
-				Remedy: "compare the modes of one card in runs of their own"}
+				Remedy: "compare the modes of one card in separate runs"}
 		}
 		n = &sharedNet{}
 		var subnet netip.Prefix
-		// the other machine's Docker has other networks, and Podman would ask for DHCP
+		// With another machine a subnet is chosen that is free on both; Podman would use DHCP.
 		if e.docker.Remote != nil || e.Podman != nil {
 			var err error
 			if subnet, err = s.freeSubnet(); err != nil {
@@ -136,7 +138,8 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// Docker assigns from the lower half, so the result is in the upper one.
+// opposite returns the address like a in the upper half of the network. Docker assigns from the
+// lower half.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
 	half := uint32(1) << (31 - in.Bits())

@@ -18,7 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// for the daemon's answer about a process
+// asked limits the wait for the daemon's answer about a process.
 const asked = 5 * time.Second
 
 type contained struct{ *box }
@@ -27,8 +27,8 @@ var _ path.Place = contained{}
 
 func (p contained) Name() string { return p.what }
 
-// Start starts toll as `docker exec` does. The image lacks the machine's programs, which only get
-// the container's network.
+// Start starts toll as `docker exec` does. Programs of the machine, which the image lacks, run on
+// the machine with the container's network.
 func (p contained) Start(c path.Command) (*path.Process, error) {
 	if c.Apart {
 		return local.StartSelf(p.ns, p.what, c)
@@ -38,7 +38,7 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	made, err := p.engine.API.ExecCreate(ctx, p.id,
 		client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
 			Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
-	if cerrdefs.IsNotFound(err) { // named as in the path, so that all errors are alike
+	if cerrdefs.IsNotFound(err) { // with the path's name of the container
 		err = fmt.Errorf("the container is gone: it was removed, or %s was restarted",
 			p.engine.words().daemon)
 	}
@@ -72,7 +72,7 @@ func (r *running) read(out *io.PipeWriter) {
 	_ = out.Close()
 }
 
-// 0: the process ended first, or the daemon is late.
+// pid returns 0 if the process has ended, or if the daemon does not answer in time.
 func (r *running) pid(ctx context.Context) int {
 	const (
 		again  = 2 * time.Millisecond
@@ -112,18 +112,18 @@ func (r *running) wait() error {
 			return r.said.Explain(fmt.Errorf("exit status %d", got.ExitCode))
 		}
 		const again = 2 * time.Millisecond
-		time.Sleep(again) // the output ends slightly before the process
+		time.Sleep(again) // the output ends shortly before the process
 	}
 }
 
-// Docker has no call for a signal to the process.
+// kill sends SIGKILL itself, because Docker's API cannot signal an exec'd process.
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()
 	defer r.conn.Close()
 	got, err := r.api.ExecInspect(ctx, r.id, client.ExecInspectOptions{})
 	if err != nil || !got.Running || got.PID <= 0 {
-		return nil //nolint:nilerr // the container or the daemon is gone, and the process with it
+		return nil //nolint:nilerr // container or daemon is gone, and so is the process
 	}
 	if err := unix.Kill(got.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		return err
@@ -131,28 +131,28 @@ func (r *running) kill() error {
 	return nil
 }
 
-// Closing the input ends the process.
+// input is the process's standard input. Closing it ends the process.
 type input struct{ conn *client.HijackedResponse }
 
 func (i input) Write(b []byte) (int, error) { return i.conn.Conn.Write(b) }
 func (i input) Close() error                { return i.conn.CloseWrite() }
 
-// lenient continues without its reader, so that the end is still read.
+// lenient discards data after a failed write, so that the stream is read to its end.
 type lenient struct {
-	w    io.Writer
-	deaf bool
+	w      io.Writer
+	failed bool
 }
 
 func (l *lenient) Write(b []byte) (int, error) {
-	if !l.deaf {
+	if !l.failed {
 		_, err := l.w.Write(b)
-		l.deaf = err != nil
+		l.failed = err != nil
 	}
 	return len(b), nil
 }
 
-// Inner runs a container's first process, which sleeps until its input ends. ours is false if args
-// do not name it.
+// Inner runs a container's first process, which sleeps until the end of its standard input. ours is
+// false if args do not name that process.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 || args[0] != dockerapi.PauseArg {
 		return false, nil

@@ -16,9 +16,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Podman's network programs, netavark and before it CNI, write NAT rules for published ports, and
-// conmon holds a port's socket only so that nobody else takes it. netavark's rules (read with 1.14)
-// have no counters, so a table of toll's own counts what they rewrite.
+// Podman's network programs, netavark and before it CNI, write NAT rules for published ports.
+// conmon only keeps a port's socket so that no other process takes the port. netavark's rules (read
+// with 1.14) have no counters, so a table of toll's own counts what they rewrite.
 
 func podmanLacks(what, remedy string) modeRecipe {
 	return modeRecipe{lacks: &path.UnsupportedError{Missing: what, Remedy: remedy}}
@@ -47,11 +47,11 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 
 	mode.PublishProxy: podmanLacks("Podman has no docker-proxy",
 		"publish, which measures what this Podman does"),
-	mode.Fast: podmanLacks("toll fast leads clients past docker-proxy, which Podman lacks",
+	mode.Fast: podmanLacks("toll fast bypasses docker-proxy, which Podman lacks",
 		"--on docker"),
-	mode.FastLinks: podmanLacks("toll fast leads clients past docker-proxy, which Podman lacks",
+	mode.FastLinks: podmanLacks("toll fast bypasses docker-proxy, which Podman lacks",
 		"--on docker"),
-	mode.Routed: podmanLacks("Podman rewrites what its bridge networks send out: it has no routed ones",
+	mode.Routed: podmanLacks("Podman rewrites the source addresses of all its bridge networks: it has no routed ones",
 		"--on docker or lab"),
 	mode.Link:    podmanLacks("Podman has no --link", "--on docker or lab"),
 	mode.Overlay: podmanLacks("overlay networks need a swarm, and Podman has none", "--on swarm or lab"),
@@ -59,17 +59,17 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 		"--on lab"),
 	mode.PublishIngress: podmanLacks("the routing mesh needs a swarm, and Podman has none",
 		"--on swarm or lab"),
-	mode.RootlessPublish: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
+	mode.RootlessPublish: podmanLacks("RootlessKit belongs to rootless Docker, and Podman does not use it",
 		"pasta or rootlessport, or --on docker"),
-	mode.RootlessPublishTap: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
+	mode.RootlessPublishTap: podmanLacks("RootlessKit belongs to rootless Docker, and Podman does not use it",
 		"slirp4netns, or --on docker"),
-	mode.RootlessPublishNAT: podmanLacks("RootlessKit is rootless Docker's, and Podman does without it",
+	mode.RootlessPublishNAT: podmanLacks("RootlessKit belongs to rootless Docker, and Podman does not use it",
 		"pasta or rootlessport, or --on docker"),
-	mode.GvisorTapVsock: podmanLacks("Podman has gvisor-tap-vsock outside of its virtual machines only",
+	mode.GvisorTapVsock: podmanLacks("Podman uses gvisor-tap-vsock only for its virtual machines",
 		"--on lab"),
 
 	mode.NATAlias: podmanLacks(
-		"toll makes no alias of a card that the machine uses, and writes no NAT rules beside Podman's",
+		"toll adds no alias to a card that the machine uses, and no NAT rules to Podman's",
 		"--on lab"),
 	mode.Netkit:          podmanLacks("Podman has no netkit networks", "--on lab"),
 	mode.MacvlanPrivate:  recipes[mode.MacvlanPrivate],
@@ -90,7 +90,7 @@ func (e *engine) recipe(m mode.Name) modeRecipe {
 	return recipes[m]
 }
 
-// words of an engine for messages
+// words has an engine's names for messages.
 type words struct{ command, product, daemon string }
 
 func (e *engine) words() words {
@@ -116,11 +116,11 @@ func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) erro
 	switch {
 	case s.To == mode.ToLoopback6:
 		return &path.UnsupportedError{
-			Missing: "a port that Podman publishes on ::1 does not answer: the kernel does not let rules lead out from there",
+			Missing: "a port that Podman publishes does not answer on ::1: the kernel does not route packets from ::1 to another device",
 			Remedy:  "--to loopback,address"}
 	case s.To == mode.ToAddress6 && !recipe.Dual(s):
 		return &path.UnsupportedError{
-			Missing: "Podman publishes ports over IPv6 only of networks that have it",
+			Missing: "Podman publishes ports over IPv6 only for networks with IPv6",
 			Remedy:  "publish-nat, whose network has IPv6"}
 	}
 	if s.Mode == mode.PublishDefault {
@@ -136,14 +136,14 @@ func (e *engine) checkRewritten(ctx context.Context, s path.Spec, t *trial) erro
 		return m.Close()
 	}); err != nil {
 		return &path.UnsupportedError{
-			Missing: "Podman's rules count nothing, and toll cannot count what they rewrite",
+			Missing: "Podman's rules have no counters, and toll cannot count what they rewrite",
 			Remedy:  "Linux 5.12 with nf_tables, or later", Err: err}
 	}
 	return e.checkAddress(s)
 }
 
-// hostPortMark is on packets whose source is rewritten: those from the network itself and from
-// 127.0.0.1.
+// hostPortMark marks packets whose source address is rewritten: those from the network itself and
+// from 127.0.0.1.
 const hostPortMark = 0x2000
 
 func (s *site) publishRewritten() (err error) {
@@ -199,8 +199,8 @@ func (s *site) publishRewritten() (err error) {
 	return nil
 }
 
-// switchesRewritten reports whether rules see bridged frames, which then are switched to the server's
-// port; otherwise the machine routes them back to the bridge.
+// switchesRewritten reports whether rules see bridged frames. If so, rewritten frames are switched
+// to the server's port; otherwise the machine routes them back to the bridge.
 func (s *site) switchesRewritten() bool {
 	if t, ok := s.path.Spec.Tune.Get(mode.BridgeNF); ok {
 		return t.Value != "off"
@@ -215,7 +215,7 @@ func (s *site) switchesRewritten() bool {
 
 func to(a netip.Addr) nft.Match { return nft.Dst(single(a)) }
 
-// Hops of several paths with one name would be one thing.
+// servers returns the servers' addresses, which keep the names of several paths' hops apart.
 func (s *site) servers() string {
 	var all []string
 	for _, b := range s.Servers {
@@ -232,7 +232,7 @@ func (s *site) rewrites(dialled, server netip.AddrPort) []nft.Match {
 	return []nft.Match{port, nft.Dialled(dialled), to(server.Addr())}
 }
 
-// guardRewritten requires that no rule rewrites the connections.
+// guardRewritten adds guards against rules that rewrite the connections.
 func (s *site) guardRewritten() error {
 	m := metered{kind: mode.HopDNAT, name: "nat to " + s.servers(), guards: true}
 	for _, b := range s.Servers {
@@ -244,7 +244,8 @@ func (s *site) guardRewritten() error {
 	return err
 }
 
-// leaving counts the connections that leave the network, whose source is rewritten.
+// leaving returns the hop that counts connections which leave the network, whose source address is
+// rewritten.
 func (s *site) leaving() (path.Hop, error) {
 	subnet := s.network.subnet
 	if s.six() {
@@ -259,7 +260,7 @@ func (s *site) leaving() (path.Hop, error) {
 	return hops[0], nil
 }
 
-// metered is a hop that counts the connections of all its rules.
+// metered describes a hop that counts the connections which match any of its rules.
 type metered struct {
 	kind    mode.HopKind
 	name    string

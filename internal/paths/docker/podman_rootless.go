@@ -23,11 +23,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// userRelay is how rootless Podman publishes a port: a process of its user's takes it.
+// userRelay describes a process of the user's that relays a port which rootless Podman publishes.
 type userRelay struct {
 	network string // as podman run's --network; "": a network of toll's
 	kind    mode.HopKind
-	program string // the beginning of the process's name
+	program string // prefix of the process's name
 	splices func(mode.Target) bool
 }
 
@@ -48,7 +48,7 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 	switch {
 	case !e.rootless && relayed:
 		return &path.UnsupportedError{
-			Missing: "this Podman is root's, and the kernel's rules publish its ports",
+			Missing: "this Podman runs as root and publishes ports by the kernel's rules",
 			Remedy:  "publish; or CONTAINER_HOST with the address of a user's Podman service"}
 	case !e.rootless:
 		return nil
@@ -62,8 +62,8 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 		return nil
 	case !relayed:
 		return &path.UnsupportedError{
-			Missing: "this Podman is rootless: its networks are in a namespace of its own, apart from the machine's",
-			Remedy:  "host, shared, bridge, pasta, slirp4netns and rootlessport; or root's Podman"}
+			Missing: "this Podman is rootless: its networks are not in the machine's network namespace",
+			Remedy:  "host, shared, bridge, pasta, slirp4netns or rootlessport; or root's Podman"}
 	case s.UDP:
 		return &path.UnsupportedError{Missing: "nothing counts the datagrams that mode " +
 			string(s.Mode) + "'s process relays", Remedy: "a load over TCP"}
@@ -79,8 +79,8 @@ func findPodman(host string) (pid int, err error) {
 	return rootless.FindPodman(socket)
 }
 
-// FindRootlessPodman returns the PID of a process in the namespaces of this environment's Podman if
-// that is rootless, or 0.
+// FindRootlessPodman returns the PID of a process in the namespaces of this environment's Podman,
+// or 0 if that is not rootless.
 func FindRootlessPodman() int {
 	pid, err := findPodman(dockerapi.FindPodman(os.Getenv))
 	if err != nil {
@@ -89,14 +89,15 @@ func FindRootlessPodman() int {
 	return pid
 }
 
-// RootlessPodman returns the names of the modes to compare on a rootless Podman if none is named.
+// RootlessPodman returns the names of the modes that are compared on a rootless Podman by default.
 func RootlessPodman() []string {
 	return recipe.Names(map[mode.Name]bool{mode.Native: true, mode.Host: true, mode.Bridge: true,
 		mode.Pasta: true, mode.RootlessPort: true})
 }
 
-// enterBridges makes the namespace of a user's bridges the engine's. Podman has it while a container
-// is on one of them, so that one is until the engine is closed.
+// enterBridges makes the network namespace of a user's bridges the engine's. Podman keeps that
+// namespace while a container is on a bridge, so a container is kept on one until the engine is
+// closed.
 func (e *engine) enterBridges(ctx context.Context) error {
 	if e.lost != nil {
 		return e.lost
@@ -131,7 +132,7 @@ func (e *engine) enterBridges(ctx context.Context) error {
 func (e *engine) joinBridges() error {
 	ns, err := netns.Join(rootless.BridgesOf(e.podman, e.Podman.Store.RunRoot))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &path.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 and 5 have it",
+		return &path.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not found where Podman 4 and 5 keep it",
 			Remedy: "pasta or rootlessport", Err: err}
 	}
 	if err == nil {
@@ -152,7 +153,7 @@ func (s *site) podmanBridgeDefault() error {
 	return s.bridgeDefault()
 }
 
-// program returns the name and version of a relay.
+// program returns the name and version of a relay's program.
 func (s *site) program(r userRelay) string {
 	host := s.engine.Podman.Host
 	switch r.kind {
@@ -218,7 +219,8 @@ func (s *site) publishByUser() error {
 	return nil
 }
 
-// onlyDevice returns the name of the container's device: pasta's has the machine's.
+// onlyDevice returns the name of the container's only device: with pasta it is the name of the
+// machine's.
 func onlyDevice(b *box) (device string, err error) {
 	var names []string
 	err = b.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -232,7 +234,8 @@ func onlyDevice(b *box) (device string, err error) {
 	return names[0], nil
 }
 
-// holder finds the process that listens at an address, by the beginning of its name.
+// holder returns the PID of the process that listens on the address and whose name begins with
+// program.
 func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 	var inode uint32
 	err = s.at.ns.Do(func() error {
@@ -265,7 +268,7 @@ func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 		}
 	}
 	return 0, &path.UnsupportedError{
-		Missing: fmt.Sprintf("no %s that listens at %s is among the processes that toll sees",
+		Missing: fmt.Sprintf("toll sees no process %s that listens on %s",
 			program, at),
 		Remedy: "run toll as root, outside containers"}
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// The daemon's userland-proxy is off.
-var errNoProxy = errors.New("no docker-proxy has the published port")
+// errNoProxy means that the daemon starts no docker-proxy ("userland-proxy": false).
+var errNoProxy = errors.New("no docker-proxy listens on the published port")
 
-// dockerd's arguments identify the process.
+// findProxy returns the PID of the port's docker-proxy, found by the arguments that dockerd gives
+// it.
 func (e *engine) findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	here, err := e.netns()
 	if err != nil {
@@ -40,7 +41,7 @@ func (e *engine) findProxy(proto string, host, to netip.AddrPort) (int, error) {
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 		if at, nsErr := netns.ID(pid); err == nil && nsErr == nil && at == here {
-			return pid, nil // not another engine's
+			return pid, nil // only this engine's
 		}
 	}
 	return 0, errNoProxy
@@ -70,6 +71,6 @@ func (s *site) proxyHop(host, to netip.AddrPort) (path.Hop, error) {
 	}
 	name := "docker-proxy" + local.ProxyVersion("/proc/"+strconv.Itoa(pid)+"/exe")
 	proxy := local.Proxy{Space: s.engine.ns, PID: pid, Listens: host.Port(), Target: to,
-		Beside: s.engine.kit != nil} // RootlessKit dials there
+		Beside: s.engine.kit != nil} // RootlessKit dials the proxy
 	return local.ProxyHop(s.path, proxy, name, s.engine.name), nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// The ports are bound to the one address that clients dial.
+// published makes servers with published ports and returns their addresses. Each port is bound only
+// to the address that clients dial.
 func (s *site) published() ([]netip.AddrPort, error) {
 	at := loopback
 	switch s.path.Spec.To {
@@ -50,7 +51,7 @@ func (s *site) published() ([]netip.AddrPort, error) {
 		return nil, err
 	}
 	s.Dial = slices.Clone(out)
-	if _, relayed := userRelays[s.path.Spec.Mode]; relayed { // their other ends are not reached
+	if _, relayed := userRelays[s.path.Spec.Mode]; relayed { // the servers' own addresses are not dialled
 		return out, nil
 	}
 	return out, s.findPorts(s.Servers)
@@ -90,13 +91,14 @@ func (s *site) publishedAnyhow() error {
 // relays reports whether a docker-proxy of the port gets the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// A network with IPv6 has rules for it.
+// relays reports whether a docker-proxy gets the path's connections. Over IPv6, rules handle those
+// to a network with IPv6.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
 	return relays(s.path.Spec) && !byRules
 }
 
-// publishNAT needs "userland-proxy": false, or the machine's own address.
+// publishNAT needs "userland-proxy": false, or clients that dial the machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -108,13 +110,14 @@ func (s *site) publishNAT() error {
 	return s.translated(ports)
 }
 
-// A docker-proxy of a port becomes a guard.
+// translated sets the hops of ports that rules rewrite. If a docker-proxy listens on a port, it
+// becomes a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
 	var dnat []path.Hop
 	for i, p := range ports {
 		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second,
 			func(port uint16) []string {
-				inner := port // the second port is the same inside and outside
+				inner := port // the second port has the same number in the container
 				if port == p.Port() {
 					inner = serverPort
 				}
@@ -153,7 +156,7 @@ func (s *site) translated(ports []netip.AddrPort) error {
 			s.ServerHops())
 		return nil
 	}
-	// Docker writes it if it starts no proxies.
+	// Docker writes this rule if it starts no docker-proxy.
 	ofHost := func(expect path.Expect) (path.Hop, error) {
 		return s.ruleHop(mode.HopSNAT, expect, "nat", "POSTROUTING", "-o "+s.network.bridge,
 			"--src-type LOCAL", "-j MASQUERADE")
@@ -222,7 +225,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 			return err
 		}
 	}
-	if s.network.name != defaultNetwork { // others' traffic meets the default network's
+	if s.network.name != defaultNetwork { // the default network carries others' traffic
 		if err := s.noMasquerade(); err != nil {
 			return err
 		}
@@ -314,7 +317,8 @@ func (s *site) fastLinks() error {
 	})
 }
 
-// The machine's count of relayed connections includes the proxy's sockets, so it needs no hop.
+// secondProxy adds the docker-proxy of the second port. It needs no hop: the machine's count of
+// relayed connections includes its sockets.
 func (s *site) secondProxy(at netip.Addr) error {
 	if !s.path.Spec.Second {
 		return nil

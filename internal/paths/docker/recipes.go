@@ -10,20 +10,20 @@ import (
 
 type modeRecipe struct {
 	build func(*site) error
-	// A rootless Docker suffices: the mode uses none of its networks.
+	// alone means that the mode uses none of the engine's networks, so a rootless Docker suffices.
 	alone bool
-	// first runs before any trial, check after the trial of a published port. Both may be nil.
+	// first is called before any trial, check after the trial of a published port. Both may be nil.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
-	// refusal over IPv6
+	// no6 refuses paths over IPv6; nil: they can be built.
 	no6 *path.UnsupportedError
-	// refusal without a recipe; with one, of all but the way out
+	// lacks refuses the mode: all paths if there is no recipe, else all but the way out.
 	lacks *path.UnsupportedError
 }
 
-// plugged4 is for containers that toll itself gives a device.
+// plugged4 refuses IPv6 where toll itself gives containers a device.
 var plugged4 = &path.UnsupportedError{
-	Missing: "on a switch of its own beside the engine's networks toll gives containers IPv4 addresses only",
+	Missing: "on a switch of its own, toll gives containers IPv4 addresses only",
 	Remedy:  "--on lab, or -4"}
 
 var recipes = map[mode.Name]modeRecipe{
@@ -54,18 +54,18 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.IPvlanL3S:     {build: (*site).subInterfaces, check: (*engine).checkParent},
 
 	mode.NATAlias: {lacks: &path.UnsupportedError{
-		Missing: "toll makes no alias of a card that the machine uses, and writes no NAT rules beside Docker's", Remedy: "--on lab"}},
+		Missing: "toll adds no alias to a card that the machine uses, and no NAT rules to Docker's", Remedy: "--on lab"}},
 	mode.Netkit: {lacks: &path.UnsupportedError{
 		Missing: "Docker has no netkit networks", Remedy: "--on lab"}},
 	mode.MacvlanPrivate: {build: (*site).subInterfaces, check: (*engine).checkParent,
 		lacks: &path.UnsupportedError{
-			Missing: "containers of a private macvlan network only talk to other machines, and here is one machine",
+			Missing: "containers on a private macvlan network reach only other machines, and there is only this one",
 			Remedy:  "macvlan-bridge; --to outside with --peer; or --on lab"}},
 	mode.MacvlanPassthru: {lacks: &path.UnsupportedError{
-		Missing: "passthru gives the card to one container, which then only talks to other machines, and here is one machine", Remedy: "macvlan-bridge, or --on lab"}},
+		Missing: "passthru gives the card to one container, which then reaches only other machines, and there is only this one", Remedy: "macvlan-bridge, or --on lab"}},
 	mode.PublishIngress: {lacks: &path.UnsupportedError{
-		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace that only dockerd knows: toll does not read it", Remedy: "--on swarm or lab"}},
+		Missing: "the routing mesh needs a swarm, and its IPVS is in a namespace of dockerd's that toll does not read", Remedy: "--on swarm or lab"}},
 	mode.OverlayEncrypted: {lacks: &path.UnsupportedError{
-		Missing: "an encrypted overlay needs two machines, and here is one",
+		Missing: "an encrypted overlay needs two machines, and there is only this one",
 		Remedy:  "--on lab"}},
 }

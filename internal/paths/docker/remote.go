@@ -11,29 +11,30 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Remote is another machine, with one end of each path between the two: the clients that dial this
+// Remote is another machine with one end of each path between the two: the clients that dial this
 // machine, or the servers outside.
 type Remote struct {
-	Addr  netip.Addr // this machine's, for the clients; invalid: none
-	Addr6 netip.Addr // the same for IPv6
-	// Client places the client of a path, which dials the given address, and lists the hops to this
-	// machine's card. on may be nil.
+	Addr  netip.Addr // this machine's address for clients; invalid: none
+	Addr6 netip.Addr // the same over IPv6
+	// Client places the client of a path and returns the hops from it to this machine's card. The
+	// client dials the given address. on may be nil.
 	Client func(ctx context.Context, p *path.Path, dial netip.AddrPort, on *Segment) (
 		path.Place, []path.Hop, error)
-	// Server places the server of a path outside, and returns the address that clients here dial and
-	// the hop from this machine's card to it.
+	// Server places the server of a path outside. It returns the server's place, the address that
+	// clients on this machine dial and the hop from this machine's card to the server.
 	Server  func(ctx context.Context, p *path.Path) (path.Place, netip.AddrPort, path.Hop, error)
 	Machine path.Machine
-	// Route adds a route on the other machine to a network of this one, until the path is closed:
-	// through this machine or, with direct, to neighbours at the other machine's card.
+	// Route adds a route on the other machine to one of this machine's networks until the path is
+	// closed. The route leads through this machine or, with direct, to neighbours at the other
+	// machine's card.
 	Route func(ctx context.Context, p *path.Path, to netip.Prefix, direct bool) error
 }
 
 // Segment is a network of both machines' cards, for sub-interfaces.
 type Segment struct {
-	Driver, Kind string // Docker's words, such as macvlan and bridge
+	Driver, Kind string // Docker's driver and its mode, such as macvlan and bridge
 	Subnet       netip.Prefix
-	Client       netip.Addr // unused by others
+	Client       netip.Addr // the client's address, which nothing else uses
 }
 
 func (r *Remote) at(six bool) netip.Addr {
@@ -64,10 +65,11 @@ func fromAfar(s path.Spec) bool {
 	return s.From == mode.FromRemote || s.From == mode.FromRemoteContainer
 }
 
-// Apart reports whether one end of the path is on another machine.
+// Apart reports whether one end of the path is on the other machine.
 func Apart(s path.Spec) bool { return fromAfar(s) || s.To.Outside() }
 
-// ByRoute reports whether the other machine gets a route to the path's containers; see Remote.Route.
+// ByRoute reports whether the other machine needs a route to the path's containers, and whether it
+// is direct; see Remote.Route.
 func ByRoute(s path.Spec) (needed, direct bool) {
 	switch {
 	case s.Mode == mode.Routed:
@@ -95,7 +97,7 @@ func (r *Remote) refuse(s path.Spec) error {
 		return &path.UnsupportedError{
 			Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
-		return &path.UnsupportedError{Missing: "from another machine toll does not reach " +
+		return &path.UnsupportedError{Missing: "toll cannot reach from another machine the mode " +
 			string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
 	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
 		return &path.UnsupportedError{
@@ -108,7 +110,7 @@ func (r *Remote) refuse(s path.Spec) error {
 	return r.has(s.To.Six())
 }
 
-// has refuses a family without an address.
+// has returns a *path.UnsupportedError if this machine has no address of the family on the wire.
 func (r *Remote) has(six bool) error {
 	switch {
 	case six && !r.Addr6.IsValid():
@@ -131,7 +133,8 @@ func (s *site) remote() *Remote {
 	return nil
 }
 
-// The range is unused on both machines.
+// routedTo chooses a subnet that is unused on both machines, and gives the other machine a route to
+// it.
 func (s *site) routedTo(r *Remote, options map[string]string) error {
 	e := s.engine
 	e.laying.Lock() // two would choose the same network
@@ -162,7 +165,7 @@ func (s *site) placeRemote(r *Remote, on *Segment) ([]path.Hop, error) {
 	return hops, nil
 }
 
-// serveOutside places the server, and returns the hop to it.
+// serveOutside places the server on the other machine and returns the hop to it.
 func (s *site) serveOutside() (path.Hop, error) {
 	r := s.engine.docker.Remote
 	place, dial, wire, err := r.Server(s.ctx, s.path)
@@ -175,8 +178,8 @@ func (s *site) serveOutside() (path.Hop, error) {
 	return wire, nil
 }
 
-// outside leads from the clients' containers on a bridge to the other machine. between are the
-// rules.
+// outside sets the hops from the clients' containers on a bridge to the other machine. between are
+// the hops of rules.
 func (s *site) outside(between ...path.Hop) error {
 	wire, err := s.serveOutside()
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// A rootless engine's bridges, rules and docker-proxies are in a network namespace that RootlessKit
-// made, apart from the machine's. Unless it is detached, the engine's host network is there, too.
+// engineName names the network namespace that RootlessKit made. A rootless engine's bridges, rules
+// and docker-proxies are in it and, unless it is detached, the engine's host network.
 const engineName = "the rootless engine's network"
 
 type spot struct {
@@ -79,8 +79,8 @@ func (e *engine) described() string {
 var publishedModes = []mode.Name{mode.Publish, mode.PublishDefault, mode.PublishProxy,
 	mode.PublishNAT}
 
-// rootlessPublished names the mode that measures this engine's published ports, or tells what to do
-// for that.
+// rootlessPublished returns the mode that measures this engine's published ports, or what the user
+// must change to measure them.
 func (e *engine) rootlessPublished(ctx context.Context, s path.Spec) (remedy string) {
 	for _, m := range []mode.Name{mode.RootlessPublishNAT, mode.RootlessPublishTap,
 		mode.RootlessPublish} {
@@ -124,11 +124,11 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 		return nil
 	case slices.Contains(publishedModes, s.Mode):
 		return &path.UnsupportedError{
-			Missing: "this Docker is rootless: RootlessKit takes its published ports on the machine",
+			Missing: "this Docker is rootless: RootlessKit listens on its published ports",
 			Remedy:  e.rootlessPublished(ctx, s)}
 	case fromAfar(s):
 		return &path.UnsupportedError{
-			Missing: "from another machine toll does not measure a rootless engine",
+			Missing: "toll does not measure a rootless engine from another machine",
 			Remedy:  "an engine that is not rootless, or --from host,container"}
 	}
 	switch s.Mode {
@@ -136,7 +136,7 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "the network of a rootless engine has no card of the machine, nor programs of root's",
+		Missing: "the network of a rootless engine has neither the machine's cards nor root's programs",
 		Remedy:  "an engine that is not rootless, or --on lab"}
 }
 
@@ -156,7 +156,7 @@ func (e *engine) checkRootlessNAT(_ context.Context, s path.Spec, t *trial) erro
 	}
 	if t.proxy {
 		return &path.UnsupportedError{
-			Missing: "this Docker publishes ports by docker-proxy, which gets what RootlessKit dials",
+			Missing: "this Docker starts docker-proxy, which accepts RootlessKit's connections",
 			Remedy:  `rootless-publish, which measures what this Docker does; or "userland-proxy": false in ` + e.settings() + ` and a restart of docker`}
 	}
 	return e.checkTaken(t)
@@ -174,19 +174,19 @@ func (e *engine) checkRootlessTap(_ context.Context, s path.Spec, t *trial) erro
 	return e.checkTaken(t)
 }
 
-// firstChildAddress is the Docker Engine from which on its rules have the address to which
-// RootlessKit leads a port. It needs no docker-proxy, then, to have the port taken.
+// firstChildAddress is the first Docker Engine whose rules have the address that RootlessKit dials.
+// From then on RootlessKit publishes ports without docker-proxy.
 const firstChildAddress = 28
 
 const driverVariable = "DOCKERD_ROOTLESS_ROOTLESSKIT_PORT_DRIVER"
 
-// byTap reports whether a port driver's connections come over the engine's tap device.
+// byTap reports whether the port driver's connections arrive at the engine's tap device.
 func byTap(driver string) bool { return driver == rootless.Slirp4netns || driver == rootless.Gvisor }
 
 func (e *engine) checkDriver(s path.Spec) error {
 	const builtin = "builtin"
 	driver := cmp.Or(e.kit.Driver, builtin)
-	missing := "RootlessKit's port driver " + driver + " takes this Docker's ports"
+	missing := "RootlessKit's port driver " + driver + " relays this Docker's ports"
 	instead := driverVariable + "=" + builtin
 	if byTap(driver) && e.Major() >= firstChildAddress {
 		instead = string(mode.RootlessPublishTap)
@@ -216,11 +216,11 @@ func (e *engine) checkTaken(t *trial) error {
 			Missing: e.Version() + ` publishes no port on the machine with "userland-proxy": false, as it is rootless`,
 			Remedy:  "Docker Engine 28"}
 	}
-	return &path.UnsupportedError{Missing: "RootlessKit takes no port on the machine",
+	return &path.UnsupportedError{Missing: "RootlessKit does not listen on the published port",
 		Remedy: driverVariable + "=builtin"}
 }
 
-// rootlessPorts builds a mode whose ports are published on the machine, or its way out.
+// rootlessPorts returns the recipe of a mode with published ports: publish, or the way out.
 func rootlessPorts(publish func(*site) error) func(*site) error {
 	return func(s *site) error {
 		s.at = s.engine.machine
@@ -231,8 +231,8 @@ func rootlessPorts(publish func(*site) error) func(*site) error {
 	}
 }
 
-// taps returns the hops from the machine's sockets to the engine's tap device: for each port the one
-// relay, which is RootlessKit itself or a program that it started.
+// taps returns the hops from the machine's sockets to the engine's tap device. One relay has all
+// ports: RootlessKit itself or a program that it started.
 func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	e := s.engine
 	relay := local.Proxy{Space: e.machine.ns, PID: e.kit.Kit, Others: true, Second: s.path.Second}
@@ -252,8 +252,8 @@ func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 		Read: local.Device(e.ns, rootless.Tap, true)}), nil
 }
 
-// kits returns the hops from the machine's loopback device to the engine's: for each port the one
-// RootlessKit, and the loopback device there if a docker-proxy has the port.
+// kits returns the hops from the machine's loopback device to the engine's. One RootlessKit has all
+// ports. If docker-proxy listens on them, the engine's loopback device follows.
 func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 	e := s.engine
 	if e.kit == nil {
@@ -277,9 +277,8 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 	return hops
 }
 
-// firstClient connects to the machine's own address, as RootlessKit 3 installs the rules and routes
-// of clients' addresses before it dials for the first such client. It reports whether the server
-// sees the client's address.
+// firstClient connects to the machine's own address and reports whether the server sees the
+// client's address. RootlessKit 3 installs rules and routes when the first such client connects.
 func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
 	if s.engine.kit == nil || s.path.Spec.To != mode.ToAddress {
 		return false, nil
@@ -294,7 +293,7 @@ func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
 	return ends.Preserved(), nil
 }
 
-// fromMachine returns the hops of a rootless engine's ports that lead to its rules.
+// fromMachine returns the hops from the machine to a rootless engine's rules.
 func (s *site) fromMachine(ports []netip.AddrPort) ([]path.Hop, error) {
 	if s.path.Spec.Mode == mode.RootlessPublishTap {
 		return s.taps(ports)
@@ -302,13 +301,13 @@ func (s *site) fromMachine(ports []netip.AddrPort) ([]path.Hop, error) {
 	return s.kits(ports, false), nil
 }
 
-// taken reports whether a process of the machine listens on a port.
+// taken reports whether a process of the machine listens on the port.
 func (e *engine) taken(port uint16) (is bool, err error) {
 	err = e.machine.ns.Do(func() (err error) { is, err = sock.Bound("tcp", port); return err })
 	return is, err
 }
 
-// FindRootless returns the environment's engine if it is rootless, or nil.
+// FindRootless returns this environment's Docker Engine, or nil if it is not rootless.
 func FindRootless() *rootless.Engine {
 	host, err := dockerapi.FindHost(os.Getenv)
 	if err != nil {
@@ -329,8 +328,9 @@ func engineAt(host string) (*rootless.Engine, error) {
 	return rootless.FindEngine(socket)
 }
 
-// UserNamespace returns the PID of a process in the user namespace of the environment's engine, or of
-// its Podman, if that is rootless and this process may enter its networks only there; otherwise 0.
+// UserNamespace returns the PID of a process in the user namespace of this environment's rootless
+// engine or, with podman, Podman. It returns 0 if that is not rootless, or if this process may
+// enter its networks already.
 func UserNamespace(podman bool) int {
 	if mayRead("") == nil {
 		return 0
@@ -347,7 +347,7 @@ func UserNamespace(podman bool) int {
 	return pid
 }
 
-// Rootless returns the names of the modes to compare on a rootless engine if none is named.
+// Rootless returns the names of the modes that are compared on a rootless engine by default.
 func Rootless() []string {
 	return recipe.Names(map[mode.Name]bool{mode.Native: true, mode.Host: true, mode.Bridge: true,
 		mode.RootlessPublish: true, mode.RootlessPublishNAT: true})

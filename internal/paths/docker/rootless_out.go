@@ -9,10 +9,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// A rootless engine's containers reach other machines by the tap device of its network and by a
-// process of the machine, which has the sockets.
+// A rootless engine's containers reach other machines through the tap device of the engine's
+// network and a process of the machine, which has the sockets.
 
-// driverHops has RootlessKit's drivers by their names.
+// driverHops maps the names of RootlessKit's network drivers to hops.
 var driverHops = map[string]mode.HopKind{rootless.Slirp4netns: mode.HopSlirp,
 	rootless.Pasta: mode.HopPasta, rootless.Gvisor: mode.HopGvisor}
 
@@ -21,7 +21,7 @@ func (e *engine) checkWayOut(s path.Spec) error {
 	case mode.RootlessPublish, mode.RootlessPublishNAT, mode.RootlessPublishTap, mode.Host:
 	default:
 		return &path.UnsupportedError{
-			Missing: "this Docker is rootless: what its containers send out crosses a tap device, too",
+			Missing: "this Docker is rootless: packets that its containers send out also cross a tap device",
 			Remedy:  string(mode.RootlessPublish) + ", whose way out is that of a container on a bridge"}
 	}
 	switch {
@@ -33,7 +33,7 @@ func (e *engine) checkWayOut(s path.Spec) error {
 			Remedy:  "native; or --from container"}
 	case s.To.Six():
 		return &path.UnsupportedError{
-			Missing: "toll measures the way out of a rootless Docker over IPv4 only",
+			Missing: "toll measures the way out of a rootless Docker only over IPv4",
 			Remedy:  "--to outside"}
 	case s.UDP:
 		return &path.UnsupportedError{
@@ -44,7 +44,7 @@ func (e *engine) checkWayOut(s path.Spec) error {
 	return err
 }
 
-// driver returns the process with the tap device of a network.
+// driver returns the PID and name of the process that has the tap device of a network.
 func (e *engine) driver(of spot) (pid int, program string, err error) {
 	if e.kit != nil && e.kit.Net == rootless.Gvisor {
 		return e.kit.Kit, rootless.Gvisor, nil
@@ -66,7 +66,7 @@ func (s *site) outOfEngine() error {
 	return s.throughTap(s.engine.spot, rootless.Tap)
 }
 
-// throughTap adds the tap device of a network, and its driver, in front of the wire.
+// throughTap adds the hops of a network's tap device and its driver, in front of the wire's.
 func (s *site) throughTap(of spot, device string) error {
 	pid, program, err := s.engine.driver(of)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *site) throughTap(of spot, device string) error {
 	return nil
 }
 
-// outByUser leads out of a container of a user's Podman, which has the tap device itself.
+// outByUser sets the hops out of a user's Podman container, which has the tap device itself.
 func (s *site) outByUser(network string) error {
 	s.ownRules()
 	s.path.Facts["network"] = "as by podman run --network " + network

@@ -27,7 +27,7 @@ type rule struct {
 	packets      uint64
 }
 
-// The words must be consecutive.
+// has reports whether the rule has the words consecutively.
 func (r rule) has(words string) bool {
 	want := strings.Fields(words)
 	for i := 0; i+len(want) <= len(r.words); i++ {
@@ -63,7 +63,8 @@ func parseRules(text string) []rule {
 	return out
 }
 
-// savers lists the administrator's choice and both kinds of programs; Docker uses one kind.
+// savers lists iptables-save as the administrator chose it, and both of its variants. Docker uses
+// one variant.
 var (
 	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
@@ -74,7 +75,7 @@ const (
 	maxRules    = 64 << 20 // bytes
 )
 
-// "": all tables
+// save returns the rules that the program lists; table "" means all tables.
 func save(program, table string) ([]rule, error) {
 	text, err := saved(program, table)
 	return parseRules(text), err
@@ -95,7 +96,7 @@ func saved(program, table string) (string, error) {
 
 var errNoRule = errors.New("no such rule")
 
-// program lists the rule.
+// findRule returns the rule and the program that lists it.
 func (e *engine) findRule(six bool, table, chain string, words ...string) (r rule, program string,
 	err error) {
 	e.mu.Lock()
@@ -109,7 +110,7 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 	}
 	ran := false
 	for _, p := range programs {
-		// reading would create it
+		// reading the table would create it
 		if strings.Contains(p, "-legacy-") && !e.loaded(table, six) {
 			continue
 		}
@@ -142,7 +143,7 @@ func (e *engine) loaded(table string, six bool) (is bool) {
 	return is
 }
 
-// The rule sees each connection's first packet.
+// ruleHop returns the hop of a rule that sees each connection's first packet.
 func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain string,
 	words ...string) (path.Hop, error) {
 	if s.engine.native() {
@@ -190,7 +191,7 @@ func (s *site) guardRule(kind mode.HopKind, table, chain string, words ...string
 	return s.guard(s.ruleHop(kind, path.Untouched, table, chain, words...))
 }
 
-// A missing rule needs no guard.
+// guard adds h to the guards, unless err says that the rule does not exist.
 func (s *site) guard(h path.Hop, err error) error {
 	if errors.Is(err, errNoRule) {
 		return nil

@@ -29,22 +29,22 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// Counters and removals outlive the build's context.
+// site is a path that is being built. Its counters and removals outlive the build's context.
 type site struct {
 	ctx    context.Context
 	engine *engine
-	at     spot // of processes outside containers
-	spot   spot // with the path's bridges, if it has any
+	at     spot // where processes outside containers run
+	spot   spot // where the path's bridges are, if it has any
 	path   *path.Path
 	prefix string
-	made   int // names given out
+	made   int // the number of names given out
 
 	network *bridgeNet
-	bridges []string // this machine's bridges that are hops or guards
+	bridges []string // the machine's bridges that are hops or guards
 	kind    mode.HopKind
 	tuned   local.Tuned
 	recipe.Ends[*box]
-	// gives a container its device where Docker does not; may be nil
+	// attach gives a container its device where Docker does not; nil: Docker does.
 	attach func(*box) error
 }
 
@@ -71,7 +71,7 @@ func (e *engine) newSite(ctx context.Context, p *path.Path) (*site, error) {
 	}
 	at := e.spot
 	if e.Podman != nil {
-		at = e.machine // until the mode has bridges
+		at = e.machine // changed once the mode has bridges
 	}
 	return &site{ctx: ctx, engine: e, at: at, spot: at, path: p, Ends: recipe.NewEnds[*box](p), tuned: local.Tuned{},
 		kind: mode.HopVeth, prefix: fmt.Sprintf("toll-%s-%d", e.ID, e.count)}, nil
@@ -84,7 +84,8 @@ func (s *site) name(what string) string {
 
 func (s *site) machine() path.Place { return local.Place{Space: s.at.ns, Named: s.at.name} }
 
-// Unless the mode sets others, clients dial the containers' addresses.
+// addServers adds the servers' containers. Clients dial their addresses unless the mode sets
+// others.
 func (s *site) addServers(o func(i int) (wanted, error)) (err error) {
 	n, _ := s.path.Spec.Count()
 	wants := make([]wanted, n)
@@ -134,7 +135,7 @@ func (s *site) addAttached(wants []wanted) ([]*box, error) {
 	return boxes, nil
 }
 
-// The port is free now, and unused in this run.
+// freePort returns a port that is free now and unused in this run.
 func (s *site) freePort(at netip.Addr) (uint16, error) {
 	const tries = 1000
 	for range tries {
@@ -146,7 +147,7 @@ func (s *site) freePort(at netip.Addr) (uint16, error) {
 			return port, nil
 		}
 	}
-	return 0, errors.New("find a free port: too few are free")
+	return 0, errors.New("find a free port: too few ports are free")
 }
 
 func (e *engine) choose(port uint16) bool {
@@ -162,7 +163,7 @@ func (e *engine) choose(port uint16) bool {
 	return true
 }
 
-// ownAddress returns the source of the machine's route to others.
+// ownAddress returns the source address of the machine's default route.
 func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	udp, elsewhere := "udp4", "192.0.2.1:9" // TEST-NET-1; connecting UDP sends nothing
 	to, over := "--to loopback", ""
@@ -181,7 +182,7 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 	if err != nil || a.IsLoopback() {
 		return a,
 			&path.UnsupportedError{
-				Missing: "this machine has no address by which others would reach it" + over +
+				Missing: "this machine has no address that others could reach" + over +
 					": there is no default route",
 				Remedy: to, Err: err}
 	}
@@ -190,7 +191,7 @@ func ownAddress(ns *netns.NS, six bool) (a netip.Addr, err error) {
 
 func (s *site) describe() error {
 	here := local.Described{Space: s.spot.ns, Where: s.spot.name, Devices: []string{"lo"}}
-	// the remote machine has it
+	// The remote machine has the address.
 	if s.network != nil && s.network.bridge != "" && s.network.where == "" && s.engine.lost == nil {
 		here.Devices = append(here.Devices, s.network.bridge)
 	}
@@ -213,7 +214,7 @@ func (s *site) describe() error {
 	if s.network != nil && s.network.where != "" {
 		spots = append(spots, local.Described{Space: s.Servers[0].portNS, Where: s.network.where})
 	}
-	// its packets are on the wire only if a switch sends them back
+	// Packets are on the wire only if a switch sends them back.
 	if s.path.Facts["parent"] != "" {
 		parent := s.path.Facts["parent"]
 		if err := local.Cards(s.path, s.engine.ns, thisMachine, parent, s.path.Spec.Mode == mode.MacvlanVEPA); err != nil {

@@ -12,13 +12,13 @@ import (
 )
 
 type trial struct {
-	err   error // the daemon's networks are on another machine
-	proxy bool  // a docker-proxy has the port
-	taken bool  // so has a process of the machine
+	err   error // set if the daemon's networks are on another machine
+	proxy bool  // a docker-proxy listens on the port
+	taken bool  // a process of the machine listens on the port
 }
 
-// dockerd reports neither its network namespace nor whether it has a proxy, so try publishes a port
-// once.
+// try publishes a port once, because dockerd reports neither its network namespace nor whether it
+// starts docker-proxy.
 func (e *engine) try(ctx context.Context) (*trial, error) {
 	if err := e.makeImage(ctx); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (e *engine) publishOne(ctx context.Context, p *path.Path, t *trial) error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
 	}
-	if e.Podman != nil { // its bridges come with their first container
+	if e.Podman != nil { // Podman makes a bridge with its first container
 		if _, err := s.tryPort(loopback, new(bool)); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *site) tryPort(on netip.Addr, taken *bool) (bool, error) {
 	return err == nil, err
 }
 
-// The bridge must be in this network namespace.
+// sameNetwork returns an error if the network's bridge is not in this network namespace.
 func (e *engine) sameNetwork(n *bridgeNet) error {
 	var names []string
 	err := e.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -122,17 +122,17 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 		}
 	}
 	u := &path.UnsupportedError{
-		Missing: e.words().daemon + " runs in another network namespace than toll: its bridge " +
+		Missing: e.words().daemon + " does not run in toll's network namespace: its bridge " +
 			n.bridge + " is not here",
-		Remedy: "run toll in the daemon's, as by sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
+		Remedy: "run toll in the daemon's, for example sudo nsenter --net=/proc/$(pidof dockerd)/ns/net toll …"}
 	if e.Podman != nil {
 		u.Remedy = "run toll where podman runs, outside containers"
 	}
 	return u
 }
 
-// An engine may start docker-proxy only for what rules cannot do, such as ::1, so hasProxy tests
-// the dialled address.
+// hasProxy reports whether a docker-proxy listens on the dialled address. An engine may start one
+// only where rules do not suffice, such as on ::1.
 func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, error) {
 	if t.proxy || s.To != mode.ToLoopback6 {
 		return t.proxy, nil
@@ -157,4 +157,4 @@ func (e *engine) hasProxy(ctx context.Context, s path.Spec, t *trial) (bool, err
 const trialOfLoopback6 mode.Name = "::1"
 
 var errNoProxy6 error = &path.UnsupportedError{
-	Missing: "no docker-proxy has a port of ::1", Remedy: "--to loopback"}
+	Missing: "no docker-proxy listens on ::1", Remedy: "--to loopback"}

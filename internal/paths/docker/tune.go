@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Tunes end with toll's own containers and networks. Those of the machine's devices and sysctls are
-// refused.
+// Tunes apply only to toll's own containers and networks, and end with them. Tunes of the machine's
+// devices and sysctls are refused.
 
 func refuseTunes(s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
@@ -28,24 +28,24 @@ func refuseTunes(s path.Spec) error {
 		if whose := machines(s, t.Key, route); whose != "" {
 			remedy := "--on lab, whose machine is toll's own"
 			if s.Tune.OfMachine() {
-				remedy = "--on lab as root, where they are set while a visit measures"
+				remedy = "--on lab as root, which sets them during each visit"
 			}
 			return &path.UnsupportedError{Missing: fmt.Sprintf(
-				"%s=%s would change %s, which toll leaves alone", t.Key, t.Value, whose),
+				"%s=%s would change %s, which toll does not do", t.Key, t.Value, whose),
 				Remedy: remedy}
 		}
 	}
 	return nil
 }
 
-// "": the tune changes nothing of the machine.
+// machines returns what of the machine the tune would change, or "".
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	m, _ := mode.Find(s.Mode)
 	for _, h := range local.Sets(k, r) {
 		switch {
 		case h == mode.HopLoopback && s.Mode != mode.Shared:
 			if k == mode.MTU && m.Rootless && slices.Contains(r.Hops, mode.HopBridge) {
-				continue // that of toll's own network in the engine's
+				continue // of toll's own network in the engine's namespace
 			}
 			return "a loopback device that is not toll's"
 		case h == mode.HopBridge && onDefault(s.Mode):
@@ -55,13 +55,13 @@ func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	switch k {
 	case mode.Rmem, mode.Wmem:
 		if onMachine(s) {
-			return "TCP settings outside of containers, because not all ends of its connections are in containers"
+			return "TCP settings outside containers, where some ends of the connections are"
 		}
 	case mode.RmemMax, mode.WmemMax:
 		return "this machine's limits of socket buffers"
 	case mode.Congestion:
 		if onMachine(s) && !byRoute(s) {
-			return "the congestion control outside of containers, because not all ends of its connections are in containers"
+			return "the congestion control outside containers, where some ends of the connections are"
 		}
 	}
 	return ""
@@ -74,7 +74,7 @@ func onMachine(s path.Spec) bool {
 		[]mode.Name{mode.Native, mode.Host, mode.PublishProxy}, s.Mode)
 }
 
-// The client's route to toll's network then sets the congestion control.
+// byRoute reports whether the client's route to toll's network sets the congestion control.
 func byRoute(s path.Spec) bool {
 	return s.From == mode.FromHost && slices.Contains(
 		[]mode.Name{mode.Bridge, mode.Routed, mode.Fast, mode.FastLinks, mode.Pipework, mode.OVS},

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// turns limits parallel requests. Many are not faster, and an interrupt would wait for all. The
-// zero value is ready to use.
+// turns limits the number of parallel requests: more are not faster, and an interrupt would wait
+// for all of them. The zero value is ready to use.
 type turns struct {
 	once sync.Once // sets free
 	free chan struct{}

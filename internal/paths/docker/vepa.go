@@ -17,7 +17,8 @@ func (s *site) reflectedHop() path.Hop {
 	return local.ReflectedHop(s.engine.ns, thisMachine, s.engine.docker.Parent)
 }
 
-// Two namespaces with a device on the card exchange a datagram.
+// tryReflection returns an error if two namespaces with devices on the card cannot exchange a
+// datagram.
 func (s *site) tryReflection() error {
 	e := s.engine
 	e.laying.Lock()
@@ -30,7 +31,7 @@ func (s *site) tryReflection() error {
 	var ends [2]*netns.NS
 	var addrs [2]netip.AddrPort
 	for i := range ends {
-		ns, err := netns.New() // the devices end with it, even after a SIGKILL
+		ns, err := netns.New() // its devices end with it, even after a SIGKILL
 		if err != nil {
 			return err
 		}
@@ -48,8 +49,8 @@ func (s *site) tryReflection() error {
 	if errors.Is(err, errNoEcho) {
 		return &path.UnsupportedError{
 			Missing: "the switch behind " + e.docker.Parent +
-				" does not send frames back to where they came from, as vepa needs it",
-			Remedy: "reflective relay on the switch's port (IEEE 802.1Qbg; of a Linux bridge: bridge link set dev PORT hairpin on), or macvlan-bridge", Err: err}
+				" does not send frames back to the port they came from, which vepa needs",
+			Remedy: "turn on reflective relay on the switch's port (IEEE 802.1Qbg; on a Linux bridge: bridge link set dev PORT hairpin on); or macvlan-bridge", Err: err}
 	}
 	return err
 }
@@ -97,7 +98,7 @@ func pingPong(ends [2]*netns.NS, addrs [2]netip.AddrPort) error {
 			if err != nil {
 				return
 			}
-			_, _ = socks[1].WriteToUDPAddrPort(buf, from) // a lost one is followed by the next
+			_, _ = socks[1].WriteToUDPAddrPort(buf, from) // the next datagram replaces a lost one
 		}
 	}()
 	defer func() { _ = socks[1].Close(); <-echo }()

@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The new bridge belongs to the machine's Open vSwitch, and is used as by `ovs-docker add-port` or
-// pipework.
+// vswitch makes a bridge in the machine's Open vSwitch and uses it as `ovs-docker add-port` and
+// pipework do.
 func (s *site) vswitch() error {
 	var sw ovs.Machines
 	version, err := sw.Version()
@@ -30,7 +30,7 @@ func (s *site) vswitch() error {
 	if err != nil {
 		return err
 	}
-	ports := map[*box]string{} // by OpenFlow number; the machine's own is included
+	ports := map[*box]string{} // OpenFlow numbers, including the machine's own port
 	s.attach = func(b *box) error {
 		ports[b] = strconv.Itoa(len(ports) + 1)
 		err := s.plug(b, l, func() error {
@@ -41,7 +41,7 @@ func (s *site) vswitch() error {
 		if err != nil || link.HasOVS() {
 			return err
 		}
-		// The userspace datapath does not complete checksums left to the card.
+		// The userspace datapath does not complete checksums that are left to the card.
 		return b.ns.Do(func() error { return link.SetOffload(b.device, link.TxChecksum, false) })
 	}
 	p := s.path
@@ -106,19 +106,20 @@ func (s *site) addSwitch(name string, end *undo.Stack) error {
 	if !link.HasOVS() {
 		kind = "netdev"
 	}
-	// Quoted because of the mark's punctuation.
+	// The mark is quoted because of its punctuation.
 	_, err := ovs.Machines{}.Set("add-br", name, "--", "set", "bridge", name, "datapath_type="+kind,
 		fmt.Sprintf("external_ids:%q=%q", dockerapi.RunLabel, e.Mark))
 	if err != nil {
 		return err
 	}
-	// ovs-vswitchd only records why it could not make a device, and may run elsewhere.
+	// ovs-vswitchd only logs why it could not make a device, and may run in another network
+	// namespace.
 	if err := e.ns.Do(func() error { _, err := link.Stats(name); return err }); err != nil {
 		why, _ := ovs.Machines{}.Set("get", "Interface", name, "error")
 		return &path.UnsupportedError{
-			Missing: "Open vSwitch runs and made no bridge in this network namespace: it says " +
+			Missing: "Open vSwitch runs, but made no bridge in this network namespace: it reports " +
 				why,
-			Remedy: "the log of ovs-vswitchd says more; --on lab has an Open vSwitch of its own",
+			Remedy: "see the log of ovs-vswitchd; --on lab has an Open vSwitch of its own",
 			Err:    err}
 	}
 	return nil
@@ -129,7 +130,7 @@ func removeSwitch(name string) error {
 	return err
 }
 
-// Open vSwitch does not report its limits, so tryOVS makes a bridge.
+// tryOVS makes a bridge once, because Open vSwitch does not report what it supports.
 func (s *site) tryOVS() error {
 	_, err := ovs.Machines{}.Version()
 	switch {
