@@ -22,8 +22,8 @@ const (
 type alias struct{ addr, container netip.Addr }
 
 // natAlias follows "Giving Docker/LXC containers a routable IP address" (blog.codeaholics.org,
-// 2013): a macvlan alias of the machine's card for each container, and NAT of all ports between the
-// two.
+// 2013). Each container gets a macvlan alias of the machine's card, and NAT of all ports between
+// alias and container.
 func (s *site) natAlias() error {
 	s.home = docker0
 	var d daemon
@@ -63,7 +63,7 @@ func (s *site) natAlias() error {
 		h.Clients = p.Spec.Alone(i)
 		rules = append(rules, h)
 	}
-	// As with a published port, the rewritten frame never leaves the bridge.
+	// As with a published port, rewritten frames stay on the bridge.
 	p.Hops = slices.Concat(s.ClientHops(), rules, []path.Hop{s.switched(s.home)}, s.ServerHops())
 	return nil
 }
@@ -83,7 +83,7 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// The administrator writes the aliases' rules after Docker's.
+// withAliases appends the aliases' rules, which the administrator writes, to Docker's.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 	for i, a := range d.aliases {
 		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))

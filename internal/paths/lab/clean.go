@@ -22,8 +22,8 @@ type Leftover struct {
 	Command string
 }
 
-// Clean kills and returns the processes of dead tolls' labs that this user may see. The kernel
-// should have killed them with their parent.
+// Clean kills the processes that dead tolls' labs left, and returns them. It finds only those that
+// this user may see. The kernel should have killed them with their parent.
 func Clean() ([]Leftover, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -53,7 +53,8 @@ func Clean() ([]Leftover, error) {
 	return out, errors.Join(errs...)
 }
 
-// ok is false if the environment has no mark or is unreadable.
+// ownerOf returns the mark in a process's environment. ok is false if there is no mark or the
+// environment cannot be read.
 func ownerOf(environ string) (mark string, ok bool) {
 	b, err := os.ReadFile(environ)
 	if err != nil {

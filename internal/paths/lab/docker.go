@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead names the source of this file's rules and settings. A test of internal/paths/docker
+// rulesRead is the engine whose rules and settings this file has. A test in internal/paths/docker
 // compares them with real engines'.
 const rulesRead = "Docker Engine 28.5.2"
 
@@ -28,27 +28,27 @@ type daemon struct {
 	noIPTables bool // "iptables": false
 	noProxy    bool // "userland-proxy": false
 	noICC      bool // "icc": false, for the default network
-	// rootless is the address in the engine's network to which published ports lead; invalid: the
-	// engine is not rootless.
+	// rootless is the address in the engine's network that RootlessKit dials; invalid: the engine
+	// is not rootless.
 	rootless  netip.Addr
 	udp       bool // published, exposed and linked ports are UDP
 	links     []pair
-	others    []netip.Prefix // containers on the default network that are not linked
+	others    []netip.Prefix // unlinked containers on the default network
 	published []published
 	ipv6      bool // "ipv6": true, for the default network
 	networks  []dockerNet
 	aliases   []alias
 	encrypted bool
 	ingress   []published // in the order of their services
-	// foreign lists devices that the administrator accepts in DOCKER-USER. Docker's FORWARD policy
-	// would drop what br_netfilter or routing takes there.
+	// foreign lists devices whose packets the administrator accepts in DOCKER-USER. Docker's
+	// FORWARD policy would drop packets that routing or br_netfilter brings there.
 	foreign []string
 }
 
 type dockerNet struct {
 	network
 	ipv6       bool        // in addition to IPv4
-	routed     bool        // gateway_mode_ipv4=routed, and the same for IPv6
+	routed     bool        // gateway_mode_ipv4=routed and gateway_mode_ipv6=routed
 	published  []published // in the order of their containers' starts
 	containers []netip.Prefix
 }
@@ -78,7 +78,7 @@ func (s *site) install(m *machine, d daemon) error {
 	if err := m.ns.Do(func() error { return sysctl.Set(ipForward, "1") }); err != nil {
 		return err
 	}
-	if d.noICC { // as Docker does: otherwise the rules do not see bridged frames
+	if d.noICC { // as Docker does, so that rules see bridged frames
 		if err := m.ns.Do(func() error { return sysctl.Set(bridgeNF, "1") }); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (d daemon) all() []dockerNet {
 			def.containers = append(def.containers, server)
 		}
 	}
-	for _, l := range d.links { // they were started after the servers
+	for _, l := range d.links { // clients start after the servers
 		if client := single(l.client); !slices.Contains(def.containers, client) {
 			def.containers = append(def.containers, client)
 		}
@@ -138,7 +138,7 @@ func (d daemon) all() []dockerNet {
 	return append([]dockerNet{def}, d.networks...)
 }
 
-// Rules are inserted at the top, so the newest network comes first.
+// newest returns the networks, newest first: Docker inserts rules at the top.
 func (d daemon) newest() []dockerNet {
 	all := slices.Clone(d.all())
 	slices.Reverse(all)
@@ -199,7 +199,7 @@ func (d daemon) nat() []nft.Chain {
 		{Family: d.family, Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER"), output...)}},
 	}
-	// iptables makes a chain with its first rule
+	// iptables makes a chain with its first rule.
 	if rules := append(postrouting, hairpin...); len(rules) > 0 {
 		chains = append(chains, nft.Chain{Family: d.family, Table: "nat", Name: "POSTROUTING",
 			Hook: nft.Postrouting, Rules: rules})
@@ -230,14 +230,14 @@ func (d daemon) icmp() nft.Match {
 
 func (d daemon) filter() []nft.Chain {
 	var (
-		docker, inner         []nft.Rule // of chain DOCKER: inserted, appended
+		docker, inner         []nft.Rule // rules inserted into and appended to chain DOCKER
 		toBridge, established []nft.Rule
 		routed, leaving, drop []nft.Rule
 		user, from            []nft.Rule
 	)
 	for _, n := range d.all() {
 		b := n.bridge
-		for _, p := range slices.Backward(n.published) { // each was inserted at the top
+		for _, p := range slices.Backward(n.published) { // each rule was inserted at the top
 			docker = append(docker, rule(nft.Accept(), nft.NotIn(b), nft.Out(b),
 				nft.Dst(single(p.to.Addr())), d.dport(p.to.Port())))
 		}
@@ -293,7 +293,7 @@ func (d daemon) filter() []nft.Chain {
 	}
 }
 
-// Other devices must not reach containers' addresses directly.
+// raw returns the rules that drop packets from other devices to containers' addresses.
 func (d daemon) raw() []nft.Chain {
 	var rules []nft.Rule
 	for _, n := range d.all() {

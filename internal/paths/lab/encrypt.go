@@ -14,11 +14,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// As in Docker Engine 28.5.2 (libnetwork/drivers/overlay/encryption.go) the machine marks the
-// network's VXLAN packets, sends them through ESP in transport mode and drops those in clear text.
-// Unlike Swarm, the lab has one key for each run.
+// As in Docker Engine 28.5.2 (libnetwork/drivers/overlay/encryption.go), each machine marks the
+// network's VXLAN packets, sends them through ESP in transport mode and drops those that arrive in
+// clear text. Unlike Swarm, the lab uses one key for each run.
 const (
-	espMark = 0xd0c4e3 // and the transforms' request id
+	espMark = 0xd0c4e3 // the packets' mark, and the transforms' request ID
 	espKey  = 16       // bytes: AES-128
 )
 

@@ -24,7 +24,7 @@ func seatOf(end string, i, of, before int, where string) seat {
 	return at
 }
 
-// serverSeats returns those of servers in containers.
+// serverSeats returns the seats of servers in containers.
 func (s *site) serverSeats() []seat {
 	if s.path.Spec.To.Outside() {
 		return nil
@@ -51,7 +51,7 @@ func (s *site) clientSeats(on *machine) []seat {
 	return out
 }
 
-// serve places the servers as processes of a machine.
+// serve places the servers as processes on a machine.
 func (s *site) serve(place path.Place, dial netip.Addr) {
 	n, _ := s.path.Spec.Count()
 	for i := range n {

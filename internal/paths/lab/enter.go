@@ -18,14 +18,14 @@ const entered = "BRIDGETOLL_USERNS"
 // Entered reports whether Enter started this process.
 func Entered() bool { return os.Getenv(entered) != "" }
 
-// Enter runs this program again, with the same arguments and standard files, as root of a user
-// namespace of its own, and returns the exit code. The new process dies with this one; when ctx
-// ends it gets the signal that stopped returns for the cause.
+// Enter runs this program again, with the same arguments and standard files, as root of a new user
+// namespace, and returns the exit code. The new process dies with this one. When ctx ends, it gets
+// the signal that stopped returns for the cause.
 //
-// If user namespaces are forbidden, the error wraps the errno of clone(2).
+// If user namespaces are forbidden, Enter returns an error that wraps the errno of clone(2).
 func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {
 	if Entered() {
-		return 0, errors.New("even inside a user namespace, network namespaces cannot be made")
+		return 0, errors.New("network namespaces cannot be made even inside a user namespace")
 	}
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]

@@ -19,19 +19,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Swarm's routing mesh is read from a running Docker Engine 28.5.2, and for IPVS from
+// Swarm's routing mesh was read from a running Docker Engine 28.5.2, its IPVS from
 // libnetwork/service_linux.go and libnetwork/osl/namespace_linux.go.
 //
-// A published port is rewritten to the ingress sandbox, a namespace with one leg on docker_gwbridge
-// and one on the overlay network ingress. There IPVS chooses the task by the packet's mark, and the
-// sandbox's own address replaces the client's. The task redirects the published port to its own.
+// A published port is rewritten to the ingress sandbox, a namespace with a device on
+// docker_gwbridge and one on the overlay network ingress. There IPVS chooses the task by the
+// packet's mark, and the sandbox's address replaces the client's. In the task, a rule redirects the
+// published port to the task's port.
 //
-// Tasks' second device is left out: the load does not use it.
+// The tasks have no second device here, because the load does not use it.
 const (
 	ingressChain = "DOCKER-INGRESS"
 	ingressBox   = "ingress_sbox"
 
-	ingressPort = "veth0" // the sandbox's pair on the overlay's bridge
+	ingressPort = "veth0" // outer end of the sandbox's veth pair
 	gatewayPort = "veth-gw"
 	gatewayLeg  = "eth1"
 
@@ -51,9 +52,8 @@ const (
 	eachService = 2
 )
 
-// balanced lists Docker's settings for IPVS: connection tracking, which rewriting the client's
-// address needs; the same task for a client's port that is used again; the end of connections to
-// removed tasks.
+// balanced lists Docker's settings for IPVS: track connections, which rewriting the client's
+// address needs; keep the task when a client reuses a port; end connections to removed tasks.
 var balanced = [][2]string{
 	{"net.ipv4.vs.conntrack", "1"},
 	{"net.ipv4.vs.conn_reuse_mode", "0"},
@@ -65,7 +65,7 @@ type service struct {
 	mark  uint32
 	vip   netip.Addr
 	task  netip.Addr
-	ports []published // the mesh's, and the task's
+	ports []published // published by the mesh; the task's own port
 }
 
 func (s *site) publishIngress() error {
@@ -111,7 +111,8 @@ func (s *site) publishIngress() error {
 	return s.ingressClients(last, len(dnat))
 }
 
-// ingressClients appends last to the clients' hops to the node; its first dnat hops are DNAT.
+// ingressClients appends last to the clients' hops to the node. The first dnat hops of last are
+// DNAT.
 func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	p := s.path
 	switch p.Spec.From {
@@ -172,7 +173,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	err = c.ns.Do(func() error {
-		// Answers are routed. (Docker's sandbox inherits the setting from the machine.)
+		// The sandbox routes replies. (Docker's inherits the setting from the machine.)
 		if err := sysctl.Set(ipForward, "1"); err != nil {
 			return err
 		}
@@ -195,7 +196,7 @@ func (s *site) ingressSandbox(b *sandbox, services []service) (*container, error
 	return c, nil
 }
 
-// balance must follow the loading of IPVS, which then exists in the namespace.
+// balance sets Docker's settings for IPVS, which exist only once IPVS is loaded.
 func balance() error {
 	for _, kv := range balanced {
 		if err := sysctl.Set(kv[0], kv[1]); err != nil {
@@ -223,7 +224,8 @@ func sandboxRules(services []service, udp bool) []nft.Chain {
 	}
 }
 
-// taskRules also blocks everything else between the task and the mesh's network.
+// taskRules redirects the published port and drops everything else between the task and the mesh's
+// network.
 func (v service) taskRules(udp bool) []nft.Chain {
 	d, self := daemon{udp: udp}, single(v.task)
 	var redirect, in, out []nft.Rule
@@ -263,7 +265,7 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 		}
 	}
 	var dnat, accept []nft.Rule
-	for i, p := range slices.Backward(d.ingress) { // each was inserted at the top
+	for i, p := range slices.Backward(d.ingress) { // each rule was inserted at the top
 		dnat = append(dnat, tagged(numbered(tagPublish, i), nft.DNAT(p.to), d.dport(p.port)))
 		accept = append(accept, rule(nft.Accept(), d.dport(p.port)),
 			rule(nft.Accept(), d.sport(p.port), nft.Established()))
@@ -273,8 +275,8 @@ func (d daemon) withMesh(chains []nft.Chain) []nft.Chain {
 		nft.Chain{Table: "filter", Name: ingressChain, Rules: append(accept, rule(nft.Return()))})
 }
 
-// ipvsHop counts all services together, because the kernel updates single ones late (see
-// kernel/ipvs).
+// ipvsHop counts all services together, because the kernel updates a single service's counters late
+// (see kernel/ipvs).
 func (s *site) ipvsHop(c *container) path.Hop {
 	h := path.Hop{Kind: mode.HopIPVS, Name: "round robin", Where: c.name,
 		Read: func() (out sample.Counters, err error) {
@@ -299,7 +301,7 @@ func tryIPVS() error {
 	if err == nil {
 		if err = balance(); errors.Is(err, fs.ErrNotExist) {
 			return &path.UnsupportedError{
-				Missing: "IPVS's settings are not there: the kernel lacks CONFIG_IP_VS_NFCT, or hides them in a user namespace",
+				Missing: "IPVS's settings are missing: the kernel lacks CONFIG_IP_VS_NFCT, or hides them in a user namespace",
 				Remedy:  "run toll as root, or use a kernel that has it",
 				Err:     err,
 			}
@@ -319,7 +321,7 @@ func tryIPVS() error {
 		}
 	case errors.Is(err, unix.EPERM), errors.Is(err, fs.ErrPermission):
 		return &path.UnsupportedError{
-			Missing: "this kernel lets only root set up IPVS, not a user namespace",
+			Missing: "this kernel allows only root, not a user namespace, to set up IPVS",
 			Remedy:  "run toll as root",
 			Err:     err,
 		}

@@ -23,7 +23,7 @@ const (
 	kitArg   = "rootless"
 )
 
-// Inner runs the part of the lab that args name; ours is false without one.
+// Inner runs the part of the lab that args name. ours is false if they name none.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -51,17 +51,19 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// Mounts may be changed only if the lab started this process as the first of a namespace.
+// apart returns an error unless this process is the first of a namespace: only then may it change
+// mounts.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, runMark)
 	}) {
-		return fmt.Errorf("%s is a part of toll that only toll starts", arg)
+		return fmt.Errorf("only toll itself may start %s", arg)
 	}
 	return nil
 }
 
-// The context ends with r, so that a proxy does not outlive toll.
+// untilEOF returns a context that is cancelled at the end of r, so that a proxy does not outlive
+// toll.
 func untilEOF(r io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -19,7 +19,7 @@ const (
 
 var linkLocal = netip.MustParsePrefix("fe80::/10")
 
-// If Docker has no IPv6 rules, those of IPv4 are guards.
+// family returns the family of the rules that are hops or guards: IPv4 if Docker has no IPv6 rules.
 func (s *site) family() nft.Family {
 	if s.dual() {
 		return nft.IPv6
@@ -27,11 +27,11 @@ func (s *site) family() nft.Family {
 	return nft.IPv4
 }
 
-// dual means that Docker's own networks also have IPv6.
+// dual reports whether Docker's own networks also have IPv6.
 func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
-// settle disables duplicate address detection and router solicitation, which would happen in a
-// window. Until a bridge has its own address the machine does not resolve neighbours there.
+// settle disables duplicate address detection and router solicitation, which would happen during a
+// window. Without a bridge's own address, the machine does not resolve neighbours there.
 func settle() error {
 	for _, key := range []string{"accept_dad", "router_solicitations"} {
 		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
@@ -41,10 +41,10 @@ func settle() error {
 	return nil
 }
 
-// discovery disables IPv6, as Docker does on networks without it.
+// discovery disables IPv6 unless the path has it, as Docker does on networks without it.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
-	// the kernel has no IPv6, or the path has it
+	// The kernel has no IPv6, or the path has it.
 	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) {
 		return nil
 	}
@@ -78,7 +78,8 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// Without any IPv6 network Docker does not set the policy of FORWARD.
+// six returns the daemon of the IPv6 rules. Docker sets the policy of FORWARD only if a network has
+// IPv6.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks

@@ -1,11 +1,11 @@
 // Package lab builds network modes from the kernel's own parts: two machines, A and B, joined by a
-// wire, and containers on A. All are unnamed network namespaces, so the real machine is not
-// touched.
+// wire, and containers on A. All are unnamed network namespaces, so the real machine stays
+// unchanged.
 //
-// Every path has machines of its own. The server's machine has what Docker Engine installs
-// (docker.go), except in the native mode.
+// Each path has machines of its own. Except in mode native, the server's machine has what Docker
+// Engine installs (docker.go).
 //
-// Without root the lab lives in a user namespace, which Enter provides.
+// Without root the lab needs a user namespace, which Enter provides.
 package lab
 
 import (
@@ -26,12 +26,13 @@ import (
 
 // Lab is the backend that needs neither root nor Docker. The zero value is ready to use.
 type Lab struct {
-	// docker-proxy to use; "": an installed one, or else toll's own; "own": always toll's own
+	// ProxyPath is the file of docker-proxy. "" means an installed one, or else toll's own; "own"
+	// means toll's own.
 	ProxyPath string
-	// TCP congestion control of every namespace; "": the inherited one
+	// Congestion is the TCP congestion control of every namespace; "": the inherited one.
 	Congestion string
 
-	// link between the machines
+	// Wire describes the link between the machines.
 	Wire sample.Wire
 
 	test hooks
@@ -48,11 +49,12 @@ var _ path.Builder = (*Lab)(nil)
 func (l *Lab) Name() string { return sample.Lab }
 
 type hooks struct {
-	before func() error // may fail the step
+	before func() error // called before each step; an error fails the step
 	built  func(*site)
 }
 
-// Check tries each need of the path once, in a namespace of its own.
+// Check returns why the path cannot be built, or nil. It tries each need of the path once, in a
+// namespace of its own.
 func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
@@ -99,7 +101,7 @@ func (l *Lab) tryCongestion(name string) error {
 	return l.trial.Do(func() error { return local.TryCongestion(name) })
 }
 
-// Build builds the path on machines of its own.
+// Build builds the path on new machines.
 func (l *Lab) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 	return recipe.Build(ctx, spec, recipes[spec.Mode].build, func(p *path.Path) (*site, error) {
 		return newSite(l, p)

@@ -10,7 +10,7 @@ import (
 )
 
 // pipework follows the script's veth form (jpetazzo/pipework at 9ba97f1). The administrator makes
-// the bridge and the rules that let its traffic past Docker's.
+// the bridge and the rules that accept its traffic before Docker's.
 func (s *site) pipework() error {
 	return s.onLAN(lan{
 		foreign: []string{outer.bridge},
@@ -35,8 +35,8 @@ type lan struct {
 	foreign []string
 	prepare func(*machine) error
 	attach  func(m *machine, at seat) (*container, error)
-	// between returns the hops from the ports on the clients' side (none: the machine itself) to
-	// the servers'.
+	// between returns the hops from the clients' ports to the servers' ports. No client port means
+	// the machine itself.
 	between func(m *machine, toServer, toClient []string) []path.Hop
 }
 
@@ -91,7 +91,7 @@ func (s *site) onLAN(l lan) error {
 	return nil
 }
 
-// cardMTU gives the container the card's MTU, because a switch drops larger packets.
+// cardMTU sets the container's MTU to the card's, because a switch drops larger packets.
 func (s *site) cardMTU(c *container) error {
 	mtu := s.lab.Wire.MTU
 	if mtu == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// With `--link server:db` and "icc": false, two rules for each pair let it through the isolation
-// (Docker Engine 28.5.2).
+// linked follows `--link server:db` with "icc": false: two rules for each pair accept its packets,
+// which isolation would drop (Docker Engine 28.5.2).
 func (s *site) linked() error {
 	d := daemon{noICC: true}
 	servers := s.serverSeats()
@@ -36,7 +36,7 @@ func (s *site) linked() error {
 		box.hosts = d.links[i].server.Addr().String() + "\tdb server\n" +
 			d.links[i].client.String() + "\tclient\n"
 		s.PlaceClient(box)
-		// The rule sees only each connection's first packet.
+		// The rule sees the first packet of each connection.
 		r := s.portRule(mode.HopAccept, "filter", "DOCKER", tagLink, i, path.Matches)
 		r.Clients = p.Spec.Alone(i)
 		rules = append(rules, r)

@@ -127,7 +127,7 @@ func (s *site) onBridge(n network, noNAT path.Hop) error {
 		return err
 	}
 	p.Hops = slices.Concat(s.ClientHops(), []path.Hop{s.switched(n)}, s.ServerHops())
-	// The packets are switched: the machine's own stack does not see them.
+	// Packets are switched, so the machine's own stack must not see them.
 	p.Guards = append(p.Guards, local.Unused(own))
 	return nil
 }
@@ -177,7 +177,8 @@ func (s *site) attach(n network, d daemon) func(seat) (*container, error) {
 
 func (s *site) dockerClients(d daemon) error { return s.addClients(s.a, s.attach(s.home, d)) }
 
-// Rules protect the clients' containers, unless the network is routed.
+// remoteClients places clients in containers on machine B. Docker's rules protect them, unless the
+// network is routed.
 func (s *site) remoteClients(n dockerNet) error {
 	for _, at := range s.clientSeats(s.b) {
 		n.containers = append(n.containers, n.of(at))

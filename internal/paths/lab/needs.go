@@ -22,17 +22,17 @@ import (
 type need int
 
 const (
-	needSetup need = iota // and the right to set them up
+	needSetup need = iota // network namespaces, and the right to set them up
 	needDevices
 	needCongestion
 	needForwarding
 	needNAT
 	needSockets
 	needProxy
-	needBridgeNF // for bridged frames crossing NAT
+	needBridgeNF // rules see bridged frames
 	needIPv6
-	needNAT6      // and forwarding
-	needBridgeNF6 // the same for IPv6
+	needNAT6      // and forwarding of IPv6
+	needBridgeNF6 // rules see bridged frames of IPv6
 	needWire
 	needMacvlan
 	needIPvlan
@@ -48,7 +48,7 @@ const (
 	needQueues
 	needThreaded
 	needBigTCP
-	needShortcuts // at the root of cgroup v2
+	needShortcuts // BPF programs at the root of cgroup v2
 	needTCP
 	needPasta
 	needSlirp
@@ -59,7 +59,7 @@ const (
 	needPastaAnswers
 )
 
-// The most basic need comes first.
+// needsOf returns the needs of a path, the most basic one first.
 func (l *Lab) needsOf(s path.Spec) []need {
 	out := []need{needSetup, needDevices, needCongestion}
 	r := recipes[s.Mode]
@@ -103,7 +103,7 @@ func (l *Lab) needsOfPublish(s path.Spec) []need {
 		return []need{needProxy}
 	case l.ProxyPath == noProxy:
 		return l.needsOfNAT(s)
-	case s.UDP && !relays(s): // it is a guard
+	case s.UDP && !relays(s): // the proxy is a guard
 		return []need{needProcessIO, needProxy}
 	}
 	return l.needsOfProxy(s)
@@ -119,7 +119,7 @@ func (l *Lab) needsOfProxy(s path.Spec) []need {
 	return []need{needSockets, needProxy}
 }
 
-// needsOfRelay returns what counts the load that a process relays.
+// needsOfRelay returns the needs of counting the load that a process relays.
 func (l *Lab) needsOfRelay(s path.Spec) []need {
 	if s.UDP {
 		return []need{needProcessIO}
@@ -128,7 +128,7 @@ func (l *Lab) needsOfRelay(s path.Spec) []need {
 }
 
 func (l *Lab) needsOfRootlessPublish(s path.Spec) []need {
-	if s.To.Outside() { // past docker-proxy
+	if s.To.Outside() { // the way out bypasses docker-proxy
 		return l.needsOfRelay(s)
 	}
 	return l.needsOfProxy(s)
@@ -169,7 +169,8 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
-// try keeps the namespace until Close: setting one up waits while the kernel removes another.
+// try tries a need in a namespace that it keeps until Close: making one waits while the kernel
+// removes another.
 func (l *Lab) try(n need) error {
 	if l.trial == nil {
 		ns, err := netns.New()
@@ -232,7 +233,7 @@ func (l *Lab) trials() map[need]func() error {
 	}
 }
 
-// MayBuild reports whether this process may set up network namespaces: as root or inside Enter's
+// MayBuild reports whether this process may set up network namespaces, as root or inside Enter's
 // user namespace.
 func (l *Lab) MayBuild() bool { return l.need(needSetup) == nil }
 
@@ -259,7 +260,8 @@ func tryDevices() error {
 	return nil
 }
 
-// trySubInterface uses a veth of its own, because a card can carry only one kind of them.
+// trySubInterface uses a veth pair of its own, because a card can have sub-interfaces of only one
+// kind.
 func trySubInterface(kind, option string, add func(link.SubInterface) error) error {
 	parent := "try-" + kind
 	if err := link.AddVeth(parent, parent+"-p", unix.Gettid()); err != nil {
@@ -282,7 +284,7 @@ func trySockets() error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "the proxy's bytes cannot be read without sock_diag (CONFIG_INET_TCP_DIAG)",
+		Missing: "reading the proxy's bytes needs sock_diag (CONFIG_INET_TCP_DIAG)",
 		Remedy:  "sudo modprobe tcp_diag",
 		Err:     err,
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// netkitPairs uses the routed mode (Linux 6.7), with routes on the machine to containers'
-// addresses, as Cilium does. Without a BPF program both ends forward.
+// netkitPairs uses netkit's L3 mode (Linux 6.7), with routes on the machine to the containers'
+// addresses, as Cilium does. Without a BPF program both ends forward packets.
 func (s *site) netkitPairs() error {
 	p := s.path
 	seats := s.serverSeats()
@@ -26,7 +26,7 @@ func (s *site) netkitPairs() error {
 	if err := s.install(s.a, d); err != nil {
 		return err
 	}
-	if recipe.Dual(p.Spec) { // Docker makes the machine a router of IPv4 only
+	if recipe.Dual(p.Spec) { // Docker turns on forwarding of IPv4 only
 		if err := s.a.ns.Do(func() error { return sysctl.Set(ipForward6, "1") }); err != nil {
 			return err
 		}

@@ -12,23 +12,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// As by Docker Engine 28.5.2 (libnetwork/drivers/overlay) each machine has a namespace with a
-// bridge, the VXLAN device and one end of each container's pair. The VXLAN device is made on the
-// machine and then moved, so that its outer packets are the machine's. Each remote container has
-// one permanent neighbour entry and one permanent forwarding entry.
+// As in Docker Engine 28.5.2 (libnetwork/drivers/overlay), each machine has a namespace with a
+// bridge, the VXLAN device and one end of each container's veth pair. The VXLAN device is made on
+// the machine and then moved, so that its outer packets are the machine's. Each remote container
+// has one permanent neighbour entry and one permanent forwarding entry.
 //
-// Containers' second device, on docker_gwbridge, exists only on paths that lead outside: other loads
-// do not use it.
+// Containers have their second device, on docker_gwbridge, only on paths to the outside: other
+// loads do not use it.
 //
-// Docker's driver has IPv4 only (up to moby at b985e23). Over IPv6 a container has an address and
-// an entry of each family; the tunnel's own packets stay IPv4.
+// Docker's driver supports only IPv4 (up to moby at b985e23). On a path over IPv6 a container has
+// an address and entries of each family, and the tunnel's own packets are IPv4.
 const (
 	overlayBridge = "br0"
 	overlayVXLAN  = "vxlan0"
 
 	vxlanPort  = 4789
-	ingressVNI = 4096 // Swarm's first: its own network's
-	vxlanVNI   = 4097 // users' networks follow
+	ingressVNI = 4096 // Swarm's first, of the network ingress
+	vxlanVNI   = 4097 // the first of users' networks
 
 	vxlanOverhead = 50
 	espOverhead   = 26 // bytes
@@ -140,7 +140,7 @@ func (s *site) outOfOverlay(a *sandbox) error {
 	return err
 }
 
-// leaveByGateway gives a container of an overlay network its leg on docker_gwbridge.
+// leaveByGateway gives a container on an overlay network its device on docker_gwbridge.
 func (c *container) leaveByGateway(port string, addr netip.Prefix) error {
 	tid, err := c.ns.TID()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// pasta copies the machine's addresses, routes and device name to the container. It splices
-// connections from a loopback address, and those only (passt 2023_03 to 2025_05).
+// pasta copies the machine's addresses, routes and device name to the container. It splices only
+// connections from a loopback address (passt 2023_03 to 2025_05).
 func (s *site) pasta() error {
 	err := s.behindTap(tapHolder{
 		program: rootless.Pasta,
@@ -26,14 +26,15 @@ func (s *site) pasta() error {
 	f := s.path.Facts
 	if strings.Contains(f["proxy"], passt2023) && f["data path"] == tapDevice &&
 		!s.path.Spec.To.Outside() && !s.path.Spec.UDP {
-		f["proxy"] += ", which hangs where the server speaks first (bulk-reverse)"
+		f["proxy"] += ", which hangs if the server sends first (bulk-reverse)"
 	}
 	return err
 }
 
-// passt2023 is Debian 12's. By its tap it ends the handshake with the server only when the client
-// has sent something. Where it splices it loses the answers to datagrams, unless the port has the
-// same number in the container. Those to the machine's own address it sends to the gateway.
+// passt2023 is the version in Debian 12. Over its tap device it completes the handshake with the
+// server only when the client has sent something. Where it splices, it loses replies to datagrams
+// unless the port has the same number in the container. It sends replies to the machine's own
+// address to the gateway.
 const passt2023 = "git20230309"
 
 func tryPastaAnswers() error {
@@ -43,7 +44,7 @@ func tryPastaAnswers() error {
 	}
 	return &path.UnsupportedError{
 		Missing: rootless.Named(rootless.Pasta, file) +
-			" loses answers to datagrams: to the machine's own address, and where the port has another number in the container",
+			" loses replies to datagrams to the machine's own address, and to ports with another number in the container",
 		Remedy: "pasta 2025_05; or --to loopback with one server"}
 }
 
@@ -75,8 +76,8 @@ func (s *site) startPasta(file string, c *container, ports []rootless.Port) (pid
 }
 
 // greets makes the container resolve its gateway and reports whether pasta has answered. passt
-// 2023_03 learns the container's MAC address from its first frame. Until then the container drops
-// pasta's SYNs, which are broadcast.
+// 2023_03 learns the container's MAC address from the container's first frame. Until then it
+// broadcasts its SYNs, which the container drops.
 func (c *container) greets(gateway netip.Addr) (answered bool, err error) {
 	err = c.ns.NS.Do(func() error {
 		const discard = 9
@@ -85,7 +86,7 @@ func (c *container) greets(gateway netip.Addr) (answered bool, err error) {
 			return err
 		}
 		defer to.Close()
-		_, _ = to.Write([]byte{0}) // an ICMP error of an earlier one may come back
+		_, _ = to.Write([]byte{0}) // may return the ICMP error of an earlier datagram
 		n, err := link.Stats(wireName)
 		answered = n.RxPackets > 0
 		return err

@@ -18,14 +18,14 @@ type place struct {
 	ns      *space
 	machine *machine
 	clone   uintptr
-	hosts   string // lines for /etc/hosts; they need a mount namespace
+	hosts   string // lines to add to /etc/hosts, in a mount namespace
 }
 
 var _ path.Place = (*place)(nil)
 
 func (p *place) Name() string { return p.name }
 
-// Start starts toll itself.
+// Start starts this program in the place.
 func (p *place) Start(c path.Command) (*path.Process, error) {
 	args := c.Args
 	if p.hosts != "" {

@@ -18,17 +18,18 @@ var (
 		first: firstDocker}
 )
 
-// ofPods reports whether the network is a plug-in's, whose containers have no Docker DNS server.
+// ofPods reports whether the network belongs to a plug-in, whose containers have no Docker DNS
+// server.
 func (n network) ofPods() bool { return n == podsOnA || n == podsOnB }
 
-// pod has only the parts that every packet between pods crosses, without Docker and kube-proxy.
+// pod builds only what every packet between pods crosses, without Docker and kube-proxy.
 //
 // A node has what the plug-in bridge makes with isDefaultGateway and hairpinMode
-// (containernetworking/plugins 1.1.1), and routes to the other's pods, as with flannel's host-gw or
-// Calico without encapsulation.
+// (containernetworking/plugins 1.1.1), and routes to the other node's pods, as with flannel's
+// host-gw or Calico without encapsulation.
 func (s *site) pod() error {
 	p := s.path
-	p.Facts["network plug-in"] = "none: a bridge and veth pairs as of the plug-in bridge"
+	p.Facts["network plug-in"] = "none: a bridge and veth pairs like those of the plug-in bridge"
 	p.Facts["data path"] = "veth pair, bridge " + podsOnA.bridge
 	s.home = podsOnA
 	if err := s.node(s.a, podsOnA); err != nil {

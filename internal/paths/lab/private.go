@@ -8,11 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// runDir is memory in a private space, whose files vanish with it.
+// runDir is a tmpfs in a private space. Its files vanish with the space.
 const runDir = "/run"
 
-// private returns machine A's network namespace with mounts of its own, for programs that leave
-// files. Only its thread sees them.
+// private returns a space with machine A's network namespace and mounts of its own, for programs
+// that leave files. Only the space's thread sees the mounts.
 func (s *site) private(name string) (*space, error) {
 	tid, err := s.a.ns.TID()
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *site) private(name string) (*space, error) {
 	})
 }
 
-// share makes the container's network namespace a file of the calling thread's mounts.
+// share mounts the container's network namespace at file in the calling thread's mount namespace.
 func (c *container) share(file string) error {
 	tid, err := c.ns.TID()
 	if err != nil {

@@ -23,26 +23,26 @@ const noProxy = "off"
 
 const proxyReadyTimeout = 5 * time.Second
 
-// tryProxy returns an error if the named proxy is not a program: it must not be replaced by
-// another.
+// tryProxy returns an error if the proxy that the user named is not a program. No other proxy
+// replaces it.
 func (l *Lab) tryProxy() error {
 	switch l.ProxyPath {
 	case "", ownProxy:
 		return nil
 	case noProxy:
-		return &path.UnsupportedError{Missing: "--proxy off: the lab's Docker runs no docker-proxy",
+		return &path.UnsupportedError{Missing: "with --proxy off the lab's Docker starts no docker-proxy",
 			Remedy: "without --proxy off"}
 	}
 	if _, err := exec.LookPath(l.ProxyPath); err != nil {
 		return &path.UnsupportedError{Missing: "the proxy " + l.ProxyPath + " cannot be run",
-			Remedy: "--proxy with docker-proxy's file, or --proxy own", Err: err}
+			Remedy: "--proxy with the file of docker-proxy, or --proxy own", Err: err}
 	}
 	return nil
 }
 
-// The file is "" for toll's own proxy.
+// findProxy returns the proxy's file, "" for toll's own, and its name.
 func (l *Lab) findProxy() (file, name string) {
-	const own = "our own proxy with docker-proxy's algorithm"
+	const own = "toll's own proxy with docker-proxy's algorithm"
 	if l.ProxyPath == ownProxy {
 		return "", own
 	}
@@ -70,7 +70,8 @@ func proxyVersion(file string) string {
 	return v
 }
 
-// startProxy passes the readiness pipe as descriptor 3, as dockerd does.
+// startProxy starts docker-proxy and waits until it listens. Like dockerd, it passes the pipe for
+// the proxy's report as descriptor 3.
 func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	file, name := s.lab.findProxy()
 	proto := "tcp"
@@ -90,7 +91,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	}
 	defer r.Close()
 	cmd, stderr := marked(file, args...)
-	// toll's own proxy ends with this pipe.
+	// toll's own proxy exits when this pipe is closed.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
@@ -108,13 +109,17 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
-	// The server is in a container, so all connections that the machine accepted are the proxy's.
+	// The server is in a container, so the proxy has all connections that the machine accepted.
 	return local.ProxyHop(s.path, local.Proxy{Space: s.engine.ns, PID: cmd.Process.Pid,
 		Listens: listen.Port(), Target: target, Beside: s.engine != s.a}, name,
 		s.engine.name), nil
 }
 
-// awaitProxy reads docker-proxy's report: "0\n" if it listens, or "1\n" and the reason.
+// awaitProxy reads docker-proxy's report, which is "0
+//
+// " if the proxy listens, or "1
+//
+// " and the reason.
 func awaitProxy(r *os.File) error {
 	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
 		return err

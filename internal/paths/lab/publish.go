@@ -13,8 +13,8 @@ import (
 
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// publishProxy needs clients that dial a loopback address, containers on the same bridge, or a
-// daemon without rules.
+// publishProxy needs clients that dial a loopback address, clients on the same bridge, or a daemon
+// without rules.
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote &&
 		s.path.Spec.To.Four()})
@@ -64,7 +64,7 @@ func (s *site) translated(d daemon) error {
 		if err := s.dockerClients(d); err != nil {
 			return err
 		}
-		// With bridge-nf-call-iptables the frame is switched to the server's port.
+		// With bridge-nf-call-iptables, rewritten frames are switched to the server's port.
 		p.Hops = slices.Concat(s.ClientHops(), dnat, []path.Hop{s.switched(s.home)}, s.ServerHops())
 	case mode.FromRemote:
 		s.PlaceClients(on(s.b))

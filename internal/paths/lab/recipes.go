@@ -7,12 +7,13 @@ import (
 
 type modeRecipe struct {
 	build func(*site) error
-	// besides those of every mode
+	// needs lists needs in addition to those of every mode.
 	needs []need
-	// may be nil
+	// more returns needs that depend on the path; nil: there are no such needs.
 	more func(*Lab, path.Spec) []need
 	bare bool
-	// The containers are outside Docker's bridges, whose chains for IPv6 then have no rules.
+	// beside means that the containers are not on Docker's bridges, whose IPv6 chains then have no
+	// rules.
 	beside bool
 	// onSwitch means that the card is a port of the mode's switch, which drops packets larger than
 	// the wire's MTU.

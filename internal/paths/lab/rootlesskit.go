@@ -12,7 +12,7 @@ import (
 
 const engineName = "the rootless engine's network"
 
-// dockersKit is from dockerd-rootless.sh of Docker Engine 28.5.2.
+// dockersKit has the options of dockerd-rootless.sh of Docker Engine 28.5.2.
 var dockersKit = rootless.Kit{Net: rootless.Slirp4netns, Ports: "builtin", MTU: 65520}
 
 func tryKit() error {
@@ -35,8 +35,8 @@ func tryGvisor() error {
 	return rootless.CheckDriver(file, rootless.Gvisor)
 }
 
-// startKit starts RootlessKit on machine A with the path's published ports, which lead to an address
-// of its network, and makes that network the engine's.
+// startKit starts RootlessKit on machine A with the path's published ports and makes RootlessKit's
+// network the engine's. to is the address in that network that RootlessKit dials.
 func (s *site) startKit(k rootless.Kit, to netip.Addr) (r *rootless.Running, file string,
 	err error) {
 	if file, err = rootless.Find(rootless.RootlessKit); err != nil {
@@ -78,8 +78,8 @@ func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, e
 	return r, out, out.Do(s.lab.setCongestion)
 }
 
-// kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that it connects from
-// the client's address, unless that is a loopback one. Datagrams it never sends so.
+// kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that its connections
+// have the client's address, unless that is a loopback address. Its datagrams never have it.
 func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 	r, file, err := s.startKit(dockersKit, s.near())
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 		rootless.Named(rootless.RootlessKit, file), s.a.name), transparent, err
 }
 
-// firstClient makes RootlessKit 3 install the rules and routes of clients' addresses, as it does
-// before it dials for the first client that is not at a loopback address.
+// firstClient makes RootlessKit 3 install its rules and routes for clients' addresses, which it
+// does before it dials for the first client with an address other than a loopback one.
 func (s *site) firstClient() error {
 	_, err := local.ConnectOnce(s.a.ns, s.engine.ns,
 		netip.AddrPortFrom(s.a.addr.Addr(), publishedPort),
@@ -124,8 +124,8 @@ func (s *site) rootlessPublish() error {
 	return nil
 }
 
-// RootlessKit 3 gives its connection in the engine's network the address of a client that is not a
-// loopback one; then no rule hides it.
+// In the engine's network, RootlessKit 3's connections have the client's address, unless that is a
+// loopback one. No rule then hides it.
 func (s *site) rootlessPublishNAT() error {
 	if s.path.Spec.To.Outside() {
 		return s.rootlessOut()
@@ -155,8 +155,8 @@ func (s *site) rootlessPublishNAT() error {
 	return nil
 }
 
-// rootlessPublishTap is what RootlessKit's port driver slirp4netns makes of a published port.
-// docker-proxy listens behind the tap, too, but rules come first.
+// rootlessPublishTap publishes ports with RootlessKit's port driver slirp4netns. docker-proxy also
+// listens behind the tap, but rules get the packets first.
 func (s *site) rootlessPublishTap() error {
 	if s.path.Spec.To.Outside() {
 		return s.rootlessOut()
@@ -196,7 +196,8 @@ func (s *site) rootlessPublishTap() error {
 	return s.tellSource()
 }
 
-// arriving places the clients of published ports and returns the hop by which they reach machine A.
+// arriving places the clients of published ports and returns the hop through which they reach
+// machine A.
 func (s *site) arriving() path.Hop {
 	lo := s.loHop(s.a.ns, s.a.name)
 	if s.path.Spec.From != mode.FromRemote {
@@ -231,7 +232,7 @@ func (s *site) rootlessOut() error {
 	return nil
 }
 
-// slirp returns the slirp4netns that RootlessKit started, and its name.
+// slirp returns the slirp4netns that RootlessKit started, and its name with the version.
 func (s *site) slirp(r *rootless.Running) (p local.Proxy, name string, err error) {
 	p = local.Proxy{Space: s.a.ns, Frames: s.tapHop().Read}
 	if p.PID, err = r.Driver(rootless.Slirp4netns); err != nil {
@@ -244,7 +245,8 @@ func (s *site) slirp(r *rootless.Running) (p local.Proxy, name string, err error
 	return p, rootless.Named(rootless.Slirp4netns, file), nil
 }
 
-// gvisor's process is RootlessKit, one for each container, as for each podman machine.
+// gvisor starts a RootlessKit with gvisor-tap-vsock for each container. podman machine has one for
+// each virtual machine.
 func (s *site) gvisor() error {
 	return s.behindTap(tapHolder{
 		program: rootless.RootlessKit,
@@ -255,7 +257,8 @@ func (s *site) gvisor() error {
 	})
 }
 
-// startGvisor replaces the container's namespace by RootlessKit's. The MTU is the driver's default.
+// startGvisor replaces the container's network namespace with RootlessKit's. The MTU is the
+// driver's default.
 func (s *site) startGvisor(file string, c *container, ports []rootless.Port) (pid int, err error) {
 	const mtu = 1500
 	k := rootless.Kit{Net: rootless.Gvisor, Ports: rootless.Gvisor, MTU: mtu, UDP: s.path.Spec.UDP}

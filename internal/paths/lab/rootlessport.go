@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// podman1 is the network that Podman's first `podman network create` makes.
+// podman1 is the network that the first `podman network create` makes.
 var podman1 = dockerNetwork("podman1", "10.89.0.0/24", "fd54:6f6c:6c:89::/64")
 
 const netavark = "NETAVARK"
@@ -29,8 +29,8 @@ func tryRootlessPort() error {
 	return tryTap(rootless.Pasta)
 }
 
-// rootlessPort has the networks of rootless Podman in a namespace of its own, which pasta joins to
-// the machine. Published ports lead past it.
+// rootlessPort puts the networks of rootless Podman in a namespace that pasta connects to the
+// machine. Published ports bypass pasta.
 func (s *site) rootlessPort() error {
 	tap, pasta, err := s.podman()
 	if err != nil {
@@ -90,8 +90,8 @@ type holder struct {
 	name  string
 }
 
-// podman makes the namespace of Podman's networks the engine's, and returns its tap device and what
-// holds it.
+// podman makes the namespace of Podman's networks the engine's. It returns the namespace's tap
+// device and the pasta that holds it.
 func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	if err := s.leaveMachine(); err != nil {
 		return tap, pasta, err
@@ -131,8 +131,8 @@ func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	})
 }
 
-// netavarkRules are those of netavark 1.14.0 (nftables) that packets through its network cross, with
-// counters. Its table is of the family inet.
+// netavarkRules returns those rules of netavark 1.14.0 (nftables) that packets through its network
+// cross, with counters added. The table's family is inet.
 func netavarkRules(subnet netip.Prefix) []nft.Chain {
 	return []nft.Chain{
 		{Table: "filter", Name: "NETAVARK-ISOLATION-1"},
@@ -150,7 +150,7 @@ func netavarkRules(subnet netip.Prefix) []nft.Chain {
 	}
 }
 
-// startRootlessPort starts it once for each container, as Podman does.
+// startRootlessPort starts one rootlessport for each container, as Podman does.
 func (s *site) startRootlessPort(c *container, port uint16) (hop path.Hop, err error) {
 	file, err := rootless.Find(rootless.RootlessPort)
 	if err != nil {

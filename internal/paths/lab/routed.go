@@ -9,7 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// routed uses gateway_mode_ipv4=routed: no NAT, and routes on the peers.
+// routed uses a network with gateway_mode_ipv4=routed: peers have a route to it, and there is no
+// NAT.
 func (s *site) routed() error {
 	p := s.path
 	n := dockerNet{network: tollNet, routed: true}
@@ -29,7 +30,7 @@ func (s *site) routed() error {
 		return err
 	}
 	last := append([]path.Hop{s.bridgeHop(s.a, tollNet.bridge, true)}, s.ServerHops()...)
-	// Docker writes no NAT for this network. The default network's rule remains for IPv4.
+	// Docker writes no NAT rules for this network. The default network's rule for IPv4 remains.
 	p.Guards = []path.Hop{s.noDefaultNAT(),
 		local.Unused(s.loHop(s.a.ns, s.a.name))}
 	if p.Spec.To.Outside() {

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Some programs have a second port, whose number one end sends to the other: it must be the same
-// inside and outside. The path then has one server.
+// Some programs have a second port, whose number one end sends to the other, so the number must be
+// the same inside and outside of containers. The path then has one server.
 
 func (s *site) ports(server netip.Addr, first uint16) []published {
 	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}
@@ -19,7 +19,7 @@ func (s *site) ports(server netip.Addr, first uint16) []published {
 	return out
 }
 
-// portRule combines the rules of server i's port and of the second port.
+// portRule returns the hop of the rules for server i's port and for the second port.
 func (s *site) portRule(kind mode.HopKind, table, chain, tag string, i int,
 	e path.Expect) path.Hop {
 	h := s.ruleHop(s.engine, kind, table, chain, numbered(tag, i), e)

@@ -20,12 +20,12 @@ type network struct {
 	bridge  string
 	subnet  netip.Prefix
 	subnet6 netip.Prefix
-	first   int  // number of the first container's address
-	noExit  bool // without a gateway
+	first   int  // the first container's number in the network
+	noExit  bool // the network has no gateway
 }
 
-// The wire has ranges for benchmarks (RFC 2544, RFC 5180); the others are Docker's and unique local
-// ones.
+// The wire's ranges are those for benchmarks (RFC 2544, RFC 5180). The others are Docker's, and
+// unique local ones.
 var (
 	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"),
 		subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
@@ -34,7 +34,7 @@ var (
 	secondNet = dockerNetwork("br-toll2", "172.31.0.0/16", "fd54:6f6c:6c:31::/64")
 	remoteNet = dockerNetwork("br-remote", "172.29.0.0/16", "fd54:6f6c:6c:29::/64")
 	docker0   = dockerNetwork("docker0", "172.17.0.0/16", "fd54:6f6c:6c:17::/64")
-	// the way out of overlay networks
+	// gwbridge is the way out of overlay networks.
 	gwbridge = dockerNetwork("docker_gwbridge", "172.18.0.0/16", "fd54:6f6c:6c:18::/64")
 )
 
@@ -57,12 +57,12 @@ func (n network) nth6(i int) netip.Prefix {
 
 func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
 
-// like6 returns the IPv6 address of the owner of a.
+// like6 returns the IPv6 address of the container that has a.
 func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
-// zero value: the network has no gateway
+// gateway returns the zero value if the network has no gateway.
 func (n network) gateway() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}
@@ -83,7 +83,7 @@ const (
 	machineB = 2
 
 	firstDocker = 2  // after the gateway
-	firstOuter  = 10 // of containers on the wire
+	firstOuter  = 10 // containers on the wire
 )
 
 var (
@@ -100,8 +100,8 @@ func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) 
 
 const (
 	serverPort    = recipe.ServerPort
-	publishedPort = 8080              // the first server's; the others' follow
-	secondPort    = recipe.SecondPort // the same inside and outside
+	publishedPort = 8080              // the first server's; the other servers' follow
+	secondPort    = recipe.SecondPort // has the same number in the container
 
 	wireName = "eth0"
 	inside   = "eth0"
@@ -161,7 +161,7 @@ type container struct {
 	port   string
 	portNS *space
 	addr   netip.Prefix
-	addr6  netip.Prefix // valid if the path uses IPv6 there
+	addr6  netip.Prefix // valid if the path uses IPv6 on this network
 }
 
 func (c *container) Place() path.Place { return in(c) }
@@ -331,7 +331,7 @@ func (s *site) describe() error {
 	for _, c := range s.boxes {
 		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) ||
 			len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
-			continue // like the first
+			continue // the others are like the first
 		}
 		spots = append(spots, local.Described{Space: c.ns, Where: c.name})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// macvlan follows Docker's macvlan driver (28.5.2) and pipework's macvlan form (at 9ba97f1), which
-// change neither the card nor the rules.
+// macvlan follows Docker's macvlan driver (28.5.2) and pipework's macvlan form (at 9ba97f1).
+// Neither changes the card or the rules.
 func (s *site) macvlan() error {
 	kind := strings.TrimPrefix(string(s.path.Spec.Mode), "macvlan-")
 	if s.reflects() {
@@ -33,8 +33,8 @@ func (s *site) ipvlan() error {
 	}, kind != "l2")
 }
 
-// subInterfaces puts the containers' networks behind the machines if routed; otherwise their
-// addresses are of the outer network.
+// subInterfaces gives each container a sub-interface of its machine's card. If routed, the
+// containers' networks are behind the machines; otherwise their addresses are in the outer network.
 func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) error,
 	routed bool) error {
 	networks := map[*machine]network{s.a: outer, s.b: outer}
@@ -80,7 +80,7 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 	})
 }
 
-// subInterface creates the device with another name, because eth0 is the card's.
+// subInterface makes the device with the name born, because eth0 is the card's name.
 func (s *site) subInterface(c *container, born string, add func(link.SubInterface) error) error {
 	tid, err := c.ns.TID()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *site) reflects() bool {
 	return spec.Mode == mode.MacvlanVEPA && spec.From == mode.FromContainer && !spec.To.Outside()
 }
 
-// reflect makes machine B the switch that vepa needs: a bridge with reflective relay (IEEE
+// reflect makes machine B the switch that vepa needs, a bridge with reflective relay (IEEE
 // 802.1Qbg).
 func (s *site) reflect() error {
 	s.path.Facts["switch"] = "machine B is a bridge that reflects frames"

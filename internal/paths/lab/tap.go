@@ -19,14 +19,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// tapHolder is a program that relays between machine A's sockets and a container's tap device.
+// tapHolder describes a program that relays between machine A's sockets and a container's tap
+// device.
 type tapHolder struct {
 	program string
 	kind    mode.HopKind
-	device  string // the tap
-	// start configures the container.
+	device  string // the tap device
+	// start starts the program and configures the container's device.
 	start func(s *site, file string, c *container, ports []rootless.Port) (pid int, err error)
-	// splices reports whether the program has sockets in the container instead.
+	// splices reports whether the program uses sockets in the container instead of the tap device.
 	splices func(mode.Target) bool
 }
 
@@ -111,8 +112,8 @@ func (s *site) behindTap(h tapHolder) error {
 	return nil
 }
 
-// tellSource makes a connection to find out from which address the server sees a client: versions
-// of pasta differ.
+// tellSource makes a connection to learn which client address the server sees: versions of pasta
+// differ.
 func (s *site) tellSource() error {
 	const limit = 10 * time.Second
 	client, to, listen := s.a.ns, s.b.ns, s.path.Servers[0].Listen
@@ -136,7 +137,7 @@ func (s *site) tellSource() error {
 	return nil
 }
 
-// leaveMachine gives machine A the default routes that rootless engines expect.
+// leaveMachine adds the default routes that rootless engines expect to machine A.
 func (s *site) leaveMachine() error {
 	return s.a.ns.Do(func() error {
 		if err := link.AddDefaultRoute(s.b.addr.Addr()); err != nil || !s.b.addr6.IsValid() {
@@ -146,7 +147,7 @@ func (s *site) leaveMachine() error {
 	})
 }
 
-// published returns server i's port on the machine. See passt2023.
+// published returns server i's port on the machine; see passt2023.
 func (s *site) published(i int) uint16 {
 	if s.path.Spec.Mode == mode.Pasta && s.path.Spec.UDP {
 		return uint16(serverPort + i)
@@ -180,7 +181,7 @@ func (s *site) heldBy(h tapHolder, at seat) (c *container, pid int, name string,
 	return c, pid, rootless.Named(h.program, file), nil
 }
 
-// quietSix keeps IPv6 from being set up while the path is measured.
+// quietSix prevents IPv6 from being set up while the path is measured.
 func (s *site) quietSix() error {
 	if s.path.Spec.To.Six() {
 		return settle()
@@ -192,9 +193,9 @@ func (s *site) quietSix() error {
 	return sysctl.Set(key, "1")
 }
 
-// run starts a program in a private space and ends it with the path.
+// run starts a program in a private space and kills it when the path is closed.
 func (s *site) run(ns *space, cmd *exec.Cmd) error {
-	cmd.WaitDelay = time.Second // the child of a wrapper may keep the standard error open
+	cmd.WaitDelay = time.Second // a wrapper's child may keep standard error open
 	if err := ns.Start(cmd); err != nil {
 		return err
 	}
@@ -208,7 +209,8 @@ func (s *site) run(ns *space, cmd *exec.Cmd) error {
 
 const relayReadyTimeout = 10 * time.Second
 
-// await polls until ready returns true or the process has ended.
+// await polls until ready returns true. It returns an error if the process ends or a timeout passes
+// first.
 func await(cmd *exec.Cmd, ready func() (bool, error)) error {
 	const step = 2 * time.Millisecond
 	for deadline := time.Now().Add(relayReadyTimeout); ; time.Sleep(step) {
@@ -229,8 +231,8 @@ func await(cmd *exec.Cmd, ready func() (bool, error)) error {
 	}
 }
 
-// configured reports whether a container's device has its address and default routes. The steps of
-// tests do not include it, because their number varies.
+// configured reports whether a container's device has its address and default routes. It is not a
+// step of fault tests, because the number of calls varies.
 func (c *container) configured(device string) (ok bool, err error) {
 	err = c.ns.NS.Do(func() error {
 		for _, a := range []netip.Prefix{c.addr, c.addr6} {

@@ -44,8 +44,8 @@ func (l *Lab) checkTunes(s path.Spec) error {
 	return nil
 }
 
-// fits returns an error for an MTU above the wire's on a sub-interface or a switch. (Routers notify
-// the sender.)
+// fits returns an error if an MTU exceeds the wire's on a sub-interface or a switch. (A router
+// would notify the sender.)
 func (l *Lab) fits(t mode.Tune, m mode.Name, route mode.Route) error {
 	wire := l.Wire.MTU
 	if wire == 0 {

@@ -31,15 +31,15 @@ func tryProcessIO() error {
 		return nil
 	}
 	return &path.UnsupportedError{
-		Missing: "the bytes of a proxy of UDP cannot be read without /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
-		Remedy:  "a kernel that has it",
+		Missing: "reading the bytes of a UDP proxy needs /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
+		Remedy:  "use a kernel that has it",
 		Err:     err,
 	}
 }
 
-// docker-proxy answers UDP from the dialled address since this engine (moby/moby#48571). Earlier
-// ones answer a container on the machine from the bridge's address, which its socket does not
-// accept.
+// firstPktinfo is the Docker Engine whose docker-proxy first answers UDP from the dialled address
+// (moby/moby#48571). Earlier ones answer a container on the machine from the bridge's address,
+// which the client's socket does not accept.
 const firstPktinfo = 28
 
 var majorVersion = regexp.MustCompile(` (\d+)\.`)
@@ -56,7 +56,7 @@ func (l *Lab) tryUDPProxy() error {
 	}
 	return &path.UnsupportedError{
 		Missing: fmt.Sprintf(
-			"%s (%s) answers a container's datagrams from another address than the one that was dialled, as all did before Docker Engine %d", name, file, firstPktinfo),
+			"%s (%s) does not answer a container's datagrams from the dialled address, like all before Docker Engine %d", name, file, firstPktinfo),
 		Remedy: "--proxy own, or --proxy with the docker-proxy of a later Docker Engine",
 	}
 }

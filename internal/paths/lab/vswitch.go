@@ -65,7 +65,7 @@ type virtualSwitch struct {
 }
 
 func (v *virtualSwitch) addPort(device string) []string {
-	n := strconv.Itoa(len(v.ports)) // the machine's own is included
+	n := strconv.Itoa(len(v.ports)) // including the machine's own port
 	v.ports[device] = n
 	return []string{"add-port", outer.bridge, device, "--", "set", "Interface", device,
 		"ofport_request=" + n}
@@ -90,8 +90,8 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 		kind, words = "system", "kernel"
 	}
 	s.path.Facts["datapath"] = words + ", Open vSwitch " + ovs.Version()
-	// ovs-vswitchd removes the card's queueing discipline, and with it the wire's shape, unless the
-	// port has a no-op QoS record.
+	// Unless the port has a no-op QoS record, ovs-vswitchd removes the card's queueing discipline,
+	// which shapes the wire.
 	err = sw.Set(slices.Concat(
 		[]string{"add-br", outer.bridge, "--", "set", "bridge", outer.bridge,
 			"datapath_type=" + kind, "--"}, v.addPort(wireName),
@@ -103,8 +103,8 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 	return v, m.ns.Do(func() error { return moveAddress(m) })
 }
 
-// The userspace datapath does not complete checksums left to the
-// card, on which segmentation depends.
+// withoutOffloads turns off checksum and segmentation offload in the containers and on the machine:
+// the userspace datapath does not complete what is left to the card.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}
 	for _, c := range s.boxes {

@@ -30,11 +30,11 @@ type wireError struct{ Text, Why string }
 
 func (e *wireError) Error() string { return fmt.Sprintf("wire %q: %s", e.Text, e.Why) }
 
-// Hint returns a valid description.
+// Hint returns an example of a valid description.
 func (*wireError) Hint() string { return wireHint }
 
-// ParseWire parses "rate=10gbit,mtu=1500,delay=50us", any of the three; "" is the zero value. The
-// error is a *wireError.
+// ParseWire parses a description such as "rate=10gbit,mtu=1500,delay=50us", in which each part may
+// be missing. "" gives the zero value. The error has a Hint.
 func ParseWire(text string) (w sample.Wire, err error) {
 	if text == "" {
 		return w, nil
@@ -80,7 +80,8 @@ func crossesWire(m mode.Name, from mode.Placement, to mode.Target) bool {
 	return ok && slices.Contains(r.Hops, mode.HopWire)
 }
 
-// Applies reports whether the path crosses the wire, or has a device whose MTU is the card's.
+// Applies reports whether w affects the path: the path crosses the wire, or has a device with the
+// card's MTU.
 func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bool {
 	known, _ := mode.Find(m)
 	r, _ := known.Route(from, to)
@@ -89,8 +90,8 @@ func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bo
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
-// layWire shapes only the ends that the path crosses, so a kernel that cannot shape can build other
-// paths.
+// layWire shapes only the ends that the path crosses. A kernel that cannot shape can build the
+// other paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
 	tid, err := s.b.ns.TID()
@@ -130,7 +131,7 @@ func (s *site) layWire() error {
 	return nil
 }
 
-// checkWire reads the shape back, because other programs set queueing disciplines, too.
+// checkWire reads the wire's shape back, because other programs also set queueing disciplines.
 func (s *site) checkWire() error {
 	w := s.lab.Wire
 	want := ""
@@ -149,7 +150,7 @@ func (s *site) checkWire() error {
 			info, err := link.Describe(wireName)
 			if err == nil && info.Qdisc != want {
 				err = fmt.Errorf(
-					"the wire's traffic shaping was removed: its end has the queueing discipline %q, not %s", info.Qdisc, want)
+					"the wire's traffic shaping was removed: one end has the queueing discipline %q, not %s", info.Qdisc, want)
 			}
 			return err
 		})
