@@ -21,17 +21,17 @@ const (
 	FromNowhere    Reach = "nobody"
 )
 
-// Exposed is a port with the widest place from which it is reached.
+// Exposed is a port and the widest place from which it is reached.
 type Exposed struct {
 	Port   uint16 `json:"port"`
 	Proto  string `json:"protocol"`
 	Server string `json:"server"`
 	Reach  Reach  `json:"reach"`
-	// false: a deciding fact is unknown, or it depends on the client
+	// Sure is false if a deciding fact is unknown, or if the answer depends on the client.
 	Sure bool     `json:"sure"`
-	Dial []string `json:"dial"` // by clients of that place
+	Dial []string `json:"dial"` // addresses that clients of that place dial
 
-	refused bool // to this machine, which tried
+	refused bool // this machine's own connection was refused
 }
 
 func (r *Report) exposure() []Exposed {
@@ -117,7 +117,7 @@ func (r *Report) answer() *analysis.Answer {
 	more := ""
 	for _, x := range []struct {
 		reach     Reach
-		refused   bool // to this machine; only of containers' ports
+		refused   bool // this machine's connections were refused; only containers' ports
 		one, many string
 		notSure   string
 		none      string
@@ -171,7 +171,7 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
-// shut says which clients get no answer, why, and what helps.
+// shut returns sentences that name the clients which get no answer, the cause and the remedy.
 func (r *Report) shut() (out []string) {
 	type reason struct{ name, why, remedy string }
 	var order []reason
@@ -227,7 +227,7 @@ func (c Client) class() string {
 	return here
 }
 
-// who returns the client's place in words.
+// who returns the words for the client's place.
 func (p Path) who() string {
 	if p.Client.class() == here {
 		return "this machine at " + strings.TrimSuffix(p.Dial, portOf(p.Dial))

@@ -10,7 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// blocked sets the path's Block and Remedy. It returns the place in words that follow "is".
+// blocked sets the path's Block and Remedy, and returns where and why packets were lost, in words
+// that follow "is".
 func (o *outcome) blocked(to netip.AddrPort) string {
 	lost := o.q.answer.Lost
 	b := &Block{Where: o.c.where(lost.Space), Reply: lost.Reply}
@@ -49,7 +50,8 @@ func (o *outcome) blocked(to netip.AddrPort) string {
 	return why
 }
 
-// inside makes of a command one that runs in the network namespace where the packet was lost.
+// inside returns the command that runs the given one in the network namespace where the packet was
+// lost.
 func (o *outcome) inside(command string) string {
 	space := o.q.answer.Lost.Space
 	if command == "" || space <= 0 || space >= len(o.c.Machine.Spaces) {
@@ -65,7 +67,7 @@ func (o *outcome) inside(command string) string {
 	return strings.Replace(command, "sudo ", fmt.Sprintf("sudo nsenter -t %d -n ", pid), 1)
 }
 
-// here is the Where of a Block that is not in a container.
+// here is the Where of a Block outside containers.
 const here = "this machine"
 
 func (c *Copy) where(space int) string {
@@ -81,8 +83,8 @@ func (c *Copy) where(space int) string {
 	return "another network namespace"
 }
 
-// ruleText returns the rule with its user's text if it is known, in iptables' words for tables
-// that iptables writes.
+// ruleText returns the rule's text: the user's if it is known, in iptables' syntax for tables that
+// iptables writes.
 func (c *Copy) ruleText(l *replica.Lost) replica.RuleText {
 	r := l.Rule.RuleText
 	if l.Space >= 0 && l.Space < len(c.Machine.Spaces) {
@@ -95,11 +97,11 @@ func (c *Copy) ruleText(l *replica.Lost) replica.RuleText {
 	return r
 }
 
-// iptables are the tables that iptables writes.
+// iptables lists the tables that iptables writes.
 var iptables = []string{"filter", "nat", "mangle", "raw", "security"}
 
-// unblock returns the command that lets the packet past the rule; "": none is known. Later chains
-// may still drop it.
+// unblock returns the command after which the rule no longer drops the packet, or "" if none is
+// known. Later chains may still drop it.
 func (o *outcome) unblock(to netip.AddrPort) string {
 	b, q := o.out.Block, o.q
 	program := "sudo iptables"
@@ -136,7 +138,8 @@ func (f *Facts) hasUFW(c *Copy) bool {
 		func(r replica.RuleText) bool { return strings.HasPrefix(r.Chain, "ufw-") })
 }
 
-// cause returns in words why the packet was lost without a rule, and the remedy if one is known.
+// cause returns the words for why the packet was lost without a rule, and the remedy, or "" if none
+// is known.
 func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	l := o.q.answer.Lost
 	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
@@ -148,7 +151,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		if l.Reply {
 			whose = to.Addr().String()
 		}
-		return fmt.Sprintf("rp_filter at %s: %s is not routed back by it", device, whose),
+		return fmt.Sprintf("rp_filter at %s: %s is not routed back through it", device, whose),
 			set("net.ipv4.conf."+device+".rp_filter", "2")
 	case replica.NoRoute:
 		if l.Reply {
@@ -198,7 +201,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		if l.Reply {
 			return o.unanswered()
 		}
-		return "nobody has the address " + to.Addr().String(), ""
+		return "no machine has the address " + to.Addr().String(), ""
 	case replica.Leaves:
 		return "it leaves by " + device + ", and no machine there answers", ""
 	case replica.Untraced:
@@ -215,7 +218,8 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	return "no rule dropped it, and toll does not know why", ""
 }
 
-// toMain returns the command that routes to a network before other policy rules.
+// toMain returns the command that makes packets to a network use the main routing table, before
+// other policy rules.
 func toMain(net netip.Prefix) string {
 	six := map[bool]string{true: "-6 "}[net.Addr().Is6()]
 	return "sudo ip " + six + "rule add pref 1 to " + net.Masked().String() + " lookup main"
@@ -236,8 +240,9 @@ func (c *Copy) leadsTo(q asked) string {
 	return ""
 }
 
-// unanswered returns the cause if no neighbour replies when a container's answer looks for its next
-// hop. A strict rp_filter ignores such requests from addresses that it would not route back.
+// unanswered returns cause and remedy if no neighbour replies when a container resolves the next
+// hop of its answer. A strict rp_filter ignores such requests from addresses that it would not
+// route back.
 func (o *outcome) unanswered() (cause, remedy string) {
 	l := o.q.answer.Lost
 	came, _ := o.lastStep()

@@ -10,23 +10,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Copy has the connections that are made in a copy of the machine, and their outcomes: NewCopy,
-// then Scans and Found, then Dials and Take, then Lost and Explain.
+// Copy has the connections to make in a copy of the machine, and their outcomes. Its functions are
+// called in this order: NewCopy, Scans and Found, Dials and Take, Lost and Explain.
 type Copy struct {
 	Machine *replica.Machine
-	// Sockets are the stand-ins for all listening sockets of the copied namespaces.
+	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
 	Sockets []replica.Socket
-	// Left names what was not tried.
+	// Left lists what was not tried, with the reasons.
 	Left []Missing
 
 	f      *Facts
 	port   uint16
-	stands []stand // of Sockets
+	stands []stand // one for each of Sockets
 	found  []service
 	asked  []asked
 }
 
-// stand is the program for which a Socket stands.
+// stand describes the program that a Socket replaces.
 type stand struct {
 	listener  Listener
 	container *Container // nil: outside containers
@@ -45,16 +45,16 @@ type service struct {
 }
 
 type asked struct {
-	service // at is dialled
+	service // the dialled address
 	place
 	kind   Client
-	server *Container // whose own address is dialled; nil: the machine's
+	server *Container // has the dialled address; nil: the machine has it
 	bridge string     // whose traps are looked for; "": the connection is to a port
 	tier   int
 	answer replica.Answer
 }
 
-// The tiers of connections. If there are too many, whole tiers are left out.
+// The tiers of connections. If there are too many connections, whole tiers are left out.
 const (
 	column  = iota // the table's columns
 	address        // the machine's other addresses, other machines' networks
@@ -62,14 +62,14 @@ const (
 	gateway        // the addresses of other containers' bridges
 )
 
-// The limits of connections, and of those that are explained.
+// The most connections that are made, and that are explained.
 const (
 	maxDials     = 4000
 	maxExplained = 256
 )
 
-// NewCopy plans what is asked about a port, or about every port if port is 0, and puts it into
-// f.Copy.
+// NewCopy plans the connections to a port, or to every port if port is 0. It sets f.Copy and
+// returns it.
 func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	c := &Copy{Machine: m, f: f, port: port}
 	f.Copy = c
@@ -122,17 +122,17 @@ func (c *Copy) Container(socket int) (x Container, ok bool) {
 	return *s.container, true
 }
 
-// Scan is an address whose TCP ports are tried from a place.
+// Scan is an address all of whose TCP ports are tried from a place.
 type Scan struct {
 	Client replica.Client
 	Addr   netip.Addr
 }
 
-// maxScans is the limit of scans.
+// maxScans is the most scans that are made.
 const maxScans = 16
 
-// Scans returns the scans that find ports to which only rules lead. There are none for one port,
-// or if no rule can redirect packets.
+// Scans returns the scans that find ports which only rules serve. It returns none for a single
+// port, or if no rule can redirect packets.
 func (c *Copy) Scans() (out []Scan) {
 	if c.port != 0 || len(c.Machine.Spaces) == 0 {
 		return nil
@@ -176,7 +176,7 @@ func (c *Copy) left(what, why, remedy string) {
 	c.Left = append(c.Left, Missing{What: what, Why: why, Remedy: remedy})
 }
 
-// Found adds the ports at which a scan was answered.
+// Found adds the ports on which a scan got an answer.
 func (c *Copy) Found(s Scan, ports []uint16) {
 	any := netip.IPv4Unspecified()
 	if s.Addr.Is6() {
@@ -202,7 +202,7 @@ func (c *Copy) Dials() []replica.Dial {
 		}
 		c.left(units.Plural(len(c.asked)-keep, "connection"), fmt.Sprintf(
 			"more than %d would take too long: other networks and addresses come last", maxDials),
-			"toll ports PORT tries all that concern one port")
+			"toll ports PORT tries all connections to one port")
 		c.asked = c.asked[:keep]
 	}
 	return c.dials(c.all(), false)
@@ -241,8 +241,8 @@ func (c *Copy) Take(answers []replica.Answer) {
 	}
 }
 
-// Lost returns the connections to repeat to find out where their packets were lost, and their indexes
-// in Dials. For a single port some that were answered are among them.
+// Lost returns the connections to repeat to find out where their packets were lost, and their
+// indexes in Dials. For a single port they include some that were answered.
 func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 	add := func(want func(asked) bool) {
 		for i, q := range c.asked {
@@ -258,7 +258,7 @@ func (c *Copy) Lost() (which []int, dials []replica.Dial) {
 	return which, c.dials(which, true)
 }
 
-// unclear reports whether a rule or a fault may have ended the connection.
+// unclear reports whether a rule or a fault may have made the connection fail.
 func (c *Copy) unclear(q asked) bool {
 	switch q.answer.Outcomes[0].Got {
 	case replica.Connected, replica.Failed:
@@ -300,7 +300,7 @@ func (c *Copy) Droppers() (out []int) {
 	return out
 }
 
-// Lacks notes parts of the machine that are not in the copy.
+// Lacks records parts of the machine that the copy lacks.
 func (c *Copy) Lacks(all []replica.Lacks) {
 	var names []string
 	for _, l := range all {

@@ -8,7 +8,8 @@ import (
 
 type cell struct{ mode, from, to string }
 
-// cellOf returns the cell of a comparison whose route is the path's; its mode is "" if there is none.
+// cellOf returns the cell of a comparison with the path's route. Its mode is "" if no mode has that
+// route.
 func cellOf(c Client, p Path) cell {
 	from := map[Client]string{Loopback: "host", Loopback6: "host", OwnAddr: "host",
 		Neighbour: "container", Remote: "remote"}[c]
@@ -32,7 +33,7 @@ func cellOf(c Client, p Path) cell {
 	return cell{}
 }
 
-// mode returns the lab's mode of a rootless port, or "" if it has none or that is not known.
+// mode returns the lab's mode of a rootless port, or "" if there is none or it is not known.
 func (p Proxy) mode() string {
 	switch {
 	case p.Program == Pasta, p.Program == Slirp4netns, p.Program == Rootlessport:
@@ -46,7 +47,7 @@ func (p Proxy) mode() string {
 	return ""
 }
 
-// Price adds to each path the costs of its kind in a judged results file.
+// Price adds to each path the costs of its kind from a judged results file.
 func (r *Report) Price(file string, judged *analysis.Report) {
 	r.Costs = &Costs{File: file, Baseline: judged.Plan.Baseline}
 	for i := range r.Ports {
@@ -74,7 +75,7 @@ func costs(want cell, judged *analysis.Report) []Cost {
 			continue
 		}
 		if slices.ContainsFunc(out, func(o Cost) bool { return o.Load == c.Load }) {
-			continue // another target: the first is the mode's usual one
+			continue // another target than the mode's usual one, which comes first
 		}
 		cost := Cost{Mode: c.Mode, Load: c.Load, Metric: c.Primary}
 		switch ratio := c.Metrics[c.Primary].Ratio; {

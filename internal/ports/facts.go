@@ -1,6 +1,6 @@
-// Package ports finds the server of each port of this machine, the route to it from five kinds of
-// clients, and the traps on that route. It does no I/O: internal/ports/collect reads the Facts from
-// which Judge makes a Report.
+// Package ports finds the server of each port of this machine, the routes to it from five kinds of
+// clients, and the traps on those routes. It does no I/O: internal/ports/collect reads the Facts,
+// from which Judge makes a Report.
 package ports
 
 import (
@@ -11,8 +11,8 @@ import (
 
 // Facts describes the machine.
 type Facts struct {
-	// Space is the machine's network namespace as /proc/PID/ns/net prints it: "net:[4026531840]".
-	// "": not known.
+	// Space is the machine's network namespace in the form of /proc/PID/ns/net, such as
+	// "net:[4026531840]"; "": not known.
 	Space       string       `json:"namespace,omitempty"`
 	Listeners   []Listener   `json:"listeners,omitempty"`
 	Connections []Connection `json:"connections,omitempty"`
@@ -22,11 +22,11 @@ type Facts struct {
 	Containers  []Container  `json:"containers,omitempty"`
 	Devices     []Device     `json:"devices,omitempty"`
 	Switches    Switches     `json:"switches"`
-	Tracked     int          `json:"tracked,omitempty"` // conntrack's entries and limit; 0: not known
+	Tracked     int          `json:"tracked,omitempty"` // number and limit of conntrack's entries; 0: not known
 	TrackedMax  int          `json:"tracked_max,omitempty"`
 	// Docker is the engine's version; "" if it did not answer.
 	Docker string `json:"docker,omitempty"`
-	// Client is the other machine whose routes are reported; invalid: any machine.
+	// Client is the address of the other machine whose routes are reported; invalid: any machine.
 	Client  netip.Addr `json:"client,omitzero"`
 	Ingress Ingress    `json:"ingress,omitzero"`
 	Known   Known      `json:"known"`
@@ -38,7 +38,7 @@ type Facts struct {
 // Known reports what could be read.
 type Known struct {
 	Attached bool `json:"attached,omitempty"` // Device.Attached
-	Owners   bool `json:"owners,omitempty"`   // of all sockets
+	Owners   bool `json:"owners,omitempty"`   // all sockets' processes
 	Flows    bool `json:"flows,omitempty"`
 }
 
@@ -54,10 +54,11 @@ type Listener struct {
 	Addr   netip.AddrPort `json:"address"`
 	V6Only bool           `json:"v6_only,omitempty"`
 	Inode  uint32         `json:"inode,omitempty"`
-	// Owners are several if they share it; empty if not known.
+	// Owners lists the socket's processes; empty: not known.
 	Owners []Process `json:"owners,omitempty"`
 	Device string    `json:"device,omitempty"` // the only one whose packets it gets; "": all
-	// Waiting are the connections to accept, at most Backlog+1. The longest one waits for Waited.
+	// Waiting is the number of connections to accept, at most Backlog+1. The oldest has waited for
+	// Waited.
 	Waiting int           `json:"waiting,omitempty"`
 	Backlog int           `json:"backlog,omitempty"`
 	Waited  time.Duration `json:"waited_ns,omitempty"`
@@ -81,52 +82,52 @@ type Connection struct {
 type Flow struct {
 	Proto string         `json:"protocol"`
 	From  netip.Addr     `json:"from"`
-	Port  uint16         `json:"port"` // the client's
+	Port  uint16         `json:"port"` // the client's port
 	To    netip.AddrPort `json:"to"`
-	Now   netip.AddrPort `json:"now"` // To, unless it is translated
+	Now   netip.AddrPort `json:"now"` // the translated destination, or To
 }
 
-// Proxy is a program that listens for a server in another network: a docker-proxy, or a relay of
-// containers without root.
+// Proxy is a program that listens for a server in another network: a docker-proxy, or a relay for
+// containers of an engine without root.
 type Proxy struct {
 	PID   int            `json:"pid"`
 	Proto string         `json:"protocol"`
 	Host  netip.AddrPort `json:"host"`
-	// Container is where the server listens. The address is 0.0.0.0 if the relay ends in the
-	// container's own network; the port is 0 if it is not known.
+	// Container is the address on which the server listens: 0.0.0.0 if the relay ends in the
+	// container's own network. Port 0: not known.
 	Container netip.AddrPort `json:"container"`
 	Command   []string       `json:"command,omitempty"`
-	Rootless  bool           `json:"rootless,omitempty"` // a relay
+	Rootless  bool           `json:"rootless,omitempty"` // the program is a relay
 	// Program is the relay's name; "": Rootlesskit.
 	Program string `json:"program,omitempty"`
-	// Space is the network namespace from which it dials the container; "": not known.
+	// Space is the network namespace from which the program dials the container; "": not known.
 	Space string `json:"namespace,omitempty"`
-	// ID is the container's, if its engine says so.
+	// ID is the container's ID; "": the engine did not report it.
 	ID string `json:"container_id,omitempty"`
-	// Next is the docker-proxy to which a rootlesskit leads; nil: none, or not known.
+	// Next is the docker-proxy that a rootlesskit dials; nil: none, or not known.
 	Next *Next `json:"next,omitempty"`
-	// Source reports whether a relay keeps the client's address.
+	// Source tells which clients' addresses a relay keeps.
 	Source Source `json:"source,omitempty"`
-	// Used are the local ports in use towards the container.
+	// Used is the number of local ports in use for connections to the container.
 	Used int     `json:"used_ports,omitempty"`
-	CPU  float64 `json:"cpu,omitempty"` // in cores, at present
-	// Memory is in bytes, including its part of shared pages; 0: not known.
+	CPU  float64 `json:"cpu,omitempty"` // current CPU use in cores
+	// Memory is in bytes and includes a share of shared pages; 0: not known.
 	Memory int64 `json:"memory_bytes,omitempty"`
 }
 
 // Next is a docker-proxy behind a relay.
 type Next struct {
 	PID  int            `json:"pid"`
-	Host netip.AddrPort `json:"host"` // in the relay's other namespace
+	Host netip.AddrPort `json:"host"` // address in the namespace from which the relay dials
 }
 
-// Shortcut redirects clients of a loopback address past docker-proxy.
+// Shortcut is a redirection of loopback clients that bypasses docker-proxy.
 type Shortcut struct {
 	Dial   netip.AddrPort `json:"dial"`
 	Target netip.AddrPort `json:"target"`
 }
 
-// Container is a container that runs, or that should.
+// Container is a container that runs or should run.
 type Container struct {
 	ID        string        `json:"id"`
 	Name      string        `json:"name"`
@@ -135,28 +136,29 @@ type Container struct {
 	Space     string        `json:"namespace,omitempty"` // as Facts.Space
 	State     string        `json:"state,omitempty"`
 	Restarts  int           `json:"restarts,omitempty"`
-	Measuring bool          `json:"measuring,omitempty"` // toll started it to measure it
+	Measuring bool          `json:"measuring,omitempty"` // toll started it for a measurement
 	Up        time.Duration `json:"up_ns,omitempty"`
 	Rootless  bool          `json:"rootless,omitempty"` // its engine's network is not the machine's
 	Host      bool          `json:"host,omitempty"`     // it uses the machine's network
 	Shares    string        `json:"shares,omitempty"`   // the container whose network it uses
 	Networks  []string      `json:"networks,omitempty"`
 	Drivers   []string      `json:"drivers,omitempty"` // of Networks: "bridge", "macvlan", …
-	// Internal: all its networks are internal. Docker publishes none of its ports.
+	// Internal means that all networks of the container are internal, so Docker publishes none of
+	// its ports.
 	Internal       bool         `json:"internal,omitempty"`
-	Asked          []Published  `json:"asked,omitempty"` // by -p, published or not
+	Asked          []Published  `json:"asked,omitempty"` // requested by -p, published or not
 	Addrs          []netip.Addr `json:"addresses,omitempty"`
 	Published      []Published  `json:"published,omitempty"`
 	Exposed        []Published  `json:"exposed,omitempty"` // not published; Host is zero
 	Listeners      []Listener   `json:"listeners,omitempty"`
 	ListenersKnown bool         `json:"listeners_known,omitempty"`
-	Proxies        []Proxy      `json:"proxies,omitempty"` // in its network namespace
+	Proxies        []Proxy      `json:"proxies,omitempty"` // those in its network namespace
 	Devices        []Device     `json:"devices,omitempty"` // empty if not known
-	// LastLog is of a container that failed.
+	// LastLog is the end of a failed container's output.
 	LastLog string `json:"last_log,omitempty" printable:"text"`
 }
 
-// Published is a port of a container, and the machine's port that leads to it.
+// Published is a port of a container and the machine's port that is published for it.
 type Published struct {
 	Proto string         `json:"protocol"`
 	Port  uint16         `json:"port"`
@@ -171,31 +173,31 @@ type Device struct {
 	Up     bool   `json:"up,omitempty"`
 	Master string `json:"master,omitempty"`
 	Peer   int    `json:"peer,omitempty"`
-	// PeerSpace is the namespace of a veth's other end, or of the device below a macvlan, or
-	// Nameless. "": not known, or this device's own, if that is the machine's.
+	// PeerSpace is the namespace of a veth's other end, or of the device below a macvlan; it may be
+	// Nameless. "": not known, or this device's own namespace if that is the machine's.
 	PeerSpace string         `json:"peer_namespace,omitempty"`
 	Addrs     []netip.Prefix `json:"addresses,omitempty"`
 	Uplink    bool           `json:"uplink,omitempty"`
-	Uplink6   bool           `json:"uplink6,omitempty"` // by a default route of IPv6
+	Uplink6   bool           `json:"uplink6,omitempty"` // has a default route of IPv6
 	Docker    bool           `json:"docker,omitempty"`
-	// Out is the device by which packets from behind a bridge go to the internet, OutMTU the
-	// route's MTU; "": not known.
+	// Out is the device through which packets from a bridge's network leave for the internet,
+	// OutMTU the route's MTU in bytes; "": not known.
 	Out    string `json:"out,omitempty"`
 	OutMTU int    `json:"out_mtu,omitempty"`
-	// Attached names programs, filters, queues and chains that may drop or change the device's
-	// packets, besides rules at IP's own hooks. Only collect.Published reads it.
+	// Attached lists programs, filters, queues and chains that may drop or change the device's
+	// packets, in addition to rules at IP's own hooks. Only collect.Published reads it.
 	Attached []string `json:"attached,omitempty"`
 }
 
-// Nameless is a namespace without a process, which is not the machine's.
+// Nameless is a namespace without a process, other than the machine's.
 const Nameless = "nameless"
 
 // Switches are kernel settings that decide paths.
 type Switches struct {
 	Forward4 bool `json:"forward_ipv4,omitempty"`
 	BridgeNF bool `json:"bridge_nf,omitempty"` // bridged frames cross iptables
-	// RoutedBySocket is a policy rule that may give two programs' packets different routes, or
-	// none, or the reason why one is suspected; "": none.
+	// RoutedBySocket is a policy rule that may give two programs' packets different routes or none,
+	// or the reason to suspect such a rule; "": no such rule.
 	RoutedBySocket string `json:"routed_by_socket,omitempty"`
 	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
 	ClientPorts [2]uint16 `json:"client_ports"`
@@ -215,8 +217,8 @@ func (f *Facts) own(a netip.Addr) bool {
 	return false
 }
 
-// address returns the address that other machines dial, and its device: the one with the default
-// route, else any network card.
+// address returns the address that other machines dial, and its device. That is the device with the
+// default route, or else any network card.
 func (f *Facts) address(six bool) (netip.Addr, string) {
 	var best netip.Addr
 	device := ""
@@ -273,8 +275,8 @@ func (f *Facts) inSpace(space string) (Container, bool) {
 	return Container{}, false
 }
 
-// linked reports whether the container's network is linked to the namespace. Containers of several
-// engines may have the same addresses.
+// linked reports whether a device links the container to the namespace. It tells apart containers
+// of several engines that have the same address.
 func (c Container) linked(space string, rootless bool) bool {
 	known := func(d Device) bool { return d.PeerSpace != "" }
 	if space == "" || !slices.ContainsFunc(c.Devices, known) {
@@ -297,7 +299,7 @@ func (f *Facts) find(a netip.Addr, space string, rootless bool) (Container, bool
 	return Container{}, false
 }
 
-// sharing returns c first.
+// sharing returns the containers with c's network, c first.
 func (f *Facts) sharing(c Container) []Container {
 	out := []Container{c}
 	for _, o := range f.Containers {
@@ -326,8 +328,8 @@ func proxyOf(all []Proxy, l Listener) (Proxy, bool) {
 			return p, true
 		}
 	}
-	// With -use-listen-fd, the wildcard in the arguments may differ from the socket's: the process
-	// decides.
+	// With -use-listen-fd, the arguments may have another wildcard than the socket, so the process
+	// is compared.
 	for _, p := range all {
 		if len(l.Owners) > 0 && l.Owners[0].PID == p.PID && p.Proto == l.Proto &&
 			p.Host.Port() == l.Addr.Port() {
@@ -337,7 +339,8 @@ func proxyOf(all []Proxy, l Listener) (Proxy, bool) {
 	return Proxy{}, false
 }
 
-// Like the kernel, listens prefers an exact address to a wildcard.
+// listens returns the socket that takes packets to the address. Like the kernel, it prefers an
+// exact address to a wildcard.
 func listens(all []Listener, proto string, to netip.AddrPort) (Listener, bool) {
 	best, rank := Listener{}, 0
 	for _, l := range all {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// fill gives each connection's path to the row that it concerns. It returns the rows, with others
-// for what answers in place of their servers, and without ports that were only tried.
+// fill adds each connection's path to the row that it concerns. It adds rows for what answers
+// instead of a row's server, and removes rows of ports that were only tried.
 func (c *Copy) fill(rows []Row) []Row {
 	for i := range rows {
 		rows[i].Paths = map[Client]Path{}
@@ -42,7 +42,7 @@ func (c *Copy) fill(rows []Row) []Row {
 			rows[here[j]].add(p)
 		case i >= 0:
 			rows[i].add(p)
-		case p.Answers(): // by rules for another address than the sockets'
+		case p.Answers(): // rules for an address without a socket
 			rows = append(rows, replacement(q, p, netip.Addr{}))
 			at[k] = append(here, len(rows)-1)
 			rows[len(rows)-1].add(p)
@@ -59,7 +59,7 @@ func (c *Copy) fill(rows []Row) []Row {
 	return rows
 }
 
-// spread gives a path to all rows of a port, whose sockets are on other addresses.
+// spread adds a path to all rows of a port, whose sockets are on other addresses.
 func spread(rows []Row, p Path, s service) []Row {
 	if p.lost != "" {
 		p.Why = "nothing listens on " + p.Dial + "; besides, the packet is " + p.lost
@@ -74,7 +74,7 @@ func spread(rows []Row, p Path, s service) []Row {
 	return rows
 }
 
-// withoutTried leaves out rows to which neither a socket nor a rule leads.
+// withoutTried returns the rows that a socket or a rule serves.
 func withoutTried(rows []Row) []Row {
 	var out, tried []Row
 	for _, r := range rows {
@@ -92,8 +92,8 @@ func withoutTried(rows []Row) []Row {
 	return out
 }
 
-// rowOf returns the row whose socket took the connection, else the nearest to the address dialled;
-// -1: none.
+// rowOf returns the index of the row whose socket took the connection, else of the row nearest to
+// the dialled address. It returns -1 if there is no such row.
 func rowOf(rows []Row, here []int, q asked, p Path) int {
 	best, rank := -1, 0
 	for _, i := range here {
@@ -156,7 +156,7 @@ func replacement(q asked, p Path, at netip.Addr) Row {
 	return out
 }
 
-// led reports whether rules lead from the port to somewhere.
+// led reports whether rules redirect connections to the port.
 func (r *Row) led() bool {
 	return slices.ContainsFunc(r.Dials, func(p Path) bool {
 		return p.Answers() || p.nobody != "" || p.Kind == Held ||
@@ -164,7 +164,7 @@ func (r *Row) led() bool {
 	})
 }
 
-// compare notes where clients of the same kind fare differently.
+// compare records where clients of the same kind get different results.
 func (r *Row) compare() {
 	for i, p := range r.Dials {
 		for _, o := range r.Dials {
@@ -184,8 +184,8 @@ func (r *Row) compare() {
 	}
 }
 
-// addInside adds to published ports that other machines may reach them at the container's own
-// address only.
+// addInside adds the path of other machines to published ports that they may reach only at the
+// container's own address.
 func (c *Copy) addInside(rows []Row) {
 	for _, q := range c.asked {
 		if q.server == nil || !q.server.publishes(q.proto, q.at.Port()) {
@@ -208,7 +208,7 @@ func (c *Copy) addInside(rows []Row) {
 // Untried is the doubt that all paths have if there is no copy of the machine.
 const Untried = "connections were not tried in a copy of the machine"
 
-// suppose makes paths from sockets alone.
+// suppose sets the paths that the sockets alone suggest.
 func (f *Facts) suppose(rows []Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -256,7 +256,7 @@ func (f *Facts) supposeFrom(r *Row, six bool) {
 			o.out.server = f.serverOf(l)
 			if px, ok := f.proxyOf(l); ok && !px.Rootless && (x.kind == OwnAddr ||
 				x.kind == Remote) && px.Container.Addr().Is6() == six {
-				o.end(ByNAT, "") // as Docker's rules do
+				o.end(ByNAT, "") // Docker's rules do that
 				o.hop("DNAT", "to "+px.Container.String())
 				o.out.target = px.Container
 			} else {

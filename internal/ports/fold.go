@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// fewest ports make a range. Two are listed one by one.
+// fewest is the smallest number of ports that are shown as a range.
 const fewest = 3
 
-// Fold groups items whose ports follow each other, in the order of their first items. at returns an
-// item's port and protocol; alike reports whether an item may join a group. A group that is smaller
-// than a range comes apart.
+// Fold groups items with consecutive ports. Groups are in the order of their first items. at
+// returns an item's port and protocol. alike reports whether an item may join a group. Groups
+// smaller than a range are split into single items.
 func Fold[T any](items []T, at func(T) (uint16, string),
 	alike func(group []T, next T) bool) [][]T {
 	type place struct {
@@ -59,7 +59,8 @@ func Fold[T any](items []T, at func(T) (uint16, string),
 	return out
 }
 
-// InStep reports whether the servers' ports are all the same, or one more each, with the next item.
+// InStep reports whether, with the next item, the servers' ports are all equal or increase by one
+// each.
 func InStep[T any](group []T, next T, port func(T) uint16) bool {
 	n := len(group)
 	last := port(group[n-1])
@@ -75,7 +76,7 @@ func Range(low, high uint16) string {
 	return fmt.Sprintf("%d-%d", low, high)
 }
 
-// FoldNames joins ports such as "3000/tcp" that follow each other: "3000-3350/tcp".
+// FoldNames joins consecutive ports such as "3000/tcp" into ranges such as "3000-3350/tcp".
 func FoldNames(names []string) []string {
 	at := func(name string) (uint16, string) {
 		number, proto, _ := strings.Cut(name, "/")

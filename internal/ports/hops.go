@@ -6,7 +6,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// follow replaces the hops before the last one by those that the packet was seen to take.
+// follow replaces the hops before the last one with those that the packet was seen to take.
 func (o *outcome) follow() {
 	steps := o.q.answer.Steps
 	if len(steps) == 0 || o.out.Kind == ByShortcut {
@@ -45,7 +45,7 @@ func (o *outcome) follow() {
 	o.out.Hops = append(append(o.out.Hops, proxy...), end...)
 }
 
-// at returns the hop of a packet at a device. A bridge's ports are none.
+// at returns the hop of a packet at a device. ok is false for a bridge's ports.
 func (o *outcome) at(s replica.Step) (h Hop, ok bool) {
 	switch d := o.f.device(s.Device); {
 	case s.Device == "":

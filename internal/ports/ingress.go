@@ -9,13 +9,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// Ingress is a swarm's ingress network: each node accepts connections to the published ports of
-// services there, wherever the tasks run.
+// Ingress is a swarm's ingress network. Through it each node accepts connections to the published
+// ports of services, wherever their tasks run.
 type Ingress struct {
-	// Addr is the address to which rules or a proxy forward these ports, in a namespace where IPVS
-	// distributes connections. Invalid: this machine lacks one.
+	// Addr is the address to which rules or a proxy forward these ports, in the namespace where
+	// IPVS distributes connections; invalid: this machine has none.
 	Addr     netip.Addr `json:"address,omitzero"`
-	Services []Service  `json:"services,omitempty"` // known to managers only
+	Services []Service  `json:"services,omitempty"` // only managers know them
 	NoIPVS   bool       `json:"no_ipvs,omitempty"`
 }
 
@@ -23,8 +23,8 @@ type Ingress struct {
 type Service struct {
 	Name   string `json:"name"`
 	Proto  string `json:"protocol"`
-	Port   uint16 `json:"port"`   // the nodes'
-	Target uint16 `json:"target"` // the tasks'
+	Port   uint16 `json:"port"`   // on the nodes
+	Target uint16 `json:"target"` // in the tasks
 }
 
 func (in Ingress) service(proto string, port uint16) (Service, bool) {
@@ -37,7 +37,7 @@ func (in Ingress) service(proto string, port uint16) (Service, bool) {
 	return in.Services[i], true
 }
 
-// The ingress keeps the port number up to the tasks.
+// server returns the service that publishes the port: the ingress keeps the port's number.
 func (in Ingress) server(proto string, port uint16) Server {
 	s, _ := in.service(proto, port)
 	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"),
@@ -65,10 +65,10 @@ func (f *Facts) unserved(rows []Row) []Trap {
 		}
 		t := Trap{Code: IngressNothing, Ports: []string{fmt.Sprintf("%d/%s", s.Port, s.Proto)},
 			Text: fmt.Sprintf(
-				"Service %s publishes %d/%s by the swarm's ingress, and this node does not accept it", s.Name, s.Port, s.Proto),
+				"Service %s publishes %d/%s through the swarm's ingress, but this node does not accept it", s.Name, s.Port, s.Proto),
 			Evidence: "no socket listens, and no rule leads there",
 			Remedy: fmt.Sprintf(
-				"see what dockerd's log says of ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
+				"see dockerd's log about ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
 		if f.Ingress.NoIPVS {
 			t.Evidence += "; the kernel has no IPVS (CONFIG_IP_VS), without which there is no ingress"
 			t.Remedy = fmt.Sprintf(

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Foreign is a client in a container of another network. Like Neighbour and Remote it dials the
-// container's own address. For these ports, OwnAddr is this machine.
+// Foreign is a client in a container of another network. For unpublished ports, Neighbour, Foreign
+// and Remote dial the container's own address, and OwnAddr means this machine.
 const Foreign Client = "network"
 
 var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
@@ -15,8 +15,8 @@ var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
 // Insiders returns the clients of ports that are not published.
 func Insiders() []Client { return slices.Clone(inside) }
 
-// ephemeral is the first port of net.ipv4.ip_local_port_range: a UDP socket above is more likely a
-// client's.
+// ephemeral is the first port of net.ipv4.ip_local_port_range. A UDP socket on a higher port is
+// more likely a client's.
 const ephemeral = 32768
 
 // Inside is a listening port of a container that is not published. Clients dial the container's
@@ -50,7 +50,7 @@ func (f *Facts) insides(port uint16) []Inside {
 	return out
 }
 
-// pathsInto returns the first of each kind.
+// pathsInto returns the first path of each kind of client.
 func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
 	out := map[Client]Path{}
 	if f.Copy == nil {
@@ -70,7 +70,8 @@ func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
 	return out
 }
 
-// insides returns where the container's sockets are reached in its network. Port 0: all.
+// insides returns the addresses at which the container's sockets are reached in its network. Port 0
+// selects all ports.
 func (c *Container) insides(port uint16) (out []service) {
 	if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 		return nil
@@ -84,7 +85,8 @@ func (c *Container) insides(port uint16) (out []service) {
 	return out
 }
 
-// ok is false if the socket is on the container's loopback, or likely a client's.
+// reached returns the address at which a socket is reached. ok is false if the socket is on the
+// container's loopback device, or is likely a client's.
 func (c *Container) reached(l Listener) (to netip.AddrPort, ok bool) {
 	at := l.Addr.Addr().Unmap()
 	if at.IsLoopback() || l.Proto == "udp" && l.Addr.Port() >= ephemeral {
@@ -122,7 +124,7 @@ type Attached struct {
 	Kind      string   `json:"kind"`
 	MTU       int      `json:"mtu"`
 	Addresses []string `json:"addresses"`
-	// Peer is the other end on this machine, and Master its bridge; "": none.
+	// Peer is the other end of the pair on this machine, and Master that end's bridge; "": none.
 	Peer   string `json:"peer,omitempty"`
 	Master string `json:"master,omitempty"`
 }
@@ -169,7 +171,8 @@ func (f *Facts) attached(d Device) Attached {
 	return a
 }
 
-// Both ends must name each other's index, because an index is unique only in its namespace.
+// peerOf returns the other end of a veth pair. Both ends must name each other's index, because an
+// index is unique only in its namespace.
 func (f *Facts) peerOf(d Device) (Device, bool) {
 	for _, p := range f.Devices {
 		if d.Kind == "veth" && d.Peer != 0 && p.Kind == "veth" && p.Index == d.Peer &&

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	fullShare      = 0.8      // of conntrack's table
+	fullShare      = 0.8      // share of conntrack's table
 	proxyBytes     = 64 << 20 // through one proxy, on open connections
 	proxyConns     = 64       // open through one proxy
 	proxyCores     = 0.1      // CPU used by one proxy, in cores
@@ -22,7 +22,7 @@ func (f *Facts) conntrack([]Row) []Trap {
 		return nil
 	}
 	return []Trap{{Code: ConntrackFull,
-		Text: "The connection table is nearly full: when it is, new connections are dropped silently",
+		Text: "The connection table is nearly full: once it is full, new connections are dropped silently",
 		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)",
 			f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
 		Remedy: fmt.Sprintf(
@@ -35,7 +35,7 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		Text: "docker-proxy carries real load: each byte costs two more sockets and a process"}
 	measure := ""
 	for _, p := range f.Proxies {
-		if p.Rootless { // a rootless engine cannot do without it
+		if p.Rootless { // a rootless engine needs its proxies
 			continue
 		}
 		bytes, n := f.carried(p)
@@ -55,7 +55,7 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		}
 		t.add(newRow(p.Proto, p.Host), seen)
 	}
-	t.Remedy = "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two bring: " + measure
+	t.Remedy = "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two save: " + measure
 	return t.found()
 }
 
@@ -85,10 +85,10 @@ func (f *Facts) allProxies(port uint16) *Proxies {
 	return &out
 }
 
-// localOnly finds ports open to every machine that only this one uses.
+// localOnly finds ports that are open to every machine and used only by this one.
 func (f *Facts) localOnly(rows []Row) []Trap {
 	if !f.Known.Flows {
-		return nil // NAT connections of other machines appear only there
+		return nil // only that shows other machines' NAT connections
 	}
 	t := Trap{Code: PublicLocalOnly,
 		Text:   "A port is published to every machine, perhaps needlessly: at present only this machine uses it",
@@ -181,10 +181,10 @@ func (f *Facts) mtus([]Row) []Trap {
 		t := Trap{Code: MTUDiffers, Evidence: said,
 			Text: "The MTU differs along the path of " + strings.Join(names, ", ") +
 				": packets are smaller than they could be",
-			Remedy: "one MTU everywhere: \"mtu\" in daemon.json, or --opt com.docker.network.driver.mtu=N for a network, then make the containers anew"}
+			Remedy: "one MTU everywhere: \"mtu\" in daemon.json, or --opt com.docker.network.driver.mtu=N for a network, then recreate the containers"}
 		if small[said] {
 			t.Text = "The MTU differs along the path of " + strings.Join(names, ", ") +
-				": what is larger than the smallest relies on ICMP errors, and hangs where those are dropped"
+				": packets larger than the smallest MTU need ICMP errors, and connections hang where those are dropped"
 		}
 		out = append(out, t)
 	}
@@ -201,7 +201,8 @@ func (f *Facts) device(name string) Device {
 	return Device{}
 }
 
-// narrow reports that a later MTU is smaller than the container's.
+// mtuPath returns the MTUs along the path out of a container. narrow means that a later MTU is
+// smaller than the container's.
 func (f *Facts) mtuPath(d, uplink Device) (said string, differ, narrow bool) {
 	devices := []Device{{Name: "the container's " + d.Name, MTU: d.MTU}}
 	if port, ok := f.peerOf(d); ok {

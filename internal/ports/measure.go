@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Measure is a command that measures routes of the same kinds as a port's.
+// Measure is a command that measures the kinds of routes that a port has.
 type Measure struct {
 	Clients []Client `json:"clients"`
 	Command string   `json:"command"`
@@ -63,8 +63,8 @@ func (p Proxy) no6() bool {
 	return p.Program == Slirp4netns || p.Program == Rootlessport || p.mode() == "rootless-publish-nat"
 }
 
-// Rules do not translate ::1, and a proxy's client does not dial the machine's address: such modes
-// are left out (internal/record/mode).
+// command leaves out modes without such a route (internal/record/mode): rules do not translate ::1,
+// and a proxy's client does not dial the machine's address.
 func (m *Measure) command() string {
 	modes := m.modes
 	only := func(target string) bool { return slices.Equal(m.targets, []string{target}) }
@@ -88,8 +88,8 @@ func (m *Measure) command() string {
 	return strings.Join(words, " ")
 }
 
-// Through returns the container's address behind the docker-proxy that a client on this machine
-// uses to reach a TCP address. ok is false if it uses none or if that is unknown.
+// Through returns the container's address behind the docker-proxy that relays a connection of this
+// machine to a TCP address. ok is false if none does, or if that is unknown.
 func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	dial = netip.AddrPortFrom(dial.Addr().Unmap(), dial.Port())
 	if !dial.Addr().IsLoopback() { // rules decide
@@ -100,7 +100,8 @@ func Through(f *Facts, dial netip.AddrPort) (behind netip.AddrPort, ok bool) {
 	return p.Container, ok && !p.Rootless
 }
 
-// measureServer returns "" for fewer than two routes. Of several servers, it takes the first.
+// measureServer returns the command that measures the first server, or "" if there are fewer than
+// two routes.
 func (f *Facts) measureServer(rows []Row) string {
 	type route struct{ name, dial string }
 	var routes []route
@@ -158,7 +159,8 @@ func (f *Facts) processIn(s Server) string {
 	return ""
 }
 
-// A word must occur in the name of the container, its image or its process.
+// knownClients lists clients for known servers. One of the words must occur in the name of the
+// container, its image or its process.
 var knownClients = []struct{ words, command, address string }{
 	{"redis valkey", "toll run --recipe redis", "%s"},
 	{"postgres", "toll sql", "postgres://postgres@%s/postgres"},

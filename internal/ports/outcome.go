@@ -18,7 +18,7 @@ type outcome struct {
 	out Path
 }
 
-// ok is false if the connection was not made.
+// path returns the path that the answer to q shows. ok is false if the connection was not made.
 func (c *Copy) path(q asked) (Path, bool) {
 	a := q.answer
 	if len(a.Outcomes) == 0 || a.Outcomes[0].Got == replica.Failed {
@@ -86,7 +86,7 @@ func (c *Copy) stand(i int) (stand, bool) {
 func (o *outcome) answered(got replica.Outcome) {
 	s, ok := o.c.stand(got.Socket)
 	if !ok {
-		o.end(Blocked, "the answer came from nobody")
+		o.end(Blocked, "the answer came from an unknown socket")
 		return
 	}
 	px, at, relayed := o.relay(got)
@@ -94,7 +94,7 @@ func (o *outcome) answered(got replica.Outcome) {
 		at = s
 	}
 	o.out.server, o.out.socket = o.c.serverOf(s), at.listener
-	if at.container != nil { // not one of an engine inside it
+	if at.container != nil { // no proxy of an engine inside the container
 		o.out.server = o.c.serverOf(at)
 	}
 	switch {
@@ -119,7 +119,7 @@ func (o *outcome) answered(got replica.Outcome) {
 	}
 }
 
-// servers names those that answered in turn, with addresses where names are the same.
+// servers lists the servers that answered in turn, with addresses where names are equal.
 func (o *outcome) servers() {
 	var all []stand
 	lost := false
@@ -148,23 +148,23 @@ func (o *outcome) servers() {
 	}
 }
 
-// elsewhere notes that a datagram's answer comes from another address than the one dialled.
+// elsewhere records that a datagram's answer does not come from the dialled address.
 func (o *outcome) elsewhere(from netip.AddrPort) {
 	switch v := o.f.dockerMajor(); {
 	case o.out.Kind == ByProxy && v >= ownSource:
 		return
 	case o.out.Kind == ByProxy && v > 0:
 		o.end(Blocked, "docker-proxy answers from "+from.Addr().String()+
-			", and clients drop what they did not ask there")
+			", and clients drop replies from an address that they did not dial")
 	default:
-		o.doubt("whether the server answers from the address that was asked, or from " +
+		o.doubt("whether the server answers from the dialled address or from " +
 			from.Addr().String())
 	}
 	o.out.answered = from
 }
 
-// relay returns the docker-proxy that accepted the connection, and its socket. Without an answer
-// the socket is the one that is listening at the address.
+// relay returns the docker-proxy that accepted the connection, and its socket. Without an answer it
+// is the socket that listens on the address.
 func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
 	switch {
 	case len(got.Relays) > 0:
@@ -182,7 +182,7 @@ func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
 	o.out.Kind, o.out.proxy = ByProxy, px
 	o.out.Masqueraded = px.hides(o.q.kind, o.q.at.Addr())
 	if o.local() && slices.Contains(o.f.Shortcuts, Shortcut{o.q.at, px.Container}) {
-		o.out.Kind = ByShortcut // such connections do not cross lo
+		o.out.Kind = ByShortcut // they do not cross lo
 		o.hop("shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d",
 			px.Container, px.PID))
 		return
@@ -197,7 +197,7 @@ func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
 	}
 }
 
-// into adds the way into a container to the socket that answered.
+// into adds the hops into a container to the socket that answered.
 func (o *outcome) into(to netip.AddrPort, s stand) {
 	o.out.target = to
 	if s.container == nil {
@@ -212,7 +212,7 @@ func (o *outcome) into(to netip.AddrPort, s stand) {
 	o.held(s)
 }
 
-// The kernel accepts connections for a server that does not answer.
+// held ends the path at a server that does not answer, for which the kernel accepts connections.
 func (o *outcome) held(s stand) {
 	if o.out.server.State == statePaused {
 		o.end(Held, o.out.server.describe()+
@@ -222,7 +222,7 @@ func (o *outcome) held(s stand) {
 	}
 }
 
-// here ends at a socket outside containers.
+// here ends the path at a socket outside containers.
 func (o *outcome) here(l Listener) {
 	px, proxied := o.f.proxyOf(l)
 	if o.local() && !proxied && !IsRelay(holder(l)) {
@@ -232,7 +232,7 @@ func (o *outcome) here(l Listener) {
 		o.hop("DNAT", "to "+l.Addr.String())
 	}
 	switch {
-	case proxied: // a relay: what is behind it is not copied
+	case proxied: // the copy has nothing behind a relay
 		o.proxied(px, l.Addr)
 		o.behind(px)
 	case IsRelay(holder(l)):
@@ -247,7 +247,7 @@ func (o *outcome) here(l Listener) {
 			o.doubt("Docker was not asked: dockerd may serve this port itself")
 		}
 		o.hop("socket", "of "+name+", which never answers")
-		o.end(Held, name+"'s socket keeps the port taken and accepts, but never answers")
+		o.end(Held, name+"'s socket reserves the port and accepts connections, but never answers")
 	default:
 		o.out.Kind = Direct
 		o.hop("socket", o.out.server.describe()+" listens on "+l.Addr.String())
@@ -255,7 +255,7 @@ func (o *outcome) here(l Listener) {
 	}
 }
 
-// behind ends at a relay's server.
+// behind ends the path at a relay's server.
 func (o *outcome) behind(px Proxy) {
 	o.out.target = px.Container
 	c, known := o.f.behind(px)
@@ -290,8 +290,8 @@ func (o *outcome) behind(px Proxy) {
 	o.held(stand{listener: l})
 }
 
-// serves returns the socket that takes what a proxy sends to the address. If that is 0.0.0.0, any
-// socket of the port may, first one on all addresses.
+// serves returns the socket that takes what a proxy sends to the address. For 0.0.0.0 it is any
+// socket of the port, preferably one on all addresses.
 func (c Container) serves(proto string, to netip.AddrPort) (best Listener, ok bool) {
 	if !to.Addr().IsUnspecified() {
 		return listens(c.Listeners, proto, to)
@@ -305,7 +305,7 @@ func (c Container) serves(proto string, to netip.AddrPort) (best Listener, ok bo
 	return best, ok
 }
 
-// translated ends in a container to which rules redirect.
+// translated ends the path in a container to which rules redirect.
 func (o *outcome) translated(got replica.Outcome, s stand) {
 	to := o.destination()
 	if to == o.q.at {
@@ -324,7 +324,7 @@ func (o *outcome) translated(got replica.Outcome, s stand) {
 	o.into(to, s)
 }
 
-// address returns the container's address at which the socket is reached.
+// address returns the container's address of the family at which the socket is reached.
 func (c Container) address(l Listener, six bool) netip.Addr {
 	if a := l.Addr.Addr().Unmap(); !a.IsUnspecified() {
 		return a
@@ -358,7 +358,7 @@ func (c *Copy) serverOf(s stand) Server {
 	return c.f.containerServer(*s.container, s.listener.Addr.Port())
 }
 
-// dockerMajor returns the engine's major version; 0: not known.
+// dockerMajor returns the engine's major version, or 0 if it is not known.
 func (f *Facts) dockerMajor() int {
 	n, _ := strconv.Atoi(strings.SplitN(f.Docker, ".", 2)[0])
 	return n

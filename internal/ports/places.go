@@ -9,18 +9,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// place is where clients are.
+// place is a place of clients.
 type place struct {
 	kind      Client // OwnAddr: this machine
 	client    replica.Client
 	from      string
-	bridge    string       // of a container, or a name of its network
-	addrs     []netip.Addr // this machine's in that network; of this machine: all
+	bridge    string       // a container's bridge, or a name of its network
+	addrs     []netip.Addr // this machine's addresses in that network; all for this machine
 	router    bool         // behind a router
-	container *Container   // not a new one
+	container *Container   // an existing one; nil: a new one
 }
 
-// A machine behind a router has an address that is assigned to nobody (RFC 5737).
+// A machine behind a router has an unassigned address (RFC 5737).
 var (
 	anybody  = netip.MustParseAddr("203.0.113.1")
 	anybody6 = netip.MustParseAddr("2001:db8:ffff::1")
@@ -43,7 +43,7 @@ func (f *Facts) places(six bool) []place {
 	return append(append([]place{here}, out...), f.machines(six)...)
 }
 
-// unbridged returns existing containers in networks without a bridge: two of each.
+// unbridged returns existing containers as places, two of each network without a bridge.
 func (c *Copy) unbridged(six bool) (out []place) {
 	number := map[string]int{}
 	for i := range c.Machine.Spaces {
@@ -59,7 +59,7 @@ func (c *Copy) unbridged(six bool) (out []place) {
 	return out
 }
 
-// unbridged returns a name of the container's network if it has no bridge; "": it has one.
+// unbridged returns a name of the container's network, or "" if the network has a bridge.
 func (c Container) unbridged() string {
 	for _, d := range c.Devices {
 		if d.Kind == "macvlan" || d.Kind == "ipvlan" {
@@ -69,7 +69,7 @@ func (c Container) unbridged() string {
 	return ""
 }
 
-// machines returns the places of other machines, the one that represents them all first.
+// machines returns the places of other machines. The first represents them all.
 func (f *Facts) machines(six bool) []place {
 	if f.Client.IsValid() {
 		if f.Client.Is6() != six {
@@ -124,7 +124,7 @@ func (d Device) own(six bool) (out []netip.Addr) {
 	return out
 }
 
-// network returns the name of a bridge's Docker network if it is known, else the bridge's.
+// network returns the name of a bridge's Docker network if it is known, else the bridge's own.
 func (f *Facts) network(bridge Device) string {
 	for _, c := range f.Containers {
 		if len(c.Networks) == 1 && c.PID != 0 && f.bridgeOf(c) == bridge.Name {
@@ -134,7 +134,7 @@ func (f *Facts) network(bridge Device) string {
 	return bridge.Name
 }
 
-// bridgeOf returns the bridge to which a container is linked, the first of several; "": none.
+// bridgeOf returns the first bridge to which a container is linked, or "".
 func (f *Facts) bridgeOf(c Container) string {
 	for _, a := range append(slices.Clone(c.Addrs), netip.Addr{}) {
 		if b := f.bridgeAt(c, a); b != "" {
@@ -191,7 +191,8 @@ func (r *Row) concerns(six bool) bool {
 	return r.Family == "both" || (r.Family == "ipv6") == six
 }
 
-// neighbour falls back to another Docker network if the server's is not known.
+// neighbour returns the server's bridge and network, or those of another Docker network if the
+// server's are not known.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	if IsRelay(r.Holder.Kind) {
 		return "", netip.Prefix{}

@@ -41,7 +41,7 @@ func (c *Copy) plan() {
 
 func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, places []place) {
 	home := ""
-	var named []netip.Addr // of the rows
+	var named []netip.Addr // addresses of rows
 	for _, r := range rows {
 		if x, ok := c.f.homeOf(r.Server); ok && home == "" {
 			home = c.f.bridgeOf(x)
@@ -108,7 +108,8 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 	}
 }
 
-// planInside asks for the containers' own addresses, published ports from other machines only.
+// planInside plans connections to the containers' own addresses: to published ports only from other
+// machines.
 func (c *Copy) planInside(places map[bool][]place) {
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
@@ -149,7 +150,7 @@ func (c *Copy) ask(q asked) {
 	}
 }
 
-// since returns where the questions about the same port begin. They are asked in a row.
+// since returns the index of the first of the consecutive questions about the same port.
 func (c *Copy) since(q asked) int {
 	i := len(c.asked)
 	for i > 0 && c.asked[i-1].proto == q.proto && c.asked[i-1].at.Port() == q.at.Port() {

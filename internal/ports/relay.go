@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The relays: programs that listen for servers in networks without root.
+// The relays are programs that listen for servers in the networks of engines without root.
 const (
 	Rootlesskit  = "rootlesskit"
 	Pasta        = "pasta"
@@ -24,7 +24,7 @@ var relays = []string{Rootlesskit, Pasta, Passt, Slirp4netns, Rootlessport, Gvpr
 func IsRelay(name string) bool { return slices.Contains(relays, name) }
 
 // RelayName returns a process's name, given its command name and its arguments. passt and pasta are
-// one file, whose variants for CPUs have names of their own: the first argument tells which it is.
+// one file, whose variants for CPUs have other names, so the first argument decides.
 func RelayName(comm string, args []string) string {
 	name, _, _ := strings.Cut(comm, ".")
 	if name != Pasta && name != Passt || len(args) == 0 {
@@ -36,15 +36,15 @@ func RelayName(comm string, args []string) string {
 	return name
 }
 
-// Source says which clients' addresses a server behind a relay sees.
+// Source tells which clients' addresses a server behind a relay sees.
 type Source string
 
-// The sources. For a relay without one, it is not known.
+// The sources; "": not known.
 const (
 	SourceHidden   Source = "hidden"   // no client's
 	SourceMachines Source = "machines" // all but this machine's
 	SourceOthers   Source = "others"   // all but loopback clients'
-	SourceIPv4     Source = "ipv4"     // as SourceOthers, over IPv4 only
+	SourceIPv4     Source = "ipv4"     // like SourceOthers, but only over IPv4
 )
 
 // Name returns the program's name.
@@ -63,7 +63,8 @@ func (p Proxy) ends() bool {
 	return p.Rootless && (!p.Container.IsValid() || p.Container.Addr().IsUnspecified())
 }
 
-// hides reports whether the server behind the proxy surely does not see the client's address.
+// hides reports whether it is certain that the server behind the proxy does not see the client's
+// address.
 func (p Proxy) hides(kind Client, dialled netip.Addr) bool {
 	loop := dialled.IsLoopback()
 	switch {
@@ -79,7 +80,7 @@ func (p Proxy) hides(kind Client, dialled netip.Addr) bool {
 	return p.Source == SourceHidden
 }
 
-// dials says what the proxy does with a connection.
+// dials returns the words for what the proxy does with a connection.
 func (f *Facts) dials(p Proxy) string {
 	switch {
 	case !p.Rootless:

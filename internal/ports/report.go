@@ -19,19 +19,19 @@ type Report struct {
 	Client  string   `json:"client,omitempty"`
 	Ports   []Row    `json:"ports"`
 	Inside  []Inside `json:"inside"` // unpublished ports in containers
-	// Exposure lists Ports and Inside by who reaches them. Answer has the same in sentences; nil
-	// without ports.
+	// Exposure lists Ports and Inside by who reaches them. Answer states the same in sentences; it
+	// is nil without ports.
 	Exposure []Exposed        `json:"exposure"`
 	Answer   *analysis.Answer `json:"answer,omitempty"`
-	// the running ones; nil in a report on one port
+	// Containers lists the running containers; nil in a report on one port.
 	Containers []Home    `json:"containers,omitempty"`
 	Proxies    *Proxies  `json:"proxies,omitempty"` // nil: no docker-proxy runs
 	Traps      []Trap    `json:"traps"`
 	Checks     []Check   `json:"checks,omitempty"`
 	Costs      *Costs    `json:"costs,omitempty"`
 	Measure    []Measure `json:"measure,omitempty"` // only in a report on one port
-	// MeasureServer measures the port's server over each route; "" if it has one route only, or is
-	// unknown.
+	// MeasureServer is a command that measures the port's server over each route; "": the server is
+	// unknown or has only one route.
 	MeasureServer string    `json:"measure_server,omitempty"`
 	Missing       []Missing `json:"missing"`
 }
@@ -45,13 +45,13 @@ type Row struct {
 	Server  Server          `json:"server"`
 	Holder  Holder          `json:"holder"`
 	Paths   map[Client]Path `json:"paths"`
-	// Dials are all connections that were tried in the copy of the machine; Paths has the first
-	// of each kind of client. Empty if there was no copy.
+	// Dials has all connections that were tried in the copy of the machine; Paths has the first of
+	// each kind of client. Empty: there was no copy.
 	Dials []Path `json:"dials,omitempty"`
 
 	addr    netip.Addr
-	found   bool // by a scan, or asked for
-	instead bool // rules lead past the socket of another row
+	found   bool // found by a scan, or requested
+	instead bool // rules bypass another row's socket
 }
 
 // Server is the program that answers the clients of a port.
@@ -61,18 +61,19 @@ type Server struct {
 	PID   int    `json:"pid,omitempty"`
 	Image string `json:"image,omitempty"`
 	ID    string `json:"id,omitempty"`
-	Port  uint16 `json:"port,omitempty"` // the container's
+	Port  uint16 `json:"port,omitempty"` // in the container
 	// Network is "host" or "container:NAME" if the container shares a network, else "".
 	Network string `json:"network,omitempty"`
 	State   string `json:"state,omitempty"` // of a container, such as "paused"
 }
 
 type Holder struct {
-	// "server", "docker-proxy", a relay's name such as "pasta", "dockerd", "conmon", "rules" (no
-	// socket) or "unknown"
+	// Kind is "server", "docker-proxy", a relay's name such as "pasta", "dockerd", "conmon",
+	// "rules" (no socket) or "unknown".
 	Kind string `json:"kind"`
 	PID  int    `json:"pid,omitempty"`
-	// Memory is a proxy's; Connections are its clients' open ones.
+	// Memory is a proxy's memory in bytes, and Connections the number of its clients' open
+	// connections.
 	Memory      int64 `json:"memory_bytes,omitempty"`
 	Connections int   `json:"connections,omitempty"`
 }
@@ -111,21 +112,21 @@ const (
 	Blocked    PathKind = "blocked"
 	Held       PathKind = "held"    // a socket accepts, but no process answers
 	Nothing    PathKind = "nothing" // refused: nothing listens
-	Unknown    PathKind = "?"       // a socket accepts, whose program is not known
+	Unknown    PathKind = "?"       // the program of the socket that accepts is not known
 )
 
-// Path is a client's path to the server, or the reason why it cannot reach one.
+// Path is a client's path to the server, or the reason why the client reaches none.
 type Path struct {
 	Kind PathKind `json:"way"`
-	// Client is the kind of client, in Row.Dials; Row.Paths has it as the key.
+	// Client is the kind of client in Row.Dials. In Row.Paths the key has it.
 	Client Client `json:"client,omitempty"`
 	Dial   string `json:"dial"`
 	// From is the client's place in words, such as "a container on shop_default" or "a machine
-	// behind eth0"; "" where the kind of client says it all.
+	// behind eth0"; "": the kind of client suffices.
 	From   string `json:"from,omitempty"`
 	Source string `json:"source,omitempty"` // the client's address
 	Seen   string `json:"seen,omitempty"`   // the client's address as the server sees it
-	// Servers are those that answered in turn, if rules choose at random; else nil.
+	// Servers lists the servers that answered in turn if rules choose at random; else nil.
 	Servers []string `json:"servers,omitempty"`
 	// Block is the place where packets were lost; nil: none, or not known.
 	Block *Block `json:"block,omitempty"`
@@ -135,16 +136,16 @@ type Path struct {
 	Why         string   `json:"why,omitempty"` // why the path ends where it does
 	Remedy      string   `json:"remedy,omitempty"`
 	Doubt       []string `json:"doubt,omitempty"`
-	// rules that treat other clients there differently
+	// Depends lists rules that treat other clients in the same place differently.
 	Depends []string `json:"depends,omitempty"`
 	Cost    []Cost   `json:"cost,omitempty"`
 
-	target   netip.AddrPort // in the container's network
+	target   netip.AddrPort // address in the container's network
 	proxy    Proxy
-	server   Server         // that answered
-	socket   Listener       // of the machine that took it
+	server   Server         // the server that answered
+	socket   Listener       // the machine's socket that took the connection
 	lost     string         // where and why packets were lost, in words that follow "is"
-	vain     bool           // nothing listens there anyhow
+	vain     bool           // nothing listens on the target either
 	nobody   string         // the container in which nothing listens
 	localnet string         // the device that does not carry 127.0.0.1
 	answered netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
@@ -154,12 +155,12 @@ type Path struct {
 // Block is where the packets of a connection are lost.
 type Block struct {
 	Where  string `json:"where"`           // "this machine" or "container vpn"
-	Reply  bool   `json:"reply"`           // the server's answer is lost, not the client's packet
+	Reply  bool   `json:"reply"`           // the server's answer is lost rather than the client's packet
 	Rule   string `json:"rule,omitempty"`  // as the user wrote it; "": a policy, or no rule
 	Table  string `json:"table,omitempty"` // "filter"; "": no rule
 	Chain  string `json:"chain,omitempty"`
-	Number int    `json:"number,omitempty"` // in the chain, from 1
-	Policy bool   `json:"policy,omitempty"` // of the chain
+	Number int    `json:"number,omitempty"` // the rule's number in the chain, from 1
+	Policy bool   `json:"policy,omitempty"` // the chain's policy dropped the packet
 	Cause  string `json:"cause,omitempty"`  // such as "rp_filter" if there is no rule
 }
 
@@ -182,8 +183,8 @@ type Trap struct {
 	Evidence string   `json:"evidence"`
 	Remedy   string   `json:"remedy"`
 
-	container string   // an id, for PortConflict
-	seen      []string // evidence of each of several ports
+	container string   // an ID, for PortConflict
+	seen      []string // one piece of evidence for each port
 }
 
 // Check is the result of one TCP connection attempt.
@@ -212,11 +213,11 @@ type Cost struct {
 type Costs struct {
 	File     string   `json:"file"`
 	Baseline string   `json:"baseline"`
-	Lacks    []string `json:"lacks,omitempty"` // modes without a result in the file
+	Lacks    []string `json:"lacks,omitempty"` // modes that have no result in the file
 }
 
-// Served reports whether a client on this machine gets an answer. A connection that was really
-// made decides.
+// Served reports whether a client on this machine gets an answer. If Check really made a
+// connection, its result decides.
 func (r *Report) Served() bool {
 	served := false
 	try := func(c Client, p Path) {

@@ -38,7 +38,7 @@ func TestBlocked(t *testing.T) {
 		{"the answer", replica.Lost{Space: 1, Reply: true, Rule: rule("ip filter", "OUTPUT", 1, "")},
 			web + "answered, but the answer is dropped by filter OUTPUT rule 1 in container web", ""},
 		{"rp_filter", replica.Lost{Reply: true, Why: replica.ReversePath, Device: "br-b"}, web +
-			"answered, but the answer is lost in this machine: rp_filter at br-b: 172.17.0.2 is not routed back by it",
+			"answered, but the answer is lost in this machine: rp_filter at br-b: 172.17.0.2 is not routed back through it",
 			"sudo sysctl -w net.ipv4.conf.br-b.rp_filter=2"},
 		{"policy routing", replica.Lost{Reply: true, Why: replica.ReplyElsewhere, Device: "wg0"}, web +
 			"answered, but the answer is lost in this machine: the answer leaves by wg0 instead of eth0",

@@ -6,8 +6,8 @@ import (
 )
 
 // ServerOf returns the container that answers a client of a TCP address on this machine. inside is
-// the PID of a process in the client's network namespace; 0: the machine's. ok is false if none
-// answers or if it is unknown which.
+// the PID of a process in the client's network namespace; 0 means the machine's. ok is false if no
+// container answers, or if it is unknown which one does.
 func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) {
 	addr := dial.Addr().Unmap()
 	if inside != 0 && addr.IsLoopback() { // that namespace's own loopback
@@ -36,11 +36,11 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 	return c, false
 }
 
-// passers are programs that listen for a server elsewhere.
+// passers lists programs that listen for a server elsewhere.
 var passers = append([]string{"docker-proxy", "dockerd", "conmon", "ssh"}, relays...)
 
-// ProcessAt returns the PID of the process outside containers that serves at dial, the smallest of
-// several; 0: none or unknown.
+// ProcessAt returns the PID of the process outside containers that serves the address dial. It
+// returns the smallest PID of several, or 0 if there is none or it is unknown.
 func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 	addr := dial.Addr().Unmap()
 	if !addr.IsLoopback() && !ownAddress(f, addr) {
@@ -62,7 +62,8 @@ func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 	return pid
 }
 
-// ok is false if several match, as in a pod: any of them may serve.
+// one returns the only container that matches. ok is false if several match, as in a pod, where any
+// of them may serve.
 func one(f *Facts, is func(Container) bool) (out Container, ok bool) {
 	n := 0
 	for _, c := range f.Containers {

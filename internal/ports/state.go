@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A container that restarted this often, the last time within this time, does not stay up.
+// A container does not stay up if it restarted at least this often, the last time within this time.
 const (
 	manyRestarts = 2
 	shortUp      = time.Minute
@@ -91,10 +91,10 @@ func (f *Facts) internal([]Row) []Trap {
 	return out
 }
 
-// Networks of these drivers are not this machine's.
+// unpublishing lists drivers whose networks this machine's ports do not reach.
 var unpublishing = []string{"ipvlan", "macvlan", "null"}
 
-// ignored finds -p that Docker accepts and ignores.
+// ignored finds containers whose -p Docker accepts and ignores.
 func (f *Facts) ignored([]Row) []Trap {
 	var out []Trap
 	for _, c := range f.Containers {
@@ -110,7 +110,7 @@ func (f *Facts) ignored([]Row) []Trap {
 			Evidence: fmt.Sprintf("-p asks for %s, and its networks are of driver %s: %s",
 				strings.Join(FoldNames(portNames(c.Asked)), ", "), strings.Join(c.Drivers, ", "),
 				strings.Join(c.Networks, ", "))}
-		t.Remedy = "docker network connect bridge " + c.Name + ", and make it anew with -p"
+		t.Remedy = "docker network connect bridge " + c.Name + ", and recreate it with -p"
 		if len(c.Addrs) > 0 {
 			t.Remedy = fmt.Sprintf(
 				"dial the container itself: %s; this machine can only if it has a device of its own there: sudo ip link add own0 link CARD type %s mode bridge, with an address and a route; or %s",
@@ -121,13 +121,13 @@ func (f *Facts) ignored([]Row) []Trap {
 	return out
 }
 
-// udpSource goes by what a server on all addresses does: the kernel then answers from the address
+// udpSource finds UDP servers that listen on all addresses: the kernel answers from the address
 // nearest to the client, not from the dialled one.
 func (f *Facts) udpSource(rows []Row) []Trap {
 	t := Trap{
 		Code:   UDPSource,
-		Text:   "A UDP service on all addresses may answer from another one than a client asked, and many clients then drop the answer",
-		Remedy: "let it listen on the address that clients ask; or they ask the one nearest to them"}
+		Text:   "A UDP service on all addresses may answer from an address that the client did not dial, and many clients drop such answers",
+		Remedy: "let it listen on the address that clients dial; or let clients dial the address nearest to them"}
 	if f.Copy != nil {
 		for _, r := range rows {
 			for _, p := range r.Dials {
@@ -170,7 +170,8 @@ func (f *Facts) unless(r *Row) string {
 	return ", as docker-proxies before Docker Engine 28 do"
 }
 
-// Connection tracking restores the address for clients behind NAT rules.
+// otherSource returns the words for an answer from an address other than the dialled one, or "".
+// For clients behind NAT rules, connection tracking restores the address.
 func (f *Facts) otherSource(r *Row) string {
 	six := r.Family == "ipv6"
 	asked, uplink := f.address(six)

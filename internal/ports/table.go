@@ -9,7 +9,7 @@ import (
 )
 
 // Judge returns the report on a port, or on every port if port is 0. Its paths are those tried in
-// f.Copy; without a copy they are what the sockets suggest.
+// f.Copy, or what the sockets suggest if f.Copy is nil.
 func Judge(f *Facts, port uint16) *Report {
 	r := &Report{Schema: schema, Port: port, Docker: f.Docker, Ports: []Row{}, Traps: []Trap{},
 		Missing: append([]Missing{}, f.Missing...), Address: []string{}}
@@ -55,7 +55,7 @@ func Judge(f *Facts, port uint16) *Report {
 	return r
 }
 
-// settle takes the server from the answers where sockets and Docker do not name it.
+// settle sets the server from the answers where sockets and Docker do not name it.
 func (f *Facts) settle(r *Row) {
 	f.onDemand(r)
 	if r.Server.Kind == "container" || r.Server.Kind == "service" ||
@@ -81,8 +81,8 @@ func (f *Facts) settle(r *Row) {
 	}
 }
 
-// Engines up to 29 start docker-proxy with the container. Another may start it when a client
-// connects, and then has rules for the machine's own address only.
+// onDemand allows for engines that start docker-proxy when a client connects, and have rules only
+// for the machine's own address. Engines up to 29 start it with the container.
 func (f *Facts) onDemand(r *Row) {
 	own, ok := r.Paths[OwnAddr]
 	if r.Holder.Kind != "dockerd" || !ok || own.Kind != ByNAT || r.Paths[Loopback].Kind != Held {
@@ -96,7 +96,7 @@ func (f *Facts) onDemand(r *Row) {
 		p.Hops = append(slices.Clip(p.Hops[:len(p.Hops)-1]),
 			Hop{"proxy", "docker-proxy, once dockerd has started it"})
 		p.Doubt = once(p.Doubt,
-			"dockerd has the socket, no docker-proxy runs for it, and rules lead 127.0.0.1 nowhere: an engine that starts docker-proxy for its first client answers, another does not")
+			"dockerd has the socket, no docker-proxy runs for it, and no rule redirects 127.0.0.1: only an engine that starts docker-proxy for its first client answers")
 		return p
 	}
 	for c, p := range r.Paths {
@@ -107,7 +107,7 @@ func (f *Facts) onDemand(r *Row) {
 	}
 }
 
-// Traps of the whole machine concern each port.
+// about reports whether the trap concerns a port. Traps of the whole machine concern every port.
 func (t Trap) about(port uint16) bool {
 	return len(t.Ports) == 0 || slices.ContainsFunc(t.Ports, func(s string) bool {
 		return s == strconv.Itoa(int(port))+"/tcp" || s == strconv.Itoa(int(port))+"/udp"
@@ -202,8 +202,8 @@ func (f *Facts) serverOf(l Listener) Server {
 		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID,
 			Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
-	// A process of a container with its own network left that network, or got this socket from
-	// elsewhere: the container is not the server.
+	// The process of a container with its own network has left that network, or got this socket
+	// from elsewhere, so the container is not the server.
 	if o.Container != "" && !known {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID,
 			Port: l.Addr.Port(), Network: "host"}
@@ -236,7 +236,8 @@ func (f *Facts) publisher(l Listener) (Container, Published, bool) {
 	return Container{}, Published{}, false
 }
 
-// In a shared network, the server is the container whose process listens.
+// containerServer returns the server of a container's port: in a shared network, the container
+// whose process listens.
 func (f *Facts) containerServer(c Container, port uint16) Server {
 	s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: c.PID, Port: port,
 		State: c.state()}
@@ -293,10 +294,10 @@ func (s Server) describe() string {
 
 func short(id string) string { return id[:min(len(id), 12)] }
 
-// reservers hold the sockets of ports to which their rules lead.
+// reservers lists programs whose sockets only reserve ports that rules serve.
 var reservers = []string{"dockerd", "conmon"}
 
-// keeps reports whether the socket's program only keeps the port taken.
+// keeps reports whether the socket only reserves the port.
 func (f *Facts) keeps(l Listener) bool {
 	if holder(l) != "dockerd" {
 		return slices.Contains(reservers, holder(l))

@@ -35,7 +35,7 @@ const (
 	PublishedBypass  = "published-bypass"
 )
 
-// codes are in the order of the report.
+// codes has the codes in the report's order.
 var codes = []string{PortConflict, Paused, Restarting, NeverAccepts, ReuseportTwins,
 	PublishedNobody, InternalNetwork, PublishedIgnored, IngressNothing, RouteLocalnet, ProxyPorts,
 	UDPStale, Loopback6Nothing, UDPSource, PublishedBypass, ProxyLoad, PublicLocalOnly, Unpublished,
@@ -201,13 +201,13 @@ func (f *Facts) localnet(rows []Row) []Trap {
 
 func (f *Facts) loopback6(rows []Row) []Trap {
 	nothing := Trap{Code: Loopback6Nothing,
-		Text:   "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or try ::1 in vain first",
+		Text:   "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or first try ::1",
 		Remedy: "dial 127.0.0.1 rather than localhost, or publish on [::1] too"}
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
 		}
-		// otherwise reported as PublishedNobody
+		// If all of the port's paths end there, the trap is PublishedNobody.
 		reported := slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].nobody != ""
 		})
@@ -226,7 +226,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 	return nothing.found()
 }
 
-// found returns the trap if it concerns a port.
+// found returns the trap in a slice, or nil if it concerns no port.
 func (t *Trap) found() []Trap {
 	if len(t.Ports) == 0 {
 		return nil
@@ -241,7 +241,7 @@ func (t *Trap) add(r Row, evidence string) {
 
 const fewSeen = 3
 
-// Port 0 selects all ports, with the evidence of a few.
+// of returns the trap with the evidence of one port, or with that of a few ports if port is 0.
 func (t Trap) of(port uint16) Trap {
 	if len(t.seen) == 0 {
 		return t
@@ -260,7 +260,7 @@ func (t Trap) of(port uint16) Trap {
 	shown := t.seen[:min(len(t.seen), fewSeen)]
 	t.Evidence = strings.Join(shown, "; ")
 	if more := len(t.seen) - len(shown); more > 0 {
-		t.Evidence += fmt.Sprintf("; and so %d more", more)
+		t.Evidence += fmt.Sprintf("; and %d more", more)
 	}
 	return t
 }

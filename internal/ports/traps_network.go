@@ -38,17 +38,17 @@ func (f *Facts) bypass(rows []Row) []Trap {
 	return t.found()
 }
 
-// Machines at a bridge without an address get unassigned ones (RFC 5737).
+// Machines at a bridge without an address get unassigned addresses (RFC 5737).
 var (
 	atPort  = netip.MustParseAddr("198.51.100.1")
 	atOther = netip.MustParseAddr("198.51.100.2")
 )
 
-// maxBridges is the limit of bridges whose frames are tried.
+// maxBridges is the most bridges on which frames are tried.
 const maxBridges = 4
 
-// planBridges adds connections between two ports of a bridge that is not Docker's, and from there to
-// the internet.
+// planBridges adds connections between two ports of each bridge that is not Docker's, and from
+// there to the internet.
 func (c *Copy) planBridges() {
 	if c.port != 0 || len(c.Machine.Spaces) == 0 {
 		return
@@ -90,7 +90,8 @@ func (c *Copy) planBridges() {
 	}
 }
 
-// guests returns a namespace at the bridge and the address of another one there.
+// guests returns the index of a namespace at the bridge, and the address of another namespace
+// there.
 func (c *Copy) guests(bridge Device) (from int, to netip.Addr, ok bool) {
 	spaces := c.Machine.Spaces
 	var first netip.Prefix
@@ -126,8 +127,8 @@ func (f *Facts) unused(p netip.Prefix) netip.Addr {
 	return a
 }
 
-// bridgeNF finds bridges whose traffic is lost by rules for what this machine routes, such as
-// Docker's policy of FORWARD.
+// bridgeNF finds bridges whose traffic is dropped by rules for routed traffic, such as Docker's
+// policy of FORWARD.
 func (f *Facts) bridgeNF([]Row) []Trap {
 	if f.Copy == nil {
 		return nil
@@ -151,13 +152,13 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 		}
 		net, _ := f.prefixOn(d.Name, false)
 		if routed != nil && !f.Copy.translates(net) {
-			routed = nil // nobody wants it to pass
+			routed = nil // no NAT for this network: not meant to leave
 		}
 		t := Trap{Code: BridgeNFDrop, Text: fmt.Sprintf(
-			"What crosses bridge %s is dropped by rules that are meant for routed traffic", d.Name)}
+			"Rules for routed traffic drop what crosses bridge %s", d.Name)}
 		switch {
 		case routed != nil:
-			t.Text = fmt.Sprintf("What machines at bridge %s send to others is dropped", d.Name)
+			t.Text = fmt.Sprintf("Packets from machines at bridge %s to other networks are dropped", d.Name)
 			t.Evidence = "a TCP packet from there to the internet is " + routed.Why
 			t.Remedy = f.Copy.letThrough(routed.Block, "-i "+d.Name) + "; " + f.Copy.letThrough(
 				routed.Block, "-o "+d.Name+" -m conntrack --ctstate RELATED,ESTABLISHED")
@@ -178,7 +179,8 @@ func (f *Facts) bridgeNF([]Row) []Trap {
 	return out
 }
 
-// translates reports whether a rule gives packets from the network this machine's address.
+// translates reports whether a rule replaces the source address of packets from the network with
+// this machine's.
 func (c *Copy) translates(net netip.Prefix) bool {
 	return slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
 		text := strings.ToLower(r.Text)
@@ -188,8 +190,8 @@ func (c *Copy) translates(net netip.Prefix) bool {
 	})
 }
 
-// letThrough returns the command that accepts packets before the block. Where Docker writes
-// iptables, DOCKER-USER is for such rules.
+// letThrough returns the command that accepts packets before the block: in DOCKER-USER where Docker
+// writes iptables rules.
 func (c *Copy) letThrough(b *Block, match string) string {
 	chain := "FORWARD"
 	if slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	longWait = 3 * time.Second // of a connection that is not accepted
-	fewPorts = 0.9             // of the ports for connections to one address
+	longWait = 3 * time.Second // how long a connection is not accepted
+	fewPorts = 0.9             // used share of the ports for connections to one address
 )
 
-// stuck says why nobody seems to accept the socket's connections, or returns "".
+// stuck returns why the program does not seem to accept the socket's connections, or "".
 func (l Listener) stuck() string {
 	waiting := units.Plural(l.Waiting, "connection")
 	switch {
@@ -27,10 +27,10 @@ func (l Listener) stuck() string {
 	return ""
 }
 
-// neverAccepts finds sockets that the kernel accepts for, and no program.
+// neverAccepts finds sockets whose connections only the kernel accepts.
 func (f *Facts) neverAccepts(rows []Row) []Trap {
 	t := Trap{Code: NeverAccepts,
-		Text:   "A socket's connections are not accepted by its program: clients connect, and get no answer",
+		Text:   "A program does not accept its socket's connections: clients connect and get no answer",
 		Remedy: "see what the program waits for, or restart it; one that only reserves a published port needs the engine's rules: restart the engine, or podman network reload --all"}
 	reserved := []Client{OwnAddr, Neighbour, Remote}
 	for i, r := range rows {
@@ -79,7 +79,7 @@ func (f *Facts) proxyPorts([]Row) []Trap {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	all := int(high) - int(low) + 1
 	t := Trap{Code: ProxyPorts,
-		Text:   "docker-proxy has hardly any local port left for connections to its container: it accepts clients, and closes what it cannot forward",
+		Text:   "docker-proxy has hardly any local port left for connections to its container: it accepts clients' connections and closes those that it cannot forward",
 		Remedy: "dial the machine's own address instead of 127.0.0.1, which goes by NAT, or the container's own; or keep connections open; or allow more: sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"}
 	for _, p := range f.Proxies {
 		if high == 0 || float64(p.Used) < fewPorts*float64(all) {
@@ -92,11 +92,11 @@ func (f *Facts) proxyPorts([]Row) []Trap {
 	return t.found()
 }
 
-// udpStale compares connection tracking with new clients: rules do not apply to packets of a known
-// connection.
+// udpStale finds connection tracking entries that send clients elsewhere than the present rules
+// would: rules do not apply to packets of a tracked connection.
 func (f *Facts) udpStale(rows []Row) []Trap {
 	t := Trap{Code: UDPStale,
-		Text: "Connection tracking still leads UDP clients of a published port astray: as long as they send, today's rules do not apply to them"}
+		Text: "Connection tracking still sends UDP clients of a published port to an old destination: as long as they send, the present rules do not apply to them"}
 	for _, r := range rows {
 		if r.Proto != "udp" || r.Server.Kind != "container" {
 			continue
@@ -126,10 +126,11 @@ func (f *Facts) named(to netip.AddrPort) string {
 	if f.own(to.Addr()) {
 		return "this machine itself"
 	}
-	return to.String() + ", which nobody has"
+	return to.String() + ", an address that nobody has"
 }
 
-// fresh returns where a new flow between the same addresses leads, if that is known.
+// fresh returns the destination of a new flow between the same addresses, or false if it is not
+// known.
 func (f *Facts) fresh(r *Row, x Flow) (netip.AddrPort, bool) {
 	if x.Proto != "udp" || x.To.Port() != r.Port || !r.concerns(x.To.Addr().Is6()) {
 		return netip.AddrPort{}, false

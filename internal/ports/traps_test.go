@@ -45,7 +45,7 @@ var planted = []plant{
 	}, "198.18.0.9:4000 to 198.18.0.1:8080 goes to this machine itself, and a new client's packets to 172.17.0.2:80 (web)"},
 	{NeverAccepts, func(f *Facts) {
 		f.Listeners[0].Waiting, f.Listeners[0].Backlog = 129, 128
-	}, "[22/tcp]A socket's connections are not accepted by its program: clients connect, and get no answersshd 300 has 129 connections to accept, which is all that the socket keeps"},
+	}, "[22/tcp]A program does not accept its socket's connections: clients connect and get no answersshd 300 has 129 connections to accept, which is all that the socket keeps"},
 	{NeverAccepts, func(f *Facts) {
 		l := &f.Containers[0].Listeners[0]
 		l.Waiting, l.Backlog, l.Waited = 2, 128, 12*time.Second
@@ -245,7 +245,7 @@ func TestUDPStale(t *testing.T) {
 		"as new":       {"198.18.0.9", "172.17.0.2:80", ""},
 		"untranslated": {"198.18.0.9", "198.18.0.1:8080", "goes to this machine itself"},
 		"another's": {"198.18.0.9", "172.17.0.7:80",
-			"198.18.0.9:4000 to 198.18.0.1:8080 goes to 172.17.0.7:80, which nobody has, and a new client's packets to 172.17.0.2:80 (web)"},
+			"198.18.0.9:4000 to 198.18.0.1:8080 goes to 172.17.0.7:80, an address that nobody has, and a new client's packets to 172.17.0.2:80 (web)"},
 		"its own, by the proxy": {"172.17.0.3", "198.18.0.1:8080", ""},
 		"its own, redirected":   {"172.17.0.3", "172.17.0.2:80", "a new client's packets to this"},
 	} {
@@ -407,7 +407,7 @@ func TestTrapOfMany(t *testing.T) {
 	all, one := try(f, 0, nil).Traps, try(f, 9004, nil).Traps
 	if len(all) != 1 || len(all[0].Ports) != 9 ||
 		strings.Count(all[0].Evidence, "172.17.0.2:80") != fewSeen ||
-		!strings.HasSuffix(all[0].Evidence, "and so 6 more") {
+		!strings.HasSuffix(all[0].Evidence, "and 6 more") {
 		t.Errorf("%+v", all)
 	}
 	if len(one) != 1 || !slices.Equal(one[0].Ports, []string{"9004/tcp"}) ||

@@ -17,11 +17,11 @@ func (o *outcome) nobody(name string, to netip.AddrPort) {
 func (o *outcome) unserved(name, where string) {
 	o.out.nobody = name
 	o.hop("server", name+": nothing listens on "+where)
-	o.end(Nothing, fmt.Sprintf("%s leads to %s, where nothing listens on %s",
+	o.end(Nothing, fmt.Sprintf("%s forwards to %s, where nothing listens on %s",
 		cmp.Or(o.out.Kind, ByNAT), name, where))
 }
 
-// accepted notes how a connection ends that a proxy accepted, but did not relay.
+// accepted ends the path of a connection that a proxy accepted but did not relay.
 func (o *outcome) accepted(got replica.Outcome) {
 	px, at, relayed := o.relay(got)
 	if !relayed {
@@ -91,7 +91,7 @@ func (c *Copy) containerIn(space int) (*Container, bool) {
 	return nil, false
 }
 
-// ingress ends where IPVS, which the copy lacks, chooses a server.
+// ingress ends the path where IPVS, which the copy lacks, chooses a server.
 func (o *outcome) ingress() {
 	to := o.destination()
 	o.out.target = netip.AddrPortFrom(o.f.Ingress.Addr, to.Port())
