@@ -205,7 +205,7 @@ func TestConformanceOwnProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name := p.Proxies[0].Name; !strings.HasPrefix(name, "our own") {
+	if name := p.Proxies[0].Name; !strings.HasPrefix(name, "toll's own") {
 		t.Errorf("proxy %q", name)
 	}
 	if err := p.Close(); err != nil {
