@@ -1,7 +1,7 @@
 package load
 
-// needsTimeout reports whether trips may be few and long. A watched thread's window is its
-// watcher's.
+// needsTimeout reports whether trips may be few and long, so that the thread must not block past
+// the window's bounds. A watched thread need not look at the bounds.
 func (t *thread) needsTimeout() bool {
 	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)
 }

@@ -27,8 +27,8 @@ func source(t *thread) {
 	t.finish()
 }
 
-// sink receives until the other end has finished. It does not finish itself: a proxy would close
-// its sockets before their counters were read.
+// sink receives until the other end has finished. It does not shut down its own half, because a
+// proxy would then close its sockets before their counters were read.
 func sink(t *thread) {
 	buf := t.buf[:t.write]
 	for {
@@ -39,7 +39,7 @@ func sink(t *thread) {
 		}
 		now := clock.Now()
 		if n == 0 {
-			t.passed(now) // the last bytes may have come before the bound
+			t.passed(now) // the last bytes may precede the bound
 			break
 		}
 		t.recvd += int64(n)

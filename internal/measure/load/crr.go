@@ -14,8 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// crr is connect, request, response and close, repeatedly, like netperf's TCP_CRR. The client
-// closes first and so keeps the TIME_WAIT and its ephemeral port.
+// crr repeats connect, request, response and close, like netperf's TCP_CRR. The client closes
+// first, so it keeps the TIME_WAIT state and its ephemeral port.
 
 var failures = [...]string{workload.FailedTimeout, workload.FailedRefused, workload.FailedNoPort,
 	workload.FailedConnect, workload.FailedExchange}
@@ -35,9 +35,9 @@ type brief struct {
 	nodelay  int32
 	quota    int64 // connections that may be opened; 0: no limit
 	limit    unix.Timeval
-	deadline int64 // of the calls; a signal must not restart their limit
+	deadline int64 // end of the calls' limit, which a signal must not restart
 
-	opened, failed int64 // in the whole visit
+	opened, failed int64 // over the whole visit
 	failures       [len(failures)]int64
 	cut            bool
 }
@@ -93,8 +93,8 @@ func newBrief(addr netip.AddrPort, nodelay bool) *brief {
 	return b
 }
 
-// These bound, in ns, how long a connection may make no progress before it counts as failed. A lost
-// SYN is only sent again after a second, longer than a short window.
+// The times, in ns, after which a connection without progress counts as failed. A lost SYN is sent
+// again only after a second, which is longer than a short window.
 const (
 	leastPatience = int64(50 * time.Millisecond)
 	mostPatience  = int64(time.Second)
@@ -125,7 +125,7 @@ func crrClient(t *thread) {
 		} else {
 			t.trips++
 		}
-		if c.failure == noPort { // none is freed within a window
+		if c.failure == noPort { // no port becomes free within a window
 			t.cutShort()
 			break
 		}
@@ -167,7 +167,7 @@ func (t *thread) connectOnce() once {
 	end := clock.Now()
 	t.fd = -1
 	if !ok {
-		t.err = nil // an error of this connection, not of the load
+		t.err = nil // the connection failed, not the load
 		return once{end: end, failure: exchangeFailed}
 	}
 	b.opened++
@@ -218,14 +218,14 @@ func (t *thread) stopServer() {
 	closeRaw(fd)
 }
 
-// crrServer serves until a connection without a request comes after the load's end, or none for a
-// while.
+// crrServer serves until, after the load's end, a connection without a request comes or none comes
+// for a while.
 func crrServer(t *thread) {
 	b := t.brief
 	quiet := patience(t.when)
 	limit := unix.NsecToTimeval(quiet)
-	// The timeout bounds accept(2) and, because accepted sockets inherit it, how long a vanished
-	// client keeps the thread.
+	// The timeout limits accept(2). Accepted sockets inherit it, so that a vanished client does not
+	// block the thread for longer.
 	err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 	if err != nil {
 		t.err = fmt.Errorf("limit accept: %w", err)
@@ -250,17 +250,17 @@ func crrServer(t *thread) {
 	}
 }
 
-// serve returns false if no request came.
+// serve answers a connection's request. It returns false if no request came.
 func (t *thread) serve(fd int) bool {
 	t.fd = fd
 	t.brief.opened++
 	ok := t.recvInTime(t.sizes.Request) && t.sendFull(t.sizes.Reply)
 	if ok {
 		t.trips++
-		_, _ = t.brief.recv(fd, t.buf) // the end that closes first has the TIME_WAIT
+		_, _ = t.brief.recv(fd, t.buf) // wait until the client closes first
 	}
 	closeRaw(fd)
-	t.fd, t.err = -1, nil // the client counts broken connections
+	t.fd, t.err = -1, nil // the client counts failed connections
 	return ok
 }
 
@@ -297,7 +297,7 @@ func (b *brief) again(e syscall.Errno) bool {
 	return e == syscall.EINTR && clock.Now() < b.deadline
 }
 
-// connect retries after a signal: a blocking socket then continues to wait.
+// connect calls connect(2) again after a signal; a blocking socket then continues to wait.
 func (b *brief) connect(fd int) syscall.Errno {
 	for {
 		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd),
@@ -312,7 +312,7 @@ func (b *brief) connect(fd int) syscall.Errno {
 	}
 }
 
-// accept returns EAGAIN if nothing comes for a while.
+// accept returns EAGAIN if no connection comes before the timeout.
 func (b *brief) accept() (int, syscall.Errno) {
 	for {
 		fd, _, e := syscall.RawSyscall6(syscall.SYS_ACCEPT4, uintptr(b.listener), 0, 0,

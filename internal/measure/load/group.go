@@ -16,10 +16,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Prepare readies this process for a load of n threads: no garbage collection, a processor for each
-// thread that blocks in a raw system call, two for the rest of the program, and few timers of the
-// runtime's if CAP_SYS_NICE allows it. Start the process with GODEBUG=asyncpreemptoff=1, or the
-// runtime sends its threads a signal every 10 ms.
+// Prepare prepares this process for a load of n threads. It turns off garbage collection and raises
+// GOMAXPROCS so that each thread may block in a raw system call, with two processors left for the
+// rest of the program. If CAP_SYS_NICE allows it, the runtime's monitor thread sets fewer timers.
+// Start the process with GODEBUG=asyncpreemptoff=1, or the runtime sends its threads a signal every
+// 10 ms.
 func Prepare(n int) {
 	debug.SetGCPercent(-1)
 	runtime.GOMAXPROCS(n + 2)
@@ -84,7 +85,7 @@ func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) err
 	return c
 }
 
-// written fills its memory, because the kernel sends a page of zeros faster by a fifth.
+// written returns n random bytes, because the kernel sends pages of zeros faster by a fifth.
 func written(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails

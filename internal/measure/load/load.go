@@ -1,12 +1,13 @@
-// Package load generates the traffic. A workload is a table entry over shared loops: raw blocking
-// socket calls on locked, pinned threads, without Go's network poller, allocations or garbage
-// collection.
+// Package load generates the traffic. Each workload is an entry in a table of shared loops. The
+// loops make raw blocking socket calls on locked, pinned threads, without Go's network poller,
+// allocations or garbage collection.
 //
-// In an epoch, the end that sends first sleeps between its slices. Loops do not know about slices.
+// In an epoch, the end that sends first sleeps between its slices. The loops themselves do not know
+// about slices.
 //
-// Only the client ends a stream in both directions: a proxy closes its sockets when both halves are
-// shut, before their counters are read. The server's half ends with a mark or after a known number
-// of bytes.
+// In a stream in both directions, only the client shuts down its half: once both halves are shut, a
+// proxy closes its sockets before their counters are read. The server's half ends with a mark or
+// after a known number of bytes.
 //
 // All instants are CLOCK_MONOTONIC nanoseconds, which the processes of a machine share.
 package load
@@ -26,14 +27,16 @@ import (
 func withDefaults(l sample.Load) sample.Load { return workload.Of(l).Filled(l) }
 
 type Schedule struct {
-	Start int64 `json:"start"` // of the first byte
+	Start int64 `json:"start"` // the first byte is sent
 	From  int64 `json:"from"`  // end of the warm-up
 	To    int64 `json:"to"`
-	// End is when the load stops, so that late meters still see it run; 0: To.
+	// End is when the load stops. It may be later than To, so that late meters still see the load;
+	// 0: To.
 	End int64 `json:"end,omitempty"`
 	// Slices come before Start, in order of time; empty: not sliced.
 	Slices []Slice `json:"slices,omitempty"`
-	// Hold is the time before which an end sends no reply, because others are measured.
+	// Hold is the time before which an end sends no reply on its control pipe, because others are
+	// measured.
 	Hold int64 `json:"hold,omitempty"`
 }
 
@@ -46,7 +49,8 @@ func (s Schedule) first() int64 {
 
 type loops struct {
 	client, server func(t *thread)
-	// threads returns the number of threads that share the connections; nil: one each.
+	// threads returns the number of threads that share the connections; nil: each connection has
+	// one.
 	threads func(o Options) int
 }
 
@@ -65,15 +69,15 @@ var table = map[string]loops{
 type Options struct {
 	Load sample.Load
 	CPUs []int // for the threads in turn; empty: not pinned
-	// Crowd means that the end is one of many: a watcher takes its counts at the window's bounds,
-	// and each connection begins with its client's number.
+	// Crowd means that the end is one of many. A watcher then takes its counts at the window's
+	// bounds, and each connection begins with its client's number.
 	Crowd  bool
 	Client int // the client's number
 	// Budget bounds the connections that the client opens (crr); 0: no limit.
 	Budget int
-	// Shared means that another end listens at the same address, before or after this one.
+	// Shared means that another end listens on the same address before or after this one.
 	Shared bool
-	// Bounds asks for the bounds of the slices' trips, of a load with one thread.
+	// Bounds requests the bounds of the slices' trips. The load must have one thread.
 	Bounds bool
 	// NewHistogram makes the histogram of a thread that times trips.
 	NewHistogram func() *hdrhistogram.Histogram
@@ -137,7 +141,8 @@ type Server struct {
 	closed   atomic.Bool // the listener
 }
 
-// Listen makes the server's end on addr and starts accepting.
+// Listen returns the server's end, which listens on addr and accepts connections. The caller closes
+// it.
 func Listen(addr netip.AddrPort, o Options) (*Server, error) {
 	w, err := o.job()
 	if err != nil {
@@ -189,7 +194,7 @@ func (s *Server) Close() error {
 // Client is the client's end of a load.
 type Client struct{ *threadGroup }
 
-// Dial makes the client's end and connects all its connections to addr.
+// Dial returns the client's end, with all its connections connected to addr. The caller closes it.
 func Dial(addr netip.AddrPort, o Options) (*Client, error) {
 	w, err := o.job()
 	if err != nil {

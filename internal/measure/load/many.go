@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atOnce bounds the connections that a thread opens at the same time: more would overflow the
+// atOnce is the most connections that a thread opens at the same time. More would overflow the
 // queues of listeners on the path.
 const atOnce = 64
 
@@ -86,7 +86,8 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	return fds, nil
 }
 
-// addMany covers the whole visit: reading a thousand connections takes a ms, too long for a mark.
+// addMany adds the connections' counts over the whole visit: reading a thousand connections takes 1
+// ms, too long for a mark.
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {
 		info := tcpInfo(t.fds[i])

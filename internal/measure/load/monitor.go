@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// A thread that blocks in a raw system call keeps the Go runtime's monitor thread awake, which sets
-// a timer every 10 ms. With the processes that wait for their slices, an idle CPU then mostly has a
-// timer within its next tick, does not stop the tick, and on a virtual machine wakes a fifth faster
-// than for the same load alone.
+// A thread that blocks in a raw system call keeps the Go runtime's monitor thread awake, which then
+// sets a timer every 10 ms. With many processes waiting for their slices, an idle CPU mostly has a
+// timer within its next tick, so it does not stop the tick. On a virtual machine it then wakes a
+// fifth faster than under the same load alone.
 const monitorSlack = time.Second
 
-// quietMonitor lets the monitor thread oversleep. It is refused without CAP_SYS_NICE.
+// quietMonitor sets the timer slack of the monitor thread to monitorSlack. It returns an error
+// without CAP_SYS_NICE.
 func quietMonitor() error {
 	tid, err := monitor()
 	if err != nil {
@@ -23,7 +24,7 @@ func quietMonitor() error {
 	return setSlack(tid, monitorSlack)
 }
 
-// monitor returns the thread that the runtime starts before all others.
+// monitor returns the ID of the monitor thread, which the runtime starts before all others.
 func monitor() (tid int, err error) {
 	entries, err := os.ReadDir("/proc/self/task")
 	if err != nil {

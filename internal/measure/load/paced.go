@@ -11,9 +11,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// In an open loop, requests are due at a fixed rate. Each connection has one request in flight;
-// what falls due meanwhile is sent right after the reply, and its latency counts from when it was
-// due, as in wrk2.
+// In an open loop, requests are due at a fixed rate. Each connection has one request in flight. A
+// request that becomes due meanwhile is sent right after the reply, and its latency counts from
+// when it was due, as in wrk2.
 
 // lateSend is the delay (ns) from which a send counts as late: more than it takes to wake a thread
 // on an idle CPU of a virtual machine.
@@ -24,7 +24,8 @@ type pace struct {
 	each  float64 // ns
 }
 
-// paceOf spreads a rate evenly over the connections, which take turns.
+// paceOf returns when the requests of one connection are due. The connections take turns, so that
+// all together have the load's rate.
 func paceOf(s sample.Load, index int, start int64) pace {
 	each := float64(s.Streams) * 1e9 / workload.RROf(s).Rate
 	return pace{float64(start) + each*float64(index)/float64(s.Streams), each}
@@ -41,7 +42,7 @@ func pacedClient(t *thread) {
 		p    = paceOf(t.spec, t.index, t.when.Start)
 		late = t.times[workload.TimeOwnLateness]
 		now  = clock.Now()
-		// Counted in variables, because a map costs time.
+		// These are variables, because counting in a map costs time.
 		sends, held, tardy int64
 	)
 	for n := int64(0); ; n++ {

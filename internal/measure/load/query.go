@@ -5,8 +5,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// query is a chatty application: a page is a number of small queries in sequence on one connection.
-// Pages are timed as latencies, queries in addition.
+// query is a chatty application. A page is a number of small queries in sequence on one connection.
+// The latencies are those of pages; queries are timed in addition.
 
 func queryClient(t *thread) {
 	var (

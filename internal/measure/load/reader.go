@@ -14,16 +14,16 @@ const (
 	noEvent   sseEvent = iota // more bytes are needed
 	aToken                    // due and sent are in the reader
 	aFinish                   // the last chunk, without content
-	endOfBody                 // of the response; the next one may follow
+	endOfBody                 // of a response; the next may follow
 )
 
-// streamReader reads the server's responses, cut anywhere into pieces. Anything that the server
-// does not send is an error.
+// streamReader reads the server's responses, which may be cut into pieces anywhere. Anything that
+// the server does not send is an error.
 type streamReader struct {
 	part             httpPart
 	head             httpLine
 	data             httpLine
-	left             int // bytes of the chunk
+	left             int // bytes left of the chunk
 	chunked, streams bool
 	kind             sseEvent
 	full             bool // a data line of an event was read
@@ -42,7 +42,7 @@ const (
 	inTrailer
 )
 
-// next takes the front of b up to the end of an event, or all of it.
+// next reads b up to the end of an event, or all of it. used is the number of bytes read.
 func (r *streamReader) next(b []byte) (used int, e sseEvent, err error) {
 	for used < len(b) {
 		if r.part == inChunk {
@@ -163,7 +163,7 @@ func (r *streamReader) body(b []byte) (used int, e sseEvent, err error) {
 		case len(s) == 0 && r.full:
 			r.full = false
 			return used, r.kind, nil
-		case len(s) == 0: // a further blank line ends nothing
+		case len(s) == 0: // an additional blank line
 		case r.done || r.full:
 			return used, noEvent, fmt.Errorf("more data than there can be: %.80q", s)
 		default:
@@ -216,7 +216,8 @@ type requestReader struct {
 	tokens int
 }
 
-// next takes the front of b up to the end of a request, or all of it; whole is true if one ended.
+// next reads b up to the end of a request, or all of it. used is the number of bytes read; whole
+// means that a request ended.
 func (a *requestReader) next(b []byte) (used int, whole bool, err error) {
 	for used < len(b) {
 		if a.inBody {

@@ -2,7 +2,8 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// rr is request and response on one connection, with TCP_NODELAY, each round trip timed.
+// rr exchanges requests and responses on one connection, with TCP_NODELAY, and times each round
+// trip.
 
 func rrClient(t *thread) {
 	var (
@@ -40,8 +41,8 @@ func rrClient(t *thread) {
 	t.finish()
 }
 
-// clockEvery is the number of trips after which the server looks at the clock: its time is the
-// client's latency, and its own window may be a few trips off.
+// clockEvery is the number of trips after which the server reads the clock. Reading it adds to the
+// client's latency, and the server's window may be a few trips off.
 const clockEvery = 8
 
 func rrServer(t *thread) {

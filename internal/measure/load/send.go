@@ -14,11 +14,11 @@ import (
 
 type putter interface {
 	put(n int) (int, syscall.Errno)
-	// settle waits, for a limited time, for the kernel's outstanding reports.
+	// settle waits a limited time for the kernel's outstanding reports.
 	settle()
 }
 
-// CanSend returns nil if this kernel supports a method of sending.
+// CanSend returns nil if this kernel supports the method of sending.
 func CanSend(how string) error {
 	switch how {
 	case "":
@@ -62,7 +62,7 @@ type copying struct{ t *thread }
 func (c *copying) put(n int) (int, syscall.Errno) { return send(c.t.fd, c.t.buf[:n]) }
 func (c *copying) settle()                        {}
 
-// filed sends by sendfile(2), always the same part of a file in memory.
+// filed sends the same part of a file in memory by sendfile(2).
 type filed struct {
 	t    *thread
 	file int
@@ -99,9 +99,9 @@ func (f *filed) put(n int) (int, syscall.Errno) {
 
 func (f *filed) settle() {}
 
-// zerocopy sends with MSG_ZEROCOPY (Documentation/networking/msg_zerocopy.rst). A send waits for
-// reports only if space for them or for pinned pages runs out, because the bytes are always the
-// same.
+// zerocopy sends with MSG_ZEROCOPY (Documentation/networking/msg_zerocopy.rst). The bytes are
+// always the same, so a send waits for the kernel's reports only if space for them or for pinned
+// pages runs out.
 type zerocopy struct {
 	t       *thread
 	pending int
@@ -189,7 +189,7 @@ func (z *zerocopy) settle() {
 	}
 }
 
-// completed returns 0 sends for other messages.
+// completed returns the number of sends that a message reports as completed, 0 for other messages.
 func completed(control []byte) (sends int, copied bool) {
 	for len(control) >= unix.CmsgLen(0) {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)
@@ -202,13 +202,13 @@ func completed(control []byte) (sends int, copied bool) {
 		if !v4 && !v6 || len(data) < int(unsafe.Sizeof(unix.SockExtendedErr{})) {
 			continue
 		}
-		// Copied, because the data need not be aligned.
+		// The data may be unaligned, so it is copied.
 		var ee unix.SockExtendedErr
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&ee)), unsafe.Sizeof(ee)), data)
 		if ee.Origin != unix.SO_EE_ORIGIN_ZEROCOPY || ee.Errno != 0 {
 			continue
 		}
-		// The numbers of the first and the last send, which wrap around.
+		// Info and Data are the numbers of the first and the last send, which wrap around.
 		return int(ee.Data-ee.Info) + 1, ee.Code&unix.SO_EE_CODE_ZEROCOPY_COPIED != 0
 	}
 	return 0, false

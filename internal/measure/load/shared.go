@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An end can share its address with another: a baseline and its control are on one path, whose
-// rules apply to one port. They listen in turn, each until it has its connections.
+// Two ends can share an address: a baseline and its control are on one path, whose rules are for
+// one port. They listen in turn, each until it has its connections.
 
 const (
 	portTime = 2 * time.Second

@@ -10,7 +10,7 @@ import (
 )
 
 // Slice is a time in which the load works, in an epoch that it shares with others. The end that
-// sends first works from Start to End; the other one answers.
+// sends first works from Start to End. The other end answers.
 type Slice struct {
 	Start int64 `json:"start"`
 	// From and To bound what is measured; both are 0 in a run-in, which is discarded.
@@ -21,25 +21,26 @@ type Slice struct {
 
 func (s Slice) measured() bool { return s.To > s.From }
 
-// SliceStats is what one end did in a slice.
+// SliceStats has what one end did in a slice.
 type SliceStats struct {
-	Width    int64 `json:"width"` // ns between its bounds as crossed; 0: not crossed
+	Width    int64 `json:"width"` // ns between crossing its bounds; 0: not crossed
 	Sent     int64 `json:"sent,omitempty"`
 	Received int64 `json:"received,omitempty"`
 	Trips    int64 `json:"trips,omitempty"`
-	CPU      int64 `json:"cpu,omitempty"` // ns, of the process
-	// ns, of the trips or a query's pages; 0: none was timed
+	CPU      int64 `json:"cpu,omitempty"` // CPU time of the process, in ns
+	// Median is the median trip, or page of queries, in ns; 0: none was timed.
 	Median int64 `json:"median,omitempty"`
-	// ns from Start to the first byte, for the end that sends first
+	// Late is the time from Start to the first byte, in ns, at the end that sends first.
 	Late int64 `json:"late,omitempty"`
-	// Drained is when the last byte came before this end's next slice; 0: none came.
+	// Drained is when the last byte before this end's next slice came, in ns; 0: none came.
 	Drained int64 `json:"drained,omitempty"`
-	// Bounds are when the first trip between From and To began, and the time to the end of each,
-	// which the next one begins with (ns, see Options.Bounds).
+	// Bounds has, in ns, when the first trip between From and To began, then how long each trip
+	// took. A trip begins when the one before ends. See Options.Bounds.
 	Bounds []int64 `json:"bounds,omitempty"`
 }
 
-// mostTrips bounds a slice's timed trips, the first ones, and mostBounds those of all slices.
+// mostTrips is the most trips that are timed in a slice, from its start. mostBounds is the most
+// bounds of all slices together.
 const (
 	mostTrips  = 1 << 13
 	mostBounds = 1 << 17
@@ -54,9 +55,10 @@ type slicing struct {
 	began mark
 	last  mark
 	took  []int64
-	// bounds are the present slice's, cut from all; empty: not measured, or not asked for.
+	// bounds is the current slice's part of all; empty: not measured, or not requested.
 	bounds, all []int64
-	// active means that the thread sleeps between its slices. Others block until something arrives.
+	// active means that the thread sleeps between its slices. Other threads block until something
+	// arrives.
 	active, rested bool
 }
 
@@ -150,7 +152,7 @@ func (t *thread) crossSlice(now int64) {
 		s.phase = untilTo
 	case untilTo:
 		b, e := s.began, mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips}
-		if !s.active && now > sl.End && s.last.at >= b.at { // this belongs to another slice
+		if !s.active && now > sl.End && s.last.at >= b.at { // the bytes belong to another slice
 			e = s.last
 			e.at = sl.To
 		}
@@ -178,7 +180,7 @@ func (s *slicing) takeBounds() {
 	s.bounds, s.all = nil, s.all[n:]
 }
 
-// processCPU returns the process's CPU time for its first thread, and 0 for the others.
+// processCPU returns the process's CPU time, in ns, for the first thread, and 0 for the others.
 func (t *thread) processCPU() int64 {
 	if !t.first {
 		return 0
@@ -210,8 +212,8 @@ func median(xs []int64) int64 {
 	return (xs[(n-1)/2] + xs[n/2]) / 2
 }
 
-// together adds amounts up, takes the longest times, and averages widths and medians. Only a single
-// thread's trips have bounds.
+// together merges the threads' slices: it adds amounts, takes the longest times, and averages
+// widths and medians. Bounds exist only for a single thread.
 func together(threads []*thread, n int) ([]SliceStats, error) {
 	if n == 0 {
 		return nil, nil

@@ -64,8 +64,8 @@ func accept(listener int, nodelay bool) (int, error) {
 
 func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 	return tcpSocket(addr, func(fd int, sa unix.Sockaddr) error {
-		// SO_SNDTIMEO bounds connect(2). It is removed again, because a send with a timeout arms a
-		// timer.
+		// SO_SNDTIMEO limits connect(2). It is reset afterwards, because a send with a timeout sets
+		// a timer.
 		limit := unix.NsecToTimeval(int64(connectTimeout))
 		err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit)
 		if err != nil {
@@ -86,7 +86,7 @@ func connect(addr netip.AddrPort, nodelay bool) (int, error) {
 	})
 }
 
-// greet sends the client's number: behind NAT or a proxy, addresses do not distinguish clients.
+// greet sends the client's number. Behind NAT or a proxy, addresses do not distinguish clients.
 func greet(fd, client int) error {
 	var b [greeting]byte
 	binary.BigEndian.PutUint32(b[:], uint32(client))
@@ -104,7 +104,7 @@ func greeted(fd int) (client int, err error) {
 		case e != 0:
 			return 0, fmt.Errorf("read the client's number: %w", e)
 		case n == 0:
-			return 0, errors.New("the client went before it said its number")
+			return 0, errors.New("the client closed the connection before it sent its number")
 		}
 		got += n
 	}
@@ -121,8 +121,8 @@ func setNodelay(fd int, on bool) error {
 	return nil
 }
 
-// RawSyscall keeps Go's scheduler out of send and recv: the thread blocks with its processor, for
-// which Prepare makes spare ones.
+// RawSyscall bypasses Go's scheduler: a thread that blocks in send or recv keeps its processor, and
+// Prepare adds processors for that.
 
 func send(fd int, b []byte) (int, syscall.Errno) {
 	for {

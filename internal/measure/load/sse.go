@@ -8,21 +8,21 @@ import (
 )
 
 // The wire format of stream is HTTP/1.1 (RFC 9112) with a chunked body of server-sent events
-// (WHATWG HTML, 9.2), each the JSON of an OpenAI-compatible chunk. Each event has the instants at
-// which it was due and sent, in CLOCK_MONOTONIC ns of fixed width, so that the client can tell the
-// users' delay from the load's own lateness.
+// (WHATWG HTML, 9.2), each with the JSON of an OpenAI-compatible chunk. Each event has the instants
+// at which it was due and sent, in CLOCK_MONOTONIC ns of fixed width, so that the client can
+// distinguish the users' delay from the load's own lateness.
 
 const (
 	streamPath = "/v1/chat/completions"
 	chunkHead  = `{"id":"chatcmpl-b2f0a7c1d49e4c5a8e6f3d21","object":"chat.completion.chunk","created":1700000000,"model":"toll",`
 	dueKey     = `"due_ns":"`
 	sentKey    = `","sent_ns":"`
-	stampWidth = 19 // digits of the largest int64
+	stampWidth = 19 // number of digits of the largest int64
 	doneData   = "[DONE]"
 	finishMark = `"finish_reason":"stop"`
 )
 
-// tokenWords repeat in a response: a model's events have different lengths.
+// tokenWords are repeated in a response. They differ in length, like a model's tokens.
 var tokenWords = []string{" the", " of", " packet", " a", " and", " network", " is", ",", " bridge",
 	" to", " in", " container", ".", " it", " on", " namespace"}
 
@@ -64,7 +64,7 @@ func stamp(b []byte, ns int64) {
 	}
 }
 
-// readStamp reads what stamp wrote; ok is false for anything else.
+// readStamp returns the instant that stamp wrote. ok is false for anything else.
 func readStamp(b []byte) (ns int64, ok bool) {
 	if len(b) < stampWidth {
 		return 0, false
@@ -90,19 +90,19 @@ func tokenRequest(tokens int) []byte {
 		body)
 }
 
-// maxLine bounds a line of either side.
+// maxLine is the most bytes of a line from either side.
 const maxLine = 1024
 
 var errLongLine = errors.New("a line is too long")
 
-// httpLine collects a line that may come in pieces.
+// httpLine collects a line that may arrive in pieces.
 type httpLine struct {
 	b [maxLine]byte
 	n int
 }
 
-// take takes b up to a line's end; whole is true if it was reached, and then the line without its
-// end is in l until the next call.
+// take reads b up to a line's end. whole means that the end was reached; l then has the line,
+// without its end, until the next call.
 func (l *httpLine) take(b []byte) (used int, whole bool, err error) {
 	i := bytes.IndexByte(b, '\n')
 	used = i + 1
@@ -117,8 +117,8 @@ func (l *httpLine) take(b []byte) (used int, whole bool, err error) {
 	return used, i >= 0, nil
 }
 
-// text returns the line, which is then forgotten; ok is false if it did not end in CRLF although
-// crlf asks for it.
+// text returns the line and resets l. ok is false if crlf requires the line to end in CRLF and it
+// did not.
 func (l *httpLine) text(crlf bool) (s []byte, ok bool) {
 	s = l.b[:l.n]
 	l.n = 0
@@ -128,7 +128,7 @@ func (l *httpLine) text(crlf bool) (s []byte, ok bool) {
 	return bytes.CutSuffix(s, []byte{'\r'})
 }
 
-// headerValue returns the value of a line of the head with that name, in any case.
+// headerValue returns the value of a header line if it has the given name, in upper or lower case.
 func headerValue(s []byte, name string) (value []byte, ok bool) {
 	if len(s) <= len(name) || s[len(name)] != ':' || !bytes.EqualFold(s[:len(name)], []byte(name)) {
 		return nil, false
@@ -136,12 +136,12 @@ func headerValue(s []byte, name string) (value []byte, ok bool) {
 	return bytes.TrimSpace(s[len(name)+1:]), true
 }
 
-// StreamMessages returns the mean bytes of a request of stream, and of what the server sends of a
-// response at once.
+// StreamMessages returns the mean sizes, in bytes, of a stream's request and of each part of a
+// response that the server sends at once.
 func StreamMessages(tokens int) (request, reply int) {
 	frames := tokenFrames()
 	bytes, messages := len(responseHead)+len(finishFrame)+len(doneFrame), 3
-	for i := range min(tokens, len(frames)) { // they recur
+	for i := range min(tokens, len(frames)) { // the frames repeat
 		bytes += len(frames[i].b)
 		messages++
 	}

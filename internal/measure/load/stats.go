@@ -12,28 +12,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Stats is what one end of a load did.
+// Stats has what one end of a load did.
 type Stats struct {
-	// Party lacks what is known of the process as a whole, and the device of the connection in
+	// Party lacks what is known only of the whole process, and the connection's device in
 	// TCP.Packet.
 	sample.Party
 	Peer netip.Addr
-	// Latency has the window's trips in ns; nil if the load has none.
+	// Latency has the window's trips in ns; nil: the load times none.
 	Latency *hdrhistogram.Histogram
-	// Times are the workload's further times in ns, by name.
+	// Times has the workload's other times in ns, by name.
 	Times  map[string]*hdrhistogram.Histogram
 	Slices []SliceStats
 	Flows  []Flow
 }
 
-// Flow is what one connection did in the window.
+// Flow has what one connection did in the window.
 type Flow struct {
-	Client    int   // number that the client's end sent
+	Client    int   // the number that the client sent
 	Sent      int64 // acknowledged payload bytes
 	Received  int64 // payload bytes
 	Trips     int64
-	TotalRecv int64 // in the whole visit
-	Resent    int64 // bytes sent again, in the whole visit
+	TotalRecv int64 // over the whole visit
+	Resent    int64 // bytes sent again, over the whole visit
 }
 
 func (c *threadGroup) stats() (Stats, error) {
@@ -81,7 +81,7 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		s.BusiestCPU = max(s.BusiestCPU, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
 	if t.first {
-		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU)) // the last thread's is the longest
+		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU)) // the last thread has the longest
 		s.Involuntary = b.involuntary - a.involuntary
 	}
 	s.addMany(t)
@@ -118,8 +118,8 @@ func (s *Stats) count(name string, n int64) {
 	s.Counts[name] += n
 }
 
-// addTCP adds a connection that two threads share once; means are only over the load's own
-// connections.
+// addTCP adds a connection. One that two threads share is added once. Means are only over the
+// load's own connections.
 func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if t.twin != nil {
 		return
@@ -134,7 +134,7 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 		return
 	}
 	if width := seconds(b.at - a.at); t.bulk.Bytes > 0 {
-		s.Window = max(s.Window, width) // until the last byte of the last connection
+		s.Window = max(s.Window, width) // up to the last connection's last byte
 	} else {
 		s.Window += width / float64(n)
 	}
@@ -149,7 +149,7 @@ func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 
 func seconds(ns int64) float64 { return time.Duration(ns).Seconds() }
 
-// Headers in bytes.
+// The sizes of headers, in bytes.
 const (
 	header4     = 20
 	header6     = 40

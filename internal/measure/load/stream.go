@@ -11,13 +11,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// stream is LLM token streaming at a fixed pace. A token's delay is from the instant at which it
-// was due to its arrival, so that waiting behind a stall counts. Both ends are event loops, because
-// a thousand threads would be late by themselves.
+// stream is LLM token streaming at a fixed pace. A token's delay is the time from when it was due
+// to its arrival, so that waiting behind a stall counts. Both ends are event loops, because a
+// thousand threads would themselves be late.
 
 const startEvery = int64(workload.StartEvery)
 
-// beginsAfter returns the start of session i in ns after the load's start. The golden ratio spreads
+// beginsAfter returns when session i starts, in ns after the load's start. The golden ratio spreads
 // any number of sessions evenly over a token's period.
 func beginsAfter(i int, period float64) int64 {
 	whole := math.Floor(float64(int64(i)*startEvery) / period)
@@ -38,15 +38,15 @@ type streamEnd struct {
 	due    calendar
 
 	gap, first, overrun, late, transit, wait *hdrhistogram.Histogram
-	// connections that the other end still uses
+	// alive is the number of connections that the other end still uses.
 	alive int
-	// client: ns after the load's start, in order
+	// starts has the sessions' starts at the client, in order and in ns after the load's start.
 	starts []int64
 	begun  int
 	polled int64
 }
 
-// period is in ns.
+// period returns the time between two tokens, in ns.
 func period(s sample.Load) float64 { return float64(time.Second) / workload.StreamOf(s).Pace }
 
 func prepareStream(t *thread, server bool) error {
@@ -92,9 +92,9 @@ func checkTokens(s sample.Load) error {
 	return nil
 }
 
-// calendar is a heap of connections by when their next token is due.
+// calendar is a heap of connections, ordered by when their next token is due.
 type calendar struct {
-	at []int64 // by connection
+	at []int64 // when each connection's next token is due
 	h  []int32
 }
 

@@ -13,15 +13,15 @@ import (
 type reading struct {
 	reader streamReader
 	asked  int64
-	token  int // received tokens of the response
+	token  int // tokens of the response received so far
 	at     int64
 	due    int64
-	// over means that a token that is due after the window, or its request, was seen.
+	// over means that a token that is due after the window, or its request, has been seen.
 	over bool
 }
 
-// latePatience is how long the load waits after its end for tokens that were due in the window:
-// otherwise long delays would be cut off.
+// latePatience is how long the load waits after its end for tokens that were due in the window.
+// Otherwise long delays would be missing.
 const latePatience = time.Second
 
 func streamClient(t *thread) {
@@ -44,7 +44,7 @@ func streamClient(t *thread) {
 			t.failed("wait", e)
 			return
 		}
-		// What is ready was not ready when the last wait ended or, if this one slept, until now.
+		// What is ready now became ready after the last wait ended or, if this one slept, just now.
 		since := s.polled
 		s.polled = clock.Now()
 		if slept {
@@ -67,7 +67,7 @@ func streamClient(t *thread) {
 	t.fd = t.fds[0]
 }
 
-// begin returns when the next session is due.
+// begin starts the sessions that are due and returns when the next one is.
 func (t *thread) begin(now int64) (next int64) {
 	s := t.stream
 	for ; s.begun < len(t.fds); s.begun++ {
@@ -131,7 +131,7 @@ func (t *thread) recvTokens(i int, since int64) {
 	}
 }
 
-// arrived returns 1 if the token belongs to the window.
+// arrived records a token. It returns 1 if the token was due in the window, else 0.
 func (t *thread) arrived(r *reading, now, since int64) int64 {
 	s := t.stream
 	first := r.token == 0
@@ -169,8 +169,8 @@ func (t *thread) ended(r *reading, now int64) {
 	}
 }
 
-// overdue returns how many tokens of a session were due before the window's end and have not come,
-// and since when. In a response without any token only one is known to be due.
+// overdue returns the number of a session's tokens that were due before the window's end and have
+// not arrived, and since when. Of a response without any token, only the first is known to be due.
 func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
 	switch {
 	case r.over || r.asked == 0:

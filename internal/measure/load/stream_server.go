@@ -15,12 +15,12 @@ type writing struct {
 	ask    requestReader
 	start  int64
 	token  int
-	tokens int // of the response; 0: none in progress
+	tokens int // tokens of the response; 0: none in progress
 	rest   []byte
 	ended  bool
 }
 
-// eachTurn is the number of tokens that a loop sends before it looks for requests.
+// eachTurn is the number of tokens that the loop sends before it looks for requests.
 const eachTurn = 16
 
 func streamServer(t *thread) {
@@ -83,8 +83,8 @@ func (t *thread) sendToken(i int, due int64, period float64) {
 	t.reply(i, f.b)
 }
 
-// reply returns false if the socket's buffer is full: the rest then waits, and the session's next
-// tokens behind it.
+// reply sends b. It returns false if the socket's buffer is full: the rest, and the session's next
+// tokens, then wait.
 func (t *thread) reply(i int, b []byte) bool {
 	w := &t.stream.writes[i]
 	if len(w.rest) > 0 {
@@ -137,7 +137,8 @@ func (t *thread) sendRest(i int) {
 	}
 }
 
-// recvRequest makes the response's first token due at once.
+// recvRequest reads from a session. A complete request makes the response's first token due at
+// once.
 func (t *thread) recvRequest(i int) {
 	s := t.stream
 	w := &s.writes[i]
@@ -151,7 +152,7 @@ func (t *thread) recvRequest(i int) {
 	case n == 0:
 		w.ended = true
 		s.alive--
-		// It stays readable.
+		// The socket stays readable.
 		if err := s.poll.forget(t.fds[i]); err != nil {
 			t.err = err
 		}
@@ -163,7 +164,7 @@ func (t *thread) recvRequest(i int) {
 	case err == nil && !whole:
 		return
 	case err == nil && (used < n || w.tokens > 0):
-		err = errors.New("the client asks before it was answered")
+		err = errors.New("the client sent a request before it had the response")
 	}
 	if err != nil {
 		t.err = fmt.Errorf("read a request: %w", err)

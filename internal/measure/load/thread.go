@@ -16,7 +16,7 @@ import (
 
 type thread struct {
 	spec sample.Load
-	// Options that several loops read; zero for loads without them.
+	// bulk has the options that several loops read; zero for loads without them.
 	bulk  sample.BulkOptions
 	rr    sample.RROptions
 	sizes sample.Messages
@@ -26,15 +26,16 @@ type thread struct {
 	buf   []byte
 
 	index, of int
-	twin      *thread // owner of the connection that it uses; nil: its own
+	twin      *thread // owner of the connection that this thread uses; nil: its own
 	serves    bool
-	attached  chan struct{} // closed when it has its own connection, or none
+	attached  chan struct{} // closed when the thread has its connection, or failed
 	put       putter
 
 	sent, recvd, trips int64 // since the first byte
 	hist               *hdrhistogram.Histogram
 	times              map[string]*hdrhistogram.Histogram
-	// in the window; the loop keeps them outside of what it times
+	// counts has the workload's counts in the window. The loop updates them outside of what it
+	// times.
 	counts map[string]int64
 
 	when   Schedule
@@ -45,7 +46,8 @@ type thread struct {
 	late   int64
 	err    error
 
-	// For threads with several connections: all of them (fd is the first), and the event loop.
+	// fds has all connections of a thread with several (fd is the first), and poll is its event
+	// loop.
 	fds    []int
 	stream *streamEnd
 
@@ -56,7 +58,7 @@ type thread struct {
 	active, bounded bool
 	slices          *slicing
 
-	// With a watcher, the counts are shown to it.
+	// watched means that a watcher reads the counts.
 	watched bool
 	client  int          // number that the client's end sent
 	tid     atomic.Int32 // 0: not connected
@@ -80,7 +82,7 @@ type mark struct {
 
 const windowBounds = 2
 
-// passed makes a mark at the window's bounds, and returns true when the load is over.
+// passed takes a mark at each of the window's bounds, and returns true once the load is over.
 func (t *thread) passed(now int64) bool {
 	if t.watched {
 		t.show()
@@ -115,8 +117,8 @@ func (t *thread) cross(now int64) bool {
 	return t.bounds == windowBounds && now >= t.next
 }
 
-// passUnseen takes the marks of bounds that passed while this end waited for the other: the window
-// is then short, which the engine notices.
+// passUnseen takes the marks of bounds that passed while this end waited for the other. The window
+// is then short, which the engine detects.
 func (t *thread) passUnseen() {
 	for now := clock.Now(); t.err == nil && t.bounds < windowBounds && now >= t.next; {
 		was := t.next
@@ -148,7 +150,7 @@ func (t *thread) failed(what string, e syscall.Errno) {
 	t.err = fmt.Errorf("%s: %w", what, e)
 }
 
-// recvFull returns false at the end of the stream.
+// recvFull receives n bytes. It returns false at the end of the stream.
 func (t *thread) recvFull(n int) bool {
 	for got := 0; got < n; {
 		k, e := recv(t.fd, t.buf[got:n])
@@ -178,7 +180,7 @@ func (t *thread) sendFull(n int) bool {
 	return true
 }
 
-// finish shuts down sending but keeps the connection, whose counters are still to be read.
+// finish shuts down sending. The connection stays open until its counters are read.
 func (t *thread) finish() {
 	if err := unix.Shutdown(t.fd, unix.SHUT_WR); err != nil && !errors.Is(err, unix.ENOTCONN) &&
 		t.err == nil {
@@ -186,8 +188,8 @@ func (t *thread) finish() {
 	}
 }
 
-// Queued data may be sent again until it is acknowledged. A hop counts that but the load does not,
-// so the ends wait.
+// The ends wait until queued data is acknowledged. Until then it may be sent again, which hops
+// count and the load does not.
 const (
 	queuedMost = int64(2 * time.Second)
 	queuedStep = int64(time.Millisecond)

@@ -8,9 +8,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Most threads have a connection of their own. In a load in both directions the second half are
-// twins: they send on the connections that the first half receives on. A stream parallel to a load
-// has the last thread.
+// Most threads have a connection of their own. In a load in both directions, the second half of the
+// threads are twins: they send on the connections on which the first half receives. A stream
+// parallel to a load has the last thread.
 
 // threads returns the number of an end's threads that have their own connection.
 func threads(s sample.Load) int {
@@ -24,8 +24,8 @@ func threads(s sample.Load) int {
 	return n
 }
 
-// ManyThreads is the number of an end's threads beyond which a watcher takes their counts, as a
-// crowd's: a starved thread reaches the window's bounds late or never.
+// ManyThreads is the most threads of an end that take their own counts. Beyond it a watcher takes
+// them, as in a crowd, because a starved thread reaches the window's bounds late or never.
 const ManyThreads = 16
 
 func (o Options) watched() bool {
@@ -64,8 +64,9 @@ func (t *thread) attach(open func(*thread) error) error {
 	return t.prepare()
 }
 
-// matchThreads gives each connection to the threads of the same number at both ends, and so to the
-// intended CPUs: through a proxy connections arrive in any order. The client sends the number.
+// matchThreads gives each connection to the threads with the same number at both ends, and so to
+// the intended CPUs. Through a proxy, connections arrive in any order, so the client sends the
+// number.
 func (o Options) matchThreads(open func(*thread) error, server bool) func(*thread) error {
 	if !workload.RROf(o.Load).Beside {
 		return open
@@ -82,7 +83,7 @@ func (o Options) matchThreads(open func(*thread) error, server bool) func(*threa
 			return err
 		}
 		if index < 0 || index >= threads(t.spec) {
-			return fmt.Errorf("a client's connection says that it is number %d of %d", index,
+			return fmt.Errorf("a client's connection has number %d of %d", index,
 				threads(t.spec))
 		}
 		t.index = index
@@ -97,7 +98,7 @@ func (o Options) together() error {
 		return errors.New("both ways and from the server only")
 	case o.Crowd && (bulk.Bidir || rr.Beside || bulk.Bytes > 0 || rr.Rate > 0):
 		return errors.New(
-			"both ways, a stream beside, a number of bytes, or a rate: not in a crowd")
+			"both directions, a parallel stream, a number of bytes and a rate are impossible in a crowd")
 	case bulk.Bytes < 0 || rr.Rate < 0:
 		return fmt.Errorf("%d bytes, %g requests per second: must not be negative", bulk.Bytes,
 			rr.Rate)

@@ -10,11 +10,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// Loops of rr for trips that may be few and long: at a slow rate, on one of many connections, or
-// parallel to a stream. A receive timeout lets them pass the window's bounds on time while nothing
-// arrives; the timer costs each wait something, so rr alone does without.
+// These loops of rr are for trips that may be few and long: at a slow rate, on one of many
+// connections, or parallel to a stream. A receive timeout lets them pass the window's bounds on
+// time while nothing arrives. Its timer makes each wait slower, so plain rr does not use it.
 
-// timeouts is how often in a window an idle thread looks at the clock.
+// timeouts is the number of times in a window that an idle thread reads the clock.
 const timeouts = 50
 
 func (t *thread) setTimeout() bool {
@@ -26,8 +26,8 @@ func (t *thread) setTimeout() bool {
 	return true
 }
 
-// timeoutClient times the trips that began in the window, however late they end, so that a stall
-// beyond the window is included.
+// timeoutClient times the trips that begin in the window, however late they end, so that a stall
+// beyond the window counts.
 func timeoutClient(t *thread) {
 	if !t.setTimeout() {
 		return
@@ -42,7 +42,7 @@ func timeoutClient(t *thread) {
 		t.trips++
 		if counts {
 			t.timed(now - sentAt)
-			// fails over a minute, when the window is long over
+			// RecordValue fails for more than a minute, when the window is long over.
 			_ = t.hist.RecordValue(now - sentAt)
 		}
 		if t.passed(now) {

@@ -39,7 +39,7 @@ func (t *thread) putter() putter {
 	return t.put
 }
 
-// pour replaces source for other methods of sending and for both directions.
+// pour replaces source for other methods of sending and in loads in both directions.
 func pour(t *thread) {
 	p := t.putter()
 	for {
@@ -56,8 +56,7 @@ func pour(t *thread) {
 	t.conclude()
 }
 
-// endMark ends the server's half of a stream in both directions. Its bytes are not in what written
-// returns.
+// endMark ends the server's half of a stream in both directions. written never returns its bytes.
 const endMark = 0x746f6c6c2d656e64
 
 func (t *thread) conclude() {
@@ -149,8 +148,8 @@ func fetch(t *thread) {
 	t.edge(clock.Now())
 }
 
-// edge takes the mark at a bound that the bytes themselves make: the common start or the last byte.
-// Each thread reads the process's clocks, because any of them may end last.
+// edge takes the mark at a bound that bytes define: the common start or the last byte. Each thread
+// reads the process's clocks, because any thread may end last.
 func (t *thread) edge(at int64) {
 	t.first = true
 	t.bounds++

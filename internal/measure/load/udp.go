@@ -6,11 +6,11 @@ import (
 )
 
 // The loads over UDP begin each flow with a greeting and end it with a message. Both are repeated
-// until answered, so losses make neither end hang. A flow is a pair of connected sockets: the
-// server makes one for each greeting.
+// until they are answered, so that neither end hangs after losses. A flow is a pair of connected
+// sockets, of which the server makes one for each greeting.
 //
-// A datagram of udp has a head, a sequence number and payload. Loss is what is missing among the
-// sequence numbers of the window. All fields are big-endian.
+// A datagram of udp has a head, a sequence number and payload. The loss is the number of missing
+// sequence numbers in the window. All fields are big-endian.
 const (
 	headBytes    = 8
 	controlBytes = 6 * 8 // a head and five numbers
@@ -23,14 +23,14 @@ const (
 	data    kind = iota + 1
 	hello        // client: a new flow
 	welcome      // server: the flow is known
-	ask          // client: what arrived of this step of the search?
+	ask          // client: asks what arrived of this step of the search
 	report       // server: step, datagrams, first and last arrival
 	end          // client: first number of the window, first after it, number of all, round trip
 	bye          // server: the end is known
 )
 
-// head is a datagram's first word. Run distinguishes flows and visits: a proxy may still hold
-// another's datagrams.
+// head is a datagram's first word. run identifies flow and visit, because a proxy may still have
+// another one's datagrams.
 type head struct {
 	kind kind
 	part byte // number of the window's bounds passed
@@ -61,7 +61,7 @@ func control(b []byte, h head, numbers ...int64) []byte {
 	return b
 }
 
-// number returns a control message's i-th number, or 0 if the message is too short.
+// number returns number i of a control message, or 0 if the message is too short.
 func number(b []byte, i int) int64 {
 	if at := (i + 1) * 8; at+8 <= len(b) {
 		return int64(binary.BigEndian.Uint64(b[at:]))
@@ -73,12 +73,12 @@ func number(b []byte, i int) int64 {
 const trackBits = 1 << 16
 
 type tracker struct {
-	next uint64 // after the highest that arrived
+	next uint64 // one more than the highest that arrived
 	seen [trackBits / 64]uint64
 }
 
-// add reports whether the arrival is the first with its number, and whether a later one arrived
-// before it. A number too old to be remembered counts as the first.
+// add records an arrival. fresh means that it is the first with its number, late that a higher
+// number arrived before. A number that is too old to be remembered counts as the first.
 func (k *tracker) add(seq uint64) (fresh, late bool) {
 	if seq > math.MaxInt64 { // no sender reaches that
 		return false, true

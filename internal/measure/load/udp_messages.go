@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// messages are the buffers of a system call: one for send(2) and recv(2), several for sendmmsg(2)
-// and recvmmsg(2). With GSO each holds several datagrams.
+// messages has the buffers of a system call: one for send(2) and recv(2), several for sendmmsg(2)
+// and recvmmsg(2). With GSO each buffer holds several datagrams.
 type messages struct {
 	bufs [][]byte
-	each int // datagrams per buffer, at the sending end
+	each int // datagrams in a buffer, at the sending end
 	got  []int
 	vecs []unix.Iovec
 	mm   []mmsghdr
-	// answer receives the replies at the sending end.
+	// answer is the buffer for replies at the sending end.
 	answer []byte
 }
 
@@ -41,7 +41,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 		room = m.each * o.Size
 	}
 	if receives {
-		room = workload.MaxDatagram // greetings may be larger than what was sent first
+		room = workload.MaxDatagram // greetings may be larger than the first datagram
 	}
 	for range o.Batch {
 		m.bufs = append(m.bufs, written(room))
@@ -58,7 +58,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 	return m
 }
 
-// send returns the number of buffers sent, from the given one on.
+// send sends the buffers from number from on, and returns how many were sent.
 func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	for {
 		var n uintptr
@@ -83,8 +83,8 @@ func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	}
 }
 
-// receive returns the number of buffers filled after the first datagram has come, or EAGAIN if none
-// comes for a while.
+// receive waits for a datagram and returns the number of buffers filled, or EAGAIN if none comes
+// before the timeout.
 func (m *messages) receive(fd int) (int, syscall.Errno) {
 	if len(m.bufs) == 1 {
 		n, e := recv(fd, m.bufs[0])

@@ -11,9 +11,11 @@ import (
 )
 
 const (
-	// lastWord bounds the wait (ns) for the client's last message after the load's end.
+	// lastWord is how long, in ns, the server waits for the client's last message after the load's
+	// end.
 	lastWord = 2e9
-	// straggle is how long (ns) missing datagrams may still come, besides two round trips.
+	// straggle is how long, in ns, missing datagrams may still arrive, in addition to two round
+	// trips.
 	straggle = 20e6
 )
 
@@ -21,23 +23,23 @@ type receiver struct {
 	t       *thread
 	f       *flow
 	track   tracker
-	total   uint64 // arrived, each counted once
+	total   uint64 // datagrams that arrived, without duplicates
 	in      struct{ got, reordered, duplicates int64 }
-	dropped int64 // by the socket, in the window
+	dropped int64 // dropped by the socket in the window
 
-	// The present step of a search.
+	// The current step of a search.
 	step        byte
 	steps       int64
 	first, last int64 // ns
 
-	ended    int64  // when the client announced it; 0: not yet
-	from, to uint64 // numbers in the window
-	sent     uint64 // number of all
+	ended    int64  // when the client announced the end, in ns; 0: not yet
+	from, to uint64 // first number in the window, and first after it
+	sent     uint64 // number of all datagrams sent
 	rtt      int64
 }
 
 var (
-	errNothing = errors.New("the client announced itself, but none of its datagrams arrived")
+	errNothing = errors.New("the client's greeting arrived, but none of its datagrams")
 	errCutOff  = errors.New("the client's final message did not arrive")
 )
 
@@ -52,7 +54,7 @@ func udpServer(t *thread) {
 			for i := range n {
 				r.take(m.bufs[i][:m.got[i]], now)
 			}
-		case syscall.EAGAIN, syscall.ECONNREFUSED: // nothing came; an answer found the client gone
+		case syscall.EAGAIN, syscall.ECONNREFUSED: // nothing came, or the client is gone
 		default:
 			t.failed("receive", e)
 			return
@@ -98,7 +100,8 @@ func (r *receiver) over(now int64) bool {
 	return now > max(r.t.when.To, r.t.when.End)+lastWord
 }
 
-// take processes a datagram, or with GRO several of one size, the last possibly shorter.
+// take processes a datagram. With GRO, b has several datagrams of one size, and the last may be
+// shorter.
 func (r *receiver) take(b []byte, now int64) {
 	o := workload.UDPOf(r.t.spec)
 	for len(b) > 0 {
@@ -144,7 +147,7 @@ func (r *receiver) one(h head, b []byte, now int64) {
 	}
 }
 
-// answer replies to a control message. The other end repeats it if the reply is lost.
+// answer replies to a control message, which the other end repeats if the reply is lost.
 func (r *receiver) answer(h head, b []byte) {
 	reply, numbers := head{run: r.f.run}, []int64(nil)
 	switch h.kind {

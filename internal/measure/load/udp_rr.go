@@ -7,13 +7,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// udp-rr is request and response in one datagram each, each round trip timed. A response that does
-// not come in time is lost and not timed.
+// udp-rr exchanges requests and responses of one datagram each, and times each round trip. A
+// response that does not arrive in time counts as lost and is not timed.
 //
-// The first byte of both is the request's number, which identifies late responses; a head begins
-// with a higher one.
+// The first byte of both is the request's number, which identifies late responses. A head begins
+// with a higher byte.
 
-// replyTime is when a trip counts as lost (ns), besides four round trips.
+// replyTime is the time, in ns, after which a trip counts as lost, in addition to four round trips.
 const replyTime = 100e6
 
 const rrNumbers = 128

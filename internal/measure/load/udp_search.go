@@ -2,29 +2,29 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// The highest rate without loss is searched in the warm-up by short steps. A step is good if at
-// most tolerated was lost and the server received the rest as fast as it was sent: a growing queue
-// would hide the loss of a short step.
+// The warm-up searches for the highest rate without loss by short steps. A step is good if at most
+// the share tolerated was lost, and if the server received the rest as fast as it was sent:
+// otherwise a growing queue hides the loss.
 const (
 	stepTime  = 25e6   // ns
 	stepSlack = 1500e3 // ns that receiving may take longer than sending
-	// tolerated is the share that may be lost at the highest rate.
+	// tolerated is the share of datagrams that may be lost at the highest rate.
 	tolerated = 0.001
 	unheard   = 0.25 // the same if what arrived is unknown
-	// answerSlack is how long a step's answer usually takes (ns).
+	// answerSlack is how long, in ns, a step's answer usually takes.
 	answerSlack = 4e6
-	// drainTime bounds how long a step's queues may take to drain (ns).
+	// drainTime is how long, in ns, a step's queues may take to drain.
 	drainTime = 60e6
-	narrow    = 1.05 // ratio of the bracket's ends that is close enough
-	upward    = 1.15 // beyond the highest good rate
-	backOff   = 0.9  // of what arrived
-	fallBack  = 0.7  // of the lowest bad rate, while none was good
-	lastDitch = 0.5  // the same if none ever was
-	margin    = 0.95 // of the highest good rate: a window fills queues that a short step does not
-	// The rate is confirmed for longer at the end of the warm-up, and lowered while it shows loss:
-	// short steps miss rare stalls.
+	narrow    = 1.05 // ends of the bracket with this ratio are close enough
+	upward    = 1.15 // times the highest good rate
+	backOff   = 0.9  // times the rate that arrived
+	fallBack  = 0.7  // times the lowest bad rate, while no rate was good
+	lastDitch = 0.5  // the same if no rate ever was good
+	margin    = 0.95 // times the highest good rate: a window fills queues that a short step does not
+	// At the end of the warm-up the rate is confirmed for longer, and lowered while it shows loss,
+	// because short steps miss rare stalls.
 	confirmTime  = 100e6 // ns
-	confirmShare = 0.46  // of the rest of the warm-up
+	confirmShare = 0.46  // share of the rest of the warm-up
 	lowered      = 0.8
 )
 
@@ -34,11 +34,12 @@ type bracket struct {
 	flat bool    // top was good
 	good float64 // the highest good rate; 0: none
 	bad  float64 // the lowest bad rate; 0: none
-	got  float64 // what arrived of bad
-	sure int     // steps since both are close
+	got  float64 // the rate that arrived at bad
+	sure int     // steps since good and bad are close
 }
 
-// step records a step at a rate (0: as fast as possible), with the rates sent and received.
+// step records a step at rate (0: as fast as possible), with the rates sent and received. ok means
+// that the step was good.
 func (b *bracket) step(rate, sent, got float64, ok bool) {
 	if rate == 0 {
 		b.top, b.flat = sent, ok
@@ -76,7 +77,7 @@ func (b *bracket) next() float64 {
 		return (b.good + b.bad) / 2
 	}
 	if b.sure++; b.sure%2 == 0 {
-		return b.bad // again: noise may have disturbed it
+		return b.bad // once more, because noise may have disturbed it
 	}
 	return margin * b.good
 }
@@ -134,7 +135,7 @@ func atLeast(slowest, rate float64) float64 {
 	return max(slowest, rate)
 }
 
-// try makes a step of length ns and returns what was sent and received per second.
+// try makes a step of length ns. It returns the datagrams sent and received per second.
 func (s *sender) try(rate float64, step byte, length int64) (sent, got float64, ok bool) {
 	first, began := s.seq, clock.Now()
 	ended := began

@@ -13,17 +13,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// udp is a flow of datagrams from the client to the server, at a given rate or the highest that
-// loses at most tolerated.
+// udp is a flow of datagrams from the client to the server, at a given rate or at the highest rate
+// that loses at most the share tolerated.
 
-// maxBehind is how much of a delay (ns) the sender makes up for. Earlier datagrams are missed: a
-// burst would only overflow a queue.
+// maxBehind is the longest delay, in ns, that the sender makes up for. It leaves out datagrams that
+// are later, because a burst would only overflow a queue.
 const maxBehind = 5e6
 
-// longestPause is in ns, between looks at the clock.
+// longestPause is the longest pause, in ns, between two readings of the clock.
 const longestPause = 5e6
 
-// answerTime bounds how long (ns) the client asks for an answer, besides the round trips.
+// answerTime is how long, in ns, the client asks for an answer, in addition to round trips.
 const answerTime = 1e9
 
 type sender struct {
@@ -67,7 +67,7 @@ func udpClient(t *thread) {
 }
 
 var errNoneSent = errors.New(
-	"no datagram was due in the window: a higher rate or a longer window has some")
+	"no datagram was due in the window: raise the rate or lengthen the window")
 
 // run sends at rate (datagrams per second; 0: as fast as possible) until over, called after each
 // system call, returns true.
@@ -110,7 +110,7 @@ func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool)
 
 func pause(ns int64) {
 	ts := unix.NsecToTimespec(ns)
-	// a signal ends it early: the caller looks at the clock
+	// A signal ends the sleep early; the caller reads the clock.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
@@ -148,7 +148,7 @@ func (s *sender) send(step byte) bool {
 	return true
 }
 
-// queueTime is the pause (ns) for a full device's queue.
+// queueTime is the pause, in ns, while the device's queue is full.
 const queueTime = 50e3
 
 func (s *sender) explain(e syscall.Errno) error {
@@ -156,7 +156,7 @@ func (s *sender) explain(e syscall.Errno) error {
 	switch {
 	case o.GSO && (e == syscall.EMSGSIZE || e == syscall.EINVAL):
 		return fmt.Errorf(
-			"send: with GSO a datagram must fit into the device's MTU, %d bytes of payload do not: %w", o.Size, e)
+			"send: with GSO a datagram must fit into the device's MTU, and %d bytes of payload do not: %w", o.Size, e)
 	case o.GSO && e == syscall.EIO:
 		return fmt.Errorf("send: GSO needs a device that computes checksums: %w", e)
 	case e == syscall.ECONNREFUSED:
@@ -165,7 +165,8 @@ func (s *sender) explain(e syscall.Errno) error {
 	return fmt.Errorf("send: %w", e)
 }
 
-// converse returns nil if no answer comes within limit.
+// converse sends a control message repeatedly until it is answered, and returns the answer. It
+// returns nil if none comes within limit (ns).
 func (s *sender) converse(h head, answer kind, limit int64, numbers ...int64) []byte {
 	b := s.f.msgs.answer
 	began := clock.Now()

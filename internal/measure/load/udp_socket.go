@@ -18,23 +18,24 @@ import (
 )
 
 const (
-	// wantedBuffer holds, in bytes, what arrives in some ms while the receiver is off its CPU.
+	// wantedBuffer is the size, in bytes, for what arrives in the milliseconds while the receiver
+	// does not run.
 	wantedBuffer = 8 << 20
-	// idle is how long a receiver waits before it looks at the clock.
+	// idle is how long a receiver waits before it reads the clock.
 	idle = 2 * time.Millisecond
-	// greetAgain is the first interval between greetings; it doubles each time.
+	// greetAgain is the first interval between greetings. It doubles each time.
 	greetAgain = 20 * time.Millisecond
 )
 
 type flow struct {
 	run    uint32
-	rtt    int64  // ns, of the greeting; client only
+	rtt    int64  // the greeting's round trip in ns; client only
 	word   []byte // for control messages
 	buffer int    // bytes of the receive buffer
 	msgs   *messages
 }
 
-// udpSocket makes a blocking socket that fragments datagrams larger than the MTU.
+// udpSocket returns a blocking socket that fragments datagrams larger than the MTU.
 func udpSocket(addr netip.AddrPort) (int, error) {
 	family, _ := sockaddr(addr)
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
@@ -73,12 +74,12 @@ func prepareFlow(t *thread, receives bool) (*flow, error) {
 	return f, nil
 }
 
-// growBuffer makes the receive buffer as large as permitted, and returns its size. The kernel keeps
-// twice the request, for its own overhead.
+// growBuffer makes the receive buffer as large as permitted, and returns its size in bytes. The
+// kernel reserves twice the request, for its own overhead.
 func growBuffer(fd int) int {
-	// needs CAP_NET_ADMIN
+	// SO_RCVBUFFORCE needs CAP_NET_ADMIN.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, wantedBuffer) != nil {
-		// up to net.core.rmem_max
+		// SO_RCVBUF is limited by net.core.rmem_max.
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, wantedBuffer)
 	}
 	n, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
@@ -110,7 +111,7 @@ func listenUDP(addr netip.AddrPort, shared bool) (*udpListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shared { // the flows of another end have the port
+	if shared { // another end's flows use the port
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	_, sa := sockaddr(addr)
@@ -118,7 +119,8 @@ func listenUDP(addr netip.AddrPort, shared bool) (*udpListener, error) {
 		err = unix.Bind(fd, sa)
 	}
 	if err == nil {
-		// Set only now, it lets the flows' sockets have the same port, and no socket before.
+		// SO_REUSEADDR is set only now: the flows' sockets may share the port, and no earlier
+		// socket may.
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err != nil {
@@ -206,16 +208,16 @@ func dialUDP(t *thread, addr netip.AddrPort) error {
 	return f.greet(t)
 }
 
-// Source ports are from Linux's default range.
+// The source ports are from Linux's default range.
 const (
 	firstPort = 32768
 	ports     = 28232
 )
 
-// bindFresh binds to a port that no recent flow had: NAT remembers a flow for two minutes, and its
-// rules would not see one with the same ports.
+// bindFresh binds to a port that no recent flow had. NAT remembers a flow for two minutes, and its
+// rules would not see a new one with the same ports.
 func bindFresh(fd int, addr netip.AddrPort, index int) error {
-	const slot = 10 * time.Millisecond // no two visits are closer
+	const slot = 10 * time.Millisecond // visits are at least this far apart
 	first := int(clock.Now()/int64(slot)) + index*ports/maxFlows
 	for i := range ports {
 		at := netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(firstPort+(first+i)%ports))
@@ -230,7 +232,7 @@ func bindFresh(fd int, addr netip.AddrPort, index int) error {
 	return unix.EADDRINUSE
 }
 
-// Flows with a range of source ports of their own.
+// The number of flows that get their own range of source ports.
 const maxFlows = 64
 
 func (f *flow) greet(t *thread) error {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Another process can take a load's socket (pidfd_getfd, BPF) and set its options. No counter shows
-// that, so the load compares them when it opens and when it is over.
+// Another process can get a load's socket (pidfd_getfd, BPF) and set its options. No counter shows
+// that, so the load compares the options when it opens and when it is over.
 
 // watchedOptions are the socket options that change what a socket carries, and that neither the
 // kernel nor a loop changes. The kernel moves TCP_WINDOW_CLAMP.
@@ -77,13 +77,13 @@ func optionsOf(fd int) []string {
 			size = 8 // the kernel fills 4 of them or, for a rate, 8
 		}
 		if o.option == unix.SO_GET_FILTER && o.level == unix.SOL_SOCKET {
-			size = 0 // only the number of instructions is asked for
+			size = 0 // request only the number of instructions
 		}
 		_, _, e := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(fd), uintptr(o.level),
 			uintptr(o.option),
 			uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
-		case e != 0: // unknown to the kernel, or a BPF filter, which it does not return
+		case e != 0: // the kernel lacks it, or does not return a BPF filter
 			out[i] = e.Error()
 		case o.option == unix.TCP_CONGESTION && o.level == unix.IPPROTO_TCP,
 			o.option == unix.TCP_ULP && o.level == unix.IPPROTO_TCP:

@@ -2,8 +2,8 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// watch takes all threads' marks at the window's bounds, whatever they are blocked in. A thread
-// without a connection gets none, and fails.
+// watch takes all threads' marks at the window's bounds, even while they are blocked. A thread
+// without a connection gets none and fails.
 func (c *threadGroup) watch(when Schedule) {
 	if !c.threads[0].watched {
 		return
@@ -22,7 +22,7 @@ func (c *threadGroup) watch(when Schedule) {
 	}
 }
 
-// threadClock returns another thread's CPU-time clock, as pthread_getcpuclockid makes it.
+// threadClock returns the ID of another thread's CPU-time clock, like pthread_getcpuclockid.
 func threadClock(tid int) int32 {
 	const perThreadSched = 6
 	return int32(^tid<<3 | perThreadSched)
