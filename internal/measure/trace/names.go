@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// unknown is the kind of a device that is not the path's.
+// unknown is the kind of a device that is not on the path.
 const unknown = "unknown"
 
 var names = map[kernel.Kind]string{
@@ -57,7 +57,7 @@ func nameOf(e kernel.Event) string {
 	return name
 }
 
-// describe names a step and its device.
+// describe returns the words for a step and its device.
 func (c *Cell) describe(e kernel.Event) string {
 	name, d := nameOf(e), deviceOf(e)
 	if d == (Device{}) {
@@ -89,7 +89,7 @@ var (
 	tunnels  = []string{"vxlan", "geneve", "ipip", "sit", "gre", "gretap", "ip6tnl", "wireguard"}
 )
 
-// namer names gaps by what all trips showed of the devices.
+// namer names gaps, with what all trips showed about the devices.
 type namer struct {
 	*Cell
 	bridges map[uint32][]Device // by namespace
@@ -106,7 +106,7 @@ func newNamer(c *Cell) *namer {
 	return n
 }
 
-// learn notes which devices are ports.
+// learn records which devices are ports.
 func (n *namer) learn(g gap) {
 	switch {
 	case g.copied:
@@ -154,7 +154,8 @@ func (n *namer) byRelay(g gap) bool {
 	return g.direction.to == relay
 }
 
-// part returns the part and the device where it is, or no device for a process's own work.
+// part returns a gap's part of the trip and its device. The device is zero for a process's own
+// work.
 func (n *namer) part(g gap) (sample.Part, Device) {
 	from, to := placeOf(g.from), placeOf(g.to)
 	onDevices := g.a != Device{} && g.b != Device{}
@@ -191,7 +192,7 @@ func (n *namer) part(g gap) (sample.Part, Device) {
 	return joined(append(parts, span(0, to)...)...), Device{}
 }
 
-// across returns what leads from one device to the next.
+// across returns the part and the device of a gap between two devices.
 func (n *namer) across(g gap) (sample.Part, Device) {
 	switch {
 	case g.from == kernel.Xmit && n.is(g.a, switches...):
@@ -224,7 +225,7 @@ func (n *namer) across(g gap) (sample.Part, Device) {
 	return sample.PartForward, g.a
 }
 
-// routes reports whether the catalogue's hops explain a route look-up between two devices: for
+// routes reports whether the catalogue's hops explain a route lookup between two devices. For
 // bridged frames only NAT does.
 func (n *namer) routes(bridged bool) bool {
 	nodes := 0

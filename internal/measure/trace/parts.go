@@ -5,14 +5,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// gap identifies what lies between two steps. Its name depends on what all trips show.
+// gap identifies what is between two steps. Its name depends on what all trips show.
 type gap struct {
 	from, to  kernel.Kind // 0: the client's clock
-	a, b      Device      // of from and to
+	a, b      Device      // the devices of from and to
 	direction direction
-	hook      uint32 // 1 and its number; 0: none
-	relayed   bool   // a relay begins to write with to
-	copied    bool   // a switch in user space wakes up or sends with to
+	hook      uint32 // 1 plus the hook's number; 0: no hook
+	relayed   bool   // at to, a relay begins to write
+	copied    bool   // at to, a switch in user space wakes up or sends
 }
 
 // stretch is a gap of one trip.
@@ -22,8 +22,8 @@ type stretch struct {
 	events int
 }
 
-// order has the steps from one process to the next, and the part that each of them ends. What a
-// write ends depends on the process.
+// order lists the steps from one process to the next, and the part that each step ends. The part
+// that a write ends depends on the process.
 var order = []struct {
 	kind kernel.Kind
 	part sample.Part
@@ -40,9 +40,9 @@ var order = []struct {
 	{kernel.Read, sample.PartRead},
 }
 
-// placeOf returns a kind's position in order. The client's clock has the last one.
+// placeOf returns a kind's position in order. The client's clock has the last position.
 func placeOf(k kernel.Kind) int {
-	if k == kernel.Waking { // of a kernel without Ready
+	if k == kernel.Waking { // on a kernel without Ready
 		k = kernel.Ready
 	}
 	for i, o := range order {
@@ -61,7 +61,7 @@ func span(from, to int) (out []sample.Part) {
 	return out
 }
 
-// stretches returns what lies between the steps of a trip, from its beginning to its end.
+// stretches returns what is between the steps of a trip, from its beginning to its end.
 func (f *follower) stretches(from, to int64) (out []stretch) {
 	n := len(f.steps)
 	last := step{Event: kernel.Event{TS: from, CPU: f.steps[0].CPU}}
@@ -77,7 +77,7 @@ func (f *follower) stretches(from, to int64) (out []stretch) {
 	return f.between(out, last, end, f.steps[next:])
 }
 
-// between adds what lies between two steps, netfilter's hooks by themselves.
+// between appends what is between two steps, netfilter's hooks separately.
 func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
 		direction: f.legs[b.leg].direction, copied: b.copied}
@@ -97,7 +97,8 @@ func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	return append(out, f.stretch(g, a, b, len(minor)))
 }
 
-// stretch counts the events that delay the trip. If it changes CPU, these are its steps.
+// stretch returns the gap with the number of events that delay the trip. In a gap that changes CPU,
+// only its own steps count.
 func (f *follower) stretch(g gap, a, b step, minor int) stretch {
 	s := stretch{gap: g, took: b.TS - a.TS}
 	if a.CPU != b.CPU {

@@ -4,7 +4,7 @@ import (
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 )
 
-// How readers are woken.
+// The words for how a reader was woken.
 const (
 	readerAwake   = "awake"
 	readerQueued  = "awake, without a CPU"
@@ -16,8 +16,8 @@ const (
 )
 
 // read adds the steps from a ready socket to the process that reads from it. It returns the
-// position of the write that a relay continues with, or a server in a kernel that does not tell of
-// reads; otherwise -1.
+// position of the write with which a relay continues or, in a kernel that does not trace reads, a
+// server. Otherwise it returns -1.
 func (f *follower) read() (write int, broken *lost) {
 	ready := f.last()
 	leg := &f.legs[len(f.legs)-1]
@@ -46,8 +46,8 @@ func (f *follower) reads() string {
 	return names[kernel.Read]
 }
 
-// reader returns the position of the event with which a ready socket's reader has read, and the
-// reader's role. Where the kernel does not tell of the client's read, the position is the end.
+// reader returns the position of the event that shows that a ready socket was read, and the
+// reader's role. Where the kernel does not trace the client's read, the position is the end.
 func (f *follower) reader(ready step, reply bool) (end int, who role) {
 	for i := ready.at + 1; i < len(f.events); i++ {
 		e := f.events[i]
@@ -57,7 +57,7 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 		}
 		switch {
 		case who == relay:
-			// docker-proxy splices: it does not read
+			// docker-proxy splices and does not read.
 			if f.isWrite(i) && (e.Kind == kernel.Queue || e.Ptr != ready.Ptr) {
 				return i, relay
 			}
@@ -79,7 +79,7 @@ func (f *follower) reader(ready step, reply bool) (end int, who role) {
 	return -1, client
 }
 
-// woken adds how the reader was woken, and its copying.
+// woken adds the steps that wake the reader, and its copying.
 func (f *follower) woken(ready step, end int) {
 	leg := &f.legs[len(f.legs)-1]
 	waking, ipi := -1, -1
@@ -109,7 +109,7 @@ func (f *follower) woken(ready step, end int) {
 	leg.reader = f.kindOfWaking(ready, waking, ipi, slept)
 	if waking >= 0 {
 		f.minor(waking)
-		// In a kernel that does not tell that a socket is ready, this does.
+		// In a kernel without Ready, this step shows that the socket is ready.
 		f.steps[len(f.steps)-1].minor = !f.lacks[kernel.Ready]
 	}
 	if ipi >= 0 {
@@ -123,7 +123,7 @@ func (f *follower) woken(ready step, end int) {
 	}
 }
 
-// relayRuns reports whether a relay's thread has a CPU at an event, as far as the trip shows.
+// relayRuns reports whether the trip shows that a relay's thread has a CPU at an event.
 func (f *follower) relayRuns(at int) bool {
 	seen := map[uint16]bool{}
 	for i := at; i >= 0; i-- {

@@ -14,7 +14,8 @@ const (
 	maxLegs   = 16
 )
 
-// follows lists what may come after a packet's step. Only netkit and hardware have no netif_rx.
+// follows lists the kinds that may come after a packet's step. Only netkit and hardware have no
+// netif_rx.
 var follows = map[kernel.Kind][]kernel.Kind{
 	kernel.Send:    {kernel.Queue},
 	kernel.Queue:   {kernel.Xmit},
@@ -29,9 +30,9 @@ type step struct {
 	kernel.Event
 	at  int // position among the trip's events
 	leg int
-	// minor steps split no part: they tell more about a longer one.
+	// minor means that the step splits no part and only gives details about one.
 	minor bool
-	// copied means that a switch in user space was at work since the step before.
+	// copied means that a switch in user space has handled the packet since the step before.
 	copied bool
 }
 
@@ -43,12 +44,12 @@ const (
 	server
 )
 
-// leg leads from one process to the next.
+// leg is the way from one process to the next.
 type leg struct {
 	direction
-	reader string // how it was woken
+	reader string // how the reader was woken
 	flow   flow
-	number uint32 // of its first byte
+	number uint32 // its first byte's number
 }
 
 type direction struct {
@@ -65,13 +66,13 @@ type flow struct {
 type follower struct {
 	cell    Cell
 	lacks   map[kernel.Kind]bool
-	next    map[kernel.Kind][]kernel.Kind // what may come next, of what the kernel has
+	next    map[kernel.Kind][]kernel.Kind // follows, for the kinds that the kernel has
 	roles   map[uint32]role
 	copiers map[uint32]bool
-	threads map[uint32]bool // of relays, as far as they were seen
+	threads map[uint32]bool // threads of relays seen so far
 	numbers map[flow]uint32
 
-	// of one trip
+	// The fields that follow are about one trip.
 	events []kernel.Event
 	steps  []step
 	legs   []leg
@@ -101,7 +102,8 @@ func newFollower(c Cell, missing []string) *follower {
 	return f
 }
 
-// after replaces kinds that the kernel lacks by what follows them.
+// after returns the kinds that may come after k. What follows a kind that the kernel lacks replaces
+// it.
 func (f *follower) after(k kernel.Kind) (out []kernel.Kind) {
 	for _, n := range follows[k] {
 		if f.lacks[n] && len(follows[n]) > 0 {
@@ -113,7 +115,7 @@ func (f *follower) after(k kernel.Kind) (out []kernel.Kind) {
 	return out
 }
 
-// lost says where a trip could not be followed further.
+// lost names the step after which a trip could not be followed, and the step that was expected.
 type lost struct{ after, want string }
 
 func (f *follower) lost(want ...string) *lost {
@@ -131,7 +133,7 @@ func (f *follower) add(at int) {
 	f.steps = append(f.steps, step{Event: f.events[at], at: at, leg: len(f.legs) - 1})
 }
 
-// follow finds the steps of a trip with these events, or returns where it was lost.
+// follow finds the steps of the trip with these events. It returns where the trip was lost, or nil.
 func (f *follower) follow(events []kernel.Event) *lost {
 	f.events, f.steps, f.legs = events, f.steps[:0], f.legs[:0]
 	for _, e := range events {
@@ -178,7 +180,7 @@ func (f *follower) writes() string {
 	return names[kernel.Send]
 }
 
-// write returns the position of the next beginning of a write by a process with this role, or -1.
+// write returns the position where a process with this role next begins to write, or -1.
 func (f *follower) write(from int, by role) int {
 	for i := from; i < len(f.events); i++ {
 		if f.is(f.events[i], by) && f.isWrite(i) {
@@ -200,20 +202,21 @@ func (f *follower) isWrite(at int) bool {
 	return e.Kind == kernel.Queue && e.Len > 0 && !f.isForwarded(at)
 }
 
-// ofTap reports whether a packet is at a device that a process holds.
+// ofTap reports whether a packet is at a tap device, which a process holds.
 func (f *follower) ofTap(e kernel.Event) bool { return f.cell.is(deviceOf(e), "tuntap") }
 
-// copies reports whether a switch in user space sends a packet, perhaps into its own tap device.
+// copies reports whether a switch in user space sends a packet. It may send into its own tap
+// device.
 func (f *follower) copies(e kernel.Event) bool {
 	return f.copiers[e.PID] &&
 		(e.Kind == kernel.Queue || e.Kind == kernel.Receive && f.ofTap(e))
 }
 
-// near bounds the events between a packet's arrival and its forwarding, on all CPUs.
+// near is the most events on all CPUs between a packet's arrival and its forwarding.
 const near = 64
 
-// isForwarded reports whether a packet in a device's queue came from another device: an interrupted
-// process only seems to write it.
+// isForwarded reports whether a packet in a device's queue came from another device. The
+// interrupted process then only seems to write it.
 func (f *follower) isForwarded(at int) bool {
 	e := f.events[at]
 	for i := at - 1; i >= max(0, at-near); i-- {
@@ -237,7 +240,7 @@ func (f *follower) is(e kernel.Event, r role) bool {
 	return ok && is == r
 }
 
-// sent adds the beginning of a write, and checks its number.
+// sent adds the beginning of a write and checks its number of bytes.
 func (f *follower) sent(at int) *lost {
 	f.add(at)
 	e := f.events[at]
@@ -252,7 +255,7 @@ func (f *follower) sent(at int) *lost {
 	l.number = e.Seq
 	flow := flow{e.PID, l.reply}
 	if before, known := f.numbers[flow]; known && int32(e.Seq-before) <= 0 {
-		f.numbers[flow] = e.Seq // later trips are compared with this one
+		f.numbers[flow] = e.Seq // later trips are compared with it
 		return f.lost("a later byte")
 	}
 	l.flow = flow
@@ -316,7 +319,7 @@ func (f *follower) writesHere(at int) bool {
 	return known && e.CPU == f.last().CPU && e.Ptr != f.ptr && f.isWrite(at)
 }
 
-// isReady reports whether an event shows that a socket is ready in a kernel that does not say so.
+// isReady reports whether an event shows that a socket is ready, in a kernel without Ready.
 func (f *follower) isReady(at int) bool {
 	e, last := f.events[at], f.last()
 	if !f.lacks[kernel.Ready] || !slices.Contains(f.next[last.Kind], kernel.Ready) {
@@ -327,8 +330,8 @@ func (f *follower) isReady(at int) bool {
 		f.writesHere(at)
 }
 
-// carries reports whether an event is the next one of the followed packet, as far as the order of
-// kinds does not matter; copied means that only its number says so.
+// carries reports whether an event is of the followed packet, regardless of the order of kinds.
+// copied means that only its number shows that.
 func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 	last := f.last()
 	here := e.CPU == last.CPU
@@ -360,7 +363,7 @@ func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 	return false, false
 }
 
-// reaches reports whether a ready socket can be the one that a packet's last step led to.
+// reaches reports whether a ready socket can be the destination of a packet after its last step.
 func (f *follower) reaches(e kernel.Event, last step) bool {
 	if last.Kind != kernel.TCP { // the last device's namespace may be another one
 		return true
@@ -392,14 +395,14 @@ func (f *follower) around(last step, next int) {
 			routed = true
 			continue
 		}
-		clean = false // whatever is looked up from here on may be another packet's route
+		clean = false // later lookups may be another packet's
 	}
 	if softirq >= 0 {
 		f.minor(softirq)
 	}
 }
 
-// wakes adds the step with which a thread that copied a packet got its CPU, if it slept.
+// wakes adds the step at which a thread that copied a packet got its CPU, if it slept.
 func (f *follower) wakes(last step, copied int) {
 	e := f.events[copied]
 	for i := copied - 1; i > last.at; i-- {

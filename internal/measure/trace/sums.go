@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	maxGaps   = 900 // different ones of a cell
+	maxGaps   = 900 // different gaps of a cell
 	maxGroups = 20
-	leastOf   = 0.01 // share of a group that is kept
+	leastOf   = 0.01 // least share of trips in a group that is kept
 	maxBreaks = 10
 )
 
 // column has a gap's time in each trip that has it.
 type column struct {
 	gap
-	trips  []int // in order, each once
+	trips  []int // trips that have the gap, in order
 	took   []int64
 	events int
 	place  float64 // sum over trips of its position there, from 0 to 1
 }
 
 type group struct {
-	steps []step // of its first trip
+	steps []step // the steps of its first trip
 	count int
 	first int // trip
 }
@@ -39,11 +39,11 @@ type group struct {
 type sums struct {
 	cell    *Cell
 	trips   int
-	slots   []int // with followed trips
-	first   []int // trip of each of them
+	slots   []int // slices with followed trips
+	first   []int // each slice's first trip
 	slot    int
-	middles [][]int // by position in slots: the trips in the middle
-	totals  []int64 // of followed trips
+	middles [][]int // each slice's trips in the middle
+	totals  []int64 // followed trips' times, in ns
 	events  int
 	columns map[gap]*column
 	groups  map[string]*group
@@ -106,7 +106,7 @@ func (s *sums) add(f *follower, from, to int64) {
 	s.group(f.steps, trip)
 }
 
-// group counts a list of steps, without those that depend on whether a reader sleeps.
+// group counts a list of steps. It leaves out steps that depend on whether a reader sleeps.
 func (s *sums) group(steps []step, trip int) {
 	s.id = s.id[:0]
 	for _, x := range steps {
@@ -174,7 +174,7 @@ func (s *sums) trace() *sample.Trace {
 	return out
 }
 
-// tripsOf returns the trips of the slice with a position in slots.
+// tripsOf returns the range of trips of slice i of slots.
 func (s *sums) tripsOf(i int) (from, to int) {
 	if i+1 < len(s.first) {
 		return s.first[i], s.first[i+1]
@@ -182,8 +182,8 @@ func (s *sums) tripsOf(i int) (from, to int) {
 	return s.first[i], len(s.totals)
 }
 
-// middle returns the trips whose totals are between the 40th and the 60th percentile of some trips,
-// in order: of two, both.
+// middle returns, in order, the trips whose totals are between the 40th and the 60th percentile of
+// a range of trips. It returns both of two trips.
 func (s *sums) middle(from, to int) (out []int) {
 	sorted := slices.Sorted(slices.Values(s.totals[from:to]))
 	n := float64(len(sorted) - 1)
@@ -229,7 +229,7 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	return out
 }
 
-// together moves the mid-means of slices to the first segment with the part and kind of hop.
+// together moves the mid-means of slices to the first segment with the same part and kind of hop.
 func together(all []sample.Segment) {
 	type kind struct {
 		part sample.Part
@@ -303,7 +303,7 @@ func merge(columns []*column) *column {
 	return out
 }
 
-// mean returns the mean over trips, in order; those without the column count as 0.
+// mean returns the mean over trips, which are in order. Trips without the column count as 0.
 func (c *column) mean(trips []int) float64 {
 	sum := int64(0)
 	i, _ := slices.BinarySearch(c.trips, trips[0])
@@ -376,5 +376,5 @@ func median(xs []int64) float64 {
 
 func seconds(ns float64) float64 { return ns / float64(time.Second) }
 
-// nanoseconds rounds what is kept for each slice as the file does.
+// nanoseconds rounds seconds to whole nanoseconds, like the results file.
 func nanoseconds(s float64) float64 { return seconds(math.Round(s * float64(time.Second))) }

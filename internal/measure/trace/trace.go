@@ -1,6 +1,6 @@
-// Package trace turns a log of kernel events into the segments of round trips. It is pure.
+// Package trace turns a log of kernel events into the segments of round trips. It does no I/O.
 //
-// A trip is a list of steps, and a segment lies between two of them, so segments sum to the trip
+// A trip is a list of steps, and a segment is between two steps, so segments sum to the trip
 // exactly. The steps are found as follows:
 //
 //   - A trip's events are those between the client's clock readings. Numbers of bytes check it.
@@ -13,7 +13,7 @@
 //     ready for it, and one that the device receives is written by it.
 //   - A copy that a switch in user space makes has the byte number of its original.
 //
-// What a process does after it woke another one is beside the trip. The reply begins when the
+// What a process does after it has woken another one is not on the trip. The reply begins when the
 // server has read.
 package trace
 
@@ -31,36 +31,37 @@ type Device struct {
 	Index uint32
 }
 
-// Cell is what Follow needs to know of a cell.
+// Cell has what Follow needs to know about a cell.
 type Cell struct {
-	Client, Server int   // processes
-	Relays         []int // processes, in the order of the path
-	// Copiers are processes that take packets from one device and send them out of another, as the
-	// user space datapath of Open vSwitch does. They are followed by numbers, so only over TCP.
+	Client, Server int   // PIDs
+	Relays         []int // PIDs, in the order of the path
+	// Copiers are the PIDs of processes that take packets from one device and send them out of
+	// another, such as the userspace datapath of Open vSwitch. Packets through them are followed by
+	// byte numbers, so only over TCP.
 	Copiers []int
 	UDP     bool
 	Devices map[Device]sample.Link // of the path
-	// Hops are the kinds of the path's hops by the catalogue, in order.
+	// Hops lists the kinds of the path's hops as the catalogue has them, in order.
 	Hops []string
 }
 
-// Slice is a measured slice's trips by the client's clock (CLOCK_MONOTONIC, ns): trip i lasts from
-// Bounds[i] to Bounds[i+1].
+// Slice has the trips of a measured slice. Trip i lasts from Bounds[i] to Bounds[i+1] on the
+// client's clock (CLOCK_MONOTONIC, ns).
 type Slice struct {
 	Slot   int
 	Bounds []int64
 }
 
-// Log is what was recorded: each CPU's events in order, how many were lost, and the tracepoints
-// that the kernel lacks.
+// Log has what was recorded: each CPU's events in order, the number of lost events, and the
+// tracepoints that the kernel lacks.
 type Log struct {
 	CPUs    [][]kernel.Event
 	Lost    int
 	Missing []string
 }
 
-// Follow follows a cell's trips through the log. Trips that begin before an earlier one ends are
-// not followed.
+// Follow follows a cell's trips through the log and returns their segments. It does not follow
+// trips that begin before an earlier one ends.
 func Follow(l Log, c Cell, all []Slice) *sample.Trace {
 	f := newFollower(c, l.Missing)
 	s := newSums(&f.cell)
@@ -115,7 +116,8 @@ func byTime(a, b kernel.Event) int {
 	return 0
 }
 
-// take appends the events of a time to out, and removes them and earlier ones from cpus.
+// take appends the events between from and to (ns) to out. It removes them and earlier ones from
+// cpus.
 func take(out []kernel.Event, cpus [][]kernel.Event, from, to int64) []kernel.Event {
 	at := func(e kernel.Event, ts int64) int { return byTime(e, kernel.Event{TS: ts}) }
 	for i, l := range cpus {
