@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
-// Limits of what a copy is built from: several times a Kubernetes node with 250 pods.
+// The limits of what a copy is built from are several times a Kubernetes node with 250 pods.
 const (
 	maxSpaces   = 1 << 9
 	maxLinks    = 1 << 13

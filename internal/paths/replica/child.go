@@ -19,12 +19,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// buildTimeout limits the building of a copy, for machines at their limits on busy hosts.
+// buildTimeout limits the time for building a copy. It suffices for the largest machines on busy
+// hosts.
 const buildTimeout = time.Minute
 
 // child is a process that holds a copy.
 type child struct {
-	ns      *netns.NS // the thread with which the process dies
+	ns      *netns.NS // its thread is the process's parent
 	process *path.Process
 	end     func() error // kills the process and waits for it
 	lacks   []Lacks
@@ -74,7 +75,8 @@ func launch(namespaces uintptr) (*child, error) {
 	}, nil
 }
 
-// ask kills the process if ctx ends, or after limit.
+// ask sends a request and returns the reply. It kills the process if ctx ends, or if no reply comes
+// within limit.
 func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r reply, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,6 +100,6 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r repl
 }
 
 func (c *child) close() error {
-	_ = c.end() // says that the process was killed
+	_ = c.end() // its error is that the process was killed
 	return nil
 }

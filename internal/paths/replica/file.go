@@ -18,19 +18,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Version is the version of a Machine's JSON. Older versions are read, newer ones are refused.
+// Version is the version of a Machine's JSON. UnmarshalJSON reads older versions and refuses newer
+// ones.
 const Version = 1
 
-// Limits of a Machine as JSON. A comma follows what takes up to some hundred bytes of memory.
+// The limits of a Machine's JSON. A value that ends at a comma takes up to some hundred bytes of
+// memory.
 const (
 	MaxFile       = 64 << 20
 	maxCommas     = 1 << 20
 	maxNamespaces = 1 << 9
-	maxData       = 1 << 16 // of a message, or a device's settings
+	maxData       = 1 << 16 // bytes of a message, or of a device's settings
 	maxTable      = 32      // XT_TABLE_MAXNAMELEN
 )
 
-// ErrInvalid means that a file is no Machine that Read reads.
+// ErrInvalid means that data does not describe a Machine.
 var ErrInvalid = errors.New("not a machine's network")
 
 type plain Machine
@@ -40,14 +42,14 @@ type versioned struct {
 	*plain
 }
 
-// MarshalJSON returns no keys, passwords or contents of packets, but addresses, names of devices and
-// the comments of rules.
+// MarshalJSON returns the machine as JSON. It includes addresses, names of devices and comments of
+// rules. It omits keys, passwords and contents of packets.
 func (m *Machine) MarshalJSON() ([]byte, error) {
 	return json.Marshal(versioned{Version, (*plain)(m)})
 }
 
-// UnmarshalJSON trusts nobody: it returns ErrInvalid if b is larger than MaxFile, or has what no kernel printed: names,
-// indexes, types of messages, parameters.
+// UnmarshalJSON reads JSON from untrusted sources. It returns ErrInvalid if b is larger than
+// MaxFile bytes, or has names, indexes, types of messages or parameters that no kernel prints.
 func (m *Machine) UnmarshalJSON(b []byte) error {
 	if len(b) > MaxFile || bytes.Count(b, []byte(",")) > maxCommas {
 		return fmt.Errorf("%w: it is too large", ErrInvalid)
@@ -87,7 +89,8 @@ func (m *Machine) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Architectures whose kernels lay out messages and tables alike: 64 bits, little endian.
+// little lists the 64-bit little-endian architectures, whose kernels have the same layout of
+// messages and tables.
 var little = []string{"amd64", "arm64", "loong64", "mips64le", "ppc64le", "riscv64"}
 
 func alike(a, b string) bool {
@@ -99,7 +102,7 @@ var (
 	kindName    = regexp.MustCompile(`^[a-zA-Z0-9_-]{0,32}$`)
 )
 
-// check makes what is printed printable.
+// check returns an error if the space has values that no kernel prints. It makes texts printable.
 func (s *Space) check(spaces int) error {
 	printable.Fields(&s.Text)
 	printable.Fields(&s.Unknown)
@@ -165,7 +168,7 @@ func checkLink(l link.Saved, spaces int) error {
 		maxMAC   = 32 // MAX_ADDR_LEN
 		maxIndex = 1<<31 - 1
 	)
-	// as the kernel's dev_valid_name, but printable
+	// Like the kernel's dev_valid_name, but only printable names.
 	if l.Name == "" || len(l.Name) >= unix.IFNAMSIZ || l.Name == "." || l.Name == ".." ||
 		strings.ContainsAny(l.Name, "/: ") || printable.Words(l.Name) != l.Name {
 		return fmt.Errorf("a device has the name %q", l.Name)

@@ -21,8 +21,8 @@ import (
 )
 
 // Read reads the network of this machine and of the containers linked to it. It needs root. It
-// makes no tables and loads no modules, except as bpf.Netfilter says; the kernel may number
-// namespaces whose devices nobody has listed yet.
+// makes no tables and loads no modules, except those that bpf.Netfilter names. The kernel may
+// number namespaces whose devices were never listed before.
 func Read(ctx context.Context) (*Machine, error) {
 	found, err := netns.Find()
 	if err != nil {
@@ -36,12 +36,12 @@ func Read(ctx context.Context) (*Machine, error) {
 	return read(ctx, found)
 }
 
-// read reads the machine whose namespace is the first.
+// read reads the machine whose namespace is the first of found.
 func read(ctx context.Context, found []netns.Found) (*Machine, error) {
 	nodes := make([]node, len(found))
 	err := each(ctx, len(found), func(i int) error {
 		err := found[i].Visit(func() error { return nodes[i].read(found, i) })
-		if i > 0 { // nobody can tell whether it is linked
+		if i > 0 { // a namespace that may not be linked
 			return nil
 		}
 		return err
@@ -80,7 +80,7 @@ func spaceOf(linked []int, ids map[int]int, id int) int {
 	return link.Elsewhere
 }
 
-// each calls f for 0 to n-1, a few at once, and returns the first error.
+// each calls f for 0 to n-1, a few concurrently, and returns the first error.
 func each(ctx context.Context, n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -101,11 +101,11 @@ func each(ctx context.Context, n int, f func(i int) error) error {
 // node is a namespace that may be linked to the machine's.
 type node struct {
 	Space
-	ids map[int]int // the namespaces of devices' parents: from the kernel's numbers to indexes
+	ids map[int]int // indexes of namespaces with devices' parents, by the kernel's numbers
 }
 
-// read reads the network of the calling thread's namespace, all[own], unless no device links it to
-// another.
+// read reads the network of the calling thread's namespace, all[own]. It reads nothing if no device
+// links it to another.
 func (n *node) read(all []netns.Found, own int) (err error) {
 	if own > 0 {
 		numbered, err := link.Numbered()
@@ -149,7 +149,7 @@ func (s *Space) unread(what string, err error) {
 	}
 }
 
-// linkedTo returns the indexes of the first namespace and of those whose devices make them its
+// linkedTo returns the indexes of the first namespace and of the namespaces that contains makes its
 // containers, directly or through others.
 func linkedTo(nodes []node) []int {
 	out := []int{0}
@@ -163,7 +163,7 @@ func linkedTo(nodes []node) []int {
 	return out
 }
 
-// contains reports whether a device leads from namespace outer to inner as to a container.
+// contains reports whether a device links namespace outer to inner as to a container.
 func contains(nodes []node, outer, inner int) bool {
 	for _, l := range nodes[outer].Links {
 		if l.Pair() && l.ParentSpace >= 0 && is(nodes[outer].ids, l.ParentSpace, inner) {
@@ -171,7 +171,7 @@ func contains(nodes []node, outer, inner int) bool {
 			if !ok || !peer.Pair() {
 				continue
 			}
-			// an overlay network's bridge has a namespace of its own
+			// An overlay network's bridge is in another namespace.
 			if outer > 0 && peer.Master > 0 ||
 				!leadsOut(&nodes[outer].Space, &nodes[inner].Space, l, peer) {
 				return true
@@ -202,9 +202,9 @@ func linkAt(links []link.Saved, index int) (link.Saved, bool) {
 	return links[i], true
 }
 
-// leadsOut reports whether the end l of a pair is a card of namespace here, and the other end
-// another machine: the default route leads there, or l has an address of its own and no default
-// route leads back.
+// leadsOut reports whether end l of a pair is a card of namespace here, and the other end another
+// machine. It is if the default route uses l, or if l has an address and no default route of there
+// uses the other end.
 func leadsOut(here, there *Space, l, peer link.Saved) bool {
 	for _, h := range defaults(here) {
 		if h.Index == l.Index || h.Index == l.Master && hasAddress(there, h.Gateway) {

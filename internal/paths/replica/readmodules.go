@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// modules tells which parts the kernel may have, because a question to one loads its module.
+// modules has the kernel's parts that may be queried: querying others would load their modules.
 type modules struct {
-	any bool // nothing is known, or nothing can be loaded
+	any bool // all parts: nothing is known, or no module can be loaded
 	has map[string]bool
 }
 

@@ -8,9 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// MakeRoom changes indexes of m's devices, because a new namespace has devices that nobody can
-// remove or renumber: there, lo and tunnels whose modules are loaded. It marks m's devices of the
-// same names, and returns those that rules may name by an index that is no longer theirs.
+// MakeRoom changes indexes of m's devices that collide with those of there, the devices of a new
+// namespace: lo and tunnels whose modules are loaded, which cannot be removed or renumbered. It
+// marks m's devices with the same names, and returns the devices that rules may name by their old
+// index.
 func (m *Machine) MakeRoom(there []link.Saved) (out []Lacks) {
 	for i := range m.Spaces {
 		s := &m.Spaces[i]

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 )
 
-// Variant says what a copy has in place of rules that cannot be copied, such as matches by user.
+// Variant is what a copy has in place of rules that cannot be copied, such as matches by user.
 type Variant string
 
 // The variants.
@@ -20,14 +20,14 @@ const (
 	Never  Variant = "never"
 )
 
-// Order says what a child process builds.
+// Order describes what a child process builds.
 type Order struct {
 	Machine *Machine
 	Sockets []Socket
 	Variant Variant
 }
 
-// order has a Machine that is not checked again.
+// order is like Order, but decoding does not check its Machine again.
 type order struct {
 	Machine *plain   `json:"machine"`
 	Sockets []Socket `json:"sockets"`
@@ -42,7 +42,7 @@ type Copy interface {
 	Close() error
 }
 
-// request has one of its fields.
+// request has exactly one field set.
 type request struct {
 	Order *order `json:"order,omitempty"`
 	Dials []Dial `json:"dials,omitempty"`
@@ -61,7 +61,7 @@ type reply struct {
 	Ports   []uint16 `json:"ports,omitempty"`
 }
 
-// maxMessage limits a request and a reply, in bytes.
+// maxMessage is the most bytes of a request or reply.
 const maxMessage = 256 << 20
 
 var errTooLong = fmt.Errorf("a message has more than %d bytes", maxMessage)
@@ -100,7 +100,7 @@ func receive(r io.Reader, v any) error {
 var errNoCopy = errors.New("there is no copy yet")
 
 // Serve carries out a Session's requests with the Copy that build makes. It returns as soon as in
-// ends, even while a request is being carried out: the process then has to end.
+// ends, even during a request. The process must then exit.
 func Serve(in io.Reader, out io.Writer, build func(Order) (Copy, error)) error {
 	requests := make(chan request)
 	ended := make(chan error, 1)

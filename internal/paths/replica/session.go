@@ -10,20 +10,21 @@ import (
 	"time"
 )
 
-// Arg is the first argument with which toll starts itself as the process of a copy: see start.
+// Arg is the first argument with which toll starts itself as the process of a copy; see package
+// start.
 const Arg = "replica"
 
 // Session is a copy of a machine in child processes, which die with this one.
 type Session struct {
 	machine *Machine
 	sockets []Socket
-	doubts  [][]doubt // of each namespace
-	// copies has one copy, or two if there are rules that cannot be copied: in the first they never
-	// match, in the second always.
+	doubts  [][]doubt // by namespace
+	// copies has one copy, or two if there are rules that cannot be copied: they never match in the
+	// first, and always match in the second.
 	copies []*child
 }
 
-// Lacks is a part of the machine that the copy does not have.
+// Lacks is a part of the machine that the copy lacks.
 type Lacks struct {
 	Space  int    `json:"namespace"`
 	What   string `json:"what"`
@@ -34,8 +35,8 @@ type Lacks struct {
 // Start builds a copy of m with stand-ins for sockets. The caller closes the Session. Fields of m
 // that are not used here may be nil.
 //
-// When the context of Start, Dial or Scan ends first, or the copy hangs, it is lost, and so is the
-// Session.
+// If the context of Start, Dial or Scan ends first, or if the copy hangs, the copy is killed, and
+// the Session is unusable.
 func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) {
 	if err := m.check(sockets); err != nil {
 		return nil, fmt.Errorf("copy the machine's network: %w", err)
@@ -58,7 +59,7 @@ func Start(ctx context.Context, m *Machine, sockets []Socket) (*Session, error) 
 	return s, nil
 }
 
-// each calls f for the index of each copy, all at once.
+// each calls f for the index of each copy, concurrently.
 func (s *Session) each(f func(i int) error) error {
 	errs := make([]error, len(s.copies))
 	var all sync.WaitGroup
@@ -79,7 +80,7 @@ func (m *Machine) bare() *Machine {
 	return &b
 }
 
-// Lacks lists what could not be copied, besides Space.Unknown.
+// Lacks returns what could not be copied, in addition to Space.Unknown.
 func (s *Session) Lacks() []Lacks { return s.copies[0].lacks }
 
 const (
@@ -87,8 +88,8 @@ const (
 	perDial        = 10 * time.Millisecond
 )
 
-// Dial makes all dials, most of them at once, and returns an answer for each. It waits for answers
-// at least half a second, and longer if this machine is busy.
+// Dial makes the dials, most of them at once, and returns an answer for each. It waits at least
+// half a second for answers, and longer if this machine is busy.
 func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	if len(dials) > maxDials {
 		return nil, fmt.Errorf("%d connections at once are too many", len(dials))
@@ -122,8 +123,8 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	return out, nil
 }
 
-// Scan returns the TCP ports of an address at which the client is answered, or would be if nothing
-// filtered. Rules that test a part of the port's bits may have more.
+// Scan returns the TCP ports of an address that answer the client, or would without filters. Rules
+// that compare a port under a mask may serve more.
 func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error) {
 	ports := make([][]uint16, len(s.copies))
 	err := s.each(func(i int) error {
@@ -139,7 +140,7 @@ func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint1
 	return slices.Compact(all), nil
 }
 
-// Close ends the copy and its processes.
+// Close kills the processes of the copy, which ends with them.
 func (s *Session) Close() error {
 	return s.each(func(i int) error {
 		if s.copies[i] == nil {

@@ -20,9 +20,9 @@ import (
 
 var errGone = errors.New("the network namespace is gone")
 
-// ReadText reads the texts of a namespace's rules into Space.Text, by iptables-save and nft where
-// they are installed. A chain has either the texts of all its rules or none, if it has changed. The
-// machine must be this one.
+// ReadText reads the texts of a namespace's rules into Space.Text. It runs iptables-save and nft
+// where they are installed. A chain that has changed has no texts; any other has those of all its
+// rules. m must be this machine.
 func (m *Machine) ReadText(ctx context.Context, space int) error {
 	s := &m.Spaces[space]
 	counts := s.counts()
@@ -40,7 +40,7 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// TextOf returns the text of the rule at the place of r; "": it was not read, or r is a policy.
+// TextOf returns the text of the rule at the place of r, or "" if it was not read or r is a policy.
 func (s *Space) TextOf(r RuleText) string {
 	i := slices.IndexFunc(s.Text, func(t RuleText) bool {
 		return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
@@ -51,7 +51,7 @@ func (s *Space) TextOf(r RuleText) string {
 	return s.Text[i].Text
 }
 
-// Words names the rule that lost a packet: its text if that was read, else its place.
+// Words returns words for the rule that lost a packet: its text if that was read, else its place.
 func (m *Machine) Words(l Lost) string {
 	r := l.Rule.RuleText
 	if r.Number == 0 {
@@ -63,7 +63,7 @@ func (m *Machine) Words(l Lost) string {
 	return fmt.Sprintf("rule %d of %s %s", r.Number, r.Table, r.Chain)
 }
 
-// visit runs f in the namespace, if it still exists.
+// visit calls f in the namespace. It returns errGone if the namespace no longer exists.
 func (s *Space) visit(f func() error) error {
 	if s.PID != 0 {
 		return netns.Visit(s.PID, func() error {
@@ -95,7 +95,7 @@ func (c chain) compare(d chain) int {
 	return strings.Compare(c.table+"\x00"+c.name, d.table+"\x00"+d.name)
 }
 
-// counts returns the numbers of rules of chains that have any.
+// counts returns the number of rules of each chain that has any.
 func (s *Space) counts() map[chain]int {
 	out := map[chain]int{}
 	for _, r := range s.Nft.Rules() {
@@ -114,12 +114,12 @@ func (s *Space) counts() map[chain]int {
 // texts collects the rules of chains.
 type texts struct {
 	ctx      context.Context
-	iptables []string // tables that iptables-nft made
+	iptables []string // tables of iptables-nft
 	want     map[chain]int
 	found    map[chain][]string
 }
 
-// The tables that iptables knows. Asking for another legacy one would create it.
+// builtin lists the tables that iptables knows. Listing a legacy table creates it.
 var builtin = []string{"filter", "mangle", "nat", "raw", "security"}
 
 func (t *texts) read() {
@@ -171,7 +171,8 @@ func (t *texts) accept(found map[chain][]string) {
 	}
 }
 
-// run runs the first program, or else the second if its version names the kind of its tables.
+// run returns the output of program. If that is not installed, it returns the output of other if
+// other's version names the kind of tables.
 func (t *texts) run(kind, program, other string, args ...string) string {
 	if file(program) == "" {
 		program = other
@@ -182,7 +183,7 @@ func (t *texts) run(kind, program, other string, args ...string) string {
 	return t.output(program, args...)
 }
 
-// file returns the path of a program, also of one in root's directories, or "".
+// file returns the path of a program in PATH or root's directories, or "".
 func file(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path
@@ -198,7 +199,7 @@ func file(program string) string {
 
 const textTime = 10 * time.Second
 
-// output returns what the program prints, or "" if it is not installed or fails.
+// output returns what the program prints, or "" if it is missing or fails.
 func (t *texts) output(program string, args ...string) string {
 	path := file(program)
 	if path == "" {
@@ -214,7 +215,7 @@ func (t *texts) output(program string, args ...string) string {
 	return string(out)
 }
 
-// iptablesRules reads the output of iptables-save and puts the prefix before tables' names.
+// iptablesRules parses the output of iptables-save. It prepends prefix to the tables' names.
 func iptablesRules(text, prefix string) map[chain][]string {
 	out := map[chain][]string{}
 	table := ""
@@ -230,8 +231,8 @@ func iptablesRules(text, prefix string) map[chain][]string {
 	return out
 }
 
-// nftRules reads the output of nft -a list ruleset. A rule starts two tabs deep and ends with its
-// handle, perhaps some lines later.
+// nftRules parses the output of nft -a list ruleset. A rule starts after two tabs and ends with its
+// handle, possibly some lines later.
 func nftRules(text string) map[chain][]string {
 	out := map[chain][]string{}
 	var at chain

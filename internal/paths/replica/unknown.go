@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// unknown lists what decides about packets in the calling thread's namespace, which is s, and
-// cannot be copied.
+// unknown returns what decides about packets in s, the calling thread's namespace, and cannot be
+// copied.
 func (s *Space) unknown(loaded modules) (out []Unknown) {
 	everywhere := func(format string, a ...any) {
 		out = append(out, Unknown{What: fmt.Sprintf(format, a...)})
@@ -36,7 +36,7 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	if text, err := bpf.OfNamespace(); err == nil && strings.Contains(text, "sk_lookup") {
 		everywhere("BPF %s", text)
 	}
-	hooked, _ := bpf.Netfilter() // only root may ask
+	hooked, _ := bpf.Netfilter() // only root may list them
 	for _, text := range hooked {
 		everywhere("BPF %s", text)
 	}
@@ -59,8 +59,8 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	return out
 }
 
-// decisive rewords a line of link.Attached, and reports whether what it names drops or redirects
-// packets.
+// decisive rewords a line of link.Attached. It reports whether what the line names may drop or
+// redirect packets.
 func decisive(what string) (string, bool) {
 	kind, rest, _ := strings.Cut(what, ": ")
 	name, _, _ := strings.Cut(rest, " ")
@@ -73,7 +73,8 @@ func decisive(what string) (string, bool) {
 	return fmt.Sprintf("%s (%s)", kind, rest), true
 }
 
-// The places of control groups' programs that refuse or redirect packets and connections.
+// refusing lists the places where control groups' programs can refuse or redirect packets and
+// connections.
 var refusing = []string{"ingress", "egress", "bind4", "bind6", "connect4", "connect6", "sendmsg4",
 	"sendmsg6", "recvmsg4", "recvmsg6"}
 

@@ -31,7 +31,7 @@ func (s *Session) findDoubts() [][]doubt {
 	return out
 }
 
-// Merge adds the outcomes of other that a lacks and reports whether the answers differ.
+// Merge adds to a the outcomes of other that it lacks, and reports whether the answers differ.
 func Merge(a *Answer, other Answer) bool {
 	same := func(o Outcome) func(Outcome) bool {
 		return func(p Outcome) bool {
@@ -53,8 +53,8 @@ func Merge(a *Answer, other Answer) bool {
 	return n < len(a.Outcomes)
 }
 
-// unsure lists the doubts that concern a dial. If the copies differ, its rules that cannot be copied
-// are among them.
+// unsure returns the doubts that concern a dial. If the copies' answers differ, they include the
+// rules that cannot be copied.
 func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []string {
 	var out []string
 	crossed := s.crossed(d, a)
@@ -72,8 +72,8 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	return slices.Compact(out)
 }
 
-// crossed returns the devices that packets crossed, by namespace. Without Steps these are the
-// devices of both ends' namespaces and their other ends, and the machine's namespace.
+// crossed returns the devices that packets crossed, by namespace. Without Steps they are the
+// devices of both ends' namespaces, the other ends of those devices, and the machine's devices.
 func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	out := map[int][]string{d.Space: {d.Card, d.Bridge}}
 	for _, o := range a.Outcomes {
@@ -109,7 +109,7 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	return out
 }
 
-// uncertain returns the rules of a namespace whose effect in a copy may differ, in words.
+// uncertain returns words for the rules of a namespace whose effect may differ in a copy.
 func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
 	of := &s.machine.Spaces[space]
 	doubts := of.uncertain()

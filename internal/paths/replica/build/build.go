@@ -1,14 +1,14 @@
-// Package build makes a machine's copy in the calling process, in network namespaces that only its
-// threads hold, so that the copy ends with the process.
+// Package build makes a machine's copy in the calling process. Only threads of the process hold the
+// copy's network namespaces, so the copy ends with the process.
 //
-// The order matters: sysctls that devices inherit come before them, devices before addresses,
-// addresses before routes, routes before rules that are refused without them. Devices have the
+// The order matters: sysctls that devices inherit come before the devices, devices before
+// addresses, addresses before routes, and routes before the rules that need them. Devices have the
 // original's indexes, because routes and rules name devices by index.
 //
-// A device that leads outside becomes a veth whose other end is in a namespace of its own, the
-// world: it has a neighbour's address and every gateway's, and clients are there. So do tunnels,
-// bonds, VLANs on cards, and pairs whose other end is not in the copy: rules and routes know
-// devices by name and index, not by kind. Cards whose networks overlap share a world.
+// A network card becomes a veth whose other end is in another namespace, the card's world. The
+// world has a neighbour's address, the addresses of all gateways, and the clients. Tunnels, bonds,
+// VLANs on cards, and pairs whose other end is not in the copy are made in the same way: rules and
+// routes name devices by name and index, not by kind. Cards whose networks overlap share a world.
 package build
 
 import (
@@ -30,9 +30,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/undo"
 )
 
-// Main is the program of a copy's process.
+// Main runs the process of a copy: it reads requests from in and writes replies to out.
 func Main(in io.Reader, out io.Writer) error {
-	const percent = 50 // building needs memory once
+	const percent = 50 // building needs memory only once
 	debug.SetGCPercent(percent)
 	return replica.Serve(in, out, New)
 }
@@ -42,15 +42,15 @@ type machine struct {
 	sockets []replica.Socket
 	spaces  []*netns.NS // as in Machine.Spaces
 	files   []int       // descriptors of spaces
-	// void is a namespace with the other ends of devices that lead nowhere.
+	// void is a namespace with the other ends of devices that have no network.
 	void    *world
 	survey  *survey
-	refused map[device]error // of each device that was tried
-	runs    map[device]bool  // it has a carrier, or gets one
-	ends    int              // of cards that were made
+	refused map[device]error // the error of each device that was tried
+	runs    map[device]bool  // devices that have or get a carrier
+	ends    int              // the number of cards that were made
 	guests  map[device]*segment
 	net     *dial.Net
-	times   int // of each connection
+	times   int // attempts of each connection
 	clean   undo.Stack
 
 	mu    sync.Mutex
@@ -59,7 +59,7 @@ type machine struct {
 
 var _ replica.Copy = (*machine)(nil)
 
-// New makes the copy. What the kernel refuses is in Lacks.
+// New makes the copy. Its Lacks lists what the kernel refuses.
 func New(o replica.Order) (replica.Copy, error) {
 	there, err := standard()
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *machine) make(o replica.Order) error {
 	return nil
 }
 
-// namespace makes a network namespace with settings that are the copy's own.
+// namespace returns a new network namespace with the given settings.
 func (c *machine) namespace(settings ...[]setting) (*netns.NS, error) {
 	ns, err := netns.New()
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *machine) makeSpaces() (err error) {
 			return err
 		}
 		c.files = append(c.files, fd)
-		// devices to come inherit some; the others are set again
+		// Later devices inherit some of these. The others are set again.
 		err = ns.Do(func() error { sysctl.SetAll(c.from.Spaces[i].Sysctls); return nil })
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
 )
 
-// Dial answers a dial that cannot be made with an outcome Failed.
+// Dial makes the dials. The answer to one that cannot be made has the outcome Failed.
 func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
 	answers := make([]replica.Answer, len(dials))
 	var plain, explained, long calls
@@ -67,17 +67,18 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	return answers, nil
 }
 
-// calls has the dials of some answers.
+// calls has the calls for some of the answers.
 type calls struct {
 	list []dial.Call
-	of   []int // the answer's index
+	of   []int // indexes of the answers
 }
 
 func (c *calls) add(call dial.Call, of int) {
 	c.list, c.of = append(c.list, call), append(c.of, of)
 }
 
-// place returns where a client is, and its address unless the kernel chooses it.
+// place returns a client's namespace, and its address, or the zero address if the kernel chooses
+// it.
 func (c *machine) place(from replica.Client, to netip.Addr) (*netns.NS, netip.Addr, error) {
 	if from.Space < 0 || from.Space >= len(c.spaces) {
 		return nil, netip.Addr{}, fmt.Errorf("there is no namespace %d", from.Space)
@@ -117,8 +118,7 @@ func (c *machine) named(space int, name string) (device, error) {
 	return at, c.refused[at]
 }
 
-// client returns the address of a client of its choice, or one that is near the address to which it
-// connects.
+// client returns the client's address: source if it is valid, else one near the address to.
 func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 	w := s.world
 	if source.IsValid() {
@@ -156,15 +156,16 @@ func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 	return source, nil
 }
 
-// routes reports whether the machine has an address of the family there.
+// routes reports whether the machine has an address of a's family in the network.
 func (s *segment) routes(a netip.Addr) bool {
 	return slices.ContainsFunc(s.own, func(p netip.Prefix) bool {
 		return p.Addr().Is4() == a.Is4() && !p.Addr().IsLinkLocalUnicast()
 	})
 }
 
-// Scan takes filters out of the way: each packet would cross all their rules, and a port that they
-// block would not be found. A client that cannot be anywhere finds nothing: Dial says why.
+// Scan removes filters while it scans: each packet would cross all their rules, and ports that they
+// block would not be found. It finds nothing for a client without a place, for which Dial gives the
+// reason.
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
 	err error) {
 	ns, source, nowhere := c.place(from, to)
@@ -184,8 +185,8 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 	return c.net.Scan(ctx, ns, source, to, c.ports())
 }
 
-// ports lists the ports of sockets, and the numbers that rules and sets name, with their neighbours:
-// to rules that compare, all ports between two of them are alike.
+// ports returns the ports of sockets, and the numbers in rules and sets with their neighbours.
+// Rules that compare ports treat all ports between two such numbers alike.
 func (c *machine) ports() (out []uint16) {
 	var named [1 << 16]bool
 	name := func(n uint16) { named[n-1], named[n], named[n+1] = true, true, true }

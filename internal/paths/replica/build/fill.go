@@ -13,32 +13,32 @@ import (
 type setting struct{ key, value string }
 
 var (
-	// quick: addresses can be used at once, and no ICMP error is left out because many were sent.
+	// quick makes addresses usable at once, and removes the rate limit of ICMP errors.
 	quick = []setting{
 		{"net.ipv6.conf.all.accept_dad", "0"}, {"net.ipv6.conf.default.accept_dad", "0"},
 		{"net.ipv6.conf.all.dad_transmits", "0"}, {"net.ipv6.conf.default.dad_transmits", "0"},
 		{"net.ipv4.icmp_ratemask", "0"}, {"net.ipv6.icmp.ratelimit", "0"},
 	}
-	// open: a world answers whoever asks, whichever way the question came.
+	// open makes a world answer all clients, by whichever route a packet came.
 	open = []setting{
 		{"net.ipv4.conf.all.rp_filter", "0"}, {"net.ipv4.conf.default.rp_filter", "0"},
 		{"net.ipv4.ip_forward", "0"},
 	}
-	// mute: nothing answers.
+	// mute turns off all answers.
 	mute = []setting{
 		{"net.ipv4.conf.all.arp_ignore", "8"}, {"net.ipv6.conf.all.disable_ipv6", "1"},
 		{"net.ipv6.conf.default.disable_ipv6", "1"},
 	}
 )
 
-// apply ignores what a kernel lacks, such as IPv6.
+// apply applies settings. It ignores those that the kernel lacks, such as IPv6's.
 func apply(list []setting) {
 	for _, s := range list {
 		_ = sysctl.Set(s.key, s.value)
 	}
 }
 
-// fill makes a namespace's addresses, routes and rules. It runs in the namespace.
+// fill makes a namespace's addresses, routes and rules. It must be called in the namespace.
 func (c *machine) fill(space int, v replica.Variant) {
 	s := &c.from.Spaces[space]
 	refused := func(list []raw.Refused) {
@@ -54,7 +54,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 		return c.survey.roles[device{space, index}] == card
 	}))
 	refused(link.MakeRoutes(s.Nexthops, s.Routes))
-	if len(s.Policy) > 0 { // else it keeps the usual ones
+	if len(s.Policy) > 0 { // otherwise it keeps the usual rules
 		refused(link.MakePolicy(s.Policy))
 	}
 	lack := func(what string, list []raw.Refused, err error) {
@@ -78,7 +78,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 	}
 }
 
-// deviceOf returns the device of a key such as "net/ipv4/conf/eth0/rp_filter".
+// deviceOf returns the device in a key such as "net/ipv4/conf/eth0/rp_filter", or "".
 func deviceOf(key string) string {
 	const parts = 5
 	p := strings.Split(key, "/")

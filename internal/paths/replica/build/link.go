@@ -52,7 +52,7 @@ func (c *machine) makeLinks() error {
 	return c.await()
 }
 
-// hall is the bridge in a world to which several cards lead.
+// hall is the name of the bridge in a world that several cards share.
 const hall = "hall"
 
 func (c *machine) makeWorld(s *segment) (err error) {
@@ -74,22 +74,23 @@ func (c *machine) eachLink(f func(device, link.Saved)) {
 	}
 }
 
-// try makes a device from the namespace.
+// try calls f, which makes a device, in the namespace, and records its error.
 func (c *machine) try(at device, space int, f func() error) {
 	c.refused[at] = c.spaces[space].Do(f)
 }
 
-// makeCard makes a device that leads to a world.
+// makeCard makes a device whose other end is in a world.
 func (c *machine) makeCard(at device, l link.Saved) {
 	fd := c.void.file
 	if s := c.survey.segmentOf(at); s != nil {
 		fd = s.world.file
 	}
-	// The kernel may take a second to notice the carrier of a pair with equal indexes.
+	// The ends' indexes differ, because the kernel may take a second to notice the carrier of a
+	// pair with equal indexes.
 	const apart = 1 << 20
 	c.ends++
 	other := link.Saved{Name: end(at), Index: apart + c.ends, Kind: l.Kind, MTU: l.MTU}
-	if l.NoARP { // the kernel addresses its frames to itself
+	if l.NoARP { // frames are addressed to the device itself
 		other.MAC = l.MAC
 	}
 	c.try(at, at.space, func() error { return link.MakePair(l, other, fd) })
@@ -98,7 +99,7 @@ func (c *machine) makeCard(at device, l link.Saved) {
 	}
 }
 
-// makePair makes both ends at the first.
+// makePair makes both ends of a pair when it is called for the first end.
 func (c *machine) makePair(at device, l link.Saved) {
 	if _, tried := c.refused[at]; tried {
 		return
@@ -117,7 +118,7 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	make := func() error { return link.MakeLink(l, c.files[at.space]) }
 	c.try(at, space, make)
 	if err := c.refused[at]; err != nil && strings.HasPrefix(l.Kind, "ipvlan") {
-		// like it, except for its address on the wire
+		// A macvlan differs only in its address on the wire.
 		l.Kind, l.MAC, l.Data = "macvlan", nil, link.MacvlanBridge
 		if c.try(at, space, make); c.refused[at] == nil {
 			c.lack(at.space, "device "+l.Name+" is a macvlan in place of an ipvlan", l.Name, err)
@@ -125,7 +126,7 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	}
 }
 
-// raise sets the other ends of cards up, unless they have no carrier.
+// raise sets the other ends of cards up, except for cards without a carrier.
 func (c *machine) raise(s *segment) error {
 	return s.world.ns.Do(func() error {
 		var errs []error
@@ -145,7 +146,7 @@ func (c *machine) raise(s *segment) error {
 	})
 }
 
-// setLinks sets ports before bridges, which take their MTU.
+// setLinks configures ports before bridges, because a bridge's MTU follows its ports.
 func (c *machine) setLinks(space int) {
 	for _, bridges := range []bool{false, true} {
 		for _, l := range c.from.Spaces[space].Links {
@@ -169,8 +170,8 @@ func (c *machine) setLinks(space int) {
 	}
 }
 
-// await waits until the devices that run on the machine run in the copy: the kernel takes notice of
-// a carrier after a moment.
+// await waits until the devices that run on the machine also run in the copy: the kernel notices a
+// carrier with a delay.
 func (c *machine) await() error {
 	const (
 		patience = 2 * time.Second

@@ -12,13 +12,13 @@ import (
 // device names a device by its namespace and index.
 type device struct{ space, index int }
 
-// role says what a device becomes in the copy.
+// role is what a device becomes in the copy.
 type role int
 
 const (
 	loopback role = iota
-	native        // what it is
-	pair          // a veth whose other end is in the copy too
+	native        // the same kind of device
+	pair          // a veth whose other end is also in the copy
 	child         // a VLAN or macvlan on a device that is in the copy
 	card          // a veth whose other end is in a world
 )
@@ -49,7 +49,8 @@ func roleOf(m *replica.Machine, space int, l link.Saved) role {
 	return card
 }
 
-// carries reports whether frames with VLAN tags pass the device in the copy: no world has VLANs.
+// carries reports whether frames with VLAN tags can pass the device in the copy, where worlds have
+// no VLANs.
 func carries(m *replica.Machine, space int, l link.Saved) bool {
 	return l.Kind != "vlan" && roleOf(m, space, l) != card
 }
@@ -57,7 +58,7 @@ func carries(m *replica.Machine, space int, l link.Saved) bool {
 // segment is a network outside the machine, or several that overlap.
 type segment struct {
 	space int
-	// cards lead to it: of several ports of one bridge only the best.
+	// cards lists the cards in the network. Of several ports of one bridge it has only the best.
 	cards []link.Saved
 	roots []device
 	own   []netip.Prefix // the machine's and its containers' addresses
@@ -65,10 +66,10 @@ type segment struct {
 	world *world
 }
 
-// survey is what a Machine says about its networks.
+// survey has what a Machine shows about its networks.
 type survey struct {
 	roles    map[device]role
-	roots    map[device]device // of each device: where its frames have their addresses
+	roots    map[device]device // the device that has each device's addresses
 	segments []*segment
 	own      map[device][]netip.Prefix
 	taken    map[netip.Addr]bool // addresses of the machine, its containers and routers
@@ -116,7 +117,7 @@ func surveyed(m *replica.Machine) *survey {
 	return s
 }
 
-// root follows a device to the bridge that it is a port of, and a macvlan to its parent.
+// root returns the bridge of a port, the parent of a macvlan, or else the device itself.
 func (s *survey) root(m *replica.Machine, space int, l link.Saved) device {
 	for range len(m.Spaces[space].Links) {
 		if s.roles[device{space, l.Index}] == child && l.Kind != "vlan" {
@@ -154,7 +155,7 @@ func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]
 	}
 }
 
-// better sorts hardware and running devices to the front.
+// better compares devices for sorting. Hardware and running devices come first.
 func better(a, b link.Saved) int {
 	rank := func(l link.Saved) (n int) {
 		if l.Kind == "" {
@@ -168,7 +169,8 @@ func better(a, b link.Saved) int {
 	return cmp.Compare(rank(a), rank(b))
 }
 
-// add merges networks of one namespace that overlap: two cards on one cable.
+// add adds a network, merged with those of the same namespace that overlap it, such as two cards on
+// one cable.
 func (s *survey) add(n *segment) {
 	for _, o := range s.segments {
 		if o.space != n.space || o.cards[0].NoARP || n.cards[0].NoARP || !overlap(o.own, n.own) {
@@ -195,7 +197,7 @@ func overlap(a, b []netip.Prefix) bool {
 	return false
 }
 
-// segmentOf returns the network to which a card leads, or nil.
+// segmentOf returns the network of a card, or nil.
 func (s *survey) segmentOf(at device) *segment {
 	for _, seg := range s.segments {
 		if seg.space == at.space && slices.ContainsFunc(seg.cards, func(l link.Saved) bool {

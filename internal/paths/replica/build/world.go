@@ -12,16 +12,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// world is a namespace in the place of the machines in a network.
+// world is a namespace that replaces the machines in a network.
 type world struct {
 	ns     *netns.NS
-	file   int    // its descriptor
+	file   int    // the namespace's descriptor
 	device string // has the addresses
 	near   []netip.Prefix
 	added  map[netip.Addr]bool
 }
 
-// end names the other end of a card. The void has those of several namespaces.
+// end returns the name of a card's other end, which is unique: the void has ends of several
+// namespaces.
 func end(d device) string {
 	const base = 36 // a device's name has at most 15 characters
 	return "e" + strconv.FormatInt(int64(d.space), base) + "." +
@@ -37,7 +38,7 @@ func (c *machine) newWorld(device string, settings []setting) (*world, error) {
 	return &world{ns: ns, file: file, device: device, added: map[netip.Addr]bool{}}, err
 }
 
-// settle gives the world its addresses and its routes to the machine.
+// settle adds the world's addresses and its routes to the machine.
 func (c *machine) settle(s *segment) error {
 	w := s.world
 	for _, p := range s.own {
@@ -101,7 +102,7 @@ var (
 	everything6 = netip.MustParsePrefix("::/0")
 )
 
-// free returns an address of the network that nobody has and no rule names, or the zero Addr.
+// free returns an address of the network that is unused and in no rule, or the zero Addr.
 func (c *machine) free(p netip.Prefix) netip.Addr {
 	const tries = 64
 	a := last(p.Masked())

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A stand-in answers "socket N ADDRESS": its index and the client's address as it sees it. Each
-// relay between puts "relay N" before that. Zeros follow if the client sent much. Datagrams carry a request, "toll TOKEN", which the
+// answer is the answer of a stand-in. Its text is "socket N ADDRESS", with the stand-in's index and
+// the client's address as the stand-in sees it. Each relay in between prepends "relay N". If the
+// client sent a long request, zeros follow. A datagram has the request "toll TOKEN", which the
 // answer repeats.
 type answer struct {
 	relays []int
@@ -30,7 +31,7 @@ func socketLine(i int, client netip.Addr) string {
 
 func isRequest(b []byte) bool { _, ok := token(b); return ok && len(b) == requestSize }
 
-// token returns the number of the request with which a datagram ends.
+// token returns the token of the request at the end of a datagram.
 func token(b []byte) (t uint32, ok bool) {
 	if len(b) < requestSize {
 		return 0, false

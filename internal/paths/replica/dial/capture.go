@@ -19,26 +19,26 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// id names a connection however its addresses are translated: by the sequence number of its first
-// segment, or by its request.
+// id identifies a connection even if its addresses are translated: by the sequence number of its
+// first segment, or by the request's token.
 type id struct {
 	proto  uint8
 	number uint32
 }
 
-// packet is a first packet, its answer, or an ICMP error about one of them.
+// packet is a connection's first packet, the answer to it, or an ICMP error about one of them.
 type packet struct {
 	id
 	reply    bool
 	icmp     bool
-	code     uint8 // of the ICMP error
+	code     uint8 // the ICMP error's code
 	src, dst netip.AddrPort
 }
 
 // sighting is a packet at a device.
 type sighting struct {
 	packet
-	place  int // index of the watcher's captures
+	place  int // index in the watcher's captures
 	space  int
 	device string
 	port   bool // of a bridge
@@ -53,7 +53,7 @@ type capture struct {
 	fd      int
 	devices map[int]device
 	own     []net.Addr
-	filters bool // by reverse path
+	filters bool // whether rp_filter is on
 	seen    []sighting
 }
 
@@ -72,7 +72,7 @@ func newCapture(ns *netns.NS, place, space int) (c *capture, err error) {
 			return err
 		}
 		c.filters = reversePaths()
-		// With a protocol, it would see packets before it has the filter.
+		// Without a protocol, the socket gets no packets before it has the filter.
 		c.fd, err = unix.Socket(unix.AF_PACKET,
 			unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -101,7 +101,7 @@ func (c *capture) prepare() error {
 	return unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: all})
 }
 
-// has reports whether the address is the namespace's.
+// has reports whether the namespace has the address.
 func (c *capture) has(addr netip.Addr) bool {
 	return slices.ContainsFunc(c.own, func(a net.Addr) bool {
 		n, ok := a.(*net.IPNet)
@@ -109,7 +109,7 @@ func (c *capture) has(addr netip.Addr) bool {
 	})
 }
 
-// devices lists those of the calling thread's namespace.
+// devices returns the devices of the calling thread's namespace by index.
 func devices() (map[int]device, error) {
 	b, err := syscall.NetlinkRIB(unix.RTM_GETLINK, unix.AF_UNSPEC)
 	if err != nil {
@@ -140,7 +140,7 @@ func devices() (map[int]device, error) {
 	return out, nil
 }
 
-// filter passes TCP segments with SYN or RST, and all of UDP and ICMP.
+// filter passes TCP segments with SYN or RST, and all UDP and ICMP packets.
 var filter = []bpf.Instruction{
 	bpf.LoadAbsolute{Off: 0, Size: 1},
 	bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf0},
@@ -166,7 +166,7 @@ var filter = []bpf.Instruction{
 
 func (c *capture) close() { _ = unix.Close(c.fd) }
 
-// read keeps what arrived. It returns the number of packets that were lost since the last call.
+// read records the packets that arrived. It returns the number of packets lost since the last call.
 func (c *capture) read() (lost int, err error) {
 	var b [snap]byte
 	var control [128]byte
@@ -193,7 +193,7 @@ func (c *capture) read() (lost int, err error) {
 		switch from.Pkttype {
 		case unix.PACKET_OUTGOING, unix.PACKET_HOST:
 		case unix.PACKET_OTHERHOST:
-			if !at.port { // not for this namespace
+			if !at.port { // addressed to another namespace
 				continue
 			}
 		default:
@@ -217,7 +217,7 @@ func stamp(control []byte) int64 {
 	return 0
 }
 
-// decode reads a packet from its IP header on. It may be cut.
+// decode decodes a packet that starts at the IP header. b may be truncated.
 func decode(b []byte) (p packet, ok bool) {
 	if len(b) == 0 {
 		return p, false
@@ -256,7 +256,7 @@ func transport(proto uint8, src, dst netip.Addr, b []byte) (p packet, ok bool) {
 	case unix.IPPROTO_TCP:
 		p.number = binary.BigEndian.Uint32(b[4:])
 		if len(b) < 14 {
-			return p, true // in an ICMP error, a first segment
+			return p, true // the first segment in an ICMP error
 		}
 		switch flags := b[13]; {
 		case flags&flagSYN != 0 && flags&flagACK == 0:
@@ -280,7 +280,8 @@ func transport(proto uint8, src, dst netip.Addr, b []byte) (p packet, ok bool) {
 	return p, false
 }
 
-// startStamping returns a socket that makes the kernel note when packets arrive, once it does.
+// startStamping returns a socket that makes the kernel record when packets arrive. It waits until
+// the kernel does.
 func startStamping() (fd int, err error) {
 	ns, err := netns.New()
 	if err != nil {
@@ -312,7 +313,7 @@ func startStamping() (fd int, err error) {
 	return fd, err
 }
 
-// stamps reports whether a datagram was stamped before it was received.
+// stamps reports whether the kernel records when datagrams arrive.
 func stamps(fd int) (bool, error) {
 	to, err := unix.Getsockname(fd)
 	if err != nil {

@@ -16,22 +16,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// attempt is a Call made once.
+// attempt is one execution of a Call.
 type attempt struct {
 	Call
-	port uint16 // the client's; 0: the kernel chooses
-	long bool   // much is still to be sent
+	port uint16 // the client's port; 0: the kernel chooses
+	long bool   // a long request is still to be sent
 	out  replica.Outcome
 
-	missing int // zeros that the answer ends with
+	missing int // zeros still missing at the answer's end
 
 	fd        int
 	from      netip.AddrPort // the client's address and port
-	token     uint32         // of a datagram
+	token     uint32         // a datagram's token
 	connected bool
 	now       bool // the kernel refused at once
 	got       []byte
-	deadline  time.Duration // of caller.now
+	deadline  time.Duration // on the clock caller.now
 }
 
 // caller makes attempts.
@@ -42,19 +42,19 @@ type caller struct {
 	open   map[int]*attempt
 	queue  []due
 
-	// now is the time during which the caller and the stand-ins ran. A busy machine does not make
-	// answers late.
+	// now is the time during which the caller and the stand-ins have run, so that answers on a busy
+	// machine are not late.
 	now, pending time.Duration
 	last         time.Time
 }
 
-// manner is how attempts are made.
+// manner has the limits and waits of attempts.
 type manner struct {
-	most     int           // open at once
-	together int           // started between two looks at answers
+	most     int           // attempts that are open at once
+	together int           // attempts that start between two reads of answers
 	wait     time.Duration // for each answer
-	least    time.Duration // how long to look at least
-	look     func() error  // called after each look
+	least    time.Duration // shortest time to read answers
+	look     func() error  // called after each read
 }
 
 type due struct {
@@ -86,7 +86,7 @@ func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
 		} else {
 			timeout = int(step.Milliseconds())
 		}
-		k, _ := unix.EpollWait(epoll, events, timeout) // EINTR at most
+		k, _ := unix.EpollWait(epoll, events, timeout) // only EINTR is possible
 		for _, e := range events[:max(k, 0)] {
 			if a := c.open[int(e.Fd)]; a != nil {
 				c.ready(a, e.Events)
@@ -104,7 +104,7 @@ func (n *Net) attempt(ctx context.Context, all []*attempt, m manner) error {
 	return nil
 }
 
-// inOrder puts attempts from the same place next to each other.
+// inOrder returns the attempts with those from the same place next to each other.
 func inOrder(all []*attempt) (out []*attempt) {
 	var places []*netns.NS
 	of := map[*netns.NS][]*attempt{}
@@ -127,14 +127,14 @@ func (c *caller) close() {
 	_ = unix.Close(c.epoll)
 }
 
-// start starts up to some attempts from one place and returns the others.
+// start starts at most most attempts, all from one place, and returns the others.
 func (c *caller) start(all []*attempt, most int) ([]*attempt, error) {
 	from := all[0].From
 	err := from.Do(func() error {
 		for ; most > 0 && len(all) > 0 && all[0].From == from; most-- {
 			err := c.dial(all[0])
 			if errors.Is(err, unix.EMFILE) && len(c.open) > 0 {
-				return nil // some will be closed
+				return nil // until some are closed
 			}
 			c.dialled(all[0], err)
 			all = all[1:]
@@ -163,7 +163,7 @@ func (c *caller) due(a *attempt) {
 	c.queue = append(c.queue, due{a, a.deadline})
 }
 
-// tick counts time and ends what waited too long.
+// tick advances the clock and ends attempts that have waited too long.
 func (c *caller) tick() error {
 	now := time.Now()
 	c.pending = min(c.pending+now.Sub(c.last), 2*step)
@@ -209,7 +209,7 @@ func (c *caller) end(a *attempt, got replica.Got, err error) {
 	}
 }
 
-// dial runs in the place's thread.
+// dial starts an attempt. It must be called in the place's thread.
 func (c *caller) dial(a *attempt) error {
 	to, err := sockaddr(a.To)
 	if err != nil {
@@ -229,7 +229,7 @@ func (c *caller) dial(a *attempt) error {
 		return a.send(to)
 	}
 	if err := unix.SetsockoptLinger(a.fd, unix.SOL_SOCKET, unix.SO_LINGER,
-		&unix.Linger{Onoff: 1}); err != nil { // RST: neither side keeps the connection
+		&unix.Linger{Onoff: 1}); err != nil { // close by RST, so that neither side keeps the connection
 		return err
 	}
 	err = unix.Connect(a.fd, to)
@@ -252,7 +252,7 @@ func (a *attempt) bind() error {
 	default:
 		ip = netip.IPv6Unspecified()
 	}
-	if a.port == 0 { // the port only has to be free towards the destination
+	if a.port == 0 { // the port need only be free for this destination
 		if err := options(a.fd, [3]int{unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1}); err != nil {
 			return err
 		}
@@ -268,7 +268,8 @@ func (a *attempt) bind() error {
 	}
 }
 
-// send does not stay connected, so an answer from another address arrives.
+// send sends a datagram. The socket does not stay connected, so that answers from other addresses
+// arrive.
 func (a *attempt) send(to unix.Sockaddr) error {
 	if err := unix.Connect(a.fd, to); err != nil {
 		return err
@@ -352,7 +353,7 @@ func (c *caller) answered(a *attempt, from netip.AddrPort) {
 	if !complete {
 		return
 	}
-	if a.long { // a relay is connected by now
+	if a.long { // the relay is connected by now
 		a.long = false
 		a.missing = much
 		if _, err := unix.Write(a.fd, make([]byte, much)); err != nil {
@@ -388,8 +389,8 @@ func (c *caller) datagram(a *attempt, events uint32) {
 	}
 }
 
-// reportErrors queues each ICMP error. Without it, one that comes during connect waits for the next
-// SYN, a second later.
+// reportErrors makes the kernel queue each ICMP error. Otherwise an error during connect is
+// reported only at the next SYN, a second later.
 func reportErrors(fd int, to netip.Addr) error {
 	if family(to) == unix.AF_INET6 {
 		return options(fd, [3]int{unix.SOL_IPV6, unix.IPV6_RECVERR, 1})
@@ -407,7 +408,7 @@ func queued(fd int) error {
 	return reported(control[:n])
 }
 
-// reported returns the error of a struct sock_extended_err.
+// reported returns the error in a struct sock_extended_err.
 func reported(control []byte) error {
 	all, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package dial makes connections between network namespaces, thousands at once, and finds out where
-// and why their packets were lost. Stand-ins answer for listening sockets.
+// and why packets were lost. Stand-ins answer in place of listening sockets.
 package dial
 
 import (
@@ -31,15 +31,15 @@ type Call struct {
 type Net struct {
 	spaces []*netns.NS
 	server *server
-	most   int // attempts that are open at once
+	most   int // attempts open at once
 	ready  map[*netns.NS]bool
 
 	stamping int // a socket, or 0 before the first Explain
-	port     int // of the last explained attempt
+	port     int // the last explained attempt's
 }
 
-// Open opens stand-ins for sockets, whose Space is an index of spaces. The caller closes the Net
-// before the spaces. Failed returns the stand-ins that could not be opened.
+// Open opens stand-ins for sockets, whose Space is an index into spaces. Failed returns those that
+// could not be opened. The caller closes the Net before the spaces.
 func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -56,7 +56,7 @@ func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 		ready: map[*netns.NS]bool{}, port: firstPort}, nil
 }
 
-// Failed returns why sockets have no stand-in, by index.
+// Failed returns, by the sockets' indexes, why sockets have no stand-in.
 func (n *Net) Failed() map[int]error { return n.server.failed }
 
 // Close closes the stand-ins.
@@ -74,16 +74,17 @@ const (
 	wait      = 500 * time.Millisecond
 	together  = 64
 
-	retransmit = "100" // milliseconds; the kernel asks three times
+	retransmit = "100" // ms between the kernel's three requests
 )
 
-// Dial makes each call the given number of times and returns each different outcome once, the most
-// frequent first. What is lost among many connections is tried again among fewer, and that counts.
+// Dial makes each call the given number of times. It returns each different outcome once, the most
+// frequent first. A call that fails among many others is made again among fewer, and only that
+// outcome counts.
 func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
 	return n.dial(ctx, calls, nil, times)
 }
 
-// Exchange does as Dial for TCP, with much data in both directions, from the given ports of clients.
+// Exchange is like Dial for TCP, with long data in both directions and with the given client ports.
 func (n *Net) Exchange(ctx context.Context, calls []Call, ports []uint16, times int) (
 	[][]replica.Outcome, error) {
 	return n.dial(ctx, calls, ports, times)
@@ -114,9 +115,9 @@ func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int)
 	return out, nil
 }
 
-// prepare makes namespaces tell sooner that a neighbour does not exist, and ask for neighbours from
-// an address that is theirs on the device: others may be filtered, which hides that their packets
-// are.
+// prepare makes the clients' namespaces report sooner that a neighbour does not exist, and request
+// neighbours from an address of the device: a filter may drop requests from other addresses, which
+// hides that it also drops their packets.
 func (n *Net) prepare(calls []Call) error {
 	from := slices.Clone(n.spaces)
 	for _, c := range calls {
@@ -136,13 +137,13 @@ func (n *Net) prepare(calls []Call) error {
 			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0))
 		})
 		if err != nil {
-			return fmt.Errorf("change how neighbours are asked for: %w", err)
+			return fmt.Errorf("change how neighbours are requested: %w", err)
 		}
 	}
 	return nil
 }
 
-// doubtful reports whether a busy machine may have caused an outcome.
+// doubtful reports whether a busy machine may have caused the outcome.
 func doubtful(o replica.Outcome) bool {
 	return o.Got != replica.Connected && o.Got != replica.Refused && o.Got != replica.Unreachable
 }

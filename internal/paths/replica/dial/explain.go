@@ -18,32 +18,32 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// watcher sees packets in all namespaces, and the rules that they match.
+// watcher records packets in all namespaces, and the rules that they match.
 type watcher struct {
 	net      *Net
 	spaces   []traced
-	captures []*capture // of the Net's spaces, then of other places
+	captures []*capture // those of the Net's spaces come first
 	where    map[*netns.NS]int
-	lost     bool // not all was seen
+	lost     bool // some packets were not seen
 	known    map[group]replica.Lost
 }
 
 type traced struct {
-	tracer *nft.Tracer // nil without nf_tables
+	tracer *nft.Tracer // nil: no nf_tables
 	places map[nft.Handle]nft.Place
 	events []nft.Event
-	legacy bool // it has tables of iptables-legacy, whose rules are not traced
+	legacy bool // there are iptables-legacy tables, whose rules are not traced
 }
 
-// found is what was seen of an attempt's packets: those of its last connection, if a relay made
-// another.
+// found has what was seen of an attempt's packets. If a relay made another connection, they are
+// that one's.
 type found struct {
 	*attempt
-	client         int            // index of the captures
-	from, to       netip.AddrPort // as the client sees them
+	client         int            // index in captures
+	from, to       netip.AddrPort // addresses as the client sees them
 	out, back      []sighting
 	errors         []sighting
-	before, behind []sighting // of the connections before the last one
+	before, behind []sighting // in connections before the last one
 	events         []event
 }
 
@@ -54,16 +54,17 @@ type event struct {
 }
 
 const (
-	explained = 256 // attempts at once
+	explained = 256 // attempts explained at once
 
-	// Each attempt has a port of its own: connection tracking remembers others.
+	// Each attempt has a new port, because connection tracking remembers used ones.
 	firstPort = 33000
 	lastPort  = 60000
-	portStep  = 3 // to the next attempt's port, in case one is in use
+	portStep  = 3 // leaves alternatives if a port is in use
 )
 
-// Explain makes each call once and returns its outcome, the way of its first packet and of the
-// answer, and, if there was no answer, where and why. Nothing else may use the Net meanwhile.
+// Explain makes each call once. It returns the outcome, the steps of the first packet and of the
+// answer and, if there was no answer, where and why packets were lost. The Net must not be used
+// concurrently.
 func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, err error) {
 	if err := n.prepare(calls); err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, 
 	return out, nil
 }
 
-// observeAll makes fewer calls at once if too many were made to see all packets.
+// observeAll observes all calls. It makes fewer calls at once if packets were missed.
 func (w *watcher) observeAll(ctx context.Context, calls []Call) ([]found, error) {
 	all, err := w.observe(ctx, calls, wait)
 	if err != nil || !w.lost || len(calls) == 1 {
@@ -143,7 +144,8 @@ func (n *Net) watch(calls []Call) (*watcher, error) {
 	return w, nil
 }
 
-// each runs f for all at once: the kernel waits for its readers at each change of rules.
+// each calls f for all concurrently, because the kernel waits for its readers at each change of
+// rules.
 func each[T any](all []T, f func(int, T) error) error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup
@@ -187,7 +189,7 @@ func (w *watcher) close() error {
 		}))
 }
 
-// read keeps what was seen since the last call.
+// read records what was seen since the last call.
 func (w *watcher) read() error {
 	for _, c := range w.captures {
 		lost, err := c.read()
@@ -224,7 +226,7 @@ func (w *watcher) forget() {
 // observe makes calls and returns what was seen of each.
 func (w *watcher) observe(ctx context.Context, calls []Call, wait time.Duration) (
 	[]found, error) {
-	if err := w.read(); err != nil { // what is left of the calls before
+	if err := w.read(); err != nil { // discard the rest of earlier calls
 		return nil, err
 	}
 	w.forget()
@@ -275,7 +277,7 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 		relay := w.net.server.sockets[legs[i].relay]
 		next := found{attempt: a, client: relay.Space, from: legs[i].from, to: plain(relay.Relay)}
 		legs = slices.Delete(slices.Clone(legs), i, i+1)
-		if a.Proto == "udp" { // the request passes on
+		if a.Proto == "udp" { // the relay forwards the request
 			f.client, f.from, f.to = next.client, next.from, next.to
 			continue
 		}
@@ -288,7 +290,8 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 	return f
 }
 
-// first finds a connection by the client's port, or by its destination if a rule chose the port.
+// first returns the ID of a connection, found by the client's port, or by the destination if a rule
+// changed the port.
 func (w *watcher) first(f found) (first id) {
 	if f.Proto == "udp" {
 		return id{unix.IPPROTO_UDP, f.token}
@@ -305,7 +308,7 @@ func (w *watcher) first(f found) (first id) {
 	return first
 }
 
-// explains reports whether an attempt may have the port.
+// explains reports whether the port is one of those for attempts.
 func explains(port uint16) bool {
 	return port >= firstPort && port <= lastPort && (port-firstPort)%portStep == 0
 }
@@ -338,7 +341,7 @@ func (f *found) steps() (out []replica.Step) {
 	return out
 }
 
-// matched returns the events of a connection's packets in the order of a namespace.
+// matched returns the events of a connection's packets, in order within each namespace.
 func (w *watcher) matched(f found) (out []event) {
 	ends := map[netip.AddrPort]bool{f.from: true}
 	for _, s := range f.out {

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// group is calls that are lost at one place for a reason that does not depend on ports.
+// group is a set of calls that are lost in one place for a reason that does not depend on ports.
 type group struct {
 	replica.Lost
 	src, dst netip.Addr
@@ -36,8 +36,8 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 	return &known, nil
 }
 
-// judge returns where packets were lost, and why if what was seen tells. It returns nil if none
-// were.
+// judge returns where packets were lost, and why if what was seen shows that. It returns nil if no
+// packet was lost.
 func (w *watcher) judge(f found) *replica.Lost {
 	got := f.attempt.out.Got
 	if got == replica.Connected || got == replica.Failed {
@@ -76,7 +76,7 @@ func (w *watcher) judge(f found) *replica.Lost {
 		return &replica.Lost{Space: here}
 	case !s.out && s.device != "lo" && (s.src.Addr().IsLoopback() || s.dst.Addr().IsLoopback()):
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Localnet}
-	case s.space < 0 && s.place != f.client: // another machine's
+	case s.space < 0 && s.place != f.client: // at another machine
 		for _, left := range slices.Backward(f.out) {
 			if left.space >= 0 {
 				return &replica.Lost{Space: left.space, Device: left.device, Why: replica.Leaves}
@@ -91,8 +91,8 @@ func (w *watcher) judge(f found) *replica.Lost {
 	return &replica.Lost{Space: s.space, Device: s.device}
 }
 
-// unheard explains that a neighbour did not answer. One whose reverse path does not lead to the
-// client does not.
+// unheard explains why a neighbour did not answer. With a strict rp_filter, a neighbour that has no
+// route back to the client does not.
 func (w *watcher) unheard(f found) *replica.Lost {
 	for _, c := range w.captures[:len(w.spaces)] {
 		if c.place != f.client && c.filters && c.has(f.to.Addr()) {
@@ -109,17 +109,17 @@ func last(all []sighting) (s sighting, ok bool) {
 	return all[len(all)-1], true
 }
 
-// local reports whether the client's own kernel refused.
+// local reports whether the client's own kernel refused the connection.
 func (f *found) local() bool { return len(f.errors) == 0 && len(f.before) == 0 }
 
-// answered reports whether the last connection's client was answered.
+// answered reports whether the client of the last connection got an answer.
 func (f *found) answered() bool {
 	return slices.ContainsFunc(f.back, func(s sighting) bool {
 		return s.place == f.client && !s.out && s.src == f.to
 	}) && f.Proto != "udp"
 }
 
-// rule finds the first event that ended a packet.
+// rule returns the rule of the first event that dropped or rejected a packet, or nil.
 func (w *watcher) rule(f found) *replica.Lost {
 	for _, verdict := range []string{"drop", "queue"} {
 		i := slices.IndexFunc(f.events, func(e event) bool { return e.Verdict == verdict })
@@ -140,12 +140,12 @@ func (w *watcher) rule(f found) *replica.Lost {
 	return nil
 }
 
-// refused explains an ICMP error.
+// refused explains an ICMP error. ok is false if there was none.
 func (f *found) refused() (l *replica.Lost, ok bool) {
 	if len(f.errors) == 0 {
 		return nil, false
 	}
-	const slow = int64(50 * time.Millisecond) // somebody was asked for a neighbour
+	const slow = int64(50 * time.Millisecond) // a neighbour was requested
 	e := f.errors[0]
 	about := f.out
 	if !e.reply {
@@ -160,7 +160,7 @@ func (f *found) refused() (l *replica.Lost, ok bool) {
 		if !seen || e.at-lost.at > slow {
 			l.Why = replica.NoNeighbour
 		}
-	case !six && e.code == 3, six && e.code == 4: // nothing listens
+	case !six && e.code == 3, six && e.code == 4: // port unreachable: nothing listens
 		return nil, true
 	default:
 		l.Why = replica.NoRoute
@@ -192,7 +192,7 @@ func (w *watcher) lostReply(f found) *replica.Lost {
 
 const probeWait = 50 * time.Millisecond
 
-// again makes a call once more and reads something of a namespace before and after.
+// again makes a call once more, and calls read in a namespace before and after.
 func again[T any](ctx context.Context, w *watcher, f found, space int, read func() (T, error)) (
 	before, after T, err error) {
 	ns := w.net.spaces[space]
@@ -206,7 +206,7 @@ func again[T any](ctx context.Context, w *watcher, f found, space int, read func
 	return before, after, err
 }
 
-// untraced looks for a rule of iptables-legacy by its counter.
+// untraced looks for the rule of iptables-legacy that lost the packet, by its counter.
 func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	*replica.Lost, error) {
 	at := replica.Lost{Space: w.captures[f.client].space}
@@ -235,7 +235,7 @@ func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	return lost, nil
 }
 
-// probe compares the counters of the namespace where packets were lost.
+// probe makes the call again and explains the loss by the namespace's counters.
 func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replica.Lost, error) {
 	lost.Why = replica.Untraced
 	if lost.Space < 0 {

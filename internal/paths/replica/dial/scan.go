@@ -19,29 +19,29 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// scanner sends first segments by a raw socket. The kernel resets what is answered.
+// scanner sends SYN segments by a raw socket. The kernel resets the connections that are answered.
 type scanner struct {
 	net     *Net
 	from    *netns.NS
 	raw     int
-	holder  int // keeps the port
+	holder  int // socket that reserves the port
 	head    []byte
-	sum     uint32 // of the pseudo header and the head without its destination port
+	sum     uint32 // checksum of pseudo header and header, without the destination port
 	six     bool
 	open    map[uint16]bool
-	replied map[uint16]bool // open or reset
-	drops   uint32          // answers for which the socket had no space
+	replied map[uint16]bool // ports that answered or reset
+	drops   uint32          // answers that the socket had no space for
 }
 
 var errReplied = errors.New("all ports replied")
 
 const (
-	scanPart  = 64   // segments between two looks at answers
-	scanCheck = 8192 // segments between two looks at connection tracking
+	scanPart  = 64   // segments between two reads of answers
+	scanCheck = 8192 // segments between two checks of connection tracking
 )
 
-// Scan returns, in order, which of the TCP ports answer a client at the address. Nothing else may use
-// the Net meanwhile.
+// Scan returns, in order, the TCP ports of the address that answer a client. The Net must not be
+// used concurrently.
 func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	ports []uint16) ([]uint16, error) {
 	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
@@ -69,9 +69,9 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	if err != nil {
 		return nil, err
 	}
-	// Segments also get lost without being counted, while neighbours are asked for.
+	// Segments are also lost, without being counted, while neighbours are resolved.
 	again := firstWait
-	if after != before { // too fast for a queue or a table
+	if after != before { // too fast for a queue or table
 		again = wait
 	}
 	ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
@@ -83,14 +83,14 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	return slices.Sorted(maps.Keys(s.open)), nil
 }
 
-// prepare runs in the client's thread.
+// prepare opens the sockets. It must be called in the client's thread.
 func (s *scanner) prepare(c Call) error {
 	ip := c.To.Addr()
 	sa, err := sockaddr(netip.AddrPortFrom(ip, 0))
 	if err != nil {
 		return err
 	}
-	// A socket that is connected has the source which the kernel chooses.
+	// A connected socket shows the source address that the kernel chooses.
 	probe, err := newSocket("udp", ip)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *scanner) prepare(c Call) error {
 	return nil
 }
 
-// filter passes segments to the port that have ACK and either SYN or RST.
+// filter makes the socket pass only segments to the port that have ACK and either SYN or RST.
 func (s *scanner) filter(port uint16) error {
 	program := []bpf.Instruction{bpf.LoadConstant{Dst: bpf.RegX}} // IPv6: without its header
 	if !s.six {
@@ -183,7 +183,7 @@ func (s *scanner) close() {
 	}
 }
 
-// scan waits until all ports replied, at most as long as a dial would.
+// scan sends a segment to each port and waits until all have replied, at most for wait.
 func (s *scanner) scan(ctx context.Context, ports []uint16, wait time.Duration) error {
 	all := len(s.replied) + len(ports)
 	for i, p := range ports {
@@ -221,7 +221,7 @@ func (s *scanner) send(port uint16) error {
 	}
 	binary.BigEndian.PutUint16(s.head[2:], port)
 	binary.BigEndian.PutUint16(s.head[16:], ^uint16(sum))
-	const tries = 4 // the socket also reports ICMP errors about segments before
+	const tries = 4 // the socket also reports ICMP errors about earlier segments
 	for range tries {
 		_, err := unix.Write(s.raw, s.head)
 		switch {
@@ -268,7 +268,7 @@ func (s *scanner) read() {
 	}
 }
 
-// makeRoom empties connection tracking tables that the scan may fill.
+// makeRoom empties connection tracking tables that the scan may have filled.
 func (s *scanner) makeRoom() error {
 	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
 		err := ns.Do(func() error {
@@ -285,7 +285,7 @@ func (s *scanner) makeRoom() error {
 	return nil
 }
 
-// lost counts what the kernel dropped for want of space.
+// lost returns the number of packets that the kernel dropped for lack of space.
 func (s *scanner) lost() (n int, err error) {
 	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
 		var c map[string]int

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// server is the stand-ins. Only its goroutine uses ends and flows.
+// server runs the stand-ins. Only its goroutine uses ends and flows.
 type server struct {
 	spaces      []*netns.NS
 	sockets     []replica.Socket
@@ -22,11 +22,12 @@ type server struct {
 	ends        map[int]*end
 	flows       map[flow]int // a relay's sockets towards its target
 	buf         []byte
-	most        int // open ends
-	// depth counts the relays of a connection that a relay made: they may relay to each other.
+	most        int // most open ends
+	// depth has the number of relays before a connection that a relay made, because relays may
+	// relay to each other.
 	depth map[netip.AddrPort]int
 
-	// The goroutine answers each number that was asked, so others know that it ran.
+	// The goroutine copies asked to answered, so that others know that it ran.
 	asked, answered atomic.Uint64
 	closing         atomic.Bool
 	done            chan struct{}
@@ -37,15 +38,15 @@ type server struct {
 }
 
 type end struct {
-	from  netip.AddrPort // of a relay's connection
+	from  netip.AddrPort // source address of a relay's connection
 	ready func()
 	gone  func()
-	born  time.Time // zero: it stays
+	born  time.Time // zero: it never expires
 }
 
 // flow is a client of a relay for datagrams.
 type flow struct {
-	relay  int // index of the socket
+	relay  int // the socket's index
 	client netip.AddrPort
 }
 
@@ -58,7 +59,7 @@ type leg struct {
 const (
 	backlog  = 4096
 	tidy     = 5 * time.Second
-	lifetime = 20 * time.Second // longer than a dial waits
+	lifetime = 20 * time.Second // longer than any dial waits
 )
 
 func serve(spaces []*netns.NS, sockets []replica.Socket, most int) (*server, error) {
@@ -148,7 +149,7 @@ func (s *server) remove(fd int) {
 	}
 }
 
-// listen opens the stand-ins of a namespace, in which the calling thread is.
+// listen opens the stand-ins of a namespace. It must be called in that namespace.
 func (s *server) listen(space int) {
 	for i, want := range s.sockets {
 		if want.Space != space {
@@ -168,7 +169,7 @@ func (s *server) listen(space int) {
 	}
 }
 
-// listener also works for an address that is missing, and for sockets that share an address.
+// listener opens a listening socket. The address may be missing, and sockets may share one.
 func listener(want replica.Socket) (int, error) {
 	ip := want.Addr.Addr().Unmap()
 	fd, err := newSocket(want.Proto, ip)
@@ -243,7 +244,7 @@ func (s *server) keep(fd int, from netip.AddrPort, ready, gone func()) {
 	}
 }
 
-// read returns false once the other side has closed.
+// read returns what has arrived. open is false once the other side has closed.
 func (s *server) read(fd int) (b []byte, open bool) {
 	n, err := unix.Read(fd, s.buf)
 	if err != nil {
@@ -253,7 +254,7 @@ func (s *server) read(fd int) (b []byte, open bool) {
 	return s.buf[:n], n > 0
 }
 
-// relay does as docker-proxy: whatever ends one side ends the other.
+// relay relays a connection like docker-proxy: when one side ends, so does the other.
 func (s *server) relay(f flow, client int) {
 	target, from, err := s.dial(f)
 	if err != nil {
@@ -318,7 +319,8 @@ func (s *server) dial(f flow) (fd int, from netip.AddrPort, err error) {
 	return fd, from, nil
 }
 
-// receive answers from the listening socket, so the kernel chooses the source.
+// receive answers datagrams from the listening socket, so that the kernel chooses the source
+// address.
 func (s *server) receive(i, fd int) {
 	for {
 		n, sa, err := unix.Recvfrom(fd, s.buf, 0)
@@ -327,7 +329,7 @@ func (s *server) receive(i, fd int) {
 		}
 		b, client := s.buf[:n], addrPort(sa)
 		switch {
-		case !isRequest(b): // an answer to an answer would never end
+		case !isRequest(b): // answering answers would never end
 		case s.sockets[i].Relay.IsValid():
 			if to, ok := s.flow(flow{i, client}, fd, sa); ok {
 				_, _ = unix.Write(to, b)
@@ -350,13 +352,14 @@ func (s *server) flow(f flow, listener int, client unix.Sockaddr) (fd int, ok bo
 	s.keep(fd, from, func() {
 		if b, _ := s.read(fd); len(b) > 0 {
 			_ = unix.Sendto(listener, append([]byte(relayLine(f.relay)), b...), 0, client)
-			s.remove(fd) // each request has a socket of its own
+			s.remove(fd) // each request has its own socket
 		}
 	}, func() { delete(s.flows, f) })
 	return fd, true
 }
 
-// record starts or stops keeping the connections that relays make, and returns those kept.
+// record starts or stops recording the connections that relays make, and returns those recorded so
+// far.
 func (s *server) record(on bool) []leg {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,10 +14,10 @@ const (
 	flagRST = 0x04
 	flagACK = 0x10
 
-	snap = 256 // bytes of a packet that a filter passes
+	snap = 256 // most bytes of a packet that a filter passes
 )
 
-// sockaddr looks up an address's zone in the calling thread's namespace.
+// sockaddr converts an address. It looks its zone up in the calling thread's namespace.
 func sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
 	ip := a.Addr().Unmap()
 	if !ip.IsValid() {
@@ -53,7 +53,7 @@ func addrPort(sa unix.Sockaddr) netip.AddrPort {
 }
 
 func local(fd int) netip.AddrPort {
-	sa, _ := unix.Getsockname(fd) // without an address it has none
+	sa, _ := unix.Getsockname(fd) // fails for sockets without an address
 	return addrPort(sa)
 }
 
@@ -70,7 +70,7 @@ func newSocket(proto string, ip netip.Addr) (int, error) {
 		return 0, unix.EPROTONOSUPPORT
 	}
 	fd, err := unix.Socket(family(ip), kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err == nil && proto == "tcp" { // a write of much data is never cut
+	if err == nil && proto == "tcp" { // long data is written at once
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*much)
 	}
 	return fd, err
@@ -104,7 +104,7 @@ func attach(fd int, filter []bpf.Instruction) error {
 		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }
 
-// enlarge gives a socket a larger buffer, beyond net.core.rmem_max if it may.
+// enlarge gives a socket a larger receive buffer, beyond net.core.rmem_max if that is permitted.
 func enlarge(fd int) {
 	const size = 4 << 20
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, size) != nil {
