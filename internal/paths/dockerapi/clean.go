@@ -17,31 +17,32 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Clean removes what ended tolls left, at the Docker daemon and Podman's service of this environment
-// and on the machine. Journals only say where to look: a name alone removes nothing at a daemon, and
-// no other daemon is contacted. A missing daemon is an error only if a journal lists things there.
+// Clean removes what ended tolls left at this environment's Docker daemon and Podman service and on
+// the machine. Journals only tell where to look: at a daemon, nothing is removed because of its
+// name alone, and no other daemon is contacted. A missing daemon is an error only if a journal
+// lists things there.
 type Clean struct {
-	// directory of journals; "": the user's state directory
+	// StateDir is the directory of journals; "": the user's state directory.
 	StateDir string
-	// Others also removes what other machines' tolls made in this swarm, and what belongs to
-	// invisible processes.
+	// Others means to remove also what other machines' tolls made in this swarm, and what belongs
+	// to processes that this one cannot see.
 	Others bool
 	// Parts remove what backends make.
 	Parts []Part
 
-	// Left lists, after Run, what remains.
+	// Left lists what remains after Run.
 	Left []Left
 
-	limit time.Duration // of an answer of the daemon; 0: NewClient's
+	limit time.Duration // limits the wait for an answer; 0: NewClient's limit
 }
 
-// Part removes what a backend makes besides containers, networks and images.
+// Part removes what a backend makes in addition to containers, networks and images.
 type Part struct {
-	// Daemon cleans the daemon after containers and before networks and images, and reports to the
-	// sweep. An error ends the sweep. May be nil.
+	// Daemon cleans the daemon, after containers and before networks and images, and reports to the
+	// sweep. An error ends the sweep. It may be nil.
 	Daemon func(context.Context, *Sweep) error
 	// Machine removes what has a dead toll's mark, and what orphans name. still has the files of
-	// orphans that list remaining things. May be nil.
+	// orphans that list remaining things. It may be nil.
 	Machine func(orphans []Orphan, dead func(mark string) bool) (
 		removed []string, still map[string]bool, err error)
 }
@@ -69,8 +70,8 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// daemon cleans the services of this environment. kept has the files of journals that list what may
-// still exist, there or at another daemon.
+// daemon cleans the services of this environment. kept has the files of journals that list things
+// which may still exist, there or at another daemon.
 func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool,
 	err error) {
 	hosts := services(os.Getenv)
@@ -150,7 +151,7 @@ func (e *otherDaemon) Error() string {
 		"journal %q names another daemon, %q; toll does not contact a daemon only because a journal names it", e.file, e.host)
 }
 
-// an address that a shell reads as one word
+// plainHost matches addresses that a shell reads as one word.
 var plainHost = regexp.MustCompile(`^unix://[A-Za-z0-9/._@:+-]+$`)
 
 func (e *otherDaemon) Hint() string {
@@ -160,7 +161,7 @@ func (e *otherDaemon) Hint() string {
 	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
 }
 
-// The daemon may still be making what dead tolls requested.
+// until cleans repeatedly, because the daemon may still be making what dead tolls requested.
 func (c *Clean) until(ctx context.Context, of server, made []Entry, j judge) (removed []string,
 	err error) {
 	const (
@@ -197,8 +198,8 @@ func (s server) answers(ctx context.Context, api *client.Client, limit time.Dura
 	return err
 }
 
-// Containers use the other things, so once removes them first. spared has the mark of a toll that
-// may be alive.
+// once cleans a daemon once, containers first, because they use the other things. spared lists
+// things of tolls that may be alive.
 func (c *Clean) once(ctx context.Context, of server, made []Entry, j judge) (removed []Entry,
 	spared []Left, err error) {
 	file, err := of.socket(of.host)

@@ -1,12 +1,12 @@
-// Package dockerapi talks to the Docker daemon that the docker command would use. It has a client,
-// the daemon's facts, the image that contains toll, the journal of a run, and the clean-up.
+// Package dockerapi connects to the Docker daemon that the docker command would use. It has a
+// client, the daemon's facts, the image that contains toll, the journal of a run, and the clean-up.
 //
 // Everything that a run makes has the label RunLabel with the mark of its toll, and is first
 // written to the run's journal. The journal's lock shows that a run is alive; a mark alone proves
 // an end only by kill(pid, 0), or by a start time in a /proc of the same PID namespace.
 //
-// Requests that make something are not cancelled: the daemon would still carry them out, after the
-// clean-up. Connect needs only the right to use the daemon's socket.
+// Requests that make something are never cancelled, because the daemon would still carry them out,
+// after the clean-up. Connect needs only the right to use the daemon's socket.
 package dockerapi
 
 import (
@@ -32,20 +32,20 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Daemon is a daemon with a run's things.
+// Daemon is a connection to a daemon, with the journal of a run.
 type Daemon struct {
 	API     *client.Client
 	Info    system.Info
 	Host    string
-	Mark    string // of this process
-	ID      string // for names
+	Mark    string // the mark of this process
+	ID      string // part of the names of what the run makes
 	Journal *Journal
-	Podman  *Podman // nil: it is not Podman's service
+	Podman  *Podman // nil: the daemon is not Podman's service
 
 	http *http.Client
 }
 
-// service has the words for a kind of daemon. given names its address for the user.
+// service has the words for a kind of daemon. given is the variable with the default address.
 type service struct{ what, short, start, restart, first, given string }
 
 var (
@@ -61,7 +61,7 @@ var (
 
 const defaultAnswer = 10 * time.Second
 
-// firstAPI is the API of the first supported engine, 20.10.
+// firstAPI is the API version of the first supported engine, 20.10.
 const firstAPI = "1.41"
 
 // Connect connects to the daemon of this environment, and prepares a run's journal in dir; "" is
@@ -80,7 +80,8 @@ func connectDocker(ctx context.Context, dir string, answer time.Duration) (*Daem
 
 func connect(ctx context.Context, of service, host, dir string, answer time.Duration) (*Daemon,
 	error) {
-	// Containers must be on this machine, and root here can reach the socket.
+	// Only a Unix socket is used: then the containers are on this machine, and root can reach the
+	// daemon.
 	file, err := of.socket(host)
 	if err != nil {
 		return nil, unsupported(err, ", or --on lab")
@@ -139,7 +140,7 @@ func newHTTP(of service, host string, limit func(*http.Request) time.Duration) (
 }
 
 const (
-	readLimit   = 20 * time.Second // of a request that changes nothing
+	readLimit   = 20 * time.Second // limits a request that changes nothing
 	changeLimit = making
 )
 
@@ -157,7 +158,7 @@ func streams(r *http.Request) bool {
 		strings.HasSuffix(p, "/images/load")
 }
 
-// unsupported converts a HostError, and adds a remedy.
+// unsupported converts a HostError to a *path.UnsupportedError. besides is appended to the remedy.
 func unsupported(err error, besides string) error {
 	var e *HostError
 	if !errors.As(err, &e) {
@@ -185,7 +186,8 @@ func reachable(of service, file string) error {
 		Remedy: remedy, Err: err}
 }
 
-// meet reads the daemon's facts, and refuses one whose containers are not on this machine.
+// meet reads the daemon's facts. It returns a *path.UnsupportedError if the daemon's containers are
+// not on this machine.
 func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
@@ -202,7 +204,7 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 		d.Info = got.Info
 	}
 	if err == nil && d.Info.OSType == "" {
-		err = errors.New("it does not say what it is")
+		err = errors.New("it does not report what it is")
 	}
 	if err == nil {
 		d.Podman, err = d.askPodman(ctx)
@@ -215,7 +217,7 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 	case err != nil:
 		return &path.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
 			" does not answer as one",
-			Remedy: of.short + " info says more; " + of.first + " and later are understood",
+			Remedy: of.short + " info has details; " + of.first + " and later are understood",
 			Err:    err}
 	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
 		return &path.UnsupportedError{
@@ -230,13 +232,13 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 	return nil
 }
 
-// Close ends the connection. It removes the journal if everything that it lists is gone.
+// Close closes the connection. It removes the journal if everything that the journal lists is gone.
 func (d *Daemon) Close() error { return errors.Join(d.Journal.Close(), d.API.Close()) }
 
 const making = time.Minute
 
-// Uninterrupted returns a context for making one thing, which ignores interrupts: otherwise the
-// daemon might make it after its removal.
+// Uninterrupted returns a context for making one thing. It ignores interrupts: otherwise the daemon
+// might make the thing after its removal.
 func Uninterrupted() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), making)
 }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Engines connects to the Docker daemon and to Podman's service of this environment, as Connect
-// does; both may have containers. Podman's is the first if CONTAINER_HOST alone names one of them.
-// A service that does not listen is left out. err is about those that cannot be used, and is not nil
-// if there is none. The caller closes the daemons in either case.
+// Engines connects to this environment's Docker daemon and Podman service, as Connect does, because
+// both may have containers. Podman's is first if only CONTAINER_HOST is set. A service that does
+// not listen is left out. err joins the errors of those that cannot be used, and is not nil if none
+// can. The caller closes the daemons in either case.
 func Engines(ctx context.Context, dir string) (all []*Daemon, err error) {
 	var absent, unusable []error
 	for _, s := range inOrder(os.Getenv) {

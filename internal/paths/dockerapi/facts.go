@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/api/types/system"
 )
 
-// RunLabel is the label of everything that toll makes; its value is toll's mark.
+// RunLabel is the label of everything that toll makes. Its value is toll's mark.
 const RunLabel = "io.bridgetoll.run"
 
 // Labels returns the labels for everything that the run makes.
@@ -23,7 +23,7 @@ func (d *Daemon) Version() string {
 	return "Docker Engine " + d.Info.ServerVersion
 }
 
-// Major returns the engine's major version, or 0 if it is unreadable.
+// Major returns the engine's major version, or 0 if it cannot be parsed.
 func (d *Daemon) Major() int {
 	first, _, _ := strings.Cut(d.Info.ServerVersion, ".")
 	n, _ := strconv.Atoi(first)
@@ -57,7 +57,8 @@ func Rootless(info system.Info) bool {
 	})
 }
 
-// BridgeName returns a bridge network's device, by the network's ID and the driver's options.
+// BridgeName returns the device of a bridge network, given the network's ID and the driver's
+// options.
 func BridgeName(id string, options map[string]string) string {
 	const short = 12
 	if given := options["com.docker.network.bridge.name"]; given != "" {

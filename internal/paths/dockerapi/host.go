@@ -15,7 +15,7 @@ import (
 // DefaultHost is where a daemon listens by default.
 const DefaultHost = "unix:///var/run/docker.sock"
 
-// HostError tells why a usable daemon is missing, and the remedy.
+// HostError has the reason why no usable daemon was found, and the remedy.
 type HostError struct {
 	Why, Remedy string
 	Err         error // may be nil
@@ -34,8 +34,8 @@ func (e *HostError) Unwrap() error { return e.Err }
 const useDefault = "docker context use default, or DOCKER_HOST=" + DefaultHost
 
 // FindHost returns the daemon's address as the docker command determines it: from DOCKER_HOST, the
-// context of DOCKER_CONTEXT, or the configuration file's context. An unreadable configuration is
-// ignored, as docker does with a warning; a missing context is an *HostError.
+// context of DOCKER_CONTEXT, or the configuration file's context. It ignores an unreadable
+// configuration, like docker, which warns. It returns a *HostError if the context does not exist.
 func FindHost(getenv func(string) string) (string, error) {
 	if h := getenv("DOCKER_HOST"); h != "" {
 		return h, nil
@@ -92,8 +92,8 @@ func readJSON(file string, v any) error {
 	return nil
 }
 
-// Socket returns the file of a daemon's Unix socket. Any other address is an *HostError, because
-// such a daemon may be on another machine.
+// Socket returns the file of a daemon's Unix socket. It returns a *HostError for any other address,
+// because such a daemon may be on another machine.
 func Socket(host string) (string, error) { return dockerService.socket(host) }
 
 func (of service) socket(host string) (string, error) {

@@ -23,14 +23,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// keptLabel is on images without a mark: those that are kept, and those that every node of a swarm
-// has.
+// keptLabel is the label of images without a mark: those that are kept, and those that every node
+// of a swarm has.
 const keptLabel = "io.bridgetoll.image"
 
 const repository = "bridgetoll"
 
-// NodeRepository begins the image's name for nodes of a cluster. They may ask a registry for an
-// image that they have; at this address the request fails at once.
+// NodeRepository is the repository of the image for nodes of a cluster. Nodes may ask the registry
+// even for an image that they have; at this address the request fails at once.
 const NodeRepository = "127.0.0.1:1/bridgetoll"
 
 // InImage is the program's file in the image.
@@ -39,8 +39,8 @@ const InImage = "/toll"
 // PauseArg makes toll the first process of a container, which sleeps until its input ends.
 const PauseArg = "pause"
 
-// MakeImage loads the image of the static program in file ("" is this one), and returns its name.
-// An image to keep is loaded once; any other belongs to the run, until RemoveImages.
+// MakeImage loads the image of the static program in file ("": this program) and returns its name.
+// An image to keep is loaded once. Any other belongs to the run, until RemoveImages.
 func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag string, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Daemon) Load(archive []byte) error {
 	if err != nil {
 		return err
 	}
-	// Failures are in the lines of JSON.
+	// The daemon reports failures in lines of JSON.
 	for dec := json.NewDecoder(loaded); ; {
 		var said struct{ Error string }
 		err := dec.Decode(&said)
@@ -110,9 +110,9 @@ func (d *Daemon) RemoveImages() error {
 	return nil
 }
 
-// Archive returns an image FROM scratch of the static program in file ("" is this one), for `docker
-// load`, and its name: the image's digest in a repository, such as "example.org/toll". The same
-// program makes the same image.
+// Archive returns an image FROM scratch of the static program in file ("": this program) for
+// `docker load`, and its name. The name is the image's digest in a repository such as
+// "example.org/toll". The same program gives the same image.
 func Archive(file, repository string) (name string, archive []byte, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -124,7 +124,7 @@ func Archive(file, repository string) (name string, archive []byte, err error) {
 	return name, archive, nil
 }
 
-// "" is this program, even after its file's replacement.
+// read returns the contents of a file. "" is this program, even if its file was replaced.
 func read(file string) ([]byte, error) {
 	if file == "" {
 		file = local.Self

@@ -18,16 +18,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Journal lists what a run makes, each thing before it is made: a line has its kind and name, and
-// after the removal another one begins with a minus. The file is removed after the run, unless some
-// thing remains.
+// Journal is a file that lists what a run makes, each thing before it is made. A line has the kind
+// and the name. After the thing's removal, the same line follows with a minus in front. The file is
+// removed after the run unless something remains.
 type Journal struct {
 	file string
 
 	mu   sync.Mutex
 	f    *os.File // nil before the first entry
 	head string
-	open map[Entry]bool // not yet removed
+	open map[Entry]bool // things that are not removed yet
 }
 
 // Entry names something that a run makes.
@@ -47,10 +47,10 @@ const (
 	Service   Kind = "service"
 	Secret    Kind = "secret"
 	Link      Kind = "link"
-	Rule      Kind = "rule" // the program that wrote it, and the bridge
+	Rule      Kind = "rule" // name: the program that wrote it, and the bridge
 	Switch    Kind = "switch"
-	Route     Kind = "route" // as of RouteName
-	// Setting is a sysctl, or a device and its option.
+	Route     Kind = "route" // name: see RouteName
+	// Setting's name is a sysctl, or a device and its option.
 	Setting Kind = "setting"
 )
 
@@ -58,13 +58,13 @@ const (
 const (
 	ofOwner     Kind = "owner"
 	ofDaemon    Kind = "daemon"
-	ofNamespace Kind = "namespace" // of links, rules, routes and settings
+	ofNamespace Kind = "namespace" // where links, rules, routes and settings are
 	ofLock      Kind = "lock"      // held while the run lives
 )
 
 var things = []Kind{Image, Network, Container, Service, Secret, Link, Rule, Switch, Route, Setting}
 
-// OfMachine reports whether the thing is outside of Docker.
+// OfMachine reports whether the thing belongs to the machine rather than to a daemon.
 func (e Entry) OfMachine() bool {
 	return slices.Contains([]Kind{Link, Rule, Switch, Route, Setting}, e.Kind)
 }
@@ -84,14 +84,14 @@ func NewJournal(dir, id, mark, host string) (*Journal, error) {
 		head: line(ofOwner, mark) + line(ofDaemon, host) + line(ofNamespace, where)}, nil
 }
 
-// NewMachineJournal prepares this process's journal for things of the machine, without a daemon.
+// NewMachineJournal prepares this process's journal for things of the machine. It has no daemon.
 func NewMachineJournal(dir string) (*Journal, error) {
 	return NewJournal(dir, NewID(), owner.Mark(), noDaemon)
 }
 
 const noDaemon = "none"
 
-// RouteName names a route in journals.
+// RouteName returns a route's name in journals.
 func RouteName(l link.Laid) string {
 	if l.Device != "" {
 		return l.To.String() + " " + atDevice + l.Device
@@ -101,7 +101,7 @@ func RouteName(l link.Laid) string {
 
 const atDevice = "dev "
 
-// ParseRoute parses a RouteName; ok is false if it is invalid.
+// ParseRoute parses the result of RouteName. ok is false if name is invalid.
 func ParseRoute(name string) (l link.Laid, ok bool) {
 	prefix, neighbour, _ := strings.Cut(name, " ")
 	var err error
@@ -119,7 +119,7 @@ func ParseRoute(name string) (l link.Laid, ok bool) {
 // File returns the journal's file, which the first entry creates.
 func (j *Journal) File() string { return j.file }
 
-// The name is valid until the next boot.
+// namespace returns a name of the network namespace that is valid until the next boot.
 func namespace() (string, error) {
 	boot, err := owner.BootID()
 	if err != nil {
@@ -134,7 +134,7 @@ func namespace() (string, error) {
 
 func line(kind Kind, name string) string { return string(kind) + " " + name + "\n" }
 
-// Add writes to disk what is about to be made.
+// Add records on disk what is about to be made.
 func (j *Journal) Add(kind Kind, name string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -156,7 +156,7 @@ func (j *Journal) Add(kind Kind, name string) error {
 	return nil
 }
 
-// create creates and locks the file and returns its first lines. Clean leaves an empty file alone.
+// create creates and locks the file, and returns its first lines. Clean ignores an empty file.
 func (j *Journal) create() (head string, err error) {
 	dir, err := journal.Make(filepath.Dir(j.file))
 	if err != nil {
@@ -179,7 +179,7 @@ func (j *Journal) Gone(kind Kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.f != nil && j.open[Entry{kind, name}] {
-		// without it clean would look for the thing
+		// If this fails, clean looks for the thing in vain.
 		_, _ = j.f.WriteString(removedMark + line(kind, name))
 	}
 	delete(j.open, Entry{kind, name})
@@ -196,7 +196,7 @@ func (e *leftError) Hint() string {
 	return "toll clean removes what is left; its daemon must answer again for that"
 }
 
-// Left returns an error that counts what remains, or nil.
+// Left returns an error with the number of things that remain, or nil.
 func (j *Journal) Left() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,7 +230,7 @@ func (j *Journal) names(kind Kind) (out []string) {
 	return out
 }
 
-// Close removes the journal if everything that it lists is gone.
+// Close closes the journal. It removes the file if everything that it lists is gone.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

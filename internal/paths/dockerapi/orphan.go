@@ -19,10 +19,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Orphan is an ended run's journal.
+// Orphan is the journal of an ended run.
 type Orphan struct {
 	File string
-	Made []Entry // or about to be made, and not removed
+	Made []Entry // made or about to be made, and not removed
 
 	mark, host, namespace string
 	locks                 bool // its run held the file's lock
@@ -30,8 +30,8 @@ type Orphan struct {
 	f                     *os.File
 }
 
-// Elsewhere reports whether the journal's devices and rules are in another network namespace. After
-// a reboot they are gone.
+// Elsewhere reports whether the journal's devices and rules are in another network namespace. It
+// returns false after a reboot, when they no longer exist.
 func (j Orphan) Elsewhere() (bool, error) {
 	where, err := namespace()
 	return err == nil && j.elsewhere(where), err
@@ -100,7 +100,8 @@ type judge struct {
 	others      bool            // treat unknown ones as ended
 }
 
-// If the owner's process is invisible, a journal's lock may decide.
+// of returns the state of a mark's owner. If its process cannot be seen, a journal's lock may
+// decide.
 func (j judge) of(mark string) owner.State {
 	state := owner.Judge(mark)
 	switch {
@@ -116,7 +117,8 @@ func (j judge) of(mark string) owner.State {
 
 func (j judge) dead(mark string) bool { return mark != "" && j.of(mark) == owner.Gone }
 
-// openJournals returns all journals, even with an error about another file. The caller closes them.
+// openJournals returns all journals that can be read, also if err is not nil. The caller closes
+// them.
 func openJournals(dir string, others bool) (js *journals, err error) {
 	js = &journals{judge: judge{gone: map[string]bool{}, alive: map[string]bool{}, others: others}}
 	js.dir, err = journal.Open(journal.StatePath(dir))
@@ -132,7 +134,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	}
 	var errs []error
 	for _, name := range names {
-		// its owner may have removed it
+		// The owner may have removed the file.
 		if err := js.read(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
 		}
@@ -147,7 +149,7 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 	return js, errors.Join(errs...)
 }
 
-// read keeps an ended run's journal.
+// read adds the journal if its run has ended.
 func (js *journals) read(name string) error {
 	f, st, err := js.dir.Open(name)
 	if err != nil {
@@ -196,7 +198,7 @@ func (js *journals) read(name string) error {
 	return nil
 }
 
-// removeStale removes an empty journal that no run is about to write.
+// removeStale removes an empty journal that no run is about to write to.
 func (js *journals) removeStale(name string, st *unix.Stat_t) error {
 	const about = time.Minute
 	if time.Since(time.Unix(st.Mtim.Unix())) < about {

@@ -15,15 +15,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Podman has the facts of a daemon that is Podman's service, which also speaks Docker's API.
+// Podman has the facts of a daemon that is Podman's service, which also offers Docker's API.
 type Podman struct {
 	Host struct {
 		Backend     string `json:"networkBackend"` // "netavark" or "cni"
 		BackendInfo struct {
 			Version string `json:"version"` // "netavark 1.14.0"; may be ""
 		} `json:"networkBackendInfo"`
-		// Rootless is the program of rootless containers without a network: "pasta", "slirp4netns",
-		// or "" before Podman 5.
+		// Rootless is the program for rootless containers that are not on a network: "pasta",
+		// "slirp4netns", or "" before Podman 5.
 		Rootless string `json:"rootlessNetworkCmd"`
 		Pasta    tool   `json:"pasta"`
 		Slirp    tool   `json:"slirp4netns"`
@@ -41,10 +41,10 @@ type tool struct {
 	Version string `json:"version"`
 }
 
-// Backend returns what makes Podman's networks, such as "netavark 1.14.0".
+// Backend returns the program that makes Podman's networks, such as "netavark 1.14.0".
 func (p *Podman) Backend() string { return cmp.Or(p.Host.BackendInfo.Version, p.Host.Backend) }
 
-// libpodAPI is the API of Podman's own requests: 4.0.0 is the first that reports the backend.
+// libpodAPI is the version of Podman's own API. 4.0.0 is the first that reports the backend.
 const libpodAPI = "/v4.0.0/libpod"
 
 // DefaultPodman is where root's Podman listens by default.
@@ -66,8 +66,8 @@ func FindPodman(getenv func(string) string) string {
 	return "unix://" + filepath.Join(dir, "podman", "podman.sock")
 }
 
-// ConnectPodman does for the Podman service of this environment what Connect does for the Docker
-// daemon. Another engine is an *path.UnsupportedError.
+// ConnectPodman is like Connect for this environment's Podman service. It returns a
+// *path.UnsupportedError if another engine answers there.
 func ConnectPodman(ctx context.Context, dir string) (*Daemon, error) {
 	host := FindPodman(os.Getenv)
 	d, err := connect(ctx, podmanService, host, dir, defaultAnswer)
@@ -79,7 +79,7 @@ func ConnectPodman(ctx context.Context, dir string) (*Daemon, error) {
 		d.Close())
 }
 
-// askPodman returns nil if the daemon is not Podman's service.
+// askPodman returns Podman's facts, or nil if the daemon is not Podman's service.
 func (d *Daemon) askPodman(ctx context.Context) (*Podman, error) {
 	out := &Podman{}
 	found, err := d.libpod(ctx, "/info", out)
@@ -92,8 +92,8 @@ func (d *Daemon) askPodman(ctx context.Context) (*Podman, error) {
 	return out, nil
 }
 
-// Interface returns the device of a network of Podman's, which it makes with the network's first
-// container.
+// Interface returns the device of one of Podman's networks. Podman makes it with the network's
+// first container.
 func (d *Daemon) Interface(ctx context.Context, network string) (device string, err error) {
 	var out struct {
 		Interface string `json:"network_interface"`
@@ -108,7 +108,7 @@ func (d *Daemon) Interface(ctx context.Context, network string) (device string, 
 	return out.Interface, nil
 }
 
-// libpod asks what only Podman answers. found is false if the daemon does not know the thing.
+// libpod makes a request of Podman's own API. found is false if the daemon does not know the thing.
 func (d *Daemon) libpod(ctx context.Context, what string, out any) (found bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://podman"+libpodAPI+what, nil)
 	if err != nil {

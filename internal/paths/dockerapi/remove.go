@@ -18,8 +18,8 @@ func cleanUp() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), removal)
 }
 
-// RemoveContainer removes a container of the run, even after an interrupt. A missing one is not an
-// error.
+// RemoveContainer removes a container of the run, even after an interrupt. It returns nil if the
+// container does not exist.
 func (d *Daemon) RemoveContainer(name string) error {
 	err := removeContainer(d.API, name)
 	if err == nil {
@@ -28,8 +28,8 @@ func (d *Daemon) RemoveContainer(name string) error {
 	return err
 }
 
-// RemoveNetwork removes a network of the run, even after an interrupt. A missing one is not an
-// error.
+// RemoveNetwork removes a network of the run, even after an interrupt. It returns nil if the
+// network does not exist.
 func (d *Daemon) RemoveNetwork(name string) error {
 	err := removeNetwork(d.API, name)
 	if err == nil {
@@ -38,7 +38,7 @@ func (d *Daemon) RemoveNetwork(name string) error {
 	return err
 }
 
-// The container may be ending already.
+// removeContainer removes a container that may be ending already.
 func removeContainer(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -60,7 +60,7 @@ func removeContainer(api *client.Client, name string) error {
 	}
 }
 
-// removeNetwork waits until no task of a swarm needs the network.
+// removeNetwork removes a network once no task of a swarm uses it.
 func removeNetwork(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -73,7 +73,8 @@ func removeNetwork(api *client.Client, name string) error {
 	})
 }
 
-// RemoveImage waits until containers release the image: a service's end some time after it.
+// RemoveImage removes an image once no container uses it: a service's containers end some time
+// after it.
 func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	return Patiently(ctx, cerrdefs.IsConflict, func() error {
 		_, err := api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
@@ -81,7 +82,7 @@ func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	})
 }
 
-// Patiently repeats do while passes accepts its error as temporary.
+// Patiently repeats do while passes reports its error as temporary, for a limited time.
 func Patiently(ctx context.Context, passes func(error) bool, do func() error) error {
 	const again = 100 * time.Millisecond
 	for began := time.Now(); ; {

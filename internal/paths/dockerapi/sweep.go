@@ -15,23 +15,23 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Sweep looks once at a daemon for what dead tolls left.
+// Sweep looks for what dead tolls left at a daemon, once.
 type Sweep struct {
 	API  *client.Client
-	Made []Entry // from journals of dead tolls, at this daemon
+	Made []Entry // listed for this daemon in journals of dead tolls
 
 	judge
 	removed []Entry
 	spared  []Left
 	errs    []error
-	late    bool // the daemon is late: no further requests
+	late    bool // the daemon does not answer in time: no more requests
 }
 
 // Labelled returns a filter for things with RunLabel.
 func Labelled() client.Filters { return make(client.Filters).Add("label", RunLabel) }
 
-// Over reports whether a thing belongs to a dead toll, and records an unknown owner. Of other
-// machines' tolls it records only a swarm's services and secrets, with which the rest is removed.
+// Over reports whether a thing belongs to a dead toll. It records things with an unknown owner; of
+// other machines' tolls only a swarm's services and secrets, with which the rest is removed.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	mark := labels[RunLabel]
 	if mark == "" || s.late {
@@ -81,8 +81,8 @@ func (s *Sweep) networks(ctx context.Context) error {
 	return err
 }
 
-// images also removes images in journals: an image that every node has carries only the label of
-// toll's images.
+// images removes images, also those in journals, because an image that every node has carries only
+// keptLabel.
 func (s *Sweep) images(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -117,7 +117,7 @@ func (s *Sweep) images(ctx context.Context) error {
 	return err
 }
 
-// If the image has another name, only toll's is removed.
+// removeImage removes an image, or only toll's name of it if it has others.
 func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary,
 	ours func(tag string) bool) error {
 	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })

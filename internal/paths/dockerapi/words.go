@@ -23,7 +23,7 @@ func endedFirst(err error) bool {
 }
 
 // usedByTask reports whether a swarm's task is on the network. A container on an attachable network
-// has one, whose end the manager learns late.
+// has a task, and the manager learns late that it has ended.
 func usedByTask(err error) bool { return strings.Contains(err.Error(), "is in use by task") }
 
 // Overlaps reports whether a task was rejected because another network of the node has the same

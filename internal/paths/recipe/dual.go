@@ -6,8 +6,8 @@ import (
 )
 
 // Dual reports whether the networks of a path have IPv6 in addition to IPv4, as with `docker
-// network create --ipv6`, and its machines Docker's rules for it. Without IPv6, the default,
-// docker-proxy serves ::1, and the machine's own address from outside.
+// network create --ipv6`, and its machines have Docker's rules for it. Without IPv6, the default,
+// docker-proxy serves ::1 and, from outside, the machine's own IPv6 address.
 func Dual(s path.Spec) bool {
 	if m, _ := mode.Find(s.Mode); m.Rootless { // without Docker's networks, or with its default
 		return false

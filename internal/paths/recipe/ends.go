@@ -17,13 +17,14 @@ const (
 type Container interface {
 	Place() path.Place
 	Addr() netip.Addr
-	// toServer: what the container's own device receives goes to the server.
+	// Hop returns the hop of the container's own device. toServer means that what the device
+	// receives goes to the server.
 	Hop(toServer bool) path.Hop
 }
 
-// Ends are the servers and clients of a path being built.
+// Ends has the servers and clients of a path that is being built.
 type Ends[C Container] struct {
-	// empty for ends that are processes of a machine
+	// Servers and Clients are empty for ends that are processes of a machine.
 	Servers, Clients []C
 	// Dial has the address at which each server is dialled.
 	Dial []netip.AddrPort
@@ -31,10 +32,10 @@ type Ends[C Container] struct {
 	path *path.Path
 }
 
-// NewEnds returns the ends of a path, none so far.
+// NewEnds returns an empty list of ends for a path.
 func NewEnds[C Container](p *path.Path) Ends[C] { return Ends[C]{path: p} }
 
-// Label returns the name of the container of the i-th of n ends in a role.
+// Label returns the name of the container of end i of n in a role.
 func Label(role string, i, n int) string {
 	if n > 1 {
 		return fmt.Sprintf("%s container %d", role, i+1)
@@ -49,8 +50,8 @@ func (e *Ends[C]) AddServer(c C) {
 	e.Listen(c.Place(), ServerPort, netip.AddrPortFrom(c.Addr(), ServerPort))
 }
 
-// Listen places the next server, which listens on a port there, at all addresses of the family of
-// dial.
+// Listen places the next server, which listens on the port at all addresses of dial's family.
+// Clients dial the address dial.
 func (e *Ends[C]) Listen(place path.Place, port uint16, dial netip.AddrPort) {
 	anywhere := netip.IPv4Unspecified()
 	if dial.Addr().Is6() {

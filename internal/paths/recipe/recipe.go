@@ -1,4 +1,4 @@
-// Package recipe has what backends share that build a path by a recipe of its mode: the runner,
+// Package recipe has what backends share that build paths by a recipe for each mode: the runner,
 // which compares the result with the catalogue and undoes it after a failure, and the ends.
 //
 // A recipe is a function on the backend's site. It makes the containers, places the ends, and lists
@@ -15,14 +15,14 @@ import (
 )
 
 type ground interface {
-	// Finish completes the path after the recipe: the servers that clients dial, what a result
-	// contains of devices and settings, draining and inspecting.
+	// Finish completes the path after the recipe. It sets the servers that clients dial, the
+	// devices and settings for the results, and the functions that drain and inspect.
 	Finish() error
 }
 
-// Build builds a path: begin makes the site, the recipe the mode's part. If anything fails, or the
-// path differs from the catalogue's, the path's Undo is run. recipe is nil if the backend lacks the
-// mode.
+// Build builds a path: begin makes the site, and recipe the mode's part. If anything fails, or if
+// the path differs from the catalogue's, Build runs the path's Undo. recipe is nil if the backend
+// lacks the mode.
 func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	begin func(*path.Path) (S, error)) (*path.Path, error) {
 	m, _ := mode.Find(spec.Mode)
@@ -32,7 +32,7 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	}
 	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
 	s, err := begin(p)
-	if err != nil { // of what all modes share: no mode is named
+	if err != nil { // an error in what all modes share names no mode
 		return nil, errors.Join(err, p.Close())
 	}
 	if err := run(ctx, s, recipe); err != nil {
