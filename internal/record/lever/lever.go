@@ -1,5 +1,5 @@
 // Package lever is the catalogue of what may make a mode faster, as data: what each lever sets,
-// where it may do harm, what makes it permanent and what it gives up. toll advise tries them.
+// where it may harm, what makes it permanent and what it gives up. toll advise tries the levers.
 package lever
 
 import (
@@ -15,34 +15,35 @@ import (
 type Lever struct {
 	Name string
 	Gist string // a phrase that follows "Try"
-	// Tunes are what it sets, with {cpus} for a suitable number of queues.
+	// Tunes lists what the lever sets, with {cpus} for a suitable number of queues.
 	Tunes string
-	// Mode replaces the mode; "": the same.
+	// Mode replaces the mode; "": the mode stays.
 	Mode mode.Name
 	// Local means that Mode is not measured on the way out, nor from placements that cannot reach it.
 	Local bool
-	// For lists the modes that it applies to; nil: any.
+	// For lists the modes to which the lever applies; nil: all.
 	For []mode.Name
-	// Not lists modes that it cannot be had for although users may look for it, for the reason Why.
+	// Not lists modes that cannot have the lever, although users may look for it. Why is the
+	// reason.
 	Not []mode.Name
 	Why string
-	// Harms describes the workload that it may harm, which is measured as well.
+	// Harms describes the workload that the lever may harm, which is also measured.
 	Harms     string
 	Permanent []Snippet
-	// GivesUp is its price; "": none known.
+	// GivesUp is what the lever gives up; "": nothing that is known.
 	GivesUp string
-	// Isolation means that it gives up what the mode is chosen for: it is measured but not
-	// recommended.
+	// Isolation means that the lever gives up what the mode is chosen for, so it is measured but
+	// not recommended.
 	Isolation bool
 }
 
-// Snippet is lines for one place.
+// Snippet has lines to add in one place.
 type Snippet struct {
-	Where string   `json:"where"` // a file, or when to type them
+	Where string   `json:"where"` // a file, or when to type the lines
 	Lines []string `json:"lines"`
 }
 
-// Host is what of a machine decides which levers apply.
+// Host has the facts of a machine that decide which levers apply.
 type Host struct {
 	CPUs       int
 	Congestion string // TCP's default
@@ -50,8 +51,8 @@ type Host struct {
 
 const mostQueues = 8
 
-// With returns the variant that the lever makes of a mode on a machine; ok is false if it does not
-// apply or changes nothing.
+// With returns the variant of m that the lever makes on a machine. ok is false if the lever does
+// not apply or changes nothing.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	v = sample.Variant{Mode: m}
 	if l.For != nil && !slices.Contains(l.For, m) && l.Refuses(m) == "" || l.Mode == m {
@@ -113,7 +114,7 @@ func Names() []string {
 	return out
 }
 
-// Plan returns the named levers for a mode, or all, for a plan.
+// Plan returns the named levers for a mode, or all if named is empty, as a plan has them.
 func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	var out []sample.Lever
 	for _, l := range all {
@@ -127,8 +128,8 @@ func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	return out
 }
 
-// Join adds a lever's variant to state; ok is false if both replace the mode, or set one key to
-// different values.
+// Join adds a lever's variant v to state. ok is false if both replace the mode plain, or set one
+// key to different values.
 func Join(state, v sample.Variant, plain mode.Name) (out sample.Variant, ok bool) {
 	out = state
 	if v.Mode != plain {

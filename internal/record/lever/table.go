@@ -60,13 +60,13 @@ func linkFile(settings ...string) []Snippet {
 		append([]string{"[Match]", "Driver=veth", "[Link]"}, settings...)}}
 }
 
-// sysctlFile changes what containers get when they start.
+// sysctlFile returns the snippet that sets what containers get when they start.
 func sysctlFile(lines ...string) []Snippet {
 	return []Snippet{{"/etc/sysctl.d/90-network.conf, for containers that are started later",
 		lines}}
 }
 
-// inSysfs writes to the host ends of bridged veth pairs.
+// inSysfs returns the snippet that writes a value to the host ends of bridged veth pairs.
 func inSysfs(file, value string) []Snippet {
 	return []Snippet{{"after each start of a container", []string{
 		"for d in /sys/class/net/veth*; do",
@@ -194,7 +194,7 @@ var all = []Lever{
 		Permanent: []Snippet{
 			{"/etc/modules-load.d/br_netfilter.conf: loaded later, it would set 1 again",
 				[]string{"br_netfilter"}},
-			// moby's pull requests 48511 and 48685
+			// See moby's pull requests 48511 and 48685.
 			{"/etc/sysctl.d/90-bridge.conf, with userland-proxy and icc as they are by default",
 				[]string{"net.bridge.bridge-nf-call-iptables = 0",
 					"net.bridge.bridge-nf-call-ip6tables = 0",
@@ -256,7 +256,7 @@ var all = []Lever{
 		Tunes: "mtu=65520",
 		For:   append(slices.Clone(rootlessDocker), mode.RootlessPort),
 		Harms: "large datagrams on their way out, which the relay fragments",
-		// moby's issue 44750
+		// See moby's issue 44750.
 		Permanent: []Snippet{
 			{"~/.config/docker/daemon.json: for the default bridge, and for networks made later",
 				[]string{`{ "mtu": 65520, "default-network-opts": { "bridge":`,
