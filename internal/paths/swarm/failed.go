@@ -12,10 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// a node already has addresses of the network
+// errOverlap means that a node already uses addresses of the network.
 var errOverlap = errors.New("the task was rejected")
 
-// nil: the task's agent may still come.
+// failed returns why a task has no agent, or nil if the agent may still connect.
 func (r *run) failed(s *service, t swarm.Task) error {
 	if !slices.Contains([]swarm.TaskState{swarm.TaskStateFailed, swarm.TaskStateRejected,
 		swarm.TaskStateShutdown,
@@ -44,7 +44,7 @@ func (r *run) failed(s *service, t swarm.Task) error {
 				"toll image | ssh %s docker load, or --image with its name in a registry", name)}
 		if r.swarm.Image != "" {
 			u.Missing, u.Remedy = fmt.Sprintf("node %s cannot get the image %s", name, r.image),
-				"docker pull there says more"
+				"docker pull there shows more"
 		}
 		return u
 	case gaveUp(t.Status):
@@ -69,10 +69,10 @@ func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 	}
 	u := &path.UnsupportedError{Missing: fmt.Sprintf(
 		"no agent came from node %s: its task is %s", node, state),
-		Remedy: "docker node ls and docker node ps " + node + " say more", Err: err}
+		Remedy: "docker node ls and docker node ps " + node + " show more", Err: err}
 	if task.State == swarm.TaskStateRunning || gaveUp(task) {
 		u.Remedy = fmt.Sprintf(
-			"the nodes must reach %s (TCP): look at firewalls, or choose another address by --control", r.hub.Addr())
+			"the nodes must reach %s (TCP): check firewalls, or choose another address by --control", r.hub.Addr())
 	}
 	return u
 }

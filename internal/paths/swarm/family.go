@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// overIPv6 finds the IPv6 addresses of the nodes' cards in one network. The swarm knows one address
-// of a node, usually of IPv4.
+// overIPv6 sets both ends' addresses to IPv6 addresses of the nodes' cards in one network. The
+// swarm knows only one address of a node, usually an IPv4 one.
 func overIPv6(server, client *end) error {
 	usable := func(p netip.Prefix) bool {
 		return p.Addr().Is6() && p.Addr().IsGlobalUnicast() && !p.IsSingleIP()

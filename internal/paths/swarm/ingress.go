@@ -18,7 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// file of the namespace in which IPVS chooses a task (libnetwork; see internal/paths/lab)
+// ingressBox is the file of the namespace in which IPVS chooses a task (libnetwork; see
+// internal/paths/lab).
 const ingressBox = inTask + "/ingress_sbox"
 
 // publishIngress dials the mesh at the node of the service's only task. The mesh's connection table
@@ -70,7 +71,7 @@ func (s *site) publishIngress() error {
 		Now: netip.AddrPortFrom(server.Addr, port), As: inner.Addr}
 	return s.dialled(server, dial, []path.Hop{s.wireHop(), s.server.dnatHop(sent),
 		s.server.Hop(mode.HopBridge, bridge, false),
-		// IPVS's own statistics cover all services of the swarm.
+		// IPVS's statistics would count all services of the swarm.
 		{Kind: mode.HopIPVS, Name: fmt.Sprintf("%s → %s", chosen.To, chosen.Now),
 			Where: outer.Where, Expect: path.Matches,
 			Read: outer.Agent.Read(agent.Counter{Namespace: ingressBox, NAT: chosen})},
@@ -113,7 +114,8 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	return inner, outer, nil
 }
 
-// The inner device also has the services' addresses, with full prefixes.
+// legsOf returns the device on the mesh's network and the one on the node's bridge. The inner one
+// also has the services' addresses, with prefixes of full length.
 func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -131,9 +133,10 @@ func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) 
 
 const listing = 5 * time.Second
 
-var errNoIPVS = errors.New("/proc/net/ip_vs is not there")
+var errNoIPVS = errors.New("/proc/net/ip_vs does not exist")
 
-// The service must exist: the engine then loads IPVS.
+// balances returns an error if the node lacks IPVS. The service must exist, because the engine
+// loads IPVS for it.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()

@@ -6,12 +6,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// The namespace contains only the run's paths.
+// inspects adds a namespace that contains only the run's paths.
 func (s *site) inspects(a *agent.Agent, file, where string) {
 	s.spots = append(s.spots, cluster.Spot{Agent: a, At: agent.Spot{Namespace: file, Where: where}})
 }
 
-// The path shares the namespace with others.
+// inspectsOf adds the path's devices in a namespace that other programs also use.
 func (s *site) inspectsOf(a *agent.Agent, file, where string, devices ...string) {
 	s.spots = append(s.spots, cluster.Spot{
 		Agent: a, At: agent.Spot{Namespace: file, Where: where, Devices: devices}})
@@ -23,7 +23,8 @@ func (s *site) inspectable() {
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// guard also refuses unknown settings. host has one hop, which cannot be bypassed.
+// guard refuses paths on which something may take packets past a hop, or whose settings are
+// unknown. host has one hop, which nothing can bypass.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

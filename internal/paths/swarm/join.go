@@ -23,25 +23,26 @@ type service struct {
 	role    role
 	nodes   []Node
 	attempt int    // from 1
-	network string // an overlay's ID
+	network string // the overlay network's ID
 	subnet  netip.Prefix
-	ids     []string // in the order of the nodes if each has a service
+	ids     []string // services' IDs, in the order of the nodes if each has one
 	ready   bool
 
 	agents map[string]*agent.Agent // by the node's ID
 	errs   map[string]error        // why a node has no agent
-	// on the node, or in the mesh for the node's task
+	// ports has the published ports on each node, or those of the mesh for the node's task.
 	ports map[string]map[network.IPProtocol]uint16
 }
 
-// time to fetch an image included
+// joinTimeout includes the time for fetching an image.
 const joinTimeout = 90 * time.Second
 
-// The swarm does not know the nodes' own networks: only a rejected task shows a conflict.
+// attempts is the most networks that are tried. The swarm does not know the nodes' own networks, so
+// only a rejected task shows a conflict.
 const attempts = 5
 
-// service makes a role's services once; errs has missing agents. After an error the next call
-// continues.
+// service makes a role's services once and waits for their agents. errs has the reasons for missing
+// agents. After an error the next call continues.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -68,7 +69,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.network != "" { // it has no subnet before a task is on it
+	if s.network != "" { // the network has no subnet before it has a task
 		got, err := r.daemon.API.NetworkInspect(
 			ctx, s.network, client.NetworkInspectOptions{Scope: dockerapi.ScopeSwarm})
 		if err != nil {
@@ -101,8 +102,8 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// A removed network stays on its nodes for seconds, and from Docker Engine 27 on the next one gets
-// the same subnet.
+// overlap reports whether a task was rejected because of its addresses. A removed network stays on
+// its nodes for seconds, and from Docker Engine 27 on the next network gets the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -112,7 +113,8 @@ func (s *service) overlap() bool {
 	return false
 }
 
-// withdraw waits for the end of replaced agents: a late one could disturb a visit.
+// withdraw removes services and waits until their agents have ended, because a late one could
+// disturb a visit.
 func (r *run) withdraw(s *service) error {
 	for _, a := range s.agents {
 		a.Dismiss()
@@ -131,7 +133,8 @@ func (s *service) identity(node string) string {
 	return fmt.Sprintf("%s%d.%s", s.role, s.attempt, node)
 }
 
-// Swarm expands templates in the environment, not in arguments.
+// environment returns the tasks' environment. Swarm expands templates in the environment but not in
+// arguments.
 func (s *service) environment() []string {
 	name := "node {{.Node.Hostname}}"
 	if s.role != onHost && s.role != inside {
@@ -150,7 +153,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
-	// from an earlier call
+	// Others are known from an earlier call.
 	unknown := those(s.nodes, func(n Node) bool {
 		return s.agents[n.ID] == nil && s.errs[n.ID] == nil
 	})
@@ -202,7 +205,7 @@ func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]cont
 	last map[string]swarm.TaskStatus) {
 	tasks, err := r.tasks(ctx, s)
 	if err != nil {
-		return // the manager may change; the agents come all the same
+		return // the manager may change; agents connect anyway
 	}
 	for _, t := range tasks {
 		id := s.nodeOf(t)
@@ -246,7 +249,8 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// Managers learn published ports shortly after the agents have come.
+// waitForPorts reads the published ports, which managers learn shortly after the agents have
+// connected.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {

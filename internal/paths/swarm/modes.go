@@ -25,8 +25,8 @@ func (s *site) host() error {
 	return nil
 }
 
-// The port is published with mode=host, on the default bridge. The image lacks iptables, so the
-// connection table counts the rewritten connections.
+// publishNAT publishes the port with mode=host, on the default bridge. The image lacks iptables, so
+// the connection table counts the rewritten connections.
 func (s *site) publishNAT() error {
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *end) dnatHop(n agent.NAT) path.Hop {
 	return e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", n.To, n.Now), n)
 }
 
-// dialled takes the hops from the wire on as last.
+// dialled sets the path's hops. last has those from the wire on.
 func (s *site) dialled(server *box, dial netip.AddrPort,
 	last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
@@ -108,7 +108,7 @@ func (s *site) masqueraded(client *box, dial netip.AddrPort) ([]path.Hop, error)
 
 func (s *site) bridgeOut() error { return s.outside(published, any4) }
 
-// A task on an overlay network leaves by its node's bridge docker_gwbridge.
+// overlayOut sets the hops of the way out of an overlay's task, through docker_gwbridge.
 func (s *site) overlayOut() error {
 	v, err := s.run.service(s.ctx, onOverlay)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *site) outside(kind role, within func(netip.Prefix) bool) error {
 func (s *site) bridgeOf(e *end, b *box) (string, error) {
 	pair, err := e.Pair(s.ctx, &s.run.devices, b.Box)
 	if err == nil && pair.Master == "" {
-		err = fmt.Errorf("%s: its pair is on no bridge of node %s", b.Where, e.Name)
+		err = fmt.Errorf("%s: its veth pair is not on a bridge of node %s", b.Where, e.Name)
 	}
 	return pair.Master, err
 }
@@ -202,7 +202,8 @@ type sandbox struct {
 	bridge      string
 }
 
-// within reads a namespace that only the node's dockerd can name. Errors name it what.
+// within returns an agent in a namespace that only the node's dockerd can name, and the devices
+// there. what is its name in errors.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
@@ -261,7 +262,7 @@ func (b *sandbox) tunnel(toServer bool) path.Hop {
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false),
 		b.counter(toServer, false))
-	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has ports of all services
+	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has all services' ports
 	h.Counts = [2]path.Counter{{Device: toServer, Sent: true}, {Device: toClient, Sent: true}}
 	return h
 }
@@ -280,8 +281,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
 
-// encrypts waits once for a node's ESP state for the path's other node. Later it only reads; the
-// node may have been told late.
+// encrypts waits until a node has ESP state for the path's other node, which the node may learn
+// late. After a failure it does not wait again.
 func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	s.run.espMu.Lock()
 	none := s.run.noESP[n.ID]
@@ -307,7 +308,7 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	return err
 }
 
-// After a task's start, engines exchange its addresses.
+// settles waits until the engines have exchanged the addresses of a new task.
 func (s *site) settles(read func() (sample.Counters, error)) error {
 	const (
 		latest = 5 * time.Second

@@ -19,13 +19,13 @@ import (
 // Node is a machine of the swarm.
 type Node struct {
 	ID, Name string
-	Addr     netip.Addr // as the swarm knows it
+	Addr     netip.Addr // the address that the swarm knows
 	Engine   string
 
 	shared string // name of several nodes; "": Name is unique
 }
 
-// nodes returns the nodes that take tasks, by name; why has the others' reasons.
+// nodes returns the nodes that take tasks, sorted by name. why has, by ID, why the others do not.
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string,
 	err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
@@ -65,8 +65,9 @@ func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[strin
 	return ready, why, nil
 }
 
-// choose returns the nodes named by host name, ID or the beginning of an ID, in that order; all if
-// wanted is empty. Nodes with the same name are called by their IDs.
+// choose returns the wanted nodes in the given order. A node is named by host name, ID or the
+// beginning of an ID. If wanted is empty, choose returns all. Nodes with equal names are called by
+// their IDs.
 func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) {
 	names := map[string]int{}
 	for _, n := range all {

@@ -14,7 +14,8 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.OverlayEncrypted: (*site).overlay,
 }
 
-// outward are of clients in tasks, with the server as a process on the other node.
+// outward has the recipes of the way out, with the client in a task and the server a process on the
+// other node.
 var outward = map[mode.Name]func(*site) error{
 	mode.Host:          (*site).host,
 	mode.BridgeDefault: (*site).bridgeOut,
@@ -28,5 +29,5 @@ func recipeOf(s path.Spec) func(*site) error {
 	return recipes[s.Mode]
 }
 
-// Modes returns the names of the modes of services on a swarm.
+// Modes returns the names of the modes with services on a swarm.
 func Modes() []string { return recipe.Names(recipes) }

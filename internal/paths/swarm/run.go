@@ -28,7 +28,7 @@ type run struct {
 	secret    *swarm.SecretReference
 	image     string
 	end       undo.Stack
-	until     time.Time // for removals
+	until     time.Time // deadline of removals
 	devices   cluster.Devices
 
 	espMu sync.Mutex      // guards the fields that follow
@@ -86,7 +86,7 @@ func managed(i swarm.Info) error {
 	switch {
 	case i.LocalNodeState != swarm.LocalNodeStateActive:
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"this Docker Engine is in no swarm (it is %s)", i.LocalNodeState),
+			"this Docker Engine is not in a swarm (it is %s)", i.LocalNodeState),
 			Remedy: "docker swarm init here and docker swarm join on the other machines; --on lab needs none"}
 	case !i.ControlAvailable:
 		return &path.UnsupportedError{
@@ -102,7 +102,7 @@ func (r *run) listen() (err error) {
 		known, err := netip.ParseAddr(r.daemon.Info.Swarm.NodeAddr)
 		if err != nil {
 			return &path.UnsupportedError{
-				Missing: "the swarm does not know this node's address: agents would not find it",
+				Missing: "the swarm does not know this node's address, which agents dial",
 				Remedy:  "--control with an address of this machine that the nodes reach", Err: err}
 		}
 		at = netip.AddrPortFrom(known, at.Port())
@@ -111,8 +111,8 @@ func (r *run) listen() (err error) {
 		return err
 	}
 	if r.hub, err = agent.Listen(at, r.key, r.swarm.Version); err != nil {
-		return &path.UnsupportedError{Missing: "this machine cannot listen at " + at.String() +
-			", where the nodes' agents would look for it",
+		return &path.UnsupportedError{Missing: "this machine cannot listen on " + at.String() +
+			", which the nodes' agents would dial",
 			Remedy: "run toll on the manager itself, or --control with an address of this machine that the nodes reach", Err: err}
 	}
 	return nil

@@ -23,13 +23,13 @@ import (
 type role string
 
 const (
-	// in the node's own namespace, with its counters; one on every node of a run
+	// onHost is in the node's own namespace, where its counters are. Every node of a run has one.
 	onHost role = "host"
-	// can enter the namespaces of overlay networks
+	// inside can enter the namespaces of overlay networks.
 	inside role = "inside"
-	// on the default bridge, with a port of the node
+	// published is on the default bridge, with a port of the node.
 	published role = "publish"
-	// with a port of the routing mesh, on its network ingress
+	// meshed has a port of the routing mesh, on its network ingress.
 	meshed    role = "ingress"
 	onOverlay role = "overlay"
 	encrypted role = "encrypted"
@@ -38,14 +38,15 @@ const (
 const (
 	keyFile   = "key"
 	secretDir = "/run/secrets"
-	// dockerNetns is dockerd's default directory; onHost tasks see it at inTask.
+	// dockerNetns is dockerd's default directory of namespaces. onHost tasks have it at inTask.
 	dockerNetns = "/run/docker/netns"
 	inTask      = "/netns"
 )
 
 const removal = 45 * time.Second
 
-// cleanUp ignores interrupts. After its time, each remaining thing gets a moment.
+// cleanUp returns a context for removals, which ignores interrupts. After the run's time for
+// removals, each remaining thing gets a short time.
 func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	const (
 		most  = 20 * time.Second
@@ -100,7 +101,8 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	return made.ID, nil
 }
 
-// One service covers all nodes, or each chosen node gets its own. Existing ones stay.
+// makeServices makes one service for all nodes, or one for each chosen node. Existing services
+// stay.
 func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(dockerapi.Service, name, func(ctx context.Context) error {
@@ -140,7 +142,7 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 	return nil
 }
 
-// The tasks dial in once and are never restarted.
+// spec describes a service whose tasks dial once and are never restarted.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 	where []string) swarm.ServiceSpec {
 	grace := time.Second
@@ -149,7 +151,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 			secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
 		Env:     s.environment(),
 		Secrets: []*swarm.SecretReference{r.secret},
-		// to read rules, connection tables and transforms
+		// CAP_NET_ADMIN is for reading rules, connection tables and transforms.
 		CapabilityAdd:   []string{"CAP_NET_ADMIN"},
 		StopGracePeriod: &grace, ReadOnly: true,
 		Privileges: &swarm.Privileges{NoNewPrivileges: true}}
@@ -182,7 +184,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
-// The caller makes the thing afterwards.
+// owes records a thing and its removal. The caller makes it afterwards.
 func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	if err := r.daemon.Journal.Add(kind, name); err != nil {
 		return err
@@ -193,7 +195,8 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 	return nil
 }
 
-// removed waits while the swarm lacks a leader. A missing thing is not an error.
+// removed removes a thing, and waits while the swarm lacks a leader. It returns nil if the thing
+// does not exist.
 func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
@@ -215,7 +218,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 	}
 }
 
-// All removals share the deadline.
+// patience returns the deadline that all removals share.
 func (r *run) patience() time.Time {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(removal)
@@ -223,7 +226,8 @@ func (r *run) patience() time.Time {
 	return r.until
 }
 
-// makeImage loads the image on this node, unless one was named: a swarm does not distribute images.
+// makeImage loads the image on this node unless the user named one. A swarm does not distribute
+// images.
 func (r *run) makeImage(ctx context.Context) error {
 	if r.swarm.Image != "" {
 		r.image = r.swarm.Image
@@ -240,7 +244,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	}
 	err = r.owes(dockerapi.Image, name, func(ctx context.Context) error {
 		err := dockerapi.RemoveImage(ctx, r.daemon.API, name)
-		if cerrdefs.IsConflict(err) && !r.uses(name) { // another run uses it
+		if cerrdefs.IsConflict(err) && !r.uses(name) { // another run uses the image
 			return nil
 		}
 		return err
@@ -254,7 +258,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	return nil
 }
 
-// The engine may release the run's containers late.
+// uses reports whether the run's containers still use the image. The engine may release them late.
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 
 const serverPort = recipe.ServerPort
 
-// Counters and removals outlive the build's context.
+// site is a path that is being built. Its counters and removals outlive the build's context.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -61,7 +61,7 @@ func (s *site) Finish() error {
 	path.Share(s.path, func(h path.Hop) bool {
 		return h.Where == s.client.Where || h.Where == s.server.Where
 	})
-	if s.path.Spec.Client != "" { // a mesh has too many paths for it
+	if s.path.Spec.Client != "" { // a mesh has too many paths for that
 		return nil
 	}
 	for _, e := range []*end{s.server, s.client} {

@@ -1,6 +1,6 @@
-// Package swarm builds network modes across machines on the user's Docker Swarm: the cluster's
-// engine places the tasks, and toll runs in each as an agent (see package agent), which dials the
-// toll that measures. Nodes change only as they would by a user's own service.
+// Package swarm builds network modes between the machines of the user's Docker Swarm. The swarm
+// places the tasks. In each, toll runs as an agent (see package agent), which dials the toll that
+// measures. Nodes change only as they would for a service of the user's own.
 //
 // Everything that it makes has the mark of its toll, is first written to a journal, and is removed
 // when the backend is closed. After a kill, dockerapi.Clean with Leftovers cleans up on a manager.
@@ -24,20 +24,20 @@ const Name = sample.Swarm
 
 // Swarm is the backend. Only Version must be set.
 type Swarm struct {
-	// Nodes lists the run's nodes, by host name or ID: the first are the default server and client.
-	// Empty: all nodes that take tasks.
+	// Nodes lists the run's nodes by host name or ID. The first two are the default server and
+	// client. Empty: all nodes that take tasks.
 	Nodes []string
-	// maximum, from the first on; 0: all
+	// Most is the most nodes that are used, from the first on; 0: all.
 	Most int
-	// toll's image in a registry; "": its own, which every node must have
+	// Image is toll's image in a registry; "": toll's own, which every node must have.
 	Image string
-	// where this machine listens for its agents; an invalid address is the swarm's for this node,
-	// port 0 any free one
+	// Control is where this machine listens for its agents. An invalid address means the swarm's
+	// address of this node, port 0 a free port.
 	Control netip.AddrPort
 	Version string
-	// static binary for the image; "": this program
+	// Program is the file of the static binary for the image; "": this program.
 	Program string
-	// directory of journals; "": the user's state directory
+	// StateDir is the directory of journals; "": the user's state directory.
 	StateDir string
 
 	kept cluster.Once[*run]
@@ -48,7 +48,8 @@ var _ path.Builder = (*Swarm)(nil)
 // Name returns "swarm".
 func (s *Swarm) Name() string { return Name }
 
-// Check starts agents on the nodes and reads their facts. They stay until Close.
+// Check returns why the path cannot be built, or nil. It starts agents on the nodes, which stay
+// until Close, and reads the nodes' facts.
 func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
@@ -73,7 +74,7 @@ func refuse(s path.Spec) error {
 	case s.From == mode.FromHost, s.From == mode.FromContainer, s.To == mode.ToLoopback,
 		s.To == mode.ToLoopback6:
 		return &path.UnsupportedError{
-			Missing: "a swarm is measured between machines: on one, --on docker sees more",
+			Missing: "a swarm is measured between machines; on one machine use --on docker",
 			Remedy:  "--from remote,remote-container"}
 	}
 	if err := refuse6(s); err != nil {
@@ -88,7 +89,7 @@ func refuse6(s path.Spec) error {
 		return nil
 	case s.To == mode.ToOutside6:
 		return &path.UnsupportedError{
-			Missing: "the way out of a task is measured over IPv4 only", Remedy: "host; or --on lab, or -4"}
+			Missing: "the way out of a task is measured only over IPv4", Remedy: "host; or --on lab, or -4"}
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
@@ -97,7 +98,7 @@ func refuse6(s path.Spec) error {
 			Remedy:  "--on lab or docker, or -4"}
 	}
 	return &path.UnsupportedError{
-		Missing: "a swarm's routing mesh is measured over IPv4 only: its network has no IPv6",
+		Missing: "a swarm's routing mesh is measured only over IPv4, because its network has no IPv6",
 		Remedy:  "host; or --on lab or docker, or -4"}
 }
 
@@ -141,7 +142,7 @@ func (s *Swarm) start(ctx context.Context) (*run, error) {
 	return s.kept.Start(ctx, s.begin)
 }
 
-// Close ends the agents and removes everything that was made.
+// Close ends the agents and removes everything that the backend made.
 func (s *Swarm) Close() error {
 	return s.kept.Close((*run).close)
 }
