@@ -74,15 +74,15 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	}
 }
 
-// late is never true for the rounds of endpoints and of a search's steps.
+// late is never true for the rounds of endpoints. A step of a search has its least time at least.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
-	if p.Rounds > 0 || r.Endpoints != nil || r.Next != nil {
+	if p.Rounds > 0 || r.Endpoints != nil {
 		return false
 	}
 	seconds := r.budget.spent[turnOf(p, t)]
 	if t.Epoch {
 		seconds += leastShare * p.Epoch
 	}
-	return r.elapsed()+seconds > latest*p.Budget
+	return r.elapsed()+seconds > latest*max(p.Budget, r.step.least)
 }

@@ -20,6 +20,7 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 	for round := 0; ; round++ {
 		turns := r.busy(round)
 		r.budget.plan(r.Plan, turns, round, r.step.until-r.elapsed())
+		late := false
 		for i, turn := range turns {
 			if err := r.inspectIfDue(ctx, round); err != nil {
 				return sample.EndedByFailure, err
@@ -32,8 +33,8 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 			if len(turn.Cells) == 0 {
 				continue
 			}
-			if r.late(turn) {
-				return sample.EndedByBudget, nil
+			if late = r.late(turn); late {
+				break
 			}
 			r.tell(round, i, len(turns), turn)
 			if reason, err := r.take(ctx, round, turn); reason != "" {
@@ -41,8 +42,11 @@ func (r *run) rounds(ctx context.Context) (reason string, err error) {
 			}
 			r.budget.note(r.Plan, turn, r.elapsed()-began)
 		}
-		r.roundsIn++
-		reason := r.enough(round + 1)
+		reason = sample.EndedByBudget
+		if !late {
+			r.roundsIn++
+			reason = r.enough(round + 1)
+		}
 		if reason == "" {
 			continue
 		}

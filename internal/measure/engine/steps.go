@@ -13,6 +13,7 @@ import (
 type stage struct {
 	first  int
 	until  float64 // s since the run's start
+	least  float64 // the end of its least rounds as planned, in s since the run's start
 	active []bool  // by index; nil: all
 }
 
@@ -42,9 +43,13 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	r.survey()
 	r.step = stage{first: round, until: r.elapsed() + seconds,
 		active: make([]bool, len(r.Plan.Cells))}
+	step := r.Plan
+	step.Cells = nil
 	for _, i := range s.Active {
 		r.step.active[i] = true
+		step.Cells = append(step.Cells, r.Plan.Cells[i])
 	}
+	r.step.least = r.elapsed() + plan.LeastTime(step)
 	r.known = nil
 	if r.Judge != nil {
 		r.judge = r.Judge(r.resting())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/measure/fake"
@@ -96,6 +97,33 @@ func TestStepsEndInTime(t *testing.T) {
 	}
 	if first := got.file.Header.Plan.Steps[0]; got.end.Elapsed > 60 || first.Round < 5 {
 		t.Errorf("%g s, the first step from round %d on", got.end.Elapsed, first.Round)
+	}
+}
+
+// A turn takes 16 s instead of one, as on a busy machine.
+func TestStepsOnBusyMachine(t *testing.T) {
+	steps := 0
+	r := request()
+	r.Budget = 20
+	clock := &fake.Clock{}
+	b := &fake.Builder{Rate: func(path.Spec, string, int) float64 {
+		_ = clock.Sleep(context.Background(), clock.Now()+int64(4*time.Second))
+		return fake.DefaultRate
+	}}
+	got := try(t, context.Background(), b, r, func(c *engine.Config) {
+		c.Clock, c.Meter = clock, fake.Meter{Clock: clock}
+		c.Judge, c.First = nil, 0.4*c.Plan.Budget
+		c.Next = func(p sample.Plan, _ []sample.Visit, left float64) (
+			sample.Step, []sample.Cell, float64) {
+			if steps++; steps > 2 {
+				return sample.Step{}, nil, 0
+			}
+			return sample.Step{}, p.Cells, max(0, left)
+		}
+	})
+	const most = 4 * 16 // both turns of what was planned, one of each step
+	if got.err != nil || got.end.Reason != sample.EndedByBudget || got.end.Elapsed > most {
+		t.Errorf("ended %+v, %v", got.end, got.err)
 	}
 }
 
