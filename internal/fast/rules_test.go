@@ -69,7 +69,7 @@ const rules = `
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m recent --name toll --set -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m quota --quota 1000000 -j DROP
 + iptables -I INPUT -p tcp -m pkttype --pkt-type broadcast -j DROP
-! iptables -I OUTPUT -o docker0 -p tcp -m cpu ! --cpu 4095 -j DROP
+? iptables -I OUTPUT -o docker0 -p tcp -m cpu --cpu 4095 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 -m dscp --dscp 0 -j DROP
 ! iptables -I INPUT -i lo -p tcp --dport 8080 --tcp-flags SYN,RST SYN -m tcpmss --mss 1:65535 -j DROP
 ? iptables -I OUTPUT -o docker0 -p tcp -m cgroup --cgroup 7 -j DROP
@@ -102,6 +102,7 @@ const rules = `
 ! nft ip output: tcp dport 8080 reject with tcp reset
 ! nft ip input: iif lo tcp sport 8080 drop
 ? nft ip output: meta skuid 12345 ip daddr 172.17.0.0/16 drop
+? nft ip output: meta cpu 4095 ip daddr 172.17.0.0/16 drop
 ! nft ip input: iif lo ct direction reply drop
 ! nft inet input: iif lo ct state != new drop
 ! nft inet input: iif lo ct state established,related drop

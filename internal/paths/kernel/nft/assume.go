@@ -79,11 +79,9 @@ func (s Saved) Random() bool {
 			switch {
 			case e.name == "numgen", e.name == "hash", xtables.RandomMatch(e.xt()):
 				return true
-			case e.name == "meta":
-				switch expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) {
-				case expr.MetaKeyPRANDOM, expr.MetaKeyCPU:
-					return true
-				}
+			case e.name == "meta" &&
+				expr.MetaKey(e.attrs.number(unix.NFTA_META_KEY)) == expr.MetaKeyPRANDOM:
+				return true
 			}
 		}
 	}
@@ -178,6 +176,8 @@ func (r *savedRule) word(e expression) string {
 			return "owner"
 		case expr.MetaKeyCGROUP:
 			return "cgroup"
+		case expr.MetaKeyCPU:
+			return "cpu"
 		case metaTimeNs, metaTimeDay, metaTimeHour:
 			return "time"
 		}

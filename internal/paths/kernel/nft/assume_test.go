@@ -41,6 +41,7 @@ const doubtful = `table ip x {
 		meta skuid . tcp dport { 7 . 9 } drop
 		tcp dport 3 limit rate over 1/minute drop
 		tcp dport 4 add @seen { ip saddr } accept
+		meta cpu 0 tcp dport 5 drop
 		limit rate 1/minute return
 		limit rate 1/minute log
 	}
@@ -71,9 +72,10 @@ func TestAssume(t *testing.T) {
 meta l4proto tcp drop
 tcp dport 3 drop
 tcp dport 4 accept
+tcp dport 5 drop
 limit rate 1/minute return
 limit rate 1/minute log`,
-		false: strings.Repeat("\n", 4) + `limit rate 1/minute return
+		false: strings.Repeat("\n", 5) + `limit rate 1/minute return
 limit rate 1/minute log`,
 	} {
 		inSpace(t, func() error {

@@ -6,7 +6,7 @@ import (
 )
 
 // Doubt is a rule whose match in a copy of its namespace may differ from the original's, because it
-// depends on the process, on earlier packets, on their data, on the time or on another program.
+// depends on the process, its CPU, earlier packets, their data, the time or another program.
 type Doubt struct {
 	Table  string // "ip filter", "iptables-legacy filter"
 	Chain  string
@@ -14,10 +14,10 @@ type Doubt struct {
 	Word   string // "owner", "recent", "limit"
 }
 
-// Stateless matches. Not here: owner, cgroup, socket, recent, limit, hashlimit, connlimit,
+// Stateless matches. Not here: owner, cgroup, cpu, socket, recent, limit, hashlimit, connlimit,
 // connbytes, quota, string, time, geoip and whatever other modules bring.
 var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
-	"connmark", "conntrack", "cpu", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
+	"connmark", "conntrack", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
 	"frag", "hbh", "helper", "hl", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
 	"l2tp", "length", "mac", "mark", "mh", "multiport", "osf", "physdev", "pkttype", "policy",
 	"realm", "rpfilter", "rt", "sctp", "set", "srh", "state", "statistic", "tcp",
@@ -45,9 +45,9 @@ func Logs(target string) bool {
 		"RATEEST", "SET", "CHECKSUM", "SECMARK", "CONNSECMARK"}, target)
 }
 
-// RandomMatch reports whether a match or target of xtables chooses at random, or by the CPU.
+// RandomMatch reports whether a match or target of xtables chooses at random.
 func RandomMatch(name string) bool {
-	return slices.Contains([]string{"statistic", "HMARK", "cpu"}, name)
+	return slices.Contains([]string{"statistic", "HMARK"}, name)
 }
 
 // Random reports whether a rule of the table chooses at random.
