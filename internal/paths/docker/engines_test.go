@@ -168,7 +168,9 @@ func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 		args = append(args, "-test.v")
 	}
 	cmd := exec.Command("bash", args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
+	// Unshareflags also make the mounts private.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET,
+		Unshareflags: unix.CLONE_NEWNS}
 	cmd.Env = append(os.Environ(), daemonEnv+"="+home, flagsEnv+"="+b.flags,
 		modesEnv+"="+b.listed(), swarmEnv+"="+strconv.FormatBool(b.swarm),
 		pathtest.TollEnv+"="+toll,
