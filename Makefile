@@ -153,6 +153,7 @@ test-kubernetes: ## measure on a real Kubernetes of two nodes, in namespaces her
 lint: ## gofmt, go vet, staticcheck and others by golangci-lint, go mod tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt -w these files'; exit 1; }
 	$(GO) mod tidy -diff
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes= # as if it had neither, which not every machine has
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./... # go vet and staticcheck are two of them
 
 # The charts of --format html. The bundle is committed: building toll needs no Node.
@@ -207,6 +208,8 @@ dist-check: ## make them twice, in different places, and compare the bytes
 # Programs that tests and benchmarks run beside toll, from Debian's packages.
 # On other systems install them by hand; tests of what is missing are skipped.
 DEPS = docker.io iperf3 iproute2 mariadb-server-core nftables openssh-client openssh-server openvswitch-switch passt postgresql redis-server redis-tools rootlesskit slirp4netns uidmap util-linux
+# Debian's docker.io has no docker since trixie.
+DEPS += $(shell grep -qx ID=debian /etc/os-release && ! grep -qx VERSION_CODENAME=bookworm /etc/os-release && echo docker-cli)
 # A browser draws the pages in a test, if none is there Debian's; Ubuntu has one only as a snap.
 DEPS += $(shell for b in chromium google-chrome chromium-browser; do command -v $$b && exit; done >/dev/null; grep -qx ID=debian /etc/os-release && echo chromium)
 CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-tools wrk
