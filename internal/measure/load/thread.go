@@ -51,7 +51,7 @@ type thread struct {
 	fds    []int
 	stream *streamEnd
 
-	noted [][]string // socket options before the load; see watchedOptions
+	noted []noted // of each of its sockets
 
 	brief *brief
 

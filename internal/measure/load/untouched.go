@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,7 +16,7 @@ import (
 // that, so the load compares the options when it opens and when it is over.
 
 // watchedOptions are the socket options that change what a socket carries, and that neither the
-// kernel nor a loop changes. The kernel moves TCP_WINDOW_CLAMP.
+// kernel nor a loop changes. The kernel moves TCP_WINDOW_CLAMP: see receiving.
 var watchedOptions = []struct {
 	name          string
 	level, option int
@@ -45,9 +46,15 @@ func (t *thread) sockets() []int {
 	return []int{t.fd}
 }
 
+// noted is what a socket had before the load.
+type noted struct {
+	options []string
+	window  receiving
+}
+
 func (t *thread) noteOptions() {
 	for _, fd := range t.sockets() {
-		t.noted = append(t.noted, optionsOf(fd))
+		t.noted = append(t.noted, noted{optionsOf(fd), windowOf(fd)})
 	}
 }
 
@@ -58,14 +65,45 @@ func (t *thread) untouched() error {
 		}
 		now := optionsOf(fd)
 		for j, o := range watchedOptions {
-			if was := t.noted[i][j]; now[j] != was {
-				return fmt.Errorf(
-					"another program changed a socket of the load: %s was %s and is %s", o.name,
-					was, now[j])
+			if was := t.noted[i].options[j]; now[j] != was {
+				return touched(o.name, was, now[j])
 			}
+		}
+		was, is := t.noted[i].window, windowOf(fd)
+		if is.clamp < was.least(is.segment) {
+			return touched("TCP_WINDOW_CLAMP", strconv.Itoa(was.clamp), strconv.Itoa(is.clamp))
 		}
 	}
 	return nil
+}
+
+func touched(option, was, is string) error {
+	return fmt.Errorf("another program changed a socket of the load: %s was %s and is %s", option,
+		was, is)
+}
+
+// receiving is what the kernel bounds a receive window by, in bytes; zero for UDP.
+type receiving struct{ clamp, buffer, segment int }
+
+func windowOf(fd int) receiving {
+	clamp, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP)
+	if err != nil {
+		return receiving{}
+	}
+	buffer, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if err != nil {
+		return receiving{}
+	}
+	return receiving{clamp, buffer, int(tcpInfo(fd).Rcv_mss)}
+}
+
+// least returns the lowest clamp that the kernel sets on this socket later, for segments of a size
+// that it measured. It lets buffers grow only, and sets the clamp to the share of the buffer that is
+// payload (tcp_measure_rcv_mss), which is at least what is left by a driver with pages of its own
+// for each packet. A segment is no larger than the clamp.
+func (r receiving) least(segment int) int {
+	const most = 8 // pages of memory for a packet, beyond twice its size
+	return min(r.clamp, r.buffer*segment/(2*segment+most*os.Getpagesize()))
 }
 
 func optionsOf(fd int) []string {

@@ -83,3 +83,77 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 		})
 	}
 }
+
+// The kernel moves the clamp of a receive window up as the buffer grows, and down as packets take
+// more memory for their bytes.
+func TestClampedWindowsAreNoticed(t *testing.T) {
+	atOpen := receiving{clamp: 65536, buffer: 131072, segment: 536}
+	for _, c := range []struct {
+		name string
+		now  receiving
+		want bool
+	}{
+		{"as it was", atOpen, false},
+		{"grown", receiving{2304905, 2341491, 65483}, false},
+		{"small packets in pages of their own", receiving{131072 * 1448 / 4608, 131072, 1448}, false},
+		{"small packets in four pages each", receiving{131072 * 1448 / 16896, 131072, 1448}, false},
+		{"clamped", receiving{4096, 2836914, 4096}, true},
+		{"clamped to a quarter", receiving{16384, 131072, 16384}, true},
+		{"small packets, clamped", receiving{4096, 131072, 1448}, true},
+	} {
+		if got := c.now.clamp < atOpen.least(c.now.segment); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if udp := (receiving{}); udp.clamp < udp.least(0) {
+		t.Error("a socket of UDP has no clamp")
+	}
+
+	listener, err := listen(testnet.TCP(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(listener)
+	sa, err := unix.Getsockname(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sender, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(sender)
+	if err := unix.Connect(sender, sa); err != nil {
+		t.Fatal(err)
+	}
+	receiver, err := accept(listener, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(receiver)
+	th := &thread{fd: receiver}
+	th.noteOptions()
+	b := make([]byte, 1<<16)
+	for range 64 {
+		if _, e := send(sender, b); e != 0 {
+			t.Fatal(e)
+		}
+		for got := 0; got < len(b); {
+			n, e := recv(receiver, b[got:])
+			if e != 0 || n == 0 {
+				t.Fatal(n, e)
+			}
+			got += n
+		}
+	}
+	if err := th.untouched(); err != nil {
+		t.Errorf("after 4 MiB: %v; it has %+v", err, windowOf(receiver))
+	}
+	if err := unix.SetsockoptInt(receiver, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, 8192); err != nil {
+		t.Fatal(err)
+	}
+	if err := th.untouched(); err == nil ||
+		!strings.Contains(err.Error(), "TCP_WINDOW_CLAMP was 65536 and is 8192") {
+		t.Errorf("%v", err)
+	}
+}
