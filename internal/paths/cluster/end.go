@@ -52,10 +52,17 @@ func (e *End) Hop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 		Read: e.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
 }
 
+// rewritten identifies connections that a node counts: those of several paths to one port are
+// counted as one.
+type rewritten struct {
+	agent *agent.Agent
+	nat   agent.NAT
+}
+
 // NAT returns the hop of connections that the node's rules rewrite.
 func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 	return path.Hop{Kind: kind, Name: name, Where: e.Where, Expect: path.Matches,
-		Read: e.Agent.Read(agent.Counter{NAT: &n})}
+		Shared: rewritten{e.Agent, n}, Read: e.Agent.Read(agent.Counter{NAT: &n})}
 }
 
 // Pair returns the node's end of a container's pair, and adds it to Own with its bridge. The zero

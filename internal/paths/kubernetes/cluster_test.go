@@ -182,6 +182,29 @@ func TestClusterCompare(t *testing.T) {
 			}
 		}
 	})
+	t.Run("way-out", func(t *testing.T) {
+		// What flannel's and kindnet's daemons add on each node; the plug-in here adds nothing.
+		const table = "table ip outward"
+		for _, tt := range []struct{ rules, path string }{
+			{"", "pod :out veth·bridge·wire"},
+			{"add " + table + "; add chain ip outward p { type nat hook postrouting priority 100; }; " +
+				"add rule ip outward p ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade",
+				"pod :out veth·br·MASQ·wire"},
+		} {
+			if tt.rules != "" {
+				c.do(t, "node", "n2", "nft", tt.rules)
+				defer c.do(t, "node", "n2", "nft", "delete "+table)
+			}
+			code, out, errOut := c.run(t, c.kubeconfig, "compare", "pod", "--on", "kubernetes",
+				"--to", "outside", "--nodes", "n1,n2", "--rounds", "1", "--window", "50ms",
+				"--details")
+			words := strings.Join(strings.Fields(out), " ")
+			if code != 0 && code != 4 || strings.Contains(words, "not witnessed") ||
+				!strings.Contains(words, tt.path) {
+				t.Errorf("exit %d, want %s:\n%s%s", code, tt.path, out, errOut)
+			}
+		}
+	})
 	t.Run("only-these-nodes", func(t *testing.T) {
 		me := c.account(t, "measured-nodes", "--nodes", "n1,n2")
 		if code, out, errOut := c.run(t, me, "compare", "pod", "--on", "kubernetes", "--nodes", "n1,n2", "--rounds", "1", "--window", "50ms"); code != 0 && code != 4 {
@@ -219,12 +242,13 @@ func TestClusterMesh(t *testing.T) {
 	c.give(t, c.toll)
 	was := c.objects(t)
 	want := []string{
-		`pod network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`,
-		`host network, µs rr, 1 byte each way n2 n1 [\d.]+ Typical`,
-		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ [\d.]+ ±\? Typical`,
+		`pod network, µs rr, 1 byte each way n2 n1 [\d.]+ Round`,
+		`host network, µs rr, 1 byte each way n2 n1 [\d.]+ What`,
+		`link pod host pod/host verdict n1 – n2 [\d.]+ [\d.]+ \d+ % \([^)]+\) Typical`,
 		`Every visit was witnessed`,
-		`What the CNI costs on a typical link: round trips take [\d.]+ .* times those of the host network`,
-		`No fault can be reported`, `n1 and n2 are the same machine`,
+		`What the CNI costs between n1 and n2: round trips take \d+ % \([^)]+\) of the time on the host network`,
+		`With one pair of nodes there is nothing to compare round trips with`,
+		`n1 and n2 are the same machine`,
 	}
 	c.says(t, want, "mesh", "--on", "kubernetes", "--sweeps", "2", "--load", "rr", "--window",
 		"100ms")
@@ -240,13 +264,13 @@ func TestClusterBesideLab(t *testing.T) {
 		for _, from := range []string{"another container", "a container on another machine"} {
 			want = append(
 				want,
-				`Median latency from `+from+` on `+on+`, rr.* --network host host .* baseline pod IP pod .* (better|same|unclear|worse)`)
+				`Median latency from `+from+` on `+on+`, rr.* host --network host .* baseline pod pod IP .* (better|same|unclear|worse)`)
 		}
 	}
 	for _, m := range []string{"host", "pod"} {
 		want = append(
 			want,
-			m+` on kubernetes, from another container: [\d.]+ \S+ times the lab's median latency`)
+			m+` on kubernetes, from another container: \d+ % \([^)]+\) of the lab's median latency`)
 	}
 	c.says(t, want, "compare", "host", "pod", "--on", "lab,kubernetes", "--nodes", "n1,n2",
 		"--from", "container,remote-container",
@@ -358,13 +382,13 @@ func TestClusterFaults(t *testing.T) {
 		{"pod-deleted", func(t *testing.T) {
 			c.kubectl(t, append([]string{"-n", "faulty", "delete", "--force", "--grace-period=0"},
 				podsOf(t, string(calling))...)...)
-		}, nil, 4, []string{`--network host host .* baseline`,
+		}, nil, 4, []string{`host --network host .* baseline`,
 			`Failed pod .*: an end of its path was lost: node n2: its pod toll-\w+-client-\d+ was deleted`}, false},
 		{"drained", func(t *testing.T) {
 			c.kubectl(t, "drain", "n2", "--force", "--ignore-daemonsets", "--grace-period=1")
 		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, 1, []string{
-			`host .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`,
-			`pod .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`, `Nothing was measured`, `no cell has a result`}, false},
+			`host(, pod)? from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`,
+			`pod from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`, `Nothing was measured`, `no cell has a result`}, false},
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")
@@ -374,7 +398,7 @@ func TestClusterFaults(t *testing.T) {
 				}) {
 					t.Fatal("node n2 does not come back")
 				}
-			}, 1, []string{`--network host host .* baseline pod IP pod `,
+			}, 1, []string{`host --network host .* baseline pod pod IP `,
 				`error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers and reports the pod as Running`,
 				`left behind: pod toll-\S+ is still there: its node may be down`,
 				`hint: toll clean removes what is left`}, true},
@@ -382,7 +406,7 @@ func TestClusterFaults(t *testing.T) {
 			func(t *testing.T) {
 				c.do(t, "start", "apiserver")
 				c.ready(t)
-			}, 1, []string{`--network host host .* baseline pod IP pod `,
+			}, 1, []string{`host --network host .* baseline pod pod IP `,
 				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: it was cut on the way .*; the API server at \S+ cannot be reached`,
 				`left behind: remove pod toll-\S+: the API server at \S+ cannot be reached`,
 				`hint: toll clean removes what is left`}, true},
@@ -392,7 +416,7 @@ func TestClusterFaults(t *testing.T) {
 				"add table ip blocks; add chain ip blocks f { type filter hook forward priority 0; }; add rule ip blocks f ip daddr 10.244.1.0/24 drop")
 		}, func(t *testing.T) {
 			c.do(t, "node", "n2", "nft", "delete table ip blocks")
-		}, 4, []string{`--network host host .* baseline`, `Failed pod `}, false},
+		}, 4, []string{`host --network host .* baseline`, `Failed pod `}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := c.start(t, me, rounds*3, "compare", "host", "pod", "--on", "kubernetes", "--nodes",

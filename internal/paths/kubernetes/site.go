@@ -117,7 +117,11 @@ type box struct {
 	kind mode.HopKind
 	port hostPort
 	pair agent.Interface
+	node *agent.Agent
 }
+
+// pairs identifies the counters of a node's ends of pods' pairs.
+type pairs struct{ node *agent.Agent }
 
 var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
 
@@ -151,11 +155,21 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	if e.Agent == nil {
 		return b, nil
 	}
+	b.node = e.Agent
 	b.pair, err = e.Pair(s.ctx, &s.run.devices, b.Box)
 	return b, err
 }
 
-func (b *box) hop(toServer bool) path.Hop { return b.Hop(b.kind, toServer) }
+// hop counts at the pod's end of its pair what a bridge counts at the node's.
+func (b *box) hop(toServer bool) path.Hop {
+	h := b.Hop(b.kind, toServer)
+	if b.pair.Name != "" {
+		h.Shared = pairs{b.node}
+		h.Counts = [2]path.Counter{{Device: b.pair.Name, Sent: toServer},
+			{Device: b.pair.Name, Sent: !toServer}}
+	}
+	return h
+}
 
 // bridged returns no hop if the pod is on no bridge.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
@@ -173,8 +187,11 @@ func (e *end) switched(client, server *box) []path.Hop {
 	sent := func(b *box) agent.Counter {
 		return agent.Counter{Device: &agent.Device{Name: b.pair.Name}}
 	}
-	return []path.Hop{cluster.SwitchHop(e.Agent, e.Where, server.pair.Master, sent(client),
-		sent(server))}
+	h := cluster.SwitchHop(e.Agent, e.Where, server.pair.Master, sent(client), sent(server))
+	h.Shared = pairs{e.Agent}
+	h.Counts = [2]path.Counter{{Device: server.pair.Name, Sent: true},
+		{Device: client.pair.Name, Sent: true}}
+	return []path.Hop{h}
 }
 
 func (e *end) kindOf(name string) string {
@@ -297,8 +314,7 @@ func (s *site) Finish() error {
 	}
 	s.inspectable()
 	path.Share(s.path, func(h path.Hop) bool {
-		return h.Expect != path.Matches && (h.Where == s.client.Where ||
-			h.Where == s.server.Where || h.Where == s.entrance())
+		return h.Where == s.client.Where || h.Where == s.server.Where || h.Where == s.entrance()
 	})
 	return nil
 }
