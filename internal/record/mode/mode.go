@@ -184,6 +184,7 @@ type Mode struct {
 	Summary string
 	Docker  string // in Docker's or Podman's words
 	Short   string // at most 18 columns
+	Out     string // Short of the way out, where no port is published; "": as Short
 	GivesUp string // isolation lost, or "nothing"
 
 	// PortIsolation means that the container can listen on a port that the machine or another
@@ -362,6 +363,9 @@ func (m Mode) Label(p Placement, t Target, tunes Tunes) string {
 // Phrase returns the label in Docker's words: "--network NAME", "-p own IP (NAT)".
 func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	l := cmp.Or(m.Short, string(m.Name))
+	if t.Outside() {
+		l = cmp.Or(m.Out, l)
+	}
 	if m.severalFrom(p, t) {
 		what, how, qualified := strings.Cut(l, " (")
 		l = what + " " + t.Words()

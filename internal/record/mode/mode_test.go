@@ -95,6 +95,10 @@ func TestRoutesAreConsistent(t *testing.T) {
 					}
 				}
 				checkHops(t, m, r)
+				phrase := m.Phrase(r.From, r.To, "")
+				if r.To.Outside() && strings.HasPrefix(phrase, "-p") {
+					t.Errorf("no port is published on the way out: %q", phrase)
+				}
 				if l := m.Label(r.From, r.To, ""); utf8.RuneCountInString(l) > widestLabel {
 					t.Errorf("%s is wider than the %d columns that tables have", l, widestLabel)
 				}
@@ -432,6 +436,8 @@ func TestPhrase(t *testing.T) {
 		{PublishNAT, ToAddress6, "-p own IPv6 (NAT)"},
 		{PublishProxy, ToLoopback, "-p 127.0.0.1 (proxy)"},
 		{Host, ToOutside, "--network host outward"},
+		{Pasta, ToOutside6, "--network pasta outward IPv6"},
+		{RootlessPublish, ToOutside, "--network NAME outward (rootless)"},
 	} {
 		m, _ := Find(tt.mode)
 		if got := m.Phrase(FromHost, tt.to, ""); got != tt.want {

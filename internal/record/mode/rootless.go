@@ -6,6 +6,7 @@ const (
 	inNamespace     = "a network namespace of its own, "
 	rootlessKit     = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
 	bridgeBehindTap = "NAT, a bridge and a veth pair in the engine's network, behind the tap device"
+	networkOfUser   = "--network NAME (rootless)"
 	slirpOut        = "slirp4netns and a tap device, which join the engine's network to the machine"
 )
 
@@ -27,6 +28,7 @@ var pasta = Mode{
 	Summary:       "pasta relays between the machine and the container: it splices connections to a loopback address, others cross a tap device",
 	Docker:        "podman run -p PORT:PORT without root (--network pasta)",
 	Short:         "-p (pasta)",
+	Out:           "--network pasta",
 	GivesUp:       "nothing; the container cannot reach the machine by the machine's own address",
 	PortIsolation: true,
 	PerPort:       true,
@@ -50,20 +52,23 @@ var pasta = Mode{
 
 var slirp4netns = behindTap(Slirp4netns, HopSlirp, "slirp4netns",
 	"podman run -p PORT:PORT --network slirp4netns:port_handler=slirp4netns", "-p (slirp4netns)",
+	"--network slirp4netns",
 	"where the client dials 127.0.0.1")
 
 var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
 	"rootless, with the port driver gvisor-tap-vsock; also podman machine", "-p (gvisor)",
+	"gvisor-tap-vsock",
 	"instead of the client's")
 
 // hides says when the server sees the program's address.
-func behindTap(name Name, hop HopKind, program, docker, short, hides string) Mode {
+func behindTap(name Name, hop HopKind, program, docker, short, out, hides string) Mode {
 	part := inNamespace + "behind " + program + " and a tap device"
 	return Mode{
 		Name:          name,
 		Summary:       program + " relays between the machine's sockets and a TCP/IP stack of its own, which a tap device joins to the container",
 		Docker:        docker,
 		Short:         short,
+		Out:           out,
 		No6:           program + " publishes ports over IPv4 only",
 		GivesUp:       "nothing; the server sees " + program + "'s address " + hides,
 		PortIsolation: true,
@@ -88,6 +93,7 @@ var rootlessPort = Mode{
 	Summary:       "rootlessport relays from the machine to the container's loopback, past the network's bridge",
 	Docker:        "podman run -p PORT:PORT --network NAME without root",
 	Short:         "-p (rootlessport)",
+	Out:           networkOfUser,
 	GivesUp:       "nothing; the server sees an address of the container's, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
@@ -117,6 +123,7 @@ var rootlessPublishTap = Mode{
 	Summary:       "a published port of rootless Docker with the port driver slirp4netns: slirp4netns sends it over the tap device, and NAT rewrites it in the engine's network",
 	Docker:        "-p PORT:PORT, rootless, with the port driver slirp4netns",
 	Short:         "-p (rootless, tap)",
+	Out:           networkOfUser,
 	GivesUp:       "nothing; the server sees slirp4netns's address where the client is on the machine",
 	PortIsolation: true,
 	PerPort:       true,
@@ -149,6 +156,7 @@ var rootlessPublishNAT = Mode{
 	Summary:       "a published port of rootless Docker: rootlesskit accepts connections, and NAT redirects them in the engine's network",
 	Docker:        `-p PORT:PORT, rootless, with "userland-proxy": false`,
 	Short:         "-p (rootless, NAT)",
+	Out:           networkOfUser,
 	GivesUp:       "nothing; from 127.0.0.1 the server sees the bridge's address, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
@@ -179,6 +187,7 @@ var rootlessPublish = Mode{
 	Summary:       "a published port of rootless Docker, relayed by rootlesskit and then, in the engine's network, by docker-proxy",
 	Docker:        "-p PORT:PORT, rootless (default)",
 	Short:         "-p (rootless)",
+	Out:           networkOfUser,
 	GivesUp:       "nothing; the server sees the bridge's address, not the client's",
 	PortIsolation: true,
 	PerPort:       true,
