@@ -96,16 +96,11 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 		return path.Hop{}, errors.Join(fmt.Errorf("start proxy: %w", err), w.Close())
 	}
 	cmd.ExtraFiles = []*os.File{w}
-	err = s.engine.ns.Start(cmd)
+	err = s.run(s.engine.ns, cmd)
 	w.Close()
 	if err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, err)
 	}
-	s.path.Undo.Push("stop proxy", func() error {
-		err := local.Kill(cmd)
-		_ = cmd.Wait()
-		return err
-	})
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -193,9 +194,12 @@ func (s *site) quietSix() error {
 	return sysctl.Set(key, "1")
 }
 
-// run starts a program in a private space and kills it when the path is closed.
+// run starts a program in a space and kills it when the path is closed. It is the first process of a
+// namespace, so the programs that it starts, if it is a wrapper, end with it.
 func (s *site) run(ns *space, cmd *exec.Cmd) error {
-	cmd.WaitDelay = time.Second // a wrapper's child may keep standard error open
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	}
 	if err := ns.Start(cmd); err != nil {
 		return err
 	}

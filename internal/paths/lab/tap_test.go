@@ -3,10 +3,10 @@ package lab
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
@@ -53,10 +53,16 @@ func TestTapFacts(t *testing.T) {
 	}
 }
 
-// The child of a relay that is a wrapper does not hold up the end.
+// The child of a relay that is a wrapper ends with it.
 func TestRelayInAWrapper(t *testing.T) {
 	dir := t.TempDir()
-	script := "#!/bin/sh\nsleep 3600 3>&- &\necho $! >" + dir + "/pid\n"
+	held, err := os.Create(filepath.Join(dir, "held"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	script := "#!/bin/sh\nflock " + held.Name() + " sleep 3600 3>&- &\n" +
+		"while flock -n " + held.Name() + " true; do sleep 0.01; done\n"
 	if err := os.WriteFile(filepath.Join(dir, "slirp4netns"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -68,16 +74,8 @@ func TestRelayInAWrapper(t *testing.T) {
 	if err == nil {
 		t.Errorf("slirp4netns ended, but there is a path: %v", p.Close())
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the child was waited for: %v", err)
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Errorf("the child has not ended: %v", err)
 	}
 }
 
