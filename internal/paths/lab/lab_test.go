@@ -162,7 +162,7 @@ func kernelLacks(u *path.UnsupportedError) bool {
 		}
 		return err != nil
 	}
-	if u == rootless.ErrHostLoopback || strings.Contains(u.Missing, passt2023) { // TestLostAnswers
+	if u == rootless.ErrHostLoopback || strings.Contains(u.Missing, rootless.Passt2023) { // TestLostAnswers
 		return true
 	}
 	if strings.HasPrefix(u.Missing, rootless.RootlessPort) {
@@ -233,7 +233,7 @@ func around(t *testing.T, p *path.Path) (pathtest.Traffic, bool) {
 		return pathtest.ExchangeAt(t, p, published), true
 	case slices.Contains(bothWays, p.Spec.Mode) && p.Spec.From == mode.FromHost && !p.Spec.UDP:
 		return pathtest.ExchangeAt(t, p, netip.AddrPortFrom(loopback, publishedPort)), true
-	case p.Spec.UDP && strings.Contains(p.Facts["proxy"], passt2023): // does not answer elsewhere
+	case p.Spec.UDP && strings.Contains(p.Facts["proxy"], rootless.Passt2023): // does not answer elsewhere
 	case p.Spec.Mode == mode.Pasta && p.Spec.From == mode.FromHost:
 		// pasta splices from a loopback address only
 		other := loopback

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -24,28 +23,19 @@ func (s *site) pasta() error {
 		},
 	})
 	f := s.path.Facts
-	if strings.Contains(f["proxy"], passt2023) && f["data path"] == tapDevice &&
+	if strings.Contains(f["proxy"], rootless.Passt2023) && f["data path"] == tapDevice &&
 		!s.path.Spec.To.Outside() && !s.path.Spec.UDP {
 		f["proxy"] += ", which hangs if the server sends first (bulk-reverse)"
 	}
 	return err
 }
 
-// passt2023 is the version in Debian 12. Over its tap device it completes the handshake with the
-// server only when the client has sent something. Where it splices, it loses replies to datagrams
-// unless the port has the same number in the container. It sends replies to the machine's own
-// address to the gateway.
-const passt2023 = "git20230309"
-
 func tryPastaAnswers() error {
 	file, err := rootless.Find(rootless.Pasta)
-	if err != nil || !strings.Contains(rootless.Named(rootless.Pasta, file), passt2023) {
+	if err != nil {
 		return err
 	}
-	return &path.UnsupportedError{
-		Missing: rootless.Named(rootless.Pasta, file) +
-			" loses replies to datagrams to the machine's own address, and to ports with another number in the container",
-		Remedy: "pasta 2025_05; or --to loopback with one server"}
+	return rootless.CheckAnswers(rootless.Named(rootless.Pasta, file))
 }
 
 func (s *site) startPasta(file string, c *container, ports []rootless.Port) (pid int, err error) {

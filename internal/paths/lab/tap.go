@@ -148,7 +148,7 @@ func (s *site) leaveMachine() error {
 	})
 }
 
-// published returns server i's port on the machine; see passt2023.
+// published returns server i's port on the machine; see rootless.Passt2023.
 func (s *site) published(i int) uint16 {
 	if s.path.Spec.Mode == mode.Pasta && s.path.Spec.UDP {
 		return uint16(serverPort + i)

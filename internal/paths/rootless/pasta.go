@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 // Port is a TCP or UDP port published on the machine.
@@ -18,6 +20,23 @@ func (p Port) Protocol() string {
 		return "udp"
 	}
 	return "tcp"
+}
+
+// Passt2023 is the version in Debian 12. Over its tap device it completes the handshake with the
+// server only when the client has sent something. Where it splices, it loses replies to datagrams
+// unless the port has the same number in the container. It sends replies to the machine's own
+// address to the gateway.
+const Passt2023 = "git20230309"
+
+// CheckAnswers refuses datagrams whose replies are lost by a pasta, given by its name and version.
+func CheckAnswers(pasta string) error {
+	if !strings.Contains(pasta, Passt2023) {
+		return nil
+	}
+	return &path.UnsupportedError{
+		Missing: pasta +
+			" loses replies to datagrams to the machine's own address, and to ports with another number in the container",
+		Remedy: "pasta 2025_05; or --to loopback with one server in the lab"}
 }
 
 // PastaArgs returns the arguments with which Podman 5.4.2 (containers/common, libnetwork/pasta)
