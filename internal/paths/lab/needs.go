@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -143,7 +144,7 @@ func (l *Lab) needsOfPasta(s path.Spec) []need {
 }
 
 func (l *Lab) needsOfSlirp(s path.Spec) []need {
-	if s.UDP && s.To == mode.ToLoopback {
+	if s.UDP && s.To == mode.ToLoopback { // also of rootless-publish-tap
 		return []need{needHostLoopback}
 	}
 	return l.needsOfRelay(s)
@@ -214,7 +215,7 @@ func (l *Lab) trials() map[need]func() error {
 		needESP:          tryESP,
 		needOVS:          tryOVS,
 		needRPS:          func() error { return local.TryTune(mode.RPS) },
-		needProcessIO:    tryProcessIO,
+		needProcessIO:    func() error { return local.CheckIO(os.Getpid(), "run toll as root") },
 		needUDPProxy:     l.tryUDPProxy,
 		needIPVS:         tryIPVS,
 		needXPS:          func() error { return local.TryTune(mode.XPS) },

@@ -180,14 +180,8 @@ func (s *site) rootlessPublishTap() error {
 	if p.Spec.Second {
 		slirp.Second = secondPort
 	}
-	var slirps []path.Hop
-	for i, c := range s.Servers {
-		slirp.Tap, slirp.Listens = c.ns, s.Dial[i].Port()
-		h := local.RelayHop(p, mode.HopSlirp, slirp, name, s.a.name)
-		h.Clients = p.Spec.TalkTo(i)
-		slirps = append(slirps, h)
-	}
-	p.Proxies = p.Proxies[:1]
+	slirps := local.PortHops(p, mode.HopSlirp, slirp, name, s.a.name,
+		func(r *local.Proxy, i int) { r.Tap, r.Listens = s.Servers[i].ns, s.Dial[i].Port() })
 	first := s.arriving()
 	dnat := s.publishedRules()
 	p.Hops = slices.Concat([]path.Hop{first}, slirps, []path.Hop{s.tapHop()}, dnat,

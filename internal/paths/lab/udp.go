@@ -2,13 +2,11 @@ package lab
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
 func (d daemon) dport(number uint16) nft.Match {
@@ -23,18 +21,6 @@ func (d daemon) sport(number uint16) nft.Match {
 		return nft.UDPSport(number)
 	}
 	return nft.TCPSport(number)
-}
-
-func tryProcessIO() error {
-	_, err := local.ProcessIO(os.Getpid())
-	if err == nil {
-		return nil
-	}
-	return &path.UnsupportedError{
-		Missing: "reading the bytes of a UDP proxy needs /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
-		Remedy:  "use a kernel that has it",
-		Err:     err,
-	}
 }
 
 // firstPktinfo is the Docker Engine whose docker-proxy first answers UDP from the dialled address

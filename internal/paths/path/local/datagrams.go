@@ -9,8 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// datagrams returns a reader of what the proxy relays by UDP, whose sockets count no bytes, and what
-// it must have counted.
+const readAndWritten = "read and written"
+
+// OfProcess reports whether the hop counts what a process read and wrote, for whatever path.
+func OfProcess(h path.Hop) bool { return h.Counts[0].Device == readAndWritten }
+
+// datagrams makes a hop of what the proxy relays by UDP, whose sockets count no bytes.
 //
 // /proc/PID/io counts read(2) and write(2), which programs use on one side only. docker-proxy
 // (udp_proxy_linux.go, 20.10 to 29.8), RootlessKit's builtin port driver (1.1 to 3.3) and
@@ -18,27 +22,36 @@ import (
 // if they were lost later. slirp4netns 1.2 and pasta (2023_03 to 2025_05) use them for the tap
 // device, and gvisor-tap-vsock 0.8 for what leads to it and, outward, also for its sockets. A pasta
 // that splices uses neither.
-func (p Proxy) datagrams(kind mode.HopKind) (path.Expect, Reader) {
+func (p Proxy) datagrams(h path.Hop) path.Hop {
+	if p.Dials != nil && h.Kind == mode.HopPasta {
+		h.Expect, h.Read = path.Delivers, p.delivered()
+		return h
+	}
+	wrote, read := path.Counter{Device: readAndWritten, Sent: true},
+		path.Counter{Device: readAndWritten}
+	h.Counts = [2]path.Counter{wrote, read}
 	switch {
-	case p.Dials != nil && kind == mode.HopPasta:
-		return path.Delivers, p.delivered()
 	case p.Frames == nil:
-		return path.Carries, func() (sample.Counters, error) { return ProcessIO(p.PID) }
-	case p.Outward && kind == mode.HopGvisor:
-		return path.CarriesBoth, p.framed(func(io, frames sample.Counters) sample.Counters {
+		h.Read = func() (sample.Counters, error) { return ProcessIO(p.PID) }
+	case p.Outward && h.Kind == mode.HopGvisor:
+		h.Expect, h.Counts = path.CarriesBoth, [2]path.Counter{wrote}
+		h.Read = p.framed(func(io, frames sample.Counters) sample.Counters {
 			return sample.Counters{ForwardBytes: io.ForwardBytes,
 				ForwardPackets: frames.ForwardPackets + frames.BackwardPackets}
 		})
 	case p.Outward:
-		return path.Carries, p.framed(func(io, frames sample.Counters) sample.Counters {
+		h.Counts = [2]path.Counter{read, wrote}
+		h.Read = p.framed(func(io, frames sample.Counters) sample.Counters {
 			frames.ForwardBytes, frames.BackwardBytes = io.BackwardBytes, io.ForwardBytes
 			return frames
 		})
+	default:
+		h.Read = p.framed(func(io, frames sample.Counters) sample.Counters {
+			frames.ForwardBytes, frames.BackwardBytes = io.ForwardBytes, io.BackwardBytes
+			return frames
+		})
 	}
-	return path.Carries, p.framed(func(io, frames sample.Counters) sample.Counters {
-		frames.ForwardBytes, frames.BackwardBytes = io.ForwardBytes, io.BackwardBytes
-		return frames
-	})
+	return h
 }
 
 // framed combines what the process wrote and read with the number of the tap device's frames, whose

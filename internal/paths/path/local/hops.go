@@ -76,11 +76,33 @@ func RelayHop(p *path.Path, kind mode.HopKind, proxy Proxy, name, where string) 
 func (p Proxy) Hop(udp bool, kind mode.HopKind, name, where string) path.Hop {
 	h := path.Hop{Kind: kind, Name: name, Where: where + ", process " + strconv.Itoa(p.PID)}
 	if udp {
-		h.Expect, h.Read = p.datagrams(kind)
-	} else {
-		h.Expect, h.Read = path.Relays, p.Relayed()
+		return p.datagrams(h)
 	}
+	h.Expect, h.Read = path.Relays, p.Relayed()
 	return h
+}
+
+// PortHops adds a process that relays the ports of all servers, in front of the path's other relays.
+// set sets what differs by server. It returns a hop for each server or, by UDP, one for all, because
+// what a process reads and writes is not known by port.
+func PortHops(p *path.Path, kind mode.HopKind, relay Proxy, name, where string,
+	set func(r *Proxy, server int)) (hops []path.Hop) {
+	p.Proxies = append([]path.Proxy{{Name: name, PID: relay.PID}}, p.Proxies...)
+	if then := p.Facts["proxy"]; then != "" {
+		p.Facts["proxy"] = name + ", then " + then
+	} else {
+		p.Facts["proxy"] = name
+	}
+	for i := range p.Servers {
+		set(&relay, i)
+		h := relay.Hop(p.Spec.UDP, kind, name, where)
+		if p.Spec.UDP {
+			return []path.Hop{h}
+		}
+		h.Clients = p.Spec.TalkTo(i)
+		hops = append(hops, h)
+	}
+	return hops
 }
 
 // Quiet makes the last added proxy, given as its hop, a guard: it listens on the dialled port and

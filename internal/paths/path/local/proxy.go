@@ -2,16 +2,20 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/procfs"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -189,6 +193,23 @@ func Child(parent int, program string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("process %d has no child %s", parent, program)
+}
+
+// CheckIO returns a *path.UnsupportedError if ProcessIO cannot read the process. remedy helps where
+// this process may not.
+func CheckIO(pid int, remedy string) error {
+	_, err := ProcessIO(pid)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return &path.UnsupportedError{
+			Missing: "datagrams are counted by /proc/" + strconv.Itoa(pid) + "/io, which toll may not read",
+			Remedy:  remedy, Err: err}
+	}
+	return &path.UnsupportedError{
+		Missing: "reading the bytes of a UDP proxy needs /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
+		Remedy:  "use a kernel that has it", Err: err}
 }
 
 var versionWord = regexp.MustCompile(`version (\S+)`)
