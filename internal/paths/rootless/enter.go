@@ -2,6 +2,7 @@ package rootless
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,7 +18,8 @@ func Entered() bool { return os.Getenv(entered) != "" }
 
 // Enter runs this program again, with the same arguments and standard files, as root of the user
 // namespace of process pid, and returns the exit code; see local.Rerun. Network and mount
-// namespaces stay the same. The user must own that user namespace.
+// namespaces stay the same. The user must own that user namespace. Meanwhile this process
+// reads for the new one what only it may read; see local.ServeIO.
 func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (code int,
 	err error) {
 	self, err := os.Executable()
@@ -31,10 +33,15 @@ func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (c
 			Missing: "nsenter, which enters the engine's user namespace, is not installed",
 			Remedy:  "sudo apt install util-linux, or run toll as root", Err: err}
 	}
+	variable, stop, err := local.ServeIO()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	args := []string{"--user", "--preserve-credentials", "--target", strconv.Itoa(pid), "--", self}
 	cmd := exec.Command(enter, append(args, os.Args[1:]...)...)
 	// The programs that read rules may be missing from an ordinary user's PATH.
-	cmd.Env = append(os.Environ(), entered+"=1",
+	cmd.Env = append(os.Environ(), entered+"=1", variable,
 		"PATH="+os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin")
 	return local.Rerun(ctx, cmd, stopped)
 }

@@ -168,8 +168,18 @@ func opensIn(s Space) (dialled, accepted uint64, err error) {
 }
 
 // ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
-// read(2).
+// read(2). What this process may not read it asks of ServeIO.
 func ProcessIO(pid int) (c sample.Counters, err error) {
+	c, err = readIO(pid)
+	if errors.Is(err, fs.ErrPermission) {
+		if outside, errAsk := askOutside(pid); errAsk == nil {
+			return outside, nil
+		}
+	}
+	return c, err
+}
+
+func readIO(pid int) (c sample.Counters, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return c, fmt.Errorf("read what process %d moved: %w", pid, err)
