@@ -63,10 +63,6 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	} else if !ok {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
-	if m.TCPOnly && s.UDP {
-		return &path.UnsupportedError{Missing: "nothing counts the datagrams of mode " + string(s.Mode),
-			Remedy: "a load over TCP"}
-	}
 	servers, clients := s.Count()
 	out := s.To.Outside()
 	if m.WholeCard && (servers > 1 && !out ||

@@ -40,7 +40,7 @@ var recipes = map[mode.Name]modeRecipe{
 	mode.RootlessPublishNAT: {build: (*site).rootlessPublishNAT, needs: []need{needKit},
 		more: (*Lab).needsOfRelay},
 	mode.RootlessPublishTap: {build: (*site).rootlessPublishTap, needs: []need{needKit},
-		more: (*Lab).needsOfRelay},
+		more: (*Lab).needsOfSlirp},
 	mode.FastLinks: {build: (*site).fastLinks, needs: []need{needBigTCP},
 		more: (*Lab).needsOfFast},
 	mode.PublishIngress: {build: (*site).publishIngress, needs: []need{needVXLAN, needIPVS}},

@@ -31,7 +31,7 @@ func SlirpArgs(namespace, socket string) []string {
 // ErrHostLoopback refuses datagrams from a loopback address to slirp4netns's ports. The server sees
 // SlirpGateway as the source, and with --disable-host-loopback libslirp (4.7) drops packets to it.
 var ErrHostLoopback = &path.UnsupportedError{
-	Missing: "slirp4netns, as Podman starts it (--disable-host-loopback), drops replies to datagrams from a loopback address",
+	Missing: "slirp4netns, as Podman and Docker start it (--disable-host-loopback), drops replies to datagrams from a loopback address",
 	Remedy:  "--to address; or a load over TCP"}
 
 const slirpMTU = 65520

@@ -192,8 +192,7 @@ type Mode struct {
 	PortIsolation bool
 	// PerPort means that the mode's rules or proxy are for one port and protocol.
 	PerPort bool
-	// TCPOnly means that datagrams do not take the mode's path, or that nothing counts them where a
-	// process relays them.
+	// TCPOnly means that datagrams do not take the mode's path.
 	TCPOnly bool
 	// WholeCard means that a container has the network card for itself, so a machine cannot have
 	// two.

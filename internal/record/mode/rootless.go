@@ -127,7 +127,6 @@ var rootlessPublishTap = Mode{
 	GivesUp:       "nothing; the server sees slirp4netns's address where the client is on the machine",
 	PortIsolation: true,
 	PerPort:       true,
-	TCPOnly:       true,
 	Rootless:      true,
 	No6:           "slirp4netns publishes ports over IPv4 only",
 	Routes: []Route{

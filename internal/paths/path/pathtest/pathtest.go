@@ -104,7 +104,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
 		}
 		if len(specs) > 0 {
-			t.Run(string(m.Name)+"/together", func(t *testing.T) { together(t, b, specs, o) })
+			t.Run(string(m.Name)+"/together", func(t *testing.T) { Together(t, b, specs, o) })
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	spec.Second = true
 	check(t, b, spec, o)
-	p := built(t, b, spec)
+	p := Built(t, b, spec)
 	if p.Second == 0 {
 		t.Fatal("there is no second port")
 	}
@@ -38,7 +38,7 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	if len(own) == 0 {
 		return
 	}
-	other := built(t, b, spec)
+	other := Built(t, b, spec)
 	w := Seen(t, p, func() Traffic { return Exchange(t, SecondOf(other)) })
 	for _, h := range own {
 		if !strings.Contains(w.Evidence, h.Name+" ("+h.Where+"): saw no connection") {
@@ -47,7 +47,8 @@ func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	}
 }
 
-func built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
+// Built builds a path, which is closed with the test.
+func Built(t *testing.T, b path.Builder, spec path.Spec) *path.Path {
 	t.Helper()
 	p, err := b.Build(context.Background(), spec)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// together measures a mode from all its placements in one run, which builds and closes its paths at
+// Together measures a mode from all its placements in one run, which builds and closes its paths at
 // once: a hop counts the traffic of all paths that cross it. Routes that cannot be built are left
 // out.
-func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
+func Together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	before := Observe(t)
 	var can []path.Spec
 	for _, spec := range specs {
@@ -48,7 +48,7 @@ func together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	}
 	last := all[len(all)-1]
 	if own := slices.DeleteFunc(slices.Clone(last.Hops), o.common); len(own) > 0 {
-		double := built(t, b, last.Spec)
+		double := Built(t, b, last.Spec)
 		all = append(all, double)
 		elsewhere(t, last, double, own)
 	}
