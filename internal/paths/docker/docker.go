@@ -111,7 +111,9 @@ func (s *site) Finish() error {
 	if err != nil {
 		return err
 	}
-	path.Share(s.path, func(h path.Hop) bool { return h.Where == s.engine.name || h.Where == thisMachine })
+	path.Share(s.path, func(h path.Hop) bool {
+		return h.Where == s.engine.name || h.Where == thisMachine || local.OfProcess(h)
+	})
 	return local.Guard(s.path, spots)
 }
 

@@ -64,9 +64,14 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 		return &path.UnsupportedError{
 			Missing: "this Podman is rootless: its networks are not in the machine's network namespace",
 			Remedy:  "host, shared, bridge, pasta, slirp4netns or rootlessport; or root's Podman"}
-	case s.UDP:
-		return &path.UnsupportedError{Missing: "nothing counts the datagrams that mode " +
-			string(s.Mode) + "'s process relays", Remedy: "a load over TCP"}
+	case !s.UDP || s.To.Outside():
+	case s.Mode == mode.Slirp4netns && s.To == mode.ToLoopback:
+		return rootless.ErrHostLoopback
+	case s.Mode == mode.Pasta:
+		pasta := rootless.Said(rootless.Pasta, e.Podman.Host.Pasta.Version)
+		if err := rootless.CheckAnswers(pasta); err != nil {
+			return err
+		}
 	}
 	return e.checkAddress(s)
 }
@@ -205,7 +210,7 @@ func (s *site) publishByUser() error {
 			proxy.Dials = b.ns
 			inner, guard = guard, inner
 		} else {
-			proxy.Tap = b.ns
+			proxy.Tap, proxy.Frames = b.ns, inner.Read
 		}
 		relay := local.RelayHop(s.path, r.kind, proxy, s.program(r), s.at.name)
 		relay.Clients, inner.Clients = s.path.Spec.TalkTo(i), s.path.Spec.TalkTo(i)
@@ -234,14 +239,18 @@ func onlyDevice(b *box) (device string, err error) {
 	return names[0], nil
 }
 
-// holder returns the PID of the process that listens on the address and whose name begins with
-// program.
+// holder returns the PID of the process that has the socket of a published port and whose name begins
+// with program.
 func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
+	list := sock.Listeners
+	if s.path.Spec.UDP {
+		list = sock.Datagram
+	}
 	var inode uint32
 	err = s.at.ns.Do(func() error {
-		all, err := sock.Listeners()
+		all, err := list()
 		for _, l := range all {
-			if l.Proto == "tcp" && l.Local == at {
+			if l.Listening && l.Local == at {
 				inode = l.Inode
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
@@ -69,7 +70,7 @@ var podmanLacksHere = []string{
 	"Open vSwitch does not run", "(CONFIG_IPVLAN)", "does not send frames back", "no remote client",
 	"publishes on ::1 does not answer", "over IPv6 only of networks that have it",
 	"default network has no IPv6", "this Podman is rootless", "this Podman is root's",
-	"counts the datagrams", "over IPv4 only",
+	"over IPv4 only", rootless.ErrHostLoopback.Missing,
 }
 
 func TestOnPodmanConformance(t *testing.T) {
@@ -103,6 +104,33 @@ func TestOnPodmanConformance(t *testing.T) {
 	}
 	if err := b.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOnPodmanDatagrams(t *testing.T) {
+	podman(t)
+	if os.Getenv(podmanEnv) == "root" {
+		t.Skip("rules rewrite what they are sent to")
+	}
+	b := &Docker{Podman: true}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, m := range []mode.Name{mode.Pasta, mode.Slirp4netns, mode.RootlessPort} {
+		spec := path.Spec{Mode: m, From: mode.FromHost, To: mode.ToAddress, UDP: true}
+		if m == mode.Pasta {
+			spec.To = mode.ToLoopback // where it has sockets in the container
+		}
+		t.Run(string(m), func(t *testing.T) {
+			p := pathtest.Built(t, b, spec)
+			pathtest.ForeignDatagrams(t, p)
+			if to, ok := p.Servers[0].Place.(contained); ok && m != mode.Slirp4netns {
+				pathtest.StandIn(t, p, b.engine.machine.ns, to.ns, netip.AddrPortFrom(loopback, serverPort))
+			}
+			pathtest.RelayEnds(t, p)
+		})
 	}
 }
 

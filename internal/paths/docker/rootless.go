@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
@@ -192,9 +191,6 @@ func (e *engine) checkDriver(s path.Spec) error {
 		instead = string(mode.RootlessPublishTap)
 	}
 	switch tap := s.Mode == mode.RootlessPublishTap; {
-	case s.UDP:
-		return &path.UnsupportedError{Missing: "RootlessKit's sockets count no datagrams' bytes",
-			Remedy: "a load over TCP"}
 	case tap && !byTap(driver):
 		return &path.UnsupportedError{Missing: missing + ", not over a tap device",
 			Remedy: driverVariable + "=slirp4netns; rootless-publish measures the default"}
@@ -203,8 +199,30 @@ func (e *engine) checkDriver(s path.Spec) error {
 	case !tap && driver != builtin:
 		return &path.UnsupportedError{Missing: missing + ", and toll does not know its path",
 			Remedy: instead + "; pasta's own relaying is measured on lab and podman"}
+	case s.UDP && driver == rootless.Slirp4netns && s.To == mode.ToLoopback:
+		return rootless.ErrHostLoopback
+	case s.UDP:
+		relay, err := e.relay()
+		if err == nil {
+			err = e.checkIO(relay)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return e.checkAddress(s)
+}
+
+// relay returns the process that has the engine's published ports.
+func (e *engine) relay() (pid int, err error) {
+	if e.kit.Driver == rootless.Slirp4netns {
+		return local.Child(e.kit.Kit, e.kit.Driver)
+	}
+	return e.kit.Kit, nil
+}
+
+func (e *engine) checkIO(pid int) error {
+	return local.CheckIO(pid, "sudo DOCKER_HOST="+e.Host+" toll …")
 }
 
 func (e *engine) checkTaken(t *trial) error {
@@ -235,21 +253,17 @@ func rootlessPorts(publish func(*site) error) func(*site) error {
 // ports: RootlessKit itself or a program that it started.
 func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	e := s.engine
-	relay := local.Proxy{Space: e.machine.ns, PID: e.kit.Kit, Others: true, Second: s.path.Second}
-	if e.kit.Driver != rootless.Gvisor {
-		if relay.PID, err = local.Child(e.kit.Kit, e.kit.Driver); err != nil {
-			return nil, err
-		}
+	pid, err := e.relay()
+	if err != nil {
+		return nil, err
 	}
-	for i, p := range ports {
-		relay.Tap, relay.Listens = s.Servers[i].ns, p.Port()
-		h := local.RelayHop(s.path, driverHops[e.kit.Driver], relay, e.kit.Driver, e.machine.name)
-		h.Clients = s.path.Spec.TalkTo(i)
-		hops = append(hops, h)
-	}
-	s.path.Proxies = s.path.Proxies[:1]
-	return append(hops, path.Hop{Kind: mode.HopTap, Name: rootless.Tap, Where: e.name,
-		Read: local.Device(e.ns, rootless.Tap, true)}), nil
+	tap := path.Hop{Kind: mode.HopTap, Name: rootless.Tap, Where: e.name,
+		Read: local.Device(e.ns, rootless.Tap, true)}
+	relay := local.Proxy{Space: e.machine.ns, PID: pid, Others: true, Second: s.path.Second,
+		Frames: tap.Read}
+	hops = local.PortHops(s.path, driverHops[e.kit.Driver], relay, e.kit.Driver, e.machine.name,
+		func(r *local.Proxy, i int) { r.Tap, r.Listens = s.Servers[i].ns, ports[i].Port() })
+	return append(hops, tap), nil
 }
 
 // kits returns the hops from the machine's loopback device to the engine's. One RootlessKit has all
@@ -263,14 +277,10 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 	if e.kit.Version != "" {
 		name += " " + e.kit.Version
 	}
-	s.path.Proxies = append([]path.Proxy{{Name: name, PID: e.kit.Kit}}, s.path.Proxies...)
-	for i, p := range ports {
-		read := local.Proxy{Space: e.machine.ns, Dials: e.ns, PID: e.kit.Kit, Others: true, Beside: proxy,
-			Listens: p.Port(), Target: p, Second: s.path.Second}.Relayed()
-		hops = append(hops, path.Hop{Kind: mode.HopRootlessKit, Name: name, Expect: path.Relays,
-			Where:   e.machine.name + ", process " + strconv.Itoa(e.kit.Kit),
-			Clients: s.path.Spec.TalkTo(i), Read: read})
-	}
+	relay := local.Proxy{Space: e.machine.ns, Dials: e.ns, PID: e.kit.Kit, Others: true,
+		Beside: proxy, Second: s.path.Second}
+	hops = local.PortHops(s.path, mode.HopRootlessKit, relay, name, e.machine.name,
+		func(r *local.Proxy, i int) { r.Listens, r.Target = ports[i].Port(), ports[i] })
 	if proxy {
 		hops = append(hops, local.LoopbackHop(e.ns, e.name))
 	}
@@ -279,8 +289,9 @@ func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 
 // firstClient connects to the machine's own address and reports whether the server sees the
 // client's address. RootlessKit 3 installs rules and routes when the first such client connects.
+// RootlessKit sends datagrams from an address of its own.
 func (s *site) firstClient(at netip.AddrPort) (preserved bool, err error) {
-	if s.engine.kit == nil || s.path.Spec.To != mode.ToAddress {
+	if s.engine.kit == nil || s.path.Spec.To != mode.ToAddress || s.path.Spec.UDP {
 		return false, nil
 	}
 	const limit = 10 * time.Second

@@ -35,12 +35,11 @@ func (e *engine) checkWayOut(s path.Spec) error {
 		return &path.UnsupportedError{
 			Missing: "toll measures the way out of a rootless Docker only over IPv4",
 			Remedy:  "--to outside"}
-	case s.UDP:
-		return &path.UnsupportedError{
-			Missing: "nothing counts the datagrams that the network driver of RootlessKit relays",
-			Remedy:  "a load over TCP"}
 	}
-	_, _, err := e.driver(e.spot)
+	pid, _, err := e.driver(e.spot)
+	if err == nil && s.UDP {
+		err = e.checkIO(pid)
+	}
 	return err
 }
 
@@ -74,8 +73,8 @@ func (s *site) throughTap(of spot, device string) error {
 	}
 	tap := local.ContainerHop(mode.HopTap, of.ns, of.name, device, "", false)
 	driver := local.RelayHop(s.path, driverHops[program], local.Proxy{Space: s.at.ns,
-		Tap: s.Clients[0].ns, Outward: true, PID: pid, Others: true, Target: s.Dial[0]}, program,
-		s.at.name)
+		Tap: s.Clients[0].ns, Frames: tap.Read, Outward: true, PID: pid, Others: true,
+		Target: s.Dial[0]}, program, s.at.name)
 	s.path.Hops = slices.Insert(s.path.Hops, len(s.path.Hops)-1, tap, driver)
 	return nil
 }

@@ -81,7 +81,7 @@ func wayOut(t *testing.T, m *rootlesstest.Machine, tester string, log func() str
 
 // beyond returns the machine at the other end of the wire, and a function that returns a path from
 // this machine to it.
-func beyond(t *testing.T) (r *Remote, own func() *path.Path) {
+func beyond(t *testing.T) (r *Remote, own func(udp bool) *path.Path) {
 	t.Helper()
 	there, err := netns.Join("/proc/self/fd/3")
 	if err != nil {
@@ -104,10 +104,10 @@ func beyond(t *testing.T) (r *Remote, own func() *path.Path) {
 		Server: func(context.Context, *path.Path) (path.Place, netip.AddrPort, path.Hop, error) {
 			return place, at(), wire, nil
 		}}
-	return r, func() *path.Path {
+	return r, func(udp bool) *path.Path {
 		dial := at()
 		return &path.Path{
-			Spec:    path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToOutside},
+			Spec:    path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToOutside, UDP: udp},
 			Servers: []path.Server{{Place: place, Listen: dial}},
 			Clients: []path.Client{{Place: local.Place{Space: here, Named: thisMachine}, Dial: dial}}}
 	}
@@ -121,15 +121,12 @@ func TestOnWayOut(t *testing.T) {
 	r, own := beyond(t)
 	b := &Docker{Podman: os.Getenv("CONTAINER_HOST") != "", Remote: r}
 	o := pathtest.Options{Short: true,
-		Lacks: func(u *path.UnsupportedError) bool {
-			return strings.Contains(u.Missing, "counts the datagrams")
-		},
 		Common: func(h path.Hop) bool { return h.Kind == mode.HopWire || h.Kind == mode.HopTap },
 		Around: func(t *testing.T, built *path.Path) (pathtest.Traffic, bool) {
 			if len(built.Hops) == 1 { // only the wire
 				return pathtest.Traffic{}, false
 			}
-			return pathtest.Exchange(t, own()), true
+			return pathtest.Exchange(t, own(built.Spec.UDP)), true
 		}}
 	for _, name := range strings.Split(modes, ",") {
 		m, _ := mode.Find(mode.Name(name))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
@@ -121,8 +122,6 @@ func TestWithRootlessConformance(t *testing.T) {
 			return !off
 		case say("without docker-proxy"), say("publishes no port on the machine"):
 			return off
-		case say("count no datagrams"):
-			return true
 		case say("routed networks"), say("publishes no port over IPv6"):
 			return b.engine.Major() < 28
 		}
@@ -138,13 +137,31 @@ func conform(t *testing.T, b *Docker, modes []mode.Name, lacks func(missing stri
 		}),
 		Lacks: func(u *path.UnsupportedError) bool {
 			return lacks(u.Missing) || slices.ContainsFunc(
-				[]string{"IPv6", "the target outside", "no remote client"},
+				[]string{"IPv6", "the target outside", "no remote client", rootless.ErrHostLoopback.Missing},
 				func(s string) bool { return strings.Contains(u.Missing, s) })
 		},
 		Common: func(h path.Hop) bool {
 			return h.Name == "lo" || h.Name == rootless.Tap || strings.HasPrefix(h.Name, "docker0")
 		}}
 	pathtest.Run(t, b, o)
+	usual := o.Common
+	o.Common = func(h path.Hop) bool {
+		return usual(h) || local.OfProcess(h) && h.Kind != mode.HopProxy // the engine's one process
+	}
+	for _, m := range o.Modes {
+		if !m.Rootless {
+			continue
+		}
+		t.Run("datagrams-"+string(m.Name), func(t *testing.T) {
+			var specs []path.Spec
+			for _, r := range m.Routes {
+				if r.From == mode.FromHost && !r.OnRequest() {
+					specs = append(specs, path.Spec{Mode: m.Name, From: r.From, To: r.To, UDP: true})
+				}
+			}
+			pathtest.Together(t, b, specs, o)
+		})
+	}
 	o.Common = func(h path.Hop) bool { return h.Expect == path.Relays || h.Name == rootless.Tap }
 	for _, m := range o.Modes {
 		for _, r := range m.Routes {
@@ -159,6 +176,28 @@ func conform(t *testing.T, b *Docker, modes []mode.Name, lacks func(missing stri
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWithRootlessDatagrams(t *testing.T) {
+	off := withRootless(t)
+	b := &Docker{}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	spec := path.Spec{Mode: mode.RootlessPublish, From: mode.FromHost, To: mode.ToLoopback, UDP: true}
+	if off {
+		spec.Mode = mode.RootlessPublishNAT
+	}
+	if err := b.Check(t.Context(), spec); off && errors.Is(err, path.ErrUnsupported) { // before 28
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	p := pathtest.Built(t, b, spec)
+	pathtest.ForeignDatagrams(t, p)
+	pathtest.StandIn(t, p, b.engine.machine.ns, b.engine.ns, p.Clients[0].Dial)
 }
 
 func TestWithRootlessRefuses(t *testing.T) {
