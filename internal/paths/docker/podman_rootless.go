@@ -64,10 +64,9 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 		return &path.UnsupportedError{
 			Missing: "this Podman is rootless: its networks are not in the machine's network namespace",
 			Remedy:  "host, shared, bridge, pasta, slirp4netns or rootlessport; or root's Podman"}
-	case !s.UDP || s.To.Outside():
-	case s.Mode == mode.Slirp4netns && s.To == mode.ToLoopback:
+	case s.UDP && s.Mode == mode.Slirp4netns && s.To == mode.ToLoopback:
 		return rootless.ErrHostLoopback
-	case s.Mode == mode.Pasta:
+	case s.UDP && s.Mode == mode.Pasta && !s.To.Outside():
 		pasta := rootless.Said(rootless.Pasta, e.Podman.Host.Pasta.Version)
 		if err := rootless.CheckAnswers(pasta); err != nil {
 			return err

@@ -68,9 +68,9 @@ func podman(t *testing.T) {
 // podmanLacksHere begins refusals by what the machine has, and what Podman cannot have.
 var podmanLacksHere = []string{
 	"Open vSwitch does not run", "(CONFIG_IPVLAN)", "does not send frames back", "no remote client",
-	"publishes on ::1 does not answer", "over IPv6 only of networks that have it",
-	"default network has no IPv6", "this Podman is rootless", "this Podman is root's",
-	"over IPv4 only", rootless.ErrHostLoopback.Missing,
+	"does not answer on ::1", "over IPv6 only for networks with IPv6",
+	"default network has no IPv6", "this Podman is rootless", "this Podman runs as root",
+	"only over IPv4", rootless.ErrHostLoopback.Missing,
 }
 
 func TestOnPodmanConformance(t *testing.T) {
@@ -153,7 +153,7 @@ func TestOnPodmanCommands(t *testing.T) {
 	id, network, at := podmanContainer(t)
 	places := from + id + ",network:" + network
 	for name, c := range map[string]struct{ command, says []string }{
-		"compare": {append([]string{"compare", "--load", "rr", "--window", "20ms"}, modes...),
+		"compare": {append([]string{"compare", "--load", "rr,udp-rr", "--window", "20ms"}, modes...),
 			[]string{modes[0], modes[1], "Podman 5"}},
 		"ladder": {[]string{"ladder", modes[1], "--load", "rr", "--window", "20ms"}, modes[1:]},
 		"advise": {[]string{"advise", modes[0], "--load", "rr", "--window", "20ms", "--lever",

@@ -118,7 +118,7 @@ func TestWithRootlessConformance(t *testing.T) {
 	conform(t, b, modes, func(missing string) bool {
 		say := func(s string) bool { return strings.Contains(missing, s) }
 		switch {
-		case say("by docker-proxy, which gets"):
+		case say("which accepts RootlessKit's"):
 			return !off
 		case say("without docker-proxy"), say("publishes no port on the machine"):
 			return off
@@ -198,6 +198,11 @@ func TestWithRootlessDatagrams(t *testing.T) {
 	p := pathtest.Built(t, b, spec)
 	pathtest.ForeignDatagrams(t, p)
 	pathtest.StandIn(t, p, b.engine.machine.ns, b.engine.ns, p.Clients[0].Dial)
+	cmd, out := toll("compare", string(spec.Mode), "native", "--on", "docker", "--from", "host",
+		"--load", "udp-rr", "--rounds", "2", "--window", "20ms", "--quiet")
+	if err := cmd.Run(); err != nil || strings.Contains(out.String(), "not witnessed") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func TestWithRootlessRefuses(t *testing.T) {
