@@ -238,7 +238,7 @@ func onlyDevice(b *box) (device string, err error) {
 	return names[0], nil
 }
 
-// holder returns the PID of the process that has the socket of a published port and whose name begins
+// holder returns the PID of the process that has a published port's socket and whose name begins
 // with program.
 func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 	list := sock.Listeners

@@ -82,9 +82,9 @@ func (p Proxy) Hop(udp bool, kind mode.HopKind, name, where string) path.Hop {
 	return h
 }
 
-// PortHops adds a process that relays the ports of all servers, in front of the path's other relays.
-// set sets what differs by server. It returns a hop for each server or, by UDP, one for all, because
-// what a process reads and writes is not known by port.
+// PortHops adds a process that relays the ports of all servers, in front of the path's other
+// relays. set sets what differs by server. PortHops returns a hop for each server or, by UDP, one
+// for all, because what a process reads and writes is not known by port.
 func PortHops(p *path.Path, kind mode.HopKind, relay Proxy, name, where string,
 	set func(r *Proxy, server int)) (hops []path.Hop) {
 	p.Proxies = append([]path.Proxy{{Name: name, PID: relay.PID}}, p.Proxies...)

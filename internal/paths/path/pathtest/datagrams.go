@@ -25,8 +25,8 @@ func relayOf(t *testing.T, p *path.Path) path.Hop {
 	return p.Hops[i]
 }
 
-// ForeignDatagrams checks that the first process of a path over UDP notices twice the datagrams that
-// the load tells of.
+// ForeignDatagrams checks that the first process of a path over UDP notices twice the datagrams
+// that the load tells of.
 func ForeignDatagrams(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() (tr Traffic) {
@@ -45,8 +45,8 @@ func ForeignDatagrams(t *testing.T, p *path.Path) {
 // Space is a network namespace.
 type Space interface{ Do(f func() error) error }
 
-// StandIn checks that datagrams are not witnessed which another process relays instead of the path's
-// first one, from the clients' network to a target.
+// StandIn checks that datagrams are not witnessed if another process relays them instead of the
+// path's first one, from the clients' network to a target.
 func StandIn(t *testing.T, p *path.Path, from, to Space, target netip.AddrPort) {
 	t.Helper()
 	const port = 9090
