@@ -3,31 +3,21 @@ package docker
 import (
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestCleanRoutes(t *testing.T) {
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	via := netip.MustParseAddr("192.0.2.2")
 	ours := link.Laid{To: netip.MustParsePrefix("198.18.4.0/22"), Via: via}
 	there := link.Laid{To: netip.MustParsePrefix("203.0.113.2/32"), Device: "card"}
 	users := link.Laid{To: netip.MustParsePrefix("198.51.100.0/24"), Via: via}
-	err = ns.Do(func() error {
+	err := ns.Do(func() error {
 		return errors.Join(link.AddBridge("card"),
 			link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")), ours.Lay(),
 			there.Lay(), link.AddRoute(users.To, via))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -30,11 +30,7 @@ func TestRulesOfIngressAreDockers(t *testing.T) {
 		"docker-28.5.2-ingress-task.rules": services[0].taskRules(false),
 	} {
 		t.Run(file, func(t *testing.T) {
-			ns, err := netns.New()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ns.Close()
+			ns := netnstest.New(t)
 			if err := ns.Do(func() error { return nft.Apply(chains) }); err != nil {
 				pathtest.SkipOrFail(t, "%v", err)
 			}

@@ -3,17 +3,16 @@ package replica
 import (
 	"errors"
 	"net/netip"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 )
 
@@ -26,14 +25,7 @@ type place struct {
 
 func newPlace(t testing.TB) place {
 	t.Helper()
-	n, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.Close() })
+	n := netnstest.New(t)
 	cmd := exec.Command("sleep", "1000")
 	if err := n.Start(cmd); err != nil {
 		t.Fatal(err)

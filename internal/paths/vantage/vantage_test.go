@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -61,16 +61,9 @@ func TestDialHere(t *testing.T) {
 // space returns a network namespace with a server at 127.0.0.1, which this one does not have.
 func space(t *testing.T) (v *Vantage, addr string) {
 	t.Helper()
-	ns, err := netns.New()
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	t.Cleanup(func() { ns.Close() })
+	ns := netnstest.New(t)
 	var l net.Listener
-	err = ns.Do(func() error {
+	err := ns.Do(func() error {
 		if err := link.Up("lo"); err != nil {
 			return err
 		}

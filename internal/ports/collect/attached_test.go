@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -109,11 +109,7 @@ func TestRoutedBySocket(t *testing.T) {
 
 func published(t *testing.T, commands string, attach func() (link.Link, error)) *ports.Facts {
 	t.Helper()
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	c := &collector{f: &ports.Facts{}, root: true, brief: true}
 	if err := ns.Do(func() (err error) {
 		if out, err := exec.Command("sh", "-ec", commands).CombinedOutput(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -24,11 +25,7 @@ func TestLinked(t *testing.T) {
 	c := &collector{f: &ports.Facts{}, root: true}
 	spaces := map[string]*netns.NS{}
 	for _, name := range []string{"machine", "neighbour", "stranger", "inner", "web", "nameless"} {
-		ns, err := netns.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ns.Close()
+		ns := netnstest.New(t)
 		tid, err := ns.TID()
 		if err != nil {
 			t.Fatal(err)

@@ -8,22 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 func TestRoutes(t *testing.T) {
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	via, via6 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
 	four := link.Laid{To: netip.MustParsePrefix("198.18.4.0/22"), Via: via}
 	six := link.Laid{To: netip.MustParsePrefix("fd00:1::/64"), Via: via6}
@@ -32,7 +23,7 @@ func TestRoutes(t *testing.T) {
 	there := link.Laid{To: netip.MustParsePrefix("203.0.113.2/32"), Device: "card"}
 	there6 := link.Laid{To: netip.MustParsePrefix("fd00:2::2/128"), Device: "card"}
 	gone := link.Laid{To: there.To, Device: "nowhere"}
-	err = ns.Do(func() error {
+	err := ns.Do(func() error {
 		return errors.Join(link.AddBridge("card"),
 			link.AddAddr("card", netip.MustParsePrefix("192.0.2.1/24")),
 			link.AddAddr("card", netip.MustParsePrefix("2001:db8::1/64")),

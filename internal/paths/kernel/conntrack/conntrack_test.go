@@ -4,14 +4,11 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 )
 
@@ -23,15 +20,8 @@ var (
 
 func translated(t *testing.T, f func() error) {
 	t.Helper()
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	err = ns.Do(func() error {
+	ns := netnstest.New(t)
+	err := ns.Do(func() error {
 		rule := nft.Rule{Match: []nft.Match{nft.TCPDport(dialed.Port())}, Verdict: nft.DNAT(server)}
 		return errors.Join(link.Up("lo"),
 			nft.Apply([]nft.Chain{{Table: "nat", Name: "out", Hook: nft.Output,

@@ -4,31 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
-
-func inSpace(t *testing.T, f func() error) {
-	t.Helper()
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func fill() error {
 	hour := uint32(3600)
@@ -84,7 +68,7 @@ func content(t *testing.T, saved []raw.Message) (out []string) {
 func TestRestore(t *testing.T) {
 	var saved []raw.Message
 	var want []string
-	inSpace(t, func() (err error) {
+	netnstest.Do(t, func() (err error) {
 		if err := fill(); err != nil {
 			return err
 		}
@@ -95,7 +79,7 @@ func TestRestore(t *testing.T) {
 	if len(want) < 3000 || !slices.Contains(want, "bans1") || !slices.Contains(want, "nets3") {
 		t.Fatalf("%d lines: %q", len(want), want)
 	}
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		refused, err := Restore(append(saved, raw.Message{Type: 1, Data: make([]byte, 8)}))
 		if err != nil || len(refused) != 1 || !errors.Is(refused[0].Err, errHostile) {
 			t.Errorf("refused: %v, %v", refused, err)

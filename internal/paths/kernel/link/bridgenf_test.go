@@ -3,26 +3,16 @@ package link
 import (
 	"errors"
 	"maps"
-	"os"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestBridgesNF(t *testing.T) {
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	var before, after map[string][2]bool
 	var gone error
-	err = ns.Do(func() (err error) {
+	err := ns.Do(func() (err error) {
 		if err := errors.Join(AddBridge("br1"), AddBridge("br2")); err != nil {
 			return err
 		}

@@ -8,16 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestFollow(t *testing.T) {
-	ns, err := netns.New()
-	if err != nil {
-		pathtest.SkipOrFail(t, "network namespaces need root here: %v", err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	done := make(chan struct{})
 	var told <-chan struct{}
 	if err := ns.Do(func() error {

@@ -18,23 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
-
-func newNS(t *testing.T) *netns.NS {
-	t.Helper()
-	n, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.Close() })
-	return n
-}
 
 // ipBatch runs lines of ip-batch in the namespace.
 func ipBatch(t *testing.T, n *netns.NS, batch string) {
@@ -125,7 +113,7 @@ func fileOf(t *testing.T, n *netns.NS) int {
 }
 
 func TestCopyEqualsOriginal(t *testing.T) {
-	machine, outside := newNS(t), newNS(t)
+	machine, outside := netnstest.New(t), netnstest.New(t)
 	tid, err := outside.TID()
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +196,7 @@ neigh add proxy 192.0.2.77 dev eth0
 	}
 
 	saved := readNetwork(t, machine)
-	twin, world := newNS(t), newNS(t)
+	twin, world := netnstest.New(t), netnstest.New(t)
 	place := fileOf(t, world)
 	var refused []raw.Refused
 	err = twin.Do(func() error {
@@ -323,7 +311,7 @@ func FuzzSaved(f *testing.F) {
 }
 
 func TestChildInAnotherNamespace(t *testing.T) {
-	parent, child := newNS(t), newNS(t)
+	parent, child := netnstest.New(t), netnstest.New(t)
 	place := fileOf(t, child)
 	const index = 77 // the parent's, too
 	ipBatch(t, parent, fmt.Sprintf("link add eth0 index %d type veth peer name far\n", index))
@@ -340,7 +328,7 @@ func TestChildInAnotherNamespace(t *testing.T) {
 }
 
 func TestRefusedByName(t *testing.T) {
-	n := newNS(t)
+	n := netnstest.New(t)
 	err := n.Do(func() error {
 		header := func(family, bits byte) []byte {
 			b := make([]byte, unix.SizeofRtMsg)

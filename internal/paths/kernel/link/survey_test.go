@@ -3,29 +3,17 @@ package link
 import (
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestSurvey(t *testing.T) {
-	a, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	b, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
+	a := netnstest.New(t)
+	b := netnstest.New(t)
 	tid, err := b.TID()
 	if err != nil {
 		t.Fatal(err)
@@ -64,16 +52,9 @@ func TestSurvey(t *testing.T) {
 }
 
 func TestUsedAndRemove(t *testing.T) {
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	const mark = "somebody's=pid:[1]/2/3"
-	err = ns.Do(func() error {
+	err := ns.Do(func() error {
 		err := errors.Join(AddBridge("br1"), AddVeth("one", "other", unix.Gettid()), Up("lo"),
 			AddAddr("br1", netip.MustParsePrefix("192.0.2.1/24")),
 			AddRoute(netip.MustParsePrefix("198.51.100.0/24"), netip.MustParseAddr("192.0.2.2")),

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
@@ -78,7 +79,7 @@ limit rate 1/minute log`,
 		false: strings.Repeat("\n", 5) + `limit rate 1/minute return
 limit rate 1/minute log`,
 	} {
-		inSpace(t, func() error {
+		netnstest.Do(t, func() error {
 			refused, err := first.Assume(match).Restore()
 			if err != nil || len(refused) > 0 {
 				t.Errorf("refused: %+v, %v", refused, err)

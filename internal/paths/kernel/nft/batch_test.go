@@ -1,10 +1,14 @@
 package nft
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
+)
 
 func TestManyRules(t *testing.T) {
 	const many = 2000
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		var rules []Rule
 		for range many {
 			rules = append(rules, Rule{Match: []Match{TCPDport(80)}, Verdict: Accept()})

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestReadTable(t *testing.T) {
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		err := program(
 			"nft",
 			"table ip a {\nchain c {\ntcp dport 80 counter packets 7 bytes 9 accept\nudp dport 53 drop\n}\nchain d {\ncounter\n}\n}\n", "-f", "-")

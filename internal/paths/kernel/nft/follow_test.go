@@ -4,17 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
-	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
 func TestFollow(t *testing.T) {
-	ns, err := netns.New()
-	if err != nil {
-		pathtest.SkipOrFail(t, "network namespaces need root here: %v", err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	done := make(chan struct{})
 	var told <-chan struct{}
 	if err := ns.Do(func() (err error) { told, err = nft.Follow(done); return err }); err != nil {

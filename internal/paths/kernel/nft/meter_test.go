@@ -8,10 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 func TestMeter(t *testing.T) {
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		cmd := exec.Command("sh", "-ec", "ip link set lo up; nft -f -")
 		cmd.Stdin = strings.NewReader(`table ip nat {
 	chain out { type nat hook output priority -100
@@ -30,16 +33,7 @@ func TestMeter(t *testing.T) {
 			return err
 		}
 		defer l.Close()
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = io.Copy(c, c)
-				c.Close()
-			}
-		}()
+		go testnet.Accept(l, func(c net.Conn) { _, _ = io.Copy(c, c) })
 		at := Dst(netip.PrefixFrom(server.Addr(), 32))
 		dialled := netip.MustParseAddrPort("127.0.0.1:8100")
 		m, err := NewMeter(IPv4, "toll-meter", [][]Match{

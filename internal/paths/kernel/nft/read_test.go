@@ -11,26 +11,10 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
-
-func inSpace(t *testing.T, f func() error) {
-	t.Helper()
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestRead(t *testing.T) {
 	to := netip.MustParseAddrPort("172.17.0.2:80")
@@ -103,7 +87,7 @@ nat PREROUTING: --dst-type LOCAL -j DOCKER`
 func read(t *testing.T, write func() error) string {
 	t.Helper()
 	var out []string
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		err := write()
 		if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" {
 			t.Skip(err)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
@@ -289,7 +290,7 @@ func plain(t *testing.T, s Saved) (out []string) {
 
 func saved(t *testing.T, name string) (out Saved) {
 	t.Helper()
-	inSpace(t, func() (err error) {
+	netnstest.Do(t, func() (err error) {
 		write(t, name)
 		out, err = Save()
 		return err
@@ -301,7 +302,7 @@ func TestRestore(t *testing.T) {
 	for name := range ruleSets {
 		t.Run(name, func(t *testing.T) {
 			first := saved(t, name)
-			inSpace(t, func() error {
+			netnstest.Do(t, func() error {
 				refused, err := first.Restore()
 				if err != nil || len(refused) > 0 {
 					t.Errorf("refused: %v, %v", refused, err)
@@ -339,7 +340,7 @@ func TestRestoreSkipsWhatIsRefused(t *testing.T) {
 		unix.NFNL_SUBSYS_CTNETLINK << 8} {
 		first.Messages = append(first.Messages, raw.Message{Type: kind, Data: make([]byte, 4)})
 	}
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		refused, err := first.Restore()
 		var what []string
 		for _, r := range refused {

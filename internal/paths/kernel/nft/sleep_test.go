@@ -7,18 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestSleep(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("it needs root")
 	}
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
+	ns := netnstest.New(t)
 	refused := func(want bool, port string) {
 		t.Helper()
 		c, err := net.Dial("tcp", "127.0.0.1:"+port)

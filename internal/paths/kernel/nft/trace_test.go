@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 func TestTracer(t *testing.T) {
@@ -22,7 +23,7 @@ func TestTracer(t *testing.T) {
 	}
 }
 `
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		write(t, "traced.nft")
 		if err := link.Up("lo"); err != nil {
 			return err

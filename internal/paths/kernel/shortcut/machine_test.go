@@ -18,7 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // A process represents docker-proxy.
@@ -120,11 +122,7 @@ func newMachine(t *testing.T) *machine {
 	}
 	m := &machine{}
 	for _, n := range []**netns.NS{&m.host, &m.box} {
-		ns, err := netns.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = ns.Close() })
+		ns := netnstest.New(t)
 		*n = ns
 	}
 	tid, err := m.box.TID()
@@ -174,17 +172,10 @@ func serve(t *testing.T, n *netns.NS, at, name string) net.Listener {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			from, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-			fmt.Fprintf(c, "%s for %s", name, from.Addr().Unmap())
-			c.Close()
-		}
-	}()
+	go testnet.Accept(l, func(c net.Conn) {
+		from, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+		fmt.Fprintf(c, "%s for %s", name, from.Addr().Unmap())
+	})
 	return l
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
@@ -13,20 +12,14 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 const patience = 30 * time.Second
 
 func space(t *testing.T) *netns.NS {
 	t.Helper()
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ns.Close() })
+	ns := netnstest.New(t)
 	if err := ns.Do(func() error { return link.Up("lo") }); err != nil {
 		t.Fatal(err)
 	}

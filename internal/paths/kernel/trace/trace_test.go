@@ -21,6 +21,7 @@ import (
 
 	devices "github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
@@ -644,11 +645,7 @@ func namespace(t testing.TB) *netns.NS {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "BPF needs root")
 	}
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ns.Close() })
+	ns := netnstest.New(t)
 	ip(t, ns, "link set lo up")
 	return ns
 }

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 )
 
 var (
@@ -20,23 +19,8 @@ var (
 	out   = Transform{Src: here, Dst: there, SPI: 0x1234, Reqid: 7, Key: make([]byte, 20)}
 )
 
-func inSpace(t *testing.T, f func() error) {
-	t.Helper()
-	ns, err := netns.New()
-	if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("network namespaces need root here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := ns.Do(f); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestNone(t *testing.T) {
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		policies, states, err := List()
 		if err != nil || len(policies)+len(states) > 0 {
 			t.Errorf("%q, %q, %v", policies, states, err)
@@ -54,7 +38,7 @@ func TestNone(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		err := Encrypt(out, 4789, 0xd0c4d3)
 		if Unsupported(err) {
 			t.Skip(err)
@@ -72,7 +56,7 @@ func TestPolicies(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	inSpace(t, func() error {
+	netnstest.Do(t, func() error {
 		err := Add(out)
 		if Unsupported(err) {
 			t.Skip(err)

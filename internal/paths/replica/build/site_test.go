@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
@@ -39,22 +40,9 @@ type site struct {
 	other    *netns.NS
 }
 
-func namespace(t *testing.T) *netns.NS {
-	t.Helper()
-	ns, err := netns.New()
-	if err != nil {
-		if os.Geteuid() != 0 && os.Getenv("CI") != "true" {
-			t.Skip("network namespaces need root here")
-		}
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ns.Close() })
-	return ns
-}
-
 // newSite has the smallest form of a machine with Docker: docker0 with containers 2 and 3.
 func newSite(t *testing.T, settings ...string) *site {
-	s := &site{t: t, other: namespace(t), settings: settings}
+	s := &site{t: t, other: netnstest.New(t), settings: settings}
 	s.add()
 	tid, err := s.other.TID()
 	if err != nil {
@@ -81,7 +69,7 @@ func newSite(t *testing.T, settings ...string) *site {
 var noDAD = []string{"net.ipv6.conf.all.accept_dad=0", "net.ipv6.conf.default.accept_dad=0"}
 
 func (s *site) add() int {
-	ns := namespace(s.t)
+	ns := netnstest.New(s.t)
 	tid, err := ns.TID()
 	if err != nil {
 		s.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
@@ -40,14 +41,7 @@ func newLAN(t testing.TB) *lan {
 	t.Helper()
 	l := &lan{TB: t, lock: t.TempDir() + "/lock"}
 	for _, ns := range []**netns.NS{&l.machine, &l.k2, &l.k3, &l.other} {
-		made, err := netns.New()
-		if errors.Is(err, unix.EPERM) && os.Getenv("CI") != "true" {
-			t.Skip("network namespaces need root here")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { made.Close() })
+		made := netnstest.New(t)
 		*ns = made
 		l.do(made, func() error {
 			// A namespace starts with settings of the machine.
