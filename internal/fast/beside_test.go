@@ -393,9 +393,8 @@ func TestBesideChurn(t *testing.T) {
 		t.Errorf("in %d of %d cycles there were shortcuts, and they were taken", shortcuts, cycles)
 	}
 	launch(t, "even", "--network churn --ip 172.30.5.9 -p 8080:80 --restart always")
-	_ = e.cmd.Process.Signal(os.Interrupt)
-	_ = e.cmd.Wait()
-	e.start(t)
+	e.Stop()
+	e.Start(t)
 	n := taken(t)
 	testwait.Until(t, patience, "shortcuts come again with the engine", func() bool {
 		return taken(t) > n

@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if beside != nil {
-		beside.stop()
+		beside.Stop()
 	}
 	os.Exit(code)
 }
@@ -180,67 +180,32 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-type engine struct {
-	home string
-	cmd  *exec.Cmd
-}
-
 // beside is the daemon of all tests.
-var beside *engine
+var beside *pathtest.Dockerd
 
 // withEngine removes the test's containers and networks at its end.
-func withEngine(t *testing.T) *engine {
+func withEngine(t *testing.T) *pathtest.Dockerd {
 	t.Helper()
 	home := os.Getenv(homeEnv)
 	if home == "" {
 		t.Skip("TestEngines runs it beside a daemon")
 	}
 	if beside == nil {
-		e := &engine{home: home}
-		e.start(t)
-		e.load(t)
+		e := &pathtest.Dockerd{Home: home, Flags: strings.Fields(os.Getenv(flagsEnv))}
+		e.Start(t)
+		load(t)
 		beside = e
 	}
-	t.Cleanup(beside.empty)
+	t.Cleanup(empty)
 	t.Cleanup(func() { _, _ = TurnOff() })
 	return beside
 }
 
-func (e *engine) start(t *testing.T) {
-	t.Helper()
-	log, err := os.OpenFile(e.home+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	e.cmd = exec.Command("dockerd", append(
-		[]string{"--data-root", e.home + "/data", "--exec-root", e.home + "/exec", "--pidfile",
-			e.home + "/pid",
-			"-H", "unix://" + e.home + "/sock"}, strings.Fields(os.Getenv(flagsEnv))...)...)
-	e.cmd.Stdout, e.cmd.Stderr = log, log
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(60 * time.Second); exec.Command(
-		"docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b, _ := os.ReadFile(e.home + "/log")
-			t.Fatalf("dockerd does not answer:\n%s", b)
-		}
-	}
-}
-
-func (e *engine) empty() {
+func empty() {
 	_ = exec.Command("sh", "-c", "docker ps -aq | xargs -r docker rm -f; docker network prune -f").Run()
 }
 
-func (e *engine) stop() {
-	_ = e.cmd.Process.Signal(syscall.SIGTERM)
-	_ = e.cmd.Wait()
-}
-
-func (e *engine) load(t *testing.T) {
+func load(t *testing.T) {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -24,7 +24,7 @@ func TestBesideConformance(t *testing.T) {
 		first(t, b, spec)
 	}
 	l := &lab.Lab{}
-	if slices.Contains(d.flags, noProxy) {
+	if slices.Contains(d.Flags, noProxy) {
 		l.ProxyPath = "off"
 	}
 	o := promises(b, d)
@@ -88,8 +88,8 @@ func TestBesideDefaultBridge(t *testing.T) {
 	}
 }
 
-func promises(b *Docker, d *dockerd) pathtest.Options {
-	off := slices.Contains(d.flags, noProxy)
+func promises(b *Docker, d *pathtest.Dockerd) pathtest.Options {
+	off := slices.Contains(d.Flags, noProxy)
 	return pathtest.Options{
 		Around: around,
 		Leave:  covered,
@@ -109,9 +109,9 @@ func promises(b *Docker, d *dockerd) pathtest.Options {
 			case say("routed networks"), say("answers UDP from another"):
 				return b.engine.Major() < 27
 			case say("writes no rules for IPv6"):
-				return b.engine.Major() < 27 && !slices.Contains(d.flags, "--ip6tables")
+				return b.engine.Major() < 27 && !slices.Contains(d.Flags, "--ip6tables")
 			case say("default network has no IPv6"):
-				return !slices.Contains(d.flags, "--ipv6")
+				return !slices.Contains(d.Flags, "--ipv6")
 			case say("IPv6"):
 				return false
 			}
@@ -143,7 +143,7 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 	d := daemon(t)
 	b := &Docker{}
 	defer b.Close()
-	off := slices.Contains(d.flags, noProxy)
+	off := slices.Contains(d.Flags, noProxy)
 	for _, c := range []struct {
 		spec     path.Spec
 		off, not string // refusals without docker-proxy, and with it; "": it can be built

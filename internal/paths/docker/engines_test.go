@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	pathtest.RemoveToll()
 	if beside != nil {
-		beside.stop()
+		beside.Stop()
 	}
 	os.Exit(code)
 }
@@ -183,56 +182,20 @@ func (b bench) run(t *testing.T, tester, toll string, e pathtest.Engine) {
 	}
 }
 
-type dockerd struct {
-	home  string
-	flags []string
-	cmd   *exec.Cmd
-}
+var beside *pathtest.Dockerd
 
-var beside *dockerd
-
-func daemon(t *testing.T) *dockerd {
+func daemon(t *testing.T) *pathtest.Dockerd {
 	t.Helper()
 	home := os.Getenv(daemonEnv)
 	if home == "" {
 		t.Skip("TestEngines runs it beside a daemon")
 	}
 	if beside == nil {
-		beside = &dockerd{home: home, flags: strings.Fields(os.Getenv(flagsEnv))}
-		beside.start(t)
+		beside = &pathtest.Dockerd{Home: home, Flags: strings.Fields(os.Getenv(flagsEnv))}
+		beside.Start(t)
 		if inSwarm() {
 			sh(t, "docker swarm init --advertise-addr 198.18.7.2")
 		}
 	}
 	return beside
-}
-
-func (d *dockerd) start(t *testing.T) {
-	t.Helper()
-	log, err := os.OpenFile(d.home+"/log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	d.cmd = exec.Command("dockerd", append(
-		[]string{"--data-root", d.home + "/data", "--exec-root", d.home + "/exec",
-			"--pidfile", d.home + "/pid", "-H", "unix://" + d.home + "/sock"}, d.flags...)...)
-	d.cmd.Stdout, d.cmd.Stderr = log, log
-	// A parent-death signal would come with the end of the test's thread.
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(time.Minute); exec.Command(
-		"docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b, _ := os.ReadFile(d.home + "/log")
-			t.Fatalf("dockerd does not answer:\n%s", b)
-		}
-	}
-}
-
-func (d *dockerd) stop() {
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	_ = d.cmd.Wait()
 }

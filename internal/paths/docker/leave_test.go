@@ -245,8 +245,8 @@ func failures(report string) (out []string) {
 func TestBesideDaemonRestart(t *testing.T) {
 	d := daemon(t)
 	r := startMid(t)
-	d.stop()
-	d.start(t)
+	d.Stop()
+	d.Start(t)
 	r.visits(t, "a visit that fails", 1, func(v pathtest.Visit) bool { return v.Failure != "" })
 	r.interrupt(t)
 	if clean, out := toll("clean"); clean.Run() != nil {
