@@ -167,10 +167,7 @@ func (p Price) Most() string {
 	return fmt.Sprintf("%.*f", digits, math.Ceil(x*shift)/shift)
 }
 
-const (
-	RatioDecimals = 2
-	maxDecimals   = 3
-)
+const maxDecimals = 3
 
 // Decimals keeps one significant digit of the uncertainty, or two if the first is 1.
 func Decimals(uncertainty float64) int {

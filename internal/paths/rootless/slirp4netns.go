@@ -13,9 +13,8 @@ import (
 
 // The device and the addresses that slirp4netns gives a container.
 var (
-	SlirpTap     = "tap0"
-	SlirpAddr    = netip.MustParsePrefix("10.0.2.100/24")
-	SlirpGateway = netip.MustParseAddr("10.0.2.2")
+	SlirpTap  = "tap0"
+	SlirpAddr = netip.MustParsePrefix("10.0.2.100/24")
 )
 
 // SlirpArgs returns the arguments with which Podman 5.4.2 (libpod/networking_slirp4netns.go) starts
@@ -29,7 +28,7 @@ func SlirpArgs(namespace, socket string) []string {
 }
 
 // ErrHostLoopback refuses datagrams from a loopback address to slirp4netns's ports. The server sees
-// SlirpGateway as the source, and with --disable-host-loopback libslirp (4.7) drops packets to it.
+// 10.0.2.2 as the source, and with --disable-host-loopback libslirp (4.7) drops packets to it.
 var ErrHostLoopback = &path.UnsupportedError{
 	Missing: "slirp4netns, as Podman and Docker start it (--disable-host-loopback), drops replies to datagrams from a loopback address",
 	Remedy:  "--to address; or a load over TCP"}

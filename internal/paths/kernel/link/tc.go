@@ -60,7 +60,6 @@ func tcDump(ask uint16, index int, parent uint32) ([]tcMessage, error) {
 
 // linux/rtnetlink.h
 const (
-	tcaChain        = 11
 	tcaIngressBlock = 13
 	tcaEgressBlock  = 14
 	tcaHTBInit      = 2
