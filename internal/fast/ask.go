@@ -194,7 +194,8 @@ func fingerprint(facts *ports.Facts, routes []Route) (string, error) {
 	add(ipset.Save())
 	add(link.Routes())
 	add(link.ReadPolicy())
-	add(bpf.Netfilter())
+	hooked, _, err := bpf.Netfilter()
+	add(hooked, err)
 	add(bpf.OfNamespace())
 	add(bpf.OfCgroup(os.Getpid()))
 	var names []string

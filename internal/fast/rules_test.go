@@ -14,7 +14,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf/bpftest"
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
@@ -348,20 +348,15 @@ func TestBesidePrograms(t *testing.T) {
 // seenElsewhere reports whether a program in the packet filters is listed in other namespaces.
 func seenElsewhere(t *testing.T) bool {
 	t.Helper()
-	ns, err := netns.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	var all []string
-	err = ns.Do(func() error {
-		all, err = bpf.Netfilter()
+	ns := netnstest.New(t)
+	everywhere := false
+	if err := ns.Do(func() (err error) {
+		_, everywhere, err = bpf.Netfilter()
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Contains(strings.Join(all, ""), "priority -4321)")
+	return everywhere
 }
 
 // If blocks, no client may be served.

@@ -75,11 +75,10 @@ func TestBesideInspect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// other tests attach programs meanwhile, and not every kernel says where
-		filters := func(d sample.Difference) bool {
-			return d.What == "BPF programs of packet filters"
+		links := func(d sample.Difference) bool { // other tests attach programs meanwhile
+			return d.What == "BPF links of the machine"
 		}
-		return slices.DeleteFunc(path.Differences(before, now), filters)
+		return slices.DeleteFunc(path.Differences(before, now), links)
 	}
 	onDefault := path.Spec{Mode: mode.BridgeDefault, From: mode.FromHost, To: mode.ToContainer}
 	for _, spec := range []path.Spec{onDefault,

@@ -36,7 +36,7 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	if text, err := bpf.OfNamespace(); err == nil && strings.Contains(text, "sk_lookup") {
 		everywhere("BPF %s", text)
 	}
-	hooked, _ := bpf.Netfilter() // only root may list them
+	hooked, _, _ := bpf.Netfilter() // only root may list them
 	for _, text := range hooked {
 		everywhere("BPF %s", text)
 	}

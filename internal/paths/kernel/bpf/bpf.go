@@ -181,30 +181,42 @@ type linkInfo struct {
 	_                    [64]byte
 }
 
-// Links describes the machine's links of sockmap and struct_ops.
+// Links describes the machine's links of sockmap and struct_ops, and those to packet filters if the
+// kernel cannot tell in which network namespace they are.
 func Links() (string, error) {
-	all, err := links(func(l linkInfo) bool { return l.kind != netfilter })
+	here := sync.OnceValues(hooks)
+	all, err := links(func(l linkInfo) bool {
+		if l.kind != netfilter {
+			return true
+		}
+		_, err := here()
+		return err != nil && l.foreign()
+	})
 	return text(all), err
 }
 
 // Netfilter describes the links to the packet filters of the calling thread's network namespace, or
-// those in all that are not toll's if the kernel cannot tell. If there are links, the kernel may
-// load nfnetlink_hook to tell.
-func Netfilter() ([]string, error) {
-	var here map[hook]bool
-	var errHere error
-	read := sync.OnceFunc(func() { here, errHere = hooks() })
-	return links(func(l linkInfo) bool {
+// those in all that are not toll's if the kernel cannot tell: then everywhere is true. If there are
+// links, the kernel may load nfnetlink_hook to tell.
+func Netfilter() (all []string, everywhere bool, err error) {
+	here := sync.OnceValues(hooks)
+	all, err = links(func(l linkInfo) bool {
 		if l.kind != netfilter {
 			return false
 		}
-		read()
-		if errHere != nil {
-			name, err := nameOf(l.program)
-			return err != nil || !strings.HasPrefix(name, ownPrefix)
+		in, err := here()
+		if everywhere = err != nil; everywhere {
+			return l.foreign()
 		}
-		return here[hook{l.family, l.hook, l.priority, l.program}]
+		return in[hook{l.family, l.hook, l.priority, l.program}]
 	})
+	return all, everywhere, err
+}
+
+// foreign reports whether the program is not toll's.
+func (l linkInfo) foreign() bool {
+	name, err := nameOf(l.program)
+	return err != nil || !strings.HasPrefix(name, ownPrefix)
 }
 
 func links(chosen func(linkInfo) bool) (out []string, err error) {

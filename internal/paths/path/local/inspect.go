@@ -182,7 +182,10 @@ func (at Inspected) inspect() ([]path.Setting, error) {
 	if err != nil {
 		return out, err
 	}
-	filters, err := bpf.Netfilter()
+	filters, everywhere, err := bpf.Netfilter()
+	if everywhere {
+		filters = nil // ofMachine has them
+	}
 	out, err = programs(out, at.Where, "BPF programs of packet filters",
 		cmp.Or(strings.Join(filters, ", "), bpf.None), err)
 	if err != nil || at.Rules == nil {
