@@ -49,14 +49,25 @@ func (j *Run) states(i int) (Warning, bool) {
 	text := fmt.Sprintf("in %d of %d epochs the ratio was %s instead of %s%s",
 		in, n, Percent(stats.Median(ratio[1])), Percent(stats.Median(ratio[0])), so)
 	if len(speed[0]) > 0 && len(speed[1]) > 0 {
-		ran, by, unit := "took", micro, "µs"
+		ran := "took"
 		if metric == workload.Throughput {
-			ran, by, unit = "ran at", giga, "Gbit/s"
+			ran = "ran at"
 		}
+		unit, by := inWarnings(workload.MetricOf(metric, s.Load).Unit, stats.Median(speed[0]))
 		text += fmt.Sprintf(". %s %s %.3g %s then and %.3g otherwise", Label(j.Series[b].Cell), ran,
 			stats.Median(speed[1])*by, unit, stats.Median(speed[0])*by)
 	}
 	return Warning{"states", text}, true
 }
 
-const giga, micro = 1e-9, 1e6
+// inWarnings returns the unit that warnings have for figures such as x, and the factor to it.
+func inWarnings(unit string, x float64) (in string, by float64) {
+	const long = 0.1 // s
+	switch {
+	case unit == "s" && x < long:
+		return "µs", 1e6
+	case unit == "bit/s":
+		return "Gbit/s", 1e-9
+	}
+	return unit, 1
+}

@@ -147,13 +147,7 @@ func each[T any](byRound map[int]T, f func(T)) {
 
 // warning returns the variation as a warning's text.
 func (v Variation) warning(l sample.Load) Warning {
-	unit, by := "µs", micro
-	if v.Unit != "s" {
-		unit, by = "Gbit/s", giga
-	}
-	if v.Unit != "s" && v.Unit != "bit/s" {
-		unit, by = v.Unit, 1
-	}
+	unit, by := inWarnings(v.Unit, v.Low)
 	of := fmt.Sprintf("windows of %g ms", 1e3*l.Window)
 	if v.Sliced {
 		of = fmt.Sprintf("slices of %g ms", 1e3*l.Slice)

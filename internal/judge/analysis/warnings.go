@@ -106,7 +106,8 @@ func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 func (j *Run) cellWarnings(i int) []Warning {
 	s := j.Series[i]
 	out := []Warning{}
-	xs := Ordered(s.Values[PrimaryOf(s.Load, s.Cell.Shape)])
+	metric := PrimaryOf(s.Load, s.Cell.Shape)
+	xs := Ordered(s.Values[metric])
 	if len(xs) < stats.MinValues && s.slices == nil {
 		text := fmt.Sprintf("fewer than %d rounds", stats.MinValues)
 		if j.File.End.Reason == sample.EndedByBudget {
@@ -117,13 +118,18 @@ func (j *Run) cellWarnings(i int) []Warning {
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
-	if stats.Bimodal(xs) && !slices.ContainsFunc(sliced, func(w Warning) bool {
+	described := slices.ContainsFunc(sliced, func(w Warning) bool {
 		return w.Code == "states" || w.Code == Varying
-	}) {
+	})
+	if low, high := stats.Clusters(xs); low != nil && !described {
+		unit, by := inWarnings(workload.MetricOf(metric, s.Load).Unit, low[0])
 		out = append(
 			out,
 			Warning{
-				"bimodal", "the rounds fall into two clusters: the median may describe neither"})
+				"bimodal", fmt.Sprintf(
+					"the rounds fall into two clusters, %d around %s and %d around %s %s: the median may describe neither",
+					len(low), short(by*stats.Median(low)), len(high), short(by*stats.Median(high)),
+					unit)})
 	}
 	load := workload.Of(s.Load)
 	if s.merged != nil {

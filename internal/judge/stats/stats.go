@@ -172,13 +172,14 @@ func pick(better bool) Verdict {
 // widest possible one covers the median in less than 95 % of all cases.
 const MinValues = 6
 
-// Bimodal reports whether xs fall into two clusters: the largest gap leaves at least a quarter of
-// the values on each side, is wider than both clusters' spread, and exceeds 5 % of the median.
-func Bimodal(xs []float64) bool {
+// Clusters returns the lower and the higher values, sorted, if xs fall into two clusters, otherwise
+// nil: the largest gap leaves at least a quarter of the values on each side, is wider than both
+// clusters' spread, and exceeds 5 % of the median.
+func Clusters(xs []float64) (low, high []float64) {
 	xs = finite(xs)
 	const least = 8
 	if len(xs) < least {
-		return false
+		return nil, nil
 	}
 	slices.Sort(xs)
 	quarter := len(xs) / 4
@@ -189,8 +190,11 @@ func Bimodal(xs []float64) bool {
 		}
 	}
 	if at == 0 {
-		return false
+		return nil, nil
 	}
-	low, high := xs[at-1]-xs[0], xs[len(xs)-1]-xs[at]
-	return gap > max(low, high) && gap > 0.05*math.Abs(medianSorted(xs))
+	spread := max(xs[at-1]-xs[0], xs[len(xs)-1]-xs[at])
+	if gap <= spread || gap <= 0.05*math.Abs(medianSorted(xs)) {
+		return nil, nil
+	}
+	return xs[:at], xs[at:]
 }

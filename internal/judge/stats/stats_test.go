@@ -3,6 +3,7 @@ package stats
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -134,21 +135,23 @@ func TestFewFalseDifferencesAmongManyModes(t *testing.T) {
 	}
 }
 
-func TestBimodal(t *testing.T) {
+func TestClusters(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		in   []float64
-		want bool
+		low  int // values in the lower cluster; 0: none
 	}{
-		{"two clusters", []float64{10, 10.1, 10.2, 10.1, 20, 20.1, 20.2, 20.1}, true},
-		{"one cluster", []float64{10, 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7}, false},
-		{"one outlier", []float64{10, 10.1, 10.2, 10.1, 10, 10.2, 10.1, 30}, false},
-		{"too close to matter", []float64{10, 10, 10, 10, 10.1, 10.1, 10.1, 10.1}, false},
-		{"too few", []float64{10, 10, 20, 20}, false},
+		{"two clusters", []float64{20, 10.1, 20.2, 10.1, 10, 20.1, 10.2, 20.1, 20.3}, 4},
+		{"one cluster", []float64{10, 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7}, 0},
+		{"one outlier", []float64{10, 10.1, 10.2, 10.1, 10, 10.2, 10.1, 30}, 0},
+		{"too close to matter", []float64{10, 10, 10, 10, 10.1, 10.1, 10.1, 10.1}, 0},
+		{"too few", []float64{10, 10, 20, 20}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Bimodal(c.in); got != c.want {
-				t.Errorf("Bimodal(%v) = %v", c.in, got)
+			low, high := Clusters(c.in)
+			if len(low) != c.low || c.low == 0 && high != nil ||
+				c.low > 0 && (len(high) != len(c.in)-c.low || slices.Max(low) > slices.Min(high)) {
+				t.Errorf("Clusters(%v) = %v, %v", c.in, low, high)
 			}
 		})
 	}
