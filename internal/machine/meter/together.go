@@ -1,7 +1,6 @@
 package meter
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -74,7 +73,13 @@ type end struct {
 
 func (e *end) renew() {
 	now := map[string]int{}
-	e.visit(e.root, now)
+	for _, threads := range family(e.root) {
+		for _, dir := range threads {
+			if ticks, _, ok := threadStat(dir); ok {
+				now[dir] = ticks
+			}
+		}
+	}
 	most := 0
 	for thread, ticks := range now {
 		if d := ticks - e.spent[thread]; d > most || d == most && e.busiest == "" {
@@ -85,30 +90,6 @@ func (e *end) renew() {
 		e.busiest = ""
 	}
 	e.spent = now
-}
-
-func (e *end) visit(pid int, now map[string]int) {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return
-	}
-	for _, t := range tasks {
-		dir := fmt.Sprintf("/proc/%d/task/%s", pid, t.Name())
-		if _, seen := now[dir]; seen {
-			continue
-		}
-		ticks, _, ok := threadStat(dir)
-		if !ok {
-			continue
-		}
-		now[dir] = ticks
-		children, _ := os.ReadFile(dir + "/children") // CONFIG_PROC_CHILDREN
-		for _, c := range strings.Fields(string(children)) {
-			if pid, err := strconv.Atoi(c); err == nil {
-				e.visit(pid, now)
-			}
-		}
-	}
 }
 
 // cpu returns the CPU on which the busiest thread runs or ran last, or -1.
