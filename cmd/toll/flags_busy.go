@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/machine/meter"
 	"github.com/bridgetoll/bridgetoll/internal/measure/engine"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 // busyEnv, if "yes", acts as --busy for all commands and silences the warning before the run.
@@ -47,45 +43,11 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 		return err
 	}
 	c.Before, c.EndIfBusy = &before, !goOn
-	c.Contention = contentionOfRun(slices.Equal(f.on, []string{sample.Lab}) &&
-		!slices.ContainsFunc(c.Plan.Loads, runsPrograms))
+	c.Contention = contentionSince
 	if before.TooBusy() && f.busy && !f.quiet {
 		warn(e, "the machine is too busy to measure: "+contentionWords(before))
 	}
 	return nil
-}
-
-// CPU time of a program's children is unknown before they end.
-func runsPrograms(l sample.Load) bool { return workload.ExecOf(l).Program != nil }
-
-// Other programs' CPU time is known only if everything that the run starts is a child of this
-// process.
-func contentionOfRun(children bool) func(own []int) sample.Contention {
-	var pids []int
-	own := func() float64 {
-		used := childrenCPU() + meter.ProcessCPU(os.Getpid())
-		for _, pid := range pids {
-			used += meter.ProcessCPU(pid)
-		}
-		return used.Seconds()
-	}
-	if !children {
-		own = nil
-	}
-	since := contentionSince(own)
-	return func(running []int) sample.Contention {
-		pids = running
-		return since()
-	}
-}
-
-// childrenCPU counts the children that have ended.
-func childrenCPU() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // With goOn, waitForCPUs does not wait.

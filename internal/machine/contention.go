@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +14,9 @@ import (
 const userHz = 100
 
 // Contention returns a function that reports what others took, since the call, of the CPUs that
-// this process may use. own returns toll's CPU time in seconds; nil: what others used is unknown.
+// this process may use. own returns toll's CPU time in seconds; NaN: what others used is unknown.
 func (m Machine) Contention(own func() float64) func() sample.Contention {
-	before := m.cpuUse()
-	used := 0.0
-	if own != nil {
-		used = own()
-	}
+	before, used := m.cpuUse(), own()
 	return func() sample.Contention {
 		now := m.cpuUse()
 		took := now.at.Sub(before.at).Seconds()
@@ -29,8 +26,7 @@ func (m Machine) Contention(own func() float64) func() sample.Contention {
 			return out
 		}
 		out.Stolen = max(0, now.stolen-before.stolen) / took
-		if own != nil {
-			others := max(0, now.busy-before.busy-(own()-used)) / took
+		if others := max(0, now.busy-before.busy-(own()-used)) / took; !math.IsNaN(others) {
 			out.Others = &others
 		}
 		if now.stalled >= 0 && before.stalled >= 0 {

@@ -17,7 +17,7 @@ func TestContention(t *testing.T) {
 	m.Affinity = func() ([]int, error) { return []int{0, 1}, nil }
 	const hours = 3600 // the time between the readings is nearly nothing
 	used := 0.0
-	since, unknown := m.Contention(func() float64 { return used }), m.Contention(nil)
+	since, unknown := m.Contention(func() float64 { return used }), m.Contention(math.NaN)
 	stat := "cpu0 360100 0 0 0 0 0 0 50 0 0\ncpu1 200 100 100 900 900 80 20 0 0 0\ncpu2 99999 0 0 0 0 0 0 0 0 0\n"
 	if err := os.WriteFile(filepath.Join(m.Root, "/proc/stat"), []byte(stat), 0o644); err != nil {
 		t.Fatal(err)

@@ -64,9 +64,9 @@ type Config struct {
 	Tracer Tracer
 	// Before is this machine's contention before the run; nil: unknown.
 	Before *sample.Contention
-	// Contention returns what others took of this machine's CPUs since the run's start. own are
-	// processes of the run that are not ended children of this one. Nil: unknown.
-	Contention func(own []int) sample.Contention
+	// Contention returns a function that reports what others took of this machine's CPUs since the
+	// call, where own returns the run's CPU time in s, or NaN if unknown. Nil: nobody watches.
+	Contention func(own func() float64) func() sample.Contention
 	// EndIfBusy ends the run after a round in which others left too little CPU time.
 	EndIfBusy bool
 	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil: no limit.
@@ -214,6 +214,7 @@ type run struct {
 	cut        error
 	untraced   error // why an epoch could not be traced
 	besides    besides
+	contention *sample.Contention // while loads ran; nil: unknown
 	disturbed  atomic.Bool
 }
 
@@ -258,25 +259,13 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 
 func (r *run) end(ctx context.Context, reason string, err error) sample.End {
 	e := sample.End{Reason: reason, Rounds: r.roundsIn, Sweeps: r.sweepsIn, Elapsed: r.elapsed(),
-		Contention: r.contention()}
+		Contention: r.contention}
 	if ctx.Err() != nil {
 		e.Reason = sample.EndedByInterrupt
 	} else if err != nil {
 		e.Detail = path.OneLine(err)
 	}
 	return e
-}
-
-func (r *run) contention() *sample.Contention {
-	if r.Contention == nil {
-		return nil
-	}
-	var own []int
-	for _, p := range r.paths {
-		own = append(own, pidsOf(p, nil)...)
-	}
-	c := r.Contention(own)
-	return &c
 }
 
 func (r *run) elapsed() float64 { return time.Duration(r.Clock.Now() - r.began).Seconds() }

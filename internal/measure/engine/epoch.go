@@ -96,6 +96,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 	t, err := r.attach(state, all)
 	defer t.end()
 	table := r.timetable(round, all)
+	contended := r.contend(endsOf(all)...)
 	if err == nil {
 		err = r.undisturbed(func() error { return r.follow(ctx, table, all, t) })
 	}
@@ -118,6 +119,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 		}
 		return err
 	})
+	contended()
 	r.takeSlices(table, all)
 	r.witness(all)
 	r.takeTraces(t, all)
@@ -160,6 +162,15 @@ func (r *run) cpus(cell int) sample.CPUs {
 		return r.Plan.CPUs
 	}
 	return r.Plan.CPUsOf(r.Plan.Cells[cell])
+}
+
+func endsOf(all []*member) (out []*ends) {
+	for _, g := range all {
+		if g.err == nil {
+			out = append(out, g.ends)
+		}
+	}
+	return out
 }
 
 func eachMember(all []*member, f func(g *member) error) {

@@ -118,7 +118,9 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	if err != nil {
 		return err
 	}
+	contended := r.contendPrograms(p, both)
 	client, err := r.client(ctx, both, p, l, limit, v)
+	contended()
 	v.Output.Client = client.Kept(keptOutput)
 	if err != nil {
 		return err

@@ -158,7 +158,7 @@ func (r *run) enough(rounds int) string {
 		return sample.EndedByRounds
 	case r.Plan.Rounds > 0:
 		return ""
-	case r.EndIfBusy && r.contention().TooBusy():
+	case r.EndIfBusy && r.contention.TooBusy():
 		return sample.EndedByBusy
 	case own < plan.LeastRounds(r.Plan):
 		return ""

@@ -160,7 +160,9 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 	if shape.Crowd() {
 		v.Setup = time.Duration(r.Clock.Now() - began).Seconds()
 	}
+	contended := r.contend(e)
 	servers, clients, err := r.window(ctx, e, l, v, begin)
+	contended()
 	if err != nil {
 		return err
 	}

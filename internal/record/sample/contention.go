@@ -31,6 +31,29 @@ func (c *Contention) TooBusy() bool {
 	return float64(c.CPUs)-*c.Others-c.Stolen < c.Needed()
 }
 
+// Join returns the mean of two spans, weighted by their lengths. A span in which others are unknown
+// is left out if the other's are known.
+func (c Contention) Join(o Contention) Contention {
+	all := c.Elapsed + o.Elapsed
+	switch {
+	case c.Others == nil && o.Others != nil || !(c.Elapsed > 0):
+		return o
+	case c.Others != nil && o.Others == nil || !(o.Elapsed > 0):
+		return c
+	}
+	mean := func(x, y float64) float64 { return (c.Elapsed*x + o.Elapsed*y) / all }
+	known := func(x, y *float64) *float64 {
+		if x == nil || y == nil {
+			return nil
+		}
+		m := mean(*x, *y)
+		return &m
+	}
+	return Contention{Elapsed: all, CPUs: o.CPUs, Others: known(c.Others, o.Others),
+		Stolen: mean(c.Stolen, o.Stolen), Pressure: known(c.Pressure, o.Pressure),
+		LoadAverage: o.LoadAverage}
+}
+
 func (c *Contention) check() error {
 	if c == nil {
 		return nil

@@ -1,6 +1,9 @@
 package sample
 
-import "testing"
+import (
+	"math"
+	"testing"
+)
 
 func TestTooBusy(t *testing.T) {
 	for _, c := range []struct {
@@ -26,5 +29,31 @@ func TestTooBusy(t *testing.T) {
 		if x.TooBusy() {
 			t.Errorf("%s: busy, though what others use is unknown", c.name)
 		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	span := func(took, others, stolen, pressure float64) Contention {
+		return Contention{Elapsed: took, CPUs: 2, Others: &others, Stolen: stolen,
+			Pressure: &pressure, LoadAverage: others}
+	}
+	unknown := Contention{Elapsed: 5, CPUs: 2, Stolen: 2}
+	for _, c := range []struct {
+		name       string
+		a, b, want Contention
+	}{
+		{"weighted", span(1, 1, 0.25, 0.5), span(3, 2, 0.25, 0.9), span(4, 1.75, 0.25, 0.8)},
+		{"unknown-first", unknown, span(1, 1, 0, 0.5), span(1, 1, 0, 0.5)},
+		{"unknown-last", span(1, 1, 0, 0.5), unknown, span(1, 1, 0, 0.5)},
+		{"no-time", span(0, 1, 0, 0.5), span(0, 2, 0, 0.5), span(0, 2, 0, 0.5)},
+	} {
+		got := c.a.Join(c.b)
+		if got.Elapsed != c.want.Elapsed || *got.Others != *c.want.Others ||
+			got.Stolen != c.want.Stolen || math.Abs(*got.Pressure-*c.want.Pressure) > 1e-9 {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+	if got := unknown.Join(unknown); got.Others != nil || got.Elapsed != 10 || got.Stolen != 2 {
+		t.Errorf("two unknown ones: %+v", got)
 	}
 }

@@ -321,7 +321,7 @@ type End struct {
 	Sweeps  int     `json:"sweeps,omitempty"` // complete ones, of a mesh
 	Elapsed float64 `json:"elapsed_s"`
 	Detail  string  `json:"detail,omitempty"`
-	// Contention covers the run; nil: unknown.
+	// Contention covers the loads; nil: unknown.
 	Contention *Contention `json:"contention,omitempty"`
 }
 
