@@ -76,7 +76,7 @@ func (r *running) read(out *io.PipeWriter) {
 func (r *running) pid(ctx context.Context) int {
 	const (
 		again  = 2 * time.Millisecond
-		moment = 500 * time.Millisecond
+		moment = 2 * time.Second
 	)
 	ctx, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()
