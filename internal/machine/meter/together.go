@@ -35,12 +35,12 @@ func together(pairs []Pair, done <-chan struct{}) *float64 {
 		ends[i] = [2]end{{root: p.Client}, {root: p.Server}}
 	}
 	same, all := 0, 0
-	tick := time.NewTicker(sampleStep)
-	defer tick.Stop()
+	step := time.NewTicker(sampleStep)
+	defer step.Stop()
 	for n := 0; ; n++ {
 		for i := range ends {
 			client, server := &ends[i][0], &ends[i][1]
-			if n%renewEvery == 0 {
+			if n%renewEvery == 0 || n == 1 {
 				client.renew()
 				server.renew()
 			}
@@ -53,7 +53,7 @@ func together(pairs []Pair, done <-chan struct{}) *float64 {
 			}
 		}
 		select {
-		case <-tick.C:
+		case <-step.C:
 			continue
 		case <-done:
 		}
@@ -67,22 +67,24 @@ func together(pairs []Pair, done <-chan struct{}) *float64 {
 
 type end struct {
 	root    int
-	spent   map[string]int // in ticks, by the thread's directory
+	spent   map[string]int // ns, by the thread's directory; nil before the first renewal
 	busiest string         // thread; "": unknown
 }
 
+// renew looks for the thread that has used most since the last renewal: what a program's parent
+// used before does not count.
 func (e *end) renew() {
 	now := map[string]int{}
 	for _, threads := range family(e.root) {
 		for _, dir := range threads {
-			if ticks, _, ok := threadStat(dir); ok {
-				now[dir] = ticks
+			if used, ok := threadCPU(dir); ok {
+				now[dir] = used
 			}
 		}
 	}
 	most := 0
-	for thread, ticks := range now {
-		if d := ticks - e.spent[thread]; d > most || d == most && e.busiest == "" {
+	for thread, used := range now {
+		if d := used - e.spent[thread]; e.spent != nil && d > most {
 			most, e.busiest = d, thread
 		}
 	}
@@ -100,6 +102,17 @@ func (e *end) cpu() int {
 		}
 	}
 	return -1
+}
+
+// threadCPU returns the CPU time of a thread in ns; without CONFIG_SCHED_INFO in ticks.
+func threadCPU(dir string) (ns int, ok bool) {
+	b, err := os.ReadFile(dir + "/schedstat")
+	if first, _, found := strings.Cut(string(b), " "); err == nil && found {
+		ns, err = strconv.Atoi(first)
+		return ns, err == nil
+	}
+	ticks, _, ok := threadStat(dir)
+	return ticks * int(tick), ok
 }
 
 func threadStat(dir string) (ticks, cpu int, ok bool) {

@@ -48,7 +48,9 @@ func TestTogetherOfPinnedProcesses(t *testing.T) {
 		want           float64
 	}{{"near", a, a, 1}, {"far", a, b, 0}} {
 		t.Run(tt.name, func(t *testing.T) {
-			pair := Pair{busyChild(t, tt.client), busyChild(t, tt.server)}
+			// The client's first process was busy on the other CPU before.
+			other := a + b - tt.client
+			pair := Pair{busyChild(t, other, tt.client), busyChild(t, tt.server, tt.server)}
 			testwait.Until(t, time.Minute, "busy threads on their CPUs", func() bool {
 				stop := m.Together(pair)
 				time.Sleep(2 * leastSamples * sampleStep)
@@ -65,10 +67,12 @@ func TestTogetherOfPinnedProcesses(t *testing.T) {
 	})
 }
 
-func busyChild(t *testing.T, cpu int) int {
+// busyChild starts a process that works on one CPU, and then its child on another.
+func busyChild(t *testing.T, first, cpu int) int {
 	t.Helper()
-	cmd := exec.Command("taskset", "-c", strconv.Itoa(cpu), "sh", "-c",
-		"(trap 'exit 0' TERM; while kill -0 $PPID; do :; done) & wait")
+	cmd := exec.Command("taskset", "-c", strconv.Itoa(first), "sh", "-c",
+		"i=0; while [ $i -lt 99999 ]; do i=$((i+1)); done; taskset -c "+strconv.Itoa(cpu)+
+			" sh -c 'while kill -0 $PPID; do :; done' & wait")
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}
