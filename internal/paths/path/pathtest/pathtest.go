@@ -36,8 +36,9 @@ type Options struct {
 	// skipped even where all are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
 	// Short leaves out tests with several servers and clients, and all but the first route measured
-	// on request. Otherwise the last such route represents a mode that is brief or has no rules of
-	// its own.
+	// on request, and tests a mode's routes while all of them are built, instead of each alone, as
+	// on emulated CPUs. Otherwise the last route on request represents a mode that is brief or has no
+	// rules of its own.
 	Short bool
 	// Brief lists modes built like others: their last route represents them over UDP and with
 	// several servers and clients.
@@ -63,7 +64,7 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			continue
 		}
 		requested, usual := false, lastUsual(m)
-		var specs []path.Spec
+		var specs, examined []path.Spec // examined while all are built
 		for i, r := range m.Routes {
 			last, brief := i == lastInward(m), slices.Contains(o.Brief, m.Name)
 			out := r.To.Outside()
@@ -84,7 +85,11 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			}
 			specs = append(specs, spec)
 			name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
-			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
+			if o.Short || Emulated() {
+				examined = append(examined, spec)
+			} else {
+				t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
+			}
 			represented := i != usual && (Emulated() || brief) ||
 				r.OnRequest() && (!last || brief || !m.PerPort)
 			if out {
@@ -104,7 +109,9 @@ func Run(t *testing.T, b path.Builder, o Options) {
 			t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
 		}
 		if len(specs) > 0 {
-			t.Run(string(m.Name)+"/together", func(t *testing.T) { Together(t, b, specs, o) })
+			t.Run(string(m.Name)+"/together", func(t *testing.T) {
+				together(t, b, specs, examined, o)
+			})
 		}
 	}
 }
@@ -233,6 +240,19 @@ func route(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 		}
 	}()
 
+	examine(t, p, o)
+	closed = true
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+	NothingLeft(t, before)
+}
+
+func examine(t *testing.T, p *path.Path, o Options) {
+	t.Helper()
 	if got := p.Route(0); !known(p.Spec, got) {
 		t.Errorf("hops %s, which the catalogue does not say", got)
 	}
@@ -245,15 +265,6 @@ func route(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 			around(t, p, o)
 		}
 	})
-
-	closed = true
-	if err := p.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-	if err := p.Close(); err != nil {
-		t.Errorf("second Close: %v", err)
-	}
-	NothingLeft(t, before)
 }
 
 func known(s path.Spec, got mode.Route) bool {

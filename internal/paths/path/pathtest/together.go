@@ -16,14 +16,26 @@ import (
 // once: a hop counts the traffic of all paths that cross it. Routes that cannot be built are left
 // out.
 func Together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
+	together(t, b, specs, nil, o)
+}
+
+// together does so, and tests those among examined one by one while all are built.
+func together(t *testing.T, b path.Builder, specs, examined []path.Spec, o Options) {
 	before := Observe(t)
+	each := func(spec path.Spec, f func(t *testing.T)) {
+		if slices.Contains(examined, spec) {
+			t.Run(string(spec.From)+"/"+string(spec.To), f)
+		}
+	}
 	var can []path.Spec
 	for _, spec := range specs {
 		switch err := b.Check(context.Background(), spec); {
 		case err == nil:
 			can = append(can, spec)
-		case !errors.Is(err, path.ErrUnsupported): // the route's own test judges the refusal
+		case !errors.Is(err, path.ErrUnsupported):
 			t.Fatalf("Check: %v", err)
+		default: // the route's own test judges the refusal
+			each(spec, func(t *testing.T) { check(t, b, spec, o) })
 		}
 	}
 	if len(can) == 0 {
@@ -35,16 +47,21 @@ func Together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 		return err
 	})
 	defer func() {
-		eachAtOnce(t, all, func(i int) error {
-			if all[i] == nil {
-				return nil
-			}
-			return all[i].Close()
-		})
+		for range 2 { // the second must do nothing
+			eachAtOnce(t, all, func(i int) error {
+				if all[i] == nil {
+					return nil
+				}
+				return all[i].Close()
+			})
+		}
 		NothingLeft(t, before)
 	}()
-	if t.Failed() {
+	if slices.Contains(all, nil) {
 		return
+	}
+	for i, spec := range can {
+		each(spec, func(t *testing.T) { examine(t, all[i], o) })
 	}
 	last := all[len(all)-1]
 	if own := slices.DeleteFunc(slices.Clone(last.Hops), o.common); len(own) > 0 {
