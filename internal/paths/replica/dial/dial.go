@@ -143,9 +143,10 @@ func (n *Net) prepare(calls []Call) error {
 	return nil
 }
 
-// doubtful reports whether a busy machine may have caused the outcome.
+// doubtful reports whether a busy machine may have caused the outcome: neighbours may answer late,
+// too.
 func doubtful(o replica.Outcome) bool {
-	return o.Got != replica.Connected && o.Got != replica.Refused && o.Got != replica.Unreachable
+	return o.Got != replica.Connected && o.Got != replica.Refused
 }
 
 func (n *Net) each(ctx context.Context, calls []Call, ports []uint16, which []int,
