@@ -295,18 +295,25 @@ func (s *site) enter(b *box, name string) error {
 }
 
 // sameProcesses returns an error if the daemon's PIDs are not valid here. It reads the command line
-// of a container's first process, which appears shortly after the start.
+// of a container's first process, which appears shortly after the start. Until then it is that of
+// the runtime's init.
 func sameProcesses(daemon string, pid int, name string) error {
 	const (
 		moment = 2 * time.Second
+		busy   = 30 * time.Second
 		again  = time.Millisecond
 	)
-	for deadline := time.Now().Add(moment); ; time.Sleep(again) {
+	for began := time.Now(); ; time.Sleep(again) {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if err == nil && slices.Contains(strings.Split(string(line), "\x00"), name) {
+		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+		if err == nil && slices.Contains(args, name) {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		limit := moment
+		if args[len(args)-1] == "init" {
+			limit = busy
+		}
+		if time.Since(began) > limit {
 			return &path.UnsupportedError{
 				Missing: "toll does not see the processes of " + daemon + "'s containers",
 				Remedy:  "run toll outside containers, or with --pid host --network host --privileged", Err: err}

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func TestBesideConformance(t *testing.T) {
@@ -70,22 +72,24 @@ func TestBesideApart(t *testing.T) {
 
 func TestBesideDefaultBridge(t *testing.T) {
 	daemon(t)
-	cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from",
-		"host,container", "--load", "bulk,rr",
-		"--pin", "far,near", "--rounds", "1", "--window", "20ms", "--quiet", "--details")
-	_ = cmd.Run() // visits may fail on a busy machine, but not for another reason
-	if strings.Contains(out.String(), "not witnessed") {
-		t.Errorf("%v\n%s", cmd.ProcessState, out)
-	}
-	for _, from := range []string{"The machine itself", "Another container"} {
-		for _, load := range []string{"bulk, 1 stream", "rr, 1 byte each way"} {
-			for _, on := range []string{"on own CPUs", "on one CPU"} {
-				if title := from + " → container, " + load + ", " + on; !strings.Contains(out.String(), title) {
-					t.Errorf("%q is missing:\n%s", title, out)
+	testwait.Unhindered(t, 3*time.Minute, func(u testing.TB) {
+		cmd, out := toll("compare", "bridge-default", "publish-default", "--on", "docker", "--from",
+			"host,container", "--load", "bulk,rr",
+			"--pin", "far,near", "--rounds", "1", "--window", "20ms", "--quiet", "--details")
+		_ = cmd.Run() // visits may fail on a busy machine, but not for another reason
+		if strings.Contains(out.String(), "not witnessed") {
+			t.Errorf("%v\n%s", cmd.ProcessState, out)
+		}
+		for _, from := range []string{"The machine itself", "Another container"} {
+			for _, load := range []string{"bulk, 1 stream", "rr, 1 byte each way"} {
+				for _, on := range []string{"on own CPUs", "on one CPU"} {
+					if title := from + " → container, " + load + ", " + on; !strings.Contains(out.String(), title) {
+						u.Errorf("%q is missing:\n%s", title, out)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func promises(b *Docker, d *pathtest.Dockerd) pathtest.Options {

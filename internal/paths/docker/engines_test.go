@@ -97,7 +97,7 @@ const (
 var benches = []bench{
 	{name: "proxy", tests: "(Conformance|Daemon|Keeps|Cleans|Refuses)"},
 	{name: "no-proxy", modes: []mode.Name{mode.PublishDefault, mode.PublishNAT, mode.PublishProxy,
-		mode.Link}, tests: "(Conformance|Second|Leaves|Apart|Refuses)",
+		mode.Link}, tests: "(Conformance|Second|Leaves|Apart|RefusesOtherWays)",
 		flags: noProxy + " --icc=false --experimental --ip6tables"},
 	{name: "more", modes: []mode.Name{mode.Pipework, mode.OVS, mode.MacvlanVEPA, mode.Overlay},
 		tests: "(Conformance|Drain|Leaves)", swarm: true},
