@@ -224,7 +224,8 @@ func (j *Run) cell(i int) Cell {
 	return out
 }
 
-// ok is false if cell i is no crowd.
+// smallest returns the index of the series of cell i in the crowd's smallest shape. ok is false if
+// cell i is not a crowd.
 func (j *Run) smallest(i int) (first int, ok bool) {
 	c := j.Series[i].Cell
 	if !c.Shape.Crowd() {

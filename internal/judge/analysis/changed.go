@@ -21,7 +21,8 @@ func sayChanges(all []sample.Change) string {
 	return strings.Join(out, "; ")
 }
 
-// "MTU of veth-server on machine A was 1500 and is 600 since round 3": printed rounds count from 1.
+// sayChange returns text such as "MTU of veth-server on machine A was 1500 and is 600 since round
+// 3". Printed rounds count from 1.
 func sayChange(c sample.Change) string {
 	at := "in"
 	if strings.HasPrefix(c.Where, "machine ") || strings.HasPrefix(c.Where, "this machine") {

@@ -5,7 +5,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// From this number on, the connections' share of a proxy's memory is distinguishable.
+// leastConnections is the number of connections from which on their share of a proxy's memory is
+// distinguishable.
 const leastConnections = 100
 
 // ProxyMemory is the memory of a path's proxy, in bytes.
@@ -17,7 +18,7 @@ type ProxyMemory struct {
 	Per1000 int64 `json:"per_1000_bytes"`
 }
 
-// nil if the path has no proxy or its memory is not known
+// proxyMemory returns nil if the path has no proxy or its memory is not known.
 func (s *Series) proxyMemory(p sample.Path) *ProxyMemory {
 	var loaded []float64
 	for _, v := range s.Visits {

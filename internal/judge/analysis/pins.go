@@ -50,7 +50,7 @@ func (r *Report) Agree(a, b Cell) bool {
 		r.Plan.Same)
 }
 
-// by CPUs.Distance
+// shared has the words for how two CPUs are related, by CPUs.Distance.
 var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core",
 	sample.SharedCache:  ", which share a cache",
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}

@@ -22,7 +22,7 @@ const (
 	tailSamples    = 10   // samples that a meaningful percentile has beyond it
 )
 
-// The most that a wire carries, burst included, relative to its rate.
+// wireOver is the most that a wire carries, burst included, relative to its rate.
 const wireOver = 1.1
 
 // LimitOf names the limit of the load: the wire, a network card, a shaper, or the party or core
@@ -298,7 +298,8 @@ func (j *Run) slotBias() []string {
 	return out
 }
 
-// Disturbed slices and visits are left out, so the others do not show the lack of CPU time.
+// tooBusy returns the warning that the machine was too busy, or "". Disturbed slices and visits are
+// left out, so the others do not show the lack of CPU time.
 func (j *Run) tooBusy() string {
 	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
 		"measure again while no other program works"

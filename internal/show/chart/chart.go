@@ -112,7 +112,8 @@ func three(x float64) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// Four significant digits are as exact as a chart can be. NaN and infinities become 0.
+// short rounds to four significant digits, which is as exact as a chart can be. NaN and infinities
+// become 0.
 func short(x float64) float64 {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return 0
@@ -121,7 +122,7 @@ func short(x float64) float64 {
 	return math.Round(x*by) / by
 }
 
-// The first column names the rows, the others have figures.
+// tableOf returns a table whose first column names the rows. The others have figures.
 func tableOf(rows [][]string, heads ...string) document.Table {
 	var t document.Table
 	for i, h := range heads {

@@ -103,7 +103,7 @@ func costGroup(m *mesh.Mesh) document.ChartGroup {
 	return out
 }
 
-// Larger meshes have no table of the heat map, because the document's table has the same links.
+// largeMesh is the most nodes whose heat map has a table. The document's table has the same links.
 const largeMesh = 16
 
 // ok is false if all values are negligible.

@@ -68,7 +68,7 @@ func (r *record) count(n int) {
 
 func (r *record) truth(b bool) { *r = append(*r, strconv.FormatBool(b)) }
 
-// The csv.Writer keeps the first error.
+// write writes the record. The csv.Writer keeps the first error.
 func (r record) write(c *csv.Writer) { _ = c.Write(r) }
 
 func writeFigures(c *csv.Writer, figures iter.Seq[document.Figure]) {

@@ -99,7 +99,7 @@ func (g *grid) measure() {
 	g.widen()
 }
 
-// A head above several columns widens the last of them.
+// widen widens columns for their heads. A head above several columns widens the last of them.
 func (g *grid) widen() {
 	for i, c := range g.Columns {
 		next := min(i+c.Span, len(g.Columns))

@@ -80,7 +80,7 @@ func bullets(items []string) []string {
 	return out
 }
 
-// The fence must be longer than any run of fence characters in the lines.
+// fenced returns the lines in a fence that is longer than any run of fence characters in them.
 func fenced(lines []string) []string {
 	fence := "```"
 	for strings.Contains(strings.Join(lines, "\n"), fence) {
@@ -172,7 +172,7 @@ func markdownSpans(t document.Text) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Markdown has no colors, but verdicts are also words.
+// emphasis returns text in a style. Markdown has no colours, but verdicts are also words.
 func emphasis(s document.Style, text string) string {
 	inner := strings.TrimSpace(text)
 	if s != document.Strong || inner == "" {
@@ -193,7 +193,8 @@ func markdownStart(text string) string {
 // opening ends at a character that can be escaped.
 var opening = regexp.MustCompile(`^(?:(?:#{1,6}|[-+]|\d{1,9}[.)])(?:\s|$)|-[- ]*$|=+$)`)
 
-// Foreign text is shown literally: no markup, HTML, mentions (@name) or references (#1).
+// markdownLine escapes text, so that it shows literally: without markup, HTML, mentions (@name) or
+// references (#1).
 func markdownLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return r == '\n' || r == '\r'

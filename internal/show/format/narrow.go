@@ -36,8 +36,8 @@ func (p *printer) table(t document.Table) {
 	p.fitted(t, l)
 }
 
-// If the table is too wide, fitted cuts texts, or else breaks them into lines, or else prints equal
-// parts of at least three columns, or a block for each row.
+// fitted prints a table. If it is too wide, fitted cuts texts, or else breaks them into lines, or
+// else prints equal parts of at least three columns, or a block for each row.
 func (p *printer) fitted(t document.Table, l document.Layout) {
 	if g, ok := p.squeezed(t, l); ok {
 		p.grid(g)
@@ -65,7 +65,7 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 	}
 }
 
-// each is the largest number of columns next to the first.
+// equalParts splits a table into n parts. each is the largest number of columns next to the first.
 func equalParts(t document.Table, l document.Layout, n int) (parts []document.Table, each int) {
 	kept := lay(t, l).kept
 	if len(kept) < 2 {
@@ -81,7 +81,7 @@ func equalParts(t document.Table, l document.Layout, n int) (parts []document.Ta
 	return append(parts, part(t, from, len(t.Columns))), each
 }
 
-// ok is false if the table is still too wide after cutting and breaking texts.
+// squeezed lays a table out. ok is false if it is still too wide after cutting and breaking texts.
 func (p *printer) squeezed(t document.Table, l document.Layout) (g grid, ok bool) {
 	g = lay(t, l)
 	if g.width() <= p.width {
@@ -220,7 +220,7 @@ func (g *grid) wrap(columns int) bool {
 	return g.width() <= columns
 }
 
-// Figures are not broken.
+// narrowest returns the least width of a column. Figures are not broken.
 func (g *grid) narrowest(column int) int {
 	c, least := g.Columns[column], 0
 	if c.Span < 2 {
@@ -261,7 +261,8 @@ func inCell(text string, columns int) string {
 	return strings.Join(append(lines, line), "\n")
 }
 
-// A block has the row's first text, then a line for each other column that has a text.
+// blocks prints a block for each row: the first text, then a line for each other column that has a
+// text.
 func (p *printer) blocks(g grid) {
 	heads := g.titles()
 	for n, r := range g.Rows {

@@ -33,7 +33,7 @@ func writeMetrics(w io.Writer, d document.Document, _ Options) error {
 	return err
 }
 
-// A family's lines must be contiguous.
+// exposition collects lines by family, because a family's lines must be contiguous.
 type exposition struct {
 	families map[string]*family
 	order    []string
@@ -45,7 +45,7 @@ type family struct {
 	samples strings.Builder
 }
 
-// Pairs without a value are left out.
+// labels is a list of names and values. Pairs without a value are left out.
 type labels [][2]string
 
 func (m *exposition) add(name, help string, l labels, value float64) {

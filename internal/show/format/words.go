@@ -16,7 +16,7 @@ func (p *printer) wrapped(indent, s, sep string) {
 	}
 }
 
-// Further lines are indented by two more columns.
+// broken breaks a text into lines. Further lines are indented by two more columns.
 func (p *printer) broken(indent, s, sep string) []string {
 	return brokenAt(p.width, indent, s, sep)
 }

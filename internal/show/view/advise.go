@@ -151,7 +151,7 @@ func leverStyle(v advise.Verdict) document.Style {
 	return document.Plain
 }
 
-// The gain is in %, negative for a loss.
+// effectCell returns the cell of a gain in %, negative for a loss.
 func effectCell(e advise.Effect) document.Cell {
 	x := e.Ratio
 	change, half := x.Median-1, x.HalfWidth()
@@ -180,7 +180,7 @@ func effectCell(e advise.Effect) document.Cell {
 // hopeless is an interval's half width that tells the reader nothing.
 const hopeless = 0.5
 
-// Narrower intervals than oneDecimal, by half width, give a change a decimal.
+// oneDecimal is the half width of an interval below which a change has a decimal.
 const oneDecimal = 0.005
 
 func whereOf(e advise.Effect) document.Cell {

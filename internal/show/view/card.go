@@ -127,7 +127,7 @@ func cardOffloads(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// Of more interrupts, only the CPUs are listed.
+// mostInterrupts is the most interrupts that are listed. Of more, only the CPUs are.
 const mostInterrupts = 16
 
 func cardInterrupts(c sample.Card) string {

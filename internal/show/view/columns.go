@@ -159,7 +159,7 @@ func priceCell(text string, p analysis.Price) document.Cell {
 		Unit: p.Unit, Verdict: string(p.Verdict)}}
 }
 
-// Numbers have three significant digits and no exponent.
+// digits formats a number with three significant digits, or all before the point, without exponent.
 func digits(x float64) string {
 	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
 	case a >= 99.95:

@@ -278,7 +278,8 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 		", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
 }
 
-// The columns are mpstat's. On a narrow terminal only those with time in them are printed.
+// cpuUses returns a table with mpstat's columns. On a narrow terminal only those with time in them
+// are printed.
 func cpuUses(uses []analysis.CPUUse) document.Table {
 	t := document.Table{Level: 1, Layouts: []document.Layout{
 		{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},

@@ -21,7 +21,7 @@ import (
 const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
 	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
 
-// The JSON has all faults.
+// mostFindings is the most faults that are shown. The JSON has all.
 const mostFindings = 20
 
 const worstNodes = 10
@@ -151,7 +151,8 @@ func (t meshMetric) link(nodes [2]string) string {
 	return nodes[0] + " and " + nodes[1]
 }
 
-// In the narrow layout numbers replace the columns' names.
+// matrix returns a table of nodes by nodes. In the narrow layout numbers replace the columns'
+// names.
 func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.Table {
 	out := document.Table{Level: 1, Instead: instead, Columns: []document.Column{{}},
 		Layouts: []document.Layout{{}, {Tight: true}, {Short: true}, {Short: true, Tight: true}}}
@@ -175,7 +176,7 @@ func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.
 	return out
 }
 
-// A star marks a value that a fault explains.
+// cell returns the cell of a link. A star marks a value that a fault explains.
 func (t meshMetric) cell(x mesh.Metric, i, j int) document.Cell {
 	v := x.Matrix[i][j]
 	switch {

@@ -32,7 +32,7 @@ func networkOf(m, of *mesh.Mesh) string {
 
 const worstLinks = 12
 
-// Links with a verdict come first, then the most expensive.
+// costSections lists links with a verdict first, then the most expensive.
 func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	c, ok := m.Costs[t.metric]
 	if !ok || len(c.Links) == 0 {

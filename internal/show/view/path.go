@@ -90,7 +90,7 @@ func probeSize(v sample.Visit) float64 {
 	return float64(v.Client.Sent) / float64(v.Client.Trips)
 }
 
-// Counters are by direction if the hop distinguishes them.
+// hopCounters returns a hop's counters, by direction if the hop distinguishes them.
 func hopCounters(h sample.HopReading) []document.Counter {
 	b, a := h.Before, h.After
 	if a.ForwardBytes+a.BackwardBytes == 0 {

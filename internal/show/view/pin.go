@@ -26,7 +26,8 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && viewOf(r).pins }
 
-// The rows of the first CPU placement come first, then those that have a result only in another.
+// tableGroups returns the rows of each table: those of the first CPU placement, then those that
+// have a result only in another.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {
@@ -96,7 +97,7 @@ func withoutInterval(of func(analysis.Cell) document.Cell) func(analysis.Cell) d
 	}
 }
 
-// "=" marks a ratio that agrees with the first CPU placement's.
+// orEqual marks with "=" a ratio that agrees with the first CPU placement's.
 func orEqual(r *analysis.Report,
 	of func(analysis.Cell) document.Cell) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {

@@ -97,7 +97,7 @@ func sameRoute(a, b ports.Path) bool {
 		slices.Equal(restA, restB)
 }
 
-// by leads to the machine.
+// arrival splits a path's hops: by leads to the machine, rest follows.
 func arrival(path ports.Path) (by, rest []ports.Hop) {
 	i := 0
 	for i < len(path.Hops) && slices.Contains([]string{"lo", "wire", "veth", "bridge"},

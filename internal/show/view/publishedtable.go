@@ -43,7 +43,7 @@ func publishedTables(s published.Result, measured bool) []document.Section {
 	return out
 }
 
-// The baseline comes first.
+// publishedTable returns the table of a study's rows, the baseline first.
 func publishedTable(s published.Result, rows []int, measured bool) document.Table {
 	unit := s.Rows[rows[0]].In()
 	base := baseOf(s, rows)

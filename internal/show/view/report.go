@@ -296,7 +296,7 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 
 func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
 
-// Cells with the same reason are listed together.
+// absent lists cells without a result. Those with the same reason are listed together.
 func absent(r *analysis.Report) []document.Section {
 	var out []document.Section
 	if len(r.Failed) > 0 {
@@ -327,7 +327,7 @@ func absent(r *analysis.Report) []document.Section {
 	return out
 }
 
-// Each text appears once, with the rows that it applies to.
+// warnings lists the warnings. Each text appears once, with the rows to which it applies.
 func warnings(r *analysis.Report) []document.Section { return warningsBut(r, viewOf(r).hides) }
 
 func warningsBut(r *analysis.Report, hidden ...string) []document.Section {

@@ -65,7 +65,7 @@ func (u *unmeasured) String() string {
 	return text
 }
 
-// Rows that are not measured from the same places are named together.
+// who names the rows. Those that are not measured from the same places are named together.
 func (u *unmeasured) who() string {
 	var parts []string
 	left := slices.Clone(u.labels)
