@@ -21,7 +21,7 @@ func (e *familyError) Error() string { return e.host + " has no " + e.family + "
 
 func (e *familyError) Hint() string { return "leave -4 and -6 out, or give an address" }
 
-// IPv4 comes first.
+// of returns the addresses of the families, IPv4 first.
 func (f Families) of(all []netip.Addr) (out []netip.Addr) {
 	for _, four := range []bool{true, false} {
 		for _, a := range all {

@@ -276,7 +276,7 @@ type NothingBuiltError struct{ Err error }
 func (e *NothingBuiltError) Error() string { return "no path could be built: " + e.Err.Error() }
 func (e *NothingBuiltError) Unwrap() error { return e.Err }
 
-// A path that cannot be built removes its cells from the plan.
+// build builds the paths. It removes the cells of paths that cannot be built from the plan.
 func (r *run) build(ctx context.Context) ([]sample.Path, error) {
 	if r.Endpoints != nil {
 		return r.Endpoints.Paths(), nil

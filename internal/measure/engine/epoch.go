@@ -332,7 +332,8 @@ func (r *run) meterWindow(ctx context.Context, g *member) error {
 	return nil
 }
 
-// A late reading does not fit the load's window: it also saw other things.
+// fits reports whether a reading took little enough time to fit the load's window. A late reading
+// also counts other things.
 func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }

@@ -78,7 +78,7 @@ func packetsOf(l sample.Load) path.Shape {
 	return s
 }
 
-// IPv6's and UDP's.
+// datagramHeaders is the size of the headers of IPv6 and UDP, in bytes.
 const datagramHeaders = 40 + 8
 
 // segment returns the least payload of a full packet, or 0 if unknown.

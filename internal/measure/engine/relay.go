@@ -15,7 +15,7 @@ type relays struct {
 	own map[int][]int
 }
 
-// Without CPUs, move restores the original ones.
+// move moves relays to the CPUs, or back to their original ones if cpus is empty.
 func (r *relays) move(p *path.Path, cpus []int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -75,7 +75,7 @@ func (r *run) idle(round int, cells []int) bool {
 		!slices.ContainsFunc(cells, func(cell int) bool { return r.known == nil || !r.known[cell] })
 }
 
-// A non-empty reason ends the run.
+// take takes a turn. A reason that is not "" ends the run.
 func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, err error) {
 	made := r.repeated(ctx, func() []sample.Visit {
 		if t.Epoch {

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/meter"
 
-// Larger crowds share all CPUs.
+// mostPairs is the most pairs of ends whose CPUs are watched. Larger crowds share all CPUs.
 const mostPairs = 8
 
 // watch samples whether unpinned ends run on one CPU until stop, which returns nil if that is

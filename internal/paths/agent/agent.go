@@ -140,13 +140,13 @@ func (a *Agent) keepAlive() {
 	}
 }
 
-// Without an answer, the agent counts as lost.
+// ping sends a request. If no answer comes, the agent counts as lost.
 func (a *Agent) ping(o request) {
 	defer a.hub.pinged()
 	_, _ = a.ask(context.Background(), o, 0)
 }
 
-// Requests, processes and meterings share the numbers.
+// number returns an unused number. Requests, processes and meterings share the numbers.
 func (a *Agent) number() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

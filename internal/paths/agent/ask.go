@@ -69,7 +69,7 @@ func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 	return ans.Text, err
 }
 
-// kube-proxy's default
+// kubeProxyMode is the default URL at which kube-proxy reports its mode.
 const kubeProxyMode = "http://127.0.0.1:10249/proxyMode"
 
 func (s *server) kubeProxy() (string, error) {

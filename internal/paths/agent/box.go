@@ -55,7 +55,7 @@ type boxRequest struct {
 	Clear  bool   `json:"clear,omitempty"`
 }
 
-// additional, because the engine may have to load an image
+// boxLimit is added to the usual limit, because the engine may have to load an image.
 const boxLimit = 2 * time.Minute
 
 // Boxes returns the engine's name and version, or an error if it cannot make boxes.

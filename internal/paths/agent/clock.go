@@ -13,7 +13,7 @@ const clockTrips = 8
 // now returns CLOCK_MONOTONIC in ns.
 func now() int64 { return clock.Now() }
 
-// limits of another clock's lead, in ns
+// bounds has the least and the greatest lead of another clock, in ns.
 type bounds struct {
 	least, most int64
 	known       bool

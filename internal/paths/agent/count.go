@@ -64,7 +64,7 @@ func (s *server) count(what []Counter) ([]sample.Counters, error) {
 	return out, nil
 }
 
-// file of a namespace; "": the agent's own
+// space is a network namespace, given by its file; "": the agent's own.
 type space struct {
 	file string
 	own  *netns.NS
@@ -150,7 +150,7 @@ func (e ESP) in(at space) reader {
 
 const maxReaders = 1024
 
-// The reader remembers the sockets that it has seen.
+// relaying returns a reader of a relay's sockets. It remembers the sockets that it has seen.
 func (s *server) relaying(c Counter, at space) (reader, error) {
 	p := local.Proxy{Space: at, PID: c.Proxy.PID, Listens: c.Proxy.Listens, Target: c.Proxy.Target,
 		Beside: c.Proxy.Beside}

@@ -19,8 +19,9 @@ const (
 	neighbours = 256
 )
 
-// When the door is full, a new connection replaces another. An attacker with hundreds of addresses
-// can still replace an agent's connection within its one round trip.
+// door limits unauthenticated connections. When it is full, a new connection replaces another. An
+// attacker with hundreds of addresses can still replace an agent's connection within its one round
+// trip.
 type door struct {
 	mu     sync.Mutex
 	inside map[*guest]bool
@@ -54,7 +55,7 @@ func (d *door) enter(c net.Conn) *guest {
 	return g
 }
 
-// A second call has no effect.
+// leave removes a connection. A second call has no effect.
 func (d *door) leave(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +92,7 @@ func (d *door) crowdedOut(came *guest) (out *guest) {
 	return out
 }
 
-// One machine may own these addresses: for IPv6 a network.
+// neighbourhood returns the addresses that one machine may have: for IPv6 a network.
 func neighbourhood(a net.Addr) netip.Prefix {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(a.String())

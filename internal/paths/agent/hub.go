@@ -141,7 +141,7 @@ func (h *Hub) keep(c net.Conn) bool {
 	return !h.closed
 }
 
-// Its reader may be gone, so drop sends no message.
+// drop closes a connection without a message, because the other side may not read any more.
 func (h *Hub) drop(c net.Conn) {
 	h.mu.Lock()
 	delete(h.conns, c)
@@ -401,7 +401,7 @@ func (h *Hub) Close() error {
 	return errors.Join(errs...)
 }
 
-// Bytes are counted once on is set.
+// counted is a connection whose bytes are counted once on is set.
 type counted struct {
 	net.Conn
 	on    atomic.Bool

@@ -80,7 +80,7 @@ type issued struct {
 	secret ed25519.PrivateKey
 }
 
-// nil ca: self-signed
+// issue returns a certificate and its key. If ca is nil, the certificate is self-signed.
 func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []byte, error) {
 	fail := func(err error) (*issued, []byte, error) {
 		return nil, nil, fmt.Errorf("make a key: %w", err)

@@ -107,7 +107,8 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// took is the request's own bytes on the channel, which use subtracts.
+// use returns what was used since the metering began. took is the number of bytes that the request
+// itself put on the channel, which use subtracts.
 func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// for a process's connection after its start
+// startLimit limits the wait for a process's connection after its start.
 const startLimit = 5 * time.Second
 
 // Start starts toll at the agent, as a worker or a keeper of programs.
@@ -119,7 +119,7 @@ func (p *remote) wait() error {
 	return p.err
 }
 
-// If the agent is lost, the process is dead, and kill returns nil.
+// kill kills the process. It returns nil if the agent is lost, because the process then is dead.
 func (p *remote) kill() error {
 	select {
 	case <-p.done:
@@ -156,7 +156,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// Closing the process's standard input leaves the output open.
+// input is the process's standard input. Closing it leaves the output open.
 type input struct{ s *stream }
 
 func (i input) Write(b []byte) (int, error) {

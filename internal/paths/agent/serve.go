@@ -122,7 +122,7 @@ func (s *server) hello() (opening, error) {
 		Boot:   boot, Version: s.config.Version, CPUs: runtime.NumCPU()}}, nil
 }
 
-// "" if unreadable
+// fact returns the text of a file, or "" if it cannot be read.
 func fact(file string) string {
 	b, _ := os.ReadFile(file)
 	return strings.TrimSpace(string(b))
@@ -198,7 +198,7 @@ type dialled struct {
 	raw *held
 }
 
-// The TCP connection is counted until it is closed.
+// dial connects to the hub. The TCP connection is counted until it is closed.
 func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (dialled, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -278,7 +278,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// took is the request's own bytes on the channel.
+// do carries out a request. took is the number of bytes that the request itself put on the channel.
 func (s *server) do(o request, took uint64) (a answer, err error) {
 	switch {
 	case o.Start != nil:

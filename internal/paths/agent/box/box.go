@@ -164,7 +164,8 @@ func (e *Engine) network(end *undo.Stack, l *agent.LAN) (name string, err error)
 	return name, nil
 }
 
-// Boxes share a card until the last one ends: Docker allows only one network for each card.
+// card is a network card's network, which boxes share until the last one ends: Docker allows one
+// network for each card.
 type card struct {
 	name  string
 	boxes int
@@ -196,7 +197,7 @@ func (e *Engine) onCard(end *undo.Stack, l agent.LAN) (name string, err error) {
 	return c.name, nil
 }
 
-// The container gets CAP_NET_ADMIN, to read its own settings.
+// start starts a container, with CAP_NET_ADMIN for reading its own settings.
 func (e *Engine) start(end *undo.Stack, on string, b agent.Box) (io.ReadWriteCloser, error) {
 	d, name := e.daemon, e.name("client")
 	c := &container.Config{Image: e.image, Cmd: []string{
@@ -294,7 +295,7 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// innermost first
+// absent returns the ancestors of dir that do not exist, innermost first.
 func absent(dir string) (out []string) {
 	for ; ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
