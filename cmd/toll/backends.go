@@ -22,15 +22,17 @@ import (
 type backend struct {
 	name  string
 	words string // description for help; "" if the name is enough
-	// model: the machines are toll's own and can be set up freely. The backend's flags are refused
-	// in runs that also have other backends.
+	// model means that the machines are toll's own and can be set up freely. The backend's flags
+	// are refused in runs with other backends.
 	model bool
-	// nil: "all" means all modes but Kubernetes's own
+	// modes returns the names that "all" stands for; nil: all modes but Kubernetes's own.
 	modes func() []string
-	// why loads are measured in visits unless slices are asked for; "": slices are the default
+	// visits is the reason why loads are measured in visits unless slices are requested; "": slices
+	// are the default.
 	visits   string
 	settings func(*builderFlags) settings
-	// modes that toll mesh can measure; nil: none. If there are any, the settings make a cluster.
+	// meshModes returns the modes that toll mesh can measure; nil: none. If there are any, the
+	// settings make a cluster.
 	meshModes func() []string
 	inner     func(args []string) (ours bool, err error)
 	leftovers func() dockerapi.Part
@@ -38,9 +40,10 @@ type backend struct {
 
 type settings interface {
 	add(fl *pflag.FlagSet, k commandKind)
-	// defaults returns the defaults of a run with the other backends too, or nil for the flags'.
+	// defaults returns the defaults of a run that also has the other backends, or nil for the
+	// flags' defaults.
 	defaults(others []string) (*defaults, error)
-	// check is called only if the backend is used.
+	// check checks the backend's flags. It is called only if the backend is used.
 	check() error
 	with(ctx context.Context, wire sample.Wire, use func(path.Builder) error) error
 }
@@ -48,22 +51,22 @@ type settings interface {
 type defaults struct {
 	modes    []string
 	here     bool             // client and server are on one machine
-	from     []mode.Placement // nil: the flag's
+	from     []mode.Placement // nil: the flag's default
 	one      mode.Placement   // of commands without --baseline, which measure one placement; "": from
 	baseline mode.Name        // "": the flag's
-	mesh     string           // --mode of toll mesh
+	mesh     string           // default of --mode of toll mesh
 }
 
-// Each kind also has the flags of the kinds before.
+// commandKind is a set of flags. Each kind includes the flags of the kinds before.
 type commandKind int
 
 const (
 	checksPaths commandKind = iota
 	buildsPath
-	comparesRuns // those that measure
+	comparesRuns // the commands that measure
 )
 
-// Backends whose processes contain others come first.
+// backends lists all backends. Those whose processes contain others come first.
 var backends = []backend{
 	{
 		name:     sample.Lab,
@@ -126,7 +129,8 @@ func (b backend) modesOf() []mode.Name {
 	return out
 }
 
-// visitsOn returns "" if slices are possible on all backends.
+// visitsOn returns the reason why loads are measured in visits on the backends, or "" if slices are
+// the default on all of them.
 func visitsOn(on []string) string {
 	for _, b := range backends {
 		if b.visits != "" && slices.Contains(on, b.name) {
@@ -136,7 +140,7 @@ func visitsOn(on []string) string {
 	return ""
 }
 
-// modesOn keeps the catalogue's order.
+// modesOn returns the modes of the backends, in the catalogue's order.
 func modesOn(on []string) []mode.Name {
 	var some []mode.Name
 	for _, b := range backends {

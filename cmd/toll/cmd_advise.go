@@ -100,7 +100,7 @@ With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
 
 const adviseBudget = 5 * time.Minute
 
-// later holds the searches of the other modes.
+// advice returns the plan of the first mode's search, and in later those of the other modes.
 func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	later []sample.Plan, err error) {
 	modes := r.Modes
@@ -128,7 +128,7 @@ func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	return first, later, nil
 }
 
-// Shares of a search's time: for trying each lever alone; to be left for continuing with the
+// The shares of a search's time: for trying each lever alone; that must be left for continuing with
 // undecided levers; and, of what is left, for that continuation.
 const (
 	firstShare = 0.5
@@ -138,11 +138,12 @@ const (
 
 type searches struct {
 	later []sample.Plan // searches that have not begun
-	time  float64       // of the current search, in seconds
-	floor float64       // of the budget, left for the later searches
+	time  float64       // time of the current search, in seconds
+	floor float64       // part of the budget for the later searches, in seconds
 }
 
-// Each search of later begins with an equal share of the time that is left.
+// searching makes the run search. Each later search begins with an equal share of the time that is
+// left.
 func searching(c *engine.Config, later []sample.Plan) {
 	s := &searches{later: later}
 	s.share(c.Plan.Budget)
@@ -175,7 +176,7 @@ func (s *searches) next(p sample.Plan, visits []sample.Visit,
 		next.Cells, firstShare * s.time
 }
 
-// A step without cells ends the search.
+// further returns the search's next step and its cells. Without cells the search ends.
 func (s *searches) further(p sample.Plan, visits []sample.Visit,
 	left float64) (sample.Step, []sample.Cell, float64) {
 	step, waiting := advise.Next(p, visits)

@@ -24,11 +24,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent/box"
 )
 
-// maxBundle is the limit of a Swarm secret, in bytes.
+// maxBundle is the most bytes of a Swarm secret.
 const maxBundle = 500 << 10
 
-// Swarm expands templates in the environment but not in arguments, so the identity may come from
-// the environment.
+// newAgent returns the hidden command agent. Swarm expands templates in the environment but not in
+// arguments, so the ID may come from the environment.
 func newAgent() *cobra.Command {
 	var (
 		bundle, id, name string
@@ -88,7 +88,7 @@ func newAgent() *cobra.Command {
 		"the hub is at the standard input and output, and knows this agent by that word")
 	f.BoolVar(&remove, "remove", false, "with --stdio: remove this program and its directory, now")
 	f.Var(timeFlag(&sit, 0, 0, unlimited[time.Duration]()), "sit",
-		"be the first process of a container, and end it when no agent has been there for so long")
+		"be the first process of a container, and end it when no agent has run for this long")
 	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience",
 		"how long to try")
 	return c
@@ -105,8 +105,8 @@ func readBundle(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// After announcing itself, peerAgent reads a line with the bundle's length and its own name, then
-// the bundle.
+// peerAgent runs an agent on standard input and output. After announcing itself, it reads a line
+// with the bundle's length and the agent's name, then the bundle.
 func peerAgent(ctx context.Context, id string, remove bool) error {
 	if remove {
 		if err := removeSelf(); err != nil {
@@ -116,7 +116,8 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	if _, err := fmt.Printf("\n%s agent\n", id); err != nil {
 		return err
 	}
-	// Writing to an output that ssh has closed must not kill this process before it has cleaned up.
+	// Without this, writing to an output that ssh has closed would kill the process before it has
+	// cleaned up.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	in := bufio.NewReader(os.Stdin)
 	line, err := in.ReadSlice('\n')
@@ -138,7 +139,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends pending calls, too
+	go func() { // also ends pending calls
 		<-carrier.CloseChan()
 		cancel()
 	}()
@@ -147,13 +148,13 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 		Version: version,
 		Starts:  []string{worker.Arg, program.Arg, endpoint.Arg}, Engine: engine, Router: engine})
 	err = errors.Join(err, engine.Close())
-	if carrier.IsClosed() { // nobody would read an error
+	if carrier.IsClosed() { // no one reads an error
 		return nil
 	}
 	return err
 }
 
-// standard joins the standard input, partly read already, and the standard output.
+// standard joins the rest of standard input and standard output to one connection.
 type standard struct{ io.Reader }
 
 func (standard) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
@@ -161,7 +162,8 @@ func (standard) Close() error {
 	return errors.Join(os.Stdin.Close(), os.Stdout.Close())
 }
 
-// The kernel keeps the removed program for processes that run it.
+// removeSelf removes this program's file and directory. The kernel keeps the file for processes
+// that run it.
 func removeSelf() error {
 	file, err := os.Executable()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// cleanFast turns off shortcuts of toll fast whose lease nobody renews.
+// cleanFast turns off shortcuts of toll fast whose lease has expired, and restores links.
 func cleanFast() (ended bool, kept []string, err error) {
 	if os.Geteuid() != 0 || !fast.Abandoned() {
 		return false, nil, nil

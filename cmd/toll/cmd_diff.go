@@ -18,7 +18,7 @@ func newDiff(e env) *cobra.Command {
 	var failAbove float64
 	c := &cobra.Command{
 		Use:   "diff [OLD NEW]",
-		Short: "Say what differs between two runs",
+		Short: "Show what differs between two runs",
 		Long: `diff compares two results files of the same study, or runs of the history (@1 is the
 newest). Without names it compares the newest kept run with the last one before it
 that measured the same modes and loads. It says first what differs of the
@@ -125,7 +125,8 @@ func newestPair() ([]string, error) {
 		now.CommandLine()), hint}
 }
 
-// A cell that had a result before and has none now fails.
+// worseThan returns a failure if a ratio is certainly worse by more than share, or if a cell with a
+// result before has none now.
 func worseThan(r *difference.Report, share float64) error {
 	switch {
 	case len(r.Failing) > 0:

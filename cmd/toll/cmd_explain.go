@@ -13,7 +13,7 @@ import (
 func newExplain(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [WORD]",
-		Short: "Say what a word of the output means",
+		Short: "Explain a word of the output",
 		Long: `explain says in a few lines what a word of toll's output means: a verdict, a column,
 a mode, a load, a warning, a trap, a flag of docker run, a figure of the JSON report.
 Without a word it lists those that it knows. A word with several meanings is explained

@@ -22,7 +22,7 @@ import (
 func newFast(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fast",
-		Short: "Lead local clients past docker-proxy, straight to containers",
+		Short: "Redirect local clients past docker-proxy, straight to containers",
 		Long: `fast has clients on this machine that dial a published TCP port on 127.0.0.1 or ::1
 connect straight to the container, without docker-proxy. Containers and Docker are
 neither restarted nor reconfigured; eBPF rewrites the address when a client connects.
@@ -50,7 +50,7 @@ const minLease, maxLease = time.Second, 24 * time.Hour
 
 func leaseFlag(c *cobra.Command, to *time.Duration) {
 	c.Flags().Var(timeFlag(to, fast.Lease, minLease, maxLease), "lease",
-		"end by itself after so long, unless renewed: 1s to 24h")
+		"end after this time unless renewed: 1s to 24h")
 }
 
 func asRoot(command string) error {
@@ -134,7 +134,8 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	})(c, args)
 }
 
-// turnOn changes nothing if all requested shortcuts are impossible.
+// turnOn turns fast on and prints the state. It changes nothing if all requested shortcuts are
+// impossible.
 func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice,
 	lease time.Duration) error {
 	routes, links, left, err := fast.Preview(ctx, want)
@@ -166,7 +167,7 @@ func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice,
 	return nil
 }
 
-// After an error, fast is as it was before.
+// enable turns fast on. After an error, fast is as it was before.
 func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 	was := fast.IsOn()
 	f, err := fast.TurnOn(want)
@@ -289,12 +290,12 @@ func newFastOff(e env) *cobra.Command {
 
 func sayKept(e env, kept []string) {
 	for _, name := range kept {
-		say(e.stdout, fmt.Sprintf("Link %s was changed by others since, and is left as it is.",
+		say(e.stdout, fmt.Sprintf("Link %s has been changed by another program, and is not restored.",
 			printable.Line(name)))
 	}
 }
 
-// The hidden command's process ends the lease of links.
+// newFastExpire returns the hidden command whose process waits for the end of the links' lease.
 func newFastExpire() *cobra.Command {
 	return &cobra.Command{
 		Use:    "expire",
@@ -314,7 +315,7 @@ func newFastStatus(e env) *cobra.Command {
 	var out outputFlags
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say which ports have a shortcut and which links are raised, and why others are not",
+		Short: "Show which ports have a shortcut and which links are raised, and why others are not",
 		Args:  noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
 			if err := out.check(); err != nil {

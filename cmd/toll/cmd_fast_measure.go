@@ -24,7 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// These words of --measure send what the command of the same name does.
+// The words of --measure that send what the command of the same name does.
 const (
 	asStream = "stream"
 	asSQL    = "sql"
@@ -45,7 +45,8 @@ func ofCommand(word string) string {
 	return ""
 }
 
-// The error does not show the part after a command's name, which may be an address with a password.
+// checkMeasure returns an error for an unknown word. The error does not show what follows a
+// command's name, which may contain a password.
 func checkMeasure(word string) error {
 	if ofCommand(word) != "" {
 		return nil
@@ -73,7 +74,7 @@ type measureFlags struct {
 	timeout time.Duration
 }
 
-// measureOnly lists the flags that only fit each word; those of "" fit all.
+// measureOnly lists, by word of --measure, the flags that need it. Those of "" need any word.
 var measureOnly = map[string][]string{
 	"": {"budget", "precision", "rounds", "seed", saveFlag, "dry-run", "no-history", "quiet",
 		"live",
@@ -85,8 +86,8 @@ var measureOnly = map[string][]string{
 
 func (f *measureFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(
-		&f.word, "measure", "", "measure the ports with it and without, and keep it only if "+
-			"it helped; how they are asked: "+strings.Join(measureWords(), ", "))
+		&f.word, "measure", "", "measure the ports with and without it, and keep it only if "+
+			"it helped; what is sent: "+strings.Join(measureWords(), ", "))
 	fl.Lookup("measure").NoOptDefVal = "auto"
 	fl.StringVar(&f.dsn, "dsn", "",
 		"URL of the database, without a password; it may leave host and port out")
@@ -149,12 +150,12 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 		f.run.out.check(place{saveFlag, f.run.save}))
 }
 
-// without is the baseline.
+// endpointsOf returns the names of a port's two endpoints. The one without fast is the baseline.
 func endpointsOf(port uint16) (without, with string) {
 	return fmt.Sprintf("port-%d", port), fmt.Sprintf("fast-%d", port)
 }
 
-// fastWindow applies where the client does not decide.
+// fastWindow is the length of a visit's window unless the client decides it.
 const fastWindow = 0.1 // seconds
 
 type requests struct {
@@ -174,7 +175,8 @@ func (r *requests) asker(dial netip.AddrPort) (endpoint.Asker, error) {
 	return endpoint.New(r.client, []endpoint.Address{without, with})
 }
 
-// requests returns nil for a word that is not a command's. It sends nothing.
+// requests returns what the command named by the word sends, or nil if the word names none. It
+// sends nothing.
 func (f *measureFlags) requests(ports []uint16) (r *requests, err error) {
 	switch ofCommand(f.word) {
 	case asStream:
@@ -244,7 +246,7 @@ func (f *measureFlags) command() (*requests, error) {
 	}}, nil
 }
 
-// sudoSecret returns "" if no name was given. Its error mentions sudo, which drops variables.
+// sudoSecret is like secret. Its error mentions sudo, which drops variables.
 func sudoSecret(flag, variable string) (string, error) {
 	s, err := secret(flag, variable)
 	if x := (*failure)(nil); errors.As(err, &x) {
@@ -253,8 +255,8 @@ func sudoSecret(flag, variable string) (string, error) {
 	return s, err
 }
 
-// switched turns fast on for the visits of one endpoint. Fast is prepared by Check and off after
-// Close.
+// switched is a route that has fast on during its visits. Check prepares fast, and Close turns it
+// off.
 type switched struct {
 	endpoint.Asker
 	with  string
@@ -272,7 +274,8 @@ func (s *switched) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// Paths says which parts of fast the route has: its address does not differ.
+// Paths adds the parts of fast to the facts of the route that has them: the routes have the same
+// address.
 func (s *switched) Paths() []sample.Path {
 	all := s.Asker.Paths()
 	for _, p := range all {
@@ -422,7 +425,8 @@ func (t tried) add(r judge.Report) {
 	}
 }
 
-// helped reports whether something was certainly better with fast and nothing certainly worse.
+// helped reports whether something was certainly better with fast and nothing certainly worse, and
+// why.
 func (t tried) helped() (kept bool, why string) {
 	switch better, worse := t[stats.Better] > 0, t[stats.Worse] > 0; {
 	case worse && better:

@@ -114,7 +114,8 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 
 const mostConfirm = 10
 
-// The further runs are those of files, or runs that confirmed makes.
+// confirmed judges further runs and adds their verdicts to r. The runs are those of files, or it
+// makes them.
 func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report,
 	sentences []gate.Sentence) error {
 	times, err := 0, error(nil)
@@ -201,8 +202,8 @@ func readRules(e env, name string) ([]string, error) {
 	return out, nil
 }
 
-// What a results file's command may be is limited, because others may have written the file. Values
-// of the flags notRepeated name programs, machines or files.
+// The commands of results files that are repeated are limited, because others may have written the
+// file. The flags in notRepeated name programs, machines or files.
 var (
 	repeated    = []string{"compare", "ladder", "trace", "scale", "advise"}
 	notRepeated = []string{"proxy", peerFlag, "peer-dial", "peer-binary", "peer-sudo", "kubeconfig",

@@ -113,7 +113,7 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 			return out.print(e, view.Trends(trend.Of(l, args), out.details))
 		}),
 	}
-	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "of so many runs; 0: all")
+	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "draw this many runs; 0: all")
 	out.add(c.Flags(), document.AHistory)
 	c.Flags().BoolVar(&out.details, "details", false, "each run of every ratio, with its interval")
 	return c
@@ -177,7 +177,8 @@ func findHistory() (*history.Store, error) {
 
 const usualRuns = 20
 
-// sayUnusual ignores summaries of other versions, because their runs would have to be judged again.
+// sayUnusual warns if the machine is not in its usual state. It ignores summaries of other
+// versions, because their runs would have to be judged again.
 func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	runs, _ := s.Runs() // an unreadable history gives no warning
 	var before []trend.Summary
@@ -193,7 +194,7 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	}
 }
 
-// A failure to keep a run is only a warning.
+// keep keeps a run in the history and reports whether it did. A failure is only a warning.
 func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	if os.Getenv(historyEnv) == "off" || r.Empty() {
 		return false
@@ -218,8 +219,8 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 	return err == nil
 }
 
-// priorsOf returns nothing if the history cannot be read. It ignores runs that another version
-// summarized.
+// priorsOf returns what past runs show about the plan's cells, or nil if the history cannot be
+// read. It ignores runs that another version summarized.
 func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
 	if os.Getenv(historyEnv) == "off" {
 		return nil
@@ -245,8 +246,8 @@ func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
 	return trend.Priors(all, p, env)
 }
 
-// listHistory returns the newest last runs, or all for 0. It makes summaries of other versions
-// again.
+// listHistory returns the newest runs: the number last of them, or all if last is 0. It renews
+// summaries of other versions.
 func listHistory(last int) (trend.List, error) {
 	s, err := findHistory()
 	if err != nil {
@@ -294,7 +295,8 @@ func summaryOf(s *history.Store, r history.Run) (trend.Summary, error) {
 	return out, nil
 }
 
-// is reports whether name has the form of a run's name, such as @1, and no file is called so.
+// openRun opens a kept run. is reports whether name has the form of a run's name, such as @1, and
+// is not a file's name.
 func openRun(name string) (f *os.File, is bool, err error) {
 	digits, is := strings.CutPrefix(name, "@")
 	n, errNumber := strconv.Atoi(digits)

@@ -40,7 +40,7 @@ nothing else. Its first lines say how to become that account.`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
 			if slices.Contains(m.Nodes, "") {
-				return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
+				return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
 			}
 			if err := m.Check(); err != nil {
 				return usage(err, "names as Kubernetes has them: lower case letters, digits and -")

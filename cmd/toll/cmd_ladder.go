@@ -76,7 +76,7 @@ container's connections to another machine. With --trace, as root, each price ha
 	return c
 }
 
-// The rungs are those from the bottom up to the modes that r names.
+// climb sets the modes of r to the rungs from the bottom up to the modes that r names.
 func climb(r *plan.Request, all bool) error {
 	if err := only(*r, "ladder", ladderLoads...); err != nil {
 		return err

@@ -32,8 +32,8 @@ func newMan() *cobra.Command {
 	}
 }
 
-// The pages have the date of the build's commit, so that the same toll always writes the same
-// pages.
+// writeMan writes the pages with the date of the build's commit, so that the same toll always
+// writes the same pages.
 func writeMan(root *cobra.Command, dir string) error {
 	date, err := time.Parse(time.RFC3339, stamped(debug.ReadBuildInfo()).time)
 	if err != nil {
@@ -53,7 +53,7 @@ func writeMan(root *cobra.Command, dir string) error {
 	}, dir)
 }
 
-// Markdown readers must show the texts literally.
+// asMarkdown escapes a command's texts, so that Markdown shows them literally.
 func asMarkdown(c *cobra.Command) {
 	c.DisableAutoGenTag = true
 	c.Short, c.Long = escape(c.Short), escape(c.Long)
@@ -62,7 +62,8 @@ func asMarkdown(c *cobra.Command) {
 	}
 }
 
-// Indented lines, such as lists of exit codes, stay unchanged.
+// escape escapes Markdown's characters. Indented lines, such as lists of exit codes, stay
+// unchanged.
 func escape(text string) string {
 	special := strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, "`", "\\`")
 	lines := strings.Split(text, "\n")

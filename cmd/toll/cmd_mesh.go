@@ -138,7 +138,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		}
 		between = append(between, spec)
 	}
-	// Report errors that no set of nodes could mend before asking any node.
+	// Report errors that do not depend on the nodes before any node is asked.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
 	if _, err := plan.Mesh(req); err != nil {
 		return badMesh(err)
@@ -200,7 +200,7 @@ func inMesh(nodes []sample.Node, without map[string]error) (with []string, err e
 	return with, nil
 }
 
-// The second mode, if any, is what the first is compared with.
+// meshModes returns the modes of a mesh. The first is compared with the second, if there is one.
 func meshModes(r plan.MeshRequest) []mode.Name {
 	if r.Beside == "" {
 		return []mode.Name{r.Mode}
@@ -238,7 +238,8 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 	return name, beside, nil
 }
 
-// The keys of larger places come first, the user's last.
+// meshLabels returns the keys of the nodes' labels, those of larger places first and the user's
+// last.
 func meshLabels(nodes []sample.Node, named []string) (keys []string) {
 	for _, key := range append(kubernetes.PlaceLabels(), named...) {
 		has := slices.ContainsFunc(nodes, func(n sample.Node) bool { return n.Labels[key] != "" })
@@ -265,7 +266,8 @@ func badMesh(err error) error {
 	return usage(err, cmp.Or((&failure{err: err}).Hint(), "see toll mesh --help"))
 }
 
-// checkMesh tries other nodes if a path is unsupported: one node's lack does not rule out the mesh.
+// checkMesh returns an error if the mesh cannot be measured. It tries other nodes if a path is
+// unsupported, because the lack may be one node's.
 func checkMesh(ctx context.Context, s interface {
 	Check(ctx context.Context, spec path.Spec) error
 }, between path.Spec, nodes []string) error {

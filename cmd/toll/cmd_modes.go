@@ -19,11 +19,11 @@ import (
 type modeInfo struct {
 	Mode    string `json:"mode"`
 	Summary string `json:"summary"`
-	Engine  string `json:"engine"` // Docker or Podman, in whose words Docker is
+	Engine  string `json:"engine"` // "Docker" or "Podman"; Docker has its words
 	Docker  string `json:"docker"`
 	GivesUp string `json:"gives_up"`
 	Usual   bool   `json:"usual"` // compared if no mode is named
-	// Rootless means that an engine without root has the mode.
+	// Rootless means that the mode is that of an engine without root.
 	Rootless bool        `json:"rootless,omitempty"`
 	Paths    []routeInfo `json:"paths"`
 	Apart    []apartInfo `json:"apart,omitempty"`
@@ -40,7 +40,8 @@ type routeInfo struct {
 	From string   `json:"from"`
 	To   string   `json:"to"`
 	Hops []string `json:"hops"`
-	// with the engine's other setting of userland-proxy, or to address6 with IPv6 on all networks
+	// Or has the hops with the engine's other setting of userland-proxy, or to address6 with IPv6
+	// on all networks.
 	Or      []string `json:"or_hops,omitempty"`
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
@@ -126,7 +127,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 		}
 		out = append(out, info)
 	}
-	printable.Fields(&out) // includes what an engine reports as missing
+	printable.Fields(&out) // including what engines report
 	return out
 }
 
@@ -220,7 +221,7 @@ func modeSection(m modeInfo) document.Section {
 	return out
 }
 
-// Reasons keep the order in which they were added.
+// reasons maps reasons to modes, in the order in which they were added.
 type reasons []struct {
 	why string
 	of  []string

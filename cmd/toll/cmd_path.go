@@ -185,7 +185,7 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to), hint)
 }
 
-// Attempts on a busy machine do not change where packets go.
+// A visit may be repeated on a busy machine, because that does not change where packets go.
 const tries = 3
 
 func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*view.Trace, error) {
@@ -214,7 +214,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 		if err != nil {
 			return nil, err
 		}
-		v := f.Visits[len(f.Visits)-1] // a failed visit was repeated
+		v := f.Visits[len(f.Visits)-1] // earlier ones failed and were repeated
 		switch {
 		case v.Failure == "":
 			return &view.Trace{Path: f.Header.Paths[0], Visit: v,

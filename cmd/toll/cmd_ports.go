@@ -107,7 +107,8 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	return err
 }
 
-// read also connects to the port if it is not 0. It reads the results file, if given, first.
+// read returns the report. It reads the results file, if there is one, first, and connects to the
+// port if that is not 0.
 func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, error) {
 	from, err := parseClient(f.client)
 	if err != nil {
@@ -135,7 +136,7 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 	return r, nil
 }
 
-// facts has the connections that were tried in a copy of the machine, too.
+// facts returns the machine's facts, including the connections that were tried in a copy of it.
 func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 	port uint16) (*ports.Facts, error) {
 	var facts *ports.Facts
@@ -216,7 +217,7 @@ func parseClient(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// example is a valid command line for the hint.
+// parsePort returns the port that word names. example is a valid command line for the hint.
 func parsePort(word, example string) (uint16, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(word, ":"), 10, 16)
 	if err != nil || n == 0 {

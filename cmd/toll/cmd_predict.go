@@ -22,7 +22,7 @@ func newPredict(e env) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "predict FILE",
-		Short: "Say what each mode would cost your application",
+		Short: "Predict what each mode would cost your application",
 		Long: `predict takes the costs of round trips, bytes and streamed tokens from a results
 file with rr, and bulk for larger replies ("-" is the standard input, @1 the newest
 kept run), and computes what an application would see: the time of a page of N queries,
@@ -53,7 +53,7 @@ and the share of a core that N queries per second take. It shows its arithmetic.
 			p, err := predict.Judge(f, w)
 			if err != nil {
 				to := results
-				// Such a run is worth keeping.
+				// Other files may be overwritten; a sweep or a kept run may be wanted later.
 				if errors.Is(err, predict.ErrSweep) || strings.HasPrefix(results, "@") {
 					to = "run.jsonl"
 				}

@@ -171,10 +171,10 @@ func (f *programFlags) check(p sample.Program) error {
 	switch {
 	case p.Server == "" && p.Client != "":
 		return usage(
-			errors.New("which server? give --server, or HOST:PORT of one that runs already"),
+			errors.New("no server is given: give --server, or HOST:PORT of a running one"),
 			"toll run 127.0.0.1:6379 --client …")
 	case p.Server == "" || p.Client == "":
-		return usage(errors.New("which programs? give --recipe, or --server and --client"),
+		return usage(errors.New("no programs are given: give --recipe, or --server and --client"),
 			"toll run --recipe redis")
 	case !hasAny(p.Server, "{port}", "{addr}"):
 		return usage(

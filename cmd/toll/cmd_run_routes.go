@@ -23,7 +23,7 @@ const (
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// No mode or target contains such characters.
+// isRoute reports whether a word is a route: no mode or target contains these characters.
 func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
 
 func splitRoutes(args []string) (modes, routes []string) {
@@ -37,7 +37,7 @@ func splitRoutes(args []string) (modes, routes []string) {
 	return modes, routes
 }
 
-// routed reports whether there are routes instead of targets, or places in --from that only those
+// routed reports whether to has routes instead of targets, or from has places that only routes
 // have.
 func routed(to, from []string) bool {
 	return slices.ContainsFunc(to, isRoute) ||
@@ -93,7 +93,7 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
 		f.own[b.name].VisitAll(func(x *pflag.Flag) {
-			// These say where the client may run.
+			// These flags say where the client runs.
 			if !slices.Contains([]string{peerFlag, "peer-binary", "peer-sudo"}, x.Name) {
 				flags = append(flags, x.Name)
 			}
@@ -114,7 +114,8 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	return nil
 }
 
-// here means that the client runs on this machine, where the recipe can check that it is installed.
+// clientAlone returns the load of a client whose server runs already. here means that the client
+// runs on this machine, so that the recipe can check that it is installed.
 func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 	var p sample.Program
 	if f.recipe != "" {
@@ -144,9 +145,9 @@ func (f *programFlags) clientAlone(here bool) (l sample.Load, err error) {
 func (f *programFlags) checkClient(p sample.Program) error {
 	switch {
 	case p.Client == "":
-		return usage(errors.New("which client? give --client, or --recipe"), runningExample)
+		return usage(errors.New("no client is given: give --client or --recipe"), runningExample)
 	case program.NeedsSecond(p.Client):
-		return usage(errors.New("the client asks for {port2}: a route has one port"),
+		return usage(errors.New("the client has {port2}, and a route has one port"),
 			"--client with the second port itself")
 	}
 	return f.checkBoth(p)

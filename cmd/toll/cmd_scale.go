@@ -81,8 +81,8 @@ throughput, each client's share and how fair the shares are, and the CPU time.`,
 	return c
 }
 
-// turn returns how many seconds longer a thread may wait for a CPU with each additional client
-// process: the process and its server thread may each run for a scheduler slice first.
+// turn returns by how many seconds each additional client process may lengthen a thread's wait for
+// a CPU: the process and its server thread may each run for a scheduler slice first.
 func turn(here machine.Machine) float64 {
 	const slice = 0.003 // the longest base_slice_ns that the kernel chooses
 	facts, _ := here.Read()
@@ -95,7 +95,7 @@ func turn(here machine.Machine) float64 {
 
 func crowdHeadroom(here machine.Machine, shapes []sample.Shape, streams int) error {
 	const (
-		files      = 4 // of toll: two pipes and the process
+		files      = 4 // toll's files for a process: two pipes and the process
 		toll       = 1000
 		threads    = 10
 		bytes      = 3 << 20

@@ -120,7 +120,7 @@ func (f *chatFlags) check() error {
 	return nil
 }
 
-// usualResponse is a response's assumed duration, in seconds, before one was seen.
+// usualResponse is the duration, in seconds, that is assumed for a response until one was timed.
 const usualResponse = 2
 
 func (f *chatFlags) loads() (out []sample.Load) {

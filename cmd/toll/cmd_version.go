@@ -15,15 +15,16 @@ import (
 var version = stamped(debug.ReadBuildInfo()).version
 
 type build struct {
-	// "0.1.0", "0.0.0-20260102030405-0123456789ab+dirty" for a commit without a tag, or "devel"
+	// version is "0.1.0", "0.0.0-20260102030405-0123456789ab+dirty" for a commit without a tag, or
+	// "devel".
 	version  string
 	revision string // the commit, if built in a checkout
 	time     string
 	dirty    bool // the checkout had uncommitted changes
 }
 
-// `go install …@version` stamps the module's version, and a build in a checkout the commit. With
-// -buildvcs=false, `go run` and `go test` neither is stamped.
+// stamped returns what the build was stamped with. `go install …@version` stamps the module's
+// version, a build in a checkout the commit. `go run`, `go test` and -buildvcs=false stamp neither.
 func stamped(info *debug.BuildInfo, ok bool) build {
 	b := build{version: "devel"}
 	if !ok {

@@ -47,7 +47,7 @@ func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 	out, is := e.stdout.(*os.File)
 	if !is || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return &failure{exitFailed, errors.New(
-			"view needs a terminal that can be drawn on, and the standard output is none"), instead}
+			"view needs a terminal that can be drawn on, and the standard output is not one"), instead}
 	}
 	in := &growing{name: name, file: sample.NewGrowing(), Reader: stdin}
 	var first live.State
@@ -91,7 +91,7 @@ func stdinOf(in io.Reader) *os.File {
 	return f
 }
 
-// soon returns when f does or when a signal comes. f must leave nothing behind.
+// soon returns when f returns or a signal arrives. f must not need to clean up.
 func soon(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -106,15 +106,15 @@ func soon(ctx context.Context, f func() error) error {
 type growing struct {
 	io.Reader
 	name    string
-	regular bool // has an end, and may grow
+	regular bool // the file has an end, and may grow
 	file    *sample.Growing
 	took    int64 // bytes read
 
-	ended bool          // when it was last judged
+	ended bool          // whether the run had ended when it was last judged
 	cost  time.Duration // time of the last judging
 }
 
-// begin reads nothing from a pipe or device, which may have no end.
+// begin returns the first state. It reads nothing from a pipe or device, which may have no end.
 func (g *growing) begin(ctx context.Context, e env) (s live.State, err error) {
 	if g.name == "-" {
 		return g.state(), nil
@@ -164,7 +164,8 @@ func (g *growing) bad(err error) error {
 		"a results file is what toll compare --save writes"}
 }
 
-// An empty regular file is accepted, because it may become a results file.
+// check returns an error if the file is not a results file. It accepts an empty regular file, which
+// may become one.
 func (g *growing) check() error {
 	if _, err := g.file.File(); err != nil && (g.took > 0 || !g.regular) {
 		return g.bad(err)
@@ -172,7 +173,7 @@ func (g *growing) check() error {
 	return nil
 }
 
-// How often a file is checked for more, and the shortest wait until it is judged again, as a
+// How often a file is checked for new data, and the shortest wait until it is judged again, as a
 // multiple of the time that judging took.
 const (
 	lookEvery  = time.Second
@@ -197,7 +198,7 @@ func (g *growing) follow(ctx context.Context, d *terminal.Display) error {
 	return nil
 }
 
-// followStream updates when the pipe is silent for a moment.
+// followStream reads a pipe to its end. It judges when the pipe is silent for a moment.
 func (g *growing) followStream(ctx context.Context, d *terminal.Display) error {
 	type chunk struct {
 		b   []byte
@@ -268,7 +269,7 @@ func (g *growing) state() (s live.State) {
 	return s
 }
 
-// pause returns false as soon as ctx ends.
+// pause waits for t. It returns false as soon as ctx ends.
 func pause(ctx context.Context, t time.Duration) bool {
 	select {
 	case <-ctx.Done():

@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Endings of files.
+// The suffixes of files that are completed.
 const resultsFile, machineFile = "jsonl", "json"
 
 func completeValues(root *cobra.Command) {
@@ -27,7 +27,7 @@ func completeValues(root *cobra.Command) {
 	for _, c := range all {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			if complete := completionOf(c, f); complete != nil {
-				// fails for flags that do not exist
+				// Only a flag that does not exist makes this fail.
 				_ = c.RegisterFlagCompletionFunc(f.Name, complete)
 			}
 		})
@@ -37,7 +37,7 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// offers holds a flag's completions where the command decides them.
+// offers is the annotation of a flag with completions that the command decides.
 const offers = "offers"
 
 func offer(fl *pflag.FlagSet, flag string, words []string) {
@@ -154,7 +154,7 @@ func listed(of func() []string) cobra.CompletionFunc {
 	}
 }
 
-// keptRuns returns the newest first, or none if the history cannot be read.
+// keptRuns returns the names of the kept runs, newest first, or nil if the history cannot be read.
 func keptRuns() (out []string) {
 	l, err := listHistory(0)
 	if err != nil {
@@ -168,7 +168,7 @@ func keptRuns() (out []string) {
 	return out
 }
 
-// results also completes kept runs, once their @ is typed.
+// results completes results files and, after an @, kept runs.
 func results(most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, typed string) (
 		[]cobra.Completion, cobra.ShellCompDirective) {
@@ -206,7 +206,7 @@ func loadWords(names []string) []string {
 	return out
 }
 
-// tuneStarts leaves out the value where there are many.
+// tuneStarts returns completions for tunes. They end at the = where many values are possible.
 func tuneStarts() (out []string) {
 	for _, form := range mode.Forms() {
 		key, values, _ := strings.Cut(form, "=")
@@ -242,8 +242,8 @@ var choices = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// bashWords makes bash complete @1 as one word. Bash itself breaks words at an @; the replaced text
-// begins with the last one.
+// bashWords makes bash complete @1 as one word: bash itself breaks words at an @, and replaces only
+// what follows the last one.
 var bashWords = strings.NewReplacer(
 	"_completion -n =: ", "_completion -n =:@ ",
 	"    __toll_handle_special_char \"$cur\" =\n", `    __toll_handle_special_char "$cur" =

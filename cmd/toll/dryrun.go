@@ -110,8 +110,9 @@ func lines(texts ...string) []document.Block {
 	return out
 }
 
-// A default budget grows, with a warning. An endpoint's time is only estimated, and a mesh makes
-// one sweep.
+// fitBudget returns an error if the run does not fit into its budget. A default budget grows
+// instead, with a warning. An endpoint's time is only estimated, and a mesh makes one sweep at
+// least.
 func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	over := overBudget(*p)
 	if over == "" || p.Foreign() || p.Mesh != nil {
@@ -131,7 +132,8 @@ func (f *runFlags) fitBudget(e env, p *sample.Plan) error {
 	return usage(errors.New(over), fmt.Sprintf("--budget %.0fs, %s", least, or))
 }
 
-// overBudget returns "" if the run fits or if the number of rounds is fixed.
+// overBudget returns words for a run that is longer than its budget, or "" if it fits or has a
+// fixed number of rounds.
 func overBudget(p sample.Plan) string {
 	least := plan.LeastTime(p)
 	if p.Rounds > 0 || p.Mesh != nil && p.Mesh.Sweeps > 0 || least <= p.Budget {
@@ -239,7 +241,7 @@ func loadAndPin(p sample.Plan, c sample.Cell) string {
 	return loadAt(c) + ", " + analysis.PinWords(c.Pin)
 }
 
-// loadAt returns a cell's load, in a sweep with its point.
+// loadAt returns the name of a cell's load, in a sweep with the point.
 func loadAt(c sample.Cell) string { return wholeKey(sample.Load{Kind: c.Load, Point: c.Point}) }
 
 // Limits of what a mesh's plan prints: tournament rounds, phases in each, and pairs in each phase.

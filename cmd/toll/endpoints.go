@@ -35,7 +35,7 @@ type places struct {
 	peer *peer.Peer // nil if no place is on the peer
 }
 
-// reach starts an agent on the peer; close ends it.
+// reach starts an agent on the peer, which close ends.
 func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	a, about, err := p.peer.Agent(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	return endpoint.Peer{Place: a, About: about, Err: a.Err}, nil
 }
 
-// enter does as enterEngine for an engine whose containers are among the places.
+// enter is like enterEngine, for an engine whose containers are among the places.
 func (p places) enter(ctx context.Context) (entered bool, err error) {
 	if !slices.ContainsFunc(p.from, (*vantage.Vantage).Contained) {
 		return false, nil
@@ -154,7 +154,8 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 	return w, from, nil
 }
 
-// --peer alone adds the peer as a place.
+// fromPlaces returns the endpoints with the places that --from names. --peer without --from adds
+// the peer as a place.
 func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
 	p *peerFlags) ([]endpoint.Address, places, error) {
 	if p.host != "" && !fl.Changed("from") {
@@ -203,7 +204,8 @@ func statusHint(err error) string {
 	return ""
 }
 
-// what is one word for the kind of argument.
+// parseEndpoints parses [NAME=]ADDRESS. what is the word for such an argument, example a command
+// line for hints.
 func parseEndpoints(words []string, command, what, example string) ([]endpoint.Address, error) {
 	if len(words) == 0 {
 		return nil, usage(fmt.Errorf("%s takes at least one %s", command, what), example)
@@ -215,7 +217,8 @@ func parseEndpoints(words []string, command, what, example string) ([]endpoint.A
 	return w, nil
 }
 
-// secret returns "" if no name was given, and an error if the variable is unset or empty.
+// secret returns the value of an environment variable. It returns "" if no name is given, and an
+// error if the variable is unset or empty.
 func secret(flag, variable string) (string, error) {
 	if variable == "" {
 		return "", nil
@@ -229,14 +232,15 @@ func secret(flag, variable string) (string, error) {
 	return s, nil
 }
 
-// The function also finds a docker-proxy in between, and what slows the server down. Facts that
-// cannot be read stay unknown without an error, because endpoints may be anywhere.
+// locateServers returns a function that finds an endpoint's server, a docker-proxy in between, and
+// what slows the server down. Facts that cannot be read stay unknown without an error, because
+// endpoints may be anywhere.
 func locateServers() endpoint.Locate {
 	var once sync.Once
 	var facts *ports.Facts
 	return func(ctx context.Context, remote string, from *vantage.Vantage) endpoint.Server {
 		dial, err := netip.ParseAddrPort(remote)
-		// A Unix socket, or another machine's address.
+		// The endpoint is a Unix socket, or on another machine.
 		if err != nil || !near(dial.Addr()) && from.PID() == 0 {
 			return endpoint.Server{}
 		}
@@ -261,7 +265,8 @@ func locateServers() endpoint.Locate {
 	}
 }
 
-// portsTowards returns how many local ports connections to an address have; 0 of 0: unknown.
+// portsTowards returns the number of local ports used by connections to an address, and the number
+// of all local ports. Both are 0 if they are unknown.
 func portsTowards(f *ports.Facts, to netip.AddrPort) (used, all int) {
 	low, high := int(f.Switches.ClientPorts[0]), int(f.Switches.ClientPorts[1])
 	count := map[netip.AddrPort]int{to: 0}
@@ -271,7 +276,7 @@ func portsTowards(f *ports.Facts, to netip.AddrPort) (used, all int) {
 	return count[to], high - low + 1
 }
 
-// near reports whether an address may be this machine's or a container's on it.
+// near reports whether an address may be this machine's or one of its containers'.
 func near(a netip.Addr) bool {
 	a = a.Unmap()
 	if a.IsLoopback() {

@@ -33,11 +33,11 @@ var exitCodes = []struct{ code, means string }{
 	{"2",
 		"the command line cannot be understood, or --save or --output names a file that exists, without --force"},
 	{"3",
-		"nothing of what was asked for can be measured or, by toll fast, done here: the error names what is missing; other programs use the CPUs that are needed"},
+		"nothing that was requested can be measured here (toll fast: done here), and the error names what is missing; or other programs use the CPUs that are needed"},
 	{"4",
 		"measured, but some cells (of a mesh: nodes or links) have no result, or lost it: they are listed as failed; a route to your server broke and did not come back; failures cut the run short; toll ports PORT: this machine's own connection to the port fails; toll fast on: some ports got no shortcut or some links were not raised (they are listed), or --measure turned it off again; toll diff --fail-above, toll gate: the results file lacks a result that is asked for"},
 	{"5",
-		"a results file, or one of toll ports --save, cannot be read, or has nothing of what is asked for"},
+		"a results file, or one of toll ports --save, cannot be read, or has nothing that was requested"},
 	{"6",
 		"toll diff --fail-above: something is certainly worse by more than that; toll gate: a sentence is violated with certainty"},
 	{"7",
@@ -114,7 +114,7 @@ func leftHint(err error) string {
 	return left.Hint()
 }
 
-// A signal and its consequences are left out.
+// unsaid returns err without a signal and its consequences.
 func unsaid(err error) error {
 	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
 	case *failure:
@@ -143,8 +143,8 @@ func interrupted(ctx context.Context) error {
 	return &failure{code: exitSignalled + int(stop.Signal)}
 }
 
-// The command leaves nothing behind, so the first signal ends it even while it waits for a pipe or
-// a terminal. f goes on in the background until the process exits.
+// atOnce makes the first signal end the command, even while it waits for a pipe or a terminal. f
+// must not need to clean up: it goes on in the background until the process exits.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

@@ -18,7 +18,8 @@ const forceFlag = "force"
 
 var runNumber = regexp.MustCompile(`^@\d+$`)
 
-// fresh accepts pipes and devices that exist, but no names of kept runs.
+// fresh returns an error if a file to write exists, or has the name of a kept run. Pipes and
+// devices may exist.
 func (o *outputFlags) fresh(others []place) error {
 	for _, p := range append([]place{{outputFlag, o.file}}, others...) {
 		if runNumber.MatchString(p.name) && (p.flag == outputFlag || p.flag == saveFlag) {
@@ -68,14 +69,14 @@ func direct(name string) bool {
 	return isFile(os.Stdout, name) || isFile(os.Stderr, name)
 }
 
-// create does not open the standard output, under any name, a second time, because the two writers
-// would overwrite each other.
+// create opens a file to write. If it is the standard output under another name, it returns that,
+// because two writers would overwrite each other.
 func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile func() error,
 	err error) {
 	if out, is := stdout.(*os.File); is && isFile(out, name) {
 		return out, func() error { return nil }, nil
 	}
-	const usual = 0o666 // less the umask
+	const usual = 0o666 // before the umask
 	switch {
 	case direct(name): // keeps the content of an open stream
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, usual)
@@ -90,7 +91,7 @@ func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile fu
 	return f, f.Close, nil
 }
 
-// The file is in name's directory, to be renamed to it.
+// beside creates a file in name's directory that can be renamed to name.
 func beside(name string) (*os.File, error) {
 	const tries, usual = 100, 0o666 // os.CreateTemp makes files that only their owner can read
 	var f *os.File
@@ -105,7 +106,7 @@ func beside(name string) (*os.File, error) {
 	return f, nil
 }
 
-// writable leaves no file behind.
+// writable returns an error if a file of that name cannot be written. It leaves no file behind.
 func writable(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	switch {
@@ -121,8 +122,8 @@ func writable(name string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// replace is atomic. Without force, a file that has appeared since the check is kept, and the hint
-// says where the data is.
+// replace writes a file atomically. Without force it keeps a file that has appeared since the
+// check, and the hint names the file that has the data.
 func replace(name string, data []byte, force bool) error {
 	name = resolved(name)
 	old, missing := os.Stat(name)
@@ -171,11 +172,11 @@ func move(from, to string, force bool) error {
 	return os.Rename(from, to)
 }
 
-// flag is "" for an argument.
+// place is a file that the command line names by a flag, or by an argument if flag is "".
 type place struct{ flag, name string }
 
-// apart refuses an --output that is already a file of the command under any name. Terminals, pipes
-// and the standard output are allowed for both: writes go to them in turn.
+// apart returns an error if --output is also another file of the command, under any name.
+// Terminals, pipes and the standard output may be both: writes go to them in turn.
 func (o *outputFlags) apart(others []place) error {
 	for _, p := range others {
 		if o.file == "" || p.name == "" || !sameFile(o.file, p.name) ||
@@ -192,7 +193,7 @@ func (o *outputFlags) apart(others []place) error {
 	return nil
 }
 
-// sameFile reports whether both names lead, or would lead, to the same regular file.
+// sameFile reports whether both names refer, or would refer, to the same regular file.
 func sameFile(output, other string) bool {
 	x, errX := os.Stat(output)
 	y, errY := stat(other)
@@ -202,7 +203,7 @@ func sameFile(output, other string) bool {
 	return os.IsNotExist(errX) && os.IsNotExist(errY) && resolved(output) == resolved(other)
 }
 
-// stat accepts "-" for the standard input.
+// stat is like os.Stat, with "-" for the standard input.
 func stat(name string) (os.FileInfo, error) {
 	if name == "-" {
 		return os.Stdin.Stat()
@@ -218,7 +219,7 @@ func isFile(f *os.File, name string) bool {
 
 const maxLinks = 40
 
-// links yields a name first, then each target of its symbolic links.
+// links yields the name, then each target of its symbolic links.
 func links(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for range maxLinks {
@@ -238,7 +239,7 @@ func links(name string) iter.Seq[string] {
 	}
 }
 
-// resolved follows symbolic links in the name and in its directory. The file need not exist.
+// resolved returns the name without symbolic links, also in its directory. The file need not exist.
 func resolved(name string) string {
 	for to := range links(name) {
 		name = to
@@ -253,7 +254,8 @@ func resolved(name string) string {
 	return filepath.Join(dir, filepath.Base(name))
 }
 
-// The kept records are complete even if the file of --save cannot be written.
+// tee keeps the records and writes them to the file of --save. The kept records are complete even
+// if the file cannot be written.
 type tee struct {
 	kept bytes.Buffer
 	file io.Writer // nil without --save

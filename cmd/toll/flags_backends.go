@@ -21,8 +21,8 @@ type builderFlags struct {
 	wire string
 	mesh bool // the command is toll mesh
 
-	nodes []string // of a cluster
-	image string   // of a cluster's containers
+	nodes []string // names of a cluster's nodes
+	image string   // image of a cluster's containers
 	of    map[string]settings
 	own   map[string]*pflag.FlagSet
 	all   *pflag.FlagSet
@@ -41,7 +41,7 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 	f.addSettings(fl, k)
 }
 
-// onlyLocal hides the backends with distant ends, which the command refuses, from help and
+// onlyLocal removes the backends with distant ends, which the command refuses, from help and
 // completion.
 func onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
@@ -113,7 +113,8 @@ type timed interface {
 	Time() (engine.Clock, engine.Meter)
 }
 
-// The default clock and meter are the machine's.
+// timeOf returns the clock and the meter of the first backend that has its own, or else the
+// machine's.
 func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
 	for _, b := range builders {
 		if t, ok := b.(timed); ok {
@@ -125,7 +126,8 @@ func timeOf(builders []path.Builder) (engine.Clock, engine.Meter, error) {
 	return engine.Monotonic{}, m, err
 }
 
-// fit refuses flags of a backend that is not used, and of a model in a run with other backends.
+// fit returns an error for flags of a backend that is not used, and for flags of a model in a run
+// with other backends.
 func (f *builderFlags) fit(on []string) error {
 	for _, b := range backends {
 		used := slices.Contains(on, b.name)
@@ -166,7 +168,7 @@ func (f *builderFlags) usedBy(flag string, on []string) bool {
 	})
 }
 
-// given returns "" if no such flag differs from its default.
+// given returns the first flag that looked selects and whose value is not its default, or "".
 func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	fl.VisitAll(func(x *pflag.Flag) {
 		if name == "" && x.Value.String() != x.DefValue && looked(x.Name) {
@@ -176,7 +178,7 @@ func given(fl *pflag.FlagSet, looked func(string) bool) (name string) {
 	return name
 }
 
-// defaults returns nil for the flags' own defaults.
+// defaults returns the backends' defaults, or nil for the flags' own.
 func (f *builderFlags) defaults() (*defaults, error) {
 	f.imply()
 	for _, b := range backends {
@@ -193,8 +195,8 @@ func (f *builderFlags) defaults() (*defaults, error) {
 	return nil, nil
 }
 
-// setDefaults also clears --pin if client and server are on different machines. modes are those to
-// compare if none is named, or nil for all.
+// setDefaults sets the flags' defaults from the backends. It clears --pin if client and server are
+// on different machines. modes lists the modes to compare if none is named; nil: all.
 func (f *runFlags) setDefaults(fl *pflag.FlagSet, named []string) (modes []string, err error) {
 	d, err := f.defaults()
 	if d == nil || err != nil {
@@ -231,7 +233,8 @@ func reachedFrom(m mode.Name, from []string) bool {
 	})
 }
 
-// CPU numbers differ between machines.
+// unpinned clears --pin, because CPU numbers differ between machines. It returns an error if the
+// user set it.
 func (f *runFlags) unpinned(fl *pflag.FlagSet) error {
 	if fl.Changed("pin") && f.pin != "none" {
 		return usage(fmt.Errorf("--pin %s: client and server are on different machines", f.pin),

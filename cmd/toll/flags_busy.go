@@ -12,15 +12,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// busyEnv, if "yes", acts as --busy for all commands and silences the warning before the run.
+// busyEnv is a variable that, set to "yes", acts like --busy for all commands and silences the
+// warning before the run.
 const busyEnv = "TOLL_BUSY"
 
-// How long the machine is watched before a run, in ns, and how long a run waits for a busy one.
+// How long a machine is watched before a run, in ns, and how long a run waits for a busy one.
 const (
 	busyLook  = int64(300 * time.Millisecond)
 	busyAgain = int64(time.Second)
 	busyWait  = int64(time.Minute)
-	busyCalm  = 2 // consecutive samples that must find it free
+	busyCalm  = 2 // consecutive samples that must be free
 )
 
 // Tests replace contentionSince.
@@ -50,7 +51,7 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	return nil
 }
 
-// With goOn, waitForCPUs does not wait.
+// waitForCPUs waits until other programs leave enough CPU time. With goOn it does not wait.
 func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock,
 	goOn bool) (sample.Contention, error) {
 	look := func(took int64) (sample.Contention, error) {

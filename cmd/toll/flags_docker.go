@@ -15,7 +15,7 @@ type dockerFlags struct {
 	keepImage bool
 }
 
-// docker returns the flags of both docker and podman.
+// docker returns the flags that docker and podman share.
 func (f *builderFlags) docker() *dockerFlags { return f.of[docker.Name].(*dockerFlags) }
 
 func (f *dockerFlags) add(fl *pflag.FlagSet, k commandKind) {

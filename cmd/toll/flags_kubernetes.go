@@ -41,7 +41,7 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 		return
 	}
 	fl.BoolVar(&f.outside, "outside", false,
-		"kubernetes: the client of --from remote is this machine, outside of the cluster; with --nodes a,b the pod is on a, and b is dialled")
+		"kubernetes: the client of --from remote is this machine, outside the cluster; with --nodes a,b the pod is on a, and b is dialled")
 }
 
 func (f *kubernetesFlags) check() error {
@@ -52,10 +52,10 @@ func (f *kubernetesFlags) check() error {
 				len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
 	if slices.Contains(names, "") {
-		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
+		return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
 	}
 	if slices.Contains(f.labels, "") {
-		return usage(errors.New("--label: one has no name"), "--label topology.kubernetes.io/zone")
+		return usage(errors.New("--label: a key is empty"), "--label topology.kubernetes.io/zone")
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
 		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
-// With the lab, the defaults are both backends': the lab's modes have the same path between pods,
-// without plug-in and cluster.
+// defaults returns, in a run with the lab, the modes and placements that both backends have: the
+// lab has the same paths between pods without plug-in and cluster.
 func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 	besideLab := slices.Equal(others, []string{sample.Lab})
 	if f.outside && len(others) > 0 {

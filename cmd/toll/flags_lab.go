@@ -11,7 +11,7 @@ import (
 )
 
 type labFlags struct {
-	wire              *string // the plan has it, too
+	wire              *string // shared with the plan
 	proxy, congestion string
 }
 

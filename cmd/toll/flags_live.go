@@ -49,12 +49,12 @@ type watch struct {
 	records *tee
 	taken   int // bytes of the records read so far
 	file    *sample.Growing
-	judged  float64 // when it was last judged, in s since the run's start
-	cost    float64 // how long that took, in s
+	judged  float64 // time of the last judging, in s since the run's start
+	cost    float64 // duration of that judging, in s
 }
 
-// The returned context ends when the user stops the run. The watch is nil if the terminal cannot be
-// drawn on.
+// watching starts the screen. The returned context ends when the user stops the run. The watch is
+// nil if the terminal cannot be drawn on.
 func (f *runFlags) watching(ctx context.Context, e env, bar *progress,
 	records *tee) (context.Context, *watch) {
 	t, err := liveTerminal(e.stderr)
@@ -112,7 +112,8 @@ func (w *watch) show(p engine.Progress) {
 	runtime.GC() // now rather than during a measurement
 }
 
-// judge returns nil if judging would take too much of the run's time. elapsed is in seconds.
+// judge returns the report so far, or nil if judging would take too much of the run's time. elapsed
+// is in seconds.
 func (w *watch) judge(elapsed float64) judge.Report {
 	const share = 50 // judging takes at most 1/share of the time
 	if elapsed < w.judged+share*w.cost {
@@ -134,7 +135,7 @@ func (w *watch) judge(elapsed float64) judge.Report {
 	return r
 }
 
-// On nil, close does nothing.
+// close restores the terminal. It does nothing on nil.
 func (w *watch) close() {
 	if w == nil {
 		return

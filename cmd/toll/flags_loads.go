@@ -20,7 +20,8 @@ type loadFlags struct {
 	given func(flag string) bool // reports whether the user gave the flag
 	flags map[string]loadFlag
 
-	// largest number of threads of an end of any load, once the loads are known
+	// threads is the largest number of threads of an end of any load. It is set once the loads are
+	// known.
 	threads int
 }
 
@@ -97,7 +98,7 @@ func (f *loadFlags) add(fl *pflag.FlagSet, loads []string, wanted func(flag stri
 	}
 }
 
-// The help has what the flag does for each load, and the defaults that differ from the first
+// flagHelp returns what the flag does for each load, with the defaults that differ from the first
 // load's.
 func flagHelp(name string, loads []string) string {
 	var have, what, defaults []string
@@ -136,7 +137,7 @@ func (f *loadFlags) has(load, flag string) bool {
 	return ok && x.With != "" && f.given(x.With)
 }
 
-// idle refuses flags that the user gave and that none of the loads has.
+// idle returns an error for a flag that the user gave and none of the loads has.
 func (f *loadFlags) idle() error {
 	flags := []string{sliceFlag}
 	for name := range f.flags {
@@ -191,8 +192,8 @@ func (f *loadFlags) load(kind string, w sample.Wire, window float64,
 	return l, enoughFiles(known, l)
 }
 
-// Each connection takes one file for each of toll's ends, and six for a docker-proxy with its
-// pipes.
+// enoughFiles returns an error if the limit of open files is too low for a load. Each connection
+// takes a file for each of toll's ends, and six for a docker-proxy with its pipes.
 func enoughFiles(w workload.Workload, l sample.Load) error {
 	const others, each = 100, 6
 	if w.FilesFor == "" {

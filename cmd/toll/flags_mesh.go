@@ -73,7 +73,7 @@ func (f *meshPeers) check() error {
 	return nil
 }
 
-// word is [NAME=]HOST.
+// read adds the machine that word names, [NAME=]HOST.
 func (f *meshPeers) read(word, example string) error {
 	name, host, named := strings.Cut(word, "=")
 	if !named {

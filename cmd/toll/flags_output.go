@@ -46,7 +46,7 @@ func (o *outputFlags) printReport(e env, r judge.Report) error {
 	return o.print(e, view.Summary(r))
 }
 
-// whole reports whether details were asked for or the format has space for them.
+// whole reports whether details were requested or the format always has them.
 func (o *outputFlags) whole() bool {
 	f, _ := format.Find(o.format.name)
 	return o.details || f.Whole
@@ -64,7 +64,8 @@ func (o *outputFlags) check(others ...place) error {
 
 const outputFlag = "output"
 
-// open only checks a regular file, so that errors show before the measurement.
+// open opens a pipe or device. It only checks a regular file, so that errors show before the
+// measurement.
 func (o *outputFlags) open(e env) (err error) {
 	switch {
 	case o.file == "" || o.to != nil:
@@ -84,7 +85,7 @@ func unwritten(err error) error {
 		"give --output a writable path"}
 }
 
-// write calls f with the writer to print to. A file appears only when it is complete.
+// write calls f with the output. A file appears only when it is complete.
 func (o *outputFlags) write(e env, f func(io.Writer) error) (err error) {
 	if err := o.open(e); err != nil {
 		return err
@@ -115,7 +116,8 @@ func (o *outputFlags) print(e env, d document.Document) error {
 	return o.write(e, func(w io.Writer) error { return f.Write(w, d, opts) })
 }
 
-// Tests replace printing to lay documents out in other widths.
+// printing is called with each document that is printed, for tests that lay documents out in other
+// widths.
 var printing = func(document.Document) {}
 
 // either joins words for a sentence: "a, b or c".
@@ -151,7 +153,7 @@ func (f *formatFlag) check(k document.Kind) error {
 	return nil
 }
 
-// colored reports whether w is a terminal whose user did not ask for plain text
+// colored reports whether w is a terminal whose user has not turned colours off
 // (https://no-color.org).
 func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)
@@ -162,7 +164,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth returns 80 if w is not a terminal.
+// terminalWidth returns the columns of a terminal, or 80 if w is not one.
 func terminalWidth(w io.Writer) int {
 	const usual = 80
 	if f, ok := w.(*os.File); ok {

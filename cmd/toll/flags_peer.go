@@ -91,7 +91,7 @@ func (f *peerFlags) with(_ context.Context, _ sample.Wire, use func(path.Builder
 	return closing(f.machine(), use)
 }
 
-// machine requires that check has succeeded.
+// machine returns the peer. check must have succeeded before.
 func (f *peerFlags) machine() *peer.Peer {
 	return &peer.Peer{Host: f.to, Address: f.at, Binary: f.how.binary, Sudo: f.how.sudo,
 		Version: version}

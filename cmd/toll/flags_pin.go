@@ -43,7 +43,8 @@ func (f *runFlags) pinInto(r *plan.Request) (err error) {
 
 const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU numbers: --pin 0,1"
 
-// pinnings returns far before near, and omits default placements that are impossible here.
+// pinnings returns the placements on CPUs, far before near. It omits default placements that are
+// impossible here.
 func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	for _, n := range names {
 		if n != sample.PinFar && n != sample.PinNear {

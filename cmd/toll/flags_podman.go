@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// podmanFlags has docker's flags.
+// podmanFlags has no flags of its own; it uses docker's.
 type podmanFlags struct{ all *builderFlags }
 
 func (f *podmanFlags) add(fl *pflag.FlagSet, _ commandKind) {
@@ -38,14 +38,15 @@ func (f *podmanFlags) with(ctx context.Context, _ sample.Wire, use func(path.Bui
 	return closing(&docker.Docker{Podman: true, Parent: d.parent, KeepImage: d.keepImage}, use)
 }
 
-// enterEngine runs toll again in the user namespace of the environment's engine, or of its Podman, if
-// that is rootless and toll may enter its containers only there. err is then the run's.
+// enterEngine runs toll again in the user namespace of this environment's Docker Engine or Podman,
+// if that is rootless and toll may enter its containers only there. If entered is true, err is that
+// run's.
 func enterEngine(ctx context.Context, podman bool) (entered bool, err error) {
 	pid := docker.UserNamespace(podman)
 	if pid == 0 || lab.Entered() || rootless.Entered() {
 		return false, nil
 	}
-	if podman { // toll is root there, and would ask root's
+	if podman { // as root there, toll would use root's service
 		if err := os.Setenv("CONTAINER_HOST", dockerapi.FindPodman(os.Getenv)); err != nil {
 			return true, err
 		}

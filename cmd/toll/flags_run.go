@@ -49,11 +49,11 @@ type runFlags struct {
 	live           bool
 	title          string
 	noHistory      bool
-	busy           bool              // measure on a busy machine
+	busy           bool              // measure even on a busy machine
 	trace          *sample.TracePlan // what is traced; nil: nothing
 
-	// plan makes the plan; nil: plan.Make. steps, if not nil, changes the run's steps. judged, if
-	// not nil, is called with the report before it is printed.
+	// plan makes the plan; nil: plan.Make. steps changes the run's steps, and judged is called with
+	// the report before it is printed. Both may be nil.
 	plan   func(plan.Request) (sample.Plan, error)
 	steps  func(*engine.Config)
 	judged func(judge.Report)
@@ -136,7 +136,8 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.BoolVar(&f.quiet, "quiet", false, "print no progress on the standard error")
 }
 
-// change, if not nil, changes the request of the common flags first.
+// command returns the function that runs the command. change changes the request of the common
+// flags first; it may be nil.
 func (f *runFlags) command(e env,
 	change func(*plan.Request) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
@@ -172,8 +173,8 @@ func (f *runFlags) command(e env,
 	}
 }
 
-// fromInside has the client in a container if only the way out is asked for, and no placement. A
-// machine has its own way out.
+// fromInside places the client in a container if only the way out is requested and no placement is
+// given. Modes of the machine have their own way out.
 func (f *runFlags) fromInside(fl *pflag.FlagSet, modes []string) {
 	inward := func(to string) bool { return !mode.Target(to).Outside() }
 	contained := func(m string) bool { return m != string(mode.Native) }
@@ -244,7 +245,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 	})
 }
 
-// checkBaseline also refuses a plan whose cells were all skipped.
+// checkBaseline returns an error if the baseline, or every cell, was skipped.
 func checkBaseline(p sample.Plan) error {
 	if len(p.Cells) == 0 {
 		return nothing(p)
@@ -259,7 +260,7 @@ func checkBaseline(p sample.Plan) error {
 	return nil
 }
 
-// A backend to compare must have a cell left.
+// checkBackends returns an error if all cells of a backend were skipped.
 func checkBackends(p sample.Plan, on []string) error {
 	for _, name := range on {
 		if slices.ContainsFunc(p.Cells, func(c sample.Cell) bool { return c.On == name }) {
@@ -282,7 +283,8 @@ func nothing(p sample.Plan) error {
 		"nothing can be measured here: %s: %s", s.Mode, s.Reason), s.Remedy}
 }
 
-// measure judges and prints the results also after an interrupt or a failure during the run.
+// measure runs the plan, judges and prints the results. It prints what was measured after an
+// interrupt or a failure, too.
 func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	var err error
 	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
@@ -384,12 +386,12 @@ func (f *runFlags) saveHint(err error) string {
 	return ""
 }
 
-// forOutput has the flags that only affect output, and whether each takes a value.
+// forOutput maps the flags that only affect output to whether they take a value.
 var forOutput = map[string]bool{"save": true, "output": true, "format": true,
 	"force": false, "live": false, "details": false, "quiet": false}
 
-// commandOf leaves out output flags. It returns nil for a mesh, and for the user's own programs or
-// servers, whose command lines may contain passwords.
+// commandOf returns the command line without output flags. It returns nil for a mesh, and for the
+// user's own programs or servers, whose command lines may contain passwords.
 func commandOf(p sample.Plan, args []string) []string {
 	foreign := func(l sample.Load) bool { return workload.Of(l).Foreign }
 	if p.Foreign() || p.Mesh != nil || slices.ContainsFunc(p.Loads, foreign) {

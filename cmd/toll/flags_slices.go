@@ -21,14 +21,14 @@ type sliceFlags struct {
 	same  float64       // 0: the command has no such flags
 	slice time.Duration // 0: nothing is sliced
 	asked bool          // the user set the slice, so it is not made longer
-	// the scheduler places client and server
+	// unpinned means that the scheduler places client and server.
 	unpinned bool
-	// a relay queues more than a slice of bulk
+	// queued means that a relay queues more than a slice of bulk.
 	queued bool
-	// why nothing is sliced in this run
+	// held is the reason why nothing is sliced in this run, or "".
 	held string
 
-	// why a load is not sliced although --slice is not 0, by load and point
+	// whole has, by load and point, why a load is not sliced although --slice is not 0.
 	whole map[string]string
 }
 
@@ -47,29 +47,29 @@ const (
 	maxSlice = time.Second
 )
 
-// In seconds.
+// The lengths of an epoch's parts, in seconds.
 const (
 	sliceWarmup  = 0.01
 	windowBeside = 0.05 // for each cell at an epoch's end
 )
 
-// epochLength is the time of the slices of all cells, in seconds. Tests change it.
+// epochLength is the total time of the slices in an epoch, in seconds. Tests change it.
 var epochLength = 2.0
 
-// settleTime is the shortest warm-up of unpinned ends, in seconds. The scheduler of an idle machine
-// moves the threads of new processes to separate CPUs within some 100 ms.
+// settleTime is the shortest warm-up of unpinned ends, in seconds. On an idle machine, the
+// scheduler moves the threads of new processes to separate CPUs within some 100 ms.
 const settleTime = 0.3
 
 // A thread that has slept for tens of milliseconds wakes on the CPU of the thread that wakes it,
-// even if another CPU is idle, and stays there. In slices all unpinned ends would share one CPU.
+// even if another CPU is idle, and stays there. So in slices all unpinned ends would share one CPU.
 const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
 
-// A user's relay with a TCP or pipes of its own goes on taking bytes for longer than a slice:
-// slirp4netns reached 23 % of loopback's throughput in slices of 16 ms, and 13 % in a window of 250
+// A relay with its own TCP or pipes accepts bytes into its queues for longer than a slice.
+// slirp4netns reached 23 % of loopback's throughput in slices of 16 ms and 13 % in a window of 250
 // ms, where iperf3 had 11 %.
 const queuedVisits = "slirp4netns, pasta and gvisor-tap-vsock queue more than a slice carries"
 
-// queues reports whether connections of the request may pass such a relay.
+// queues reports whether connections of the request may cross such a relay.
 func queues(r plan.Request) bool {
 	relays := []mode.HopKind{mode.HopSlirp, mode.HopPasta, mode.HopGvisor}
 	for _, n := range r.Modes {
@@ -87,7 +87,7 @@ func queues(r plan.Request) bool {
 	return false
 }
 
-// All modes run in the same slices.
+// These tunes apply to the whole machine, and all modes share the slices.
 const heldVisits = "--tune rmem_max, wmem_max: they are the whole machine's, and set while a visit measures"
 
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
@@ -109,8 +109,8 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	return nil
 }
 
-// cut makes a load sliced if possible, and otherwise records why not. window is the user's, in
-// seconds, or 0.
+// cut makes a load sliced, or records why that is impossible. window is the user's, in seconds, or
+// 0.
 func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []string) {
 	if f.unpinned && l.Warmup > 0 {
 		l.Warmup = max(l.Warmup, settleTime)
@@ -148,15 +148,17 @@ func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []str
 	}
 }
 
-// wholeKey includes the point of a sweep: only some points may be unsliced.
+// wholeKey returns the key of a load in whole. It includes the point of a sweep, because single
+// points may be unsliced.
 func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.Point) }
 
-// bulkSlice is in s. In 4 ms docker-proxy and NAT reach 8 to 10 % more of loopback's throughput
-// than iperf3 shows in a second, because their queues are still filling. From 16 ms on they agree.
+// bulkSlice is the length of bulk's slices, in s. In 4 ms docker-proxy and NAT reach 8 to 10 % more
+// of loopback's throughput than iperf3 shows in a second, because their queues are still filling.
+// From 16 ms on they agree.
 const bulkSlice = 0.016
 
-// lengthOf returns seconds: --slice, or more for bulk, and for pages so that several end in one
-// slice even in a slow mode.
+// lengthOf returns the length of a load's slices, in seconds: --slice, or more for bulk and for
+// pages, of which several must end in one slice even in a slow mode.
 func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	const (
 		pages = 5
@@ -169,7 +171,7 @@ func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	return max(f.slice.Seconds(), min(most, pages*query*float64(workload.QueryOf(l).Queries)))
 }
 
-// whole returns why a load cannot be measured in slices of the given seconds, or "" if it can.
+// whole returns why a load cannot be measured in slices of slice seconds, or "" if it can.
 func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 	known := workload.Of(l)
 	if why := known.NotSliced(l); why != "" {
@@ -189,8 +191,8 @@ func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 	return ""
 }
 
-// turnsSlice returns how long a slice of bulk must be, in s, for all threads of both ends to run
-// often enough on the CPUs. With 4 ms, 4 streams on 2 CPUs lost half of their slices.
+// turnsSlice returns the shortest slice of bulk, in s, in which all threads of both ends run often
+// enough on the CPUs. In slices of 4 ms, 4 streams on 2 CPUs lost half of their slices.
 func turnsSlice(l sample.Load, cpus int) float64 {
 	const turn = 3e-3
 	w := workload.Of(l)
@@ -204,8 +206,8 @@ func turnsSlice(l sample.Load, cpus int) float64 {
 	return turn * math.Ceil(float64(n)/float64(cpus))
 }
 
-// leastSlice returns how long a slice must be to hold whole trips, pages or writes in slow modes,
-// in seconds.
+// leastSlice returns the shortest slice, in seconds, that holds whole trips, pages or writes even
+// in slow modes.
 func leastSlice(l sample.Load) float64 {
 	const (
 		trip  = 80e-6

@@ -53,7 +53,7 @@ func (f *swarmFlags) check() error {
 			"toll mesh measures every pair of nodes")
 	}
 	if slices.Contains(f.all.nodes, "") {
-		return usage(errors.New("--nodes: one has no name"), "--nodes a,b")
+		return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
 	}
 	if f.control == "" {
 		return nil
@@ -70,7 +70,7 @@ func (f *swarmFlags) check() error {
 	if at.Addr().Unmap().IsUnspecified() {
 		return usage(fmt.Errorf("--control %s: the nodes' agents cannot dial %s", f.control,
 			at.Addr()),
-			"the address of this machine by which the nodes reach it: --control 192.0.2.1")
+			"the address of this machine that the nodes reach: --control 192.0.2.1")
 	}
 	f.at = at
 	return nil

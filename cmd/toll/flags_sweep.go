@@ -45,7 +45,7 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 		return kinds, nil
 	case 1:
 	default:
-		return nil, usage(errors.New("--sweep is there twice: a run varies one option"),
+		return nil, usage(errors.New("--sweep is given twice: a run varies one option"),
 			"one run for each option")
 	}
 	if err := f.parse(f.given[0]); err != nil {
@@ -96,7 +96,7 @@ func (f *sweepFlags) parse(text string) error {
 			return f.refuse(value, err)
 		}
 		if slices.Contains(f.values, x) {
-			return usage(fmt.Errorf("--sweep %s: %s is there twice", f.axis.Name, f.axis.Format(x)),
+			return usage(fmt.Errorf("--sweep %s: %s is given twice", f.axis.Name, f.axis.Format(x)),
 				"name each value once")
 		}
 		f.values = append(f.values, x)
@@ -127,14 +127,14 @@ func (f *sweepFlags) refuse(text string, err error) error {
 		cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
 }
 
-// The zero value of sweepPoint changes nothing.
+// sweepPoint is a value of the swept option. The zero value changes nothing.
 type sweepPoint struct {
 	f     *sweepFlags
 	value float64
 	name  string
 }
 
-// Without a sweep, points returns a single point that changes nothing.
+// points returns the sweep's points, or a single zero point without a sweep.
 func (f *sweepFlags) points() []sweepPoint {
 	if len(f.given) == 0 {
 		return []sweepPoint{{}}
@@ -169,8 +169,8 @@ func (p sweepPoint) explain(err error) error {
 		f.hint}
 }
 
-// How long the slices of an epoch of one point take, in s. A sweep has many epochs in a round, and
-// several rounds must fit into the budget.
+// The total time of the slices in an epoch of one point, in s. A sweep has many epochs in a round,
+// and several rounds must fit into the budget.
 const (
 	pointEpoch  = 1.
 	leastEpoch  = 0.3
@@ -192,7 +192,8 @@ func (f *sweepFlags) into(r *plan.Request) error {
 	return nil
 }
 
-// Incomplete curves would show nothing.
+// sweepFits returns an error if the budget is too short for complete curves, because incomplete
+// ones would show nothing.
 func sweepFits(p sample.Plan) error {
 	if p.Sweep == nil || p.Rounds > 0 {
 		return nil

@@ -15,11 +15,11 @@ import (
 
 const precisionFlag = "precision"
 
-// traceEpoch is shorter than other epochs (s): each round has one state, and states need several
-// rounds each.
+// traceEpoch is the total time of the slices in a traced epoch, in s. It is shorter than usual,
+// because each round has one state and each state needs several rounds.
 const traceEpoch = 1.0
 
-// traceInto refuses what cannot be traced.
+// traceInto sets the request's trace, or returns an error if it cannot be traced.
 func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	loads ...string) error {
 	if err := only(*r, command, loads...); err != nil {
@@ -50,8 +50,8 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 	return nil
 }
 
-// openTracer also attaches once, because only that shows what the kernel and the user's capabilities
-// allow. Tests without a kernel replace it.
+// openTracer returns a tracer. It attaches the programs once, because only that shows what the
+// kernel and the user's capabilities allow. Tests without a kernel replace it.
 var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
 	t, err := trace.Open()
 	if err != nil {
@@ -72,8 +72,8 @@ var openTracer = func(hooks bool) (engine.Tracer, func() error, error) {
 	return engine.Kernel{Tracer: t}, t.Close, nil
 }
 
-// openTracer only warns before a dry run, which traces nothing. Mistakes on the command line come
-// first.
+// openTracer returns a tracer if the run is traced. Before a dry run, which traces nothing, it only
+// warns. It is called after the command line is checked.
 func (f *runFlags) openTracer(e env, on []string) (engine.Tracer, func() error, error) {
 	if err := f.fit(on); err != nil {
 		return nil, nil, err

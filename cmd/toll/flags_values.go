@@ -19,11 +19,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Bounds are checked when the command line is parsed.
+// bounded is the value of a flag with bounds, which are checked when the command line is parsed.
 type bounded[T int | int64 | uint64 | float64 | time.Duration] struct {
 	to          *T
 	least, most T
-	orZero      bool   // 0 is accepted, too
+	orZero      bool   // also accepts 0
 	kind        string // as shown in help texts
 	parse       func(string) (T, error)
 	format      func(T) string
@@ -133,8 +133,8 @@ func shareFlag(to *float64, preset float64) pflag.Value {
 		parse: units.ParseShare}
 }
 
-// plainly says what a text must be instead of Go's error. A number that is only too large is left
-// to the bounds check.
+// plainly replaces Go's error with want, which says what the text must be. It keeps the error of a
+// number that is too large, for the check of bounds.
 func plainly(err error, want string) error {
 	if err == nil || errors.Is(err, strconv.ErrRange) {
 		return err
@@ -150,7 +150,7 @@ func parseOne[T any](word string, parse func(string) (T, error)) (T, error) {
 	return v, nil
 }
 
-// Repeated words count once. The error names all unknown words.
+// parseAll parses words. Repeated words count once. The error names all unknown words.
 func parseAll[T comparable](words []string, parse func(string) (T, error)) ([]T, error) {
 	var out []T
 	var unknown *suggest.UnknownError
@@ -255,7 +255,7 @@ type wordFlag string
 func (f *wordFlag) String() string { return string(*f) }
 func (f *wordFlag) Type() string   { return "string" }
 
-// Set accepts any word. The load checks it later.
+// Set accepts any word, which the load checks later.
 func (f *wordFlag) Set(s string) error {
 	*f = wordFlag(s)
 	return nil

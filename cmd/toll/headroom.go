@@ -9,13 +9,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Go aborts a process that cannot create a thread, without an explanation, so toll checks for
-// enough threads and files first. These numbers were measured and rounded up.
+// Go aborts a process that cannot create a thread, without an explanation, so toll first checks
+// that there are enough threads and files. These numbers were measured and rounded up.
 const (
-	ownThreads = 10 // of a toll that measures nothing
+	ownThreads = 10 // threads of a toll that measures nothing
 	ownFiles   = 10
 
-	runThreads  = 34 // of both tolls, if one is in a user namespace, and of a visit's two workers
+	runThreads  = 34 // threads of a toll inside and outside a user namespace, and of a visit's two workers
 	pathThreads = 6  // for namespaces and for concurrent requests
 	runFiles    = 20
 	pathFiles   = 2
@@ -29,8 +29,9 @@ func ownHeadroom() error {
 		machine.Crowd{Threads: ownThreads, Files: ownFiles}))
 }
 
-// most is the largest number of threads of one end. Inside a user namespace runHeadroom checks
-// nothing, because the outer toll has.
+// runHeadroom returns an error if the limits of threads or files are too low for the plan. most is
+// the largest number of threads of one end. Inside a user namespace it checks nothing, because the
+// outer toll has.
 func runHeadroom(p sample.Plan, most int) error {
 	if lab.Entered() || rootless.Entered() {
 		return nil
@@ -46,7 +47,7 @@ func runHeadroom(p sample.Plan, most int) error {
 	}))
 }
 
-// pathHeadroom suffices for a command that builds one path at a time.
+// pathHeadroom is like runHeadroom, for a command that builds one path at a time.
 func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
 
 func counted(n int, what string) string {

@@ -42,8 +42,8 @@ var flagGroups = []named{
 
 const otherFlags = "Other flags"
 
-// The help has all flags or only the main ones. Commands in examples are not broken, so that they
-// can be copied.
+// helpOf returns the help with all flags or only the main ones. Commands in examples are not
+// broken, so that they can be copied.
 func helpOf(c *cobra.Command, columns int, all bool) string {
 	var b strings.Builder
 	b.WriteString(paragraphs(cmp.Or(c.Long, c.Short+"."), columns))
@@ -256,7 +256,7 @@ func footer(c *cobra.Command) []string {
 	}
 }
 
-// paragraphs keeps lines that begin with a space unless they are too long.
+// paragraphs wraps text. Lines that begin with a space are wrapped only if they are too long.
 func paragraphs(text string, columns int) string {
 	var out strings.Builder
 	var open []string
@@ -304,8 +304,8 @@ func examples(text string, columns int) string {
 	return out
 }
 
-// Text after a gap of at least two spaces is indented to its start, or goes below the name if
-// little room is left.
+// hanging wraps a line with a name and a text after at least two spaces. The text is indented to
+// its start, or goes below the name if little room is left.
 func hanging(line string, columns int) string {
 	if ansi.StringWidth(line) <= columns {
 		return line + "\n"
@@ -323,7 +323,8 @@ func hanging(line string, columns int) string {
 	return entry(name, text, at, columns)
 }
 
-// The text continues at the column of the description in the line before.
+// goesOn returns the text of a line that continues the description in the line before, at the same
+// column.
 func goesOn(before, line string) (text string, ok bool) {
 	_, of, hangs := hung(before)
 	text = strings.TrimLeft(line, " ")
@@ -331,7 +332,7 @@ func goesOn(before, line string) (text string, ok bool) {
 	return text, hangs && ansi.StringWidth(line)-ansi.StringWidth(text) == at
 }
 
-// hung splits a line at the first two or more spaces after a word.
+// hung splits a line at the first gap of two or more spaces after a word.
 func hung(line string) (name, text string, ok bool) {
 	rest := strings.TrimLeft(line, " ")
 	i := strings.Index(rest, "  ")
@@ -342,7 +343,7 @@ func hung(line string) (name, text string, ok bool) {
 	return line[:i], strings.TrimLeft(line[i:], " "), true
 }
 
-// A word longer than columns gets a line of its own.
+// wrap breaks text into lines. A word longer than columns gets its own line.
 func wrap(text, margin string, columns int) string {
 	var out strings.Builder
 	line := ""
@@ -364,7 +365,7 @@ func wrap(text, margin string, columns int) string {
 
 const helpAllFlag = "help-all"
 
-// Commands without an entry show all flags.
+// mainFlags lists the flags in each command's short help. Commands without an entry show all flags.
 var mainFlags = map[string][]string{
 	"compare": {"from", "load", "sweep", "tune", "baseline", "ipv6", "pin", "budget", "on", "peer",
 		"live", "details", "format", "save"},
@@ -388,7 +389,8 @@ var mainFlags = map[string][]string{
 
 const mostShown = 24
 
-// The key in mainFlags is the command's path without toll.
+// mainFlagsOf returns the command's entry in mainFlags, whose key is the command's path without
+// toll.
 func mainFlagsOf(c *cobra.Command) []string {
 	_, path, _ := strings.Cut(c.CommandPath(), " ")
 	return mainFlags[path]
@@ -396,7 +398,7 @@ func mainFlagsOf(c *cobra.Command) []string {
 
 func shortened(c *cobra.Command) bool { return mainFlagsOf(c) != nil }
 
-// --help-all is added where help leaves flags out.
+// addHelpAll adds --help-all if the help leaves flags out.
 func addHelpAll(c *cobra.Command) {
 	if shortened(c) || !c.HasParent() {
 		c.Flags().Bool(helpAllFlag, false, "show all flags of this command")

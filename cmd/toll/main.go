@@ -1,8 +1,8 @@
-// Toll tells what a container network costs, proves it and explains it.
+// Toll measures what a container network costs, proves it and explains it.
 //
-// It builds network modes side by side from the kernel's own parts, drives real traffic over each
-// in shuffled rounds, witnesses that the bytes took the claimed path, and reports what each mode
-// costs. docs/README.md is its manual.
+// It builds network modes side by side from the kernel's own parts, sends real traffic over each in
+// shuffled rounds, proves that the bytes took the claimed path, and reports what each mode costs.
+// docs/README.md is its manual.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(start(os.Args[1:]))
 }
 
-// start runs toll, or the part of it that another toll started.
+// start runs toll, or the part of it that another toll started, and returns the exit code.
 func start(args []string) int {
 	if len(args) > 0 && args[0] == program.Arg {
 		return internal(program.Main(os.Stdin, os.Stdout))
@@ -95,7 +95,7 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 	return ctx, cancel
 }
 
-// On a terminal, say breaks a long line between words. Files and pipes get it whole.
+// say prints a line. On a terminal it breaks long lines between words.
 func say(w io.Writer, text string) { sayAfter(w, "", text) }
 
 func sayAfter(w io.Writer, before, text string) {

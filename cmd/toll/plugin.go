@@ -16,18 +16,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kubernetes"
 )
 
-// Called by this name, toll is a plug-in of the docker command.
+// Under this name, toll is a plug-in of the docker command.
 const (
 	pluginName     = "docker-toll"
 	pluginCommand  = "toll"
-	pluginMetadata = "docker-cli-plugin-metadata" // how docker asks a file for its metadata
+	pluginMetadata = "docker-cli-plugin-metadata" // with this argument, docker reads a plug-in's metadata
 
 	dockerEnv       = "DOCKER_CLI_PLUGIN_ORIGINAL_CLI_COMMAND" // docker's executable
 	dockerSocketEnv = "DOCKER_CLI_PLUGIN_SOCKET"               // closed to stop toll
 )
 
-// asPlugin also puts docker's own options into the environment. It returns other command lines
-// unchanged.
+// asPlugin returns the command line without docker's part, and puts docker's own options into the
+// environment. It returns other command lines unchanged.
 func asPlugin(argv []string) ([]string, error) {
 	if len(argv) == 0 || filepath.Base(argv[0]) != pluginName {
 		return argv, nil
@@ -51,7 +51,7 @@ func asPlugin(argv []string) ([]string, error) {
 	return rest, nil
 }
 
-// An empty value removes the variable.
+// setenv sets a variable, or removes it if value is "".
 func setenv(name, value string) error {
 	if value == "" {
 		return os.Unsetenv(name)
@@ -60,7 +60,7 @@ func setenv(name, value string) error {
 }
 
 // dockersOptions parses docker's own options, which precede the plug-in's command. rest is nil for
-// other command lines. TLS options are ignored: toll does not speak to such daemons.
+// other command lines. TLS options are ignored, because toll does not connect to such daemons.
 func dockersOptions(args []string) (rest []string, env map[string]string) {
 	fl := pflag.NewFlagSet("docker", pflag.ContinueOnError)
 	fl.SetInterspersed(false)
@@ -102,8 +102,8 @@ func printMetadata(w io.Writer) error {
 	})
 }
 
-// endWithDocker calls cancel when the docker command closes its socket or exits. In this way docker
-// passes on a signal that did not come from the shared terminal.
+// endWithDocker calls cancel when the docker command closes its socket or exits, which is how
+// docker forwards signals that did not come from the shared terminal.
 func endWithDocker(cancel context.CancelCauseFunc) error {
 	at := os.Getenv(dockerSocketEnv)
 	if at == "" {
@@ -123,8 +123,8 @@ func endWithDocker(cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-// Called by the first name, toll is a kubectl plug-in. By the second name kubectl's shell
-// completion asks it for words (kubectl 1.26 and later).
+// Under the first name, toll is a kubectl plug-in. Under the second, kubectl's shell completion
+// requests words from it (kubectl 1.26 and later).
 const (
 	kubectlName     = "kubectl-toll"
 	kubectlComplete = "kubectl_complete-toll"

@@ -17,8 +17,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// progress prints only between visits, because drawing costs CPU time. A terminal has one line that
-// is redrawn; elsewhere a line appears every beat seconds.
+// progress prints the run's progress. It prints only between visits, because drawing costs CPU
+// time. On a terminal it redraws one line; elsewhere it prints a line every beat seconds.
 type progress struct {
 	w     io.Writer // a terminal, or nil
 	plain io.Writer // not a terminal; nil: w is used, or nothing is printed
@@ -72,7 +72,8 @@ func (p *progress) ranking() []standing {
 	return p.standings()
 }
 
-// The line has the maximum time left, and a page of the ratios so far or else the next step.
+// progressLine returns the line with the most time left, and a page of the ratios so far or else
+// the next step.
 func progressLine(s engine.Progress, ranking []standing, page, columns int) string {
 	columns-- // a full line would wrap
 	line := timeLeft(s, columns)
@@ -145,7 +146,8 @@ const (
 	toldEvery = 200 * time.Millisecond
 )
 
-// A size of 0 or less is unknown. Without a terminal, reading returns r itself.
+// reading returns a reader that shows how much of r was read. A size of 0 or less is unknown.
+// Without a terminal it returns r itself.
 func (p *progress) reading(r io.Reader, size int64) io.Reader {
 	if p.w == nil {
 		return r
@@ -203,7 +205,7 @@ func (p *progress) clear() {
 	}
 }
 
-// done ends the message.
+// sayWaiting prints messages about slow requests until done is called.
 func sayWaiting(w io.Writer) (done func()) {
 	clear := ""
 	if drawable(w) {
@@ -214,7 +216,7 @@ func sayWaiting(w io.Writer) (done func()) {
 	})
 }
 
-// The silence lasts until done is called.
+// sayNothing silences the messages of slow requests until done is called.
 func sayNothing() (done func()) { return exchange.Tell(func(string) {}) }
 
 // silentStop is how long a stopped run may take to end before it prints a message.

@@ -25,7 +25,7 @@ func run(ctx context.Context, e env, args []string) int {
 	defer sayWaiting(e.stderr)()
 	err := root.ExecuteContext(ctx)
 	if said := unsaid(err); said != nil {
-		// All text from flags and arguments passes through here.
+		// Text from flags and arguments is made printable here.
 		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
 		if h := hintOf(err, said); h != "" {
 			say(e.stderr, "toll: hint: "+printable.Line(h))
@@ -120,7 +120,7 @@ func inLab(ctx context.Context, l *lab.Lab, f func() error) (err error) {
 	return resultOf(code, err)
 }
 
-// signalOf returns the signal for the toll that ran again, by the cause of the end.
+// signalOf returns the signal to send to the toll in a user namespace, given why the context ended.
 func signalOf(cause error) os.Signal {
 	var s signaled
 	if errors.As(cause, &s) {
@@ -129,7 +129,7 @@ func signalOf(cause error) os.Signal {
 	return os.Interrupt
 }
 
-// resultOf returns the result of a toll that ran again in this one's place.
+// resultOf returns the result of the toll that ran in this one's place.
 func resultOf(code int, err error) error {
 	switch {
 	case err != nil:
@@ -221,7 +221,8 @@ func flagNames(c *cobra.Command) (names []string) {
 	return names
 }
 
-// A given list replaces the default, so an empty one, such as --from=, is a mistake.
+// fullLists returns an error for an empty list, such as --from=, because a list replaces the
+// default.
 func fullLists(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, is := f.Value.(pflag.SliceValue)

@@ -18,7 +18,7 @@ type standing struct {
 	lower bool // a lower ratio is better
 }
 
-// String returns a shorter text than a report's row.
+// String returns the standing as a short text.
 func (s standing) String() string {
 	const percent = 100
 	switch r := s.ratio; {
@@ -30,7 +30,8 @@ func (s standing) String() string {
 	return s.label + " " + s.ratio.String()
 }
 
-// Each line shows one group, its best mode first, and the groups take turns.
+// pagesOf returns lines of at most columns. Each shows one group, best mode first, and the groups
+// take turns.
 func pagesOf(all []standing, columns int) []string {
 	var out []string
 	groups := rankings(all)
@@ -64,7 +65,7 @@ func headOf(all []standing, c sample.Cell) string {
 	return head + ": "
 }
 
-// page fits as many of a group's first standings as possible, at least one, and returns their
+// page returns a line with as many of a group's first standings as fit, at least one, and their
 // number.
 func page(head string, g []standing, columns int) (line string, n int) {
 	line = head + g[0].String()
@@ -78,7 +79,7 @@ func page(head string, g []standing, columns int) (line string, n int) {
 	return line, n
 }
 
-// Standings of one group are compared with the same baseline, best first.
+// rankings groups standings that have the same baseline, best first.
 func rankings(all []standing) [][]standing {
 	var out [][]standing
 	at := map[sample.Cell]int{}
