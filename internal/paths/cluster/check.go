@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Check builds a path and closes it. Things shared with other paths stay until the backend is
-// closed.
+// Check builds a path, closes it and returns the error. Things that it shares with other paths stay
+// until the backend is closed.
 func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 	p, err := b.Build(ctx, spec)
 	var u *path.UnsupportedError
@@ -35,9 +35,9 @@ func Refuse(s path.Spec) error {
 			Remedy:  "toll run --on lab or docker"}
 	}
 	for _, t := range s.Tune.List() {
-		if t.Key != mode.Nodelay { // an option of the load
+		if t.Key != mode.Nodelay { // nodelay is an option of the load
 			return &path.UnsupportedError{
-				Missing: string(t.Key) + " is set on devices of this machine only",
+				Missing: string(t.Key) + " is only set on devices of this machine",
 				Remedy:  "--on lab or docker"}
 		}
 	}

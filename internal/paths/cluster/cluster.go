@@ -1,5 +1,5 @@
-// Package cluster has devices, hops and settings for backends with paths on a cluster's nodes,
-// where agents read for them.
+// Package cluster has what backends with paths on other machines share: devices, hops and settings,
+// which agents read there.
 package cluster
 
 import (
@@ -25,7 +25,8 @@ type namespace struct {
 	file  string // "": its own
 }
 
-// Of returns the devices of an agent's namespace, by its file; "" is the agent's own.
+// Of returns the devices of a network namespace, which the agent reads. file is the namespace's
+// file; "": the agent's own namespace.
 func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
 	if known, ok := d.known.Load(namespace{a, file}); ok {
 		return known.([]agent.Interface), nil
@@ -53,7 +54,7 @@ type port struct {
 	device string
 }
 
-// Find returns the agent's box with its device whose IPv4 address within accepts, or nil.
+// Find returns the agent's box with the device whose IPv4 address within accepts, or nil.
 func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) bool) *Box {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -65,7 +66,8 @@ func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) b
 	return nil
 }
 
-// Hop returns the hop of the container's device; if toServer, it receives from the client.
+// Hop returns the hop of the container's device. toServer means that what the device receives comes
+// from the client.
 func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
 	name := b.Device.Name
 	return path.Hop{Kind: kind, Name: name, Where: b.Where,
@@ -77,7 +79,8 @@ func (b *Box) paired(d agent.Interface) bool {
 	return d.Index == b.Device.Peer && d.Kind == b.Device.Kind
 }
 
-// forward is what the device received if forwardRx.
+// counts returns a device's counters of packets to the server and back. forwardRx means that
+// packets to the server are those that the device received.
 func counts(device string, forwardRx bool) [2]path.Counter {
 	return [2]path.Counter{{Device: device, Sent: !forwardRx}, {Device: device, Sent: forwardRx}}
 }
@@ -99,7 +102,7 @@ type Spot struct {
 	At    agent.Spot
 }
 
-// Inspect reads the settings of all namespaces.
+// Inspect returns the settings of all namespaces.
 func Inspect(spots []Spot) ([]path.Setting, error) {
 	var reads []func() ([]path.Setting, error)
 	for _, s := range spots {
@@ -108,7 +111,7 @@ func Inspect(spots []Spot) ([]path.Setting, error) {
 	return AtOnce(reads)
 }
 
-// AtOnce reads settings concurrently. It skips nil functions.
+// AtOnce calls all functions concurrently and returns their settings. It skips nil functions.
 func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	var (
 		wg   sync.WaitGroup
@@ -124,18 +127,19 @@ func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	return slices.Concat(got...), errors.Join(errs...)
 }
 
-// DrawPort returns a random port, free or not, between those of fixed listeners and dialling ends.
+// DrawPort returns a random port, which may be in use, between the usual ports of servers and those
+// of clients.
 func DrawPort() uint16 {
 	const first, count = 20000, 10000
 	return first + uint16(rand.N(count))
 }
 
-// SwitchHop counts what a bridge sent out of two of its ports.
+// SwitchHop returns a hop that counts what a bridge sent out of two of its ports.
 func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Counter) path.Hop {
 	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
 }
 
-// Both sums up two readers from the first reading on.
+// Both returns a reader of the sum of two readers, counted from the first reading on.
 func Both(a, b local.Reader) local.Reader {
 	var (
 		mu    sync.Mutex

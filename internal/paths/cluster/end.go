@@ -14,22 +14,22 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// End is a node of a path.
+// End is a node at one end of a path.
 type End struct {
-	Where   string       // in hops and settings
-	Machine *agent.Agent // meters the node
+	Where   string       // the node's name in hops and settings
+	Machine *agent.Agent // reads the node's CPU time
 	Agent   *agent.Agent // in the node's own network namespace; nil: toll may not be there
-	// reads that namespace's settings; nil: Agent
+	// Inspector reads that namespace's settings; nil: Agent does.
 	Inspector *agent.Agent
 	Devices   []agent.Interface
 	Card      agent.Interface // the device with the node's address
 	Wire      string          // the device towards another machine; may be ""
 	Own       []string        // other devices that the path crosses
-	To        []netip.Addr    // the addresses reached by them
+	To        []netip.Addr    // addresses that are reached through Own
 }
 
-// End returns the node of an agent in the node's own namespace. If its devices lack the node's
-// address, the error has the remedy.
+// End returns the node of an agent in the node's own namespace. If no device has the node's
+// address, it returns a *path.UnsupportedError with the remedy.
 func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr netip.Addr,
 	remedy string) (End, error) {
 	e := End{Where: "node " + name, Machine: a, Agent: a}
@@ -40,13 +40,14 @@ func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr net
 	var ok bool
 	if e.Card, ok = Card(e.Devices, addr); !ok {
 		return e, &path.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf(
-			"the cluster's address of node %s, %s, is on none of its network cards: it is behind NAT, "+
+			"the cluster's address of node %s, %s, is not on any of its network cards: it is behind NAT, "+
 				"or what runs containers there is in a container itself", name, addr)}
 	}
 	return e, nil
 }
 
-// Hop returns the hop of a node's device; forward is what it received if forwardRx.
+// Hop returns the hop of a node's device. forwardRx means that packets to the server are those that
+// the device received.
 func (e *End) Hop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	return path.Hop{Kind: kind, Name: name, Where: e.Where, Counts: counts(name, forwardRx),
 		Read: e.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
@@ -65,10 +66,10 @@ func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 		Shared: rewritten{e.Agent, n}, Read: e.Agent.Read(agent.Counter{NAT: &n})}
 }
 
-// Pair returns the node's end of a container's pair, and adds it to Own with its bridge. The zero
-// value means that the node lacks it.
+// Pair returns the node's end of a container's veth pair, and adds it and its bridge to Own. It
+// returns the zero value if the node lacks it.
 func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
-	// the container is newer than the list
+	// The container may be newer than the list.
 	if !slices.ContainsFunc(e.Devices, b.paired) {
 		d.Forget(e.Agent)
 		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
@@ -87,14 +88,14 @@ func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interfac
 	return pair, nil
 }
 
-// Crossed returns the crossed part of the node's namespace.
+// Crossed returns the part of the node's namespace that the path crosses.
 func (e *End) Crossed() Spot {
 	names := slices.Compact(slices.Sorted(slices.Values(append([]string{e.Card.Name}, e.Own...))))
 	return Spot{Agent: cmp.Or(e.Inspector, e.Agent), At: agent.Spot{Where: e.Where, Devices: names}}
 }
 
-// Watched returns the namespaces of the ends and further ones. Shared ones include the routes to
-// the given addresses and to those that the ends reach.
+// Watched returns the namespaces of the ends and the further ones. Namespaces that other programs
+// also use include the routes to the given addresses and to those that the ends reach.
 func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	all := further
 	for _, e := range ends {
@@ -109,7 +110,7 @@ func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	return all
 }
 
-// AddLinks describes the crossed devices.
+// AddLinks adds descriptions of the crossed devices to p.
 func (e *End) AddLinks(p *path.Path) {
 	for _, d := range e.Devices {
 		if slices.Contains(e.Crossed().At.Devices, d.Name) {
@@ -137,13 +138,13 @@ func (e *End) AddFacts(ctx context.Context, n *sample.Node) {
 		return
 	}
 	n.MTU = e.Card.MTU
-	n.Cards, _, _ = e.Agent.Cards(ctx, e.Card.Name) // missing facts do not fail a mesh
+	n.Cards, _, _ = e.Agent.Cards(ctx, e.Card.Name) // a mesh works without these facts
 	for i := range n.Cards {
 		n.Cards[i].Where = e.Where
 	}
 }
 
-// Machines returns the two agents' machines, one if they share it.
+// Machines returns the machines of the two agents, or one machine if both are on it.
 func Machines(server, client *agent.Agent) []path.Machine {
 	if client.Hello().Boot == server.Hello().Boot {
 		return []path.Machine{server}
@@ -163,7 +164,8 @@ func Two[N any](all []N, spec path.Spec, name func(N) string) (server, client N,
 	return server, client, nil
 }
 
-// Nodes calls about for all nodes concurrently. without has its errors, by the node's name.
+// Nodes calls about for all nodes concurrently and returns the results. without has the errors, by
+// the node's name.
 func Nodes[N any](ctx context.Context, nodes []N, about func(N) (sample.Node, error)) (
 	all []sample.Node, without map[string]error, err error) {
 	var (

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Once holds what a backend has started, until Close. The zero value is ready to use.
+// Once keeps what a backend has started until Close. The zero value is ready to use.
 type Once[T any] struct {
 	mu      sync.Mutex
 	begun   bool
@@ -13,8 +13,8 @@ type Once[T any] struct {
 	err     error
 }
 
-// Start returns what the first call of begin started, or its error. Only an error of an ended ctx
-// is forgotten.
+// Start returns the result of the first call of begin, also if it is an error. Only after an error
+// because ctx ended is begin called again.
 func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +29,7 @@ func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, err
 	return started, err
 }
 
-// Close ends anything that was started. The next Start begins again.
+// Close calls end with what was started, if anything was. The next Start calls begin again.
 func (o *Once[T]) Close(end func(T) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

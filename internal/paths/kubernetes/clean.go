@@ -13,17 +13,18 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Clean removes the objects of runs whose toll has ended, by label and mark, in the contexts and
-// namespaces that journals name. Other clusters are not contacted.
+// Clean removes the objects of runs whose toll has ended. It finds them by label and mark, in the
+// contexts and namespaces that journals name. It contacts no other cluster.
 type Clean struct {
 	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
-	// Others also removes objects of tolls on other machines, and of processes that cannot be seen.
+	// Others means to remove also objects of tolls on other machines, and of processes that cannot
+	// be seen.
 	Others bool
 	// Access is cleaned in addition to what journals name, unless it is zero.
 	Access Access
 
-	// Left lists, after Run, the objects that were not removed.
+	// Left lists the objects that Run did not remove.
 	Left []Left
 }
 
@@ -67,7 +68,7 @@ func (c *Clean) journals() (places []*found, err error) {
 	for _, name := range names {
 		j, done, err := readJournal(dir, name)
 		switch {
-		// its run lives, or has just ended
+		// The run still lives, or has just ended.
 		case errors.Is(err, journal.ErrLocked), errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
@@ -151,14 +152,14 @@ func (c *Client) call(o Object) string {
 func why(mark string) string {
 	switch {
 	case mark == "":
-		return "it has the label of toll's, but does not say whose it is"
+		return "it has toll's label, but no owner"
 	case owner.Elsewhere(mark):
 		return "of a toll on another machine"
 	}
 	return "of a toll that may still run: its process cannot be seen from here"
 }
 
-// otherCluster reports that a journal's context now leads to another cluster.
+// otherCluster is the error that a journal's context now names another cluster.
 type otherCluster struct{ context, was, is string }
 
 func (e *otherCluster) Error() string {

@@ -42,7 +42,8 @@ type Client struct {
 
 const answerLimit = 15 * time.Second
 
-// scheme lacks the types that no run makes: a client with all types is four times as large.
+// scheme has only the types that a run makes, because a client with all types is four times as
+// large.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -149,7 +150,7 @@ func (c *Client) list(ctx context.Context, kind, selector string, into runtime.O
 	return c.explain(ctx, "list", kind, err)
 }
 
-// remove returns nil if the object does not exist. A pod gets a second to end.
+// remove removes an object, or returns nil if it does not exist. A pod has a second to end.
 func (c *Client) remove(ctx context.Context, kind, name string) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -169,7 +170,7 @@ type Object struct {
 	Owner      string // mark of its toll
 }
 
-// Made lists the namespace's objects with RunLabel: of one run, or of all if run is "".
+// Made returns the namespace's objects with RunLabel: those of one run, or of all if run is "".
 func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
 	selector := RunLabel
 	if run != "" {
@@ -193,7 +194,7 @@ func (c *Client) Made(ctx context.Context, run string) (out []Object, err error)
 	return out, nil
 }
 
-// Remove removes objects, and waits until they are gone or ctx ends.
+// Remove removes objects, and waits until they no longer exist or ctx ends.
 func (c *Client) Remove(ctx context.Context, all []Object) error {
 	var errs []error
 	for _, o := range all {

@@ -4,9 +4,9 @@
 // opened, and the user's own credentials decide what is permitted.
 //
 // Plug-ins differ in what is between two pods, so agents find those hops on the nodes
-// (mode.Mode.Fits). Nodes' devices may have counted more than the load; the pods' own must have
-// counted the load alone.
+// (mode.Mode.Fits). The nodes' devices may count more than the load. The pods' own devices must
+// count the load alone.
 //
-// A journal, written first, names the namespace; all objects in it have RunLabel. Pods end with
-// their toll, and at a deadline at the latest.
+// A journal, which is written first, names the namespace. All objects there have RunLabel. Pods end
+// with their toll, and at a deadline at the latest.
 package kubernetes

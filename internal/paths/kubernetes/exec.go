@@ -29,9 +29,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// execProtocol keeps an exec stream silent in a window. client-go's executor pings every 5 s, and
-// with its protocol, v5, the API server pings the kubelet. With v4, and with SPDY, the API server
-// only relays bytes.
+// execProtocol keeps an exec stream silent during windows. client-go's executor sends pings every 5
+// s, and with its protocol, v5, the API server sends pings to the kubelet. With v4 and with SPDY,
+// the API server only relays bytes.
 const execProtocol = "v4.channel.k8s.io"
 
 // Each message begins with its channel.
@@ -44,10 +44,10 @@ const (
 
 const (
 	execLimit = 30 * time.Second
-	// writeLimit bounds the time without progress.
+	// writeLimit limits the time of a write without progress.
 	writeLimit = 60 * time.Second
 	piece      = 32 << 10
-	// The kubelet's messages have about ten kB.
+	// mostTaken is the most bytes of a message. The kubelet's have about ten kB.
 	mostTaken = 4 << 20
 )
 
@@ -66,7 +66,7 @@ type stream struct {
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
 func (s *stream) Close() error                { return s.close() }
 
-// ended returns nil if the command succeeded or its end is unknown.
+// ended returns the command's error, or nil if it succeeded or its end is unknown.
 func (s *stream) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +87,8 @@ func (s *stream) left() {
 	s.gone = true
 }
 
-// over returns nil if something may still arrive, and a *path.CutError if the stream ended but not
-// the command.
+// over returns why the stream has ended, or nil if something may still arrive. It returns a
+// *path.CutError if the command has not ended.
 func (s *stream) over(pod string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	switch {
 	case no != nil && denies(no, pod):
 		err = no
-	// mostly a proxy on the way
+	// The cause is mostly a proxy on the way.
 	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err):
 		return c.execInstead(ctx, to, err)
 	}
@@ -142,8 +142,8 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		Remedy: "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
-// answer reads the response itself: client-go takes any JSON or YAML for a Status, even a line of
-// HTML with a colon, and drops the rest.
+// answer returns the response's text. It reads the response itself: client-go parses any JSON or
+// YAML as a Status, even a line of HTML with a colon, and drops the rest.
 func answer(err error) string {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -151,7 +151,7 @@ func answer(err error) string {
 	return cmp.Or(said(err.Error()), "the answer is not from an API server")
 }
 
-// refusal returns nil if the answer is not an API server's.
+// refusal returns the API server's refusal, or nil if the answer is not from an API server.
 func refusal(err error) *apierrors.StatusError {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -240,7 +240,7 @@ func (s *stream) receive(conn *websocket.Conn, out io.Writer) error {
 		switch channel, rest := message[0], message[1:]; channel {
 		case stdout:
 			if _, err := out.Write(rest); err != nil {
-				return err // the reader is gone
+				return err // the reader was closed
 			}
 		case stderr:
 			_, _ = s.said.Write(rest)
@@ -281,7 +281,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// Some proxies do not relay WebSockets.
+// execSPDY is for proxies that do not relay WebSockets.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {
@@ -329,7 +329,7 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	}
 }
 
-// overSPDY closes begun when the connection is upgraded.
+// overSPDY returns an executor. It closes begun when the connection is upgraded.
 func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {

@@ -45,7 +45,7 @@ func explainConfig(a Access, err error) error {
 			"the kubeconfig has no context %q", said(a.Context)),
 			Remedy: "kubectl config get-contexts lists them"}
 	}
-	return &path.UnsupportedError{Missing: "the kubeconfig leads to no cluster: " + words,
+	return &path.UnsupportedError{Missing: "the kubeconfig names no cluster: " + words,
 		Remedy: "kubectl config view; --context with another one"}
 }
 
@@ -56,7 +56,8 @@ func isMissing(file string) bool {
 
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
-// explain keeps errors that callers check, such as a missing object, wrapped.
+// explain returns an error that explains err. It wraps errors that callers check, such as a missing
+// object.
 func (c *Client) explain(ctx context.Context, verb, kind string, err error) error {
 	if err == nil {
 		return nil
@@ -104,7 +105,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	return u
 }
 
-// distrusts also reads texts: some TLS errors arrive only so.
+// distrusts reports whether a certificate was refused. Some TLS errors arrive only as text.
 func distrusts(err error) bool {
 	var (
 		verify *tls.CertificateVerificationError

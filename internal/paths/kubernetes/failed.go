@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// failed returns nil if the pod may still run.
+// failed returns why the pod cannot run, or nil if it still may.
 func (r *run) failed(p *corev1.Pod, n Node) error {
 	if err := r.forOther(p, n); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 	return nil
 }
 
-// otherArch does not refuse a user's image, which may have several architectures; toll's own has
-// this machine's.
+// otherArch returns an error if the node cannot run toll's own image, which has this machine's
+// architecture. A user's image may have several.
 func (r *run) otherArch(n Node) error {
 	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
 		return nil
@@ -78,7 +78,7 @@ func (r *run) forOther(p *corev1.Pod, n Node) error {
 	return nil
 }
 
-// waits returns nil if the container may still start.
+// waits returns why the container cannot start, or nil if it still may.
 func (r *run) waits(w *corev1.ContainerStateWaiting, n Node) error {
 	switch w.Reason {
 	case "ErrImageNeverPull", "ImagePullBackOff", "ErrImagePull", "InvalidImageName",
@@ -127,7 +127,7 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 			r.client.Namespace, n.Name)}
 }
 
-// whyLeft sets gone if the pod is gone, too.
+// whyLeft returns why an agent ended. gone means that its pod no longer runs.
 func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
 	defer cancel()
@@ -154,7 +154,7 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 			"%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
-// The condition exists since Kubernetes 1.26.
+// evicted returns why the pod is being removed, from a condition that exists since Kubernetes 1.26.
 func evicted(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

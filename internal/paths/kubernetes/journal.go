@@ -11,19 +11,19 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 )
 
-// Journal names the place of a run's objects. It is written before the first one and removed after
-// the last. The run holds the file's lock while it lives.
+// Journal names the place of a run's objects. It is written before the first object is made and
+// removed after the last. While the run lives, it holds the file's lock.
 type Journal struct {
 	Owner string `json:"owner"` // mark of the toll
 	Run   string `json:"run"`   // RunLabel's value
-	// file, or several as in $KUBECONFIG; "": the default
+	// Kubeconfig is a file, or a list as in $KUBECONFIG; "": the default.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context"`
 	Server     string `json:"server"` // URL of the API
 	Namespace  string `json:"namespace"`
 }
 
-// journalSuffix ends a journal's name, RUN.kubernetes, in the user's state directory.
+// journalSuffix is the suffix of journals, RUN.kubernetes, in the user's state directory.
 const journalSuffix = ".kubernetes"
 
 const maxJournal = 64 << 10
@@ -36,7 +36,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
 	defer d.Close()
-	// on a file system without locks the mark has to suffice
+	// On a file system without locks the mark must suffice.
 	f, _, err := d.Create(j.Run + journalSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
@@ -54,7 +54,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	return &journalFile{f}, nil
 }
 
-// close removes the journal, while it is locked, if everything is gone.
+// close closes the journal. If gone, it first removes the file, while that is locked.
 func (j *journalFile) close(gone bool) error {
 	var err error
 	if gone {
@@ -63,8 +63,8 @@ func (j *journalFile) close(gone bool) error {
 	return errors.Join(err, j.f.Close())
 }
 
-// readJournal locks the journal. done unlocks it, and removes it if remove is set. If a run has
-// locked it, the error is journal.ErrLocked.
+// readJournal locks and reads a journal. It returns journal.ErrLocked if a run has locked it. done
+// unlocks the journal, and removes it if remove is true.
 func readJournal(d *journal.Dir, name string) (j Journal, done func(remove bool) error, err error) {
 	f, _, err := d.Open(name)
 	if err != nil {

@@ -18,25 +18,26 @@ const Name = sample.Kubernetes
 // Kubernetes is the backend. Only Version must be set.
 type Kubernetes struct {
 	Access
-	// Nodes lists the run's nodes: first the server's, then the client's, for paths that name none.
-	// Empty: all nodes that take pods.
+	// Nodes lists the run's nodes. On paths that name no nodes, the first is the server's and the
+	// second the client's. Empty: all nodes that take pods.
 	Nodes []string
-	// Most limits the nodes to the first ones; 0: all.
+	// Most is the most nodes that are used, from the first on; 0: all.
 	Most int
-	// Image is toll's image in a registry; "" is its own, which every node must have.
+	// Image is toll's image in a registry; "": toll's own, which every node must have.
 	Image string
-	// Unprivileged makes only pods without privileges, and reads only what they count.
+	// Unprivileged means that all pods are without privileges, and that only what they count is
+	// read.
 	Unprivileged bool
 	// Labels lists keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
 	Labels []string
-	// Outside makes this machine, which must not be a node, the client of remote. If Nodes has a
-	// second node, its port is dialled, and leads to the server's.
+	// Outside means that the client of remote is this machine, which must not be a node. If Nodes
+	// has a second node, its port is dialled and forwards to the server's node.
 	Outside bool
-	// Version is toll's.
+	// Version is toll's version.
 	Version string
-	// Program is the static binary for the image; "" is this program.
+	// Program is the file of the static binary for the image; "": this program.
 	Program string
-	// StateDir is the directory of journals; "" is the user's state directory.
+	// StateDir is the directory of journals; "": the user's state directory.
 	StateDir string
 
 	kept cluster.Once[*run]
@@ -62,7 +63,7 @@ var recipes = map[mode.Name]func(*site) error{
 // Modes returns the names of the modes that a cluster can have.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Usual returns the modes that are compared if none is named.
+// Usual returns the modes that are compared by default.
 func Usual(unprivileged, outside bool) []string {
 	inside := []string{string(mode.Pod), string(mode.ClusterIP)}
 	usual := []string{string(mode.NodePort)}
@@ -80,7 +81,8 @@ func Usual(unprivileged, outside bool) []string {
 	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
 }
 
-// Check makes what the path needs, which stays until Close, and asks the nodes for their facts.
+// Check returns why the path cannot be built, or nil. It makes what the path needs, which stays
+// until Close, and reads the nodes' facts.
 func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	if err := k.refuse(spec); err != nil {
 		return err
@@ -113,7 +115,7 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 			Remedy: "pod, clusterip or nodeport --from container,remote-container"}
 	}
 	if s.To.Six() {
-		return &path.UnsupportedError{Missing: "this backend dials over IPv4 only",
+		return &path.UnsupportedError{Missing: "this backend only dials over IPv4",
 			Remedy: "--on lab, or -4"}
 	}
 	return cluster.Refuse(s)
@@ -157,7 +159,7 @@ func (k *Kubernetes) start(ctx context.Context) (*run, error) {
 	return k.kept.Start(ctx, k.begin)
 }
 
-// Close ends the agents and removes everything that was made.
+// Close ends the agents and removes everything that the backend made.
 func (k *Kubernetes) Close() error {
 	return k.kept.Close((*run).close)
 }

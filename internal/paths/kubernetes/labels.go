@@ -1,13 +1,14 @@
 package kubernetes
 
-// RunLabel has the run's ID. The mark of its toll (see package owner) does not fit into a label.
+// The label RunLabel has the run's ID, because the mark of its toll (see package owner) does not
+// fit into a label.
 const (
 	RunLabel        = "io.bridgetoll/run"
 	roleLabel       = "io.bridgetoll/role"
 	ownerAnnotation = "io.bridgetoll/owner"
 )
 
-// namePrefix begins all names: toll-RUN-ROLE-N.
+// namePrefix is the prefix of all names, which are toll-RUN-ROLE-N.
 const namePrefix = "toll-"
 
 const containerName = "toll"
@@ -17,12 +18,12 @@ type Rule struct {
 	Group     string // of the API; "" is core
 	Resources []string
 	Verbs     []string
-	// Cluster means that the objects are in no namespace.
+	// Cluster means that the objects are not in a namespace.
 	Cluster bool
 }
 
-// Rules returns the least permissions of a run and toll clean. An exec stream is a GET by WebSocket
-// and a POST by SPDY.
+// Rules returns the least permissions that a run and toll clean need. An exec stream is a GET over
+// WebSocket and a POST over SPDY.
 func Rules() []Rule {
 	return []Rule{
 		{Resources: []string{"nodes"}, Verbs: []string{"get", "list"}, Cluster: true},

@@ -9,16 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Manifest lets an administrator permit somebody else to measure: a namespace whose Pod Security
-// admits the pods, an account, and the least rights that a run needs.
+// Manifest describes what an administrator applies to permit another user to measure: a namespace
+// whose Pod Security admits the pods, an account, and the least rights that a run needs.
 type Manifest struct {
 	Namespace string
-	// Account is the name of the service account, and of the roles.
+	// Account is the name of the service account and of the roles.
 	Account string
-	// Unprivileged means that the runs are unprivileged (see the flag): the namespace may be
-	// stricter.
+	// Unprivileged means that runs use --unprivileged, so the namespace may be stricter.
 	Unprivileged bool
-	// Nodes names the nodes that may be measured; nil: all of the cluster.
+	// Nodes lists the nodes that may be measured; nil: all of the cluster.
 	Nodes []string
 }
 
@@ -30,7 +29,7 @@ func (m Manifest) podSecurity() string {
 	return "privileged"
 }
 
-// Check returns an error for names that no object can have.
+// Check returns an error if a name is not valid for an object.
 func (m Manifest) Check() error {
 	check := func(what, name string, valid func(string) []string) error {
 		if wrong := valid(name); len(wrong) > 0 {
@@ -62,7 +61,8 @@ func (m Manifest) Write(w io.Writer) error {
 		"ClusterName": m.Namespace + ":" + m.Account})
 }
 
-// rules permits only get for named objects: such a rule cannot permit a list of all.
+// rules returns the rules for one scope. For named objects it permits only get, because a rule with
+// names cannot permit list.
 func rules(cluster bool, named []string) (out []namedRule) {
 	for _, r := range Rules() {
 		if r.Cluster != cluster {
@@ -82,7 +82,7 @@ type namedRule struct {
 	Named []string
 }
 
-// list escapes nothing: the words are names, or toll's own.
+// list returns a YAML list. It escapes nothing, because the words are names or toll's own.
 func list(words []string) string {
 	var quoted []string
 	for _, w := range words {

@@ -60,10 +60,10 @@ func (s *site) shared() error {
 }
 
 type caller struct {
-	agent *agent.Agent // nil: outside of the cluster
+	agent *agent.Agent // nil: outside the cluster
 	box   *box         // nil: on the node itself
 	addr  netip.Addr
-	dials netip.Addr // reaches a node from outside
+	dials netip.Addr // address of a node, dialled from outside
 }
 
 func (c caller) name() string {
@@ -86,7 +86,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
 		c := caller{agent: s.client.Agent, addr: s.client.Addr}
-		// it may be a tunnel's own
+		// The address may be a tunnel's.
 		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() {
 			c.addr = way.Source
 		}
@@ -114,7 +114,7 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// Between pods of one node the bridge is a switch.
+// last returns the last hops, to the server. Between pods on one node the bridge is a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -136,8 +136,8 @@ func (s *site) pod() error {
 	return s.direct(server, server.Addr)
 }
 
-// podOutside dials a process on the other node. Many plug-ins rewrite the pod's address, because the
-// node is outside of the pods' networks.
+// podOutside dials a process on the other node. Many plug-ins rewrite the pod's address, because
+// the node is outside the pods' networks.
 func (s *site) podOutside() error {
 	at := netip.AddrPortFrom(s.server.Addr, cluster.DrawPort())
 	c, err := s.calls(s.server.Addr)
@@ -163,8 +163,9 @@ func (s *site) podOutside() error {
 	return nil
 }
 
-// masquerades sends datagrams until the connection table of the client's node has one. A node
-// without rules keeps no table. The first datagram may wait for a neighbour's address.
+// masquerades reports whether the client's node rewrites the pod's address. It sends datagrams
+// until the node's connection table has one. A node without rules has no table. The first datagram
+// may wait for a neighbour's address.
 func (s *site) masquerades(c caller, n agent.NAT) (bool, error) {
 	if known, ok := s.run.knocked.Load("out " + c.name()); ok {
 		return known.([2]bool)[1], nil
@@ -212,7 +213,7 @@ func (s *site) direct(server *box, dial netip.Addr) error {
 	return nil
 }
 
-// headless dials the pod's address that the service's name resolves to.
+// headless dials the address of the pod to which the service's name resolves.
 func (s *site) headless() error {
 	server, err := s.box(serving, s.server)
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *site) headless() error {
 	if known, ok := s.run.unnamed.Load(c.agent.Name()); ok {
 		return known.(error) // the earlier result is final
 	}
-	const latest = 10 * time.Second // the DNS server learns it from the API server
+	const latest = 10 * time.Second // the DNS server learns the name from the API server
 	for began := time.Now(); ; {
 		addrs, took, err := c.agent.Lookup(s.ctx, name)
 		if err == nil && slices.Contains(addrs, server.Addr) {
@@ -268,8 +269,9 @@ func (s *site) proto() string {
 	return tcp
 }
 
-// rewritten sends a datagram and reads the node's connection table, which forgets a refused TCP
-// connection at once. Rules may be installed late.
+// rewritten reports how the node rewrites a connection to a service. It sends datagrams and reads
+// the node's connection table, which drops a refused TCP connection at once. Rules may be installed
+// late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.Agent == nil {
 		return false, false, nil
@@ -361,7 +363,7 @@ func (s *site) clusterIP() error {
 		return err
 	}
 	s.serve(server.Agent, anywhere, c.agent, dial)
-	// as on the way to the pod
+	// The hops are those on the way to the pod.
 	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool {
 		return h.Kind == mode.HopSNAT
 	}) {
@@ -390,8 +392,8 @@ func (s *site) hostPort() error {
 
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
 
-// nodePortLocal uses a port that leads only to pods of the dialled node, which see the client's
-// address.
+// nodePortLocal uses a port that is forwarded only to pods on the dialled node, which see the
+// client's address.
 func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
 
 func (s *site) nodePortOf(kind front, source conntrack.Source) error {
@@ -417,7 +419,7 @@ func (s *site) nodePortOf(kind front, source conntrack.Source) error {
 	return s.onNode(server, port, knock, "the node port", source)
 }
 
-// onNode uses knock as the port for datagrams.
+// onNode dials a port of the server's node. knock is the port for datagrams.
 func (s *site) onNode(server *box, port, knock uint16, what string, source conntrack.Source) error {
 	if s.run.here != nil {
 		return s.onNodeFromOutside(server, port, knock, what, source)

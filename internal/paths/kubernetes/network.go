@@ -13,7 +13,7 @@ import (
 
 const unknown = "unknown"
 
-// plugins lists prefixes of devices' names on nodes.
+// plugins maps prefixes of devices' names on nodes to plug-ins.
 var plugins = []struct{ device, name string }{
 	{"cilium_", "Cilium"},
 	{"vxlan.calico", "Calico"}, {"cali", "Calico"},
@@ -26,7 +26,7 @@ var plugins = []struct{ device, name string }{
 	{"azv", "Azure CNI"},
 }
 
-// annotations lists prefixes of nodes' annotations.
+// annotations maps prefixes of nodes' annotations to plug-ins.
 var annotations = []struct{ key, name string }{
 	{"network.cilium.io/", "Cilium"}, {"io.cilium.", "Cilium"},
 	{"projectcalico.org/", "Calico"},
@@ -37,7 +37,7 @@ var annotations = []struct{ key, name string }{
 	{"vpc.amazonaws.com/", "Amazon VPC CNI"},
 }
 
-// pluginOf returns "" if the annotations and devices do not tell.
+// pluginOf returns the name of the plug-in, or "" if annotations and devices do not show it.
 func pluginOf(n Node, devices []agent.Interface) string {
 	for _, a := range annotations {
 		for key := range n.Annotations {
@@ -56,7 +56,7 @@ func pluginOf(n Node, devices []agent.Interface) string {
 	if i := slices.IndexFunc(devices, func(d agent.Interface) bool {
 		return d.Kind == "bridge" && strings.HasPrefix(d.Name, "cni")
 	}); i >= 0 {
-		// the plug-in bridge's usual name, which others use, too
+		// The usual name of the plug-in bridge, which others also use.
 		return "one with the bridge " + devices[i].Name
 	}
 	return ""
@@ -107,7 +107,7 @@ func (s *site) network() map[string]string {
 	return out
 }
 
-// programs may take packets past devices.
+// programs returns words for programs that may take packets past devices, or "".
 func (s *site) programs() string {
 	var found []string
 	for _, e := range s.ends() {

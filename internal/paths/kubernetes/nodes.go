@@ -20,7 +20,7 @@ type Node struct {
 	Name        string
 	Addr        netip.Addr   // internal, IPv4
 	External    []netip.Addr // external, IPv4
-	Kubelet     string       // version
+	Kubelet     string       // kubelet's version
 	Kernel      string
 	Runtime     string // the container runtime, with its version
 	Arch        string
@@ -31,7 +31,7 @@ type Node struct {
 	Why         string // the reason why it takes no pods, or ""
 }
 
-// Nodes returns the cluster's nodes, by name.
+// Nodes returns the cluster's nodes, sorted by name.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var got corev1.NodeList
 	if err := c.list(ctx, nodes, "", &got); err != nil {
@@ -45,7 +45,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return out, nil
 }
 
-// Some users may not list all nodes. Missing ones are left out.
+// named returns the named nodes that exist, for users who may not list all nodes.
 func (c *Client) named(ctx context.Context, names []string) (out []Node, err error) {
 	for _, name := range names {
 		var n corev1.Node
@@ -60,15 +60,15 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// common keys for a rack; a standard is missing
+// rackLabels lists common keys for a rack, for which there is no standard.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
-// PlaceLabels returns the keys of the labels for a node's location: the larger place first.
+// PlaceLabels returns the keys of the labels for a node's location, larger places first.
 func PlaceLabels() []string {
 	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
 }
 
-// labelled includes the labels for the location. It may return nil.
+// labelled returns the node's labels with the keys, and those for its location. It may return nil.
 func (n Node) labelled(keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range append(PlaceLabels(), keys...) {
@@ -127,9 +127,9 @@ func whyNot(n corev1.Node, is Node) string {
 	return ""
 }
 
-// choose returns all nodes that take pods if none was named.
+// choose returns the wanted nodes, or all nodes that take pods if none is named.
 func choose(all []Node, wanted []string) ([]Node, error) {
-	const remedy = "kubectl get nodes lists them; kubectl describe node tells more"
+	const remedy = "kubectl get nodes lists them; kubectl describe node has details"
 	if len(wanted) == 0 {
 		ready := slices.DeleteFunc(slices.Clone(all), func(n Node) bool { return n.Why != "" })
 		if len(ready) > 0 {

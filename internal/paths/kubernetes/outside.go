@@ -60,7 +60,7 @@ func isOutside(devices []link.Device, nodes []Node) error {
 			continue
 		}
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"this machine is %s: a client here is not outside of the cluster", what),
+			"this machine is %s: a client here is not outside the cluster", what),
 			Remedy: "--outside on a machine that is not a node; without it, --from remote is another node"}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	switch {
 	case s.From != mode.FromRemote:
 		return &path.UnsupportedError{
-			Missing: "with --outside the client is this machine, and in no pod",
+			Missing: "with --outside the client is this machine, not a pod",
 			Remedy:  "--from remote"}
 	case !slices.Contains(fromOutside, s.Mode):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
@@ -92,7 +92,8 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 	return nil
 }
 
-// For a server in a node's network, clients always dial that node.
+// dialled returns the index of the dialled node. For a server in a node's network it is always that
+// node.
 func (k *Kubernetes) dialled(s path.Spec) int {
 	if len(k.Nodes) > 1 && s.Mode != mode.Host {
 		return 1
@@ -102,13 +103,13 @@ func (k *Kubernetes) dialled(s path.Spec) int {
 
 type reached struct {
 	addr netip.Addr
-	own  netip.Addr // the node's own, if NAT on the way changes it
+	own  netip.Addr // the node's own address, if NAT on the way changes it
 	way  link.Route
 	err  error // why the node is unreachable
 }
 
-// reach tries internal and external addresses. A closed port answers, too; one behind a firewall
-// does not.
+// reach tries the node's internal and external addresses. A closed port also answers; one behind a
+// firewall does not.
 func (s *site) reach(port uint16, what string) (*reached, error) {
 	key := fmt.Sprintf("%s %d", s.client.Name, port)
 	if known, ok := s.run.reached.Load(key); ok {
@@ -173,7 +174,8 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 
 func (s *site) entrance() string { return thisMachine + " and " + s.client.Where }
 
-// entry counts here alone the answers that the node does not see.
+// entry returns the hop between this machine's card and the node's. Answers that the node does not
+// see are counted only here.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true,
 		Read: local.Device(s.run.here, r.way.Device, false)}
@@ -212,8 +214,8 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	return nil
 }
 
-// onNodeFromOutside also dials a node without the pod, which forwards packets, and gets the answers
-// if it rewrote the client's address.
+// onNodeFromOutside dials a node's port from outside. A node without the pod forwards packets, and
+// also gets the answers if it rewrites the client's address.
 func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string,
 	source conntrack.Source) error {
 	r, err := s.reach(port, what)
@@ -263,11 +265,11 @@ func (s *site) describeOwn() {
 	if k := s.run.backend; len(k.Nodes) > 1 {
 		relay = ", which dials services at node " + k.Nodes[1]
 	}
-	f["client node"] = said(fmt.Sprintf("%s, outside of the cluster (%s by %s)%s", thisMachine,
+	f["client node"] = said(fmt.Sprintf("%s, outside the cluster (%s by %s)%s", thisMachine,
 		r.way.Source, r.way.Device, relay))
 	f["dialled"] = r.addr.String()
 	if s.client != s.server {
-		f["dialled"] += fmt.Sprintf(" of node %s, which passes it on", s.client.fact())
+		f["dialled"] += fmt.Sprintf(" of node %s, which forwards it", s.client.fact())
 	}
 	links, err := local.Links(s.run.here, thisMachine, r.way.Device)
 	if err != nil {
@@ -276,8 +278,8 @@ func (s *site) describeOwn() {
 	s.path.Links = append(s.path.Links, links...)
 }
 
-// inspectsOwn returns nil inside of the cluster. If only root may read the settings, the result
-// says so.
+// inspectsOwn returns a function that reads this machine's settings, or nil if clients are in the
+// cluster. If only root may read them, the path's facts record that.
 func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	none := func() ([]path.Setting, error) { return nil, nil }
 	if s.entered == nil {

@@ -22,19 +22,20 @@ import (
 )
 
 // pluginArg makes this program run the credential plug-in, whose time and output client-go does not
-// bound. The configuration names this program instead of the plug-in.
+// limit. The configuration names this program instead of the plug-in.
 const pluginArg = "kubernetes-credential-plugin"
 
 const (
-	// loginLimit is for a plug-in that can ask its user.
+	// loginLimit is the limit for a plug-in that can ask its user.
 	pluginLimit = 30 * time.Second
 	loginLimit  = 5 * time.Minute
-	// maxCredentials bounds a plug-in's output, and maxPrompts its messages to the user, in bytes.
+	// maxCredentials is the most bytes of a plug-in's output, and maxPrompts of its messages to the
+	// user.
 	maxCredentials = 1 << 20
 	maxPrompts     = 64 << 10
 )
 
-// Inner runs a credential plug-in if args request it.
+// Inner runs a credential plug-in if args request that. ours is false if they do not.
 func Inner(args []string) (ours bool, err error) {
 	const least = 3 // pluginArg, a time and the plug-in
 	if len(args) < least || args[0] != pluginArg {
@@ -102,7 +103,8 @@ func (c *Client) boundPlugin() error {
 	return nil
 }
 
-// logIn keeps the plug-in's time out of the first request. client-go keeps the credentials.
+// logIn runs the plug-in, so that its time is not part of the first request. client-go keeps the
+// credentials.
 func (c *Client) logIn(ctx context.Context) error {
 	if c.plugin == "" {
 		return nil

@@ -20,7 +20,7 @@ type role string
 const (
 	// onNode pods are in their nodes' own namespaces, and read what the nodes count.
 	onNode role = "node"
-	// serving pods have a server, and calling pods a client, each with an address of its own.
+	// serving pods have a server, and calling pods have a client. Each has its own address.
 	serving role = "server"
 	calling role = "client"
 	// published pods have a server with a port of the node.
@@ -30,7 +30,7 @@ const (
 const serverPort = recipe.ServerPort
 
 const (
-	// deadline ends every pod: no run is longer.
+	// deadline is when every pod ends. No run is longer.
 	deadline = 24 * time.Hour
 	// patience is how long a pod waits for an agent.
 	patience = time.Minute
@@ -39,7 +39,8 @@ const (
 
 type hostPort int32
 
-// pod goes through the scheduler, which refuses nodes that take no pods.
+// pod returns a pod for the node. It goes through the scheduler, which refuses nodes that take no
+// pods.
 func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	no, seconds, grace := false, int64(deadline/time.Second), int64(1)
 	p := &corev1.Pod{
@@ -79,11 +80,11 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	return p
 }
 
-// uninjected disables service meshes' sidecars, which would be measured, too.
+// uninjected disables service meshes' sidecars, which would change what is measured.
 var uninjected = map[string]string{"sidecar.istio.io/inject": "false",
 	"linkerd.io/inject": "disabled"}
 
-// A CPU limit would throttle what is measured.
+// There is no CPU limit, which would throttle what is measured.
 var (
 	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("32Mi")}

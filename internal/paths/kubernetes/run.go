@@ -28,8 +28,8 @@ import (
 type run struct {
 	backend *Kubernetes
 	client  *Client
-	version string    // of the API server
-	here    *netns.NS // this machine, if clients are outside of the cluster
+	version string    // the API server's version
+	here    *netns.NS // this machine, if clients are outside the cluster
 	id      string    // RunLabel's value
 	owner   string    // mark of this toll
 	image   string
@@ -62,13 +62,13 @@ type body struct {
 	agent *agent.Agent
 	pod   *corev1.Pod
 	port  hostPort
-	err   error // why it has no agent
+	err   error // why the pod has no agent
 }
 
 // joinTimeout includes fetching an image.
 const joinTimeout = 90 * time.Second
 
-// begin makes nothing.
+// begin connects to the cluster. It makes no objects.
 func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	c, err := Connect(ctx, k.Access)
 	if err != nil {
@@ -86,7 +86,7 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	}
 	all, err := c.Nodes(ctx)
 	if err != nil && len(k.Nodes) > 0 {
-		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may read only those
+		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may only read those
 			all, err = some, nil
 		}
 	}
@@ -122,7 +122,7 @@ func (k *Kubernetes) image() (string, error) {
 	return name, err
 }
 
-// The caller makes the object afterwards.
+// owes records an object. The caller makes it afterwards.
 func (r *run) owes(o Object) error {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -154,7 +154,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 		return nil, err
 	}
 	into := &corev1.Pod{}
-	// After an interrupt it would be unknown whether it was made.
+	// The request ignores interrupts: otherwise it would be unknown whether the object was made.
 	if err := r.client.create(context.WithoutCancel(ctx), pods, r.pod(name, kind, n, port), into); err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 	r.making.Unlock()
 	b.once.Do(func() {
 		b.err = r.bring(ctx, b, kind, n)
-		if ctx.Err() != nil { // not the pod's fault
+		if ctx.Err() != nil { // the context ended, not the pod
 			r.making.Lock()
 			delete(r.bodies, at)
 			r.making.Unlock()
@@ -266,7 +266,8 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	return word
 }
 
-// agentIn sends secrets on the stream: arguments are visible in process lists and audit logs.
+// agentIn starts an agent in a pod. It sends secrets on the stream, because arguments are visible
+// in process lists and audit logs.
 func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
 	s, err := r.client.exec(ctx, pod, dockerapi.InImage, agent.Arg, "--stdio", pod)
@@ -323,10 +324,10 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 	return a, nil
 }
 
-// carried gives the end of a carrier's connections a reason.
+// carried adds a reason to the end of a carrier's connections.
 type carried struct {
 	*agent.Carrier
-	why func() error // nil: it continues
+	why func() error // returns nil while the stream continues
 }
 
 func (c *carried) Accept() (net.Conn, error) {
@@ -404,10 +405,10 @@ type leftError struct{ err error }
 func (e *leftError) Error() string { return "left behind: " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// Left marks the error.
+// Left marks the error as being about things that remain.
 func (e *leftError) Left() {}
 
-// Hint returns how to remove the objects.
+// Hint returns how the objects are removed.
 func (e *leftError) Hint() string {
 	return "toll clean removes what is left, once the API server and the nodes answer; pods end by themselves"
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// site has the context of the build; counters outlive it.
+// site is a path that is being built. Its counters outlive the build's context.
 type site struct {
 	ctx  context.Context
 	run  *run
@@ -47,7 +47,7 @@ func (s *site) begin() error {
 	if err != nil {
 		return err
 	}
-	// Services lead to every pod with a server, so the client's node has none.
+	// Services forward to every pod with a server, so the client's node has none.
 	other := calling
 	if s.path.Spec.Client != "" {
 		other = serving
@@ -61,7 +61,7 @@ func (s *site) begin() error {
 		}
 	}
 	s.path.Machines = cluster.Machines(s.server.Machine, s.client.Machine)
-	if s.run.here != nil { // its own meters count
+	if s.run.here != nil { // this machine's own meters count
 		boot, _ := owner.BootID()
 		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool {
 			return m.(*agent.Agent).Hello().Boot == boot
@@ -87,7 +87,8 @@ func (s *site) pair() (server, client Node, err error) {
 	return cluster.Two(all, spec, func(n Node) string { return n.Name })
 }
 
-// end uses a pod of role standIn for the node if the run is unprivileged.
+// end returns a node of the path. If the run is unprivileged, a pod of role standIn represents the
+// node.
 func (s *site) end(n Node, standIn role) (*end, error) {
 	kind := onNode
 	if s.run.backend.Unprivileged {
@@ -105,7 +106,7 @@ func (s *site) end(n Node, standIn role) (*end, error) {
 	return &end{Node: n, End: e}, err
 }
 
-// Others' packets also cross the device.
+// deviceHop returns the hop of a node's device, which other packets also cross.
 func (e *end) deviceHop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 	h := e.Hop(kind, name, forwardRx)
 	h.Others = true
@@ -139,17 +140,17 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	if err != nil || !ip.Is4() {
 		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
 			"the pod on node %s has no IPv4 address", e.Name),
-			Remedy: "a cluster with IPv4, alone or beside IPv6"}
+			Remedy: "a cluster with IPv4, alone or together with IPv6"}
 	}
 	found := cluster.Find(body.agent, devices, func(p netip.Prefix) bool { return p.Addr() == ip })
 	if found == nil {
-		return nil, fmt.Errorf("%s: its address %s is on none of its devices", body.agent.Name(),
+		return nil, fmt.Errorf("%s: no device has its address %s", body.agent.Name(),
 			ip)
 	}
 	b := &box{Box: found, kind: kinds[found.Device.Kind], port: body.port}
 	if b.kind == "" {
 		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the pod's device on node %s is %q: its network is none that toll knows", e.Name,
+			"the pod's device on node %s is %q, which toll does not support", e.Name,
 			found.Device.Kind), Remedy: "a network plug-in with veth or netkit pairs"}
 	}
 	if e.Agent == nil {
@@ -171,7 +172,7 @@ func (b *box) hop(toServer bool) path.Hop {
 	return h
 }
 
-// bridged returns no hop if the pod is on no bridge.
+// bridged returns the hop of the pod's bridge, or nil if the pod is not on one.
 func (b *box) bridged(e *end, toServer bool) []path.Hop {
 	if e.Agent == nil || b.pair.Master == "" || e.kindOf(b.pair.Master) != "bridge" {
 		return nil
@@ -203,14 +204,14 @@ func (e *end) kindOf(name string) string {
 	return ""
 }
 
-// tunnels carry packets to other nodes.
+// tunnels maps the kinds of devices that carry packets to other nodes to hops.
 var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel,
 	"ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
-// ofCilium lists tunnels: Cilium's routes name a device that its programs bypass.
+// ofCilium lists Cilium's tunnels, because Cilium's routes name a device that its programs bypass.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
-// between returns the hops for packets there and back.
+// between returns the hops between the nodes, for packets to the addresses there and back.
 func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if s.server.Agent == nil || s.client.Agent == nil {
 		return nil, nil
@@ -250,7 +251,7 @@ func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	return hops, nil
 }
 
-// leaves asks for the route to the address.
+// leaves returns the device of a node's route to the address.
 func (s *site) leaves(e *end, to netip.Addr) (agent.Interface, error) {
 	way, err := e.Agent.Route(s.ctx, to)
 	if err != nil {
@@ -285,7 +286,7 @@ func (s *site) ends() []*cluster.End {
 	return []*cluster.End{&s.client.End, &s.server.End}
 }
 
-// cards does not fail the path for unknown cards.
+// cards adds the network cards. Unknown cards do not fail the path.
 func (s *site) cards() {
 	for _, e := range s.ends() {
 		if e.Agent != nil {
@@ -309,7 +310,7 @@ func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place
 // Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.describe()
-	if s.path.Spec.Client == "" { // a mesh has its own
+	if s.path.Spec.Client == "" { // a mesh inspects separately
 		s.cards()
 	}
 	s.inspectable()
@@ -319,10 +320,10 @@ func (s *site) Finish() error {
 	return nil
 }
 
-// inspectable names programs that may take packets past a device, and does not refuse them: the
-// pods' own devices and the nodes' cards count all the same.
+// inspectable sets what Inspect reads. It names programs that may take packets past a device and
+// does not refuse them, because the pods' own devices and the nodes' cards count anyway.
 func (s *site) inspectable() {
-	if s.server.Agent == nil || s.path.Spec.Client != "" { // a mesh has too many paths for it
+	if s.server.Agent == nil || s.path.Spec.Client != "" { // a mesh has too many paths for that
 		return
 	}
 	to := []netip.Addr{s.server.Addr, s.client.Addr}
@@ -345,13 +346,13 @@ func (s *site) inspectable() {
 	}
 }
 
-// lost returns a *path.LeftError for the first pod that is gone, a *path.CutError if only a stream
-// broke, or nil.
+// lost returns a *path.LeftError for the first pod that no longer runs, a *path.CutError if only a
+// stream broke, or nil.
 func (r *run) lost(all []used) error {
 	var cut error
 	for _, u := range all {
 		was := u.body.agent.Err()
-		why, gone := r.whyLeft(u.body, cmp.Or(was, errors.New("it does not run any more")))
+		why, gone := r.whyLeft(u.body, cmp.Or(was, errors.New("it no longer runs")))
 		switch {
 		case gone, was != nil && !errors.As(was, new(*path.CutError)):
 			return &path.LeftError{Node: u.node.Name, Err: why}

@@ -15,8 +15,8 @@ import (
 
 const clientContainer = "client container on "
 
-// client places a path's client at this machine's Docker Engine: outside of containers, or in a new
-// one. The hops lead from it to this machine's card.
+// client places the client of a path to this machine's Docker Engine on the peer, outside
+// containers or in a new one. It returns the hops from the client to this machine's card.
 func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	segment *docker.Segment) (path.Place, []path.Hop, error) {
 	s := &site{ctx: ctx, run: r, path: p}
@@ -104,20 +104,20 @@ func (r *run) server(ctx context.Context, p *path.Path) (path.Place, netip.AddrP
 	return r.agent, netip.AddrPortFrom(s.client, cluster.DrawPort()), s.wireHop(), nil
 }
 
-// The engine's containers do not use the peer's card.
+// elsewhere returns the error for an engine whose containers do not use the peer's card.
 func (s *site) elsewhere() error {
 	return &path.UnsupportedError{Missing: s.run.agent.Name() +
 		": its Docker Engine runs in another network namespace than what ssh starts there",
 		Remedy: "--from remote"}
 }
 
-// remember records the namespaces of a path's container there until the path is closed.
+// remember records the namespaces of a path's container on the peer until the path is closed.
 func (r *run) remember(p *path.Path, spots ...cluster.Spot) {
 	r.boxed.Store(p, spots)
 	p.Undo.Push("forget the "+spots[0].At.Where, func() error { r.boxed.Delete(p); return nil })
 }
 
-// spotsOf returns a path's namespaces there, except the two cards'.
+// spotsOf returns a path's namespaces on the peer, except those of the two cards.
 func (r *run) spotsOf(p *path.Path) []cluster.Spot {
 	known, ok := r.boxed.Load(p)
 	if !ok {

@@ -20,16 +20,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cluster is a mesh's backend: ssh reaches the machines, and each dials the others. Hosts and
-// Version must be set.
+// Cluster is the backend of a mesh of machines that ssh reaches. Each machine dials the others.
+// Hosts and Version must be set.
 type Cluster struct {
-	// A Host that is Here needs no ssh.
+	// Hosts lists the machines. A Host that is Here needs no ssh.
 	Hosts []Host
-	// names of Hosts in the report; "" or nil: the host
+	// Names has the names of Hosts in the report; "" or nil: the host's own.
 	Names []string
-	// network in which they dial each other; invalid: any
+	// Network is the network in which the machines dial each other; invalid: any.
 	Network netip.Prefix
-	// as in Peer
+	// Binary, Version, Sudo and SSH are as in Peer.
 	Binary  string
 	Version string
 	Sudo    bool
@@ -59,11 +59,11 @@ type member struct {
 	seen    have
 	agent   *agent.Agent
 	devices []agent.Interface
-	addrs   []netip.Addr // for others, the likeliest first
-	err     error        // why it does not take part
+	addrs   []netip.Addr // addresses for the others to dial, likeliest first
+	err     error        // why the machine does not take part
 }
 
-// way is the route of a client to a server, and back.
+// way has the routes from a client to a server and back.
 type way struct {
 	dial        netip.Addr
 	there, back link.Route
@@ -94,7 +94,7 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
 		return &path.UnsupportedError{
-			Missing: "between machines that ssh reaches a mesh is measured in mode native",
+			Missing: "a mesh between machines that ssh reaches is measured in mode native",
 			Remedy:  "--mode native; a swarm has other modes: --on swarm"}
 	}
 	return cluster.Check(ctx, c, spec)
@@ -124,7 +124,7 @@ func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error)
 	})
 }
 
-// start connects once and remembers the result until Close.
+// start connects once and keeps the result until Close.
 func (c *Cluster) start(ctx context.Context) (*fleet, error) {
 	return c.kept.Start(ctx, c.begin)
 }
@@ -155,7 +155,8 @@ func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
 	return f, f.address()
 }
 
-// name uses each machine's name, its host or, if two share that, everything that the user wrote.
+// name sets the machines' names: the given name, the host or, if two machines share that, all that
+// the user wrote.
 func (f *fleet) name() {
 	count := map[string]int{}
 	for _, h := range f.cluster.Hosts {
@@ -173,7 +174,7 @@ func (f *fleet) name() {
 	}
 }
 
-// join limits the number of agents that start at a time.
+// join starts the agents, a limited number at a time.
 func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	const atOnce = 16
 	turn := make(chan struct{}, atOnce)
@@ -214,9 +215,9 @@ func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *mem
 	return err
 }
 
-// address determines where others dial each machine: where ssh reached it, where its connection
-// came from, or at its cards with a default route; with a named network, at any card in it. It
-// returns an error for a machine that is named twice.
+// address sets the address at which others dial each machine: where ssh reached it, where its
+// connection came from, or that of a card with a default route. If a network is given, it is that
+// of any card in it. address returns an error if a machine is named twice.
 func (f *fleet) address() error {
 	var seen []netip.Addr // this machine's addresses
 	for _, m := range f.members {
@@ -249,8 +250,8 @@ func (f *fleet) address() error {
 	return nil
 }
 
-// addresses returns a machine's own addresses, the likeliest first. seen lists this machine's
-// addresses that others saw.
+// addresses returns a machine's own addresses, likeliest first. seen lists this machine's addresses
+// as others see them.
 func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
 	add := func(a netip.Addr) {
 		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) &&
@@ -298,7 +299,7 @@ func (f *fleet) find(name string) (*member, error) {
 	return nil, fmt.Errorf("the run has no machine %s", name)
 }
 
-// way asks the kernels of both machines once.
+// way returns the routes between two machines, for which it asks both kernels once.
 func (f *fleet) way(ctx context.Context, client, server *member) (w way, err error) {
 	key := [2]*member{client, server}
 	f.mu.Lock()

@@ -26,9 +26,9 @@ func contained(s path.Spec) bool {
 	return slices.Contains(docker.Remotely(), string(s.Mode))
 }
 
-// engine returns the Docker Engine of this machine, with the peer as the other one.
+// engine returns the backend of this machine's Docker Engine, with the peer as the other machine.
 func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
-	if !docker.Apart(spec) { // either family shows the cards
+	if !docker.Apart(spec) { // a route of either family shows the cards
 		spec.To = mode.ToAddress
 		if a := cmp.Or(r.peer.Address, r.seen.Here.Addr()); a.Is6() {
 			spec.To = mode.ToAddress6
@@ -45,7 +45,7 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 	}
 	four, six := s.server, s.server
 	other, err := s.dialled(s.server.Is4())
-	if err != nil { // a path of that family returns the error again
+	if err != nil { // paths of that family return the error
 		other = netip.Addr{}
 	}
 	if s.server.Is4() {
@@ -89,8 +89,8 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	return r.tryRoute(ctx, spec, direct)
 }
 
-// boxes refuses a peer whose Docker Engine makes no containers, or whose rewriting cannot be
-// counted.
+// boxes returns an error if the peer's Docker Engine cannot make containers, or if what its rules
+// rewrite cannot be counted.
 func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	if err := r.left(); err != nil {
 		return err

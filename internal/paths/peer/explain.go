@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// told explains ssh's messages.
+// told maps parts of ssh's messages to explanations.
 var told = []struct{ says, missing, remedy string }{
 	{"password is required", "sudo on %s asks for a password", sudoers},
 	{"authentication is required", "sudo on %s asks for a password", sudoers},
@@ -44,7 +44,7 @@ var told = []struct{ says, missing, remedy string }{
 		"--peer-binary with a toll that is built for it"},
 }
 
-// The line allows an installed toll to run as root, and nothing else.
+// The line for sudoers allows only an installed toll's agent to run as root.
 const sudoers = `install this toll there as /usr/local/bin/toll, and with visudo add the line "USER ALL=(root) NOPASSWD: /usr/local/bin/toll agent *"; or --peer root@HOST without --peer-sudo`
 
 func (c *connection) explain(ctx context.Context, err error) error {

@@ -8,15 +8,15 @@ import (
 	"unicode"
 )
 
-// Host is a machine in its user's words for ssh.
+// Host is a machine as the user names it to ssh.
 type Host struct {
 	User string // "": ssh's default
 	Name string // a name, an address or an alias of ssh's configuration
 	Port uint16 // 0: ssh's default
 }
 
-// ParseHost parses [user@]HOST[:PORT]; an IPv6 address with a port is in brackets. It refuses text
-// that ssh would take for an option or for several words.
+// ParseHost parses [user@]HOST[:PORT]. An IPv6 address with a port is in brackets. ParseHost
+// returns an error for text that ssh would take for an option or for several words.
 func ParseHost(s string) (h Host, err error) {
 	bad := func(why string) (Host, error) {
 		return Host{}, fmt.Errorf("%q is not a machine: %s", s, why)
@@ -66,7 +66,8 @@ func ParseHost(s string) (h Host, err error) {
 	return h, nil
 }
 
-// plain refuses a word that ssh, or a configured command with %h or %r, would not take for a name.
+// plain returns an error for a word that ssh, or a configured command with %h or %r, would not take
+// for a name.
 func plain(word string) error {
 	if strings.HasPrefix(word, "-") {
 		return errors.New("it begins with a dash")
@@ -107,8 +108,8 @@ func (h Host) Typed() string {
 	return out
 }
 
-// in replaces a remedy's host and user: in the form of toll's flags after --peer, of ssh's list of
-// keys after -R, and of ssh's command line elsewhere.
+// in replaces host and user in a remedy. After --peer they have the form of toll's flags, after -R
+// that of ssh's list of keys, and elsewhere that of ssh's command line.
 func (h Host) in(remedy, user string) string {
 	root, known := Host{User: "root", Name: h.Name, Port: h.Port}, h.Name
 	if h.Port != 0 {
@@ -122,8 +123,8 @@ func (h Host) in(remedy, user string) string {
 // a port.
 func (h Host) Here() bool { return h == Host{Name: "localhost"} }
 
-// The user's configuration applies, except for prompts at a terminal, traffic in windows, and
-// lasting connections.
+// args returns ssh's arguments. The user's configuration applies, except that there are no prompts
+// at a terminal, no traffic during windows and no lasting connections.
 func (h Host) args(command string) []string {
 	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
 		"ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",

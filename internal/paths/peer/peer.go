@@ -7,8 +7,8 @@
 // The agent ends when its standard input ends.
 //
 // The server is on this machine, as a process or in a container of its Docker Engine, and the
-// client likewise on the peer. Of the target outside the server is a process on the peer, and the
-// client is here. Paths within this machine are its Docker Engine's.
+// client likewise on the peer. With the target outside, the server is a process on the peer and the
+// client is on this machine. The Docker Engine builds the parts of paths within this machine.
 package peer
 
 import (
@@ -38,15 +38,16 @@ const Name = sample.Peer
 // Peer is the backend. Host and Version must be set.
 type Peer struct {
 	Host Host
-	// this machine's address that the peer dials; invalid: the ssh connection's source
+	// Address is this machine's address that the peer dials; invalid: the source of the ssh
+	// connection.
 	Address netip.Addr
-	// program to copy to a machine of another architecture; may be ""
+	// Binary is the file of a toll to copy to a machine of another architecture; "": none.
 	Binary string
-	// toll's version
+	// Version is toll's version.
 	Version string
-	// Sudo runs the agent there as root.
+	// Sudo means that the agent runs as root, by sudo.
 	Sudo bool
-	// program and its first arguments; empty: ssh
+	// SSH is the program to run, with its first arguments; empty: ssh.
 	SSH []string
 
 	kept cluster.Once[*run]
@@ -65,7 +66,8 @@ var recipes = map[mode.Name]func(*site) error{
 // Modes returns the names of the modes without a Docker Engine.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Check starts the agent, which stays until Close, and checks the routes between the machines.
+// Check returns why the path cannot be built, or nil. It starts the agent, which stays until Close,
+// and checks the routes between the machines.
 func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
 		return err
@@ -93,7 +95,7 @@ func refuse(s path.Spec) error {
 		return nil
 	}
 	if contained(s) {
-		s.Tune = "" // the engine knows its tunes
+		s.Tune = "" // the engine checks tunes itself
 	}
 	return cluster.Refuse(s)
 }
@@ -122,14 +124,14 @@ type run struct {
 	seen  have
 	end   undo.Stack
 
-	boxed sync.Map // namespaces of containers there, by *path.Path
+	boxed sync.Map // namespaces of containers on the peer, by *path.Path
 
 	asking sync.Mutex // guards the fields that follow
 	docker *docker.Docker
 	tried  map[routeTrial]error
 }
 
-// start connects once and remembers the result until Close.
+// start connects once and keeps the result until Close.
 func (p *Peer) start(ctx context.Context) (*run, error) {
 	return p.kept.Start(ctx, p.begin)
 }
@@ -173,7 +175,7 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 	return r, nil
 }
 
-// Agent returns the agent there, which ends with Close, and its machine's description for reports.
+// Agent returns the peer's agent, which Close ends, and a description of the peer for reports.
 func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err error) {
 	r, err := p.start(ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// notPermitted reports whether the action needs root, here or on the peer.
+// notPermitted reports whether err means that the action needs root, here or on the peer.
 func notPermitted(err error) bool {
 	var u *path.UnsupportedError
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.As(err, &u)

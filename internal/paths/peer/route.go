@@ -10,8 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// route adds a route on the peer to a network of this machine, until the path is closed: through
-// this machine's address on the card towards the peer or, with direct, at the peer's card.
+// route adds a route on the peer to one of this machine's networks until the path is closed. The
+// route leads through this machine's address on the card towards the peer or, with direct, to
+// neighbours at the peer's card.
 func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct bool) error {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
@@ -55,13 +56,14 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct b
 	return nil
 }
 
-// The peer briefly gets a route to these networks for documentation (RFC 5737 and 3849).
+// nobodys has networks for documentation (RFC 5737 and 3849), to which the peer briefly gets a
+// route.
 var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"),
 	true: netip.MustParsePrefix("2001:db8::/64")}
 
 type routeTrial struct{ six, direct bool }
 
-// tryRoute tries once whether the peer accepts a route.
+// tryRoute returns an error if the peer does not accept a route. It tries once.
 func (r *run) tryRoute(ctx context.Context, spec path.Spec, direct bool) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()

@@ -21,7 +21,7 @@ type site struct {
 	run  *run
 	path *path.Path
 
-	server, client netip.Addr     // this machine's address, and the peer's; outside reverses the roles
+	server, client netip.Addr     // this machine's and the peer's address; the reverse for outside
 	there, here    link.Route     // from the peer to this machine, and back
 	spots          []cluster.Spot // of the path, on the peer
 	unwatched      []string       // machines with unreadable settings
@@ -60,8 +60,8 @@ func (s *site) begin() (err error) {
 
 const loopback = "lo"
 
-// dialled returns this machine's address that the peer dials: the named one, the source of ssh's
-// connection, or one of the other family on the same card.
+// dialled returns this machine's address that the peer dials: the given one, the source of ssh's
+// connection, or an address of the other family on the same card.
 func (s *site) dialled(six bool) (netip.Addr, error) {
 	at := s.run.peer.Address
 	if !at.IsValid() {
@@ -113,8 +113,8 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	return s.beside(at, others)
 }
 
-// The returned address is of the other family, on the card that has at. The peer must have a route
-// to it by the same card, from an address of that family.
+// beside returns an address of the other family on the card that has the address at. The peer must
+// have a route to it through the same card, from an address of that family.
 func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	known, err := s.run.agent.Route(s.ctx, at)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *site) native() error {
 
 func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
 
-// wireHop counts what both cards counted.
+// wireHop returns the hop of the wire, which counts what both cards counted.
 func (s *site) wireHop() path.Hop {
 	out := s.path.Spec.To.Outside()
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device,
@@ -220,8 +220,8 @@ func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	return b.String()
 }
 
-// inspectable covers both cards and each machine's deciding settings. Without permission the result
-// says so.
+// inspectable sets what Inspect reads: both cards and the settings of each machine that decide the
+// path. If reading them is not permitted, the path's facts record that.
 func (s *site) inspectable() error {
 	to := []netip.Addr{s.server, s.client}
 	for _, c := range s.path.Clients { // a container's address has its own route there

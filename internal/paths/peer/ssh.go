@@ -29,26 +29,28 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// boot is what a POSIX shell on the peer runs. It is one compound command, so the shell has read
-// all of it before executing any, and what follows on the input is for its children.
+// boot is the script that a POSIX shell on the peer runs. It is one compound command, so the shell
+// has read all of it before it executes any part, and what follows on the input is for its
+// children.
 //
 //go:embed boot.sh
 var boot string
 
 const (
-	// for the peer's next message: logging in and starting a shell or toll may be slow
+	// answerLimit limits the wait for the peer's next message: logging in and starting a shell or
+	// toll may be slow.
 	answerLimit = 60 * time.Second
-	// without an accepted byte of a copy
+	// stalled limits the time in which the peer accepts no byte of a copy.
 	stalled = 60 * time.Second
-	// for ssh's end after the agent's
+	// endLimit limits the wait for ssh's end after the agent's.
 	endLimit = 3 * time.Second
-	// bytes that a shell may print before it runs the command
+	// noise is the most bytes that a shell may print before it runs the command.
 	noise = 1 << 20
 )
 
 type connection struct {
 	host    Host
-	name    string // of the agent, in reports
+	name    string // the agent's name in reports
 	process *path.Process
 	ended   chan struct{}
 	err     error         // how ssh ended
@@ -59,15 +61,15 @@ type connection struct {
 	limit   time.Duration // for the peer's next message
 }
 
-// have is the peer's report of itself.
+// have is what the peer reports about itself.
 type have struct {
 	System, Machine string         // uname -s and -m
 	Sum             string         // SHA-256 of its toll, in hex; "": none
-	User            string         // as sudoers names it
+	User            string         // the user's name in sudoers
 	Here, There     netip.AddrPort // ssh's connection as the peer sees it; invalid: unknown
 }
 
-// dial starts an agent on the peer, and sends it the bundle.
+// dial starts an agent on the peer and sends it the bundle.
 func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
 	run := append(slices.Clone(p.SSH), p.Host.args("sh")...)
 	if len(p.SSH) == 0 {
@@ -77,7 +79,7 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	if err != nil {
 		return nil,
 			&path.UnsupportedError{
-				Missing: "ssh is not installed here, by which toll reaches the peer",
+				Missing: "ssh, by which toll reaches the peer, is not installed here",
 				Remedy:  "install OpenSSH's client: apt-get install openssh-client", Err: err}
 	}
 	c, err := newConnection(p.Host)
@@ -89,7 +91,7 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	})
 }
 
-// beside needs no ssh: the agent is on this machine.
+// beside starts an agent on this machine, which needs no ssh.
 func (p *Peer) beside(ctx context.Context, here *netns.NS, bundle []byte) (*connection, error) {
 	c, err := newConnection(p.Host)
 	if err != nil {
@@ -137,7 +139,7 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	return err
 }
 
-// stdio is ssh's standard input and output as one stream.
+// stdio combines ssh's standard input and output to one stream.
 type stdio struct {
 	io.Reader
 	process *path.Process
@@ -202,7 +204,7 @@ func (p *Peer) program(h have) (file string, err error) {
 		file = p.Binary
 	} else if arch == runtime.GOARCH {
 		file = local.Self
-	} else if h.Sum != "" { // its hub compares the versions
+	} else if h.Sum != "" { // the hub compares the versions
 		return "", nil
 	} else {
 		return "", otherMachine(h)
@@ -237,7 +239,7 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390,
 	"loong64": elf.EM_LOONGARCH}
 
-// The result is machine if Go uses the same name.
+// goarch returns Go's name of a machine that uname -m names.
 func goarch(machine string) string {
 	switch machine {
 	case "x86_64":
@@ -311,8 +313,8 @@ func (c *connection) say(text string) error {
 // errSilent means that a peer took too long.
 var errSilent = errors.New("it sent no valid reply")
 
-// hear waits for toll's line that begins with that word, and returns the rest. It skips other
-// output, such as a shell's greeting.
+// hear waits for toll's line that begins with word, and returns the rest. It skips other output,
+// such as a shell's greeting.
 func (c *connection) hear(word string) (string, error) {
 	late := time.AfterFunc(c.limit, c.kill)
 	defer late.Stop()
@@ -422,7 +424,7 @@ func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, er
 // program that ssh left behind may still hold the pipe.
 func (c *connection) kill() {
 	select {
-	case <-c.ended: // its number may be another group's by now
+	case <-c.ended: // the number may be another group's by now
 	default:
 		_ = syscall.Kill(-c.process.PID, syscall.SIGKILL) // NS.Start gives it a group
 	}
