@@ -196,7 +196,7 @@ func (w *Watcher) update(ctx context.Context) error {
 		return nil
 	}
 	for _, name := range w.fast.kept {
-		w.say("link " + name + " was changed by others since, and is left as it is")
+		w.say("link " + name + " has been changed by another program, and is not restored")
 	}
 	w.fast.kept = nil
 	n := w.fast.count()

@@ -52,7 +52,7 @@ func TestRootless(t *testing.T) {
 	defer server.Close()
 	// Program keeps the test from requiring a static test binary.
 	d := &Docker{Program: "/nonexistent", StateDir: t.TempDir()}
-	for m, missing := range map[mode.Name]string{mode.Bridge: "no RootlessKit is found",
+	for m, missing := range map[mode.Name]string{mode.Bridge: " is RootlessKit",
 		mode.Shared: "", mode.Native: ""} {
 		known, _ := mode.Find(m)
 		err := d.Check(t.Context(), path.Spec{

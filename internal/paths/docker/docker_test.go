@@ -104,13 +104,13 @@ func promises(b *Docker, d *pathtest.Dockerd) pathtest.Options {
 				return !inSwarm()
 			case say("Open vSwitch"), say("does not send frames back"), say("DOCKER-USER"):
 				return false
-			case say("by docker-proxy where"), say("talk to each other without a link"):
+			case say("docker-proxy gets the connections"), say("reach each other without a link"):
 				return !off
 			case say("carry no IPv6"), say("IPv4 addresses only"):
 				return true
 			case say("without docker-proxy"), say("nothing listens on ::1"):
 				return off
-			case say("routed networks"), say("answers UDP from another"):
+			case say("routed networks"), say("does not answer UDP from"):
 				return b.engine.Major() < 27
 			case say("writes no rules for IPv6"):
 				return b.engine.Major() < 27 && !slices.Contains(d.Flags, "--ip6tables")
@@ -158,9 +158,9 @@ func TestBesideRefusesOtherWays(t *testing.T) {
 			`"icc": false`, ""},
 		{path.Spec{Mode: mode.PublishDefault, From: mode.FromHost, To: mode.ToAddress}, "", ""},
 		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToLoopback}, "",
-			"where publish-nat differs from it"},
+			"docker-proxy gets the connections"},
 		{path.Spec{Mode: mode.PublishNAT, From: mode.FromContainer, To: mode.ToAddress}, "",
-			"where publish-nat differs from it"},
+			"docker-proxy gets the connections"},
 		{path.Spec{Mode: mode.PublishNAT, From: mode.FromHost, To: mode.ToAddress}, "", ""},
 		{path.Spec{Mode: mode.PublishProxy, From: mode.FromHost, To: mode.ToLoopback6},
 			"without docker-proxy", ""},

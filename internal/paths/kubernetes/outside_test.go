@@ -45,7 +45,7 @@ func TestRefuseOutside(t *testing.T) {
 		{"", mode.NodePort, mode.FromRemote, mode.ToAddress, true, ""},
 		{"", mode.Host, mode.FromRemote, mode.ToAddress, false, ""},
 		{"", mode.Host, mode.FromRemote, mode.ToAddress, true, "mode host needs hostNetwork"},
-		{"", mode.NodePort, mode.FromRemoteContainer, mode.ToAddress, false, "in no pod"},
+		{"", mode.NodePort, mode.FromRemoteContainer, mode.ToAddress, false, "not a pod"},
 		{"", mode.Pod, mode.FromRemote, mode.ToContainer, false,
 			"the address of pod is the cluster's own"},
 		{"", mode.ClusterIP, mode.FromRemote, mode.ToContainer, false,

@@ -79,7 +79,7 @@ func (p *Peer) dial(ctx context.Context, here *netns.NS, bundle []byte) (*connec
 	if err != nil {
 		return nil,
 			&path.UnsupportedError{
-				Missing: "ssh, by which toll reaches the peer, is not installed here",
+				Missing: "ssh is not installed here, and toll needs it to reach the peer",
 				Remedy:  "install OpenSSH's client: apt-get install openssh-client", Err: err}
 	}
 	c, err := newConnection(p.Host)

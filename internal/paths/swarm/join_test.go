@@ -216,9 +216,9 @@ func TestAgentsThatDoNotCome(t *testing.T) {
 			"docker node ps c"},
 		{swarm.TaskStatus{}, "its task is not there (", "docker node ls"},
 		{running.Status, "its task is running (", r.hub.Addr().String()},
-		{ended.Status, "its task is failed: task: non-zero exit (1) (", "look at firewalls"},
+		{ended.Status, "its task is failed: task: non-zero exit (1) (", "check firewalls"},
 		{running.Status, "turned away: 1, the last: " + stranger.LocalAddr().String() + ": tls: ",
-			"look at firewalls"},
+			"check firewalls"},
 	} {
 		err := r.absent("c", tt.task, late)
 		if !strings.Contains(err.Error(), tt.want) || !errors.As(err, &u) ||
@@ -250,7 +250,7 @@ func TestTasksThatFail(t *testing.T) {
 	}
 	for i, want := range []struct{ err, remedy string }{{},
 		{
-			"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host1.id-of-b came: it gave up", "look at firewalls"},
+			"no agent came from node b: its task is failed: task: non-zero exit (1) (no agent host1.id-of-b came: it gave up", "check firewalls"},
 		{"node c does not have toll's image", "toll image | ssh c docker load"}} {
 		_, err := s.on(r.nodes[i])
 		var u *path.UnsupportedError
