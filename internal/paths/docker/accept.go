@@ -74,10 +74,9 @@ func iptables(ns *netns.NS, saver string, args ...string) error {
 	const lockSeconds = "5"
 	ctx, cancel := context.WithTimeout(context.Background(), 2*saveTimeout)
 	defer cancel()
-	var said local.Tail
 	cmd := exec.CommandContext(ctx, writer(saver),
 		append([]string{"-w", lockSeconds, "-t", "filter"}, args...)...)
-	cmd.Stderr = &said
+	said := local.Keep(cmd)
 	err := ns.Start(cmd)
 	if err == nil {
 		err = cmd.Wait()

@@ -46,7 +46,5 @@ func marked(file string, args ...string) (*exec.Cmd, *local.Tail) {
 		cmd.Args[0] = os.Args[0]
 	}
 	cmd.Env = append(os.Environ(), mark())
-	stderr := &local.Tail{}
-	cmd.Stderr = stderr
-	return cmd, stderr
+	return cmd, local.Keep(cmd)
 }

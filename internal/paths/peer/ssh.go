@@ -115,8 +115,7 @@ func newConnection(h Host) (*connection, error) {
 // connections.
 func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	start func() error) (err error) {
-	said := &local.Tail{}
-	cmd.Stderr = said
+	said := local.Keep(cmd)
 	cmd.WaitDelay = endLimit // a user's master connection may keep the standard error open
 	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
 		return err

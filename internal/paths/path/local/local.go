@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,8 +58,7 @@ func Again(c path.Command) (*exec.Cmd, *Tail) {
 	cmd := exec.Command(Self, c.Args...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), c.Env...)
-	said := &Tail{}
-	cmd.Stderr = said
+	said := Keep(cmd)
 	if c.Apart {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	}
@@ -105,6 +105,14 @@ var _ io.Writer = (*Tail)(nil)
 
 // TailBytes is the capacity of a Tail.
 const TailBytes = 2 << 10
+
+// Keep returns a Tail of the standard error of a command that is not started yet. The command's
+// Wait does not wait for longer than a second for children that keep the standard error open.
+func Keep(cmd *exec.Cmd) *Tail {
+	t := &Tail{}
+	cmd.Stderr, cmd.WaitDelay = t, time.Second
+	return t
+}
 
 func (t *Tail) Write(p []byte) (int, error) {
 	t.b.Write(p)
