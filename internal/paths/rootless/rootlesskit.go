@@ -76,6 +76,10 @@ func Apart() *syscall.SysProcAttr {
 // the files that the program leaves in /tmp and end its children with it. RootlessKit asks for a
 // range of user IDs and gets one, root's, which needs no setuid program.
 func Main(args []string) error {
+	file, err := visible(args[0])
+	if err != nil {
+		return err
+	}
 	if err := hide(); err != nil {
 		return err
 	}
@@ -84,7 +88,7 @@ func Main(args []string) error {
 		"newuidmap": "echo $2 $3 1 >/proc/$1/uid_map",
 		"newgidmap": "echo $2 $3 1 >/proc/$1/gid_map",
 	} {
-		err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
+		err = os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755)
 		if err != nil {
 			return err
 		}
@@ -92,7 +96,17 @@ func Main(args []string) error {
 	if err := os.Setenv("PATH", tools+":"+os.Getenv("PATH")); err != nil {
 		return err
 	}
-	return fmt.Errorf("start %s: %w", args[0], syscall.Exec(args[0], args, os.Environ()))
+	return fmt.Errorf("start %s: %w", args[0], syscall.Exec(file, args, os.Environ()))
+}
+
+// visible returns a name that a program in the scratch directory has once that is hidden.
+func visible(file string) (string, error) {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil || !strings.HasPrefix(real, scratch+"/") {
+		return file, nil //nolint:nilerr // starting it says why it cannot be
+	}
+	fd, err := unix.Open(real, unix.O_RDONLY, 0) // a script's interpreter needs it open
+	return "/proc/self/fd/" + strconv.Itoa(fd), err
 }
 
 func hide() error {

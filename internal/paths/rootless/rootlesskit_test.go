@@ -3,6 +3,8 @@ package rootless
 import (
 	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -58,5 +60,19 @@ func TestPortConfig(t *testing.T) {
 		`"ChildIP":"10.89.0.2","RootlessCNI":false}`
 	if string(got) != want || err != nil {
 		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+func TestVisible(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "program") // in /tmp, unless TMPDIR is set
+	if err := os.WriteFile(in, []byte("#!/bin/sh\necho $#\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, err := visible(in)
+	if err != nil || strings.HasPrefix(in, scratch+"/") != strings.HasPrefix(got, "/proc/self/fd/") {
+		t.Errorf("%s: %s, %v", in, got, err)
+	}
+	if got, err := visible("/bin/sh"); got != "/bin/sh" || err != nil {
+		t.Errorf("%s, %v", got, err)
 	}
 }
