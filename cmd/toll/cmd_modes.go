@@ -117,7 +117,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 				ri.Or = kinds(ways[1])
 			}
 			if err := b.Check(ctx, path.Spec{Mode: m.Name, From: r.From, To: r.To}); err != nil {
-				ri.Here, ri.Missing = false, err.Error()
+				ri.Here, ri.Missing = false, path.OneLine(err)
 				var u *path.UnsupportedError
 				if errors.As(err, &u) {
 					ri.Remedy = u.Remedy

@@ -162,7 +162,7 @@ func skipFor(c sample.Cell, err error) *sample.Skip {
 		return nil
 	}
 	s := &sample.Skip{Mode: c.Mode, From: c.From, To: c.To, Tune: c.Tune, On: c.On,
-		Reason: err.Error()}
+		Reason: path.OneLine(err)}
 	if sample.UDP(c.Load) { // over TCP it may exist
 		s.Load = c.Load
 	}
