@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -300,16 +302,22 @@ func tryShortcuts() error {
 }
 
 func tryForwarding() error {
-	err := sysctl.Set(ipForward, "1")
+	return settable(ipForward)
+}
+
+func settable(key string) error {
+	err := sysctl.Set(key, "1")
 	if err == nil {
 		return nil
 	}
-	return &path.UnsupportedError{
-		Missing: ipForward +
-			" cannot be set: /proc/sys is read-only here, as in a container without privileges",
-		Remedy: "run toll outside the container, or the container with --privileged",
-		Err:    err,
+	out := &path.UnsupportedError{Missing: key +
+		" cannot be set: /proc/sys is read-only here, as in a container without privileges",
+		Remedy: "run toll outside the container, or the container with --privileged", Err: err}
+	if errors.Is(err, fs.ErrNotExist) {
+		out.Missing, out.Remedy = key+" is not in /proc/sys: /proc is hidden or not mounted here",
+			"run toll outside the container, or sudo mount -t proc proc /proc"
 	}
+	return out
 }
 
 func tryNAT(f nft.Family) error {
@@ -348,10 +356,8 @@ func tryBridgeNF(key string) error {
 }
 
 func tryNAT6() error {
-	if err := sysctl.Set(ipForward6, "1"); err != nil {
-		return &path.UnsupportedError{Missing: ipForward6 +
-			" cannot be set: /proc/sys is read-only here, as in a container without privileges",
-			Remedy: "run toll outside the container, or the container with --privileged", Err: err}
+	if err := settable(ipForward6); err != nil {
+		return err
 	}
 	return tryNAT(nft.IPv6)
 }
