@@ -85,7 +85,8 @@ func Make(r Request) (sample.Plan, error) {
 		}
 	}
 	if !slices.ContainsFunc(p.Cells, r.asked) {
-		return p, fmt.Errorf("nothing to measure: %s", reasons(p.Skipped))
+		return p, fmt.Errorf("nothing to measure: %s",
+			cmp.Or(reasons(p.Skipped), "no usual mode has a path"+r.way()))
 	}
 	return p, nil
 }
@@ -300,8 +301,20 @@ func reasons(skips []sample.Skip) string {
 	for _, s := range skips {
 		out = append(out, fmt.Sprintf("%s from %s: %s", s.Mode, s.From.Words(), s.Reason))
 	}
-	if len(out) == 0 {
-		return "no cell fits the request"
-	}
 	return strings.Join(out, "; ")
+}
+
+func (r Request) way() string {
+	var from, to []string
+	for _, p := range r.From {
+		from = append(from, p.Words())
+	}
+	for _, t := range r.To {
+		to = append(to, string(t))
+	}
+	out := " from " + strings.Join(from, " or ")
+	if len(to) > 0 {
+		out += " to " + strings.Join(to, " or ")
+	}
+	return out
 }

@@ -328,7 +328,10 @@ func TestMakeRefuses(t *testing.T) {
 		}, "nothing to measure: shared from another machine: there is no such path"},
 		{"no-cell-and-nothing-skipped", func(r *Request) {
 			r.Modes, r.Baseline = []mode.Name{"no-such-mode"}, "none"
-		}, "no cell fits the request"},
+		}, "no usual mode has a path from the machine itself"},
+		{"no-way-out", func(r *Request) {
+			r.Modes, r.From, r.To = nil, []mode.Placement{mode.FromRemote}, []mode.Target{mode.ToOutside}
+		}, "nothing to measure: no usual mode has a path from another machine to outside"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := Make(request(tt.change))
