@@ -64,6 +64,11 @@ func differenceHead(r *difference.Report) document.Section {
 	}
 	out := document.Section{Blocks: []document.Block{side("old", r.Old), side("new", r.New),
 		document.Paragraph{Text: document.Strongly(verdictTally(r)), Break: document.Words}}}
+	if r.New.Started.Before(r.Old.Started) && !r.New.Started.IsZero() {
+		out.Add(paragraph(0, fmt.Sprintf(
+			"The new run was made before the old one: perhaps toll diff %s %s was meant.",
+			r.New.Name, r.Old.Name), document.Words))
+	}
 	if r.FailAt != nil {
 		out.Add(failing(r))
 	}
