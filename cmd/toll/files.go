@@ -271,6 +271,22 @@ func (t *tee) Write(b []byte) (int, error) {
 
 const saveFlag = "save"
 
+// savable leaves no file behind.
+func (f *runFlags) savable() error {
+	if f.save == "" || direct(f.save) {
+		return nil
+	}
+	return unsaved(writable(f.save))
+}
+
+func unsaved(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{exitFailed, fmt.Errorf("save results: %w", err),
+		"give --" + saveFlag + " a writable path"}
+}
+
 func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 	t = &tee{}
 	if f.save == "" {
@@ -282,8 +298,7 @@ func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 			overwriteHint(place{saveFlag, f.save}))
 	}
 	if err != nil {
-		return nil, nil, &failure{exitFailed, fmt.Errorf("save results: %w", err),
-			"give --save a writable path"}
+		return nil, nil, unsaved(err)
 	}
 	t.file = file
 	return t, closeFile, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
@@ -81,8 +82,11 @@ func unwritten(err error) error {
 	if err == nil || errors.As(err, new(*failure)) {
 		return err
 	}
-	return &failure{exitFailed, fmt.Errorf("write output: %w", err),
-		"give --output a writable path"}
+	hint := "give --output a writable path"
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		hint = "free some space, or give --output another path"
+	}
+	return &failure{exitFailed, fmt.Errorf("write output: %w", err), hint}
 }
 
 // write calls f with the output. A file appears only when it is complete.

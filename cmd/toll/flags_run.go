@@ -23,6 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
 type runFlags struct {
@@ -238,6 +239,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		if err := checkBackends(p, req.On); err != nil {
 			return err
 		}
+		if err := checkAsked(p, req.Modes); err != nil {
+			return err
+		}
 		if err := f.fitBudget(e, &p); err != nil {
 			return err
 		}
@@ -277,6 +281,18 @@ func checkBackends(p sample.Plan, on []string) error {
 	return nil
 }
 
+// Of the modes that were asked for, one must be left, unless later steps of a search build more.
+func checkAsked(p sample.Plan, asked []mode.Name) error {
+	if len(p.Skipped) == 0 || len(p.Levers) > 0 || slices.ContainsFunc(p.Cells,
+		func(c sample.Cell) bool {
+			return string(c.Mode) != p.Baseline || slices.Contains(asked, c.Mode) ||
+				c.Tune != "" && string(c.Tune) != p.Unpaced
+		}) {
+		return nil
+	}
+	return nothing(p)
+}
+
 func nothing(p sample.Plan) error {
 	s := p.Skipped[len(p.Skipped)-1]
 	return &failure{exitNothing, fmt.Errorf(
@@ -290,6 +306,12 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	if c.Clock, c.Meter, err = timeOf(c.Builders); err != nil {
 		return err
 	}
+	if err := f.out.open(e); err != nil {
+		return err
+	}
+	if err := f.savable(); err != nil { // before a busy machine is waited for
+		return err
+	}
 	bar := newProgress(e.stderr, f.quiet)
 	if err := f.watchContention(ctx, e, bar, &c); err != nil {
 		return err
@@ -297,9 +319,6 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	records, closeSave, err := f.records(e)
 	if err != nil {
 		return err
-	}
-	if err := f.out.open(e); err != nil {
-		return errors.Join(err, closeSave())
 	}
 	here := machine.Machine{}
 	c.Environment, _ = here.Read() // what cannot be read is left empty
@@ -358,13 +377,17 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		f.judged(r)
 	}
 	kept := !f.noHistory && keep(e, records, file, r)
-	if err := f.out.printReport(e, r); err != nil {
-		return errors.Join(runErr, err)
-	}
-	if kept && !f.quiet {
+	unprinted := f.out.printReport(e, r)
+	if kept && (!f.quiet || unprinted != nil) {
 		say(e.stderr, "toll: kept as @1: toll view @1, toll report @1 --details")
 	}
 	switch {
+	case unprinted != nil && f.out.file != "" && f.save == "" && !kept:
+		table := outputFlags{details: f.out.details}
+		table.format.name = format.All()[0].Name
+		return errors.Join(runErr, unprinted, table.printReport(e, r)) // else it would be lost
+	case unprinted != nil:
+		return errors.Join(runErr, unprinted)
 	case stop != nil:
 		return errors.Join(stop, runErr)
 	case runErr != nil:
