@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,13 @@ func helpful(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Short = "Write the script with which a shell completes toll's words"
+		c.RunE = func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(errors.New("toll completion needs a shell"), "toll completion bash")
+			}
+			_, err := closed("shell", commandNames(c)...)(args[0])
+			return usage(err, "")
+		}
 	}
 	keepAtInWords(root)
 	for _, g := range commandGroups {

@@ -52,6 +52,9 @@ func (b *bounded[T]) Set(s string) error {
 	text := fmt.Sprintf("must be from %s to %s", b.format(b.least), b.format(b.most))
 	if b.most == unlimited[T]() && x < b.least {
 		text = "must be at least " + b.format(b.least)
+		if _, time := any(b.least).(time.Duration); time && b.least == 1 {
+			text = "must be more than 0"
+		}
 	}
 	if b.orZero {
 		text += ", or 0"

@@ -83,7 +83,7 @@ func TestFlagsRefused(t *testing.T) {
 		{"--slice=999us", "--slice 999us: must be from 1ms to 1s, or 0", ""},
 		{"--slice=-1ms", "--slice -1ms: must be from 1ms to 1s, or 0", ""},
 		{"--slice=4", `--slice "4": must be a time such as 250ms, 10s or 5m`, "use 4s"},
-		{"--budget=0", "--budget 0: must be at least 1ns", ""},
+		{"--budget=0", "--budget 0: must be more than 0", ""},
 		{"--budget=soon", `--budget "soon": must be a time such as 250ms, 10s or 5m`, help},
 		{"--n=257", "--n 257: must be from 1 to 256", ""},
 		{"--n=99999999999999999999", "--n 99999999999999999999: must be from 1 to 256", ""},
