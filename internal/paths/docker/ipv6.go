@@ -126,9 +126,9 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 }
 
 // settled waits until the devices have their IPv6 addresses. Before, the kernel checks for
-// duplicates and bridges do not resolve neighbours.
+// duplicates, bridges do not resolve neighbours, and containers drop what pasta sends there.
 func (s *site) settled() error {
-	if !s.dual() {
+	if !s.path.Spec.To.Six() {
 		return nil
 	}
 	type device struct {
