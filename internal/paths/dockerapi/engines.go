@@ -37,10 +37,16 @@ func Engines(ctx context.Context, dir string) (all []*Daemon, err error) {
 
 func inOrder(getenv func(string) string) []server {
 	all := services(getenv)
-	if getenv("CONTAINER_HOST") != "" && getenv("DOCKER_HOST") == "" && getenv("DOCKER_CONTEXT") == "" {
+	if PodmanFirst(getenv) {
 		slices.Reverse(all)
 	}
 	return all
+}
+
+// PodmanFirst reports whether the environment names Podman's service and no Docker daemon.
+func PodmanFirst(getenv func(string) string) bool {
+	return getenv("CONTAINER_HOST") != "" && getenv("DOCKER_HOST") == "" &&
+		getenv("DOCKER_CONTEXT") == ""
 }
 
 // Command returns the engine's command, such as "docker".

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/agent"
 	"github.com/bridgetoll/bridgetoll/internal/paths/cluster"
 	"github.com/bridgetoll/bridgetoll/internal/paths/docker"
+	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
@@ -53,7 +55,7 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 	} else {
 		four = other
 	}
-	r.docker = &docker.Docker{Parent: s.here.Device,
+	r.docker = &docker.Docker{Podman: dockerapi.PodmanFirst(os.Getenv), Parent: s.here.Device,
 		Remote: &docker.Remote{Addr: four, Addr6: six, Client: r.client, Server: r.server,
 			Machine: r.agent, Route: r.route}}
 	return r.docker, nil
