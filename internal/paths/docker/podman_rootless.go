@@ -52,6 +52,9 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 			Remedy:  "publish; or CONTAINER_HOST with the address of a user's Podman service"}
 	case !e.rootless:
 		return nil
+	case s.To.Outside() && (s.Mode == mode.Bridge || s.Mode == mode.BridgeDefault ||
+		s.Mode == mode.RootlessPort):
+		return crossesTap("Podman", "pasta or slirp4netns, which toll measures outward")
 	case s.Mode == mode.Bridge, s.Mode == mode.BridgeDefault:
 		if err := e.enterBridges(ctx); err != nil {
 			return err

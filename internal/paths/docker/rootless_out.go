@@ -20,9 +20,8 @@ func (e *engine) checkWayOut(s path.Spec) error {
 	switch s.Mode {
 	case mode.RootlessPublish, mode.RootlessPublishNAT, mode.RootlessPublishTap, mode.Host:
 	default:
-		return &path.UnsupportedError{
-			Missing: "this Docker is rootless: packets that its containers send out also cross a tap device",
-			Remedy:  string(mode.RootlessPublish) + ", whose way out is that of a container on a bridge"}
+		return crossesTap("Docker",
+			string(mode.RootlessPublish)+", whose way out is that of a container on a bridge")
 	}
 	switch {
 	case s.Mode == mode.Host && e.hosts == e.machine:
@@ -41,6 +40,12 @@ func (e *engine) checkWayOut(s path.Spec) error {
 		err = e.checkIO(pid)
 	}
 	return err
+}
+
+// crossesTap returns the refusal of a mode of engines with root.
+func crossesTap(engine, remedy string) error {
+	return &path.UnsupportedError{Remedy: remedy, Missing: "this " + engine +
+		" is rootless: packets that its containers send out also cross a tap device"}
 }
 
 // driver returns the PID and name of the process that has the tap device of a network.

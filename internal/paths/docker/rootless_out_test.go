@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,7 +32,11 @@ func TestRootlessWaysOut(t *testing.T) {
 	for _, e := range pathtest.Engines(t) {
 		for _, driver := range []string{rootless.Slirp4netns, rootless.Pasta, rootless.Gvisor} {
 			t.Run(e.Name+"/"+driver, func(t *testing.T) {
-				kit, err := exec.LookPath(rootless.RootlessKit)
+				kit := filepath.Join(e.Root(), "/usr/bin", rootless.RootlessKit)
+				if _, err := os.Stat(kit); err != nil {
+					kit = rootless.RootlessKit
+				}
+				kit, err := exec.LookPath(kit)
 				if err == nil && driver != rootless.Slirp4netns {
 					err = rootless.CheckDriver(kit, driver)
 				}

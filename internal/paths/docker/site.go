@@ -14,7 +14,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/recipe"
-	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -195,10 +194,10 @@ func (s *site) describe() error {
 	if s.network != nil && s.network.bridge != "" && s.network.where == "" && s.engine.lost == nil {
 		here.Devices = append(here.Devices, s.network.bridge)
 	}
-	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
-		return h.Kind == mode.HopTap && h.Where == s.engine.name
-	}) {
-		here.Devices = append(here.Devices, rootless.Tap)
+	for _, h := range s.path.Hops {
+		if h.Kind == mode.HopTap && h.Where == s.engine.name {
+			here.Devices = append(here.Devices, h.Name)
+		}
 	}
 	var spots []local.Described
 	for _, some := range [][]*box{s.Servers, s.Clients} {
