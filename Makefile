@@ -135,7 +135,7 @@ ROOTLESS_ENGINES ?= installed,sid,29,podman
 .PHONY: test-rootless
 test-rootless: deps ## build the modes with rootless Docker, the installed one, Debian sid's and 29, and Podman of both kinds, and find their ports; each is fetched or built once; no part of make test
 	BRIDGETOLL_TEST_ROOTLESS=1 BRIDGETOLL_ENGINES=$(ROOTLESS_ENGINES) $(GO) test -p 1 -count=1 -timeout 60m \
-		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/rootlesstest ./internal/paths/docker ./internal/ports/cases
+		-run '^Test(Machine|Docker|Podman|Rootless.*|RelaysOf.*)$$' ./internal/rootlesstest ./internal/paths/docker ./internal/paths/peer ./internal/ports/cases
 
 .PHONY: test-llm
 test-llm: ## measure a real language model, which is fetched once (127 MB); no part of make test
