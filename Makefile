@@ -218,7 +218,7 @@ CLIENT_DEPS = curl default-jdk-headless postgresql python3 redis-server redis-to
 BPF_DEPS = clang libbpf-dev libc6-dev llvm
 BENCH_DEPS = iperf3 qperf sockperf
 TRUTH_DEPS = iperf3 iproute2 nftables qperf util-linux
-VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch qemu-system-x86 xz-utils
+VM_DEPS = busybox-static cpio debian-archive-keyring iproute2 kmod nftables openvswitch-switch passt qemu-system-x86 rootlesskit slirp4netns util-linux xz-utils
 APT = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
 .PHONY: deps bench-deps truth-deps vm-deps

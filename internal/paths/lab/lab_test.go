@@ -149,11 +149,11 @@ func kernelLacks(u *path.UnsupportedError) bool {
 	if olderThan(u.Missing) {
 		return true
 	}
-	if vm() {
-		return slices.ContainsFunc(strings.Fields(os.Getenv("BRIDGETOLL_VM_LACKS")),
-			func(o string) bool {
-				return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
-			})
+	if vm() && slices.ContainsFunc(strings.Fields(os.Getenv("BRIDGETOLL_VM_LACKS")),
+		func(o string) bool {
+			return slices.Contains(kernelOption.FindAllString(u.Missing, -1), o)
+		}) {
+		return true
 	}
 	if strings.HasPrefix(u.Missing, rootless.Tun) {
 		f, err := os.OpenFile(rootless.Tun, os.O_RDWR, 0)
