@@ -248,6 +248,22 @@ func conforms(t *testing.T, name string, s *apiserver) {
 				})
 			}
 		}
+		t.Run(word+"/together", func(t *testing.T) {
+			var all []*path.Path
+			for _, r := range m.Routes {
+				spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+				if errors.Is(k.Check(t.Context(), spec), path.ErrUnsupported) {
+					continue
+				}
+				p, err := k.Build(t.Context(), spec)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				all = append(all, p)
+			}
+			pathtest.InOneRun(t, all)
+		})
 	}
 }
 

@@ -69,7 +69,7 @@ func together(t *testing.T, b path.Builder, specs, examined []path.Spec, o Optio
 		all = append(all, double)
 		elsewhere(t, last, double, own)
 	}
-	inOneRun(t, all)
+	InOneRun(t, all)
 }
 
 func (o Options) common(h path.Hop) bool { return o.Common != nil && o.Common(h) }
@@ -101,8 +101,9 @@ func elsewhere(t *testing.T, p, other *path.Path, own []path.Hop) {
 	}
 }
 
-// inOneRun moves a different number of bytes over each path between two readings of all counters.
-func inOneRun(t *testing.T, all []*path.Path) {
+// InOneRun moves a different number of bytes over each path between two readings of all counters,
+// which must witness them.
+func InOneRun(t *testing.T, all []*path.Path) {
 	t.Helper()
 	read := func() [][]sample.Counters {
 		out := make([][]sample.Counters, len(all))
