@@ -3,11 +3,26 @@ package meter
 import (
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
+
+// bounded limits the CPU time of busy loops, which may outlive a test that is killed, in s.
+const bounded = "ulimit -t 60; "
+
+// endGroup ends a program and all that it has started when the test ends.
+func endGroup(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	t.Cleanup(func() {
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		_ = cmd.Wait()
+	})
+}
 
 func TestFamilyCPU(t *testing.T) {
 	if _, err := os.Stat("/proc/self/task/self/children"); err != nil {
@@ -21,11 +36,12 @@ func TestFamilyCPU(t *testing.T) {
 		{"ended", "while :; do (i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done); done"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cmd := exec.Command("sh", "-c", tt.script)
+			cmd := exec.Command("sh", "-c", bounded+tt.script)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			if err := cmd.Start(); err != nil {
 				t.Skip(err)
 			}
-			t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+			endGroup(t, cmd)
 			pid := cmd.Process.Pid
 			testwait.Until(t, time.Minute, "its children use CPU time", func() bool {
 				all := FamilyCPU(pid)

@@ -3,6 +3,7 @@ package meter
 import (
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,11 +72,12 @@ func TestTogetherOfPinnedProcesses(t *testing.T) {
 func busyChild(t *testing.T, first, cpu int) int {
 	t.Helper()
 	cmd := exec.Command("taskset", "-c", strconv.Itoa(first), "sh", "-c",
-		"i=0; while [ $i -lt 99999 ]; do i=$((i+1)); done; taskset -c "+strconv.Itoa(cpu)+
+		bounded+"i=0; while [ $i -lt 99999 ]; do i=$((i+1)); done; taskset -c "+strconv.Itoa(cpu)+
 			" sh -c 'while kill -0 $PPID; do :; done' & wait")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	endGroup(t, cmd)
 	return cmd.Process.Pid
 }

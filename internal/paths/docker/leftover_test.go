@@ -142,7 +142,7 @@ func TestBesideRefuses(t *testing.T) {
 		want string
 		hint string
 	}{
-		{name: "no-swarm", mode: mode.Overlay, want: "in none", hint: "docker swarm init"},
+		{name: "no-swarm", mode: mode.Overlay, want: "this Docker is not in one", hint: "docker swarm init"},
 		{name: "no-reflection", mode: mode.MacvlanVEPA, want: "does not send frames back",
 			hint: "hairpin on"},
 		{name: "no-switch", mode: mode.OVS, has: func(t *testing.T) {
