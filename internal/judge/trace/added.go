@@ -10,39 +10,40 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The standard deviations (s) of a difference between two cells from epoch to epoch, with new
-// processes each time, before any is seen. Measured on a busy virtual machine.
+// The standard deviations, in s, that are assumed for the difference between two cells from epoch
+// to epoch, each with new processes. They were measured on a busy virtual machine.
 const (
-	sdRow   = 0.06e-6 // parts of the path: 0.02 to 0.1 µs
-	sdPath  = 0.1e-6  // all of them
+	sdRow   = 0.06e-6 // a part of the path: 0.02 to 0.1 µs
+	sdPath  = 0.1e-6  // the whole path
 	sdWakes = 4e-6
 	sdRelay = 2e-6
 )
 
 var spreads = map[kind]float64{inPath: sdRow, inWakes: sdWakes, inRelay: sdRelay}
 
-// nothing is the largest time (s) that is called none in the path.
+// nothing is the largest time in the path, in s, that is reported as none.
 const nothing = 0.15e-6
 
-// part is a part of a trip, of any cell.
+// part is a part of any cell's trips.
 type part struct {
 	name string
-	of   func(seen) *sum // nil: it has none
+	of   func(seen) *sum // returns nil if the epoch lacks the part
 	kind kind
 	sd   float64
 }
 
-// difference is what one part adds.
+// difference is what a part adds, as an estimate and by epoch.
 type difference struct {
 	stats.Estimate
-	rounds []float64 // of single epochs (s), what tracing costs taken off
+	rounds []float64 // single epochs, in s, without what tracing costs
 }
 
-// added returns what a part adds to cell b's trips in cell i's.
+// added returns what a part takes longer in cell i's trips than in cell b's.
 //
-// Differences are taken within an epoch, between neighbouring slices, and an epoch counts as one.
-// What equal events cost cancels. Of further ones the cost is what the pairs of steps grew by in
-// epochs with copies of each program, or what this part did, whichever is known better.
+// Differences are taken within an epoch, between neighbouring slices, and each epoch gives one
+// value. What tracing costs at events that both cells have cancels. The cost of cell i's further
+// events is learned from epochs with copies of each program: from how much pairs of steps grew or
+// from how much this part grew, whichever is known better.
 func (s *study) added(i, b int, p part) difference {
 	key := paired{i: i, b: b, part: p.name}
 	d, ok := s.differences[key]
@@ -55,7 +56,7 @@ func (s *study) added(i, b int, p part) difference {
 
 func (s *study) difference(i, b int, p part) difference {
 	once := s.epochs(i, b, p, sample.Traced)
-	if p.kind == inRelay { // tracing slows it for other reasons, which nothing scales
+	if p.kind == inRelay { // tracing slows relays for other reasons, too
 		return difference{s.moderate(i, b, p, once, nil), centres(p, once, 0)}
 	}
 	thrice := s.epochs(i, b, p, sample.TracedThrice)
@@ -76,10 +77,10 @@ func (s *study) difference(i, b int, p part) difference {
 		centres(p, thrice, sample.TraceCopies*cost.Centre)...)}
 }
 
-// more is the number of further copies of each program in some epochs.
+// more is the number of additional copies of each program in epochs with copies.
 const more = sample.TraceCopies - 1
 
-// unit is the unit of a part's epochs: one in which stats.Assumed is their prior.
+// unit returns the unit of a part's epochs, in s, in which stats.Assumed is their prior.
 func unit(p part) float64 { return p.sd / math.Sqrt(stats.Assumed.Variance) }
 
 type paired struct {
@@ -115,8 +116,8 @@ func inUnits(x seen, p part) []analysis.Slot {
 	return out
 }
 
-// further returns what the events cost (s) that cell i's part has more than cell b's. Only its
-// centre and error are set.
+// further returns the cost, in s, of the events that cell i's part has in addition to cell b's.
+// Only centre and error are set.
 func (s *study) further(i, b int, p part) (out stats.Estimate) {
 	mine, its := s.events(i, p, sample.Traced), s.events(b, p, sample.Traced)
 	for at, n := range its {
@@ -144,14 +145,14 @@ func (s *study) events(i int, p part, state sample.Tracing) map[steps]float64 {
 	return out
 }
 
-// moderate returns the mean of epochs in s.
+// moderate returns the mean of epochs, in s.
 func (s *study) moderate(i, b int, p part, once, thrice []stats.Epoch) stats.Estimate {
 	return stats.Moderate(slices.Concat(once, thrice), s.prior(i, b, p)).Times(unit(p))
 }
 
-// prior learns how much epochs differ from those of the other pairs of cells, in the path only from
-// the control's: others' also differ by what further events cost. Hooks learn from all of the
-// control's.
+// prior learns how much epochs differ from the other pairs of cells. In the path it learns only
+// from the control's pair, because the others also differ by the cost of further events. Hooks
+// learn from all hooks of the control.
 func (s *study) prior(i, b int, p part) stats.Prior {
 	key := paired{i: i, b: b, part: p.name}
 	if out, ok := s.priors[key]; ok {
@@ -198,7 +199,8 @@ func centres(p part, epochs []stats.Epoch, cost float64) (out []float64) {
 	return out
 }
 
-// price judges an estimate in s: bias is what the control shows, none the time that is called none.
+// price judges an estimate in s. bias is what the control shows, none the time that is reported as
+// none.
 func price(e stats.Estimate, bias, none float64) analysis.Price {
 	sum := e.Summary()
 	out := analysis.Price{Unit: "s", Verdict: stats.Unclear}
@@ -224,8 +226,8 @@ func price(e stats.Estimate, bias, none float64) analysis.Price {
 	return out
 }
 
-// Change returns what a part adds in one run beyond what it adds in another, in s. A part
-// that a run lacks adds nothing there.
+// Change returns by how much more, in s, a part adds in run now than in run old. A part that a run
+// lacks adds nothing there.
 func Change(old, now analysis.Price) analysis.Price {
 	out := analysis.Price{Unit: "s", Median: now.Median - old.Median,
 		N: max(old.N, now.N), Epochs: max(old.Epochs, now.Epochs), Verdict: stats.Unclear}

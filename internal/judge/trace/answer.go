@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// answer returns one sentence for each cell, or nil without traces.
+// answer returns one sentence for each cell, or nil if there are no traces.
 func answer(r *Report) *analysis.Answer {
 	if len(r.Traces) == 0 {
 		return nil
@@ -24,11 +24,11 @@ func answer(r *Report) *analysis.Answer {
 	return a
 }
 
-// Control reports whether t sets the control against its baseline: a null check.
+// Control reports whether t compares the control with its baseline, where any difference is noise.
 func (t Trace) Control() bool { return strings.HasSuffix(t.Label, controlled) }
 
-// Sentence says what the cell adds and which parts do: in the path, in wake-ups, in a relay, and
-// not attributed.
+// Sentence returns a sentence with what the cell adds, and how much of it is in the path, in
+// wake-ups, in a relay and not attributed.
 func (t Trace) Sentence() string {
 	if t.Refused != "" {
 		return fmt.Sprintf("%s. Where is not known: %s.", t.adds(), t.Refused)
@@ -68,7 +68,7 @@ func findings(r *Report) []string {
 	for _, t := range r.Traces {
 		if t.Control() && t.Refused == "" {
 			out = append(out, fmt.Sprintf("A second connection over %s's path differs from the first by "+
-				"%s in the path and %s in wake-ups: so much is noise.", t.Against,
+				"%s in the path and %s in wake-ups: that much is noise.", t.Against,
 				t.Path.In(t.Path.Value()), t.WakeUps.In(t.WakeUps.Value())))
 		}
 	}

@@ -12,17 +12,17 @@ import (
 
 const bridgeNF = "net.bridge.bridge-nf-call-iptables"
 
-// From these times (s) in a trip on, a part is a finding.
+// The least times in a trip, in s, that are a finding.
 const (
-	leastFrames = 0.3e-6 // that iptables may cost a bridge
-	longHook    = 2e-6   // a hook of Docker's usual rules takes half of it
+	leastFrames = 0.3e-6 // iptables' share of a bridge
+	longHook    = 2e-6   // a hook with Docker's usual rules takes half of that
 	longWait    = 3e-6   // for a softirq or in a queue; usually 1 µs
 )
 
-// mostSlept is the share of sleeping readers that is a finding.
+// mostSlept is the least share of sleeping readers that is a finding.
 const mostSlept = 0.5
 
-// causes returns the causes of what cell i adds. all are the traces of the run.
+// causes returns the causes of what cell i adds. all has the run's traces.
 func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	if t.Refused != "" || s.Series[i].Cell.Control {
 		return nil
@@ -39,8 +39,8 @@ func (s *study) causes(t *Trace, i int, all []Trace) (out []Finding) {
 	return append(out, odd(t)...)
 }
 
-// frames finds a bridge that hands the frames between its ports to iptables, where the path does not
-// need that.
+// frames finds a bridge that passes the frames between its ports to iptables although the path does
+// not need that.
 func (s *study) frames(t *Trace, i int, all []Trace) Finding {
 	c := s.Series[i].Cell
 	path, _ := s.File.Header.PathOf(c)
@@ -152,7 +152,7 @@ func slept(t *Trace) Finding {
 	return Finding{Text: text + ". A program that polls its socket avoids it."}
 }
 
-// odd names steps that the path's hops do not explain, once each.
+// odd finds steps that the path's hops do not explain, once each.
 func odd(t *Trace) (out []Finding) {
 	shares := map[string]float64{}
 	var steps []string

@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// fill adds the rows, their sums, and what these leave of Untraced.
+// fill sets the rows, their sums, and the part of Untraced that they do not explain.
 func (s *study) fill(t *Trace, i, b int) {
 	untraced := s.Excess(i, b, workload.LatencyP50)
 	rest := untraced
@@ -34,7 +34,7 @@ func (s *study) fill(t *Trace, i, b int) {
 		}
 		p := allOf(k)
 		e := s.added(i, b, p).Estimate
-		e.Centre = sums[k].Centre // so that they are the rows' sum: medians of pairs are not quite
+		e.Centre = sums[k].Centre // the rows' sum, from which the median of pairs differs slightly
 		*prices[k] = price(e, s.bias(i, p), s.none(b, k))
 		rest = rest.Plus(e.Times(-1))
 	}
@@ -43,7 +43,7 @@ func (s *study) fill(t *Trace, i, b int) {
 	}
 }
 
-// none returns the time (s) that is called none in a kind of rows.
+// none returns the time, in s, that is reported as none in rows of a kind.
 func (s *study) none(b int, k kind) float64 {
 	if k == inPath {
 		return nothing
@@ -53,8 +53,8 @@ func (s *study) none(b int, k kind) float64 {
 	return max(nothing, cmp.Or(p.Same, p.Precision)*m.Median)
 }
 
-// bias returns the distance from 0 (s) at which the control of cell i's group shows a part, or 0
-// for the control itself and without one.
+// bias returns how far from 0, in s, the control of cell i's group shows a part. It returns 0 for
+// the control itself, and if there is none.
 func (s *study) bias(i int, p part) float64 {
 	for _, o := range s.pairs {
 		c := s.Series[o[0]].Cell
@@ -122,8 +122,8 @@ func (s *study) hook(row, name string, i, b int) Row {
 	return out
 }
 
-// takes sets Mine and Its, so that they differ by what is added: their own mid-means, which are not
-// of the same epochs and have the noise of slow trips, would not.
+// takes sets Mine and Its so that they differ by what is added. The two mid-means would not: they
+// come from different epochs and have the noise of slow trips.
 func (r *Row) takes(mine, its *float64) {
 	r.Mine, r.Its = mine, its
 	if mine == nil || r.Added.N == 0 {
@@ -144,8 +144,8 @@ func count(events map[steps]float64) (sum float64) {
 	return sum
 }
 
-// midMean returns the mid-mean of cell i's part without what tracing costs, or nil if the cell has
-// no such part.
+// midMean returns the mid-mean of cell i's part without what tracing costs, in s, or nil if the
+// cell lacks the part.
 func (s *study) midMean(i int, state sample.Tracing, p part, cost func(*sum) float64) *float64 {
 	var all []float64
 	for _, x := range s.cells[i].by[state] {
@@ -176,8 +176,8 @@ func (s *study) hooksOf(i, b int, row string) []string {
 	return out
 }
 
-// emptyHook returns what the events before and after an empty hook show of it: as much as an event
-// costs elsewhere, since no epoch has more of these programs, but not more than the fastest hook.
+// emptyHook returns the time, in s, between the events around an empty hook. No epoch has copies of
+// these programs, so it is what an event costs elsewhere, but at most the time of the fastest hook.
 func emptyHook(cells []tracing, event float64) float64 {
 	least := event
 	for _, t := range cells {
@@ -208,16 +208,16 @@ func (s *study) devices(i, b int, row string) (out []string) {
 	return out
 }
 
-// cost returns what one copy of the programs adds to cell i's trips: epochs with one copy show it,
-// and those with three a third of it.
+// cost returns what one copy of the programs adds to cell i's trips: what epochs with one copy
+// show, and a third of what epochs with three show.
 func (s *study) cost(i int) analysis.Price {
 	one := s.copies(i, sample.Traced)
 	three := s.copies(i, sample.TracedThrice).Times(1.0 / sample.TraceCopies)
 	return price(together(one, three), 0, nothing)
 }
 
-// copies returns what tracing in a state adds, in s: the medians of slices minus those of the
-// untraced epochs before and after.
+// copies returns what tracing in a state adds, in s: the medians of its slices minus the medians in
+// the untraced epochs before and after.
 func (s *study) copies(i int, state sample.Tracing) stats.Estimate {
 	p := part{sd: sdRelay}
 	var epochs []stats.Epoch
@@ -235,7 +235,7 @@ func (s *study) copies(i int, state sample.Tracing) stats.Estimate {
 	return stats.Moderate(epochs, stats.Assumed).Times(unit(p))
 }
 
-// together returns the mean of two estimates of the same, weighted by their precision.
+// together returns the mean of two estimates of the same quantity, weighted by their precision.
 func together(a, b stats.Estimate) stats.Estimate {
 	switch {
 	case a.Pairs == 0:
@@ -261,7 +261,7 @@ func around(values map[int]float64, round int) []float64 {
 	return out
 }
 
-// segments returns cell i's segments in the order of its trips, on the axis of a traced trip
+// segments returns cell i's segments in the order of a trip. Their times are those of a traced trip
 // without what tracing costs.
 func (s *study) segments(i int) []Segment {
 	type found struct {
@@ -271,7 +271,7 @@ func (s *study) segments(i int) []Segment {
 	epochs := s.cells[i].by[sample.Traced]
 	var list []found
 	for _, x := range epochs {
-		after := 0 // where a segment that is not in the list goes
+		after := 0 // position for segments that are not in the list
 		for _, g := range x.Segments {
 			k := slices.IndexFunc(list, func(f found) bool { return f.key == g.SegmentKey })
 			if k < 0 {

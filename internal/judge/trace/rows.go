@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// kind says what a row is added up to, and how much its epochs differ.
+// kind decides to which sum a row belongs, and how much its epochs are assumed to differ.
 type kind int
 
 const (
@@ -22,7 +22,7 @@ const (
 const (
 	rowPrograms = "programs, system calls"
 	rowOut      = "TCP and IP out"
-	rowDevices  = "qdisc and driver" // after the kinds of the devices
+	rowDevices  = "qdisc and driver" // follows the kinds of the devices
 	rowHandover = "hand-over to the softirq"
 	rowBridge   = "bridge"
 	rowRouting  = "routing, NAT"
@@ -35,7 +35,7 @@ const (
 var order = []string{rowPrograms, rowOut, rowDevices, rowHandover, rowBridge, rowRouting, rowTunnel,
 	rowForwarding, rowIn, rowRelay, rowWakes}
 
-// rowForwarding stands in order for the rows of other kinds of hops.
+// rowForwarding is the position, in order, of the rows of other kinds of hops.
 const rowForwarding = ""
 
 var rowOfPart = map[sample.Part]string{
@@ -47,7 +47,7 @@ var rowOfPart = map[sample.Part]string{
 	sample.PartRelay: rowRelay, sample.PartWake: rowWakes,
 }
 
-// forwarders are the kinds of devices that have a row of their own.
+// forwarders maps the kinds of devices that have a row of their own to the rows' names.
 var forwarders = map[string]string{"openvswitch": "Open vSwitch",
 	string(mode.HopOVS): "Open vSwitch", string(mode.HopMacvlan): "", string(mode.HopIPvlan): "",
 	string(mode.HopNetkit): "", string(mode.HopIPVS): ""}
@@ -63,8 +63,8 @@ func forwarding(hop, otherwise string) string {
 	return name
 }
 
-// rowOf returns a segment's row. Parts that the kernel cannot tell apart may be of several, whose
-// names are joined.
+// rowOf returns the name of a segment's row. A segment with several parts, which the kernel cannot
+// tell apart, has the joined names of their rows.
 func rowOf(k sample.SegmentKey) string {
 	var names []string
 	for p := range strings.SplitSeq(string(k.Part), " + ") {
@@ -75,7 +75,7 @@ func rowOf(k sample.SegmentKey) string {
 		case p == string(sample.PartForward):
 			name = forwarding(k.Hop, rowRouting)
 		case !ok:
-			name = p // of a later toll
+			name = p // a part of a later toll
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -96,10 +96,10 @@ func kindOf(row string) kind {
 
 func has(row, name string) bool { return slices.Contains(strings.Split(row, " + "), name) }
 
-// Wakes reports whether wake-ups are in the row.
+// Wakes reports whether the row includes wake-ups.
 func (r Row) Wakes() bool { return has(r.Name, rowWakes) }
 
-// InPath reports whether neither wake-ups nor a relay are in the row.
+// InPath reports whether the row includes neither wake-ups nor a relay.
 func (r Row) InPath() bool { return kindOf(r.Name) == inPath }
 
 func rank(row string) int {
@@ -110,7 +110,7 @@ func rank(row string) int {
 	return slices.Index(order, rowForwarding)
 }
 
-// hookOf returns the name of a segment's netfilter hook, or false if it has none.
+// hookOf returns the name of a segment's netfilter hook. ok is false if it has none.
 func hookOf(k sample.SegmentKey) (name string, ok bool) {
 	if name, ok = strings.CutPrefix(string(k.Part), string(sample.PartHook)); !ok {
 		return "", false

@@ -12,21 +12,21 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// seen is a cell in one traced epoch.
+// seen is what one traced epoch shows of a cell.
 type seen struct {
 	round int
 	*sample.Trace
 	rows map[string]*sum
-	// hooks are parts of rows, by row and name of the hook
+	// hooks has the parts of rows in netfilter hooks, by the names of row and hook.
 	hooks map[[2]string]*sum
 }
 
-// sum is what the segments of a row add up to.
+// sum is the sum of a row's segments.
 type sum struct {
 	slots   []analysis.Slot // in the order of the timetable
 	midMean float64
 	events  map[steps]float64
-	devices []string // kinds
+	devices []string // the devices' kinds
 }
 
 func (s *sum) add(t *sample.Trace, g sample.Segment) {
@@ -47,7 +47,7 @@ func (s *sum) add(t *sample.Trace, g sample.Segment) {
 	}
 }
 
-// deviceKind returns a kind of device as toll's words have it.
+// deviceKind returns toll's word for a kind of device.
 func deviceKind(hop string) string {
 	if hop == "loopback" {
 		return "lo"
@@ -90,7 +90,7 @@ func sortSlots(s []analysis.Slot) {
 	slices.SortFunc(s, func(a, b analysis.Slot) int { return cmp.Compare(a.At, b.At) })
 }
 
-// total returns what the rows that are wanted add up to.
+// total returns the sum of the wanted rows.
 func (s seen) total(want func(row string) bool) *sum {
 	out := &sum{events: map[steps]float64{}}
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
@@ -112,7 +112,7 @@ func (s seen) total(want func(row string) bool) *sum {
 	return out
 }
 
-// slotsOf returns a row's slices: 0 in each slice of a trip without that row.
+// slotsOf returns a row's time in each slice: 0 if the trips lack the row.
 func (s seen) slotsOf(r *sum) []analysis.Slot {
 	if r != nil && r.slots != nil {
 		return r.slots
@@ -127,8 +127,8 @@ func (s seen) slotsOf(r *sum) []analysis.Slot {
 
 // tracing holds what a cell's epochs showed.
 type tracing struct {
-	by  map[sample.Tracing][]seen // those with followed trips
-	all []*sample.Trace           // once and thrice
+	by  map[sample.Tracing][]seen // epochs with followed trips
+	all []*sample.Trace           // epochs traced once and thrice
 }
 
 func tracingOf(visits []*sample.Visit) tracing {
@@ -155,8 +155,8 @@ func (t tracing) round(state sample.Tracing, round int) (seen, bool) {
 	return t.by[state][i], true
 }
 
-// An event's cost (s) where nothing better is known, and the most that one may cost. Its error is
-// at least that of counting the second program as the first.
+// The cost of an event, in s, if nothing better is known, and the most that one may cost. The error
+// is at least that of counting the second program like the first.
 const (
 	assumedCost  = 0.15e-6
 	assumedError = 0.05e-6
@@ -164,7 +164,7 @@ const (
 	mostCost     = 1e-6
 )
 
-// steps are the events that a segment lies between, without their devices.
+// steps names the events before and after a segment, without their devices.
 type steps [2]string
 
 func stepsOf(g sample.Segment) (out steps) {
@@ -176,16 +176,16 @@ func stepsOf(g sample.Segment) (out steps) {
 
 func byName(a, b steps) int { return slices.Compare(a[:], b[:]) }
 
-type cost struct{ each, err float64 } // of an event, in s
+type cost struct{ each, err float64 } // one event, in s
 
-// costs says what events of tracing cost.
+// costs has what tracing costs at events.
 type costs struct {
 	of    map[steps]cost
-	event cost // of any part of the path
+	event cost // any event in the path
 }
 
-// costsOf learns from epochs with copies of each program. The wake-ups' noise hides it, and a relay
-// gets slower for other reasons.
+// costsOf learns the costs from epochs with copies of each program. It leaves out wake-ups, whose
+// noise hides the costs, and relays, which get slower for other reasons.
 func costsOf(cells []tracing) costs {
 	growth, all := map[steps][]float64{}, []float64{}
 	for _, t := range cells {
@@ -224,12 +224,12 @@ func costsOf(cells []tracing) costs {
 	return out
 }
 
-// leastGrowths is the number of growths that show how much they differ.
+// leastGrowths is the least number of growths that shows how much growths differ.
 const leastGrowths = 4
 
 func possible(cost float64) float64 { return min(max(0, cost), mostCost) }
 
-// nearest returns the traced epoch that is nearest to a round.
+// nearest returns the traced epoch nearest to a round. ok is false if there is none.
 func (t tracing) nearest(round int) (out seen, ok bool) {
 	for _, s := range t.by[sample.Traced] {
 		if !ok || math.Abs(float64(s.round-round)) < math.Abs(float64(out.round-round)) {
@@ -241,7 +241,7 @@ func (t tracing) nearest(round int) (out seen, ok bool) {
 
 type spell struct{ took, events float64 }
 
-// timesOf returns the time and the events between steps.
+// timesOf returns the time and the number of events between steps.
 func timesOf(t *sample.Trace) map[steps]spell {
 	out := map[steps]spell{}
 	for _, g := range t.Segments {
@@ -253,12 +253,12 @@ func timesOf(t *sample.Trace) map[steps]spell {
 	return out
 }
 
-// segment returns what tracing adds to a segment.
+// segment returns what tracing adds to a segment, in s.
 func (c costs) segment(g sample.Segment) float64 {
 	return c.total(map[steps]float64{stepsOf(g): g.Events}, kindOf(rowOf(g.SegmentKey)))
 }
 
-// total returns what events cost.
+// total returns what the events cost, in s.
 func (c costs) total(events map[steps]float64, k kind) (sum float64) {
 	if k == inRelay {
 		return 0
@@ -269,7 +269,7 @@ func (c costs) total(events map[steps]float64, k kind) (sum float64) {
 	return sum
 }
 
-// between returns what an event between the steps costs.
+// between returns what an event between the steps costs, in s.
 func (c costs) between(at steps, k kind) cost {
 	if x, ok := c.of[at]; ok && k == inPath {
 		return x

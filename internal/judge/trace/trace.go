@@ -1,5 +1,5 @@
-// Package trace judges where a mode's microseconds go: the difference of untraced slices, and the
-// parts of traced trips that explain it.
+// Package trace judges where a mode's microseconds go. It explains the difference between untraced
+// slices by the parts of traced trips.
 package trace
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// leastFollowed is the share of trips that must have been followed.
+	// leastFollowed is the least share of trips that must have been followed.
 	leastFollowed = 0.98
 	mostGroups    = 20
 	percent       = 100
@@ -44,29 +44,29 @@ func (r *Report) Complete() bool {
 	})
 }
 
-// Trace says where the time goes that a cell takes beyond another one. Prices are in seconds for a
-// whole round trip; an epoch counts as one.
+// Trace explains how much longer a cell's round trips take than another cell's. Prices are in
+// seconds for a whole round trip; each epoch counts as one value.
 type Trace struct {
 	Cell    analysis.Cell `json:"cell"`
 	Label   string        `json:"label"`
-	Against string        `json:"against"` // label
-	// Untraced is the difference to be explained: of medians in untraced slices.
+	Against string        `json:"against"` // the other cell's label
+	// Untraced is the difference to be explained, between the medians of untraced slices.
 	Untraced analysis.Price `json:"untraced"`
-	// Path, WakeUps and Relay are what the parts add. With Unattributed they sum to Untraced.
+	// Path, WakeUps and Relay are what these parts add. Their sum and Unattributed give Untraced.
 	Path         analysis.Price `json:"path"`
 	WakeUps      analysis.Price `json:"wake_ups"`
 	Relay        analysis.Price `json:"relay,omitzero"`
 	Unattributed analysis.Price `json:"unattributed"`
 	Trips        int            `json:"trips"`
-	Followed     float64        `json:"followed"` // share
+	Followed     float64        `json:"followed"` // share of trips
 	Events       float64        `json:"events"`   // per trip
 	// Cost is what tracing added to a trip: traced minus untraced.
 	Cost analysis.Price `json:"cost"`
-	// Refused says why there are no rows: the first broken step.
+	// Refused is the reason why there are no rows; "": there are.
 	Refused  string    `json:"refused,omitempty"`
 	Rows     []Row     `json:"rows,omitempty"`
 	Segments []Segment `json:"segments,omitempty"`
-	// Its are the segments of the one that it is set against.
+	// Its has the segments of the other cell.
 	Its      []Segment          `json:"its_segments,omitempty"`
 	Groups   []sample.StepGroup `json:"groups,omitempty"`
 	Readers  map[string]float64 `json:"readers,omitempty"`
@@ -74,35 +74,35 @@ type Trace struct {
 	Findings []Finding          `json:"findings,omitempty"`
 }
 
-// Row is a part of the waterfall, there and back.
+// Row is a part of the round trip, both directions together.
 type Row struct {
 	Name string `json:"name"`
-	// Its is the mid-mean of the one that the cell is set against, Mine that and what is added;
-	// nil: it has no such part.
+	// Its is the other cell's mid-mean, and Mine is Its plus what is added; nil: the cell lacks the
+	// part.
 	Mine  *float64       `json:"mine_s"`
 	Its   *float64       `json:"its_s"`
 	Added analysis.Price `json:"added"`
-	// Epochs are the differences of single epochs, for a strip.
+	// Epochs has the difference in each epoch, for a strip chart.
 	Epochs []float64 `json:"epochs_s,omitempty"`
-	Hooks  []Row     `json:"hooks,omitempty"` // within the row, by netfilter hook
+	Hooks  []Row     `json:"hooks,omitempty"` // parts of the row, one for each netfilter hook
 }
 
 // Segment is a segment of a cell's trip, without what tracing costs.
 type Segment struct {
 	sample.SegmentKey
 	Row     string  `json:"row"`
-	At      float64 `json:"at_s"` // its beginning on the trip's axis
+	At      float64 `json:"at_s"` // begins at this time of the trip
 	MidMean float64 `json:"mid_mean_s"`
 	P99     float64 `json:"p99_s"`
 	Share   float64 `json:"share"`
-	Cost    float64 `json:"cost_s"` // of its events, taken off
+	Cost    float64 `json:"cost_s"` // cost of tracing, already subtracted
 }
 
-// Finding is a cause with its size, and what would remove it.
+// Finding is a cause, its size and what would remove it.
 type Finding struct {
 	Text    string `json:"text"`
-	Command string `json:"command,omitempty"` // that removes it
-	Lever   string `json:"lever,omitempty"`   // of toll advise
+	Command string `json:"command,omitempty"` // removes the cause
+	Lever   string `json:"lever,omitempty"`   // toll advise's lever
 }
 
 // Judge judges a results file as a trace.
@@ -115,8 +115,8 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// pairs returns each cell with the one that it is set against, in the order of the report, the
-// controls last.
+// pairs returns each cell with the cell that it is compared with, in the report's order, controls
+// last.
 func pairs(j *analysis.Run, r *analysis.Report) (out [][2]int) {
 	var controls [][2]int
 	for i, s := range j.Series {
@@ -140,10 +140,10 @@ func pairs(j *analysis.Run, r *analysis.Report) (out [][2]int) {
 
 type study struct {
 	*analysis.Run
-	pairs [][2]int // of cells' indexes; controls are among them
+	pairs [][2]int // indexes of cells, including controls
 	cells map[int]tracing
 	costs costs
-	empty float64 // what an empty hook seems to take
+	empty float64 // the time that an empty hook seems to take, in s
 	memory
 }
 
@@ -153,8 +153,8 @@ type memory struct {
 	differences map[paired]difference
 }
 
-// Between returns, for each pair of cells, where the time goes that the first takes beyond the
-// second.
+// Between returns a trace for each pair of cells, which explains how much longer the first one's
+// trips take.
 func Between(j *analysis.Run, pairs [][2]int) []Trace {
 	s := &study{Run: j, pairs: slices.Clone(pairs), cells: map[int]tracing{},
 		memory: memory{map[paired][]stats.Epoch{}, map[paired]stats.Prior{},
@@ -219,7 +219,7 @@ func label(c sample.Cell) string {
 	return analysis.RowName(c)
 }
 
-// refused returns why cells have no rows, or "".
+// refused returns why the two cells have no rows, or "".
 func (s *study) refused(i, b int) string {
 	for _, k := range []int{i, b} {
 		t, name := s.cells[k], label(s.Series[k].Cell)
@@ -253,7 +253,7 @@ func (t tracing) followed() (trips int, share float64) {
 	return trips, float64(n) / float64(trips)
 }
 
-// broken names the step after which most trips were lost.
+// broken returns words that name the step after which most trips were lost, or "".
 func (t tracing) broken() string {
 	var all []sample.Break
 	lost, trips := 0, 0
@@ -328,7 +328,7 @@ func missing(cells ...tracing) (out []string) {
 	return out
 }
 
-// medianOf returns 0 without epochs.
+// medianOf returns the median over epochs, or 0 if there are none.
 func medianOf(all []seen, of func(seen) float64) float64 {
 	var xs []float64
 	for _, x := range all {
