@@ -25,6 +25,7 @@ func helpful(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
 		c.Short = "Write the script with which a shell completes toll's words"
+		c.Args = cobra.ArbitraryArgs
 		c.RunE = func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage(errors.New("toll completion needs a shell"), "toll completion bash")
