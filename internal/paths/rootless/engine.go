@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
@@ -78,20 +78,14 @@ func listener(socket string) (pid int, err error) {
 		return 0, err
 	}
 	defer c.Close()
-	raw, err := c.(*net.UnixConn).SyscallConn()
+	peer, err := sock.Peer(c.(*net.UnixConn))
 	if err != nil {
 		return 0, err
 	}
-	var cred *unix.Ucred
-	if ctlErr := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); ctlErr != nil || err != nil {
-		return 0, errors.Join(ctlErr, err)
-	}
-	if cred.Pid == 0 {
+	if peer.Pid == 0 {
 		return 0, errors.New("it is in another PID namespace")
 	}
-	return int(cred.Pid), nil
+	return int(peer.Pid), nil
 }
 
 // kitAbove returns the PID of the outer RootlessKit process above pid, or 0. RootlessKit runs as

@@ -206,15 +206,9 @@ func converseIn(file string, pid int, until time.Time, talk func(*net.UnixConn) 
 	if err := u.SetDeadline(until); err != nil {
 		return err
 	}
-	raw, err := u.SyscallConn()
+	peer, err := sock.Peer(u)
 	if err != nil {
 		return err
-	}
-	var peer *unix.Ucred
-	if errRaw := raw.Control(func(s uintptr) {
-		peer, err = unix.GetsockoptUcred(int(s), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); errRaw != nil || err != nil {
-		return errors.Join(errRaw, err)
 	}
 	if int(peer.Pid) != pid {
 		return fmt.Errorf("process %d listens at %s, not %d", peer.Pid, file, pid)

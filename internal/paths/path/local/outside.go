@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
@@ -50,15 +51,9 @@ func answerIO(c *net.UnixConn) error {
 	if err := c.SetDeadline(time.Now().Add(outsideTime)); err != nil {
 		return err
 	}
-	raw, err := c.SyscallConn()
+	peer, err := sock.Peer(c)
 	if err != nil {
 		return err
-	}
-	var peer *unix.Ucred
-	if errRaw := raw.Control(func(fd uintptr) {
-		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); errRaw != nil || err != nil {
-		return errors.Join(errRaw, err)
 	}
 	if int(peer.Uid) != os.Getuid() {
 		return unix.EPERM
