@@ -3,9 +3,11 @@ package load
 import (
 	"fmt"
 	"os"
-	"slices"
+	"sort"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // A thread that blocks in a raw system call keeps the Go runtime's monitor thread awake, which then
@@ -26,22 +28,19 @@ func quietMonitor() error {
 
 // monitor returns the ID of the monitor thread, which the runtime starts before all others.
 func monitor() (tid int, err error) {
-	entries, err := os.ReadDir("/proc/self/task")
+	self, err := procfs.Self()
 	if err != nil {
 		return 0, err
 	}
-	var tids []int
-	for _, e := range entries {
-		if tid, err = strconv.Atoi(e.Name()); err != nil {
-			return 0, err
-		}
-		tids = append(tids, tid)
+	threads, err := procfs.AllThreads(self.PID)
+	if err != nil {
+		return 0, err
 	}
-	slices.Sort(tids)
-	if len(tids) < 2 { // the first thread, and this one
-		return 0, fmt.Errorf("no monitor among threads %v", tids)
+	if len(threads) < 2 { // the process's first thread, and the monitor
+		return 0, fmt.Errorf("no monitor among threads %v", threads)
 	}
-	return tids[1], nil
+	sort.Sort(threads)
+	return threads[1].PID, nil
 }
 
 func setSlack(tid int, d time.Duration) error {
