@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -39,8 +38,8 @@ nothing else. Its first lines say how to become that account.`,
   toll kubernetes manifest --nodes worker-1,worker-2`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
-			if slices.Contains(m.Nodes, "") {
-				return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
+			if err := checkNames(m.Nodes); err != nil {
+				return err
 			}
 			if err := m.Check(); err != nil {
 				return usage(err, "names as Kubernetes has them: lower case letters, digits and -")

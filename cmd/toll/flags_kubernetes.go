@@ -51,8 +51,8 @@ func (f *kubernetesFlags) check() error {
 			fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given",
 				len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
-	if slices.Contains(names, "") {
-		return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
+	if err := checkNames(names); err != nil {
+		return err
 	}
 	if slices.Contains(f.labels, "") {
 		return usage(errors.New("--label: a key is empty"), "--label topology.kubernetes.io/zone")

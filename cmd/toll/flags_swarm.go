@@ -46,14 +46,22 @@ func (f *swarmFlags) defaults(others []string) (*defaults, error) {
 	}, nil
 }
 
+// checkNames returns an error if one of --nodes has no name.
+func checkNames(nodes []string) error {
+	if slices.Contains(nodes, "") {
+		return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
+	}
+	return nil
+}
+
 func (f *swarmFlags) check() error {
 	if n := len(f.all.nodes); n != 0 && n != 2 && !f.all.mesh {
 		return usage(
 			fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n),
 			"toll mesh measures every pair of nodes")
 	}
-	if slices.Contains(f.all.nodes, "") {
-		return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
+	if err := checkNames(f.all.nodes); err != nil {
+		return err
 	}
 	if f.control == "" {
 		return nil
