@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -116,10 +117,8 @@ func (e *engine) sameNetwork(n *bridgeNet) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if name == n.bridge {
-			return nil
-		}
+	if slices.Contains(names, n.bridge) {
+		return nil
 	}
 	u := &path.UnsupportedError{
 		Missing: e.words().daemon + " does not run in toll's network namespace: its bridge " +

@@ -110,11 +110,8 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 		s.engine.name), nil
 }
 
-// awaitProxy reads docker-proxy's report, which is "0
-//
-// " if the proxy listens, or "1
-//
-// " and the reason.
+// awaitProxy reads docker-proxy's report, which is "0\n" if the proxy listens, or "1\n" and the
+// reason.
 func awaitProxy(r *os.File) error {
 	if err := r.SetReadDeadline(time.Now().Add(proxyReadyTimeout)); err != nil {
 		return err
