@@ -17,7 +17,7 @@ var (
 	verdicts    = regexp.MustCompile(`\b(better|worse|same|unclear)\b`)
 	// which one is printed depends on the figures
 	alike = strings.NewReplacer("-# +#", "±#", "(#–#)", "±#", "±?", "±#", "# round in",
-		"# rounds in")
+		"# rounds in", "#× ", "# % ")
 	took      = regexp.MustCompile(`\d+ ms`)
 	tableHead = regexp.MustCompile(`^\S.* (→|from) \S.*[:,] `) // the line above a table of modes
 )
@@ -144,7 +144,7 @@ func headShape(l string) string {
 
 var (
 	timeUnit = regexp.MustCompile(` (µs|ms) `)
-	number   = regexp.MustCompile(`^[-+]?\d[\d.]*k?$`)
+	number   = regexp.MustCompile(`^[-+]?\d[\d.]*(k|×)?$`) // a ratio is a factor from 10 on
 	interval = regexp.MustCompile(`^±(\?|[\d.]+)$|^\([\d.]+–[\d.]+\)$`)
 	limits   = []string{"client", "server", "proxy", "all", "cores", "both"}
 )
@@ -318,6 +318,7 @@ func TestShape(t *testing.T) {
 	}{
 		{"as-it-is", "", "", false},
 		{"other-figure", "0.82 ±0.01", "0.91 (0.88–0.95)", false},
+		{"factor", "0.88 ±0.01 worse", "11× (9–13) better", false},
 		{"no-figure", "28.0 client  0.88", "   - -       0.88", false},
 		{"no-ratio", "0.88 ±0.01 worse", "-", false},
 		{"one-round", "8 rounds in", "1 round in", false},
