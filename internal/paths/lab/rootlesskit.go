@@ -2,6 +2,7 @@ package lab
 
 import (
 	"net/netip"
+	"os/exec"
 	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -60,11 +61,12 @@ func (s *site) startKit(k rootless.Kit, to netip.Addr) (r *rootless.Running, fil
 }
 
 func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, error) {
-	cmd, said := marked(self, append([]string{kitArg}, k.Args(file)...)...)
 	if err := s.a.ns.step(); err != nil {
 		return nil, nil, err
 	}
-	r, err := k.Start(s.a.ns.NS, cmd, said)
+	r, err := k.Start(s.a.ns.NS, func() (*exec.Cmd, *local.Tail) {
+		return marked(self, append([]string{kitArg}, k.Args(file)...)...)
+	})
 	if err != nil {
 		return nil, nil, err
 	}

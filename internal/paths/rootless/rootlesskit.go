@@ -151,10 +151,29 @@ type Running struct {
 	ended   chan struct{}
 }
 
-// Start starts cmd in a machine's network namespace and returns when RootlessKit listens on all
-// ports. cmd is this program with arguments from Args. The number of times that Start enters the
-// namespace varies. The caller closes the result.
-func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Running, error) {
+// RootlessKit's child executes itself anew while nsenter opens the child's namespaces. Until a new
+// program has replaced all threads of the old one, they cannot be opened.
+const (
+	raced     = "nsenter: cannot open /proc/"
+	mostTries = 3
+)
+
+// Start starts RootlessKit in a machine's network namespace and returns when it listens on all
+// ports. command returns this program's command with arguments from Args, and the end of its
+// standard error. Start repeats what RootlessKit's own race ended. The number of times that Start
+// enters the namespace varies. The caller closes the result.
+func (k Kit) Start(machine local.Space, command func() (*exec.Cmd, *local.Tail)) (r *Running,
+	err error) {
+	for range mostTries {
+		cmd, said := command()
+		if r, err = k.start(machine, cmd, said); err == nil || !strings.Contains(err.Error(), raced) {
+			break
+		}
+	}
+	return r, err
+}
+
+func (k Kit) start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Running, error) {
 	cmd.SysProcAttr = Apart()
 	p, err := local.Start(machine, RootlessKit, cmd, said)
 	if err != nil {
@@ -175,7 +194,8 @@ func (k Kit) Start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Runni
 		err = k.await(machine, r, ready)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", RootlessKit, errors.Join(err, said.Err(), r.Close()))
+		closed := r.Close() // and said is complete
+		return nil, fmt.Errorf("start %s: %w", RootlessKit, errors.Join(err, said.Err(), closed))
 	}
 	return r, nil
 }

@@ -4,10 +4,13 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
 func TestKitArgs(t *testing.T) {
@@ -25,6 +28,36 @@ func TestKitArgs(t *testing.T) {
 	const want = "--publish=[::]:8080:[::1]:8080/udp6"
 	if args := k.Args("/usr/bin/rootlesskit"); !slices.Contains(args, want) {
 		t.Errorf("%q lacks %q", args, want)
+	}
+}
+
+// here is this process's network namespace.
+type here struct{}
+
+func (here) Do(f func() error) error { return f() }
+
+func (here) Start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = nil // its namespaces need root
+	return cmd.Start()
+}
+
+func TestKitStartsAgain(t *testing.T) {
+	for _, c := range []struct {
+		says  string
+		tries int
+	}{
+		{"nsenter: cannot open /proc/12/ns/net: No such file or directory", mostTries},
+		{"failed to setup network", 1},
+	} {
+		tries := 0
+		_, err := Kit{}.Start(here{}, func() (*exec.Cmd, *local.Tail) {
+			tries++
+			cmd := exec.Command("sh", "-c", `echo "$0" >&2`, c.says)
+			return cmd, local.Keep(cmd)
+		})
+		if err == nil || !strings.Contains(err.Error(), c.says) || tries != c.tries {
+			t.Errorf("%q: %d tries, %v", c.says, tries, err)
+		}
 	}
 }
 
