@@ -218,16 +218,10 @@ func (a *Agent) refusal(ans answer) error {
 
 // Clock compares the clocks by several round trips.
 func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
-	var b bounds
-	for range clockTrips {
-		before := now()
+	return compareClocks(now, func() (int64, error) {
 		ans, err := a.ask(ctx, request{Clock: true}, 0)
-		if err != nil {
-			return path.Offset{}, err
-		}
-		b.narrow(before, ans.Clock, now())
-	}
-	return b.offset(), nil
+		return ans.Clock, err
+	})
 }
 
 // Meter implements path.Machine. The agent must see the pids.

@@ -8,7 +8,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-const clockTrips = 8
+// On a busy machine most trips are slow, and one that is not bounds the offset. So trips go on for
+// clockPatience while the offset is known worse than to clockFine.
+const (
+	clockTrips    = 8
+	clockFine     = time.Millisecond
+	clockPatience = 250 * time.Millisecond
+)
 
 // now returns CLOCK_MONOTONIC in ns.
 func now() int64 { return clock.Now() }
@@ -26,6 +32,22 @@ func (b *bounds) narrow(before, other, after int64) {
 		b.least, b.most, b.known = math.MinInt64, math.MaxInt64, true
 	}
 	b.least, b.most = max(b.least, other-after), min(b.most, other-before)
+}
+
+// compareClocks compares this clock, which now reads, with the one that ask reads by a round trip.
+func compareClocks(now func() int64, ask func() (int64, error)) (path.Offset, error) {
+	var b bounds
+	began := now()
+	for i := 0; i < clockTrips ||
+		b.offset().Unsure > clockFine && now()-began < int64(clockPatience); i++ {
+		before := now()
+		other, err := ask()
+		if err != nil {
+			return path.Offset{}, err
+		}
+		b.narrow(before, other, now())
+	}
+	return b.offset(), nil
 }
 
 func (b *bounds) offset() path.Offset {

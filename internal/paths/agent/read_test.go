@@ -49,6 +49,37 @@ func TestClock(t *testing.T) {
 	}
 }
 
+// The other clock is 100 s ahead. Slow trips are answered as they end.
+func TestCompareClocks(t *testing.T) {
+	const slow, fast, ahead = 10 * time.Millisecond, 100 * time.Microsecond, 100 * time.Second
+	for name, c := range map[string]struct {
+		fastAt      int // trip, from 1; 0: none
+		trips, most int
+		unsure      time.Duration
+	}{
+		"fast-at-once": {1, clockTrips, clockTrips, fast / 2},
+		"fast-late":    {20, 20, 20, fast / 2},
+		"all-slow":     {0, clockTrips + 1, int(clockPatience / slow), slow / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at, trips := time.Duration(0), 0
+			o, err := compareClocks(func() int64 { return int64(at) }, func() (int64, error) {
+				if trips++; trips == c.fastAt {
+					at += fast
+				} else {
+					at += slow
+				}
+				return int64(at + ahead), nil
+			})
+			check(t, err)
+			if trips < c.trips || trips > c.most || o.Unsure != c.unsure ||
+				(o.Ahead-ahead).Abs() > o.Unsure {
+				t.Errorf("%s ± %s after %d trips, want ± %s", o.Ahead, o.Unsure, trips, c.unsure)
+			}
+		})
+	}
+}
+
 func TestBounds(t *testing.T) {
 	const ms = 1e6
 	for _, c := range []struct {
