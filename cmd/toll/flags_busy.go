@@ -18,7 +18,7 @@ const busyEnv = "TOLL_BUSY"
 
 // How long a machine is watched before a run, in ns, and how long a run waits for a busy one.
 const (
-	busyLook  = int64(300 * time.Millisecond)
+	busyLook  = int64(150 * time.Millisecond)
 	busyAgain = int64(time.Second)
 	busyWait  = int64(time.Minute)
 	busyCalm  = 2 // consecutive samples that must be free
