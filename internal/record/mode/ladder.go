@@ -3,6 +3,7 @@ package mode
 import (
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // Rung is a mode on a ladder from a placement, inward or outward: it differs from the rung below by
@@ -57,8 +58,9 @@ func sideOf(p Placement, t Target) side {
 	return side{p, t}
 }
 
-// ladders are trees in the catalogue's order, each rung after the one below it.
-var ladders = growLadders()
+// ladders are trees in the catalogue's order, each rung after the one below it. Workers, of which a
+// run starts hundreds, need none.
+var ladders = sync.OnceValue(growLadders)
 
 func growLadders() map[side][]Rung {
 	out := map[side][]Rung{}
@@ -92,11 +94,11 @@ func climb(at side, below Name, depth int) []Rung {
 
 // Ladder returns every mode reached from p, each after the rung below it. If t is ToOutside or
 // ToOutside6, it returns the ladder outward in that family, else the one inward.
-func Ladder(p Placement, t Target) []Rung { return slices.Clone(ladders[sideOf(p, t)]) }
+func Ladder(p Placement, t Target) []Rung { return slices.Clone(ladders()[sideOf(p, t)]) }
 
 // FindRung returns the rung of n on the ladder from p in t's direction.
 func FindRung(p Placement, t Target, n Name) (r Rung, ok bool) {
-	for _, r := range ladders[sideOf(p, t)] {
+	for _, r := range ladders()[sideOf(p, t)] {
 		if r.Mode == n {
 			return r, true
 		}

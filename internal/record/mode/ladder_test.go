@@ -26,7 +26,7 @@ var hopWords = map[HopKind]string{
 }
 
 func TestLaddersFollowTheCatalogue(t *testing.T) {
-	for at := range ladders {
+	for at := range ladders() {
 		p := at.from
 		t.Run(string(p+" "+Placement(at.out)), func(t *testing.T) {
 			ladder := Ladder(p, at.out)
