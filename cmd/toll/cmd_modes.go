@@ -105,7 +105,7 @@ func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeIn
 			continue
 		}
 		info := modeInfo{Mode: string(m.Name), Summary: m.Summary, Docker: m.Docker,
-			GivesUp: m.GivesUp, Usual: m.Usual, No6: m.No6, Engine: m.Engine(),
+			GivesUp: m.GivesUp(), Usual: m.Usual, No6: m.No6, Engine: m.Engine(),
 			Rootless: m.Rootless}
 		for _, a := range m.Apart {
 			info.Apart = append(info.Apart, apartInfo{string(a.From), a.Why, a.Around})

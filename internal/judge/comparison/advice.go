@@ -77,7 +77,7 @@ func (p place) isolated() []route {
 	}
 	var out []route
 	for _, x := range p.routes {
-		if u, _ := p.usual(x.mode.Name); x.mode.PortIsolation && len(x.cells) == loads &&
+		if u, _ := p.usual(x.mode.Name); x.mode.PortIsolation() && len(x.cells) == loads &&
 			u.label == x.label {
 			out = append(out, x)
 		}

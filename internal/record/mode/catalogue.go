@@ -58,7 +58,7 @@ var catalogue = []Mode{
 		Summary: "no container: the server is a process of the machine",
 		Docker:  "no Docker on the machine",
 		Short:   "no container",
-		GivesUp: "everything: there is no container",
+		Lost:    "everything: there is no container",
 		Usual:   true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback}},
@@ -76,7 +76,8 @@ var catalogue = []Mode{
 		Summary: "the container uses the machine's own network",
 		Docker:  "--network host",
 		Short:   "--network host",
-		GivesUp: "port isolation; the machine's sockets are visible in the container",
+		Lost:    "port isolation",
+		Caveat:  "the machine's sockets are visible in the container",
 		Usual:   true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback}},
@@ -101,7 +102,7 @@ var catalogue = []Mode{
 		Summary: "client and server containers in one network namespace, as in a pod",
 		Docker:  "--network container:NAME",
 		Short:   "container:NAME",
-		GivesUp: "the isolation between the two containers",
+		Lost:    "the isolation between the two containers",
 		Usual:   true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToLoopback, []HopKind{HopLoopback}},
@@ -116,8 +117,7 @@ var catalogue = []Mode{
 		Summary:       "a veth pair on a bridge, dialled by the container's own address",
 		Docker:        "--network NAME (user-defined bridge)",
 		Short:         "--network NAME",
-		GivesUp:       "nothing; the address is not reachable from other machines",
-		PortIsolation: true,
+		Caveat:       "the address is not reachable from other machines",
 		Usual:         true,
 		Routes:        bridged,
 		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
@@ -134,8 +134,7 @@ var catalogue = []Mode{
 		Summary:       "the same on the default bridge, whose containers have no DNS server of Docker's and no rules for it",
 		Docker:        "no --network (the default bridge)",
 		Short:         "default network",
-		GivesUp:       "nothing; the address is not reachable from other machines, and containers do not find each other by name",
-		PortIsolation: true,
+		Caveat:       "the address is not reachable from other machines, and containers do not find each other by name",
 		Routes:        bridged,
 		Apart:         []Apart{unrouted(FromRemote), unrouted(FromRemoteContainer)},
 		Rungs: []Rung{
@@ -151,8 +150,7 @@ var catalogue = []Mode{
 		Summary:       "a published port as the engine has it: docker-proxy's or NAT's, by where the client is and what it dials",
 		Docker:        "-p PORT:PORT --network NAME (user-defined bridge)",
 		Short:         "-p",
-		GivesUp:       publishing,
-		PortIsolation: true,
+		Caveat:       publishing,
 		PerPort:       true,
 		Routes:        published,
 		Otherwise:     withoutProxy,
@@ -172,8 +170,7 @@ var catalogue = []Mode{
 		Summary:       "a published port as the engine has it, of a container on the default bridge",
 		Docker:        "-p PORT:PORT, no --network (the default bridge)",
 		Short:         "-p (docker0)",
-		GivesUp:       publishing,
-		PortIsolation: true,
+		Caveat:       publishing,
 		PerPort:       true,
 		Routes:        published,
 		Otherwise:     withoutProxy,
@@ -194,8 +191,6 @@ var catalogue = []Mode{
 		Summary:       "a published port, rewritten by the kernel's NAT",
 		Docker:        `-p PORT:PORT with "userland-proxy": false`,
 		Short:         "-p (NAT)",
-		GivesUp:       "nothing",
-		PortIsolation: true,
 		Usual:         true,
 		PerPort:       true,
 		Routes: bothFamilies([]Route{
@@ -224,8 +219,7 @@ var catalogue = []Mode{
 		Summary:       "a published port, relayed by the docker-proxy process",
 		Docker:        `-p PORT:PORT (default "userland-proxy": true)`,
 		Short:         "-p (proxy)",
-		GivesUp:       "nothing; the server sees the bridge's address, not the client's",
-		PortIsolation: true,
+		Caveat:       "the server sees the bridge's address, not the client's",
 		Usual:         true,
 		PerPort:       true,
 		Routes: []Route{
@@ -250,8 +244,6 @@ var catalogue = []Mode{
 		Summary:       "a published port on a loopback address, past whose docker-proxy eBPF leads local clients",
 		Docker:        "-p PORT:PORT and toll fast on",
 		Short:         "-p (toll fast)",
-		GivesUp:       "nothing",
-		PortIsolation: true,
 		PerPort:       true,
 		TCPOnly:       true,
 		Routes: []Route{
@@ -269,8 +261,6 @@ var catalogue = []Mode{
 		Summary:       "the same, with larger packets on the bridge and the host's ends of containers' links (BIG TCP)",
 		Docker:        "-p PORT:PORT and toll fast on --parts connect,links",
 		Short:         "-p (fast+links)",
-		GivesUp:       "nothing",
-		PortIsolation: true,
 		PerPort:       true,
 		TCPOnly:       true,
 		Routes: []Route{
@@ -290,8 +280,7 @@ var catalogue = []Mode{
 		Docker:        "--publish mode=ingress (Swarm)",
 		Short:         "-p (ingress)",
 		No6:           "Swarm's routing mesh is over IPv4 only",
-		GivesUp:       "nothing; the server sees the mesh's address, not the client's",
-		PortIsolation: true,
+		Caveat:       "the server sees the mesh's address, not the client's",
 		PerPort:       true,
 		Rare:          true,
 		Routes: []Route{
@@ -318,8 +307,7 @@ var catalogue = []Mode{
 		Summary:       "a bridge without NAT: other machines have a route to the container's address",
 		Docker:        "-o com.docker.network.bridge.gateway_mode_ipv4=routed",
 		Short:         "routed network",
-		GivesUp:       "nothing; peers need a route, and every published container port answers there",
-		PortIsolation: true,
+		Caveat:       "peers need a route, and every published container port answers there",
 		PerPort:       true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
@@ -348,8 +336,7 @@ var catalogue = []Mode{
 		Docker:        "--link NAME with --icc=false (deprecated)",
 		Short:         "--link",
 		No6:           "Docker writes the rules of a link for IPv4 only",
-		GivesUp:       "nothing; deprecated",
-		PortIsolation: true,
+		Caveat:       "deprecated",
 		PerPort:       true,
 		Routes: []Route{
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopAccept, HopBridge, HopVeth}},
@@ -365,8 +352,7 @@ var catalogue = []Mode{
 		Docker:        "none (ip link add type macvlan, DNAT and SNAT by hand)",
 		Short:         "1:1 NAT",
 		No6:           "the aliases and rules that it is made of are for IPv4",
-		GivesUp:       "nothing; every container port answers at the alias",
-		PortIsolation: true,
+		Caveat:       "every container port answers at the alias",
 		Routes: []Route{
 			{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopDNAT, HopSNAT, HopBridge, HopVeth}},
@@ -384,8 +370,7 @@ var catalogue = []Mode{
 		Summary:       "a veth pair on a bridge that the machine's own network card is a port of",
 		Docker:        "pipework BRIDGE CONTAINER ADDRESS",
 		Short:         "pipework",
-		GivesUp:       "nothing; the container is a machine on the LAN, behind no rule of Docker's",
-		PortIsolation: true,
+		Caveat:       "the container is a machine on the LAN, behind no rule of Docker's",
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
@@ -413,8 +398,7 @@ var catalogue = []Mode{
 		Summary:       "a veth pair on an Open vSwitch bridge that the machine's own network card is a port of",
 		Docker:        "ovs-docker or pipework with an Open vSwitch bridge",
 		Short:         "Open vSwitch",
-		GivesUp:       "nothing; the container is a machine on the LAN, behind no rule of Docker's",
-		PortIsolation: true,
+		Caveat:       "the container is a machine on the LAN, behind no rule of Docker's",
 		Rare:          true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopOVS, HopVeth}},
@@ -437,8 +421,6 @@ var catalogue = []Mode{
 		Summary:       "one network across machines: a bridge on each, joined by a VXLAN tunnel",
 		Docker:        "--driver overlay (Swarm)",
 		Short:         "overlay",
-		GivesUp:       "nothing",
-		PortIsolation: true,
 		Usual:         true,
 		Routes: append(bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},
@@ -462,8 +444,6 @@ var catalogue = []Mode{
 		Summary:       "overlay whose tunnel is encrypted by IPsec (ESP, AES-GCM)",
 		Docker:        "--driver overlay --opt encrypted (Swarm)",
 		Short:         "overlay (encrypted)",
-		GivesUp:       "nothing",
-		PortIsolation: true,
 		Rare:          true,
 		Routes: bothFamilies([]Route{
 			{FromRemoteContainer, ToContainer, []HopKind{
@@ -481,8 +461,7 @@ var catalogue = []Mode{
 		Summary:       "a netkit pair instead of the veth pair, routed",
 		Docker:        "none (Cilium's replacement for veth; Linux 6.7)",
 		Short:         "netkit",
-		GivesUp:       "nothing; peers need a route",
-		PortIsolation: true,
+		Caveat:       "peers need a route",
 		Rare:          true,
 		Routes: bothFamilies([]Route{
 			{FromHost, ToContainer, []HopKind{HopNetkit}},

@@ -57,7 +57,7 @@ var rewrittenTwice = []Route{
 	{FromHost, ToAddress6, []HopKind{HopDNAT, HopBridge, HopVeth}},
 }
 
-const publishing = "nothing; through docker-proxy the server sees the bridge's address, not the client's"
+const publishing = "through docker-proxy the server sees the bridge's address, not the client's"
 
 func unrouted(from Placement) Apart {
 	return Apart{From: from,

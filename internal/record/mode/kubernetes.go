@@ -4,7 +4,7 @@ import "slices"
 
 // ofCluster returns a mode with what all those of Kubernetes share.
 func ofCluster(m Mode) Mode {
-	m.PortIsolation, m.Kubernetes = true, true
+	m.Kubernetes = true
 	m.No6 = "toll dials the IPv4 addresses of pods, services and nodes"
 	return m
 }
@@ -14,7 +14,7 @@ var pod = ofCluster(Mode{
 	Summary: "a pod's own address, by the cluster's network plug-in",
 	Docker:  "none (Kubernetes: the pod's IP)",
 	Short:   "pod IP",
-	GivesUp: "nothing; every pod of the cluster reaches every port, but for network policies",
+	Caveat: "every pod of the cluster reaches every port, but for network policies",
 	Model:   true,
 	Routes:  podRoutes,
 	Rungs: []Rung{
@@ -36,7 +36,7 @@ var headless = ofCluster(Mode{
 	Summary: "a pod's own address, which the cluster's DNS server gave for a service's name",
 	Docker:  "none (Kubernetes: Service with clusterIP None)",
 	Short:   "headless service",
-	GivesUp: "nothing; every pod of the cluster reaches every port, but for network policies",
+	Caveat: "every pod of the cluster reaches every port, but for network policies",
 	Routes:  []Route{podRoutes[1], podRoutes[3]},
 	Apart:   []Apart{ofPods(FromHost), ofPods(FromRemote)},
 	Rungs: []Rung{
@@ -52,7 +52,6 @@ var clusterIP = ofCluster(Mode{
 	Summary: "a service's address, which the client's node rewrites to the pod's (kube-proxy)",
 	Docker:  "none (Kubernetes: Service of type ClusterIP)",
 	Short:   "cluster IP",
-	GivesUp: "nothing",
 	PerPort: true,
 	Routes: []Route{
 		{FromHost, ToContainer, []HopKind{HopDNAT, HopBridge, HopVeth}},
@@ -70,7 +69,7 @@ var hostPort = ofCluster(Mode{
 	Summary: "a port of the pod's node, rewritten to the pod's (the plug-in portmap, or the network's own)",
 	Docker:  "none (Kubernetes: hostPort)",
 	Short:   "host port",
-	GivesUp: "nothing; the port of the node is taken",
+	Caveat: "the port of the node is taken",
 	PerPort: true,
 	Routes:  portRoutes(HopDNAT),
 	Rungs: aboveAll([]Placement{FromHost, FromContainer, FromRemote,
@@ -82,7 +81,7 @@ var nodePortLocal = ofCluster(Mode{
 	Summary: "a service's port on the pod's node, which keeps the client's address",
 	Docker:  "none (Kubernetes: NodePort, externalTrafficPolicy: Local)",
 	Short:   "node port (local)",
-	GivesUp: "nothing; nodes without a pod of the service do not answer",
+	Caveat: "nodes without a pod of the service do not answer",
 	PerPort: true,
 	Routes:  portRoutes(HopDNAT)[2:],
 	Apart:   []Apart{ofTheNode(FromHost), ofTheNode(FromContainer)},
@@ -95,7 +94,7 @@ var nodePort = ofCluster(Mode{
 	Summary: "a service's port on any node, which rewrites the client's address, too",
 	Docker:  "none (Kubernetes: NodePort, externalTrafficPolicy: Cluster)",
 	Short:   "node port",
-	GivesUp: "nothing; the server sees the node's address, not the client's",
+	Caveat: "the server sees the node's address, not the client's",
 	PerPort: true,
 	Routes:  portRoutes(HopDNAT, HopSNAT),
 	Rungs: append(aboveAll([]Placement{FromHost, FromContainer}, ToAddress, Pod,

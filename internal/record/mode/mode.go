@@ -185,11 +185,9 @@ type Mode struct {
 	Docker  string // in Docker's or Podman's words
 	Short   string // at most 18 columns
 	Out     string // Short of the way out, where no port is published; "": as Short
-	GivesUp string // isolation lost, or "nothing"
+	Lost    string // the isolation that it gives up; "": none
+	Caveat  string // what its users give up besides, or must know; "": nothing
 
-	// PortIsolation means that the container can listen on a port that the machine or another
-	// container uses.
-	PortIsolation bool
 	// PerPort means that the mode's rules or proxy are for one port and protocol.
 	PerPort bool
 	// TCPOnly means that datagrams do not take the mode's path.
@@ -231,6 +229,19 @@ type Apart struct {
 	From   Placement
 	Why    string
 	Around string // the usual workaround
+}
+
+// PortIsolation reports whether the container can listen on a port that the machine or another
+// container uses.
+func (m Mode) PortIsolation() bool { return m.Lost == "" }
+
+// GivesUp returns what the mode gives up, or "nothing", and its caveat.
+func (m Mode) GivesUp() string {
+	lost := cmp.Or(m.Lost, "nothing")
+	if m.Caveat == "" {
+		return lost
+	}
+	return lost + "; " + m.Caveat
 }
 
 // WhyNot returns why a placement cannot reach the mode: the mode's own reason, or the placements

@@ -36,7 +36,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 				t.Errorf("name %q does not match %s", m.Name, safe)
 			}
 			for what, s := range map[string]string{"summary": m.Summary, "Docker's words": m.Docker,
-				"what it gives up": m.GivesUp} {
+				"what it gives up": m.GivesUp()} {
 				if s == "" || s != strings.TrimSpace(s) || strings.ContainsAny(s, "\n\t") {
 					t.Errorf("%s: %q", what, s)
 				}
@@ -48,9 +48,6 @@ func TestCatalogueIsComplete(t *testing.T) {
 				return r.To.Six()
 			}); six != (m.No6 == "") {
 				t.Errorf("a route over IPv6: %t, but %q", six, m.No6)
-			}
-			if got := strings.HasPrefix(m.GivesUp, "nothing"); got != m.PortIsolation {
-				t.Errorf("port isolation %t, but it gives up %q", m.PortIsolation, m.GivesUp)
 			}
 			for _, a := range m.Apart {
 				if a.Why == "" || a.Around == "" || !slices.Contains(Placements(), a.From) {
@@ -127,10 +124,10 @@ func checkHops(t *testing.T, m Mode, r Route) {
 	}
 	relayed := m.Rootless && last == HopLoopback // into a namespace of its own
 	rootless := m.Name == Host && last == HopTap // whose host network is its own
-	if m.PortIsolation != (slices.Contains(devices, last) || relayed) && !rootless {
-		t.Errorf("port isolation %t, but the server's hop is %s", m.PortIsolation, last)
+	if m.PortIsolation() != (slices.Contains(devices, last) || relayed) && !rootless {
+		t.Errorf("port isolation %t, but the server's hop is %s", m.PortIsolation(), last)
 	}
-	if m.PortIsolation && !r.To.Outside() && (r.From == FromContainer || r.From == FromRemoteContainer) &&
+	if m.PortIsolation() && !r.To.Outside() && (r.From == FromContainer || r.From == FromRemoteContainer) &&
 		first != last {
 		t.Errorf("the client's container sends through %s first, the server's has %s", first, last)
 	}

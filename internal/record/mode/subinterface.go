@@ -5,8 +5,7 @@ var macvlanBridge = Mode{
 	Summary:       "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
 	Docker:        "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
 	Short:         "macvlan",
-	GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
-	PortIsolation: true,
+	Caveat:       "the container is a machine on the LAN, and the card must be promiscuous",
 	Usual:         true,
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
@@ -32,8 +31,7 @@ var macvlanPrivate = Mode{
 	Summary:       "macvlan whose siblings cannot talk to each other",
 	Docker:        "--driver macvlan -o macvlan_mode=private",
 	Short:         "macvlan (private)",
-	GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
-	PortIsolation: true,
+	Caveat:       "the container is a machine on the LAN, and the card must be promiscuous",
 	Routes: bothFamilies([]Route{
 		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
@@ -51,8 +49,7 @@ var macvlanVEPA = Mode{
 	Summary:       "macvlan whose siblings talk by way of the switch, which must reflect",
 	Docker:        "--driver macvlan -o macvlan_mode=vepa",
 	Short:         "macvlan (vepa)",
-	GivesUp:       "nothing; the container is a machine on the LAN, and the card must be promiscuous",
-	PortIsolation: true,
+	Caveat:       "the container is a machine on the LAN, and the card must be promiscuous",
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
@@ -71,8 +68,7 @@ var macvlanPassthru = Mode{
 	Summary:       "macvlan that gives the whole network card to one container",
 	Docker:        "--driver macvlan -o macvlan_mode=passthru",
 	Short:         "macvlan (passthru)",
-	GivesUp:       "nothing; no other container can use the card",
-	PortIsolation: true,
+	Caveat:       "no other container can use the card",
 	WholeCard:     true,
 	Routes: bothFamilies([]Route{
 		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
@@ -89,24 +85,23 @@ var macvlanPassthru = Mode{
 var ipvlanL2 = ipvlan(IPvlanL2, "l2", MacvlanBridge,
 	"ipvlan instead of macvlan: the card's own MAC address",
 	"a sub-interface of the network card that shares its MAC address",
-	"nothing; the container is a machine on the LAN with the machine's own MAC address")
+	"the container is a machine on the LAN with the machine's own MAC address")
 
 var ipvlanL3 = ipvlan(IPvlanL3, "l3", IPvlanL2, "routing instead of switching (l3)",
 	"ipvlan that routes: no broadcast, and other machines need a route",
-	"nothing; peers need a route, and every container port answers there")
+	"peers need a route, and every container port answers there")
 
 var ipvlanL3S = ipvlan(IPvlanL3S, "l3s", IPvlanL3, "the machine's rules for what comes in (l3s)",
 	"ipvlan that routes and lets what it receives cross the machine's rules",
-	"nothing; peers need a route, and every container port answers there")
+	"peers need a route, and every container port answers there")
 
-func ipvlan(name Name, kind string, below Name, part, summary, givesUp string) Mode {
+func ipvlan(name Name, kind string, below Name, part, summary, caveat string) Mode {
 	m := Mode{
 		Name:          name,
 		Summary:       summary,
 		Docker:        "--driver ipvlan -o ipvlan_mode=" + kind,
 		Short:         "ipvlan (" + kind + ")",
-		GivesUp:       givesUp,
-		PortIsolation: true,
+		Caveat:        caveat,
 		Rare:          true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},

@@ -68,7 +68,7 @@ func parse(text string) (out []Entry) {
 func ofMode(m mode.Mode) Entry {
 	e := Entry{Group: Modes, Name: string(m.Name), Text: []string{
 		sentence(m.Summary) + " " + m.Engine() + ": " + m.Docker,
-		"Gives up: " + m.GivesUp,
+		"Gives up: " + m.GivesUp(),
 	}}
 	var routes, out []string
 	for _, r := range m.Routes {
