@@ -1,11 +1,13 @@
 package mode
 
+const cardOnLAN = "the container is a machine on the LAN, and the card must be promiscuous"
+
 var macvlanBridge = Mode{
 	Name:          MacvlanBridge,
 	Summary:       "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
 	Docker:        "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
 	Short:         "macvlan",
-	Caveat:       "the container is a machine on the LAN, and the card must be promiscuous",
+	Caveat:       cardOnLAN,
 	Usual:         true,
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
@@ -26,30 +28,18 @@ var macvlanBridge = Mode{
 	},
 }
 
-var macvlanPrivate = Mode{
-	Name:          MacvlanPrivate,
-	Summary:       "macvlan whose siblings cannot talk to each other",
-	Docker:        "--driver macvlan -o macvlan_mode=private",
-	Short:         "macvlan (private)",
-	Caveat:       "the container is a machine on the LAN, and the card must be promiscuous",
-	Routes: bothFamilies([]Route{
-		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
-		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
-		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
-	}),
-	Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
-		Why:    "private is the macvlan mode in which containers on one card cannot reach each other",
-		Around: "macvlan-bridge"}},
-	Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
-		"macvlan's mode private instead of bridge"),
-}
+var macvlanPrivate = macvlanApart(Mode{
+	Name:    MacvlanPrivate,
+	Summary: "macvlan whose siblings cannot talk to each other",
+	Caveat:  cardOnLAN,
+}, "private", "private is the macvlan mode in which containers on one card cannot reach each other")
 
 var macvlanVEPA = Mode{
-	Name:          MacvlanVEPA,
-	Summary:       "macvlan whose siblings talk by way of the switch, which must reflect",
-	Docker:        "--driver macvlan -o macvlan_mode=vepa",
-	Short:         "macvlan (vepa)",
-	Caveat:       "the container is a machine on the LAN, and the card must be promiscuous",
+	Name:    MacvlanVEPA,
+	Summary: "macvlan whose siblings talk by way of the switch, which must reflect",
+	Docker:  "--driver macvlan -o macvlan_mode=vepa",
+	Short:   "macvlan (vepa)",
+	Caveat:  cardOnLAN,
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
@@ -63,23 +53,28 @@ var macvlanVEPA = Mode{
 			Part: "the wire to the switch and back (vepa)"}),
 }
 
-var macvlanPassthru = Mode{
-	Name:          MacvlanPassthru,
-	Summary:       "macvlan that gives the whole network card to one container",
-	Docker:        "--driver macvlan -o macvlan_mode=passthru",
-	Short:         "macvlan (passthru)",
-	Caveat:       "no other container can use the card",
-	WholeCard:     true,
-	Routes: bothFamilies([]Route{
+var macvlanPassthru = macvlanApart(Mode{
+	Name:      MacvlanPassthru,
+	Summary:   "macvlan that gives the whole network card to one container",
+	Caveat:    "no other container can use the card",
+	WholeCard: true,
+}, "passthru", "passthru gives the card to one container, so there is no second one on it")
+
+// macvlanApart completes a mode of the kind, in which no container reaches another on its card. why
+// gives the reason.
+func macvlanApart(m Mode, kind, why string) Mode {
+	m.Docker = "--driver macvlan -o macvlan_mode=" + kind
+	m.Short = "macvlan (" + kind + ")"
+	m.Routes = bothFamilies([]Route{
 		{FromRemote, ToContainer, []HopKind{HopWire, HopMacvlan}},
 		{FromRemoteContainer, ToContainer, []HopKind{HopMacvlan, HopWire, HopMacvlan}},
 		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
-	}),
-	Apart: []Apart{subInterface("macvlan", FromRemote), {From: FromContainer,
-		Why:    "passthru gives the card to one container, so there is no second one on it",
-		Around: "macvlan-bridge"}},
-	Rungs: variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
-		"macvlan's mode passthru instead of bridge"),
+	})
+	m.Apart = []Apart{subInterface("macvlan", FromRemote),
+		{From: FromContainer, Why: why, Around: string(MacvlanBridge)}}
+	m.Rungs = variant([]Placement{FromRemote, FromRemoteContainer}, MacvlanBridge,
+		"macvlan's mode "+kind+" instead of bridge")
+	return m
 }
 
 var ipvlanL2 = ipvlan(IPvlanL2, "l2", MacvlanBridge,
