@@ -24,14 +24,14 @@ func throughDriver(before ...HopKind) (out []Route) {
 }
 
 var pasta = Mode{
-	Name:          Pasta,
-	Summary:       "pasta relays between the machine and the container: it splices connections to a loopback address, others cross a tap device",
-	Docker:        "podman run -p PORT:PORT without root (--network pasta)",
-	Short:         "-p (pasta)",
-	Out:           "--network pasta",
-	Caveat:       "the container cannot reach the machine by the machine's own address",
-	PerPort:       true,
-	Rootless:      true,
+	Name:     Pasta,
+	Summary:  "pasta relays between the machine and the container: it splices connections to a loopback address, others cross a tap device",
+	Docker:   "podman run -p PORT:PORT without root (--network pasta)",
+	Short:    "-p (pasta)",
+	Out:      "--network pasta",
+	Caveat:   "the container cannot reach the machine by the machine's own address",
+	PerPort:  true,
+	Rootless: true,
 	Routes: append(bothFamilies([]Route{
 		{FromHost, ToAddress, []HopKind{HopLoopback, HopPasta, HopTap}},
 		{FromRemote, ToAddress, []HopKind{HopWire, HopPasta, HopTap}},
@@ -63,15 +63,15 @@ var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
 func behindTap(name Name, hop HopKind, program, docker, short, out, hides string) Mode {
 	part := inNamespace + "behind " + program + " and a tap device"
 	return Mode{
-		Name:          name,
-		Summary:       program + " relays between the machine's sockets and a TCP/IP stack of its own, which a tap device joins to the container",
-		Docker:        docker,
-		Short:         short,
-		Out:           out,
-		No6:           program + " publishes ports over IPv4 only",
-		Caveat:       "the server sees " + program + "'s address " + hides,
-		PerPort:       true,
-		Rootless:      true,
+		Name:     name,
+		Summary:  program + " relays between the machine's sockets and a TCP/IP stack of its own, which a tap device joins to the container",
+		Docker:   docker,
+		Short:    short,
+		Out:      out,
+		No6:      program + " publishes ports over IPv4 only",
+		Caveat:   "the server sees " + program + "'s address " + hides,
+		PerPort:  true,
+		Rootless: true,
 		Routes: []Route{
 			{FromHost, ToLoopback, []HopKind{HopLoopback, hop, HopTap}},
 			{FromHost, ToAddress, []HopKind{HopLoopback, hop, HopTap}},
@@ -87,14 +87,14 @@ func behindTap(name Name, hop HopKind, program, docker, short, out, hides string
 }
 
 var rootlessPort = Mode{
-	Name:          RootlessPort,
-	Summary:       "rootlessport relays from the machine to the container's loopback, past the network's bridge",
-	Docker:        "podman run -p PORT:PORT --network NAME without root",
-	Short:         "-p (rootlessport)",
-	Out:           networkOfUser,
-	Caveat:       "the server sees an address of the container's, not the client's",
-	PerPort:       true,
-	Rootless:      true,
+	Name:     RootlessPort,
+	Summary:  "rootlessport relays from the machine to the container's loopback, past the network's bridge",
+	Docker:   "podman run -p PORT:PORT --network NAME without root",
+	Short:    "-p (rootlessport)",
+	Out:      networkOfUser,
+	Caveat:   "the server sees an address of the container's, not the client's",
+	PerPort:  true,
+	Rootless: true,
 	Routes: []Route{
 		{FromHost, ToLoopback, []HopKind{HopLoopback, HopRootlessPort, HopLoopback}},
 		{FromHost, ToLoopback6, []HopKind{HopLoopback, HopRootlessPort, HopLoopback}},
@@ -116,15 +116,15 @@ var rootlessPort = Mode{
 }
 
 var rootlessPublishTap = Mode{
-	Name:          RootlessPublishTap,
-	Summary:       "a published port of rootless Docker with the port driver slirp4netns: slirp4netns sends it over the tap device, and NAT rewrites it in the engine's network",
-	Docker:        "-p PORT:PORT, rootless, with the port driver slirp4netns",
-	Short:         "-p (rootless, tap)",
-	Out:           networkOfUser,
-	Caveat:       "the server sees slirp4netns's address where the client is on the machine",
-	PerPort:       true,
-	Rootless:      true,
-	No6:           "slirp4netns publishes ports over IPv4 only",
+	Name:     RootlessPublishTap,
+	Summary:  "a published port of rootless Docker with the port driver slirp4netns: slirp4netns sends it over the tap device, and NAT rewrites it in the engine's network",
+	Docker:   "-p PORT:PORT, rootless, with the port driver slirp4netns",
+	Short:    "-p (rootless, tap)",
+	Out:      networkOfUser,
+	Caveat:   "the server sees slirp4netns's address where the client is on the machine",
+	PerPort:  true,
+	Rootless: true,
+	No6:      "slirp4netns publishes ports over IPv4 only",
 	Routes: []Route{
 		{FromHost, ToLoopback, inByTap(HopLoopback, HopSlirp)},
 		{FromHost, ToAddress, inByTap(HopLoopback, HopSlirp)},
@@ -147,15 +147,15 @@ func inByTap(first, relay HopKind) []HopKind {
 }
 
 var rootlessPublishNAT = Mode{
-	Name:          RootlessPublishNAT,
-	Summary:       "a published port of rootless Docker: rootlesskit accepts connections, and NAT redirects them in the engine's network",
-	Docker:        `-p PORT:PORT, rootless, with "userland-proxy": false`,
-	Short:         "-p (rootless, NAT)",
-	Out:           networkOfUser,
-	Caveat:       "from 127.0.0.1 the server sees the bridge's address, not the client's",
-	PerPort:       true,
-	Rootless:      true,
-	No6:           "rootless Docker publishes no port over IPv6 without docker-proxy",
+	Name:     RootlessPublishNAT,
+	Summary:  "a published port of rootless Docker: rootlesskit accepts connections, and NAT redirects them in the engine's network",
+	Docker:   `-p PORT:PORT, rootless, with "userland-proxy": false`,
+	Short:    "-p (rootless, NAT)",
+	Out:      networkOfUser,
+	Caveat:   "from 127.0.0.1 the server sees the bridge's address, not the client's",
+	PerPort:  true,
+	Rootless: true,
+	No6:      "rootless Docker publishes no port over IPv6 without docker-proxy",
 	Routes: []Route{
 		{FromHost, ToLoopback,
 			[]HopKind{HopLoopback, HopRootlessKit, HopDNAT, HopSNAT, HopBridge, HopVeth}},
@@ -177,14 +177,14 @@ var rootlessPublishNAT = Mode{
 }
 
 var rootlessPublish = Mode{
-	Name:          RootlessPublish,
-	Summary:       "a published port of rootless Docker, relayed by rootlesskit and then, in the engine's network, by docker-proxy",
-	Docker:        "-p PORT:PORT, rootless (default)",
-	Short:         "-p (rootless)",
-	Out:           networkOfUser,
-	Caveat:       "the server sees the bridge's address, not the client's",
-	PerPort:       true,
-	Rootless:      true,
+	Name:     RootlessPublish,
+	Summary:  "a published port of rootless Docker, relayed by rootlesskit and then, in the engine's network, by docker-proxy",
+	Docker:   "-p PORT:PORT, rootless (default)",
+	Short:    "-p (rootless)",
+	Out:      networkOfUser,
+	Caveat:   "the server sees the bridge's address, not the client's",
+	PerPort:  true,
+	Rootless: true,
 	Routes: []Route{
 		{FromHost, ToLoopback, []HopKind{
 			HopLoopback, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},

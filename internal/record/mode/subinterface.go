@@ -3,12 +3,12 @@ package mode
 const cardOnLAN = "the container is a machine on the LAN, and the card must be promiscuous"
 
 var macvlanBridge = Mode{
-	Name:          MacvlanBridge,
-	Summary:       "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
-	Docker:        "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
-	Short:         "macvlan",
-	Caveat:       cardOnLAN,
-	Usual:         true,
+	Name:    MacvlanBridge,
+	Summary: "a sub-interface of the network card with a MAC address of its own; siblings talk directly",
+	Docker:  "--driver macvlan (also pipework INTERFACE CONTAINER ADDRESS)",
+	Short:   "macvlan",
+	Caveat:  cardOnLAN,
+	Usual:   true,
 	Routes: bothFamilies([]Route{
 		{FromContainer, ToContainer, []HopKind{HopMacvlan, HopMacvlan}},
 		{FromContainer, ToOutside, []HopKind{HopMacvlan, HopWire}},
@@ -92,12 +92,12 @@ var ipvlanL3S = ipvlan(IPvlanL3S, "l3s", IPvlanL3, "the machine's rules for what
 
 func ipvlan(name Name, kind string, below Name, part, summary, caveat string) Mode {
 	m := Mode{
-		Name:          name,
-		Summary:       summary,
-		Docker:        "--driver ipvlan -o ipvlan_mode=" + kind,
-		Short:         "ipvlan (" + kind + ")",
-		Caveat:        caveat,
-		Rare:          true,
+		Name:    name,
+		Summary: summary,
+		Docker:  "--driver ipvlan -o ipvlan_mode=" + kind,
+		Short:   "ipvlan (" + kind + ")",
+		Caveat:  caveat,
+		Rare:    true,
 		Routes: bothFamilies([]Route{
 			{FromContainer, ToContainer, []HopKind{HopIPvlan, HopIPvlan}},
 			{FromContainer, ToOutside, []HopKind{HopIPvlan, HopWire}},
