@@ -40,7 +40,7 @@ func commands(t *testing.T) map[string][]string {
 		"mesh":      {"--dry-run"},
 		"run":       {"host", "--dry-run", "--server", "true {port}", "--client", "true {addr}"},
 		"stream":    {"http://127.0.0.1:1", "--dry-run"},
-		"sql":       {"--dsn", "postgres://a@127.0.0.1:1/b", "--dry-run"},
+		"sql":       {"postgres://a@127.0.0.1:1/b", "--dry-run"},
 		"published": nil, "modes": {"host"}, "path": {"nothing"}, "ports": {"--results", none},
 		"report":  {none},
 		"view":    {none},
@@ -239,7 +239,7 @@ func TestSameFile(t *testing.T) {
 		}
 	}
 	write := [][]string{{"compare", "host"}, {"ladder", "bridge"}, {"trace"}, {"advise"}, {"scale"}, {"mesh"},
-		{"stream", "http://127.0.0.1:1"}, {"sql", "--dsn", "postgres://a@127.0.0.1:1/b"},
+		{"stream", "http://127.0.0.1:1"}, {"sql", "postgres://a@127.0.0.1:1/b"},
 		{"run", "host", "--server", "x {port}", "--client", "x {addr}"}}
 	for _, pair := range [][2]string{{"new", "new"}, {"new", "./new"}, {"dangling", "new"},
 		{"dangling2", "dir/new"}, {"dir/dangling", "dangling2"}, {"run", "hard"}} {

@@ -322,8 +322,8 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
 
 func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, error) {
 	peers := f.of[peer.Name].(*meshPeers) //nolint:forcetypeassert // it is that backend's
-	peers.hosts = append(peers.hosts, machines...)
-	if !given.Changed("on") && len(peers.hosts) > 0 {
+	peers.hosts = machines
+	if !given.Changed("on") && len(machines) > 0 {
 		f.on = []string{peer.Name}
 	}
 	if len(f.on) != 1 || !slices.Contains(meshBackends(), f.on[0]) {
@@ -331,9 +331,9 @@ func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, erro
 			strings.Join(f.on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
 	}
 	on := f.on[0]
-	if len(peers.hosts) > 0 && on != peer.Name {
+	if len(machines) > 0 && on != peer.Name {
 		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known",
-			peers.hosts[0], on), "leave --on out, or --nodes for some nodes")
+			machines[0], on), "leave --on out, or --nodes for some nodes")
 	}
 	return on, f.fit(f.on)
 }

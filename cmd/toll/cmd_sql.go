@@ -13,7 +13,6 @@ import (
 )
 
 type sqlFlags struct {
-	dsn               []string
 	query             string
 	queries, sessions int
 	passwordEnv       string
@@ -23,8 +22,6 @@ type sqlFlags struct {
 
 func (f *sqlFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
-	fl.StringArrayVar(&f.dsn, "dsn", nil, "[NAME=]URL of the database")
-	_ = fl.MarkHidden("dsn") // an older form
 	fl.StringVar(
 		&f.query, "query", "",
 		"the query (default one that returns about 1 KiB and reads no table)")
@@ -61,7 +58,7 @@ can read them.`,
       --query 'SELECT * FROM items LIMIT 10'`,
 		RunE: func(c *cobra.Command, args []string) error {
 			const example = "toll sql published=postgres://app@127.0.0.1:5432/shop direct=postgres://app@172.17.0.2:5432/shop"
-			w, err := parseEndpoints(append(s.dsn, args...), "sql", "URL", example)
+			w, err := parseEndpoints(args, "sql", "URL", example)
 			if err != nil {
 				return err
 			}

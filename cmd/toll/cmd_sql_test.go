@@ -57,7 +57,7 @@ func TestSQLInTheLab(t *testing.T) {
 	r := startToll(t, bin, nil, "run", "host", "bridge", "publish-nat", "publish-proxy", "--rounds",
 		"1", "--seed", "3", "--no-root",
 		"--server", labPostgres(t), "--ready", pgReady, "--client",
-		bin+" sql --dsn postgres://postgres@{addr}/postgres --rounds 1 --window 100ms --format json",
+		bin+" sql postgres://postgres@{addr}/postgres --rounds 1 --window 100ms --format json",
 		"--metric", `page:s:lower="latency_p50": \{\s*"unit": "s",\s*"median": ([\d.e-]+)`,
 		"--metric", `pages:/s="transactions": \{[^}]*?"median": ([\d.e+]+)`, "--save", file,
 		"--format", "json")
@@ -98,8 +98,8 @@ func TestSQLOverThreeRoutes(t *testing.T) {
 	inner, file := filepath.Join(dir, "sql.jsonl"), filepath.Join(t.TempDir(), "run.jsonl")
 	// The lab's addresses of the container, and of the machine, which publishes 8080.
 	client := bin + " sql --details --rounds 6 --window 50ms --force --save " + inner +
-		" --dsn proxy=postgres://postgres@{addr}/postgres" +
-		" --dsn nat=postgres://postgres@198.18.0.1:8080/postgres --dsn direct=postgres://postgres@172.30.0.2:5201/postgres"
+		" proxy=postgres://postgres@{addr}/postgres" +
+		" nat=postgres://postgres@198.18.0.1:8080/postgres direct=postgres://postgres@172.30.0.2:5201/postgres"
 	r := startToll(t, bin, nil, "run", "publish-proxy", "--baseline", "publish-proxy", "--to",
 		"loopback", "--rounds", "1", "--seed", "3", "--no-root",
 		"--server", labPostgres(t), "--ready", pgReady, "--client", client, "--save", file)

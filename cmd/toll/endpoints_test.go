@@ -450,7 +450,7 @@ func TestHostileServers(t *testing.T) {
 				timeout = "300ms"
 			}
 			for _, args := range [][]string{{"stream", "bad=http://" + at},
-				{"sql", "--dsn", "bad=postgres://app@" + at + "/shop"}} {
+				{"sql", "bad=postgres://app@" + at + "/shop"}} {
 				r := startToll(t, tollInPath, nil,
 					append(args, "--timeout", timeout, "--rounds", "1")...)
 				code, _ := r.wait(t, patience)

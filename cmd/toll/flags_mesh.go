@@ -18,13 +18,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// meshPeersFlag is an older form of the arguments.
-const meshPeersFlag = "peers"
-
 var machineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$`)
 
 type meshPeers struct {
-	hosts   []string
+	hosts   []string // the command's arguments
 	network string
 	how     peerHow
 
@@ -34,8 +31,6 @@ type meshPeers struct {
 }
 
 func (f *meshPeers) add(fl *pflag.FlagSet, _ commandKind) {
-	fl.StringSliceVar(&f.hosts, meshPeersFlag, nil, "peer: the machines, as ssh takes them")
-	_ = fl.MarkHidden(meshPeersFlag) // an older form
 	fl.StringVar(&f.network, "peers-network", "",
 		"peer: where the machines dial each other, such as 10.0.0.0/24 (default where ssh reaches them)")
 	f.how.add(fl)

@@ -35,7 +35,7 @@ var flagGroups = []named{
 	{"Where the modes are built", []string{
 		"on", "wire", "congestion", "proxy", "parent", "keep-image", "others", "kubeconfig",
 		"context", "namespace", "account", "nodes", "image", "unprivileged", "outside", "control",
-		"peer", "peer-dial", "peers", "peers-network", "peer-binary", "peer-sudo"}},
+		"peer", "peer-dial", "peers-network", "peer-binary", "peer-sudo"}},
 	{"Output", []string{"details", "live", "format", "output", "save", "force", "no-history",
 		"fail-above", "dry-run", "quiet"}},
 }
@@ -181,7 +181,6 @@ var valueNames = map[string]string{
 	"namespace":     "NAME",
 	"account":       "NAME",
 	"peer":          "HOST",
-	"peers":         "HOSTS",
 	"peer-dial":     "ADDRESS",
 	"peers-network": "NETWORK",
 	"peer-binary":   "FILE",

@@ -194,9 +194,6 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	if short := err.GetSpecifiedShortnames(); short != "" {
 		name, text = short, fmt.Errorf("unknown flag: -%s", short)
 	}
-	if name == "direction" { // removed
-		return usage(text, "use --load bulk,bulk-reverse")
-	}
 	if near := suggest.Words(name, flagNames(c)); len(near) > 0 {
 		return usage(text, "did you mean --"+strings.Join(near, " or --")+"?")
 	}
