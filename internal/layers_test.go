@@ -153,6 +153,22 @@ func TestLayers(t *testing.T) {
 	}
 }
 
+// Packages for tests are no part of toll.
+func TestTollHasNoTests(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{.Imports}}`,
+		"../cmd/toll").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		pkg, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(pkg, module) &&
+			slices.Contains(strings.Fields(strings.Trim(imports, "[]")), "testing") {
+			t.Errorf("toll needs %s, which is for tests", pkg)
+		}
+	}
+}
+
 // goList asks the go command once for all tests.
 var goList = sync.OnceValues(func() ([]byte, error) {
 	return exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // NeedsDaemons skips the test, or fails it under CI=true, without root, dockerd and the named
@@ -56,12 +58,10 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		// Files can be removed only after the processes have ended.
-		for deadline := time.Now().Add(time.Minute); first != "" && time.Now().Before(
-			deadline); time.Sleep(50 * time.Millisecond) {
-			if _, err := os.Stat("/proc/" + first); err != nil {
-				break
-			}
-		}
+		testwait.Met(time.Minute, func() bool {
+			_, err := os.Stat("/proc/" + first)
+			return first == "" || err != nil
+		})
 	})
 	return m
 }

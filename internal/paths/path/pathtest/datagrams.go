@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // relayOf returns the path's first hop that is a process.
@@ -125,11 +126,8 @@ func RelayEnds(t *testing.T, p *path.Path) {
 	if err := unix.Kill(p.Proxies[0].PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	const patience, step = time.Minute, 10 * time.Millisecond
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(step) {
-		if _, err := relayOf(t, p).Read(); err != nil {
-			return
-		}
-	}
-	t.Error("the relay ended, and its counters are read")
+	testwait.Until(t, time.Minute, "the counters of a relay that ended are not read", func() bool {
+		_, err := relayOf(t, p).Read()
+		return err != nil
+	})
 }

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // Dockerd is a Docker daemon, which $DOCKER_HOST must name as unix://HOME/sock.
@@ -32,12 +34,11 @@ func (d *Dockerd) Start(t testing.TB) {
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); exec.Command(
-		"docker", "info").Run() != nil; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b, _ := os.ReadFile(d.Home + "/log")
-			t.Fatalf("dockerd does not answer:\n%s", b)
-		}
+	if !testwait.Met(time.Minute, func() bool {
+		return exec.Command("docker", "info").Run() == nil
+	}) {
+		b, _ := os.ReadFile(d.Home + "/log")
+		t.Fatalf("dockerd does not answer:\n%s", b)
 	}
 }
 

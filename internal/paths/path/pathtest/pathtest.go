@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 // Options adapt the suite to a backend.
@@ -380,13 +381,12 @@ func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witne
 func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(
-		20 * time.Millisecond) {
+	if !testwait.Met(time.Minute, func() bool {
 		after := Observe(t)
 		after.fill(before)
-		if diff = cmp.Diff(before, after); diff == "" {
-			return
-		}
+		diff = cmp.Diff(before, after)
+		return diff == ""
+	}) {
+		t.Errorf("something is left (-before +after):\n%s", diff)
 	}
-	t.Errorf("something is left (-before +after):\n%s", diff)
 }
