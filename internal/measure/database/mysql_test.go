@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func mariadb(t *testing.T) (port, socket string) {
@@ -85,14 +86,13 @@ GRANT ALL ON shop.* TO app@'127.0.0.1', app@localhost, safe@'127.0.0.1';
 			t.Logf("MariaDB: %s", log)
 		}
 	})
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := os.Stat(socket); err == nil {
-			return port, socket
-		}
-		if time.Since(began) > 2*time.Minute {
-			t.Fatalf("MariaDB does not start: %s", log)
-		}
+	if !testwait.Met(2*time.Minute, func() bool {
+		_, err := os.Stat(socket)
+		return err == nil
+	}) {
+		t.Fatalf("MariaDB does not start: %s", log)
 	}
+	return port, socket
 }
 
 func systemTables() string {

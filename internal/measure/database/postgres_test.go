@@ -84,14 +84,12 @@ func postgres(t *testing.T) (port, dir string) {
 		}
 	})
 	isReady := filepath.Join(bin, "pg_isready")
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if exec.Command(isReady, "-q", "-h", "127.0.0.1", "-p", port).Run() == nil {
-			return port, dir
-		}
-		if time.Since(began) > 2*time.Minute {
-			t.Fatalf("PostgreSQL does not start: %s", log.String())
-		}
+	if !testwait.Met(2*time.Minute, func() bool {
+		return exec.Command(isReady, "-q", "-h", "127.0.0.1", "-p", port).Run() == nil
+	}) {
+		t.Fatalf("PostgreSQL does not start: %s", log.String())
 	}
+	return port, dir
 }
 
 // skipOrFail fails the test under CI=true.
@@ -312,11 +310,8 @@ func TestPostgres(t *testing.T) {
 			probe(t, base, Options{Password: testPassword, Query: "SELECT pg_sleep(60)",
 				Timeout: 200 * time.Millisecond})
 		}
-		for began := time.Now(); runtime.NumGoroutine() > before; {
-			time.Sleep(10 * time.Millisecond)
-			if time.Since(began) > patience {
-				t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-			}
+		if !testwait.Met(patience, func() bool { return runtime.NumGoroutine() <= before }) {
+			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
 		}
 	})
 }

@@ -485,14 +485,10 @@ func TestClusterFaults(t *testing.T) {
 
 func (c *testCluster) ready(t testing.TB) {
 	t.Helper()
-	for range 300 {
-		if out, err := c.try("kubectl", "get", "--raw", "/readyz"); err == nil &&
-			strings.TrimSpace(out) == "ok" {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	t.Fatal("the API server does not come back")
+	testwait.Until(t, time.Minute, "the API server is back", func() bool {
+		out, err := c.try("kubectl", "get", "--raw", "/readyz")
+		return err == nil && strings.TrimSpace(out) == "ok"
+	})
 }
 
 func TestClusterPlugin(t *testing.T) {

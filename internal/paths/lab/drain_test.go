@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 const patience = 30 * time.Second
@@ -32,16 +33,16 @@ func TestDrain(t *testing.T) {
 			p := build(t, started(t, &Lab{test: hooks{built: func(x *site) { s = x }}}), c.spec)
 			pathtest.Exchange(t, p).Stop()
 			var sockets, entries int
-			for deadline := time.Now().Add(patience); time.Now().Before(
-				deadline) && sockets == 0; time.Sleep(5 * time.Millisecond) {
+			testwait.Met(patience, func() bool {
 				sockets, entries = left(t, s)
-			}
+				return sockets > 0
+			})
 			if sockets == 0 || (entries > 0) != c.tracked {
 				t.Errorf("before: %d sockets, %d entries", sockets, entries)
 			}
 			// A connection that the proxy had not yet ended is swept by the next visit.
 			var headroom sample.Headroom
-			for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			if !testwait.Met(patience, func() bool {
 				var err error
 				if headroom, err = p.Drain(); err != nil {
 					t.Fatal(err)
@@ -49,12 +50,10 @@ func TestDrain(t *testing.T) {
 				if headroom.Error != "" {
 					t.Skipf("this kernel does not let them go: %s", headroom.Error)
 				}
-				if sockets, entries = left(t, s); sockets+entries+headroom.TimeWait+headroom.Tracked == 0 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("after: %d sockets, %d entries, %+v", sockets, entries, headroom)
-				}
+				sockets, entries = left(t, s)
+				return sockets+entries+headroom.TimeWait+headroom.Tracked == 0
+			}) {
+				t.Fatalf("after: %d sockets, %d entries, %+v", sockets, entries, headroom)
 			}
 			if headroom.Budget < 1000 || headroom.Budget > headroom.Ports {
 				t.Errorf("headroom %+v", headroom)

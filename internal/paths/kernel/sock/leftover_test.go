@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 const patience = 30 * time.Second
@@ -68,11 +69,12 @@ func TestSweep(t *testing.T) {
 		}
 		var n int
 		var err error
-		for deadline := time.Now().Add(patience); time.Now().Before(
-			deadline) && n != 2*each; time.Sleep(time.Millisecond) {
-			if n, err = Leftover(nil); err != nil {
-				return err
-			}
+		testwait.Met(patience, func() bool {
+			n, err = Leftover(nil)
+			return err != nil || n == 2*each
+		})
+		if err != nil {
+			return err
 		}
 		if n != 2*each {
 			t.Errorf("%d connections have ended, %d are left", 2*each, n)
@@ -112,14 +114,13 @@ func TestSweepOfSome(t *testing.T) {
 		count := func(of Ends, want int) {
 			t.Helper()
 			n := -1
-			for deadline := time.Now().Add(patience); time.Now().Before(
-				deadline) && n != want; time.Sleep(time.Millisecond) {
+			if !testwait.Met(patience, func() bool {
 				var err error
 				if n, err = Leftover(of); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if n != want {
+				return n == want
+			}) {
 				t.Errorf("%d are left, not %d", n, want)
 			}
 		}
