@@ -19,6 +19,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	_ "github.com/bridgetoll/bridgetoll/internal/paths/replica/start" // holds copies
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -74,18 +75,12 @@ func serve(name string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			os.Exit(1)
-		}
-		go func() {
-			from, _ := netip.ParseAddrPort(c.RemoteAddr().String())
-			fmt.Fprintf(c, "%s for %s\n", name, from.Addr().Unmap())
-			_, _ = io.Copy(c, c)
-			c.Close()
-		}()
-	}
+	testnet.Accept(l, func(c net.Conn) {
+		from, _ := netip.ParseAddrPort(c.RemoteAddr().String())
+		fmt.Fprintf(c, "%s for %s\n", name, from.Addr().Unmap())
+		_, _ = io.Copy(c, c)
+	})
+	os.Exit(1)
 }
 
 func dial(at string) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 type fakePostgres struct {
@@ -37,24 +38,11 @@ func startPostgres(t *testing.T, password string,
 		}
 	}
 	t.Setenv("PGPASSFILE", "/nonexistent")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	e := &fakePostgres{addr: l.Addr().String(), answer: answer}
+	e := &fakePostgres{answer: answer}
 	if answer == nil {
 		e.answer = page
 	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go e.serve(c, password)
-		}
-	}()
+	e.addr = testnet.Serve(t, func(c net.Conn) { e.serve(c, password) }).String()
 	return e
 }
 
@@ -79,7 +67,6 @@ func page(c net.Conn, _ int64) bool {
 }
 
 func (e *fakePostgres) serve(c net.Conn, password string) {
-	defer c.Close()
 	b := make([]byte, 4096)
 	if n, err := c.Read(b); err != nil || n == 8 { // it asks for TLS, and comes again without
 		io.WriteString(c, "N")
@@ -224,11 +211,9 @@ func TestSQLVisit(t *testing.T) {
 	if got := v.Client.Trips * int64(len(result)); v.Client.Received != got || v.Client.Sent <= 0 {
 		t.Errorf("received %d bytes, want %d; sent %d", v.Client.Received, got, v.Client.Sent)
 	}
-	for began := time.Now(); e.open.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatalf("%d connections are left open", e.open.Load())
-		}
-	}
+	testwait.Until(t, patience, "all connections are closed", func() bool {
+		return e.open.Load() == 0
+	})
 }
 
 func TestSQLLongPage(t *testing.T) {

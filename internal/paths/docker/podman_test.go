@@ -2,6 +2,7 @@ package docker
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/rootlesstest"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -225,13 +227,7 @@ func podmanContainer(t *testing.T) (id, network, address string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			if _, err := l.Accept(); err != nil {
-				return
-			}
-		}
-	}()
+	go testnet.Accept(l, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	return c.id[:12], s.network.name, netip.AddrPortFrom(c.addr, 7000).String()
 }
 

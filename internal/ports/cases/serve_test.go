@@ -18,14 +18,16 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab/relay"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // readyEnv is set where descriptor 3 waits for the word that a program listens.
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
-// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS", "proxy
-// FLAGS…", "-plain NAME PROTO/ADDRESS…" in the foreground, and in the background, once they listen, the programs themselves, whose first argument
-// begins with "-". ours is false for other arguments.
+// play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS" and
+// "proxy FLAGS…" in the background, once they listen; "-plain NAME PROTO/ADDRESS…" in the
+// foreground; and the programs in the background themselves, whose first argument begins with "-".
+// ours is false for other arguments.
 func play(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -134,20 +136,11 @@ func listen(name, network, addr string) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				continue
-			}
-			go func() {
-				defer c.Close()
-				_, _ = io.WriteString(c, greeting(name, c.RemoteAddr()))
-				_ = c.SetReadDeadline(time.Now().Add(patience))
-				_, _ = c.Read(make([]byte, 1))
-			}()
-		}
-	}()
+	go testnet.Accept(l, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting(name, c.RemoteAddr()))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_, _ = c.Read(make([]byte, 1))
+	})
 	return nil
 }
 

@@ -64,14 +64,8 @@ func relay(at string) {
 		os.Exit(1)
 	}
 	fmt.Println("ready")
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			os.Exit(1)
-		}
-		fmt.Fprint(c, "proxy")
-		c.Close()
-	}
+	testnet.Accept(l, func(c net.Conn) { fmt.Fprint(c, "proxy") })
+	os.Exit(1)
 }
 
 // plain listens without Multipath TCP, Go's default, like docker-proxy.
