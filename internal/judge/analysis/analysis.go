@@ -159,12 +159,7 @@ func emptyRun(f *sample.File) *Run {
 
 // BaselineOf returns the index of the cell that cell i is compared with.
 func (j *Run) BaselineOf(i int) (b int, ok bool) {
-	return j.BaselineFor(j.Series[i].Cell)
-}
-
-// BaselineFor returns the index of the baseline in the group of c.
-func (j *Run) BaselineFor(c sample.Cell) (b int, ok bool) {
-	b, ok = j.base[groupOf(c)]
+	b, ok = j.base[groupOf(j.Series[i].Cell)]
 	return b, ok
 }
 
