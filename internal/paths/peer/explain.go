@@ -75,5 +75,9 @@ func (c *connection) explain(ctx context.Context, err error) error {
 	}
 	return &path.UnsupportedError{Missing: fmt.Sprintf("toll does not start on %s", c.host),
 		Err:    errors.Join(c.err, err),
-		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
+		Remedy: c.host.needsShell()}
+}
+
+func (h Host) needsShell() string {
+	return "ssh -o BatchMode=yes " + h.Typed() + " sh must give a POSIX shell"
 }

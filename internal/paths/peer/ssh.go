@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -351,7 +352,7 @@ func (c *connection) hear(word string) (string, error) {
 	}
 	return "", &path.UnsupportedError{Missing: fmt.Sprintf(
 		"%s: %v in %d bytes%s", c.host, errSilent, noise, quoted(before)),
-		Remedy: "ssh -o BatchMode=yes " + c.host.Typed() + " sh must give a POSIX shell"}
+		Remedy: c.host.needsShell()}
 }
 
 func quoted(s string) string {
@@ -386,12 +387,11 @@ func parseHave(s string) (h have, err error) {
 			if err != nil {
 				return netip.AddrPort{}
 			}
-			p, err := netip.ParseAddrPort(netip.AddrPortFrom(
-				netip.IPv4Unspecified(), 0).Addr().String() + ":" + port)
+			p, err := strconv.ParseUint(port, 10, 16)
 			if err != nil {
 				return netip.AddrPort{}
 			}
-			return netip.AddrPortFrom(a.Unmap(), p.Port())
+			return netip.AddrPortFrom(a.Unmap(), uint16(p))
 		}
 		h.Here, h.There = at(f[4], f[5]), at(f[6], f[7])
 	}
