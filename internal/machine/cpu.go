@@ -25,8 +25,8 @@ type CPU struct {
 // Topology lists the online CPUs by ID.
 type Topology []CPU
 
-// Topology returns nil if the kernel does not tell which CPUs are online.
-func (m Machine) Topology() Topology {
+// topology returns nil if the kernel does not tell which CPUs are online.
+func (m Machine) topology() Topology {
 	var t Topology
 	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
 		dir := fmt.Sprintf("/sys/devices/system/cpu/cpu%d/", id)

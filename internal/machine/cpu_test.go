@@ -68,7 +68,7 @@ func TestTopology(t *testing.T) {
 	delete(files, "/sys/devices/system/cpu/cpu3/topology/physical_package_id")
 	delete(files, "/sys/devices/system/cpu/cpu3/cache/index0/level")
 	files["/sys/devices/system/cpu/cpu3/topology/core_cpus_list"] = "3"
-	got := tree(t, files).Topology()
+	got := tree(t, files).topology()
 	want := Topology{
 		{ID: 0, Core: 0, Package: 0, Cache: 0},
 		{ID: 1, Core: 1, Package: 0, Cache: 0},
@@ -92,7 +92,7 @@ func TestTopologyLongList(t *testing.T) {
 		list, n = list+","+strconv.Itoa(id), n+1
 	}
 	m := tree(t, map[string]string{"/sys/devices/system/cpu/online": list})
-	if got := m.Topology(); len(got) != n {
+	if got := m.topology(); len(got) != n {
 		t.Errorf("got %d CPUs, want %d", len(got), n)
 	}
 }
@@ -101,7 +101,7 @@ func TestGovernor(t *testing.T) {
 	files := cloud()
 	files["/sys/devices/system/cpu/cpu2/cpufreq/scaling_governor"] = "powersave\n"
 	m := tree(t, files)
-	if got := m.governor(m.Topology()); got != "performance,powersave" {
+	if got := m.governor(m.topology()); got != "performance,powersave" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -39,7 +39,7 @@ type Machine struct {
 // namespace.
 func (m Machine) Read() (e sample.Environment, doubts []error) {
 	cpuinfo := m.read("/proc/cpuinfo")
-	topology := m.Topology()
+	topology := m.topology()
 	load, loadOK := m.loadAverage()
 	e = sample.Environment{
 		Host:           m.text("/proc/sys/kernel/hostname"),

@@ -25,7 +25,7 @@ func (e *PinError) Hint() string {
 // Place chooses the CPUs of a placement, sample.PinFar or PinNear, for at most threads threads of
 // each end. The error is a *PinError if the machine or the cgroup's CPU limit does not allow it.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
-	t := m.Topology()
+	t := m.topology()
 	far, err := t.Pin(m.allowed(), threads)
 	if err != nil {
 		return sample.CPUs{}, err
@@ -48,7 +48,7 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 
 // Pinned returns the placement of client and server on one CPU each.
 func (m Machine) Pinned(client, server int) sample.CPUs {
-	t, a, b := m.Topology(), []int{client}, []int{server}
+	t, a, b := m.topology(), []int{client}, []int{server}
 	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
 }
 

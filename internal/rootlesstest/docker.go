@@ -19,8 +19,8 @@ type Docker struct {
 	service
 }
 
-// Script returns dockerd-rootless.sh of an engine, or "".
-func Script(e pathtest.Engine) string {
+// scriptOf returns dockerd-rootless.sh of an engine, or "".
+func scriptOf(e pathtest.Engine) string {
 	for _, dir := range []string{"/usr/share/docker.io/contrib", "/usr/bin"} {
 		file := filepath.Join(e.Root(), dir, "dockerd-rootless.sh")
 		if _, err := os.Stat(file); err == nil {
@@ -35,7 +35,7 @@ func Script(e pathtest.Engine) string {
 func (m *Machine) Docker(t testing.TB, e pathtest.Engine, variables []string,
 	flags ...string) *Docker {
 	t.Helper()
-	script := Script(e)
+	script := scriptOf(e)
 	if script == "" {
 		pathtest.SkipOrFail(t, "this Docker has no dockerd-rootless.sh")
 	}
@@ -53,8 +53,8 @@ func (m *Machine) Docker(t testing.TB, e pathtest.Engine, variables []string,
 			t.Fatalf("%v: %s", err, out)
 		}
 		script = at + strings.TrimPrefix(script, root)
-		m.Prefer(at + "/usr/bin")
-		m.Prefer(at + "/usr/sbin")
+		m.prefer(at + "/usr/bin")
+		m.prefer(at + "/usr/sbin")
 	}
 	d := &Docker{Host: "unix://" + m.Runtime + "/docker.sock", machine: m,
 		service: service{log: m.Home + "/dockerd.log"}}

@@ -170,12 +170,12 @@ func (m *Machine) Put(t testing.TB, program string) string {
 	if err := os.Chmod(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	m.Prefer(filepath.Dir(to))
+	m.prefer(filepath.Dir(to))
 	return to
 }
 
-// Prefer puts a directory in front of the PATH of later commands.
-func (m *Machine) Prefer(dir string) {
+// prefer puts a directory in front of the PATH of later commands.
+func (m *Machine) prefer(dir string) {
 	if !strings.HasPrefix(m.path+":", dir+":") {
 		m.path = dir + ":" + m.path
 	}

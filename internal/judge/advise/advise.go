@@ -77,7 +77,7 @@ func extreme(all []Effect, sign float64) (Effect, bool) {
 		return Effect{}, false
 	}
 	score := func(e Effect) float64 {
-		x := sign * math.Log(e.Benefit())
+		x := sign * math.Log(e.benefit())
 		if certain(e) && x > 0 {
 			const first = 1e6 // certain effects come before large ones
 			x += first
@@ -201,7 +201,7 @@ func best(l Lever) float64 {
 	if !ok {
 		return 0
 	}
-	return e.Benefit()
+	return e.benefit()
 }
 
 func (s *search) missing(v sample.Variant) (reason, remedy string) {

@@ -30,8 +30,8 @@ type at struct{ from, on, load string }
 
 func (e Effect) at() at { return at{e.From, e.On, e.Load} }
 
-// Benefit returns the ratio, inverted if necessary, so that more than 1 is better.
-func (e Effect) Benefit() float64 {
+// benefit returns the ratio, inverted if necessary, so that more than 1 is better.
+func (e Effect) benefit() float64 {
 	if e.Higher {
 		return e.Ratio.Median
 	}
@@ -168,7 +168,7 @@ func gain(all []Effect) float64 {
 	sum := 0.0
 	for _, e := range all {
 		if e.Ratio.Verdict == stats.Better {
-			sum += math.Log(e.Benefit())
+			sum += math.Log(e.benefit())
 		}
 	}
 	return sum

@@ -157,7 +157,7 @@ func (m *Mesh) brief(faults []Fault) string {
 	does, lose := isSlow, losesPackets
 	switch x.Kind {
 	case FaultGroup:
-		who, does, lose = List(x.Nodes), "are slow to the others", "lose packets to the others"
+		who, does, lose = list(x.Nodes), "are slow to the others", "lose packets to the others"
 	case FaultLink:
 		who = fmt.Sprintf("The link between %s and %s", x.Nodes[0], x.Nodes[1])
 	}

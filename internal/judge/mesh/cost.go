@@ -217,7 +217,7 @@ func (m *Mesh) sayCost(metric string, x Fault) string {
 	case x.Kind == FaultLink:
 		who = fmt.Sprintf("from %s to %s", x.Nodes[0], x.Nodes[1])
 	case x.Kind == FaultGroup:
-		who = fmt.Sprintf("between %s and the others", List(x.Nodes))
+		who = fmt.Sprintf("between %s and the others", list(x.Nodes))
 	case x.Way == WayOut:
 		who = "on what " + x.Nodes[0] + " sends"
 	case x.Way == WayIn:

@@ -493,7 +493,7 @@ func TestList(t *testing.T) {
 		"a, b and c":                       "a b c",
 		"a, b, c, d, e, f, g and 3 others": "a b c d e f g h i j",
 	} {
-		if got := List(strings.Fields(names)); got != want {
+		if got := list(strings.Fields(names)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -79,7 +79,7 @@ func (m *Mesh) say(faults []Fault) string {
 	switch x.Kind {
 	case FaultGroup:
 		return fmt.Sprintf("%s are healthy among themselves and %s to the others: %s.",
-			List(x.Nodes), troubles(faults, "slow", "lose packets"), m.sayEach(faults, m.group))
+			list(x.Nodes), troubles(faults, "slow", "lose packets"), m.sayEach(faults, m.group))
 	case FaultLink:
 		who := "while most other links of both are healthy"
 		switch {
@@ -203,8 +203,8 @@ func count(n int, what string) string {
 
 const listed = 8
 
-// List joins names for use in a sentence.
-func List(names []string) string {
+// list joins names for use in a sentence.
+func list(names []string) string {
 	if n := len(names); n > listed {
 		return fmt.Sprintf("%s and %d others", strings.Join(names[:listed-1], ", "), n-listed+1)
 	}
@@ -236,7 +236,7 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	case len(unknown) > 0:
 		add(
 			"few-sweeps",
-			"%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), List(unknown))
+			"%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), list(unknown))
 	case sweeps < stats.MinJudged:
 		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits",
 			stats.MinJudged)
@@ -266,7 +266,7 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	}
 	for _, names := range m.sharing(func(n Node) string { return n.Boot }) {
 		add("same-machine", "%s are the same machine, so no network is measured between them",
-			List(names))
+			list(names))
 	}
 	if text := m.mtus(); text != "" {
 		add("mtu", "the nodes' MTUs differ: %s", text)
@@ -294,7 +294,7 @@ func (m *Mesh) mtus() string {
 	}
 	var parts []string
 	for _, mtu := range slices.Sorted(maps.Keys(by)) {
-		parts = append(parts, fmt.Sprintf("%d (%s)", mtu, List(by[mtu])))
+		parts = append(parts, fmt.Sprintf("%d (%s)", mtu, list(by[mtu])))
 	}
 	return strings.Join(parts, ", ")
 }

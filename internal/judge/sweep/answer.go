@@ -76,13 +76,13 @@ func (v values) sentence(r *Report, c Curve) string {
 	for i, s := range all {
 		parts[i] = s.words + ": " + strings.Join(s.names, ", ")
 	}
-	return Head(r.Base(), c) + ": " + strings.Join(parts, "; ") + "."
+	return head(r.Base(), c) + ": " + strings.Join(parts, "; ") + "."
 }
 
 var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 
-// Head returns the question about the curves on one ground: "Median latency over 3 % above host's".
-func Head(r *analysis.Report, c Curve) string {
+// head returns the question about the curves on one ground: "Median latency over 3 % above host's".
+func head(r *analysis.Report, c Curve) string {
 	l := r.LoadAt(analysis.Cell{Load: c.Load, Point: c.Points[0].Point})
 	side := "above"
 	if workload.MetricOf(c.Metric, l).Higher {

@@ -30,7 +30,7 @@ type Curve struct {
 type Point struct {
 	Point string        `json:"point"`
 	Value float64       `json:"value"`
-	Band  analysis.Band `json:"band"` // certain for the whole curve, see Confidence
+	Band  analysis.Band `json:"band"` // certain for the whole curve, see confidence
 	// Ratio is to the baseline at this point, with a 95 % interval of its own.
 	Ratio analysis.Ratio `json:"ratio"`
 }
@@ -53,10 +53,10 @@ func (r *Report) Empty() bool { return r.Base().Empty() }
 // Complete reports whether everything planned has a result.
 func (r *Report) Complete() bool { return r.Base().Complete() }
 
-// Confidence returns the level for each of the given number of points. A statement about a whole
+// confidence returns the level for each of the given number of points. A statement about a whole
 // curve is wrong for at most 5 % of the curves, because its points share that probability
 // (Bonferroni).
-func Confidence(points int) float64 { return 1 - sample.CurveRisk/float64(max(1, points)) }
+func confidence(points int) float64 { return 1 - sample.CurveRisk/float64(max(1, points)) }
 
 // Judge judges a results file as a sweep.
 func Judge(f *sample.File) *Report {
@@ -158,7 +158,7 @@ func curves(j *analysis.Run, against func(i int) (b int, ok bool)) []Curve {
 		}
 		out[k].Points = append(out[k].Points,
 			Point{Point: c.Point, Value: s.Points[at(s, c.Point)].Value,
-				Band: j.BandOf(i, b, metric, Confidence(len(s.Points))), Ratio: ratio})
+				Band: j.BandOf(i, b, metric, confidence(len(s.Points))), Ratio: ratio})
 	}
 	for k := range out {
 		slices.SortFunc(out[k].Points, func(a, b Point) int {
@@ -197,5 +197,5 @@ func Meant(p analysis.Plan) string {
 	const percent = 100
 	return fmt.Sprintf(
 		"Each point's interval is its own, of 95 %%. What is said of a whole curve holds for 95 %% of curves: of its %d points "+
-			"each is judged at %.4g %%.", n, percent*Confidence(n))
+			"each is judged at %.4g %%.", n, percent*confidence(n))
 }

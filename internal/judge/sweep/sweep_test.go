@@ -197,7 +197,7 @@ func TestFlatCurvesHaveNoKnee(t *testing.T) {
 				for i, s := range j.Series {
 					if b, ok := j.BaselineOf(i); ok && b != i && !s.Cell.Control {
 						at = append(at, Point{Point: s.Cell.Point,
-							Band: j.BandOf(i, b, workload.Throughput, Confidence(points))})
+							Band: j.BandOf(i, b, workload.Throughput, confidence(points))})
 					}
 				}
 				if len(at) != points {
@@ -268,7 +268,7 @@ func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool,
 }
 
 func TestConfidenceIsShared(t *testing.T) {
-	if got := []float64{Confidence(1), Confidence(5), Confidence(0)}; !slices.Equal(got,
+	if got := []float64{confidence(1), confidence(5), confidence(0)}; !slices.Equal(got,
 		[]float64{0.95, 0.99, 0.95}) {
 		t.Errorf("%v", got)
 	}

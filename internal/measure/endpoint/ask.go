@@ -83,14 +83,14 @@ func here(at []Address) []Address {
 func (c Client) near(at []Address) (Asker, error) {
 	switch {
 	case c.Chat != nil:
-		chat, err := NewChat(at, *c.Chat)
+		chat, err := newChat(at, *c.Chat)
 		if err != nil {
 			return nil, err
 		}
 		chat.Whole, chat.Locate = c.Whole, c.Locate
 		return chat, nil
 	case c.SQL != nil:
-		db, err := NewSQL(at, *c.SQL)
+		db, err := newSQL(at, *c.SQL)
 		if err != nil {
 			return nil, err
 		}

@@ -32,8 +32,8 @@ type Chat struct {
 
 const responseTimeouts = openai.WholeTimeouts
 
-// NewChat parses the URLs; it does not connect.
-func NewChat(at []Address, o openai.Options) (*Chat, error) {
+// newChat parses the URLs; it does not connect.
+func newChat(at []Address, o openai.Options) (*Chat, error) {
 	c := &Chat{endpoints: map[string]*openai.Endpoint{}, facts: map[string]sample.Path{},
 		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{},
 		limit: responseTimeouts * o.Timeout}

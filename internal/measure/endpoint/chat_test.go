@@ -159,7 +159,7 @@ func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	for i, u := range urls {
 		at = append(at, Address{Name: string(rune('a' + i)), URL: u})
 	}
-	c, err := NewChat(at, o)
+	c, err := newChat(at, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,10 +190,10 @@ func wants(t *testing.T, err error, words ...string) {
 }
 
 func TestNewChatNamesTheRoute(t *testing.T) {
-	_, err := NewChat([]Address{{Name: "good", URL: "http://h"}, {Name: "bad", URL: "ftp://h"}},
+	_, err := newChat([]Address{{Name: "good", URL: "http://h"}, {Name: "bad", URL: "ftp://h"}},
 		openai.Options{})
 	wants(t, err, "bad: the URL must begin with http")
-	_, err = NewChat([]Address{{Name: "bad", URL: "http://app:hunter22@h"}}, openai.Options{})
+	_, err = newChat([]Address{{Name: "bad", URL: "http://app:hunter22@h"}}, openai.Options{})
 	if wants(t, err, "bad: ", "password"); strings.Contains(err.Error(), "hunter22") {
 		t.Error(err)
 	}

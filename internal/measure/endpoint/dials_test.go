@@ -54,7 +54,7 @@ func TestFailedDialsByCause(t *testing.T) {
 }
 
 func TestChatCountsFailedDials(t *testing.T) {
-	c, err := NewChat([]Address{{Name: "a", URL: "http://" + testnet.TCP(t).String()}},
+	c, err := newChat([]Address{{Name: "a", URL: "http://" + testnet.TCP(t).String()}},
 		openai.Options{Model: "m", Timeout: patience})
 	if err != nil {
 		t.Fatal(err)

@@ -25,8 +25,8 @@ type SQL struct {
 	servers   servers
 }
 
-// NewSQL parses the DSNs; it does not connect.
-func NewSQL(at []Address, o database.Options) (*SQL, error) {
+// newSQL parses the DSNs; it does not connect.
+func newSQL(at []Address, o database.Options) (*SQL, error) {
 	s := &SQL{endpoints: map[string]*database.Database{}, facts: map[string]sample.Path{},
 		from: map[string]*vantage.Vantage{}, dials: map[string]*dials{}, servers: servers{}}
 	for _, w := range at {

@@ -110,7 +110,7 @@ func sqlEndpoints(t *testing.T, o database.Options, dsns ...string) *SQL {
 	for i, d := range dsns {
 		at = append(at, Address{Name: string(rune('a' + i)), URL: d})
 	}
-	s, err := NewSQL(at, o)
+	s, err := newSQL(at, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func browsed(t *testing.T, ctx context.Context, s *SQL, l sample.Load) (sample.V
 }
 
 func TestNewSQLNamesTheRoute(t *testing.T) {
-	_, err := NewSQL([]Address{{Name: "good", URL: "mysql://app@db"},
+	_, err := newSQL([]Address{{Name: "good", URL: "mysql://app@db"},
 		{Name: "bad", URL: "mysql://app:hunter22@db"}}, database.Options{Queries: 1})
 	if wants(t, err, "bad: the DSN contains a password"); strings.Contains(err.Error(),
 		"hunter22") {

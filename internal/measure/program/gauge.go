@@ -71,9 +71,9 @@ func expression(g sample.Gauge) (*regexp.Regexp, error) {
 	return regexp.Compile("(?m)" + g.Pattern)
 }
 
-// Extract returns a metric's last match in a program's output, because programs print summaries
+// extract returns a metric's last match in a program's output, because programs print summaries
 // last.
-func Extract(g sample.Gauge, output string) (float64, error) {
+func extract(g sample.Gauge, output string) (float64, error) {
 	re, err := expression(g)
 	if err != nil {
 		return 0, err

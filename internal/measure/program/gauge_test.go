@@ -104,9 +104,9 @@ func TestExtract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := Extract(g, c.output); err != nil ||
+			if got, err := extract(g, c.output); err != nil ||
 				math.Abs(got-c.want) > 1e-12*math.Abs(c.want) {
-				t.Errorf("Extract = %v, %v; want %v", got, err, c.want)
+				t.Errorf("extract = %v, %v; want %v", got, err, c.want)
 			}
 		})
 	}
@@ -140,9 +140,9 @@ func TestExtractRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x, err := Extract(g, c.output); err == nil ||
+			if x, err := extract(g, c.output); err == nil ||
 				!strings.Contains(err.Error(), c.want) {
-				t.Errorf("Extract = %v, %v; want %q", x, err, c.want)
+				t.Errorf("extract = %v, %v; want %q", x, err, c.want)
 			}
 		})
 	}
@@ -189,7 +189,7 @@ func FuzzExtract(f *testing.F) {
 // check requires a number that a results file can have, or an error that names the metric.
 func check(t *testing.T, g sample.Gauge, output string) {
 	t.Helper()
-	x, err := Extract(g, output)
+	x, err := extract(g, output)
 	switch {
 	case err != nil && !strings.Contains(err.Error(), "metric "+g.Name):
 		t.Errorf("%+v: %v", g, err)

@@ -40,7 +40,7 @@ func TestRecipesFindTheirMetrics(t *testing.T) {
 			}
 			for _, g := range p.Gauges {
 				want := recorded[r.Name][g.Name]
-				if got, err := Extract(g, string(said)); err != nil || got < want*(1-1e-9) ||
+				if got, err := extract(g, string(said)); err != nil || got < want*(1-1e-9) ||
 					got > want*(1+1e-9) || want == 0 {
 					t.Errorf("%s = %v, %v; want %v", g.Name, got, err, want)
 				}

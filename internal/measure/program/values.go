@@ -11,7 +11,7 @@ import (
 func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
 	out := map[string]float64{sample.Elapsed: s.Elapsed.Seconds()}
 	for _, g := range gauges {
-		x, err := Extract(g, s.Stdout+"\n"+s.Stderr)
+		x, err := extract(g, s.Stdout+"\n"+s.Stderr)
 		if err != nil {
 			s.Error = err.Error()
 			return nil, &Error{State: s}

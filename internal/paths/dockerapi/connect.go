@@ -56,7 +56,7 @@ var (
 	podmanService = service{what: "Podman service", short: "podman",
 		start:   "sudo systemctl start podman.socket (without root: systemctl --user start podman.socket), or CONTAINER_HOST with the service's address; --on lab needs none",
 		restart: "sudo systemctl restart podman", first: "Podman 4.0",
-		given: "CONTAINER_HOST=" + DefaultPodman}
+		given: "CONTAINER_HOST=" + defaultPodman}
 )
 
 const defaultAnswer = 10 * time.Second

@@ -47,8 +47,8 @@ func (p *Podman) Backend() string { return cmp.Or(p.Host.BackendInfo.Version, p.
 // libpodAPI is the version of Podman's own API. 4.0.0 is the first that reports the backend.
 const libpodAPI = "/v4.0.0/libpod"
 
-// DefaultPodman is where root's Podman listens by default.
-const DefaultPodman = "unix:///run/podman/podman.sock"
+// defaultPodman is where root's Podman listens by default.
+const defaultPodman = "unix:///run/podman/podman.sock"
 
 // FindPodman returns the address of this user's Podman service: CONTAINER_HOST, or where systemd's
 // podman.socket listens.
@@ -57,7 +57,7 @@ func FindPodman(getenv func(string) string) string {
 		return h
 	}
 	if os.Geteuid() == 0 {
-		return DefaultPodman
+		return defaultPodman
 	}
 	dir := getenv("XDG_RUNTIME_DIR")
 	if dir == "" {

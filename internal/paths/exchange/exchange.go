@@ -12,9 +12,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// MaxAnswer is the default limit of an answer, in bytes. The list of a thousand containers takes 4
+// maxAnswer is the default limit of an answer, in bytes. The list of a thousand containers takes 4
 // MB.
-const MaxAnswer = 16 << 20
+const maxAnswer = 16 << 20
 
 const silence = 2 * time.Second
 

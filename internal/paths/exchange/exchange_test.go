@@ -62,13 +62,13 @@ func TestTransport(t *testing.T) {
 			endless(w, r, "[{},{},")
 		}, limit: patience, stream: true, want: ErrTooLong},
 		"stream-of-lines": {serve: func(w http.ResponseWriter, _ *http.Request) {
-			io.WriteString(w, strings.Repeat("{}\n", MaxAnswer))
+			io.WriteString(w, strings.Repeat("{}\n", maxAnswer))
 		}, limit: patience, stream: true},
 		"more-than-allowed": {serve: func(w http.ResponseWriter, _ *http.Request) {
-			io.WriteString(w, strings.Repeat("x", MaxAnswer+1))
+			io.WriteString(w, strings.Repeat("x", maxAnswer+1))
 		}, limit: patience, want: ErrTooLong},
 		"exactly-allowed": {serve: func(w http.ResponseWriter, _ *http.Request) {
-			io.WriteString(w, strings.Repeat("x", MaxAnswer))
+			io.WriteString(w, strings.Repeat("x", maxAnswer))
 		}, limit: patience},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type Transport struct {
 	// Limit returns how long the answer to a request may take, including its body.
 	Limit func(*http.Request) time.Duration
 	// Stream reports whether the answer may last for any time. Limit then applies to the time until
-	// it begins, and MaxAnswer to each of its lines. May be nil.
+	// it begins, and maxAnswer to each of its lines. May be nil.
 	Stream func(*http.Request) bool
 }
 
@@ -32,7 +32,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, because(ctx, err)
 	}
-	b := &body{ReadCloser: answer.Body, ctx: ctx, end: end, left: MaxAnswer}
+	b := &body{ReadCloser: answer.Body, ctx: ctx, end: end, left: maxAnswer}
 	if b.stream = t.Stream != nil && t.Stream(r); b.stream {
 		done()
 		late.Stop()
@@ -63,7 +63,7 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.left -= n
 	if i := bytes.LastIndexByte(p[:n], '\n'); b.stream && i >= 0 {
-		b.left = MaxAnswer - (n - i - 1)
+		b.left = maxAnswer - (n - i - 1)
 	}
 	switch {
 	case b.left < 0:

@@ -16,7 +16,7 @@ import (
 // Limits are the limits of a program's run.
 type Limits struct {
 	Time   time.Duration
-	Output int64 // on its standard output, in bytes; 0: MaxAnswer
+	Output int64 // on its standard output, in bytes; 0: maxAnswer
 }
 
 // killDelay lets the children of a killed program close its output.
@@ -28,7 +28,7 @@ const killDelay = time.Second
 func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	out := &bounded{most: l.Output}
 	if out.most == 0 {
-		out.most = MaxAnswer
+		out.most = maxAnswer
 	}
 	out.full = func() { _ = kill(cmd) }
 	said := &tail{}

@@ -131,7 +131,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := Connect(t.Context(), tt.access)
+			c, err := connect(t.Context(), tt.access)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,7 +108,7 @@ func kubeconfig(t *testing.T, server string, ca []byte, token string) Access {
 
 func (s *apiserver) connect() *Client {
 	s.t.Helper()
-	c, err := Connect(s.t.Context(), s.access())
+	c, err := connect(s.t.Context(), s.access())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func (c *Clean) judge(mark string) owner.State {
 }
 
 func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err error) {
-	client, err := Connect(ctx, p.Access)
+	client, err := connect(ctx, p.Access)
 	if err != nil {
 		return nil, err
 	}
@@ -168,5 +168,5 @@ func (e *otherCluster) Error() string {
 }
 
 func (e *otherCluster) Hint() string {
-	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + RunLabel
+	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + runLabel
 }

@@ -38,11 +38,11 @@ func holding(t *testing.T, owners map[string]string) *apiserver {
 		s.services[service.Name] = &corev1.Service{ObjectMeta: service}
 	}
 	for name, mark := range owners {
-		put(name, metav1.ObjectMeta{Labels: map[string]string{RunLabel: name},
+		put(name, metav1.ObjectMeta{Labels: map[string]string{runLabel: name},
 			Annotations: map[string]string{ownerAnnotation: mark}})
 	}
 	put("user's", metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}})
-	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{RunLabel: "dead"}})
+	put("user's-so-called", metav1.ObjectMeta{Labels: map[string]string{runLabel: "dead"}})
 	return s
 }
 
@@ -161,7 +161,7 @@ func TestCleanKeeps(t *testing.T) {
 		}, "403", "toll kubernetes manifest"},
 		"another-cluster": {dead, func(t *testing.T, _ *apiserver, file string) {
 			change(t, file, func(j *Journal) { j.Server = "https://192.0.2.9:6443" })
-		}, "192.0.2.9", RunLabel},
+		}, "192.0.2.9", runLabel},
 		"no-such-context": {dead, func(t *testing.T, _ *apiserver, file string) {
 			change(t, file, func(j *Journal) { j.Context = "renamed" })
 		}, "renamed", "contexts"},

@@ -54,8 +54,8 @@ var scheme = func() *runtime.Scheme {
 
 var parameters = runtime.NewParameterCodec(scheme)
 
-// Connect reads the kubeconfig, and runs its credential plug-in. It does not contact the server.
-func Connect(ctx context.Context, a Access) (*Client, error) {
+// connect reads the kubeconfig, and runs its credential plug-in. It does not contact the server.
+func connect(ctx context.Context, a Access) (*Client, error) {
 	klog.SetLogger(logr.Discard()) // errors come from the calls
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
@@ -170,9 +170,9 @@ type Object struct {
 	Owner      string // mark of its toll
 }
 
-// Made returns the namespace's objects with RunLabel: those of one run, or of all if run is "".
+// Made returns the namespace's objects with runLabel: those of one run, or of all if run is "".
 func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
-	selector := RunLabel
+	selector := runLabel
 	if run != "" {
 		selector += "=" + run
 	}
@@ -181,14 +181,14 @@ func (c *Client) Made(ctx context.Context, run string) (out []Object, err error)
 		return nil, err
 	}
 	for _, o := range p.Items {
-		out = append(out, Object{pods, o.Name, o.Labels[RunLabel], o.Annotations[ownerAnnotation]})
+		out = append(out, Object{pods, o.Name, o.Labels[runLabel], o.Annotations[ownerAnnotation]})
 	}
 	var s corev1.ServiceList
 	if err := c.list(ctx, services, selector, &s); err != nil {
 		return out, err
 	}
 	for _, o := range s.Items {
-		out = append(out, Object{services, o.Name, o.Labels[RunLabel],
+		out = append(out, Object{services, o.Name, o.Labels[runLabel],
 			o.Annotations[ownerAnnotation]})
 	}
 	return out, nil

@@ -7,6 +7,6 @@
 // (mode.Mode.Fits). The nodes' devices may count more than the load. The pods' own devices must
 // count the load alone.
 //
-// A journal, which is written first, names the namespace. All objects there have RunLabel. Pods end
+// A journal, which is written first, names the namespace. All objects there have runLabel. Pods end
 // with their toll, and at a deadline at the latest.
 package kubernetes

@@ -15,7 +15,7 @@ import (
 // removed after the last. While the run lives, it holds the file's lock.
 type Journal struct {
 	Owner string `json:"owner"` // mark of the toll
-	Run   string `json:"run"`   // RunLabel's value
+	Run   string `json:"run"`   // runLabel's value
 	// Kubeconfig is a file, or a list as in $KUBECONFIG; "": the default.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	Context    string `json:"context"`

@@ -1,9 +1,9 @@
 package kubernetes
 
-// The label RunLabel has the run's ID, because the mark of its toll (see package owner) does not
+// The label runLabel has the run's ID, because the mark of its toll (see package owner) does not
 // fit into a label.
 const (
-	RunLabel        = "io.bridgetoll/run"
+	runLabel        = "io.bridgetoll/run"
 	roleLabel       = "io.bridgetoll/role"
 	ownerAnnotation = "io.bridgetoll/owner"
 )

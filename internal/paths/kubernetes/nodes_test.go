@@ -125,7 +125,7 @@ func TestPodsAreOfTheLeastPrivilege(t *testing.T) {
 	for _, kind := range []role{onNode, serving, calling, published} {
 		p := r.pod("toll-abc-x-1", kind, Node{Name: "a"}, 0)
 		s, c := p.Spec, p.Spec.Containers[0]
-		if p.Labels[RunLabel] != "abc" || p.Annotations[ownerAnnotation] != "mark" ||
+		if p.Labels[runLabel] != "abc" || p.Annotations[ownerAnnotation] != "mark" ||
 			s.RestartPolicy != corev1.RestartPolicyNever ||
 			s.ActiveDeadlineSeconds == nil || *s.AutomountServiceAccountToken ||
 			len(s.Tolerations) > 0 || len(s.Volumes) > 0 || s.HostPID {

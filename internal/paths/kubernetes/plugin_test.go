@@ -57,7 +57,7 @@ func TestPlugin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := Connect(t.Context(), s.withPlugin(tt.command, "-c", tt.script))
+			c, err := connect(t.Context(), s.withPlugin(tt.command, "-c", tt.script))
 			if err == nil {
 				_, err = c.Version(t.Context())
 			}

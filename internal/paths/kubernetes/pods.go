@@ -107,7 +107,7 @@ func security(kind role) *corev1.SecurityContext {
 
 func (r *run) meta(name string, kind role) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		RunLabel: r.id, roleLabel: string(kind)},
+		runLabel: r.id, roleLabel: string(kind)},
 		Annotations: map[string]string{ownerAnnotation: r.owner}}
 }
 
@@ -123,7 +123,7 @@ const (
 func (r *run) serviceOf(name string, kind front) *corev1.Service {
 	s := &corev1.Service{ObjectMeta: r.meta(name, role(kind)), Spec: corev1.ServiceSpec{
 		Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{
-			RunLabel: r.id, roleLabel: string(serving)}}}
+			runLabel: r.id, roleLabel: string(serving)}}}
 	switch kind {
 	case clusterIP:
 	case headless:

@@ -30,7 +30,7 @@ type run struct {
 	client  *Client
 	version string    // the API server's version
 	here    *netns.NS // this machine, if clients are outside the cluster
-	id      string    // RunLabel's value
+	id      string    // runLabel's value
 	owner   string    // mark of this toll
 	image   string
 	nodes   []Node
@@ -70,7 +70,7 @@ const joinTimeout = 90 * time.Second
 
 // begin connects to the cluster. It makes no objects.
 func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
-	c, err := Connect(ctx, k.Access)
+	c, err := connect(ctx, k.Access)
 	if err != nil {
 		return nil, err
 	}

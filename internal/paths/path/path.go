@@ -244,7 +244,7 @@ func (p *Path) Close() error { return p.Undo.Undo() }
 func (p *Path) Of(client int) []Hop {
 	var out []Hop
 	for _, h := range p.Hops {
-		if h.Carry(client) {
+		if h.carry(client) {
 			out = append(out, h)
 		}
 	}

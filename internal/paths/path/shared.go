@@ -52,8 +52,8 @@ func (h Hop) Counters() (out [2]any) {
 	return out
 }
 
-// Takes returns the directions of a client's bytes that the forward and backward counters count.
-func (h Hop) Takes() [2]Directions {
+// takes returns the directions of a client's bytes that the forward and backward counters count.
+func (h Hop) takes() [2]Directions {
 	if h.Expect == CarriesBoth || h.Expect == Delivers {
 		return [2]Directions{{true, true}, {}}
 	}
@@ -110,13 +110,13 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 // shares returns the directions of a client's bytes over hop x that each counter of h counts.
 func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	if onePath && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
-		return x.Takes(), true
+		return x.takes(), true
 	}
 	mine, its := h.Counters(), x.Counters()
 	for i, counter := range mine {
 		for k, other := range its {
 			if counter != nil && counter == other {
-				takes[i], any = takes[i].Or(x.Takes()[k]), true
+				takes[i], any = takes[i].Or(x.takes()[k]), true
 			}
 		}
 	}

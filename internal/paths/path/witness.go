@@ -74,8 +74,8 @@ func (w Directions) Or(o Directions) Directions {
 	return Directions{w.Forward || o.Forward, w.Backward || o.Backward}
 }
 
-// Carry reports whether the client's bytes cross the hop.
-func (h Hop) Carry(client int) bool {
+// carry reports whether the client's bytes cross the hop.
+func (h Hop) carry(client int) bool {
 	return h.Clients == nil || slices.Contains(h.Clients, client)
 }
 
@@ -101,7 +101,7 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	for i, h := range hops {
 		var m Moved
 		for c, moved := range clients {
-			if h.Carry(c) {
+			if h.carry(c) {
 				m = m.plus(moved)
 			}
 		}
@@ -124,7 +124,7 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 			continue
 		}
 		for c := range clients {
-			if h.Carry(c) && relay.Carry(c) {
+			if h.carry(c) && relay.carry(c) {
 				bytes += int64(after[i].Sub(before[i]).ResentBytes)
 				break
 			}

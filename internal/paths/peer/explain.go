@@ -79,5 +79,5 @@ func (c *connection) explain(ctx context.Context, err error) error {
 }
 
 func (h Host) needsShell() string {
-	return "ssh -o BatchMode=yes " + h.Typed() + " sh must give a POSIX shell"
+	return "ssh -o BatchMode=yes " + h.typed() + " sh must give a POSIX shell"
 }

@@ -96,8 +96,8 @@ func (h Host) String() string {
 	return out
 }
 
-// Typed returns the host for ssh's command line, with the given user and port.
-func (h Host) Typed() string {
+// typed returns the host for ssh's command line, with the given user and port.
+func (h Host) typed() string {
 	out := h.Name
 	if h.User != "" {
 		out = h.User + "@" + out
@@ -116,7 +116,7 @@ func (h Host) in(remedy, user string) string {
 		known = "'[" + h.Name + "]:" + strconv.Itoa(int(h.Port)) + "'"
 	}
 	return strings.NewReplacer("--peer root@HOST", "--peer "+root.String(), "-R HOST", "-R "+known,
-		"HOST:PORT", "HOST:PORT", "HOST", h.Typed(), "USER", user).Replace(remedy)
+		"HOST:PORT", "HOST:PORT", "HOST", h.typed(), "USER", user).Replace(remedy)
 }
 
 // Here reports whether the host is this machine, reached without ssh: localhost without a user and

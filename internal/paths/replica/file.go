@@ -32,8 +32,8 @@ const (
 	maxTable      = 32      // XT_TABLE_MAXNAMELEN
 )
 
-// ErrInvalid means that data does not describe a Machine.
-var ErrInvalid = errors.New("not a machine's network")
+// errInvalid means that data does not describe a Machine.
+var errInvalid = errors.New("not a machine's network")
 
 type plain Machine
 
@@ -48,40 +48,40 @@ func (m *Machine) MarshalJSON() ([]byte, error) {
 	return json.Marshal(versioned{Version, (*plain)(m)})
 }
 
-// UnmarshalJSON reads JSON from untrusted sources. It returns ErrInvalid if b is larger than
+// UnmarshalJSON reads JSON from untrusted sources. It returns an error if b is larger than
 // MaxFile bytes, or has names, indexes, types of messages or parameters that no kernel prints.
 func (m *Machine) UnmarshalJSON(b []byte) error {
 	if len(b) > MaxFile || bytes.Count(b, []byte(",")) > maxCommas {
-		return fmt.Errorf("%w: it is too large", ErrInvalid)
+		return fmt.Errorf("%w: it is too large", errInvalid)
 	}
 	var spaces struct {
 		Version int               `json:"version"`
 		Spaces  []json.RawMessage `json:"namespaces"`
 	}
 	if err := json.Unmarshal(b, &spaces); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	switch {
 	case spaces.Version < 1:
-		return fmt.Errorf("%w: no version", ErrInvalid)
+		return fmt.Errorf("%w: no version", errInvalid)
 	case spaces.Version > Version:
 		return fmt.Errorf("%w: its version is %d, and this toll reads up to %d",
-			ErrInvalid, spaces.Version, Version)
+			errInvalid, spaces.Version, Version)
 	case len(spaces.Spaces) == 0 || len(spaces.Spaces) > maxNamespaces:
-		return fmt.Errorf("%w: it has %d network namespaces", ErrInvalid, len(spaces.Spaces))
+		return fmt.Errorf("%w: it has %d network namespaces", errInvalid, len(spaces.Spaces))
 	}
 	v := versioned{plain: &plain{}}
 	if err := json.Unmarshal(b, &v); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	got := (*Machine)(v.plain)
 	if got.Arch != "" && !alike(got.Arch, runtime.GOARCH) {
-		return fmt.Errorf("%w that %s can copy: it comes from %s", ErrInvalid, runtime.GOARCH,
+		return fmt.Errorf("%w that %s can copy: it comes from %s", errInvalid, runtime.GOARCH,
 			printable.Words(got.Arch))
 	}
 	for i := range got.Spaces {
 		if err := got.Spaces[i].check(len(got.Spaces)); err != nil {
-			return fmt.Errorf("%w: namespace %d: %w", ErrInvalid, i, err)
+			return fmt.Errorf("%w: namespace %d: %w", errInvalid, i, err)
 		}
 	}
 	got.Kernel = printable.Line(got.Kernel)

@@ -100,7 +100,7 @@ func TestLoadRefuses(t *testing.T) {
 		if err := json.NewEncoder(&b).Encode(m); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := load(&b); !errors.Is(err, ErrInvalid) {
+		if _, err := load(&b); !errors.Is(err, errInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

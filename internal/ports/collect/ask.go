@@ -18,14 +18,15 @@ type Network struct {
 	err     error
 }
 
-// Read reads the facts as Facts does, and meanwhile the network, which takes root.
+// Read reads the machine, and meanwhile its network, which takes root. It returns an error only if
+// it cannot read the sockets.
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
 	var network sync.WaitGroup
 	if os.Geteuid() == 0 {
 		network.Go(func() { n.machine, n.err = replica.Read(ctx) })
 	}
-	f, err := Facts(ctx)
+	f, err := readFacts(ctx)
 	network.Wait()
 	return f, n, err
 }
@@ -34,7 +35,7 @@ func Read(ctx context.Context) (*ports.Facts, Network, error) {
 // machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. It
 // returns an error only if ctx ends.
 func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) error {
-	if n.machine == nil && n.err == nil { // Facts says that rules cannot be read
+	if n.machine == nil && n.err == nil { // Missing says that rules cannot be read
 		return nil
 	}
 	err := n.err

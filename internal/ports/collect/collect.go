@@ -19,8 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Facts reads the machine. It returns an error only if it cannot read the sockets.
-func Facts(ctx context.Context) (*ports.Facts, error) {
+// readFacts reads the machine. It returns an error only if it cannot read the sockets.
+func readFacts(ctx context.Context) (*ports.Facts, error) {
 	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0}
 	c.processes()
 	used := c.proxyCPU()

@@ -96,7 +96,7 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	f, err := Facts(t.Context())
+	f, err := readFacts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func headsOf() map[string][]string {
 			if c.Metric == "" {
 				continue
 			}
-			for _, head := range []string{Head(c.Head), strings.TrimSpace(c.Head[0])} {
+			for _, head := range []string{joinHead(c.Head), strings.TrimSpace(c.Head[0])} {
 				if head != "" && !slices.Contains(out[c.Metric], head) {
 					out[c.Metric] = append(out[c.Metric], head)
 				}
@@ -145,8 +145,8 @@ func columnsOf(w workload.Workload) []workload.Column {
 	return append(out, w.More...)
 }
 
-// Head joins the two lines of a column's head.
-func Head(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
+// joinHead joins the two lines of a column's head.
+func joinHead(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
 // Find returns several entries for a word with several meanings. It also tries other case, and
 // leaves out a flag's dashes and a unit after a comma. The error for an unknown word is a

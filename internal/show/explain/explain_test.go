@@ -43,9 +43,9 @@ func TestEverythingIsExplained(t *testing.T) {
 		finds(t, "load", w.Name)
 		for _, c := range columnsOf(w) {
 			if c.Metric != "" {
-				finds(t, "column", Head(c.Head))
+				finds(t, "column", joinHead(c.Head))
 			} else if c.Show == workload.LimitedBy {
-				finds(t, "column", Head(c.Head))
+				finds(t, "column", joinHead(c.Head))
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 		if !ok || now.Kind != l.Kind {
 			return true
 		}
-		_, others := l.Back(now.Sizes)
+		_, others := l.back(now.Sizes)
 		return !l.Done && others // a killed toll had not reached it
 	})
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
@@ -110,7 +110,7 @@ func (o *Outcome) failed(l Link, err error) bool {
 
 // takeBack returns false if the kernel refused and the caller must retry.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
-	to, others := l.Back(now)
+	to, others := l.back(now)
 	if others {
 		o.Kept = append(o.Kept, l.Name)
 	}
@@ -125,9 +125,9 @@ func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	return true
 }
 
-// Back returns the sizes to restore. others means that some present sizes are neither the original
+// back returns the sizes to restore. others means that some present sizes are neither the original
 // nor the raised ones.
-func (l Link) Back(now link.Sizes) (to link.Sizes, others bool) {
+func (l Link) back(now link.Sizes) (to link.Sizes, others bool) {
 	to = now
 	for i := range to {
 		switch now[i] {

@@ -128,7 +128,7 @@ func parseLink(b []byte) (s Saved, err error) {
 			s.ParentSpace = Elsewhere
 		}
 	}
-	if s.Parent == s.Index && !s.Pair() && !Makes(s.Kind) { // a tunnel that was moved here
+	if s.Parent == s.Index && !s.Pair() && !makes(s.Kind) { // a tunnel that was moved here
 		s.Parent, s.ParentSpace = 0, Here
 	}
 	if text(info[unix.IFLA_INFO_SLAVE_KIND]) == "bridge" {

@@ -26,8 +26,8 @@ var made = map[string][]uint16{
 	"vrf":     {nl.IFLA_VRF_TABLE},
 }
 
-// Makes reports whether MakeLink makes devices of the kind. A pair replaces others.
-func Makes(kind string) bool {
+// makes reports whether MakeLink makes devices of the kind. A pair replaces others.
+func makes(kind string) bool {
 	_, ok := made[kind]
 	return ok
 }

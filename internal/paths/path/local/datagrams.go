@@ -32,7 +32,7 @@ func (p Proxy) datagrams(h path.Hop) path.Hop {
 	h.Counts = [2]path.Counter{wrote, read}
 	switch {
 	case p.Frames == nil:
-		h.Read = func() (sample.Counters, error) { return ProcessIO(p.PID) }
+		h.Read = func() (sample.Counters, error) { return processIO(p.PID) }
 	case p.Outward && h.Kind == mode.HopGvisor:
 		h.Expect, h.Counts = path.CarriesBoth, [2]path.Counter{wrote}
 		h.Read = p.framed(func(io, frames sample.Counters) sample.Counters {
@@ -58,7 +58,7 @@ func (p Proxy) datagrams(h path.Hop) path.Hop {
 // headers it wrote and read, too.
 func (p Proxy) framed(as func(io, frames sample.Counters) sample.Counters) Reader {
 	return func() (c sample.Counters, err error) {
-		io, err := ProcessIO(p.PID)
+		io, err := processIO(p.PID)
 		if err != nil {
 			return c, err
 		}

@@ -19,7 +19,7 @@ const outsideEnv = "BRIDGETOLL_PROCESS_IO"
 
 const outsideTime = 5 * time.Second
 
-// ServeIO answers ProcessIO of a process of this user's in another user namespace, which the kernel
+// ServeIO answers processIO of a process of this user's in another user namespace, which the kernel
 // lets read no /proc/PID/io of the machine's own, until stop is called. That process needs the
 // environment variable, and this one's network namespace.
 func ServeIO() (variable string, stop func() error, err error) {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestServeIO(t *testing.T) {
-	if _, err := ProcessIO(os.Getpid()); err != nil {
+	if _, err := processIO(os.Getpid()); err != nil {
 		t.Skip(err) // CONFIG_TASK_IO_ACCOUNTING
 	}
 	if _, err := askOutside(os.Getpid()); err == nil {
@@ -19,7 +19,7 @@ func TestServeIO(t *testing.T) {
 	}
 	name, value, _ := strings.Cut(variable, "=")
 	t.Setenv(name, value)
-	before, err := ProcessIO(os.Getpid())
+	before, err := processIO(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestServeIO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := ProcessIO(os.Getpid())
+	after, err := processIO(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -167,9 +167,9 @@ func opensIn(s Space) (dialled, accepted uint64, err error) {
 	return dialled, accepted, err
 }
 
-// ProcessIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
+// processIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
 // read(2). What this process may not read it asks of ServeIO.
-func ProcessIO(pid int) (c sample.Counters, err error) {
+func processIO(pid int) (c sample.Counters, err error) {
 	c, err = readIO(pid)
 	if errors.Is(err, fs.ErrPermission) {
 		if outside, errAsk := askOutside(pid); errAsk == nil {
@@ -205,10 +205,10 @@ func Child(parent int, program string) (int, error) {
 	return 0, fmt.Errorf("process %d has no child %s", parent, program)
 }
 
-// CheckIO returns a *path.UnsupportedError if ProcessIO cannot read the process. remedy helps where
+// CheckIO returns a *path.UnsupportedError if processIO cannot read the process. remedy helps where
 // this process may not.
 func CheckIO(pid int, remedy string) error {
-	_, err := ProcessIO(pid)
+	_, err := processIO(pid)
 	switch {
 	case err == nil:
 		return nil

@@ -27,7 +27,7 @@ func TestProxyVersion(t *testing.T) {
 }
 
 func TestProcessIO(t *testing.T) {
-	before, err := ProcessIO(os.Getpid())
+	before, err := processIO(os.Getpid())
 	if err != nil {
 		t.Skip(err) // CONFIG_TASK_IO_ACCOUNTING
 	}
@@ -44,14 +44,14 @@ func TestProcessIO(t *testing.T) {
 	if got, err := r.Read(make([]byte, n)); got != n {
 		t.Fatal(got, err)
 	}
-	after, err := ProcessIO(os.Getpid())
+	after, err := processIO(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c := after.Sub(before); c.ForwardBytes < n || c.BackwardBytes < n {
 		t.Errorf("%+v", c)
 	}
-	if _, err := ProcessIO(1 << 30); err == nil {
+	if _, err := processIO(1 << 30); err == nil {
 		t.Error("no such process, and no error")
 	}
 }

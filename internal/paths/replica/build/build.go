@@ -34,7 +34,7 @@ import (
 func Main(in io.Reader, out io.Writer) error {
 	const percent = 50 // building needs memory only once
 	debug.SetGCPercent(percent)
-	return replica.Serve(in, out, New)
+	return replica.Serve(in, out, makeCopy)
 }
 
 type machine struct {
@@ -59,8 +59,8 @@ type machine struct {
 
 var _ replica.Copy = (*machine)(nil)
 
-// New makes the copy. Its Lacks lists what the kernel refuses.
-func New(o replica.Order) (replica.Copy, error) {
+// makeCopy makes the copy. Its Lacks lists what the kernel refuses.
+func makeCopy(o replica.Order) (replica.Copy, error) {
 	there, err := standard()
 	if err != nil {
 		return nil, err

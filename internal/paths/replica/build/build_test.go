@@ -68,7 +68,7 @@ func TestSame(t *testing.T) {
 		"link set veth3 type bridge_slave hairpin on isolated on")
 	s.set(0, "net.ipv4.conf.docker0.rp_filter=1", "net.ipv4.conf.all.route_localnet=1")
 	m := s.machine()
-	got, err := New(replica.Order{Machine: m})
+	got, err := makeCopy(replica.Order{Machine: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func Show(t *Terminal, first func(columns, lines int) live.Model) *Display {
 		tea.WithWindowSize(columns, lines),
 		tea.WithoutRenderer(), tea.WithoutSignalHandler(), tea.WithFPS(1))
 	signal.Notify(d.resized, syscall.SIGWINCH)
-	_ = t.Draw(m.Lines()) // an error will show again at the next drawing
+	_ = t.draw(m.Lines()) // an error will show again at the next drawing
 	go func() {
 		defer close(d.ended)
 		end, err := d.program.Run()
@@ -143,7 +143,7 @@ func (s shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	next, cmd := s.model.Update(inner)
 	s.model = next.(live.Model)
 	if forced || s.model.Urgent() || !s.d.still.Load() {
-		if err := s.d.terminal.Draw(s.model.Lines()); err != nil {
+		if err := s.d.terminal.draw(s.model.Lines()); err != nil {
 			return s, tea.Quit // the terminal is gone
 		}
 	}

@@ -22,20 +22,19 @@ type Terminal struct {
 	drawn []string // on the screen; nil: not known
 }
 
-// ErrNone means that no terminal can be drawn on or no terminal provides keys.
-var ErrNone = errors.New("there is no terminal")
+var errNone = errors.New("there is no terminal")
 
 // Open switches out to its alternate screen. Keys come from in if it is a terminal, else from
-// /dev/tty. The error wraps ErrNone if either is missing. The caller must call Close.
+// /dev/tty. It returns an error if either is missing. The caller must call Close.
 func Open(in, out *os.File) (*Terminal, error) {
 	if !is(out) {
-		return nil, ErrNone
+		return nil, errNone
 	}
 	t := &Terminal{out: out, keys: in}
 	if !is(in) {
 		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 		if err != nil {
-			return nil, fmt.Errorf("%w to read keys from: %w", ErrNone, err)
+			return nil, fmt.Errorf("%w to read keys from: %w", errNone, err)
 		}
 		t.keys, t.owned = f, true
 	}
@@ -83,8 +82,8 @@ func (t *Terminal) Size() (columns, lines int) {
 	return int(s.Col), int(s.Row)
 }
 
-// Draw draws the lines that differ from those on the screen.
-func (t *Terminal) Draw(lines []string) error {
+// draw draws the lines that differ from those on the screen.
+func (t *Terminal) draw(lines []string) error {
 	var b strings.Builder
 	b.WriteString(ansi.SetModeSynchronizedOutput)
 	if t.drawn == nil {
@@ -111,7 +110,7 @@ func (t *Terminal) Draw(lines []string) error {
 	return err
 }
 
-// Forget makes the next Draw draw all lines, as after a change of size.
+// Forget makes the next draw draw all lines, as after a change of size.
 func (t *Terminal) Forget() { t.drawn = nil }
 
 // Close restores the terminal's screen and settings, and discards unread keys.

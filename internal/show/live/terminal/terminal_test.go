@@ -124,7 +124,7 @@ func TestDrawsWhatDiffers(t *testing.T) {
 	}
 	defer term.Close()
 	draw := func(lines ...string) {
-		if err := term.Draw(lines); err != nil {
+		if err := term.draw(lines); err != nil {
 			t.Fatal(err)
 		}
 	}
