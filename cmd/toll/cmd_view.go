@@ -44,7 +44,7 @@ input. A file that is still being written is followed until its run ends.`,
 
 func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 	instead := "toll report " + name + " prints it"
-	out, is := e.stdout.(*os.File)
+	out, is := fileOf(e.stdout)
 	if !is || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return &failure{exitFailed, errors.New(
 			"view needs a terminal that can be drawn on, and the standard output is not one"), instead}

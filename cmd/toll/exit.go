@@ -29,7 +29,7 @@ const (
 var exitCodes = []struct{ code, means string }{
 	{"0", "done"},
 	{"1",
-		"the run could not start or go on; what was measured is printed; toll view: there is no terminal"},
+		"the run could not start or go on; what was measured is printed; the output could not be written; toll view: there is no terminal"},
 	{"2",
 		"the command line cannot be understood, or --save or --output names a file that exists, without --force"},
 	{"3",
@@ -44,7 +44,9 @@ var exitCodes = []struct{ code, means string }{
 		"toll gate: a sentence is neither certainly true nor certainly false; toll diff --fail-above: what looks worse was measured in another state of the machine"},
 	{"8",
 		"toll diff --fail-above: nothing could be judged: no ratio that both runs have is certain enough"},
-	{"130, 143, 129", "ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
+	{"130, 143, 129",
+		"ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
+	{"141", "ended by SIGPIPE: nobody reads the output any more"},
 }
 
 func exitCode(err error) int {

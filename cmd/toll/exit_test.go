@@ -47,7 +47,8 @@ func TestHelpExitCodes(t *testing.T) {
 		want = append(want, fmt.Sprint(code))
 	}
 	want = append(want, fmt.Sprintf("%d, %d, %d", exitSignalled+int(syscall.SIGINT),
-		exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)))
+		exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)),
+		fmt.Sprint(exitSignalled+int(syscall.SIGPIPE)))
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

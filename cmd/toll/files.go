@@ -71,12 +71,13 @@ func direct(name string) bool {
 
 // create opens a file to write. If it is the standard output under another name, it returns that,
 // because two writers would overwrite each other.
-func create(name string, stdout io.Writer, force bool) (f *os.File, closeFile func() error,
+func create(name string, stdout io.Writer, force bool) (w io.Writer, closeFile func() error,
 	err error) {
-	if out, is := stdout.(*os.File); is && isFile(out, name) {
-		return out, func() error { return nil }, nil
+	if out, is := fileOf(stdout); is && isFile(out, name) {
+		return stdout, func() error { return nil }, nil
 	}
 	const usual = 0o666 // before the umask
+	var f *os.File
 	switch {
 	case direct(name): // keeps the content of an open stream
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, usual)

@@ -86,7 +86,7 @@ func (f *runFlags) watching(ctx context.Context, e env, bar *progress,
 }
 
 func liveTerminal(stderr io.Writer) (*terminal.Terminal, error) {
-	out, is := stderr.(*os.File)
+	out, is := fileOf(stderr)
 	switch {
 	case !is || !isTerminal(out):
 		return nil, errors.New("standard error is not a terminal")

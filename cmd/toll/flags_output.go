@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
@@ -22,8 +21,8 @@ import (
 type outputFlags struct {
 	format  formatFlag
 	file    string
-	force   bool     // overwrite existing files
-	to      *os.File // an open pipe or device; nil: the standard output, a file, or not yet open
+	force   bool      // overwrite existing files
+	to      io.Writer // an open pipe or device; nil: the standard output, a file, or not yet open
 	close   func() error
 	details bool
 }
@@ -83,7 +82,7 @@ func unwritten(err error) error {
 		return err
 	}
 	hint := "give --output a writable path"
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if outOfSpace(err) {
 		hint = "free some space, or give --output another path"
 	}
 	return &failure{exitFailed, fmt.Errorf("write output: %w", err), hint}
@@ -164,14 +163,14 @@ func colored(w io.Writer) bool {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // terminalWidth returns the columns of a terminal, or 80 if w is not one.
 func terminalWidth(w io.Writer) int {
 	const usual = 80
-	if f, ok := w.(*os.File); ok {
+	if f, ok := fileOf(w); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
 			return n
 		}

@@ -385,9 +385,10 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	case unprinted != nil && f.out.file != "" && f.save == "" && !kept:
 		table := outputFlags{details: f.out.details}
 		table.format.name = format.All()[0].Name
-		return errors.Join(runErr, unprinted, table.printReport(e, r)) // else it would be lost
+		// else it would be lost
+		return errors.Join(stop, runErr, unprinted, table.printReport(e, r))
 	case unprinted != nil:
-		return errors.Join(runErr, unprinted)
+		return errors.Join(stop, runErr, unprinted)
 	case stop != nil:
 		return errors.Join(stop, runErr)
 	case runErr != nil:

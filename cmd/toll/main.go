@@ -79,18 +79,22 @@ type signaled struct{ syscall.Signal }
 
 func (s signaled) Error() string { return "stopped by signal: " + s.String() }
 
+// ending are the signals that end a run after its clean-up. The last one is sent by the kernel for
+// a write to a standard output or error that nobody reads.
+var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}
+
 func untilSignal() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, ending...)
 	go func() {
 		if s, ok := (<-signals).(syscall.Signal); ok {
 			cancel(signaled{s})
 		}
 		// Wait before resetting: without root there are two tolls, and a Ctrl-C from a terminal
-		// reaches the inner one twice.
+		// reaches the inner one twice. SIGPIPE must not end the clean-up, which may print.
 		time.Sleep(time.Second)
-		signal.Reset()
+		signal.Reset(ending[:len(ending)-1]...)
 	}()
 	return ctx, cancel
 }

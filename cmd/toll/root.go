@@ -20,10 +20,12 @@ import (
 
 func run(ctx context.Context, e env, args []string) int {
 	e.args = args
+	out := &standardOutput{Writer: e.stdout}
+	e.stdout = out
 	root := newRoot(e)
 	root.SetArgs(args)
 	defer sayWaiting(e.stderr)()
-	err := root.ExecuteContext(ctx)
+	err := out.result(root.ExecuteContext(ctx))
 	if said := unsaid(err); said != nil {
 		// Text from flags and arguments is made printable here.
 		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
