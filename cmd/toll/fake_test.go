@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +26,9 @@ const fakeEnv = "TOLL_TEST_FAKE"
 // fakeBusyEnv lists how many of two CPUs other programs keep busy, one number per sample; the last
 // one repeats. Without it the CPUs are free.
 const fakeBusyEnv = "TOLL_TEST_BUSY"
+
+// fakeBrokenEnv lists modes that pass the check and fail while they are built.
+const fakeBrokenEnv = "TOLL_TEST_BROKEN"
 
 // fakeUntracedEnv is what the kernel lacks for tracing; "": nothing.
 const fakeUntracedEnv = "TOLL_TEST_UNTRACED"
@@ -133,6 +138,9 @@ func (catalogued) Time() (engine.Clock, engine.Meter) {
 func (catalogued) Name() string { return sample.Lab }
 
 func (b catalogued) Build(ctx context.Context, s path.Spec) (*path.Path, error) {
+	if slices.Contains(strings.Split(os.Getenv(fakeBrokenEnv), ","), string(s.Mode)) {
+		return nil, errors.New("no more memory")
+	}
 	p, err := b.Builder.Build(ctx, s)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -233,19 +234,18 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		if f.dryRun {
 			return f.out.print(e, planDocument(p, f.slicing.whole))
 		}
-		if err := checkBaseline(p); err != nil {
-			return err
+		// What fails only while it is built is as absent as what a check refuses.
+		measurable := func(p sample.Plan) error {
+			return cmp.Or(checkBaseline(p), checkBackends(p, req.On), checkAsked(p, req.Modes))
 		}
-		if err := checkBackends(p, req.On); err != nil {
-			return err
-		}
-		if err := checkAsked(p, req.Modes); err != nil {
+		if err := measurable(p); err != nil {
 			return err
 		}
 		if err := f.fitBudget(e, &p); err != nil {
 			return err
 		}
-		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders, Tracer: tracer})
+		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders, Tracer: tracer,
+			Built: measurable})
 	})
 }
 

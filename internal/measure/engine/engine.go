@@ -48,6 +48,9 @@ type Config struct {
 	Out         *sample.Writer
 	// Endpoints replace the builders' paths; nil: paths are measured.
 	Endpoints Endpoints
+	// Built is called with the plan of what was built. An error ends the run before it measures.
+	// May be nil.
+	Built func(sample.Plan) error
 	// Judge is called with the plan of what was built. Nil: cells become known only at the end.
 	Judge func(sample.Plan) Judge
 	// MeshConverged reports whether a mesh has its precision, after each sweep except the first
@@ -225,6 +228,9 @@ func Run(ctx context.Context, c Config) (end sample.End, err error) {
 		began: c.Clock.Now()}
 	defer func() { err = errors.Join(err, r.close()) }()
 	described, err := r.build(ctx)
+	if err == nil && c.Built != nil {
+		err = c.Built(r.Plan)
+	}
 	if err != nil {
 		return r.end(ctx, sample.EndedByFailure, err), err
 	}
