@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
@@ -163,9 +164,33 @@ func (c *threadGroup) Run(when Schedule) (Stats, error) {
 	}
 	watched := make(chan struct{})
 	go func() { c.watch(when); close(watched) }()
-	<-c.done
+	if err := c.await(when); err != nil {
+		return Stats{}, err
+	}
 	<-watched
 	return c.stats()
+}
+
+// overdue is how long after its end a load may go on before its sockets are looked at. It is less
+// than what the engine waits. Tests change it.
+var overdue = 2 * time.Second
+
+// await waits until all threads have ended. An error means that another program changed a socket of
+// one that has not, which may be blocked for good.
+func (c *threadGroup) await(when Schedule) error {
+	left := max(when.To, when.End, when.Hold) - clock.Now()
+	select {
+	case <-c.done:
+		return nil
+	case <-time.After(time.Duration(max(0, left)) + overdue):
+	}
+	for _, t := range c.threads {
+		if err := t.untouched(); err != nil {
+			return err
+		}
+	}
+	<-c.done
+	return nil
 }
 
 func (c *threadGroup) Close() error {

@@ -13,7 +13,7 @@ import (
 )
 
 // Another process can get a load's socket (pidfd_getfd, BPF) and set its options. No counter shows
-// that, so the load compares the options when it opens and when it is over.
+// that, so the load compares the options when it opens and when it is over or overdue.
 
 // watchedOptions are the socket options that change what a socket carries, and that neither the
 // kernel nor a loop changes. The kernel moves TCP_WINDOW_CLAMP: see receiving.

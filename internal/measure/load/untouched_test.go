@@ -11,6 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
+	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
 func TestTouchedSocketsAreNoticed(t *testing.T) {
@@ -81,6 +82,49 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// A sender whose receiver takes 16 kB at a time is not waited for until its buffer is empty.
+func TestOverdueLoadsOfTouchedSockets(t *testing.T) {
+	defer func(d time.Duration) { overdue = d }(overdue)
+	overdue = 20 * time.Millisecond
+	Prepare(2)
+	s := sample.Load{Kind: "bulk"}
+	addr := testnet.TCP(t)
+	srv, err := Listen(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cli, err := Dial(addr, options(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := clock.Now() + int64(5*time.Millisecond)
+	when := Schedule{Start: begin, From: begin + int64(warmup),
+		To: begin + int64(warmup+window)}
+	fails := make(chan error, 1)
+	// Nobody sends, as if the sender was blocked.
+	go func() { _, err := srv.Run(when); fails <- err }()
+	testwait.Until(t, time.Minute, "the server has its connection", func() bool {
+		return srv.threads[0].tid.Load() != 0
+	})
+	if err := unix.SetsockoptInt(srv.threads[0].fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP,
+		1500); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-fails:
+		if err == nil || !strings.Contains(err.Error(), "TCP_WINDOW_CLAMP was 65536 and is 1500") {
+			t.Errorf("%v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the load is still waited for")
+	}
+	err = unix.Shutdown(cli.threads[0].fd, unix.SHUT_RDWR)
+	<-srv.done // a thread in a raw system call would stop the others of this process
+	if err := errors.Join(err, cli.Close(), srv.Close()); err != nil {
+		t.Error(err)
 	}
 }
 
