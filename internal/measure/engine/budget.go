@@ -74,13 +74,30 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	}
 }
 
+// expected returns what a turn will spend on everything but slices, in s. A visit to a cell that was
+// not visited yet is expected to take as long as the longest one of its load: if one program hangs,
+// the others may, too.
+func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
+	of := turnOf(p, t)
+	seconds, known := b.spent[of]
+	if known || t.Epoch {
+		return seconds
+	}
+	for cell, s := range b.spent {
+		if cell.Load == of.Load {
+			seconds = max(seconds, s)
+		}
+	}
+	return seconds
+}
+
 // late is never true for the rounds of endpoints. A step of a search has its least time at least.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
 	if p.Rounds > 0 || r.Endpoints != nil {
 		return false
 	}
-	seconds := r.budget.spent[turnOf(p, t)]
+	seconds := r.budget.expected(p, t)
 	if t.Epoch {
 		seconds += leastShare * p.Epoch
 	}

@@ -216,6 +216,28 @@ func TestDeadKeeperIsReplaced(t *testing.T) {
 	}
 }
 
+// Where one program has hung, there is no time for another that may.
+func TestProgramsThatHangEndWithTheBudget(t *testing.T) {
+	const timeout = 5.
+	var clock engine.Clock
+	b := &fake.Builder{Program: func(_ path.Spec, o program.Request, _ int) program.State {
+		if o.Op != program.Wait {
+			return program.State{}
+		}
+		_ = clock.Sleep(context.Background(), clock.Now()+o.Limit.Nanoseconds())
+		return program.State{Error: "it did not end"}
+	}}
+	req := programs(0)
+	req.Budget = timeout * 1.5
+	r := try(t, context.Background(), b, req, func(c *engine.Config) { clock = c.Clock })
+	if r.err != nil || r.end.Reason != sample.EndedByBudget || r.end.Elapsed > req.Budget {
+		t.Errorf("%v, end %+v with a budget of %g s", r.err, r.end, req.Budget)
+	}
+	if f := failures(r.file); len(f) != 1 || !strings.Contains(f[0].Failure, "it did not end") {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestProgramsAreStoppedAfterTheirVisit(t *testing.T) {
 	running := map[path.Spec]int{}
 	well := printing(steady)
