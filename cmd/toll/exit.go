@@ -145,6 +145,16 @@ func interrupted(ctx context.Context) error {
 	return &failure{code: exitSignalled + int(stop.Signal)}
 }
 
+// stoppedBy returns the error of a command whose context was ctx. If it has no other cause than a
+// signal, it has the signal's exit code.
+func stoppedBy(ctx context.Context, err error) error {
+	if stop := interrupted(ctx); stop != nil && err != nil && exitCode(err) == exitFailed &&
+		unsaid(err) == nil {
+		return errors.Join(stop, err)
+	}
+	return err
+}
+
 // atOnce makes the first signal end the command, even while it waits for a pipe or a terminal. f
 // must not need to clean up: it goes on in the background until the process exits.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,6 +36,39 @@ func TestExitCode(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whatever a signal interrupts may return the context's cause or its error.
+func TestExitCodeOfSignals(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	bad := errors.New("cannot be removed")
+	for _, tt := range []struct {
+		name    string
+		stopped bool
+		err     error
+		want    int
+	}{
+		{"running", false, context.Canceled, exitFailed},
+		{"cause", true, fmt.Errorf("look: %w", signaled{syscall.SIGTERM}), 143},
+		{"error", true, fmt.Errorf("look: %w", context.Canceled), 143},
+		{"done", true, nil, exitOK},
+		{"incomplete", true, &failure{code: exitCells}, exitCells},
+		{"failed-before", true, bad, exitFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.stopped {
+				cancel(signaled{syscall.SIGTERM})
+			}
+			err := stoppedBy(ctx, tt.err)
+			if got := exitCode(err); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+			if said := unsaid(err) != nil; said != (tt.err == bad) {
+				t.Errorf("said: %v", unsaid(err))
+			}
+		})
+	}
+	cancel(nil)
 }
 
 func TestHelpExitCodes(t *testing.T) {

@@ -25,7 +25,7 @@ func run(ctx context.Context, e env, args []string) int {
 	root := newRoot(e)
 	root.SetArgs(args)
 	defer sayWaiting(e.stderr)()
-	err := out.result(root.ExecuteContext(ctx))
+	err := stoppedBy(ctx, out.result(root.ExecuteContext(ctx)))
 	if said := unsaid(err); said != nil {
 		// Text from flags and arguments is made printable here.
 		say(e.stderr, "toll: error: "+printable.Line(path.OneLine(said)))
