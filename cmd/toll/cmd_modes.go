@@ -81,6 +81,9 @@ up and the paths to it, and says what is missing here where a path cannot be bui
 			}
 			return f.with(c.Context(), []string{on}, sample.Wire{}, func(b []path.Builder) error {
 				list := checkModes(c.Context(), b[0], names)
+				if stop := interrupted(c.Context()); stop != nil {
+					return stop
+				}
 				return out.print(e, modesDocument(list))
 			})
 		},
@@ -98,9 +101,13 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// checkModes returns an incomplete list once ctx has ended.
 func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeInfo {
 	var out []modeInfo
 	for _, m := range mode.All() {
+		if ctx.Err() != nil {
+			break
+		}
 		if len(names) > 0 && !slices.Contains(names, m.Name) {
 			continue
 		}

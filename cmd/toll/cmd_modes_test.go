@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/show/document/documenttest"
@@ -42,5 +44,19 @@ func TestModesByReason(t *testing.T) {
 		if n := strings.Count(words, once); n != 1 {
 			t.Errorf("%q is said %d times", once, n)
 		}
+	}
+}
+
+// A check that a signal cut short says nothing about the machine.
+func TestModesThatAreStopped(t *testing.T) {
+	if !mayBuild() {
+		t.Skip("network namespaces need root here")
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(signaled{syscall.SIGINT})
+	var out, said bytes.Buffer
+	code := run(ctx, env{stdout: &out, stderr: &said}, []string{"modes"})
+	if want := exitSignalled + int(syscall.SIGINT); code != want || out.Len()+said.Len() > 0 {
+		t.Errorf("exit code %d, want %d\n%s%s", code, want, out.String(), said.String())
 	}
 }
