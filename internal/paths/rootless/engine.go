@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
@@ -51,7 +52,8 @@ func FindEngine(socket string) (*Engine, error) {
 			Missing: "no ancestor of the process that listens on " + socket + " is RootlessKit",
 			Remedy:  "run toll where dockerd-rootless.sh runs, outside containers; or toll compare shared --from container --baseline shared"}
 	}
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	const most = 8 << 20 // bytes; Linux lets a program have 6 MiB
+	environ, err := exchange.ReadFile(fmt.Sprintf("/proc/%d/environ", pid), most)
 	if err != nil {
 		return nil, &path.UnsupportedError{
 			Missing: "the rootless Docker daemon belongs to another user, and its namespaces cannot be entered",

@@ -8,8 +8,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
+
+const maxPID = 64 // bytes of a file with a PID
 
 // FindPodman returns the PID of a process in the user namespace of the rootless Podman whose
 // service has the given Unix socket. The process is the service or, where systemd listens on the
@@ -21,7 +24,7 @@ func FindPodman(socket string) (pid int, err error) {
 	owner := ownerOf(socket)
 	for _, dir := range []string{filepath.Dir(filepath.Dir(socket)), os.Getenv("XDG_RUNTIME_DIR"),
 		"/run/user/" + strconv.Itoa(owner)} {
-		text, err := os.ReadFile(filepath.Join(dir, "libpod/tmp/pause.pid"))
+		text, err := exchange.ReadFile(filepath.Join(dir, "libpod/tmp/pause.pid"), maxPID)
 		if err != nil {
 			continue
 		}

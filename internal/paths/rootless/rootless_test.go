@@ -1,6 +1,7 @@
 package rootless
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -8,6 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
 func TestNamed(t *testing.T) {
@@ -41,6 +46,7 @@ func TestSlirpPublish(t *testing.T) {
 		{`{"error":{"desc":"bad request: add_hostfwd: slirp_add_hostfwd failed"}}`,
 			"slirp_add_hostfwd failed"},
 		{"", "read its answer"},
+		{strings.Repeat(" ", maxAnswer) + `{"return":{}}`, "read its answer"},
 	} {
 		socket := filepath.Join(t.TempDir(), "api")
 		l, err := net.Listen("unix", socket)
@@ -71,5 +77,20 @@ func TestSlirpPublish(t *testing.T) {
 	}
 	if err := SlirpPublish(filepath.Join(t.TempDir(), "none"), Port{Host: 1, Container: 2}); err == nil {
 		t.Error("nobody listens, and no error")
+	}
+}
+
+func TestFindPodmanWaitsForNoWriter(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if err := os.MkdirAll(filepath.Join(dir, "libpod/tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(dir, "libpod/tmp/pause.pid"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := FindPodman(filepath.Join(dir, "podman/podman.sock"))
+	if !errors.Is(err, path.ErrUnsupported) {
+		t.Errorf("%d, %v", pid, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
@@ -204,7 +205,7 @@ func (k Kit) start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Runni
 func (k Kit) await(machine local.Space, r *Running, ready <-chan struct{}) error {
 	deadline := time.After(readyTimeout)
 	for {
-		b, err := os.ReadFile(filepath.Join(r.root(), state, "child_pid"))
+		b, err := exchange.ReadFile(filepath.Join(r.root(), state, "child_pid"), maxPID)
 		if err == nil && len(b) > 0 {
 			r.child = strings.TrimSpace(string(b))
 		}

@@ -3,6 +3,7 @@ package rootless
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strconv"
@@ -35,7 +36,10 @@ var ErrHostLoopback = &path.UnsupportedError{
 
 const slirpMTU = 65520
 
-const answerTime = 5 * time.Second
+const (
+	answerTime = 5 * time.Second
+	maxAnswer  = 64 << 10 // bytes
+)
 
 // SlirpPublish makes slirp4netns publish a port on all IPv4 addresses of the machine. It opens the
 // API's socket in the calling thread's mount namespace.
@@ -47,7 +51,7 @@ func SlirpPublish(socket string, p Port) error {
 }
 
 func slirpPublish(socket string, p Port) error {
-	c, err := net.Dial("unix", socket)
+	c, err := net.DialTimeout("unix", socket, answerTime)
 	if err != nil {
 		return err
 	}
@@ -76,7 +80,7 @@ func slirpPublish(socket string, p Port) error {
 			Desc string `json:"desc"`
 		} `json:"error"`
 	}
-	if err := json.NewDecoder(c).Decode(&answer); err != nil {
+	if err := json.NewDecoder(io.LimitReader(c, maxAnswer)).Decode(&answer); err != nil {
 		return fmt.Errorf("read its answer: %w", err)
 	}
 	if answer.Error != nil {

@@ -2,7 +2,6 @@ package rootless
 
 import (
 	"context"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -59,7 +58,8 @@ func unsaid(program, file string) string {
 var pastaVersion = regexp.MustCompile(`20\d\d_\d\d_\d\d\.[0-9a-f]{7,}`)
 
 func inFile(file string) string {
-	text, err := os.ReadFile(file)
+	const most = 64 << 20 // bytes
+	text, err := exchange.ReadFile(file, most)
 	if err != nil {
 		return ""
 	}

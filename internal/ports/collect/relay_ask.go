@@ -108,7 +108,8 @@ func (r *relay) get(what string, until time.Time, answer any) error {
 			if err := request.Write(conn); err != nil {
 				return err
 			}
-			got, err := http.ReadResponse(bufio.NewReader(conn), request)
+			in := bufio.NewReader(io.LimitReader(conn, relayAnswer))
+			got, err := http.ReadResponse(in, request)
 			if err != nil {
 				return err
 			}
@@ -116,7 +117,7 @@ func (r *relay) get(what string, until time.Time, answer any) error {
 			if got.StatusCode != http.StatusOK {
 				return errors.New(got.Status)
 			}
-			return json.NewDecoder(io.LimitReader(got.Body, relayAnswer)).Decode(answer)
+			return json.NewDecoder(got.Body).Decode(answer)
 		})
 	}
 	return err
@@ -126,7 +127,7 @@ const (
 	apiSocket    = "api.sock"  // of rootlesskit, in its directory of state
 	relayTimeout = time.Second // of one relay
 	relaysTime   = 3 * time.Second
-	relayAnswer  = 1 << 20
+	relayAnswer  = 1 << 20 // bytes
 )
 
 // deadline returns the time by which the next relay must answer. It limits each relay to relayTimeout

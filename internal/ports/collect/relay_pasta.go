@@ -18,7 +18,7 @@ func arguments(pid int) []string {
 }
 
 // pastaForwards parses the options for ports, as passt(1) describes them. all is false if pasta may
-// have further ports.
+// have further ports, or there are more than maxForwards.
 func pastaForwards(args []string) (out []forward, all bool) {
 	all = true
 	options := map[string]string{"-t": "tcp", "--tcp-ports": "tcp", "-u": "udp",
@@ -36,16 +36,17 @@ func pastaForwards(args []string) (out []forward, all bool) {
 		if proto == "" {
 			continue
 		}
-		more, ok := pastaPorts(proto, value)
+		more, ok := pastaPorts(proto, value, maxForwards-len(out))
 		out, all = append(out, more...), all && ok
 	}
 	return out, all
 }
 
-// maxForwards limits the ports of one range.
-const maxForwards = 1 << 16
+// maxForwards limits the ports of one pasta: all of TCP and of UDP.
+const maxForwards = 2 << 16
 
-func pastaPorts(proto, value string) (out []forward, ok bool) {
+// pastaPorts returns at most the given number of ports.
+func pastaPorts(proto, value string, most int) (out []forward, ok bool) {
 	if value == "none" {
 		return nil, true
 	}
@@ -56,6 +57,9 @@ func pastaPorts(proto, value string) (out []forward, ok bool) {
 		value = rest
 	}
 	for part := range strings.SplitSeq(value, ",") {
+		if len(out) >= most {
+			return out, false
+		}
 		from, to, mapped := strings.Cut(part, ":")
 		if strings.HasPrefix(part, "~") { // all other ports
 			return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
@@ -71,7 +75,7 @@ func pastaPorts(proto, value string) (out []forward, ok bool) {
 		if !ok { // auto, all
 			return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
 		}
-		for n := 0; n <= int(high-low) && n < maxForwards; n++ {
+		for n := range min(int(high-low)+1, most-len(out)) {
 			out = append(out, forward{proto, netip.AddrPortFrom(addr, low+uint16(n)),
 				target + uint16(n)})
 		}

@@ -145,6 +145,15 @@ func TestPastaForwards(t *testing.T) {
 			t.Errorf("%s: %s, %t", x.args, text, known)
 		}
 	}
+	many := strings.Repeat("1-65535,", 100) + "1-65535"
+	all, known := pastaForwards([]string{"pasta", "-t", many, "-u", many})
+	if len(all) != maxForwards || known {
+		t.Errorf("%d of too many ports, %t", len(all), known)
+	}
+	all, known = pastaForwards([]string{"pasta", "-t", "1-65535", "-u", "1-65535"})
+	if len(all) != 2*65535 || !known {
+		t.Errorf("%d of all ports, %t", len(all), known)
+	}
 	l := ports.Listener{Proto: "udp", Addr: at("0.0.0.0:53")}
 	r := &relay{forwards: []forward{{proto: "tcp"}, {"udp", at("0.0.0.0:52"), 1}}}
 	if _, ok := r.forward(l); ok {

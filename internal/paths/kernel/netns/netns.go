@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
 // The process's first thread remains main's, because /proc/self shows its namespace.
@@ -43,14 +45,15 @@ func New() (*NS, error) {
 }
 
 // Join enters the network namespace of a file such as /proc/PID/ns/net. The caller closes the NS.
-// The error wraps EPERM without CAP_SYS_ADMIN over the namespace.
+// The error wraps EPERM without CAP_SYS_ADMIN over the namespace. The file may be another user's:
+// see exchange.Open.
 func Join(file string) (*NS, error) {
 	n, err := start(func() error {
-		fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		f, err := exchange.Open(file)
 		if err != nil {
 			return err
 		}
-		return errors.Join(unix.Setns(fd, unix.CLONE_NEWNET), unix.Close(fd))
+		return errors.Join(unix.Setns(int(f.Fd()), unix.CLONE_NEWNET), f.Close())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("enter network namespace %s: %w", file, err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -83,6 +84,13 @@ func TestJoin(t *testing.T) {
 	}
 	if _, err := Join("/proc/self/ns/none"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that does not exist: %v", err)
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe") // nobody writes into it
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(pipe); err == nil {
+		t.Error("a pipe is no network namespace, and no error")
 	}
 }
 
