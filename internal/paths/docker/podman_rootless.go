@@ -52,9 +52,14 @@ func (e *engine) checkRootlessPodman(ctx context.Context, s path.Spec) error {
 			Remedy:  "publish; or CONTAINER_HOST with the address of a user's Podman service"}
 	case !e.rootless:
 		return nil
-	case s.To.Outside() && (s.Mode == mode.Bridge || s.Mode == mode.BridgeDefault ||
-		s.Mode == mode.RootlessPort):
-		return crossesTap("Podman", "pasta or slirp4netns, which toll measures outward")
+	case s.To.Outside() && (s.Mode == mode.Bridge || s.Mode == mode.BridgeDefault):
+		return crossesTap("Podman",
+			string(mode.RootlessPort)+", whose way out is that of a container on a bridge")
+	case s.To.Outside() && s.Mode == mode.RootlessPort:
+		if err := e.enterBridges(ctx); err != nil {
+			return err
+		}
+		return e.checkWayThroughTap(s)
 	case s.Mode == mode.Bridge, s.Mode == mode.BridgeDefault:
 		if err := e.enterBridges(ctx); err != nil {
 			return err
@@ -174,7 +179,10 @@ func (s *site) program(r userRelay) string {
 
 func (s *site) publishByUser() error {
 	r := userRelays[s.path.Spec.Mode]
-	if s.path.Spec.To.Outside() {
+	switch {
+	case s.path.Spec.To.Outside() && r.network == "":
+		return s.outOfBridges()
+	case s.path.Spec.To.Outside():
 		return s.outByUser(r.network)
 	}
 	if r.network == "" {

@@ -53,7 +53,7 @@ var outward = map[mode.Name]bool{mode.Host: true, mode.Bridge: true, mode.Bridge
 	mode.Routed: true, mode.MacvlanBridge: true, mode.MacvlanPrivate: true, mode.MacvlanVEPA: true,
 	mode.IPvlanL2: true, mode.IPvlanL3: true, mode.IPvlanL3S: true, mode.Overlay: true,
 	mode.RootlessPublish: true, mode.RootlessPublishNAT: true, mode.RootlessPublishTap: true, mode.Pasta: true,
-	mode.Slirp4netns: true}
+	mode.Slirp4netns: true, mode.RootlessPort: true}
 
 // Remotely returns the names of modes that remote clients reach.
 func Remotely() []string { return recipe.Names(remotely) }

@@ -222,7 +222,11 @@ func (e *engine) relay() (pid int, err error) {
 }
 
 func (e *engine) checkIO(pid int) error {
-	return local.CheckIO(pid, "sudo DOCKER_HOST="+e.Host+" toll …")
+	variable := "DOCKER_HOST="
+	if e.Podman != nil {
+		variable = "CONTAINER_HOST="
+	}
+	return local.CheckIO(pid, "sudo "+variable+e.Host+" toll …")
 }
 
 func (e *engine) checkTaken(t *trial) error {

@@ -1,8 +1,12 @@
 package docker
 
 import (
+	"cmp"
+	"fmt"
+	"net/netip"
 	"slices"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
@@ -35,6 +39,12 @@ func (e *engine) checkWayOut(s path.Spec) error {
 			Missing: "toll measures the way out of a rootless Docker only over IPv4",
 			Remedy:  "--to outside"}
 	}
+	return e.checkWayThroughTap(s)
+}
+
+// checkWayThroughTap returns an error if the process with the tap device of the engine's network is
+// not found, or what it relays cannot be counted.
+func (e *engine) checkWayThroughTap(s path.Spec) error {
 	pid, _, err := e.driver(e.spot)
 	if err == nil && s.UDP {
 		err = e.checkIO(pid)
@@ -70,6 +80,36 @@ func (s *site) outOfEngine() error {
 	return s.throughTap(s.engine.spot, rootless.Tap)
 }
 
+// outOfBridges sets the hops out of a container on a bridge of a user's Podman. Published ports,
+// which bypass the bridge, do not matter there.
+func (s *site) outOfBridges() error {
+	s.spot = s.engine.spot
+	if err := s.addUserNetwork(nil); err != nil {
+		return err
+	}
+	if err := s.onBridge(); err != nil {
+		return err
+	}
+	device, err := s.leavesBy()
+	if err != nil {
+		return err
+	}
+	return s.throughTap(s.spot, device)
+}
+
+// leavesBy returns the device of the default route of the engine's network. pasta gives its tap
+// device the name of the machine's card.
+func (s *site) leavesBy() (device string, err error) {
+	var routes []link.Routed
+	err = s.spot.ns.Do(func() (err error) { routes, err = link.Routes(); return err })
+	for _, r := range routes {
+		if r.To == netip.PrefixFrom(anyAddr, 0) {
+			return r.Device, nil
+		}
+	}
+	return "", cmp.Or(err, fmt.Errorf("%s has no default route", s.spot.name))
+}
+
 // throughTap adds the hops of a network's tap device and its driver, in front of the wire's.
 func (s *site) throughTap(of spot, device string) error {
 	pid, program, err := s.engine.driver(of)
@@ -77,9 +117,13 @@ func (s *site) throughTap(of spot, device string) error {
 		return err
 	}
 	tap := local.ContainerHop(mode.HopTap, of.ns, of.name, device, "", false)
+	name := program
+	if s.engine.Podman != nil {
+		name = s.program(userRelay{kind: driverHops[program], program: program})
+	}
 	driver := local.RelayHop(s.path, driverHops[program], local.Proxy{Space: s.at.ns,
 		Tap: s.Clients[0].ns, Frames: tap.Read, Outward: true, PID: pid, Others: true,
-		Target: s.Dial[0]}, program, s.at.name)
+		Target: s.Dial[0]}, name, s.at.name)
 	s.path.Hops = slices.Insert(s.path.Hops, len(s.path.Hops)-1, tap, driver)
 	return nil
 }

@@ -57,7 +57,7 @@ func TestRootlessToPeer(t *testing.T) {
 		t.Run("podman", func(t *testing.T) {
 			m := rootlesstest.New(t)
 			p := m.Podman(t, false)
-			overSSH(t, m, "CONTAINER_HOST="+p.Host, "pasta")
+			overSSH(t, m, "CONTAINER_HOST="+p.Host, "pasta", "rootlessport")
 		})
 	}
 }

@@ -105,6 +105,7 @@ var rootlessPort = Mode{
 		{FromContainer, ToOutside,
 			[]HopKind{HopVeth, HopBridge, HopSNAT, HopTap, HopPasta, HopWire}},
 	},
+	Otherwise: throughDriver(HopVeth, HopBridge, HopSNAT)[:1], // as containers.conf chooses
 	Rungs: []Rung{
 		{From: FromHost, To: ToLoopback, Below: Host,
 			Part: inNamespace + "into whose loopback the proxy rootlessport relays"},

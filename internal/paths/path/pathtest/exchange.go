@@ -28,7 +28,8 @@ const Arg = "pathtest-end"
 // bytes each way for the first client; each further client moves a third of that more
 var exchanged = 1 << 20
 
-// ExchangeLess divides the bytes of this process's exchanges by times, for emulated machines.
+// ExchangeLess divides the bytes of this process's exchanges by times, for emulated machines
+// and paths that lose frames.
 func ExchangeLess(times int) { exchanged /= times }
 
 const exchangeMax = time.Minute
