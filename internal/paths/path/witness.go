@@ -39,6 +39,9 @@ type Hop struct {
 	// Others means that other traffic usually crosses the device, so it may have counted more than
 	// the load.
 	Others bool
+	// BehindTap means that a TCP in user space sends what crosses the hop to the container, and
+	// acknowledges the rest, as at the tap device.
+	BehindTap bool
 	// Clients lists indexes into Path.Clients: their bytes cross the hop; nil: all.
 	Clients []int
 	// Shared is comparable, and equal for hops of several paths that are one thing; nil: this
@@ -52,6 +55,20 @@ type Hop struct {
 	Crossing []Crossing
 	// Read costs the load nothing: the kernel counts anyway.
 	Read func() (sample.Counters, error)
+}
+
+func (h Hop) toUserSpace() bool { return h.BehindTap || h.Kind == mode.HopTap }
+
+// MarkBehindTap sets BehindTap of the hops between the tap devices and the containers.
+func (p *Path) MarkBehindTap() {
+	tap := func(h Hop) bool { return h.Kind == mode.HopTap }
+	for i := range p.Hops {
+		before, after := p.Hops[:i], p.Hops[i+1:]
+		if p.Spec.To.Outside() {
+			before = after
+		}
+		p.Hops[i].BehindTap = slices.ContainsFunc(before, tap)
+	}
 }
 
 // Counter selects one of a device's counters: sent or received.
@@ -134,8 +151,7 @@ func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients i
 }
 
 func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
-	inUserSpace := h.Kind == mode.HopTap
-	m.eachAcked = inUserSpace
+	m.eachAcked = h.toUserSpace()
 	if h.Crossing == nil {
 		if h.Expect == CarriesBoth || h.Expect == Delivers {
 			return [2]flow{m.forward().plus(m.backward())}
@@ -145,7 +161,7 @@ func (h Hop) flows(m Moved, clients []Moved, again int64) (out [2]flow) {
 	for _, x := range h.Crossing {
 		moved := clients[x.Client]
 		moved.Resent += again
-		moved.eachAcked = inUserSpace
+		moved.eachAcked = h.toUserSpace()
 		for i, d := range x.Takes {
 			if d.Forward {
 				out[i] = out[i].plus(moved.forward())
@@ -199,7 +215,7 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 // carried judges a hop without packet counts, such as a proxy's sockets, by its bytes.
 func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	slack := slackShare
-	if h.Kind == mode.HopTap {
+	if h.toUserSpace() {
 		slack = tapShare
 	}
 	most := f.packets(slack)

@@ -166,16 +166,17 @@ func TestUserSpaceAcknowledgesEach(t *testing.T) {
 	rr := Moved{Forward: 2_400, Backward: 2_400, Trips: 2_400, Connections: 1,
 		Shape: Shape{Request: 1, Reply: 1}, Segment: 1448, Seconds: 1}
 	for _, c := range []struct {
-		kind    mode.HopKind
+		hop     Hop
 		packets uint64
 		want    bool
-	}{{mode.HopTap, 4_618, true}, {mode.HopVeth, 4_618, false}, {mode.HopTap, 9_000, false}} {
+	}{{Hop{Kind: mode.HopTap}, 4_618, true}, {Hop{Kind: mode.HopVeth}, 4_618, false},
+		{Hop{Kind: mode.HopVeth, BehindTap: true}, 4_618, true},
+		{Hop{Kind: mode.HopTap}, 9_000, false}} {
 		got := sample.Counters{ForwardBytes: 2_400 + 54*2_400, ForwardPackets: 2_400,
 			BackwardBytes: 2_400 + 54*c.packets, BackwardPackets: c.packets}
-		w := Witness([]Hop{{Kind: c.kind, Name: "x"}}, make([]sample.Counters, 1),
-			[]sample.Counters{got}, rr)
+		w := Witness([]Hop{c.hop}, make([]sample.Counters, 1), []sample.Counters{got}, rr)
 		if w.OK != c.want {
-			t.Errorf("%s, %d packets: %+v", c.kind, c.packets, w)
+			t.Errorf("%s, %d packets: %+v", c.hop.Kind, c.packets, w)
 		}
 	}
 }
@@ -184,16 +185,41 @@ func TestUserSpaceAcknowledgesEach(t *testing.T) {
 func TestUserSpaceSendsAgain(t *testing.T) {
 	bulk := Moved{Forward: 1 << 30, Connections: 1, Segment: 65_480, Seconds: 1}
 	for _, c := range []struct {
-		kind mode.HopKind
+		hop  Hop
 		more uint64 // per cent
 		want bool
-	}{{mode.HopTap, 4, true}, {mode.HopVeth, 4, false}, {mode.HopTap, 40, false}} {
+	}{{Hop{Kind: mode.HopTap}, 4, true}, {Hop{Kind: mode.HopVeth}, 4, false},
+		{Hop{Kind: mode.HopVeth, BehindTap: true}, 4, true}, {Hop{Kind: mode.HopTap}, 40, false}} {
 		got := sample.Counters{ForwardBytes: 1<<30 + c.more<<30/100, ForwardPackets: 20_000,
 			BackwardBytes: 600_000, BackwardPackets: 9_000}
-		w := Witness([]Hop{{Kind: c.kind, Name: "x"}}, make([]sample.Counters, 1),
-			[]sample.Counters{got}, bulk)
+		w := Witness([]Hop{c.hop}, make([]sample.Counters, 1), []sample.Counters{got}, bulk)
 		if w.OK != c.want {
-			t.Errorf("%s, %d %% more: %+v", c.kind, c.more, w)
+			t.Errorf("%s, %d %% more: %+v", c.hop.Kind, c.more, w)
+		}
+	}
+}
+
+func TestMarkBehindTap(t *testing.T) {
+	for _, c := range []struct {
+		to   mode.Target
+		hops []mode.HopKind
+		want []bool
+	}{
+		{mode.ToOutside, []mode.HopKind{mode.HopVeth, mode.HopBridge, mode.HopTap, mode.HopPasta,
+			mode.HopWire}, []bool{true, true, false, false, false}},
+		{mode.ToAddress, []mode.HopKind{mode.HopLoopback, mode.HopSlirp, mode.HopTap, mode.HopBridge,
+			mode.HopVeth}, []bool{false, false, false, true, true}},
+		{mode.ToAddress, []mode.HopKind{mode.HopBridge, mode.HopVeth}, []bool{false, false}},
+	} {
+		p := &Path{Spec: Spec{To: c.to}}
+		for _, k := range c.hops {
+			p.Hops = append(p.Hops, Hop{Kind: k})
+		}
+		p.MarkBehindTap()
+		for i, h := range p.Hops {
+			if h.BehindTap != c.want[i] {
+				t.Errorf("to %s: %s is behind the tap: %t", c.to, h.Kind, h.BehindTap)
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	if err := run(ctx, s, recipe); err != nil {
 		return nil, errors.Join(fmt.Errorf("build %s: %w", spec, err), p.Close())
 	}
+	p.MarkBehindTap()
 	for i := range p.Clients {
 		got := p.Route(i)
 		if !m.Fits(spec.From, spec.To, got.Hops) {
