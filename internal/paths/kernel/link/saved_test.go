@@ -112,6 +112,21 @@ func fileOf(t *testing.T, n *netns.NS) int {
 	return int(f.Fd())
 }
 
+// awaitCarriers waits until each device that is up carries packets, and the kernel's own routes say
+// so: a route through a device without a carrier is shown as linkdown.
+func awaitCarriers(t *testing.T, n *netns.NS) {
+	t.Helper()
+	testwait.Until(t, time.Minute, "all devices that are up carry packets", func() bool {
+		now := carrying(t, n)
+		for _, l := range readNetwork(t, n).Links {
+			if l.Up && !now[l.Index] {
+				return false
+			}
+		}
+		return !strings.Contains(run(t, n, "ip -6 route show table all"), "linkdown")
+	})
+}
+
 func TestCopyEqualsOriginal(t *testing.T) {
 	machine, outside := netnstest.New(t), netnstest.New(t)
 	tid, err := outside.TID()
@@ -148,11 +163,7 @@ link set mac0 up arp off
 		}
 	}
 	ipBatch(t, outside, "link set far up\n")
-	for _, device := range []string{"eth0", "br0"} { // next hops of a group need it
-		testwait.Until(t, time.Minute, device+" has a carrier", func() bool {
-			return strings.Contains(run(t, machine, "ip link show dev "+device), "LOWER_UP")
-		})
-	}
+	awaitCarriers(t, machine)
 	ipBatch(t, machine, `
 addr add 192.0.2.10/24 brd + dev eth0
 addr add 192.0.2.11/24 dev eth0
@@ -223,6 +234,7 @@ neigh add proxy 192.0.2.77 dev eth0
 		t.Error(err)
 	}
 	ipBatch(t, world, "link set far up\n")
+	awaitCarriers(t, twin) // which MakeRoutes asks for
 	err = twin.Do(func() error {
 		refused = append(refused, MakeAddresses(saved.Addresses)...)
 		refused = append(refused, MakeRoutes(saved.Nexthops, saved.Routes)...)

@@ -2,7 +2,6 @@ package build
 
 import (
 	"errors"
-	"net"
 	"strings"
 	"time"
 
@@ -170,8 +169,8 @@ func (c *machine) setLinks(space int) {
 	}
 }
 
-// await waits until the devices that run on the machine also run in the copy: the kernel notices a
-// carrier with a delay.
+// await waits until the devices that carry packets on the machine also do in the copy: the kernel
+// notices a carrier with a delay.
 func (c *machine) await() error {
 	const (
 		patience = 2 * time.Second
@@ -200,10 +199,10 @@ func (c *machine) await() error {
 }
 
 func (c *machine) waiting(ns *netns.NS, space int) (out []device, err error) {
-	var all []net.Interface
-	err = ns.Do(func() (err error) { all, err = net.Interfaces(); return err })
-	for _, d := range all {
-		if at := (device{space, d.Index}); c.runs[at] && d.Flags&net.FlagRunning == 0 {
+	var carrying map[int]bool
+	err = ns.Do(func() (err error) { carrying, err = link.Carrying(); return err })
+	for at, runs := range c.runs {
+		if runs && at.space == space && !carrying[at.index] {
 			out = append(out, at)
 		}
 	}
