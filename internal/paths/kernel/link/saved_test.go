@@ -246,6 +246,11 @@ neigh add proxy 192.0.2.77 dev eth0
 	if err != nil {
 		t.Error(err)
 	}
+	for _, n := range []*netns.NS{machine, twin} {
+		testwait.Until(t, time.Minute, "the kernel has routed all addresses", func() bool {
+			return len(unrouted(t, n)) == 0
+		})
+	}
 	for _, r := range refused {
 		t.Errorf("%s (%s): %v", r.What, r.Device, r.Err)
 	}

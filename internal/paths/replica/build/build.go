@@ -122,6 +122,12 @@ func (c *machine) make(o replica.Order) error {
 	for _, s := range c.survey.segments {
 		c.lack(s.space, "network of "+s.cards[0].Name, s.cards[0].Name, c.settle(s))
 	}
+	for i, ns := range c.spaces {
+		err := ns.Do(func() error { c.lack(i, "IPv6 addresses", "", awaitRoutes()); return nil })
+		if err != nil {
+			return err
+		}
+	}
 	var err error
 	if c.net, err = dial.Open(c.spaces, o.Sockets); err != nil {
 		return err

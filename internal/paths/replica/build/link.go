@@ -2,6 +2,7 @@ package build
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -169,13 +170,15 @@ func (c *machine) setLinks(space int) {
 	}
 }
 
+// How long the copy waits for what the kernel does with a delay, and how often it looks.
+const (
+	patience = 2 * time.Second
+	pause    = 2 * time.Millisecond
+)
+
 // await waits until the devices that carry packets on the machine also do in the copy: the kernel
 // notices a carrier with a delay.
 func (c *machine) await() error {
-	const (
-		patience = 2 * time.Second
-		pause    = 2 * time.Millisecond
-	)
 	until := time.Now().Add(patience)
 	for i, ns := range c.spaces {
 		for {
@@ -196,6 +199,20 @@ func (c *machine) await() error {
 		}
 	}
 	return nil
+}
+
+// awaitRoutes waits until the kernel delivers packets to all IPv6 addresses of the calling thread's
+// namespace: it routes to an address a moment after it has it.
+func awaitRoutes() error {
+	for until := time.Now().Add(patience); ; time.Sleep(pause) {
+		late, err := link.Unrouted()
+		if err != nil || len(late) == 0 {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("the kernel does not route to %v", late)
+		}
+	}
 }
 
 func (c *machine) waiting(ns *netns.NS, space int) (out []device, err error) {

@@ -58,7 +58,7 @@ func (c *machine) settle(s *segment) error {
 		for _, g := range s.gates {
 			errs = append(errs, w.add(netip.PrefixFrom(g, g.BitLen())))
 		}
-		return errors.Join(append(errs, w.routeBack(s))...)
+		return errors.Join(append(errs, w.routeBack(s), awaitRoutes())...)
 	})
 }
 
