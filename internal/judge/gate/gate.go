@@ -180,7 +180,7 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 		out.Unit = analysis.RatioUnit
 		b, ok := j.reference(s.Of, i)
 		if !ok {
-			out.Why = fmt.Sprintf("the file has no result of %s beside it", s.Of)
+			out.Why = fmt.Sprintf("the file has no result of %s to compare it with", s.Of)
 			return out
 		}
 		out.Of = analysis.RowName(j.Series[b].Cell)
@@ -202,7 +202,7 @@ func (j judging) check(s Sentence, i int, metric string) Check {
 
 func whyUnknown(x analysis.Bounds) string {
 	if !x.Control {
-		return "the run has no control that says how large the noise is"
+		return "the run has no control, so its noise is not known"
 	}
 	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
 }

@@ -36,7 +36,7 @@ func (p *parser) limit() error {
 	}
 	if p.s.Limit, p.s.Unit, err = scaled(x, unit.text); err != nil {
 		return p.hinted(
-			unit, "units are such as us, ms, Gbit/s, %, s/GB; a ratio is such as 0.9 of host", "%w",
+			unit, "units are us, ms, Gbit/s, %, s/GB and others; a ratio is written 0.9 of host", "%w",
 			err)
 	}
 	return p.fits(number, unit)

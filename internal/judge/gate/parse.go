@@ -69,7 +69,7 @@ func (e *SyntaxError) Hint() string {
 	if e.hint != "" {
 		return e.hint
 	}
-	return "a sentence is such as bridge.throughput >= 0.9 of host, or publish-nat.latency_p99 <= 50us from container load rr"
+	return "for example bridge.throughput >= 0.9 of host, or publish-nat.latency_p99 <= 50us from container load rr"
 }
 
 // Aliases of metrics.
@@ -110,7 +110,7 @@ func Parse(text string, known Words) (Sentence, error) {
 	if len(text) > longest || !utf8.ValidString(text) {
 		p.text = text[:min(len(text), 20)]
 		return p.s, p.fail(word{}, fmt.Errorf(
-			"it has %d bytes of text; at most %d, in UTF-8, are understood", len(text), longest))
+			"it has %d bytes; it must be UTF-8 text of at most %d", len(text), longest))
 	}
 	for _, step := range []func() error{p.subject, p.comparator, p.limit, p.qualifiers} {
 		if err := step(); err != nil {
@@ -265,7 +265,7 @@ func (p *parser) comparator() error {
 	case "=>", "=<":
 		return p.hinted(w, "did you mean "+p.s.Compare[1:]+"=?", "unknown comparator %q", w.text)
 	case "=", "==":
-		return p.hinted(w, "use >= or <=", "no measured figure is equal to a number")
+		return p.hinted(w, "use >= or <=", "a measured figure never equals a number exactly")
 	case "":
 		return p.hinted(w, "comparators are: >=, <=, >, <", "a comparator is missing")
 	}

@@ -75,7 +75,7 @@ func TestParse(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for _, c := range []struct{ text, err, hint string }{
-		{"", "at its end: it is empty", "a sentence is such as"},
+		{"", "at its end: it is empty", "for example bridge"},
 		{"bridge", `at character 1: "bridge" is not a figure`,
 			"bridge.throughput, bridge.latency or bridge.cpu"},
 		{"brige.latency <= 5us", `at character 1: unknown mode "brige"`, "did you mean bridge?"},
@@ -83,7 +83,7 @@ func TestParseErrors(t *testing.T) {
 			"did you mean throughput?"},
 		{"bridge.latency", "at its end: a comparator is missing", ">="},
 		{"bridge.latency => 3us", `at character 16: unknown comparator "=>"`, "did you mean >=?"},
-		{"bridge.latency = 3us", "at character 16: no measured figure is equal", "use >= or <="},
+		{"bridge.latency = 3us", "at character 16: a measured figure never equals", "use >= or <="},
 		{"bridge.latency 3us", `at character 16: unknown comparator "3"`, "comparators are"},
 		{"bridge.latency <=", "at its end: a number is missing", "such as"},
 		{"bridge.latency <= fast", `at character 19: "fast" is not a number`, "such as"},
@@ -91,7 +91,7 @@ func TestParseErrors(t *testing.T) {
 		{"bridge.latency <= 5", "at character 19: latency is in s: 5 has no unit",
 			"such as 5 us, or 5 of host"},
 		{"bridge.latency <= 5 parsec", `at character 21: unknown unit "parsec"`,
-			"units are such as"},
+			"units are us"},
 		{"bridge.latency <= 5 Gbit/s", "at character 21: latency is in s, not in Gbit/s",
 			"such as 5 us"},
 		{"bridge.throughput <= 5 %", "at character 24: throughput is in bit/s, not in %",

@@ -41,7 +41,7 @@ func AnswerOf(p *Prediction) *analysis.Answer {
 		}
 	}
 	if len(a.Text) == 0 {
-		a.Add("Nothing can be compared: the file has no mode beside the baseline " + p.Baseline +
+		a.Add("Nothing can be compared: the file has no mode but the baseline " + p.Baseline +
 			".")
 	}
 	a.Add(tally.Sentence())

@@ -78,7 +78,7 @@ const (
 var ErrNothingToPredict = errors.New("it has no result of rr")
 
 // ErrSweep means that a file is a sweep, with too many figures to choose from.
-var ErrSweep = errors.New("it is a sweep, in which no figure is of one size alone")
+var ErrSweep = errors.New("it is a sweep, whose figures are of several sizes")
 
 // Judge predicts the cost of each mode of the file for the workload. It returns ErrSweep or
 // ErrNothingToPredict if the file does not allow predictions.
@@ -327,7 +327,7 @@ func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 			continue
 		default:
 			p.note(
-				"The file has no bulk: what replies of %d bytes cost beyond the measured %d is left out.",
+				"The file has no bulk, so the cost of replies of %d bytes includes only the measured %d.",
 				p.w.Bytes, workload.MessagesOf(p.File.Header.Plan.LoadOf(workload.RR)).Reply)
 		}
 		out[round] = times * x

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	clients = "one server, so many client containers; Gbit/s for each client container"
-	pairs   = "so many pairs of containers; Gbit/s for each client container"
+	clients = "one server, N client containers; Gbit/s for each client container"
+	pairs   = "N pairs of containers; Gbit/s for each client container"
 	procs   = "one server; client containers × processes in each; Gbit/s for each process"
 )
 

@@ -347,7 +347,7 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 		if c.Load == workload.RR {
 			o := workload.RROf(l)
 			add(o.Rate > 0, "rr was measured at a fixed rate, in an open loop")
-			add(o.Beside, "rr was measured beside a bulk stream")
+			add(o.Beside, "rr was measured together with a bulk stream")
 			add(l.Streams > 1, "rr was measured with %d connections", l.Streams)
 		}
 		if o := workload.StreamOf(l); c.Load == workload.Stream && o.Pace > 0 {
@@ -368,7 +368,7 @@ func (s Study) notes(p *analysis.Pairing, pace float64, cells ...sample.Cell) []
 			pin != "",
 			"measured with client and server on %s (--pin %s), in the study wherever the scheduler put them", analysis.PinWords(pin), pin)
 		add(c.Mode == mode.Host && c.On == sample.Swarm,
-			"on a swarm there is no native mode: host stands for it")
+			"on a swarm there is no native mode: host replaces it")
 	}
 	return out
 }

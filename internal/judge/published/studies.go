@@ -44,7 +44,7 @@ var studies = []Study{
 				"compare publish-default publish-nat --from host --to loopback --load bulk --streams 10", "proxy.jsonl"}},
 		Doubts: []string{
 			"one thread of iperf3 served all ten streams (until 3.16 it had no more), here each stream has a thread. With host networking " +
-				"half of its 4 cores stayed idle, as two full threads leave them: what the paths could carry beyond did not show",
+				"half of its 4 cores stayed idle: two full threads were the limit, and hid what the paths could carry",
 		},
 		Streams: 10,
 		ours:    proxyOurs, compare: proxyRatios,
@@ -67,9 +67,9 @@ var studies = []Study{
 		Commands: streamCommands,
 		Claims:   streamClaims(),
 		Doubts: []string{
-			"that its 280 and 120 ms are responses, of 6 tokens at 50 a second, is inferred: its words do not say what was timed",
-			"what it says of networks, addresses and failed attempts has no figures: each is measured as a pair of modes, by response time, and " +
-				"that its attempts would not help is held against the difference that they make here",
+			"it does not say what was timed: its 280 and 120 ms are taken for responses of 6 tokens at 50 a second",
+			"it gives no figures for networks, addresses and failed attempts: each is measured as a pair of modes, by response time, and " +
+				"an attempt that did not help counts as no difference",
 		},
 		Response: 0.12, Pace: 50,
 		ours: streamOurs, compare: streamRatios,
@@ -108,8 +108,8 @@ var studies = []Study{
 		Doubts: []string{
 			"10.3 cannot be: 10 Gbit/s carry at most 9.4 of TCP's payload with an MTU of 1500, 9.9 with one of 9000. " +
 				"So ratios to native are lower bounds: 8.93 of 9.4 would be 0.95",
-			"its overlay is said to be encrypted by default: only an overlay created with --opt encrypted is, so it is held against overlay",
-			"docker-proxy answers on the machine itself, so its row is held against native and NAT there, over loopback. " +
+			"it says that its overlay is encrypted by default; only an overlay created with --opt encrypted is, so it is compared with overlay",
+			"docker-proxy answers on the machine itself, so its row is compared with native and NAT there, over loopback. " +
 				"The study's native and NAT ran over its link: the direction can be compared, the size cannot",
 		},
 		Commands: []Command{

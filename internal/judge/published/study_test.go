@@ -201,7 +201,7 @@ func TestHostStandsForNativeOnASwarm(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(r.Studies[0].Notes, func(n string) bool {
-		return strings.Contains(n, "host stands for it")
+		return strings.Contains(n, "host replaces it")
 	}) {
 		t.Errorf("notes %q", r.Studies[0].Notes)
 	}

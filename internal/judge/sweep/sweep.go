@@ -196,6 +196,6 @@ func Meant(p analysis.Plan) string {
 	n := len(p.Sweep.Points)
 	const percent = 100
 	return fmt.Sprintf(
-		"Each point's interval is its own, of 95 %%. What is said of a whole curve holds for 95 %% of curves: of its %d points "+
-			"each is judged at %.4g %%.", n, percent*confidence(n))
+		"Each point has an interval of 95 %%. Statements about a whole curve hold for 95 %% of curves: each of its %d points "+
+			"is judged at %.4g %%.", n, percent*confidence(n))
 }

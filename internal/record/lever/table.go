@@ -20,7 +20,7 @@ var (
 
 // bigTCPNow affects existing devices only.
 var bigTCPNow = Snippet{
-	"now, for the networks and containers that there are (iproute2 6.3 or later)", []string{
+	"now, for existing networks and containers (iproute2 6.3 or later)", []string{
 		"cd /sys/class/net",
 		"for d in docker0 br-* $(ls -d veth*/brport | cut -d/ -f1); do",
 		"  sudo ip link set dev $d \\",
@@ -183,7 +183,7 @@ var all = []Lever{
 				"driver_opts:", "  com.docker.network.driver.mtu: \"9000\""}},
 			{"/etc/docker/daemon.json, for the default bridge", []string{`{ "mtu": 9000 }`}},
 		},
-		GivesUp: "paths to elsewhere rely on ICMP that says which size fits",
+		GivesUp: "paths out of the bridge rely on ICMP messages about the packet size",
 	},
 	{
 		Name:  "bridge-nf",
@@ -200,7 +200,7 @@ var all = []Lever{
 					"net.bridge.bridge-nf-call-ip6tables = 0",
 					"# Docker sets 1 for a network with icc=false; Docker Engine 27.4 and later",
 					`# also for all networks with "userland-proxy": false`}},
-			{"for each network whose containers rules keep apart, when it is made",
+			{"for each network with rules between its containers, when it is made",
 				[]string{"sudo ip link set dev br-ID type bridge \\",
 					"  nf_call_iptables 1 nf_call_ip6tables 1"}},
 		},
@@ -216,7 +216,7 @@ var all = []Lever{
 		Harms: "nothing that is known",
 		Permanent: []Snippet{{"instead of --network NAME",
 			[]string{"docker run --network bridge IMAGE"}}, compose("network_mode: bridge")},
-		GivesUp: "names of containers, and networks that are kept apart",
+		GivesUp: "names of containers, and separate networks",
 	},
 	{
 		Name:  "nat",
@@ -360,6 +360,6 @@ func congestion(name string) Lever {
 		Permanent: append([]Snippet{compose("sysctls:",
 			"  net.ipv4.tcp_congestion_control: "+name)},
 			sysctlFile("net.ipv4.tcp_congestion_control = "+name)...),
-		GivesUp: "what the other one does over lossy and long paths, which is not measured here",
+		GivesUp: "the other algorithm over lossy and long paths, which are not measured here",
 	}
 }

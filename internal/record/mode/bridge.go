@@ -20,7 +20,7 @@ var bridge = Mode{
 
 var bridgeDefault = Mode{
 	Name:    BridgeDefault,
-	Summary: "the same on the default bridge, whose containers have no DNS server of Docker's and no rules for it",
+	Summary: "a veth pair on the default bridge, without Docker's DNS server and its rules",
 	Docker:  "no --network (the default bridge)",
 	Short:   "default network",
 	Caveat:  "the address is not reachable from other machines, and containers do not find each other by name",
@@ -66,7 +66,7 @@ var routed = Mode{
 
 var link = Mode{
 	Name:    Link,
-	Summary: "the default bridge with containers kept apart, and one pair and port let through",
+	Summary: "the default bridge with containers isolated, except for one pair and port",
 	Docker:  "--link NAME with --icc=false (deprecated)",
 	Short:   "--link",
 	No6:     "Docker writes the rules of a link for IPv4 only",
@@ -103,7 +103,7 @@ var natAlias = Mode{
 
 var pipework = Mode{
 	Name:    Pipework,
-	Summary: "a veth pair on a bridge that the machine's own network card is a port of",
+	Summary: "a veth pair on a bridge that also has the machine's network card as a port",
 	Docker:  "pipework BRIDGE CONTAINER ADDRESS",
 	Short:   "pipework",
 	Caveat:  "the container is a machine on the LAN, behind no rule of Docker's",
@@ -131,7 +131,7 @@ var pipework = Mode{
 
 var ovs = Mode{
 	Name:    OVS,
-	Summary: "a veth pair on an Open vSwitch bridge that the machine's own network card is a port of",
+	Summary: "a veth pair on an Open vSwitch bridge that also has the machine's network card as a port",
 	Docker:  "ovs-docker or pipework with an Open vSwitch bridge",
 	Short:   "Open vSwitch",
 	Caveat:  "the container is a machine on the LAN, behind no rule of Docker's",

@@ -2,7 +2,7 @@ package mode
 
 var publish = Mode{
 	Name:      Publish,
-	Summary:   "a published port as the engine has it: docker-proxy's or NAT's, by where the client is and what it dials",
+	Summary:   "a published port by docker-proxy or NAT, as the engine decides for each client and address",
 	Docker:    "-p PORT:PORT --network NAME (user-defined bridge)",
 	Short:     "-p",
 	Caveat:    publishing,
@@ -23,7 +23,7 @@ var publish = Mode{
 
 var publishDefault = Mode{
 	Name:      PublishDefault,
-	Summary:   "a published port as the engine has it, of a container on the default bridge",
+	Summary:   "publish, for a container on the default bridge",
 	Docker:    "-p PORT:PORT, no --network (the default bridge)",
 	Short:     "-p (docker0)",
 	Caveat:    publishing,
@@ -100,7 +100,7 @@ var publishProxy = Mode{
 
 var fast = Mode{
 	Name:    Fast,
-	Summary: "a published port on a loopback address, past whose docker-proxy eBPF leads local clients",
+	Summary: "a published port on a loopback address, where eBPF redirects local clients past docker-proxy",
 	Docker:  "-p PORT:PORT and toll fast on",
 	Short:   "-p (toll fast)",
 	PerPort: true,
@@ -118,7 +118,7 @@ var fast = Mode{
 
 var fastLinks = Mode{
 	Name:    FastLinks,
-	Summary: "the same, with larger packets on the bridge and the host's ends of containers' links (BIG TCP)",
+	Summary: "fast, with larger packets on the bridge and the host's ends of containers' links (BIG TCP)",
 	Docker:  "-p PORT:PORT and toll fast on --parts connect,links",
 	Short:   "-p (fast+links)",
 	PerPort: true,

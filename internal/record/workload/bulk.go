@@ -270,6 +270,6 @@ func bulkDoubts(s Seen) []Doubt {
 	}
 	return []Doubt{
 		{"zerocopy-copied",
-			"the kernel copied most of what was sent with MSG_ZEROCOPY after all, " +
-				"as it always does for sockets of the same machine: this is the cost of attempted zero-copy, not of zero-copy"}}
+			"the kernel copied most of what was sent with MSG_ZEROCOPY, " +
+				"as it always does for sockets of the same machine: the figures show the cost of that attempt, not of zero-copy"}}
 }

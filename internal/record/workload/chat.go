@@ -136,5 +136,5 @@ func chatDoubts(s Seen) []Doubt {
 	return []Doubt{
 		{"glued",
 			fmt.Sprintf(
-				"%.0f %% of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are", 100*share)}}
+				"%.0f %% of the tokens arrived together with another one: something on the path, or the server, holds them back, so gaps look shorter than they are", 100*share)}}
 }

@@ -223,8 +223,8 @@ func rrDoubts(s Seen) (out []Doubt) {
 	// An overloaded connection never sleeps.
 	if s.Median(Transactions) < shortOf*o.Rate {
 		out = append(out, Doubt{"below-rate",
-			"fewer replies came than requests were due: the latencies are of a queue that grows for as long " +
-				"as it is measured; lower --rate, or spread it over more --connections"})
+			"fewer replies came than requests were due: the latencies are those of a growing queue; " +
+				"lower --rate, or spread it over more --connections"})
 	}
 	interval := float64(max(1, l.Streams)) / o.Rate
 	if s.Median(OwnLatenessP99) > interval {

@@ -198,7 +198,7 @@ func udpDoubts(s Seen) (out []Doubt) {
 	}
 	if loss := s.Median(Loss); rate == 0 && loss > tolerated {
 		out = append(out, Doubt{"lossy", fmt.Sprintf(
-			"at the rate that the search found %.2g %% were lost: a longer window, or a --bitrate below, shows what it can carry", 100*loss)})
+			"at the rate that toll found, %.2g %% were lost: use a longer --window, or a lower --bitrate", 100*loss)})
 	}
 	return out
 }
