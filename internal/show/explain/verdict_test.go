@@ -12,9 +12,9 @@ func TestVerdictsAreExplainedAsJudged(t *testing.T) {
 	const same, sure = 0.03, 0.99
 	for word, says := range map[stats.Verdict][]string{
 		stats.Better: {"99 %", "better side of 1", "further from it than the control's ratio",
-			"it is not the same", "95 % interval lies beyond the noise floor"},
+			"the verdict is not same", "95 % interval lies beyond the noise floor"},
 		stats.Worse: {"99 %", "worse side of 1", "further from it than the control's ratio",
-			"it is not the same", "95 % interval lies beyond the noise floor"},
+			"the verdict is not same", "95 % interval lies beyond the noise floor"},
 		stats.Same: {"whole 95 % interval", "within --same (3 %) of 1"},
 		stats.Unclear: {"reaches beyond --same", "not far enough from 1", "too few rounds",
 			"may exclude 1"},
