@@ -208,7 +208,7 @@ func TestSelection(t *testing.T) {
 				return 0.5
 			},
 			"", "bigtcp-container at a price",
-			[]string{"Nothing that was tried helps here and harms nothing.",
+			[]string{"Nothing that was tried helps here without harm.",
 				"Not BIG TCP on the containers' own ends: throughput from the machine itself rises by ",
 				", but throughput from another machine falls by "},
 		},
@@ -422,7 +422,7 @@ func TestInterruptedSearch(t *testing.T) {
 	r := Judge(s.f)
 	if r.Advice[0].Levers[0].Verdict != NotSure ||
 		!strings.Contains(strings.Join(r.Answer.Text, " "),
-			"Generic receive offload of containers' links may help: it did alone (") {
+			"Generic receive offload of containers' links may help: it helped alone (") {
 		t.Errorf("%s: %q", r.Advice[0].Levers[0].Verdict, r.Answer.Text)
 	}
 	step, waiting := Next(s.f.Header.Plan, s.f.Visits)
@@ -455,7 +455,7 @@ func TestMoreTimeAlone(t *testing.T) {
 		}, levers("gro:gro=on", "tso-off:tso=off"))
 	s.round(0, []int{0, 1, 2, 3})
 	if said := strings.Join(Judge(s.f).Answer.Text, " "); !strings.Contains(said,
-		"Nothing certain is known of 1 of 2 levers") {
+		"The effect of 1 of 2 levers is not certain") {
 		t.Errorf("it says %q", said)
 	}
 	cells, open := Open(s.f.Header.Plan, s.f.Visits), []int{0, 1, 2}
@@ -619,8 +619,8 @@ func TestSeveralModes(t *testing.T) {
 	}
 	said := strings.Join(r.Answer.Text, "\n")
 	for _, want := range []string{"publish-proxy: Use NAT instead of docker-proxy",
-		"publish-nat: Nothing that was tried helps here and harms nothing.",
-		"bridge: Nothing was tried: the run ended before."} {
+		"publish-nat: Nothing that was tried helps here without harm.",
+		"bridge: Nothing was tried: the run ended too early."} {
 		if !strings.Contains(said, want) {
 			t.Errorf("not said: %s\n%s", want, said)
 		}

@@ -50,17 +50,17 @@ func (a Advice) sentences() (out []string) {
 	}
 	switch {
 	case len(a.Levers) == 0:
-		return []string{"Nothing was tried: the run ended before."}
+		return []string{"Nothing was tried: the run ended too early."}
 	case measured == 0:
 		return []string{"Nothing could be tried here."}
 	case len(by[Recommended]) > 0:
 	case len(by[NotSure]) > 0:
 		add("Nothing is certain to help yet.")
 	default:
-		add("Nothing that was tried helps here and harms nothing.")
+		add("Nothing that was tried helps here without harm.")
 	}
 	if n := unclear(by[NoGain]); n > 0 && len(by[Recommended]) == 0 {
-		add("Nothing certain is known of %s: a longer --budget, or a quieter machine, would tell.",
+		add("The effect of %s is not certain: a longer --budget, or a quieter machine, would tell.",
 			some(n, measured))
 	}
 	for _, l := range by[Recommended] {
@@ -80,7 +80,7 @@ func (a Advice) sentences() (out []string) {
 		}
 	}
 	for _, l := range by[NotSure] {
-		add("%s may help: it did alone (%s), but there was not enough time to measure it again.",
+		add("%s may help: it helped alone (%s), but there was no time to measure it again.",
 			printable.Capital(l.Gist), gains(l.Alone))
 	}
 	if text := doubts(by[Recommended]); text != "" {

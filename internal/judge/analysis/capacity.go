@@ -242,11 +242,11 @@ func (j *Run) fullWarnings(i int) []Warning {
 	switch {
 	case mine.reached():
 		return []Warning{{"full", fmt.Sprintf(
-			"it and %s reach what %s carries, so their ratio says nothing about the modes: CPU time per byte does (%s of payload)",
+			"it and %s fill %s, so their ratio says nothing about the modes: compare CPU time per byte (%s of payload)",
 			name, mine.Words(), mine.Sum())}}
 	case j.Against(i, b, Primary(j.Series[i].Load), name).Verdict == stats.Worse:
 		return []Warning{{"capped", fmt.Sprintf(
-			"%s is limited by %s, which it saturates: over a faster link it may be further ahead (%s of payload)",
+			"%s fills %s: over a faster link it may be further ahead (%s of payload)",
 			name, base.Words(), base.Sum())}}
 	}
 	return nil
@@ -267,7 +267,7 @@ func (j *Run) cardWarnings() (out []Warning) {
 		}
 		if c.Speed < c.MaxSpeed {
 			text := fmt.Sprintf(
-				"%s came up at %s, and the card has %s: look at the cable, the transceiver and the switch's port", at,
+				"%s came up at %s, but the card can do %s: look at the cable, the transceiver and the switch's port", at,
 				units.Rate(float64(c.Speed)), units.Rate(float64(c.MaxSpeed)))
 			if p := c.PartnerSpeed; p > 0 && p < c.MaxSpeed {
 				text += fmt.Sprintf(", which offers at most %s", units.Rate(float64(p)))

@@ -177,10 +177,10 @@ func TestFullWarnings(t *testing.T) {
 		text string
 	}{
 		{"both", 9.41, 9.41, "full",
-			"it and native reach what the 10 Gbit/s card eth0 of node a carries, so their ratio says nothing about the modes: " +
-				"CPU time per byte does (10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s of payload)"},
+			"it and native fill the 10 Gbit/s card eth0 of node a, so their ratio says nothing about the modes: " +
+				"compare CPU time per byte (10 Gbit/s × 1448 of 1538 bytes = 9.41 Gbit/s of payload)"},
 		{"the-baseline", 9.41, 5, "capped",
-			"native is limited by the 10 Gbit/s card eth0 of node a, which it saturates"},
+			"native fills the 10 Gbit/s card eth0 of node a: over a faster link"},
 		{"neither", 5, 4, "", ""},
 		{"the-mode", 8, 9.41, "", ""},
 	} {
@@ -225,7 +225,7 @@ func TestCardWarnings(t *testing.T) {
 		{"slow-link", func(c *sample.Card) {
 			c.Speed = 100e6
 		}, []string{"slow-link"},
-			"eth0 of node a came up at 100 Mbit/s, and the card has 1 Gbit/s"},
+			"eth0 of node a came up at 100 Mbit/s, but the card can do 1 Gbit/s"},
 		{"slow-partner", func(c *sample.Card) {
 			c.Speed, c.PartnerSpeed = 100e6, 100e6
 		}, []string{"slow-link"}, "which offers at most 100 Mbit/s"},
@@ -268,20 +268,20 @@ func TestPathMTU(t *testing.T) {
 		{"an-old-file", sample.TCPInfo{MSS: 1398}, sample.TCPInfo{MSS: 1398}, mode.Routed, ""},
 		{"smaller-between", at(1398, 52, 1450, "eth0", 1500), at(1398, 52, 1450, "ens1", 1500),
 			mode.Routed,
-			"segments are 1398 bytes: the path carries packets of 1450, the client's eth0 says 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)"},
+			"segments are 1398 bytes: the path carries packets of 1450, but the client's eth0 has an MTU of 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)"},
 		{"the-server's-is-smaller", at(1398, 52, 1500, "eth0", 1500),
 			at(1398, 52, 1450, "eth0", 1450), mode.Routed,
-			"segments are 1398 bytes: the path carries packets of 1450, the client's eth0 says 1500 and the server's eth0 1450"},
+			"segments are 1398 bytes: the path carries packets of 1450, but the client's eth0 has an MTU of 1500 and the server's eth0 one of 1450"},
 		{"the-client's-is-smaller", at(1398, 52, 1450, "eth0", 1450),
 			at(1398, 52, 1500, "eth0", 1500), mode.Routed,
-			"segments are 1398 bytes: the path carries packets of 1450, the server's eth0 says 1500 and the client's eth0 1450"},
+			"segments are 1398 bytes: the path carries packets of 1450, but the server's eth0 has an MTU of 1500 and the client's eth0 one of 1450"},
 		{"beyond-a-proxy-is-another-path", at(1398, 52, 1450, "eth0", 1500),
 			at(1398, 52, 1450, "eth0", 1450), mode.PublishProxy,
-			"segments are 1398 bytes: the path carries packets of 1450, the client's eth0 says 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)"},
+			"segments are 1398 bytes: the path carries packets of 1450, but the client's eth0 has an MTU of 1500: something between has a smaller MTU (a tunnel, a VPN, a network of its own)"},
 		{"an-overlay-has-its-own", at(1398, 52, 1450, "eth0", 1450),
 			at(1398, 52, 1450, "eth0", 1450), mode.Routed, ""},
 		{"clamped", at(1360, 52, 1500, "eth0", 1500), whole, mode.Routed,
-			"segments are 1360 bytes: the path carries packets of 1412, the client's eth0 says 1500: something"},
+			"segments are 1360 bytes: the path carries packets of 1412, but the client's eth0 has an MTU of 1500: something"},
 		{"loopback", at(32741, 52, 65535, "lo", 65536), at(65483, 52, 65535, "lo", 65536),
 			mode.Routed, ""},
 		{"loopback-to-a-container", at(1448, 52, 65535, "lo", 65536), whole, mode.Routed, ""},

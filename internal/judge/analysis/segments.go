@@ -71,7 +71,7 @@ func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 	}
 	at := all[i]
 	text := fmt.Sprintf(
-		"segments are %d bytes: the path carries packets of %d, the %s's %s says %d", at.Payload,
+		"segments are %d bytes: the path carries packets of %d, but the %s's %s has an MTU of %d", at.Payload,
 		at.Packet, at.End, at.Device, at.MTU)
 	p, _ := j.File.Header.PathOf(s.Cell)
 	other := slices.IndexFunc(all, func(o Segments) bool {
@@ -79,7 +79,7 @@ func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {
 	})
 	switch {
 	case other >= 0 && !slices.Contains(p.Hops, string(mode.HopProxy)):
-		text += fmt.Sprintf(" and the %s's %s %d", all[other].End, all[other].Device,
+		text += fmt.Sprintf(" and the %s's %s one of %d", all[other].End, all[other].Device,
 			all[other].MTU)
 	default:
 		text += ": something between has a smaller MTU (a tunnel, a VPN, a network of its own)"

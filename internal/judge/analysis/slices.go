@@ -303,7 +303,7 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
 		why := "the machine was busy with something else"
 		if v != nil && v.Resent > 0 {
-			why = "the machine was busy with something else, or TCP waited to send again what was lost"
+			why = "the machine was busy with something else, or TCP waited for lost packets"
 		}
 		out = append(out, Warning{"lost-slices",
 			fmt.Sprintf("%.0f %% of the slices began late or were cut short, and are left out: %s",

@@ -113,7 +113,7 @@ func (j *Run) mixedPlacements() (out []string) {
 			out,
 			fmt.Sprintf(
 				"%s%s: the scheduler had client and server on one CPU in some rows (%s) and on CPUs of their own in others (%s): "+
-					"the rows differ by that as much as by the network; toll compare measures both placements",
+					"this difference may exceed that of the networks; toll compare measures both placements",
 				where, t.load, name(x.near), name(x.far)))
 	}
 	return out

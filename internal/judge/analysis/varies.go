@@ -157,7 +157,7 @@ func (v Variation) warning(l sample.Load) Warning {
 		share = "all"
 	}
 	text := fmt.Sprintf(
-		"its %s varies: %s %d %s lie in the range %s %s, which its row has instead of a mean",
+		"its %s varies: %s %d %s lie in the range %s %s, which the row shows instead of a median",
 		workload.Of(l).Noun, share, v.N, of, Span(v.Low*by, v.High*by), unit)
 	if workload.Of(l).UDP {
 		return Warning{Varying, text}

@@ -74,7 +74,7 @@ func TestVariationInWords(t *testing.T) {
 	r := fitful(t, 1, 0.02, 2.2, 0.3, 0.05)
 	c := judgetest.Find(t, r, mode.Bridge, "bulk")
 	want := "its throughput varies: all 12 windows of 1000 ms lie in the range 0.02–2.2 Gbit/s, " +
-		"which its row has instead of a mean. TCP: 7.0 retransmits/s, 2.0 % of all bytes sent again, " +
+		"which the row shows instead of a median. TCP: 7.0 retransmits/s, 2.0 % of all bytes sent again, " +
 		"RTO 204 ms"
 	if got := c.Warnings[0].Text; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -114,7 +114,7 @@ func (j *Run) cellWarnings(i int) []Warning {
 			text += " fitted into the budget"
 		}
 		out = append(out, Warning{"few-rounds",
-			text + ": the intervals are too narrow for what is known"})
+			text + ": the intervals are too narrow to rely on"})
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
@@ -179,7 +179,7 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 			break
 		}
 		if float64(n)*p.tail < tailSamples {
-			return Warning{"thin-tail", "too few samples in all for " + p.name +
+			return Warning{"thin-tail", "too few samples for " + p.name +
 				": use more rounds or " + load.MoreSamples()}, true
 		}
 	}
@@ -228,7 +228,7 @@ func (j *Run) warnings() []Warning {
 	if total > 0 && steal/total > stealLimit {
 		add(
 			"steal",
-			"the hypervisor took %.1f %% of the CPU time away: results are noisier than they need be", 100*steal/total)
+			"the hypervisor took %.1f %% of the CPU time away, which makes results noisier", 100*steal/total)
 	}
 	// The server at the end of a route may run on this machine.
 	if busy == "" && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
@@ -239,7 +239,7 @@ func (j *Run) warnings() []Warning {
 	if throttled > 0 {
 		add(
 			"throttled",
-			"the cgroup's CPU limit stopped the run %d times: throughput and latency are the limit's, not the network's", throttled)
+			"the cgroup's CPU limit paused the run %d times: throughput and latency show the limit, not the network", throttled)
 	}
 	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add(
@@ -292,7 +292,7 @@ func (j *Run) slotBias() []string {
 		out = append(
 			out,
 			fmt.Sprintf(
-				"%s from %s%s: the slices before it change what a slice shows: %s itself, measured among the other modes, has %s of its own figure",
+				"%s from %s%s: what a slice shows depends on the slice before it: %s, measured among the other modes, has %s of its usual figure",
 				s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
 	}
 	return out
@@ -371,14 +371,14 @@ func (j *Run) otherCongestion() string {
 // sameCore warns of a client and server on one core, unless the plan or a single-core machine
 // required that.
 func (j *Run) sameCore() string {
-	const shared = "client and server shared one core: throughput and latency are those of a machine without another"
+	const shared = "client and server shared one core: throughput and latency are those of a machine with a single core"
 	p := j.File.Header.Plan
 	far := slices.IndexFunc(p.Pins, func(x sample.Pinning) bool { return x.Name == sample.PinFar })
 	switch {
 	case far >= 0 && p.Pins[far].CPUs.SameCore, len(p.Pins) == 0 && p.CPUs.SameCore:
 		return shared
 	case far < 0 && strings.Contains(p.Pin, sample.PinFar):
-		return "this process may use one CPU only: client and server shared it, and CPUs of their own were not measured"
+		return "toll may use one CPU only: client and server shared it, and were not measured on CPUs of their own"
 	case len(p.Pins) > 0:
 		return ""
 	}

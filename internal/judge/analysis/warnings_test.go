@@ -162,7 +162,7 @@ func TestRunWarnings(t *testing.T) {
 		{name: "no-far", file: func(f *sample.File) {
 			f.Header.Plan.Pin, f.Header.Plan.Pins = "far,near",
 				[]sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
-		}, want: []string{"same-core"}, text: "CPUs of their own were not measured"},
+		}, want: []string{"same-core"}, text: "were not measured on CPUs of their own"},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil
 			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}

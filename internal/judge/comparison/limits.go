@@ -31,14 +31,14 @@ func limits(cells []analysis.Cell) string {
 		}
 	}
 	if len(by) == 1 && strings.HasPrefix(by[0], "the ") {
-		text := "What limits the throughput of every mode is " + by[0]
+		text := "Every mode's throughput is limited by " + by[0]
 		if rows > 1 {
-			text += ": throughput says nothing about the modes there, CPU time per byte does"
+			text += " and says nothing about the modes: compare CPU time per byte"
 		}
 		return text + "."
 	}
 	if len(by) == 1 && limiters[by[0]] != "" {
-		return "What limits the throughput of every mode is " + limiters[by[0]] + "."
+		return "Every mode's throughput is limited by " + limiters[by[0]] + "."
 	}
 	return ""
 }

@@ -49,20 +49,20 @@ func (j study) streamFinding(from mode.Placement) string {
 	}
 	o := workload.StreamOf(j.File.Header.Plan.LoadOf(workload.Stream))
 	text := fmt.Sprintf(
-		"What the path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
+		"The path adds to the median response of %d tokens at %g per second, from %s, over %s: %s.",
 		o.Tokens, o.Pace, from.Words(), base, strings.Join(say, ", "))
 	switch {
 	case highest < publishedExtra:
-		text += " None adds the 160 ms that were published for a bridge"
+		text += " None adds 160 ms, as a study published for a bridge"
 	case lowest >= publishedExtra:
-		text += " Each adds the 160 ms that were published for a bridge, or more"
+		text += " Each adds 160 ms or more, as a study published for a bridge"
 	default:
-		text += " Not every one is clearly below the 160 ms that were published for a bridge"
+		text += " Not all are clearly below 160 ms, which a study published for a bridge"
 	}
 	if len(stalls) == 0 {
-		return text + ", and no token made its reader wait for the 200 to 300 ms of its spikes."
+		return text + ", and no token was late by 200 to 300 ms, as in that study."
 	}
-	return text + "; a stall as long as its spikes of 200 to 300 ms is seen with " +
+	return text + "; tokens were late by 200 to 300 ms, as in that study, with " +
 		strings.Join(stalls, ", ") + "."
 }
 

@@ -148,7 +148,7 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		"an old file": {nil, ""},
 		"nothing": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.OutOfOrder: total(0)},
-			"No other suspect: no segment was lost or out of order and no look-up of a name took long. The server's end is not known"},
+			"No other suspect: no segment was lost or out of order and no look-up of a name took long. The server's side was not examined"},
 		"lost": {map[string]analysis.Metric{
 			workload.Resent: total(3), workload.OutOfOrder: total(7)},
 			"Other suspects: <r0>: 3 segments were sent again; <r0>: 7 segments came out of order."},
@@ -253,7 +253,7 @@ func TestAnswerNamesProxies(t *testing.T) {
 		{"worse", 1, []stats.Verdict{stats.Worse}, "",
 			"<r0> goes through docker-proxy: dial the container, 172.17.0.2:80, or sudo toll fast on 8080."},
 		{"same", 1, []stats.Verdict{stats.Same}, "",
-			"<r0> goes through docker-proxy, which costs nothing that was measured."},
+			"<r0> goes through docker-proxy, at no measurable cost."},
 		{"same, and tokens late", 1, []stats.Verdict{stats.Same}, Network,
 			"or sudo toll fast on 8080."},
 		{"unclear", 1, []stats.Verdict{stats.Unclear}, "", "<r0> goes through docker-proxy."},

@@ -107,23 +107,23 @@ func TestNetworkOrModel(t *testing.T) {
 		server string // the text's attribution to the server
 	}{
 		{"server-varies", 8, steadily(100*ms, 100*ms, 101*ms),
-			"far: the model: of the 101 ms by which", "near", "100 ms"},
-		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: of the 100 ms by which",
+			"far: the model: its slow gaps are 101 ms longer than its median gap", "near", "100 ms"},
+		{"way-varies", 8, steadily(2*ms, 2*ms, 100*ms), "far: the network: its slow gaps are 100 ms longer than its median gap",
 			"near", "2.0 ms"},
 		{"baseline-varies", 8, steadily(100*ms, 100*ms, 2*ms),
-			"near: the network: of the 100 ms by which", "far", "2.0 ms"},
-		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: of the 100 ms by which",
+			"near: the network: its slow gaps are 100 ms longer than its median gap", "far", "2.0 ms"},
+		{"both-vary", 8, steadily(60*ms, 60*ms, 100*ms), "far: both: its slow gaps are 100 ms longer than its median gap",
 			"near", "60 ms"},
 		{"unclear", 8, func(round, cell int) time.Duration {
 			if cell == 2 && round%2 == 1 {
 				return 100 * ms
 			}
 			return 10 * ms
-		}, "far: unclear: of the 55 ms by which", "near", "10.0 ms"},
+		}, "far: unclear: its slow gaps are 55 ms longer than its median gap", "near", "10.0 ms"},
 		{"server-varies-by-round", 8, func(round, _ int) time.Duration {
 			return time.Duration(50+20*round) * ms
 		},
-			"far: the model: of the 120 ms by which", "near", "120 ms"},
+			"far: the model: its slow gaps are 120 ms longer than its median gap", "near", "120 ms"},
 		{"few-rounds", stats.MinJudged - 1, steadily(2*ms, 2*ms, 100*ms),
 			"far: too few rounds to say", "near", "2.0 ms"},
 		{"enough-rounds", stats.MinJudged, steadily(2*ms, 2*ms, 100*ms), "far: the network: ",

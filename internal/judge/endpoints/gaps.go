@@ -192,7 +192,7 @@ func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, 
 	slow := slowness(s)
 	low, high := d.Low/slow, d.High/slow
 	part := fmt.Sprintf(
-		"of the %s by which its slow gaps are longer than its median one, %s are beyond %s's",
+		"its slow gaps are %s longer than its median gap, %s of that beyond %s's",
 		workload.Milliseconds(slow), d.Plain(), steadiest)
 	switch {
 	case slow <= steadyShare*median(s, workload.GapP50):

@@ -62,7 +62,7 @@ func suspects(r *analysis.Report) string {
 		return knownOfServer(c.Cell) || strings.HasPrefix(c.Dial, "/")
 	}
 	if !slices.ContainsFunc(all, seenServer) {
-		text += " The server's end is not known: it is not on this machine, or toll must be root to see it."
+		text += " The server's side was not examined: it is not on this machine, or toll must be root to see it."
 	}
 	return text
 }
@@ -98,7 +98,7 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 		case costs:
 			text += fmt.Sprintf(": dial the container, %s, or sudo toll fast on %s.", behind, port)
 		case free:
-			text += ", which costs nothing that was measured."
+			text += ", at no measurable cost."
 		default:
 			text += "."
 		}

@@ -61,6 +61,6 @@ func (m *Mesh) nothingLost() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		" Nothing is reported as losing packets: that takes %s retransmitted, where %s is typical.",
+		" No link is reported as losing packets: that needs %s retransmitted; %s is typical.",
 		percent(*x.NamedFrom), percent(x.Typical))
 }

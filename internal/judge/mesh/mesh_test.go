@@ -188,7 +188,7 @@ func TestMeshFindings(t *testing.T) {
 	}{
 		{"nothing", 4, 6, func(*meshRun) {}, 0,
 			[]string{
-				"Nothing is reported as slow: beyond the noise, no node is 1.25 times (round trips) or 1.25 times (throughput) slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. Nothing is reported as losing packets: that takes 0.10 % retransmitted, where 0.00 % is typical."}, nil},
+				"Nothing is reported as slow: beyond the noise, no node is 1.25 times (round trips) or 1.25 times (throughput) slower than is typical, and no link is 1.25 times (round trips) or 1.25 times (throughput) slower than its nodes explain. No link is reported as losing packets: that needs 0.10 % retransmitted; 0.00 % is typical."}, nil},
 		{"one-way-of-a-link", 4, 6, func(m *meshRun) { m.rate = one(1, 3, 0.2) }, 1,
 			[]string{
 				"The link between b and d is slow, while most other links of both are healthy: b sends to d at 21 %", "of the rate of their other links (6 of 6 visits), and the reverse direction is not slow"}, nil},
@@ -212,7 +212,7 @@ func TestMeshFindings(t *testing.T) {
 				"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
 		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0,
 			[]string{
-				"Neither direction of the link is 1.25 times slower than the other. Nothing is reported as losing packets: that takes 0.10 %"}, []string{"two-nodes"}},
+				"Neither direction of the link is 1.25 times slower than the other. No link is reported as losing packets: that needs 0.10 %"}, []string{"two-nodes"}},
 		{"two-nodes-and-round-trips", 2, 6, func(m *meshRun) {
 			m.fail = func(_ int, _ sample.Pair, load string) string {
 				return strings.Repeat("x", count01(load == "bulk"))

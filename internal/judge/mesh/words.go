@@ -244,7 +244,7 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	if len(m.Nodes) == 2 {
 		add(
 			"two-nodes",
-			"with two nodes only the link between them can be reported: finding out which of them is slow takes a third one")
+			"with two nodes only the link between them can be reported: to find out which of them is slow, add a third")
 	}
 	if m.Doubtful > 0 {
 		add("doubtful", "%s slow in too few visits to be reported: use more sweeps",
