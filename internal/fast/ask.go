@@ -147,9 +147,9 @@ func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) str
 		case len(a.Outcomes) == 1 && o.Got != replica.Connected:
 			return what + " is " + t.lost(ctx, a)
 		case doubts:
-			return what + " may be treated otherwise by " + strings.Join(a.Unsure, ", ")
+			return what + " may be affected by " + strings.Join(a.Unsure, ", ")
 		case len(a.Outcomes) > 1:
-			return what + " fares one way or the other"
+			return what + " does not always have the same outcome"
 		case o.Socket != w.server || !slices.Equal(o.Relays, w.relays):
 			return what + " is answered by another server"
 		case i > 0 && o.Seen != want:

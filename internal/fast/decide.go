@@ -109,7 +109,7 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, "its container has no network of its own", ""
 	case f.Switches.RoutedBySocket != "":
 		return r,
-			"policy routing may refuse a client's packets, or have them take another route than docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
+			"policy routing may refuse a client's packets, or send them by another route than docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
 	}
 	dial, ok := dials(p.Host)
 	if !ok {
@@ -122,7 +122,7 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, "no docker-proxy listens for it",
 			`with "userland-proxy": false the kernel's NAT does without one`
 	case !slices.Contains(c.Addrs, px.Container.Addr()) || px.Container.Port() != p.Port:
-		return r, "docker-proxy leads elsewhere than the engine says: to " + px.Container.String(),
+		return r, "docker-proxy forwards to another address than the engine reports: " + px.Container.String(),
 			""
 	}
 	bridge, ok := towards(f, px.Container.Addr())

@@ -95,7 +95,7 @@ func TestDecideRefuses(t *testing.T) {
 		"policy-routing": {func(f *ports.Facts) {
 			f.Switches.RoutedBySocket = "ip rule 9: prohibit"
 		},
-			"policy routing may refuse a client's packets, or have them take another route than docker-proxy's: ip rule 9"},
+			"policy routing may refuse a client's packets, or send them by another route than docker-proxy's: ip rule 9"},
 		"own-address": {func(f *ports.Facts) {
 			f.Containers[0].Published[0].Host = netip.MustParseAddrPort("192.0.2.7:8080")
 		}, "on 192.0.2.7 only"},
@@ -113,10 +113,10 @@ func TestDecideRefuses(t *testing.T) {
 		}, "no docker-proxy listens"},
 		"proxy-elsewhere": {func(f *ports.Facts) {
 			f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.9:80")
-		}, "leads elsewhere"},
+		}, "forwards to another address"},
 		"proxy-other-port": {func(f *ports.Facts) {
 			f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.2:81")
-		}, "leads elsewhere"},
+		}, "forwards to another address"},
 		"attached-unknown": {func(f *ports.Facts) {
 			f.Known.Attached = false
 		}, "what is attached to network devices cannot be read"},

@@ -171,7 +171,7 @@ func (f *Fast) noted() (*bigtcp.State, error) {
 }
 
 var errElsewhere = &path.UnsupportedError{
-	Missing: "fast is on in another network namespace than this one",
+	Missing: "fast is on in another network namespace",
 	Remedy:  "toll fast off there, or here"}
 
 // Without the part Links, chooseLinks takes the links back.

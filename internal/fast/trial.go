@@ -25,7 +25,7 @@ var renewed = unrenewed / 3
 
 // ErrOn is returned if fast is on when a trial starts.
 var ErrOn = &path.UnsupportedError{Remedy: "sudo toll fast off",
-	Missing: "fast is on already: there is no state without it to compare with"}
+	Missing: "fast is on already, so the port cannot be measured without it"}
 
 // switches takes effect for clients that connect afterwards.
 type switches interface {

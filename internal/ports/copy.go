@@ -166,7 +166,7 @@ func (c *Copy) Scans() (out []Scan) {
 	out = append(out, rest...)
 	if more := len(out) - maxScans; more > 0 {
 		out = out[:maxScans]
-		c.left("ports to which only rules lead, in "+units.Plural(more, "more scan"),
+		c.left("ports that only rules redirect, in "+units.Plural(more, "more scan"),
 			"too many networks and addresses", "toll ports PORT")
 	}
 	return out

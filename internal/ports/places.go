@@ -178,9 +178,9 @@ func (f *Facts) CheckClient(a netip.Addr) error {
 	switch d := f.device(f.towards(a)); {
 	case f.own(a):
 		return fmt.Errorf(
-			"%s is this machine's own address: the first columns are of its own clients", a)
+			"%s is this machine's own address: the first columns show its clients", a)
 	case d.Docker:
-		return fmt.Errorf("%s is in the network of %s: the column of a container is for those", a,
+		return fmt.Errorf("%s is in the network of %s: see the column of a container", a,
 			d.Name)
 	}
 	return nil

@@ -86,7 +86,7 @@ func (f *Facts) internal([]Row) []Trap {
 			Evidence: "-p asks for it, and all its networks are internal: " +
 				strings.Join(c.Networks, ", "),
 			Remedy: fmt.Sprintf(
-				"docker network connect NETWORK %s, with one that is not internal; or dial its own address from this machine", c.Name)})
+				"connect it to a network that is not internal: docker network connect NETWORK %s; or dial its own address from this machine", c.Name)})
 	}
 	return out
 }

@@ -149,7 +149,7 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 	if baselines > 1 { // each shape has its own
 		spec.Baseline = ""
 	}
-	how := "A dot for each round. What moves in all rows is the machine's drift; two levels in one row are two states."
+	how := "A dot for each round. A change in all rows is the machine's drift; two levels in one row are two states of the machine."
 	if spec.Baseline != "" {
 		how += " Dashed: " + spec.Baseline + "."
 	}

@@ -93,7 +93,7 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 	title, across, _ := strings.Cut(table, "; ")
 	spec.Across = title
 	return document.Chart{Kind: "scaling", Title: printable.Capital(across) + ": " + title,
-		How:  "What the study drew, and this machine's beside it.",
+		How:  "The study's figures, and this machine's next to them.",
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 

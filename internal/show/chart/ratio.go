@@ -35,11 +35,9 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 	}
 	spec.cut()
 	spec.Axis = "ratio to " + to + ", " + direction
-	how := "Each dot is a ratio to " + to + ", the bar its 95 % interval, the line " + to +
-		" itself." +
-		" Beside it stand the figure and the ratio."
+	how := "Dot: the ratio to " + to + "; bar: its 95 % interval; line: " + to + "."
 	if varies {
-		how += " What varies has no dot, and its range as the bar."
+		how += " A mode that varies has no dot; its bar is the range."
 	}
 	if spec.Band != nil {
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*r.Plan.Same)

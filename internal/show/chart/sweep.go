@@ -74,8 +74,8 @@ func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string)
 	})
 	one := 1.0
 	spec.Line, spec.Axis = &one, "ratio to "+r.Plan.Baseline+", "+direction
-	how := "Each dot is a ratio to " + r.Plan.Baseline +
-		" at the same point, the bar its 95 % interval, the line " + r.Plan.Baseline + " itself."
+	how := "Dot: the ratio to " + r.Plan.Baseline +
+		" at the same point; bar: its 95 % interval; line: " + r.Plan.Baseline + "."
 	if s := r.Plan.Same; s > 0 {
 		spec.Band = &[2]float64{1 - s, 1 + s}
 		how += fmt.Sprintf(" The band of ± %.3g %% counts as the same.", 100*s)

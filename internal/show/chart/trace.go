@@ -178,7 +178,7 @@ func partChart(t trace.Trace) (c document.Chart, ok bool) {
 		Title: "What " + t.Label + " adds to " + t.Against + ", part by part",
 		Table: tableOf(rows, "part", t.Against+", µs", t.Label+", µs", "adds, µs", "verdict"),
 		How: "There and back. The line is the 95 % interval over epochs. " +
-			"Pale: nothing measurable, or unclear. The last bar is what untraced slices say, the one above it what is missing to it."}, ok
+			"Pale: nothing measurable, or unclear. The last bar is the difference in untraced slices; the bar above it is what the parts leave unexplained."}, ok
 }
 
 func orEmpty(x *float64) string {

@@ -182,7 +182,7 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		t.Rows = append(t.Rows, document.Row{Cells: row})
 	}
 	s = document.Section{Title: document.Strongly("Latency"), Blocks: []document.Block{t}}
-	text := "The median is the rounds'; the other percentiles are of all rounds together."
+	text := "The median is that of the rounds; the other percentiles are of all rounds together."
 	if l := r.LoadAt(c); l.Slice > 0 {
 		text = fmt.Sprintf(
 			"The median is of slices; the other percentiles are of the windows of %g ms.",

@@ -126,7 +126,7 @@ func failing(r *difference.Report) document.Paragraph {
 	if len(r.Failing) == 0 && r.Unjudged(*r.FailAt) {
 		p := paragraph(
 			0,
-			"Nothing could be judged: no ratio of both runs tells whether it is worse by more than "+limit+".", document.Words)
+			"Nothing could be judged: no ratio is known well enough to say whether it is worse by more than "+limit+".", document.Words)
 		p.Style = document.Doubtful
 		return p
 	}
@@ -385,7 +385,7 @@ func differenceLegend(r *difference.Report) string {
 		text = " varies: a run has a range instead of a ratio."
 	}
 	if len(r.Traces) > 0 {
-		text += " Of parts, change is what the new run says minus what the old one does."
+		text += " For parts, change is the new figure minus the old one."
 	}
 	return fmt.Sprintf(
 		"change: the new figure over the old one, with the uncertainty of both runs. Ratios to %s are judged, because both "+

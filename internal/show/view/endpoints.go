@@ -16,7 +16,7 @@ import (
 )
 
 const routeLegend = "Ratios and differences are taken round by round and then summarized: they need not be those of two rows. " +
-	"≤: nothing measurable, and at most so much. ?: unclear."
+	"≤: nothing measurable, at most this much. ?: unclear."
 
 var (
 	routeColumn   = column{texts("", "route"), textOf(analysis.Cell.Label)}

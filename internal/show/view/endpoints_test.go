@@ -105,11 +105,11 @@ func routeReports() map[string]*analysis.Report {
 		chatRoute("vpn", "10.8.0.5:8000", 0.21, stats.Costs))
 	chat.Findings = append(chat.Findings,
 		"Is it the network or the model? Over direct the slowest tenth of the gaps between tokens is 21.8 ms longer than the median gap, less than over any other way: that much is the server's own.",
-		"vpn: the network: of the 60 ms by which its slow gaps are longer than its median one, +38 ms (+33 to +41) are beyond direct's. 12 % of its tokens came glued to another one: they were held back on the way, or by the server.",
+		"vpn: the network: its slow gaps are 60 ms longer than its median gap, +38 ms (+33 to +41) of that beyond direct's. 12 % of its tokens came glued to another one: they were held back on the way, or by the server.",
 		"Over published, vpn adds +26 ms (+23 to +31) to the first token (costs).")
 	chat.Cells[2].Warnings = []analysis.Warning{
 		{Code: "glued",
-			Text: "12 % of the tokens came in one piece with another one: something on the way, or the server, holds them back, and gaps look better than they are"}}
+			Text: "12 % of the tokens arrived together with another one: something on the path, or the server, holds them back, so gaps look shorter than they are"}}
 	chat.Warnings = []analysis.Warning{{Code: "ways",
 		Text: "the ways lead to different servers, by their server: llama.cpp; nginx"}}
 

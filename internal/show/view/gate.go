@@ -26,9 +26,9 @@ func Gate(r *gate.Report) document.Document {
 	}
 	d.Sections = append(d.Sections, document.Section{
 		Blocks: []document.Block{
-			faint("A sentence is about every cell that it matches. It holds, or is "+
-				"violated, if that is so for the whole 99 % interval of slices, or the 95 % interval of ratios by rounds, widened by the noise that the "+
-				"control shows; otherwise it is unclear.", document.Words)}})
+			faint("A sentence is about every row that it matches. It holds or is violated if "+
+				"that is true of the whole interval: 99 % by slices, 95 % for ratios by rounds, widened by the noise that the "+
+				"control shows. Otherwise it is unclear.", document.Words)}})
 	return d
 }
 

@@ -91,11 +91,11 @@ func ladderLegend(r *analysis.Report) string {
 	taken := "taken round by round and then summarized"
 	if words := slicesInWords(r); len(words) > 0 {
 		taken = "of the median and the throughput taken from " + strings.Join(words, ", ") +
-			", each slice against the other mode's beside it; of CPU time the same, with what others spent in the windows"
+			", each slice against the other mode's neighbouring one; of CPU time likewise, with what others spent in the windows"
 	}
 	return "A price is what the part after + costs over the mode before it, " + taken + ": " +
-		"prices need not add up. ≤: nothing measurable, and at most so much. ?: unclear; run longer, or on a quieter machine, " +
-		"to confirm. Without ±: the first row's own."
+		"prices need not add up. ≤: nothing measurable, at most this much. ?: unclear; run longer, or on a quieter machine. " +
+		"Without ±: the first row's own figure."
 }
 
 // stepColumn shows a price, or the mode's own figure. The bottom step has no price and shows its

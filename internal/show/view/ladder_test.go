@@ -48,7 +48,7 @@ func climbed() *ladder.Report {
 	delete(r.Steps[3].Prices, workload.CPUPerByte)
 	for i := range r.Cells {
 		r.Cells[i].Warnings = []analysis.Warning{
-			{Code: "thin-tail", Text: "too few samples in all for p99.9"}}
+			{Code: "thin-tail", Text: "too few samples for p99.9"}}
 	}
 	r.Findings = []string{
 		"Every row was witnessed: its bytes were counted on each hop of its path.",

@@ -279,7 +279,7 @@ func measure(r *ports.Report) (out []document.Block) {
 	if r.MeasureServer != "" {
 		out = append(out, document.Paragraph{
 			Break: document.Words, Text: document.Strongly("To measure").Then(
-				" this server over each of its routes, with a client of your own in place of this one if need be:", document.Plain)},
+				" this server over each of its routes, with this client or your own:", document.Plain)},
 			document.Command{Line: r.MeasureServer})
 	}
 	if len(r.Measure) == 0 {
@@ -292,7 +292,7 @@ func measure(r *ports.Report) (out []document.Block) {
 	return append(out,
 		document.Paragraph{Break: document.Words,
 			Text: document.Strongly("To measure").Then(
-				" such routes in the lab, beside what a published port could be instead:",
+				" such routes in the lab, and alternatives to them:",
 				document.Plain)},
 		document.List{Topic: document.Notes, Items: items, Level: 1})
 }
@@ -327,7 +327,7 @@ func checks(r *ports.Report) (out document.Section) {
 	if !tried(r) {
 		how = document.Strongly("Inferred").Then(
 			" from sockets alone: "+ports.Untried+
-				", which takes root. Rules and routes may decide otherwise.", document.Plain)
+				", which needs root. Rules and routes may change the result.", document.Plain)
 	}
 	out.Add(document.Paragraph{Break: document.Words, Text: how})
 	return out

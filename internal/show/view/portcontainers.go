@@ -11,7 +11,7 @@ import (
 )
 
 const insideLegend = "Clients dial the container's own address. another network: a container on another of this machine's bridges. " +
-	"another machine needs a route to the address besides."
+	"another machine also needs a route to the address."
 
 func insides(r *ports.Report) []document.Section {
 	if len(r.Inside) == 0 {

@@ -121,7 +121,7 @@ func usual() *analysis.Report {
 		trip(mode.PublishProxy, mode.ToLoopback, 58.9, 3.88, 0.11, stats.Worse),
 	}
 	few := analysis.Warning{Code: "thin-tail",
-		Text: "too few samples in all for p99.9: use more rounds or a longer --window"}
+		Text: "too few samples for p99.9: use more rounds or a longer --window"}
 	bimodal := analysis.Warning{Code: "bimodal",
 		Text: "the rounds fall into two clusters: the median may describe neither"}
 	for i := range r.Cells {

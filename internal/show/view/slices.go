@@ -36,7 +36,7 @@ func ratioLegend(r *analysis.Report) string {
 	if len(sliced) == 0 {
 		return "Ratios are taken round by round and then summarized: t" + quotient
 	}
-	text := "Ratios are of slices to the baseline's right before and after them: " +
+	text := "Ratios compare slices with the baseline's right before and after them: " +
 		strings.Join(sliced, ", ")
 	if whole := visited(r); len(whole) > 0 {
 		text += "; those of " + strings.Join(whole, ", ") + " are taken round by round"
@@ -53,10 +53,10 @@ func unpairedWords(r *analysis.Report) string {
 	var texts []string
 	for _, u := range r.Unpaired {
 		texts = append(
-			texts, fmt.Sprintf("%s for %s (at most %s, of %s), where taking turns gives ±%s",
+			texts, fmt.Sprintf("%s for %s (at most %s, %s; in turns ±%s)",
 				inPercents(u.Off), u.Load, inPercents(u.Most), u.Row, inPercents(u.Width)))
 	}
-	return " If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
+	return " Measured one after the other instead of in turns, modes would have ratios that are off by " +
 		strings.Join(texts, ", and by ") + "."
 }
 

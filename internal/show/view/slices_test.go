@@ -123,7 +123,7 @@ func TestLadderOfSlices(t *testing.T) {
 	got := strings.Join(strings.Fields(table(t, r, format.Options{})), " ")
 	for _, want := range []string{
 		"of the median and the throughput taken from rr in 3 epochs of slices of 16 ms, each slice",
-		"of CPU time the same, with what others spent in the windows: prices"} {
+		"of CPU time likewise, with what others spent in the windows: prices"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing: %s", want, got)
 		}
@@ -147,8 +147,8 @@ func TestUnpairedWords(t *testing.T) {
 	r.Unpaired = []analysis.Unpaired{{Load: "bulk", Rows: 3, Off: 0.041, Most: 0.18,
 		Row: "publish-nat :lo", Width: 0.0123},
 		{Load: "rr", Rows: 3, Off: 0.02, Most: 0.05, Row: "bridge", Width: 0.009}}
-	want := "If the modes had been measured one after the other, each in half of the run, ratios of the same slices would be off by " +
-		"4.1 % for bulk (at most 18 %, of publish-nat :lo), where taking turns gives ±1.2 %, and by 2.0 % for rr (at most 5.0 %, of bridge), where taking turns gives ±0.9 %."
+	want := "Measured one after the other instead of in turns, modes would have ratios that are off by " +
+		"4.1 % for bulk (at most 18 %, publish-nat :lo; in turns ±1.2 %), and by 2.0 % for rr (at most 5.0 %, bridge; in turns ±0.9 %)."
 	for _, f := range []string{"table", "html"} {
 		if text := written(t, f, Report(r), format.Options{}); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("not in the %s: %s", f, want)

@@ -43,7 +43,7 @@ func TestVaryingRow(t *testing.T) {
 	worse := []float64{0.02, 2.2, 0.3, 0.05}
 	around := []float64{4, 80, 8, 60}
 	warning := "its throughput varies: all 12 windows of 1000 ms lie in the range 0.02–2.2 Gbit/s, " +
-		"which its row has instead of a mean. TCP: 7.0 retransmits/s, 2.0 % of all bytes sent again, " +
+		"which the row shows instead of a median. TCP: 7.0 retransmits/s, 2.0 % of all bytes sent again, " +
 		"RTO 204 ms"
 	for _, tt := range []struct {
 		name   string
