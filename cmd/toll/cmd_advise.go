@@ -31,13 +31,13 @@ func newAdvise(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "advise [MODE…]",
 		Short: "Try what would make a mode faster, and say what helped",
-		Long: `advise tries on this machine what would make a mode (bridge unless others are named)
-faster: each lever alone, then those that helped and harmed nothing one after
-another, each against what was chosen before. It recommends only what helped both
-times and cost nothing that was measured, and prints the lines that make it permanent.
+		Long: `advise tries on this machine what might make a mode (bridge unless others are named)
+faster: it measures each setting or other mode (lever) alone, then adds those that
+helped and harmed nothing one by one. It recommends levers that helped both times and
+harmed nothing, and prints the lines that make them permanent.
 
-It changes nothing on the machine: levers are put on toll's own containers and networks.
-With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
+It changes nothing on the machine: levers apply to toll's own containers and networks.
+With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 		Example: `  toll advise
   toll advise publish-proxy --from host,remote
   toll advise bridge publish-nat
@@ -82,10 +82,10 @@ With --on docker, bridge-nf sets a sysctl of the machine's, which is restored.`,
 	fl.SortFlags = false
 	addFrom(fl, &f.from, mode.OfModes, mode.FromHost, mode.FromContainer, mode.FromRemote)
 	fl.StringSliceVar(&f.to, "to", nil,
-		"outside: the way out (default into the mode, and its way out where there is no other)")
+		"outside: the way out (default the way in, or the way out of modes without one)")
 	offer(fl, "to", []string{string(mode.ToOutside), string(mode.ToOutside6)})
 	fl.StringSliceVar(&levers, "lever", nil,
-		"try only these (default all that there are for the mode)")
+		"try only these (default all for the mode)")
 	f.addLoads(fl, adviseLoads, workload.Bulk, workload.BulkReverse, workload.RR, workload.CRR,
 		workload.UDP)
 	f.addPin(fl, sample.PinFar)

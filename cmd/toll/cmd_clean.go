@@ -38,24 +38,23 @@ func newClean(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove what a killed run left behind",
-		Long: `clean removes what a run that was killed left behind: processes; with --on docker its
-containers, networks and images, its devices, Open vSwitch bridges and its rule in
-DOCKER-USER; with --on swarm its services, secrets and networks, if this node is a
-manager; with --on kubernetes its pods and services. It restores the limits of socket
-buffers that --tune rmem_max or wmem_max set, and what --tune bridge-nf=off did to
-bridges. Namespaces of the kernel need no cleaning: it removes them with their
-processes.
+		Long: `clean removes what killed runs left behind: processes; of runs with --on docker their
+containers, networks and images, devices, Open vSwitch bridges and rule in DOCKER-USER;
+of runs with --on swarm their services, secrets and networks, if this node is a manager;
+of runs with --on kubernetes their pods and services. It restores the limits of socket
+buffers that --tune rmem_max or wmem_max set, and what --tune bridge-nf=off changed.
+The kernel removes network namespaces with their processes.
 
-It asks the Docker daemon that docker uses now, and the clusters in which a killed run
-said that it would make something, and removes only what carries toll's label and
-belongs to a toll that is gone.`,
+It asks the Docker daemon that docker uses now, and the clusters that killed runs noted
+in their journals, and removes only what carries toll's label and belongs to a toll that
+has ended.`,
 		Args: noArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return clean(c.Context(), e, &d, &k) },
 	}
 	fl := c.Flags()
 	fl.BoolVar(
 		&d.Others, "others", false,
-		"also what tolls of other machines made in this one's swarm or in a cluster, and those whose process cannot be seen, whether they still run or not")
+		"also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run")
 	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "",
 		"look in this cluster, too, as --on kubernetes finds it")
 	fl.StringVar(&k.Access.Context, "context", "", "look in the cluster of this context, too")

@@ -14,7 +14,7 @@ func newCompare(e env) *cobra.Command {
 		Short: "Measure modes side by side and judge what each costs",
 		Long: `compare measures network modes side by side, and prints what each costs against
 the baseline, with 95 % intervals. Without names it measures Docker's usual modes;
-"all" is every one.
+"all" stands for every mode.
 
 The modes take turns of a few milliseconds, in a new order each time. The run ends
 when every verdict is certain, when every ratio is known to --precision, or when

@@ -21,16 +21,14 @@ func newDiff(e env) *cobra.Command {
 		Short: "Show what differs between two runs",
 		Long: `diff compares two results files of the same study, or runs of the history (@1 is the
 newest). Without names it compares the newest kept run with the last one before it
-that measured the same modes and loads. It says first what differs of the
-machine, the load and the paths, then each mode's ratio to the baseline, with a
-95 % interval and a verdict. Absolute figures are shown below, not judged:
-those from different times are not comparable, because they depend on the machine's
-state. Where the baseline's own figure differs by more than 10 %, the machine was in
-another state, on which ratios depend, too: what looks worse or better is then unclear.
+that measured the same modes and loads. It lists what else
+differs (machine, loads, paths), then the change of each mode's ratio to the baseline,
+with a 95 % interval and a verdict. Absolute figures follow; they are not judged, because
+they depend on the machine's state. Where the baseline's own figure differs by more than
+10 %, that state was another one, and what looks worse or better is unclear.
 
-With --fail-above, a mode of the old run that has no result in the new one is a
-failure, too, and so are runs of which nothing can be judged; each has an exit code
-of its own.`,
+With --fail-above it also fails if a mode of the old run has no result in the new one, or
+if nothing could be judged; each case has an exit code of its own.`,
 		Example: `  toll compare; toll compare; toll diff
   toll diff @3 @1
   toll diff old.jsonl new.jsonl --fail-above 5%`,

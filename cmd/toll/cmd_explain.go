@@ -16,8 +16,7 @@ func newExplain(e env) *cobra.Command {
 		Short: "Explain a word of the output",
 		Long: `explain says in a few lines what a word of toll's output means: a verdict, a column,
 a mode, a load, a warning, a trap, a flag of docker run, a figure of the JSON report.
-Without a word it lists those that it knows. A word with several meanings is explained
-in all of them.`,
+Without a word it lists the words that it knows.`,
 		Example: `  toll explain
   toll explain p99
   toll explain publish-proxy

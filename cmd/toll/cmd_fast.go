@@ -23,14 +23,14 @@ func newFast(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fast",
 		Short: "Redirect local clients past docker-proxy, straight to containers",
-		Long: `fast has clients on this machine that dial a published TCP port on 127.0.0.1 or ::1
-connect straight to the container, without docker-proxy. Containers and Docker are
-neither restarted nor reconfigured; eBPF rewrites the address when a client connects.
-With --parts connect,links the host's side of containers' links carries larger packets,
-too (BIG TCP). Connections that it cannot redirect safely still use docker-proxy. When the
-lease expires, everything is as before.
+		Long: `fast connects clients on this machine that dial a published TCP port on 127.0.0.1 or ::1
+directly to the container, without docker-proxy: eBPF rewrites the address when a client
+connects. Containers and Docker are neither restarted nor reconfigured. Connections that
+cannot be redirected safely still use docker-proxy. With --parts connect,links the
+machine also sends larger packets to containers (BIG TCP). When the lease expires,
+everything is as before.
 
-docs/fastpath.md says what changes, what does not, and what it takes. As root.`,
+It needs root. docs/fastpath.md says what changes and what does not.`,
 		Example: `  sudo toll fast on 8080
   sudo toll fast on --all --parts connect,links
   sudo toll fast watch
@@ -73,15 +73,15 @@ func newFastOn(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "on [PORT…]",
 		Short: "Turn it on for published ports, or for all",
-		Long: `on turns parts of fast on for published ports: connect, which leads local clients past
-docker-proxy, and links, which has the bridges of the ports' containers, and all ports of
-these bridges, carry packets of up to 180000 bytes. Parts that are not named are turned
-off. What links had before is noted before they are changed, and off gives it back.
+		Long: `on turns fast on for published ports. The part connect redirects local clients past
+docker-proxy. The part links lets the bridges of the ports' containers, and all ports of
+these bridges, carry packets of up to 180000 bytes; off restores their sizes. Parts that
+are not named are turned off.
 
---measure asks the ports with it and without, in shuffled rounds, and keeps it only if it
-helped. auto finds out whether a port speaks http, redis, postgres or greets who connects.
-stream, sql and run ask as the commands of these names do, with flags that they have, too.
-The result is a report as theirs, also for toll report, history, gate and diff.`,
+--measure measures your own server with fast and without, in shuffled rounds, and keeps
+fast only if it helped. auto finds out whether a port speaks http, redis or postgres, or
+its server speaks first. stream, sql and run measure as the commands of these names do,
+and take their flags. toll report, history, gate and diff read the results file.`,
 		Example: `  sudo toll fast on 8080 5432
   sudo toll fast on 8080 --parts connect,links
   sudo toll fast on 8080 --measure
@@ -340,10 +340,10 @@ func newFastWatch(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow the engine and renew the lease, until it is interrupted or turned off",
-		Long: `watch follows the engine's events and the kernel's of devices and rules, so that
-new containers get shortcuts and raised links, and removed ones lose them. It rereads
-everything and renews the lease after each third of it. It stays in the foreground;
-packages have a unit for systemd, toll-fast.`,
+		Long: `watch renews the lease after each third of it, until it is interrupted. It follows the
+events of the engine and the kernel: new containers get shortcuts and raised links,
+removed ones lose them. It stays in the foreground; packages have a unit for systemd,
+toll-fast.`,
 		Args: noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
 			if err := asRoot("watch"); err != nil {

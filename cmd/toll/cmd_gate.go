@@ -40,17 +40,16 @@ func newGate(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gate FILE 'SENTENCE'…",
 		Short: "Check a results file against rules, for CI",
-		Long: fmt.Sprintf(`gate checks a results file against sentences. Each holds, is violated, or is unclear;
-the exit code says it:
+		Long: fmt.Sprintf(`gate checks whether sentences hold for a results file. Its exit code is
 
-  %d  all hold
-  %d  one is violated with certainty
-  %d  the file has no result that one is about
-  %d  one is unclear (--unclear pass: %d)
+  %d  if all hold
+  %d  if one is certainly violated
+  %d  if the file has no result for one
+  %d  if one is unclear (--unclear pass: %d)
 
-A sentence is MODE.METRIC, a comparator, and a limit: a number of a unit, or a ratio
-to another mode. It is about all cells that it matches; from, to, load, on and pin choose
-some of them. Metrics are throughput, latency (the median), latency_p99, cpu, and all
+A sentence is MODE.METRIC, a comparator, and a limit: a number with its unit, or a ratio
+to another mode. It must hold for every row that it matches; from, to, load, on and pin
+narrow that down. Metrics are throughput, latency (the median), latency_p99, cpu, and all
 others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK),
 		Example: `  toll gate run.jsonl 'publish-proxy.throughput >= 0.9 of host'
   toll gate run.jsonl 'bridge.latency <= 50us from container' \
@@ -70,7 +69,7 @@ others of the results file.`, exitOK, exitWorse, exitCells, exitUnclear, exitOK)
 	c.Flags().StringVar(&f.unclear, "unclear", "fail",
 		"what an unclear sentence does: fail or pass")
 	c.Flags().StringSliceVar(&f.confirm, "confirm", nil,
-		"measure again, up to N times, what is violated: if it is not each time, it is unclear; or FILE,…: the results files of further runs")
+		"repeat the run up to N times while a sentence is violated: it is unclear unless it is violated each time; or FILE,…: the results files of further runs")
 	f.out.add(c.Flags(), document.AGate)
 	return c
 }

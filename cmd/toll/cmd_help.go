@@ -24,7 +24,7 @@ func helpful(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {
-		c.Short = "Write the script with which a shell completes toll's words"
+		c.Short = "Print the script that makes a shell complete toll's words"
 		c.Args = cobra.ArbitraryArgs
 		c.RunE = func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -105,8 +105,8 @@ func exitCodesHelp() string {
 		b.WriteString(entry("  "+c.code, c.means, len("  130, 143, 129  "), helpWidth))
 	}
 	b.WriteString(
-		"\nAn error is one line, \"toll: error: …\", on the standard error, with a line\n" +
-			"\"toll: hint: …\" where something can be done about it.")
+		"\nAn error is one line, \"toll: error: …\", on standard error. A second line,\n" +
+			"\"toll: hint: …\", says what you can do about it, if anything.")
 	return b.String()
 }
 
@@ -115,8 +115,8 @@ var environmentHelp = fmt.Sprintf(`toll reads these environment variables:
   NO_COLOR     if set, no colours
   TERM=dumb    no colours and no progress line
   CI           if set, no progress line: a line of text every %d s instead
-  TOLL_BUSY    if it is yes, as --busy: do not wait for a busy machine
-  TOLL_HISTORY if it is off, as --no-history: keep no run and learn from none
+  TOLL_BUSY    if yes, do not wait for a busy machine, as with --busy
+  TOLL_HISTORY if off, keep no run and learn from none, as with --no-history
   XDG_STATE_HOME
                where the history and journals are kept (default ~/.local/state)
   KUBECONFIG   the kubeconfig, as kubectl reads it

@@ -27,8 +27,8 @@ func newHistory(e env) *cobra.Command {
 		Short: "List the runs that toll kept, and draw their trends",
 		Long: fmt.Sprintf(`history lists the runs that were kept, the newest first. Every run that measures
 something is kept in $XDG_STATE_HOME/bridgetoll-history (or in ~/.local/state): the
-last %d, of at most %d MiB together. --no-history keeps a run out of it, and
-%s=off in the environment all of them.
+last %d, of at most %d MiB together. With --no-history a run is not kept, and
+with %s=off in the environment none is.
 
 @1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostBytes>>20, historyEnv),
 		Example: `  toll history

@@ -13,10 +13,9 @@ func newImage(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "image",
 		Short: "Write toll's image for the nodes of a cluster",
-		Long: `image writes the image that holds this toll and nothing else, as docker load takes
-it. A cluster does not distribute images: every node must have it before toll mesh,
---on swarm or --on kubernetes, or get it from a registry (--image). The same toll
-writes the same image.`,
+		Long: `image writes an image for docker load that contains this toll and nothing else. toll
+mesh, --on swarm and --on kubernetes need it on every node: load it there, or push it to
+a registry (--image). The same toll writes the same image.`,
 		Example: `  toll image | ssh node-b docker load
   toll image | ssh node-b ctr -n k8s.io images import -
   for n in node-b node-c; do toll image | ssh $n docker load; done`,

@@ -12,8 +12,8 @@ func newKubernetes(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kubernetes",
 		Short: "Print what a Kubernetes cluster must allow toll",
-		Long: `kubernetes has what an administrator of a cluster needs, so that another user can
-measure there with --on kubernetes.`,
+		Long: `kubernetes helps the administrator of a cluster to let another user measure there with
+--on kubernetes.`,
 		Example: `  toll kubernetes manifest | kubectl apply -f -`,
 		Args:    noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
@@ -32,7 +32,7 @@ func newManifest(e env) *cobra.Command {
 		Short: "Print a namespace, an account and the least rights that toll needs",
 		Long: `manifest prints YAML for kubectl apply: a namespace with the level of Pod Security
 that toll's pods need, a service account, and roles that allow what a run does and
-nothing else. Its first lines say how to become that account.`,
+nothing else. Its first lines explain how to use that account.`,
 		Example: `  toll kubernetes manifest | kubectl apply -f -
   toll kubernetes manifest --namespace net-perf --unprivileged
   toll kubernetes manifest --nodes worker-1,worker-2`,

@@ -23,14 +23,15 @@ func newLadder(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ladder [MODE…]",
 		Short: "Price each part of a mode: bridge, NAT, docker-proxy",
-		Long: `ladder lines up modes so that each has one part more than the one before (from the
-machine itself: native, host, bridge, publish-nat, publish-proxy), and prints what
-each part adds in latency and CPU time and takes in throughput, with 95 % intervals.
+		Long: `ladder measures a series of modes, each with one part more than another (from the
+machine itself: native, host, bridge, publish-nat, publish-proxy), and prints what each
+part adds to latency and CPU time and costs in throughput, with 95 % intervals.
 
-With names it ends at those modes ("all" is every one), else at Docker's usual ones.
-A mode that cannot be built here is left out: the next one is then priced with both
-parts. With --to outside the ladder is of the way out: what each part adds to a
-container's connections to another machine. With --trace, as root, each price has beside it what toll trace says of it.`,
+Without names the series has Docker's usual modes; with names, these and all below them
+("all": every mode). A mode that cannot be built here is left out: the next one is then
+priced with both parts. With --to outside it shows what each part adds to a container's
+connections to another machine. With --trace, as root, it prints next to each price where
+in the kernel the time goes (toll trace).`,
 		Example: `  toll ladder
   toll ladder publish-proxy --load rr
   toll ladder --load stream --tokens 50 --budget 3m

@@ -40,15 +40,16 @@ func newMesh(e env) *cobra.Command {
 		Use:   "mesh [[NAME=]MACHINE…]",
 		Short: "Find the slow nodes and links of a cluster, or of machines by ssh",
 		Long: `mesh measures latency and throughput between every two nodes of a Docker Swarm or a
-Kubernetes cluster, or every two machines that ssh reaches. In each round every node is in one pair, so N
-nodes take N-1 rounds. It prints a table of nodes × nodes, and names the nodes that
-are slow to all others, and the links that are slow though their nodes are not.
-On a swarm it runs on a manager; every node must have toll's image (see toll image).
-On Kubernetes each pair is measured on the pods' network and on the nodes' own, one right
-after the other (--mode pod,host): it says what the CNI costs on each link, and tells a slow
-link from a slow CNI. On a swarm --mode overlay,host does the same.
-A MACHINE is one that ssh reaches, as ssh takes it ([user@]HOST[:PORT]); localhost is
-this one. toll starts itself there by ssh, and the machines dial each other.`,
+Kubernetes cluster, or every two machines that ssh reaches. Each round measures every node in one pair, so a
+sweep of N nodes takes N-1 rounds. It prints a table of nodes × nodes, and names nodes
+that are slow to all others, and links that are slow although their nodes are not.
+
+On a swarm run it on a manager; every node must have toll's image (see toll image).
+On Kubernetes it measures each pair on the pods' network and on the nodes' own, one right
+after the other (--mode pod,host): this shows what the CNI costs on each link, and tells
+a slow link from a slow CNI. On a swarm --mode overlay,host does the same.
+A MACHINE is [user@]HOST[:PORT], as for ssh; localhost is this one. toll starts itself
+there by ssh, and the machines dial each other.`,
 		Example: `  toll mesh --on swarm
   toll mesh --on swarm --nodes a,b,c --mode overlay --load rr
   toll mesh --on swarm --budget 5m --save mesh.jsonl

@@ -56,8 +56,8 @@ func newModes(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "modes [MODE…]",
 		Short: "List the network modes, and whether each can be built here",
-		Long: `modes lists each network mode with Docker's words for it, the isolation that it gives
-up and the paths to it, and says what is missing here where a path cannot be built.`,
+		Long: `modes lists each network mode with its name in Docker, the isolation that it gives up
+and the paths to it. Where a path cannot be built here, it names what is missing.`,
 		Example: `  toll modes
   toll modes overlay ipvlan-l2
   sudo toll modes --on docker --parent eth0`,

@@ -41,7 +41,7 @@ func newPath(e env) *cobra.Command {
 		Use:   "path MODE",
 		Short: "Draw what packets cross in a mode, with counters",
 		Long: `path builds the mode, sends a little traffic and draws what the packets cross, in
-order, with the counters of each before and after.`,
+order, with the counters of each hop before and after.`,
 		Example: `  toll path bridge --from container
   toll path publish-nat --to address
   toll path bridge -6

@@ -38,13 +38,13 @@ addresses, a container and another machine. It names traps, with evidence and re
 
 As root it copies the machine's network (links, addresses, routes, packet filters and
 the containers' namespaces) into private namespaces and connects there from each of
-these places, by TCP and UDP. So the kernel decides, and names the rule that drops a
-packet. Nothing leaves the copy, and it ends with the command. Without root, routes
-that rules may decide have a ?.
+these places, by TCP and UDP. So the kernel itself decides, and toll names the rule that
+drops a packet. No packet leaves the copy, which ends with the command. Without root,
+routes that depend on rules are marked with a ?.
 
-With a port it draws each route, and also connects to the port itself from this
-machine. It changes nothing. --save writes what was read to a file without secrets,
-which --from-file judges on any machine, without root.`,
+With a port it draws each route, and also connects to the real port from this machine.
+It changes nothing. --save writes what it read to a file without secrets; --from-file
+judges such a file on any machine, without root.`,
 		Example: `  sudo toll ports
   sudo toll ports 8080
   sudo toll ports --client 203.0.113.7

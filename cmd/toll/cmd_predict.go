@@ -24,9 +24,9 @@ func newPredict(e env) *cobra.Command {
 		Use:   "predict FILE",
 		Short: "Predict what each mode would cost your application",
 		Long: `predict takes the costs of round trips, bytes and streamed tokens from a results
-file with rr, and bulk for larger replies ("-" is the standard input, @1 the newest
-kept run), and computes what an application would see: the time of a page of N queries,
-and the share of a core that N queries per second take. It shows its arithmetic.`,
+file with rr, and bulk for larger replies ("-" is standard input, @1 the newest kept run),
+and computes what an application would see: the time of a page of N queries, and the
+share of a core that N queries per second take. It prints its arithmetic.`,
 		Example: `  toll compare --load rr,bulk --save run.jsonl
   toll predict run.jsonl --queries 20 --bytes 4k --qps 500
   toll predict @1`,

@@ -19,9 +19,9 @@ func newPublished(e env) *cobra.Command {
 		Use:   "published [STUDY…]",
 		Short: "Compare published measurements with yours",
 		Long: `published shows five published comparisons of container networks, and the commands
-that measure the same here. With --against it puts the figures and ratios of your results files
-beside the published ones, and says which findings hold. --details adds the doubts
-about each study and the time of each CPU.
+that measure the same here. With --against it prints the figures and ratios of your
+results files next to the published ones, and says which findings hold. --details adds
+doubts about each study, and the time of each CPU.
 
 Studies: ` + strings.Join(published.Names(), ", ") + ".",
 		Example: `  toll published

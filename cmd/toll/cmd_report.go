@@ -17,9 +17,8 @@ func newReport(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report FILE",
 		Short: "Read a results file and print its report",
-		Long: `report reads a results file of --save, on any machine and as often as you like, and
-prints what the run printed. "-" is the standard input. The file of a run that was
-killed is read as far as it goes.`,
+		Long: `report reads a results file of --save, on any machine, and prints what the run printed.
+"-" is standard input. The file of a run that was killed is read as far as it goes.`,
 		Example: `  toll report run.jsonl
   toll report run.jsonl --format json --output run.json
   ssh server cat run.jsonl | toll report -`,

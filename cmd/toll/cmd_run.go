@@ -37,17 +37,17 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 		names, ", "))
 	fl.StringVar(
 		&f.server, "server", "",
-		"the server's command line, for a shell; {port} stands for the port that it is to listen on")
+		"the server's command line, for a shell; {port} stands for the port to listen on")
 	fl.StringVar(
 		&f.client, "client", "",
-		"the client's command line; {host} {port}, or {addr}, stand for what it is to connect to")
+		"the client's command line; {host} {port}, or {addr}, stand for the server's address")
 	fl.StringVar(
 		&f.ready, "ready", "",
 		"when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
 	fl.StringArrayVar(&f.metrics, "metric", nil,
 		"NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
 	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds",
-		"what {seconds} stands for: how long clients that can be told are to run")
+		"the value of {seconds}, for clients that take how long to run")
 	fl.Var(timeFlag(&f.timeout, 20*time.Second, time.Second, maxTimeout), "timeout",
 		"how long the server may take to get ready, and the client to end")
 	fl.BoolVar(&f.noRoot, "no-root", false,
@@ -69,17 +69,17 @@ func newRun(e env) *cobra.Command {
 		Use:   "run [MODE… | [NAME=]HOST:PORT…] (--recipe NAME | --client CMD …)",
 		Short: "Compare modes, or routes to your server, under your own programs",
 		Long: `run starts a server and a client of yours over each mode, in shuffled rounds, and
-compares what the client prints. They are any two programs, or a recipe. The server
-is restarted for each visit and stopped after it. Files in {dir}, which is in memory,
-last until the end of the run.
+compares what the client prints. They are any two programs, or a recipe. Each visit
+starts the server and stops it. Files in {dir}, which is in memory, last until the end
+of the run.
 
 /bin/sh runs the command lines. {host} and {port} stand for where the server
 listens, {addr} for both (with brackets around IPv6), {port2} for a second port,
 {seconds} for --seconds.
 
-With HOST:PORT the server is one that runs already, and only the client is started:
-over each such route to it, from each place that --from names, on this machine or in
-a container's network. The client itself is this machine's program.`,
+With HOST:PORT only the client is started, against a server that runs already: over each
+route that you name, from each place of --from, on this machine or in a container's
+network. The client is a program of this machine.`,
 		Example: `  toll run --recipe redis
   toll run host bridge publish-proxy --recipe iperf3 --seconds 2
   toll run --recipe pgbench --from host,container --budget 3m

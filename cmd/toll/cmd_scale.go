@@ -29,10 +29,10 @@ func newScale(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "scale [MODE…]",
 		Short: "Measure modes with many servers, clients and processes",
-		Long: `scale measures each mode (bridge unless others are named) with one client container
-and with more, all at once. A size is servers × client containers × processes in
-each; client i talks to server i modulo the number of servers. It prints the total
-throughput, each client's share and how fair the shares are, and the CPU time.`,
+		Long: `scale measures each mode (bridge unless others are named) with one client container,
+then with more that work at once. A shape is servers × client containers × processes in
+each; client i uses server i modulo the number of servers. It prints the total
+throughput, each client's share, how fair the shares are, and the CPU time.`,
 		Example: `  toll scale
   toll scale bridge pipework ovs --clients 1,2,4,8,16,20
   toll scale bridge ovs --pairs 1,2,4,20

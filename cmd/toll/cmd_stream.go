@@ -29,14 +29,14 @@ func (f *chatFlags) add(fl *pflag.FlagSet) {
 	f.places.add(fl)
 	fl.StringVar(&f.model, "model", "", "the model (default the first that the server lists)")
 	fl.StringVar(&f.prompt, "prompt", chatPrompt, "what each request asks")
-	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "most tokens of a response")
+	fl.Var(wholeFlag(&f.tokens, 64, 1, maxChatTokens), "tokens", "the most tokens of a response")
 	fl.Var(wholeFlag(&f.requests, 1, 1, maxRequests), "requests",
 		"requests of each session in a visit, one after another")
 	fl.Var(wholeFlag(&f.sessions, 1, 1, maxChatSessions), "sessions",
 		"sessions at one time, each with a connection of its own")
 	fl.BoolVar(
 		&f.batch, "batch", false,
-		"ask for whole responses, too, which are not streamed, in the same rounds")
+		"also ask for whole responses, which are not streamed, in the same rounds")
 	fl.BoolVar(&f.noStream, "no-stream", false, "ask for whole responses only")
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "environment variable that holds the API key")
 	fl.Var(timeFlag(&f.stall, 200*time.Millisecond, time.Millisecond, maxWait), "stall",
@@ -66,11 +66,11 @@ func newStream(e env) *cobra.Command {
 responses over each URL, in shuffled rounds. Each URL is another route to the same
 server, such as its published port and its container's address. It compares the time
 to the first token, the gaps between tokens and the response times, and says whether
-they vary because of the route or of the server. With --batch it compares responses
-that are not streamed, too, by the time to the whole answer.
+they vary because of the route or of the server. With --batch it also compares the times
+of responses that are not streamed.
 
-A URL is that of the server, of its /v1 or of its chat/completions. Without a server
-to try, toll compare --load stream shows what each mode does to tokens.`,
+A URL is that of the server, of its /v1 or of its chat/completions. If you have no
+server, toll compare --load stream shows what each mode does to tokens.`,
 		Example: `  toll stream http://127.0.0.1:8080
   toll stream published=http://127.0.0.1:8080 direct=http://172.17.0.2:8000
   toll stream lan=http://10.0.0.5:8000 vpn=http://10.8.0.5:8000 \

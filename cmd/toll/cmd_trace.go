@@ -21,16 +21,16 @@ func newTrace(e env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace [MODE…]",
 		Short: "Show where in the kernel a mode's microseconds go",
-		Long: `trace follows round trips through the kernel, and says where the time goes that a
-mode (bridge unless others are named) adds to them: in which hop of the path, in
-which direction, in wake-ups, or in a relay such as docker-proxy.
+		Long: `trace follows round trips through the kernel, and shows where a mode (bridge unless
+others are named) adds time: in which hop of the path, in wake-ups, or in a relay such
+as docker-proxy.
 
-Rounds take turns: in untraced ones toll measures what the mode adds; in traced
-ones BPF programs record each step of a packet; in others they record it three
-times, which shows what tracing costs. The programs end with toll.
+Rounds of three kinds take turns: untraced, to measure what the mode adds; traced by BPF
+programs, which record each step of a packet; and traced three times over, to measure
+what tracing costs. The programs end with toll.
 
-It needs root, and a kernel that describes itself (BTF). toll ladder prices the
-parts of a mode without either.`,
+It needs root and a kernel with BTF. toll ladder needs neither, and shows what each part
+of a mode costs.`,
 		Example: `  sudo toll trace bridge
   sudo toll trace bridge --from container --hooks
   sudo toll trace publish-proxy publish-nat --to loopback --details

@@ -21,11 +21,11 @@ func newView(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "view FILE",
 		Short: "Look at a results file on the terminal: sort, pick rows, see details",
-		Long: `view shows a results file on the whole terminal: the answer, its tables, and of each
-row the rounds, percentiles, hops with their counters and CPU time. ? lists the keys.
+		Long: `view shows a results file on the whole terminal: the answer, the tables, and for each
+row its rounds, percentiles, hops with their counters, and CPU time. ? lists the keys.
 
-FILE is what --save writes, @1 the newest run of the history, "-" the standard
-input. A file that is still being written is followed until its run ends.`,
+FILE is what --save writes, @1 the newest run of the history, "-" standard input. A file
+that is still being written is followed until its run ends.`,
 		Example: `  toll view run.jsonl
   toll view @1
   ssh server tail -n +1 -f run.jsonl | toll view -`,

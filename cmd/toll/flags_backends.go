@@ -30,7 +30,7 @@ type builderFlags struct {
 
 func (f *builderFlags) addBuilders(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.on, "on", []string{sample.Lab},
-		"who builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(
+		"what builds the modes: "+listBackends(backends, "")+", or several: "+strings.Join(
 			backendNames()[:2], ","))
 	f.addSettings(fl, comparesRuns)
 }
@@ -45,7 +45,7 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 // completion.
 func onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
-	fl.Lookup("on").Usage = "who builds the modes: " + listBackends(localBackends(), "") +
+	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), "") +
 		", or several: " +
 		strings.Join(names, ",")
 	offer(fl, "on", names)

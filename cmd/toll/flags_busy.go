@@ -92,8 +92,8 @@ func busyError(c sample.Contention) error {
 		fmt.Errorf("the machine is too busy to measure, for %s already: %s",
 			time.Duration(busyWait), contentionWords(c)),
 		fmt.Sprintf(
-			"client and server need %s that is free at least, two are better: end other programs, or measure at another time; "+
-				"--busy measures all the same, and most verdicts will be unclear", need)}
+			"client and server need at least %s that is free, better two: end other programs, or measure later; "+
+				"--busy measures anyway, and most verdicts will be unclear", need)}
 }
 
 func contentionWords(c sample.Contention) string { return c.Words("keep") }

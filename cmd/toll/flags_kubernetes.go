@@ -37,7 +37,7 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 		"kubernetes: only pods without any privilege; paths are witnessed at their ends only")
 	if f.all.mesh {
 		fl.StringSliceVar(&f.labels, labelFlag, nil,
-			"kubernetes: label of the nodes, by its key, by which links are grouped, too; may be repeated (default region, zone and rack)")
+			"kubernetes: key of a node label by which links are also grouped; may be repeated (default region, zone and rack)")
 		return
 	}
 	fl.BoolVar(&f.outside, "outside", false,

@@ -31,7 +31,7 @@ func (f *peerFlags) add(fl *pflag.FlagSet, _ commandKind) {
 		"peer: [user@]HOST[:PORT], the client's machine, which ssh reaches (--on peer may be left out)")
 	fl.StringVar(
 		&f.dial, "peer-dial", "",
-		"peer: this machine's address that the peer dials (default that from which ssh's connection comes)")
+		"peer: this machine's address that the peer dials (default the one that ssh uses)")
 	f.how.add(fl)
 }
 
@@ -42,7 +42,7 @@ type peerHow struct {
 
 func (f *peerHow) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.binary, "peer-binary", "",
-		"peer: a toll to copy there, for a machine of another architecture (default this one)")
+		"peer: the toll to copy there, for a machine of another architecture (default this toll)")
 	fl.BoolVar(&f.sudo, "peer-sudo", false, "peer: run toll there as root, by sudo -n")
 }
 

@@ -91,7 +91,7 @@ func (f *runFlags) addTo(fl *pflag.FlagSet) {
 
 func (f *runFlags) addTune(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&f.tune, "tune", nil,
-		"measure each mode also with these settings: "+tuneWords+"; join those that belong together by +")
+		"measure each mode also with these settings: "+tuneWords+"; + joins the settings of a variant")
 }
 
 func (f *runFlags) addBaseline(fl *pflag.FlagSet) {
@@ -108,7 +108,7 @@ func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
 	fl.Lookup("budget").Usage = "end within this time; one that is too short for a verdict is refused"
-	fl.BoolVar(&f.busy, "busy", false, "measure also while other programs use the CPUs")
+	fl.BoolVar(&f.busy, "busy", false, "measure even while other programs use the CPUs")
 	f.addLive(fl)
 }
 

@@ -34,7 +34,7 @@ type sliceFlags struct {
 
 func (f *sliceFlags) add(fl *pflag.FlagSet) {
 	fl.Var(shareFlag(&f.same, 0.03), "same",
-		"call a difference within this none: the verdict is same")
+		"a difference within this counts as none: the verdict is same")
 	slice := timeFlag(&f.slice, 4*time.Millisecond, minSlice, maxSlice)
 	slice.orZero = true
 	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+

@@ -41,7 +41,7 @@ func newRoot(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toll",
 		Short: "What does your container network cost?",
-		Long: `toll says what a container's network mode costs. It builds the modes side by side,
+		Long: `toll measures what a container's network mode costs. It builds the modes side by side,
 sends real traffic over each, proves from packet counters that the bytes took the
 expected path, and reports throughput, latency and CPU time with 95 % intervals.
 

@@ -81,7 +81,9 @@ func slicesInWords(r *analysis.Report) []string {
 		if loads[text] == nil {
 			texts = append(texts, text)
 		}
-		loads[text] = append(loads[text], l.Kind)
+		if !slices.Contains(loads[text], l.Kind) { // a sweep has a load for each point
+			loads[text] = append(loads[text], l.Kind)
+		}
 	}
 	for i, text := range texts {
 		texts[i] = strings.Join(loads[text], " and ") + text
