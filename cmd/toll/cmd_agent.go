@@ -8,14 +8,12 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/endpoint"
 	"github.com/bridgetoll/bridgetoll/internal/measure/program"
@@ -116,9 +114,6 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	if _, err := fmt.Printf("\n%s agent\n", id); err != nil {
 		return err
 	}
-	// Without this, writing to an output that ssh has closed would kill the process before it has
-	// cleaned up.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	in := bufio.NewReader(os.Stdin)
 	line, err := in.ReadSlice('\n')
 	if err != nil {
