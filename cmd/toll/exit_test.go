@@ -63,7 +63,7 @@ func TestExitCodeOfSignals(t *testing.T) {
 			if got := exitCode(err); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
-			if said := unsaid(err) != nil; said != (tt.err == bad) {
+			if said := unsaid(err) != nil; said != errors.Is(tt.err, bad) {
 				t.Errorf("said: %v", unsaid(err))
 			}
 		})

@@ -288,6 +288,19 @@ func unsaved(err error) error {
 		"give --" + saveFlag + " a writable path"}
 }
 
+// unsave removes the results file of a run that recorded nothing, which would be in the way of the
+// next run. It leaves a file that --force may have found.
+func (f *runFlags) unsave() error {
+	if f.save == "" || f.out.force || direct(f.save) {
+		return nil
+	}
+	name := resolved(f.save)
+	if info, err := os.Stat(name); err == nil && info.Size() == 0 {
+		return os.Remove(name)
+	}
+	return nil
+}
+
 func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 	t = &tee{}
 	if f.save == "" {

@@ -354,6 +354,9 @@ func (f *runFlags) measure(ctx context.Context, e env, c engine.Config) error {
 	w.close()
 	bar.clear()
 	runErr = errors.Join(runErr, closeSave())
+	if records.kept.Len() == 0 {
+		runErr = errors.Join(runErr, f.unsave())
+	}
 	return f.judge(ctx, e, records.kept.Bytes(), end, runErr)
 }
 
