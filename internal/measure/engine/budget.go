@@ -74,9 +74,9 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 	}
 }
 
-// expected returns what a turn will spend on everything but slices, in s. A visit to a cell that was
-// not visited yet is expected to take as long as the longest one of its load: if one program hangs,
-// the others may, too.
+// expected returns the time that a turn will spend on everything but slices, in s. The first visit
+// to a cell is expected to take as long as the longest one of its load: if one program hangs, the
+// others may, too.
 func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 	of := turnOf(p, t)
 	seconds, known := b.spent[of]

@@ -175,8 +175,8 @@ func (c *threadGroup) Run(when Schedule) (Stats, error) {
 // than what the engine waits. Tests change it.
 var overdue = 2 * time.Second
 
-// await waits until all threads have ended. An error means that another program changed a socket of
-// one that has not, which may be blocked for good.
+// await waits until all threads have ended. If they are overdue and another program changed one of
+// their sockets, await returns an error at once: they may be blocked for good.
 func (c *threadGroup) await(when Schedule) error {
 	left := max(when.To, when.End, when.Hold) - clock.Now()
 	select {
