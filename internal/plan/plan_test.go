@@ -197,13 +197,15 @@ func TestMake(t *testing.T) {
 		}, nil},
 
 		{"no-way-out", func(r *Request) {
-			r.Modes = []mode.Name{mode.Native, mode.Shared, mode.Bridge, mode.Slirp4netns}
+			r.Modes = []mode.Name{mode.Native, mode.Shared, mode.Bridge, mode.Slirp4netns,
+				mode.RootlessPublish}
 			r.To, r.From = []mode.Target{mode.ToOutside6}, []mode.Placement{mode.FromContainer}
 		}, []string{"host container>outside6 bulk", "host container>outside6 bulk!",
 			"bridge container>outside6 bulk"},
 			[]string{"native container: its way out begins elsewhere → --from host",
 				"shared container: its way out is not measured → bridge",
-				"slirp4netns container: toll measures its way out over IPv4 only → --to outside"}},
+				"slirp4netns container: toll measures its way out over IPv4 only → --to outside",
+				"rootless-publish container: " + mode.NoRootlessOut6 + " → --to outside"}},
 
 		{"in-by-default", func(r *Request) {
 			r.Modes = []mode.Name{mode.Bridge, mode.MacvlanPrivate}

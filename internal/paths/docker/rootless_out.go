@@ -36,8 +36,7 @@ func (e *engine) checkWayOut(s path.Spec) error {
 			Remedy:  "native; or --from container"}
 	case s.To.Six():
 		return &path.UnsupportedError{
-			Missing: "toll measures the way out of a rootless Docker only over IPv4",
-			Remedy:  "--to outside"}
+			Missing: mode.NoRootlessOut6, Remedy: "--to outside"}
 	}
 	return e.checkWayThroughTap(s)
 }

@@ -34,6 +34,8 @@ type Mode struct {
 	Rare bool
 	// No6 says why the mode has no route over IPv6; "": it has one.
 	No6 string
+	// NoOut6 says why the way out has no route over IPv6; "": it has one, or there is no such reason.
+	NoOut6 string
 	// Usual modes are compared by default: what Docker offers without further programs, each in its
 	// most common form.
 	Usual bool
@@ -111,7 +113,7 @@ func (m Mode) WhyNotOut(p Placement) (why, around string) {
 		switch {
 		case !r.To.Outside():
 		case r.From == p:
-			return "toll measures its way out over " + r.To.family() + " only",
+			return cmp.Or(m.NoOut6, "toll measures its way out over "+r.To.family()+" only"),
 				"--to " + string(r.To)
 		default:
 			return "its way out begins elsewhere", "--from " + string(r.From)

@@ -7,7 +7,10 @@ const (
 	rootlessKit     = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
 	bridgeBehindTap = "NAT, a bridge and a veth pair in the engine's network, behind the tap device"
 	networkOfUser   = "--network NAME (rootless)"
-	slirpOut        = "slirp4netns and a tap device, which join the engine's network to the machine"
+	// NoRootlessOut6 was seen with Docker Engine 28.5.2 and slirp4netns 1.2.0. With a default route
+	// added in the engine's network, NAT, the tap device and slirp4netns carry IPv6 as they do IPv4.
+	NoRootlessOut6 = "rootless Docker's network has no IPv6 route to other machines: RootlessKit adds none by default, and with its --ipv6 the kernel drops the one that slirp4netns announces as soon as dockerd makes a network with IPv6"
+	slirpOut       = "slirp4netns and a tap device, which join the engine's network to the machine"
 )
 
 // throughSlirp is the way out of a container of rootless Docker.
@@ -125,6 +128,7 @@ var rootlessPublishTap = Mode{
 	Caveat:   "the server sees slirp4netns's address where the client is on the machine",
 	PerPort:  true,
 	Rootless: true,
+	NoOut6:   NoRootlessOut6,
 	No6:      "slirp4netns publishes ports over IPv4 only",
 	Routes: []Route{
 		{FromHost, ToLoopback, inByTap(HopLoopback, HopSlirp)},
@@ -156,6 +160,7 @@ var rootlessPublishNAT = Mode{
 	Caveat:   "from 127.0.0.1 the server sees the bridge's address, not the client's",
 	PerPort:  true,
 	Rootless: true,
+	NoOut6:   NoRootlessOut6,
 	No6:      "rootless Docker publishes no port over IPv6 without docker-proxy",
 	Routes: []Route{
 		{FromHost, ToLoopback,
@@ -186,6 +191,7 @@ var rootlessPublish = Mode{
 	Caveat:   "the server sees the bridge's address, not the client's",
 	PerPort:  true,
 	Rootless: true,
+	NoOut6:   NoRootlessOut6,
 	Routes: []Route{
 		{FromHost, ToLoopback, []HopKind{
 			HopLoopback, HopRootlessKit, HopLoopback, HopProxy, HopBridge, HopVeth}},
