@@ -17,7 +17,7 @@ func Unrouted() ([]netip.Addr, error) {
 	}
 	six := []byte{unix.AF_INET6}
 	addresses, err := rawList("addresses", unix.RTM_GETADDR, unix.RTM_NEWADDR, six,
-		unix.SizeofIfAddrmsg, nil)
+		unix.SizeofIfAddrmsg, func(b []byte) bool { return b[2]&unix.IFA_F_DADFAILED == 0 })
 	if err != nil {
 		return nil, err
 	}
