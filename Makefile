@@ -84,7 +84,8 @@ test-faults: # of the longest, a third that waits for the kernel
 
 # Their results depend on their input only. The detector sees nothing where nothing starts a goroutine, and takes five times the CPU: it
 # runs with those whose code does. What others share between goroutines, kept resamplings, has a test that runs with it, TestKept.
-PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/...
+PURE = internal internal/text/... internal/record/... internal/plan internal/judge/... internal/ports internal/show/... \
+	internal/measure/sse internal/paths/firewall internal/paths/path internal/paths/recipe internal/paths/undo
 STARTING = $(shell grep -rlE --include='*.go' --exclude='*_test.go' '^[[:space:]]*go[[:space:]]|\.Go\b' cmd internal test | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 OTHERS = $(filter-out $(QUIET:%=./%) $(PLACES:%=./internal/%) $(call packages,$(PURE)),$(call packages,...))
