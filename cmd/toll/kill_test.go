@@ -279,7 +279,7 @@ func TestKillParts(t *testing.T) {
 		code          int
 	}{
 		// both of each cell
-		{"workers", " worker", 6, "1 of 4 visits failed and are left out", exitOK},
+		{"workers", " worker", 6, "1 of 3 visits failed and are left out", exitOK},
 		{"proxy", "-container-ip", 1, `"reason": "the path broke in round `, exitCells},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestKillParts(t *testing.T) {
 			testwait.Unhindered(t, 2*patience, func(u testing.TB) {
 				file := filepath.Join(t.TempDir(), "run.jsonl")
 				r := startToll(t, bin, nil, "compare", "publish-proxy", "--to", "loopback",
-					"--load", "rr", "--window", "60ms", "--rounds", "4", "--format", "json",
+					"--load", "rr", "--window", "60ms", "--rounds", "3", "--format", "json",
 					"--save", file)
 				awaitVisits(t, file, 3) // one of each cell
 				for _, pid := range r.findAll(t, c.victims, c.number) {
