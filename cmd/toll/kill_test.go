@@ -171,6 +171,7 @@ func TestInterrupt(t *testing.T) {
 	}{
 		{"root-SIGINT", nil, syscall.SIGINT, 130, "compare bridge publish-proxy --load rr"},
 		{"root-SIGTERM", nil, syscall.SIGTERM, 143, "compare bridge publish-proxy --load rr"},
+		{"root-SIGPIPE", nil, syscall.SIGPIPE, 141, "compare bridge publish-proxy --load rr"},
 		{"user-SIGINT", nobody, syscall.SIGINT, 130, "compare bridge publish-proxy --load rr"},
 		{"crowd", nobody, syscall.SIGINT, 130, "scale bridge --shape 2x4x2"},
 	} {
