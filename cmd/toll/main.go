@@ -79,12 +79,15 @@ type signaled struct{ syscall.Signal }
 
 func (s signaled) Error() string { return "stopped by signal: " + s.String() }
 
-// ending are the signals that end a run after its clean-up. The last one is sent by the kernel for
-// a write to a standard output or error that nobody reads.
-var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}
+// ending are the signals that end a run after its clean-up.
+var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
+// untilSignal also lets a write to an output that nobody reads return an error, which the command's
+// output handles. By default SIGPIPE would kill the process before it has cleaned up. It is not
+// among those that end a run, because the loss of any pipe or connection sends it.
 func untilSignal() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, ending...)
 	go func() {
@@ -92,9 +95,9 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 			cancel(signaled{s})
 		}
 		// Wait before resetting: without root there are two tolls, and a Ctrl-C from a terminal
-		// reaches the inner one twice. SIGPIPE must not end the clean-up, which may print.
+		// reaches the inner one twice.
 		time.Sleep(time.Second)
-		signal.Reset(ending[:len(ending)-1]...)
+		signal.Reset(ending...)
 	}()
 	return ctx, cancel
 }

@@ -20,8 +20,10 @@ import (
 
 func run(ctx context.Context, e env, args []string) int {
 	e.args = args
-	out := &standardOutput{Writer: e.stdout}
-	e.stdout = out
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	out := &output{Writer: e.stdout, gone: cancel}
+	e.stdout, e.stderr = out, &output{Writer: e.stderr, gone: cancel}
 	root := newRoot(e)
 	root.SetArgs(args)
 	defer sayWaiting(e.stderr)()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,10 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// standardOutput is a command's standard output. It keeps the first error, so that a command whose
+// output is a command's standard output or error. It keeps the first error, so that a command whose
 // output was lost fails, whether it checks what it writes or not.
-type standardOutput struct {
+type output struct {
 	io.Writer
+
+	gone context.CancelCauseFunc // ends a command whose output nobody reads
 
 	mu   sync.Mutex
 	lost error
@@ -21,13 +24,14 @@ type standardOutput struct {
 
 // Write returns a *failure if the write fails. For a pipe without a reader that is the failure of a
 // command that SIGPIPE ended.
-func (s *standardOutput) Write(b []byte) (int, error) {
+func (s *output) Write(b []byte) (int, error) {
 	n, err := s.Writer.Write(b)
 	switch {
 	case err == nil:
 		return n, nil
 	case errors.Is(err, unix.EPIPE):
 		stop := signaled{unix.SIGPIPE}
+		s.gone(stop)
 		err = &failure{code: exitSignalled + int(stop.Signal), err: stop}
 	default:
 		hint := ""
@@ -45,7 +49,7 @@ func (s *standardOutput) Write(b []byte) (int, error) {
 }
 
 // result returns a command's error, joined with the loss of its output if it did not report it.
-func (s *standardOutput) result(err error) error {
+func (s *output) result(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost == nil || errors.Is(err, s.lost) || exitCode(err) > exitSignalled {
@@ -60,7 +64,7 @@ func outOfSpace(err error) bool {
 
 // fileOf returns the file that w writes to directly.
 func fileOf(w io.Writer) (f *os.File, is bool) {
-	if s, wraps := w.(*standardOutput); wraps {
+	if s, wraps := w.(*output); wraps {
 		w = s.Writer
 	}
 	f, is = w.(*os.File)

@@ -260,17 +260,17 @@ func (p *pair) mesh(t *testing.T) {
 		code       int
 		want       []string
 	}{
-		{"twice", there + ",fd78::2 --dry-run", 3,
+		{"twice", there + " fd78::2 --dry-run", 3,
 			[]string{"fd78::2 is the same machine as 10.78.0.2",
 				"toll: hint: name each machine once"}},
 		{"six",
-			"localhost," + third +
+			"localhost " + third +
 				" --peers-network fd78::/64 --load rr --sweeps 1 --window 300ms --format json", 0,
 			[]string{`"address": "fd78::3"`, `"name": "localhost"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, said := p.toll(t, "known", append(
-				[]string{"mesh", "--quiet", "--peers"}, strings.Fields(tt.args)...)...)
+				[]string{"mesh", "--quiet"}, strings.Fields(tt.args)...)...)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
@@ -290,7 +290,7 @@ func (p *pair) mesh(t *testing.T) {
 		if out, err := p.on("c", "sh", "-c", block).CombinedOutput(); err != nil {
 			pathtest.SkipOrFail(t, "%v: %s", err, out)
 		}
-		cmd := p.begin(t, "mesh", "--peers", "localhost,"+there+","+third, "--load", "rr",
+		cmd := p.begin(t, "mesh", "localhost", there, third, "--load", "rr",
 			"--sweeps", "3", "--window", "300ms", "--quiet")
 		testwait.Until(t, time.Minute, "a worker is on machine c", func() bool {
 			out, _ := p.processes("c", "toll worker")
