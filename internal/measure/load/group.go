@@ -185,6 +185,9 @@ func (c *threadGroup) await(when Schedule) error {
 	case <-time.After(time.Duration(max(0, left)) + overdue):
 	}
 	for _, t := range c.threads {
+		if t.tid.Load() == 0 { // it has no connection yet
+			continue
+		}
 		if err := t.untouched(); err != nil {
 			return err
 		}
