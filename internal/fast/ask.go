@@ -22,11 +22,13 @@ import (
 
 // refused returns why routes may not be used, by Route.Dial, with nothing for those that may. It
 // connects to each container in a copy of the machine's network, by docker-proxy and straight, and
-// compares what the container's server sees.
-func refused(ctx context.Context, routes []Route) (map[netip.AddrPort]string, error) {
+// compares what the container's server sees. doubtful reports that a busy machine may be a reason,
+// so that another try may have another outcome.
+func refused(ctx context.Context, routes []Route) (why map[netip.AddrPort]string, doubtful bool,
+	err error) {
 	m, err := replica.Read(ctx)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
 	t := trials{machine: m, sockets: map[replica.Socket]int{}, why: map[netip.AddrPort]string{}}
 	for _, r := range routes {
@@ -34,12 +36,12 @@ func refused(ctx context.Context, routes []Route) (map[netip.AddrPort]string, er
 	}
 	s, err := replica.Start(ctx, m, t.list)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
 	defer func() { _ = s.Close() }() // its process ends with this one
 	answers, err := s.Dial(ctx, t.dials())
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
 	for _, x := range t.tried {
 		var seen [2]netip.Addr // by docker-proxy, straight
@@ -60,7 +62,7 @@ func refused(ctx context.Context, routes []Route) (map[netip.AddrPort]string, er
 			t.why[x.route.Dial] = why
 		}
 	}
-	return t.why, nil
+	return t.why, t.doubtful, nil
 }
 
 type trials struct {
@@ -69,6 +71,8 @@ type trials struct {
 	sockets map[replica.Socket]int // by stand-in, its index in list
 	tried   []trial
 	why     map[netip.AddrPort]string
+
+	doubtful bool
 }
 
 type trial struct {
@@ -145,10 +149,12 @@ func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) str
 		doubts := len(a.Unsure) > 0 && (i == 0 || len(a.Outcomes) > 1)
 		switch {
 		case len(a.Outcomes) == 1 && o.Got != replica.Connected:
+			t.doubtful = t.doubtful || unexplained(a)
 			return what + " is " + t.lost(ctx, a)
 		case doubts:
 			return what + " may be affected by " + strings.Join(a.Unsure, ", ")
 		case len(a.Outcomes) > 1:
+			t.doubtful = true
 			return what + " does not always have the same outcome"
 		case o.Socket != w.server || !slices.Equal(o.Relays, w.relays):
 			return what + " is answered by another server"
@@ -158,6 +164,12 @@ func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) str
 		want = o.Seen
 	}
 	return ""
+}
+
+// unexplained reports whether an exchange failed for no reason that was found.
+func unexplained(a replica.Answer) bool {
+	return a.Outcomes[0].Got != replica.Refused &&
+		(a.Lost == nil || a.Lost.Rule == nil && a.Lost.Why == replica.Untraced)
 }
 
 // lost says where packets are lost, in words that follow "is".
@@ -219,23 +231,24 @@ func isPort(d ports.Device) bool {
 }
 
 // judge splits routes into those that may be used and the others. It asks a copy of the network only
-// if something has changed since the last call.
+// if something has changed since the last call, or if the last answer was doubtful.
 func (f *Fast) judge(ctx context.Context, facts *ports.Facts, routes []Route) (may []Route,
 	left []Refusal, err error) {
 	if len(routes) == 0 {
+		f.judged.doubtful = false
 		return nil, nil, nil
 	}
 	now, err := fingerprint(facts, routes)
 	if err != nil || now != f.judged.of {
 		f.judged.of = "" // until the copy has answered
-		why, err := refused(ctx, routes)
+		why, doubtful, err := refused(ctx, routes)
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
-		case err == nil:
+		case !doubtful:
 			f.judged.of = now
 		}
-		f.judged.why, f.judged.err = why, err
+		f.judged.why, f.judged.err, f.judged.doubtful = why, err, doubtful
 	}
 	for _, r := range routes {
 		why, remedy := f.judged.why[r.Dial],

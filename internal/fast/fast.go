@@ -18,9 +18,10 @@ const Lease = 30 * time.Second
 type Fast struct {
 	// judged is what the copy of the network said last.
 	judged struct {
-		of  string // fingerprint; "": none
-		why map[netip.AddrPort]string
-		err error
+		of       string // fingerprint; "": none, or the answer was doubtful
+		why      map[netip.AddrPort]string
+		err      error
+		doubtful bool
 	}
 
 	mu      sync.Mutex      // guards table against suspend, and changes

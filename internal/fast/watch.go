@@ -28,9 +28,11 @@ type Watcher struct {
 	count string
 	took  time.Duration // duration of the last read of the machine
 	ended time.Time     // of that read
+	tries int           // number of reads in a row that failed or were doubtful
 }
 
-// settle lets one read cover several events. again is the time until a lost engine is tried again.
+// settle lets one read cover several events. again is the time until a lost engine, or a read without
+// a clear answer, is tried again.
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
@@ -76,9 +78,9 @@ func (w *Watcher) follow(ctx context.Context) error {
 	if err := w.update(ctx); err != nil {
 		return err
 	}
+	soon := w.retry()
 	renew := time.NewTicker(max(w.Lease/3, settle))
 	defer renew.Stop()
-	var soon <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -105,11 +107,20 @@ func (w *Watcher) follow(ctx context.Context) error {
 		case <-soon:
 		case <-renew.C:
 		}
-		soon = nil
 		if err := w.update(ctx); err != nil {
 			return err
 		}
+		soon = w.retry()
 	}
+}
+
+// retry returns when to read the machine again although nothing changes; nil: with the next renewal.
+func (w *Watcher) retry() <-chan time.Time {
+	const most = 6 // doublings
+	if w.tries == 0 {
+		return nil
+	}
+	return time.After(again << min(w.tries-1, most))
 }
 
 // changes signals changes of devices and rules. Changed rules suspend shortcuts until they have
@@ -194,6 +205,10 @@ func (w *Watcher) update(ctx context.Context) error {
 	w.took = w.ended.Sub(began)
 	if ctx.Err() != nil {
 		return nil
+	}
+	w.tries++
+	if err == nil && !w.fast.judged.doubtful {
+		w.tries = 0
 	}
 	for _, name := range w.fast.kept {
 		w.say("link " + name + " has been changed by another program, and is not restored")
