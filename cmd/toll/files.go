@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const forceFlag = "force"
@@ -69,8 +71,11 @@ func direct(name string) bool {
 	return isFile(os.Stdout, name) || isFile(os.Stderr, name)
 }
 
+var errTaken = errors.New("another toll writes to it")
+
 // create opens a file to write. If it is the standard output under another name, it returns that,
-// because two writers would overwrite each other.
+// because two writers would overwrite each other. For the same reason it returns errTaken for a file
+// that another toll has open.
 func create(name string, stdout io.Writer, force bool) (w io.Writer, closeFile func() error,
 	err error) {
 	if out, is := fileOf(stdout); is && isFile(out, name) {
@@ -82,14 +87,25 @@ func create(name string, stdout io.Writer, force bool) (w io.Writer, closeFile f
 	case direct(name): // keeps the content of an open stream
 		f, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, usual)
 	case force:
-		f, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, usual)
+		f, err = taken(os.OpenFile(name, os.O_WRONLY|os.O_CREATE, usual))
+		if err == nil {
+			err = f.Truncate(0)
+		}
 	default: // O_EXCL does not follow links
-		f, err = os.OpenFile(resolved(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, usual)
+		f, err = taken(os.OpenFile(resolved(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, usual))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	return f, f.Close, nil
+}
+
+// taken locks an opened file until it is closed, as far as the file system has locks.
+func taken(f *os.File, err error) (*os.File, error) {
+	if err == nil && errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+		return nil, errors.Join(&os.PathError{Op: "open", Path: f.Name(), Err: errTaken}, f.Close())
+	}
+	return f, err
 }
 
 // beside creates a file in name's directory that can be renamed to name.
@@ -284,8 +300,11 @@ func unsaved(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{exitFailed, fmt.Errorf("save results: %w", err),
-		"give --" + saveFlag + " a writable path"}
+	hint := "give --" + saveFlag + " a writable path"
+	if errors.Is(err, errTaken) {
+		hint = "give --" + saveFlag + " another path"
+	}
+	return &failure{exitFailed, fmt.Errorf("save results: %w", err), hint}
 }
 
 // unsave removes the results file of a run that recorded nothing, which would be in the way of the

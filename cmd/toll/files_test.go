@@ -100,3 +100,36 @@ func TestWaitingForAWriter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A second toll neither empties nor mixes what the first writes, whether that made the file or not.
+func TestTaken(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "run.jsonl")
+	for _, force := range []bool{false, true} {
+		w, closeFile, err := create(name, io.Discard, force)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, "first"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := create(name, io.Discard, true); !errors.Is(err, errTaken) {
+			t.Errorf("%v", err)
+		}
+		if err := closeFile(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(name); string(got) != "first" {
+			t.Errorf("it has %q, %v", got, err)
+		}
+	}
+	_, closeFile, err := create(name, io.Discard, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Size() != 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := closeFile(); err != nil {
+		t.Error(err)
+	}
+}
