@@ -109,8 +109,11 @@ func few(errs []error) error {
 	return errors.Join(out...)
 }
 
-func (e *ends) start() error {
+func (e *ends) start(ctx context.Context) error {
 	return atOnce(e.count(), func(i int) (err error) {
+		if ctx.Err() != nil { // the start of many takes seconds
+			return ctx.Err()
+		}
 		if i < len(e.servers) {
 			e.servers[i], err = start(e.path.Servers[i], worker.Server)
 			return err

@@ -89,7 +89,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 		if err := r.relays.move(g.path, r.cpus(g.cell).Relay); err != nil {
 			return err
 		}
-		return g.ends.start()
+		return g.ends.start(ctx)
 	})
 	r.readPaths(all, func(g *member, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
 	r.open(ctx, all)

@@ -145,7 +145,7 @@ func (r *run) measureBeside(ctx context.Context, p *path.Path, l sample.Load, sh
 		return err
 	}
 	began := r.Clock.Now()
-	if err := e.start(); err != nil {
+	if err := e.start(ctx); err != nil {
 		return err
 	}
 	hops := append(append([]path.Hop{}, p.Hops...), p.Guards...)

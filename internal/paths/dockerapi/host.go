@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
 // DefaultHost is where a daemon listens by default.
@@ -82,7 +83,8 @@ func contextHost(dir, name string) (string, error) {
 }
 
 func readJSON(file string, v any) error {
-	b, err := os.ReadFile(file)
+	const most = 1 << 20
+	b, err := exchange.ReadFile(file, most)
 	if err != nil {
 		return err
 	}
