@@ -40,12 +40,21 @@ var others = []struct {
 	{"29", "build", nil},
 }
 
-// Engines returns the engines to test. An engine that cannot be fetched fails the test, which goes
-// on with the rest.
+// Engines returns the Docker Engines to test, and skips the test if only Podman was asked for. An
+// engine that cannot be fetched fails the test, which goes on with the rest.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	const here = "installed"
 	asked := strings.Split(cmp.Or(os.Getenv(enginesEnv), here), ",")
+	known := []string{here, "all", "podman"}
+	for _, o := range others {
+		known = append(known, o.name)
+	}
+	for _, name := range asked {
+		if !slices.Contains(known, name) {
+			t.Fatalf("%s has %q, which is none of %s", enginesEnv, name, strings.Join(known, ", "))
+		}
+	}
 	var engines []Engine
 	if AllEngines() || slices.Contains(asked, here) {
 		engines = append(engines, Engine{Name: here})
@@ -60,9 +69,8 @@ func Engines(t testing.TB) []Engine {
 			engines = append(engines, Engine{o.name, root})
 		}
 	}
-	if len(engines) == 0 {
-		t.Fatalf("%s=%s: it is installed, all, or some of installed,trixie,sid,29,podman", enginesEnv,
-			os.Getenv(enginesEnv))
+	if len(engines) == 0 && !t.Failed() {
+		t.Skip("no Docker Engine was asked for")
 	}
 	return engines
 }
