@@ -257,3 +257,48 @@ func TestCleanOfDaemonThatHangsLater(t *testing.T) {
 		t.Errorf("%d requests, removed %q, %v", removals.Load(), removed, err)
 	}
 }
+
+// A daemon may refuse to remove a container whose network another one shares, as Podman does.
+func TestCleanRemovesDependentsFirst(t *testing.T) {
+	dead := owner.Mark() + "9"
+	for _, stuck := range []bool{false, true} {
+		var mu sync.Mutex
+		there := []string{"server", "client"}
+		host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			w.Header().Set("Api-Version", "1.51")
+			w.Header().Set("Content-Type", "application/json")
+			name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+			switch {
+			case r.Method == http.MethodDelete && !slices.Contains(there, name):
+				w.WriteHeader(http.StatusNotFound)
+			case r.Method == http.MethodDelete && name == "server" && (stuck || len(there) > 1):
+				w.WriteHeader(http.StatusInternalServerError)
+				fmt.Fprint(w, `{"message": "it has dependent containers"}`)
+			case r.Method == http.MethodDelete:
+				there = slices.DeleteFunc(there, func(c string) bool { return c == name })
+			case strings.HasSuffix(r.URL.Path, "/containers/json"):
+				var all []string
+				for _, c := range there {
+					all = append(all, fmt.Sprintf(`{"Id": %q, "Names": ["/%s"], "Labels": {%q: %q}}`,
+						c, c, RunLabel, dead))
+				}
+				fmt.Fprintf(w, "[%s]", strings.Join(all, ","))
+			default:
+				fmt.Fprint(w, "[]")
+			}
+		})
+		t.Setenv("DOCKER_HOST", host)
+		c := &Clean{StateDir: t.TempDir()}
+		removed, err := c.Run(t.Context())
+		want := []string{"container client", "container server"}
+		if stuck {
+			want = want[:1]
+		}
+		if !slices.Equal(removed, want) || (err != nil) != stuck ||
+			stuck && strings.Count(err.Error(), "dependent") != 1 {
+			t.Errorf("stuck %t: removed %q, %v", stuck, removed, err)
+		}
+	}
+}

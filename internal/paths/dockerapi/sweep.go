@@ -54,17 +54,41 @@ func (s *Sweep) Done(kind Kind, name string, err error) {
 	s.removed = append(s.removed, Entry{kind, name})
 }
 
+// containers removes containers in several passes, as long as one removes any: Podman removes a
+// container only after those that share its network.
 func (s *Sweep) containers(ctx context.Context) error {
-	containers, err := s.API.ContainerList(
+	type container struct{ id, name string }
+	listed, err := s.API.ContainerList(
 		ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
-	for _, b := range containers.Items {
+	var over []container
+	for _, b := range listed.Items {
 		// A container that was being removed when its daemon ended has lost its name.
 		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
 		if s.Over(Container, name, b.Labels) {
-			s.Done(Container, name, removeContainer(s.API, b.ID))
+			over = append(over, container{b.ID, name})
 		}
 	}
-	return err
+	for {
+		var kept []container
+		var errs []error
+		for _, c := range over {
+			if err := removeContainer(s.API, c.id); err != nil {
+				kept, errs = append(kept, c), append(errs, err)
+				if s.late = errors.Is(err, context.DeadlineExceeded); s.late {
+					break
+				}
+				continue
+			}
+			s.Done(Container, c.name, nil)
+		}
+		if len(kept) == len(over) || s.late {
+			for i, c := range kept {
+				s.Done(Container, c.name, errs[i])
+			}
+			return err
+		}
+		over = kept
+	}
 }
 
 // The swarm removes its own networks.
