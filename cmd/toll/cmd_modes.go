@@ -251,5 +251,5 @@ func (r routeInfo) why() string {
 	if r.Remedy == "" {
 		return r.Missing
 	}
-	return r.Missing + "; try " + r.Remedy
+	return r.Missing + "; hint: " + r.Remedy
 }

@@ -33,7 +33,7 @@ func TestModesByReason(t *testing.T) {
 	words := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"not here from remote to address and from remote-container to address: " + far +
-			" not here from container to loopback: no image; try toll image",
+			" not here from container to loopback: no image; hint: toll image",
 		"not from container and remote-container: there is none; instead: veth not here: no netkit",
 	} {
 		if !strings.Contains(words, want) {

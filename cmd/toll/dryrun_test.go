@@ -31,7 +31,7 @@ func TestPlanDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"  an epoch of rr\n        native  ", " slices\n",
-		"from host       crr\n", "\nNot measured here:\n", "no bridge; try modprobe bridge\n"} {
+		"from host       crr\n", "\nNot measured here:\n", "no bridge; hint: modprobe bridge\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

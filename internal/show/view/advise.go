@@ -215,7 +215,7 @@ func unavailable(a advise.Advice, with string) (document.Section, bool) {
 		}
 		text := l.Name + ": " + l.Reason
 		if l.Remedy != "" {
-			text += "; try " + l.Remedy
+			text += "; hint: " + l.Remedy
 		}
 		items = append(items, text)
 	}

@@ -60,7 +60,7 @@ func (u *unmeasured) String() string {
 		text = u.on + ", " + text
 	}
 	if u.remedy != "" {
-		text += "; try " + u.remedy
+		text += "; hint: " + u.remedy
 	}
 	return text
 }
