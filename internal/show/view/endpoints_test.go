@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/endpoints"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
@@ -87,7 +88,7 @@ func routesTo(l sample.Load, cells ...analysis.Cell) *analysis.Report {
 			Floor: map[string]float64{analysis.Primary(l): 0.0123}}}
 	}
 	r.Cells = cells
-	r.Findings = []string{"The ways are not toll's: nobody counted the bytes on them."}
+	r.Findings = []string{endpoints.Uncounted}
 	return r
 }
 
