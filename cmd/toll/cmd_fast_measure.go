@@ -337,8 +337,8 @@ func (m *measurement) measure(lease time.Duration) error {
 	}
 	say(
 		m.env.stderr,
-		fmt.Sprintf("Fast is kept: %s. It ends in %s unless toll fast watch renews it.",
-			why, lease))
+		fmt.Sprintf("Fast is kept: %s. It ends in %.0f s unless toll fast watch renews it.",
+			why, lease.Seconds()))
 	return nil
 }
 

@@ -89,8 +89,8 @@ func busyError(c sample.Contention) error {
 		need = "half a CPU"
 	}
 	return &failure{exitNothing,
-		fmt.Errorf("the machine is too busy to measure, for %s already: %s",
-			time.Duration(busyWait), contentionWords(c)),
+		fmt.Errorf("the machine was too busy to measure for %.0f s: %s",
+			time.Duration(busyWait).Seconds(), contentionWords(c)),
 		fmt.Sprintf(
 			"client and server need at least %s that is free, better two: end other programs, or measure later; "+
 				"--busy measures anyway, and most verdicts will be unclear", need)}
