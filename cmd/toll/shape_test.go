@@ -26,7 +26,7 @@ var (
 var judging = []string{"port isolation", "Publishing", "delivers", "largest crowd", "noise floor",
 	"Ratios are of",
 	"A price is what", "measurable", "From host the machine", "times bridge's median",
-	"Median latency: ", "Throughput, of that", "Total throughput at", " unclear; ",
+	"Median latency: ", "Throughput, of that", "Total throughput at", " unclear: ",
 	" are unclear, ", " verdict is unclear", "as many as asked for", " verdicts is unclear",
 	"container: ", "  Keep ", "  Avoid ", "  Not certain yet", "  The machine was too busy",
 	"  The scheduler had",

@@ -175,14 +175,17 @@ func (t Tally) Sentence() string {
 	if t.open == 0 {
 		return ""
 	}
-	verb, them := "are", "them"
+	verb := "are"
 	if t.open == 1 {
-		verb, them = "is", "it"
+		verb = "is"
 	}
 	said := fmt.Sprintf("%d of %d verdicts %s unclear", t.open, t.all, verb)
+	if t.all == 1 {
+		said = "The verdict is unclear"
+	}
 	if t.few == t.open {
 		return fmt.Sprintf(
 			"%s, because there are too few rounds: a verdict takes at least %d (--rounds, --budget).", said, stats.MinJudged)
 	}
-	return fmt.Sprintf("%s; a longer run (--budget) or a quieter machine decides %s.", said, them)
+	return said + ": measure longer (--budget) or on a quieter machine."
 }

@@ -86,7 +86,7 @@ func TestVariationInWords(t *testing.T) {
 	}
 	open := fitful(t, 1, 4, 80, 8, 60)
 	said := strings.Join(open.Answer.Text, "\n")
-	if strings.Contains(said, "unclear") || strings.Contains(said, "longer run") ||
+	if strings.Contains(said, "unclear") || strings.Contains(said, "measure longer") ||
 		!strings.Contains(said, "Varies: bridge: 10–200 %") {
 		t.Errorf("a longer run does not help, but it says:\n%s", said)
 	}

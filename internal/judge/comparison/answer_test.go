@@ -93,7 +93,7 @@ func TestAnswer(t *testing.T) {
 			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
 			[]string{"Keep bridge: +10 % throughput, +4.0 µs median latency."}, "Avoid"},
 		{"unclear", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear)},
-			[]string{"Not certain yet: bridge.", "1 of 1 verdicts is unclear"}, "%."},
+			[]string{"Not certain yet: bridge.", "The verdict is unclear"}, "%."},
 		{"unclear-in-part", []analysis.Cell{host, bridge(workload.Bulk, 0.9, 0.15, stats.Unclear),
 			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
 			[]string{"Keep bridge: +4.0 µs median latency.", "1 of 2 verdicts is unclear"},

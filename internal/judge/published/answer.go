@@ -38,7 +38,7 @@ func (r *Report) answer() analysis.Answer {
 		{Fails, "does not hold", "do not hold", ""},
 		{Partly, "holds in part", "hold in part", ""},
 		{Unclear, "is unclear", "are unclear",
-			"a longer run (--budget) or a quieter machine decides"},
+			"measure longer (--budget) or on a quieter machine"},
 		{Incomplete, "is measured in part, and that holds", "are measured in part, and that holds",
 			"the commands below measure the rest"},
 		{NotMeasured, "is not measured", "are not measured", "the commands below would"},

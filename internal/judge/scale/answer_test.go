@@ -69,7 +69,7 @@ func TestAnswerIsNoStrongerThanVerdicts(t *testing.T) {
 	}
 	said := strings.Join(AnswerOf(crowds([]stats.Verdict{stats.Unclear, stats.Unclear})).Text, "\n")
 	if strings.Contains(said, "%") || !strings.Contains(said,
-		"4 of 4 verdicts are unclear; a longer run") {
+		"4 of 4 verdicts are unclear: measure longer") {
 		t.Errorf("of what is unclear it says:\n%s", said)
 	}
 }

@@ -46,7 +46,7 @@ func Prediction(r *predict.Prediction) document.Document {
 	items = append(
 		items,
 		"Computed per round, differences per slice where the file has slices, and then summarized; medians are shown here. CPU time is that of the whole machine, for both ends of a "+
-			"connection. ≤: no difference that can be measured, and at most so much. ?: unclear; measure longer to know.")
+			"connection. ≤: nothing measurable, at most this much. ?: unclear; measure longer, or on a quieter machine.")
 	d.Sections = append(d.Sections, list(document.Notes, "Arithmetic", append(items, r.Notes...)))
 	return d
 }

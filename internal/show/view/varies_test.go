@@ -72,7 +72,7 @@ func TestVaryingRow(t *testing.T) {
 				if strings.Count(got, "●") > 1 { // the baseline has one
 					t.Errorf("a mark stands for the median:\n%s", got)
 				}
-				if strings.Contains(got, "unclear") || strings.Contains(got, "longer run") {
+				if strings.Contains(got, "unclear") || strings.Contains(got, "measure longer") {
 					t.Errorf("it says that a longer run helps:\n%s", got)
 				}
 			})
