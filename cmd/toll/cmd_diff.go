@@ -116,7 +116,7 @@ func newestPair() ([]string, error) {
 	}
 	if now.Plan == "" {
 		return nil, &failure{exitBadFile, fmt.Errorf(
-			"the newest run, %s, is a mesh, which has no cells to compare", now.Name()), hint}
+			"the newest run, %s, is a mesh, which has no rows to compare", now.Name()), hint}
 	}
 	return nil, &failure{exitBadFile, fmt.Errorf(
 		"no earlier run measured the same modes and loads as the newest, %s (%s)", now.Name(),

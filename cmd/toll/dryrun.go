@@ -30,7 +30,7 @@ func planDocument(p sample.Plan, whole map[string]string) document.Document {
 }
 
 func planSections(p sample.Plan, whole map[string]string) []document.Section {
-	text := fmt.Sprintf("%s, about %.1f s per round; ", units.Plural(len(p.Cells), "cell"),
+	text := fmt.Sprintf("%s, about %.1f s per round; ", units.Plural(len(p.Cells), "measurement"),
 		plan.RoundTime(p))
 	switch {
 	case len(p.Levers) > 0:
@@ -176,7 +176,7 @@ func timetable(p sample.Plan, l sample.Load) string {
 		const second = 1e9
 		tt := plan.Epoch(p, t.Cells, plan.Pace{}, 0)
 		text := fmt.Sprintf(
-			"%s: an epoch of %.1f s per round, in which the cells take turns in slices of %g ms",
+			"%s: an epoch of %.1f s per round, in which the modes take turns in slices of %g ms",
 			wholeKey(l), float64(tt.Length)/second, 1000*l.Slice)
 		if hasControl(p, t) {
 			text += fmt.Sprintf(", each near one of %s or its control", p.Baseline)

@@ -397,7 +397,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	case runErr != nil:
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case r.Empty():
-		return &failure{exitFailed, errors.New("no cell has a result"),
+		return &failure{exitFailed, errors.New("no row has a result"),
 			"the reasons are listed above as failed"}
 	case !r.Complete():
 		return &failure{code: exitCells}

@@ -18,13 +18,13 @@ import (
 func TestLimits(t *testing.T) {
 	for _, tt := range []struct{ limit, args, want string }{
 		{"-u 20", "compare host bridge --rounds 1 --load rr",
-			"toll: error: 2 paths: not enough headroom: threads of this user: need about 48, have "},
+			"toll: error: 2 paths: not enough threads of this user: need about 48, have "},
 		{"-u 20", "run host --server 'x {port}' --client 'x {addr}'",
 			"threads of this user: need about "},
 		{"-u 20", "path host",
-			"toll: error: 1 path: not enough headroom: threads of this user: need about 42, have "},
+			"toll: error: 1 path: not enough threads of this user: need about 42, have "},
 		{"-u 20", "modes host",
-			"toll: error: 1 path: not enough headroom: threads of this user: need about "},
+			"toll: error: 1 path: not enough threads of this user: need about "},
 		{"-n 16", "compare host bridge --rounds 1 --load rr",
 			"open files: need about 24, have 16 (ulimit -n is 16)"},
 	} {

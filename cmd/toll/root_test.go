@@ -15,7 +15,7 @@ func (hinted) Left()        {}
 
 func TestHintOfWhatIsLeft(t *testing.T) {
 	left := hinted{errors.New("left behind: 1 pod")}
-	failed := &failure{exitFailed, errors.New("no cell has a result"), "see above"}
+	failed := &failure{exitFailed, errors.New("no row has a result"), "see above"}
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -42,7 +42,7 @@ func TestUnsaid(t *testing.T) {
 	var (
 		stopped = signaled{syscall.SIGINT}
 		left    = hinted{errors.New("left behind: 1 network")}
-		bad     = errors.New("no cell has a result")
+		bad     = errors.New("no row has a result")
 	)
 	for _, tt := range []struct {
 		name string

@@ -27,7 +27,7 @@ func (e *HeadroomError) Error() string {
 	if e.Limit != "" {
 		limit = " (" + e.Limit + ")"
 	}
-	return fmt.Sprintf("not enough headroom: %s: need about %d, have %d%s", e.What, e.Need, e.Have,
+	return fmt.Sprintf("not enough %s: need about %d, have %d%s", e.What, e.Need, e.Have,
 		limit)
 }
 

@@ -143,7 +143,7 @@ type Input struct {
 }
 
 var (
-	errMesh = errors.New("a mesh has no cells to compare")
+	errMesh = errors.New("a mesh has no rows to compare")
 )
 
 // Judge reports what differs from old to now. It returns an error if they cannot be compared.

@@ -46,4 +46,4 @@ func (g *member) judgeHops(all []*member) {
 }
 
 var errPartner = errors.New(
-	"its traffic cannot be verified, because another cell on the same path failed")
+	"its traffic cannot be verified, because another row on the same path failed")

@@ -393,7 +393,7 @@ func TestClusterFaults(t *testing.T) {
 			c.kubectl(t, "drain", "n2", "--force", "--ignore-daemonsets", "--grace-period=1")
 		}, func(t *testing.T) { c.kubectl(t, "uncordon", "n2") }, 1, []string{
 			`host(, pod)? from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`,
-			`pod from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`, `Nothing was measured`, `no cell has a result`}, false},
+			`pod from .*: an end of its path was lost: node n2: its pod toll-\S+ (was deleted|is being removed|was ended)`, `Nothing was measured`, `no row has a result`}, false},
 		{"kubelet-killed", func(t *testing.T) { c.do(t, "stop", "kubelet", "n2") },
 			func(t *testing.T) {
 				c.do(t, "start", "kubelet", "n2")
