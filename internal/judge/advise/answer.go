@@ -53,6 +53,8 @@ func (a Advice) sentences() (out []string) {
 		return []string{"Nothing was tried: the run ended too early."}
 	case measured == 0:
 		return []string{"Nothing could be tried here."}
+	case len(by[Broken])+len(by[Skipped]) == len(a.Levers):
+		return []string{"Nothing is certain: every lever failed somewhere, or cannot be tried here."}
 	case len(by[Recommended]) > 0:
 	case len(by[NotSure]) > 0:
 		add("Nothing is certain to help yet.")

@@ -154,7 +154,7 @@ var bulkFlags = []Flag{
 			set(l, func(o *sample.BulkOptions) { o.Bidir = on })
 		}}},
 	{Name: "bytes",
-		Help:        "move so many bytes on each stream, such as 100M, instead of filling the window",
+		Help:        "move this many bytes on each stream, such as 100M, instead of filling the window",
 		NotOfCrowds: true,
 		Value: Size{0, 1, maxTransfer, func(l *sample.Load, n int64) {
 			set(l, func(o *sample.BulkOptions) { o.Bytes = n })

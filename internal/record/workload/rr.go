@@ -111,7 +111,7 @@ var rrFlags = []Flag{
 		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) {
 			set(l, func(o *sample.RROptions) { o.Rate = x })
 		}}, NotOfCrowds: true},
-	{Name: "under-load", Help: "beside a bulk stream to the server", NotOfCrowds: true,
+	{Name: "under-load", Help: "while a bulk stream to the server runs", NotOfCrowds: true,
 		Value: Toggle{func(l *sample.Load, on bool) {
 			set(l, func(o *sample.RROptions) { o.Beside = on })
 		}}},
