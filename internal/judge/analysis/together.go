@@ -92,14 +92,7 @@ func (j *Run) mixedPlacements() (out []string) {
 			x.far = i + 1
 		}
 	}
-	name := func(i int) string {
-		c := j.cell(i - 1)
-		text := c.Name()
-		if c.Shape.Crowd() {
-			text += " " + c.Shape.String()
-		}
-		return text
-	}
+	name := func(i int) string { return j.cell(i - 1).Name() }
 	for _, t := range order {
 		x := found[t]
 		if x.near == 0 || x.far == 0 {

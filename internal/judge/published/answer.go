@@ -41,7 +41,7 @@ func (r *Report) answer() analysis.Answer {
 			"measure longer (--budget) or on a quieter machine"},
 		{Incomplete, "is measured in part, and that holds", "are measured in part, and that holds",
 			"the commands below measure the rest"},
-		{NotMeasured, "is not measured", "are not measured", "the commands below would"},
+		{NotMeasured, "is not measured", "are not measured", "see the commands below"},
 	} {
 		names := found[x.verdict]
 		if len(names) == 0 {

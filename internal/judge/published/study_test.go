@@ -337,7 +337,7 @@ func TestAnswer(t *testing.T) {
 	want := []string{"1 of 5 findings holds: one.", "1 does not hold: three (reversed).",
 		"1 holds in part: two (holds 1, gone 1, not measured 1 of 3 ratios).",
 		"1 is unclear: measure longer (--budget) or on a quieter machine.",
-		"1 is not measured: the commands below would."}
+		"1 is not measured: see the commands below."}
 	if got := r.answer().Text; !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
