@@ -83,7 +83,7 @@ func addAliases(tid int, all []alias) error {
 	return nil
 }
 
-// withAliases appends the aliases' rules, which the administrator writes, to Docker's.
+// withAliases adds the administrator's rules for the aliases to Docker's chains.
 func (d daemon) withAliases(chains []nft.Chain) []nft.Chain {
 	for i, a := range d.aliases {
 		jump := rule(nft.Jump(aliasChain(i)), nft.Dst(single(a.addr)))

@@ -16,14 +16,15 @@ const runMark = "BRIDGETOLL_RUN="
 
 func mark() string { return runMark + owner.Mark() }
 
-// Leftover is a process that outlived its toll.
+// Leftover is a process that outlived the toll that started it.
 type Leftover struct {
 	PID     int
 	Command string
 }
 
-// Clean kills the processes that dead tolls' labs left, and returns them. It finds only those that
-// this user may see. The kernel should have killed them with their parent.
+// Clean kills the processes that labs of ended tolls left behind, and returns them. It finds only
+// processes that this user may see. Usually there are none, because the kernel kills them together
+// with their parent.
 func Clean() ([]Leftover, error) {
 	procs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {

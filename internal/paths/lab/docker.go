@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// rulesRead is the engine whose rules and settings this file has. A test in internal/paths/docker
-// compares them with real engines'.
+// rulesRead is the engine whose rules and settings this file reproduces. A test in
+// internal/paths/docker compares them with those of real engines.
 const rulesRead = "Docker Engine 28.5.2"
 
 const (
@@ -40,8 +40,9 @@ type daemon struct {
 	aliases   []alias
 	encrypted bool
 	ingress   []published // in the order of their services
-	// foreign lists devices whose packets the administrator accepts in DOCKER-USER. Docker's
-	// FORWARD policy would drop packets that routing or br_netfilter brings there.
+	// foreign lists devices that are not Docker's. The administrator accepts their packets in
+	// DOCKER-USER: where these packets are routed, or br_netfilter is loaded, Docker's FORWARD
+	// policy would drop them.
 	foreign []string
 }
 
@@ -199,7 +200,7 @@ func (d daemon) nat() []nft.Chain {
 		{Family: d.family, Table: "nat", Name: "OUTPUT", Hook: nft.Output, Rules: []nft.Rule{
 			rule(nft.Jump("DOCKER"), output...)}},
 	}
-	// iptables makes a chain with its first rule.
+	// iptables creates a built-in chain only when it adds the first rule.
 	if rules := append(postrouting, hairpin...); len(rules) > 0 {
 		chains = append(chains, nft.Chain{Family: d.family, Table: "nat", Name: "POSTROUTING",
 			Hook: nft.Postrouting, Rules: rules})

@@ -18,7 +18,7 @@ import (
 // network's VXLAN packets, sends them through ESP in transport mode and drops those that arrive in
 // clear text. Unlike Swarm, the lab uses one key for each run.
 const (
-	espMark = 0xd0c4e3 // the packets' mark, and the transforms' request ID
+	espMark = 0xd0c4e3 // the packets' mark, and the reqid of the XFRM states and policies
 	espKey  = 16       // bytes: AES-128
 )
 

@@ -10,7 +10,7 @@ import (
 
 type seat struct {
 	name   string
-	end    string // "server", "client" or, from the second on, "server2"
+	end    string // "server" or "client"; from the second one on with a number, such as "server2"
 	number int    // servers come first
 }
 

@@ -19,8 +19,8 @@ const entered = "BRIDGETOLL_USERNS"
 func Entered() bool { return os.Getenv(entered) != "" }
 
 // Enter runs this program again, with the same arguments and standard files, as root of a new user
-// namespace, and returns the exit code. The new process dies with this one. When ctx ends, it gets
-// the signal that stopped returns for the cause.
+// namespace, and returns the exit code. The new process dies with this one. When ctx ends, the new
+// process receives the signal that stopped returns for the cause of ctx.
 //
 // If user namespaces are forbidden, Enter returns an error that wraps the errno of clone(2).
 func Enter(ctx context.Context, stopped func(cause error) os.Signal) (code int, err error) {

@@ -58,8 +58,8 @@ func (s *site) switchedHop(ns *space, where, bridge string,
 		device{Space: ns, Name: bridge})
 }
 
-// ruleHop returns the hop of the rules with the tag, of the family that the path's packets have on
-// the machine.
+// ruleHop returns the hop of the rules with the tag. Their family is the one that the path's
+// packets have on the machine.
 func (s *site) ruleHop(m *machine, kind mode.HopKind, table, chain, tag string,
 	e path.Expect) path.Hop {
 	return ruleOf(s.family(), m, kind, table, chain, tag, e)

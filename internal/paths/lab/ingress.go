@@ -52,8 +52,8 @@ const (
 	eachService = 2
 )
 
-// balanced lists Docker's settings for IPVS: track connections, which rewriting the client's
-// address needs; keep the task when a client reuses a port; end connections to removed tasks.
+// balanced lists Docker's settings for IPVS: connection tracking, which SNAT needs; the same task
+// when a client reuses a port; the end of connections to removed tasks.
 var balanced = [][2]string{
 	{"net.ipv4.vs.conntrack", "1"},
 	{"net.ipv4.vs.conn_reuse_mode", "0"},
@@ -65,7 +65,7 @@ type service struct {
 	mark  uint32
 	vip   netip.Addr
 	task  netip.Addr
-	ports []published // published by the mesh; the task's own port
+	ports []published // each published port of the mesh, with the task's address and port
 }
 
 func (s *site) publishIngress() error {
@@ -111,8 +111,8 @@ func (s *site) publishIngress() error {
 	return s.ingressClients(last, len(dnat))
 }
 
-// ingressClients appends last to the clients' hops to the node. The first dnat hops of last are
-// DNAT.
+// ingressClients places the clients and sets the path's hops: those up to the node, then last. The
+// first dnat hops of last are DNAT; the SNAT hop is inserted after them.
 func (s *site) ingressClients(last []path.Hop, dnat int) error {
 	p := s.path
 	switch p.Spec.From {

@@ -23,7 +23,8 @@ const (
 	kitArg   = "rootless"
 )
 
-// Inner runs the part of the lab that args name. ours is false if they name none.
+// Inner runs the lab's helper process that args name, such as its docker-proxy. ours is false if
+// args do not name one.
 func Inner(args []string) (ours bool, err error) {
 	if len(args) == 0 {
 		return false, nil
@@ -51,8 +52,8 @@ func Inner(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// apart returns an error unless this process is the first of a namespace: only then may it change
-// mounts.
+// apart returns an error unless this process is the first one of a PID namespace that toll made:
+// only then may it change mounts.
 func apart(arg string) error {
 	if os.Getpid() != 1 || !slices.ContainsFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, runMark)
@@ -95,7 +96,7 @@ func addHosts(lines string) error {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
 	if err := unix.Mount("toll", scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount memory: %w", err)
+		return fmt.Errorf("mount a tmpfs: %w", err)
 	}
 	if err := os.WriteFile(file, append(old, lines...), 0o644); err != nil {
 		return err

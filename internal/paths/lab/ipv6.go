@@ -30,8 +30,8 @@ func (s *site) family() nft.Family {
 // dual reports whether Docker's own networks also have IPv6.
 func (s *site) dual() bool { return recipe.Dual(s.path.Spec) && !s.beside }
 
-// settle disables duplicate address detection and router solicitation, which would happen during a
-// window. Without a bridge's own address, the machine does not resolve neighbours there.
+// settle disables duplicate address detection and router solicitation. Otherwise they would happen
+// during a window, and a bridge could not resolve neighbours until its own address is checked.
 func settle() error {
 	for _, key := range []string{"accept_dad", "router_solicitations"} {
 		if err := sysctl.Set("net.ipv6.conf.default."+key, "0"); err != nil {
@@ -41,10 +41,11 @@ func settle() error {
 	return nil
 }
 
-// discovery disables IPv6 unless the path has it, as Docker does on networks without it.
+// discovery disables IPv6 in a container unless the path uses it, as Docker does on networks
+// without IPv6.
 func discovery(s path.Spec) error {
 	const key = "net.ipv6.conf." + inside + ".disable_ipv6"
-	// The kernel has no IPv6, or the path has it.
+	// The kernel has no IPv6, or the path uses it.
 	if _, err := sysctl.Get(key); err != nil || recipe.Dual(s) {
 		return nil
 	}
@@ -78,8 +79,8 @@ func bridge6(n network) error {
 	return sysctl.Set(ipForward6, "1")
 }
 
-// six returns the daemon of the IPv6 rules. Docker sets the policy of FORWARD only if a network has
-// IPv6.
+// six returns the daemon whose rules are the IPv6 ones. Docker sets the policy of the IPv6 chain
+// FORWARD only if a network has IPv6.
 func (d daemon) six() daemon {
 	d.family, d.links = nft.IPv6, nil
 	of := d.networks

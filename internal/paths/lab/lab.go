@@ -26,8 +26,8 @@ import (
 
 // Lab is the backend that needs neither root nor Docker. The zero value is ready to use.
 type Lab struct {
-	// ProxyPath is the file of docker-proxy. "" means an installed one, or else toll's own; "own"
-	// means toll's own.
+	// ProxyPath is the file of docker-proxy. "" means an installed one or, without one, toll's own;
+	// "own" means toll's own; "off" means that Docker starts no docker-proxy.
 	ProxyPath string
 	// Congestion is the TCP congestion control of every namespace; "": the inherited one.
 	Congestion string
@@ -59,7 +59,7 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	m, _ := mode.Find(s.Mode)
 	if _, ok := recipes[s.Mode]; !ok && m.Kubernetes {
 		return &path.UnsupportedError{Missing: "mode " + string(s.Mode) +
-			" is a Kubernetes cluster's", Remedy: "--on kubernetes; or pod, which the lab has, too"}
+			" needs a Kubernetes cluster", Remedy: "--on kubernetes; or pod, which the lab also builds"}
 	} else if !ok {
 		return fmt.Errorf("the lab has no recipe for %s: %w", s.Mode, path.ErrUnsupported)
 	}
@@ -68,7 +68,7 @@ func (l *Lab) Check(_ context.Context, s path.Spec) error {
 	if m.WholeCard && (servers > 1 && !out ||
 		clients > 1 && (out || s.From == mode.FromRemoteContainer)) {
 		return &path.UnsupportedError{Missing: "a container in mode " + string(s.Mode) +
-			" has the network card for itself: a machine cannot have two",
+			" has the network card for itself, so a machine can have only one such container",
 			Remedy: string(mode.MacvlanBridge)}
 	}
 	for _, n := range l.needsOf(s) {

@@ -25,7 +25,7 @@ import (
 type need int
 
 const (
-	needSetup need = iota // network namespaces, and the right to set them up
+	needSetup need = iota // network namespaces, and permission to configure them
 	needDevices
 	needCongestion
 	needForwarding
@@ -122,7 +122,7 @@ func (l *Lab) needsOfProxy(s path.Spec) []need {
 	return []need{needSockets, needProxy}
 }
 
-// needsOfRelay returns the needs of counting the load that a process relays.
+// needsOfRelay returns what toll needs to count the load that a process relays.
 func (l *Lab) needsOfRelay(s path.Spec) []need {
 	if s.UDP {
 		return []need{needProcessIO}
@@ -146,7 +146,7 @@ func (l *Lab) needsOfPasta(s path.Spec) []need {
 }
 
 func (l *Lab) needsOfSlirp(s path.Spec) []need {
-	if s.UDP && s.To == mode.ToLoopback { // also of rootless-publish-tap
+	if s.UDP && s.To == mode.ToLoopback { // rootless-publish-tap has the same limit
 		return []need{needHostLoopback}
 	}
 	return l.needsOfRelay(s)
@@ -172,8 +172,8 @@ func (l *Lab) need(n need) error {
 	return l.tried[n]
 }
 
-// try tries a need in a namespace that it keeps until Close: making one waits while the kernel
-// removes another.
+// try tries a need in one namespace, which is kept until Close: while the kernel removes a
+// namespace, making another one has to wait.
 func (l *Lab) try(n need) error {
 	if l.trial == nil {
 		ns, err := netns.New()

@@ -33,7 +33,7 @@ func (s *site) private(name string) (*space, error) {
 		}
 		const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 		if err := unix.Mount("toll", runDir, "tmpfs", flags, ""); err != nil {
-			return fmt.Errorf("mount memory: %w", err)
+			return fmt.Errorf("mount a tmpfs: %w", err)
 		}
 		return nil
 	})

@@ -23,8 +23,8 @@ const noProxy = "off"
 
 const proxyReadyTimeout = 5 * time.Second
 
-// tryProxy returns an error if the proxy that the user named is not a program. No other proxy
-// replaces it.
+// tryProxy returns an error if the proxy that the user named cannot be run. toll does not fall back
+// to another proxy.
 func (l *Lab) tryProxy() error {
 	switch l.ProxyPath {
 	case "", ownProxy:
@@ -40,7 +40,7 @@ func (l *Lab) tryProxy() error {
 	return nil
 }
 
-// findProxy returns the proxy's file, "" for toll's own, and its name.
+// findProxy returns the proxy's file and its name. The file is "" for toll's own proxy.
 func (l *Lab) findProxy() (file, name string) {
 	const own = "toll's own proxy with docker-proxy's algorithm"
 	if l.ProxyPath == ownProxy {
@@ -104,7 +104,7 @@ func (s *site) startProxy(listen, target netip.AddrPort) (path.Hop, error) {
 	if err := awaitProxy(r); err != nil {
 		return path.Hop{}, fmt.Errorf("start proxy %s: %w", file, errors.Join(err, stderr.Err()))
 	}
-	// The server is in a container, so the proxy has all connections that the machine accepted.
+	// The server is in a container, so every connection that the machine accepted is the proxy's.
 	return local.ProxyHop(s.path, local.Proxy{Space: s.engine.ns, PID: cmd.Process.Pid,
 		Listens: listen.Port(), Target: target, Beside: s.engine != s.a}, name,
 		s.engine.name), nil

@@ -13,8 +13,8 @@ import (
 
 func (s *site) publishNAT() error { return s.translated(daemon{noProxy: true}) }
 
-// publishProxy needs clients that dial a loopback address, clients on the same bridge, or a daemon
-// without rules.
+// publishProxy measures docker-proxy. Connections reach it if clients dial a loopback address or
+// are on the same bridge; for remote clients over IPv4, Docker must write no rules.
 func (s *site) publishProxy() error {
 	return s.relayed(daemon{noIPTables: s.path.Spec.From == mode.FromRemote &&
 		s.path.Spec.To.Four()})
@@ -33,7 +33,7 @@ func (s *site) publishDefault() error {
 	return s.publish()
 }
 
-// relays reports whether a running docker-proxy gets the path's connections.
+// relays reports whether docker-proxy, if it runs, receives the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
 func (s *site) translated(d daemon) error {
@@ -150,7 +150,7 @@ func (s *site) quietProxies() error {
 	return nil
 }
 
-// toll fast bypasses docker-proxy, which becomes a guard.
+// fast builds a path on which toll fast bypasses docker-proxy. The proxy becomes a guard.
 func (s *site) fast() error {
 	if err := s.dockerServers(daemon{}, true); err != nil {
 		return err

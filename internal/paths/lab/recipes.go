@@ -12,8 +12,8 @@ type modeRecipe struct {
 	// more returns needs that depend on the path; nil: there are no such needs.
 	more func(*Lab, path.Spec) []need
 	bare bool
-	// beside means that the containers are not on Docker's bridges, whose IPv6 chains then have no
-	// rules.
+	// beside means that the containers are not on Docker's bridges. Docker's IPv6 chains then have
+	// no rules.
 	beside bool
 	// onSwitch means that the card is a port of the mode's switch, which drops packets larger than
 	// the wire's MTU.

@@ -9,15 +9,15 @@ import (
 
 var resolver = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
-// The daemon listens on ports that are free. These are examples.
+// Docker's DNS server listens on random ports. These are examples.
 const (
 	resolverTCP = 35407
 	resolverUDP = 34009
 )
 
-// resolves writes the NAT rules for DNS queries that Docker writes into containers on all networks
-// but the default one (Docker Engine 20.10.24 to 29.8). Because of them the kernel tracks each
-// connection in the container.
+// resolves adds Docker's NAT rules for DNS queries to the container. Docker has them in containers
+// on all networks but the default one (Docker Engine 20.10.24 to 29.8). Because of them the kernel
+// tracks each connection in the container.
 func (c *container) resolves() error {
 	self := single(resolver)
 	err := c.ns.Do(func() error {

@@ -80,8 +80,9 @@ func (s *site) runKit(file string, k rootless.Kit) (*rootless.Running, *space, e
 	return r, out, out.Do(s.lab.setCongestion)
 }
 
-// kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that its connections
-// have the client's address, unless that is a loopback address. Its datagrams never have it.
+// kitHop starts RootlessKit as dockerd-rootless.sh does. transparent means that RootlessKit
+// connects to the server from the client's address, unless that is a loopback address. It never
+// sends datagrams from the client's address.
 func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 	r, file, err := s.startKit(dockersKit, s.near())
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *site) kitHop() (hop path.Hop, transparent bool, err error) {
 		rootless.Named(rootless.RootlessKit, file), s.a.name), transparent, err
 }
 
-// firstClient makes RootlessKit 3 install its rules and routes for clients' addresses, which it
-// does before it dials for the first client with an address other than a loopback one.
+// firstClient makes a connection so that RootlessKit 3 installs its rules and routes for clients'
+// addresses. RootlessKit does so for the first client whose address is not a loopback one.
 func (s *site) firstClient() error {
 	_, err := local.ConnectOnce(s.a.ns, s.engine.ns,
 		netip.AddrPortFrom(s.a.addr.Addr(), publishedPort),
@@ -126,8 +127,8 @@ func (s *site) rootlessPublish() error {
 	return nil
 }
 
-// In the engine's network, RootlessKit 3's connections have the client's address, unless that is a
-// loopback one. No rule then hides it.
+// rootlessPublishNAT builds the path without docker-proxy. In the engine's network, RootlessKit 3's
+// connections come from the client's address, and no rule rewrites it, unless it is a loopback one.
 func (s *site) rootlessPublishNAT() error {
 	if s.path.Spec.To.Outside() {
 		return s.rootlessOut()
@@ -192,8 +193,8 @@ func (s *site) rootlessPublishTap() error {
 	return s.tellSource()
 }
 
-// arriving places the clients of published ports and returns the hop through which they reach
-// machine A.
+// arriving places the clients of published ports. It returns the hop on which their packets arrive
+// at machine A: the wire or the loopback device.
 func (s *site) arriving() path.Hop {
 	lo := s.loHop(s.a.ns, s.a.name)
 	if s.path.Spec.From != mode.FromRemote {

@@ -90,8 +90,8 @@ type holder struct {
 	name  string
 }
 
-// podman makes the namespace of Podman's networks the engine's. It returns the namespace's tap
-// device and the pasta that holds it.
+// podman makes a network namespace for Podman's networks, in which the bridges and rules are then
+// made. It returns the hop of the namespace's tap device, and the pasta that holds the device.
 func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	if err := s.leaveMachine(); err != nil {
 		return tap, pasta, err
@@ -131,8 +131,8 @@ func (s *site) podman() (tap path.Hop, pasta holder, err error) {
 	})
 }
 
-// netavarkRules returns those rules of netavark 1.14.0 (nftables) that packets through its network
-// cross, with counters added. The table's family is inet.
+// netavarkRules returns the rules of netavark 1.14.0 (nftables) that packets through its network
+// traverse, with counters added. The table's family is inet.
 func netavarkRules(subnet netip.Prefix) []nft.Chain {
 	return []nft.Chain{
 		{Table: "filter", Name: "NETAVARK-ISOLATION-1"},

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Some programs have a second port, whose number one end sends to the other, so the number must be
-// the same inside and outside of containers. The path then has one server.
+// Some programs use a second port and send its number to the other end. So the port must have the
+// same number inside and outside of the container, and the path has one server.
 
 func (s *site) ports(server netip.Addr, first uint16) []published {
 	out := []published{{first, netip.AddrPortFrom(server, serverPort)}}

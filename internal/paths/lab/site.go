@@ -24,8 +24,8 @@ type network struct {
 	noExit  bool // the network has no gateway
 }
 
-// The wire's ranges are those for benchmarks (RFC 2544, RFC 5180). The others are Docker's, and
-// unique local ones.
+// The wire's ranges are those for benchmarks (RFC 2544, RFC 5180). The other IPv4 ranges are
+// Docker's, the other IPv6 ranges unique local ones.
 var (
 	outer = network{bridge: "br1", subnet: netip.MustParsePrefix("198.18.0.0/24"),
 		subnet6: netip.MustParsePrefix("2001:2:0:18::/64"), first: firstOuter, noExit: true}
@@ -57,12 +57,12 @@ func (n network) nth6(i int) netip.Prefix {
 
 func (n network) of6(at seat) netip.Prefix { return n.nth6(n.first + at.number) }
 
-// like6 returns the IPv6 address of the container that has a.
+// like6 returns the IPv6 address of the container with the IPv4 address a.
 func (n network) like6(a netip.Addr) netip.Addr { return n.nth6(int(a.As4()[3])).Addr() }
 
 func (n network) of(at seat) netip.Prefix { return n.nth(n.first + at.number) }
 
-// gateway returns the zero value if the network has no gateway.
+// gateway returns the zero Prefix if the network has no gateway.
 func (n network) gateway() netip.Prefix {
 	if n.noExit {
 		return netip.Prefix{}
@@ -331,7 +331,7 @@ func (s *site) describe() error {
 	for _, c := range s.boxes {
 		if len(s.Servers) > 1 && slices.Contains(s.Servers[1:], c) ||
 			len(s.Clients) > 1 && slices.Contains(s.Clients[1:], c) {
-			continue // the others are like the first
+			continue // all servers have the first one's settings, and all clients
 		}
 		spots = append(spots, local.Described{Space: c.ns, Where: c.name})
 	}

@@ -80,7 +80,8 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 	})
 }
 
-// subInterface makes the device with the name born, because eth0 is the card's name.
+// subInterface gives the container's device the name born until it is in the container, because on
+// the machine eth0 is the card.
 func (s *site) subInterface(c *container, born string, add func(link.SubInterface) error) error {
 	tid, err := c.ns.TID()
 	if err != nil {

@@ -113,8 +113,8 @@ func (s *site) behindTap(h tapHolder) error {
 	return nil
 }
 
-// tellSource makes a connection to learn which client address the server sees: versions of pasta
-// differ.
+// tellSource records which client address the server sees. It makes a connection to find out,
+// because versions of pasta differ.
 func (s *site) tellSource() error {
 	const limit = 10 * time.Second
 	client, to, listen := s.a.ns, s.b.ns, s.path.Servers[0].Listen
@@ -194,8 +194,8 @@ func (s *site) quietSix() error {
 	return sysctl.Set(key, "1")
 }
 
-// run starts a program in a space and kills it when the path is closed. It is the first process of a
-// namespace, so the programs that it starts, if it is a wrapper, end with it.
+// run starts a program in a space and kills it when the path is closed. The program is the first
+// process of a PID namespace, so if it is a wrapper, the programs that it starts end with it.
 func (s *site) run(ns *space, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}

@@ -42,7 +42,7 @@ func (l *Lab) tryUDPProxy() error {
 	}
 	return &path.UnsupportedError{
 		Missing: fmt.Sprintf(
-			"%s (%s) does not answer a container's datagrams from the dialled address, like all before Docker Engine %d", name, file, firstPktinfo),
+			"%s (%s) does not answer a container's datagrams from the dialled address, as no docker-proxy before Docker Engine %d does", name, file, firstPktinfo),
 		Remedy: "--proxy own, or --proxy with the docker-proxy of a later Docker Engine",
 	}
 }

@@ -90,8 +90,8 @@ func Applies(w sample.Wire, m mode.Name, from mode.Placement, to mode.Target) bo
 	return crossesWire(m, from, to) || w.MTU > 0 && card
 }
 
-// layWire shapes only the ends that the path crosses. A kernel that cannot shape can build the
-// other paths.
+// layWire makes the wire. It shapes the wire only if the path crosses it, so a kernel without
+// traffic shaping can build the other paths.
 func (s *site) layWire() error {
 	w := s.lab.Wire
 	tid, err := s.b.ns.TID()
