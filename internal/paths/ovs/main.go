@@ -57,7 +57,7 @@ func hide() error {
 	err := unix.Mount("toll", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
 		"mode=700")
 	if err != nil {
-		return fmt.Errorf("mount memory: %w", err)
+		return fmt.Errorf("mount a tmpfs: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err

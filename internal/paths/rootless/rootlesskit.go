@@ -119,7 +119,7 @@ func hide() error {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
 	if err := unix.Mount("toll", scratch, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
-		return fmt.Errorf("mount memory: %w", err)
+		return fmt.Errorf("mount a tmpfs: %w", err)
 	}
 	return errors.Join(os.Mkdir(tools, 0o755), os.Mkdir(state, 0o700))
 }
