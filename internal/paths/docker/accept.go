@@ -17,8 +17,8 @@ import (
 // userChain is the chain that Docker leaves to the administrator and evaluates first.
 const userChain = "DOCKER-USER"
 
-// letThrough adds a rule that accepts what crosses the bridge, if rules see bridged frames:
-// Docker's FORWARD policy would drop frames on a bridge that is not Docker's.
+// letThrough adds a rule that accepts frames which the bridge forwards, if rules see bridged
+// frames: Docker's FORWARD policy would drop frames on a bridge that is not Docker's.
 func (s *site) letThrough(bridge string) error {
 	e := s.engine
 	saver, err := e.userRules()
@@ -50,7 +50,7 @@ func (e *engine) userRules() (saver string, err error) {
 		seen, err = sysctl.Get(bridgeNF)
 		return err
 	}); err != nil || seen != "1" && !e.exempting() {
-		return "", nil //nolint:nilerr // without br_netfilter there is no such setting
+		return "", nil //nolint:nilerr // the setting is missing without br_netfilter
 	}
 	_, saver, err = e.findRule(false, "filter", "FORWARD", "-j "+userChain)
 	if !errors.Is(err, errNoRule) {
@@ -61,7 +61,7 @@ func (e *engine) userRules() (saver string, err error) {
 			strings.Contains(text, "\n:FORWARD DROP ") {
 			return "",
 				&path.UnsupportedError{
-					Missing: "the rules of this machine drop what crosses a bridge (FORWARD policy), and there is no chain " + userChain +
+					Missing: "the rules of this machine drop what a bridge forwards (FORWARD policy), and there is no chain " + userChain +
 						" for an exception", Remedy: "--on lab"}
 		}
 	}

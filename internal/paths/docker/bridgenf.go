@@ -16,16 +16,16 @@ import (
 )
 
 // exemption exempts bridges from iptables. The kernel passes what a bridge forwards to iptables if
-// the sysctl for all bridges or the bridge's own option is 1. So the option of all other bridges is
-// set to 1 first, then the sysctl to 0: rules miss no frame on any other bridge.
+// the sysctl for all bridges or the bridge's own option is 1. So toll first sets the option of all
+// other bridges to 1, then the sysctl to 0: the rules still see every frame on the other bridges.
 type exemption struct {
 	mu      sync.Mutex
 	bridges []string // of open paths
 	made    []dockerapi.Entry
 }
 
-// optionOf returns the journal's name of a bridge's option, whose former value is 0. Sysctls, whose
-// former value is 1, are named by their key.
+// optionOf returns the name of a bridge's option in the journal. The option was 0 before. A sysctl,
+// which was 1 before, is in the journal by its key.
 func optionOf(bridge string, i int) string { return bridge + " " + link.BridgeNF[i] }
 
 // exempt exempts one of toll's bridges until release is called. It must be called in the engine's
@@ -48,7 +48,7 @@ func (e *engine) exempt(bridge string) (release func() error, err error) {
 	return release, e.renewExemption()
 }
 
-// keepRules extends the exemption's changes to bridges made since.
+// keepRules extends the exemption's changes to bridges that were made after it began.
 func (e *engine) keepRules() error {
 	e.exempted.mu.Lock()
 	defer e.exempted.mu.Unlock()
@@ -147,8 +147,8 @@ func restoring(all []dockerapi.Entry) (out []dockerapi.Entry) {
 	return out
 }
 
-// restoreSetting restores a setting that an exemption has changed, unless another program has
-// changed it since. was reports whether it restored it. Unknown names are ignored.
+// restoreSetting restores a setting that an exemption has changed. was is false if it did not,
+// because another program has changed the setting since, or the name is unknown.
 func restoreSetting(ns *netns.NS, name string) (was bool, err error) {
 	bridge, option, ofBridge := strings.Cut(name, " ")
 	err = ns.Do(func() error {
@@ -200,8 +200,8 @@ func (s *site) setBridgeNF(bridge string, on bool) error {
 	return nil
 }
 
-// seen returns "1" if iptables sees what the path's bridges forward. During an exemption the sysctl
-// alone does not tell.
+// seen returns "1" if iptables sees what the path's bridges forward, else "0". ok is false without
+// an exemption: then the sysctl alone decides.
 func (s *site) seen() (value string, ok bool) {
 	x := &s.engine.exempted
 	x.mu.Lock()

@@ -23,7 +23,7 @@ type engine struct {
 	*dockerapi.Daemon
 	docker   *Docker
 	rootless bool
-	// where the engine's networks are; not the machine if it is rootless
+	// where the engine's networks are: the machine, unless the engine is rootless
 	spot
 	machine spot
 	hosts   spot             // where containers with the host's network are
@@ -166,8 +166,8 @@ func (e *engine) makeImage(ctx context.Context) error {
 	return e.image.err
 }
 
-// close removes the image and the journal. All paths must be closed before. The error names what is
-// left.
+// close removes the image and the journal. All paths must be closed before. The error lists what
+// could not be removed.
 func (e *engine) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,9 +2,9 @@
 // whose service speaks the same API. The containers contain only toll, in an image that this
 // package makes.
 //
-// Everything that it makes has the mark of its toll, is first written to a journal, and is removed
-// when the paths and the backend are closed. It leaves sysctls, network cards and rules unchanged,
-// except for one rule in DOCKER-USER for a bridge of toll's own.
+// Everything that the package makes has the mark of its toll, is first written to a journal, and is
+// removed when the paths and the backend are closed. Sysctls, network cards and rules stay
+// unchanged, except for one rule in DOCKER-USER for a bridge of toll's own.
 //
 // The loopback device and the default bridge carry other programs' traffic, so they cannot be
 // guards.
@@ -33,7 +33,7 @@ type Docker struct {
 	// false and a Podman service answers at the Docker daemon's address, modes are built as Podman
 	// builds them.
 	Podman bool
-	// Program is the file of the static binary for the image; "": this program.
+	// Program is the file of a static toll binary for the image; "": this program.
 	Program string
 	// Parent is the network card for macvlan and ipvlan devices; "": none.
 	Parent string
@@ -59,8 +59,8 @@ func (d *Docker) Name() string {
 	return Name
 }
 
-// Check returns why the path cannot be built, or nil. It tries what the daemon does not report. The
-// image stays until Close.
+// Check returns why the path cannot be built, or nil. It makes trial networks and containers to
+// learn what the daemon does not report. The image for them stays until Close.
 func (d *Docker) Check(ctx context.Context, s path.Spec) error {
 	if err := d.refuse(s); err != nil {
 		return err
@@ -117,7 +117,8 @@ func (s *site) Finish() error {
 	return local.Guard(s.path, spots)
 }
 
-// Close removes the image and disconnects from the daemon. Paths stay.
+// Close removes the image and disconnects from the daemon. It does not close paths: that must be
+// done before.
 func (d *Docker) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// drain removes the connection tracking entries of the path: on the machine only those of the
-// path's connections.
+// drain removes the path's connection tracking entries. In the containers these are all entries, on
+// the machine only those of the path's connections.
 func (s *site) drain() (sample.Headroom, error) {
 	spots := []local.Swept{{Space: s.engine.ns, Where: s.engine.name, Ours: s.ours()}}
 	if s.at != s.engine.spot {

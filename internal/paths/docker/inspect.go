@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// inspected returns what Inspect covers. On this machine that is only the path's devices and the
-// rules about them, because other containers come and go.
+// inspected returns the namespaces, devices and rules that Inspect covers. On this machine it
+// covers only the path's devices and the rules about them, because other containers start and stop.
 func (s *site) inspected() ([]local.Inspected, error) {
 	own := []string{}
 	if slices.ContainsFunc(s.path.Hops, func(h path.Hop) bool {
@@ -116,7 +116,7 @@ type ownRules struct {
 	six     bool
 }
 
-// settings returns the rules about the path and the chains whose policy is to drop. Docker rewrites
+// settings returns the rules about the path, and the chains with the policy DROP. Docker rewrites
 // chains for each container, so order, counters and handles are omitted.
 func (o ownRules) settings(saver string) ([]path.Setting, error) {
 	all, err := nft.Read()

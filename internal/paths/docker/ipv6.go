@@ -125,8 +125,8 @@ func withIPv6(o *client.NetworkCreateOptions) error {
 	return nil
 }
 
-// settled waits until the devices have their IPv6 addresses. Before, the kernel checks for
-// duplicates, bridges do not resolve neighbours, and containers drop what pasta sends there.
+// settled waits until the kernel has checked the devices' IPv6 addresses for duplicates. During the
+// check, bridges do not resolve neighbours, and containers drop what pasta sends to the address.
 func (s *site) settled() error {
 	if !s.path.Spec.To.Six() {
 		return nil
@@ -176,8 +176,8 @@ func (s *site) settled() error {
 	return nil
 }
 
-// ask6 records that a mode will have paths over IPv6, because paths over IPv4 share a card's only
-// network with them.
+// ask6 records that a mode will have paths over IPv6. A card has only one network, so the network
+// that is made for a path over IPv4 must have IPv6 as well.
 func (e *engine) ask6(s path.Spec) {
 	if !s.To.Six() {
 		return

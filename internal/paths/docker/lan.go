@@ -92,8 +92,8 @@ func (s *site) addLAN(bridge func(name string, end *undo.Stack) error) (*lan, er
 	})
 }
 
-// onLAN sets the path's hops: direct from the machine to the servers' devices, switched from
-// container to container.
+// onLAN sets the path's hops. direct has those from the machine to the servers' devices, switched
+// those from container to container.
 func (s *site) onLAN(direct []path.Hop, switched func() []path.Hop) error {
 	alone := func(int) (wanted, error) { return wanted{network: "none"}, nil }
 	if err := s.addServers(alone); err != nil {

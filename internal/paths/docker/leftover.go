@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// Leftovers returns the part of toll clean that removes what dead tolls made on the machine outside
-// of Docker.
+// Leftovers returns the part of toll clean that removes what ended tolls left on the machine
+// outside of Docker: settings, rules, switches, routes and devices.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Machine: cleanMachine} }
 
 // cleanMachine returns what it removed. still has the files of journals that list things which
@@ -90,8 +90,8 @@ func (c *machineCleaner) names(kind dockerapi.Kind) (out []string) {
 	return out
 }
 
-// failed records an error, unless no journal has an entry of the kind: the user may lack the right
-// to list such things.
+// failed records an error about things of one kind, if a journal lists any. Otherwise the error
+// does not matter: a user may lack permission to list such things.
 func (c *machineCleaner) failed(kind dockerapi.Kind, err error) {
 	of := func(e dockerapi.Entry) bool { return e.Kind == kind }
 	stay := stillOf(c.here, of)

@@ -189,7 +189,7 @@ func (s *site) bridge() error {
 	return nil
 }
 
-// bridgeDefault has no guards, because other containers may be on the bridge.
+// bridgeDefault sets no guards, because other containers may use the default bridge.
 func (s *site) bridgeDefault() error {
 	if err := s.useDefaultNetwork(); err != nil {
 		return err

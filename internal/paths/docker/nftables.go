@@ -74,9 +74,10 @@ func (e *engine) nativeRules6() error {
 	return err
 }
 
-// tally adds up a rule's counts. dockerd rewrites chains whenever containers come or go, and counts
-// restart at zero, so rules are identified by content. Counts since the last read are then lost: a
-// hop may count too little, never too much, and what a guard misses is missing in the path's hops.
+// tally adds up a rule's counts. dockerd rewrites chains whenever containers start or stop, and
+// counters then restart at zero, so rules are identified by their content. Packets counted between
+// the last read and a rewrite are lost. So a hop may count too few packets, never too many, and
+// packets that a guard misses are also missing in the path's hops.
 type tally struct {
 	handle    uint64
 	last, sum uint64 // the count since the last rewrite; the sum before it
@@ -100,8 +101,8 @@ func findNative(rules []nft.Counted, table string, want firewall.Rule) (nft.Coun
 	return nft.Counted{}, false
 }
 
-// implied adds the match that the verdict map in front of a network's chain implies (see
-// nftabler/network.go for the chains' names).
+// implied adds the device that a chain's name implies: a verdict map sends only packets of that
+// device to a network's own chain (libnetwork, nftabler/network.go).
 func implied(r nft.Counted) firewall.Rule {
 	way, bridge, ok := strings.Cut(r.Chain, "__")
 	out := r.Rule

@@ -66,7 +66,7 @@ func (s *site) overlay() error {
 	return s.guardTunnel(ns)
 }
 
-// outOfOverlay sets the hops of the way out, through the containers' second device.
+// outOfOverlay sets the hops to the outside, which begin at the containers' second device.
 func (s *site) outOfOverlay(n *bridgeNet) error {
 	wire, err := s.serveOutside()
 	if err != nil {

@@ -60,8 +60,8 @@ func (s *site) subInterfaces() error {
 }
 
 // outOfCard sets the hops from the clients' sub-interfaces to the other machine. That machine has
-// no address in their network, so it gets routes to the clients, and unless ipvlan routes they get
-// routes to it.
+// no address in the clients' network, so it gets routes to the clients. The clients get routes to
+// it, except in ipvlan's routed modes.
 func (s *site) outOfCard() error {
 	wire, err := s.serveOutside()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	}
 	n := e.shared[name]
 	if n == nil {
-		for other := range e.shared { // the kernel does not mix the drivers, either
+		for other := range e.shared { // nor does the kernel allow macvlan and ipvlan on one card
 			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
 				"%s allows card %s one network at a time, which %s has", e.words().product,
 				e.docker.Parent, other),
@@ -138,8 +138,8 @@ func (s *site) onParent(driver string, options map[string]string) (*bridgeNet, e
 	return n.network, nil
 }
 
-// opposite returns the address like a in the upper half of the network. Docker assigns from the
-// lower half.
+// opposite returns the counterpart of a in the upper half of the network, which is free because
+// Docker assigns addresses from the lower half.
 func opposite(in netip.Prefix, a netip.Addr) netip.Addr {
 	b := a.As4()
 	half := uint32(1) << (31 - in.Bits())

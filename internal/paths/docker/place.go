@@ -38,7 +38,7 @@ func (p contained) Start(c path.Command) (*path.Process, error) {
 	made, err := p.engine.API.ExecCreate(ctx, p.id,
 		client.ExecCreateOptions{AttachStdin: true, AttachStdout: true, AttachStderr: true,
 			Env: c.Env, Cmd: append([]string{dockerapi.InImage}, c.Args...)})
-	if cerrdefs.IsNotFound(err) { // with the path's name of the container
+	if cerrdefs.IsNotFound(err) { // Docker's error has only the container's ID
 		err = fmt.Errorf("the container is gone: it was removed, or %s was restarted",
 			p.engine.words().daemon)
 	}
@@ -116,7 +116,7 @@ func (r *running) wait() error {
 	}
 }
 
-// kill sends SIGKILL itself, because Docker's API cannot signal an exec'd process.
+// kill sends SIGKILL directly, because Docker's API cannot signal an exec'd process.
 func (r *running) kill() error {
 	ctx, cancel := context.WithTimeout(context.Background(), asked)
 	defer cancel()

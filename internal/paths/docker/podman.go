@@ -17,8 +17,8 @@ import (
 )
 
 // Podman's network programs, netavark and before it CNI, write NAT rules for published ports.
-// conmon only keeps a port's socket so that no other process takes the port. netavark's rules (read
-// with 1.14) have no counters, so a table of toll's own counts what they rewrite.
+// conmon also binds each port, but only so that no other process can take it. netavark's rules (as
+// of 1.14) have no counters, so a table of toll's own counts what they rewrite.
 
 func podmanLacks(what, remedy string) modeRecipe {
 	return modeRecipe{lacks: &path.UnsupportedError{Missing: what, Remedy: remedy}}
@@ -51,7 +51,7 @@ var podmanRecipes = map[mode.Name]modeRecipe{
 		"--on docker"),
 	mode.FastLinks: podmanLacks("toll fast bypasses docker-proxy, which Podman lacks",
 		"--on docker"),
-	mode.Routed: podmanLacks("Podman rewrites the source addresses of all its bridge networks: it has no routed ones",
+	mode.Routed: podmanLacks("Podman has no routed networks: it rewrites the source addresses of all its bridge networks",
 		"--on docker or lab"),
 	mode.Link:    podmanLacks("Podman has no --link", "--on docker or lab"),
 	mode.Overlay: podmanLacks("overlay networks need a swarm, and Podman has none", "--on swarm or lab"),
@@ -215,7 +215,7 @@ func (s *site) switchesRewritten() bool {
 
 func to(a netip.Addr) nft.Match { return nft.Dst(single(a)) }
 
-// servers returns the servers' addresses, which keep the names of several paths' hops apart.
+// servers returns the servers' addresses. They distinguish the names of several paths' hops.
 func (s *site) servers() string {
 	var all []string
 	for _, b := range s.Servers {
@@ -244,8 +244,8 @@ func (s *site) guardRewritten() error {
 	return err
 }
 
-// leaving returns the hop that counts connections which leave the network, whose source address is
-// rewritten.
+// leaving returns the hop that counts connections out of the network. Podman rewrites their source
+// address.
 func (s *site) leaving() (path.Hop, error) {
 	subnet := s.network.subnet
 	if s.six() {
@@ -260,7 +260,8 @@ func (s *site) leaving() (path.Hop, error) {
 	return hops[0], nil
 }
 
-// metered describes a hop that counts the connections which match any of its rules.
+// metered describes a hop, or with guards a guard, that counts the connections that match any of
+// its rules.
 type metered struct {
 	kind    mode.HopKind
 	name    string

@@ -23,7 +23,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// userRelay describes a process of the user's that relays a port which rootless Podman publishes.
+// userRelay describes the kind of process that relays the published ports of rootless Podman.
 type userRelay struct {
 	network string // as podman run's --network; "": a network of toll's
 	kind    mode.HopKind
@@ -91,8 +91,8 @@ func findPodman(host string) (pid int, err error) {
 	return rootless.FindPodman(socket)
 }
 
-// FindRootlessPodman returns the PID of a process in the namespaces of this environment's Podman,
-// or 0 if that is not rootless.
+// FindRootlessPodman returns the PID of a process in the namespaces of this environment's rootless
+// Podman, or 0 if it finds none.
 func FindRootlessPodman() int {
 	pid, err := findPodman(dockerapi.FindPodman(os.Getenv))
 	if err != nil {
@@ -107,9 +107,9 @@ func RootlessPodman() []string {
 		mode.Pasta: true, mode.RootlessPort: true})
 }
 
-// enterBridges makes the network namespace of a user's bridges the engine's. Podman keeps that
-// namespace while a container is on a bridge, so a container is kept on one until the engine is
-// closed.
+// enterBridges makes the engine's networks those in the network namespace of rootless Podman's
+// bridges. Podman removes that namespace when no container is on a bridge, so one container stays
+// on a bridge until the engine is closed.
 func (e *engine) enterBridges(ctx context.Context) error {
 	if e.lost != nil {
 		return e.lost
@@ -144,7 +144,7 @@ func (e *engine) enterBridges(ctx context.Context) error {
 func (e *engine) joinBridges() error {
 	ns, err := netns.Join(rootless.BridgesOf(e.podman, e.Podman.Store.RunRoot))
 	if errors.Is(err, fs.ErrNotExist) {
-		return &path.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not found where Podman 4 and 5 keep it",
+		return &path.UnsupportedError{Missing: "the network namespace of rootless Podman's bridges is not where Podman 4 and 5 keep it",
 			Remedy: "pasta or rootlessport", Err: err}
 	}
 	if err == nil {
@@ -234,8 +234,8 @@ func (s *site) publishByUser() error {
 	return nil
 }
 
-// onlyDevice returns the name of the container's only device: with pasta it is the name of the
-// machine's.
+// onlyDevice returns the name of the container's only device. pasta gives it the name of the
+// machine's card.
 func onlyDevice(b *box) (device string, err error) {
 	var names []string
 	err = b.ns.Do(func() (err error) { names, err = link.Names(); return err })
@@ -249,8 +249,8 @@ func onlyDevice(b *box) (device string, err error) {
 	return names[0], nil
 }
 
-// holder returns the PID of the process that has a published port's socket and whose name begins
-// with program.
+// holder returns the PID of the process that listens on a published port and whose name begins with
+// program.
 func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 	list := sock.Listeners
 	if s.path.Spec.UDP {
@@ -287,7 +287,7 @@ func (s *site) holder(program string, at netip.AddrPort) (pid int, err error) {
 		}
 	}
 	return 0, &path.UnsupportedError{
-		Missing: fmt.Sprintf("toll sees no process %s that listens on %s",
+		Missing: fmt.Sprintf("toll finds no process %s that listens on %s",
 			program, at),
 		Remedy: "run toll as root, outside containers"}
 }

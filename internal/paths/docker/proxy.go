@@ -17,8 +17,8 @@ import (
 // errNoProxy means that the daemon starts no docker-proxy ("userland-proxy": false).
 var errNoProxy = errors.New("no docker-proxy listens on the published port")
 
-// findProxy returns the PID of the port's docker-proxy, found by the arguments that dockerd gives
-// it.
+// findProxy returns the PID of the port's docker-proxy. It looks for the arguments that dockerd
+// passes to docker-proxy.
 func (e *engine) findProxy(proto string, host, to netip.AddrPort) (int, error) {
 	here, err := e.netns()
 	if err != nil {

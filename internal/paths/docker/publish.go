@@ -88,17 +88,18 @@ func (s *site) publishedAnyhow() error {
 	return s.translated(ports)
 }
 
-// relays reports whether a docker-proxy of the port gets the path's connections.
+// relays reports whether docker-proxy, if it listens on the port, receives the path's connections.
 func relays(s path.Spec) bool { return s.To != mode.ToAddress || s.From == mode.FromContainer }
 
-// relays reports whether a docker-proxy gets the path's connections. Over IPv6, rules handle those
-// to a network with IPv6.
+// relays reports whether docker-proxy, if it listens on the port, receives the path's connections.
+// Over IPv6, rules handle connections to a network with IPv6.
 func (s *site) relays() bool {
 	byRules := s.path.Spec.To == mode.ToAddress6 && s.path.Spec.From == mode.FromHost && s.dual()
 	return relays(s.path.Spec) && !byRules
 }
 
-// publishNAT needs "userland-proxy": false, or clients that dial the machine's own address.
+// publishNAT builds a path without docker-proxy: the daemon has "userland-proxy": false, or clients
+// dial the machine's own address.
 func (s *site) publishNAT() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -197,7 +198,8 @@ func (s *site) quietProxy(at, to netip.AddrPort) error {
 	return err
 }
 
-// publishProxy needs clients that dial a loopback address, or are on the same bridge.
+// publishProxy builds a path through docker-proxy: clients dial a loopback address or are on the
+// same bridge.
 func (s *site) publishProxy() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err
@@ -256,7 +258,7 @@ func (s *site) relayed(ports []netip.AddrPort) error {
 	return nil
 }
 
-// toll fast bypasses docker-proxy, which becomes a guard.
+// fast builds a path on which toll fast bypasses docker-proxy. The proxy becomes a guard.
 func (s *site) fast() error {
 	if err := s.addUserNetwork(nil); err != nil {
 		return err

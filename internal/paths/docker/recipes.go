@@ -12,16 +12,17 @@ type modeRecipe struct {
 	build func(*site) error
 	// alone means that the mode uses none of the engine's networks, so a rootless Docker suffices.
 	alone bool
-	// first is called before any trial, check after the trial of a published port. Both may be nil.
+	// first is called before any trial, check after the trial of a published port. Both return why
+	// the path cannot be built, and may be nil.
 	first func(*engine) error
 	check func(*engine, context.Context, path.Spec, *trial) error
 	// no6 refuses paths over IPv6; nil: they can be built.
 	no6 *path.UnsupportedError
-	// lacks refuses the mode: all paths if there is no recipe, else all but the way out.
+	// lacks refuses the mode: all paths if build is nil, else all but those to the outside.
 	lacks *path.UnsupportedError
 }
 
-// plugged4 refuses IPv6 where toll itself gives containers a device.
+// plugged4 refuses IPv6 in modes where toll, not Docker, gives containers their device.
 var plugged4 = &path.UnsupportedError{
 	Missing: "on a switch of its own, toll gives containers IPv4 addresses only",
 	Remedy:  "--on lab, or -4"}

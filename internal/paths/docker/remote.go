@@ -24,8 +24,8 @@ type Remote struct {
 	// clients on this machine dial and the hop from this machine's card to the server.
 	Server  func(ctx context.Context, p *path.Path) (path.Place, netip.AddrPort, path.Hop, error)
 	Machine path.Machine
-	// Route adds a route on the other machine to one of this machine's networks until the path is
-	// closed. The route leads through this machine or, with direct, to neighbours at the other
+	// Route adds a route on the other machine to one of this machine's networks, until the path is
+	// closed. This machine is its gateway; with direct the route has no gateway, only the other
 	// machine's card.
 	Route func(ctx context.Context, p *path.Path, to netip.Prefix, direct bool) error
 }
@@ -44,7 +44,8 @@ func (r *Remote) at(six bool) netip.Addr {
 	return r.Addr
 }
 
-// true: only containers on the other machine reach the mode
+// remotely lists the modes that remote clients reach. The value is true if only containers on the
+// other machine do.
 var remotely = map[mode.Name]bool{mode.Host: false, mode.Publish: false, mode.PublishDefault: false,
 	mode.PublishNAT: false, mode.PublishProxy: false,
 	mode.Routed: false, mode.MacvlanBridge: true, mode.IPvlanL2: true}
@@ -91,14 +92,14 @@ func (r *Remote) refuse(s path.Spec) error {
 		return r.has(s.To.Six())
 	case contained && s.From != mode.FromRemoteContainer:
 		return &path.UnsupportedError{Missing: "the containers of " + string(s.Mode) +
-			" get a network of their own on the wire, in which the other machine has no address",
+			" have a network of their own on the wire, and the other machine has no address in it",
 			Remedy: "--from remote-container"}
 	case s.Mode == mode.Routed && s.From == mode.FromRemoteContainer:
 		return &path.UnsupportedError{
 			Missing: "the other machine's engine would rewrite what a container there sends, and a routed path has no NAT", Remedy: "--from remote; or --on lab"}
 	case !known:
-		return &path.UnsupportedError{Missing: "toll cannot reach from another machine the mode " +
-			string(s.Mode) + " of a Docker Engine", Remedy: "--on lab, or swarm"}
+		return &path.UnsupportedError{Missing: "toll cannot measure mode " + string(s.Mode) +
+			" of a Docker Engine from another machine", Remedy: "--on lab, or swarm"}
 	case s.To.Six() && s.From == mode.FromRemoteContainer && s.Mode != mode.Host:
 		return &path.UnsupportedError{
 			Missing: "toll gives the client's container on the other machine no IPv6",

@@ -19,8 +19,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// engineName names the network namespace that RootlessKit made. A rootless engine's bridges, rules
-// and docker-proxies are in it and, unless it is detached, the engine's host network.
+// engineName names the network namespace that RootlessKit made. It contains a rootless engine's
+// bridges, rules and docker-proxies. Unless the engine is detached, it is also the network of
+// containers with --network host.
 const engineName = "the rootless engine's network"
 
 type spot struct {
@@ -78,8 +79,8 @@ func (e *engine) described() string {
 var publishedModes = []mode.Name{mode.Publish, mode.PublishDefault, mode.PublishProxy,
 	mode.PublishNAT}
 
-// rootlessPublished returns the mode that measures this engine's published ports, or what the user
-// must change to measure them.
+// rootlessPublished returns a remedy: the mode that measures this engine's published ports, or what
+// the user must change to measure them.
 func (e *engine) rootlessPublished(ctx context.Context, s path.Spec) (remedy string) {
 	for _, m := range []mode.Name{mode.RootlessPublishNAT, mode.RootlessPublishTap,
 		mode.RootlessPublish} {
@@ -110,7 +111,7 @@ func (e *engine) checkRootless(ctx context.Context, s path.Spec) error {
 	switch out := s.To.Outside(); {
 	case m.Rootless && e.kit == nil:
 		u := &path.UnsupportedError{Missing: "this Docker is not rootless",
-			Remedy: "publish, which measures what it does; or DOCKER_HOST of a rootless engine"}
+			Remedy: "publish, which measures what this Docker does; or DOCKER_HOST of a rootless engine"}
 		if out {
 			u.Remedy = "bridge; or DOCKER_HOST of a rootless engine"
 		}
@@ -167,7 +168,7 @@ func (e *engine) checkRootlessTap(_ context.Context, s path.Spec, t *trial) erro
 	}
 	if e.Major() < firstChildAddress {
 		return &path.UnsupportedError{
-			Missing: "the rules of " + e.Version() + " are for the address on the machine, so they do not match what comes over the tap device",
+			Missing: "the rules of " + e.Version() + " match only the machine's address, not the one of packets that come over the tap device",
 			Remedy:  "Docker Engine 28; or " + driverVariable + "=builtin"}
 	}
 	return e.checkTaken(t)
@@ -213,7 +214,7 @@ func (e *engine) checkDriver(s path.Spec) error {
 	return e.checkAddress(s)
 }
 
-// relay returns the process that has the engine's published ports.
+// relay returns the process that listens on the engine's published ports.
 func (e *engine) relay() (pid int, err error) {
 	if e.kit.Driver == rootless.Slirp4netns {
 		return local.Child(e.kit.Kit, e.kit.Driver)
@@ -235,14 +236,15 @@ func (e *engine) checkTaken(t *trial) error {
 		return nil
 	case e.Major() < firstChildAddress:
 		return &path.UnsupportedError{
-			Missing: e.Version() + ` publishes no port on the machine with "userland-proxy": false, as it is rootless`,
+			Missing: e.Version() + ` is rootless, and with "userland-proxy": false it publishes no port on the machine`,
 			Remedy:  "Docker Engine 28"}
 	}
 	return &path.UnsupportedError{Missing: "RootlessKit does not listen on the published port",
 		Remedy: driverVariable + "=builtin"}
 }
 
-// rootlessPorts returns the recipe of a mode with published ports: publish, or the way out.
+// rootlessPorts returns the recipe of a mode with published ports. It calls publish, unless the
+// path is to the outside.
 func rootlessPorts(publish func(*site) error) func(*site) error {
 	return func(s *site) error {
 		s.at = s.engine.machine
@@ -253,8 +255,8 @@ func rootlessPorts(publish func(*site) error) func(*site) error {
 	}
 }
 
-// taps returns the hops from the machine's sockets to the engine's tap device. One relay has all
-// ports: RootlessKit itself or a program that it started.
+// taps returns the hops from the machine's sockets to the engine's tap device. One process listens
+// on all ports: RootlessKit, or a program that RootlessKit started.
 func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	e := s.engine
 	pid, err := e.relay()
@@ -270,8 +272,9 @@ func (s *site) taps(ports []netip.AddrPort) (hops []path.Hop, err error) {
 	return append(hops, tap), nil
 }
 
-// kits returns the hops from the machine's loopback device to the engine's. One RootlessKit has all
-// ports. If docker-proxy listens on them, the engine's loopback device follows.
+// kits returns the hops of RootlessKit, which listens on all ports, or nil if the engine is not
+// rootless. With proxy, RootlessKit dials docker-proxy, and the last hop is the loopback device of
+// the engine's network.
 func (s *site) kits(ports []netip.AddrPort, proxy bool) (hops []path.Hop) {
 	e := s.engine
 	if e.kit == nil {
@@ -344,8 +347,8 @@ func engineAt(host string) (*rootless.Engine, error) {
 }
 
 // UserNamespace returns the PID of a process in the user namespace of this environment's rootless
-// engine or, with podman, Podman. It returns 0 if that is not rootless, or if this process may
-// enter its networks already.
+// Docker Engine or, with podman, Podman. It returns 0 if the engine is not rootless, or if this
+// process may enter the engine's networks already.
 func UserNamespace(podman bool) int {
 	if mayRead("") == nil {
 		return 0

@@ -14,7 +14,7 @@ import (
 )
 
 // A rootless engine's containers reach other machines through the tap device of the engine's
-// network and a process of the machine, which has the sockets.
+// network. A process on the machine reads the device and opens the sockets.
 
 // driverHops maps the names of RootlessKit's network drivers to hops.
 var driverHops = map[string]mode.HopKind{rootless.Slirp4netns: mode.HopSlirp,
@@ -41,8 +41,8 @@ func (e *engine) checkWayOut(s path.Spec) error {
 	return e.checkWayThroughTap(s)
 }
 
-// checkWayThroughTap returns an error if the process with the tap device of the engine's network is
-// not found, or what it relays cannot be counted.
+// checkWayThroughTap returns an error if toll does not find the process that holds the tap device
+// of the engine's network, or cannot count what the process relays.
 func (e *engine) checkWayThroughTap(s path.Spec) error {
 	pid, _, err := e.driver(e.spot)
 	if err == nil && s.UDP {
@@ -51,13 +51,13 @@ func (e *engine) checkWayThroughTap(s path.Spec) error {
 	return err
 }
 
-// crossesTap returns the refusal of a mode of engines with root.
+// crossesTap refuses a mode that only engines with root have.
 func crossesTap(engine, remedy string) error {
 	return &path.UnsupportedError{Remedy: remedy, Missing: "this " + engine +
 		" is rootless: packets that its containers send out also cross a tap device"}
 }
 
-// driver returns the PID and name of the process that has the tap device of a network.
+// driver returns the PID and name of the process that holds the tap device of a network.
 func (e *engine) driver(of spot) (pid int, program string, err error) {
 	if e.kit != nil && e.kit.Net == rootless.Gvisor {
 		return e.kit.Kit, rootless.Gvisor, nil
@@ -96,8 +96,8 @@ func (s *site) outOfBridges() error {
 	return s.throughTap(s.spot, device)
 }
 
-// leavesBy returns the device of the default route of the engine's network. pasta gives its tap
-// device the name of the machine's card.
+// leavesBy returns the device of the engine's default route, a tap device. Its name depends on the
+// driver: pasta uses the name of the machine's card.
 func (s *site) leavesBy() (device string, err error) {
 	var routes []link.Routed
 	err = s.spot.ns.Do(func() (err error) { routes, err = link.Routes(); return err })
@@ -109,7 +109,8 @@ func (s *site) leavesBy() (device string, err error) {
 	return "", cmp.Or(err, fmt.Errorf("%s has no default route", s.spot.name))
 }
 
-// throughTap adds the hops of a network's tap device and its driver, in front of the wire's.
+// throughTap inserts the hops of a network's tap device and of the process that holds it, before
+// the wire's hop.
 func (s *site) throughTap(of spot, device string) error {
 	pid, program, err := s.engine.driver(of)
 	if err != nil {
@@ -127,7 +128,7 @@ func (s *site) throughTap(of spot, device string) error {
 	return nil
 }
 
-// outByUser sets the hops out of a user's Podman container, which has the tap device itself.
+// outByUser sets the hops out of a rootless Podman container that has the tap device itself.
 func (s *site) outByUser(network string) error {
 	s.ownRules()
 	s.path.Facts["network"] = "as by podman run --network " + network

@@ -63,8 +63,8 @@ func parseRules(text string) []rule {
 	return out
 }
 
-// savers lists iptables-save as the administrator chose it, and both of its variants. Docker uses
-// one variant.
+// savers lists the default iptables-save of this machine and both of its variants, nft and legacy.
+// Docker uses one of them.
 var (
 	savers  = []string{"iptables-save", "iptables-nft-save", "iptables-legacy-save"}
 	savers6 = []string{"ip6tables-save", "ip6tables-nft-save", "ip6tables-legacy-save"}
@@ -75,7 +75,7 @@ const (
 	maxRules    = 64 << 20 // bytes
 )
 
-// save returns the rules that the program lists; table "" means all tables.
+// save runs the program and returns the rules that it lists. table "" means all tables.
 func save(program, table string) ([]rule, error) {
 	text, err := saved(program, table)
 	return parseRules(text), err

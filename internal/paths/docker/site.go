@@ -28,7 +28,8 @@ var (
 	anyAddr   = netip.IPv4Unspecified()
 )
 
-// site is a path that is being built. Its counters and removals outlive the build's context.
+// site is a path that is being built. ctx is the build's context; the path's counters and clean-up
+// do not use it.
 type site struct {
 	ctx    context.Context
 	engine *engine
@@ -43,7 +44,7 @@ type site struct {
 	kind    mode.HopKind
 	tuned   local.Tuned
 	recipe.Ends[*box]
-	// attach gives a container its device where Docker does not; nil: Docker does.
+	// attach gives a container its device; nil: Docker does.
 	attach func(*box) error
 }
 

@@ -38,7 +38,7 @@ func refuseTunes(s path.Spec) error {
 	return nil
 }
 
-// machines returns what of the machine the tune would change, or "".
+// machines returns the part of the machine that the tune would change, or "".
 func machines(s path.Spec, k mode.Key, r mode.Route) string {
 	m, _ := mode.Find(s.Mode)
 	for _, h := range local.Sets(k, r) {

@@ -41,7 +41,7 @@ func (s *site) vswitch() error {
 		if err != nil || link.HasOVS() {
 			return err
 		}
-		// The userspace datapath does not complete checksums that are left to the card.
+		// The userspace datapath does not compute checksums that the kernel leaves to the card.
 		return b.ns.Do(func() error { return link.SetOffload(b.device, link.TxChecksum, false) })
 	}
 	p := s.path
