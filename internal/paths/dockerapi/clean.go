@@ -17,14 +17,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Clean removes what ended tolls left at this environment's Docker daemon and Podman service and on
-// the machine. Journals only tell where to look: at a daemon, nothing is removed because of its
-// name alone, and no other daemon is contacted. A missing daemon is an error only if a journal
-// lists things there.
+// Clean removes what ended tolls left behind in this environment's Docker daemon and Podman service
+// and on the machine. Journals only show where to look: in a daemon, Clean removes only what also
+// has toll's label, and it contacts no other daemon. A daemon that does not run is an error only if
+// a journal lists things there.
 type Clean struct {
 	// StateDir is the directory of journals; "": the user's state directory.
 	StateDir string
-	// Others means to remove also what other machines' tolls made in this swarm, and what belongs
+	// Others means to remove also what tolls on other machines made in this swarm, and what belongs
 	// to processes that this one cannot see.
 	Others bool
 	// Parts remove what backends make.
@@ -38,11 +38,12 @@ type Clean struct {
 
 // Part removes what a backend makes in addition to containers, networks and images.
 type Part struct {
-	// Daemon cleans the daemon, after containers and before networks and images, and reports to the
-	// sweep. An error ends the sweep. It may be nil.
+	// Daemon removes the backend's things from a daemon and records them in the sweep. It is called
+	// after containers are removed and before networks and images are. An error ends the sweep.
+	// Daemon may be nil.
 	Daemon func(context.Context, *Sweep) error
-	// Machine removes what has a dead toll's mark, and what orphans name. still has the files of
-	// orphans that list remaining things. It may be nil.
+	// Machine removes what has the mark of an ended toll, and what orphans list. still has the
+	// files of orphans whose things remain. Machine may be nil.
 	Machine func(orphans []Orphan, dead func(mark string) bool) (
 		removed []string, still map[string]bool, err error)
 }
@@ -70,8 +71,8 @@ func (c *Clean) Run(ctx context.Context) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// daemon cleans the services of this environment. kept has the files of journals that list things
-// which may still exist, there or at another daemon.
+// daemon cleans this environment's Docker daemon and Podman service. kept has the files of journals
+// whose things may still exist, there or in another daemon.
 func (c *Clean) daemon(ctx context.Context, js *journals) (removed []string, kept map[string]bool,
 	err error) {
 	hosts := services(os.Getenv)
@@ -161,7 +162,7 @@ func (e *otherDaemon) Hint() string {
 	return "if you know that daemon: DOCKER_HOST=" + e.host + " toll clean"
 }
 
-// until cleans repeatedly, because the daemon may still be making what dead tolls requested.
+// until cleans repeatedly, because the daemon may still be making what ended tolls requested.
 func (c *Clean) until(ctx context.Context, of server, made []Entry, j judge) (removed []string,
 	err error) {
 	const (
@@ -198,8 +199,8 @@ func (s server) answers(ctx context.Context, api *client.Client, limit time.Dura
 	return err
 }
 
-// once cleans a daemon once, containers first, because they use the other things. spared lists
-// things of tolls that may be alive.
+// once cleans a daemon once. Containers come first, because they use the other things. spared lists
+// things whose tolls may be alive.
 func (c *Clean) once(ctx context.Context, of server, made []Entry, j judge) (removed []Entry,
 	spared []Left, err error) {
 	file, err := of.socket(of.host)

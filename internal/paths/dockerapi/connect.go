@@ -2,11 +2,12 @@
 // client, the daemon's facts, the image that contains toll, the journal of a run, and the clean-up.
 //
 // Everything that a run makes has the label RunLabel with the mark of its toll, and is first
-// written to the run's journal. The journal's lock shows that a run is alive; a mark alone proves
-// an end only by kill(pid, 0), or by a start time in a /proc of the same PID namespace.
+// written to the run's journal. While the run is alive, it holds a lock on the journal. Without the
+// lock, a mark proves that its toll has ended only if kill(pid, 0) finds no such process, or if the
+// start time differs in a /proc of the same PID namespace.
 //
-// Requests that make something are never cancelled, because the daemon would still carry them out,
-// after the clean-up. Connect needs only the right to use the daemon's socket.
+// Requests that make something are never cancelled: the daemon would still carry them out, after
+// the clean-up. Connect needs only permission to use the daemon's socket.
 package dockerapi
 
 import (
@@ -45,7 +46,9 @@ type Daemon struct {
 	http *http.Client
 }
 
-// service has the words for a kind of daemon. given is the variable with the default address.
+// service has the words for a kind of daemon: its name, its command, remedies that start and
+// restart it, the first version that toll supports, and the environment variable with the default
+// address.
 type service struct{ what, short, start, restart, first, given string }
 
 var (
@@ -80,8 +83,7 @@ func connectDocker(ctx context.Context, dir string, answer time.Duration) (*Daem
 
 func connect(ctx context.Context, of service, host, dir string, answer time.Duration) (*Daemon,
 	error) {
-	// Only a Unix socket is used: then the containers are on this machine, and root can reach the
-	// daemon.
+	// A daemon with a Unix socket is on this machine, and so are its containers.
 	file, err := of.socket(host)
 	if err != nil {
 		return nil, unsupported(err, ", or --on lab")
@@ -106,9 +108,9 @@ func connect(ctx context.Context, of service, host, dir string, answer time.Dura
 	return d, nil
 }
 
-// NewClient returns a client of a Docker daemon that opens a connection for each request, so the
-// daemon may restart in between. Package exchange limits answers in time and size, except streams
-// such as events.
+// NewClient returns a client of a Docker daemon. It opens a connection for each request, so the
+// daemon may restart in between. Answers are limited in time and size (package exchange), except
+// streams such as events.
 func NewClient(host string) (*client.Client, error) {
 	return newClient(dockerService, host, answerLimit)
 }
@@ -194,7 +196,7 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 	ping, err := d.API.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true})
 	if v := ping.APIVersion; v != "" && versions.LessThan(v, firstAPI) {
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the %s at %s is too old: it speaks API %s, and toll %s", of.what, d.Host, v,
+			"the %s at %s is too old: it has API %s, and toll needs %s", of.what, d.Host, v,
 			firstAPI),
 			Remedy: of.first + " or later, or --on lab"}
 	}
@@ -204,7 +206,7 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 		d.Info = got.Info
 	}
 	if err == nil && d.Info.OSType == "" {
-		err = errors.New("it does not report what it is")
+		err = errors.New("it reports no operating system")
 	}
 	if err == nil {
 		d.Podman, err = d.askPodman(ctx)
@@ -216,17 +218,17 @@ func (d *Daemon) meet(ctx context.Context, of service, answer time.Duration) err
 			Remedy: of.restart + ", or --on lab", Err: err}
 	case err != nil:
 		return &path.UnsupportedError{Missing: "the " + of.what + " at " + d.Host +
-			" does not answer as one",
-			Remedy: of.short + " info has details; " + of.first + " and later are understood",
+			" does not answer like one",
+			Remedy: of.short + " info has details; toll supports " + of.first + " and later",
 			Err:    err}
 	case strings.Contains(d.Info.OperatingSystem, "Docker Desktop"):
 		return &path.UnsupportedError{
-			Missing: "the Docker daemon is Docker Desktop's, whose containers are in a virtual machine: their counters cannot be read from here",
+			Missing: "Docker Desktop runs its containers in a virtual machine, so their counters cannot be read from here",
 			Remedy:  "docker context use default for an engine of this machine, or --on lab"}
 	case d.Info.OSType != "linux":
 		return &path.UnsupportedError{
-			Missing: "the " + of.what + " runs containers of " + d.Info.OSType +
-				", whose counters cannot be read from here",
+			Missing: "the " + of.what + " runs " + d.Info.OSType +
+				" containers, and their counters cannot be read from here",
 			Remedy: "an engine with Linux containers on this machine, or --on lab"}
 	}
 	return nil
@@ -237,8 +239,8 @@ func (d *Daemon) Close() error { return errors.Join(d.Journal.Close(), d.API.Clo
 
 const making = time.Minute
 
-// Uninterrupted returns a context for making one thing. It ignores interrupts: otherwise the daemon
-// might make the thing after its removal.
+// Uninterrupted returns a context for making one thing. Interrupts do not cancel it: after a
+// cancelled request, the daemon might make the thing when toll has already cleaned up.
 func Uninterrupted() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), making)
 }

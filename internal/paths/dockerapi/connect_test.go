@@ -48,34 +48,34 @@ func TestDaemonsThatAreRefused(t *testing.T) {
 		{name: "oldest", says: engineSays(firstAPI, anEngine)},
 		{name: "desktop", says: engineSays("1.51",
 			`{"OSType": "linux", "OperatingSystem": "Docker Desktop"}`),
-			missing: "Docker Desktop's, whose containers are in a virtual machine",
+			missing: "Docker Desktop runs its containers in a virtual machine",
 			remedy:  "docker context use default"},
 		{name: "windows", says: engineSays("1.51",
 			`{"OSType": "windows", "OperatingSystem": "Microsoft Windows Server 2022"}`),
-			missing: "runs containers of windows", remedy: "Linux containers", unlikely: "Desktop"},
+			missing: "runs windows containers", remedy: "Linux containers", unlikely: "Desktop"},
 		{name: "too-old", says: engineSays("1.40", anEngine),
-			missing: "it speaks API 1.40, and toll 1.41", remedy: "Docker Engine 20.10"},
+			missing: "it has API 1.40, and toll needs 1.41", remedy: "Docker Engine 20.10"},
 		{name: "ancient", says: engineSays("1.24", anEngine),
-			missing: "it speaks API 1.24, and toll 1.41", remedy: "Docker Engine 20.10"},
-		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), missing: "does not answer as one",
+			missing: "it has API 1.24, and toll needs 1.41", remedy: "Docker Engine 20.10"},
+		{name: "garbage", says: engineSays("1.51", "\xff\x00{"), missing: "does not answer like one",
 			remedy: "docker info"},
-		{name: "nothing", says: engineSays("1.51", "{}"), missing: "does not answer as one",
+		{name: "nothing", says: engineSays("1.51", "{}"), missing: "does not answer like one",
 			remedy: "docker info", unlikely: "Desktop"},
 		{name: "version-is-no-number", says: engineSays("x", anEngine), missing: "is too old",
 			remedy: "Docker Engine"},
 		{name: "another-server", says: func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<html>hello")
 		},
-			missing: "does not answer as one", remedy: "docker info"},
+			missing: "does not answer like one", remedy: "docker info"},
 		{name: "forbids", says: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 		},
-			missing: "does not answer as one", remedy: "docker info"},
+			missing: "does not answer like one", remedy: "docker info"},
 		{name: "fails", says: func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/_ping" {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
-		}, missing: "does not answer as one", remedy: "docker info"},
+		}, missing: "does not answer like one", remedy: "docker info"},
 		{name: "hangs", says: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 			missing: "does not answer within 300ms", remedy: "sudo systemctl restart docker"},
 		{name: "hangs-later", says: func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func TestDaemonThatIsNone(t *testing.T) {
 				_, _ = conn.Read(make([]byte, 4096))
 				_, _ = io.WriteString(conn, c.says)
 			})
-			refusal(t, patience, "does not answer as one", "docker info", "")
+			refusal(t, patience, "does not answer like one", "docker info", "")
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestNoHost(t *testing.T) {
 	t.Setenv("DOCKER_CONTEXT", "yours")
 	t.Setenv("DOCKER_CONFIG", "/nonexistent")
 	for host, missing := range map[string]string{"": `no docker context "yours"`,
-		"tcp://10.0.0.1:2375": "not reached by a Unix socket"} {
+		"tcp://10.0.0.1:2375": "has no Unix socket"} {
 		t.Setenv("DOCKER_HOST", host)
 		refusal(t, patience, missing, "DOCKER_HOST="+DefaultHost, "")
 	}

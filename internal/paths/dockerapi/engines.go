@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Engines connects to this environment's Docker daemon and Podman service, as Connect does, because
-// both may have containers. Podman's is first if only CONTAINER_HOST is set. A service that does
-// not listen is left out. err joins the errors of those that cannot be used, and is not nil if none
-// can. The caller closes the daemons in either case.
+// Engines connects to this environment's Docker daemon and to its Podman service, as Connect does,
+// because both may have containers. Podman's is first if only CONTAINER_HOST is set. A service that
+// does not listen is left out. err joins the errors of services that cannot be used. It is not nil
+// if all is empty. The caller closes the daemons, also if err is not nil.
 func Engines(ctx context.Context, dir string) (all []*Daemon, err error) {
 	var absent, unusable []error
 	for _, s := range inOrder(os.Getenv) {

@@ -36,7 +36,7 @@ func TestEngines(t *testing.T) {
 		{"docker", docker, none, "docker", ""},
 		{"one-service", podman, podman, "podman", ""},
 		{"neither", none, none, "", "no Docker daemon listens"},
-		{"broken", broken, podman, "podman", "does not answer as one"},
+		{"broken", broken, podman, "podman", "does not answer like one"},
 		{"unknown-context", "", podman, "podman", `no docker context "yours"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

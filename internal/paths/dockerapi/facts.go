@@ -50,7 +50,7 @@ func UserlandProxy(info system.Info) string {
 	return ""
 }
 
-// Rootless reports whether the daemon and its networks are in their own user namespace.
+// Rootless reports whether the daemon runs without root, in a user namespace of its own.
 func Rootless(info system.Info) bool {
 	return slices.ContainsFunc(info.SecurityOptions, func(s string) bool {
 		return strings.Contains(s, "name=rootless")

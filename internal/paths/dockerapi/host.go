@@ -16,7 +16,7 @@ import (
 // DefaultHost is where a daemon listens by default.
 const DefaultHost = "unix:///var/run/docker.sock"
 
-// HostError has the reason why no usable daemon was found, and the remedy.
+// HostError reports why no usable daemon was found, with a remedy.
 type HostError struct {
 	Why, Remedy string
 	Err         error // may be nil
@@ -76,7 +76,7 @@ func contextHost(dir, name string) (string, error) {
 		return "", &HostError{fmt.Sprintf("the docker context %q cannot be read", name), useDefault,
 			err}
 	case host == "":
-		return "", &HostError{fmt.Sprintf("the docker context %q names no daemon", name),
+		return "", &HostError{fmt.Sprintf("the docker context %q has no address of a daemon", name),
 			useDefault, nil}
 	}
 	return host, nil
@@ -101,14 +101,14 @@ func Socket(host string) (string, error) { return dockerService.socket(host) }
 func (of service) socket(host string) (string, error) {
 	u, err := url.Parse(host)
 	if err != nil {
-		return "", &HostError{fmt.Sprintf("the %s's address %q cannot be understood", of.what, host),
+		return "", &HostError{fmt.Sprintf("the %s's address %q is not a URL", of.what, host),
 			of.given, err}
 	}
 	if u.Scheme != "unix" {
 		return "",
 			&HostError{
 				fmt.Sprintf(
-					"the %s at %s is not reached by a Unix socket: it may be on another machine, and toll reads this one", of.what, host),
+					"the %s at %s has no Unix socket, so it may be on another machine, and toll measures on this one", of.what, host),
 				"run toll on its machine with " + of.given, nil}
 	}
 	return u.Path, nil

@@ -23,14 +23,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// keptLabel is the label of images without a mark: those that are kept, and those that every node
-// of a swarm has.
+// keptLabel is the label of images that belong to no run: those that are kept for the next run, and
+// those on the nodes of a swarm.
 const keptLabel = "io.bridgetoll.image"
 
 const repository = "bridgetoll"
 
-// NodeRepository is the repository of the image for nodes of a cluster. Nodes may ask the registry
-// even for an image that they have; at this address the request fails at once.
+// NodeRepository is the repository of the image for nodes of a cluster. A node may ask the registry
+// even for an image that it has; at this address the request fails at once.
 const NodeRepository = "127.0.0.1:1/bridgetoll"
 
 // InImage is the program's file in the image.
@@ -39,8 +39,9 @@ const InImage = "/toll"
 // PauseArg makes toll the first process of a container, which sleeps until its input ends.
 const PauseArg = "pause"
 
-// MakeImage loads the image of the static program in file ("": this program) and returns its name.
-// An image to keep is loaded once. Any other belongs to the run, until RemoveImages.
+// MakeImage loads an image with the static program in file ("": this program) and returns its name.
+// With keep, the image stays after the run and is loaded only if the daemon does not have it.
+// Otherwise it belongs to the run: RemoveImages removes it.
 func (d *Daemon) MakeImage(ctx context.Context, file string, keep bool) (tag string, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -110,9 +111,9 @@ func (d *Daemon) RemoveImages() error {
 	return nil
 }
 
-// Archive returns an image FROM scratch of the static program in file ("": this program) for
-// `docker load`, and its name. The name is the image's digest in a repository such as
-// "example.org/toll". The same program gives the same image.
+// Archive returns an image for `docker load`, and its name. The image is FROM scratch and contains
+// the static program in file ("": this program). The name is the image's digest in a repository
+// such as "example.org/toll". The same program gives the same image.
 func Archive(file, repository string) (name string, archive []byte, err error) {
 	program, err := read(file)
 	if err != nil {
@@ -155,7 +156,7 @@ func static(file string) error {
 	}
 	if interp {
 		return &path.UnsupportedError{
-			Missing: "this toll is dynamically linked: it cannot run in an image that holds nothing else",
+			Missing: "this toll is dynamically linked, so it cannot run in an image that contains nothing else",
 			Remedy:  "build it with CGO_ENABLED=0, as make does"}
 	}
 	return nil

@@ -119,7 +119,8 @@ func ParseRoute(name string) (l link.Laid, ok bool) {
 // File returns the journal's file, which the first entry creates.
 func (j *Journal) File() string { return j.file }
 
-// namespace returns a name of the network namespace that is valid until the next boot.
+// namespace returns the boot ID and the ID of this process's network namespace. Together they are
+// unique.
 func namespace() (string, error) {
 	boot, err := owner.BootID()
 	if err != nil {
@@ -179,7 +180,7 @@ func (j *Journal) Gone(kind Kind, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.f != nil && j.open[Entry{kind, name}] {
-		// If this fails, clean looks for the thing in vain.
+		// If this fails, toll clean looks for a thing that no longer exists, which does no harm.
 		_, _ = j.f.WriteString(removedMark + line(kind, name))
 	}
 	delete(j.open, Entry{kind, name})
@@ -189,11 +190,11 @@ type leftError struct{ what string }
 
 func (e *leftError) Error() string { return "left behind: " + e.what }
 
-// Left marks the error.
+// Left marks the error as one about things that remain.
 func (e *leftError) Left() {}
 
 func (e *leftError) Hint() string {
-	return "toll clean removes what is left; its daemon must answer again for that"
+	return "toll clean, once the daemon answers again, removes what is left"
 }
 
 // Left returns an error with the number of things that remain, or nil.
@@ -239,7 +240,7 @@ func (j *Journal) Close() error {
 	}
 	var err error
 	if len(j.open) == 0 {
-		err = os.Remove(j.file) // while it is locked, or clean could read it
+		err = os.Remove(j.file) // before it is unlocked, because then toll clean could read it
 	}
 	err = errors.Join(err, j.f.Close())
 	j.f = nil

@@ -8,4 +8,4 @@ import "github.com/bridgetoll/bridgetoll/internal/paths/path"
 // moby/moby#48116, #43615).
 var NoOverlay6 = &path.UnsupportedError{
 	Missing: "Docker's overlay networks carry no IPv6 between nodes, up to Docker Engine 29",
-	Remedy:  "--on lab, which builds what it would be; or -4"}
+	Remedy:  "--on lab, which builds such a network without Docker; or -4"}

@@ -25,7 +25,7 @@ type Orphan struct {
 	Made []Entry // made or about to be made, and not removed
 
 	mark, host, namespace string
-	locks                 bool // its run held the file's lock
+	locks                 bool // its run locked the file
 	odd                   int  // number of malformed lines
 	f                     *os.File
 }
@@ -100,8 +100,8 @@ type judge struct {
 	others      bool            // treat unknown ones as ended
 }
 
-// of returns the state of a mark's owner. If its process cannot be seen, a journal's lock may
-// decide.
+// of returns the state of a mark's owner. If toll cannot see the owner's process, the lock of the
+// owner's journal decides.
 func (j judge) of(mark string) owner.State {
 	state := owner.Judge(mark)
 	switch {
@@ -139,7 +139,8 @@ func openJournals(dir string, others bool) (js *journals, err error) {
 			errs = append(errs, fmt.Errorf("read journal: %w", err))
 		}
 	}
-	js.left = slices.DeleteFunc(js.left, func(j Orphan) bool { // a run may have two
+	// A run may have two journals, and the lock of the one shows that the other one's run is alive.
+	js.left = slices.DeleteFunc(js.left, func(j Orphan) bool {
 		live := js.of(j.mark) != owner.Gone
 		if live {
 			j.f.Close()
@@ -179,12 +180,12 @@ func (js *journals) read(name string) error {
 	case st.Size == 0:
 		return js.removeStale(name, &st)
 	case err == nil && (j.mark == "" || j.host == ""):
-		err = errors.New("it does not say whose it is")
+		err = errors.New("its owner or its daemon is missing")
 	}
 	if err != nil {
 		return &journal.ForeignError{Path: f.Name(), Why: err.Error()}
 	}
-	if owner.Elsewhere(j.mark) { // machines share a home
+	if owner.Elsewhere(j.mark) { // of another machine with the same home directory
 		return nil
 	}
 	js.gone[j.mark] = js.gone[j.mark] || can && j.locks
@@ -211,7 +212,7 @@ func (js *journals) remove(j Orphan) error {
 	if j.odd > 0 {
 		return &journal.ForeignError{Path: j.File,
 			Why: fmt.Sprintf(
-				"%d of its lines are not understood, so another version of toll may have made more",
+				"it has %d unknown lines, so another version of toll may have made more things",
 				j.odd)}
 	}
 	return js.dir.Remove(filepath.Base(j.File))

@@ -57,7 +57,7 @@ func TestWhatIsNoJournal(t *testing.T) {
 		"long-line": {write(0o600, string(text)+"network "+strings.Repeat("x", 10_000)+"\n"),
 			"not a journal"},
 		"binary":   {write(0o600, strings.Repeat("\x00\n", 5000)), "not a journal"},
-		"no-owner": {write(0o600, "network toll-x\n"), "whose it is"},
+		"no-owner": {write(0o600, "network toll-x\n"), "its owner or its daemon is missing"},
 	} {
 		file := filepath.Join(dir, name+journalSuffix)
 		if err := c.make(file); err != nil {

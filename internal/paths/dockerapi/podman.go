@@ -22,8 +22,8 @@ type Podman struct {
 		BackendInfo struct {
 			Version string `json:"version"` // "netavark 1.14.0"; may be ""
 		} `json:"networkBackendInfo"`
-		// Rootless is the program for rootless containers that are not on a network: "pasta",
-		// "slirp4netns", or "" before Podman 5.
+		// Rootless is the default network program of rootless containers that are not on a bridge:
+		// "pasta", "slirp4netns", or "" before Podman 5.
 		Rootless string `json:"rootlessNetworkCmd"`
 		Pasta    tool   `json:"pasta"`
 		Slirp    tool   `json:"slirp4netns"`
@@ -44,7 +44,7 @@ type tool struct {
 // Backend returns the program that makes Podman's networks, such as "netavark 1.14.0".
 func (p *Podman) Backend() string { return cmp.Or(p.Host.BackendInfo.Version, p.Host.Backend) }
 
-// libpodAPI is the version of Podman's own API. 4.0.0 is the first that reports the backend.
+// libpodAPI is the prefix of Podman's own API. 4.0.0 is the first version that reports the backend.
 const libpodAPI = "/v4.0.0/libpod"
 
 // defaultPodman is where root's Podman listens by default.
@@ -92,8 +92,8 @@ func (d *Daemon) askPodman(ctx context.Context) (*Podman, error) {
 	return out, nil
 }
 
-// Interface returns the device of one of Podman's networks. Podman makes it with the network's
-// first container.
+// Interface returns the name of the bridge of one of Podman's networks. Podman makes the bridge
+// when the network's first container starts.
 func (d *Daemon) Interface(ctx context.Context, network string) (device string, err error) {
 	var out struct {
 		Interface string `json:"network_interface"`

@@ -12,11 +12,11 @@ import (
 // Refusals of Podman's service name it, and its variable.
 func TestPodmanIsNamed(t *testing.T) {
 	for host, want := range map[string]string{
-		"tcp://10.0.0.1:2375": "the Podman service at tcp://10.0.0.1:2375 is not reached by a Unix socket",
+		"tcp://10.0.0.1:2375": "the Podman service at tcp://10.0.0.1:2375 has no Unix socket",
 		"unix:///nonexistent": "no Podman service listens at /nonexistent",
 		serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
-		}): "does not answer as one",
+		}): "does not answer like one",
 	} {
 		t.Setenv("CONTAINER_HOST", host)
 		_, err := ConnectPodman(t.Context(), t.TempDir())

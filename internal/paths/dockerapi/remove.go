@@ -60,7 +60,7 @@ func removeContainer(api *client.Client, name string) error {
 	}
 }
 
-// removeNetwork removes a network once no task of a swarm uses it.
+// removeNetwork removes a network. It waits a while until no task of a swarm uses the network.
 func removeNetwork(api *client.Client, name string) error {
 	ctx, cancel := cleanUp()
 	defer cancel()
@@ -73,8 +73,8 @@ func removeNetwork(api *client.Client, name string) error {
 	})
 }
 
-// RemoveImage removes an image once no container uses it: a service's containers end some time
-// after it.
+// RemoveImage removes an image. For a limited time it waits until no container uses the image,
+// because a service's containers end some time after the service.
 func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	return Patiently(ctx, cerrdefs.IsConflict, func() error {
 		_, err := api.ImageRemove(ctx, name, client.ImageRemoveOptions{PruneChildren: true})
@@ -82,7 +82,8 @@ func RemoveImage(ctx context.Context, api *client.Client, name string) error {
 	})
 }
 
-// Patiently repeats do while passes reports its error as temporary, for a limited time.
+// Patiently calls do again while passes reports that its error is temporary, for a limited time. It
+// returns the last error.
 func Patiently(ctx context.Context, passes func(error) bool, do func() error) error {
 	const again = 100 * time.Millisecond
 	for began := time.Now(); ; {

@@ -15,10 +15,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
-// Sweep looks for what dead tolls left at a daemon, once.
+// Sweep is one search for what ended tolls left in a daemon.
 type Sweep struct {
 	API  *client.Client
-	Made []Entry // listed for this daemon in journals of dead tolls
+	Made []Entry // listed for this daemon in journals of ended tolls
 
 	judge
 	removed []Entry
@@ -30,8 +30,9 @@ type Sweep struct {
 // Labelled returns a filter for things with RunLabel.
 func Labelled() client.Filters { return make(client.Filters).Add("label", RunLabel) }
 
-// Over reports whether a thing belongs to a dead toll. It records things with an unknown owner; of
-// other machines' tolls only a swarm's services and secrets, with which the rest is removed.
+// Over reports whether a thing belongs to an ended toll. It records a thing as spared if the state
+// of its owner is unknown. Of tolls on other machines it records only a swarm's services and
+// secrets: their other things are removed together with these.
 func (s *Sweep) Over(kind Kind, name string, labels map[string]string) bool {
 	mark := labels[RunLabel]
 	if mark == "" || s.late {
@@ -62,7 +63,7 @@ func (s *Sweep) containers(ctx context.Context) error {
 		ctx, client.ContainerListOptions{All: true, Filters: Labelled()})
 	var over []container
 	for _, b := range listed.Items {
-		// A container that was being removed when its daemon ended has lost its name.
+		// A container has no name if its daemon ended while it removed the container.
 		name := cmp.Or(strings.TrimPrefix(strings.Join(b.Names, ","), "/"), b.ID)
 		if s.Over(Container, name, b.Labels) {
 			over = append(over, container{b.ID, name})
@@ -91,7 +92,7 @@ func (s *Sweep) containers(ctx context.Context) error {
 	}
 }
 
-// The swarm removes its own networks.
+// networks removes the daemon's networks. Those of a swarm are removed by the part for swarms.
 func (s *Sweep) networks(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -105,8 +106,8 @@ func (s *Sweep) networks(ctx context.Context) error {
 	return err
 }
 
-// images removes images, also those in journals, because an image that every node has carries only
-// keptLabel.
+// images removes labelled images and those listed in journals: images for the nodes of a swarm have
+// only keptLabel.
 func (s *Sweep) images(ctx context.Context) error {
 	if s.late {
 		return nil
@@ -141,14 +142,14 @@ func (s *Sweep) images(ctx context.Context) error {
 	return err
 }
 
-// removeImage removes an image, or only toll's name of it if it has others.
+// removeImage removes an image, or only toll's tags if the image has others.
 func (s *Sweep) removeImage(ctx context.Context, i imageapi.Summary,
 	ours func(tag string) bool) error {
 	tags := slices.DeleteFunc(slices.Clone(i.RepoTags), func(tag string) bool { return !ours(tag) })
 	for _, tag := range tags {
 		what := tag
 		if len(i.RepoTags) == 1 {
-			what = i.ID // the name may be another image's by now
+			what = i.ID // by now the tag may belong to another image
 		}
 		_, err := s.API.ImageRemove(ctx, what, client.ImageRemoveOptions{PruneChildren: true})
 		if err != nil && !cerrdefs.IsNotFound(err) {

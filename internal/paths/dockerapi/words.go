@@ -10,7 +10,7 @@ import (
 
 // Each function recognizes one of Docker's messages.
 
-// NotManager reports whether the node refused a request because it manages no swarm. A swarm
+// NotManager reports whether the node refused a request because it is not a swarm manager. A swarm
 // without a leader returns the same status, 503 (moby, daemon/cluster/errors.go).
 func NotManager(err error) bool {
 	return cerrdefs.IsUnavailable(err) && strings.Contains(err.Error(), "not a swarm manager")

@@ -112,7 +112,8 @@ func kitAbove(pid int) (kit int) {
 	return kit
 }
 
-// describe ignores errors: no measurement depends on these fields.
+// describe sets the fields that RootlessKit reports. It ignores errors, because no measurement
+// depends on these fields.
 func (e *Engine) describe() {
 	const patience = 2 * time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -18,8 +18,8 @@ func Entered() bool { return os.Getenv(entered) != "" }
 
 // Enter runs this program again, with the same arguments and standard files, as root of the user
 // namespace of process pid, and returns the exit code; see local.Rerun. Network and mount
-// namespaces stay the same. The user must own that user namespace. Meanwhile this process
-// reads for the new one what only it may read; see local.ServeIO.
+// namespaces stay the same. The user must own that user namespace. While the new process runs, this
+// one reads /proc files for it that the new one may not read; see local.ServeIO.
 func Enter(ctx context.Context, pid int, stopped func(cause error) os.Signal) (code int,
 	err error) {
 	self, err := os.Executable()

@@ -10,9 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// HolderOf returns the PID and the name of the slirp4netns or pasta process that has the tap device
-// of a network namespace. namespace has the form of netns.ID. The caller needs the right to trace
-// that process.
+// HolderOf returns the PID and the name of the slirp4netns or pasta process that holds the tap
+// device of a network namespace. namespace is a result of netns.ID. The caller needs permission to
+// trace that process (ptrace).
 func HolderOf(namespace string) (pid int, program string, err error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -28,11 +28,12 @@ func HolderOf(namespace string) (pid int, program string, err error) {
 		}
 	}
 	return 0, "", &path.UnsupportedError{
-		Missing: "toll may read no slirp4netns or pasta process that has the rootless network's tap device",
+		Missing: "toll finds no slirp4netns or pasta process with the rootless network's tap device, or may not read it",
 		Remedy:  "run toll as root, outside containers; other network drivers are not measured"}
 }
 
-// pasta's process may have the name pasta.avx2 or passt.avx2.
+// programOf returns the name of a slirp4netns or pasta process, or "" for other processes. pasta's
+// process may have the name pasta.avx2 or passt.avx2.
 func programOf(p procfs.Proc) string {
 	name, err := p.Comm()
 	switch {

@@ -22,20 +22,21 @@ func (p Port) Protocol() string {
 	return "tcp"
 }
 
-// Passt2023 is the version in Debian 12. Over its tap device it completes the handshake with the
-// server only when the client has sent something. Where it splices, it loses replies to datagrams
-// unless the port has the same number in the container. It sends replies to the machine's own
-// address to the gateway.
+// Passt2023 is the version of pasta in Debian 12. Over the tap device it connects to the server
+// only when the client has sent something. Where it splices sockets, it loses replies to datagrams
+// unless the port has the same number in the container. Replies to a client with the machine's own
+// address go to the gateway.
 const Passt2023 = "git20230309"
 
-// CheckAnswers refuses datagrams whose replies are lost by a pasta, given by its name and version.
+// CheckAnswers returns a *path.UnsupportedError if this pasta loses replies to datagrams. pasta is
+// its name with the version; see Named.
 func CheckAnswers(pasta string) error {
 	if !strings.Contains(pasta, Passt2023) {
 		return nil
 	}
 	return &path.UnsupportedError{
 		Missing: pasta +
-			" loses replies to datagrams to the machine's own address, and to ports with another number in the container",
+			" loses replies to datagrams that are sent to the machine's own address, or to a port with another number in the container",
 		Remedy: "pasta 2025_05; or --to loopback with one server in the lab"}
 }
 

@@ -35,7 +35,7 @@ func FindPodman(socket string) (pid int, err error) {
 		}
 	}
 	return 0, &path.UnsupportedError{
-		Missing: "no process is found in the namespaces of the rootless Podman behind " + socket,
+		Missing: "toll finds no process in the namespaces of the rootless Podman behind " + socket,
 		Remedy:  "run podman unshare true as Podman's user, which starts one; run toll outside containers", Err: err}
 }
 

@@ -25,7 +25,7 @@ var packages = map[string]string{Pasta: "passt", Slirp4netns: "slirp4netns",
 	RootlessKit: "rootlesskit", RootlessPort: "podman", "ip": "iproute2",
 	"nsenter": "util-linux"}
 
-// beside lists where programs are installed outside PATH. Debian 12 has the second file.
+// beside lists the files of programs that are installed outside PATH. Debian 12 has the second one.
 var beside = map[string][]string{RootlessPort: {"/usr/libexec/podman/rootlessport",
 	"/usr/lib/podman/rootlessport"}}
 
@@ -44,7 +44,7 @@ func Find(program string) (file string, err error) {
 		Remedy: "sudo apt install " + packages[program] + ", or your distribution's package of it"}
 }
 
-// Tun is the file that makes tap devices.
+// Tun is the device file with which programs make tap devices.
 const Tun = "/dev/net/tun"
 
 // CheckTun returns nil if this process may open Tun, else a *path.UnsupportedError.

@@ -26,7 +26,7 @@ import (
 type Kit struct {
 	// Net and Ports name the network and port drivers as `rootlesskit --help` does.
 	Net, Ports string
-	// MTU is the tap device's, in bytes.
+	// MTU is the MTU of the tap device in bytes.
 	MTU       int
 	Published []Published
 	UDP       bool // the published ports are UDP
@@ -100,11 +100,12 @@ func Main(args []string) error {
 	return fmt.Errorf("start %s: %w", args[0], syscall.Exec(file, args, os.Environ()))
 }
 
-// visible returns a name that a program in the scratch directory has once that is hidden.
+// visible returns the program's file or, if it is in the scratch directory, a name that stays valid
+// when a tmpfs hides that directory.
 func visible(file string) (string, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil || !strings.HasPrefix(real, scratch+"/") {
-		return file, nil //nolint:nilerr // starting it says why it cannot be
+		return file, nil //nolint:nilerr // starting it returns the error
 	}
 	fd, err := unix.Open(real, unix.O_RDONLY, 0) // a script's interpreter needs it open
 	return "/proc/self/fd/" + strconv.Itoa(fd), err
@@ -152,16 +153,16 @@ type Running struct {
 	ended   chan struct{}
 }
 
-// RootlessKit's child executes itself anew while nsenter opens the child's namespaces. Until a new
-// program has replaced all threads of the old one, they cannot be opened.
+// RootlessKit's child calls exec on itself while RootlessKit's nsenter opens the child's
+// namespaces. During an exec they cannot be opened, and RootlessKit fails.
 const (
 	raced     = "nsenter: cannot open /proc/"
 	mostTries = 3
 )
 
 // Start starts RootlessKit in a machine's network namespace and returns when it listens on all
-// ports. command returns this program's command with arguments from Args, and the end of its
-// standard error. Start repeats what RootlessKit's own race ended. The number of times that Start
+// ports. command returns a command of this program with arguments from Args, and the end of its
+// standard error. Start calls command again if RootlessKit fails by the race above. How often Start
 // enters the namespace varies. The caller closes the result.
 func (k Kit) Start(machine local.Space, command func() (*exec.Cmd, *local.Tail)) (r *Running,
 	err error) {
@@ -195,13 +196,14 @@ func (k Kit) start(machine local.Space, cmd *exec.Cmd, said *local.Tail) (*Runni
 		err = k.await(machine, r, ready)
 	}
 	if err != nil {
-		closed := r.Close() // and said is complete
+		closed := r.Close() // after this, said is complete
 		return nil, fmt.Errorf("start %s: %w", RootlessKit, errors.Join(err, said.Err(), closed))
 	}
 	return r, nil
 }
 
-// await does not rely on child_pid alone: RootlessKit 1 writes that file last, RootlessKit 3 first.
+// await waits until RootlessKit is ready. The file child_pid alone does not show that: RootlessKit
+// 1 writes it last, but RootlessKit 3 first.
 func (k Kit) await(machine local.Space, r *Running, ready <-chan struct{}) error {
 	deadline := time.After(readyTimeout)
 	for {

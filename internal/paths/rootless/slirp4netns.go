@@ -28,8 +28,9 @@ func SlirpArgs(namespace, socket string) []string {
 		"--api-socket", socket, "--netns-type=path", namespace, SlirpTap}
 }
 
-// ErrHostLoopback refuses datagrams from a loopback address to slirp4netns's ports. The server sees
-// 10.0.2.2 as the source, and with --disable-host-loopback libslirp (4.7) drops packets to it.
+// ErrHostLoopback refuses datagrams from a loopback address to ports that slirp4netns publishes.
+// The server sees 10.0.2.2 as their source, and with --disable-host-loopback libslirp (4.7) drops
+// packets to 10.0.2.2.
 var ErrHostLoopback = &path.UnsupportedError{
 	Missing: "slirp4netns, as Podman and Docker start it (--disable-host-loopback), drops replies to datagrams from a loopback address",
 	Remedy:  "--to address; or a load over TCP"}

@@ -43,7 +43,7 @@ func Said(program, answer string) string {
 }
 
 // unsaid finds the version of programs that do not print it: some builds of pasta print nothing
-// into a pipe, Debian's prints "unknown version", and rootlessport prints nothing.
+// to a pipe, Debian's prints "unknown version", and rootlessport prints nothing.
 func unsaid(program, file string) string {
 	if v := inFile(file); v != "" {
 		return " " + v
