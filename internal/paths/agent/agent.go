@@ -19,8 +19,8 @@ import (
 // Arg is the argument that makes toll an agent.
 const Arg = "agent"
 
-// Agent is the hub's view of a connected agent: a place for processes, and its machine. After its
-// loss, every call returns an error that names it.
+// Agent is the hub's end of a connection to an agent: a place for processes, and its machine. Once
+// the agent is lost, every call returns an error with the agent's name.
 type Agent struct {
 	hub   *Hub
 	hello Hello
@@ -49,7 +49,7 @@ func (a *Agent) Hello() Hello { return a.hello }
 // Name returns the name that the agent gave itself.
 func (a *Agent) Name() string { return a.hello.Name }
 
-// Err returns why the agent is lost, such as a *path.CutError, or nil.
+// Err returns why the agent is lost, such as a *path.CutError, or nil while it is connected.
 func (a *Agent) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,7 +96,7 @@ func (a *Agent) lose(why error) {
 
 var errDismissed = errors.New("it was released")
 
-// Dismiss releases the agent, which ends itself. Nothing is sent afterwards.
+// Dismiss closes the connection to the agent, which then exits. Nothing is sent afterwards.
 func (a *Agent) Dismiss() { a.lose(errDismissed) }
 
 func (a *Agent) listen() {
@@ -146,7 +146,7 @@ func (a *Agent) ping(o request) {
 	_, _ = a.ask(context.Background(), o, 0)
 }
 
-// number returns an unused number. Requests, processes and meterings share the numbers.
+// number returns an unused number for a request, a process, a metering or a box.
 func (a *Agent) number() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,8 +154,8 @@ func (a *Agent) number() uint64 {
 	return a.last
 }
 
-// ask waits for the answer until ctx ends or the agent is lost. longer extends the permitted
-// silence.
+// ask sends a request and waits for the answer until ctx ends or the agent is lost. An agent that
+// does not answer within the hub's silence plus longer counts as lost.
 func (a *Agent) ask(ctx context.Context, o request, longer time.Duration) (answer, error) {
 	o.ID = a.number()
 	line, err := encode(o)
@@ -216,7 +216,7 @@ func (a *Agent) refusal(ans answer) error {
 		Err:    errors.New(ans.Error)}
 }
 
-// Clock compares the clocks by several round trips.
+// Clock measures the offset between the agent's clock and this machine's by several round trips.
 func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
 	return compareClocks(now, func() (int64, error) {
 		ans, err := a.ask(ctx, request{Clock: true}, 0)
@@ -224,7 +224,7 @@ func (a *Agent) Clock(ctx context.Context) (path.Offset, error) {
 	})
 }
 
-// Meter implements path.Machine. The agent must see the pids.
+// Meter implements path.Machine. The pids are those in the agent's PID namespace.
 func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Metering, error) {
 	m := meterRequest{Number: a.number(), From: from, To: to, PIDs: pids}
 	sent := time.Now()
@@ -245,8 +245,8 @@ func (a *Agent) Meter(ctx context.Context, from, to int64, pids ...int) (path.Me
 	}, nil
 }
 
-// Counters reads the counters at one time, in order. A missing capability is a
-// *path.UnsupportedError; missing ESP states are ErrNone.
+// Counters reads the counters in one request and returns their values in the same order. It returns
+// a *path.UnsupportedError if the agent lacks a capability, and ErrNone if there are no ESP states.
 func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters, error) {
 	if len(what) == 0 {
 		return nil, a.Err()
@@ -256,7 +256,7 @@ func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters
 	case err != nil:
 		return nil, err
 	case len(ans.Counters) != len(what):
-		return nil, fmt.Errorf("%s: %d counters were asked for, %d came", a.hello.Name, len(what),
+		return nil, fmt.Errorf("%s: %d counters were requested, %d returned", a.hello.Name, len(what),
 			len(ans.Counters))
 	}
 	return ans.Counters, nil
@@ -264,7 +264,7 @@ func (a *Agent) Counters(ctx context.Context, what []Counter) ([]sample.Counters
 
 const readLimit = 5 * time.Second
 
-// Read returns a path.Hop.Read for one counter. It takes at most 5 s.
+// Read returns a function for path.Hop.Read that reads one counter. The function takes at most 5 s.
 func (a *Agent) Read(c Counter) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		ctx, cancel := context.WithTimeoutCause(
@@ -287,7 +287,7 @@ func (a *Agent) Interfaces(ctx context.Context, namespace string) ([]Interface, 
 	return ans.Interfaces, err
 }
 
-// Route returns the agent's machine's route to an address.
+// Route returns the route to an address in the agent's own namespace.
 func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	ans, err := a.ask(ctx, request{Route: &to}, 0)
 	switch {
@@ -299,7 +299,7 @@ func (a *Agent) Route(ctx context.Context, to netip.Addr) (link.Route, error) {
 	return *ans.Way, nil
 }
 
-// Files lists a directory of the agent's, such as /run/docker/netns.
+// Files returns the names in a directory that the agent sees, such as /run/docker/netns. "" is /.
 func (a *Agent) Files(ctx context.Context, dir string) ([]string, error) {
 	if dir == "" {
 		dir = "/"

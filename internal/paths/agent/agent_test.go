@@ -426,7 +426,7 @@ func TestHubCloses(t *testing.T) {
 	}()
 	check(t, s.hub.Close())
 	if err := <-asked; err == nil || !strings.Contains(err.Error(),
-		"node b left: the channel to it was closed") {
+		"node b left: the connection to it was closed") {
 		t.Errorf("the request says %v", err)
 	}
 	for _, n := range []*node{b, c} {
@@ -614,7 +614,7 @@ func TestOneAgentOfAnIdentity(t *testing.T) {
 	n := s.machine()
 	s.start(n, setup{id: "b"})
 	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(),
-		"there is an agent b already") {
+		"another agent b is connected already") {
 		t.Errorf("the second says %v, %q", err, n.said)
 	}
 	if p := sleeper(t, b); p.PID == 0 {

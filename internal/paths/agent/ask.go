@@ -15,7 +15,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Knock is one connection attempt or datagram: connection tables then show how rules rewrite it.
+// Knock is one connection attempt or datagram. The connection tracking tables then show how rules
+// rewrite it.
 type Knock struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
@@ -23,13 +24,13 @@ type Knock struct {
 
 const knockLimit = time.Second
 
-// Knock sends k from the agent's place.
+// Knock makes the agent send k. It returns nil also if the attempt fails.
 func (a *Agent) Knock(ctx context.Context, k Knock) error {
 	_, err := a.ask(ctx, request{Knock: &k}, knockLimit)
 	return err
 }
 
-// Do sends k from the caller's place.
+// Do sends k from this process.
 func (k Knock) Do() {
 	d := net.Dialer{Timeout: knockLimit}
 	c, err := d.Dial(k.Proto, k.To.String())
@@ -42,8 +43,8 @@ func (k Knock) Do() {
 
 const lookupLimit = 6 * time.Second
 
-// Lookup resolves a name in the agent's place. It returns its sorted IPv4 addresses and the time
-// taken.
+// Lookup makes the agent resolve a name. It returns the name's IPv4 addresses, sorted, and the time
+// that the lookup took.
 func (a *Agent) Lookup(ctx context.Context, name string) ([]netip.Addr, time.Duration, error) {
 	ans, err := a.ask(ctx, request{Lookup: name}, lookupLimit)
 	return ans.Addrs, ans.Took, err
@@ -62,8 +63,8 @@ func lookup(name string) ([]netip.Addr, time.Duration, error) {
 	return out, took, err
 }
 
-// KubeProxy returns kube-proxy's mode on the agent's node, such as "iptables", or "" without a sign
-// of it.
+// KubeProxy returns kube-proxy's mode on the agent's node, such as "iptables", or "" if the node
+// shows no trace of kube-proxy.
 func (a *Agent) KubeProxy(ctx context.Context) (string, error) {
 	ans, err := a.ask(ctx, request{Proxy: true}, knockLimit)
 	return ans.Text, err

@@ -24,7 +24,7 @@ type Box struct {
 	LAN     *LAN   `json:"lan,omitempty"`
 }
 
-// LAN is a box's network, whose devices are on a network card.
+// LAN is a macvlan or ipvlan network for a box, on a network card.
 type LAN struct {
 	Driver string `json:"driver"` // Docker's: macvlan or ipvlan
 	Kind   string `json:"kind"`
@@ -40,7 +40,7 @@ type Engine interface {
 	// Make makes a box, whose first process is toll as an agent that reads its bundle from the
 	// standard input (see Introduce). The box ends when the returned input and output are closed.
 	Make(ctx context.Context, b Box) (io.ReadWriteCloser, error)
-	// Remove removes the box. A missing one is not an error.
+	// Remove removes the box. It returns nil if the box does not exist.
 	Remove(number uint64) error
 	// Close removes everything that was made.
 	Close() error
@@ -64,8 +64,8 @@ func (a *Agent) Boxes(ctx context.Context) (engine string, err error) {
 	return ans.Engine, err
 }
 
-// MakeBox makes a box and waits for its agent. The caller calls remove, which first releases the
-// agent.
+// MakeBox makes a box and waits for its agent. The caller calls remove, which releases the agent
+// and removes the box.
 func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func() error, err error) {
 	id := make([]byte, 16) //nolint:mnd // bytes that nobody guesses
 	if _, err := rand.Read(id); err != nil {
@@ -95,9 +95,9 @@ func (a *Agent) MakeBox(ctx context.Context, b Box) (inner *Agent, remove func()
 	return inner, remove, nil
 }
 
-// ClearBoxes removes everything that was made on the agent's machine for boxes.
+// ClearBoxes removes everything that the agent's machine made for boxes.
 func (a *Agent) ClearBoxes() error {
-	if a.Err() != nil { // a lost agent does this itself
+	if a.Err() != nil { // an agent that loses its hub clears its boxes itself
 		return nil
 	}
 	_, err := a.ask(context.Background(), request{Box: &boxRequest{Clear: true}}, boxLimit)
@@ -113,7 +113,7 @@ func (o boxRequest) check() error {
 	}
 	if n != 1 || o.Make != nil && (o.Make.Number == 0 || o.Make.ID == "" || o.Make.Name == "") {
 		return fmt.Errorf(
-			"%w: one thing is asked of an engine, and a box has a number, an ID and a name",
+			"%w: a request to an engine has one part, and a box has a number, an ID and a name",
 			errNonsense)
 	}
 	return nil
@@ -174,8 +174,8 @@ func (s *server) carry(over io.ReadWriteCloser, b Box) error {
 	return nil
 }
 
-// Introduce returns the first input of an agent with its hub at the standard input: a line with the
-// bundle's length and the agent's name, and the bundle.
+// Introduce returns the first input of an agent that reaches its hub by the standard input: a line
+// with the bundle's length and the agent's name, then the bundle.
 func Introduce(bundle []byte, name string) []byte {
 	return append(fmt.Appendf(nil, "%d %s\n", len(bundle), name), bundle...)
 }
@@ -185,7 +185,7 @@ func awaited(in *bufio.Reader, id string) error {
 	for range most {
 		line, err := in.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return fmt.Errorf("it ended at once: %w", err)
+			return fmt.Errorf("it exited at once: %w", err)
 		}
 		if strings.TrimRight(string(line), "\r\n") == id+" "+Arg {
 			return nil

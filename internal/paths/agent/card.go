@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Cards returns link.Cards for a device of the agent's own namespace.
+// Cards returns the result of link.Cards for a device in the agent's own namespace.
 func (a *Agent) Cards(ctx context.Context, device string) (all []sample.Card, crossed []string,
 	err error) {
 	ans, err := a.ask(ctx, request{Cards: device}, 0)
@@ -52,7 +52,7 @@ func (c *cardsAnswer) check() error {
 		if len(x.Interrupts) > sample.MaxInterrupts ||
 			max(len(x.RPS), len(x.XPS), len(x.Offloads)) > maxLists ||
 			max(x.Speed, x.MaxSpeed, x.PartnerSpeed) > sample.MaxSpeed {
-			return fmt.Errorf("%w: too much of a network card", errNonsense)
+			return fmt.Errorf("%w: a network card with impossible values", errNonsense)
 		}
 		printable.Fields(x)
 		for _, text := range []*string{&x.Name, &x.Where, &x.Under, &x.Driver, &x.Version,

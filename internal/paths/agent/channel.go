@@ -79,7 +79,7 @@ func (h *held) carried() (t path.Traffic) {
 			return
 		}
 		t.Bytes = i.Bytes_sent + i.Bytes_received
-		// before Linux 4.19; acknowledged bytes include SYN and FIN, and are counted later
+		// Linux before 4.19 has no Bytes_sent. Bytes_acked includes SYN and FIN, and lags behind.
 		if i.Bytes_sent == 0 {
 			t.Bytes = i.Bytes_acked + i.Bytes_received
 		}

@@ -19,10 +19,10 @@ type child struct {
 	conn *tls.Conn
 }
 
-// start connects first: without a connection nothing is started.
+// start connects to the hub, then starts the process. If the connection fails, it starts nothing.
 func (s *server) start(o startRequest) (pid int, err error) {
 	if !slices.Contains(s.config.Starts, o.Args[0]) {
-		return 0, fmt.Errorf("%q is not a program that an agent starts", clean(o.Args[0]))
+		return 0, fmt.Errorf("an agent may not start %q", clean(o.Args[0]))
 	}
 	conn, err := s.dial(context.Background(), s.hub, opening{Token: o.Token})
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *server) start(o startRequest) (pid int, err error) {
 	defer s.mu.Unlock()
 	if s.over || s.children[o.Number] != nil {
 		_ = conn.Close()
-		return 0, errors.New("no process can be started now")
+		return 0, errors.New("the agent is exiting, or the process number is in use")
 	}
 	p, err := local.StartSelf(s.here, s.config.Name,
 		path.Command{Args: o.Args, Env: o.Env, Apart: o.Apart})
@@ -64,13 +64,13 @@ func (s *server) attend(number uint64, c *child, in *bufio.Reader) {
 	if err := c.Wait(); err != nil {
 		note.Error = err.Error()
 	}
-	within(said) // unless it left a process behind
+	within(said) // a process that it left behind may keep the output open
 	c.Out.Close()
 	s.mu.Lock()
 	delete(s.children, number)
 	s.mu.Unlock()
 	select {
-	case <-heard: // the report of the end follows all output
+	case <-heard: // the input has ended: close the output before the note is sent
 		_ = c.conn.Close()
 	default:
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// On a busy machine most trips are slow, and one that is not bounds the offset. So trips go on for
-// clockPatience while the offset is known worse than to clockFine.
+// On a busy machine most round trips are slow, but a single fast one bounds the offset. So after
+// clockTrips, round trips go on for up to clockPatience until the offset is known within clockFine.
 const (
 	clockTrips    = 8
 	clockFine     = time.Millisecond
@@ -19,14 +19,14 @@ const (
 // now returns CLOCK_MONOTONIC in ns.
 func now() int64 { return clock.Now() }
 
-// bounds has the least and the greatest lead of another clock, in ns.
+// bounds has the least and the greatest possible lead of another clock over this one, in ns.
 type bounds struct {
 	least, most int64
 	known       bool
 }
 
-// narrow adds a round trip: the other clock was read between two readings of this one. All trips
-// hold together (Marzullo's intersection).
+// narrow adds a round trip, which read the other clock between two readings of this one. The bounds
+// are the intersection of all round trips' bounds (Marzullo).
 func (b *bounds) narrow(before, other, after int64) {
 	if !b.known {
 		b.least, b.most, b.known = math.MinInt64, math.MaxInt64, true
@@ -34,7 +34,7 @@ func (b *bounds) narrow(before, other, after int64) {
 	b.least, b.most = max(b.least, other-after), min(b.most, other-before)
 }
 
-// compareClocks compares this clock, which now reads, with the one that ask reads by a round trip.
+// compareClocks compares two clocks: now reads this one, ask reads the other one by a round trip.
 func compareClocks(now func() int64, ask func() (int64, error)) (path.Offset, error) {
 	var b bounds
 	began := now()

@@ -64,7 +64,7 @@ func (s *server) count(what []Counter) ([]sample.Counters, error) {
 	return out, nil
 }
 
-// space is a network namespace, given by its file; "": the agent's own.
+// space is the network namespace of a file; "": the agent's own.
 type space struct {
 	file string
 	own  *netns.NS
@@ -72,7 +72,8 @@ type space struct {
 
 var _ local.Space = space{}
 
-// Do leaves the namespace, because staying would keep it alive after Docker removes it.
+// Do opens the namespace for each call and closes it again: an open file would keep the namespace
+// alive after Docker removes it.
 func (s space) Do(f func() error) error {
 	if s.file == "" {
 		return s.own.Do(f)
@@ -161,7 +162,8 @@ func (s *server) relaying(c Counter, at space) (reader, error) {
 	})
 }
 
-// counting returns the reader made at the counter's first reading.
+// counting returns the counter's reader: first at the first call, later the same one, because
+// readers remember earlier readings.
 func (s *server) counting(c Counter, first reader) (reader, error) {
 	key, err := json.Marshal(c)
 	if err != nil {
@@ -173,7 +175,7 @@ func (s *server) counting(c Counter, first reader) (reader, error) {
 		return r, nil
 	}
 	if len(s.readers) >= maxReaders {
-		return nil, fmt.Errorf("more than %d counters with a past", maxReaders)
+		return nil, fmt.Errorf("more than %d counters that remember earlier readings", maxReaders)
 	}
 	var mu sync.Mutex
 	s.readers[string(key)] = func() (sample.Counters, error) {

@@ -22,18 +22,19 @@ type Device struct {
 	Name string `json:"name"`
 	// ForwardRx means that received packets go to the server.
 	ForwardRx bool `json:"forward_rx,omitempty"`
-	// OneWay counts only the forward direction, for a device that sees both in it.
+	// OneWay counts only the forward direction, for a device that counts packets of both
+	// directions there.
 	OneWay bool `json:"one_way,omitempty"`
 }
 
-// NAT selects rewritten connections, which dialled To and are answered by Now. Each one that the
-// connection table lacked at the previous reading is a hit; ended ones stay there for two minutes.
-// It needs CAP_NET_ADMIN.
+// NAT selects connections that dialled To and that rules redirected to Now. Each one that was not
+// in the connection tracking table at the previous reading is a hit. Ended ones stay in the table
+// for two minutes. NAT needs CAP_NET_ADMIN.
 type NAT struct {
 	Proto string         `json:"proto"` // tcp or udp
 	To    netip.AddrPort `json:"to"`
 	Now   netip.AddrPort `json:"now"`
-	// From is the client's address, As the rewritten one; invalid: any.
+	// From is the client's address, As the address that replaces it; invalid: any.
 	From netip.Addr `json:"from,omitzero"`
 	As   netip.Addr `json:"as,omitzero"`
 	// how rules must have rewritten the client's address

@@ -13,15 +13,15 @@ import (
 const (
 	// to authenticate and send the hello
 	handshake = 5 * time.Second
-	// strangers limits the unauthenticated connections, and neighbours those from one address. Both
-	// exceed any number of agents.
+	// strangers limits the unauthenticated connections, neighbours those from one address. Both are
+	// larger than the number of agents in any run.
 	strangers  = 512
 	neighbours = 256
 )
 
-// door limits unauthenticated connections. When it is full, a new connection replaces another. An
-// attacker with hundreds of addresses can still replace an agent's connection within its one round
-// trip.
+// door limits unauthenticated connections. When it is full, a new connection replaces another one.
+// An attacker with hundreds of addresses can still replace an agent's connection during the one
+// round trip that authentication takes.
 type door struct {
 	mu     sync.Mutex
 	inside map[*guest]bool
@@ -72,8 +72,9 @@ func (d *door) remove(g *guest) {
 	}
 }
 
-// crowdedOut chooses the connection that a new one replaces: from the address with the most, so a
-// flood displaces only itself; then a silent one, because agents send at once; then the oldest.
+// crowdedOut chooses the connection that a new one replaces: first one from the address with the
+// most connections, so that a flood replaces its own; among these one that has sent nothing,
+// because agents send at once; among these the oldest.
 func (d *door) crowdedOut(came *guest) (out *guest) {
 	worse := func(a, b *guest) bool {
 		if na, nb := d.from[a.from], d.from[b.from]; na != nb {
@@ -92,7 +93,7 @@ func (d *door) crowdedOut(came *guest) (out *guest) {
 	return out
 }
 
-// neighbourhood returns the addresses that one machine may have: for IPv6 a network.
+// neighbourhood returns the address, or for IPv6 its /64: one machine may have all its addresses.
 func neighbourhood(a net.Addr) netip.Prefix {
 	const network = 64 // bits
 	at, err := netip.ParseAddrPort(a.String())

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// one side's silence after which the other gives up
+	// a side that receives nothing for so long gives up
 	silence = 15 * time.Second
 	// number of pings in that time
 	pings = 6
-	// part of silence for which an agent may receive nothing
+	// during a hush, an agent may receive nothing for silence/bearable without a ping beforehand
 	bearable = 3
-	// for a ping in flight
+	// the wait for the answers to pings before a hush
 	settle = 500 * time.Millisecond
 )
 
-// Hub is the agents' view of the measuring toll.
+// Hub is the side of the measuring toll that agents connect to.
 type Hub struct {
 	tls     *tls.Config
 	version string
@@ -53,16 +53,16 @@ type Hub struct {
 
 var _ path.Channel = (*Hub)(nil)
 
-var errClosed = errors.New("the channel to it was closed")
+var errClosed = errors.New("the connection to it was closed")
 
-// Listen accepts agents that have the key and the same version. Port 0 is any. The caller closes
-// the hub.
+// Listen starts a hub that accepts agents with the key and the same version. Port 0 is any free
+// port. The caller closes the hub.
 func Listen(addr netip.AddrPort, key *Key, version string) (*Hub, error) {
 	return listen(addr, key, version, silence)
 }
 
 func listen(addr netip.AddrPort, key *Key, version string, silence time.Duration) (*Hub, error) {
-	// The kernel's probes could fall into windows; pings replace them.
+	// The hub pings agents itself: the kernel's keep-alive probes could fall into windows.
 	c := net.ListenConfig{KeepAlive: -1}
 	l, err := c.Listen(context.Background(), "tcp", addr.String())
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *Hub) accept(l net.Listener) {
 		switch {
 		case errors.Is(err, net.ErrClosed), err != nil && over(l):
 			return
-		case err != nil: // no descriptor is left, or the other side closed
+		case err != nil: // no file descriptor is free, or the other side closed the connection
 			time.Sleep(again)
 			continue
 		}
@@ -159,7 +159,7 @@ func (h *Hub) meet(g *guest) error {
 	if err := c.Handshake(); err != nil {
 		return err
 	}
-	counted.on.Store(true) // unauthenticated bytes are not the channel's
+	counted.on.Store(true) // Moved does not include bytes before authentication
 	in := bufio.NewReader(c)
 	line, err := receive(in, maxOpening)
 	if err != nil {
@@ -187,12 +187,12 @@ func (h *Hub) greet(hello Hello, line *control, raw net.Conn) error {
 	switch {
 	case hello.Version != h.version:
 		why = &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the agent %s on %s is toll %s, this is %s", hello.ID, hello.Host, hello.Version,
+			"the agent %s on %s is toll %s, this is toll %s", hello.ID, hello.Host, hello.Version,
 			h.version),
-			Remedy: "run the same toll on all machines"}
+			Remedy: "run the same version of toll on all machines"}
 		h.refused[hello.ID] = why
 	case h.agents[hello.ID] != nil:
-		why = fmt.Errorf("there is an agent %s already, on %s", hello.ID,
+		why = fmt.Errorf("another agent %s is connected already, from %s", hello.ID,
 			h.agents[hello.ID].hello.Host)
 	case h.closed:
 		why = errClosed
@@ -227,8 +227,8 @@ func (h *Hub) announce() {
 	h.changed = make(chan struct{})
 }
 
-// Wait returns the agent with the given identity, or an error that names its refused version. It
-// waits until ctx ends.
+// Wait returns the agent with the given ID. It waits until the agent connects or ctx ends. If the
+// hub refused the agent because of its version, it returns that error.
 func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 	for {
 		h.mu.Lock()
@@ -303,11 +303,12 @@ func (h *Hub) deliver(token string, s *stream) error {
 	return nil
 }
 
-// Hush stops the pings of all agents for about d. Agents that would time out are pinged beforehand.
+// Hush stops the pings of all agents until resume is called, at most for about d. Agents that would
+// time out meanwhile are pinged beforehand.
 func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err error) {
 	word, limit := request{Ping: true}, settle
 	if d > h.silence/bearable {
-		// The other agents must tolerate the wait for these.
+		// While the hub waits for agents that do not answer, the others must not time out.
 		word, limit = request{Hush: d + h.silence}, h.silence
 	}
 	h.mu.Lock()
@@ -340,12 +341,13 @@ func (h *Hub) Hush(ctx context.Context, d time.Duration) (resume func(), err err
 		case <-t.C: // the agent does not answer; its ping may fall into the window
 		}
 	}
-	// Agents that receive nothing end, whatever the caller does.
+	// Even if the caller does not resume, pings start again before agents time out.
 	late := time.AfterFunc(d+settle, over)
 	return func() { late.Stop(); over() }, nil
 }
 
-// ping returns false if the channel must be quiet; pinged ends it.
+// ping reports whether a ping may be sent now. After true, the caller calls pinged when the ping is
+// answered.
 func (h *Hub) ping() (may bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -368,7 +370,8 @@ func (h *Hub) pinged() {
 // Moved returns the bytes written and read on the agents' connections.
 func (h *Hub) Moved() uint64 { return h.moved.Load() }
 
-// Close ends all connections: the agents kill their children and end. A second Close has no effect.
+// Close closes all connections, so the agents kill their children and exit. A second Close has no
+// effect.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -401,7 +404,7 @@ func (h *Hub) Close() error {
 	return errors.Join(errs...)
 }
 
-// counted is a connection whose bytes are counted once on is set.
+// counted is a connection that counts its bytes once on is set.
 type counted struct {
 	net.Conn
 	on    atomic.Bool

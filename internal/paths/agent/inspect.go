@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// Spot is a network namespace on an agent's machine, as path/local.Inspected. Reading its rules
-// needs CAP_NET_ADMIN.
+// Spot is a network namespace on an agent's machine, like path/local.Inspected on this one. Reading
+// its rules needs CAP_NET_ADMIN.
 type Spot struct {
 	Namespace string       `json:"namespace,omitempty"` // as in Counter
 	Where     string       `json:"where"`
@@ -49,7 +49,7 @@ func (s *server) inspect(at Spot) ([]path.Setting, error) {
 	return all, nil
 }
 
-// brief replaces the rest of a long text by a checksum, so a difference there shows.
+// brief shortens a long text. A checksum replaces the end, so that differences there still show.
 func brief(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// not checked: a key is valid while its hub listens
+	// validity of certificates, which is not checked: a key is valid while its hub listens
 	keyLife = 24 * time.Hour
-	// never resolved
+	// name in the hub's certificate, never resolved
 	hubName = "hub.bridgetoll"
-	// offered in the handshake, before versions are compared
+	// ALPN protocol of the TLS handshake; versions of toll are compared later
 	protocol = "bridgetoll-agent"
 )
 
-// Key authenticates a run's toll and its agents to each other. It leaves memory only in the agents'
-// bundle.
+// Key authenticates a run's toll and its agents to each other. It is only in memory, and in the
+// bundle for the agents.
 type Key struct {
 	own    tls.Certificate
 	pool   *x509.CertPool
@@ -112,8 +112,8 @@ func issue(now time.Time, ca *issued, set func(*x509.Certificate)) (*issued, []b
 	return &issued{made, secret}, der, nil
 }
 
-// Both sides judge certificates by the time of their making: they must not expire in a long run,
-// and clocks may differ.
+// atMaking returns a clock for the check of certificates, which stands at the time of their making:
+// certificates must not expire in a long run, and machines' clocks may differ.
 func atMaking(ca *x509.Certificate) func() time.Time {
 	return func() time.Time { return ca.NotBefore }
 }
@@ -128,7 +128,7 @@ func (k *Key) config() *tls.Config {
 		NextProtos: []string{protocol}}
 }
 
-var errBundle = errors.New("this is not a bundle with a run's key")
+var errBundle = errors.New("the bundle does not contain a run's key")
 
 func openBundle(bundle []byte) (*tls.Config, error) {
 	var certs [][]byte

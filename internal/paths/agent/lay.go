@@ -8,11 +8,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
-// Router adds routes on an agent's machine, until its Engine is closed.
+// Router adds routes on an agent's machine. Routes that were not removed end with the agent.
 type Router interface {
 	// Lay adds a route. It needs CAP_NET_ADMIN.
 	Lay(l link.Laid) error
-	// Lift removes a route that Lay added. A missing one is not an error.
+	// Lift removes a route that Lay added. It returns nil if the route does not exist.
 	Lift(l link.Laid) error
 }
 
@@ -23,8 +23,8 @@ type layRequest struct {
 	Lift bool `json:"lift,omitempty"`
 }
 
-// Lay adds a route on the agent's machine. The caller calls lift; the agent removes the route when it
-// ends, at the latest.
+// Lay adds a route on the agent's machine. The caller calls lift to remove it. If it does not, the
+// agent removes the route when it exits.
 func (a *Agent) Lay(ctx context.Context, l link.Laid) (lift func() error, err error) {
 	lift = func() error {
 		_, err := a.ask(context.Background(), request{Lay: &layRequest{l, true}}, 0)

@@ -67,8 +67,8 @@ func (s *server) measure(o meterRequest) {
 	}()
 }
 
-// take replaces an earlier last reading, but not the channel's count, which covers the time of
-// silence.
+// take reads the meters again and replaces the last reading. It does not replace the channel's
+// count, which covers only the time until the first message.
 func (s *server) take(m *metering) {
 	carried := s.channel.traffic()
 	last, err := s.read(m.request.PIDs)
@@ -82,7 +82,8 @@ func (s *server) take(m *metering) {
 	m.err = errors.Join(m.err, err)
 }
 
-// word precedes a process's output: the last message ends a window with an open end.
+// word is called before each message of a process. The last message ends a window with an open end,
+// so each one takes a reading.
 func (s *server) word() {
 	s.mu.Lock()
 	var open []*metering
@@ -107,15 +108,15 @@ func (m *metering) heard() bool {
 	return m.spoken
 }
 
-// use returns what was used since the metering began. took is the number of bytes that the request
-// itself put on the channel, which use subtracts.
+// use returns what was used since the metering began. took is the number of bytes that this request
+// put on the channel; use subtracts them.
 func (s *server) use(number, took uint64) (*path.Use, error) {
 	s.mu.Lock()
 	m := s.meterings[number]
 	delete(s.meterings, number)
 	s.mu.Unlock()
 	if m == nil {
-		return nil, errors.New("there is no such metering")
+		return nil, errors.New("no such metering")
 	}
 	<-m.from
 	if m.request.To != 0 {

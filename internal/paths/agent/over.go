@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// Carrier carries all connections between an agent and its hub in one byte stream each way. The hub
-// accepts them, the agent opens them. It adds no messages of its own.
+// Carrier carries all connections between an agent and its hub in one byte stream each way. The
+// agent opens the connections, the hub accepts them. Carrier sends no keep-alive messages.
 type Carrier = yamux.Session
 
 // AtHub returns the hub's end of a carrier, AtAgent the agent's.

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// startLimit limits the wait for a process's connection after its start.
+// startLimit limits the wait for the connection of a started process.
 const startLimit = 5 * time.Second
 
 // Start starts toll at the agent, as a worker or a keeper of programs.
@@ -48,7 +48,7 @@ func (a *Agent) Start(c path.Command) (*path.Process, error) {
 	case <-time.After(startLimit):
 		_ = p.kill()
 		a.release(p)
-		return fail(fmt.Errorf("its input and output did not come within %s", startLimit))
+		return fail(fmt.Errorf("its input and output were not connected within %s", startLimit))
 	}
 	return &path.Process{PID: ans.PID, In: input{p.stream}, Out: p.stream, Wait: p.wait,
 		Kill: p.kill}, nil
@@ -95,7 +95,7 @@ func (p *remote) end(err error) {
 	}
 }
 
-// hold closes the stream if the agent is lost.
+// hold sets the process's stream, and closes it if the agent is already lost.
 func (p *remote) hold(s *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -119,7 +119,7 @@ func (p *remote) wait() error {
 	return p.err
 }
 
-// kill kills the process. It returns nil if the agent is lost, because the process then is dead.
+// kill kills the process. It returns nil if the agent is lost, because its processes die with it.
 func (p *remote) kill() error {
 	select {
 	case <-p.done:
@@ -132,7 +132,7 @@ func (p *remote) kill() error {
 	}
 	if err == nil {
 		time.AfterFunc(p.agent.hub.silence, func() {
-			p.end(fmt.Errorf("%s did not say how it ended", p.agent.hello.Name))
+			p.end(fmt.Errorf("%s did not report its exit status", p.agent.hello.Name))
 			p.agent.release(p)
 		})
 	}

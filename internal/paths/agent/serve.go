@@ -38,18 +38,19 @@ type Config struct {
 	Engine Engine
 	// adds routes here; may be nil
 	Router Router
-	// permitted time without the hub; 0: a minute
+	// how long the agent tries to reach its hub; 0: a minute
 	Patience time.Duration
 }
 
 const (
 	usualPatience = time.Minute
 	dialAgain     = 300 * time.Millisecond
-	// for the end of killed processes
+	// the wait for the output and input of an ended process
 	lastWords = 2 * time.Second
 )
 
-// Main runs an agent until its hub releases it (nil) or ctx ends. All its children have then ended.
+// Main runs an agent until its hub releases it or ctx ends. It returns nil if the hub released it.
+// All child processes have ended when Main returns.
 func Main(ctx context.Context, c Config) (err error) {
 	s := &server{config: c, children: map[uint64]*child{}, meterings: map[uint64]*metering{},
 		readers: map[string]reader{}}
@@ -143,7 +144,7 @@ func (s *server) reach(ctx context.Context, hello opening) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p)
 	defer cancel()
-	last := errors.New("there was no time")
+	last := errors.New("no time was left")
 	for {
 		for _, at := range s.config.Dial {
 			err := s.present(ctx, at, hello)
@@ -226,7 +227,8 @@ func (s *server) dial(ctx context.Context, at netip.AddrPort, first opening) (di
 	return dialled{c, bufio.NewReader(c), held}, c.SetDeadline(time.Time{})
 }
 
-// A hush permits a longer silence.
+// obey carries out requests until the connection ends or the hub is silent for too long. A hush
+// permits a longer silence.
 func (s *server) obey() error {
 	var bears time.Time // end of the longest hush
 	for {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sit runs the first process of a container in which agents are started from outside. It reaps
-// ended processes, and returns after patience without an agent, so the container ends with its
-// toll.
+// Sit is the first process of a container in which agents are started from outside. It reaps ended
+// processes. After patience without another process it returns, so the container ends some time
+// after the toll that uses it.
 func Sit(ctx context.Context, patience time.Duration) error {
 	const looks = 300 * time.Millisecond
 	children := make(chan os.Signal, 1)
@@ -53,7 +53,7 @@ func reap() {
 	}
 }
 
-// 0: no other process
+// other returns the PID of another process in this container, or 0.
 func other() (int, error) {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -73,7 +73,8 @@ func other() (int, error) {
 	return 0, nil
 }
 
-// runs checks the state, because an ended process keeps its directory until it is reaped.
+// runs reports whether the process has not ended. The directory in /proc does not show that,
+// because it stays until the process is reaped.
 func runs(pid string) bool {
 	exe, err := os.Readlink("/proc/" + pid + "/exe")
 	return exe != "" || err != nil && errors.Is(err, unix.EACCES)

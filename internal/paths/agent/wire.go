@@ -18,16 +18,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// bytes of a line
+// sizes of a line in bytes
 const (
 	maxOpening = 4 << 10
 	maxLine    = 1 << 20
 )
 
-// longer than any transfer
 const maxSilence = 365 * 24 * time.Hour
 
-// characters of the other side's texts
+// maxText limits texts of the other side, in characters.
 const maxText = 500
 
 // Hello is an agent's introduction.
@@ -41,7 +40,8 @@ type Hello struct {
 	CPUs    int    `json:"cpus"`    // usable by the agent
 }
 
-// A control connection begins with a hello, a process's with a token.
+// opening is the first message of a connection: a hello on a control connection, a token on a
+// process's.
 type opening struct {
 	Hello *Hello `json:"hello,omitempty"`
 	Token string `json:"token,omitempty"`
@@ -94,7 +94,8 @@ type listRequest struct {
 	Dir       string `json:"dir,omitempty"` // "": the interfaces of the namespace
 }
 
-// Without a number, an answer is a note that a process ended.
+// answer is the answer to the request with the same number. Without a number it is a note that a
+// process ended.
 type answer struct {
 	ID         uint64            `json:"id,omitempty"`
 	Error      string            `json:"error,omitempty"`
@@ -174,7 +175,7 @@ func parseRequest(line []byte) (request, error) {
 	}
 	switch {
 	case o.ID == 0 || n != 1:
-		return o, fmt.Errorf("%w: a request is one thing and has a number", errNonsense)
+		return o, fmt.Errorf("%w: a request has a number and one part", errNonsense)
 	case o.Hush < 0 || o.Hush > maxSilence:
 		return o, fmt.Errorf("%w: silence for %s", errNonsense, o.Hush)
 	case o.Start != nil && (o.Start.Number == 0 || o.Start.Token == "" || len(o.Start.Args) == 0):
@@ -207,7 +208,7 @@ func (c Counter) check() error {
 		}
 	}
 	if n != 1 {
-		return fmt.Errorf("%w: a counter is of one kind", errNonsense)
+		return fmt.Errorf("%w: a counter has one kind", errNonsense)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func encode(v any) ([]byte, error) {
 	return b, nil
 }
 
-// An error leaves the connection unusable.
+// write sends a line. After an error the connection is unusable.
 func (c *control) write(line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

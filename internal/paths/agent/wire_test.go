@@ -48,11 +48,11 @@ func TestRequests(t *testing.T) {
 		{`{"id":1,"start":{"number":2,"token":"x","args":["worker"]}}`, ""},
 		{`{"id":1,"counters":[{"device":{"name":"lo"}}]}`, ""},
 		{`{"id":1,"inspect":{"where":"node b"}}`, ""},
-		{`{"id":1,"inspect":{"where":"node b"},"list":{}}`, "one thing"},
+		{`{"id":1,"inspect":{"where":"node b"},"list":{}}`, "a number and one part"},
 		{`{"id":1,"inspect":{"where":"node b","rules":1}}`, "unknown field"},
 		{`{"ping":true}`, "has a number"},
-		{`{"id":1}`, "one thing"},
-		{`{"id":1,"ping":true,"clock":true}`, "one thing"},
+		{`{"id":1}`, "a number and one part"},
+		{`{"id":1,"ping":true,"clock":true}`, "a number and one part"},
 		{`{"id":1,"hush":100000000000000}`, ""}, // more than a day
 		{`{"id":1,"hush":-5}`, "silence"},
 		{`{"id":1,"hush":99999999999999999}`, "silence"},
@@ -60,13 +60,13 @@ func TestRequests(t *testing.T) {
 		{`{"id":1,"meter":{"from":1}}`, "without a number"},
 		{`{"id":1,"box":{"make":{"number":2,"id":"x","name":"client","network":""}}}`, ""},
 		{`{"id":1,"box":{"ready":true}}`, ""},
-		{`{"id":1,"box":{}}`, "one thing is asked of an engine"},
-		{`{"id":1,"box":{"ready":true,"clear":true}}`, "one thing is asked of an engine"},
+		{`{"id":1,"box":{}}`, "a request to an engine has one part"},
+		{`{"id":1,"box":{"ready":true,"clear":true}}`, "a request to an engine has one part"},
 		{`{"id":1,"box":{"make":{"number":2,"id":"x","network":"host"}}}`,
 			"a box has a number, an ID and a name"},
-		{`{"id":1,"counters":[{}]}`, "of one kind"},
+		{`{"id":1,"counters":[{}]}`, "has one kind"},
 		{`{"id":1,"counters":[{"device":{"name":"lo"},"esp":{"client":"::1","server":"::1"}}]}`,
-			"of one kind"},
+			"has one kind"},
 	} {
 		_, err := parseRequest([]byte(c.line))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -451,7 +451,7 @@ func TestStrayAnswers(t *testing.T) {
 	}
 	// Missing parts of an answer must not be made up.
 	if _, err := a.Counters(bounded(t), []Counter{{Device: &Device{Name: "lo"}}}); err == nil ||
-		!strings.Contains(err.Error(), "0 came") {
+		!strings.Contains(err.Error(), "0 returned") {
 		t.Error(err)
 	}
 	if use, err := a.Meter(bounded(t), 1, 2); err != nil {

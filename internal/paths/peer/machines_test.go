@@ -415,7 +415,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 		{"routed-contained", "path routed --from remote-container --peer " + there, 3,
 			[]string{"a routed path has no NAT"}},
 		{"routed-no-root", "path routed --from remote --peer plain@" + there, 3,
-			[]string{"routes there are only set as root", "toll: hint: --peer-sudo"}},
+			[]string{"only root can set routes there", "toll: hint: --peer-sudo"}},
 		{"six-by-rules", "path publish-nat -6 --from remote --peer " + there, 0,
 			[]string{"Witnessed", "dialling [fd78::1]:"}},
 		{"outward-routed", "path routed --from container --to outside --peer " + there, 0,
@@ -449,7 +449,7 @@ func containers(t *testing.T, e pathtest.Engine) {
 		{"outward-card-of-one", "path macvlan-private --from container --to outside --peer " + there,
 			0, []string{"Witnessed", "route of toll's on the peer: 198.1", "/32 via eth0"}},
 		{"outward-no-root", "path macvlan-bridge --from container --to outside --peer plain@" + there,
-			3, []string{"routes there are only set as root", "toll: hint: --peer-sudo"}},
+			3, []string{"only root can set routes there", "toll: hint: --peer-sudo"}},
 		{"inside", "path bridge --peer " + there + " --from remote", 2, []string{"bridge"}},
 		{"outward", "compare bridge bridge-default --to outside --peer " + there +
 			" --load rr,crr,bulk,bulk-reverse,udp-rr --rounds 1 --window 100ms --quiet --details",

@@ -1,10 +1,10 @@
-// Package box makes an agent's containers at its machine's Docker Engine, each with an agent that
-// is reached by the container's standard input and output.
+// Package box makes containers for an agent on its machine's Docker Engine. In each container runs
+// another agent, which is connected by the container's standard input and output.
 //
-// The agent makes them because the hub may be killed at any time. Everything has the mark of the
-// agent's process, is first written to a journal, and is removed when the hub is gone. If the agent
-// is killed, its containers end with their standard inputs; toll clean removes the rest. Routes are
-// treated alike.
+// The hub does not make the containers itself, because it may be killed at any time. Everything has
+// the mark of the agent's process, is first written to a journal, and is removed when the hub is
+// gone. If the agent is killed, its containers end because their standard inputs are closed, and
+// toll clean removes the rest. The same holds for routes.
 package box
 
 import (
@@ -43,7 +43,7 @@ type Engine struct {
 	image  string
 	made   int
 	boxes  map[uint64]*undo.Stack
-	absent []string // created for the journals
+	absent []string // directories that were created for the journals
 	closed bool
 	routes *dockerapi.Journal // nil: no route was made
 	laid   map[link.Laid]bool
@@ -64,7 +64,7 @@ func (e *Engine) Ready(ctx context.Context) (version string, err error) {
 	return e.daemon.Version(), nil
 }
 
-var errClosed = errors.New("the agent ends")
+var errClosed = errors.New("the agent is exiting")
 
 func (e *Engine) ready(ctx context.Context) error {
 	if e.closed {
@@ -85,8 +85,8 @@ func (e *Engine) ready(ctx context.Context) error {
 		}
 		if dockerapi.Rootless(d.Info) {
 			return errors.Join(&path.UnsupportedError{
-				Missing: "the Docker there is rootless: its networks are in a namespace of its own, apart from the machine's",
-				Remedy:  "a Docker Engine there that is not, or --from remote"}, d.Close())
+				Missing: "the Docker there is rootless: its networks are not in the machine's network namespace",
+				Remedy:  "a Docker Engine there that is not rootless, or --from remote"}, d.Close())
 		}
 		e.daemon, e.boxes = d, map[uint64]*undo.Stack{}
 		e.note(d.Journal)
@@ -110,7 +110,7 @@ func (e *Engine) Make(ctx context.Context, b agent.Box) (_ io.ReadWriteCloser, e
 		return nil, err
 	}
 	if e.boxes[b.Number] != nil {
-		return nil, fmt.Errorf("there is a box %d already", b.Number)
+		return nil, fmt.Errorf("box %d exists already", b.Number)
 	}
 	end := &undo.Stack{}
 	defer func() {
@@ -272,7 +272,7 @@ func (e *Engine) Remove(number uint64) error {
 	return end.Undo()
 }
 
-// Close removes everything that was made. The error names what is left.
+// Close removes everything that was made. The error lists what could not be removed.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -287,7 +287,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, d.RemoveImages(), d.Journal.Left(), d.Close())
 	}
 	for _, dir := range e.absent {
-		if os.Remove(dir) != nil { // it has other content
+		if os.Remove(dir) != nil { // the directory has other files
 			break
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 var _ agent.Router = (*Engine)(nil)
 
-// Lay makes a route, after noting it in its own journal, which needs no daemon.
+// Lay adds a route, after it has written the route to a journal of its own, which needs no daemon.
 func (e *Engine) Lay(l link.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -50,17 +50,17 @@ func (e *Engine) Lay(l link.Laid) error {
 		return notRoot(err)
 	case errors.Is(err, link.ErrTaken):
 		return &path.UnsupportedError{Missing: err.Error(),
-			Remedy: "toll clean there, if a toll that was killed left it; or publish", Err: err}
+			Remedy: "toll clean there, if a killed toll left it; or publish", Err: err}
 	}
 	return err
 }
 
 func notRoot(err error) error {
-	return &path.UnsupportedError{Missing: "routes there are only set as root",
+	return &path.UnsupportedError{Missing: "only root can set routes there",
 		Remedy: "--peer-sudo, or ssh as root", Err: err}
 }
 
-// Lift removes a route that Lay made.
+// Lift removes a route that Lay added.
 func (e *Engine) Lift(l link.Laid) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
