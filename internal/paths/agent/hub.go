@@ -247,7 +247,7 @@ func (h *Hub) Wait(ctx context.Context, id string) (*Agent, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("no agent %s came: %w%s", id, context.Cause(ctx), h.door.told())
+			return nil, fmt.Errorf("agent %s did not connect: %w%s", id, context.Cause(ctx), h.door.told())
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 const clientContainer = "client container on "
 
-// client places the client of a path to this machine's Docker Engine on the peer, outside
-// containers or in a new one. It returns the hops from the client to this machine's card.
+// client places the client of a path to this machine's Docker Engine on the peer, as a process or
+// in a new container. It returns the hops from the client to this machine's card.
 func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	segment *docker.Segment) (path.Place, []path.Hop, error) {
 	s := &site{ctx: ctx, run: r, path: p}
@@ -63,8 +63,8 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	}
 	b := cluster.Find(inner, inside, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() })
 	if b == nil {
-		return nil, nil, errors.New("the engine there gave the " + inner.Name() +
-			" no IPv4 address")
+		return nil, nil, errors.New("the Docker Engine there gave no IPv4 address to the " +
+			inner.Name())
 	}
 	within := cluster.Spot{Agent: inner, At: agent.Spot{Where: inner.Name()}}
 	if segment != nil {
@@ -104,10 +104,10 @@ func (r *run) server(ctx context.Context, p *path.Path) (path.Place, netip.AddrP
 	return r.agent, netip.AddrPortFrom(s.client, cluster.DrawPort()), s.wireHop(), nil
 }
 
-// elsewhere returns the error for an engine whose containers do not use the peer's card.
+// elsewhere returns the error for a Docker Engine whose host network lacks the peer's card.
 func (s *site) elsewhere() error {
 	return &path.UnsupportedError{Missing: s.run.agent.Name() +
-		": its Docker Engine runs in another network namespace than what ssh starts there",
+		": its Docker Engine and the processes that ssh starts are in different network namespaces",
 		Remedy: "--from remote"}
 }
 

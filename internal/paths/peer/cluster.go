@@ -20,12 +20,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cluster is the backend of a mesh of machines that ssh reaches. Each machine dials the others.
-// Hosts and Version must be set.
+// Cluster is the backend for a mesh of machines that are reached by ssh. Each machine dials the
+// others. Hosts and Version must be set.
 type Cluster struct {
 	// Hosts lists the machines. A Host that is Here needs no ssh.
 	Hosts []Host
-	// Names has the names of Hosts in the report; "" or nil: the host's own.
+	// Names has the name of each of Hosts in the report. Without a name, it is the host's own.
 	Names []string
 	// Network is the network in which the machines dial each other; invalid: any.
 	Network netip.Prefix
@@ -69,8 +69,8 @@ type way struct {
 	there, back link.Route
 }
 
-// Cluster starts an agent on each machine and returns the machines' facts. without has the reasons
-// for missing agents, by the machine's name.
+// Cluster starts an agent on each machine and returns the machines' facts. without has the names of
+// machines without an agent, with the reason.
 func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
 	err error) {
 	f, err := c.start(ctx)
@@ -90,11 +90,11 @@ func (c *Cluster) Cluster(ctx context.Context) (all []sample.Node, without map[s
 	})
 }
 
-// Check returns an error unless two machines reach each other.
+// Check returns an error if the path's two machines do not reach each other.
 func (c *Cluster) Check(ctx context.Context, spec path.Spec) error {
 	if spec.Mode != mode.Native {
 		return &path.UnsupportedError{
-			Missing: "a mesh between machines that ssh reaches is measured in mode native",
+			Missing: "between machines that are reached by ssh, a mesh is measured in mode native only",
 			Remedy:  "--mode native; a swarm has other modes: --on swarm"}
 	}
 	return cluster.Check(ctx, c, spec)
@@ -124,7 +124,7 @@ func (c *Cluster) Build(ctx context.Context, spec path.Spec) (*path.Path, error)
 	})
 }
 
-// start connects once and keeps the result until Close.
+// start starts the agents once and keeps the result until Close.
 func (c *Cluster) start(ctx context.Context) (*fleet, error) {
 	return c.kept.Start(ctx, c.begin)
 }
@@ -155,8 +155,8 @@ func (c *Cluster) begin(ctx context.Context) (_ *fleet, err error) {
 	return f, f.address()
 }
 
-// name sets the machines' names: the given name, the host or, if two machines share that, all that
-// the user wrote.
+// name sets the machines' names: the given name, or the host's or, if several machines have the
+// same host name, [user@]HOST[:PORT].
 func (f *fleet) name() {
 	count := map[string]int{}
 	for _, h := range f.cluster.Hosts {
@@ -174,7 +174,7 @@ func (f *fleet) name() {
 	}
 }
 
-// join starts the agents, a limited number at a time.
+// join starts the agents, a limited number at a time, and sets the members' errors.
 func (f *fleet) join(ctx context.Context, here *netns.NS, bundle []byte) {
 	const atOnce = 16
 	turn := make(chan struct{}, atOnce)
@@ -215,9 +215,9 @@ func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *mem
 	return err
 }
 
-// address sets the address at which others dial each machine: where ssh reached it, where its
-// connection came from, or that of a card with a default route. If a network is given, it is that
-// of any card in it. address returns an error if a machine is named twice.
+// address sets the addresses at which the others may dial each machine. They are those at the ends
+// of ssh's connection and those of cards with a default route or, if a network is given, all
+// addresses in that network. address returns an error if a machine is named twice.
 func (f *fleet) address() error {
 	var seen []netip.Addr // this machine's addresses
 	for _, m := range f.members {
@@ -231,11 +231,11 @@ func (f *fleet) address() error {
 		if len(m.addrs) == 0 {
 			m.err = &path.UnsupportedError{Missing: m.name +
 				" has no address that the others could dial",
-				Remedy: "--peers-network with a network that all machines have an address in"}
+				Remedy: "--peers-network with a network in which all machines have an address"}
 			if f.cluster.Network.IsValid() {
 				m.err = &path.UnsupportedError{Missing: fmt.Sprintf(
 					"%s has no address in %s", m.name, f.cluster.Network),
-					Remedy: "--peers-network with a network that all machines have an address in"}
+					Remedy: "--peers-network with a network in which all machines have an address"}
 			}
 			continue
 		}
@@ -250,8 +250,8 @@ func (f *fleet) address() error {
 	return nil
 }
 
-// addresses returns a machine's own addresses, likeliest first. seen lists this machine's addresses
-// as others see them.
+// addresses returns a machine's addresses for the others to dial, likeliest first. seen lists the
+// addresses of this machine that the others see.
 func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.Addr) {
 	add := func(a netip.Addr) {
 		if a.IsGlobalUnicast() && a.Zone() == "" && (!within.IsValid() || within.Contains(a)) &&
@@ -299,7 +299,7 @@ func (f *fleet) find(name string) (*member, error) {
 	return nil, fmt.Errorf("the run has no machine %s", name)
 }
 
-// way returns the routes between two machines, for which it asks both kernels once.
+// way returns the routes between two machines. It asks both kernels and remembers the result.
 func (f *fleet) way(ctx context.Context, client, server *member) (w way, err error) {
 	key := [2]*member{client, server}
 	f.mu.Lock()
@@ -321,7 +321,7 @@ func (f *fleet) way(ctx context.Context, client, server *member) (w way, err err
 	}
 	return w, &path.UnsupportedError{Missing: fmt.Sprintf(
 		"%s has no route to %s", client.name, server.name), Err: last,
-		Remedy: "--peers-network with a network that both have an address in"}
+		Remedy: "--peers-network with a network in which both have an address"}
 }
 
 func route(ctx context.Context, client, server *member, at netip.Addr) (w way, err error) {
@@ -333,7 +333,7 @@ func route(ctx context.Context, client, server *member, at netip.Addr) (w way, e
 		return w, err
 	}
 	if w.there.Device == loopback || w.back.Device == loopback {
-		return w, fmt.Errorf("%s is an address of both", at)
+		return w, fmt.Errorf("both machines have the address %s", at)
 	}
 	return w, nil
 }

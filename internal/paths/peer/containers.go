@@ -30,7 +30,7 @@ func contained(s path.Spec) bool {
 
 // engine returns the backend of this machine's Docker Engine, with the peer as the other machine.
 func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error) {
-	if !docker.Apart(spec) { // a route of either family shows the cards
+	if !docker.Apart(spec) { // any address shows which cards connect the machines
 		spec.To = mode.ToAddress
 		if a := cmp.Or(r.peer.Address, r.seen.Here.Addr()); a.Is6() {
 			spec.To = mode.ToAddress6
@@ -47,7 +47,7 @@ func (r *run) engine(ctx context.Context, spec path.Spec) (*docker.Docker, error
 	}
 	four, six := s.server, s.server
 	other, err := s.dialled(s.server.Is4())
-	if err != nil { // paths of that family return the error
+	if err != nil { // reported when a path of that family is built
 		other = netip.Addr{}
 	}
 	if s.server.Is4() {
@@ -91,8 +91,8 @@ func (p *Peer) checkContained(ctx context.Context, spec path.Spec) error {
 	return r.tryRoute(ctx, spec, direct)
 }
 
-// boxes returns an error if the peer's Docker Engine cannot make containers, or if what its rules
-// rewrite cannot be counted.
+// boxes returns an error if the peer's Docker Engine cannot make containers, or if the agent may
+// not count the connections that the engine's rules rewrite.
 func (r *run) boxes(ctx context.Context, m mode.Name) error {
 	if err := r.left(); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *run) boxes(ctx context.Context, m mode.Name) error {
 		{NAT: &agent.NAT{Proto: "tcp", To: nobody, Now: nobody}}})
 	if errors.Is(err, path.ErrUnsupported) {
 		return &path.UnsupportedError{
-			Missing: "what the peer's rules rewrite is only counted as root",
+			Missing: "only root can count what the peer's rules rewrite",
 			Remedy:  "--peer-sudo, or ssh as root; host and macvlan-bridge need neither", Err: err}
 	}
 	return err

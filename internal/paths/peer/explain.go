@@ -44,7 +44,7 @@ var told = []struct{ says, missing, remedy string }{
 		"--peer-binary with a toll that is built for it"},
 }
 
-// The line for sudoers allows only an installed toll's agent to run as root.
+// The line for sudoers permits only the agent of an installed toll to run as root.
 const sudoers = `install this toll there as /usr/local/bin/toll, and with visudo add the line "USER ALL=(root) NOPASSWD: /usr/local/bin/toll agent *"; or --peer root@HOST without --peer-sudo`
 
 func (c *connection) explain(ctx context.Context, err error) error {

@@ -32,7 +32,7 @@ func ParseHost(s string) (h Host, err error) {
 	switch inside, after, ok := strings.Cut(strings.TrimPrefix(rest, "["), "]"); {
 	case strings.HasPrefix(rest, "["):
 		if !ok || after != "" && !strings.HasPrefix(after, ":") {
-			return bad("a bracket is not closed, or something else than a port follows it")
+			return bad("a bracket is not closed, or what follows it is not a port")
 		}
 		name, port = inside, strings.TrimPrefix(after, ":")
 		if after == ":" {
@@ -66,8 +66,8 @@ func ParseHost(s string) (h Host, err error) {
 	return h, nil
 }
 
-// plain returns an error for a word that ssh, or a configured command with %h or %r, would not take
-// for a name.
+// plain returns an error if ssh, or a configured command with %h or %r, could take the word for
+// something other than a name.
 func plain(word string) error {
 	if strings.HasPrefix(word, "-") {
 		return errors.New("it begins with a dash")
@@ -108,8 +108,8 @@ func (h Host) typed() string {
 	return out
 }
 
-// in replaces host and user in a remedy. After --peer they have the form of toll's flags, after -R
-// that of ssh's list of keys, and elsewhere that of ssh's command line.
+// in replaces HOST and USER in a remedy. After --peer the host has the form of toll's flags, after
+// -R that of ssh's known_hosts, and elsewhere that of ssh's command line.
 func (h Host) in(remedy, user string) string {
 	root, known := Host{User: "root", Name: h.Name, Port: h.Port}, h.Name
 	if h.Port != 0 {
@@ -119,12 +119,12 @@ func (h Host) in(remedy, user string) string {
 		"HOST:PORT", "HOST:PORT", "HOST", h.typed(), "USER", user).Replace(remedy)
 }
 
-// Here reports whether the host is this machine, reached without ssh: localhost without a user and
-// a port.
+// Here reports whether the host is this machine and needs no ssh: localhost, without a user and a
+// port.
 func (h Host) Here() bool { return h == Host{Name: "localhost"} }
 
-// args returns ssh's arguments. The user's configuration applies, except that there are no prompts
-// at a terminal, no traffic during windows and no lasting connections.
+// args returns ssh's arguments. The user's configuration applies, but ssh asks no questions, sends
+// no keep-alive messages, which could fall into windows, and leaves no master connection behind.
 func (h Host) args(command string) []string {
 	out := []string{"-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
 		"ServerAliveInterval=0", "-o", "TCPKeepAlive=yes",

@@ -163,13 +163,13 @@ func TestPeer(t *testing.T) {
 		{"endless-greeting", "known", "yes", "--peer " + there, 3,
 			[]string{"it sent no valid reply in 1048576 bytes"}},
 		{"leaves-at-once", "known", "echo closed today; exit 3", "--peer " + there, 3,
-			[]string{"the last that it said: closed today"}},
+			[]string{"the last line that it sent: closed today"}},
 		{"wrong-key", "wrong", "", "--peer " + there, 3,
 			[]string{"the host key of 10.78.0.2 is not the one that ssh knows", "toll: hint: "}},
 		{"unknown-key", "empty", "", "--peer " + there, 3,
 			[]string{"ssh does not know the host key of 10.78.0.2"}},
 		{"no-shell", "known", "", "--peer shut@" + there, 3,
-			[]string{"the last that it said: This account is currently not available.",
+			[]string{"the last line that it sent: This account is currently not available.",
 				"must give a POSIX shell"}},
 		{"not-let-in", "known", "", "--peer stranger@" + there, 3,
 			[]string{"does not let you in without asking for a password"}},
@@ -221,7 +221,7 @@ func TestPeer(t *testing.T) {
 		}
 		code, said := p.toll(t, "known", "path", "native", "--peer", there)
 		if code != 3 || !strings.Contains(said,
-			"could not be copied to the peer as a whole: the disk there is full") {
+			"the copy of toll on the peer is incomplete: the disk there is full") {
 			t.Errorf("exit code %d: %s", code, said)
 		}
 		testwait.Until(t, time.Minute, "the part of the copy is gone", func() bool {

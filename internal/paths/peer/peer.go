@@ -1,14 +1,15 @@
-// Package peer builds paths to another machine that its user reaches by ssh. The system's ssh
-// program starts toll there as an agent (see package agent), whose connections use ssh's standard
-// input and output: no port is opened, and ssh's configuration, keys and known hosts decide who may
-// log in.
+// Package peer builds paths to another machine that the user reaches by ssh. The system's ssh
+// program starts toll there as an agent (see package agent). The agent's connections use ssh's
+// standard input and output: no port is opened, and ssh's configuration, keys and known hosts
+// decide who may log in.
 //
-// A missing toll is copied to a directory that the agent removes at its start, so nothing remains.
-// The agent ends when its standard input ends.
+// If the peer lacks this version of toll, it is copied to a directory that the agent removes when
+// it starts, so nothing remains. The agent exits when its standard input ends.
 //
-// The server is on this machine, as a process or in a container of its Docker Engine, and the
-// client likewise on the peer. With the target outside, the server is a process on the peer and the
-// client is on this machine. The Docker Engine builds the parts of paths within this machine.
+// The server is on this machine, as a process or in a container of its Docker Engine; the client is
+// on the peer, also as a process or in a container. With the target outside, the server is a
+// process on the peer and the client is on this machine. Package docker builds the parts of paths
+// within this machine.
 package peer
 
 import (
@@ -41,7 +42,8 @@ type Peer struct {
 	// Address is this machine's address that the peer dials; invalid: the source of the ssh
 	// connection.
 	Address netip.Addr
-	// Binary is the file of a toll to copy to a machine of another architecture; "": none.
+	// Binary is the file of a toll for a machine of another architecture, which is copied there;
+	// "": none.
 	Binary string
 	// Version is toll's version.
 	Version string
@@ -66,7 +68,7 @@ var recipes = map[mode.Name]func(*site) error{
 // Modes returns the names of the modes without a Docker Engine.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Check returns why the path cannot be built, or nil. It starts the agent, which stays until Close,
+// Check returns why the path cannot be built, or nil. It starts the agent, which runs until Close,
 // and checks the routes between the machines.
 func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
@@ -81,13 +83,13 @@ func (p *Peer) Check(ctx context.Context, spec path.Spec) error {
 func refuse(s path.Spec) error {
 	if s.To.Outside() && recipes[s.Mode] == nil && !slices.Contains(docker.Outward(),
 		string(s.Mode)) {
-		return &path.UnsupportedError{Missing: "containers of " + string(s.Mode) +
-			" get no route to a process on the peer",
+		return &path.UnsupportedError{Missing: "toll cannot measure from containers of " +
+			string(s.Mode) + " to a process on the peer",
 			Remedy: printable.List(docker.Outward()) + "; or --on lab"}
 	}
 	if recipes[s.Mode] == nil && !contained(s) {
 		return &path.UnsupportedError{
-			Missing: "from a peer toll reaches native and, of this machine's Docker Engine, " +
+			Missing: "a client on a peer reaches native and, of this machine's Docker Engine, " +
 				printable.List(docker.Remotely()),
 			Remedy: "--on swarm, which has containers on both machines; or --on lab"}
 	}
@@ -131,7 +133,7 @@ type run struct {
 	tried  map[routeTrial]error
 }
 
-// start connects once and keeps the result until Close.
+// start starts the agent once and keeps the result until Close.
 func (p *Peer) start(ctx context.Context) (*run, error) {
 	return p.kept.Start(ctx, p.begin)
 }
@@ -175,7 +177,8 @@ func (p *Peer) begin(ctx context.Context) (_ *run, err error) {
 	return r, nil
 }
 
-// Agent returns the peer's agent, which Close ends, and a description of the peer for reports.
+// Agent returns the peer's agent, which runs until Close, and a description of the peer for
+// reports.
 func (p *Peer) Agent(ctx context.Context) (a *agent.Agent, about string, err error) {
 	r, err := p.start(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// route adds a route on the peer to one of this machine's networks until the path is closed. The
-// route leads through this machine's address on the card towards the peer or, with direct, to
-// neighbours at the peer's card.
+// route adds a route on the peer to one of this machine's networks, until the path is closed. Its
+// gateway is this machine's address on the card towards the peer. With direct the route has no
+// gateway, only the peer's card.
 func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct bool) error {
 	s := &site{ctx: ctx, run: r, path: p}
 	if err := s.begin(); err != nil {
@@ -24,7 +24,7 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct b
 	}
 	if s.there.Via.IsValid() {
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"router %s is between the two machines, and it has no route to a container's network",
+			"router %s is between the two machines, and it has no route to the containers' network",
 			s.there.Via),
 			Remedy: "--peer-dial with this machine's address in a network that both have; or " +
 				instead}
@@ -48,22 +48,23 @@ func (r *run) route(ctx context.Context, p *path.Path, to netip.Prefix, direct b
 		return err
 	case got.Via != l.Via || got.Device != s.there.Device || !direct && got.Source != s.client:
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"%s has routing policies that send packets to %s over another device, %s", there, to,
+			"%s has routing rules that send packets to %s over another device, %s", there, to,
 			got.Device),
-			Remedy: "ip rule there lists them; or " + instead}
+			Remedy: "ip rule lists them there; or " + instead}
 	}
 	p.Facts["route of toll's on the peer"] = what
 	return nil
 }
 
-// nobodys has networks for documentation (RFC 5737 and 3849), to which the peer briefly gets a
-// route.
+// nobodys has a network for documentation of each family (RFC 5737 and 3849). As a trial, the peer
+// briefly gets a route to it.
 var nobodys = map[bool]netip.Prefix{false: netip.MustParsePrefix("192.0.2.0/24"),
 	true: netip.MustParsePrefix("2001:db8::/64")}
 
 type routeTrial struct{ six, direct bool }
 
-// tryRoute returns an error if the peer does not accept a route. It tries once.
+// tryRoute returns an error if toll cannot add a route on the peer. It tries once for each kind of
+// route.
 func (r *run) tryRoute(ctx context.Context, spec path.Spec, direct bool) error {
 	r.asking.Lock()
 	defer r.asking.Unlock()
@@ -79,7 +80,7 @@ func (r *run) tryRoute(ctx context.Context, spec path.Spec, direct bool) error {
 	}
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		err = u // the caller adds the path
+		err = u // without the path, which the caller adds
 	}
 	if r.tried == nil {
 		r.tried = map[routeTrial]error{}

@@ -21,7 +21,7 @@ type site struct {
 	run  *run
 	path *path.Path
 
-	server, client netip.Addr     // this machine's and the peer's address; the reverse for outside
+	server, client netip.Addr     // addresses of this machine and of the peer
 	there, here    link.Route     // from the peer to this machine, and back
 	spots          []cluster.Spot // of the path, on the peer
 	unwatched      []string       // machines with unreadable settings
@@ -71,7 +71,7 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 		return at,
 			&path.UnsupportedError{
 				Missing: "this machine's address as seen by the peer cannot be determined",
-				Remedy:  "--peer-dial with this machine's address that the peer reaches"}
+				Remedy:  "--peer-dial with an address of this machine that the peer reaches"}
 	}
 	var own bool
 	var others []netip.Addr
@@ -101,8 +101,8 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 			Remedy: "ip address lists them: --peer-dial with one that the peer reaches"}
 	case !own:
 		return at, &path.UnsupportedError{Missing: fmt.Sprintf(
-			"ssh's connection comes from %s, as the peer sees it, which is not an address of this machine: NAT or another machine is between the two", at),
-			Remedy: "--peer-dial with this machine's address that the peer reaches directly"}
+			"to the peer, ssh's connection comes from %s, which is not an address of this machine: NAT or another machine is between the two", at),
+			Remedy: "--peer-dial with an address of this machine that the peer reaches directly"}
 	case at.Is6() == six:
 		return at, nil
 	case s.run.peer.Address.IsValid():
@@ -113,8 +113,8 @@ func (s *site) dialled(six bool) (netip.Addr, error) {
 	return s.beside(at, others)
 }
 
-// beside returns an address of the other family on the card that has the address at. The peer must
-// have a route to it through the same card, from an address of that family.
+// beside returns one of others, addresses of the other family on the card with the address at. The
+// peer must reach it through the same card as at, from an address of that family.
 func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 	known, err := s.run.agent.Route(s.ctx, at)
 	if err != nil {
@@ -134,9 +134,9 @@ func (s *site) beside(at netip.Addr, others []netip.Addr) (netip.Addr, error) {
 		family = "IPv6"
 	}
 	return at, &path.UnsupportedError{Missing: fmt.Sprintf(
-		"this machine and the peer have no %s addresses on the wire by which the peer reaches %s, which is of the other address family", family, at),
-		Remedy: "--peer-dial with this machine's " + family +
-			" address that the peer reaches, or the other family"}
+		"the peer reaches this machine at %[2]s, which is of the other address family, and on that wire the two machines have no %[1]s addresses", family, at),
+		Remedy: "--peer-dial with an " + family +
+			" address of this machine that the peer reaches, or the other family"}
 }
 
 func (s *site) native() error {
@@ -161,7 +161,7 @@ func (s *site) native() error {
 
 func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
 
-// wireHop returns the hop of the wire, which counts what both cards counted.
+// wireHop returns the hop of the wire between the two cards. It reads the counters of both.
 func (s *site) wireHop() path.Hop {
 	out := s.path.Spec.To.Outside()
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device,
@@ -220,11 +220,11 @@ func wayInWords(from netip.Addr, w link.Route, to netip.Addr) string {
 	return b.String()
 }
 
-// inspectable sets what Inspect reads: both cards and the settings of each machine that decide the
-// path. If reading them is not permitted, the path's facts record that.
+// inspectable sets the path's Inspect, which reads both cards and the settings of each machine that
+// decide the path. The path's facts name machines whose settings toll may not read.
 func (s *site) inspectable() error {
 	to := []netip.Addr{s.server, s.client}
-	for _, c := range s.path.Clients { // a container's address has its own route there
+	for _, c := range s.path.Clients { // the peer may have another route to a container's address
 		if a := c.Dial.Addr(); a.IsValid() && !slices.Contains(to, a) {
 			to = append(to, a)
 		}

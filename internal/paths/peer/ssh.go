@@ -31,8 +31,7 @@ import (
 )
 
 // boot is the script that a POSIX shell on the peer runs. It is one compound command, so the shell
-// has read all of it before it executes any part, and what follows on the input is for its
-// children.
+// reads all of it before it executes any part, and leaves the rest of the input to its children.
 //
 //go:embed boot.sh
 var boot string
@@ -41,9 +40,9 @@ const (
 	// answerLimit limits the wait for the peer's next message: logging in and starting a shell or
 	// toll may be slow.
 	answerLimit = 60 * time.Second
-	// stalled limits the time in which the peer accepts no byte of a copy.
+	// stalled limits the time in which a copy to the peer makes no progress.
 	stalled = 60 * time.Second
-	// endLimit limits the wait for ssh's end after the agent's.
+	// endLimit limits the wait for the end of ssh after the agent has exited.
 	endLimit = 3 * time.Second
 	// noise is the most bytes that a shell may print before it runs the command.
 	noise = 1 << 20
@@ -104,7 +103,7 @@ func (p *Peer) beside(ctx context.Context, here *netns.NS, bundle []byte) (*conn
 }
 
 func newConnection(h Host) (*connection, error) {
-	mark := make([]byte, 16) //nolint:mnd // bytes that no banner has
+	mark := make([]byte, 16) //nolint:mnd // bytes, enough that no banner contains the same ones
 	if _, err := rand.Read(mark); err != nil {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func newConnection(h Host) (*connection, error) {
 func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	start func() error) (err error) {
 	said := local.Keep(cmd)
-	cmd.WaitDelay = endLimit // a user's master connection may keep the standard error open
+	cmd.WaitDelay = endLimit // a master connection of the user's may keep standard error open
 	if c.process, err = local.Start(here, "ssh", cmd, said); err != nil {
 		return err
 	}
@@ -125,7 +124,7 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	defer func() {
 		if err != nil {
 			err = c.explain(ctx, err)
-			c.kill() // the shell there ends with its input, and removes its part of a copy
+			c.kill() // the shell there then reads the end of its input, and removes a partial copy
 			err = errors.Join(err, c.close())
 		}
 	}()
@@ -139,7 +138,7 @@ func (c *connection) open(ctx context.Context, here *netns.NS, cmd *exec.Cmd,
 	return err
 }
 
-// stdio combines ssh's standard input and output to one stream.
+// stdio combines ssh's standard input and output into one stream.
 type stdio struct {
 	io.Reader
 	process *path.Process
@@ -197,14 +196,14 @@ func otherMachine(h have) error {
 func (p *Peer) program(h have) (file string, err error) {
 	if h.System != "Linux" {
 		return "", &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the peer runs %s", printable.Words(h.System)), Remedy: "a peer runs Linux"}
+			"the peer runs %s, not Linux", printable.Words(h.System)), Remedy: "a peer with Linux"}
 	}
 	arch := goarch(h.Machine)
 	if p.Binary != "" {
 		file = p.Binary
 	} else if arch == runtime.GOARCH {
 		file = local.Self
-	} else if h.Sum != "" { // the hub compares the versions
+	} else if h.Sum != "" { // the peer has a toll, and the hub will compare the versions
 		return "", nil
 	} else {
 		return "", otherMachine(h)
@@ -218,7 +217,7 @@ func (p *Peer) program(h have) (file string, err error) {
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return "",
 			&path.UnsupportedError{
-				Missing: "this toll is dynamically linked: it may not run on the peer",
+				Missing: "this toll is dynamically linked, so it may lack its libraries on the peer",
 				Remedy:  "build it with CGO_ENABLED=0, as make does"}
 	}
 	if known, ok := machines[arch]; ok && f.Machine != known {
@@ -239,7 +238,7 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390,
 	"loong64": elf.EM_LOONGARCH}
 
-// goarch returns Go's name of a machine that uname -m names.
+// goarch returns Go's name for an architecture, given the one that uname -m prints.
 func goarch(machine string) string {
 	switch machine {
 	case "x86_64":
@@ -310,7 +309,7 @@ func (c *connection) say(text string) error {
 	return nil
 }
 
-// errSilent means that a peer took too long.
+// errSilent means that the peer took too long, or printed too much else.
 var errSilent = errors.New("it sent no valid reply")
 
 // hear waits for toll's line that begins with word, and returns the rest. It skips other output,
@@ -343,10 +342,10 @@ func (c *connection) hear(word string) (string, error) {
 		case got == word:
 			return rest, nil
 		case got == "fail" && rest == "place":
-			fail.Missing = "the peer has no directory in which a program may be written and run (of TMPDIR, /tmp, /var/tmp, XDG_RUNTIME_DIR and HOME)"
+			fail.Missing = "the peer has no directory in which toll may write and run a program (TMPDIR, /tmp, /var/tmp, XDG_RUNTIME_DIR, HOME)"
 			return "", fail
 		case got == "fail":
-			fail.Missing = "toll could not be copied to the peer as a whole: the disk there is full, or the connection was cut"
+			fail.Missing = "the copy of toll on the peer is incomplete: the disk there is full, or the connection was cut"
 			return "", fail
 		}
 	}
@@ -359,7 +358,7 @@ func quoted(s string) string {
 	if s == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (the last that it said: %s)", s)
+	return fmt.Sprintf(" (the last line that it sent: %s)", s)
 }
 
 func said(mark, line string) (word, rest string, ours bool) {
@@ -375,7 +374,7 @@ func parseHave(s string) (h have, err error) {
 	const least, most = 5, 8
 	f := strings.Fields(s)
 	if len(f) != least && len(f) != most {
-		return h, fmt.Errorf("the peer's shell says %q of its machine", printable.Limit(s, 200)) //nolint:mnd // characters
+		return h, fmt.Errorf("the peer's shell describes its machine as %q", printable.Limit(s, 200)) //nolint:mnd // characters
 	}
 	h.System, h.Machine, h.User = f[0], f[1], f[3]
 	if sum, err := hex.DecodeString(f[2]); err == nil && len(sum) == sha256.Size {
@@ -398,7 +397,7 @@ func parseHave(s string) (h have, err error) {
 	return h, nil
 }
 
-// joined waits for the agent, or for the end of ssh.
+// joined waits until the agent has connected, or ssh has ended.
 func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerLimit, errSilent)
 	defer cancel()
@@ -423,14 +422,14 @@ func (c *connection) joined(ctx context.Context, h *agent.Hub) (*agent.Agent, er
 // program that ssh left behind may still hold the pipe.
 func (c *connection) kill() {
 	select {
-	case <-c.ended: // the number may be another group's by now
+	case <-c.ended: // by now the PID may be another process's
 	default:
 		_ = syscall.Kill(-c.process.PID, syscall.SIGKILL) // NS.Start gives it a group
 	}
 	_ = c.process.Out.Close()
 }
 
-// Closing the input ends ssh; otherwise it is killed.
+// close closes ssh's input, which ends ssh. If ssh does not end, close kills it.
 func (c *connection) close() error {
 	_ = c.process.In.Close()
 	select {
@@ -439,7 +438,7 @@ func (c *connection) close() error {
 		c.kill()
 		<-c.ended
 	}
-	// the carrier closed it
+	// usually the carrier has closed it already
 	if err := c.process.Out.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return err
 	}

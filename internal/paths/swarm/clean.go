@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 )
 
-// Leftovers returns the part of toll clean that removes what dead tolls left in a swarm.
+// Leftovers returns the part of toll clean that removes what ended tolls left in a swarm.
 func Leftovers() dockerapi.Part { return dockerapi.Part{Daemon: clean} }
 
 func clean(ctx context.Context, s *dockerapi.Sweep) error {
@@ -25,7 +25,7 @@ func clean(ctx context.Context, s *dockerapi.Sweep) error {
 		return m.Kind == dockerapi.Service || m.Kind == dockerapi.Secret
 	}); i >= 0 {
 		err = fmt.Errorf(
-			"%s %s is a swarm's, which this node does not manage now: run toll clean on a manager",
+			"%s %s belongs to a swarm, and this node is not a manager now: run toll clean on a manager",
 			s.Made[i].Kind, s.Made[i].Name)
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// errOverlap means that a node already uses addresses of the network.
+// errOverlap means that a node already uses addresses of the overlay network.
 var errOverlap = errors.New("the task was rejected")
 
 // failed returns why a task has no agent, or nil if the agent may still connect.
@@ -30,15 +30,15 @@ func (r *run) failed(s *service, t swarm.Task) error {
 	switch {
 	case dockerapi.Overlaps(said):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"another network of node %s has the addresses that the swarm gave toll's", name),
+			"the swarm gave toll's network a subnet that another network of node %s uses", name),
 			Remedy: "docker network ls there; or docker swarm init --default-addr-pool, with addresses that no node uses", Err: fmt.Errorf("%w: %s", errOverlap, said)}
 	case s.role == inside && strings.Contains(said, dockerNetns):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"node %s does not show the namespaces of its overlay networks: %s", name, said),
+			"toll cannot see the namespaces of overlay networks on node %s: %s", name, said),
 			Remedy: "dockerd there with its default --exec-root, /var/run/docker, and /run as a shared mount"}
 	case t.Status.State == swarm.TaskStateRejected && dockerapi.LacksImage(said, r.image):
 		u := &path.UnsupportedError{Missing: fmt.Sprintf(
-			"node %s does not have toll's image %s: a swarm does not distribute images", name,
+			"node %s does not have toll's image %s, and a swarm does not distribute images", name,
 			r.image),
 			Remedy: fmt.Sprintf(
 				"toll image | ssh %s docker load, or --image with its name in a registry", name)}
@@ -68,7 +68,7 @@ func (r *run) absent(node string, task swarm.TaskStatus, err error) error {
 		state += ": " + task.Err
 	}
 	u := &path.UnsupportedError{Missing: fmt.Sprintf(
-		"no agent came from node %s: its task is %s", node, state),
+		"the agent on node %s did not connect: its task is %s", node, state),
 		Remedy: "docker node ls and docker node ps " + node + " show more", Err: err}
 	if task.State == swarm.TaskStateRunning || gaveUp(task) {
 		u.Remedy = fmt.Sprintf(

@@ -45,7 +45,7 @@ func TestFailedTasks(t *testing.T) {
 			said: "Pool overlaps with other one on this address space"},
 		{name: "overlap-28", image: own, kind: encrypted, want: taken,
 			said: "invalid pool request: Pool overlaps with other one on this address space"},
-		{name: "no-namespaces", image: own, kind: inside, want: "does not show the namespaces",
+		{name: "no-namespaces", image: own, kind: inside, want: "cannot see the namespaces",
 			said: "invalid mount config for type \"bind\": bind source path does not exist: /run/docker/netns"},
 		{name: "other", image: "toll", named: true, said: "network toll-af37ee16-net4 not found"},
 		{name: "other-port", image: own,

@@ -22,8 +22,8 @@ import (
 // internal/paths/lab).
 const ingressBox = inTask + "/ingress_sbox"
 
-// publishIngress dials the mesh at the node of the service's only task. The mesh's connection table
-// shows IPVS's choice.
+// publishIngress dials the routing mesh at the node of the service's only task. The connection
+// tracking table in the mesh's namespace shows that IPVS chose this task.
 func (s *site) publishIngress() error {
 	mesh, err := s.run.ingressNetwork(s.ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 	inner, outer = legsOf(devices, subnet)
 	if inner == nil || outer == nil {
 		return nil, nil,
-			fmt.Errorf("node %s: the namespace of the routing mesh is not on %s and a bridge",
+			fmt.Errorf("node %s: the namespace of the routing mesh has no device in %s, or none on a bridge",
 				e.Name, subnet)
 	}
 	for _, b := range []*box{inner, outer} {
@@ -115,7 +115,7 @@ func (s *site) legs(e *end, subnet netip.Prefix) (inner, outer *box, err error) 
 }
 
 // legsOf returns the device on the mesh's network and the one on the node's bridge. The inner one
-// also has the services' addresses, with prefixes of full length.
+// also has the services' addresses, as /32.
 func legsOf(devices []agent.Interface, subnet netip.Prefix) (inner, outer *box) {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -135,8 +135,8 @@ const listing = 5 * time.Second
 
 var errNoIPVS = errors.New("/proc/net/ip_vs does not exist")
 
-// balances returns an error if the node lacks IPVS. The service must exist, because the engine
-// loads IPVS for it.
+// balances returns an error if the node lacks IPVS. The published service must exist before,
+// because the engine loads the module for it.
 func (s *site) balances(e *end) error {
 	s.run.ipvsMu.Lock()
 	defer s.run.ipvsMu.Unlock()

@@ -23,8 +23,8 @@ func (s *site) inspectable() {
 	s.path.Inspect = func() ([]path.Setting, error) { return cluster.Inspect(spots) }
 }
 
-// guard refuses paths on which something may take packets past a hop, or whose settings are
-// unknown. host has one hop, which nothing can bypass.
+// guard returns an error if a setting may let packets bypass a hop, or if the settings cannot be
+// read. host has one hop, which packets cannot bypass.
 func (s *site) guard() error {
 	all, err := s.path.Inspect()
 	if err != nil || len(s.path.Hops) == 1 {

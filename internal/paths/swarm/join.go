@@ -30,19 +30,19 @@ type service struct {
 
 	agents map[string]*agent.Agent // by the node's ID
 	errs   map[string]error        // why a node has no agent
-	// ports has the published ports on each node, or those of the mesh for the node's task.
+	// ports has the published ports of each node's task, on the node or on the routing mesh.
 	ports map[string]map[network.IPProtocol]uint16
 }
 
 // joinTimeout includes the time for fetching an image.
 const joinTimeout = 90 * time.Second
 
-// attempts is the most networks that are tried. The swarm does not know the nodes' own networks, so
-// only a rejected task shows a conflict.
+// attempts limits the number of networks that are tried. The swarm does not know the nodes' own
+// networks, so toll learns of a conflict only when a task is rejected.
 const attempts = 5
 
-// service makes a role's services once and waits for their agents. errs has the reasons for missing
-// agents. After an error the next call continues.
+// service makes a role's services once and waits for their agents. The result's errs tell why a
+// node has no agent. After an error the next call continues where this one stopped.
 func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -59,7 +59,8 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	}
 	err := r.bring(ctx, s)
 	for err == nil && s.overlap() && s.attempt < attempts {
-		// The old network stays until the run ends: the swarm would assign its subnet again.
+		// The old network stays until the run ends. Otherwise the swarm would assign its subnet
+		// again.
 		if err = r.withdraw(s); err == nil {
 			s = newService(kind, r.nodes, s.attempt+1)
 			r.services[kind] = s
@@ -69,7 +70,7 @@ func (r *run) service(ctx context.Context, kind role) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.network != "" { // the network has no subnet before it has a task
+	if s.network != "" { // only now: the swarm assigns the subnet with the first task
 		got, err := r.daemon.API.NetworkInspect(
 			ctx, s.network, client.NetworkInspectOptions{Scope: dockerapi.ScopeSwarm})
 		if err != nil {
@@ -102,8 +103,9 @@ func (r *run) bring(ctx context.Context, s *service) error {
 	return r.join(ctx, s)
 }
 
-// overlap reports whether a task was rejected because of its addresses. A removed network stays on
-// its nodes for seconds, and from Docker Engine 27 on the next network gets the same subnet.
+// overlap reports whether a task was rejected because its node already uses the network's
+// addresses. One cause: a removed network stays on its nodes for seconds, and from Docker Engine 27
+// on the next network gets the same subnet.
 func (s *service) overlap() bool {
 	for _, err := range s.errs {
 		if errors.Is(err, errOverlap) {
@@ -113,8 +115,8 @@ func (s *service) overlap() bool {
 	return false
 }
 
-// withdraw removes services and waits until their agents have ended, because a late one could
-// disturb a visit.
+// withdraw releases the agents of services and removes the services, so that no late agent disturbs
+// a visit.
 func (r *run) withdraw(s *service) error {
 	for _, a := range s.agents {
 		a.Dismiss()
@@ -153,7 +155,7 @@ func (r *run) join(ctx context.Context, s *service) error {
 		mu    sync.Mutex // guards s.agents and s.errs
 		waits = map[string]context.CancelCauseFunc{}
 	)
-	// Others are known from an earlier call.
+	// For other nodes, an earlier call has found an agent or an error.
 	unknown := those(s.nodes, func(n Node) bool {
 		return s.agents[n.ID] == nil && s.errs[n.ID] == nil
 	})
@@ -205,7 +207,7 @@ func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]cont
 	last map[string]swarm.TaskStatus) {
 	tasks, err := r.tasks(ctx, s)
 	if err != nil {
-		return // the manager may change; agents connect anyway
+		return // another manager may become the leader; agents connect anyway
 	}
 	for _, t := range tasks {
 		id := s.nodeOf(t)
@@ -217,7 +219,7 @@ func (r *run) lookAtTasks(ctx context.Context, s *service, waits map[string]cont
 }
 
 var (
-	errLate   = fmt.Errorf("%s are over", joinTimeout)
+	errLate   = fmt.Errorf("not within %s", joinTimeout)
 	errGaveUp = errors.New("it gave up")
 )
 
@@ -249,8 +251,8 @@ func (s *service) nameOf(id string) string {
 	return id
 }
 
-// waitForPorts reads the published ports, which managers learn shortly after the agents have
-// connected.
+// waitForPorts reads the published ports. It waits, because managers learn the ports shortly after
+// the agents have connected.
 func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	read := r.taskPorts
 	switch s.role {
@@ -262,7 +264,7 @@ func (r *run) waitForPorts(ctx context.Context, s *service) error {
 	}
 	const latest = 20 * time.Second
 	for began := time.Now(); ; {
-		err := read(ctx, s) // the manager may change
+		err := read(ctx, s) // fails for a while if another manager becomes the leader
 		switch {
 		case err == nil && len(s.ports) >= len(s.agents):
 			return nil

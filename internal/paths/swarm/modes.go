@@ -26,7 +26,7 @@ func (s *site) host() error {
 }
 
 // publishNAT publishes the port with mode=host, on the default bridge. The image lacks iptables, so
-// the connection table counts the rewritten connections.
+// rewritten connections are counted in the connection tracking table.
 func (s *site) publishNAT() error {
 	server, err := s.box(published, s.server.Node, any4)
 	if err != nil {
@@ -72,7 +72,8 @@ func (e *end) dnatHop(n agent.NAT) path.Hop {
 	return e.NAT(mode.HopDNAT, fmt.Sprintf("%s → %s", n.To, n.Now), n)
 }
 
-// dialled sets the path's hops. last has those from the wire on.
+// dialled places the client and sets the path's hops. last has the hops from the wire to the
+// server.
 func (s *site) dialled(server *box, dial netip.AddrPort,
 	last []path.Hop) error {
 	listen := netip.AddrPortFrom(netip.IPv4Unspecified(), serverPort)
@@ -108,7 +109,8 @@ func (s *site) masqueraded(client *box, dial netip.AddrPort) ([]path.Hop, error)
 
 func (s *site) bridgeOut() error { return s.outside(published, any4) }
 
-// overlayOut sets the hops of the way out of an overlay's task, through docker_gwbridge.
+// overlayOut sets the hops from a task on an overlay network to the outside, through
+// docker_gwbridge.
 func (s *site) overlayOut() error {
 	v, err := s.run.service(s.ctx, onOverlay)
 	if err != nil {
@@ -202,8 +204,8 @@ type sandbox struct {
 	bridge      string
 }
 
-// within returns an agent in a namespace that only the node's dockerd can name, and the devices
-// there. what is its name in errors.
+// within returns an agent that can enter a namespace of the node's dockerd, and the namespace's
+// devices. namespace is its file in the agent's container, what its name in errors.
 func (s *site) within(e *end, what, namespace string) (*agent.Agent, []agent.Interface, error) {
 	v, err := s.run.service(s.ctx, inside)
 	if err != nil {
@@ -227,7 +229,7 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Inspector = a // it may ask for all programs
+	e.Inspector = a // unlike the node's agent, it may list all BPF programs
 	out := &sandbox{node: e.Name, agent: a, namespace: namespace}
 	for _, d := range devices {
 		switch {
@@ -239,7 +241,7 @@ func (s *site) sandbox(e *end, b *box, network string) (*sandbox, error) {
 	}
 	if out.port == "" || out.vxlan == "" {
 		return nil,
-			fmt.Errorf("node %s: the overlay network's namespace has no tunnel or no pair of %s",
+			fmt.Errorf("node %s: the overlay network's namespace has no VXLAN device or no veth of %s",
 				e.Name, b.Where)
 	}
 	return out, nil
@@ -262,7 +264,7 @@ func (b *sandbox) tunnel(toServer bool) path.Hop {
 func (b *sandbox) switched(toClient, toServer string) path.Hop {
 	h := local.SwitchHop(b.where(), b.bridge, b.counter(toClient, false),
 		b.counter(toServer, false))
-	h.Shared = namespace{b.node, b.namespace} // the routing mesh's has all services' ports
+	h.Shared = namespace{b.node, b.namespace} // on the routing mesh's network, all services share it
 	h.Counts = [2]path.Counter{{Device: toServer, Sent: true}, {Device: toClient, Sent: true}}
 	return h
 }
@@ -281,8 +283,8 @@ func (s *site) encryption() ([]path.Hop, error) {
 	return []path.Hop{hops[0], s.wireHop(), hops[1]}, nil
 }
 
-// encrypts waits until a node has ESP state for the path's other node, which the node may learn
-// late. After a failure it does not wait again.
+// encrypts waits until a node has the ESP states for the path's other node: the engine may set them
+// up late. After a failure on a node, later calls do not wait.
 func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	s.run.espMu.Lock()
 	none := s.run.noESP[n.ID]
@@ -308,7 +310,8 @@ func (s *site) encrypts(n Node, read func() (sample.Counters, error)) error {
 	return err
 }
 
-// settles waits until the engines have exchanged the addresses of a new task.
+// settles calls read until it returns nil, for a limited time: the engines need some time to set up
+// the network of a new task.
 func (s *site) settles(read func() (sample.Counters, error)) error {
 	const (
 		latest = 5 * time.Second

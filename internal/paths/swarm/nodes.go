@@ -25,7 +25,8 @@ type Node struct {
 	shared string // name of several nodes; "": Name is unique
 }
 
-// nodes returns the nodes that take tasks, sorted by name. why has, by ID, why the others do not.
+// nodes returns the nodes that take tasks, sorted by name. why tells for each other node, by ID and
+// by name, why it takes no tasks.
 func nodes(ctx context.Context, api *client.Client) (ready []Node, why map[string]string,
 	err error) {
 	got, err := api.NodeList(ctx, client.NodeListOptions{})
@@ -98,7 +99,7 @@ func choose(all []Node, why map[string]string, wanted []string) ([]Node, error) 
 		case len(found) > 1:
 			return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
 				"%d nodes are called %s", len(found), w),
-				Remedy: "name them by their IDs: docker node ls"}
+				Remedy: "use the nodes' IDs: docker node ls"}
 		case slices.Contains(out, found[0]):
 			return nil, &path.UnsupportedError{Missing: "node " + w + " is named twice",
 				Remedy: "--nodes a,b"}
@@ -123,8 +124,8 @@ func enough(chosen, ready []Node, why map[string]string) error {
 	case len(chosen) >= 2:
 		return nil
 	case len(ready) >= 2:
-		return &path.UnsupportedError{Missing: between + "one node was named",
-			Remedy: "--nodes with two at least: docker node ls"}
+		return &path.UnsupportedError{Missing: between + "only one node was named",
+			Remedy: "--nodes with at least two: docker node ls"}
 	}
 	u := &path.UnsupportedError{Missing: between + "no node takes tasks",
 		Remedy: "docker swarm join on another machine; docker node ls; on one machine, --on docker"}

@@ -14,8 +14,8 @@ var recipes = map[mode.Name]func(*site) error{
 	mode.OverlayEncrypted: (*site).overlay,
 }
 
-// outward has the recipes of the way out, with the client in a task and the server a process on the
-// other node.
+// outward has the recipes for the target outside: the client is in a task, and the server is a
+// process on the other node.
 var outward = map[mode.Name]func(*site) error{
 	mode.Host:          (*site).host,
 	mode.BridgeDefault: (*site).bridgeOut,

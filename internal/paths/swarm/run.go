@@ -90,7 +90,7 @@ func managed(i swarm.Info) error {
 			Remedy: "docker swarm init here and docker swarm join on the other machines; --on lab needs none"}
 	case !i.ControlAvailable:
 		return &path.UnsupportedError{
-			Missing: "this node of the swarm is not a manager, and only managers accept commands",
+			Missing: "this node of the swarm is not a manager, and only managers can make services",
 			Remedy:  "run toll on a manager: docker node ls there; or DOCKER_HOST with a manager's address"}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (r *run) listen() (err error) {
 	}
 	if r.hub, err = agent.Listen(at, r.key, r.swarm.Version); err != nil {
 		return &path.UnsupportedError{Missing: "this machine cannot listen on " + at.String() +
-			", which the nodes' agents would dial",
+			", the address that the nodes' agents dial",
 			Remedy: "run toll on the manager itself, or --control with an address of this machine that the nodes reach", Err: err}
 	}
 	return nil
@@ -125,7 +125,7 @@ func (r *run) name(what string) string {
 
 func (r *run) prefix() string { return "toll-" + r.daemon.ID + "-" }
 
-// close releases the agents, which end themselves.
+// close releases the agents, which then exit, and removes what the run made.
 func (r *run) close() error {
 	var err error
 	if r.hub != nil {

@@ -25,7 +25,7 @@ type role string
 const (
 	// onHost is in the node's own namespace, where its counters are. Every node of a run has one.
 	onHost role = "host"
-	// inside can enter the namespaces of overlay networks.
+	// inside is on the node, too, and can enter the namespaces of overlay networks.
 	inside role = "inside"
 	// published is on the default bridge, with a port of the node.
 	published role = "publish"
@@ -45,8 +45,8 @@ const (
 
 const removal = 45 * time.Second
 
-// cleanUp returns a context for removals, which ignores interrupts. After the run's time for
-// removals, each remaining thing gets a short time.
+// cleanUp returns a context for one removal. Interrupts do not cancel it. When the run's time for
+// removals has passed, each remaining removal still gets a second.
 func (r *run) cleanUp() (context.Context, context.CancelFunc) {
 	const (
 		most  = 20 * time.Second
@@ -101,8 +101,8 @@ func (r *run) makeNetwork(kind role) (id string, err error) {
 	return made.ID, nil
 }
 
-// makeServices makes one service for all nodes, or one for each chosen node. Existing services
-// stay.
+// makeServices makes one service for all nodes, or one for each chosen node. It does not make
+// services again that an earlier call made.
 func (r *run) makeServices(ctx context.Context, s *service) error {
 	make := func(name string, mode swarm.ServiceMode, where ...string) error {
 		err := r.owes(dockerapi.Service, name, func(ctx context.Context) error {
@@ -142,7 +142,7 @@ func (r *run) makeServices(ctx context.Context, s *service) error {
 	return nil
 }
 
-// spec describes a service whose tasks dial once and are never restarted.
+// spec describes a service whose tasks start one agent and are never restarted.
 func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 	where []string) swarm.ServiceSpec {
 	grace := time.Second
@@ -151,7 +151,7 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 			secretDir + "/" + keyFile, "--dial", r.hub.Addr().String()},
 		Env:     s.environment(),
 		Secrets: []*swarm.SecretReference{r.secret},
-		// CAP_NET_ADMIN is for reading rules, connection tables and transforms.
+		// CAP_NET_ADMIN permits reading rules, connection tracking tables and XFRM states.
 		CapabilityAdd:   []string{"CAP_NET_ADMIN"},
 		StopGracePeriod: &grace, ReadOnly: true,
 		Privileges: &swarm.Privileges{NoNewPrivileges: true}}
@@ -184,7 +184,8 @@ func (r *run) spec(s *service, name string, how swarm.ServiceMode,
 		TaskTemplate: task, Mode: how, EndpointSpec: end}
 }
 
-// owes records a thing and its removal. The caller makes it afterwards.
+// owes writes a thing to the journal and registers its removal. The caller makes the thing
+// afterwards.
 func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	if err := r.daemon.Journal.Add(kind, name); err != nil {
 		return err
@@ -195,8 +196,8 @@ func (r *run) owes(kind dockerapi.Kind, name string, remove func(context.Context
 	return nil
 }
 
-// removed removes a thing, and waits while the swarm lacks a leader. It returns nil if the thing
-// does not exist.
+// removed removes a thing. It tries again while the swarm has no leader. It returns nil if the
+// thing does not exist.
 func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Context) error) error {
 	const again = 300 * time.Millisecond
 	for {
@@ -209,7 +210,7 @@ func (r *run) removed(kind dockerapi.Kind, name string, remove func(context.Cont
 			return nil
 		case dockerapi.NotManager(err):
 			return &path.UnsupportedError{Missing: fmt.Sprintf(
-				"remove %s %s: this node does not manage the swarm any more", kind, name),
+				"remove %s %s: this node is no longer a manager of the swarm", kind, name),
 				Remedy: "toll clean --others on a manager", Err: err}
 		case !time.Now().Before(r.patience()):
 			return fmt.Errorf("remove %s %s: %w", kind, name, err)
@@ -226,8 +227,8 @@ func (r *run) patience() time.Time {
 	return r.until
 }
 
-// makeImage loads the image on this node unless the user named one. A swarm does not distribute
-// images.
+// makeImage loads toll's image on this node, unless the user named an image. The other nodes must
+// have it already, because a swarm does not distribute images.
 func (r *run) makeImage(ctx context.Context) error {
 	if r.swarm.Image != "" {
 		r.image = r.swarm.Image
@@ -258,7 +259,7 @@ func (r *run) makeImage(ctx context.Context) error {
 	return nil
 }
 
-// uses reports whether the run's containers still use the image. The engine may release them late.
+// uses reports whether containers of the run still use the image: the engine may remove them late.
 func (r *run) uses(image string) bool {
 	ctx, cancel := r.cleanUp()
 	defer cancel()

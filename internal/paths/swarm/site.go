@@ -16,7 +16,8 @@ import (
 
 const serverPort = recipe.ServerPort
 
-// site is a path that is being built. Its counters and removals outlive the build's context.
+// site is a path that is being built. ctx is the build's context; the path's counters and clean-up
+// do not use it.
 type site struct {
 	ctx  context.Context
 	run  *run

@@ -1,10 +1,10 @@
 // Package swarm builds network modes between the machines of the user's Docker Swarm. The swarm
-// places the tasks. In each, toll runs as an agent (see package agent), which dials the toll that
-// measures. Nodes change only as they would for a service of the user's own.
+// places the tasks. In each task, toll runs as an agent (see package agent) that dials the toll
+// that measures. Nodes change only as they would for any service of the user's own.
 //
-// Everything that it makes has the mark of its toll, is first written to a journal, and is removed
-// when the backend is closed. After a kill, dockerapi.Clean with Leftovers cleans up on a manager.
-// Tasks end with their toll.
+// Everything that the package makes has the mark of its toll, is first written to a journal, and is
+// removed when the backend is closed. If toll is killed, dockerapi.Clean with Leftovers cleans up
+// on a manager. Tasks end with their toll.
 package swarm
 
 import (
@@ -27,7 +27,7 @@ type Swarm struct {
 	// Nodes lists the run's nodes by host name or ID. The first two are the default server and
 	// client. Empty: all nodes that take tasks.
 	Nodes []string
-	// Most is the most nodes that are used, from the first on; 0: all.
+	// Most limits the number of nodes that are used, from the first on; 0: all.
 	Most int
 	// Image is toll's image in a registry; "": toll's own, which every node must have.
 	Image string
@@ -48,7 +48,7 @@ var _ path.Builder = (*Swarm)(nil)
 // Name returns "swarm".
 func (s *Swarm) Name() string { return Name }
 
-// Check returns why the path cannot be built, or nil. It starts agents on the nodes, which stay
+// Check returns why the path cannot be built, or nil. It starts agents on the nodes, which run
 // until Close, and reads the nodes' facts.
 func (s *Swarm) Check(ctx context.Context, spec path.Spec) error {
 	if err := refuse(spec); err != nil {
@@ -68,8 +68,8 @@ func refuse(s path.Spec) error {
 	}
 	switch {
 	case out && s.From == mode.FromHost:
-		return &path.UnsupportedError{Missing: "on a swarm the client of the way out is a task",
-			Remedy: "--from container, whose host is a task with its node's network"}
+		return &path.UnsupportedError{Missing: "on a swarm the client of the target outside is a task",
+			Remedy: "--from container; in mode host, the task has its node's network"}
 	case out:
 	case s.From == mode.FromHost, s.From == mode.FromContainer, s.To == mode.ToLoopback,
 		s.To == mode.ToLoopback6:
@@ -89,16 +89,16 @@ func refuse6(s path.Spec) error {
 		return nil
 	case s.To == mode.ToOutside6:
 		return &path.UnsupportedError{
-			Missing: "the way out of a task is measured only over IPv4", Remedy: "host; or --on lab, or -4"}
+			Missing: "from a task to the outside, toll measures only IPv4", Remedy: "host; or --on lab, or -4"}
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
 		return &path.UnsupportedError{
-			Missing: "a task's published port is on its node's default bridge, where toll measures IPv4 only: without \"ipv6\": true in the node's daemon.json it has no IPv6",
+			Missing: "toll measures a task's published port only over IPv4, because it is on its node's default bridge, which has no IPv6 without \"ipv6\": true in the node's daemon.json",
 			Remedy:  "--on lab or docker, or -4"}
 	}
 	return &path.UnsupportedError{
-		Missing: "a swarm's routing mesh is measured only over IPv4, because its network has no IPv6",
+		Missing: "toll measures a swarm's routing mesh only over IPv4, because its network has no IPv6",
 		Remedy:  "host; or --on lab or docker, or -4"}
 }
 
@@ -116,7 +116,7 @@ func (s *Swarm) Build(ctx context.Context, spec path.Spec) (*path.Path, error) {
 }
 
 // Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
-// reasons for missing agents, by name.
+// names of nodes without an agent, with the reason.
 func (s *Swarm) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
 	err error) {
 	r, err := s.start(ctx)

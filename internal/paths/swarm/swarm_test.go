@@ -416,7 +416,7 @@ func TestBeside(t *testing.T) {
 
 func onOneMachine(u *path.UnsupportedError) bool {
 	return strings.Contains(u.Missing, "between machines") ||
-		strings.Contains(u.Missing, "the client of the way out is a task") ||
+		strings.Contains(u.Missing, "the client of the target outside is a task") ||
 		strings.Contains(u.Missing, "only over IPv4") ||
 		strings.Contains(u.Missing, "carry no IPv6") ||
 		strings.Contains(u.Missing, "a swarm has no services in mode bridge-default")
