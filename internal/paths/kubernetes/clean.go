@@ -14,7 +14,7 @@ import (
 )
 
 // Clean removes the objects of runs whose toll has ended. It finds them by label and mark, in the
-// contexts and namespaces that journals name. It contacts no other cluster.
+// contexts and namespaces that journals name and in Access. It contacts no other cluster.
 type Clean struct {
 	// StateDir is the directory of journals; "" is the user's state directory.
 	StateDir string
@@ -36,7 +36,7 @@ const cleanPatience = 40 * time.Second
 type found struct {
 	Access
 	server string            // "": the kubeconfig's
-	over   map[string]string // marks of runs that are over
+	over   map[string]string // marks of ended runs, by the run's ID
 	done   []func(remove bool) error
 }
 
@@ -68,7 +68,7 @@ func (c *Clean) journals() (places []*found, err error) {
 	for _, name := range names {
 		j, done, err := readJournal(dir, name)
 		switch {
-		// The run still lives, or has just ended.
+		// The run is still alive, or has just removed its journal.
 		case errors.Is(err, journal.ErrLocked), errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
@@ -76,7 +76,7 @@ func (c *Clean) journals() (places []*found, err error) {
 			continue
 		}
 		switch state := c.judge(j.Owner); {
-		case owner.Elsewhere(j.Owner) && !c.Others: // in a home that machines share
+		case owner.Elsewhere(j.Owner) && !c.Others: // of another machine with the same home directory
 			errs = append(errs, done(false))
 			continue
 		case state != owner.Gone:
@@ -159,7 +159,7 @@ func why(mark string) string {
 	return "of a toll that may still run: its process cannot be seen from here"
 }
 
-// otherCluster is the error that a journal's context now names another cluster.
+// otherCluster is the error for a journal whose context now names another cluster.
 type otherCluster struct{ context, was, is string }
 
 func (e *otherCluster) Error() string {
@@ -168,5 +168,5 @@ func (e *otherCluster) Error() string {
 }
 
 func (e *otherCluster) Hint() string {
-	return "point that context at the cluster again and repeat toll clean; or there: kubectl delete pods,services --selector " + runLabel
+	return "toll clean again when the context names that cluster; or in that cluster kubectl delete pods,services --selector " + runLabel
 }

@@ -42,8 +42,8 @@ type Client struct {
 
 const answerLimit = 15 * time.Second
 
-// scheme has only the types that a run makes, because a client with all types is four times as
-// large.
+// scheme contains only the types that toll uses: with all of Kubernetes's types, the client would
+// be four times as large.
 var scheme = func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -56,7 +56,7 @@ var parameters = runtime.NewParameterCodec(scheme)
 
 // connect reads the kubeconfig, and runs its credential plug-in. It does not contact the server.
 func connect(ctx context.Context, a Access) (*Client, error) {
-	klog.SetLogger(logr.Discard()) // errors come from the calls
+	klog.SetLogger(logr.Discard()) // client-go also returns what it would log
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
 	rules.WarnIfAllMissing = false
@@ -76,7 +76,7 @@ func connect(ctx context.Context, a Access) (*Client, error) {
 		}
 	}
 	config.UserAgent = "bridgetoll"
-	config.QPS = -1 // the few requests should not wait
+	config.QPS = -1 // no rate limit: toll makes few requests
 	config.WarningHandler = rest.NoWarnings{}
 	config.Wrap(limitAnswers)
 	if err := c.boundPlugin(); err != nil {
@@ -101,7 +101,7 @@ func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { done(); cancel() }
 }
 
-var errSlow = fmt.Errorf("the API server gave no answer within %s", answerLimit)
+var errSlow = fmt.Errorf("the API server did not answer within %s", answerLimit)
 
 // Version returns the API server's version, such as "v1.34.4".
 func (c *Client) Version(ctx context.Context) (string, error) {
@@ -115,7 +115,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		GitVersion string `json:"gitVersion"`
 	}
 	if err := json.Unmarshal(text, &v); err != nil || v.GitVersion == "" {
-		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not tell its version",
+		return "", fmt.Errorf("%s is not a Kubernetes API server: it does not report its version",
 			c.Server)
 	}
 	return v.GitVersion, nil
@@ -150,7 +150,7 @@ func (c *Client) list(ctx context.Context, kind, selector string, into runtime.O
 	return c.explain(ctx, "list", kind, err)
 }
 
-// remove removes an object, or returns nil if it does not exist. A pod has a second to end.
+// remove removes an object. It returns nil if the object does not exist. A pod has a second to end.
 func (c *Client) remove(ctx context.Context, kind, name string) error {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
@@ -170,7 +170,8 @@ type Object struct {
 	Owner      string // mark of its toll
 }
 
-// Made returns the namespace's objects with runLabel: those of one run, or of all if run is "".
+// Made returns the namespace's objects with runLabel: those of one run or, if run is "", of all
+// runs.
 func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
 	selector := runLabel
 	if run != "" {

@@ -404,7 +404,7 @@ func TestClusterFaults(t *testing.T) {
 					t.Fatal("node n2 does not come back")
 				}
 			}, 1, []string{`host --network host .* baseline pod pod IP `,
-				`error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: it was cut on the way .*; the API server answers and reports the pod as Running`,
+				`error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: the connection was cut .*; the API server answers and reports the pod as Running`,
 				`left behind: pod toll-\S+ is still there: its node may be down`,
 				`hint: toll clean removes what is left`}, true},
 		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver") },
@@ -412,7 +412,7 @@ func TestClusterFaults(t *testing.T) {
 				c.do(t, "start", "apiserver")
 				c.ready(t)
 			}, 1, []string{`host --network host .* baseline pod pod IP `,
-				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: it was cut on the way .*; the API server at \S+ cannot be reached`,
+				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: the connection was cut .*; the API server at \S+ cannot be reached`,
 				`left behind: remove pod toll-\S+: the API server at \S+ cannot be reached`,
 				`hint: toll clean removes what is left`}, true},
 		{"traffic-blocked", func(t *testing.T) {

@@ -29,12 +29,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
 )
 
-// execProtocol keeps an exec stream silent during windows. client-go's executor sends pings every 5
-// s, and with its protocol, v5, the API server sends pings to the kubelet. With v4 and with SPDY,
-// the API server only relays bytes.
+// execProtocol is a protocol with which an exec stream is silent during windows. client-go's own
+// executor sends a ping every 5 s, and with its protocol, v5, the API server sends pings to the
+// kubelet. With v4 and with SPDY, the API server only relays bytes.
 const execProtocol = "v4.channel.k8s.io"
 
-// Each message begins with its channel.
+// The first byte of each message is its channel.
 const (
 	stdin = iota
 	stdout
@@ -44,10 +44,10 @@ const (
 
 const (
 	execLimit = 30 * time.Second
-	// writeLimit limits the time of a write without progress.
+	// writeLimit limits the time that a write may block.
 	writeLimit = 60 * time.Second
 	piece      = 32 << 10
-	// mostTaken is the most bytes of a message. The kubelet's have about ten kB.
+	// mostTaken limits the size of a message, in bytes. The kubelet's messages have about 10 kB.
 	mostTaken = 4 << 20
 )
 
@@ -59,8 +59,8 @@ type stream struct {
 
 	mu   sync.Mutex // guards the fields that follow
 	end  error
-	told bool // the server reported the end
-	gone bool // nothing more will arrive
+	told bool // the server reported how the command ended
+	gone bool // the stream has ended
 }
 
 func (s *stream) Write(b []byte) (int, error) { return s.write(b) }
@@ -87,8 +87,8 @@ func (s *stream) left() {
 	s.gone = true
 }
 
-// over returns why the stream has ended, or nil if something may still arrive. It returns a
-// *path.CutError if the command has not ended.
+// over returns why the stream has ended, or nil if it has not. It returns a *path.CutError if the
+// server did not report the end of the command, so the connection must have broken.
 func (s *stream) over(pod string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,13 +96,13 @@ func (s *stream) over(pod string) error {
 	case !s.gone:
 		return nil
 	case s.told:
-		return fmt.Errorf("its exec stream ended: %w", cmp.Or(s.end, errors.New("the agent did")))
+		return fmt.Errorf("its exec stream ended: %w", cmp.Or(s.end, errors.New("the agent exited")))
 	}
 	return &path.CutError{Err: fmt.Errorf("the exec stream to pod %s broke: %w", pod,
 		cmp.Or(s.end, errCut))}
 }
 
-// exec returns a stream that lives until it is closed, even after ctx ends.
+// exec runs a command in a pod. ctx limits only the start: the stream lasts until it is closed.
 func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stream, error) {
 	to := c.rest.Post().Namespace(c.Namespace).Resource(pods).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
@@ -113,7 +113,7 @@ func (c *Client) exec(ctx context.Context, pod string, command ...string) (*stre
 	switch {
 	case no != nil && denies(no, pod):
 		err = no
-	// The cause is mostly a proxy on the way.
+	// Usually a proxy between here and the API server is the cause.
 	case httpstream.IsHTTPSProxyError(err) || httpstream.IsUpgradeFailure(err):
 		return c.execInstead(ctx, to, err)
 	}
@@ -131,7 +131,7 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		why := c.explain(ctx, "create", "pods/exec", no)
 		if first := refusal(failed); first == nil ||
 			first.ErrStatus.Message != no.ErrStatus.Message {
-			why = fmt.Errorf("%w; this was the answer over SPDY; WebSocket had failed with: %s",
+			why = fmt.Errorf("%w; this was the answer over SPDY, after WebSocket had failed with: %s",
 				why, answer(failed))
 		}
 		return nil, why
@@ -142,8 +142,9 @@ func (c *Client) execInstead(ctx context.Context, to string, failed error) (*str
 		Remedy: "kubectl exec must work from here: a proxy in between must forward upgrade requests, or NO_PROXY must name the API server"}
 }
 
-// answer returns the response's text. It reads the response itself: client-go parses any JSON or
-// YAML as a Status, even a line of HTML with a colon, and drops the rest.
+// answer returns the text of the response that refused an upgrade. It does not use the Status that
+// client-go makes of it: client-go parses any JSON or YAML as one, even a line of HTML with a
+// colon, and drops the rest.
 func answer(err error) string {
 	if f := (*httpstream.UpgradeFailureError)(nil); errors.As(err, &f) {
 		err = f.Cause
@@ -164,7 +165,7 @@ func refusal(err error) *apierrors.StatusError {
 	return e
 }
 
-// denies reports whether an API server would also refuse SPDY.
+// denies reports whether the API server would refuse the command over SPDY, too.
 func denies(no *apierrors.StatusError, pod string) bool {
 	words := no.ErrStatus.Message
 	switch {
@@ -281,7 +282,7 @@ func (u *upgraded) NewConnection(r *http.Response) (httpstream.Connection, error
 	return c, err
 }
 
-// execSPDY is for proxies that do not relay WebSockets.
+// execSPDY is like exec over SPDY, for proxies that do not relay WebSockets.
 func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 	executor, begun, err := c.overSPDY(to)
 	if err != nil {
@@ -318,18 +319,18 @@ func (c *Client) execSPDY(ctx context.Context, to string) (*stream, error) {
 		return nil, errors.Join(context.Cause(limit), s.close())
 	case err := <-over:
 		select {
-		case <-begun: // the command was short
+		case <-begun: // the command ended at once
 			return s, nil
 		default:
 		}
 		if err == nil {
-			err = errors.New("it ended before it began")
+			err = errors.New("the stream ended before the connection was upgraded")
 		}
 		return nil, errors.Join(err, s.close())
 	}
 }
 
-// overSPDY returns an executor. It closes begun when the connection is upgraded.
+// overSPDY returns an executor and a channel, which is closed when the connection is upgraded.
 func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan struct{}, err error) {
 	tlsConfig, err := rest.TLSConfigFor(c.config)
 	if err != nil {
@@ -339,7 +340,7 @@ func (c *Client) overSPDY(to string) (_ remotecommand.Executor, begun <-chan str
 	if proxy == nil {
 		proxy = utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment)
 	}
-	// without pings
+	// Without PingPeriod, it sends no pings.
 	upgrade, err := spdy.NewRoundTripperWithConfig(
 		spdy.RoundTripperConfig{TLS: tlsConfig, Proxier: proxy})
 	if err != nil {

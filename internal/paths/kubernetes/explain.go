@@ -23,7 +23,7 @@ import (
 
 const maxSaid = 600
 
-// said returns a server's message, made printable.
+// said makes a server's message printable and limits its length.
 func said(text string) string {
 	return printable.Words(printable.Limit(strings.TrimSpace(text), maxSaid))
 }
@@ -45,7 +45,7 @@ func explainConfig(a Access, err error) error {
 			"the kubeconfig has no context %q", said(a.Context)),
 			Remedy: "kubectl config get-contexts lists them"}
 	}
-	return &path.UnsupportedError{Missing: "the kubeconfig names no cluster: " + words,
+	return &path.UnsupportedError{Missing: "the kubeconfig selects no cluster: " + words,
 		Remedy: "kubectl config view; --context with another one"}
 }
 
@@ -56,8 +56,8 @@ func isMissing(file string) bool {
 
 var cannot = regexp.MustCompile(`cannot (\w+) resource "([^"]+)"`)
 
-// explain returns an error that explains err. It wraps errors that callers check, such as a missing
-// object.
+// explain returns an error that explains err to the user. Errors that callers check, such as a
+// missing object, stay in the chain.
 func (c *Client) explain(ctx context.Context, verb, kind string, err error) error {
 	if err == nil {
 		return nil
@@ -69,7 +69,7 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errSlow) {
 		return cause
 	}
-	remedy := "kubectl cluster-info; is the cluster up, and is it reached from here (VPN, proxy)? --context chooses another one"
+	remedy := "kubectl cluster-info; is the cluster up and reachable from here (VPN, proxy)? --context chooses another one"
 	var (
 		dns  *net.DNSError
 		exec *url.Error
@@ -84,10 +84,10 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	words := inner.Error()
 	switch {
 	case errors.As(err, &dns):
-		u.Missing = fmt.Sprintf("the API server's name in %s is unknown here", said(c.Server))
+		u.Missing = fmt.Sprintf("the name of the API server in %s does not resolve here", said(c.Server))
 	case distrusts(inner):
-		u.Missing = fmt.Sprintf("the API server at %s is not trusted", said(c.Server))
-		u.Remedy = "the cluster's certificate-authority in the kubeconfig; kubectl cluster-info says the same"
+		u.Missing = fmt.Sprintf("the certificate of the API server at %s is not trusted", said(c.Server))
+		u.Remedy = "the cluster's certificate-authority in the kubeconfig; kubectl cluster-info must work"
 	case strings.Contains(words, "getting credentials"):
 		u.Missing = "the kubeconfig's credential plug-in fails"
 		if c.plugin != "" {
@@ -98,14 +98,15 @@ func (c *Client) explain(ctx context.Context, verb, kind string, err error) erro
 	case strings.Contains(words, "serializer for") ||
 		strings.Contains(words, "couldn't get version/kind") || errors.Is(err, errTooLong):
 		u.Missing = fmt.Sprintf("what answers at %s is not a Kubernetes API server", said(c.Server))
-		u.Remedy = "kubectl cluster-info; a proxy on the way may have answered instead: HTTPS_PROXY, NO_PROXY"
+		u.Remedy = "kubectl cluster-info; a proxy may have answered instead: HTTPS_PROXY, NO_PROXY"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
 		u.Missing = fmt.Sprintf("the API server at %s does not answer", said(c.Server))
 	}
 	return u
 }
 
-// distrusts reports whether a certificate was refused. Some TLS errors arrive only as text.
+// distrusts reports whether err is about TLS, such as an untrusted certificate. Some of these
+// errors are only text.
 func distrusts(err error) bool {
 	var (
 		verify *tls.CertificateVerificationError
@@ -123,18 +124,18 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 		details.Name == c.Namespace:
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"the cluster has no namespace %s", c.Namespace),
-			Remedy: "--namespace with one that it has: kubectl get namespaces", Err: err}
+			Remedy: "--namespace with an existing one: kubectl get namespaces", Err: err}
 	case apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err):
 		return err
 	case apierrors.IsUnauthorized(err):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the API server at %s does not know you (401): the credentials are wrong, or have expired", said(c.Server)),
+			"the API server at %s does not accept your credentials (401): they are wrong, or have expired", said(c.Server)),
 			Remedy: "log in again; kubectl auth whoami must answer", Err: err}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "violates PodSecurity"):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"the namespace %s forbids the pod (Pod Security): %s", c.Namespace, words),
 			Remedy: fmt.Sprintf(
-				"--unprivileged, which measures with what the pods themselves count; or a namespace that may: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
+				"--unprivileged, with which toll reads only the pods' own counters; or permit it: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged", c.Namespace)}
 	case apierrors.IsForbidden(err) && strings.Contains(words, "exceeded quota"):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"the namespace %s has no quota left: %s", c.Namespace, words),
@@ -147,18 +148,18 @@ func (c *Client) refused(verb, kind string, status apierrors.APIStatus, err erro
 		}
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"you may not %s %s%s (403): %s", m[1], m[2], where, words),
-			Remedy: "toll kubernetes manifest prints the least role that toll needs"}
+			Remedy: "toll kubernetes manifest prints a role with the permissions that toll needs"}
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		status.Status().Code == 422:
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
 			"the cluster refuses to %s %s: %s", verb, kind, words),
-			Remedy: "a policy of the cluster's decides this (admission webhook, quota, limits): --namespace with another one, or ask who runs it"}
+			Remedy: "this is a policy of the cluster (admission webhook, quota, limits): --namespace with another one, or ask the administrator"}
 	}
 	return fmt.Errorf("%s %s: %s", verb, kind, words)
 }
 
-// errCut means that the command's end is unknown.
-var errCut = errors.New("it was cut on the way")
+// errCut means that the connection broke, so toll does not know whether the command has ended.
+var errCut = errors.New("the connection was cut")
 
 func broken(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {

@@ -111,12 +111,12 @@ func TestFailedPods(t *testing.T) {
 			"node n1 is arm64", "--image"},
 		{"image-for-others", waiting("ErrImagePull",
 			"failed to pull: no match for platform in manifest: not found"),
-			"node n1 is arm64, and the image", "manifest list"},
+			"node n1 is arm64, and the image", "multi-architecture"},
 		{"ended-at-once", corev1.PodStatus{Phase: corev1.PodFailed,
 			ContainerStatuses: []corev1.ContainerStatus{
 				{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 					Reason: "StartError", Message: "exec /toll: exec format error"}}}}},
-			"node n1 is arm64, and the image", "manifest list"},
+			"node n1 is arm64, and the image", "multi-architecture"},
 		{"unschedulable", corev1.PodStatus{Phase: corev1.PodPending,
 			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
 				Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,

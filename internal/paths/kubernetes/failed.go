@@ -42,8 +42,8 @@ func (r *run) failed(p *corev1.Pod, n Node) error {
 	return nil
 }
 
-// otherArch returns an error if the node cannot run toll's own image, which has this machine's
-// architecture. A user's image may have several.
+// otherArch returns an error if the node cannot run toll's own image, which is for this machine's
+// architecture. An image that the user names may be for several.
 func (r *run) otherArch(n Node) error {
 	if r.backend.Image != "" || n.Arch == "" || n.Arch == runtime.GOARCH {
 		return nil
@@ -53,7 +53,7 @@ func (r *run) otherArch(n Node) error {
 		Remedy: otherKinds}
 }
 
-const otherKinds = "--image with one in a registry for all kinds of nodes (a manifest list); or --nodes with nodes of one kind"
+const otherKinds = "--image with a multi-architecture image in a registry; or --nodes with nodes of one architecture"
 
 var notForIt = []string{"exec format error", "no match for platform in manifest",
 	"no matching manifest for", "no image found in manifest list for architecture"}
@@ -127,9 +127,10 @@ func (r *run) late(p *corev1.Pod, n Node) error {
 			r.client.Namespace, n.Name)}
 }
 
-// whyLeft returns why an agent ended. gone means that its pod no longer runs.
+// whyLeft asks the API server why an agent is lost, and returns err with that reason. gone means
+// that the agent's pod no longer runs.
 func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // it is only for the words
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) //nolint:mnd // only the error's text depends on it
 	defer cancel()
 	var now corev1.Pod
 	got := r.client.get(ctx, pods, b.pod.Name, &now)
@@ -154,7 +155,8 @@ func (r *run) whyLeft(b *body, err error) (why error, gone bool) {
 			"%w; the API server answers and reports the pod as %s: its node's kubelet or the connection to it may have failed", err, now.Status.Phase)}, false
 }
 
-// evicted returns why the pod is being removed, from a condition that exists since Kubernetes 1.26.
+// evicted returns why the pod is being removed. Kubernetes has the condition that shows this since
+// 1.26.
 func evicted(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

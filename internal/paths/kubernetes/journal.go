@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 )
 
-// Journal names the place of a run's objects. It is written before the first object is made and
-// removed after the last. While the run lives, it holds the file's lock.
+// Journal records where a run's objects are. It is written before the first object is made, and
+// removed when all objects are gone. While the run is alive, it holds a lock on the file.
 type Journal struct {
 	Owner string `json:"owner"` // mark of the toll
 	Run   string `json:"run"`   // runLabel's value
@@ -36,7 +36,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 		return nil, fmt.Errorf("write journal: %w", err)
 	}
 	defer d.Close()
-	// On a file system without locks the mark must suffice.
+	// On a file system without locks, only the mark shows whether the run is alive.
 	f, _, err := d.Create(j.Run + journalSuffix)
 	if err != nil {
 		return nil, fmt.Errorf("write journal: %w", err)
@@ -54,7 +54,7 @@ func (j Journal) write(dir string) (*journalFile, error) {
 	return &journalFile{f}, nil
 }
 
-// close closes the journal. If gone, it first removes the file, while that is locked.
+// close closes the journal. If gone, it removes the file before it releases the lock.
 func (j *journalFile) close(gone bool) error {
 	var err error
 	if gone {

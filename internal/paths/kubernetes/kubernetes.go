@@ -18,20 +18,19 @@ const Name = sample.Kubernetes
 // Kubernetes is the backend. Only Version must be set.
 type Kubernetes struct {
 	Access
-	// Nodes lists the run's nodes. On paths that name no nodes, the first is the server's and the
-	// second the client's. Empty: all nodes that take pods.
+	// Nodes lists the run's nodes. Unless a path names its nodes, the server is on the first and
+	// the client on the second. Empty: all nodes that take pods.
 	Nodes []string
-	// Most is the most nodes that are used, from the first on; 0: all.
+	// Most limits the number of nodes that are used, from the first on; 0: all.
 	Most int
 	// Image is toll's image in a registry; "": toll's own, which every node must have.
 	Image string
-	// Unprivileged means that all pods are without privileges, and that only what they count is
-	// read.
+	// Unprivileged means that no pod has privileges, so only counters in the pods are read.
 	Unprivileged bool
 	// Labels lists keys of the nodes' labels that Cluster returns in addition to PlaceLabels.
 	Labels []string
-	// Outside means that the client of remote is this machine, which must not be a node. If Nodes
-	// has a second node, its port is dialled and forwards to the server's node.
+	// Outside means that remote clients are on this machine, which must not be a node. If Nodes has
+	// a second node, they dial its port, and it forwards to the server's node.
 	Outside bool
 	// Version is toll's version.
 	Version string
@@ -63,7 +62,7 @@ var recipes = map[mode.Name]func(*site) error{
 // Modes returns the names of the modes that a cluster can have.
 func Modes() []string { return recipe.Names(recipes) }
 
-// Usual returns the modes that are compared by default.
+// Usual returns the names of the modes that are compared by default.
 func Usual(unprivileged, outside bool) []string {
 	inside := []string{string(mode.Pod), string(mode.ClusterIP)}
 	usual := []string{string(mode.NodePort)}
@@ -81,8 +80,8 @@ func Usual(unprivileged, outside bool) []string {
 	return append([]string{string(mode.Host), string(mode.HostPort)}, usual...)
 }
 
-// Check returns why the path cannot be built, or nil. It makes what the path needs, which stays
-// until Close, and reads the nodes' facts.
+// Check returns why the path cannot be built, or nil. It makes the path's pods and services, which
+// stay until Close, and reads the nodes' facts.
 func (k *Kubernetes) Check(ctx context.Context, spec path.Spec) error {
 	if err := k.refuse(spec); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 	}
 	if k.Unprivileged && s.To.Outside() {
 		return &path.UnsupportedError{
-			Missing: "a server outside needs hostNetwork, which --unprivileged leaves out",
+			Missing: "the server of the target outside needs hostNetwork, which --unprivileged rules out",
 			Remedy:  "pod, clusterip or nodeport, without --to outside"}
 	}
 	onNodes := s.From == mode.FromHost || s.From == mode.FromRemote && !k.Outside
@@ -111,11 +110,11 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 		if onNodes {
 			what = "a client on the node itself needs hostNetwork"
 		}
-		return &path.UnsupportedError{Missing: what + ", which --unprivileged leaves out",
+		return &path.UnsupportedError{Missing: what + ", which --unprivileged rules out",
 			Remedy: "pod, clusterip or nodeport --from container,remote-container"}
 	}
 	if s.To.Six() {
-		return &path.UnsupportedError{Missing: "this backend only dials over IPv4",
+		return &path.UnsupportedError{Missing: "on Kubernetes, toll measures only over IPv4",
 			Remedy: "--on lab, or -4"}
 	}
 	return cluster.Refuse(s)
@@ -135,7 +134,7 @@ func (k *Kubernetes) Build(ctx context.Context, spec path.Spec) (*path.Path, err
 }
 
 // Cluster starts an agent on each node of the run and returns the nodes' facts. without has the
-// reason for nodes without an agent, by name.
+// names of nodes without an agent, with the reason.
 func (k *Kubernetes) Cluster(ctx context.Context) (all []sample.Node, without map[string]error,
 	err error) {
 	r, err := k.start(ctx)
@@ -166,6 +165,6 @@ func (k *Kubernetes) Close() error {
 
 func (r *run) alone() error {
 	return &path.UnsupportedError{Missing: fmt.Sprintf(
-		"only node %s takes pods: there is no other machine", r.nodes[0].Name),
+		"a client on another node needs two nodes, and there is only %s", r.nodes[0].Name),
 		Remedy: "--from host,container; or --nodes with two"}
 }

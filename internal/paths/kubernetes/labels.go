@@ -1,7 +1,7 @@
 package kubernetes
 
-// The label runLabel has the run's ID, because the mark of its toll (see package owner) does not
-// fit into a label.
+// The value of runLabel is the run's ID. The mark of the run's toll (see package owner) is too long
+// for a label, so it is an annotation.
 const (
 	runLabel        = "io.bridgetoll/run"
 	roleLabel       = "io.bridgetoll/role"
@@ -18,7 +18,7 @@ type Rule struct {
 	Group     string // of the API; "" is core
 	Resources []string
 	Verbs     []string
-	// Cluster means that the objects are not in a namespace.
+	// Cluster means that the objects are cluster-scoped, so the rule belongs in a ClusterRole.
 	Cluster bool
 }
 

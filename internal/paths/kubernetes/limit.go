@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// maxAnswer is the most bytes of an answer. A node's object has about ten kB, and clusters have
-// thousands of nodes.
+// maxAnswer limits the size of an answer, in bytes. A node's object has about 10 kB, and clusters
+// have thousands of nodes.
 const maxAnswer = 256 << 20
 
-// limited limits the size of answers, because client-go keeps them in memory whatever their size.
+// limited limits the size of answers: client-go reads them into memory without a limit.
 type limited struct {
 	http.RoundTripper
 	most int64
@@ -18,7 +18,7 @@ type limited struct {
 
 func limitAnswers(next http.RoundTripper) http.RoundTripper { return &limited{next, maxAnswer} }
 
-// RoundTrip sends the request. It limits the answer unless that is a stream.
+// RoundTrip sends the request. It limits the size of the answer, unless the answer is a stream.
 func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := l.RoundTripper.RoundTrip(r)
 	if err == nil && answer.Body != nil && answer.StatusCode != http.StatusSwitchingProtocols {

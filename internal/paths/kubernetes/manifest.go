@@ -9,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Manifest describes what an administrator applies to permit another user to measure: a namespace
-// whose Pod Security admits the pods, an account, and the least rights that a run needs.
+// Manifest describes what an administrator applies so that another user may measure: a namespace
+// whose Pod Security admits the pods, a service account, and the permissions that a run needs.
 type Manifest struct {
 	Namespace string
 	// Account is the name of the service account and of the roles.
 	Account string
-	// Unprivileged means that runs use --unprivileged, so the namespace may be stricter.
+	// Unprivileged means that runs use --unprivileged, so Pod Security may be stricter.
 	Unprivileged bool
-	// Nodes lists the nodes that may be measured; nil: all of the cluster.
+	// Nodes lists the nodes that the user may measure; nil: all of the cluster.
 	Nodes []string
 }
 
@@ -61,8 +61,8 @@ func (m Manifest) Write(w io.Writer) error {
 		"ClusterName": m.Namespace + ":" + m.Account})
 }
 
-// rules returns the rules for one scope. For named objects it permits only get, because a rule with
-// names cannot permit list.
+// rules returns the rules for one scope. With named it permits only get, because RBAC cannot permit
+// list for named objects.
 func rules(cluster bool, named []string) (out []namedRule) {
 	for _, r := range Rules() {
 		if r.Cluster != cluster {

@@ -86,7 +86,7 @@ func (s *site) calls(dial netip.Addr) (caller, error) {
 	switch s.path.Spec.From {
 	case mode.FromHost, mode.FromRemote:
 		c := caller{agent: s.client.Agent, addr: s.client.Addr}
-		// The address may be a tunnel's.
+		// If a tunnel leads to the pods, the source address is the tunnel device's.
 		if way, err := s.client.Agent.Route(s.ctx, dial); err == nil && way.Source.Is4() {
 			c.addr = way.Source
 		}
@@ -114,7 +114,8 @@ func (s *site) first(c caller) []path.Hop {
 	return hops
 }
 
-// last returns the last hops, to the server. Between pods on one node the bridge is a switch.
+// last returns the hops from the server's node to the server. Between pods on one node, the bridge
+// counts as a switch.
 func (s *site) last(c caller, server *box) []path.Hop {
 	var hops []path.Hop
 	if s.client == s.server && c.box != nil {
@@ -164,8 +165,9 @@ func (s *site) podOutside() error {
 }
 
 // masquerades reports whether the client's node rewrites the pod's address. It sends datagrams
-// until the node's connection table has one. A node without rules has no table. The first datagram
-// may wait for a neighbour's address.
+// until the node's connection tracking table has an entry of one. It gives up after a while,
+// because a node without rules does not track connections. One datagram may not suffice: the first
+// one may wait for a neighbour's address.
 func (s *site) masquerades(c caller, n agent.NAT) (bool, error) {
 	if known, ok := s.run.knocked.Load("out " + c.name()); ok {
 		return known.([2]bool)[1], nil
@@ -229,9 +231,9 @@ func (s *site) headless() error {
 	}
 	name := made.Name + "." + made.Namespace + ".svc"
 	if known, ok := s.run.unnamed.Load(c.agent.Name()); ok {
-		return known.(error) // the earlier result is final
+		return known.(error) // do not wait again
 	}
-	const latest = 10 * time.Second // the DNS server learns the name from the API server
+	const latest = 10 * time.Second // it takes time until the DNS server learns of the service
 	for began := time.Now(); ; {
 		addrs, took, err := c.agent.Lookup(s.ctx, name)
 		if err == nil && slices.Contains(addrs, server.Addr) {
@@ -241,13 +243,13 @@ func (s *site) headless() error {
 		}
 		gone := c.agent.Err() != nil || s.ctx.Err() != nil
 		if err == nil {
-			err = fmt.Errorf("it gave %v, the pod has %s", addrs, server.Addr)
+			err = fmt.Errorf("it resolved to %v, and the pod has %s", addrs, server.Addr)
 		}
 		if gone || time.Since(began) > latest ||
 			strings.Contains(err.Error(), "connection refused") {
 			err := &path.UnsupportedError{
-				Missing: "the cluster has no DNS server that knows a service's name", Err: err,
-				Remedy: "CoreDNS, and kubelet's clusterDNS; pod is dialled at the same address"}
+				Missing: "the cluster has no DNS server that resolves a service's name", Err: err,
+				Remedy: "CoreDNS, and kubelet's clusterDNS; or pod, which dials the same address"}
 			if !gone {
 				s.run.unnamed.Store(c.agent.Name(), err)
 			}
@@ -269,9 +271,10 @@ func (s *site) proto() string {
 	return tcp
 }
 
-// rewritten reports how the node rewrites a connection to a service. It sends datagrams and reads
-// the node's connection table, which drops a refused TCP connection at once. Rules may be installed
-// late.
+// rewritten reports how the node rewrites a connection to a service: with DNAT, and whether it also
+// rewrites the client's address. It sends datagrams and reads the node's connection tracking table,
+// from which a refused TCP connection would vanish at once. It tries for a while, because
+// kube-proxy may install the rules late.
 func (s *site) rewritten(e *end, c caller, to, now netip.AddrPort) (dnat, masked bool, err error) {
 	if e.Agent == nil {
 		return false, false, nil
@@ -318,13 +321,13 @@ func (s *site) natHops(e *end, c caller, dial, knock, now netip.AddrPort, what s
 	if !dnat {
 		if e.Agent != nil {
 			s.unseen = append(s.unseen, fmt.Sprintf(
-				"%s: the connection table of %s shows no NAT of it (no kube-proxy, or eBPF in its place)", what, e.Where))
+				"%s: the connection tracking table of %s has no NAT for it (no kube-proxy, or eBPF in its place)", what, e.Where))
 		}
 		return nil, nil
 	}
 	if source == conntrack.Kept && masked {
 		return nil, &path.UnsupportedError{Missing: fmt.Sprintf(
-			"%s rewrites the client's address although the service's policy is Local", e.Where),
+			"%s rewrites the client's address although the service has externalTrafficPolicy: Local", e.Where),
 			Remedy: "nodeport"}
 	}
 	n.Source = source
@@ -349,7 +352,7 @@ func (s *site) clusterIP() error {
 	ip, err := netip.ParseAddr(made.Spec.ClusterIP)
 	if err != nil || !ip.Is4() {
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the service's address is %q, not one of IPv4", said(made.Spec.ClusterIP)),
+			"the service's address is %q, not an IPv4 address", said(made.Spec.ClusterIP)),
 			Remedy: "pod"}
 	}
 	c, err := s.calls(ip)
@@ -363,7 +366,7 @@ func (s *site) clusterIP() error {
 		return err
 	}
 	s.serve(server.Agent, anywhere, c.agent, dial)
-	// The hops are those on the way to the pod.
+	// The hops lead to the pod, not to the service's address.
 	if c.box == nil && slices.ContainsFunc(nat, func(h path.Hop) bool {
 		return h.Kind == mode.HopSNAT
 	}) {
@@ -392,8 +395,8 @@ func (s *site) hostPort() error {
 
 func (s *site) nodePort() error { return s.nodePortOf(nodePort, conntrack.Any) }
 
-// nodePortLocal uses a port that is forwarded only to pods on the dialled node, which see the
-// client's address.
+// nodePortLocal uses a node port with externalTrafficPolicy: Local. Only pods on the dialled node
+// receive its connections, and they see the client's address.
 func (s *site) nodePortLocal() error { return s.nodePortOf(nodePortLocal, conntrack.Kept) }
 
 func (s *site) nodePortOf(kind front, source conntrack.Source) error {

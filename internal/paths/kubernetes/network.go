@@ -56,7 +56,7 @@ func pluginOf(n Node, devices []agent.Interface) string {
 	if i := slices.IndexFunc(devices, func(d agent.Interface) bool {
 		return d.Kind == "bridge" && strings.HasPrefix(d.Name, "cni")
 	}); i >= 0 {
-		// The usual name of the plug-in bridge, which others also use.
+		// This is the usual bridge of the plug-in bridge, but other plug-ins use the name as well.
 		return "one with the bridge " + devices[i].Name
 	}
 	return ""
@@ -107,7 +107,7 @@ func (s *site) network() map[string]string {
 	return out
 }
 
-// programs returns words for programs that may take packets past devices, or "".
+// programs returns a text that lists programs which may let packets bypass devices, or "".
 func (s *site) programs() string {
 	var found []string
 	for _, e := range s.ends() {

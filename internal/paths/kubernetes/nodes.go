@@ -28,7 +28,7 @@ type Node struct {
 	PodCIDR     string
 	Annotations map[string]string
 	Labels      map[string]string
-	Why         string // the reason why it takes no pods, or ""
+	Why         string // why it takes no pods; "": it takes pods
 }
 
 // Nodes returns the cluster's nodes, sorted by name.
@@ -45,7 +45,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return out, nil
 }
 
-// named returns the named nodes that exist, for users who may not list all nodes.
+// named returns those of the named nodes that exist. It is for users who may not list all nodes.
 func (c *Client) named(ctx context.Context, names []string) (out []Node, err error) {
 	for _, name := range names {
 		var n corev1.Node
@@ -60,15 +60,16 @@ func (c *Client) named(ctx context.Context, names []string) (out []Node, err err
 	return out, nil
 }
 
-// rackLabels lists common keys for a rack, for which there is no standard.
+// rackLabels lists common keys of labels for a rack. There is no standard one.
 var rackLabels = []string{"topology.kubernetes.io/rack", "topology.rook.io/rack", "rack"}
 
-// PlaceLabels returns the keys of the labels for a node's location, larger places first.
+// PlaceLabels returns the keys of the labels for a node's location, from region to rack.
 func PlaceLabels() []string {
 	return append([]string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}, rackLabels...)
 }
 
-// labelled returns the node's labels with the keys, and those for its location. It may return nil.
+// labelled returns the node's labels with the keys and those for its location, or nil if there are
+// none.
 func (n Node) labelled(keys []string) map[string]string {
 	var out map[string]string
 	for _, key := range append(PlaceLabels(), keys...) {

@@ -76,7 +76,7 @@ func (k *Kubernetes) refuseOutside(s path.Spec) error {
 			Remedy:  "--from remote"}
 	case !slices.Contains(fromOutside, s.Mode):
 		return &path.UnsupportedError{Missing: fmt.Sprintf(
-			"the address of %s is the cluster's own: it cannot be reached from outside", s.Mode),
+			"the address of %s exists only in the cluster and cannot be reached from outside", s.Mode),
 			Remedy: "nodeport, nodeport-local, hostport or host"}
 	case len(k.Nodes) <= 1: // the server's node is dialled
 		return nil
@@ -103,13 +103,13 @@ func (k *Kubernetes) dialled(s path.Spec) int {
 
 type reached struct {
 	addr netip.Addr
-	own  netip.Addr // the node's own address, if NAT on the way changes it
+	own  netip.Addr // the node's own address, which differs from addr behind NAT
 	way  link.Route
 	err  error // why the node is unreachable
 }
 
-// reach tries the node's internal and external addresses. A closed port also answers; one behind a
-// firewall does not.
+// reach finds out at which of its internal and external addresses this machine reaches the node. A
+// closed port answers as well, but a port behind a firewall does not.
 func (s *site) reach(port uint16, what string) (*reached, error) {
 	key := fmt.Sprintf("%s %d", s.client.Name, port)
 	if known, ok := s.run.reached.Load(key); ok {
@@ -117,7 +117,7 @@ func (s *site) reach(port uint16, what string) (*reached, error) {
 		s.entered = r
 		return r, r.err
 	}
-	const latest = 8 * time.Second // kube-proxy learns of the pod from the API server
+	const latest = 8 * time.Second // it takes time until kube-proxy learns of the pod
 	r := &reached{}
 	var why error
 	for began := time.Now(); ; {
@@ -174,8 +174,8 @@ func responds(ctx context.Context, to netip.AddrPort) error {
 
 func (s *site) entrance() string { return thisMachine + " and " + s.client.Where }
 
-// entry returns the hop between this machine's card and the node's. Answers that the node does not
-// see are counted only here.
+// entry returns the hop between this machine's card and the node's. If back is false, the replies
+// do not cross the node, and only this machine's card counts.
 func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	h := path.Hop{Kind: mode.HopWire, Name: r.way.Device, Where: s.entrance(), Others: true,
 		Read: local.Device(s.run.here, r.way.Device, false)}
@@ -186,7 +186,7 @@ func (s *site) entry(r *reached, back bool) (path.Hop, error) {
 	if err != nil {
 		return h, err
 	}
-	if in.Kind == "bridge" { // after NAT the node sees this machine at another address
+	if in.Kind == "bridge" { // the node sees this machine at another address, because of NAT
 		in = s.client.Card
 	}
 	s.client.Wire = in.Name
@@ -214,8 +214,8 @@ func (s *site) hostFromOutside(server path.Place, port uint16) error {
 	return nil
 }
 
-// onNodeFromOutside dials a node's port from outside. A node without the pod forwards packets, and
-// also gets the answers if it rewrites the client's address.
+// onNodeFromOutside dials a node's port from outside. If the pod is on another node, the dialled
+// one forwards the packets. Replies cross it only if it rewrites the client's address.
 func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string,
 	source conntrack.Source) error {
 	r, err := s.reach(port, what)
@@ -247,7 +247,7 @@ func (s *site) onNodeFromOutside(server *box, port, knock uint16, what string,
 		}
 	case relayed:
 		s.unseen = append(s.unseen, fmt.Sprintf(
-			"the route from %s to %s: replies may take another one", s.client.Where,
+			"the route from %s to %s: replies may take another route", s.client.Where,
 			s.server.Where))
 	}
 	s.serve(server.Agent, anywhere, s.run.outside(), netip.AddrPortFrom(r.addr, port))
@@ -273,13 +273,14 @@ func (s *site) describeOwn() {
 	}
 	links, err := local.Links(s.run.here, thisMachine, r.way.Device)
 	if err != nil {
-		return // the counters report a missing device
+		return // reading the device's counters will report the error
 	}
 	s.path.Links = append(s.path.Links, links...)
 }
 
-// inspectsOwn returns a function that reads this machine's settings, or nil if clients are in the
-// cluster. If only root may read them, the path's facts record that.
+// inspectsOwn returns a function that reads this machine's settings. The function reads none if
+// clients are in the cluster, or if only root may read the settings; the path's facts record the
+// latter.
 func (s *site) inspectsOwn(to []netip.Addr) func() ([]path.Setting, error) {
 	none := func() ([]path.Setting, error) { return nil, nil }
 	if s.entered == nil {

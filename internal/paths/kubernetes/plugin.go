@@ -21,16 +21,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// pluginArg makes this program run the credential plug-in, whose time and output client-go does not
-// limit. The configuration names this program instead of the plug-in.
+// pluginArg makes this program run the kubeconfig's credential plug-in with limits on its time and
+// output, which client-go does not limit. toll puts itself in the place of the plug-in in the
+// loaded configuration.
 const pluginArg = "kubernetes-credential-plugin"
 
 const (
-	// loginLimit is the limit for a plug-in that can ask its user.
+	// loginLimit is the limit for a plug-in that can ask the user at a terminal.
 	pluginLimit = 30 * time.Second
 	loginLimit  = 5 * time.Minute
-	// maxCredentials is the most bytes of a plug-in's output, and maxPrompts of its messages to the
-	// user.
+	// maxCredentials limits a plug-in's output, maxPrompts its messages to the user, in bytes.
 	maxCredentials = 1 << 20
 	maxPrompts     = 64 << 10
 )
@@ -103,8 +103,8 @@ func (c *Client) boundPlugin() error {
 	return nil
 }
 
-// logIn runs the plug-in, so that its time is not part of the first request. client-go keeps the
-// credentials.
+// logIn runs the plug-in before the first request, so that it is not bound by the request's time
+// limit. client-go keeps the credentials.
 func (c *Client) logIn(ctx context.Context) error {
 	if c.plugin == "" {
 		return nil

@@ -18,29 +18,29 @@ import (
 type role string
 
 const (
-	// onNode pods are in their nodes' own namespaces, and read what the nodes count.
+	// onNode pods use their nodes' network (hostNetwork), and read the nodes' counters.
 	onNode role = "node"
-	// serving pods have a server, and calling pods have a client. Each has its own address.
+	// serving pods run a server, calling pods a client. Each pod has its own address.
 	serving role = "server"
 	calling role = "client"
-	// published pods have a server with a port of the node.
+	// published pods run a server with a host port.
 	published role = "hostport"
 )
 
 const serverPort = recipe.ServerPort
 
 const (
-	// deadline is when every pod ends. No run is longer.
+	// deadline is the time after which the kubelet ends a pod. Runs are shorter.
 	deadline = 24 * time.Hour
-	// patience is how long a pod waits for an agent.
+	// patience is the time after which a pod without an agent exits.
 	patience = time.Minute
 	nobody   = 65532
 )
 
 type hostPort int32
 
-// pod returns a pod for the node. It goes through the scheduler, which refuses nodes that take no
-// pods.
+// pod returns a pod for the node. It selects the node by affinity, not by nodeName, so that the
+// scheduler refuses a node that takes no pods.
 func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	no, seconds, grace := false, int64(deadline/time.Second), int64(1)
 	p := &corev1.Pod{
@@ -80,18 +80,19 @@ func (r *run) pod(name string, kind role, n Node, port hostPort) *corev1.Pod {
 	return p
 }
 
-// uninjected disables service meshes' sidecars, which would change what is measured.
+// uninjected disables the sidecars of service meshes, because they would change the path.
 var uninjected = map[string]string{"sidecar.istio.io/inject": "false",
 	"linkerd.io/inject": "disabled"}
 
-// There is no CPU limit, which would throttle what is measured.
+// The pods have no CPU limit, because it would throttle the load.
 var (
 	small = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"),
 		corev1.ResourceMemory: resource.MustParse("32Mi")}
 	large = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
 )
 
-// security permits onNode pods to read the nodes' connection tables and rules.
+// security returns a pod's security context. onNode pods may read the nodes' connection tracking
+// tables and rules (NET_ADMIN); the others have no capabilities.
 func security(kind role) *corev1.SecurityContext {
 	no, yes, user := false, true, int64(nobody)
 	s := &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,

@@ -37,10 +37,10 @@ type run struct {
 	key     *agent.Key
 	hub     *agent.Hub
 	devices cluster.Devices
-	knocked sync.Map // results of probing: [2]bool
-	unnamed sync.Map // why names are not known, by the agent's name
+	knocked sync.Map // how nodes rewrite connections, [2]bool{DNAT, SNAT}; see rewritten
+	unnamed sync.Map // why service names do not resolve, by the agent's name
 	proxies sync.Map // kube-proxy's mode, by the node's name
-	reached sync.Map // ports of nodes from outside: reached
+	reached sync.Map // *reached of nodes' ports, from outside
 
 	making  sync.Mutex // guards the fields that follow
 	journal *journalFile
@@ -65,7 +65,7 @@ type body struct {
 	err   error // why the pod has no agent
 }
 
-// joinTimeout includes fetching an image.
+// joinTimeout includes the time for pulling an image.
 const joinTimeout = 90 * time.Second
 
 // begin connects to the cluster. It makes no objects.
@@ -86,7 +86,7 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	}
 	all, err := c.Nodes(ctx)
 	if err != nil && len(k.Nodes) > 0 {
-		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may only read those
+		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may read only some nodes
 			all, err = some, nil
 		}
 	}
@@ -122,7 +122,8 @@ func (k *Kubernetes) image() (string, error) {
 	return name, err
 }
 
-// owes records an object. The caller makes it afterwards.
+// owes records an object for removal, and writes the journal before the first one. The caller makes
+// the object afterwards.
 func (r *run) owes(o Object) error {
 	r.making.Lock()
 	defer r.making.Unlock()
@@ -154,7 +155,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 		return nil, err
 	}
 	into := &corev1.Pod{}
-	// The request ignores interrupts: otherwise it would be unknown whether the object was made.
+	// Interrupts do not cancel the request: toll must know whether the object was made.
 	if err := r.client.create(context.WithoutCancel(ctx), pods, r.pod(name, kind, n, port), into); err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (r *run) makePod(ctx context.Context, kind role, n Node, port hostPort) (*c
 	}
 }
 
-// bodyOf makes the pod and its agent once.
+// bodyOf returns the pod of a role on a node, with its agent. It makes them at the first call.
 func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 	at := place{kind, n.Name}
 	r.making.Lock()
@@ -195,7 +196,7 @@ func (r *run) bodyOf(ctx context.Context, kind role, n Node) (*body, error) {
 	r.making.Unlock()
 	b.once.Do(func() {
 		b.err = r.bring(ctx, b, kind, n)
-		if ctx.Err() != nil { // the context ended, not the pod
+		if ctx.Err() != nil { // the caller was interrupted, so a later call may try again
 			r.making.Lock()
 			delete(r.bodies, at)
 			r.making.Unlock()
@@ -266,7 +267,7 @@ func (r *run) proxyOn(ctx context.Context, e *end) string {
 	return word
 }
 
-// agentIn starts an agent in a pod. It sends secrets on the stream, because arguments are visible
+// agentIn starts an agent in a pod. It sends the key on the stream, because arguments are visible
 // in process lists and audit logs.
 func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, error) {
 	fail := func(err error) error { return fmt.Errorf("%s: start an agent: %w", name, err) }
@@ -324,7 +325,7 @@ func (r *run) agentIn(ctx context.Context, pod, name string) (*agent.Agent, erro
 	return a, nil
 }
 
-// carried adds a reason to the end of a carrier's connections.
+// carried adds the reason why the stream ended to the errors of a carrier's connections.
 type carried struct {
 	*agent.Carrier
 	why func() error // returns nil while the stream continues
@@ -360,7 +361,7 @@ func (e *explained) explain(err error) error {
 	return cmp.Or(e.why(), err)
 }
 
-var errSilent = errors.New("the agent said nothing")
+var errSilent = errors.New("the agent sent nothing")
 
 func (r *run) silent(ctx context.Context, s *stream, err error) error {
 	switch end := s.ended(); {
@@ -405,10 +406,10 @@ type leftError struct{ err error }
 func (e *leftError) Error() string { return "left behind: " + e.err.Error() }
 func (e *leftError) Unwrap() error { return e.err }
 
-// Left marks the error as being about things that remain.
+// Left marks the error as one about things that remain.
 func (e *leftError) Left() {}
 
-// Hint returns how the objects are removed.
+// Hint tells how to remove the objects.
 func (e *leftError) Hint() string {
-	return "toll clean removes what is left, once the API server and the nodes answer; pods end by themselves"
+	return "toll clean, once the API server and the nodes answer, removes what is left; pods also end without it"
 }

@@ -19,16 +19,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// site is a path that is being built. Its counters outlive the build's context.
+// site is a path that is being built. ctx is the build's context; the path's counters do not use
+// it.
 type site struct {
 	ctx  context.Context
 	run  *run
 	path *path.Path
 
-	server, client *end // with an outside client, client is the dialled node
+	server, client *end // if the client is outside the cluster, client is the dialled node
 	spots          []cluster.Spot
 	used           []used   // pods
-	unseen         []string // hops without a witness, and why
+	unseen         []string // parts of the path that no counter witnesses, and why
 	entered        *reached // nil if the client is in the cluster
 }
 
@@ -47,7 +48,7 @@ func (s *site) begin() error {
 	if err != nil {
 		return err
 	}
-	// Services forward to every pod with a server, so the client's node has none.
+	// The client's node has no serving pod: services would forward to it as well.
 	other := calling
 	if s.path.Spec.Client != "" {
 		other = serving
@@ -61,7 +62,7 @@ func (s *site) begin() error {
 		}
 	}
 	s.path.Machines = cluster.Machines(s.server.Machine, s.client.Machine)
-	if s.run.here != nil { // this machine's own meters count
+	if s.run.here != nil { // this machine has meters of its own, without an agent
 		boot, _ := owner.BootID()
 		s.path.Machines = slices.DeleteFunc(s.path.Machines, func(m path.Machine) bool {
 			return m.(*agent.Agent).Hello().Boot == boot
@@ -87,8 +88,8 @@ func (s *site) pair() (server, client Node, err error) {
 	return cluster.Two(all, spec, func(n Node) string { return n.Name })
 }
 
-// end returns a node of the path. If the run is unprivileged, a pod of role standIn represents the
-// node.
+// end returns a node of the path. In an unprivileged run, a pod of role standIn measures the node's
+// CPU time instead of an onNode pod.
 func (s *site) end(n Node, standIn role) (*end, error) {
 	kind := onNode
 	if s.run.backend.Unprivileged {
@@ -121,7 +122,7 @@ type box struct {
 	node *agent.Agent
 }
 
-// pairs identifies the counters of a node's ends of pods' pairs.
+// pairs identifies the counters at the node's ends of pods' veth or netkit pairs.
 type pairs struct{ node *agent.Agent }
 
 var kinds = map[string]mode.HopKind{"veth": mode.HopVeth, "netkit": mode.HopNetkit}
@@ -144,7 +145,7 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	}
 	found := cluster.Find(body.agent, devices, func(p netip.Prefix) bool { return p.Addr() == ip })
 	if found == nil {
-		return nil, fmt.Errorf("%s: no device has its address %s", body.agent.Name(),
+		return nil, fmt.Errorf("%s: no device has the pod's address %s", body.agent.Name(),
 			ip)
 	}
 	b := &box{Box: found, kind: kinds[found.Device.Kind], port: body.port}
@@ -161,7 +162,8 @@ func (s *site) box(kind role, e *end) (*box, error) {
 	return b, err
 }
 
-// hop counts at the pod's end of its pair what a bridge counts at the node's.
+// hop returns the hop of the pod's pair, which reads the counters of the pod's end. It also names
+// the node's end, whose counters a bridge's hop reads.
 func (b *box) hop(toServer bool) path.Hop {
 	h := b.Hop(b.kind, toServer)
 	if b.pair.Name != "" {
@@ -204,14 +206,16 @@ func (e *end) kindOf(name string) string {
 	return ""
 }
 
-// tunnels maps the kinds of devices that carry packets to other nodes to hops.
+// tunnels maps kinds of devices that carry packets to other nodes to kinds of hops.
 var tunnels = map[string]mode.HopKind{"vxlan": mode.HopVXLAN, "geneve": mode.HopTunnel,
 	"ipip": mode.HopTunnel, "wireguard": mode.HopTunnel}
 
-// ofCilium lists Cilium's tunnels, because Cilium's routes name a device that its programs bypass.
+// ofCilium lists Cilium's tunnel devices. Cilium's routes name another device, and its BPF programs
+// redirect the packets from there to the tunnel.
 var ofCilium = []string{"cilium_wg0", "cilium_vxlan", "cilium_geneve"}
 
-// between returns the hops between the nodes, for packets to the addresses there and back.
+// between returns the hops between the nodes, for packets to the address there and replies to the
+// address back.
 func (s *site) between(there, back netip.Addr) ([]path.Hop, error) {
 	if s.server.Agent == nil || s.client.Agent == nil {
 		return nil, nil
@@ -286,7 +290,7 @@ func (s *site) ends() []*cluster.End {
 	return []*cluster.End{&s.client.End, &s.server.End}
 }
 
-// cards adds the network cards. Unknown cards do not fail the path.
+// cards adds the facts of network cards to the path. It ignores errors.
 func (s *site) cards() {
 	for _, e := range s.ends() {
 		if e.Agent != nil {
@@ -310,7 +314,7 @@ func (s *site) serve(server path.Place, listen netip.AddrPort, client path.Place
 // Finish completes the path after its recipe.
 func (s *site) Finish() error {
 	s.describe()
-	if s.path.Spec.Client == "" { // a mesh inspects separately
+	if s.path.Spec.Client == "" { // not for the many paths of a mesh
 		s.cards()
 	}
 	s.inspectable()
@@ -320,8 +324,8 @@ func (s *site) Finish() error {
 	return nil
 }
 
-// inspectable sets what Inspect reads. It names programs that may take packets past a device and
-// does not refuse them, because the pods' own devices and the nodes' cards count anyway.
+// inspectable sets the path's Inspect. Programs that may let packets bypass a device do not fail
+// the path, because packets still cross the pods' own devices and the nodes' cards, which count.
 func (s *site) inspectable() {
 	if s.server.Agent == nil || s.path.Spec.Client != "" { // a mesh has too many paths for that
 		return
@@ -335,7 +339,7 @@ func (s *site) inspectable() {
 	spots, own, pods, r, most := s.spots, s.inspectsOwn(to), s.used, s.run, 0
 	s.path.Inspect = func() ([]path.Setting, error) {
 		all, err := cluster.Inspect(spots)
-		if err != nil || len(all) < most { // a pod's devices disappear before its stream does
+		if err != nil || len(all) < most { // a pod's devices vanish before its exec stream ends
 			if left := r.lost(pods); left != nil {
 				return nil, left
 			}
@@ -346,8 +350,8 @@ func (s *site) inspectable() {
 	}
 }
 
-// lost returns a *path.LeftError for the first pod that no longer runs, a *path.CutError if only a
-// stream broke, or nil.
+// lost returns a *path.LeftError for the first pod that no longer runs, a *path.CutError if only an
+// exec stream broke, or nil.
 func (r *run) lost(all []used) error {
 	var cut error
 	for _, u := range all {
