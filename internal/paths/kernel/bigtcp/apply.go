@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Size is the size in bytes of raised links: the one that measurably helps, see
-// docs/commands/advise.md.
+// Size is the maximum packet size of raised links, in bytes. docs/commands/advise.md has the
+// measurements.
 const Size = 180000
 
 // Outcome is the result of an Apply.
@@ -33,8 +33,8 @@ func Supported() error {
 	return err
 }
 
-// Apply raises the links with the given indexes and restores all others in st. Links that are large
-// enough stay and are not noted.
+// Apply raises the links with the given indexes and restores all others in st. It leaves links that
+// are large enough unchanged and does not note them.
 func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	out.Failed = map[string]error{}
 	all, err := link.AllSizes()
@@ -52,7 +52,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 			return true
 		}
 		_, others := l.back(now.Sizes)
-		return !l.Done && others // a killed toll had not reached it
+		return !l.Done && others // toll was killed before it changed the link
 	})
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
 		return !slices.Contains(want, l.Index) && out.takeBack(l, have[l.Index].Sizes)
@@ -108,7 +108,7 @@ func (o *Outcome) failed(l Link, err error) bool {
 	return true
 }
 
-// takeBack returns false if the kernel refused and the caller must retry.
+// takeBack restores a link. It returns false if the kernel refused, so that the caller tries again.
 func (o *Outcome) takeBack(l Link, now link.Sizes) bool {
 	to, others := l.back(now)
 	if others {

@@ -1,7 +1,7 @@
 // Package bigtcp raises links to BIG TCP and restores them exactly.
 //
-// The old sizes are first written to a file. After a kill, the next Apply without the link restores
-// it. A value that another program changed since stays.
+// The old sizes are first written to a file. If toll is killed, the next Apply that does not want
+// the link restores it. A value that another program has changed since stays.
 //
 // A Store has no lock. Callers that change it hold journal.LockDir, in the network namespace of the
 // links.
@@ -33,7 +33,7 @@ var ErrNone = errors.New("no links are noted")
 type State struct {
 	Boot  string `json:"boot"`  // the kernel's boot_id
 	Netns uint64 `json:"netns"` // the cookie of the links' namespace
-	// ns of CLOCK_MONOTONIC
+	// end of the lease, in ns of CLOCK_MONOTONIC
 	Until  uint64   `json:"until"`
 	Keeper string   `json:"keeper,omitempty"` // mark of the process that ends the lease
 	Ports  []uint16 `json:"ports"`            // none: all
@@ -53,7 +53,7 @@ type Link struct {
 
 const stateFile = "links.json"
 
-// Load returns ErrNone without a note of this boot.
+// Load reads the note. It returns ErrNone if there is none from this boot.
 func (s Store) Load() (*State, error) {
 	st := &State{}
 	err := journal.Load(string(s), stateFile, st)

@@ -1,5 +1,5 @@
-// Package bpf lists the BPF programs that the kernel runs for packets and sockets, and says why it
-// takes none. It needs the machine's root.
+// Package bpf lists the BPF programs that the kernel runs for packets and sockets, and explains why
+// the kernel refuses toll's. It needs root of the machine itself.
 package bpf
 
 import (
@@ -27,7 +27,7 @@ const (
 	queryEffective = 1 // BPF_F_QUERY_EFFECTIVE
 )
 
-// ErrUnreadable means that the caller may not ask, or that the kernel cannot answer.
+// ErrUnreadable means that the caller lacks permission, or that the kernel lacks the query.
 var ErrUnreadable = errors.New("not readable")
 
 // None is the text of an empty list.
@@ -55,9 +55,9 @@ func call(command uintptr, attr unsafe.Pointer, size uintptr) (int, error) {
 	return int(n), nil
 }
 
-// Attached returns the IDs of the programs that are attached to a device, by its index, at a place
-// (enum bpf_attach_type). The list is empty if the kernel lacks the place, if the device's peer has
-// the programs, or if the caller may not ask.
+// Attached returns the IDs of the programs that are attached to the device with the index, at a
+// place (enum bpf_attach_type). The list is empty if the kernel lacks the place, if the programs
+// are at the device's peer, or if the caller lacks permission.
 func Attached(index int, at uint32) ([]uint32, error) {
 	ids, err := programs(index, at, 0)
 	if errors.Is(err, ErrUnreadable) {
@@ -69,7 +69,7 @@ func Attached(index int, at uint32) ([]uint32, error) {
 func programs(target int, at, flags uint32) ([]uint32, error) {
 	const most = 64
 	ids := make([]uint32, most)
-	var pin runtime.Pinner // the kernel receives its address as a number
+	var pin runtime.Pinner // the collector does not see the address in q
 	pin.Pin(&ids[0])
 	defer pin.Unpin()
 	q := query{target: uint32(target), attachType: at, flags: flags,
@@ -104,8 +104,8 @@ var ofCgroup = []place{{"ingress", 0}, {"egress", 1}, {"sock_create", 2}, {"sock
 
 var ofNamespace = []place{{"flow_dissector", 17}, {"sk_lookup", 36}}
 
-// OfCgroup describes the programs, except toll's, that run for sockets of a process: its control
-// group's (version 2) and all parents'. A pid of 0 is the caller.
+// OfCgroup describes the programs, except toll's, that run for the sockets of a process: those of
+// its control group (version 2) and of all parents. A pid of 0 is the caller.
 func OfCgroup(pid int) (string, error) {
 	dir, err := cgroupOf(pid)
 	if err != nil {
@@ -181,8 +181,8 @@ type linkInfo struct {
 	_                    [64]byte
 }
 
-// Links describes the machine's links of sockmap and struct_ops, and those to packet filters if the
-// kernel cannot tell in which network namespace they are.
+// Links describes the machine's BPF links of kind sockmap and struct_ops. It includes those of
+// netfilter if the kernel does not report their network namespaces.
 func Links() (string, error) {
 	here := sync.OnceValues(hooks)
 	all, err := links(func(l linkInfo) bool {
@@ -195,9 +195,9 @@ func Links() (string, error) {
 	return text(all), err
 }
 
-// Netfilter describes the links to the packet filters of the calling thread's network namespace, or
-// those in all that are not toll's if the kernel cannot tell: then everywhere is true. If there are
-// links, the kernel may load nfnetlink_hook to tell.
+// Netfilter describes the BPF links of kind netfilter in the calling thread's network namespace. If
+// the kernel does not report their namespaces, everywhere is true, and it describes the links of
+// all namespaces except toll's. If there are links, the kernel may load the module nfnetlink_hook.
 func Netfilter() (all []string, everywhere bool, err error) {
 	here := sync.OnceValues(hooks)
 	all, err = links(func(l linkInfo) bool {
@@ -231,7 +231,7 @@ func links(chosen func(linkInfo) bool) (out []string, err error) {
 		}
 		id = next.next
 		info, err := readLink(id)
-		// removed, or not attached yet
+		// The link was removed, or is not attached yet.
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EAGAIN) {
 			continue
 		}

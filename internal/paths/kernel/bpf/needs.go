@@ -24,30 +24,31 @@ func Check() error {
 	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
 		return &path.UnsupportedError{
-			Missing: "the kernel does not describe its structures (CONFIG_DEBUG_INFO_BTF)",
+			Missing: "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
 			Remedy:  "a kernel with BTF, as distributions build it", Err: err}
 	}
 	if offsets, err := os.ReadFile("/proc/self/timens_offsets"); err == nil &&
 		!standing.Match(offsets) {
 		return &path.UnsupportedError{
-			Missing: "toll is in a time namespace, whose clock is not the programs'",
-			Remedy:  "run it outside"}
+			Missing: "toll is in a time namespace, and BPF programs use the clock outside of it",
+			Remedy:  "run toll outside the time namespace"}
 	}
 	return nil
 }
 
-// Explain returns the error of loading or attaching programs: a *path.UnsupportedError if the user
-// or the kernel lacks something. Programs need what remedy says of the kernel.
+// Explain explains an error of loading or attaching programs. It returns a *path.UnsupportedError
+// if the user lacks permission, or if the kernel refuses the programs. remedy tells which kernel
+// they need.
 func Explain(err error, remedy string) error {
 	var v *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) && !errors.As(err, &v):
 		return &path.UnsupportedError{
 			Missing: "this user may not load BPF programs (CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON)",
-			// the library's text is about older kernels
-			Remedy: "as root of the machine itself, not of a container", Err: unix.EPERM}
+			// The library's error suggests causes in older kernels.
+			Remedy: "run toll as root of the machine itself, not of a container", Err: unix.EPERM}
 	case errors.As(err, &v), errors.Is(err, ebpf.ErrNotSupported), errors.Is(err, unix.EINVAL):
-		return &path.UnsupportedError{Missing: "this kernel does not take the BPF programs",
+		return &path.UnsupportedError{Missing: "this kernel refuses the BPF programs",
 			Remedy: remedy, Err: err}
 	}
 	return fmt.Errorf("load BPF programs: %w", err)

@@ -1,6 +1,6 @@
-// Package conntrack reads and empties the connection table of the calling thread's network
-// namespace. Call it inside netns.NS.Do. All but Read need CONFIG_NF_CT_NETLINK and CAP_NET_ADMIN
-// over the namespace.
+// Package conntrack reads and empties the connection tracking table of the calling thread's network
+// namespace. Call it inside netns.NS.Do. Except for Read, functions need CONFIG_NF_CT_NETLINK and
+// CAP_NET_ADMIN over the namespace.
 package conntrack
 
 import (
@@ -27,7 +27,7 @@ type Use struct {
 	Max     int // 0: unknown
 }
 
-// Read returns the zero value in a namespace without a visible table.
+// Read returns how full the table is, or the zero value in a namespace without a visible table.
 func Read() (u Use, err error) {
 	if u.Entries, err = number(countFile); err == nil {
 		u.Max, err = number(maxFile)
@@ -58,8 +58,8 @@ func Flush() error {
 	return nil
 }
 
-// Ends picks connections by one address and port that the client or the server sees, before or
-// after translation.
+// Ends picks connections. It is called with the addresses and ports of each connection, before and
+// after NAT, and picks the connection if it returns true for one of them.
 type Ends func(netip.AddrPort) bool
 
 // Remove removes the picked connections from the table.

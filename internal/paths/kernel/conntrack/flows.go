@@ -14,11 +14,11 @@ type Flow struct {
 	From  netip.Addr
 	Port  uint16 // the client's
 	To    netip.AddrPort
-	Now   netip.AddrPort // To, unless the destination is translated
+	Now   netip.AddrPort // where NAT redirects the connection; To without NAT
 }
 
-// Flows lists connections with a translated destination, for TCP only established ones, and the
-// untranslated UDP ones that pick accepts.
+// Flows lists connections whose destination NAT has changed (of TCP only established ones), and
+// those UDP connections without NAT that pick accepts.
 func Flows(pick func(Flow) bool) ([]Flow, error) {
 	var out []Flow
 	for _, family := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {

@@ -14,8 +14,8 @@ var protocols = map[string]uint8{"tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UD
 type Rewrite struct {
 	Proto string
 	To    netip.AddrPort
-	Now   netip.AddrPort // the address that answers; To without a translation
-	// client's address, and the one that gets the answers; invalid: any
+	Now   netip.AddrPort // the address that answers; To without DNAT
+	// the client's address, and the one to which answers go; invalid: any
 	From, As netip.Addr
 	Source   Source
 }
@@ -33,7 +33,8 @@ func (s Source) is(f *netlink.ConntrackFlow) bool {
 	return s == Any || f.Reverse.DstIP.Equal(f.Forward.SrcIP) == (s == Kept)
 }
 
-// Rewritten returns the clients of rewritten connections, including ended ones still in the table.
+// Rewritten returns the clients of the selected connections, including ended ones that are still in
+// the table.
 func Rewritten(r Rewrite) ([]netip.AddrPort, error) {
 	to, now := r.To, r.Now
 	number, ok := protocols[r.Proto]

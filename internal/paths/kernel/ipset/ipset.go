@@ -117,7 +117,8 @@ func (s set) take(kinds ...uint16) (out []netlink.Attribute) {
 	return out
 }
 
-// settings returns what the set was created with, without what only the kernel sets.
+// settings returns the options with which the set was created, without those that only the kernel
+// sets.
 func (s set) settings() (netlink.Attribute, error) {
 	a, err := addresses(s.attrs[attrData])
 	if err != nil {
@@ -135,7 +136,7 @@ func (s set) elements() (netlink.Attribute, error) {
 	return each(s.attrs[attrElements], addresses)
 }
 
-// each calls f with the attributes within a, and keeps those with a type.
+// each replaces each attribute within a by the result of f, and drops those that f gives no type.
 func each(a netlink.Attribute, f func(netlink.Attribute) (netlink.Attribute, error)) (
 	netlink.Attribute, error) {
 	list, err := netlink.UnmarshalAttributes(a.Data)
@@ -152,8 +153,8 @@ func each(a netlink.Attribute, f func(netlink.Attribute) (netlink.Attribute, err
 	return netlink.Attribute{Type: a.Type, Data: b}, err
 }
 
-// addresses marks the addresses within a as being in network byte order, as the kernel demands but
-// does not itself.
+// addresses marks the addresses within a as being in network byte order. The kernel demands this
+// flag but does not set it in its own messages.
 func addresses(a netlink.Attribute) (netlink.Attribute, error) {
 	return each(a, func(a netlink.Attribute) (netlink.Attribute, error) {
 		if a.Type&unix.NLA_F_NESTED == 0 {
@@ -219,8 +220,8 @@ func nameOf(s string) netlink.Attribute {
 
 var errIndexes = errors.New("indexes are too large")
 
-// create makes empty sets. The kernel gives a set the lowest free index, so create occupies the
-// unused ones with sets whose names it returns.
+// create makes empty sets. The kernel gives a new set the lowest free index, so create occupies
+// unused indexes with other sets and returns their names.
 func create(c *netlink.Conn, sets []set, refused *[]raw.Refused) (occupied []string, err error) {
 	const most = 4096
 	next := 0

@@ -1,7 +1,8 @@
 // Package ipvs sets up services of the kernel's load balancer (IP Virtual Server) and reads their
 // counters, in the calling thread's network namespace. Call it inside netns.NS.Do.
 //
-// The sum over a namespace's services is exact, the counters of single services are late.
+// The sum over all services of a namespace is exact. The kernel updates the counters of single
+// services with a delay.
 //
 // github.com/moby/ipvs sends the same messages, but runs modprobe and logs to standard error.
 package ipvs
@@ -48,14 +49,14 @@ const (
 	serverLower   = 6
 )
 
-// masquerade forwards packets to the server's address, and answers from the service's.
+// masquerade forwards packets to the server's address; answers come from the service's address.
 const (
 	roundRobin = "rr"
 	masquerade = 0
 )
 
-// Add creates the service that forwards packets with a firewall mark to the server; the destination
-// port stays.
+// Add creates a service that forwards packets with the firewall mark to the server, without
+// changing the destination port.
 func Add(mark uint32, server netip.Addr) error {
 	f, err := netlink.GenlFamilyGet(family)
 	if err != nil {
@@ -106,7 +107,8 @@ type Count struct {
 	OutBytes, OutPackets uint64
 }
 
-// /proc/net/ip_vs_stats and netlink's are up to two seconds old.
+// The counts in /proc/net/ip_vs_stats and those by netlink are up to two seconds old; these are
+// not.
 const statistics = "/proc/thread-self/net/ip_vs_stats_percpu"
 
 // Stats returns the count of all services of the namespace.

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetMaxSize sets the largest packet in bytes that the stack gives the device to segment and that
-// GRO makes, and reads it back.
+// SetMaxSize sets the size in bytes of the largest packets that the stack gives the device to
+// segment and that GRO makes. It returns an error if the kernel does not adopt the size.
 func SetMaxSize(name string, bytes int) error {
 	what := fmt.Sprintf("set gso_max_size and gro_max_size of %s to %d", name, bytes)
 	all := uint32(bytes)
@@ -31,7 +31,7 @@ func SetMaxSize(name string, bytes int) error {
 	return nil
 }
 
-var errKept = fmt.Errorf("the kernel kept what it had")
+var errKept = fmt.Errorf("the kernel kept the old value")
 
 // Sizes are a device's gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size in
 // bytes; the last two are 0 before Linux 6.3.
@@ -81,8 +81,8 @@ func SetSizes(index int, s Sizes) error {
 	return nil
 }
 
-// setSizes sends one message, so nobody sees half of the change. An older size also sets its IPv4
-// form, which therefore follows.
+// setSizes sets all sizes in one message, so that they change at once. gso_max_size and
+// gro_max_size also change the sizes for IPv4, so these come last in the message.
 func setSizes(index int, s Sizes) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)

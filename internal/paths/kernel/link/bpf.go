@@ -14,7 +14,8 @@ const (
 	netkitPeer    = 55
 )
 
-// attached returns none unless the caller is the machine's root.
+// attached describes a device's BPF programs. It returns nil unless the caller is the machine's
+// root.
 func attached(index int, netkit bool) ([]string, error) {
 	places := []struct {
 		name string

@@ -38,8 +38,8 @@ func BridgesNF() (map[string][len(BridgeNF)]bool, error) {
 	return out, nil
 }
 
-// SetBridgeNF sets an option, by its index in BridgeNF. It returns ErrGone if there is no such
-// bridge.
+// SetBridgeNF sets an option, by its index in BridgeNF. It returns ErrGone if the bridge does not
+// exist.
 func SetBridgeNF(name string, option int, on bool) error {
 	value := byte(0)
 	if on {

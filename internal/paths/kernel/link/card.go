@@ -70,7 +70,8 @@ type kernelFiles struct {
 	proc string
 }
 
-// withKernelFiles uses /sys only if it shows this namespace.
+// withKernelFiles calls f with the directories of sysfs and procfs. sysfs is used only if it shows
+// this namespace.
 func withKernelFiles(l netlink.Link, f func(kernelFiles) error) error {
 	root, err := mountSysfs()
 	if err == nil {
@@ -97,7 +98,8 @@ func line(file string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// inBus ends in a symbolic link that the kernel follows before it goes up: path.Join would not.
+// inBus returns the path of the card's device on its bus. It ends in a symbolic link, which the
+// kernel resolves before a following "..", unlike path.Join.
 func (k kernelFiles) inBus(device string) string { return k.net + "/" + device + "/device/" }
 
 func (k kernelFiles) below(name string, joins func(name string) bool) []foundCard {
@@ -202,7 +204,7 @@ func queuesOf(e *ethtool.Ethtool, name string) *sample.CardQueues {
 	return &q
 }
 
-// virtio has the files one level up.
+// A virtio card has the files one level up.
 var parents = []string{"", "../"}
 
 func (k kernelFiles) numa(name string) *int {

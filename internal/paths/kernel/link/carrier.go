@@ -9,8 +9,9 @@ import (
 )
 
 // Carrying returns the indexes of the devices of the calling thread's namespace that are up, have a
-// carrier, and pass packets. The kernel notices a carrier, or its loss, with a delay of up to a
-// second: until then a device may be called running without one, or drop packets in spite of one.
+// carrier, and pass packets. The kernel notices a new or lost carrier with a delay of up to a
+// second. Until then a device without a carrier may be reported as running, and one with a carrier
+// may drop packets.
 func Carrying() (map[int]bool, error) {
 	msgs, err := rawDump(unix.RTM_GETLINK, linkRequest(unix.AF_UNSPEC, skipCounts))
 	if err != nil {
@@ -37,6 +38,6 @@ func carries(b []byte) (bool, error) {
 	}
 	f, err := fieldsOf(b, ifInfo)
 	state := f[unix.IFLA_OPERSTATE]
-	// a pair's state is unknown only until the kernel has noticed a change
+	// The state of a veth or netkit is unknown only until the kernel has noticed the carrier.
 	return !s.Pair() || len(state) == 1 && state[0] != netlink.OperUnknown, err
 }

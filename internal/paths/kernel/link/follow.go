@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Follow sends when devices or bridge ports change, until done is closed. The channel is closed
-// when the kernel reports no more; some changes may then have been missed.
+// Follow sends to the returned channel when devices or bridge ports change, until done is closed.
+// The channel is closed if the kernel ends the reports; some changes may then have been missed.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	updates := make(chan netlink.LinkUpdate, 64)
 	lost := make(chan struct{}, 1)
@@ -49,7 +49,7 @@ func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// FollowRules reports changes of policy rules, queueing disciplines and filters, as Follow does.
+// FollowRules is like Follow for policy rules, queueing disciplines and tc filters.
 func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := Messages(done, unix.NETLINK_ROUTE, unix.RTNLGRP_TC, unix.RTNLGRP_IPV4_RULE,
 		unix.RTNLGRP_IPV6_RULE)
@@ -59,8 +59,9 @@ func FollowRules(done <-chan struct{}) (<-chan struct{}, error) {
 	return out, nil
 }
 
-// Messages sends when the kernel sent messages to one of a netlink protocol's multicast groups,
-// until done is closed. The channel is closed when the kernel reports no more.
+// Messages sends to the returned channel when the kernel sent a message to one of the multicast
+// groups of a netlink protocol, until done is closed. The channel is closed if the kernel ends the
+// reports.
 func Messages(done <-chan struct{}, protocol int, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(protocol, groups...)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Setting is a property of a device that decides what passes it, and how.
+// Setting is a property of a device that affects which packets pass the device, and how.
 type Setting struct {
 	What, Value string
-	// Diverts marks programs and filters that may take packets away after the device has counted
+	// Diverts marks programs and filters that may redirect packets after the device has counted
 	// them.
 	Diverts bool
 }
@@ -35,7 +35,8 @@ const (
 	Addresses6 = "IPv6 address"
 )
 
-// Inspect reads the named devices, or all of the namespace. Missing ones are left out.
+// Inspect reads the named devices or, without names, all devices of the namespace. It leaves out
+// devices that do not exist.
 func Inspect(names ...string) ([]Inspected, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -250,7 +251,8 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 	return out, nil
 }
 
-// Attached lists, by device, BPF programs, which only CAP_NET_ADMIN sees, tc filters and queues.
+// Attached lists BPF programs, tc filters and queueing disciplines by device. Only callers with
+// CAP_NET_ADMIN see BPF programs.
 func Attached() (map[string][]string, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {

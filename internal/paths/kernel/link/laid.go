@@ -9,20 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// No other program has this number in iproute2's rt_protos.
+// laidBy marks toll's routes. In iproute2's rt_protos the number is free.
 const laidBy netlink.RouteProtocol = 116
 
 // ErrTaken means that the machine already has a route to a part of the prefix.
 var ErrTaken = errors.New("it has a route into that network already")
 
-// Laid is a route to a prefix through a neighbour or, without Via, to neighbours at a device.
+// Laid is a route to a prefix. Its gateway is Via; without Via, the destinations are neighbours at
+// Device.
 type Laid struct {
 	To     netip.Prefix `json:"to"`
 	Via    netip.Addr   `json:"via,omitzero"`
 	Device string       `json:"device,omitempty"`
 }
 
-// Valid reports whether the route is complete and no default route.
+// Valid reports whether the route is complete and not a default route.
 func (l Laid) Valid() bool {
 	if !l.To.IsValid() || l.To != l.To.Masked() || l.To.Bits() == 0 {
 		return false
@@ -33,7 +34,7 @@ func (l Laid) Valid() bool {
 	return l.Via.IsValid() && l.Via.Is4() == l.To.Addr().Is4()
 }
 
-// Neighbour returns the neighbour's address, or the device.
+// Neighbour returns the gateway's address or, without one, the device.
 func (l Laid) Neighbour() string {
 	if l.Device != "" {
 		return l.Device
@@ -69,8 +70,8 @@ func (l Laid) Lay() error {
 	return nil
 }
 
-// Lift removes the route if Lay added it, and reports whether it existed. Others' routes to the
-// prefix stay.
+// Lift removes the route if Lay added it, and reports whether it existed. Routes of other programs
+// to the prefix stay.
 func (l Laid) Lift() (was bool, err error) {
 	r, err := l.route()
 	if err == nil {

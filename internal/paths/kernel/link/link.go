@@ -203,7 +203,8 @@ func HasAddr(name string, addr netip.Addr) (bool, error) {
 	return false, nil
 }
 
-// Tentative reports whether duplicate address detection of an IPv6 address is unfinished.
+// Tentative reports whether duplicate address detection is unfinished for an IPv6 address of the
+// device.
 func Tentative(name string) (bool, error) {
 	l, err := byName(name)
 	if err != nil {
@@ -233,7 +234,7 @@ func Stats(name string) (Counters, error) {
 	}
 	s := l.Attrs().Statistics
 	if s == nil {
-		return Counters{}, fmt.Errorf("read counters of %s: the kernel gave none", name)
+		return Counters{}, fmt.Errorf("read counters of %s: the kernel reported none", name)
 	}
 	return Counters{s.RxBytes, s.RxPackets, s.TxBytes, s.TxPackets}, nil
 }

@@ -23,8 +23,8 @@ type modes struct {
 
 const mega = 1_000_000
 
-// linkModes uses netlink (Linux 5.6): the library's ioctl knows fewer modes and prints that to
-// stdout.
+// linkModes reads the link modes by netlink (Linux 5.6). The library's function uses an ioctl,
+// knows fewer modes, and prints unknown ones to standard output.
 func linkModes(name string) (m modes, err error) {
 	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
 	if err != nil {

@@ -42,8 +42,8 @@ var switches = map[Offload][]string{
 		"tx-checksum-fcoe-crc", "tx-checksum-sctp"},
 }
 
-// SetOffload works like `ethtool -K NAME OFFLOAD on|off`. It returns an error if none of the
-// features came on, or one of them stayed on.
+// SetOffload works like `ethtool -K NAME OFFLOAD on|off`. It returns an error if on does not switch
+// any of the offload's features on, or if off leaves one of them on.
 func SetOffload(name string, o Offload, on bool) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 )
 
-// AddRouteOnlink routes the prefix by the device through a gateway that need not be in the device's
-// network.
+// AddRouteOnlink adds a route over the device to a gateway that need not be in the device's network
+// (onlink).
 func AddRouteOnlink(to netip.Prefix, gateway netip.Addr, name string) error {
 	what := fmt.Sprintf("add route to %s by %s and %s", to, gateway, name)
 	return change(name, what, func(l netlink.Link) error {
@@ -19,7 +19,7 @@ func AddRouteOnlink(to netip.Prefix, gateway netip.Addr, name string) error {
 	})
 }
 
-// NoARP makes the device take every neighbour for itself.
+// NoARP switches ARP off: the device sends every frame to its own MAC address.
 func NoARP(name string) error {
 	return change(name, "switch ARP off on "+name, netlink.LinkSetARPOff)
 }

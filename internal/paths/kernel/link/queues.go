@@ -9,7 +9,7 @@ import (
 // Queues holds the numbers of a device's queues in each direction, and their maxima.
 type Queues struct{ Send, Receive, MostSend, MostReceive int }
 
-// QueuesOf reads them as `ethtool -l` does.
+// QueuesOf reads the numbers of a device's queues, as `ethtool -l` does.
 func QueuesOf(name string) (q Queues, err error) {
 	err = withEthtool(func(e *ethtool.Ethtool) error {
 		c, err := e.GetChannels(name)

@@ -13,7 +13,8 @@ import (
 
 var bothFamilies = []byte{unix.AF_INET, unix.AF_INET6}
 
-// rawList leaves out messages of other families: a kernel without IPv6 answers with all of them.
+// rawList requests a dump for each family. It drops messages of other families, because a kernel
+// without IPv6 answers a request for IPv6 with those of all families.
 func rawList(what string, ask, answer uint16, families []byte, header int,
 	keep func([]byte) bool) (out []raw.Message, err error) {
 	for _, family := range families {
@@ -76,7 +77,7 @@ func (r restore) all(ms []raw.Message) (refused []raw.Refused) {
 
 func namesByIndex() map[int]string {
 	out := map[int]string{}
-	links, _ := ReadLinks() // without names the text is poorer
+	links, _ := ReadLinks() // after an error, the text lacks names
 	for _, l := range links {
 		out[l.Index] = l.Name
 	}
@@ -95,7 +96,7 @@ func reason(err error) error {
 	return op.Err
 }
 
-// only returns the attributes of a message that are of the given types.
+// only returns the attributes of a message with the given types.
 func only(b []byte, header int, kinds ...uint16) ([]netlink.Attribute, error) {
 	list, err := attributesOf(b, header)
 	return slices.DeleteFunc(list, func(a netlink.Attribute) bool {

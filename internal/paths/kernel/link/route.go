@@ -12,17 +12,17 @@ type Route struct {
 	Device string     `json:"device"`
 	Source netip.Addr `json:"source,omitzero"`
 	Via    netip.Addr `json:"via,omitzero"` // invalid: the address is a neighbour
-	// bytes, set or learnt from a router; 0: the device's
+	// MTU in bytes, set or learnt from a router; 0: the device's
 	MTU       int `json:"mtu,omitempty"`
 	DeviceMTU int `json:"device_mtu,omitempty"`
 }
 
-// RouteTo returns the route from the calling thread's network namespace.
+// RouteTo returns the route to an address from the calling thread's network namespace.
 func RouteTo(to netip.Addr) (Route, error) {
 	return route(to, nil)
 }
 
-// RouteFrom returns the route of packets with a foreign source that come in by a device.
+// RouteFrom returns the route of packets that come in by the device with the source address from.
 func RouteFrom(from, to netip.Addr, device string) (Route, error) {
 	return route(to, &netlink.RouteGetOptions{Iif: device, SrcAddr: from.AsSlice()})
 }
@@ -33,7 +33,7 @@ func route(to netip.Addr, o *netlink.RouteGetOptions) (out Route, err error) {
 		return out, fmt.Errorf("route to %s: %w", to, err)
 	}
 	if len(all) == 0 {
-		return out, fmt.Errorf("route to %s: there is none", to)
+		return out, fmt.Errorf("no route to %s", to)
 	}
 	r := all[0]
 	l, err := netlink.LinkByIndex(r.LinkIndex)

@@ -24,8 +24,8 @@ type Routed struct {
 	Device, Text string
 }
 
-// Routes lists the routes of all tables, without local ones that follow from an address and IPv6
-// routes that come and go.
+// Routes lists the routes of all tables. It leaves out local routes, which the kernel makes for
+// addresses, and IPv6 routes that the kernel adds and removes by itself.
 func Routes() ([]Routed, error) {
 	links, err := dump(netlink.LinkList)
 	if err != nil {
@@ -96,7 +96,7 @@ func (m routeMessage) stays() bool {
 	return !fleeting && (!local && m.Type == unix.RTN_UNICAST || m.Protocol != unix.RTPROT_KERNEL)
 }
 
-// Routes' descriptions leave these attributes out or write them otherwise.
+// routeWords lists the attributes that a route's description leaves out or writes in words.
 var routeWords = []uint16{unix.RTA_DST, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_PRIORITY,
 	unix.RTA_PREFSRC, unix.RTA_METRICS,
 	unix.RTA_TABLE, unix.RTA_ENCAP_TYPE, unix.RTA_CACHEINFO, unix.RTA_EXPIRES}
@@ -207,8 +207,9 @@ func policyRules(family int) ([]netlink.Rule, error) {
 	return rules, nil
 }
 
-// RoutedBySocket describes the first policy rule that may give two programs' packets to one address
-// different routes, or returns "". Rules that select a mark may refuse packets.
+// RoutedBySocket describes the first policy rule by which packets of two programs to one address
+// may take different routes, or returns "". Rules that refuse packets count as well, except for
+// those that select a mark.
 func RoutedBySocket() (string, error) {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := policyRules(family)
@@ -232,7 +233,8 @@ func RoutedBySocket() (string, error) {
 	return "", nil
 }
 
-// The library's list lacks rules that refuse packets.
+// refusingRule describes the first policy rule that refuses packets, or returns "". The library's
+// list lacks such rules.
 func refusingRule(family int) (string, error) {
 	msgs, err := listPolicy(byte(family))
 	if err != nil {
@@ -269,8 +271,9 @@ func LocalRoute(to netip.Addr) error {
 	return nil
 }
 
-// SetRouteCongestion sets the congestion control of the only route to a network, for connections
-// from the calling thread's namespace, and reads it back.
+// SetRouteCongestion sets the congestion control of the route to a network, which must be the only
+// one, for connections from the calling thread's namespace. It returns an error if the kernel does
+// not adopt it.
 func SetRouteCongestion(to netip.Prefix, name string) error {
 	err := changeRoute(to, func(r *netlink.Route) { r.Congctl = name })
 	if err == nil {

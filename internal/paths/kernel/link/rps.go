@@ -17,8 +17,9 @@ var (
 	XPS = Steering{"tx-", "xps_cpus"}
 )
 
-// Steer steers the packets of all the device's queues to all CPUs, or to the default, and reads
-// that back. It uses a private mount of sysfs during the call.
+// Steer steers the packets of all queues of the device to all CPUs or, with off, as by default. It
+// returns an error if the kernel does not adopt that. During the call it uses a private mount of
+// sysfs.
 func (s Steering) Steer(name string, on bool) error {
 	cpus := "0"
 	if on {
@@ -56,8 +57,8 @@ func (s Steering) steer(root int, name, cpus string) error {
 	}
 }
 
-// SetThreaded sets whether the device's NAPI runs in threads of its own, and reads that back. It
-// returns EOPNOTSUPP for a device without NAPI.
+// SetThreaded sets whether the device's NAPI runs in kernel threads. It returns an error if the
+// kernel does not adopt that, and EOPNOTSUPP for a device without NAPI.
 func SetThreaded(name string, on bool) error {
 	value := "0"
 	if on {
@@ -80,7 +81,8 @@ func SetThreaded(name string, on bool) error {
 	return nil
 }
 
-// Container engines make all mounts of one namespace's sysfs read-only; withSysfs restores that.
+// withSysfs calls f with a writable mount of sysfs. Container engines make sysfs read-only, which
+// applies to all its mounts in a network namespace; withSysfs restores that.
 func withSysfs(f func(root int) error) error {
 	root, err := mountSysfs()
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Values of Saved.ParentSpace that are no namespace's number.
+// Values of Saved.ParentSpace for namespaces without a number.
 const (
 	Here      = -1 // the device's own namespace
-	Elsewhere = -2 // one that is not known
+	Elsewhere = -2 // an unknown namespace
 )
 
 // Saved is a network device as ReadLinks reads it and MakeLink makes it in another namespace.
@@ -38,13 +38,13 @@ type Saved struct {
 	// ParentSpace is that device's namespace: as ReadLinks reads it, an id of this namespace; in a
 	// replica.Machine, an index of its Spaces.
 	ParentSpace int `json:"parent_namespace"`
-	// Data are IFLA_INFO_DATA, and Slave a bridge port's IFLA_INFO_SLAVE_DATA, of which MakeLink
-	// and SetLink use what they know.
+	// Data is IFLA_INFO_DATA, and Slave a bridge port's IFLA_INFO_SLAVE_DATA. MakeLink and SetLink
+	// use the attributes that they know.
 	Data  []byte `json:"data,omitempty"`
 	Slave []byte `json:"slave_data,omitempty"`
-	// There is true if the kernel makes the device in every namespace, such as lo.
+	// There means that the kernel makes the device in every new namespace, as it does lo.
 	There bool `json:"-"`
-	// VLANs are a filtering bridge's, or its port's (IFLA_AF_SPEC of AF_BRIDGE).
+	// VLANs has the VLANs of a filtering bridge or of its port (IFLA_AF_SPEC of AF_BRIDGE).
 	VLANs []byte `json:"vlans,omitempty"`
 }
 
@@ -57,8 +57,8 @@ const (
 	bridgeVLAN = 1 << 1 // RTEXT_FILTER_BRVLAN
 )
 
-// ReadLinks reads the devices of the calling thread's namespace. The kernel gives the namespaces of
-// their parents numbers if they lack them.
+// ReadLinks reads the devices of the calling thread's namespace. As a side effect, the kernel
+// assigns numbers to the namespaces of the devices' parents.
 func ReadLinks() ([]Saved, error) {
 	msgs, err := rawDump(unix.RTM_GETLINK, linkRequest(unix.AF_UNSPEC, skipCounts))
 	if err != nil {
@@ -137,7 +137,7 @@ func parseLink(b []byte) (s Saved, err error) {
 	return s, nil
 }
 
-// deviceName replaces names that are not printable: everyone prints them.
+// deviceName returns a device's name, or "ifINDEX" if the name is not printable.
 func deviceName(f fields, index int) string {
 	name := text(f[unix.IFLA_IFNAME])
 	if printable.Line(name) != name {
@@ -171,7 +171,7 @@ func typeOf(a netlink.Attribute) uint16 {
 	return a.Type &^ (unix.NLA_F_NESTED | unix.NLA_F_NET_BYTEORDER)
 }
 
-// number returns 0 if there is none.
+// number returns the value of an attribute, or 0 if the attribute is missing.
 func (f fields) number(kind uint16) uint32 {
 	if b := f[kind]; len(b) == 4 {
 		return binary.NativeEndian.Uint32(b)
@@ -187,12 +187,13 @@ func text(b []byte) string { return strings.TrimRight(string(b), "\x00") }
 
 func word(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
 
-// indexOf works for struct ifinfomsg and its kin, which are four bytes longer than the index.
+// indexOf returns the device's index in the header of a message. struct ifinfomsg, ifaddrmsg and
+// ndmsg all have it after four bytes.
 func indexOf(b []byte) int { return int(int32(binary.NativeEndian.Uint32(b[4:]))) }
 
 const longest = 1<<16 - 1 - unix.SizeofNlAttr
 
-// marshal leaves out what is too long for an attribute.
+// marshal encodes attributes. It leaves out those that are too long.
 func marshal(list ...netlink.Attribute) []byte {
 	list = slices.DeleteFunc(slices.Clone(list), func(a netlink.Attribute) bool {
 		return len(a.Data) > longest
@@ -200,7 +201,7 @@ func marshal(list ...netlink.Attribute) []byte {
 	for i := range list {
 		list[i].Length = 0
 	}
-	b, _ := netlink.MarshalAttributes(list) // it fails for wrong lengths only
+	b, _ := netlink.MarshalAttributes(list) // fails only for wrong lengths
 	return b
 }
 

@@ -26,17 +26,19 @@ var made = map[string][]uint16{
 	"vrf":     {nl.IFLA_VRF_TABLE},
 }
 
-// makes reports whether MakeLink makes devices of the kind. A pair replaces others.
+// makes reports whether MakeLink makes devices of the kind. A copy has veth pairs in place of other
+// devices.
 func makes(kind string) bool {
 	_, ok := made[kind]
 	return ok
 }
 
-// MakeLink makes a device, which stays down and without master, in a namespace by its file
-// descriptor, or in the calling thread's (-1). Its Parent is a device of the calling thread's.
+// MakeLink makes a device, which stays down and without master. ns is the file descriptor of the
+// device's namespace, or -1 for the calling thread's. The device's Parent is in the calling
+// thread's namespace.
 func MakeLink(s Saved, ns int) error {
 	kind := s.Kind
-	switch kind { // they would make files in /dev
+	switch kind { // a macvtap or ipvtap would make a file in /dev
 	case "macvtap":
 		kind = "macvlan"
 	case "ipvtap":
@@ -51,7 +53,7 @@ func MakeLink(s Saved, ns int) error {
 	if ns < 0 || !errors.Is(err, unix.EEXIST) {
 		return err
 	}
-	// before Linux 6.14 the name and the index must be free here, too
+	// Before Linux 6.14 the name and the index must be free in this namespace, too.
 	const name, index = "toll0", 1 << 30
 	there := s
 	s.Name, s.Index = name, index
@@ -78,8 +80,8 @@ func move(index int, to Saved, ns int) error {
 	return nil
 }
 
-// MakePair makes a veth a in the calling thread's namespace whose other end b is in a namespace by
-// its file descriptor, or in the same (-1). Both stay down and without master.
+// MakePair makes a veth pair. End a is in the calling thread's namespace, end b in the namespace
+// with the file descriptor ns, or in the same one if ns is -1. Both stay down and without master.
 func MakePair(a, b Saved, ns int) error {
 	const peer = 1 // VETH_INFO_PEER
 	a.Kind, b.Kind = "veth", "veth"
@@ -161,7 +163,8 @@ func (s Saved) data() []netlink.Attribute {
 	return list
 }
 
-// A kernel without a feature of bridges refuses its attribute, whatever the value.
+// usual reports whether an attribute has the default value. Such attributes are not sent, because a
+// kernel without the feature would refuse them.
 func usual(a netlink.Attribute) bool {
 	if typeOf(a) == nl.IFLA_BR_VLAN_PROTOCOL {
 		return len(a.Data) == 2 && binary.BigEndian.Uint16(a.Data) == unix.ETH_P_8021Q
@@ -177,7 +180,7 @@ func (s Saved) filtersVLANs() bool {
 	})
 }
 
-// The settings of bridge ports that decide about packets, with their usual values.
+// portSettings has the settings of bridge ports that affect packets, with their default values.
 var portSettings = map[uint16]byte{
 	unix.IFLA_BRPORT_MODE: 0, unix.IFLA_BRPORT_LEARNING: 1, unix.IFLA_BRPORT_UNICAST_FLOOD: 1,
 	unix.IFLA_BRPORT_PROXYARP: 0, unix.IFLA_BRPORT_PROXYARP_WIFI: 0,
@@ -196,8 +199,9 @@ func (s Saved) port() []netlink.Attribute {
 	})
 }
 
-// SetLink sets what MakeLink leaves out: the master, which must be there, a bridge port's settings
-// and VLANs, flags; Up last. The kernel gives the device no IPv6 link-local address.
+// SetLink sets what MakeLink leaves out: the master, which must exist, a bridge port's settings and
+// VLANs, and flags, of them Up last. The kernel does not give the device an IPv6 link-local
+// address.
 func SetLink(s Saved) error {
 	c, err := openSender()
 	if err != nil {
@@ -215,7 +219,7 @@ func SetLink(s Saved) error {
 		genMode = 8 // IFLA_INET6_ADDR_GEN_MODE
 		none    = 1
 	)
-	// without IPv6 the kernel refuses it
+	// A kernel without IPv6 refuses this.
 	_ = set("address generation", nested(unix.IFLA_AF_SPEC, nested(unix.AF_INET6,
 		netlink.Attribute{Type: genMode, Data: []byte{none}})))
 	var errs []error
@@ -257,7 +261,7 @@ const (
 	ofSelf      = 2 // BRIDGE_FLAGS_SELF
 )
 
-// setVLANs replaces the usual VLAN 1.
+// setVLANs sets the VLANs in place of the default VLAN 1.
 func (s Saved) setVLANs(c sender) error {
 	list, err := attributesOf(s.VLANs, 0)
 	if err != nil || len(list) == 0 {

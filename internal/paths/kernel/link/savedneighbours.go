@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// ReadNeighbours reads permanent neighbours, those that the machine answers for (proxy), and static
-// entries of bridges.
+// ReadNeighbours reads permanent neighbour entries, proxy entries, and static forwarding entries of
+// bridges.
 func ReadNeighbours() ([]raw.Message, error) {
 	own, err := rawList("neighbours", unix.RTM_GETNEIGH, unix.RTM_NEWNEIGH, bothFamilies,
 		unix.SizeofNdMsg, func(b []byte) bool { return neighbourOf(b).state == unix.NUD_PERMANENT })
@@ -38,7 +38,8 @@ func ReadNeighbours() ([]raw.Message, error) {
 	return append(own, static...), err
 }
 
-// MakeNeighbours adds neighbours, except permanent ones at devices that stand in for others.
+// MakeNeighbours adds neighbour entries. It leaves out permanent ones at devices for which standIn
+// returns true, because these devices replace others.
 func MakeNeighbours(ms []raw.Message, standIn func(index int) bool) []raw.Refused {
 	ms = slices.DeleteFunc(slices.Clone(ms), func(m raw.Message) bool {
 		if len(m.Data) < unix.SizeofNdMsg {

@@ -11,14 +11,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// SavedAddress is what a message of ReadAddresses says.
+// SavedAddress is an address in a message of ReadAddresses.
 type SavedAddress struct {
 	Index  int // of the device
 	Prefix netip.Prefix
 	Peer   netip.Addr // the other end of a point-to-point link; invalid: none
 }
 
-// ParseAddress reports whether m is an address.
+// ParseAddress returns the address in m. ok is false if m is not about an address.
 func ParseAddress(m raw.Message) (out SavedAddress, ok bool) {
 	f, err := fieldsOf(m.Data, unix.SizeofIfAddrmsg)
 	if m.Type != unix.RTM_NEWADDR || err != nil {
@@ -100,15 +100,15 @@ func IsDefault(m raw.Message) bool {
 	return r.Dst_len == 0 && r.Table == unix.RT_TABLE_MAIN && r.Type == unix.RTN_UNICAST
 }
 
-// Numbered reports whether the calling thread's namespace has a number for another one. Every
-// device with its other end or parent there gives it one.
+// Numbered reports whether the calling thread's namespace has a number for any other namespace. It
+// has one for each namespace with the other end or the parent of one of its devices.
 func Numbered() (bool, error) {
 	const getNSID, header = 90, 4 // RTM_GETNSID, struct rtgenmsg
 	msgs, err := rawDump(getNSID, make([]byte, header))
 	return len(msgs) > 0, err
 }
 
-// Renumber returns a message of this package with other indexes of devices.
+// Renumber returns a message of this package in which the indexes of devices are replaced.
 func Renumber(m raw.Message, to map[int]int) raw.Message {
 	out := raw.Message{Type: m.Type, Data: slices.Clone(m.Data)}
 	renumber := func(b []byte) {

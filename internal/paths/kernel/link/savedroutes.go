@@ -69,8 +69,8 @@ func listPolicy(families ...byte) ([]raw.Message, error) {
 		unix.SizeofRtMsg, nil)
 }
 
-// MakeAddresses adds addresses for ever, at once, and without routes to their networks: those are
-// among the routes.
+// MakeAddresses adds addresses without a lifetime and without duplicate address detection. The
+// kernel adds no routes to their networks, because these are among the routes of ReadRoutes.
 func MakeAddresses(ms []raw.Message) []raw.Refused {
 	return restore{unix.RTM_NEWADDR, unix.SizeofIfAddrmsg, addAddress, addressText,
 		indexOf}.all(ms)
@@ -139,8 +139,8 @@ func makeNexthops(ms []raw.Message) []raw.Refused {
 		func(b []byte) int { return number(b, nexthopDevice) }}.all(ms)
 }
 
-// MakeRoutes makes nexthop objects and routes, those to gateways last. Their devices must be up,
-// nexthops' also have a carrier, and the addresses must be there.
+// MakeRoutes makes nexthop objects and routes, those with gateways last. The devices must be up,
+// those of nexthop objects must also have a carrier, and the addresses must exist.
 func MakeRoutes(nexthops, routes []raw.Message) []raw.Refused {
 	routes = slices.Clone(routes)
 	slices.SortStableFunc(routes, func(a, b raw.Message) int { return distance(a) - distance(b) })
@@ -186,7 +186,7 @@ func routeText(b []byte, names map[int]string) string {
 	return out
 }
 
-// Routes by what must be there before them.
+// Routes, by what must exist before them.
 const (
 	local  = iota
 	nearby // addresses
@@ -214,13 +214,13 @@ func addRoute(c sender, b []byte) error {
 	}
 	if slices.ContainsFunc(list, func(a netlink.Attribute) bool {
 		return typeOf(a) == nexthopID
-	}) { // the kernel also prints what the nexthop says, and refuses to read it
+	}) { // the kernel also prints the attributes of the nexthop object, but does not accept them
 		list = without(list, unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH,
 			unix.RTA_FLOW, unix.RTA_ENCAP_TYPE, unix.RTA_ENCAP)
 	}
 	flags := netlink.Create
 	if b[0] == unix.AF_INET {
-		flags |= netlink.Append // keeps the order of equal ones; in IPv6 it would join them
+		flags |= netlink.Append // keeps the order of equal routes; IPv6 would make one multipath route
 	}
 	send := func(always uint32) error {
 		h := slices.Clone(b[:unix.SizeofRtMsg])
@@ -236,7 +236,7 @@ func addRoute(c sender, b []byte) error {
 	}
 	err = send(0)
 	if errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EHOSTUNREACH) {
-		// nothing leads to the gateway any more
+		// The gateway is no longer reachable.
 		if send(unix.RTNH_F_ONLINK) == nil {
 			return nil
 		}
@@ -244,7 +244,7 @@ func addRoute(c sender, b []byte) error {
 	return err
 }
 
-// cleanHops removes from a list of struct rtnexthop the flags that tell a state.
+// cleanHops removes the flags that describe a state from a list of struct rtnexthop.
 func cleanHops(b []byte, always byte) []byte {
 	const flags = 2 // offset
 	out := slices.Clone(b)
@@ -252,7 +252,7 @@ func cleanHops(b []byte, always byte) []byte {
 	return out
 }
 
-// MakePolicy makes the rules that choose a routing table, in place of those there are.
+// MakePolicy replaces the rules that choose a routing table.
 func MakePolicy(ms []raw.Message) []raw.Refused {
 	const (
 		flags      = 8       // offset in struct fib_rule_hdr
@@ -270,7 +270,7 @@ func MakePolicy(ms []raw.Message) []raw.Refused {
 			}
 			if !slices.ContainsFunc(list, func(a netlink.Attribute) bool {
 				return typeOf(a) == nl.FRA_PRIORITY
-			}) { // the kernel does not print 0, and chooses another
+			}) { // the kernel does not print a priority of 0, and without one it would choose another
 				list = append(list, netlink.Attribute{Type: nl.FRA_PRIORITY, Data: word(0)})
 			}
 			h := slices.Clone(b[:unix.SizeofRtMsg])

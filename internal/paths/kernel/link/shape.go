@@ -28,8 +28,8 @@ const (
 	delayQueue = 100_000
 )
 
-// SetShape sets netem for the delay and, behind it, tbf for the rate. The zero value changes
-// nothing. The error is ENOENT if the kernel lacks one of them.
+// SetShape sets netem for the delay and, behind it, tbf for the rate. With the zero Shape it
+// changes nothing. The error wraps ENOENT if the kernel lacks netem or tbf.
 func SetShape(name string, s Shape) error {
 	if s == (Shape{}) {
 		return nil

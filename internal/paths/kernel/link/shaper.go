@@ -57,8 +57,9 @@ func shaped(kind string, options []byte) (rate uint64) {
 	return rate
 }
 
-// rateOf returns bit/s with link headers, for htb the default class's; 0: unlimited, or it differs
-// by packet.
+// rateOf returns the rate that a device's queueing disciplines allow, in bit/s including link
+// headers. For htb it is the rate of the default class. 0 means that the rate is unlimited or
+// differs by packet.
 func rateOf(index int) (bits uint64, err error) {
 	all, err := tcDump(unix.RTM_GETQDISC, index, 0)
 	if err != nil {
@@ -103,8 +104,8 @@ func (s shaping) below(parent uint32, depth int) uint64 {
 	return 0
 }
 
-// byDefault returns the class of unfiltered packets, and the least ceil from it up. Class 0 is not
-// shaped.
+// byDefault returns the class of packets that match no filter, and the lowest ceil of the class and
+// its parents. Class 0 is not shaped.
 func (s shaping) byDefault(htb tcMessage) (class uint32, rate uint64) {
 	attrs, err := nl.ParseRouteAttr(htb.attrs[nl.TCA_OPTIONS])
 	if err != nil {

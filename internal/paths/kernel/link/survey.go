@@ -19,8 +19,8 @@ type Device struct {
 	Master string
 	// Peer is the index of a veth's other end, in that end's namespace.
 	Peer int
-	// Space is this namespace's id for the namespace of a veth's other end, or of the device below a
-	// macvlan; -1 if that is this namespace. See SpaceID.
+	// Space is the ID that this namespace has for the namespace of a veth's other end, or of a
+	// macvlan's parent; -1 if that is this namespace. See SpaceID.
 	Space int
 	Addrs []netip.Prefix
 	// Uplink means that a default route uses the device.
@@ -82,8 +82,8 @@ func Survey() ([]Device, error) {
 	return out, nil
 }
 
-// SpaceID returns the id that this namespace has for the network namespace of process pid; -1: none,
-// so that no device of this namespace leads there.
+// SpaceID returns the ID that this namespace has for the network namespace of process pid. It
+// returns -1 if it has none; then no device of this namespace has its other end or parent there.
 func SpaceID(pid int) (int, error) {
 	id, err := netlink.GetNetNsIdByPid(pid)
 	if err != nil {

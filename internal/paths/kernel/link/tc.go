@@ -135,7 +135,7 @@ func (t trafficControl) disciplines(index int) string {
 	return strings.Join(out, ", ")
 }
 
-// leaves have classes that do not matter: the disciplines below them are listed.
+// leaves lists disciplines without classes, or whose classes have no settings of their own.
 var leaves = []string{"noqueue", "pfifo_fast", "pfifo", "bfifo", "fq_codel", "fq", "mq", "tbf",
 	"netem", "clsact", "ingress"}
 
@@ -162,7 +162,7 @@ func (t trafficControl) filters(index int) ([]string, error) {
 	add := func(where string, parent uint32) error {
 		msgs, err := tcDump(unix.RTM_GETTFILTER, index, parent)
 		for _, m := range msgs {
-			// without options the filter only opens a chain or a priority
+			// A filter without options only stands for a chain or a priority.
 			if len(m.attrs[nl.TCA_OPTIONS]) > 0 {
 				out = append(out, where+" "+m.filter())
 			}

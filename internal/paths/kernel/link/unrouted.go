@@ -8,8 +8,8 @@ import (
 )
 
 // Unrouted returns the IPv6 addresses of the calling thread's namespace to which the kernel does
-// not deliver packets yet, of devices that carry packets. The kernel adds the local route to an
-// address a moment after the address.
+// not yet deliver packets, because it adds the local route a moment after the address. It leaves
+// out devices that do not carry packets.
 func Unrouted() ([]netip.Addr, error) {
 	carrying, err := Carrying()
 	if err != nil {
@@ -39,7 +39,7 @@ func Unrouted() ([]netip.Addr, error) {
 		to, _ := netip.AddrFromSlice(f[unix.RTA_DST])
 		routed[place{to, int(f.number(unix.RTA_OIF))}] = true
 	}
-	const loopback = 1 // before Linux 4.19 all local routes are its
+	const loopback = 1 // before Linux 4.19, the device of all local routes
 	var out []netip.Addr
 	for _, m := range addresses {
 		a, ok := ParseAddress(m)

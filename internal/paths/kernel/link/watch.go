@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch counts the changes in a network namespace, including undone ones, without slowing packets
-// down. The namespace lives until Close. Any thread may call the methods.
+// Watch counts changes of settings in a network namespace, including those that were undone. It
+// does not slow down packets. The namespace lives until Close. Any thread may call the methods.
 type Watch struct {
 	fd int
 

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Found is a network namespace of this machine, which lives at least until it is closed.
+// Found is a network namespace of this machine. It lives at least until Close.
 type Found struct {
 	ID  string // as /proc/PID/ns/net prints it
-	PID int    // the lowest of a process in it; 0: none, the namespace has a name
+	PID int    // the lowest PID of a process in it; 0: no process, but a name
 	fd  int
 }
 
-// FD returns the file descriptor, which Close closes.
+// FD returns the namespace's file descriptor, which Close closes.
 func (f Found) FD() int { return f.fd }
 
 // Close closes the file descriptor.
@@ -38,8 +38,9 @@ func (f Found) Visit(g func() error) error {
 	return <-done
 }
 
-// Find lists the network namespaces of the processes that the caller sees and of the names (as of
-// ip-netns) in its mount namespace. The caller's own is the first. The caller closes all of them.
+// Find lists network namespaces: those of the processes that the caller sees, and those with a name
+// (as by ip-netns) in the caller's mount namespace. The caller's own is the first. The caller
+// closes all of them.
 func Find() ([]Found, error) {
 	own, err := find("/proc/self/ns/net", os.Getpid())
 	if err != nil {
@@ -53,7 +54,7 @@ func Find() ([]Found, error) {
 		}
 		f, err := find(file, pid)
 		if err != nil {
-			return // it ended, or belongs to another user
+			return // the process has ended, or belongs to another user
 		}
 		if slices.ContainsFunc(out, func(g Found) bool { return g.ID == f.ID }) {
 			_ = f.Close()

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held returns the network namespaces, as ID names them, that process pid has open as files or has
-// tap devices in. The caller needs permission to trace the process.
+// Held returns the IDs (see ID) of the network namespaces that process pid has open as files, or in
+// which it has tap devices. The caller needs permission to trace the process (ptrace).
 func Held(pid int) (ids []string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	all, err := os.ReadDir(dir)
@@ -53,8 +53,8 @@ func ofTap(pid int, theirs string) (id string, err error) {
 	return os.Readlink("/proc/self/fd/" + strconv.Itoa(ns))
 }
 
-// MountedAt returns the network namespace that is mounted at a file in the mount namespace of
-// process pid; "": none, or it may not be read.
+// MountedAt returns the ID of the network namespace that is mounted at a file in the mount
+// namespace of process pid, or "" if there is none or the caller may not read it.
 func MountedAt(pid int, file string) string {
 	for _, m := range mounts("/proc/" + strconv.Itoa(pid) + "/mountinfo") {
 		if m.file == file {

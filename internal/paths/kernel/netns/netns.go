@@ -1,8 +1,9 @@
-// Package netns holds network namespaces without names: a namespace is an operating system thread.
-// The kernel removes the namespace with the thread.
+// Package netns makes network namespaces without names. Each has a thread of this process; when the
+// thread ends, the kernel removes the namespace.
 //
-// A child process gets its parent-death signal from the thread that started it. File descriptors
-// and setns would tie that signal to a thread that moves on.
+// Child processes are started on that thread, because a child's parent-death signal is bound to the
+// thread that started it. With file descriptors and setns, this would be a thread that goes on to
+// other work.
 //
 // Child processes started inside Do are in the namespace, goroutines are not.
 package netns
@@ -20,7 +21,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 )
 
-// The process's first thread remains main's, because /proc/self shows its namespace.
+// The first thread stays main's and never enters another namespace, because /proc/self shows the
+// first thread's namespace.
 func init() { runtime.LockOSThread() }
 
 var errClosed = errors.New("network namespace is closed")
@@ -74,7 +76,7 @@ func start(enter func() error) (*NS, error) {
 	return n, nil
 }
 
-// live never unlocks its thread, so the thread ends with the goroutine.
+// live is the goroutine of a namespace. It never unlocks its thread, so the thread ends with it.
 func (n *NS) live(enter func() error, started chan<- error) {
 	defer close(n.done)
 	runtime.LockOSThread()

@@ -12,7 +12,8 @@ import (
 // File returns the file of the network namespace of process pid.
 func File(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/net" }
 
-// ID returns /proc's name of the network namespace of process pid. Only root may read other users'.
+// ID returns the identity of the network namespace of process pid as /proc shows it, such as
+// "net:[4026531840]". Only root may read that of other users' processes.
 func ID(pid int) (string, error) {
 	return os.Readlink(File(pid))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 )
 
-// Doubts lists such rules, except those that only log.
+// Doubts lists the doubtful rules (see xtables.Doubt), except those that only log.
 func (s Saved) Doubts() (out []xtables.Doubt) {
 	for _, r := range s.rules() {
 		if word := r.doubt(); word != "" {
@@ -22,8 +22,9 @@ func (s Saved) Doubts() (out []xtables.Doubt) {
 	return out
 }
 
-// Assume returns rules in which the doubtful parts of each of the Doubts always match, or in which
-// those rules never match. A queue to a program becomes its answer, accept or drop.
+// Assume returns a copy of the rules. If match is true, the doubtful parts of the rules in Doubts
+// always match, else these rules never match. A queue to a program becomes the program's possible
+// verdict, accept or drop.
 func (s Saved) Assume(match bool) Saved {
 	out := Saved{Messages: slices.Clone(s.Messages)}
 	for _, r := range s.rules() {
@@ -42,7 +43,7 @@ func (s Saved) Assume(match bool) Saved {
 	return out
 }
 
-// Rules lists the places of all rules, in order.
+// Rules returns the places of all rules, in order.
 func (s Saved) Rules() (out []Place) {
 	for _, r := range s.rules() {
 		out = append(out, Place{r.table, r.chain, r.number})
@@ -95,8 +96,8 @@ type savedRule struct {
 	number       int
 	attrs        attributes
 	exprs        []expression
-	limits       map[string]string // words of the table's objects
-	idle         bool              // nothing happens to a packet that matches
+	limits       map[string]string // the kinds of the table's limiting objects, by name
+	idle         bool              // the rule does nothing to packets that match
 }
 
 func (s Saved) rules() []*savedRule {
@@ -221,8 +222,8 @@ const (
 	metaTimeHour
 )
 
-// idles reports whether a rule does nothing to a packet but log and count. Nor does one that
-// returns, if the chain's other rules are such rules.
+// idles reports whether a rule does nothing to a packet except log and count it. With last, no
+// later rule of the chain does more, so a rule that returns from the chain idles as well.
 func (r *savedRule) idles(last bool) bool {
 	for _, e := range r.exprs {
 		switch e.name {
@@ -255,7 +256,7 @@ func (r *savedRule) idles(last bool) bool {
 	return true
 }
 
-// harmless expressions only match, load values or watch.
+// harmless lists expressions that only match, load values, or observe.
 var harmless = []string{"log", "last", "secmark", "cthelper", "cttimeout", "ctexpect",
 	"flow_offload", "limit", "quota", "connlimit", "dynset", "rt", "socket", "exthdr", "hash",
 	"numgen", "osf", "xfrm", "tunnel", "inner", "byteorder",

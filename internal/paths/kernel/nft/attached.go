@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attached is a chain that sees frames before or after IP's hooks. Read leaves it out.
+// Attached is a chain at a hook outside of IP, which Read leaves out: of netdev, bridge, or inet's
+// ingress.
 type Attached struct {
 	Name    string   // "chain netdev table name"
-	Devices []string // nil: those of all bridges
+	Devices []string // nil: the ports of all bridges
 }
 
 // ListAttached lists the chains of netdev, bridge and inet's ingress that have rules or a dropping

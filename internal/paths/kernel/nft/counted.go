@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Counted is a foreign rule with its counter.
+// Counted is a rule of another program with its counter.
 type Counted struct {
 	Chain   string
 	Handle  uint64 // within the table

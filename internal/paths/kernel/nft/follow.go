@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
-// Follow sends when rules of nftables or iptables-nft change, until done is closed. It does not see
-// iptables-legacy. The channel is closed when the kernel reports no more.
+// Follow sends to the returned channel when rules of nftables or iptables-nft change, until done is
+// closed. It does not see iptables-legacy. The channel is closed if the kernel ends the reports.
 func Follow(done <-chan struct{}) (<-chan struct{}, error) {
 	out, err := link.Messages(done, unix.NETLINK_NETFILTER, unix.NFNLGRP_NFTABLES)
 	if err != nil {

@@ -17,12 +17,12 @@ type Listed struct {
 	Name string // "chain ip nat DOCKER"
 	// Text has the number of rules and a checksum that ignores counters.
 	Text string
-	// Devices lists the devices whose frames the chain gets before anything else does, or is nil. A
-	// trailing * is a wildcard.
+	// Devices lists the devices whose frames the chain or flow table sees first; nil: it is not at
+	// the hook of a device. A trailing * is a wildcard.
 	Devices []string
 }
 
-// List lists the packet filters of all programs, including those that Read does not understand.
+// List lists the packet filters of all programs, including those that Read cannot represent.
 func List() ([]Listed, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -59,8 +59,8 @@ func chainOf(family byte, a attributes) string {
 		a.text(unix.NFTA_RULE_CHAIN)}, " ")
 }
 
-// Generation returns a number that each change of the namespace's packet filters changes, even an
-// undone one, or 0 without nf_tables.
+// Generation returns a number that grows with each change of the namespace's packet filters, even
+// if the change is undone. It returns 0 without nf_tables.
 func Generation() (uint32, error) {
 	const header, genID = 4, 1 // struct nfgenmsg, NFTA_GEN_ID
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
@@ -192,7 +192,7 @@ func names(list []byte) (out []string) {
 	return out
 }
 
-// Hooks reports whether the chain or flow table gets the device's frames.
+// Hooks reports whether the chain or flow table sees the device's frames.
 func (l Listed) Hooks(device string) bool {
 	return slices.ContainsFunc(l.Devices, func(d string) bool {
 		before, all := strings.CutSuffix(d, "*")
@@ -245,7 +245,7 @@ func (r *ruleList) add(a attributes) {
 	}
 }
 
-// The data of these expressions change with the traffic.
+// counting lists the expressions whose data change with the traffic.
 var counting = []string{"counter", "quota", "last", "limit", "connlimit", "numgen"}
 
 type attribute struct {

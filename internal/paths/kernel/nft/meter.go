@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Meter counts connections by rules in a table of its own, which change nothing. The kernel removes
-// the table at the latest with the process.
+// Meter counts connections by rules in a table of its own. The rules do not change packets. The
+// kernel removes the table when the Meter is closed or the process ends.
 type Meter struct {
 	family Family
 	table  string
@@ -26,8 +26,7 @@ const (
 )
 
 // NewMeter adds the table to the calling thread's namespace. Its rules see the first packet of each
-// connection after its destination is rewritten, and before its source is. The caller closes the
-// Meter.
+// connection, after DNAT and before SNAT. The caller closes the Meter.
 func NewMeter(f Family, table string, rules [][]Match) (*Meter, error) {
 	control, err := newTransactor()
 	if err != nil {
@@ -51,8 +50,8 @@ func NewMeter(f Family, table string, rules [][]Match) (*Meter, error) {
 // Close removes the table.
 func (m *Meter) Close() error { return unix.Close(m.fd) }
 
-// Counts returns the number of connections that each rule counted, in order. The calling thread must
-// be in the Meter's namespace.
+// Counts returns the number of connections that each rule counted, in order. The calling thread
+// must be in the Meter's namespace.
 func (m *Meter) Counts() ([]uint64, error) {
 	rules, err := ReadChain(m.family, m.table, meterChain)
 	out := make([]uint64, len(rules))
@@ -66,7 +65,7 @@ func (m *Meter) parts(rules [][]Match) ([]part, error) {
 	family := byte(m.family.table())
 	number := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	name := []byte(meterChain + "\x00")
-	// 1 is the attribute of the table's name in all messages.
+	// In all messages, attribute 1 is the table's name.
 	of := func(kind uint16, attrs ...attribute) part {
 		return part{kind: kind, family: family,
 			attrs: append(attributes{{1, []byte(m.table + "\x00")}}, attrs...)}
@@ -79,7 +78,7 @@ func (m *Meter) parts(rules [][]Match) ([]part, error) {
 	}
 	out := []part{of(unix.NFT_MSG_NEWTABLE, attribute{unix.NFTA_TABLE_FLAGS, number(ownedTable)}),
 		of(unix.NFT_MSG_NEWCHAIN, attribute{unix.NFTA_CHAIN_NAME, name},
-			attribute{unix.NFTA_CHAIN_TYPE, []byte("nat\x00")}, // whose chains see first packets only
+			attribute{unix.NFTA_CHAIN_TYPE, []byte("nat\x00")}, // sees only first packets
 			attribute{unix.NFTA_CHAIN_HOOK, hook})}
 	for _, match := range rules {
 		var list attributes
@@ -100,7 +99,7 @@ func (m *Meter) parts(rules [][]Match) ([]part, error) {
 	return out, nil
 }
 
-// Dialled matches packets of connections whose client dialled the address, whatever it is now.
+// Dialled matches packets of connections whose client dialled the address, before any DNAT.
 func Dialled(to netip.AddrPort) Match {
 	equal := func(data []byte) expr.Any {
 		return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data}
@@ -122,7 +121,7 @@ func Marked(bits uint32) Match {
 	}}
 }
 
-// Rewritten matches packets of connections whose destination was rewritten.
+// Rewritten matches packets of connections with DNAT.
 func Rewritten() Match {
 	mask := binaryutil.NativeEndian.PutUint32(dstNAT)
 	return Match{[]expr.Any{

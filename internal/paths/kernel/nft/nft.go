@@ -1,8 +1,8 @@
 // Package nft writes nftables rule sets and reads their counters back, in the calling thread's
 // network namespace. Call it inside netns.NS.Do, with CAP_NET_ADMIN over the namespace.
 //
-// The rules equal those that iptables-nft writes for the same commands, so a packet costs the same
-// as under Docker.
+// The rules equal those that iptables-nft writes for the same commands, so they cost packets as
+// much as Docker's rules.
 package nft
 
 import (
@@ -44,7 +44,7 @@ type Chain struct {
 // Hook is where the kernel calls a chain.
 type Hook int
 
-// The priorities equal iptables'.
+// The hooks have the priorities of iptables' chains.
 const (
 	noHook Hook = iota
 	Prerouting
@@ -67,11 +67,12 @@ type Match struct{ exprs []expr.Any }
 // Verdict is what happens to a packet that a rule matches.
 type Verdict struct{ exprs []expr.Any }
 
-// A socket's receive buffer holds the answers to a few hundred commands.
+// batch is the number of commands in a transaction. A socket's receive buffer has space for the
+// answers to a few hundred.
 const batch = 64
 
-// Apply writes the chains in transactions of up to 64 commands. After an error the earlier
-// transactions stay.
+// Apply writes the chains in transactions of up to 64 commands. If one fails, the earlier ones
+// stay.
 func Apply(chains []Chain) error {
 	c, err := nftables.New()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/firewall"
 )
 
-// Read returns the rules about IP packets.
+// Read returns the rules for IP packets in the calling thread's namespace.
 func Read() ([]firewall.Chain, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -66,7 +66,7 @@ const (
 	nfproto
 )
 
-// register is what an expression left there.
+// register is the value that an expression loaded into a register.
 type register struct {
 	by         string
 	field      field
@@ -86,7 +86,7 @@ func readRule(exprs []any, family nftables.TableFamily) firewall.Rule {
 	for _, e := range exprs {
 		if name, ok := e.(opaque); ok {
 			r.unread(string(name))
-			clear(r.regs) // it may have loaded any of them
+			clear(r.regs) // the expression may have changed any register
 		} else if !r.load(e) && !r.verdict(e) {
 			r.unread(nameOf(e))
 		}
@@ -216,7 +216,8 @@ func (r *reader) compare(e *expr.Cmp) (known bool) {
 	return known
 }
 
-// deviceName returns a name without a zero as a prefix: "veth+".
+// deviceName returns a device's name. Without a final zero byte it is a prefix, returned as
+// "veth+".
 func deviceName(b []byte) string {
 	if i := slices.Index(b, 0); i >= 0 {
 		return string(b[:i])

@@ -12,11 +12,11 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// Restore makes the rules in the calling thread's namespace, which has none. A refused rule is
-// replaced by one that does nothing, so that rules keep their numbers.
+// Restore makes the rules in the calling thread's namespace, which must have none. If the kernel
+// refuses a rule, one that does nothing replaces it, so that rules keep their numbers.
 //
-// Sets and chains without names get the names that the kernel had chosen, so that transactions may
-// end between them and the rules that use them.
+// Anonymous sets and chains become named ones, with the names that the kernel had chosen. So a
+// transaction may end between a set and the rule that uses it.
 func (s Saved) Restore() ([]raw.Refused, error) {
 	if len(s.Messages) == 0 {
 		return nil, nil
@@ -53,8 +53,8 @@ var (
 	errCut     = errors.New("the message is damaged")
 )
 
-// The attributes that are copied. Handles, uses and positions are the kernel's to choose, and it
-// refuses messages with some others that it prints.
+// copied lists the attributes that are copied, by kind of message. The kernel itself chooses
+// handles, use counts and positions, and it refuses some other attributes that it prints.
 var copied = map[uint16][]uint16{
 	unix.NFT_MSG_NEWTABLE: {unix.NFTA_TABLE_NAME, unix.NFTA_TABLE_FLAGS, tableUserdata},
 	unix.NFT_MSG_NEWCHAIN: {unix.NFTA_CHAIN_TABLE, unix.NFTA_CHAIN_NAME, unix.NFTA_CHAIN_HOOK,
@@ -88,11 +88,11 @@ const (
 	chainBase    = 1
 
 	quotaInverted    = 1
-	flowtableCounter = 2 // and not the hardware's
+	flowtableCounter = 2 // the only flag that is kept: not the hardware's
 )
 
-// partOf removes what cannot be copied: an owner, which takes its table along, the hardware's part,
-// and namelessness.
+// partOf returns the part for a saved message. It removes what cannot be copied: the owner of a
+// table (with whom the table would end), offload to hardware, and the flags of anonymous objects.
 func partOf(m raw.Message, number int, numbers map[string]int) (part, error) {
 	p := part{kind: m.Type & 0xff, what: "a message"}
 	keep, known := copied[p.kind]
@@ -108,7 +108,7 @@ func partOf(m raw.Message, number int, numbers map[string]int) (part, error) {
 	}
 	p.family, p.attrs = m.Data[0], a.only(keep)
 	where := familyName(p.family) + " " + text(a.get(unix.NFTA_TABLE_NAME))
-	name := text(a.get(2)) // NFTA_CHAIN_TABLE, …: 1 is the table's name in all messages
+	name := text(a.get(2)) // the object's name; 1 is the table's name in all messages
 	switch p.kind {
 	case unix.NFT_MSG_NEWTABLE:
 		p.what = "table " + where
@@ -146,7 +146,8 @@ func (p *part) mask(flags uint16, keep uint32) {
 	}
 }
 
-// bare removes a flow table's devices. Packets that no device hands to it take the usual way.
+// bare removes a flow table's devices. Then no packet enters the flow table, and all packets are
+// forwarded as without it.
 func (p *part) bare() error {
 	hook, err := decode(p.attrs.get(flowtableHook))
 	if err != nil {
@@ -157,8 +158,8 @@ func (p *part) bare() error {
 	return err
 }
 
-// mend removes what the kernel prints but does not accept: a timeout of 0, and that a quota is used
-// up.
+// mend removes what the kernel prints but does not accept: a timeout of 0, and the flag of a quota
+// that is used up.
 func (p *part) mend(exprs []expression) error {
 	if !slices.ContainsFunc(exprs, func(e expression) bool {
 		return e.name == "dynset" || e.name == "quota"
@@ -197,7 +198,7 @@ func (p *part) mend(exprs []expression) error {
 	return err
 }
 
-// compat adds the protocol that some matches and targets of xtables insist on. The kernel does not
+// compat adds the protocol that some matches and targets of xtables require. The kernel does not
 // print it.
 func (p *part) compat(exprs []expression) {
 	if !slices.ContainsFunc(exprs, func(e expression) bool { return e.xt() != "" }) {
@@ -280,7 +281,8 @@ type transactor struct {
 	refused []raw.Refused
 }
 
-// A message of netlink must fit into the socket's send buffer, 208 KiB unless changed.
+// transaction limits the bytes of a transaction. It must fit into the socket's send buffer, by
+// default 208 KiB.
 const transaction = 96 << 10
 
 func newTransactor() (*transactor, error) {
@@ -288,7 +290,7 @@ func newTransactor() (*transactor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	// Answers then lack a copy of what was sent.
+	// With this option, answers do not contain a copy of the request.
 	if err := unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1); err != nil {
 		return nil, errors.Join(fmt.Errorf("open nftables: %w", err), unix.Close(fd))
 	}
@@ -309,8 +311,8 @@ func (t *transactor) add(p part) error {
 	return nil
 }
 
-// flush sends the parts again and again, without those that were refused. The kernel makes all
-// parts of a transaction or none.
+// flush sends the parts in one transaction. The kernel makes all parts or none, so flush repeats
+// the transaction without the refused parts until the kernel accepts it.
 func (t *transactor) flush() error {
 	parts := t.parts
 	t.parts, t.size = nil, 0
@@ -342,7 +344,7 @@ func (t *transactor) flush() error {
 	return nil
 }
 
-// send sends a transaction and returns the errors of its parts by their positions.
+// send sends a transaction and returns the errors of its parts, by their positions.
 func (t *transactor) send(parts []part) (map[int]error, error) {
 	resource := []byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, unix.NFNL_SUBSYS_NFTABLES}
 	out := message(nil, unix.NFNL_MSG_BATCH_BEGIN, 0, 0, resource)
@@ -376,8 +378,8 @@ func message(b []byte, kind, flags uint16, number int, data []byte) []byte {
 	return b
 }
 
-// answers reads what is in the socket: the kernel works while it is sent to, and answers only
-// errors.
+// answers reads the kernel's answers, which are in the socket once the transaction is sent. The
+// kernel answers only with errors.
 func (t *transactor) answers(n int) (map[int]error, error) {
 	refused := map[int]error{}
 	lost := false

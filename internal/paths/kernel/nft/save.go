@@ -34,7 +34,7 @@ func Save() (Saved, error) {
 		switch {
 		case again != nil:
 			return Saved{}, again
-		case before != after: // a set that is gone is an error, too
+		case before != after: // in this case err may be about a set that was removed
 			continue
 		case err != nil:
 			return Saved{}, fmt.Errorf("read nftables: %w", err)
@@ -74,7 +74,8 @@ func save(c *netlink.Conn) (out Saved, err error) {
 	return out, nil
 }
 
-// add leaves out what Restore does, such as addresses of the kernel's code.
+// add appends messages, without the attributes that Restore would remove, such as addresses of
+// kernel code.
 func (s *Saved) add(found []netlink.Message) error {
 	for _, m := range found {
 		a, err := decode(m.Data[headerSize:])

@@ -14,8 +14,8 @@ type tableKey struct {
 	name   string
 }
 
-// tables reports of each table whether it only filters. Others translate addresses, or see packets
-// before that: their rules may set the marks by which others translate.
+// tables reports for each table whether it only filters. The other tables have NAT, or see packets
+// before NAT does: their rules may set marks that the rules of NAT match.
 func (s Saved) tables() map[tableKey]bool {
 	out := map[tableKey]bool{}
 	for _, m := range s.Messages {
@@ -38,8 +38,8 @@ func (s Saved) tables() map[tableKey]bool {
 	return out
 }
 
-// Sleep lets packets in the calling thread's namespace, which has these rules, pass tables that only
-// filter as if they did not exist, until the same thread calls wake.
+// Sleep makes the tables that only filter dormant, so packets pass as if they did not exist, until
+// the same thread calls wake. The calling thread's namespace must have these rules.
 func (s Saved) Sleep() (wake func() error, err error) {
 	set := func(flags uint32) error {
 		var parts []part
@@ -68,8 +68,8 @@ func (s Saved) Sleep() (wake func() error, err error) {
 	return func() error { return set(0) }, set(unix.NFT_TABLE_F_DORMANT)
 }
 
-// Words calls f for all numbers of 16 bits in rules and sets that Sleep leaves awake, among them
-// their ports.
+// Words calls f for all 16-bit numbers, among them ports, in the rules and sets of tables that
+// Sleep leaves active.
 func (s Saved) Words(f func(uint16)) {
 	filters := s.tables()
 	for _, m := range s.Messages {

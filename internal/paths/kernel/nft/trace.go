@@ -18,7 +18,7 @@ type Tracer struct {
 	last    map[uint32]Packet // by ID
 }
 
-// Event is a rule that a packet matched, or a chain's end.
+// Event records that a packet matched a rule or reached the end of a chain.
 type Event struct {
 	Packet
 	Table   string // "ip filter"
@@ -92,7 +92,7 @@ func (t *Tracer) Close() error {
 }
 
 func tracePart(kind uint16, attrs ...attribute) part {
-	// 1 is the attribute of the table's name in all messages.
+	// In all messages, attribute 1 is the table's name.
 	return part{kind: kind, family: unix.NFPROTO_INET,
 		attrs: append(attributes{{1, []byte(traceTable + "\x00")}}, attrs...)}
 }
@@ -172,7 +172,7 @@ func (t *Tracer) Read() (out []Event, err error) {
 	}
 }
 
-// event leaves out the tracer's own rules.
+// event parses a trace message. ok is false for the tracer's own rules.
 func (t *Tracer) event(data []byte) (e Event, ok bool) {
 	if len(data) < headerSize {
 		return e, false

@@ -69,7 +69,7 @@ func (r *reader) nat(e *expr.NAT) {
 	r.to(a, e.RegProtoMin, e.RegProtoMax)
 }
 
-// Register 0 means no port.
+// to sets the destination of DNAT. low and high are registers with the ports; 0: no port.
 func (r *reader) to(a netip.Addr, low, high uint32) {
 	port := uint16(0)
 	if low != 0 {

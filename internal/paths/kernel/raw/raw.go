@@ -1,6 +1,6 @@
-// Package raw carries netlink messages verbatim: a message that the kernel printed in a dump
-// creates the same object in another network namespace. Kernels of one architecture understand
-// each other's messages.
+// Package raw represents saved netlink messages: a message from a kernel's dump creates the same
+// object in another network namespace. Kernels of the same architecture understand each other's
+// messages.
 package raw
 
 import "encoding/binary"
@@ -18,7 +18,7 @@ type Refused struct {
 	Err    error
 }
 
-// Words calls f for the numbers of 16 bits at even positions of b, in both byte orders.
+// Words calls f for the 16-bit numbers at even positions of b, in both byte orders.
 func Words(b []byte, f func(uint16)) {
 	for ; len(b) >= 2; b = b[2:] {
 		f(binary.BigEndian.Uint16(b))

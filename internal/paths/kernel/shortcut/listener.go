@@ -21,13 +21,13 @@ import (
 type Listener struct {
 	PID   int
 	Inode uint32
-	// at the time when the socket was judged
+	// the command line of the process when ListenerOf was called
 	Command []string
 }
 
 // ErrUDP means that shortcuts are for TCP only.
 var ErrUDP error = &path.UnsupportedError{
-	Missing: "toll fast leaves UDP alone", Remedy: "publish-proxy or publish-nat"}
+	Missing: "toll fast does not redirect UDP", Remedy: "publish-proxy or publish-nat"}
 
 // ListenerOf finds the socket with which a process listens on a TCP port, in the calling thread's
 // namespace.
@@ -53,12 +53,12 @@ func ListenerOf(pid int, port uint16) (Listener, error) {
 	return Listener{}, fmt.Errorf("process %d does not listen on port %d", pid, port)
 }
 
-// ErrChanged means that the listener differs from the judged one.
+// ErrChanged means that the listener is not the one that ListenerOf found.
 var ErrChanged = errors.New("the listener has changed meanwhile")
 
-// Add redirects clients that dial e.Dial and would reach the listener to e.Target. The listener
-// belongs to a process of root in this network namespace. The error wraps ErrChanged if the
-// listener or its process has changed.
+// Add adds a shortcut: clients that dial e.Dial, and would otherwise reach the listener, reach
+// e.Target instead. The listener's process must be root's and in this network namespace. The error
+// wraps ErrChanged if the listener or its process has changed.
 func (t *Table) Add(e Entry, l Listener) error {
 	if !e.Dial.Addr().IsLoopback() {
 		return fmt.Errorf("%s is not a loopback address", e.Dial)
@@ -110,12 +110,12 @@ func (t *Table) mark(target netip.AddrPort, l Listener) (err error) {
 	}
 	if p, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil ||
 		p != unix.IPPROTO_TCP {
-		// MPTCP contains TCP
-		return fmt.Errorf("process %d listens by another protocol than TCP: %w", l.PID, ErrChanged)
+		// A socket of MPTCP also appears as one of TCP.
+		return fmt.Errorf("process %d does not listen by TCP: %w", l.PID, ErrChanged)
 	}
 	if shared, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT); err != nil ||
 		shared != 0 {
-		return fmt.Errorf("other processes may listen as well as process %d: %w", l.PID, ErrChanged)
+		return fmt.Errorf("other processes may share the port of process %d: %w", l.PID, ErrChanged)
 	}
 	var now objectEndpoint
 	want := toEndpoint(target)
@@ -140,7 +140,7 @@ func (l Listener) same() error {
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil || st.Uid != 0 {
-		return fmt.Errorf("process %d is not root's: %w", l.PID, ErrChanged)
+		return fmt.Errorf("process %d does not run as root: %w", l.PID, ErrChanged)
 	}
 	here, err := netns.ID(unix.Gettid())
 	if err != nil {

@@ -21,7 +21,7 @@ func check() (root *os.File, cookie uint64, err error) {
 	}
 	if cookie, err = Namespace(); err != nil {
 		return nil, 0, &path.UnsupportedError{
-			Missing: "the kernel does not tell a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)",
+			Missing: "the kernel does not report a network namespace's cookie (SO_NETNS_COOKIE, Linux 5.14)",
 			Remedy:  "Linux 5.15 or later", Err: err}
 	}
 	if root, err = cgroupRoot(); err != nil {
@@ -42,7 +42,7 @@ func Namespace() (uint64, error) {
 
 func cgroupRoot() (*os.File, error) {
 	missing := &path.UnsupportedError{Missing: "cgroup v2 is not mounted",
-		Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also beside cgroup v1"}
+		Remedy: "sudo mount -t cgroup2 none /sys/fs/cgroup/unified, also with cgroup v1"}
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		missing.Err = err
@@ -56,7 +56,7 @@ func cgroupRoot() (*os.File, error) {
 			continue
 		}
 		var st unix.Statfs_t
-		// nothing is mounted over it
+		// A file system that is mounted over this one would have another type.
 		if unix.Statfs(at[4], &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC {
 			return os.Open(at[4])
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Without a BPF file system of the machine, toll mounts its own, which Unpin unmounts.
+// If the machine has no BPF file system, toll mounts its own, and Unpin unmounts it.
 const (
 	machinesFS = "/sys/fs/bpf"
 	pinName    = "bridgetoll-fast"
@@ -72,7 +72,7 @@ func (t *Table) Pin() (err error) {
 	return os.Mkdir(filepath.Join(dir, complete), onlyRoot)
 }
 
-// The file exists in a directory that has all of its pins.
+// complete is a file in the directory of the pins. It is made after all pins.
 const complete = "complete"
 
 func mountOwn() error {
@@ -93,7 +93,7 @@ func mountOwn() error {
 	return nil
 }
 
-// Open opens the pinned table. Without a complete one it returns ErrNone.
+// Open opens the pinned table. It returns ErrNone if no table is pinned completely.
 func Open() (*Table, error) {
 	dir := pins()
 	if _, err := os.Stat(filepath.Join(dir, complete)); errors.Is(err, fs.ErrNotExist) {
@@ -137,11 +137,12 @@ func inode(dir string) (uint64, error) {
 	return st.Ino, err
 }
 
-// Unpin removes the pinned table, even an incomplete one, and continues after an error.
+// Unpin removes the pinned table, even an incomplete one. After an error it continues, and returns
+// all errors.
 func Unpin() error {
 	var errs []error
 	if t, err := Open(); err == nil {
-		// before the links are removed, one by one
+		// The links are removed one by one, so switch the table off first.
 		errs = append(errs, t.Stop(), t.abortAll(), t.Close())
 	}
 	dir := pins()

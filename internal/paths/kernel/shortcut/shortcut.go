@@ -2,9 +2,9 @@
 // straight to the container: eBPF programs at the root of cgroup v2 rewrite the destination at
 // connect.
 //
-// The target is stored with docker-proxy's listening socket, which ends before another container
-// may get the address; if a SYN is unanswered by then, a program drops answers from others
-// (toll_answer). In doubt a connection is not redirected (decide).
+// The target is stored with docker-proxy's listening socket. This socket is closed before another
+// container can get the address. If a client's SYN is still unanswered then, a program drops
+// answers from another container (toll_answer). In doubt a connection is not redirected (decide).
 //
 // A Table belongs to the network namespace in which it was made. Call its methods there.
 package shortcut
@@ -37,8 +37,8 @@ type Entry struct {
 	Dial   netip.AddrPort // a loopback address
 	Target netip.AddrPort
 	Taken  uint64
-	// Server is a process in the container, for Add. While over half of Target's accept queue is
-	// taken, clients stay with docker-proxy. 0 ignores the queue.
+	// Server is the PID of a process in the container, for Add. While more than half of Target's
+	// accept queue is full, clients are not redirected. 0: the queue is ignored.
 	Server int
 }
 
@@ -56,7 +56,7 @@ type Reason string
 var reasons = []Reason{"the client's socket is bound to an address",
 	"the client's socket is bound to a device or marked",
 	"nothing listens", "another program than docker-proxy listens",
-	"other BPF programs watch the client's cgroup",
+	"other BPF programs are attached to the client's cgroup",
 	"the client is the kernel", "the client's socket takes IPv6 only",
 	"no memory for the client's socket", "switched off, or the lease ran out",
 	"the server accepts too slowly: its queue is more than half full",
@@ -86,7 +86,7 @@ func Load() (*Table, error) {
 	if err := loadObjectObjects(&o, nil); err != nil {
 		return nil, bpf.Explain(err, remedy)
 	}
-	defer func() { _ = o.objectPrograms.Close() }() // the links keep them
+	defer func() { _ = o.objectPrograms.Close() }() // the links keep the programs loaded
 	t := &Table{maps: o.objectMaps}
 	if err := t.maps.Control.Put(uint32(0), objectControl{Netns: cookie}); err != nil {
 		return nil, errors.Join(fmt.Errorf("write BPF map: %w", err), t.Close())
@@ -103,8 +103,8 @@ func Load() (*Table, error) {
 	return t, root.Close()
 }
 
-// Close releases the table. Unless pinned, it ends and aborts connections that wait for a
-// container's answer.
+// Close releases the table. Unless the table is pinned, its shortcuts end, and connections that
+// wait for a container's answer are aborted.
 func (t *Table) Close() error {
 	var errs []error
 	if len(t.links) > 0 && t.pinned == 0 {
@@ -200,9 +200,9 @@ func (t *Table) Remove(dial netip.AddrPort) error {
 	return nil
 }
 
-// Abort ends redirected connections that wait for the container's answer and whose entry keep
-// rejects: their connects fail with ECONNABORTED. It returns their number. The error wraps
-// EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
+// Abort ends redirected connections that wait for the container's answer, if keep returns false for
+// their entry. The clients' connects fail with ECONNABORTED. Abort returns the number of these
+// connections. The error wraps EOPNOTSUPP without CONFIG_INET_DIAG_DESTROY.
 func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	return sock.AbortConnecting(t.maps.Clients.FD(), func(value []byte) bool {
 		var k objectTook
@@ -213,7 +213,8 @@ func (t *Table) Abort(keep func(Entry) bool) (n int, err error) {
 	})
 }
 
-// abortAll must precede the removal of the programs that drop others' answers.
+// abortAll aborts all waiting connections. It must be called before the programs are removed that
+// drop answers from other containers.
 func (t *Table) abortAll() error {
 	if t.maps.Clients == nil {
 		return nil
@@ -225,7 +226,7 @@ func (t *Table) abortAll() error {
 	return err
 }
 
-// Choose replaces the ports that the user asked for; none: all.
+// Choose sets the ports that the user asked for. An empty list means all ports.
 func (t *Table) Choose(ports []uint16) error {
 	old, all, err := t.Chosen()
 	if err != nil {
@@ -255,7 +256,7 @@ func (t *Table) Choose(ports []uint16) error {
 	return nil
 }
 
-// Chosen returns the ports that the user asked for, or all.
+// Chosen returns the ports that the user asked for. all means that they are all ports.
 func (t *Table) Chosen() (ports []uint16, all bool, err error) {
 	var k uint32
 	var v uint8

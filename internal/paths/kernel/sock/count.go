@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// /proc/net shows the namespace of the process's first thread, and the mounted /proc may be of
-// another PID namespace.
+// thread returns the calling thread in /proc: /proc/net would show the namespace of the process's
+// first thread. It returns an error if the mounted /proc is of another PID namespace.
 func thread() (procfs.Proc, error) {
 	self, err := os.Readlink("/proc/thread-self")
 	if err != nil {

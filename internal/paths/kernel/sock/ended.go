@@ -19,17 +19,17 @@ import (
 type Tally struct {
 	Connections int   `json:"connections"`
 	Sent        int64 `json:"sent"` // payload bytes, each counted once
-	// one more for each connection that the other end closed
+	// payload bytes, and one more for each connection that the other end closed
 	Received   int64 `json:"received"`
 	Resent     int64 `json:"resent"`       // segments
 	OutOfOrder int64 `json:"out_of_order"` // segments
 	RTT        int64 `json:"rtt_us"`       // mean
-	// Refused counts refused and unanswered connections, NoPort those that found no free local
-	// port. Connections excludes both. A failed connection keeps only its host.
+	// Refused counts connections that were refused or not answered, NoPort those for which no local
+	// port was free. Connections excludes both.
 	Refused int `json:"refused,omitempty"`
 	NoPort  int `json:"no_port,omitempty"`
-	// Ports is the number of local ports with connections to the address at the end, TIME_WAIT
-	// included; Range is the number available, 0 if unknown.
+	// Ports is the number of local ports that have connections to the address when Stop is called,
+	// including TIME_WAIT. Range is the number of available ports, 0 if unknown.
 	Ports int `json:"ports,omitempty"`
 	Range int `json:"port_range,omitempty"`
 	// Lost means that messages of the kernel were lost, so the counts are too low.
@@ -51,8 +51,7 @@ const (
 
 const (
 	followBuffer = 4 << 20
-	// Stop waits settleTime for the kernel's messages, and up to lateTime for one known to be
-	// missing.
+	// Stop waits settleTime for the kernel's messages, and up to lateTime if one is missing.
 	settleTime = 20 * time.Millisecond
 	lateTime   = time.Second
 )
@@ -65,8 +64,8 @@ const (
 
 const synSent, closeWait = 2, 8
 
-// Follower counts the TCP connections to one address that are made after Follow in the network
-// namespace, however short.
+// Follower counts the TCP connections to one address that are made in a network namespace after
+// Follow was called, even short ones.
 type Follower struct {
 	to     netip.AddrPort
 	conn   *netlink.Conn
@@ -77,7 +76,8 @@ type Follower struct {
 	done   chan struct{}
 	tally  Tally
 	rtt    int64 // µs
-	// cookie of the socket that Stop closed; messages come in order
+	// cookie of a socket that Stop closes: its message is the last one, because messages come in
+	// order
 	last uint64
 	told bool
 }
@@ -136,7 +136,8 @@ func (f *Follower) read() {
 	}
 }
 
-// Stop adds the open connections and ends the counting.
+// Stop ends the counting and returns the counts, including those of connections that are still
+// open.
 func (f *Follower) Stop() (t Tally, err error) {
 	defer func() { err = errors.Join(err, f.conn.Close()) }()
 	began := time.Now()
@@ -213,7 +214,7 @@ func (f *Follower) failed(s Socket, m []byte) bool {
 		f.before[cookie] || f.seen[cookie] {
 		return false
 	}
-	if s.Local.Port() == f.to.Port() { // nobody accepted it
+	if s.Local.Port() == f.to.Port() { // the server's side of a connection that was not accepted
 		return false
 	}
 	if info := infoOf(m); remote.Port() != 0 &&
@@ -229,7 +230,7 @@ func (f *Follower) failed(s Socket, m []byte) bool {
 	return true
 }
 
-// smallest is less than a struct tcp_info, which ended connections lack.
+// smallest is less than the size of a struct tcp_info. Failed connections have none.
 const smallest = 96
 
 func (f *Follower) note(s Socket, m []byte) {
@@ -260,7 +261,8 @@ func infoOf(m []byte) []byte {
 	return nil
 }
 
-// Before Linux 4.19 once returns the acknowledged bytes, a close approximation.
+// once returns the number of sent payload bytes, each counted once. Before Linux 4.19 it returns
+// the acknowledged bytes, a close approximation.
 func once(info []byte, acknowledged int64) int64 {
 	if len(info) < infoBytesResent+8 {
 		return acknowledged

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Leftovers are sockets without a process that wait for their connection's end, mostly a minute in
-// TIME_WAIT.
+// Leftovers are sockets that no process has any more and that wait for the end of their connection,
+// usually for a minute in TIME_WAIT.
 
 // linux/sock_diag.h, linux/inet_diag.h, net/tcp_states.h
 const (
@@ -33,12 +33,13 @@ const (
 )
 
 const (
-	// their errors fit the socket's buffer
+	// the errors of so many requests fit into the socket's buffer
 	destroyAtOnce = 64
 	answerTimeout = time.Second
 )
 
-// request is a struct inet_diag_req_v2: for sockets in the given states, or with the given id.
+// request is a struct inet_diag_req_v2. It selects sockets in the given states, or the one with the
+// given ID.
 type request struct {
 	family, protocol, attributes byte
 	states                       uint32
@@ -110,7 +111,7 @@ func destroy(family byte, ids [][]byte) error {
 		return fmt.Errorf("open sock_diag: %w", err)
 	}
 	for some := range slices.Chunk(ids, destroyAtOnce) {
-		// The library sends one request at a time; the kernel accepts many in a message.
+		// The library would send each request alone, but the kernel accepts many in one message.
 		var batch []byte
 		var last uint32
 		for i, id := range some {
@@ -155,7 +156,7 @@ func acknowledged(s *nl.NetlinkSocket, last uint32) error {
 	}
 }
 
-// Leftover counts the picked sockets without a process that wait for their connection's end.
+// Leftover counts the leftovers that of picks.
 func Leftover(of Ends) (n int, err error) {
 	for _, family := range families {
 		ids, err := leftovers(family, of)

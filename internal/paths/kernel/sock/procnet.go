@@ -69,7 +69,7 @@ func tables(p procfs.FS, proto string) (four, six func() (procfs.NetIPSocket, er
 	if proto == "udp" {
 		return as(p.NetUDP), as(p.NetUDP6)
 	}
-	// Netlink would have to enter the namespace.
+	// With netlink, this thread would have to enter the namespace.
 	//lint:ignore SA1019 see above
 	return as(p.NetTCP), as(p.NetTCP6) //nolint:staticcheck // see above
 }

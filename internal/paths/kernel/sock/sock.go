@@ -17,7 +17,7 @@ import (
 
 // Conn is a TCP connection of a process.
 type Conn struct {
-	Inode      uint32 // while the socket lives
+	Inode      uint32 // of the socket; unique while the socket exists
 	LocalPort  uint16
 	RemotePort uint16
 	Received   uint64 // payload bytes
@@ -25,7 +25,7 @@ type Conn struct {
 	Resent     uint64 // payload bytes
 }
 
-// Of lists the TCP connections of process pid, without its listeners.
+// Of lists the TCP connections of process pid, without its listening sockets.
 func Of(pid int) ([]Conn, error) {
 	inodes, err := sockets(pid)
 	if err != nil || len(inodes) == 0 {
@@ -34,8 +34,7 @@ func Of(pid int) ([]Conn, error) {
 	return conns(func(inode uint32) bool { return inodes[inode] })
 }
 
-// All lists the TCP connections of all processes whose sockets are in the calling thread's network
-// namespace.
+// All lists the TCP connections of all processes in the calling thread's network namespace.
 func All() ([]Conn, error) { return conns(func(inode uint32) bool { return inode != 0 }) }
 
 func conns(of func(inode uint32) bool) ([]Conn, error) {
@@ -77,7 +76,8 @@ func Supported() error {
 	return nil
 }
 
-// Unlike procfs's FileDescriptorTargets, sockets returns an error if some may not be read.
+// sockets returns the inodes of the sockets that a process has open. Unlike procfs's
+// FileDescriptorTargets, it returns an error if it may not read some of them.
 func sockets(pid int) (map[uint32]bool, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
 	fds, err := os.ReadDir(dir)

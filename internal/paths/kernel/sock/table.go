@@ -14,13 +14,14 @@ type Socket struct {
 	Proto         string // "tcp" or "udp"
 	Local, Remote netip.AddrPort
 	Listening     bool // for udp: bound and not connected
-	V6Only        bool // an IPv6 wildcard without IPv4
+	V6Only        bool // listens on all IPv6 addresses, but not on IPv4 ones
 	Device        uint32
 	UID           uint32
 	Inode         uint32 // 0: a connection that no process has accepted yet
 	Received      uint64 // payload bytes, for TCP connections
 	Sent          uint64
-	// Waiting are the connections that a listening TCP socket has to accept, at most Backlog+1.
+	// Waiting is the number of connections that wait to be accepted by a listening TCP socket, at
+	// most Backlog+1.
 	Waiting, Backlog uint32
 	// Quiet is the time since a TCP connection's last packet from the other side.
 	Quiet time.Duration
@@ -62,8 +63,8 @@ func list(name string, protocol byte, states uint32) ([]Socket, error) {
 	return out, nil
 }
 
-// Towards counts the TCP connections to each address of the map, including ended ones whose local
-// port is not free yet.
+// Towards counts the TCP connections to each address of the map. It includes ended ones whose local
+// port is not free yet (TIME_WAIT).
 func Towards(count map[netip.AddrPort]int) error {
 	for _, family := range families {
 		r := request{family: family, protocol: unix.IPPROTO_TCP, states: open | 1<<timeWait}
@@ -121,5 +122,5 @@ func parseSocket(proto string, b []byte) Socket {
 	return s
 }
 
-// Inodes returns the sockets that a process has open.
+// Inodes returns the inodes of the sockets that a process has open.
 func Inodes(pid int) (map[uint32]bool, error) { return sockets(pid) }

@@ -1,8 +1,8 @@
 // Package sockmem sets the machine's limits of socket buffers and restores them. All network
-// namespaces share the limits, and only the first one can set them.
+// namespaces share the limits, and they can be set only in the first one.
 //
-// The old values are first written to a file, from which Clean restores them after a kill. It keeps
-// others' later changes.
+// The old values are first written to a file. If toll is killed, Clean restores them from the file,
+// unless another program has changed the limits since.
 package sockmem
 
 import (
@@ -45,8 +45,8 @@ type limit struct {
 
 const noteFile = "sockmem.json"
 
-// Settable returns nil or an *path.UnsupportedError. It writes nothing, because another toll's
-// limits could become permanent.
+// Settable returns nil, or a *path.UnsupportedError if this process may not set the limits. It does
+// not try to write them: if another toll has set limits, these could become permanent.
 func Settable() error {
 	err := sysctl.Writable(Receive)
 	if err == nil {
@@ -59,8 +59,8 @@ func Settable() error {
 	}
 }
 
-// Set sets limits in bytes, by their keys. It changes nothing and returns an error if another
-// process has set them.
+// Set sets limits in bytes, by their keys. If another process has set them, it returns an error and
+// changes nothing.
 func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	if _, err := s.Clean(); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (s Store) Set(want map[string]int) (restore func() error, err error) {
 	return restore, nil
 }
 
-// Clean restores and returns what an ended process has set. It returns an error if the process
-// still runs or may do so: see Busy and Unclear.
+// Clean restores the limits that an ended process has set, and returns them. It returns an error if
+// the process may still run: see Busy and Unclear.
 func (s Store) Clean() (restored []string, err error) {
 	n, err := s.load()
 	if n == nil || err != nil {
@@ -112,17 +112,17 @@ func (e *busyError) Error() string {
 
 func (e *busyError) Hint() string {
 	if e.unclear {
-		return "if it has ended, set the limits as \"before\" in " + e.file +
-			" says, and remove the file"
+		return "if that toll has ended, set the limits to the values \"before\" in " + e.file +
+			", and remove the file"
 	}
-	return "wait until it has ended"
+	return "wait until that toll has ended"
 }
 
 // Busy reports whether err, from Clean, means that another process may still need the limits.
 func Busy(err error) bool { return errors.As(err, new(*busyError)) }
 
-// Unclear returns the file that Clean left because it cannot tell whether the process still runs,
-// and a hint. Other errors give "".
+// Unclear returns the file that Clean left because it cannot find out whether the process still
+// runs, with a hint. It returns "" for other errors.
 func Unclear(err error) (file, hint string) {
 	var busy *busyError
 	if !errors.As(err, &busy) || !busy.unclear {
@@ -152,7 +152,8 @@ func (s Store) restore(n *note) (restored []string, err error) {
 
 func (s Store) file() string { return filepath.Join(string(s), noteFile) }
 
-// load returns nil without a note that this user can read: only root makes one.
+// load reads the note. It returns nil if there is none, or if this user may not read it: notes are
+// root's.
 func (s Store) load() (*note, error) {
 	n := &note{}
 	err := journal.Load(string(s), noteFile, n)

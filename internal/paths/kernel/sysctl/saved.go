@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Parameters that decide whether, where and how packets pass.
+// Parameters that affect whether, where and how packets pass.
 var (
 	ofNamespace = []string{
 		"net/ipv4/ip_forward", "net/ipv4/ip_nonlocal_bind", "net/ipv4/ip_local_port_range",
@@ -42,11 +42,11 @@ var (
 	}
 )
 
-// All devices, and those to come.
+// everyDevice stands for all devices and for those that will be made.
 var everyDevice = []string{"all", "default"}
 
-// ReadAll reads the parameters of the namespace and of the named devices that decide about packets,
-// by their files below /proc/sys. What the kernel lacks is left out.
+// ReadAll reads the parameters of the namespace and of the named devices that affect packets. The
+// keys are the paths of their files below /proc/sys. Parameters that the kernel lacks are left out.
 func ReadAll(devices []string) map[string]string {
 	out := map[string]string{}
 	get := func(key string) {
@@ -79,7 +79,7 @@ func Valid(key, value string) bool {
 	return ok || slices.Contains(ofNamespace, key)
 }
 
-// split returns the device and the parameter's name of a device's parameter.
+// split returns the device and the name of a device's parameter. ok is false for other keys.
 func split(key string) (device, name string, ok bool) {
 	for dir, names := range ofDevice {
 		rest, is := strings.CutPrefix(key, dir)
@@ -92,8 +92,8 @@ func split(key string) (device, name string, ok bool) {
 	return "", "", false
 }
 
-// SetAll sets parameters, in an order in which no one changes another that was set. Those of
-// devices that are not there are left out, others that cannot be set are returned.
+// SetAll sets parameters. It does so in an order in which none changes another that is already set.
+// It ignores devices that do not exist, and returns the errors of other parameters.
 func SetAll(values map[string]string) map[string]error {
 	refused := map[string]error{}
 	for _, key := range slices.SortedFunc(maps.Keys(values), inOrder) {
@@ -106,7 +106,8 @@ func SetAll(values map[string]string) map[string]error {
 
 func inOrder(a, b string) int { return cmp.Or(rank(a)-rank(b), strings.Compare(a, b)) }
 
-// ip_forward sets all forwarding, "all" sets the devices' for some parameters.
+// rank orders parameters: ip_forward also sets forwarding of all devices, and "all" also sets some
+// parameters of each device.
 func rank(key string) int {
 	device, _, ok := split(key)
 	switch {
@@ -120,7 +121,7 @@ func rank(key string) int {
 	return 3
 }
 
-var errForbidden = errors.New("not a parameter that is copied")
+var errForbidden = errors.New("not a parameter that toll copies")
 
 func setFile(key, value string) error {
 	if !Valid(key, value) {

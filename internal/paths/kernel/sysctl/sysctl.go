@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// /proc/sys/net shows the namespace of the thread that opens it, so file needs no
-// /proc/thread-self.
+// file returns the file of a key. /proc/sys/net shows the namespace of the thread that opens it.
 func file(key string) string { return "/proc/sys/" + strings.ReplaceAll(key, ".", "/") }
 
 // Get returns the value of a key such as "net.ipv4.ip_forward", with runs of white space folded.
@@ -24,7 +23,7 @@ func Get(key string) (string, error) {
 	return strings.Join(strings.Fields(string(b)), " "), nil
 }
 
-// read costs less than os.ReadFile; an inspection reads hundreds of keys.
+// read reads a file with less overhead than os.ReadFile, because an inspection reads hundreds.
 func read(name string) ([]byte, error) {
 	fd, err := ignoringEINTR(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -55,7 +54,8 @@ func ignoringEINTR(call func() (int, error)) (int, error) {
 	}
 }
 
-// Set writes value and reads it back: outside the first namespace some keys ignore a write.
+// Set writes a value. It returns an error if the key then has another value: outside the first
+// namespace, some keys ignore writes.
 func Set(key, value string) error {
 	if err := os.WriteFile(file(key), []byte(value), 0); err != nil {
 		return fmt.Errorf("set sysctl %s=%s: %w", key, value, err)

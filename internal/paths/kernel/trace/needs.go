@@ -16,15 +16,16 @@ const (
 	allPIDs = "pid:[4026531836]" // PROC_PID_INIT_INO
 )
 
-// needs returns which tracepoints this kernel has, or what is missing to trace anything.
+// needs returns a function that reports whether this kernel has a tracepoint, or an error with what
+// is missing to trace anything.
 func needs() (has func(tracepoint string) bool, err error) {
 	if err := bpf.Check(); err != nil {
 		return nil, withLadder(err)
 	}
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil && ns != allPIDs {
 		return nil, &path.UnsupportedError{
-			Missing: "toll is in a PID namespace, whose numbers are not the programs'",
-			Remedy:  "run it outside; or " + instead}
+			Missing: "toll is in a PID namespace, and BPF programs use the PIDs outside of it",
+			Remedy:  "run toll outside containers; or " + instead}
 	}
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
@@ -58,6 +59,6 @@ func withLadder(err error) error {
 
 func noHooks(err error) error {
 	return &path.UnsupportedError{
-		Missing: "the kernel takes no BPF programs at netfilter's hooks (CONFIG_NETFILTER_BPF_LINK)",
+		Missing: "the kernel cannot attach BPF programs to netfilter's hooks (CONFIG_NETFILTER_BPF_LINK)",
 		Remedy:  "Linux 6.4 or later, or trace without --hooks", Err: err}
 }

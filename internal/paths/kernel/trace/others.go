@@ -11,12 +11,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// OwnPrefix begins the names of this package's programs, in any process.
+// OwnPrefix is the prefix of the names of this package's programs.
 const OwnPrefix = "toll_"
 
-// Others lists the programs of other recorders at the tracepoints that t uses, sorted, as "program
-// at tracepoint". It returns nil if the kernel tells nobody (Linux 5.8, CAP_SYS_ADMIN). Programs that
-// were attached without a link, and tracers without BPF, are not seen.
+// Others lists other programs at the tracepoints that t uses, sorted, as "program at tracepoint".
+// It returns nil if the kernel does not list links (before Linux 5.8, or without CAP_SYS_ADMIN). It
+// does not see programs that were attached without a link, or tracers without BPF.
 func (t *Tracer) Others() (out []string) {
 	own := t.last.programs()
 	all := link.Iterator{}
@@ -24,7 +24,7 @@ func (t *Tracer) Others() (out []string) {
 	for all.Next() {
 		info, err := all.Link.Info()
 		if err != nil || own[info.Program] {
-			continue // it ended, or is of no kind that has a tracepoint
+			continue // the link was removed, or its kind has no tracepoint
 		}
 		if at := tracepointOf(info); t.uses(at) {
 			out = append(out, fmt.Sprintf("%s at %s", nameOf(info.Program), at))
@@ -51,7 +51,7 @@ func (r *Recording) programs() map[ebpf.ProgramID]bool {
 	return out
 }
 
-// tracepointOf returns "" for a link to something else.
+// tracepointOf returns the tracepoint of a link, or "" if the link is to something else.
 func tracepointOf(l *link.Info) string {
 	switch {
 	case l.RawTracepoint() != nil:

@@ -1,9 +1,9 @@
-// Package trace records where in the kernel a connection's packets are: BPF programs on
-// tracepoints write one event for each step into a log for each CPU, which is read by mapping it.
+// Package trace records where in the kernel a connection's packets are. BPF programs at tracepoints
+// write one event for each step to a log. Each CPU has a log, whose memory toll maps.
 //
-// Nothing is pinned: programs, links and maps end with the process. Every program is optional: a
-// kernel without its tracepoint lacks that kind of event. An event costs the path about 0.11 µs, and
-// packets of others about 0.06 µs for each tracepoint that they pass (BenchmarkTrip).
+// Nothing is pinned: programs, links and maps end with the process. If a kernel lacks a program's
+// tracepoint, the recording lacks that kind of event. An event costs the path about 0.11 µs;
+// packets of other connections pay about 0.06 µs at each tracepoint (BenchmarkTrip).
 package trace
 
 import (
@@ -56,29 +56,30 @@ type Event struct {
 	Len   int32  // payload bytes, or the call's result
 	// TID is the thread that ran, PID its process; in an interrupt any.
 	TID, PID uint32
-	// Source and Dest are ports, in host order: of sockets own and peer's, of packets those that the
-	// CPU saw first, before NAT.
+	// Source and Dest are ports, in host order: of sockets own and peer's, of packets those that
+	// the CPU saw first, before NAT.
 	Source, Dest uint16
 	Kind         Kind
 	_            uint8
 	CPU          uint16
 }
 
-// Config says what is recorded. Packets are followed if a port is among Ports, threads if their
-// process is among PIDs, as the machine numbers them.
+// Config selects what is recorded: packets with a port in Ports, and threads of the processes in
+// PIDs, which are PIDs of the machine's own namespace.
 type Config struct {
-	CPUs   []int // that have a log; events on others are counted as lost
+	CPUs   []int // CPUs with a log; events on others are counted as lost
 	Events int   // size of each CPU's log; 0: 1 Mi
 	Ports  []uint16
 	PIDs   []int
-	Copies int // of every program; only the first one's log is read; 0: 1
-	// Hooks lists the network namespaces whose hooks get programs, as open files; nil: none.
+	Copies int // number of copies of each program; only the first one's log is read; 0: 1
+	// Hooks lists the file descriptors of network namespaces whose netfilter hooks are recorded;
+	// nil: none.
 	Hooks []int
 }
 
 const defaultEvents = 1 << 20
 
-// Tracer has the programs that this kernel takes.
+// Tracer has the programs that this kernel can run.
 type Tracer struct {
 	spec    *ebpf.CollectionSpec
 	missing []string
@@ -92,7 +93,7 @@ type Recording struct {
 	links  []link.Link
 }
 
-// set is every program once, with a log of its own.
+// set is one copy of all programs, with logs of its own.
 type set struct {
 	programs *ebpf.Collection
 	state    *objectState
@@ -105,7 +106,7 @@ var traced = []string{"toll_send", "toll_queue", "toll_xmit", "toll_rx", "toll_r
 	"toll_softirq", "toll_route", "toll_route6", "toll_tcp", "toll_ready", "toll_waking",
 	"toll_ipi", "toll_switch", "toll_copy", "toll_read", "toll_sent"}
 
-// CheckHooks returns nil if this kernel takes programs around netfilter's hooks, else a
+// CheckHooks returns nil if this kernel can attach programs to netfilter's hooks, else a
 // *path.UnsupportedError.
 func CheckHooks() error {
 	if err := features.HaveProgramType(ebpf.Netfilter); err != nil {
@@ -114,9 +115,9 @@ func CheckHooks() error {
 	return nil
 }
 
-// Open returns a tracer of the tracepoints that this kernel has, or a *path.UnsupportedError if this
-// process may not trace here. The caller closes it. Only Attach shows whether the kernel takes the
-// programs.
+// Open returns a tracer with programs for the tracepoints of this kernel, or a
+// *path.UnsupportedError if this process may not trace. The kernel may still refuse the programs at
+// Attach. The caller closes the Tracer.
 func Open() (*Tracer, error) {
 	has, err := needs()
 	if err != nil {
@@ -146,7 +147,7 @@ func open(has func(tracepoint string) bool) (*Tracer, error) {
 // Missing names the tracepoints that this kernel lacks, in the order of kinds.
 func (t *Tracer) Missing() []string { return t.missing }
 
-// Attach loads and attaches the programs, and ends the recording before. It takes 0.1 s.
+// Attach loads and attaches the programs. It ends the previous recording. It takes about 0.1 s.
 func (t *Tracer) Attach(c Config) (*Recording, error) {
 	if err := t.Close(); err != nil {
 		return nil, err
@@ -257,7 +258,7 @@ func (r *Recording) hook() error {
 }
 
 func (r *Recording) hookHere() error {
-	const first, last = -1 << 31, 1<<31 - 1 // the kernel refuses these two
+	const first, last = -1 << 31, 1<<31 - 1 // the kernel refuses these two priorities
 	for _, s := range r.sets {
 		in, out := s.programs.Programs["toll_hook_in"], s.programs.Programs["toll_hook_out"]
 		for hook := range link.NetfilterInetHook(unix.NF_INET_NUMHOOKS) {
@@ -276,7 +277,8 @@ func (r *Recording) hookHere() error {
 	return nil
 }
 
-// hookAt attaches a program at a priority or, if others have it, at the nearest free one.
+// hookAt attaches a program at a priority or, if that is taken, at the next free one in the
+// direction of step.
 func (r *Recording) hookAt(o link.NetfilterOptions, p *ebpf.Program, priority, step int32) error {
 	const tries = 16
 	var err error
@@ -315,9 +317,9 @@ func (r *Recording) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Log returns the events of each of Config.CPUs in their order, without a copy: they are valid
-// until the tracer's next Attach or Close. lost counts events without room, and those on CPUs
-// without a log. Call it after Stop.
+// Log returns the events of each of Config.CPUs, in order of time. They are not copied, and valid
+// until the tracer's next Attach or Close. lost counts events that did not fit into a log, and
+// those on CPUs without one. Log must be called after Stop.
 func (r *Recording) Log() (byCPU [][]Event, lost int) { return r.sets[0].log(r.config) }
 
 func (s *set) log(c Config) (byCPU [][]Event, lost int) {
@@ -328,7 +330,7 @@ func (s *set) log(c Config) (byCPU [][]Event, lost int) {
 		slot := s.state.Slots[cpu]
 		log := s.events[slot.First:][:min(slot.N, slot.Room)]
 		byTime := func(a, b Event) int { return int(a.TS - b.TS) }
-		if !slices.IsSortedFunc(log, byTime) { // an interrupt's events may come first
+		if !slices.IsSortedFunc(log, byTime) { // an interrupt may write its event first
 			slices.SortStableFunc(log, byTime)
 		}
 		byCPU = append(byCPU, log)

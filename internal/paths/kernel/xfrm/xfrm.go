@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Transform is one direction of ESP in transport mode with AES-GCM (RFC 4106) and a tag of 64 bits.
+// Transform describes one direction of ESP in transport mode, with AES-GCM (RFC 4106) and a tag of
+// 64 bits.
 type Transform struct {
 	Src, Dst netip.Addr
 	SPI      uint32
@@ -25,7 +26,8 @@ type Transform struct {
 
 const tagBits = 64
 
-// Add lets the machine send with t if it is t's source, and receive if it is its destination.
+// Add adds the XFRM state of t. With it, the source of t can encrypt and the destination can
+// decrypt.
 func Add(t Transform) error {
 	err := netlink.XfrmStateAdd(&netlink.XfrmState{
 		Src:   t.Src.AsSlice(),
@@ -41,7 +43,8 @@ func Add(t Transform) error {
 	return nil
 }
 
-// Encrypt sends UDP packets with the port and the mark through t.
+// Encrypt adds an XFRM policy that sends UDP packets with the destination port and the mark through
+// t.
 func Encrypt(t Transform, port uint16, mark uint32) error {
 	err := netlink.XfrmPolicyAdd(&netlink.XfrmPolicy{
 		Src: host(t.Src), Dst: host(t.Dst), Proto: unix.IPPROTO_UDP, DstPort: int(port),
@@ -56,7 +59,7 @@ func Encrypt(t Transform, port uint16, mark uint32) error {
 	return nil
 }
 
-// Count is what a transform has carried.
+// Count is the traffic of XFRM states.
 type Count struct{ Bytes, Packets uint64 }
 
 // Stats returns the count of t.
@@ -114,8 +117,8 @@ func Between(src, dst netip.Addr) (sum Count, err error) {
 // ErrNone means that the kernel has no ESP state for the pair.
 var ErrNone = errors.New("no ESP state")
 
-// List describes the namespace's policies and states, without keys and counters, or returns nil
-// without IPsec. It needs CAP_NET_ADMIN.
+// List describes the namespace's XFRM policies and states, without keys and counters. It returns
+// nil if the kernel lacks IPsec. It needs CAP_NET_ADMIN.
 func List() (policies, states []string, err error) {
 	policies, err = listPolicies()
 	if errors.Is(err, unix.EPROTONOSUPPORT) { // without CONFIG_XFRM_USER
@@ -140,7 +143,7 @@ func List() (policies, states []string, err error) {
 	return policies, states, nil
 }
 
-// The library's list loses IPv6 networks.
+// listPolicies lists the policies. The library's function loses IPv6 networks.
 func listPolicies() (out []string, err error) {
 	msgs, err := nl.NewNetlinkRequest(nl.XFRM_MSG_GETPOLICY, unix.NLM_F_DUMP).Execute(
 		unix.NETLINK_XFRM, 0)

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Doubt is a rule whose match in a copy of its namespace may differ from the original's, because it
-// depends on the process, its CPU, earlier packets, their data, the time or another program.
+// Doubt is a rule that may match other packets in a copy of its namespace than in the original,
+// because its match depends on the process, the CPU, earlier packets, packets' data, the time or
+// another program.
 type Doubt struct {
 	Table  string // "ip filter", "iptables-legacy filter"
 	Chain  string
@@ -14,8 +15,8 @@ type Doubt struct {
 	Word   string // "owner", "recent", "limit"
 }
 
-// Stateless matches. Not here: owner, cgroup, cpu, socket, recent, limit, hashlimit, connlimit,
-// connbytes, quota, string, time, geoip and whatever other modules bring.
+// stateless lists the matches that are the same in a copy. It lacks owner, cgroup, cpu, socket,
+// recent, limit, hashlimit, connlimit, connbytes, quota, string, time, geoip and unknown matches.
 var stateless = []string{"addrtype", "ah", "cluster", "comment", "connlabel",
 	"connmark", "conntrack", "dccp", "devgroup", "dscp", "dst", "ecn", "esp", "eui64",
 	"frag", "hbh", "helper", "hl", "icmp", "icmp6", "ipcomp", "iprange", "ipv6header", "ipvs",
@@ -34,12 +35,12 @@ func DoubtfulMatch(name string, data []byte) bool {
 
 const queue = "QUEUE"
 
-// DoubtfulTarget reports whether another program decides what a target of xtables does.
+// DoubtfulTarget reports whether a target of xtables leaves the decision to another program.
 func DoubtfulTarget(name string) bool {
 	return name == queue || name == "NFQUEUE" || name == "TPROXY"
 }
 
-// Logs reports whether a target of xtables leaves packets alone.
+// Logs reports whether a target of xtables only observes packets.
 func Logs(target string) bool {
 	return slices.Contains([]string{"LOG", "NFLOG", "ULOG", "AUDIT", "TRACE", "LED", "IDLETIMER",
 		"RATEEST", "SET", "CHECKSUM", "SECMARK", "CONNSECMARK"}, target)
@@ -70,7 +71,8 @@ func (s Saved) Doubts() (out []Doubt) {
 	return out
 }
 
-// doubts returns the words of doubtful rules, perhaps without those that only log.
+// doubts returns for each entry the word of its doubtful match, or "". With effective, rules that
+// only log are not doubtful.
 func doubts(all []entry, effective bool) []string {
 	out := make([]string, len(all))
 	last := true // the chain's other rules only log
@@ -96,8 +98,9 @@ func doubts(all []entry, effective bool) []string {
 	return out
 }
 
-// Assume returns a table in which the doubtful matches of each Doubt always match, or in which
-// those rules never match. A queue to a program becomes its answer, accept or drop.
+// Assume returns a copy of the table. If match is true, the doubtful matches of the rules in Doubts
+// always match, else these rules never match. A queue to a program becomes the program's possible
+// verdict, accept or drop.
 func (s Saved) Assume(match bool) Saved {
 	all := s.rules()
 	return s.assume(all, doubts(all, true), match)
@@ -137,7 +140,7 @@ func (s Saved) assume(all []entry, words []string, match bool) Saved {
 	return s.move(head, out, moved)
 }
 
-// never makes an entry match only the source 255.255.255.255 or ffff:…:ffff.
+// never makes an entry match no packet: it requires the source 255.255.255.255 or ffff:…:ffff.
 func never(head []byte, f family) {
 	const invertSource = 8 // IPT_INV_SRCIP
 	for i := range f.address {
@@ -158,7 +161,7 @@ func standard(accept bool) []byte {
 	return out
 }
 
-// move replaces the entries, whose positions have changed.
+// move returns the table with other entries. moved has the new positions by the old ones.
 func (s Saved) move(head info, entries []byte, moved map[uint32]uint32) Saved {
 	out := Saved{Name: s.Name, Six: s.Six, Entries: entries}
 	for _, e := range out.list() {

@@ -69,9 +69,9 @@ type replace struct {
 	into       uintptr
 }
 
-// Restore makes the table in the calling thread's namespace, in place of the one there, with
-// counters of 0. The kernel takes all rules or none: if it refuses them, and takes them without the
-// rules whose matches are doubtful (see Doubt), those never match and are returned.
+// Restore replaces the table in the calling thread's namespace. Counters begin at 0. The kernel
+// accepts all rules or none. If it refuses them, Restore tries again with doubtful rules (see
+// Doubt) that never match; if the kernel accepts that, Restore returns these rules as refused.
 func (s Saved) Restore() (refused []raw.Refused, err error) {
 	err = s.replace()
 	if err == nil {

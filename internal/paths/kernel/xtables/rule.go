@@ -17,7 +17,7 @@ type Rule struct {
 	Table   string // "iptables-legacy filter"
 	Chain   string
 	Number  int    // in the chain, from 1; 0: its policy
-	Verdict string // a target's or chain's name, or "" if the next rule follows
+	Verdict string // the name of a target or chain; "": the packet goes on to the next rule
 	Packets uint64
 }
 
@@ -30,7 +30,7 @@ func Rules() (out []Rule, err error) {
 	return out, err
 }
 
-// Rules lists the rules of the table, or those in front of a damaged one.
+// Rules lists the rules of the table up to the first damaged one.
 func (s Saved) Rules() (out []Rule) {
 	for _, e := range s.rules() {
 		if e.chain != "" {
@@ -81,7 +81,7 @@ func cstring(b []byte) string {
 	return string(b)
 }
 
-// list returns the entries in front of a damaged one.
+// list returns the entries up to the first damaged one.
 func (s Saved) list() (out []entry) {
 	f := s.family()
 	head := f.counts + countSize
@@ -113,8 +113,8 @@ func (s Saved) list() (out []entry) {
 
 var baseChains = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 
-// rules returns the entries with their chains and numbers. A user's chain begins with an ERROR
-// target of its name and ends with an entry of its own, which returns.
+// rules returns the entries with their chains and numbers. A user-defined chain begins with an
+// entry whose target is ERROR and has the chain's name, and ends with an entry that returns.
 func (s Saved) rules() []entry {
 	all := s.list()
 	head, err := s.head()

@@ -27,13 +27,13 @@ type Table struct {
 // linux/netfilter_ipv4/ip_tables.h, linux/netfilter_ipv6/ip6_tables.h
 type family struct {
 	program string
-	names   string // lists the tables; asking for any other would create it
+	names   string // file that lists the existing tables; querying another one would create it
 	domain  int
 	level   int
-	address int // the size of an address, of which an entry begins with four
-	inverse int // of the flags that invert matches in the entry
-	next    int // of an entry's length in the entry, behind that of its target's position
-	counts  int // of an entry's counters, which end its head
+	address int // size of an address; an entry begins with four addresses
+	inverse int // offset of the flags that invert an entry's matches
+	next    int // offset of an entry's length, after that of its target's position
+	counts  int // offset of an entry's counters, the end of its head
 }
 
 var families = []family{
@@ -82,7 +82,7 @@ func List() (out []Table, err error) {
 	return out, err
 }
 
-// each calls f with the namespace's tables in a fixed order.
+// each calls f for each table of the namespace, in a fixed order.
 func each(f func(family, string) error) error {
 	for _, x := range families {
 		names, err := os.ReadFile(x.names)
@@ -100,8 +100,8 @@ func each(f func(family, string) error) error {
 	return nil
 }
 
-// Loaded reports whether the namespace has a table, of IPv6 if six, or may have it. Asking for the
-// rules of an unloaded table creates it.
+// Loaded reports whether the namespace has a table, or may have it; six means the table for IPv6.
+// Callers check this first, because reading the rules of a table that does not exist creates it.
 func Loaded(table string, six bool) bool {
 	f := families[0]
 	if six {
@@ -119,7 +119,7 @@ func (f family) read(table string) (string, error) {
 	return f.text(entries), err
 }
 
-// entries reads a table, which it creates if the namespace lacks it.
+// entries reads a table. If the namespace lacks it, the kernel creates it.
 func (f family) entries(table string) (head info, entries []byte, err error) {
 	fd, err := unix.Socket(f.domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -164,7 +164,7 @@ func (f family) text(entries []byte) string {
 	return fmt.Sprintf("%d entries (checksum %06x)", n, sum&0xffffff)
 }
 
-// getsockopt also reads value for these options.
+// getsockopt calls getsockopt(2). With these options, the kernel also reads from value.
 func getsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
 	length := uint32(size)
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option),
