@@ -9,14 +9,14 @@ type Chain struct {
 	V4, V6 bool
 	Table  string
 	Name   string
-	Drop   bool // by policy
+	Drop   bool // the policy is to drop
 	Rules  []Rule
 }
 
 // Verdict is the effect of a rule.
 type Verdict string
 
-// Continue is the verdict of rules that only count, mark or log.
+// Continue is the verdict of rules that only count, mark or log packets.
 const (
 	Continue   Verdict = ""
 	Accept     Verdict = "accept"
@@ -37,15 +37,15 @@ type Rule struct {
 	DstLocal Local
 	Proto    string
 	Ports    Ports // destination ports
-	Set      bool  // it looks up a set or a map
-	// a match, or an effect, that the package does not understand
+	Set      bool  // the rule looks up a set or a map
+	// a match or an effect that this package cannot represent; "": none
 	Unread  string
 	Verdict Verdict
-	Chain   string         // of a jump; also iptables' target without a verdict, such as MARK
-	To      netip.AddrPort // of DNAT; an invalid address or port 0 is unchanged
+	Chain   string         // of a jump; also the name of an iptables target such as MARK
+	To      netip.AddrPort // of DNAT; an invalid address, or port 0, stays unchanged
 }
 
-// Device matches a device's name, or with a final + all names with its prefix.
+// Device matches a device by its name. A final + matches all names with the prefix.
 type Device struct {
 	Name string
 	Not  bool
@@ -63,7 +63,7 @@ type Ports struct {
 	Not       bool
 }
 
-// Local tells whether an address must be the machine's own.
+// Local matches addresses by whether they are the machine's own.
 type Local string
 
 const (

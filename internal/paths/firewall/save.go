@@ -65,13 +65,14 @@ func quoted(s string) (text, rest string) {
 	return b.String(), ""
 }
 
-// These options do not affect what a rule matches. The value tells whether they take an argument.
+// harmless lists options that do not affect what a rule matches. The value is true if they take an
+// argument.
 var harmless = map[string]bool{"--comment": true, "--reject-with": true, "--set-mark": true,
 	"--set-xmark":  true,
 	"--log-prefix": true, "--log-level": true, "--to-source": true, "--persistent": false,
 	"--random": false, "--random-fully": false}
 
-// These modules have no effect without their options.
+// modules lists modules that have no effect without options.
 var modules = map[string]bool{"tcp": true, "udp": true, "sctp": true, "conntrack": true,
 	"state": true, "addrtype": true, "comment": true,
 	"set": true, "multiport": true, "mark": true, "connmark": true, "limit": true, "iprange": true}
@@ -117,7 +118,7 @@ func ParseRule(words []string) Rule {
 	return r
 }
 
-// option returns false, and changes no match, for an unknown option.
+// option applies an option to the rule. It returns false for an unknown option.
 func (r *Rule) option(o saveOption) (known bool) {
 	switch o.name {
 	case "-m":
@@ -213,7 +214,7 @@ func parsePorts(s string) (Ports, bool) {
 	return Ports{Low: uint16(a), High: uint16(b)}, true
 }
 
-// parseTo parses 172.17.0.2:80, [fd00::2]:80 or an address, but no range.
+// parseTo parses 172.17.0.2:80, [fd00::2]:80 or an address. ok is false for a range.
 func parseTo(s string) (netip.AddrPort, bool) {
 	if to, err := netip.ParseAddrPort(s); err == nil {
 		return to, true

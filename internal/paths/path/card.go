@@ -2,8 +2,8 @@ package path
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// AddCards adds network cards of a place to the path. All of the path's packets cross those in
-// crossed.
+// AddCards adds network cards of a place to the path. crossed names the cards that all of the
+// path's packets cross.
 func (p *Path) AddCards(where string, all []sample.Card, crossed []string) {
 	for _, c := range all {
 		c.Where = where

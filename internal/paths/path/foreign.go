@@ -7,12 +7,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// WitnessForeign judges a foreign program's load, which does not report its bytes. All hops must
-// have counted what one hop proves to have been payload, and each rule and relay must have seen a
-// connection. The hops before a loss count resent packets twice, so a tenth may be missing.
+// WitnessForeign judges the load of a foreign program, which does not report its bytes. If one
+// hop's counters prove an amount of payload, all hops must have counted that much, and each rule
+// and relay must have seen a connection. Hops before a loss count resent packets twice, so the
+// others may have counted a tenth less.
 //
-// arrived is the number of connections and datagrams that reached the server, or NaN if unknown.
-// Without it, devices might have counted only neighbour discovery.
+// arrived is the number of connections and datagrams that reached the server, or NaN if unknown. It
+// shows that devices have not counted only neighbour discovery.
 func WitnessForeign(hops []Hop, before, after []sample.Counters, arrived float64) sample.Witness {
 	seen := make([]sample.Counters, len(hops))
 	for i := range hops {
@@ -39,7 +40,8 @@ const (
 	maxHeader = 114
 )
 
-// proven takes the hop that proves most. A hop that counts both ways as one proves only their sum.
+// proven returns the largest payload in each direction that a hop's counters prove. It ignores hops
+// that count both directions as one, because they prove only the sum.
 func proven(hops []Hop, seen []sample.Counters) (m Moved) {
 	for i, h := range hops {
 		if h.Expect == Carries {

@@ -7,32 +7,33 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Machine is another machine of a path, on which toll's agent answers. Without an answer in a
-// bounded time, methods return an error that names the machine.
+// Machine is another machine of a path, on which an agent of toll runs. If the agent does not
+// answer within a limited time, methods return an error that names the machine.
 type Machine interface {
-	// "node b"
+	// Name returns the machine's name, such as "node b".
 	Name() string
-	// Err returns at once why the machine does not answer, or nil. A lost machine does not come
-	// back.
+	// Err returns at once why the machine is lost, or nil. A lost machine does not come back.
 	Err() error
-	// Clock compares the machine's CLOCK_MONOTONIC with this one's.
+	// Clock measures the offset of the machine's CLOCK_MONOTONIC from this one's.
 	Clock(ctx context.Context) (Offset, error)
-	// Meter requests two readings of the machine's and the processes' CPU clocks, at instants of
-	// its own CLOCK_MONOTONIC (ns). If to is 0, the second reading is made when a process started
-	// there has written its last message before Use is requested. The channel is silent until then.
+	// Meter requests two readings of the CPU clocks of the machine and of processes, at instants of
+	// the machine's CLOCK_MONOTONIC in ns. If to is 0, the second reading is made with the last
+	// message that a process started there writes before the Metering is called. Until then the
+	// channel is silent.
 	Meter(ctx context.Context, from, to int64, pids ...int) (Metering, error)
 }
 
-// Metering waits for the requested reading until ctx ends. It is called once.
+// Metering waits for the requested readings until ctx ends, and returns what was used between them.
+// It is called once.
 type Metering func(ctx context.Context) (Use, error)
 
-// Use is a machine's consumption between two instants, by its own clock.
+// Use is what a machine and its processes used between two readings.
 type Use struct {
 	CPUs      []sample.CPU `json:"cpus"`
-	Elapsed   float64      `json:"elapsed_s"`       // by its own clock
+	Elapsed   float64      `json:"elapsed_s"`       // by the machine's own clock
 	Procs     []float64    `json:"procs,omitempty"` // CPU time of pids, in s
 	Throttled int          `json:"throttled,omitempty"`
-	// of the channel itself
+	// Control is the traffic of the channel itself.
 	Control Traffic `json:"control"`
 }
 
@@ -45,14 +46,15 @@ type Traffic struct {
 // Offset is a machine's clock relative to this machine's.
 type Offset struct {
 	Ahead time.Duration // of this machine's clock
-	// Unsure bounds the error of Ahead, each way, at the time of the estimate.
+	// Unsure is the largest possible error of Ahead, in either direction, at the time of the
+	// estimate.
 	Unsure time.Duration
 }
 
 // Channel connects the path's machines. It is quiet during a window.
 type Channel interface {
-	// Hush stops the channel's own messages for at most about d, or until resume. Hushes may
-	// overlap; resume may be called twice.
+	// Hush stops the channel's own messages until resume is called, at most for about d. Hushes may
+	// overlap, and resume may be called twice.
 	Hush(ctx context.Context, d time.Duration) (resume func(), err error)
 	// Moved returns the bytes that this end has written and read.
 	Moved() uint64

@@ -2,34 +2,34 @@ package path
 
 import "math"
 
-// Moved is a load's report of what a client moved in a whole visit, warm-up included.
+// Moved is a load's report of what a client moved in a whole visit, including the warm-up.
 type Moved struct {
 	Forward     int64 // payload that arrived, client to server
 	Backward    int64 // payload that arrived, server to client
 	Trips       int64 // request/response pairs
 	Resent      int64 // by TCP, or lost; a hop may have counted them
 	Connections int
-	// Brief means that the connections ended with their trips, before the counters were read.
-	// Failed counts further, failed connections.
+	// Brief means that each connection ended with its trip, before the counters were read. Failed
+	// is the number of connections that failed; Connections does not include them.
 	Brief  bool
 	Failed int
 
-	// The rest bounds the number of packets. The ends gave SentForward and SentBackward bytes to
-	// their sockets, if more than arrived.
+	// The fields below bound the number of packets. SentForward and SentBackward are the bytes that
+	// the ends gave to their sockets, if these are more than arrived.
 	SentForward, SentBackward int64
 	Shape
-	Segment int     // least payload of a full packet; 0: IPv4's least
+	Segment int     // smallest payload of a full packet; 0: leastSegment
 	Seconds float64 // between the readings of the counters
 
-	eachAcked bool // as by TCP stacks in user space, also if an answer follows at once
+	eachAcked bool // each packet may be acknowledged separately, as by TCP stacks in user space
 }
 
-// Shape bounds the number of packets for a load's bytes.
+// Shape describes how a load sends its bytes, which bounds the number of packets.
 type Shape struct {
-	// Request and Reply are the mean bytes of messages that may each be a packet; 0: a stream,
-	// written Write bytes at a time.
+	// Request and Reply are the mean sizes in bytes of messages, each of which may be a packet; 0:
+	// a byte stream, written Write bytes at a time.
 	Request, Reply, Write int
-	Beside                bool // a byte stream accompanies the requests
+	Beside                bool // a byte stream runs at the same time as the requests
 	Datagrams             bool // without acknowledgements
 }
 
@@ -47,20 +47,22 @@ func (m Moved) plus(o Moved) Moved {
 		Shape: o.Shape, Segment: segment, Seconds: max(m.Seconds, o.Seconds)}
 }
 
-// Every payload byte that arrived must have been counted, and a packet each way for every trip. The
-// load bounds the number of packets, and thereby the bytes.
+// A hop must have counted every payload byte that arrived, and for every trip a packet in each
+// direction. The load also bounds the number of packets, and thereby the bytes, from above.
 const (
 	slackShare = 0.02 // for example unseen retransmissions of a proxy
-	tapShare   = 0.25 // a TCP in user space tells nobody what it sends again
+	tapShare   = 0.25 // a TCP in user space does not report what it resends
 
 	// Ethernet 14, IPv6 40, TCP 60, and a tunnel's: Ethernet, IPv6, UDP and VXLAN 70, ESP 44
 	headers = 228
-	// payload of a full TCP packet if unknown (RFC 9293, 3.7.1)
+	// payload of a full TCP packet if it is unknown (RFC 9293, 3.7.1)
 	leastSegment = 536
-	// packets for a segment's bytes at the end of a congestion window, a write, or a proxy's pipe
+	// number of packets that one segment's bytes may take, at the end of a congestion window, of a
+	// write, or of a proxy's pipe
 	splits = 2
-	// Packets without payload: handshake and end each way, and Linux's acknowledgements at once at
-	// a connection's start (TCP_MAX_QUICKACKS) and by timer (TCP_DELACK_MIN).
+	// Packets without payload: handshake and end in each direction, and acknowledgements, which
+	// Linux sends at once when a connection begins (TCP_MAX_QUICKACKS) and later by timer
+	// (TCP_DELACK_MIN).
 	shake   = 8
 	quick   = 16
 	delayed = 0.040 // s
@@ -73,7 +75,7 @@ const (
 	probesEach   = 4 // of a failed connection
 )
 
-// flow is the traffic in one direction, or in both over a hop that counts them as one.
+// flow is the expected traffic in one direction, or in both if the hop counts them as one.
 type flow struct {
 	arrived, trips int64
 	messages       int64   // that arrived; 0 for a stream
@@ -136,7 +138,8 @@ func (m Moved) data(w direction) float64 {
 	return math.Ceil(trips)*math.Ceil(float64(w.message)/m.segment()) + beside
 }
 
-// cut allows for TCP_NODELAY, with which each write is at least one packet.
+// cut returns the largest number of packets for bytes of a stream. With TCP_NODELAY each write is
+// at least one packet.
 func (m Moved) cut(bytes int64) float64 {
 	each := m.segment()
 	if m.Write > 0 {
@@ -152,9 +155,9 @@ func (m Moved) segment() float64 {
 	return leastSegment
 }
 
-// bare counts packets of the connections, and acknowledgements. Those of messages travel with the
-// answers, except for unanswered messages and long ones, whose full packets may each be
-// acknowledged at once.
+// bare returns the largest number of packets without payload: those that open and close
+// connections, and acknowledgements. A message is acknowledged with its answer, unless it has none
+// or is long: then each full packet may be acknowledged at once.
 func (m Moved) bare(other direction) float64 {
 	connections := float64(m.Connections)
 	out := connections * (shake + quick)

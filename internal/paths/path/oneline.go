@@ -14,7 +14,8 @@ type reason struct {
 	times map[string]int // by step; "" is the error without one
 }
 
-// OneLine joins errors into one line. Each reason appears once, after all steps that failed for it.
+// OneLine joins errors into one line. Each reason appears once, after all steps that failed because
+// of it.
 func OneLine(err error) string {
 	var all []*reason
 	add := func(step, text string) {

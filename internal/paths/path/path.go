@@ -2,10 +2,10 @@
 // to dial, and the hops in between, with counters. Backends implement Builder; pathtest checks that
 // all behave the same.
 //
-// The witness proves from the hops' counters that a load crossed the path. Some counters cannot
-// prove it alone: a bridge and Open vSwitch's kernel datapath count only their ports, and rules
-// see only a connection's first packet. A program on a device may take counted packets past the next
-// hop, so Undiverted refuses such paths.
+// The witness proves from the hops' counters that a load crossed the path. Some counters do not
+// prove that alone: those of a bridge and of Open vSwitch's kernel datapath count only at ports,
+// and rules see only the first packet of a connection. A program at a device may redirect packets
+// that the device has counted, so that they bypass the next hop. Undiverted refuses such paths.
 package path
 
 import (
@@ -27,14 +27,14 @@ type Spec struct {
 	From mode.Placement
 	To   mode.Target
 	Tune mode.Tunes
-	// Servers and Clients are the numbers of containers; 0 is one. Client i uses server i mod
-	// Servers.
+	// Servers and Clients are the numbers of servers and clients; 0 is 1. Client i uses server i
+	// mod Servers.
 	Servers, Clients int
-	// Rules and proxies are for one protocol.
+	// UDP means that published ports, rules and proxies are for UDP; otherwise they are for TCP.
 	UDP bool
 	// Second adds a second port, with the same number at both ends, to the only server.
 	Second bool
-	// Server and Client name the cluster's nodes of the ends; "": the backend chooses.
+	// Server and Client name the nodes of a cluster on which the ends are; "": the backend chooses.
 	Server, Client string
 }
 
@@ -81,17 +81,18 @@ func (s Spec) String() string {
 type Builder interface {
 	// Name returns the backend's name, as `--on` takes it.
 	Name() string
-	// Check returns nil if the path can be built here, an *UnsupportedError, or another error if it
-	// could not tell. It leaves nothing behind.
+	// Check returns nil if the path can be built here, an *UnsupportedError if it cannot, or
+	// another error if Check could not find out. It leaves nothing behind after the backend is
+	// closed.
 	Check(ctx context.Context, s Spec) error
-	// Build returns a path that the caller closes. A failed Build undoes its changes.
+	// Build builds the path. The caller closes it. A failed Build undoes its changes.
 	Build(ctx context.Context, s Spec) (*Path, error)
 }
 
 // ErrUnsupported means that this machine cannot have the path.
 var ErrUnsupported = errors.New("not supported here")
 
-// UnsupportedError names what is missing and the remedy.
+// UnsupportedError reports what is missing for a path, and a remedy.
 type UnsupportedError struct {
 	Missing string // kernel option, privilege or program
 	Remedy  string
@@ -112,8 +113,8 @@ func (e *UnsupportedError) Hint() string { return e.Remedy }
 
 // ErrOutside is the *UnsupportedError of backends without a server for the target outside.
 var ErrOutside error = &UnsupportedError{
-	Missing: "the target outside is a server on another machine, and none was named",
-	Remedy:  "--peer [user@]HOST, a machine that ssh reaches, instead of --on; or --on lab"}
+	Missing: "the target outside needs a server on another machine, and none was named",
+	Remedy:  "--peer [user@]HOST, a machine that you reach by ssh, instead of --on; or --on lab"}
 
 // LeftError reports that a node has left the cluster for the rest of this run.
 type LeftError struct {
@@ -124,13 +125,14 @@ type LeftError struct {
 func (e *LeftError) Error() string { return e.Err.Error() }
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// CutError reports that the channel to a machine broke. Earlier measurements stay valid.
-type CutError struct{ Err error } // names the channel
+// CutError reports that the channel to a machine broke. Err names the channel. Earlier measurements
+// stay valid.
+type CutError struct{ Err error }
 
 func (e *CutError) Error() string { return e.Err.Error() }
 func (e *CutError) Unwrap() error { return e.Err }
 
-// Command runs toll itself with other arguments in a place.
+// Command describes a process that runs toll itself with other arguments.
 type Command struct {
 	Args []string // after the program's name
 	Env  []string // added to the environment
@@ -143,9 +145,10 @@ type Process struct {
 	PID int // in the machine's numbering; 0: unknown
 	In  io.WriteCloser
 	Out io.ReadCloser
-	// Wait is called once. A failed process's error has the last lines of its standard error.
+	// Wait waits until the process has ended. It is called once. If the process failed, the error
+	// has the end of its standard error.
 	Wait func() error
-	// Kill returns nil for an ended process.
+	// Kill kills the process. It returns nil if the process has already ended.
 	Kill func() error
 }
 
@@ -153,7 +156,7 @@ type Process struct {
 type Place interface {
 	// Name returns a name such as "container on machine A".
 	Name() string
-	// The process ends at the latest with the place or the calling process.
+	// Start starts a process, which ends with the place or with the calling process at the latest.
 	Start(c Command) (*Process, error)
 }
 
@@ -181,7 +184,8 @@ type Path struct {
 	// Hops lists, from client to server, what the load's bytes cross.
 	Hops   []Hop
 	Second uint16
-	// Guards lists the rules and devices that only a wrong path would use.
+	// Guards lists rules and devices that the path must not use: their counters must not have
+	// counted the load.
 	Guards []Hop
 
 	// Arrived returns the number of accepted TCP connections and received datagrams where the
@@ -189,14 +193,14 @@ type Path struct {
 	Arrived func() (uint64, error)
 
 	Proxies []Proxy // in user space
-	// Copiers lists the processes that copy packets from device to device, on this machine.
+	// Copiers lists the PIDs of processes on this machine that copy packets from device to device.
 	Copiers []int
-	// Machines lists the path's other machines, each once, relays included. Channel connects to
+	// Machines lists the path's other machines, each once, including relays. Channel connects to
 	// them.
 	Machines []Machine
 	Channel  Channel
 
-	// All of the path's packets cross those in Crosses.
+	// Cards lists the path's network cards. All packets cross those in Crosses.
 	Cards   []sample.Card
 	Crosses []sample.CardName
 
@@ -204,20 +208,19 @@ type Path struct {
 	Sysctls map[string]string
 	Facts   map[string]string
 
-	// Drain removes sockets in TIME_WAIT and entries of connection tables, and returns the
-	// remaining headroom for new connections. It is called while no load runs. Nil: the backend
-	// cannot.
+	// Drain removes sockets in TIME_WAIT and connection tracking entries, and returns the remaining
+	// headroom for new connections. It is called while no load runs. Nil: the backend cannot.
 	Drain func() (sample.Headroom, error)
 
-	// Inspect reads the path's settings, which only others change. It is called while no load runs.
-	// Nil: the backend cannot.
+	// Inspect reads the path's settings: only other programs would change them. It is called while
+	// no load runs. Nil: the backend cannot.
 	Inspect func() ([]Setting, error)
 
 	// Namespaces opens the network namespaces of this machine that packets can cross, each once,
 	// with all their devices. The caller closes them. Nil: the backend cannot.
 	Namespaces func() ([]Namespace, error)
 
-	// Hold sets machine-wide settings for a visit; release restores them. May be nil.
+	// Hold sets machine-wide settings for a visit; release restores them. Nil: there are none.
 	Hold func() (release func() error, err error)
 
 	Undo undo.Stack // run by Close
@@ -236,11 +239,11 @@ type Proxy struct {
 	Machine Machine
 }
 
-// Close removes the path. It does all steps even if some fail, and joins their errors. A second
+// Close removes the path. It runs all steps, even if some fail, and joins their errors. A second
 // Close does nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
-// Of returns the hops of a client's bytes, in order.
+// Of returns the hops that a client's bytes cross, in order.
 func (p *Path) Of(client int) []Hop {
 	var out []Hop
 	for _, h := range p.Hops {
@@ -251,7 +254,7 @@ func (p *Path) Of(client int) []Hop {
 	return out
 }
 
-// Route returns the route of a client, for the catalogue.
+// Route returns the route of a client, for comparison with the catalogue.
 func (p *Path) Route(client int) mode.Route {
 	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
 	for _, h := range p.Of(client) {

@@ -8,15 +8,16 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Setting is a kernel value that decides what a path costs or where its bytes go.
+// Setting is a kernel setting that affects what a path costs or where its bytes go.
 type Setting struct {
 	Where string `json:"where,omitempty"` // "machine A"
 	Of    string `json:"of,omitempty"`    // a device, a chain of rules; "": the place
-	// What names the property, "MTU"; "": the thing itself, whose other settings come and go with
-	// it.
+	// What names a property of Of, such as "MTU"; "": whether Of itself exists. Properties appear
+	// and vanish with it.
 	What  string `json:"what,omitempty"`
 	Value string `json:"value"` // not empty
-	// Diverts means that the thing may take packets past a hop without any counter showing it.
+	// Diverts means that packets may bypass a hop because of the setting, and that no counter would
+	// show it.
 	Diverts bool `json:"diverts,omitempty"`
 }
 
@@ -35,8 +36,8 @@ func (s Setting) name() string {
 	return s.What + " of " + s.Of
 }
 
-// Differences returns the changed settings in order, without properties of a thing that came or
-// went.
+// Differences returns the changed settings in order. If a device or chain itself was added or
+// removed, it leaves out the properties.
 func Differences(was, is []Setting) []sample.Difference {
 	before, after := byID(was), byID(is)
 	var out []sample.Difference
@@ -68,7 +69,8 @@ func byID(all []Setting) map[id]string {
 	return out
 }
 
-// Undiverted returns an error if something on the path may take packets past a hop's counters.
+// Undiverted returns a *UnsupportedError if, because of a setting, packets may bypass a hop's
+// counters.
 func Undiverted(all []Setting) error {
 	var found []string
 	for _, s := range all {
@@ -84,8 +86,8 @@ func Undiverted(all []Setting) error {
 		found = append(slices.Clone(found[:most]), fmt.Sprintf("and %d more", more))
 	}
 	return &UnsupportedError{
-		Missing: "something may carry packets past the hops, unseen by their counters: " +
+		Missing: "packets may bypass the hops, unseen by their counters, because of: " +
 			strings.Join(found, "; "),
-		Remedy: "remove it from the device, or stop the program that attaches it (an eBPF data plane or an agent of the machine)",
+		Remedy: "remove it from the device, or stop the program that attaches it, such as an eBPF data plane or a monitoring agent",
 	}
 }

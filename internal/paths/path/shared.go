@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// thing is a device or a rule of a machine with several paths.
+// thing identifies a device or rule on a machine that several paths share.
 type thing struct {
 	kind        mode.HopKind
 	name, where string
@@ -20,7 +20,8 @@ type counter struct {
 	back   bool
 }
 
-// Share marks the hops and guards of a path that belong to a machine with other paths.
+// Share marks the path's hops and guards for which ofMachine returns true as shared with other
+// paths of the machine.
 func Share(p *Path, ofMachine func(Hop) bool) {
 	for _, hops := range [][]Hop{p.Hops, p.Guards} {
 		for i, h := range hops {
@@ -31,8 +32,9 @@ func Share(p *Path, ofMachine func(Hop) bool) {
 	}
 }
 
-// Counters identifies the hop's forward and backward counters: equal values of other paths' hops
-// name the same counter. Both are nil if the hop is this path's own.
+// Counters returns values that identify the hop's forward and backward counters: hops of other
+// paths with an equal value have the same counter. Both are nil if the hop belongs to this path
+// alone.
 func (h Hop) Counters() (out [2]any) {
 	if h.Shared == nil {
 		return out
@@ -60,9 +62,9 @@ func (h Hop) takes() [2]Directions {
 	return [2]Directions{{Forward: true}, {Backward: true}}
 }
 
-// Among returns the hops and guards of one of several paths as they count while all carry traffic.
-// Each path has one client, whose index in all is that of Clients and Crossing. A path may cross a
-// device twice, so its counters are compared one by one.
+// Among returns the hops and guards of path p, adapted to what they count while all paths carry
+// traffic. Each path has one client; Clients and Crossing refer to it by the path's index in all. A
+// path may cross a device twice, so Among compares the device's counters one by one.
 func Among(p *Path, all []*Path) []Hop {
 	hops := slices.Concat(p.Hops, p.Guards)
 	for i, h := range hops {
@@ -78,7 +80,7 @@ func Among(p *Path, all []*Path) []Hop {
 	return hops
 }
 
-// among returns the clients whose bytes the hop or guard counts, and how they cross it.
+// among returns the clients whose bytes the hop or guard counts, and what it must count of them.
 func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	for i, o := range all {
 		x := Crossing{Client: i}
@@ -107,7 +109,8 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 	return who, as
 }
 
-// shares returns the directions of a client's bytes over hop x that each counter of h counts.
+// shares returns, for each counter of h, the directions of a client's bytes that it counts if they
+// cross hop x. any is false if h and x share no counter.
 func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	if onePath && h.Kind == x.Kind && h.Name == x.Name && h.Where == x.Where {
 		return x.takes(), true
@@ -123,7 +126,8 @@ func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	return takes, any
 }
 
-// ResentByRelays returns the bytes that relays among the hops resent. Readings may be missing.
+// ResentByRelays returns the number of bytes that relays among the hops resent. before and after
+// may be shorter than hops.
 func ResentByRelays(hops []Hop, before, after []sample.Counters) (bytes int64) {
 	for i, h := range hops {
 		if h.Expect == Relays && i < len(before) && i < len(after) {

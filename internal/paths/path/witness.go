@@ -14,19 +14,19 @@ import (
 type Expect int
 
 const (
-	// every payload byte in its direction
+	// Carries: every payload byte, in its direction.
 	Carries Expect = iota
-	// every payload byte of both directions, counted as forward, like a loopback device
+	// CarriesBoth: every payload byte of both directions, as forward, like a loopback device.
 	CarriesBoth
-	// a rule that sees the first packet of each connection
+	// Matches: the first packet of each connection, as a rule does.
 	Matches
-	// nothing of the load
+	// Untouched: nothing of the load.
 	Untouched
-	// as Carries, by a process's sockets; when these have ended with the load, Hits counts the
-	// relayed connections
+	// Relays: as Carries, by a process's sockets. If they have ended with the load, Hits is the
+	// number of relayed connections.
 	Relays
-	// datagrams of both directions, counted as forward packets by the sockets that received them;
-	// nothing counts their bytes
+	// Delivers: the datagrams of both directions, as forward packets, by the sockets that received
+	// them. Their bytes are not counted.
 	Delivers
 )
 
@@ -39,21 +39,22 @@ type Hop struct {
 	// Others means that other traffic usually crosses the device, so it may have counted more than
 	// the load.
 	Others bool
-	// BehindTap means that a TCP in user space sends what crosses the hop to the container, and
-	// acknowledges the rest, as at the tap device.
+	// BehindTap means that the hop is between a tap device and the container, so a TCP in user
+	// space sends and acknowledges the packets there.
 	BehindTap bool
-	// Clients lists indexes into Path.Clients: their bytes cross the hop; nil: all.
+	// Clients lists the clients whose bytes cross the hop, by their indexes in Path.Clients; nil:
+	// all.
 	Clients []int
-	// Shared is comparable, and equal for hops of several paths that are one thing; nil: this
-	// path's own.
+	// Shared is equal for hops of several paths that are the same device or rule. It must be
+	// comparable. nil: the hop belongs to this path alone.
 	Shared any
-	// Counts names the device's counters that Read returns, if other hops may read them, too; zero:
-	// the hop's name identifies them.
+	// Counts names the device's counters that Read returns, if other hops may read them as well;
+	// zero: the hop's name identifies them.
 	Counts [2]Counter
-	// Crossing lists the clients and directions that a hop shared by several cells has counted;
+	// Crossing lists the clients and directions that the hop counts, if several cells share it;
 	// nil: both directions of Clients.
 	Crossing []Crossing
-	// Read costs the load nothing: the kernel counts anyway.
+	// Read reads the counters. That costs the load nothing, because the kernel counts anyway.
 	Read func() (sample.Counters, error)
 }
 
@@ -77,16 +78,16 @@ type Counter struct {
 	Sent   bool
 }
 
-// Crossing tells what a hop's forward and backward counters count of a client's bytes.
+// Crossing has the directions of a client's bytes that a hop's forward and backward counters count.
 type Crossing struct {
 	Client int
 	Takes  [2]Directions
 }
 
-// Directions tells whether bytes to the server and back are meant.
+// Directions is a set of directions: to the server, and back.
 type Directions struct{ Forward, Backward bool }
 
-// Or returns the directions of either.
+// Or returns the union of both sets.
 func (w Directions) Or(o Directions) Directions {
 	return Directions{w.Forward || o.Forward, w.Backward || o.Backward}
 }
@@ -96,8 +97,8 @@ func (h Hop) carry(client int) bool {
 	return h.Clients == nil || slices.Contains(h.Clients, client)
 }
 
-// ReadAll reads the counters of hops. An unreadable one is an error, because its path cannot be
-// proved.
+// ReadAll reads the counters of hops. It returns an error if it cannot read one of them, because
+// then the path cannot be proved.
 func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	out := make([]sample.Counters, len(hops))
 	var errs []error
@@ -111,8 +112,8 @@ func ReadAll(hops []Hop) ([]sample.Counters, error) {
 	return out, errors.Join(errs...)
 }
 
-// Witness compares the hops' counters with what each client moved, and names the hop that
-// contradicts the path.
+// Witness compares the hops' counters with what each client moved. The evidence names the hops that
+// contradict the path.
 func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) sample.Witness {
 	var against []string
 	for i, h := range hops {
@@ -134,7 +135,8 @@ func Witness(hops []Hop, before, after []sample.Counters, clients ...Moved) samp
 	return sample.Witness{OK: len(against) == 0, Evidence: strings.Join(against, "; ")}
 }
 
-// No end of the load knows these bytes.
+// relaysResent returns the number of bytes that relays of the hop's clients resent. The ends of the
+// load do not know them.
 func (h Hop) relaysResent(hops []Hop, before, after []sample.Counters, clients int) (bytes int64) {
 	for i, relay := range hops {
 		if relay.Expect != Relays {
@@ -187,7 +189,7 @@ func (h Hop) judge(c sample.Counters, m Moved, flows [2]flow) string {
 			return matched("relayed connections", c.Hits, m)
 		}
 	case Untouched:
-		if m.Brief { // for each client, whatever their number
+		if m.Brief { // the number of connections permits no further traffic
 			return untouched(c, 0)
 		}
 		return untouched(c, max(0, m.Connections-1))
@@ -212,7 +214,8 @@ func (h Hop) carries(c sample.Counters, flows [2]flow) string {
 	return ""
 }
 
-// carried judges a hop without packet counts, such as a proxy's sockets, by its bytes.
+// carried judges the counts of one direction, and returns "" if they fit. Of a hop without packet
+// counts, such as a proxy's sockets, it judges only the bytes.
 func (h Hop) carried(way string, bytes, packets uint64, f flow) string {
 	slack := slackShare
 	if h.toUserSpace() {
@@ -250,7 +253,8 @@ func delivered(packets uint64, f flow) string {
 	return ""
 }
 
-// A SYN lost beyond the hop is counted again: matched tolerates a few among thousands.
+// matched judges a rule's hits. It permits a few more hits than connections, because a SYN that is
+// lost behind the hop is sent and counted again.
 func matched(what string, hits uint64, m Moved) string {
 	most := m.Connections + extraProbes + probesEach*m.Failed
 	if m.Brief {

@@ -5,9 +5,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Dual reports whether the networks of a path have IPv6 in addition to IPv4, as with `docker
-// network create --ipv6`, and its machines have Docker's rules for it. Without IPv6, the default,
-// docker-proxy serves ::1 and, from outside, the machine's own IPv6 address.
+// Dual reports whether a path's networks have IPv6 in addition to IPv4, as with `docker network
+// create --ipv6`, and its machines have Docker's IPv6 rules. On networks without IPv6, the default,
+// docker-proxy serves connections to ::1 and to the machine's own IPv6 address.
 func Dual(s path.Spec) bool {
 	if m, _ := mode.Find(s.Mode); m.Rootless { // without Docker's networks, or with its default
 		return false

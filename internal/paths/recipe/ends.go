@@ -10,29 +10,30 @@ import (
 // Ports inside containers.
 const (
 	ServerPort = 5201
-	SecondPort = 5301 // of a server with two ports
+	SecondPort = 5301 // the second port of a server with two
 )
 
-// Container is a container with an end in it.
+// Container is a container in which a server or client runs.
 type Container interface {
 	Place() path.Place
 	Addr() netip.Addr
-	// Hop returns the hop of the container's own device. toServer means that what the device
-	// receives goes to the server.
+	// Hop returns the hop of the container's own device. toServer means that packets which the
+	// device receives go to the server.
 	Hop(toServer bool) path.Hop
 }
 
 // Ends has the servers and clients of a path that is being built.
 type Ends[C Container] struct {
-	// Servers and Clients are empty for ends that are processes of a machine.
+	// Servers and Clients are the containers of the ends. They are empty for ends that are
+	// processes on a machine.
 	Servers, Clients []C
-	// Dial has the address at which each server is dialled.
+	// Dial has the address that clients dial, by server.
 	Dial []netip.AddrPort
 
 	path *path.Path
 }
 
-// NewEnds returns an empty list of ends for a path.
+// NewEnds returns Ends without servers and clients for a path.
 func NewEnds[C Container](p *path.Path) Ends[C] { return Ends[C]{path: p} }
 
 // Label returns the name of the container of end i of n in a role.
@@ -93,7 +94,7 @@ func (e *Ends[C]) Connect() {
 	}
 }
 
-// EachServer returns a hop for each server, which its clients' bytes cross.
+// EachServer returns a hop for each server. Only the bytes of the server's clients cross it.
 func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	var out []path.Hop
 	n, _ := e.path.Spec.Count()
@@ -105,7 +106,7 @@ func (e *Ends[C]) EachServer(hop func(i int) path.Hop) []path.Hop {
 	return out
 }
 
-// ServerHops returns the hops of the servers' own devices, or nil if none is in a container.
+// ServerHops returns the hops of the servers' own devices, or nil if no server is in a container.
 func (e *Ends[C]) ServerHops() []path.Hop {
 	if len(e.Servers) == 0 {
 		return nil

@@ -1,5 +1,6 @@
-// Package recipe has what backends share that build paths by a recipe for each mode: the runner,
-// which compares the result with the catalogue and undoes it after a failure, and the ends.
+// Package recipe is shared by backends that build paths by a recipe for each mode. It has the
+// runner, which compares the built path with the catalogue and removes it after a failure, and the
+// ends.
 //
 // A recipe is a function on the backend's site. It makes the containers, places the ends, and lists
 // the path's hops and guards.
@@ -32,7 +33,7 @@ func Build[S ground](ctx context.Context, spec path.Spec, recipe func(S) error,
 	}
 	p := &path.Path{Spec: spec, Sysctls: map[string]string{}, Facts: map[string]string{}}
 	s, err := begin(p)
-	if err != nil { // an error in what all modes share names no mode
+	if err != nil { // begin does what all modes share, so its error does not name the mode
 		return nil, errors.Join(err, p.Close())
 	}
 	if err := run(ctx, s, recipe); err != nil {
