@@ -9,13 +9,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Check builds a path, closes it and returns the error. Things that it shares with other paths stay
+// Check builds a path, closes it and returns the error. What the path shares with others stays
 // until the backend is closed.
 func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 	p, err := b.Build(ctx, spec)
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		return u // the caller adds the path
+		return u // without the path, which the caller adds
 	}
 	if err != nil {
 		return err
@@ -23,21 +23,22 @@ func Check(ctx context.Context, b path.Builder, spec path.Spec) error {
 	return p.Close()
 }
 
-// Refuse returns an error for crowds, foreign programs and tunes of devices.
+// Refuse returns an error for crowds, foreign programs and tunes of devices, which backends on
+// other machines do not support.
 func Refuse(s path.Spec) error {
 	if n, m := s.Count(); n > 1 || m > 1 {
 		return &path.UnsupportedError{
-			Missing: "crowds are not measured on other machines", Remedy: "--on lab or docker"}
+			Missing: "on other machines, toll measures only one server and one client", Remedy: "--on lab or docker"}
 	}
 	if s.Second {
 		return &path.UnsupportedError{
-			Missing: "programs are not started on other machines",
+			Missing: "toll does not start foreign programs on other machines",
 			Remedy:  "toll run --on lab or docker"}
 	}
 	for _, t := range s.Tune.List() {
 		if t.Key != mode.Nodelay { // nodelay is an option of the load
 			return &path.UnsupportedError{
-				Missing: string(t.Key) + " is only set on devices of this machine",
+				Missing: "toll sets " + string(t.Key) + " only on this machine",
 				Remedy:  "--on lab or docker"}
 		}
 	}

@@ -15,8 +15,8 @@ func TestRefuse(t *testing.T) {
 	}{
 		{path.Spec{Tune: "mtu=9000+nodelay=off"}, "mtu"},
 		{path.Spec{Tune: "nodelay=off"}, ""},
-		{path.Spec{Servers: 2}, "crowds"},
-		{path.Spec{Clients: 2}, "crowds"},
+		{path.Spec{Servers: 2}, "only one server"},
+		{path.Spec{Clients: 2}, "only one server"},
 		{path.Spec{Second: true}, "programs"},
 	} {
 		err := Refuse(tt.spec)

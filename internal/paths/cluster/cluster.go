@@ -1,5 +1,5 @@
-// Package cluster has what backends with paths on other machines share: devices, hops and settings,
-// which agents read there.
+// Package cluster is shared by backends with paths on other machines. It has devices, hops and
+// settings, which agents read on those machines.
 package cluster
 
 import (
@@ -25,8 +25,8 @@ type namespace struct {
 	file  string // "": its own
 }
 
-// Of returns the devices of a network namespace, which the agent reads. file is the namespace's
-// file; "": the agent's own namespace.
+// Of returns the devices that the agent reads in a network namespace. file is the namespace's file;
+// "": the agent's own namespace.
 func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.Interface, error) {
 	if known, ok := d.known.Load(namespace{a, file}); ok {
 		return known.([]agent.Interface), nil
@@ -38,7 +38,8 @@ func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.
 	return got, err
 }
 
-// Forget discards an agent's own devices, which the next caller reads again.
+// Forget discards the devices of an agent's own namespace, so that the next call of Of reads them
+// again.
 func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
 
 // Box is a container of a path, with an agent in it.
@@ -54,7 +55,7 @@ type port struct {
 	device string
 }
 
-// Find returns the agent's box with the device whose IPv4 address within accepts, or nil.
+// Find returns the agent's box with the device that has an IPv4 address accepted by within, or nil.
 func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) bool) *Box {
 	for _, d := range devices {
 		for _, p := range d.Addrs {
@@ -66,8 +67,8 @@ func Find(a *agent.Agent, devices []agent.Interface, within func(netip.Prefix) b
 	return nil
 }
 
-// Hop returns the hop of the container's device. toServer means that what the device receives comes
-// from the client.
+// Hop returns the hop of the container's device. toServer means that packets which the device
+// receives go to the server.
 func (b *Box) Hop(kind mode.HopKind, toServer bool) path.Hop {
 	name := b.Device.Name
 	return path.Hop{Kind: kind, Name: name, Where: b.Where,
@@ -127,8 +128,8 @@ func AtOnce(reads []func() ([]path.Setting, error)) ([]path.Setting, error) {
 	return slices.Concat(got...), errors.Join(errs...)
 }
 
-// DrawPort returns a random port, which may be in use, between the usual ports of servers and those
-// of clients.
+// DrawPort returns a random port between the usual ports of servers and the ephemeral ones. The
+// port may be in use.
 func DrawPort() uint16 {
 	const first, count = 20000, 10000
 	return first + uint16(rand.N(count))
@@ -139,7 +140,8 @@ func SwitchHop(a *agent.Agent, where, bridge string, toClient, toServer agent.Co
 	return local.SwitchHop(where, bridge, a.Read(toClient), a.Read(toServer))
 }
 
-// Both returns a reader of the sum of two readers, counted from the first reading on.
+// Both returns a reader of what both given readers count: the smaller of the two counts, from the
+// first reading on.
 func Both(a, b local.Reader) local.Reader {
 	var (
 		mu    sync.Mutex

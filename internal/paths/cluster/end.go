@@ -18,13 +18,13 @@ import (
 type End struct {
 	Where   string       // the node's name in hops and settings
 	Machine *agent.Agent // reads the node's CPU time
-	Agent   *agent.Agent // in the node's own network namespace; nil: toll may not be there
-	// Inspector reads that namespace's settings; nil: Agent does.
+	Agent   *agent.Agent // in the node's own network namespace; nil: toll may not enter it
+	// Inspector is the agent that reads the settings of that namespace; nil: Agent.
 	Inspector *agent.Agent
 	Devices   []agent.Interface
 	Card      agent.Interface // the device with the node's address
 	Wire      string          // the device towards another machine; may be ""
-	Own       []string        // other devices that the path crosses
+	Own       []string        // other devices of the node that the path crosses
 	To        []netip.Addr    // addresses that are reached through Own
 }
 
@@ -40,8 +40,8 @@ func (d *Devices) End(ctx context.Context, a *agent.Agent, name string, addr net
 	var ok bool
 	if e.Card, ok = Card(e.Devices, addr); !ok {
 		return e, &path.UnsupportedError{Remedy: remedy, Missing: fmt.Sprintf(
-			"the cluster's address of node %s, %s, is not on any of its network cards: it is behind NAT, "+
-				"or what runs containers there is in a container itself", name, addr)}
+			"the cluster knows node %s by the address %s, which none of its network cards has: it is behind "+
+				"NAT, or its container runtime is itself in a container", name, addr)}
 	}
 	return e, nil
 }
@@ -53,23 +53,23 @@ func (e *End) Hop(kind mode.HopKind, name string, forwardRx bool) path.Hop {
 		Read: e.Agent.Read(agent.Counter{Device: &agent.Device{Name: name, ForwardRx: forwardRx}})}
 }
 
-// rewritten identifies connections that a node counts: those of several paths to one port are
-// counted as one.
+// rewritten identifies a node's count of rewritten connections. Several paths to one port share the
+// count.
 type rewritten struct {
 	agent *agent.Agent
 	nat   agent.NAT
 }
 
-// NAT returns the hop of connections that the node's rules rewrite.
+// NAT returns the hop of rules on the node that rewrite connections.
 func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 	return path.Hop{Kind: kind, Name: name, Where: e.Where, Expect: path.Matches,
 		Shared: rewritten{e.Agent, n}, Read: e.Agent.Read(agent.Counter{NAT: &n})}
 }
 
-// Pair returns the node's end of a container's veth pair, and adds it and its bridge to Own. It
-// returns the zero value if the node lacks it.
+// Pair returns the node's end of a container's veth pair, and adds that end and its bridge to Own.
+// It returns the zero Interface if the node does not have the end.
 func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
-	// The container may be newer than the list.
+	// The container may be newer than the list of devices.
 	if !slices.ContainsFunc(e.Devices, b.paired) {
 		d.Forget(e.Agent)
 		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
@@ -94,8 +94,9 @@ func (e *End) Crossed() Spot {
 	return Spot{Agent: cmp.Or(e.Inspector, e.Agent), At: agent.Spot{Where: e.Where, Devices: names}}
 }
 
-// Watched returns the namespaces of the ends and the further ones. Namespaces that other programs
-// also use include the routes to the given addresses and to those that the ends reach.
+// Watched returns the namespaces of the ends and the further ones. In namespaces that other
+// programs also use, only the routes to the given addresses, and to those that the ends reach, are
+// watched.
 func Watched(ends []*End, further []Spot, to ...netip.Addr) []Spot {
 	all := further
 	for _, e := range ends {
@@ -138,7 +139,7 @@ func (e *End) AddFacts(ctx context.Context, n *sample.Node) {
 		return
 	}
 	n.MTU = e.Card.MTU
-	n.Cards, _, _ = e.Agent.Cards(ctx, e.Card.Name) // a mesh works without these facts
+	n.Cards, _, _ = e.Agent.Cards(ctx, e.Card.Name) // optional facts
 	for i := range n.Cards {
 		n.Cards[i].Where = e.Where
 	}

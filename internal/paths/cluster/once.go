@@ -13,8 +13,8 @@ type Once[T any] struct {
 	err     error
 }
 
-// Start returns the result of the first call of begin, also if it is an error. Only after an error
-// because ctx ended is begin called again.
+// Start calls begin and returns its result. Later calls return the same result, even an error. Only
+// if begin failed because ctx ended do they call begin again.
 func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, error)) (T, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +29,8 @@ func (o *Once[T]) Start(ctx context.Context, begin func(context.Context) (T, err
 	return started, err
 }
 
-// Close calls end with what was started, if anything was. The next Start calls begin again.
+// Close calls end with the result of begin, if begin has succeeded. The next Start calls begin
+// again.
 func (o *Once[T]) Close(end func(T) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

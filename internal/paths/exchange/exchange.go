@@ -1,5 +1,5 @@
-// Package exchange limits what toll requests from programs and servers: how long an answer may
-// take, how long it may be, and how long toll stays silent while it waits.
+// Package exchange limits exchanges with programs and servers: how long an answer may take, how
+// large it may be, and how long toll waits before it tells the user what it waits for.
 package exchange
 
 import (
@@ -23,7 +23,7 @@ var ErrTooLong = errors.New("the answer is too long")
 
 // SlowError means that an answer did not arrive in time.
 type SlowError struct {
-	What  string // what was asked
+	What  string // the program or server
 	After time.Duration
 }
 

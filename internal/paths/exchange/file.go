@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNoFile means that there is a pipe, a device or a directory in place of a file.
-var ErrNoFile = errors.New("it is no regular file")
+var ErrNoFile = errors.New("it is not a regular file")
 
 // Open opens a regular file for reading. It neither waits for the writer of a pipe nor opens a
 // device.
@@ -36,7 +36,7 @@ func Open(name string) (*os.File, error) {
 	return os.NewFile(uintptr(opened), name), nil
 }
 
-// ReadFile returns the content of a file, opened by Open. It returns ErrTooLong if that has more
+// ReadFile opens a file by Open and returns its content. It returns ErrTooLong if the file has more
 // than most bytes.
 func ReadFile(name string, most int64) ([]byte, error) {
 	f, err := Open(name)

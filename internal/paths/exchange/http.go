@@ -15,8 +15,9 @@ type Transport struct {
 	What string // the server's name, for messages
 	// Limit returns how long the answer to a request may take, including its body.
 	Limit func(*http.Request) time.Duration
-	// Stream reports whether the answer may last for any time. Limit then applies to the time until
-	// it begins, and maxAnswer to each of its lines. May be nil.
+	// Stream reports whether the answer to a request is a stream, which may last for any time.
+	// Limit then applies to the time until the stream begins, and maxAnswer to each of its lines.
+	// May be nil.
 	Stream func(*http.Request) bool
 }
 

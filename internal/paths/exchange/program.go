@@ -19,12 +19,12 @@ type Limits struct {
 	Output int64 // on its standard output, in bytes; 0: maxAnswer
 }
 
-// killDelay lets the children of a killed program close its output.
+// killDelay is the time in which the children of a killed program may close its output.
 const killDelay = time.Second
 
-// Output starts a program and returns its standard output. A program that prints too much or takes
-// too long is killed, with its children if SysProcAttr has Setpgid. If cmd.Stderr is nil, an error
-// ends with the last words of the standard error.
+// Output runs a program and returns its standard output. It kills a program that prints too much or
+// takes too long; if SysProcAttr has Setpgid, also the program's children. If cmd.Stderr is nil,
+// errors include the end of the standard error.
 func Output(ctx context.Context, cmd *exec.Cmd, l Limits) ([]byte, error) {
 	out := &bounded{most: l.Output}
 	if out.most == 0 {

@@ -1,13 +1,13 @@
-// Package journal keeps the files that tell toll clean what to remove or restore: each is written
-// before the change.
+// Package journal keeps the files from which toll clean learns what to remove or restore. Each is
+// written before the change.
 //
-// toll clean acts on them, often as root. So a directory and its files must belong to this user,
-// without write access for others; symbolic links are not followed. An error names anything else,
-// which stays.
+// toll clean acts on these files, often as root. So a directory and its files must belong to this
+// user, without write access for others, and symbolic links are not followed. Other files are left
+// alone and named in an error.
 //
 //   - A run's journal is created in StatePath, and locked while its process lives: the kernel
 //     releases the lock however the process ends.
-//   - A note about the whole machine is saved in Machine, whole or not at all.
+//   - A note about the whole machine is saved atomically in Machine.
 package journal
 
 import (
@@ -28,7 +28,7 @@ const Machine = "/run/bridgetoll"
 // directory.
 func StatePath(given string) string {
 	if given != "" {
-		return filepath.Clean(given) // with a trailing slash a link would be followed
+		return filepath.Clean(given) // a trailing slash would follow a symbolic link
 	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "bridgetoll")
@@ -45,7 +45,7 @@ const (
 	fileMode = 0o600
 )
 
-// ForeignError tells why a file or directory is not trusted.
+// ForeignError reports why toll does not trust a file or directory.
 type ForeignError struct{ Path, Why string }
 
 func (e *ForeignError) Error() string { return fmt.Sprintf("%q is left alone: %s", e.Path, e.Why) }
@@ -74,7 +74,7 @@ func Open(path string) (*Dir, error) {
 	return &Dir{f}, nil
 }
 
-// Make opens a directory, after making it if necessary.
+// Make opens a directory. It makes the directory first if it does not exist.
 func Make(path string) (d *Dir, err error) {
 	for range 3 { // another toll may remove it while it is empty
 		if err = os.MkdirAll(path, dirMode); err != nil {
@@ -131,7 +131,7 @@ func (d *Dir) open(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), d.path(name)), nil
 }
 
-// Create creates a file for appending, and locks it: locked is false if the file system has no
+// Create creates a file for appending and locks it. locked is false if the file system has no
 // locks.
 func (d *Dir) Create(name string) (f *os.File, locked bool, err error) {
 	if f, err = d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_APPEND); err != nil {
@@ -143,7 +143,7 @@ func (d *Dir) Create(name string) (f *os.File, locked bool, err error) {
 	return f, locked, nil
 }
 
-// Remove removes a file. A missing one is not an error.
+// Remove removes a file. It returns nil if the file does not exist.
 func (d *Dir) Remove(name string) error {
 	if err := unix.Unlinkat(int(d.f.Fd()), name, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 		return &os.PathError{Op: "remove", Path: d.path(name), Err: err}
@@ -151,7 +151,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// Trusted returns an error unless path is this user's directory, without write access for others.
+// Trusted returns an error unless path is a directory of this user's, without write access for
+// others.
 func Trusted(path string) error {
 	d, err := Open(path)
 	if err != nil {
@@ -188,8 +189,8 @@ func check(path string, st *unix.Stat_t, kind uint32) error {
 // ErrLocked means that another process has the lock.
 var ErrLocked = errors.New("it is locked")
 
-// Lock locks a file without waiting. It returns ErrLocked if another process has it; can is false
-// if the file system has no locks.
+// Lock locks a file without waiting. It returns ErrLocked if another process holds the lock. can is
+// false if the file system has no locks.
 func Lock(f *os.File) (can bool, err error) {
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case err == nil:
@@ -200,7 +201,7 @@ func Lock(f *os.File) (can bool, err error) {
 	return false, nil
 }
 
-// A toll clean may be looking at the new file.
+// lockNew locks a new file. A toll clean may hold the lock for a moment while it reads the file.
 func lockNew(f *os.File) (can bool, err error) {
 	can, err = waitFor(5*time.Second, func() (bool, error) { return Lock(f) })
 	var st unix.Stat_t

@@ -39,8 +39,8 @@ func Load(dir, name string, into any) error {
 	return nil
 }
 
-// Save writes a note in JSON, whole or not at all. If replace is false and a note exists, the error
-// is fs.ErrExist.
+// Save writes a note in JSON, atomically. If replace is false and a note exists, the error is
+// fs.ErrExist.
 func Save(dir, name string, v any, replace bool) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -82,7 +82,8 @@ func save(dir, name string, text []byte, replace bool) (err error) {
 	return nil
 }
 
-// Drop removes a note, with killed processes' remains of it. A missing one is not an error.
+// Drop removes a note, and temporary files that killed processes left. It returns nil if there is
+// no note.
 func Drop(dir, name string) error {
 	d, err := Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,8 +106,8 @@ func Drop(dir, name string) error {
 // Hold is a locked directory.
 type Hold struct{ d *Dir }
 
-// LockDir makes and locks a directory, so that tolls take turns at changing what it notes. It waits
-// for at most patience, and then returns ErrLocked.
+// LockDir makes and locks a directory, so that only one toll at a time changes the things that its
+// notes are about. It waits for at most patience, and then returns ErrLocked.
 func LockDir(path string, patience time.Duration) (*Hold, error) {
 	return waitFor(patience, func() (*Hold, error) {
 		d, err := Make(path)
@@ -124,7 +125,7 @@ func hold(d *Dir) (*Hold, error) {
 		locked, errLocked := d.f.Stat()
 		now, errNow := os.Lstat(d.f.Name())
 		if errLocked != nil || errNow != nil || !os.SameFile(locked, now) {
-			err = ErrLocked // by a toll that removed it
+			err = ErrLocked // another toll had the lock and removed the directory
 		}
 	}
 	if err != nil {
@@ -133,7 +134,7 @@ func hold(d *Dir) (*Hold, error) {
 	return &Hold{d}, nil
 }
 
-// Close releases the directory, after removing it if it is empty.
+// Close removes the directory if it is empty, and releases the lock.
 func (h *Hold) Close() error {
 	err := os.Remove(h.d.f.Name())
 	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, fs.ErrNotExist) {

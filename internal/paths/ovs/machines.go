@@ -2,14 +2,15 @@ package ovs
 
 import "fmt"
 
-// Machines is the Open vSwitch that already runs on the machine, reached by its default database.
-// It also has other programs' bridges, so commands must name their own.
+// Machines is the Open vSwitch that already runs on the machine, with its default database. It also
+// has bridges of other programs, so each command must name a bridge.
 type Machines struct{}
 
-// Version asks the running ovs-vswitchd for its version, such as "3.1.0". It returns an error if
-// Open vSwitch is not installed (wraps exec.ErrNotFound), does not run, or may not be queried.
+// Version returns the version of the running ovs-vswitchd, such as "3.1.0". It returns an error if
+// Open vSwitch is not installed (the error wraps exec.ErrNotFound), does not run, or may not be
+// queried by this user.
 func (Machines) Version() (string, error) {
-	// The database alone would accept commands that are never executed.
+	// ovs-vsctl would not notice that ovs-vswitchd does not run: it only writes to the database.
 	out, err := run("ovs-appctl", "--timeout=5", "-vconsole:off", "--target=ovs-vswitchd",
 		"version")
 	if err != nil {

@@ -49,7 +49,7 @@ func Main(in io.Reader, out io.Writer) error {
 	return <-ended
 }
 
-// hide mounts memory over the daemons' directories, and so over the machine's own Open vSwitch.
+// hide mounts a tmpfs over the daemons' directories. It also hides the machine's own Open vSwitch.
 func hide() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)

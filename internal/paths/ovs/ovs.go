@@ -1,5 +1,5 @@
-// Package ovs runs a separate Open vSwitch for one machine of the lab: an ovsdb-server and
-// ovs-vswitchd whose database, sockets and logs are in memory that only they can see. They are
+// Package ovs runs a separate Open vSwitch for one machine of the lab: an ovsdb-server and an
+// ovs-vswitchd whose database, sockets and logs are on a tmpfs that only they can see. They are
 // children of one process, Main, which the kernel kills with the lab. Machines is the Open vSwitch
 // that already runs on the machine.
 package ovs
@@ -74,9 +74,9 @@ var Version = sync.OnceValue(func() string {
 
 var versionLine = regexp.MustCompile(`Open vSwitch\) (\S+)`)
 
-// run trims the output. The program does not outlive this process, because it would continue to
-// change the switch. Ctrl-C in a terminal does not reach it; otherwise nothing could be removed
-// afterwards.
+// run runs a program and returns its output, trimmed. The program dies with this process, because
+// otherwise it would continue to change the switch. A terminal's Ctrl-C does not reach it, so that
+// the clean-up can still run programs.
 func run(program string, args ...string) (string, error) {
 	file, err := Find(program)
 	if err != nil {
@@ -128,7 +128,7 @@ func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Switch, error) {
 	}
 	line, err := bufio.NewReader(io.LimitReader(out, maxReady)).ReadString('\n')
 	if word := strings.TrimSpace(line); word != readyWord {
-		return nil, errors.Join(fmt.Errorf("start Open vSwitch: it said %q (%w)", word, err),
+		return nil, errors.Join(fmt.Errorf("start Open vSwitch: it printed %q (%w)", word, err),
 			s.Stop())
 	}
 	return s, nil
@@ -141,11 +141,11 @@ func (s *Switch) Stop() error {
 	if errors.Is(err, os.ErrProcessDone) {
 		err = nil
 	}
-	_ = s.cmd.Wait() // it was killed
+	_ = s.cmd.Wait() // the error is that it was killed
 	return err
 }
 
-// Daemon returns the process of ovs-vswitchd, as this process's namespace numbers it.
+// Daemon returns the PID of ovs-vswitchd in this process's PID namespace.
 func (s *Switch) Daemon() (int, error) { return local.Child(s.cmd.Process.Pid, "ovs-vswitchd") }
 
 func (s *Switch) file(name string) string {
@@ -206,7 +206,7 @@ func parsePorts(text string) (map[string]Port, error) {
 	return out, nil
 }
 
-// Sent returns what the ports with the given numbers sent together, in TxPackets and TxBytes.
+// Sent returns the sum of what the ports with the given numbers sent, in TxPackets and TxBytes.
 func Sent(ports map[string]Port, numbers []string) (sum Port, err error) {
 	for _, n := range numbers {
 		p, ok := ports[n]

@@ -1,6 +1,6 @@
 // Package owner marks what a toll makes with the process that made it, so that another toll can
-// recognize what a dead one left behind. Machines have the same PIDs, and all managers of a swarm
-// see its services, so a mark also names the machine and its boot.
+// recognize what an ended one left behind. Processes on other machines may have the same PID, and
+// all managers of a swarm see its services, so a mark also names the machine and its boot.
 package owner
 
 import (
@@ -28,7 +28,7 @@ func Mark() string {
 		startTime("self")}, "/")
 }
 
-// State is what is known of the process of a mark.
+// State is what is known about the process of a mark.
 type State int
 
 // An invalid mark, and a process of another machine (see Elsewhere), are Unclear.
@@ -48,7 +48,7 @@ func Judge(mark string) State {
 	if here := bootID(); here == "" || p[boot] == "" {
 		return Unclear
 	} else if p[boot] != here {
-		if p[machine] == "" { // it may be another machine
+		if p[machine] == "" { // the process may be on another machine
 			return Unclear
 		}
 		return Gone
@@ -57,7 +57,7 @@ func Judge(mark string) State {
 	if ns := pidNamespace(); ns == "" || p[namespace] != ns || err != nil || n < 1 {
 		return Unclear
 	}
-	if errors.Is(syscall.Kill(n, 0), syscall.ESRCH) { // the kernel hides no process from this
+	if errors.Is(syscall.Kill(n, 0), syscall.ESRCH) { // kill also sees processes that /proc hides
 		return Gone
 	}
 	switch began := seenStart(n); {
@@ -66,10 +66,10 @@ func Judge(mark string) State {
 	case began == p[start]:
 		return Alive
 	}
-	return Gone // another one has its PID now
+	return Gone // another process has the PID now
 }
 
-// seenStart returns "" if the start cannot be seen.
+// seenStart returns the start time of a process, or "" if /proc does not show it.
 func seenStart(pid int) string {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return "" // /proc is of another PID namespace
@@ -106,7 +106,7 @@ func pidNamespace() string {
 	return ns
 }
 
-// startTime returns ticks since boot, or "" if they cannot be seen.
+// startTime returns the start time of a process in ticks since boot, or "" if it cannot be read.
 func startTime(pid string) string {
 	b, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	if err != nil {

@@ -161,7 +161,7 @@ func (s *site) native() error {
 
 func (s *site) between() string { return s.run.agent.Name() + " and " + thisMachine }
 
-// wireHop returns the hop of the wire between the two cards. It reads the counters of both.
+// wireHop returns the hop of the wire. It counts what both cards count.
 func (s *site) wireHop() path.Hop {
 	out := s.path.Spec.To.Outside()
 	return path.Hop{Kind: mode.HopWire, Name: s.there.Device + "⇄" + s.here.Device,

@@ -43,7 +43,7 @@ func settings(t *testing.T, c *testCluster, toll string) {
 	c.run(t, 3, "sh", "-ec", filterIt)
 	refused := compare("--rounds", "1", "--window", "50ms")
 	_, out, errOut := c.toll(t, 1, refused[0], refused[1:]...)
-	says(out+errOut, "something may carry packets past the hops",
+	says(out+errOut, "packets may bypass the hops",
 		"tc filter of eth0 (node node3): ingress u32")
 	if !strings.Contains(out, "host ") {
 		t.Errorf("past the one hop of host nothing leads:\n%s", out)

@@ -1,5 +1,5 @@
-// Package undo collects clean-up functions: each step of a construction pushes its own as soon as
-// it is done, and Undo runs them in reverse order.
+// Package undo collects clean-up functions. Each step that makes something pushes its clean-up as
+// soon as it is done, and Undo runs them in reverse order.
 package undo
 
 import (
@@ -19,7 +19,7 @@ type step struct {
 	f    func() error
 }
 
-// Push adds a clean-up; what names it in errors: "stop the proxy".
+// Push adds a clean-up. what names it in errors, as in "stop the proxy".
 func (s *Stack) Push(what string, f func() error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
