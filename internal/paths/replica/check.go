@@ -7,7 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
 
-// The limits of what a copy is built from are several times a Kubernetes node with 250 pods.
+// Limits for machines to copy. They are several times what a Kubernetes node with 250 pods has.
 const (
 	maxSpaces   = 1 << 9
 	maxLinks    = 1 << 13
@@ -40,14 +40,14 @@ func (m *Machine) check(sockets []Socket) error {
 	}
 	for _, s := range sockets {
 		if s.Space < 0 || s.Space >= len(m.Spaces) || !s.Addr.IsValid() {
-			return fmt.Errorf("a socket at %s in namespace %d is not possible", s.Addr, s.Space)
+			return fmt.Errorf("no socket can be at %s in namespace %d", s.Addr, s.Space)
 		}
 	}
 	return nil
 }
 
-// Other returns the other end of a veth, or the device below a VLAN or macvlan, with its namespace.
-// It is nil if the machine has no such device.
+// Other returns the other end of a veth, or the parent of a VLAN or macvlan, and the index of its
+// namespace. It returns nil if that device is not in the Machine.
 func (m *Machine) Other(space int, l link.Saved) (int, *link.Saved) {
 	at := l.ParentSpace
 	if at == link.Here {

@@ -25,7 +25,7 @@ const buildTimeout = time.Minute
 
 // child is a process that holds a copy.
 type child struct {
-	ns      *netns.NS // its thread is the process's parent
+	ns      *netns.NS // the process is a child of its thread
 	process *path.Process
 	end     func() error // kills the process and waits for it
 	lacks   []Lacks
@@ -69,7 +69,7 @@ func launch(namespaces uintptr) (*child, error) {
 		ns: ns, process: p,
 		end: sync.OnceValue(func() error {
 			killed := p.Kill()
-			err := p.Wait() // closes In
+			err := p.Wait() // Wait closes In
 			return errors.Join(killed, err, p.Out.Close(), ns.Close())
 		}),
 	}, nil
@@ -100,6 +100,6 @@ func (c *child) ask(ctx context.Context, limit time.Duration, q request) (r repl
 }
 
 func (c *child) close() error {
-	_ = c.end() // its error is that the process was killed
+	_ = c.end() // the error is that the process was killed
 	return nil
 }

@@ -22,8 +22,8 @@ import (
 // ones.
 const Version = 1
 
-// The limits of a Machine's JSON. A value that ends at a comma takes up to some hundred bytes of
-// memory.
+// Limits for a Machine's JSON. They bound memory, because a value of few characters may take some
+// hundred bytes.
 const (
 	MaxFile       = 64 << 20
 	maxCommas     = 1 << 20
@@ -48,7 +48,7 @@ func (m *Machine) MarshalJSON() ([]byte, error) {
 	return json.Marshal(versioned{Version, (*plain)(m)})
 }
 
-// UnmarshalJSON reads JSON from untrusted sources. It returns an error if b is larger than
+// UnmarshalJSON reads JSON, also from untrusted sources. It returns an error if b is larger than
 // MaxFile bytes, or has names, indexes, types of messages or parameters that no kernel prints.
 func (m *Machine) UnmarshalJSON(b []byte) error {
 	if len(b) > MaxFile || bytes.Count(b, []byte(",")) > maxCommas {

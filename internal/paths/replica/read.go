@@ -20,9 +20,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 )
 
-// Read reads the network of this machine and of the containers linked to it. It needs root. It
-// makes no tables and loads no modules, except those that bpf.Netfilter names. The kernel may
-// number namespaces whose devices were never listed before.
+// Read reads the network of this machine and of the containers linked to it. It needs root. It does
+// not create tables, and loads no module except the one that bpf.Netfilter may load. The kernel may
+// assign numbers to namespaces.
 func Read(ctx context.Context) (*Machine, error) {
 	found, err := netns.Find()
 	if err != nil {
@@ -41,7 +41,7 @@ func read(ctx context.Context, found []netns.Found) (*Machine, error) {
 	nodes := make([]node, len(found))
 	err := each(ctx, len(found), func(i int) error {
 		err := found[i].Visit(func() error { return nodes[i].read(found, i) })
-		if i > 0 { // a namespace that may not be linked
+		if i > 0 { // the namespace may have ended, or may not be linked to the machine
 			return nil
 		}
 		return err
@@ -80,7 +80,7 @@ func spaceOf(linked []int, ids map[int]int, id int) int {
 	return link.Elsewhere
 }
 
-// each calls f for 0 to n-1, a few concurrently, and returns the first error.
+// each calls f for 0 to n-1, a few concurrently, and joins the errors.
 func each(ctx context.Context, n int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -101,11 +101,11 @@ func each(ctx context.Context, n int, f func(i int) error) error {
 // node is a namespace that may be linked to the machine's.
 type node struct {
 	Space
-	ids map[int]int // indexes of namespaces with devices' parents, by the kernel's numbers
+	ids map[int]int // by the kernel's number of a namespace, its index in the list of all
 }
 
-// read reads the network of the calling thread's namespace, all[own]. It reads nothing if no device
-// links it to another.
+// read reads the network of the calling thread's namespace, which is all[own]. It reads nothing if
+// no device links the namespace to another one.
 func (n *node) read(all []netns.Found, own int) (err error) {
 	if own > 0 {
 		numbered, err := link.Numbered()
@@ -149,8 +149,8 @@ func (s *Space) unread(what string, err error) {
 	}
 }
 
-// linkedTo returns the indexes of the first namespace and of the namespaces that contains makes its
-// containers, directly or through others.
+// linkedTo returns the indexes of the first namespace and of its containers' namespaces (see
+// contains), including containers of containers.
 func linkedTo(nodes []node) []int {
 	out := []int{0}
 	for at := 0; at < len(out); at++ {
@@ -163,7 +163,7 @@ func linkedTo(nodes []node) []int {
 	return out
 }
 
-// contains reports whether a device links namespace outer to inner as to a container.
+// contains reports whether namespace inner is a container's, linked to namespace outer by a device.
 func contains(nodes []node, outer, inner int) bool {
 	for _, l := range nodes[outer].Links {
 		if l.Pair() && l.ParentSpace >= 0 && is(nodes[outer].ids, l.ParentSpace, inner) {
@@ -202,9 +202,9 @@ func linkAt(links []link.Saved, index int) (link.Saved, bool) {
 	return links[i], true
 }
 
-// leadsOut reports whether end l of a pair is a card of namespace here, and the other end another
-// machine. It is if the default route uses l, or if l has an address and no default route of there
-// uses the other end.
+// leadsOut reports whether end l of a pair is like a network card of namespace here, with another
+// machine at the other end, peer. It is so if the default route of here uses l, or if l has an
+// address and the default route of there does not use peer.
 func leadsOut(here, there *Space, l, peer link.Saved) bool {
 	for _, h := range defaults(here) {
 		if h.Index == l.Index || h.Index == l.Master && hasAddress(there, h.Gateway) {
@@ -233,7 +233,7 @@ func hasAddress(s *Space, a netip.Addr) bool {
 	})
 }
 
-// Prefixes returns the addresses of the device with this index.
+// Prefixes returns the addresses, with prefix lengths, of the device with the index.
 func (s *Space) Prefixes(index int) (out []netip.Prefix) {
 	for _, m := range s.Addresses {
 		if own, ok := link.ParseAddress(m); ok && own.Index == index {

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// modules has the kernel's parts that may be queried: querying others would load their modules.
+// modules has the parts of the kernel that may be queried. Querying others would load their
+// modules.
 type modules struct {
-	any bool // all parts: nothing is known, or no module can be loaded
+	any bool // all parts may be queried: the modules are unknown, or no module can be loaded
 	has map[string]bool
 }
 

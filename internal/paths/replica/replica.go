@@ -1,9 +1,9 @@
-// Package replica makes a private copy of a machine's network and makes connections in it, so that
-// the kernel decides which packets pass. No packet leaves the copy.
+// Package replica makes a private copy of a machine's network and makes connections in it. So the
+// kernel itself decides which packets pass. No packet leaves the copy.
 //
-// Read reads a Machine, which may also be saved to a file and loaded elsewhere. Start builds its
-// copy in a child process, in a user namespace or, if those are forbidden, as root. The copy ends
-// with that process. Session.Dial makes connections between the copy's places.
+// Read reads a Machine, which may also be saved to a file and loaded elsewhere. Start builds a copy
+// in a child process, in a user namespace or, if these are forbidden, as root. The copy ends with
+// that process. Session.Dial makes connections in the copy.
 package replica
 
 import (
@@ -21,16 +21,16 @@ type Machine struct {
 	Kernel string  `json:"kernel"` // release
 	Spaces []Space `json:"namespaces"`
 
-	// here means that Read read the Machine on this machine. Root builds only such a Machine
-	// without a user namespace.
+	// here means that Read made the Machine on this machine. Only such a Machine may be built
+	// without a user namespace, as root.
 	here bool
 }
 
 // Space is a network namespace. The machine's own is the first of Machine.Spaces.
 type Space struct {
 	ID string `json:"id"` // as /proc/PID/ns/net prints it: "net:[4026531840]"
-	// PID is a process that was in the namespace when it was read; 0: none, and the namespace has a
-	// name.
+	// PID is the PID of a process that was in the namespace when it was read; 0: the namespace had
+	// no process, but a name.
 	PID        int               `json:"pid"`
 	Links      []link.Saved      `json:"links"`
 	Addresses  []raw.Message     `json:"addresses"`
@@ -42,7 +42,7 @@ type Space struct {
 	Nft        nft.Saved         `json:"nftables"`
 	Legacy     []xtables.Saved   `json:"iptables_legacy,omitempty"`
 	Sets       []raw.Message     `json:"ipsets,omitempty"`
-	// Text has the rules as their user wrote them; nil until ReadText is called.
+	// Text has the rules as iptables-save and nft print them; nil until ReadText is called.
 	Text []RuleText `json:"rules,omitempty"`
 	// Unknown lists parts that may drop or redirect packets and cannot be copied.
 	Unknown []Unknown `json:"unknown,omitempty"`
@@ -63,8 +63,8 @@ type Unknown struct {
 	Device string `json:"device,omitempty"`
 }
 
-// Socket is a stand-in for a listening socket. It answers with its index in the list given to
-// Start, and with the client's address as it sees it.
+// Socket describes a stand-in for a listening socket. The stand-in answers with its index in the
+// list given to Start, and with the address from which it sees the client.
 type Socket struct {
 	Space  int            `json:"namespace"`
 	Proto  string         `json:"protocol"` // "tcp" or "udp"
@@ -79,14 +79,14 @@ type Socket struct {
 // Client is the place from which a connection is made.
 type Client struct {
 	Space int `json:"namespace"`
-	// Card is a device of Space; the client is on another machine in the device's network. "": it
+	// Card is a device of Space: the client is on another machine in the device's network. "": it
 	// is not.
 	Card string `json:"card,omitempty"`
-	// Bridge is a bridge of Space; the client is in a new container at it. "": it is not.
+	// Bridge is a bridge of Space: the client is in a new container on the bridge. "": it is not.
 	Bridge string `json:"bridge,omitempty"`
-	// Source is the client's address. If it is zero, the kernel chooses it or, with Card or Bridge,
-	// it is a free address of that network. With Card it may be the address of any machine in the
-	// network or behind its routers.
+	// Source is the client's address. If it is zero, the kernel chooses one or, with Card or
+	// Bridge, the client gets a free address of that network. With Card it may be the address of
+	// any machine in the network or behind its routers.
 	Source netip.Addr `json:"source"`
 }
 
@@ -95,11 +95,11 @@ type Dial struct {
 	Client
 	Proto string         `json:"protocol"`
 	To    netip.AddrPort `json:"to"`
-	// Long is the client's port for an exchange of 64 KiB in each direction over TCP, which is not
-	// explained; 0: a short connection.
+	// Long is the client's port for an exchange of 64 KiB in each direction over TCP; 0: a short
+	// connection. Explain does not apply to such an exchange.
 	Long uint16 `json:"long,omitempty"`
-	// Explain requests the packets' steps and, if they were lost, where and why. That takes a
-	// separate connection, made while no other is.
+	// Explain requests the packets' steps and, if packets were lost, where and why. For that the
+	// copy makes a separate connection, while it makes no others.
 	Explain bool `json:"explain,omitempty"`
 }
 
@@ -111,10 +111,10 @@ const (
 	Connected   Got = "connected"   // connected and answered
 	Refused     Got = "refused"     // RST, or ICMP port unreachable
 	Closed      Got = "closed"      // accepted, then closed or reset without an answer
-	Silent      Got = "silent"      // accepted, then nothing
+	Silent      Got = "silent"      // accepted, then no answer
 	Timeout     Got = "timeout"     // no answer to the first packet
 	Unreachable Got = "unreachable" // no route here, or another ICMP error
-	Failed      Got = "failed"      // the dial could not be made: Outcome.Err
+	Failed      Got = "failed"      // the connection could not be tried: see Outcome.Err
 )
 
 // Answer has the results of a Dial.
@@ -122,10 +122,11 @@ type Answer struct {
 	// Outcomes has each different outcome once, the most frequent first. There are several if rules
 	// choose at random.
 	Outcomes []Outcome `json:"outcomes"`
-	Steps    []Step    `json:"steps,omitempty"` // with Explain: the first packet's and its answer's
+	Steps    []Step    `json:"steps,omitempty"` // with Explain: of the first packet and its answer
 	Lost     *Lost     `json:"lost,omitempty"`  // with Explain, if there was no answer
-	// Unsure lists why the machine may answer differently: rules that cannot be copied and decide
-	// here, and what the copy lacks where the packets pass. Empty: the answer is certain.
+	// Unsure lists why the machine itself may answer differently: rules that cannot be copied and
+	// matter for this answer, and parts that the copy lacks where the packets pass. Empty: the
+	// answer is certain.
 	Unsure []string `json:"unsure,omitempty"`
 }
 
@@ -148,7 +149,7 @@ type Step struct {
 	Space  int            `json:"namespace"` // -1: another machine, or a new container
 	Device string         `json:"device"`
 	Out    bool           `json:"out"`   // it leaves through the device
-	Reply  bool           `json:"reply"` // on the way to the client
+	Reply  bool           `json:"reply"` // the packet goes to the client
 	Src    netip.AddrPort `json:"src"`
 	Dst    netip.AddrPort `json:"dst"`
 }
@@ -159,9 +160,9 @@ type Lost struct {
 	Reply bool  `json:"reply"` // the answer was lost, not the first packet
 	Rule  *Rule `json:"rule,omitempty"`
 	Why   Why   `json:"why,omitempty"`
-	// Dst is the translated destination of a packet that a rule dropped; else zero.
+	// Dst is the destination, after DNAT, of a packet that a rule dropped; else zero.
 	Dst netip.AddrPort `json:"dst,omitzero"`
-	// Device is the device at which the packet last came in, or through which it left elsewhere.
+	// Device is the device by which the packet came in last, or by which it left the copy.
 	Device string `json:"device,omitempty"`
 }
 

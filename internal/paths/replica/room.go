@@ -8,10 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// MakeRoom changes indexes of m's devices that collide with those of there, the devices of a new
-// namespace: lo and tunnels whose modules are loaded, which cannot be removed or renumbered. It
-// marks m's devices with the same names, and returns the devices that rules may name by their old
-// index.
+// MakeRoom changes the indexes of m's devices that collide with those of there, the devices of a
+// new namespace: lo, and tunnels whose modules are loaded. The latter can be neither removed nor
+// renumbered. MakeRoom marks m's devices with the same names, and returns the devices that rules
+// may name by the old index.
 func (m *Machine) MakeRoom(there []link.Saved) (out []Lacks) {
 	for i := range m.Spaces {
 		s := &m.Spaces[i]
@@ -24,7 +24,7 @@ func (m *Machine) MakeRoom(there []link.Saved) (out []Lacks) {
 			l := &s.Links[j]
 			if _, ok := to[l.Index]; ok && byIndex {
 				out = append(out, Lacks{Space: i, What: "index of " + l.Name, Device: l.Name,
-					Why: "a new network namespace has another device with it, and rules compare it"})
+					Why: "in a new network namespace another device has this index, and rules compare it"})
 			}
 			renumber(&l.Index, to)
 			renumber(&l.Master, to)

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 )
 
-// Variant is what a copy has in place of rules that cannot be copied, such as matches by user.
+// Variant tells how a copy treats rules that cannot be copied, such as those that match by user.
 type Variant string
 
 // The variants.
@@ -27,7 +27,7 @@ type Order struct {
 	Variant Variant
 }
 
-// order is like Order, but decoding does not check its Machine again.
+// order is like Order, but decoding it does not check the Machine a second time.
 type order struct {
 	Machine *plain   `json:"machine"`
 	Sockets []Socket `json:"sockets"`
@@ -61,12 +61,13 @@ type reply struct {
 	Ports   []uint16 `json:"ports,omitempty"`
 }
 
-// maxMessage is the most bytes of a request or reply.
+// maxMessage limits the size of a request or reply, in bytes.
 const maxMessage = 256 << 20
 
 var errTooLong = fmt.Errorf("a message has more than %d bytes", maxMessage)
 
-// send writes v as JSON after its length, so that the receiver needs no larger buffer.
+// send writes the length of v as JSON, then v, so that the receiver can allocate a buffer that
+// fits.
 func send(w io.Writer, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -99,8 +100,8 @@ func receive(r io.Reader, v any) error {
 
 var errNoCopy = errors.New("there is no copy yet")
 
-// Serve carries out a Session's requests with the Copy that build makes. It returns as soon as in
-// ends, even during a request. The process must then exit.
+// Serve carries out a Session's requests on the Copy that build makes. It returns as soon as in
+// ends, even during a request; then the process must exit.
 func Serve(in io.Reader, out io.Writer, build func(Order) (Copy, error)) error {
 	requests := make(chan request)
 	ended := make(chan error, 1)

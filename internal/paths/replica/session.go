@@ -14,13 +14,13 @@ import (
 // start.
 const Arg = "replica"
 
-// Session is a copy of a machine in child processes, which die with this one.
+// Session is a copy of a machine, held by child processes that die with this process.
 type Session struct {
 	machine *Machine
 	sockets []Socket
 	doubts  [][]doubt // by namespace
-	// copies has one copy, or two if there are rules that cannot be copied: they never match in the
-	// first, and always match in the second.
+	// copies has one copy or, if there are rules that cannot be copied, two: in the first these
+	// rules never match, in the second they always match.
 	copies []*child
 }
 
@@ -29,7 +29,7 @@ type Lacks struct {
 	Space  int    `json:"namespace"`
 	What   string `json:"what"`
 	Why    string `json:"why"`
-	Device string `json:"device,omitempty"` // "": it concerns the whole namespace
+	Device string `json:"device,omitempty"` // "": the whole namespace is affected
 }
 
 // Start builds a copy of m with stand-ins for sockets. The caller closes the Session. Fields of m
@@ -70,7 +70,7 @@ func (s *Session) each(f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// bare returns what a copy is built from.
+// bare returns m without the parts that a copy does not need.
 func (m *Machine) bare() *Machine {
 	b := *m
 	b.Spaces = slices.Clone(m.Spaces)
@@ -88,8 +88,8 @@ const (
 	perDial        = 10 * time.Millisecond
 )
 
-// Dial makes the dials, most of them at once, and returns an answer for each. It waits at least
-// half a second for answers, and longer if this machine is busy.
+// Dial makes the connections, most of them at once, and returns an answer for each, in order. It
+// waits at least half a second for answers, and longer if this machine is busy.
 func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	if len(dials) > maxDials {
 		return nil, fmt.Errorf("%d connections at once are too many", len(dials))
@@ -123,8 +123,8 @@ func (s *Session) Dial(ctx context.Context, dials []Dial) ([]Answer, error) {
 	return out, nil
 }
 
-// Scan returns the TCP ports of an address that answer the client, or would without filters. Rules
-// that compare a port under a mask may serve more.
+// Scan returns the TCP ports of an address that answer the client, or would answer without filters.
+// It may miss ports of rules that compare a port under a mask.
 func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error) {
 	ports := make([][]uint16, len(s.copies))
 	err := s.each(func(i int) error {
@@ -140,7 +140,7 @@ func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint1
 	return slices.Compact(all), nil
 }
 
-// Close kills the processes of the copy, which ends with them.
+// Close kills the child processes, and with them the copy.
 func (s *Session) Close() error {
 	return s.each(func(i int) error {
 		if s.copies[i] == nil {

@@ -20,9 +20,9 @@ import (
 
 var errGone = errors.New("the network namespace is gone")
 
-// ReadText reads the texts of a namespace's rules into Space.Text. It runs iptables-save and nft
-// where they are installed. A chain that has changed has no texts; any other has those of all its
-// rules. m must be this machine.
+// ReadText reads the texts of a namespace's rules into Space.Text. It runs iptables-save and nft if
+// they are installed. It reads either all of a chain's rules or, if the number of rules has
+// changed, none. m must be this machine.
 func (m *Machine) ReadText(ctx context.Context, space int) error {
 	s := &m.Spaces[space]
 	counts := s.counts()
@@ -40,7 +40,8 @@ func (m *Machine) ReadText(ctx context.Context, space int) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// TextOf returns the text of the rule at the place of r, or "" if it was not read or r is a policy.
+// TextOf returns the text of the rule at the place of r. It returns "" if the text was not read, or
+// if r is a policy.
 func (s *Space) TextOf(r RuleText) string {
 	i := slices.IndexFunc(s.Text, func(t RuleText) bool {
 		return t.Table == r.Table && t.Chain == r.Chain && t.Number == r.Number
@@ -51,7 +52,7 @@ func (s *Space) TextOf(r RuleText) string {
 	return s.Text[i].Text
 }
 
-// Words returns words for the rule that lost a packet: its text if that was read, else its place.
+// Words describes the rule that lost a packet: by its text or, if that was not read, by its place.
 func (m *Machine) Words(l Lost) string {
 	r := l.Rule.RuleText
 	if r.Number == 0 {
@@ -95,7 +96,7 @@ func (c chain) compare(d chain) int {
 	return strings.Compare(c.table+"\x00"+c.name, d.table+"\x00"+d.name)
 }
 
-// counts returns the number of rules of each chain that has any.
+// counts returns the number of rules in each chain with rules.
 func (s *Space) counts() map[chain]int {
 	out := map[chain]int{}
 	for _, r := range s.Nft.Rules() {
@@ -153,7 +154,7 @@ func (t *texts) read() {
 	}
 }
 
-// lacks reports whether a table has rules without texts.
+// lacks reports whether a table has rules whose texts are not read yet.
 func (t *texts) lacks(table string) bool {
 	for c := range t.want {
 		if c.table == table && t.found[c] == nil {
@@ -171,8 +172,8 @@ func (t *texts) accept(found map[chain][]string) {
 	}
 }
 
-// run returns the output of program. If that is not installed, it returns the output of other if
-// other's version names the kind of tables.
+// run returns the output of program. If program is not installed, it returns the output of other,
+// provided that the version of other names the kind of tables.
 func (t *texts) run(kind, program, other string, args ...string) string {
 	if file(program) == "" {
 		program = other

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// unknown returns what decides about packets in s, the calling thread's namespace, and cannot be
-// copied.
+// unknown returns the parts of s that affect packets and cannot be copied. s must be the calling
+// thread's namespace.
 func (s *Space) unknown(loaded modules) (out []Unknown) {
 	everywhere := func(format string, a ...any) {
 		out = append(out, Unknown{What: fmt.Sprintf(format, a...)})
@@ -43,7 +43,7 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	for _, text := range programs(s.PID) {
 		everywhere("BPF %s of the control group", text)
 	}
-	table, _ := os.ReadFile("/proc/thread-self/net/ip_vs") // without IPVS there is none
+	table, _ := os.ReadFile("/proc/thread-self/net/ip_vs") // missing without IPVS
 	if n := services(table); n > 0 {
 		everywhere("IPVS with %s", units.Plural(n, "service"))
 	}
@@ -59,8 +59,8 @@ func (s *Space) unknown(loaded modules) (out []Unknown) {
 	return out
 }
 
-// decisive rewords a line of link.Attached. It reports whether what the line names may drop or
-// redirect packets.
+// decisive rewords a line of link.Attached. It also reports whether the program, filter or
+// discipline in the line may drop or redirect packets.
 func decisive(what string) (string, bool) {
 	kind, rest, _ := strings.Cut(what, ": ")
 	name, _, _ := strings.Cut(rest, " ")

@@ -31,7 +31,7 @@ func (s *Session) findDoubts() [][]doubt {
 	return out
 }
 
-// Merge adds to a the outcomes of other that it lacks, and reports whether the answers differ.
+// Merge adds those outcomes of other to a that a lacks, and reports whether the answers differ.
 func Merge(a *Answer, other Answer) bool {
 	same := func(o Outcome) func(Outcome) bool {
 		return func(p Outcome) bool {
@@ -53,8 +53,8 @@ func Merge(a *Answer, other Answer) bool {
 	return n < len(a.Outcomes)
 }
 
-// unsure returns the doubts that concern a dial. If the copies' answers differ, they include the
-// rules that cannot be copied.
+// unsure returns the doubts about the answer to a dial. If the copies' answers differ, the rules
+// that cannot be copied are among them.
 func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []string {
 	var out []string
 	crossed := s.crossed(d, a)
@@ -72,8 +72,9 @@ func (s *Session) unsure(ctx context.Context, d Dial, a Answer, differ bool) []s
 	return slices.Compact(out)
 }
 
-// crossed returns the devices that packets crossed, by namespace. Without Steps they are the
-// devices of both ends' namespaces, the other ends of those devices, and the machine's devices.
+// crossed returns the devices that packets crossed, by namespace. Without Steps these are all that
+// they may have crossed: the devices of both ends' namespaces with their other ends, and the
+// machine's.
 func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	out := map[int][]string{d.Space: {d.Card, d.Bridge}}
 	for _, o := range a.Outcomes {
@@ -109,12 +110,12 @@ func (s *Session) crossed(d Dial, a Answer) map[int][]string {
 	return out
 }
 
-// uncertain returns words for the rules of a namespace whose effect may differ in a copy.
+// uncertain describes the rules of a namespace whose effect may differ in a copy.
 func (s *Session) uncertain(ctx context.Context, space int) (out []string) {
 	of := &s.machine.Spaces[space]
 	doubts := of.uncertain()
 	if s.machine.here && len(doubts) > 0 {
-		_ = s.machine.ReadText(ctx, space) // then rules have numbers only
+		_ = s.machine.ReadText(ctx, space) // after an error, rules are described by number
 	}
 	for _, d := range doubts {
 		text := cmp.Or(of.TextOf(RuleText{Table: d.Table, Chain: d.Chain, Number: d.Number}),

@@ -1,14 +1,15 @@
-// Package build makes a machine's copy in the calling process. Only threads of the process hold the
-// copy's network namespaces, so the copy ends with the process.
+// Package build makes a copy of a machine in the calling process. Only threads of the process hold
+// the copy's network namespaces, so the copy ends with the process.
 //
 // The order matters: sysctls that devices inherit come before the devices, devices before
 // addresses, addresses before routes, and routes before the rules that need them. Devices have the
 // original's indexes, because routes and rules name devices by index.
 //
-// A network card becomes a veth whose other end is in another namespace, the card's world. The
-// world has a neighbour's address, the addresses of all gateways, and the clients. Tunnels, bonds,
-// VLANs on cards, and pairs whose other end is not in the copy are made in the same way: rules and
-// routes name devices by name and index, not by kind. Cards whose networks overlap share a world.
+// In the copy, a network card is a veth whose other end is in another namespace, the card's world.
+// The world has a neighbour's address, the addresses of all gateways, and the clients. Tunnels,
+// bonds, VLANs on cards, and veths whose other end is not in the copy are made in the same way,
+// because rules and routes name devices by name and index, not by kind. Cards whose networks
+// overlap share a world.
 package build
 
 import (
@@ -32,7 +33,7 @@ import (
 
 // Main runs the process of a copy: it reads requests from in and writes replies to out.
 func Main(in io.Reader, out io.Writer) error {
-	const percent = 50 // building needs memory only once
+	const percent = 50 // collect garbage more often: the process only builds and then waits
 	debug.SetGCPercent(percent)
 	return replica.Serve(in, out, makeCopy)
 }
@@ -42,15 +43,15 @@ type machine struct {
 	sockets []replica.Socket
 	spaces  []*netns.NS // as in Machine.Spaces
 	files   []int       // descriptors of spaces
-	// void is a namespace with the other ends of devices that have no network.
+	// void is a namespace for the other ends of devices without a network.
 	void    *world
 	survey  *survey
-	refused map[device]error // the error of each device that was tried
-	runs    map[device]bool  // devices that have or get a carrier
+	refused map[device]error // the result for each device that was tried; nil: it was made
+	runs    map[device]bool  // devices that have a carrier or will get one
 	ends    int              // the number of cards that were made
 	guests  map[device]*segment
 	net     *dial.Net
-	times   int // attempts of each connection
+	times   int // number of attempts of each connection
 	clean   undo.Stack
 
 	mu    sync.Mutex
@@ -167,7 +168,7 @@ func (c *machine) makeSpaces() (err error) {
 			return err
 		}
 		c.files = append(c.files, fd)
-		// Later devices inherit some of these. The others are set again.
+		// Devices that are made later inherit some of these. All are set again at the end.
 		err = ns.Do(func() error { sysctl.SetAll(c.from.Spaces[i].Sysctls); return nil })
 		if err != nil {
 			return err

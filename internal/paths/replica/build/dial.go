@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
 )
 
-// Dial makes the dials. The answer to one that cannot be made has the outcome Failed.
+// Dial makes the connections. One that cannot be tried has the outcome Failed.
 func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
 	answers := make([]replica.Answer, len(dials))
 	var plain, explained, long calls
@@ -77,8 +77,8 @@ func (c *calls) add(call dial.Call, of int) {
 	c.list, c.of = append(c.list, call), append(c.of, of)
 }
 
-// place returns a client's namespace, and its address, or the zero address if the kernel chooses
-// it.
+// place returns a client's namespace and its address. The zero address means that the kernel
+// chooses one.
 func (c *machine) place(from replica.Client, to netip.Addr) (*netns.NS, netip.Addr, error) {
 	if from.Space < 0 || from.Space >= len(c.spaces) {
 		return nil, netip.Addr{}, fmt.Errorf("there is no namespace %d", from.Space)
@@ -118,7 +118,8 @@ func (c *machine) named(space int, name string) (device, error) {
 	return at, c.refused[at]
 }
 
-// client returns the client's address: source if it is valid, else one near the address to.
+// client returns the client's address: source if that is valid, else if possible one in the network
+// of the address to. It adds source to the world.
 func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 	w := s.world
 	if source.IsValid() {
@@ -156,16 +157,17 @@ func (s *segment) client(source, to netip.Addr) (netip.Addr, error) {
 	return source, nil
 }
 
-// routes reports whether the machine has an address of a's family in the network.
+// routes reports whether the machine has an address of a's family in the network, so that the world
+// has a route to it.
 func (s *segment) routes(a netip.Addr) bool {
 	return slices.ContainsFunc(s.own, func(p netip.Prefix) bool {
 		return p.Addr().Is4() == a.Is4() && !p.Addr().IsLinkLocalUnicast()
 	})
 }
 
-// Scan removes filters while it scans: each packet would cross all their rules, and ports that they
-// block would not be found. It finds nothing for a client without a place, for which Dial gives the
-// reason.
+// Scan switches filters off while it scans: each packet would cross all their rules, and ports that
+// they block would not be found. For a client that has no place in the copy it returns nothing;
+// Dial returns the reason.
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
 	err error) {
 	ns, source, nowhere := c.place(from, to)
@@ -185,8 +187,8 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 	return c.net.Scan(ctx, ns, source, to, c.ports())
 }
 
-// ports returns the ports of sockets, and the numbers in rules and sets with their neighbours.
-// Rules that compare ports treat all ports between two such numbers alike.
+// ports returns the ports to scan: those of sockets, and each number in rules and sets with the
+// numbers next to it. Rules that compare ports treat all ports between two such numbers alike.
 func (c *machine) ports() (out []uint16) {
 	var named [1 << 16]bool
 	name := func(n uint16) { named[n-1], named[n], named[n+1] = true, true, true }

@@ -13,25 +13,25 @@ import (
 type setting struct{ key, value string }
 
 var (
-	// quick makes addresses usable at once, and removes the rate limit of ICMP errors.
+	// quick has settings that make addresses usable at once and lift the rate limit of ICMP errors.
 	quick = []setting{
 		{"net.ipv6.conf.all.accept_dad", "0"}, {"net.ipv6.conf.default.accept_dad", "0"},
 		{"net.ipv6.conf.all.dad_transmits", "0"}, {"net.ipv6.conf.default.dad_transmits", "0"},
 		{"net.ipv4.icmp_ratemask", "0"}, {"net.ipv6.icmp.ratelimit", "0"},
 	}
-	// open makes a world answer all clients, by whichever route a packet came.
+	// open has settings with which a world answers packets, whichever way they came.
 	open = []setting{
 		{"net.ipv4.conf.all.rp_filter", "0"}, {"net.ipv4.conf.default.rp_filter", "0"},
 		{"net.ipv4.ip_forward", "0"},
 	}
-	// mute turns off all answers.
+	// mute has settings that turn off all answers.
 	mute = []setting{
 		{"net.ipv4.conf.all.arp_ignore", "8"}, {"net.ipv6.conf.all.disable_ipv6", "1"},
 		{"net.ipv6.conf.default.disable_ipv6", "1"},
 	}
 )
 
-// apply applies settings. It ignores those that the kernel lacks, such as IPv6's.
+// apply applies settings. It ignores those that the kernel lacks, such as those of IPv6.
 func apply(list []setting) {
 	for _, s := range list {
 		_ = sysctl.Set(s.key, s.value)
@@ -54,7 +54,7 @@ func (c *machine) fill(space int, v replica.Variant) {
 		return c.survey.roles[device{space, index}] == card
 	}))
 	refused(link.MakeRoutes(s.Nexthops, s.Routes))
-	if len(s.Policy) > 0 { // otherwise it keeps the usual rules
+	if len(s.Policy) > 0 { // otherwise the namespace keeps the default rules
 		refused(link.MakePolicy(s.Policy))
 	}
 	lack := func(what string, list []raw.Refused, err error) {

@@ -8,7 +8,7 @@ import (
 
 const guestDevice = "eth0"
 
-// guestAt returns a new container at a bridge, as a network with one place.
+// guestAt returns a new container on a bridge, as a segment in which it is alone.
 func (c *machine) guestAt(at device) (*segment, error) {
 	if s := c.guests[at]; s != nil {
 		return s, nil

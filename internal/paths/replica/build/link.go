@@ -74,12 +74,13 @@ func (c *machine) eachLink(f func(device, link.Saved)) {
 	}
 }
 
-// try calls f, which makes a device, in the namespace, and records its error.
+// try calls f, which makes the device at, in a namespace, and records its error.
 func (c *machine) try(at device, space int, f func() error) {
 	c.refused[at] = c.spaces[space].Do(f)
 }
 
-// makeCard makes a device whose other end is in a world.
+// makeCard makes a veth whose other end is in the card's world, or in the void if it has no
+// network.
 func (c *machine) makeCard(at device, l link.Saved) {
 	fd := c.void.file
 	if s := c.survey.segmentOf(at); s != nil {
@@ -90,7 +91,7 @@ func (c *machine) makeCard(at device, l link.Saved) {
 	const apart = 1 << 20
 	c.ends++
 	other := link.Saved{Name: end(at), Index: apart + c.ends, Kind: l.Kind, MTU: l.MTU}
-	if l.NoARP { // frames are addressed to the device itself
+	if l.NoARP { // the device sends frames to its own MAC address
 		other.MAC = l.MAC
 	}
 	c.try(at, at.space, func() error { return link.MakePair(l, other, fd) })
@@ -118,7 +119,7 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	make := func() error { return link.MakeLink(l, c.files[at.space]) }
 	c.try(at, space, make)
 	if err := c.refused[at]; err != nil && strings.HasPrefix(l.Kind, "ipvlan") {
-		// A macvlan differs only in its address on the wire.
+		// On the wire, a macvlan differs from an ipvlan only in its MAC address.
 		l.Kind, l.MAC, l.Data = "macvlan", nil, link.MacvlanBridge
 		if c.try(at, space, make); c.refused[at] == nil {
 			c.lack(at.space, "device "+l.Name+" is a macvlan in place of an ipvlan", l.Name, err)
@@ -126,7 +127,7 @@ func (c *machine) makeChild(at device, l link.Saved) {
 	}
 }
 
-// raise sets the other ends of cards up, except for cards without a carrier.
+// raise sets up the other ends of a segment's cards, except those of cards without a carrier.
 func (c *machine) raise(s *segment) error {
 	return s.world.ns.Do(func() error {
 		var errs []error
@@ -146,7 +147,8 @@ func (c *machine) raise(s *segment) error {
 	})
 }
 
-// setLinks configures ports before bridges, because a bridge's MTU follows its ports.
+// setLinks sets the devices' settings. Ports come before bridges, because a bridge's MTU follows
+// its ports.
 func (c *machine) setLinks(space int) {
 	for _, bridges := range []bool{false, true} {
 		for _, l := range c.from.Spaces[space].Links {
@@ -170,14 +172,14 @@ func (c *machine) setLinks(space int) {
 	}
 }
 
-// How long the copy waits for what the kernel does with a delay, and how often it looks.
+// How long the copy waits for what the kernel does with a delay, and how often it checks.
 const (
 	patience = 2 * time.Second
 	pause    = 2 * time.Millisecond
 )
 
-// await waits until the devices that carry packets on the machine also do in the copy: the kernel
-// notices a carrier with a delay.
+// await waits until the devices that carry packets on the machine also do so in the copy: the
+// kernel notices a carrier with a delay.
 func (c *machine) await() error {
 	until := time.Now().Add(patience)
 	for i, ns := range c.spaces {
@@ -202,7 +204,7 @@ func (c *machine) await() error {
 }
 
 // awaitRoutes waits until the kernel delivers packets to all IPv6 addresses of the calling thread's
-// namespace: it routes to an address a moment after it has it.
+// namespace: it adds the route to an address a moment after the address.
 func awaitRoutes() error {
 	for until := time.Now().Add(patience); ; time.Sleep(pause) {
 		late, err := link.Unrouted()
@@ -210,7 +212,7 @@ func awaitRoutes() error {
 			return err
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("the kernel does not route to %v", late)
+			return fmt.Errorf("the kernel does not yet deliver packets to %v", late)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// device names a device by its namespace and index.
+// device identifies a device by its namespace and index.
 type device struct{ space, index int }
 
 // role is what a device becomes in the copy.
@@ -49,16 +49,17 @@ func roleOf(m *replica.Machine, space int, l link.Saved) role {
 	return card
 }
 
-// carries reports whether frames with VLAN tags can pass the device in the copy, where worlds have
-// no VLANs.
+// carries reports whether frames with VLAN tags can pass the device in the copy. They cannot pass
+// cards, because worlds have no VLANs.
 func carries(m *replica.Machine, space int, l link.Saved) bool {
 	return l.Kind != "vlan" && roleOf(m, space, l) != card
 }
 
-// segment is a network outside the machine, or several that overlap.
+// segment is a network outside the machine, or several networks that overlap.
 type segment struct {
 	space int
-	// cards lists the cards in the network. Of several ports of one bridge it has only the best.
+	// cards lists the cards in the network. Of several ports of one bridge it has only the best
+	// (see better).
 	cards []link.Saved
 	roots []device
 	own   []netip.Prefix // the machine's and its containers' addresses
@@ -66,10 +67,10 @@ type segment struct {
 	world *world
 }
 
-// survey has what a Machine shows about its networks.
+// survey has what a Machine reveals about its networks.
 type survey struct {
 	roles    map[device]role
-	roots    map[device]device // the device that has each device's addresses
+	roots    map[device]device // by device, the one with the addresses; see root
 	segments []*segment
 	own      map[device][]netip.Prefix
 	taken    map[netip.Addr]bool // addresses of the machine, its containers and routers
@@ -155,7 +156,7 @@ func (s *survey) findSegments(m *replica.Machine, space int, gates map[device][]
 	}
 }
 
-// better compares devices for sorting. Hardware and running devices come first.
+// better compares devices for sorting. Running devices come first, then hardware.
 func better(a, b link.Saved) int {
 	rank := func(l link.Saved) (n int) {
 		if l.Kind == "" {
@@ -169,8 +170,8 @@ func better(a, b link.Saved) int {
 	return cmp.Compare(rank(a), rank(b))
 }
 
-// add adds a network, merged with those of the same namespace that overlap it, such as two cards on
-// one cable.
+// add adds a network. If it overlaps another one of the same namespace, as with two cards on one
+// cable, add merges the two.
 func (s *survey) add(n *segment) {
 	for _, o := range s.segments {
 		if o.space != n.space || o.cards[0].NoARP || n.cards[0].NoARP || !overlap(o.own, n.own) {
@@ -209,7 +210,7 @@ func (s *survey) segmentOf(at device) *segment {
 	return nil
 }
 
-// around returns the network in which a device has its addresses, or nil.
+// around returns the network of a device's addresses, or nil.
 func (s *survey) around(at device) *segment {
 	for _, seg := range s.segments {
 		if slices.Contains(seg.roots, s.roots[at]) {

@@ -12,17 +12,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 )
 
-// world is a namespace that replaces the machines in a network.
+// world is a namespace that takes the place of all other machines in a network.
 type world struct {
 	ns     *netns.NS
 	file   int    // the namespace's descriptor
-	device string // has the addresses
+	device string // the device with the addresses
 	near   []netip.Prefix
 	added  map[netip.Addr]bool
 }
 
-// end returns the name of a card's other end, which is unique: the void has ends of several
-// namespaces.
+// end returns the name of a card's other end. It is unique in the copy, because the void has ends
+// of several namespaces.
 func end(d device) string {
 	const base = 36 // a device's name has at most 15 characters
 	return "e" + strconv.FormatInt(int64(d.space), base) + "." +
@@ -38,7 +38,7 @@ func (c *machine) newWorld(device string, settings []setting) (*world, error) {
 	return &world{ns: ns, file: file, device: device, added: map[netip.Addr]bool{}}, err
 }
 
-// settle adds the world's addresses and its routes to the machine.
+// settle gives a segment's world its addresses, and routes to the machine.
 func (c *machine) settle(s *segment) error {
 	w := s.world
 	for _, p := range s.own {
@@ -70,7 +70,7 @@ func (w *world) add(p netip.Prefix) error {
 	return link.AddAddr(w.device, p)
 }
 
-// routeBack routes all other addresses to the machine.
+// routeBack adds default routes from the world to the machine.
 func (w *world) routeBack(s *segment) (err error) {
 	if len(s.cards) > 0 && !slices.ContainsFunc(s.cards, func(l link.Saved) bool {
 		return l.Up && l.Lower
@@ -126,7 +126,7 @@ func (c *machine) free(p netip.Prefix) netip.Addr {
 	return fallback
 }
 
-// inRule reports whether a rule seems to have the address.
+// inRule reports whether the bytes of a rule contain the address.
 func (c *machine) inRule(a netip.Addr) bool {
 	b := a.AsSlice()
 	for i := range c.from.Spaces {

@@ -7,9 +7,9 @@ import (
 )
 
 // answer is the answer of a stand-in. Its text is "socket N ADDRESS", with the stand-in's index and
-// the client's address as the stand-in sees it. Each relay in between prepends "relay N". If the
-// client sent a long request, zeros follow. A datagram has the request "toll TOKEN", which the
-// answer repeats.
+// the address from which it sees the client. Each relay in between prepends a line "relay N". The
+// answer to a long request ends with zeros. A request by datagram is "toll TOKEN", and the answer
+// repeats it.
 type answer struct {
 	relays []int
 	socket int

@@ -19,8 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 )
 
-// id identifies a connection even if its addresses are translated: by the sequence number of its
-// first segment, or by the request's token.
+// id identifies a connection, even after NAT: by the sequence number of its first segment, or by
+// the token of its request.
 type id struct {
 	proto  uint8
 	number uint32
@@ -35,7 +35,7 @@ type packet struct {
 	src, dst netip.AddrPort
 }
 
-// sighting is a packet at a device.
+// sighting is a packet seen at a device.
 type sighting struct {
 	packet
 	place  int // index in the watcher's captures
@@ -166,7 +166,8 @@ var filter = []bpf.Instruction{
 
 func (c *capture) close() { _ = unix.Close(c.fd) }
 
-// read records the packets that arrived. It returns the number of packets lost since the last call.
+// read records the packets that were captured since the last call. It returns the number of those
+// that were lost.
 func (c *capture) read() (lost int, err error) {
 	var b [snap]byte
 	var control [128]byte
@@ -193,7 +194,7 @@ func (c *capture) read() (lost int, err error) {
 		switch from.Pkttype {
 		case unix.PACKET_OUTGOING, unix.PACKET_HOST:
 		case unix.PACKET_OTHERHOST:
-			if !at.port { // addressed to another namespace
+			if !at.port { // the frame is for another namespace
 				continue
 			}
 		default:
@@ -280,8 +281,8 @@ func transport(proto uint8, src, dst netip.Addr, b []byte) (p packet, ok bool) {
 	return p, false
 }
 
-// startStamping returns a socket that makes the kernel record when packets arrive. It waits until
-// the kernel does.
+// startStamping returns a socket that makes the kernel record when packets arrive. It returns once
+// the kernel does so.
 func startStamping() (fd int, err error) {
 	ns, err := netns.New()
 	if err != nil {

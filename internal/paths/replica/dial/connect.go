@@ -29,7 +29,7 @@ type attempt struct {
 	from      netip.AddrPort // the client's address and port
 	token     uint32         // a datagram's token
 	connected bool
-	now       bool // the kernel refused at once
+	now       bool // the kernel refused the attempt at once
 	got       []byte
 	deadline  time.Duration // on the clock caller.now
 }
@@ -42,13 +42,13 @@ type caller struct {
 	open   map[int]*attempt
 	queue  []due
 
-	// now is the time during which the caller and the stand-ins have run, so that answers on a busy
-	// machine are not late.
+	// now is a clock that advances only while the caller and the stand-ins run, so that answers on
+	// a busy machine are not too late.
 	now, pending time.Duration
 	last         time.Time
 }
 
-// manner has the limits and waits of attempts.
+// manner has the limits and timeouts of attempts.
 type manner struct {
 	most     int           // attempts that are open at once
 	together int           // attempts that start between two reads of answers
@@ -127,7 +127,7 @@ func (c *caller) close() {
 	_ = unix.Close(c.epoll)
 }
 
-// start starts at most most attempts, all from one place, and returns the others.
+// start starts attempts, at most the given number and all from one place, and returns the rest.
 func (c *caller) start(all []*attempt, most int) ([]*attempt, error) {
 	from := all[0].From
 	err := from.Do(func() error {
@@ -252,7 +252,7 @@ func (a *attempt) bind() error {
 	default:
 		ip = netip.IPv6Unspecified()
 	}
-	if a.port == 0 { // the port need only be free for this destination
+	if a.port == 0 { // a port may be used again for other destinations
 		if err := options(a.fd, [3]int{unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1}); err != nil {
 			return err
 		}
@@ -347,7 +347,7 @@ var errSelf = errors.New("the connection is with itself")
 // answered ends an attempt once its answer is complete.
 func (c *caller) answered(a *attempt, from netip.AddrPort) {
 	got, complete, err := parse(a.got)
-	if err != nil { // not a stand-in
+	if err != nil { // the answer is not from a stand-in
 		got, complete = answer{socket: -1}, true
 	}
 	if !complete {

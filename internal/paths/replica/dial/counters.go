@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// counters returns the counters of the calling thread's namespace, except that "rt_cache" and
-// "softnet" count the packets of all namespaces.
+// counters returns the kernel's counters for the calling thread's namespace. Only "rt_cache" and
+// "softnet" count packets of all namespaces.
 func counters() (map[string]int, error) {
 	const dir = "/proc/thread-self/net/"
 	out := map[string]int{}
@@ -24,7 +24,7 @@ func counters() (map[string]int, error) {
 			}
 		}
 	}
-	// Each file is missing if the kernel lacks that part.
+	// A file is missing if the kernel lacks its part.
 	if b, err := os.ReadFile(dir + "snmp6"); err == nil {
 		for line := range strings.Lines(string(b)) {
 			if name, value, ok := strings.Cut(line, " "); ok {
@@ -44,7 +44,7 @@ func counters() (map[string]int, error) {
 	return out, nil
 }
 
-// addColumns adds columns of hexadecimal numbers with a line for each CPU.
+// addColumns adds up columns of hexadecimal numbers that have a line for each CPU.
 func addColumns(out map[string]int, prefix string, names []string, lines string) {
 	for line := range strings.Lines(lines) {
 		for k, value := range strings.Fields(line) {

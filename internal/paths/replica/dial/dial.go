@@ -34,12 +34,12 @@ type Net struct {
 	most   int // attempts open at once
 	ready  map[*netns.NS]bool
 
-	stamping int // a socket, or 0 before the first Explain
-	port     int // the last explained attempt's
+	stamping int // the socket of startStamping; 0 before the first Explain
+	port     int // of the last explained attempt
 }
 
-// Open opens stand-ins for sockets, whose Space is an index into spaces. Failed returns those that
-// could not be opened. The caller closes the Net before the spaces.
+// Open opens stand-ins for sockets. Their Space is an index into spaces. It does not fail if some
+// cannot be opened: see Failed. The caller closes the Net before the spaces.
 func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -56,7 +56,7 @@ func Open(spaces []*netns.NS, sockets []replica.Socket) (*Net, error) {
 		ready: map[*netns.NS]bool{}, port: firstPort}, nil
 }
 
-// Failed returns, by the sockets' indexes, why sockets have no stand-in.
+// Failed returns why sockets have no stand-in, by their index.
 func (n *Net) Failed() map[int]error { return n.server.failed }
 
 // Close closes the stand-ins.
@@ -74,17 +74,18 @@ const (
 	wait      = 500 * time.Millisecond
 	together  = 64
 
-	retransmit = "100" // ms between the kernel's three requests
+	retransmit = "100" // ms between the kernel's three requests for a neighbour
 )
 
-// Dial makes each call the given number of times. It returns each different outcome once, the most
-// frequent first. A call that fails among many others is made again among fewer, and only that
-// outcome counts.
+// Dial makes each call the given number of times. For each call it returns every different outcome
+// once, the most frequent first. If a busy machine may have caused an outcome, Dial makes the call
+// again with fewer others at the same time, and returns only the new outcomes.
 func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Outcome, error) {
 	return n.dial(ctx, calls, nil, times)
 }
 
-// Exchange is like Dial for TCP, with long data in both directions and with the given client ports.
+// Exchange is like Dial for TCP, but each call exchanges long data in both directions, from the
+// given client port.
 func (n *Net) Exchange(ctx context.Context, calls []Call, ports []uint16, times int) (
 	[][]replica.Outcome, error) {
 	return n.dial(ctx, calls, ports, times)
@@ -115,9 +116,10 @@ func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int)
 	return out, nil
 }
 
-// prepare makes the clients' namespaces report sooner that a neighbour does not exist, and request
-// neighbours from an address of the device: a filter may drop requests from other addresses, which
-// hides that it also drops their packets.
+// prepare changes two settings of the namespaces. The kernel reports sooner that a neighbour does
+// not exist. And it sends ARP requests from an address of the device: if a filter dropped requests
+// from the client's address, the call would fail for lack of a neighbour, which would hide that the
+// filter drops the client's packets.
 func (n *Net) prepare(calls []Call) error {
 	from := slices.Clone(n.spaces)
 	for _, c := range calls {
@@ -143,8 +145,8 @@ func (n *Net) prepare(calls []Call) error {
 	return nil
 }
 
-// doubtful reports whether a busy machine may have caused the outcome: neighbours may answer late,
-// too.
+// doubtful reports whether a busy machine may have caused the outcome. Even an unreachable
+// neighbour may only be late.
 func doubtful(o replica.Outcome) bool {
 	return o.Got != replica.Connected && o.Got != replica.Refused
 }

@@ -24,7 +24,7 @@ type watcher struct {
 	spaces   []traced
 	captures []*capture // those of the Net's spaces come first
 	where    map[*netns.NS]int
-	lost     bool // some packets were not seen
+	lost     bool // some packets were not captured
 	known    map[group]replica.Lost
 }
 
@@ -35,8 +35,8 @@ type traced struct {
 	legacy bool // there are iptables-legacy tables, whose rules are not traced
 }
 
-// found has what was seen of an attempt's packets. If a relay made another connection, they are
-// that one's.
+// found has what was seen of an attempt's packets. If a relay made a further connection, these are
+// the packets of the last connection.
 type found struct {
 	*attempt
 	client         int            // index in captures
@@ -54,12 +54,12 @@ type event struct {
 }
 
 const (
-	explained = 256 // attempts explained at once
+	explained = 256 // most attempts that are explained at once
 
 	// Each attempt has a new port, because connection tracking remembers used ones.
 	firstPort = 33000
 	lastPort  = 60000
-	portStep  = 3 // leaves alternatives if a port is in use
+	portStep  = 3 // leaves two alternatives if a port is in use
 )
 
 // Explain makes each call once. It returns the outcome, the steps of the first packet and of the
@@ -96,7 +96,7 @@ func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, 
 	return out, nil
 }
 
-// observeAll observes all calls. It makes fewer calls at once if packets were missed.
+// observeAll observes all calls. If packets were missed, it tries again with fewer calls at once.
 func (w *watcher) observeAll(ctx context.Context, calls []Call) ([]found, error) {
 	all, err := w.observe(ctx, calls, wait)
 	if err != nil || !w.lost || len(calls) == 1 {
@@ -144,8 +144,8 @@ func (n *Net) watch(calls []Call) (*watcher, error) {
 	return w, nil
 }
 
-// each calls f for all concurrently, because the kernel waits for its readers at each change of
-// rules.
+// each calls f for all elements concurrently: each change of rules takes long, because the kernel
+// waits for its readers.
 func each[T any](all []T, f func(int, T) error) error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup
@@ -290,8 +290,8 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 	return f
 }
 
-// first returns the ID of a connection, found by the client's port, or by the destination if a rule
-// changed the port.
+// first returns the ID of a connection. It finds the connection by the client's port or, if a rule
+// changed that, by the destination.
 func (w *watcher) first(f found) (first id) {
 	if f.Proto == "udp" {
 		return id{unix.IPPROTO_UDP, f.token}
@@ -308,7 +308,7 @@ func (w *watcher) first(f found) (first id) {
 	return first
 }
 
-// explains reports whether the port is one of those for attempts.
+// explains reports whether the port is one of those that explained attempts use.
 func explains(port uint16) bool {
 	return port >= firstPort && port <= lastPort && (port-firstPort)%portStep == 0
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// group is a set of calls that are lost in one place for a reason that does not depend on ports.
+// group identifies calls whose packets are lost in the same place, for a reason that does not
+// depend on ports.
 type group struct {
 	replica.Lost
 	src, dst netip.Addr
@@ -36,8 +37,8 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 	return &known, nil
 }
 
-// judge returns where packets were lost, and why if what was seen shows that. It returns nil if no
-// packet was lost.
+// judge returns where packets were lost, and the reason if the captured packets show it. It returns
+// nil if no packet was lost.
 func (w *watcher) judge(f found) *replica.Lost {
 	got := f.attempt.out.Got
 	if got == replica.Connected || got == replica.Failed {
@@ -70,13 +71,13 @@ func (w *watcher) judge(f found) *replica.Lost {
 	}
 	s, ok := last(f.out)
 	switch {
-	case !ok && f.from.Addr().IsLoopback() && len(f.events) > 0: // translated at OUTPUT
+	case !ok && f.from.Addr().IsLoopback() && len(f.events) > 0: // DNAT at OUTPUT
 		return &replica.Lost{Space: here, Why: replica.Localnet}
 	case !ok:
 		return &replica.Lost{Space: here}
 	case !s.out && s.device != "lo" && (s.src.Addr().IsLoopback() || s.dst.Addr().IsLoopback()):
 		return &replica.Lost{Space: s.space, Device: s.device, Why: replica.Localnet}
-	case s.space < 0 && s.place != f.client: // at another machine
+	case s.space < 0 && s.place != f.client: // the packet reached another machine
 		for _, left := range slices.Backward(f.out) {
 			if left.space >= 0 {
 				return &replica.Lost{Space: left.space, Device: left.device, Why: replica.Leaves}
@@ -91,8 +92,8 @@ func (w *watcher) judge(f found) *replica.Lost {
 	return &replica.Lost{Space: s.space, Device: s.device}
 }
 
-// unheard explains why a neighbour did not answer. With a strict rp_filter, a neighbour that has no
-// route back to the client does not.
+// unheard explains why a neighbour did not answer. One reason is rp_filter: a neighbour with a
+// strict one does not answer if it has no route back to the client by that device.
 func (w *watcher) unheard(f found) *replica.Lost {
 	for _, c := range w.captures[:len(w.spaces)] {
 		if c.place != f.client && c.filters && c.has(f.to.Addr()) {
@@ -109,7 +110,7 @@ func last(all []sighting) (s sighting, ok bool) {
 	return all[len(all)-1], true
 }
 
-// local reports whether the client's own kernel refused the connection.
+// local reports whether the client's own kernel refused the connection, without an ICMP error.
 func (f *found) local() bool { return len(f.errors) == 0 && len(f.before) == 0 }
 
 // answered reports whether the client of the last connection got an answer.
@@ -192,7 +193,8 @@ func (w *watcher) lostReply(f found) *replica.Lost {
 
 const probeWait = 50 * time.Millisecond
 
-// again makes a call once more, and calls read in a namespace before and after.
+// again makes a call once more. It returns the results of read in a namespace, before and after the
+// call.
 func again[T any](ctx context.Context, w *watcher, f found, space int, read func() (T, error)) (
 	before, after T, err error) {
 	ns := w.net.spaces[space]
@@ -206,7 +208,8 @@ func again[T any](ctx context.Context, w *watcher, f found, space int, read func
 	return before, after, err
 }
 
-// untraced looks for the rule of iptables-legacy that lost the packet, by its counter.
+// untraced looks for a rule of iptables-legacy that lost the packet: the call is made again, and
+// the rule's counter must have grown.
 func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	*replica.Lost, error) {
 	at := replica.Lost{Space: w.captures[f.client].space}
@@ -258,7 +261,7 @@ func (w *watcher) probe(ctx context.Context, f found, lost replica.Lost) (replic
 		lost.Why, lost.Reply = replica.NoRoute, true
 	case rose("IpExt.InNoRoutes", "Ip6InNoRoutes", "Ip.InAddrErrors", "Ip6InAddrErrors"):
 		lost.Why = replica.NoRoute
-	case rose("rt_cache.in_martian_dst"): // translated to it
+	case rose("rt_cache.in_martian_dst"): // DNAT to a loopback address
 		lost.Why = replica.Localnet
 	}
 	return lost, err

@@ -19,7 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// scanner sends SYN segments by a raw socket. The kernel resets the connections that are answered.
+// scanner sends SYN segments by a raw socket. If one is answered, the client's kernel answers with
+// RST, because it does not know the connection.
 type scanner struct {
 	net     *Net
 	from    *netns.NS
@@ -30,7 +31,7 @@ type scanner struct {
 	six     bool
 	open    map[uint16]bool
 	replied map[uint16]bool // ports that answered or reset
-	drops   uint32          // answers that the socket had no space for
+	drops   uint32          // number of answers that did not fit into the socket's buffer
 }
 
 var errReplied = errors.New("all ports replied")
@@ -71,7 +72,7 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	}
 	// Segments are also lost, without being counted, while neighbours are resolved.
 	again := firstWait
-	if after != before { // too fast for a queue or table
+	if after != before { // segments were dropped, because a queue or table was full
 		again = wait
 	}
 	ports = slices.DeleteFunc(slices.Clone(ports), func(p uint16) bool { return s.replied[p] })
@@ -90,7 +91,7 @@ func (s *scanner) prepare(c Call) error {
 	if err != nil {
 		return err
 	}
-	// A connected socket shows the source address that the kernel chooses.
+	// A connected UDP socket shows the source address that the kernel chooses.
 	probe, err := newSocket("udp", ip)
 	if err != nil {
 		return err
@@ -221,7 +222,7 @@ func (s *scanner) send(port uint16) error {
 	}
 	binary.BigEndian.PutUint16(s.head[2:], port)
 	binary.BigEndian.PutUint16(s.head[16:], ^uint16(sum))
-	const tries = 4 // the socket also reports ICMP errors about earlier segments
+	const tries = 4 // a write may also return the ICMP error about an earlier segment
 	for range tries {
 		_, err := unix.Write(s.raw, s.head)
 		switch {

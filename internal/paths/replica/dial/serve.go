@@ -22,12 +22,12 @@ type server struct {
 	ends        map[int]*end
 	flows       map[flow]int // a relay's sockets towards its target
 	buf         []byte
-	most        int // most open ends
-	// depth has the number of relays before a connection that a relay made, because relays may
-	// relay to each other.
+	most        int // limits the number of open ends
+	// depth has the number of relays before a connection, by its source address. It is limited,
+	// because relays may relay to each other.
 	depth map[netip.AddrPort]int
 
-	// The goroutine copies asked to answered, so that others know that it ran.
+	// The goroutine copies asked to answered, which shows others that it has run.
 	asked, answered atomic.Uint64
 	closing         atomic.Bool
 	done            chan struct{}
@@ -44,7 +44,7 @@ type end struct {
 	born  time.Time // zero: it never expires
 }
 
-// flow is a client of a relay for datagrams.
+// flow identifies a client of a relay.
 type flow struct {
 	relay  int // the socket's index
 	client netip.AddrPort
@@ -169,7 +169,8 @@ func (s *server) listen(space int) {
 	}
 }
 
-// listener opens a listening socket. The address may be missing, and sockets may share one.
+// listener opens a listening socket. The namespace need not have the address, and several sockets
+// may have the same one.
 func listener(want replica.Socket) (int, error) {
 	ip := want.Addr.Addr().Unmap()
 	fd, err := newSocket(want.Proto, ip)
@@ -244,7 +245,7 @@ func (s *server) keep(fd int, from netip.AddrPort, ready, gone func()) {
 	}
 }
 
-// read returns what has arrived. open is false once the other side has closed.
+// read returns the data that have arrived. open is false once the other side has closed.
 func (s *server) read(fd int) (b []byte, open bool) {
 	n, err := unix.Read(fd, s.buf)
 	if err != nil {
@@ -319,8 +320,8 @@ func (s *server) dial(f flow) (fd int, from netip.AddrPort, err error) {
 	return fd, from, nil
 }
 
-// receive answers datagrams from the listening socket, so that the kernel chooses the source
-// address.
+// receive answers datagrams. It sends from the listening socket, so that the kernel chooses the
+// source address as for the real program.
 func (s *server) receive(i, fd int) {
 	for {
 		n, sa, err := unix.Recvfrom(fd, s.buf, 0)
@@ -329,7 +330,7 @@ func (s *server) receive(i, fd int) {
 		}
 		b, client := s.buf[:n], addrPort(sa)
 		switch {
-		case !isRequest(b): // answering answers would never end
+		case !isRequest(b): // do not answer an answer
 		case s.sockets[i].Relay.IsValid():
 			if to, ok := s.flow(flow{i, client}, fd, sa); ok {
 				_, _ = unix.Write(to, b)

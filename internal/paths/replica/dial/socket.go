@@ -14,10 +14,10 @@ const (
 	flagRST = 0x04
 	flagACK = 0x10
 
-	snap = 256 // most bytes of a packet that a filter passes
+	snap = 256 // bytes of a packet that a filter passes, at most
 )
 
-// sockaddr converts an address. It looks its zone up in the calling thread's namespace.
+// sockaddr converts an address. It looks up the address's zone in the calling thread's namespace.
 func sockaddr(a netip.AddrPort) (unix.Sockaddr, error) {
 	ip := a.Addr().Unmap()
 	if !ip.IsValid() {
@@ -70,7 +70,7 @@ func newSocket(proto string, ip netip.Addr) (int, error) {
 		return 0, unix.EPROTONOSUPPORT
 	}
 	fd, err := unix.Socket(family(ip), kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err == nil && proto == "tcp" { // long data is written at once
+	if err == nil && proto == "tcp" { // long data must fit into the buffer in one write
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4*much)
 	}
 	return fd, err

@@ -1,7 +1,7 @@
-// Package start makes the importing program the process of a copy if its first argument is
-// replica.Arg. The process runs in this package's init function and exits there. Go initializes the
-// packages of Kubernetes, SQL and terminals later, so the process does not use their memory. All
-// programs that start a replica.Session, including tests, import this package.
+// Package start turns the importing program into the process of a copy if its first argument is
+// replica.Arg. The process runs in this package's init function and exits there. Go would
+// initialize the packages of Kubernetes, SQL and terminals later, so their memory is not used. All
+// programs that start a replica.Session, including tests, must import this package.
 package start
 
 import (
