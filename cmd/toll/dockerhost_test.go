@@ -262,7 +262,7 @@ func fromContainers(e *dockerHost, t *testing.T, bin string) {
 		{"host", "127.0.0.1:9000", "connection refused"},
 		{"container:quiet", "127.0.0.1:9000", reached},
 		{"network:dual", "mate:9000", reached},
-		{"container:fight", "127.0.0.1:9000", "container fight does not run"},
+		{"container:fight", "127.0.0.1:9000", "container fight is not running"},
 		{"network:nowhere", "127.0.0.1:9000", "there is no network nowhere"},
 	} {
 		_, err := e.try(bin, "sql", "a=mysql://app@"+tt.at+"/shop", "--from", tt.from,

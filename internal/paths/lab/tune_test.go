@@ -368,7 +368,7 @@ func TestTunesAreRefused(t *testing.T) {
 		{path.Spec{Mode: mode.Native, From: mode.FromHost, To: mode.ToLoopback, Tune: "gro=on"},
 			"no container veth pair", "a mode with a veth pair, such as bridge"},
 		{path.Spec{Mode: mode.MacvlanBridge, From: mode.FromContainer, To: mode.ToContainer,
-			Tune: "mtu=9000"}, "more than its card's 1500", "--wire mtu=9000"},
+			Tune: "mtu=9000"}, "a larger MTU than its card, which has 1500", "--wire mtu=9000"},
 		{path.Spec{Mode: mode.Pipework, From: mode.FromRemote, To: mode.ToContainer,
 			Tune: "mtu=9000"}, "a switch drops frames that are larger than the wire's 1500",
 			"--wire mtu=9000"},

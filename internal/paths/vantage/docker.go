@@ -20,8 +20,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// Open opens places that New returned, all or none. dir is the directory of the journal; "" is the
-// user's state directory. The caller calls end, which removes what was made, even after an
+// Open opens all given places or, after an error, none. dir is the directory of the journal; "" is
+// the user's state directory. The caller calls end, which removes what Open made, even after an
 // interrupt.
 func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, err error) {
 	o := &opener{dir: dir}
@@ -36,7 +36,7 @@ func Open(ctx context.Context, dir string, all []*Vantage) (end func() error, er
 type opener struct {
 	dir      string
 	engines  []*engine // nil until a place needs them
-	unusable error     // why others are not among them
+	unusable error     // why other engines cannot be used
 	number   int       // of containers
 	made     undo.Stack
 }
@@ -77,7 +77,8 @@ func (o *opener) connect(ctx context.Context) (err error) {
 	return nil
 }
 
-// noDaemon names this machine as the alternative, not another backend, as for modes.
+// noDaemon changes the hint of an error about a missing daemon: the alternative is to dial from
+// this machine, not another backend.
 func (v *Vantage) noDaemon(err error) error {
 	out := &Error{msg: v.name, err: err}
 	var u *path.UnsupportedError
@@ -88,7 +89,7 @@ func (v *Vantage) noDaemon(err error) error {
 	return out
 }
 
-// enter takes the first engine's container of that name.
+// enter opens a running container of that name, of the first engine that has one.
 func (o *opener) enter(ctx context.Context, v *Vantage, name string) error {
 	for _, e := range o.engines {
 		got, err := e.API.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
@@ -98,7 +99,7 @@ func (o *opener) enter(ctx context.Context, v *Vantage, name string) error {
 		case err != nil:
 			return fmt.Errorf("read container %s: %w", name, err)
 		case got.Container.State == nil || !got.Container.State.Running:
-			return &Error{msg: "container " + name + " does not run",
+			return &Error{msg: "container " + name + " is not running",
 				hint: e.Command() + " start " + name}
 		}
 		return v.at(got.Container.State.Pid)
@@ -117,7 +118,7 @@ func (v *Vantage) at(pid int) (err error) {
 	}
 	if err != nil {
 		return &Error{msg: "the network of " + v.name + " cannot be entered",
-			hint: "that takes root, on the machine that the container runs on: sudo toll …",
+			hint: "run toll as root on the container's machine: sudo toll …",
 			err:  err}
 	}
 	return nil
@@ -130,8 +131,8 @@ func (v *Vantage) leave() error {
 	return v.held.Close()
 }
 
-// build makes a container, on the first engine that has the network. It ends with this process, the
-// holder of its input.
+// build makes a container, on the first engine that has the network. The container ends with this
+// process, which holds its standard input.
 func (o *opener) build(ctx context.Context, v *Vantage, network string) error {
 	for _, e := range o.engines {
 		_, err := e.API.NetworkInspect(ctx, network, client.NetworkInspectOptions{})

@@ -54,7 +54,7 @@ func (o *opener) networkHint(ctx context.Context, name string) string {
 	return hint(mode.OnNetwork, name, known, "see "+strings.Join(lists, " and "))
 }
 
-// hint returns list if no name is similar.
+// hint suggests similar names, or returns list if there are none.
 func hint(kind, name string, known []called, list string) string {
 	found := meant(name, known)
 	if len(found) == 0 {
@@ -65,8 +65,8 @@ func hint(kind, name string, known []called, list string) string {
 
 const mostMeant = 3
 
-// meant returns those with that name in Compose's file or, if there are none, those with a similar
-// name.
+// meant returns the names of those that have the given name in a Compose file or, if there are
+// none, a similar name.
 func meant(name string, known []called) (out []string) {
 	var names []string
 	for _, c := range known {

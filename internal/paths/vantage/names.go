@@ -21,7 +21,8 @@ type names struct {
 	search  []string
 }
 
-// lookUp does as a program in the place would: by its hosts file, then by its name servers.
+// lookUp resolves a host as a program in the place would: by its hosts file, then by its name
+// servers.
 func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
 	n := v.names()
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
@@ -29,7 +30,7 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		return a, nil
 	}
 	if len(n.servers) == 0 {
-		return nil, &Error{msg: fmt.Sprintf("%s knows no name server to ask for %s", v.name, host),
+		return nil, &Error{msg: fmt.Sprintf("%s has no name server that could resolve %s", v.name, host),
 			hint: "give an address"}
 	}
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (
@@ -52,13 +53,14 @@ func (v *Vantage) lookUp(ctx context.Context, host string) ([]netip.Addr, error)
 		}
 	}
 	var e *net.DNSError
-	if errors.As(failed, &e) { // it names this machine's server
+	if errors.As(failed, &e) { // its Server is this machine's
 		failed = errors.New(e.Err)
 	}
 	return nil, fmt.Errorf("look up %s in %s: %w", host, v.name, failed)
 }
 
-// candidates end in a dot, so that no search list of this machine's is applied.
+// candidates returns the full names to look up, by the place's search list. They end in a dot, so
+// that this machine's search list does not apply.
 func (n names) candidates(name string) []string {
 	var out []string
 	if strings.Contains(name, ".") {
@@ -68,7 +70,7 @@ func (n names) candidates(name string) []string {
 		out = append(out, name+"."+strings.TrimSuffix(s, ".")+".")
 	}
 	if !strings.Contains(name, ".") {
-		out = append([]string{name + "."}, out...) // Docker's own server answers these
+		out = append([]string{name + "."}, out...) // Docker's DNS server answers these
 	}
 	return out
 }
@@ -77,7 +79,7 @@ func (v *Vantage) names() names {
 	return parseNames(readFile(v.files+"/etc/hosts"), readFile(v.files+"/etc/resolv.conf"))
 }
 
-// "": the file is missing.
+// readFile returns the content of a file, or "" if it cannot be read.
 func readFile(name string) string {
 	f, err := exchange.Open(name) // a container may have put anything there
 	if err != nil {
@@ -91,7 +93,7 @@ func readFile(name string) string {
 	return string(b)
 }
 
-// parseNames ignores malformed lines.
+// parseNames parses a hosts file and a resolv.conf. It ignores malformed lines.
 func parseNames(hosts, conf string) names {
 	n := names{hosts: map[string][]netip.Addr{}}
 	for line := range strings.Lines(hosts) {

@@ -15,9 +15,9 @@ import (
 
 var _ path.Place = (*Vantage)(nil)
 
-// Start starts toll itself with other arguments in the place's network; its files, users and CPU
-// limit are this machine's. On this machine that needs no root: a process with namespaces of its
-// own then also has a user namespace, in which its user is unchanged.
+// Start starts toll itself with other arguments in the place's network. Its files, users and CPU
+// limit are those of this machine. On this machine it needs no root: a process with namespaces of
+// its own then also gets a user namespace, in which its user is the same.
 func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 	ns, err := v.join()
 	if err != nil {
@@ -31,7 +31,7 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 			{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{
 			{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-		// to mount, which a user other than root would lose
+		// The process must mount, but a user other than root would lose that capability.
 		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 	}
 	p, err := local.Start(ns, v.name, cmd, said)
@@ -42,7 +42,7 @@ func (v *Vantage) Start(c path.Command) (*path.Process, error) {
 		return nil, errors.Join(err, ns.Close())
 	}
 	wait := p.Wait
-	// the process dies with the thread that started it
+	// The process dies with the thread that started it, so the namespace must stay open.
 	p.Wait = func() error { return errors.Join(wait(), ns.Close()) }
 	return p, nil
 }

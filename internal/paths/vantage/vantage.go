@@ -1,12 +1,12 @@
-// Package vantage makes a client's connections elsewhere: on this machine, inside a running
-// container, or in a new container on a network of Docker or Podman. A socket belongs to the
-// network namespace in which it was made, so the program itself stays where it is; its connections
-// use the place's routes, and names are looked up as in the place. Start starts a program whose
-// whole network is the place's.
+// Package vantage makes a client's connections from a given place: from this machine, from inside a
+// running container, or from a new container on a network of Docker or Podman. A socket belongs to
+// the network namespace in which it was made, so the program itself stays where it is. Its
+// connections use the place's routes, and names are looked up as in the place. Start starts a
+// program whose whole network is the place's.
 //
-// CPU time and its limits are this process's. Entering a container's network needs CAP_SYS_ADMIN. A
-// name that a container's own hosts file lacks is looked up in this machine's hosts file first, as
-// Go's resolver does, and then by the container's name servers.
+// CPU time and CPU limits are those of this process. Entering a container's network needs
+// CAP_SYS_ADMIN. A name that is not in a container's hosts file is looked up in this machine's
+// hosts file first, as Go's resolver does, and then by the container's name servers.
 package vantage
 
 import (
@@ -48,15 +48,16 @@ func (e *Error) Error() string {
 func (e *Error) Hint() string  { return e.hint }
 func (e *Error) Unwrap() error { return e.err }
 
-// New returns the place of a client of a server that runs already, as mode.OfServers parses it.
+// New returns the place for a placement that mode.OfServers has parsed. It is not open yet: see
+// Open.
 func New(p mode.Placement) *Vantage { return &Vantage{name: string(p)} }
 
 // Vantage is a place. Once it is open, its methods are safe for concurrent use.
 type Vantage struct {
 	name  string
-	pid   int         // of a process in it; 0: this machine
-	files string      // the root of its file system; "": this one's
-	space fs.FileInfo // its network namespace, which held keeps
+	pid   int         // PID of a process in the place; 0: this machine
+	files string      // root of the place's file system; "": this machine's
+	space fs.FileInfo // the place's network namespace, which held keeps alive
 	held  *os.File
 }
 
@@ -66,8 +67,8 @@ func Local() *Vantage { return &Vantage{name: Here} }
 // Name returns the placement.
 func (v *Vantage) Name() string { return v.name }
 
-// Distant reports whether the place is another machine: nothing is connected or started from it
-// here.
+// Distant reports whether the place is another machine. Then this process can neither connect from
+// it nor start programs there.
 func (v *Vantage) Distant() bool { return v.name == Remote }
 
 // Contained reports whether the place is in a container.
@@ -83,20 +84,20 @@ func (v *Vantage) visit(f func() error) error {
 	return netns.Visit(v.pid, f)
 }
 
-// lives returns an error if the place's process has ended, even if another one has its PID by now.
+// lives returns an error if the place's process has ended, even if another process has its PID now.
 func (v *Vantage) lives() error {
 	now, err := os.Stat(netns.File(v.pid))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(now, v.space) {
 		return &Error{msg: v.name + " has ended",
-			hint: "a container that starts again is a new place: run toll again"}
+			hint: "run toll again: a container that was restarted is a new place"}
 	}
 	return err
 }
 
 // Took has the times of connecting.
 type Took struct {
-	Began  time.Time     // after the name was looked up
-	LookUp time.Duration // 0: an address was given
+	Began  time.Time     // when connecting began, after the name was looked up
+	LookUp time.Duration // how long the look-up took; 0: the host was an address
 }
 
 // Dial connects from the place.
@@ -106,7 +107,7 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	}
 	if network == "unix" {
 		return nil, Took{},
-			&Error{msg: "a Unix socket is a file of this machine, which is not reached from " +
+			&Error{msg: "a Unix socket is a file of this machine and cannot be reached from " +
 				v.name, hint: "give a host and a port, or --from host"}
 	}
 	host, port, err := net.SplitHostPort(addr)
@@ -123,7 +124,7 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	for _, a := range addrs {
 		var c net.Conn
 		err := v.visit(func() (err error) {
-			var d net.Dialer // an address alone makes its socket on this thread
+			var d net.Dialer // with an address, it makes the socket on this thread
 			c, err = d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
 			return err
 		})
@@ -138,8 +139,8 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	return nil, took, errors.Join(failed...)
 }
 
-// LookUp returns the addresses of a host, in order, looked up in the place, and how long that took;
-// 0: the host is an address.
+// LookUp looks up a host in the place. It returns the host's addresses in order, and how long the
+// look-up took; 0 means that the host is an address.
 func (v *Vantage) LookUp(ctx context.Context, host string) (addrs []netip.Addr, took time.Duration,
 	err error) {
 	if a, err := netip.ParseAddr(host); err == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Cards adds the network cards that carry a namespace's device, in a place called where. crossed
-// means that the path uses the device.
+// Cards adds the network cards that carry a device of a namespace to the path. where is the name of
+// the place. crossed means that the path's packets cross the device.
 func Cards(p *path.Path, ns Space, where, device string, crossed bool) error {
 	var (
 		all    []sample.Card

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ends are the client's address of a connection, and the one that the server sees.
+// Ends has the client's own address of a connection, and the address that the server sees.
 type Ends struct{ Own, Seen netip.Addr }
 
-// Preserved reports whether the server sees the client's address, which is not a loopback one.
+// Preserved reports whether the server sees the client's own address. Loopback addresses do not
+// count.
 func (e Ends) Preserved() bool { return e.Own == e.Seen && !e.Own.IsLoopback() }
 
 // String returns the address that the server sees.
@@ -24,8 +25,9 @@ func (e Ends) String() string {
 	return e.Seen.String()
 }
 
-// ConnectOnce dials a server that listens for this connection only. It dials again where nothing
-// arrives, because a relay may have lost the first packet, and slirp4netns sends it again after 6 s.
+// ConnectOnce dials a server that listens for this connection only. If nothing arrives, it dials
+// again until limit has passed: a relay may have lost the first packet, and slirp4netns would
+// resend it only after 6 s.
 func ConnectOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duration) (e Ends,
 	err error) {
 	var server *net.TCPListener
@@ -58,7 +60,7 @@ func connect(from Space, dial netip.AddrPort, server *net.TCPListener,
 		return e, err
 	}
 	defer c.Close()
-	// Debian 12's pasta waits for it.
+	// Debian 12's pasta connects to the server only after the client has sent something.
 	if _, err := c.Write([]byte{0}); err != nil {
 		return e, err
 	}
@@ -76,7 +78,7 @@ func addrOf(a net.Addr) netip.Addr {
 	return a.(interface{ AddrPort() netip.AddrPort }).AddrPort().Addr().Unmap()
 }
 
-// AskOnce does so by UDP: it sends datagrams until one is answered.
+// AskOnce is like ConnectOnce for UDP. It sends datagrams until one is answered.
 func AskOnce(from, to Space, dial, listen netip.AddrPort, limit time.Duration) (e Ends, err error) {
 	var server *net.UDPConn
 	err = to.Do(func() (err error) {

@@ -11,17 +11,17 @@ import (
 
 const readAndWritten = "read and written"
 
-// OfProcess reports whether the hop counts what a process read and wrote, for whatever path.
+// OfProcess reports whether the hop counts all that a process read and wrote, for any path.
 func OfProcess(h path.Hop) bool { return h.Counts[0].Device == readAndWritten }
 
-// datagrams makes a hop of what the proxy relays by UDP, whose sockets count no bytes.
+// datagrams completes the hop of a process that relays UDP. UDP sockets do not count bytes.
 //
-// /proc/PID/io counts read(2) and write(2), which programs use on one side only. docker-proxy
-// (udp_proxy_linux.go, 20.10 to 29.8), RootlessKit's builtin port driver (1.1 to 3.3) and
-// rootlessport use them for the sockets to the server, so bytes to the server are counted once, even
-// if they were lost later. slirp4netns 1.2 and pasta (2023_03 to 2025_05) use them for the tap
-// device, and gvisor-tap-vsock 0.8 for what leads to it and, outward, also for its sockets. A pasta
-// that splices uses neither.
+// /proc/PID/io counts the bytes of read(2) and write(2), which programs use on one side only.
+// docker-proxy (udp_proxy_linux.go, 20.10 to 29.8), RootlessKit's builtin port driver (1.1 to 3.3)
+// and rootlessport use them for the sockets to the server, so bytes to the server are counted once,
+// even if they are lost later. slirp4netns 1.2 and pasta (2023_03 to 2025_05) use them for the tap
+// device. gvisor-tap-vsock 0.8 uses them towards the tap device and, for outward connections, also
+// for its sockets. pasta uses neither for spliced sockets.
 func (p Proxy) datagrams(h path.Hop) path.Hop {
 	if p.Dials != nil && h.Kind == mode.HopPasta {
 		h.Expect, h.Read = path.Delivers, p.delivered()
@@ -54,8 +54,8 @@ func (p Proxy) datagrams(h path.Hop) path.Hop {
 	return h
 }
 
-// framed combines what the process wrote and read with the number of the tap device's frames, whose
-// headers it wrote and read, too.
+// framed returns a reader that combines what the process wrote and read with the number of frames
+// on the tap device, because the process also wrote and read the frames' headers.
 func (p Proxy) framed(as func(io, frames sample.Counters) sample.Counters) Reader {
 	return func() (c sample.Counters, err error) {
 		io, err := processIO(p.PID)
@@ -67,9 +67,10 @@ func (p Proxy) framed(as func(io, frames sample.Counters) sample.Counters) Reade
 	}
 }
 
-// delivered returns a reader of the number of datagrams that sockets received where the process
-// dials: the server's and its own. They count only while it has a socket there, connected or not. A
-// socket of another process that has the port, or is connected to the server, is an error.
+// delivered returns a reader of the number of datagrams that sockets received in the namespace
+// where the process dials: the server's and the process's own. Datagrams count only while the
+// process has a socket there. The reader returns an error if a socket of another process has the
+// published port, or is connected to the server's port.
 func (p Proxy) delivered() Reader {
 	var total, last uint64
 	return func() (c sample.Counters, err error) {
@@ -102,8 +103,8 @@ func (p Proxy) delivered() Reader {
 	}
 }
 
-// sockets returns the number of the process's UDP sockets in a namespace, and an error if another
-// process has one that relays.
+// sockets returns the number of the process's UDP sockets in a namespace. It returns an error if
+// relays returns true for a socket of another process.
 func (p Proxy) sockets(in Space, own map[uint32]bool, relays func(sock.Socket) bool) (n int,
 	err error) {
 	err = in.Do(func() error {

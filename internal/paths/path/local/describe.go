@@ -15,7 +15,8 @@ type Described struct {
 var noted = []string{"net.ipv4.tcp_congestion_control", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
 	"net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables"}
 
-// Describe adds the result's description of devices and of the machine's sysctls to the path.
+// Describe adds a description of the devices and of the machine's sysctls to the path, for the
+// results.
 func Describe(p *path.Path, machine Space, spots []Described) error {
 	for _, at := range spots {
 		links, err := Links(at, at.Where, at.Devices...)

@@ -26,7 +26,8 @@ func Device(ns Space, dev string, forwardRx bool) func() (sample.Counters, error
 	}
 }
 
-// Links describes the named devices of a namespace, or all, in a place called where.
+// Links describes the named devices of a namespace or, without names, all. where is the name of the
+// place.
 func Links(ns Space, where string, names ...string) (out []sample.Link, err error) {
 	err = ns.Do(func() (err error) {
 		if len(names) == 0 {
@@ -50,7 +51,8 @@ func Links(ns Space, where string, names ...string) (out []sample.Link, err erro
 	return out, nil
 }
 
-// OneWay returns a reader that counts all as forward, for a device that both directions cross.
+// OneWay returns a reader that returns only the forward counts of read, for a device whose counter
+// has both directions.
 func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		c, err := read()
@@ -59,7 +61,8 @@ func OneWay(read func() (sample.Counters, error)) func() (sample.Counters, error
 	}
 }
 
-// SentBy returns a reader of what some ports sent to servers and others to clients, all as forward.
+// SentBy returns a reader of what ports sent: ports to servers as forward, ports to clients as
+// backward. Both given readers return it as forward.
 func SentBy(toServer, toClient func() (sample.Counters, error)) func() (sample.Counters, error) {
 	return func() (sample.Counters, error) {
 		f, err := toServer()

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// from a process's end until its connections can be swept in TIME_WAIT
+	// the time until connections of an ended process are in TIME_WAIT and can be swept
 	settle     = 200 * time.Millisecond
 	settleStep = 2 * time.Millisecond
 )
@@ -28,19 +28,21 @@ const portRange = "net.ipv4.ip_local_port_range"
 type Swept struct {
 	Space
 	Where string
-	// Ours picks the path's connections by one end; nil: the path owns the namespace.
+	// Ours picks the path's connections by the address of an end; nil: the namespace belongs to the
+	// path.
 	Ours func(netip.AddrPort) bool
 }
 
 type leavings struct {
 	ports, timeWait int
 	table           conntrack.Use
-	over            bool // nothing is left, or the rest stays
+	over            bool // no connection is left, or the kernel refuses to remove the rest
 }
 
-// Drain sweeps ended connections from the namespaces of a path's clients, servers and, for a proxy,
-// the machine between them. relayed means that a proxy makes two connections of one. Waiting would
-// take long, and sysctls would change what is measured.
+// Drain sweeps ended connections from the namespaces of a path's clients and servers and, if there
+// is a proxy, of the machine between them. relayed means that a proxy makes two connections of one.
+// (To wait for the end of TIME_WAIT would take a minute, and to shorten it by sysctls would change
+// what is measured.)
 func Drain(spots []Swept, relayed bool) (sample.Headroom, error) {
 	began := time.Now()
 	var (
@@ -91,7 +93,7 @@ func (s Swept) sweep(refused func(error)) (l leavings, err error) {
 			return err
 		}
 		if swept != nil {
-			refused(swept) // and the kernel will refuse it again
+			refused(swept) // the kernel would refuse it again
 		}
 		l.over = swept != nil || l.timeWait == 0
 		return nil

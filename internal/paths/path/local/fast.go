@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Fast redirects a path's clients past docker-proxies, as toll fast does. It ends with the path or
-// this process.
+// Fast redirects a path's clients past docker-proxies, as toll fast does, until the path is closed
+// or this process ends.
 type Fast struct {
 	path  *path.Path
 	space Space
@@ -21,7 +21,7 @@ type Fast struct {
 
 // NewFast attaches the programs for clients in the given namespace.
 func NewFast(p *path.Path, space Space) (*Fast, error) {
-	const forever = 365 * 24 * time.Hour // nobody renews the lease
+	const forever = 365 * 24 * time.Hour // the lease is not renewed
 	f := &Fast{path: p, space: space}
 	err := space.Do(func() (err error) {
 		if f.table, err = shortcut.Load(); err != nil {
@@ -31,13 +31,13 @@ func NewFast(p *path.Path, space Space) (*Fast, error) {
 		return f.table.Renew(forever)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lead past docker-proxy: %w", err)
+		return nil, fmt.Errorf("bypass docker-proxy: %w", err)
 	}
 	return f, nil
 }
 
-// Lead redirects clients of a published port, and makes its proxy, given as hop and PID, a guard,
-// which must have no connection.
+// Lead redirects the clients of a published port. It makes the port's proxy, given by its hop and
+// PID, a guard: the proxy must have no connection.
 func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error {
 	err := f.space.Do(func() error {
 		l, err := shortcut.ListenerOf(pid, dial.Port())
@@ -47,7 +47,7 @@ func (f *Fast) Lead(proxy path.Hop, pid int, dial, target netip.AddrPort) error 
 		return f.table.Add(shortcut.Entry{Dial: dial, Target: target}, l)
 	})
 	if err != nil {
-		return fmt.Errorf("lead past docker-proxy: %w", err)
+		return fmt.Errorf("bypass docker-proxy: %w", err)
 	}
 	proxy = Unused(proxy)
 	proxy.Read = func() (c sample.Counters, err error) {

@@ -12,13 +12,15 @@ import (
 // Reader reads counters.
 type Reader = func() (sample.Counters, error)
 
-// LoopbackHop counts both directions as one.
+// LoopbackHop returns the hop of a namespace's loopback device, which counts both directions as
+// one.
 func LoopbackHop(ns Space, where string) path.Hop {
 	return path.Hop{Kind: mode.HopLoopback, Name: "lo", Where: where, Expect: path.CarriesBoth,
 		Read: OneWay(Device(ns, "lo", true))}
 }
 
-// ContainerHop returns the hop of a container's device; port names the other end of a veth pair.
+// ContainerHop returns the hop of a container's device. port is the name of the other end of a veth
+// pair, or "".
 func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toServer bool) path.Hop {
 	h := path.Hop{Kind: kind, Name: device, Where: where, Read: Device(ns, device, toServer)}
 	if port != "" {
@@ -27,7 +29,8 @@ func ContainerHop(kind mode.HopKind, ns Space, where, device, port string, toSer
 	return h
 }
 
-// BridgeHop counts traffic between the machine's stack and the containers.
+// BridgeHop returns the hop of a bridge that counts traffic between the machine's stack and the
+// containers.
 func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge, Where: where,
 		Read: Device(ns, bridge, !toServer),
@@ -35,16 +38,16 @@ func BridgeHop(ns Space, where, bridge string, toServer bool) path.Hop {
 			{Device: bridge, Sent: !toServer}}}
 }
 
-// SwitchHop counts what a bridge sent to clients' and servers' ports. Its own counters miss frames
-// that it only forwards.
+// SwitchHop returns the hop of a bridge between ports. It counts what the bridge sent to clients'
+// and servers' ports, because the bridge's own counters miss frames that it only forwards.
 func SwitchHop(where, bridge string, toClients, toServers Reader) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " ports", Where: where,
 		Read: SentBy(toServers, toClients)}
 }
 
-// BridgeLegHop returns the hop of a bridge that the load crosses twice, to the proxy and to the
-// server: leg "in" counts what the machine received from the bridge, "out" what it sent to it, each
-// in both directions of the load.
+// BridgeLegHop returns a hop of a bridge that the load crosses twice, to the proxy and to the
+// server. Leg "in" counts what the machine received from the bridge, leg "out" what it sent to the
+// bridge. Each counts both directions of the load.
 func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
 	return path.Hop{Kind: mode.HopBridge, Name: bridge + " " + leg, Where: where,
 		Expect: path.CarriesBoth,
@@ -52,8 +55,8 @@ func BridgeLegHop(ns Space, where, bridge, leg string) path.Hop {
 		Counts: [2]path.Counter{{Device: bridge, Sent: leg != "in"}}}
 }
 
-// ReflectedHop returns the hop of a card whose switch reflects frames: what it sent, and what it
-// received, contains both directions of the load.
+// ReflectedHop returns the hop of a card whose switch reflects frames. The card sends both
+// directions of the load, and receives both.
 func ReflectedHop(ns Space, where, card string) path.Hop {
 	return path.Hop{Kind: mode.HopWire, Name: card, Where: where, Expect: path.CarriesBoth,
 		Read: OneWay(Device(ns, card, false))}
@@ -82,9 +85,9 @@ func (p Proxy) Hop(udp bool, kind mode.HopKind, name, where string) path.Hop {
 	return h
 }
 
-// PortHops adds a process that relays the ports of all servers, in front of the path's other
-// relays. set sets what differs by server. PortHops returns a hop for each server or, by UDP, one
-// for all, because what a process reads and writes is not known by port.
+// PortHops adds a process that relays the ports of all servers, before the path's other relays. set
+// sets the fields that differ by server. PortHops returns a hop for each server. For UDP it returns
+// one hop for all, because what a process reads and writes is not counted by port.
 func PortHops(p *path.Path, kind mode.HopKind, relay Proxy, name, where string,
 	set func(r *Proxy, server int)) (hops []path.Hop) {
 	p.Proxies = append([]path.Proxy{{Name: name, PID: relay.PID}}, p.Proxies...)
@@ -105,9 +108,9 @@ func PortHops(p *path.Path, kind mode.HopKind, relay Proxy, name, where string,
 	return hops
 }
 
-// Quiet makes the last added proxy, given as its hop, a guard: it listens on the dialled port and
-// must have no connection. The machine's TCP, which counts ended connections, also has others' and
-// is not read.
+// Quiet makes the proxy that was added last, given by its hop, a guard: it listens on the dialled
+// port but must have no connection. The guard sees only open connections. The machine's own count
+// of connections would include ended ones, but also those of other programs.
 func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	pid := p.Proxies[len(p.Proxies)-1].PID
 	p.Proxies = p.Proxies[:len(p.Proxies)-1]
@@ -128,7 +131,7 @@ func Quiet(p *path.Path, space Space, proxy path.Hop) {
 	p.Guards = append(p.Guards, proxy)
 }
 
-// Sum adds up readers.
+// Sum returns a reader of the sum of all readers.
 func Sum(all ...Reader) Reader {
 	return func() (sum sample.Counters, err error) {
 		for _, read := range all {
@@ -142,7 +145,7 @@ func Sum(all ...Reader) Reader {
 	}
 }
 
-// Unused turns a hop into a guard.
+// Unused returns the hop as a guard, which must not count the load.
 func Unused(h path.Hop) path.Hop {
 	h.Expect = path.Untouched
 	return h

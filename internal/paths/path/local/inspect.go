@@ -23,12 +23,14 @@ import (
 type Inspected struct {
 	Space
 	Where string
-	// Devices names the path's devices; nil: the path owns the namespace.
+	// Devices names the path's devices; nil: the whole namespace belongs to the path.
 	Devices []string
-	// To lists the destinations of the path's packets on a machine with other traffic: only routes
-	// to them, and no addresses, belong to the path. Empty: all routes of the devices.
+	// To lists the destinations of the path's packets, on a machine with other traffic: of the
+	// devices' routes only those to them belong to the path, and no addresses do. Empty: all routes
+	// and addresses of the devices do.
 	To []netip.Addr
-	// PID is a process in the control group of the place's processes; 0: the caller's.
+	// PID is the PID of a process in the same control group as the place's processes; 0: they are
+	// in the caller's.
 	PID int
 	// Rules returns the path's packet filter rules in a shared namespace. May be nil.
 	Rules func() ([]path.Setting, error)
@@ -36,7 +38,8 @@ type Inspected struct {
 	watch *link.Watch // may be nil
 }
 
-// These sysctls determine how a namespace makes and forwards traffic. Missing ones are skipped.
+// deciding lists sysctls that affect how a namespace sends and forwards traffic. Inspect skips
+// those that the kernel lacks.
 var deciding = []string{
 	"net.core.busy_poll", "net.core.busy_read", "net.core.default_qdisc", "net.core.dev_weight",
 	"net.core.netdev_budget",
@@ -64,13 +67,13 @@ var deciding = []string{
 	"net.ipv6.conf.all.disable_ipv6", "net.ipv6.conf.all.forwarding",
 }
 
-// for namespaces with a bridge, if the module is loaded
+// bridging lists further sysctls, for namespaces with a bridge if the module is loaded.
 var bridging = []string{"net.bridge.bridge-nf-call-arptables",
 	"net.bridge.bridge-nf-call-ip6tables", "net.bridge.bridge-nf-call-iptables"}
 
 // Inspect reads the settings of a path's namespaces, in their order. It leaves out what the kernel
-// changes: counters, neighbours, forwarding entries, IPv6 addresses of devices, carrier, connection
-// tables.
+// changes by itself: counters, neighbours, forwarding entries, IPv6 addresses of devices, carriers,
+// connection tracking tables.
 func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	for _, at := range spots {
 		err := at.Do(func() error {
@@ -86,7 +89,7 @@ func Inspect(spots []Inspected) (out []path.Setting, err error) {
 	return append(out, more...), err
 }
 
-// ofMachine reads BPF programs outside the path's namespaces.
+// ofMachine reads the BPF programs that do not belong to a network namespace.
 func ofMachine(spots []Inspected) (out []path.Setting, err error) {
 	groups := map[int]bool{}
 	for i, at := range spots {
@@ -117,7 +120,7 @@ func programs(all []path.Setting, where, what, value string, err error) ([]path.
 	return append(all, path.Setting{Where: where, What: what, Value: value}), err
 }
 
-// watch makes Inspect report even undone changes. The watches end with the path.
+// watch makes Inspect report also changes that were undone. The watches end with the path.
 func watch(p *path.Path, spots []Inspected) error {
 	for i := range spots {
 		at := &spots[i]
@@ -135,8 +138,8 @@ func watch(p *path.Path, spots []Inspected) error {
 
 func (at Inspected) idle() bool { return at.Devices != nil && len(at.Devices) == 0 }
 
-// Guard sets the path's Inspect. It returns an error if something may already take packets past the
-// path's hops.
+// Guard sets the path's Inspect. It returns an error if, because of a setting, packets may already
+// bypass the path's hops.
 func Guard(p *path.Path, spots []Inspected) error {
 	spots = slices.Clone(spots)
 	if err := watch(p, spots); err != nil {
@@ -236,7 +239,8 @@ func (at Inspected) ours(r link.Routed) bool {
 		(len(at.To) == 0 || slices.ContainsFunc(at.To, r.To.Contains))
 }
 
-// filters returns what gets the frames of the path's devices first, in a shared namespace.
+// filters returns the chains and tables of packet filters. In a shared namespace these are only the
+// ones at hooks of the path's devices, which see frames first.
 func (at Inspected) filters(devices []link.Inspected) (out []path.Setting, err error) {
 	all, err := nft.List()
 	if err != nil {
@@ -278,7 +282,7 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 		add(d.Name, "the link", c.Links[d.Name])
 	}
 	add("", "routes", c.Routes)
-	if at.Devices == nil { // others' changes may be many
+	if at.Devices == nil { // in a shared namespace, other programs make changes, too
 		add("", "routing policies", c.Policies)
 		out = append(out, path.Setting{Where: at.Where, What: "changes that were lost",
 			Value: strconv.FormatBool(c.Lost)})
@@ -291,7 +295,8 @@ func (at Inspected) changes(devices []link.Inspected) (out []path.Setting, err e
 	return out, nil
 }
 
-// ipsec ignores shared namespaces, where others' policies and states come and go.
+// ipsec returns the XFRM policies and states. It returns none for shared namespaces, where other
+// programs add and remove them.
 func (at Inspected) ipsec([]link.Inspected) (out []path.Setting, err error) {
 	if at.Devices != nil {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package local has what backends share whose places are network namespaces of this machine: it
-// starts this program in one, reads devices and docker-proxy's counters, and sweeps ended
-// connections.
+// Package local is shared by backends whose places are network namespaces of this machine. It
+// starts this program in a namespace, reads the counters of devices and docker-proxy, and sweeps
+// ended connections.
 package local
 
 import (
@@ -22,11 +22,11 @@ import (
 // Space is a network namespace.
 type Space interface {
 	Do(f func() error) error
-	// Start starts cmd in the namespace, and the process dies with it.
+	// Start starts cmd in the namespace. The process is killed when the namespace is closed.
 	Start(cmd *exec.Cmd) error
 }
 
-// Self is this program's file, even after its replacement.
+// Self is this program's file, even if another file has replaced it.
 const Self = "/proc/self/exe"
 
 // StartSelf starts this program with other arguments in the namespace.
@@ -52,8 +52,8 @@ func (p Place) Start(c path.Command) (*path.Process, error) {
 	return StartSelf(p.Space, p.Named, c)
 }
 
-// Again returns this program's command with other arguments, for Start, and the end of its standard
-// error.
+// Again returns a command that runs this program with other arguments, for Start, and a Tail of its
+// standard error.
 func Again(c path.Command) (*exec.Cmd, *Tail) {
 	cmd := exec.Command(Self, c.Args...)
 	cmd.Args[0] = os.Args[0]
@@ -65,14 +65,14 @@ func Again(c path.Command) (*exec.Cmd, *Tail) {
 	return cmd, said
 }
 
-// Start starts cmd in the namespace, in a place called name, with its input and output on pipes.
-// said keeps the end of its standard error.
+// Start starts cmd in the namespace, with its input and output on pipes. name is the place's name,
+// for errors. said is the Tail of the command's standard error.
 func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", name, err)
 	}
-	// Wait would close StdoutPipe under its reader.
+	// cmd.StdoutPipe is not used, because Wait would close it while it is read.
 	out, w, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start in %s: %w", name, err)
@@ -90,7 +90,7 @@ func Start(ns Space, name string, cmd *exec.Cmd, said *Tail) (*path.Process, err
 	}, nil
 }
 
-// Kill returns nil for an ended process.
+// Kill kills a process. It returns nil if the process has already ended.
 func Kill(cmd *exec.Cmd) error {
 	if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -106,8 +106,8 @@ var _ io.Writer = (*Tail)(nil)
 // TailBytes is the capacity of a Tail.
 const TailBytes = 2 << 10
 
-// Keep returns a Tail of the standard error of a command that is not started yet. The command's
-// Wait does not wait for longer than a second for children that keep the standard error open.
+// Keep returns a Tail of the standard error of a command that is not started yet. If children keep
+// the standard error open, the command's Wait waits for at most a second.
 func Keep(cmd *exec.Cmd) *Tail {
 	t := &Tail{}
 	cmd.Stderr, cmd.WaitDelay = t, time.Second

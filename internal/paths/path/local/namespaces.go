@@ -12,7 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Namespaces opens the namespaces of spots, each once, and lists all their devices.
+// Namespaces opens the namespaces of spots, each once, and lists all their devices. The caller
+// closes them.
 func Namespaces(spots []Described) (out []path.Namespace, err error) {
 	seen := map[uint64]bool{}
 	for _, at := range spots {

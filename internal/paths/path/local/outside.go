@@ -14,14 +14,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// outsideEnv has the abstract socket of ServeIO.
+// outsideEnv is the environment variable with the name of ServeIO's abstract socket.
 const outsideEnv = "BRIDGETOLL_PROCESS_IO"
 
 const outsideTime = 5 * time.Second
 
-// ServeIO answers processIO of a process of this user's in another user namespace, which the kernel
-// lets read no /proc/PID/io of the machine's own, until stop is called. That process needs the
-// environment variable, and this one's network namespace.
+// ServeIO reads /proc/PID/io for another process of this user's, until stop is called. The other
+// process is in a user namespace, where the kernel does not let it read these files of processes
+// outside. It needs the environment variable, and must be in this process's network namespace.
 func ServeIO() (variable string, stop func() error, err error) {
 	name := "@bridgetoll-" + rand.Text()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
@@ -36,7 +36,7 @@ func ServeIO() (variable string, stop func() error, err error) {
 			if err != nil {
 				return
 			}
-			_ = answerIO(c) // the other end sees that it closed
+			_ = answerIO(c) // after an error, the other end sees that the connection is closed
 			c.Close()
 		}
 	}()
@@ -70,7 +70,8 @@ func answerIO(c *net.UnixConn) error {
 	return err
 }
 
-// askOutside asks ServeIO, if it was started for this process.
+// askOutside reads /proc/PID/io by ServeIO. It returns errors.ErrUnsupported if ServeIO was not
+// started for this process.
 func askOutside(pid int) (c sample.Counters, err error) {
 	name := os.Getenv(outsideEnv)
 	if name == "" {

@@ -19,38 +19,39 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Proxy is a process that accepts TCP connections and dials one for each, such as docker-proxy, or
-// has a TCP of its own towards a container's tap device, such as slirp4netns. Of datagrams it relays
-// each client's by a socket, or by the tap device.
+// Proxy describes a process that accepts TCP connections and dials one for each, such as
+// docker-proxy, or that has a TCP stack of its own towards a container's tap device, such as
+// slirp4netns. It relays each client's datagrams by a socket, or by the tap device.
 type Proxy struct {
 	Space // where it listens
-	// Dials is where it dials, if that is another network namespace: rootlesskit's sockets are in
-	// two. Nil: where it listens.
+	// Dials is the namespace where it dials. Nil: where it listens. RootlessKit has sockets in two
+	// namespaces.
 	Dials Space
-	// Tap is the container with the tap device, or behind it; then all sockets are on the other
-	// side. Nil: none.
+	// Tap is the namespace of the container with the tap device, or of one behind it. Then all
+	// sockets of the process are on the other side. Nil: there is no tap device.
 	Tap Space
-	// Frames reads the tap device's counters, to the server and back, for datagrams. Nil: none.
+	// Frames reads the tap device's counters, to the server and back. It is needed for datagrams.
 	Frames Reader
-	// Outward means that the clients are in the container with the tap device or, without Tap,
-	// behind it: then all dials of the process's machine are the process's.
+	// Outward means that the clients are in the container with the tap device or behind it. Without
+	// Tap, all connections that the process's machine dials are then the process's.
 	Outward bool
 	PID     int
-	// Others means that the process has other ports too, or is of a user namespace whose processes'
-	// sockets may not be listed: its connections are those of Listens and Target, whose ports are
-	// no other process's.
+	// Others means that the process also has other ports, or that toll may not list its sockets,
+	// because it is in a user namespace. Its connections are then found by the ports of Listens and
+	// Target, which no other process has.
 	Others  bool
 	Listens uint16         // published port
 	Target  netip.AddrPort // the server's
-	Second  uint16         // of Others, the path's second port, the same everywhere; 0: none
-	// Beside means that others dial as often as the proxy where it dials: a client on the proxy's
-	// machine, or another proxy behind it.
+	Second  uint16         // with Others, the path's second port, the same at both ends; 0: none
+	// Beside means that, where the proxy dials, another process dials as many connections: a client
+	// on the proxy's machine, or another proxy behind this one.
 	Beside bool
 }
 
-// Relayed returns a reader of the proxy's own sockets: bytes to the server and back, and resent
-// ones. It uses sock_diag, because /proc/PID/io misses spliced bytes. Sockets end with their
-// connections, so the last reading of each is kept; the number of unread ones is known.
+// Relayed returns a reader of the proxy's TCP sockets: of the bytes to the server and back, and of
+// resent bytes. It uses sock_diag, because /proc/PID/io misses spliced bytes. Sockets vanish with
+// their connections, so the reader keeps the last counts of each. Hits is the number of
+// connections, including those whose sockets were never read.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
 	type leg struct {
 		toServer bool
@@ -127,9 +128,9 @@ func (p Proxy) conns(in Space) (out []sock.Conn, err error) {
 	return out, err
 }
 
-// opens counts the connections that came to the proxy and those that left it, as the namespaces'
-// TCP counts them, which is without those that NAT forwards and dials that fail. Others dialled as
-// often as besides.
+// opens has the numbers of connections that came to the proxy and that left it, by the TCP counters
+// of the namespaces. These do not count connections that NAT forwards, and dials that fail. besides
+// is the number of connections that other processes dialled.
 type opens struct{ came, left, besides uint64 }
 
 func (p Proxy) passed() (o opens, err error) {
@@ -154,8 +155,9 @@ func (p Proxy) passed() (o opens, err error) {
 	return o, err
 }
 
-// since returns the number of connections that passed after an earlier count. The namespaces are
-// of different ages and have others' connections too, so only what came in between is compared.
+// since returns the number of connections that passed the proxy since an earlier count. It compares
+// differences, because the namespaces are of different ages and have connections of other
+// processes, too.
 func (o opens) since(last opens) uint64 {
 	less := func(a, b uint64) uint64 { return a - min(a, b) }
 	left := less(o.left, last.left)
@@ -167,8 +169,8 @@ func opensIn(s Space) (dialled, accepted uint64, err error) {
 	return dialled, accepted, err
 }
 
-// processIO returns from /proc/PID/io what a process wrote by write(2), as forward, and read by
-// read(2). What this process may not read it asks of ServeIO.
+// processIO returns the number of bytes that a process wrote by write(2), as forward, and read by
+// read(2), as backward, from /proc/PID/io. If this process may not read that file, it asks ServeIO.
 func processIO(pid int) (c sample.Counters, err error) {
 	c, err = readIO(pid)
 	if errors.Is(err, fs.ErrPermission) {
@@ -191,7 +193,7 @@ func readIO(pid int) (c sample.Counters, err error) {
 	return sample.Counters{ForwardBytes: io.WChar, BackwardBytes: io.RChar}, nil
 }
 
-// Child returns the PID of the named program, a child of the given process.
+// Child returns the PID of a child of the given process that runs the named program.
 func Child(parent int, program string) (int, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -205,8 +207,8 @@ func Child(parent int, program string) (int, error) {
 	return 0, fmt.Errorf("process %d has no child %s", parent, program)
 }
 
-// CheckIO returns a *path.UnsupportedError if processIO cannot read the process. remedy helps where
-// this process may not.
+// CheckIO returns a *path.UnsupportedError if processIO cannot read the process's counts. remedy is
+// the remedy if this process lacks permission.
 func CheckIO(pid int, remedy string) error {
 	_, err := processIO(pid)
 	switch {
@@ -214,17 +216,18 @@ func CheckIO(pid int, remedy string) error {
 		return nil
 	case errors.Is(err, fs.ErrPermission):
 		return &path.UnsupportedError{
-			Missing: "datagrams are counted by /proc/" + strconv.Itoa(pid) + "/io, which toll may not read",
+			Missing: "counting datagrams needs /proc/" + strconv.Itoa(pid) + "/io, which toll may not read",
 			Remedy:  remedy, Err: err}
 	}
 	return &path.UnsupportedError{
-		Missing: "reading the bytes of a UDP proxy needs /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
+		Missing: "counting the bytes of a UDP proxy needs /proc/PID/io (CONFIG_TASK_IO_ACCOUNTING)",
 		Remedy:  "use a kernel that has it", Err: err}
 }
 
 var versionWord = regexp.MustCompile(`version (\S+)`)
 
-// ProxyVersion returns a docker-proxy's version, " 28.5.2", or "" before 23.0.
+// ProxyVersion returns a docker-proxy's version with a space in front, such as " 28.5.2". It
+// returns "" for versions before 23.0, which do not print it.
 func ProxyVersion(file string) string {
 	const limit, most = time.Second, 64 << 10 // bytes
 	out, _ := exchange.Output(context.Background(), exec.Command(file, "--version"),

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Rerun runs cmd, which is this program again in other namespaces, on this process's standard
-// files, and returns its exit code. cmd dies with this process; when ctx ends it gets the signal
-// that stopped returns for the cause. The error is cmd's start's.
+// Rerun runs cmd, which is this program in other namespaces, with this process's standard files,
+// and returns its exit code. cmd dies with this process. When ctx ends, cmd receives the signal
+// that stopped returns for the cause of ctx. Rerun returns an error if cmd does not start.
 func Rerun(ctx context.Context, cmd *exec.Cmd, stopped func(cause error) os.Signal) (code int,
 	err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

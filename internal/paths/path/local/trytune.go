@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
-// TryTune tries whether the kernel and the user's rights allow tunes of a kind that some kernels
-// lack. It is called once for each kind in a namespace for trials, where it leaves devices.
+// TryTune returns an error if the kernel lacks a kind of tune, or if this user may not set it. It
+// is called once for each kind, in a namespace for trials, and leaves devices there.
 func TryTune(k mode.Key) error {
 	switch k {
 	case mode.RPS:
@@ -32,7 +32,8 @@ func TryTune(k mode.Key) error {
 	return nil
 }
 
-// TryCongestion sets a congestion control in a namespace for trials, and restores the previous one.
+// TryCongestion returns an error if a congestion control cannot be set. It sets it in a namespace
+// for trials, and restores the previous one.
 func TryCongestion(name string) error {
 	before, err := sysctl.Get(TCPCongestion)
 	if err != nil {
@@ -44,7 +45,7 @@ func TryCongestion(name string) error {
 	return sysctl.Set(TCPCongestion, before)
 }
 
-// MostQueues returns a veth pair's maximum of queues in each direction.
+// MostQueues returns the maximum number of queues that a veth pair can have in each direction.
 func MostQueues() (most int, err error) {
 	const name = "try-queues"
 	if err := tryPair(name); err != nil {
@@ -64,7 +65,7 @@ func MostQueues() (most int, err error) {
 	return most, nil
 }
 
-// tryRPS succeeds for real root only.
+// tryRPS returns nil only for root of the machine itself.
 func tryRPS() error {
 	return trySteering(link.RPS, "lo", "receive packet steering", "CONFIG_RPS")
 }
@@ -134,7 +135,7 @@ func tryPair(name string) error {
 	return MissingDevice(link.AddVeth(name, name+"-p", unix.Gettid()), "veth", "CONFIG_VETH")
 }
 
-// MissingDevice explains err, the failure to make a device, or returns nil for nil.
+// MissingDevice explains err, the error of making a device. It returns nil for nil.
 func MissingDevice(err error, module, option string) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENODEV) {
 		return err

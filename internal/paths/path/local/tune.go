@@ -21,12 +21,12 @@ const (
 	TCPCongestion = "net.ipv4.tcp_congestion_control"
 )
 
-// devices of the mode, not the wire
+// tunable lists the kinds of hops whose devices a tune sets: devices of the mode, not the wire.
 var tunable = map[mode.Key][]mode.HopKind{
 	mode.MTU: {mode.HopLoopback, mode.HopVeth, mode.HopBridge, mode.HopMacvlan, mode.HopIPvlan,
 		mode.HopOVS, mode.HopVXLAN, mode.HopNetkit, mode.HopIPVS, mode.HopTap},
 	mode.GRO: {mode.HopVeth},
-	// sub-interfaces have their card's
+	// A sub-interface has the card's setting.
 	mode.TSO:             {mode.HopLoopback, mode.HopVeth, mode.HopNetkit},
 	mode.RPS:             {mode.HopLoopback, mode.HopVeth},
 	mode.Queues:          {mode.HopVeth},
@@ -63,7 +63,7 @@ func Sets(k mode.Key, r mode.Route) (out []mode.HopKind) {
 	return out
 }
 
-// RefuseTune returns an error for a setting of the spec that the route has no device for, or that
+// RefuseTune returns an error for a tune of the spec if the route has no device for it, or if it
 // would have no effect.
 func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	if _, ofDevices := tunable[t.Key]; !ofDevices {
@@ -72,7 +72,7 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	forwards, byRules := forwarding(s.Mode, r)
 	if t.Key == mode.BridgeNF && byRules && !t.On() {
 		return &path.UnsupportedError{
-			Missing: "bridge-nf=off: the mode's rules would not see the bridged frames that they are for",
+			Missing: "bridge-nf=off: the mode's rules would not see the bridged frames that they must match",
 			Remedy:  "a mode whose bridge needs no rules, such as bridge"}
 	}
 	if len(Sets(t.Key, r)) == 0 || t.Key == mode.BridgeNF && !forwards {
@@ -99,7 +99,7 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	if m, _ := mode.Find(s.Mode); t.Key == mode.BigTCP && tunnelled(m) {
 		return &path.UnsupportedError{
 			Missing: fmt.Sprintf(
-				"bigtcp=%s: the kernel lets a bridge have no larger packets than its VXLAN port",
+				"bigtcp=%s: on a bridge, the kernel permits no larger packets than on its VXLAN port",
 				t.Value),
 			Remedy: "a mode without a tunnel, such as bridge",
 		}
@@ -118,8 +118,8 @@ func RefuseTune(s path.Spec, t mode.Tune, r mode.Route) error {
 	return nil
 }
 
-// forwarding reports whether a bridge of the route forwards frames from port to port, and whether
-// it does so because of rules that see these frames.
+// forwarding reports whether a bridge of the route forwards frames from port to port. byRules means
+// that the mode also needs rules that see these frames.
 func forwarding(m mode.Name, r mode.Route) (forwards, byRules bool) {
 	rules := []mode.HopKind{mode.HopDNAT, mode.HopSNAT, mode.HopAccept}
 	ports := []mode.HopKind{mode.HopVeth, mode.HopVXLAN}
@@ -138,7 +138,7 @@ func forwarding(m mode.Name, r mode.Route) (forwards, byRules bool) {
 	return false, false
 }
 
-const minMTU6 = 1280 // the kernel disables IPv6 on a device with less
+const minMTU6 = 1280 // the kernel disables IPv6 on a device with a smaller MTU
 
 // RefuseQueues returns an error for more queues than a veth pair's maximum.
 func RefuseQueues(t mode.Tune, most int) error {
@@ -151,7 +151,7 @@ func RefuseQueues(t mode.Tune, most int) error {
 	}
 }
 
-// RefuseSubInterfaceMTU returns an error for an MTU larger than the parent card's; remedy tells how
+// RefuseSubInterfaceMTU returns an error for an MTU larger than the parent card's. remedy tells how
 // to raise the card's.
 func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) error {
 	if t.Key != mode.MTU || t.Number() <= card ||
@@ -159,7 +159,7 @@ func RefuseSubInterfaceMTU(t mode.Tune, r mode.Route, card int, remedy string) e
 		return nil
 	}
 	return &path.UnsupportedError{Missing: fmt.Sprintf(
-		"mtu=%s: a sub-interface cannot have more than its card's %d", t.Value, card),
+		"mtu=%s: a sub-interface cannot have a larger MTU than its card, which has %d", t.Value, card),
 		Remedy: remedy}
 }
 
@@ -173,12 +173,12 @@ func tunnelled(m mode.Mode) bool {
 type TunedDevice struct {
 	Space Space
 	Name  string
-	// a container's own
+	// Inside means that the device is in a container.
 	Inside bool
-	// SetMTU sets the MTU of a device that another program manages; otherwise nil.
+	// SetMTU sets the device's MTU. It is nil unless another program manages the device.
 	SetMTU func(mtu int) error
-	// SetBridgeNF sets whether iptables sees what the bridge forwards, in a namespace with other
-	// bridges; otherwise nil.
+	// SetBridgeNF sets whether iptables sees what the bridge forwards. It is nil unless the
+	// namespace has other bridges.
 	SetBridgeNF func(on bool) error
 }
 
@@ -198,7 +198,8 @@ func (d Tuned) MadeOf(h path.Hop, devices ...TunedDevice) path.Hop {
 	return h
 }
 
-// Tune applies the variant's settings to the path's devices and, for TCP, to its ends' namespaces.
+// Tune applies the variant's tunes to the path's devices and, for TCP settings, to the namespaces
+// of its ends.
 func (d Tuned) Tune(p *path.Path, spaces []Space) error {
 	if limits := limitsOf(p.Spec.Tune); len(limits) > 0 {
 		p.Hold = func() (func() error, error) { return sockmem.Default.Set(limits) }
@@ -300,10 +301,10 @@ var setters = map[mode.Key]func(TunedDevice, mode.Tune) error{
 	},
 }
 
-// BridgeNF lists the sysctls of mode.BridgeNF. The second is missing without IPv6.
+// BridgeNF lists the sysctls of mode.BridgeNF. The second one does not exist without IPv6.
 var BridgeNF = []string{"net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"}
 
-// setBridgeNF sets them for all bridges of the calling thread's namespace.
+// setBridgeNF sets the sysctls in BridgeNF for all bridges of the calling thread's namespace.
 func setBridgeNF(on bool) error {
 	value := "0"
 	if on {
@@ -336,7 +337,8 @@ func everywhere(spaces []Space, f func() error) error {
 	return nil
 }
 
-// setMemory bounds the bytes that a TCP socket of the calling thread's namespace may queue.
+// setMemory limits the number of bytes that a TCP socket of the calling thread's namespace may
+// queue.
 func setMemory(key string, most int) error {
 	now, err := sysctl.Get(key)
 	if err != nil {
