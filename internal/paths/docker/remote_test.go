@@ -33,7 +33,7 @@ func TestRemoteRefuses(t *testing.T) {
 		{"by-a-route", mode.Routed, mode.FromRemote, mode.ToContainer, four, ""},
 		{"by-a-route-and-nat", mode.Routed, mode.FromRemoteContainer, mode.ToContainer, four,
 			"a routed path has no NAT"},
-		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four, "cannot reach from another machine the mode bridge"},
+		{"no-route", mode.Bridge, mode.FromRemote, mode.ToContainer, four, "cannot measure mode bridge of a Docker Engine from another machine"},
 		{"no-four", mode.Publish, mode.FromRemote, mode.ToAddress, six,
 			"no IPv4 address on the wire"},
 		{"no-six", mode.Publish, mode.FromRemote, mode.ToAddress6, four,

@@ -294,7 +294,7 @@ func TestWithPortDriver(t *testing.T) {
 		refused(t, b, mode.PublishProxy, string(mode.RootlessPublishTap))
 	}
 	conform(t, b, []mode.Name{mode.RootlessPublishTap, mode.Bridge}, func(missing string) bool {
-		return old && strings.Contains(missing, "do not match what comes over the tap")
+		return old && strings.Contains(missing, "match only the machine's address")
 	})
 }
 

@@ -55,7 +55,7 @@ func TestTunesOfTheMachine(t *testing.T) {
 		{mode.Link, mode.FromContainer, mode.ToContainer, "mtu=9000",
 			"the engine's default bridge"},
 		{mode.Overlay, mode.FromContainer, mode.ToContainer, "bigtcp=180000",
-			"no larger packets than its VXLAN port"},
+			"no larger packets than on its VXLAN port"},
 		{mode.Bridge, mode.FromContainer, mode.ToContainer, "bridge-nf=off", ""},
 		{mode.BridgeDefault, mode.FromContainer, mode.ToContainer, "bridge-nf=off",
 			"the engine's default bridge"},
