@@ -28,8 +28,8 @@ func NeedsDaemons(t testing.TB, programs ...string) {
 	}
 }
 
-// Machine has new network, mount and PID namespaces, which end with its first process, at the end
-// of the test.
+// Machine is a set of new network, mount and PID namespaces. They end with the machine's first
+// process, at the end of the test at the latest.
 type Machine struct{ unshare int }
 
 // Boot starts a machine whose first process is bash with a script, and does not wait for it. with
@@ -43,7 +43,7 @@ func Boot(t testing.TB, script string, with func(*exec.Cmd), args ...string) *Ma
 	cmd.Env = append(os.Environ(), "DOCKER_HOST=")
 	with(cmd)
 	started, over := make(chan error), make(chan struct{})
-	go func() { // the thread sends the parent-death signal
+	go func() { // the process dies with the thread that started it
 		runtime.LockOSThread()
 		started <- cmd.Start()
 		<-over

@@ -26,8 +26,8 @@ func relayOf(t *testing.T, p *path.Path) path.Hop {
 	return p.Hops[i]
 }
 
-// ForeignDatagrams checks that the first process of a path over UDP notices twice the datagrams
-// that the load tells of.
+// ForeignDatagrams checks that a path over UDP is not witnessed if its first process relays twice
+// as many datagrams as the load reports.
 func ForeignDatagrams(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() (tr Traffic) {
@@ -46,8 +46,8 @@ func ForeignDatagrams(t *testing.T, p *path.Path) {
 // Space is a network namespace.
 type Space interface{ Do(f func() error) error }
 
-// StandIn checks that datagrams are not witnessed if another process relays them instead of the
-// path's first one, from the clients' network to a target.
+// StandIn checks that a path is not witnessed if another process, in place of the path's first one,
+// relays datagrams from the clients' network to a target.
 func StandIn(t *testing.T, p *path.Path, from, to Space, target netip.AddrPort) {
 	t.Helper()
 	const port = 9090
@@ -102,7 +102,7 @@ func standIn(t *testing.T, from, to Space, listen, target netip.AddrPort) {
 			case client <- peer:
 			default:
 			}
-			_, _ = back.Write(b[:n]) // a lost one is sent again
+			_, _ = back.Write(b[:n]) // the client resends a lost datagram
 		}
 	}()
 	go func() {
@@ -120,7 +120,7 @@ func standIn(t *testing.T, from, to Space, listen, target netip.AddrPort) {
 	}()
 }
 
-// RelayEnds kills the path's relay, whose hop then cannot be read.
+// RelayEnds kills the path's relay and checks that its hop then cannot be read.
 func RelayEnds(t *testing.T, p *path.Path) {
 	t.Helper()
 	if err := unix.Kill(p.Proxies[0].PID, unix.SIGKILL); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// Dockerd is a Docker daemon, which $DOCKER_HOST must name as unix://HOME/sock.
+// Dockerd is a Docker daemon for a test. $DOCKER_HOST must be unix://HOME/sock.
 type Dockerd struct {
 	Home  string // the folder of its files
 	Flags []string
@@ -29,7 +29,7 @@ func (d *Dockerd) Start(t testing.TB) {
 		[]string{"--data-root", d.Home + "/data", "--exec-root", d.Home + "/exec",
 			"--pidfile", d.Home + "/pid", "-H", "unix://" + d.Home + "/sock"}, d.Flags...)...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
-	// A parent-death signal would come with the end of the test's thread.
+	// Without a parent-death signal, which would be sent when the test's thread ends.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func (d *Dockerd) Start(t testing.TB) {
 	}
 }
 
-// Stop ends the daemon and waits for its end.
+// Stop stops the daemon and waits until it has exited.
 func (d *Dockerd) Stop() {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
 	_ = d.cmd.Wait()

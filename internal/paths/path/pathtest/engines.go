@@ -12,13 +12,15 @@ import (
 	"testing"
 )
 
-// enginesEnv is "installed", the default, "all", or some, as in installed,sid; see make test-docker.
+// enginesEnv is "installed", the default, "all", or some, as in installed,sid; see make
+// test-docker.
 const enginesEnv = "BRIDGETOLL_ENGINES"
 
-// AllEngines reports whether all engines were asked for.
+// AllEngines reports whether the environment requests all engines.
 func AllEngines() bool { return os.Getenv(enginesEnv) == "all" }
 
-// AsksFor reports whether an engine that Engines does not return, "podman", was asked for.
+// AsksFor reports whether the environment requests an engine that Engines does not return:
+// "podman".
 func AsksFor(name string) bool {
 	return AllEngines() || slices.Contains(strings.Split(os.Getenv(enginesEnv), ","), name)
 }
@@ -29,8 +31,8 @@ type Engine struct {
 	root string // "": the installed one
 }
 
-// The scripts of test/docker fetch those of Debian's suites, 26.1.5 and 28.5.2 as of this writing,
-// and 29.
+// others lists the engines that the scripts of test/docker fetch: those of Debian's suites (26.1.5
+// and 28.5.2 as of this writing), and 29.
 var others = []struct {
 	name, script string
 	args         []string
@@ -40,8 +42,8 @@ var others = []struct {
 	{"29", "build", nil},
 }
 
-// Engines returns the Docker Engines to test, and skips the test if only Podman was asked for. An
-// engine that cannot be fetched fails the test, which goes on with the rest.
+// Engines returns the Docker Engines to test, and skips the test if only Podman was asked for. If an
+// engine cannot be fetched, the test fails but continues with the others.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	const here = "installed"
@@ -75,8 +77,8 @@ func Engines(t testing.TB) []Engine {
 	return engines
 }
 
-// Fetch runs a script of a folder of test, which fetches programs once, and returns the folder that
-// contains them as /. The script's arguments are args and a folder.
+// Fetch runs a script of a folder in test, which fetches programs once. It returns the folder that
+// contains them as a root file system. The script's arguments are args and that folder.
 func Fetch(folder, script string, args ...string) (root string, err error) {
 	return brought(folder, script, strings.Join(append([]string{script}, args...), "-"), args...)
 }
@@ -129,7 +131,8 @@ func (e Engine) Env() []string {
 	return []string{"PATH=" + e.root + "/usr/sbin:" + e.root + "/usr/bin:" + os.Getenv("PATH")}
 }
 
-// Root returns the folder that contains the engine's programs as /, or "" for the installed one.
+// Root returns the folder with the root file system of the engine's programs, or "" for the
+// installed engine.
 func (e Engine) Root() string { return e.root }
 
 // Says returns dockerd's output.

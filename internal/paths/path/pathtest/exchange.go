@@ -25,16 +25,18 @@ import (
 // Arg makes a test binary one end of an exchange.
 const Arg = "pathtest-end"
 
-// bytes each way for the first client; each further client moves a third of that more
+// exchanged is the number of bytes in each direction for the first client. Each further client
+// moves a third of it more.
 var exchanged = 1 << 20
 
-// ExchangeLess divides the bytes of this process's exchanges by times, for emulated machines
-// and paths that lose frames.
+// ExchangeLess divides the number of bytes of this process's exchanges by times, for emulated
+// machines and paths that lose frames.
 func ExchangeLess(times int) { exchanged /= times }
 
 const exchangeMax = time.Minute
 
-// Main runs an end of an exchange if this process was started as one. TestMain calls it first.
+// Main runs one end of an exchange if this process was started for that. TestMain must call it
+// first.
 func Main() {
 	if len(os.Args) < 5 || os.Args[1] != Arg {
 		return
@@ -50,8 +52,8 @@ func Main() {
 // cannot mark them, because passt 2023_03 sends bytes twice on half-closed connections.
 const header = 8
 
-// end sends n random bytes and checks that they arrived: the server returns each byte and then a
-// checksum to its n clients.
+// end runs an end. A client sends n random bytes and checks that they arrived. The server returns
+// each byte and then a checksum, to n clients.
 func end(role, addr, number string) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
@@ -95,7 +97,8 @@ func end(role, addr, number string) error {
 	return linger(c)
 }
 
-// linger replies on demand with TCP's resent bytes, and keeps the connections until the input ends.
+// linger prints on request how many bytes TCP has resent, and keeps the connections open until the
+// input ends.
 func linger(connections ...net.Conn) error {
 	fmt.Println("done")
 	in := bufio.NewReader(os.Stdin)
@@ -182,7 +185,7 @@ func exchangeMore(t *testing.T, p *path.Path, thirds int) Traffic {
 	return exchange(t, p, thirds, func(i int) netip.AddrPort { return p.Clients[i].Dial })
 }
 
-// ExchangeAt does the same with another address to dial.
+// ExchangeAt is like Exchange, but clients dial another address.
 func ExchangeAt(t *testing.T, p *path.Path, dial netip.AddrPort) Traffic {
 	t.Helper()
 	return exchange(t, p, 0, func(int) netip.AddrPort { return dial })
@@ -229,7 +232,8 @@ func exchange(t *testing.T, p *path.Path, thirds int,
 	return tr
 }
 
-// A server may have resent bytes to any of its clients.
+// addResent adds the bytes that the ends resent. A server may have resent bytes to any of its
+// clients.
 func (tr *Traffic) addResent(t *testing.T, p *path.Path, ends []*running) {
 	t.Helper()
 	for i, e := range ends {

@@ -22,24 +22,24 @@ import (
 
 // Options adapt the suite to a backend.
 type Options struct {
-	// "": all
+	// Only is the only mode to test; "": all.
 	Only mode.Name
-	// nil: the result of Modes
+	// Modes lists the modes to test; nil: the result of Modes.
 	Modes []mode.Mode
-	// Models adds a cluster's modes that the lab builds.
+	// Models adds the modes of clusters that the lab builds.
 	Models bool
 	// Truth checks a built path against the kernel. May be nil.
 	Truth func(t *testing.T, p *path.Path)
-	// Around moves traffic between the ends outside the path, or returns false if the same machines
-	// have no other route. May be nil.
+	// Around moves traffic between the ends that bypasses the path. It returns false if the
+	// machines have no other route. May be nil.
 	Around func(t *testing.T, p *path.Path) (Traffic, bool)
-	// Lacks checks independently that the machine lacks what a refusal names; then the route is
-	// skipped even where all are required. May be nil.
+	// Lacks reports, by a check of its own, whether the machine lacks what a refusal names. Then
+	// the route is skipped even if all routes are required. May be nil.
 	Lacks func(err *path.UnsupportedError) bool
 	// Short leaves out tests with several servers and clients, and all but the first route measured
 	// on request, and tests a mode's routes while all of them are built, instead of each alone, as
-	// on emulated CPUs. Otherwise the last route on request represents a mode that is brief or has no
-	// rules of its own.
+	// on emulated CPUs. Otherwise the last route on request represents a mode that is brief or has
+	// no rules of its own.
 	Short bool
 	// Brief lists modes built like others: their last route represents them over UDP and with
 	// several servers and clients.
@@ -183,7 +183,8 @@ func check(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	SkipOrFail(t, "%s: %v", spec, err)
 }
 
-// Each client must reach its server, and its bytes must be distinguished from the others'.
+// crowd tests a path with several servers and clients: each client must reach its server, and the
+// witness must tell the clients' bytes apart.
 func crowd(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	before := Observe(t)
 	check(t, b, spec, o)
@@ -282,15 +283,16 @@ func SkipOrFail(t testing.TB, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// CarriesTwice moves checksummed bytes both ways over the path, which must be witnessed.
+// CarriesTwice calls Carries twice, because counters need not start at zero.
 func CarriesTwice(t *testing.T, p *path.Path) {
 	t.Helper()
-	for range 2 { // counters need not start at zero
+	for range 2 {
 		Carries(t, p)
 	}
 }
 
-// Carries does so once.
+// Carries moves checksummed bytes in both directions over the path, and checks that they are
+// witnessed.
 func Carries(t *testing.T, p *path.Path) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
@@ -299,7 +301,8 @@ func Carries(t *testing.T, p *path.Path) {
 	}
 }
 
-// unchanged calls f, which runs traffic while other paths come and go.
+// unchanged calls f, which runs traffic, and checks that the path's settings stay the same.
+// Meanwhile other paths are built and closed.
 func unchanged(t *testing.T, p *path.Path, f func()) {
 	t.Helper()
 	read := func() []path.Setting {
@@ -376,8 +379,8 @@ func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witne
 	return v.witness(v.moved), v.readings
 }
 
-// NothingLeft waits until this process and the machine are in an earlier state, up to a timeout:
-// the kernel ends threads and namespaces in its own time.
+// NothingLeft checks that this process and the machine are in an earlier state. It waits up to a
+// timeout, because the kernel ends threads and namespaces with a delay.
 func NothingLeft(t *testing.T, before State) {
 	t.Helper()
 	var diff string

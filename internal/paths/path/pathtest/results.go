@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// Visit has a results file's content about a visit.
+// Visit is a visit as a results file records it.
 type Visit struct {
 	Pair    [2]int // nodes of a mesh
 	Failure string
 }
 
-// Visits returns the visits so far of a results file.
+// Visits returns the visits that a results file has so far.
 func Visits(file string) (visits []Visit) {
 	b, _ := os.ReadFile(file) // missing at first
 	for line := range bytes.Lines(b) {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// SecondPort checks that each of both ports alone, and both together, prove the path, and that no
-// rule and no relay counts traffic of another path of the same kind.
+// SecondPort checks that traffic over either port, or over both, proves the path, and that no rule
+// or relay counts the traffic of another path of the same kind.
 func SecondPort(t *testing.T, b path.Builder, spec path.Spec, o Options) {
 	spec.Second = true
 	check(t, b, spec, o)
@@ -70,7 +70,7 @@ func SecondOf(p *path.Path) *path.Path {
 	return &path.Path{Spec: p.Spec, Servers: []path.Server{s}, Clients: []path.Client{c}}
 }
 
-// Seen returns how the path's hops and guards judge traffic that they do not expect.
+// Seen moves traffic and returns how the path's hops and guards judge it.
 func Seen(t *testing.T, p *path.Path, move ...func() Traffic) sample.Witness {
 	t.Helper()
 	hops := slices.Concat(p.Hops, p.Guards)

@@ -55,7 +55,7 @@ func Observe(t testing.TB) State {
 	return s
 }
 
-// An earlier test's remains may have ended since.
+// fill adds to s what was in the earlier state: what an earlier test left may have ended since.
 func (s *State) fill(before State) {
 	for _, l := range []struct{ now, then *[]string }{{&s.Namespaces, &before.Namespaces},
 		{&s.Children, &before.Children}} {

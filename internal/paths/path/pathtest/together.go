@@ -12,14 +12,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Together measures a mode from all its placements in one run, which builds and closes its paths at
-// once: a hop counts the traffic of all paths that cross it. Routes that cannot be built are left
-// out.
+// Together tests a mode from all its placements in one run, in which all paths are built at the
+// same time: a hop counts the traffic of every path that crosses it. Routes that cannot be built
+// are left out.
 func Together(t *testing.T, b path.Builder, specs []path.Spec, o Options) {
 	together(t, b, specs, nil, o)
 }
 
-// together does so, and tests those among examined one by one while all are built.
+// together is like Together. It also tests the paths in examined one by one while all are built.
 func together(t *testing.T, b path.Builder, specs, examined []path.Spec, o Options) {
 	before := Observe(t)
 	each := func(spec path.Spec, f func(t *testing.T)) {
@@ -87,7 +87,8 @@ func eachAtOnce(t *testing.T, all []*path.Path, f func(i int) error) {
 	wg.Wait()
 }
 
-// The path's own hops must contradict bytes that crossed another path with the same spec.
+// elsewhere checks that the path's own hops contradict bytes that crossed another path with the
+// same spec.
 func elsewhere(t *testing.T, p, other *path.Path, own []path.Hop) {
 	t.Helper()
 	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, other) })
@@ -101,8 +102,8 @@ func elsewhere(t *testing.T, p, other *path.Path, own []path.Hop) {
 	}
 }
 
-// InOneRun moves a different number of bytes over each path between two readings of all counters,
-// which must witness them.
+// InOneRun moves a different number of bytes over each path, between two readings of all counters,
+// and checks that every path is witnessed.
 func InOneRun(t *testing.T, all []*path.Path) {
 	t.Helper()
 	read := func() [][]sample.Counters {

@@ -25,7 +25,7 @@ const (
 const (
 	datagrams     = 200 // more than a hop may count of other traffic
 	datagramBytes = 1300
-	// on a busy machine: resent datagrams would be more than the path has to carry
+	// long enough for a busy machine: resent datagrams would be more than the load reports
 	answerTime = time.Second
 )
 
@@ -55,7 +55,7 @@ func serveUDP(addr string) error {
 	}
 }
 
-// askUDP waits for each datagram's return, and resends lost ones.
+// askUDP sends n datagrams, waits for the return of each, and resends lost ones.
 func askUDP(addr string, n int) error {
 	c, err := net.DialTimeout("udp", addr, exchangeMax)
 	if err != nil {
