@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// a side that receives nothing for so long gives up
+	// the time after which a side that receives nothing gives up
 	silence = 15 * time.Second
 	// number of pings in that time
 	pings = 6

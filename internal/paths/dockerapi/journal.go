@@ -194,7 +194,7 @@ func (e *leftError) Error() string { return "left behind: " + e.what }
 func (e *leftError) Left() {}
 
 func (e *leftError) Hint() string {
-	return "toll clean, once the daemon answers again, removes what is left"
+	return "once the daemon answers again, toll clean removes what is left"
 }
 
 // Left returns an error with the number of things that remain, or nil.

@@ -406,7 +406,7 @@ func TestClusterFaults(t *testing.T) {
 			}, 1, []string{`host --network host .* baseline pod pod IP `,
 				`error: the exec stream to pod toll-\S+ \((pod on )?node n2\) broke: the connection was cut .*; the API server answers and reports the pod as Running`,
 				`left behind: pod toll-\S+ is still there: its node may be down`,
-				`hint: toll clean, once the API server and the nodes answer, removes what is left`}, true},
+				`hint: once the API server and the nodes answer, toll clean removes what is left`}, true},
 		{"api-server-restarted", func(t *testing.T) { c.do(t, "stop", "apiserver") },
 			func(t *testing.T) {
 				c.do(t, "start", "apiserver")
@@ -414,7 +414,7 @@ func TestClusterFaults(t *testing.T) {
 			}, 1, []string{`host --network host .* baseline pod pod IP `,
 				`error: the exec stream to pod toll-\S+ \(.*node n[12]\) broke: the connection was cut .*; the API server at \S+ cannot be reached`,
 				`left behind: remove pod toll-\S+: the API server at \S+ cannot be reached`,
-				`hint: toll clean, once the API server and the nodes answer, removes what is left`}, true},
+				`hint: once the API server and the nodes answer, toll clean removes what is left`}, true},
 		{"traffic-blocked", func(t *testing.T) {
 			c.do(
 				t, "node", "n2", "nft",

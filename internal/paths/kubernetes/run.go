@@ -411,5 +411,5 @@ func (e *leftError) Left() {}
 
 // Hint tells how to remove the objects.
 func (e *leftError) Hint() string {
-	return "toll clean, once the API server and the nodes answer, removes what is left; pods also end without it"
+	return "once the API server and the nodes answer, toll clean removes what is left; pods also end without it"
 }

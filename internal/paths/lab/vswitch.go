@@ -104,7 +104,7 @@ func (s *site) startOVS(m *machine) (*virtualSwitch, error) {
 }
 
 // withoutOffloads turns off checksum and segmentation offload in the containers and on the machine:
-// the userspace datapath forwards packets as they are, without checksums or segmentation.
+// the userspace datapath does not complete what the kernel leaves to the card.
 func (s *site) withoutOffloads() error {
 	ends := []spot{}
 	for _, c := range s.boxes {

@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	// the errors of so many requests fit into the socket's buffer
+	// number of requests in a message: their errors must fit into the socket's buffer
 	destroyAtOnce = 64
 	answerTimeout = time.Second
 )

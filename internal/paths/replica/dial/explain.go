@@ -22,7 +22,7 @@ import (
 type watcher struct {
 	net      *Net
 	spaces   []traced
-	captures []*capture // those of the Net's spaces come first
+	captures []*capture // the Net's spaces come first
 	where    map[*netns.NS]int
 	lost     bool // some packets were not captured
 	known    map[group]replica.Lost
