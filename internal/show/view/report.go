@@ -332,7 +332,7 @@ func warnings(r *analysis.Report) []document.Section { return warningsBut(r, vie
 
 func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	var texts []string
-	rows, shares := map[string][]string{}, map[string]span{}
+	rows, shares := map[string][]warned{}, map[string]span{}
 	from := func(analysis.Cell) string { return "" }
 	if len(analysis.Placements(r.Cells)) > 1 {
 		from = func(c analysis.Cell) string { return " from " + placeWords(c.From) }
@@ -353,8 +353,8 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 				shares[text] = share
 			}
 			shares[text] = shares[text].with(share)
-			rows[text] = append(rows[text], c.Name()+sayOn(r, c.On)+from(
-				c)+" "+c.Load+r.Plan.SayPin(c.Pin))
+			rows[text] = append(rows[text],
+				warned{c.Name(), sayOn(r, c.On) + from(c) + " " + c.Load + r.Plan.SayPin(c.Pin)})
 		}
 	}
 	if len(texts) == 0 {
@@ -369,10 +369,30 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 		case n > maxNamed:
 			texts[i] = fmt.Sprintf("%d rows: %s", n, text)
 		default:
-			texts[i] = strings.Join(rows[t], ", ") + ": " + text
+			texts[i] = rowsOf(rows[t]) + ": " + text
 		}
 	}
 	return []document.Section{list(document.Warnings, "Warnings", texts)}
+}
+
+// warned is a row of a table: its name, and which table that is.
+type warned struct{ name, table string }
+
+// rowsOf lists rows, and says once of which table neighbours are.
+func rowsOf(rows []warned) string {
+	var b strings.Builder
+	for i, w := range rows {
+		b.WriteString(w.name)
+		switch {
+		case i == len(rows)-1:
+			b.WriteString(w.table)
+		case rows[i+1].table == w.table:
+			b.WriteString(", ")
+		default:
+			b.WriteString(w.table + "; ")
+		}
+	}
+	return b.String()
 }
 
 // span is a range of shares in %; zero: no share.

@@ -429,7 +429,7 @@ func TestWarningsNameThePlacement(t *testing.T) {
 		r.Cells[i].Warnings = []analysis.Warning{{Code: "late", Text: "it started late"}}
 	}
 	got := table(t, r, format.Options{})
-	if strings.Contains(got, "publish-proxy rr, publish-proxy rr: it started late") {
+	if strings.Contains(got, "publish-proxy, publish-proxy rr: it started late") {
 		t.Error("warnings of rows in different groups cannot be told apart")
 	}
 	if !slices.ContainsFunc(strings.Split(got, "\n"), func(l string) bool {
