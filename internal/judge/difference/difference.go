@@ -168,7 +168,7 @@ func comparable(old, now *sample.File) error {
 	case a.Mesh != nil || b.Mesh != nil:
 		return errMesh
 	case a.Study != b.Study:
-		return fmt.Errorf("the old file is of toll %s, the new one of toll %s", a.Study, b.Study)
+		return fmt.Errorf("the old run is of the kind %s, the new one of the kind %s", a.Study, b.Study)
 	case a.Baseline != b.Baseline:
 		return fmt.Errorf(
 			"the old run's baseline is %s, the new one's %s, so their ratios cannot be compared",

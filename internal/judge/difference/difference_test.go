@@ -255,7 +255,7 @@ func TestIncomparable(t *testing.T) {
 	}{
 		{func(f *sample.File) {
 			f.Header.Plan.Study = sample.StudyLadder
-		}, "the old file is of toll compare, the new one of toll ladder"},
+		}, "the old run is of the kind compare, the new one of the kind ladder"},
 		{func(f *sample.File) {
 			f.Header.Plan.Baseline = "native"
 		}, "the old run's baseline is host, the new one's native"},
