@@ -191,7 +191,6 @@ func (j *Run) warnings() []Warning {
 	add := func(code, format string, args ...any) {
 		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
 	}
-	env := j.File.Header.Environment
 	busy := j.tooBusy()
 	if busy != "" {
 		add("busy", "%s", busy)
@@ -206,6 +205,35 @@ func (j *Run) warnings() []Warning {
 	}
 	for _, text := range j.withoutBaseline() {
 		add("no-baseline", "%s", text)
+	}
+	out = append(out, j.cpuWarnings(busy != "")...)
+	for _, text := range j.mixedPlacements() {
+		add("mixed-placement", "%s", text)
+	}
+	for _, text := range j.doubtfulRoutes() {
+		add("ways", "%s", text)
+	}
+	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
+		add(
+			"paced",
+			"TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
+				"Containers on this machine get it too; %s shows what the paths can carry", cc,
+			j.otherCongestion())
+	}
+	out = append(out, j.cardWarnings()...)
+	for _, text := range j.slotBias() {
+		add("slot-bias", "%s", text)
+	}
+	if text := j.sameCore(); text != "" {
+		add("same-core", "%s", text)
+	}
+	return out
+}
+
+// cpuWarnings returns the warnings about CPU time that the run's processes did not get.
+func (j *Run) cpuWarnings(busy bool) (out []Warning) {
+	add := func(code, format string, args ...any) {
+		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
 	}
 	var steal, total, idleRest float64
 	throttled, n := 0, 0.0
@@ -231,7 +259,7 @@ func (j *Run) warnings() []Warning {
 			"the hypervisor took %.1f %% of the CPU time away, which makes results noisier", 100*steal/total)
 	}
 	// The server at the end of a route may run on this machine.
-	if busy == "" && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
+	if !busy && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
 		add(
 			"other-load",
 			"something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
@@ -241,31 +269,11 @@ func (j *Run) warnings() []Warning {
 			"throttled",
 			"the cgroup's CPU limit paused the run %d times: throughput and latency show the limit, not the network", throttled)
 	}
-	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
+	if env := j.File.Header.Environment; env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add(
 			"cgroup-limit",
 			"a cgroup limits this run to %.2g CPUs; client and server alone need two",
 			env.CgroupCPUs)
-	}
-	for _, text := range j.mixedPlacements() {
-		add("mixed-placement", "%s", text)
-	}
-	for _, text := range j.doubtfulRoutes() {
-		add("ways", "%s", text)
-	}
-	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
-		add(
-			"paced",
-			"TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
-				"Containers on this machine get it too; %s shows what the paths can carry", cc,
-			j.otherCongestion())
-	}
-	out = append(out, j.cardWarnings()...)
-	for _, text := range j.slotBias() {
-		add("slot-bias", "%s", text)
-	}
-	if text := j.sameCore(); text != "" {
-		add("same-core", "%s", text)
 	}
 	return out
 }
