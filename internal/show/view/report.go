@@ -144,6 +144,14 @@ func list(topic document.Topic, title string, items []string) document.Section {
 		Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
 }
 
+// without returns the item of a list for what is missing; remedy may be "".
+func without(what, why, remedy string) string {
+	if remedy != "" {
+		why += "; " + remedy
+	}
+	return what + ": " + why
+}
+
 func machineFacts(e sample.Environment) []string {
 	facts := []string{"toll " + e.Tool, "Linux " + e.Kernel,
 		fmt.Sprintf("%d × %s", e.CPUs, e.CPUModel)}
