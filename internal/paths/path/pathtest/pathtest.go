@@ -64,56 +64,60 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		if o.Only != "" && m.Name != o.Only {
 			continue
 		}
-		requested, usual := false, lastUsual(m)
-		var specs, examined []path.Spec // examined while all are built
-		for i, r := range m.Routes {
-			last, brief := i == lastInward(m), slices.Contains(o.Brief, m.Name)
-			out := r.To.Outside()
-			if r.OnRequest() && !out && (o.Short && requested ||
-				!o.Short && !last && (brief || !m.PerPort)) {
-				continue
-			}
-			requested = requested || r.OnRequest() && !out
-			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
-			if o.Leave != nil && o.Leave(m.Name, r) {
-				known := slices.ContainsFunc(specs, func(s path.Spec) bool {
-					return s.From == r.From
-				})
-				if !Emulated() && !known {
-					specs = append(specs, spec)
-				}
-				continue
-			}
-			specs = append(specs, spec)
-			name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
-			if o.Short || Emulated() {
-				examined = append(examined, spec)
-			} else {
-				t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
-			}
-			represented := i != usual && (Emulated() || brief) ||
-				r.OnRequest() && (!last || brief || !m.PerPort)
-			if out {
-				represented = r.To.Six() || Emulated()
-			}
-			if represented { // by the longest route, except in make test-kernels
-				continue
-			}
-			if m.PerPort || out {
-				udp := spec
-				udp.UDP = true
-				t.Run(name+"/udp", func(t *testing.T) { route(t, b, udp, o) })
-			}
-			if o.Short {
-				continue
-			}
-			t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
+		routesOf(t, b, m, o)
+	}
+}
+
+func routesOf(t *testing.T, b path.Builder, m mode.Mode, o Options) {
+	requested, usual := false, lastUsual(m)
+	var specs, examined []path.Spec // examined while all are built
+	for i, r := range m.Routes {
+		last, brief := i == lastInward(m), slices.Contains(o.Brief, m.Name)
+		out := r.To.Outside()
+		if r.OnRequest() && !out && (o.Short && requested ||
+			!o.Short && !last && (brief || !m.PerPort)) {
+			continue
 		}
-		if len(specs) > 0 {
-			t.Run(string(m.Name)+"/together", func(t *testing.T) {
-				together(t, b, specs, examined, o)
+		requested = requested || r.OnRequest() && !out
+		spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+		if o.Leave != nil && o.Leave(m.Name, r) {
+			known := slices.ContainsFunc(specs, func(s path.Spec) bool {
+				return s.From == r.From
 			})
+			if !Emulated() && !known {
+				specs = append(specs, spec)
+			}
+			continue
 		}
+		specs = append(specs, spec)
+		name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
+		if o.Short || Emulated() {
+			examined = append(examined, spec)
+		} else {
+			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
+		}
+		represented := i != usual && (Emulated() || brief) ||
+			r.OnRequest() && (!last || brief || !m.PerPort)
+		if out {
+			represented = r.To.Six() || Emulated()
+		}
+		if represented { // by the longest route, except in make test-kernels
+			continue
+		}
+		if m.PerPort || out {
+			udp := spec
+			udp.UDP = true
+			t.Run(name+"/udp", func(t *testing.T) { route(t, b, udp, o) })
+		}
+		if o.Short {
+			continue
+		}
+		t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
+	}
+	if len(specs) > 0 {
+		t.Run(string(m.Name)+"/together", func(t *testing.T) {
+			together(t, b, specs, examined, o)
+		})
 	}
 }
 
