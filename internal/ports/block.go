@@ -247,7 +247,7 @@ func (c *Copy) leadsTo(q asked) string {
 			continue
 		}
 		for _, got := range o.answer.Outcomes {
-			if x, ok := c.Container(got.Socket); ok && got.Got == replica.Connected {
+			if x, ok := c.container(got.Socket); ok && got.Got == replica.Connected {
 				return c.f.bridgeOf(x)
 			}
 		}
