@@ -38,8 +38,8 @@ func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.
 	return got, err
 }
 
-// Forget discards an agent's own devices, which the next caller reads again.
-func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
+// forget discards an agent's own devices, which the next caller reads again.
+func (d *Devices) forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
 
 // Box is a container of a path, with an agent in it.
 type Box struct {

@@ -77,10 +77,10 @@ func (k *Kubernetes) begin(ctx context.Context) (*run, error) {
 	}
 	r := &run{backend: k, client: c, id: hex.EncodeToString(id), owner: owner.Mark(),
 		bodies: map[place]*body{}, fronts: map[front]*service{}}
-	if r.version, err = c.Version(ctx); err != nil {
+	if r.version, err = c.version(ctx); err != nil {
 		return nil, err
 	}
-	all, err := c.Nodes(ctx)
+	all, err := c.nodes(ctx)
 	if err != nil && len(k.Nodes) > 0 {
 		if some, named := c.named(ctx, k.Nodes); named == nil { // the user may only read those
 			all, err = some, nil
@@ -281,7 +281,7 @@ func (r *run) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removal)
 	defer cancel()
-	gone := r.client.Remove(ctx, objects)
+	gone := r.client.removeAll(ctx, objects)
 	if gone != nil {
 		gone = &leftError{gone}
 	}

@@ -240,8 +240,8 @@ type Proxy struct {
 // Close does nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
-// Of returns the hops of a client's bytes, in order.
-func (p *Path) Of(client int) []Hop {
+// of returns the hops of a client's bytes, in order.
+func (p *Path) of(client int) []Hop {
 	var out []Hop
 	for _, h := range p.Hops {
 		if h.carry(client) {
@@ -254,7 +254,7 @@ func (p *Path) Of(client int) []Hop {
 // Route returns the route of a client, for the catalogue.
 func (p *Path) Route(client int) mode.Route {
 	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
-	for _, h := range p.Of(client) {
+	for _, h := range p.of(client) {
 		r.Hops = append(r.Hops, h.Kind)
 	}
 	return r

@@ -86,8 +86,8 @@ type Crossing struct {
 // Directions tells whether bytes to the server and back are meant.
 type Directions struct{ Forward, Backward bool }
 
-// Or returns the directions of either.
-func (w Directions) Or(o Directions) Directions {
+// or returns the directions of either.
+func (w Directions) or(o Directions) Directions {
 	return Directions{w.Forward || o.Forward, w.Backward || o.Backward}
 }
 
