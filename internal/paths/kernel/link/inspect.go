@@ -37,9 +37,9 @@ const (
 
 // Inspect reads the named devices, or all of the namespace. Missing ones are left out.
 func Inspect(names ...string) ([]Inspected, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	control, err := traffic()
 	if err != nil {
@@ -252,9 +252,9 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 
 // Attached lists, by device, BPF programs, which only CAP_NET_ADMIN sees, tc filters and queues.
 func Attached() (map[string][]string, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	control, err := traffic()
 	if err != nil {

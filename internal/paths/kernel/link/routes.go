@@ -27,9 +27,9 @@ type Routed struct {
 // Routes lists the routes of all tables, without local ones that follow from an address and IPv6
 // routes that come and go.
 func Routes() ([]Routed, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	names := map[int]string{}
 	for _, l := range links {
