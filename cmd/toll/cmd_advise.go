@@ -62,20 +62,7 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 				return p, err
 			}
 			f.steps = func(c *engine.Config) { searching(c, later) }
-			return f.command(e, func(r *plan.Request) error {
-				if err := only(*r, "advise", adviseLoads...); err != nil {
-					return err
-				}
-				if in := mode.Inward(r.To); len(in) > 0 {
-					return usage(fmt.Errorf("--to %s: advise takes the first target that a mode has", in[0]),
-						"leave --to out, or --to outside")
-				}
-				r.Baseline = mode.Bridge
-				if len(r.Modes) > 0 {
-					r.Baseline = r.Modes[0]
-				}
-				return nil
-			})(c, args)
+			return f.command(e, toAdvise)(c, args)
 		},
 	}
 	fl := c.Flags()
@@ -96,6 +83,21 @@ With --on docker, bridge-nf sets a sysctl of the machine, which is restored.`,
 	f.out.addDetails(fl)
 	setDefault(fl.Lookup("budget"), adviseBudget.String())
 	return c
+}
+
+func toAdvise(r *plan.Request) error {
+	if err := only(*r, "advise", adviseLoads...); err != nil {
+		return err
+	}
+	if in := mode.Inward(r.To); len(in) > 0 {
+		return usage(fmt.Errorf("--to %s: advise takes the first target that a mode has", in[0]),
+			"leave --to out, or --to outside")
+	}
+	r.Baseline = mode.Bridge
+	if len(r.Modes) > 0 {
+		r.Baseline = r.Modes[0]
+	}
+	return nil
 }
 
 const adviseBudget = 5 * time.Minute

@@ -32,18 +32,7 @@ if nothing could be judged; each case has an exit code of its own.`,
 		Example: `  toll compare; toll compare; toll diff
   toll diff @3 @1
   toll diff old.jsonl new.jsonl --fail-above 5%`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 0 && len(args) != 2 {
-				return usage(fmt.Errorf("diff takes two results files or none, %d were given",
-					len(args)),
-					"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one like it")
-			}
-			if len(args) > 0 && args[0] == "-" && args[1] == "-" {
-				return usage(errors.New("the standard input is one file, not two"),
-					"name one of them")
-			}
-			return nil
-		},
+		Args: twoOrNone,
 		RunE: atOnce(func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				var err error
@@ -74,6 +63,17 @@ if nothing could be judged; each case has an exit code of its own.`,
 	c.Flags().Lookup("fail-above").DefValue = "" // without the flag nothing fails
 	out.add(c.Flags(), document.ADifference)
 	return c
+}
+
+func twoOrNone(_ *cobra.Command, args []string) error {
+	if len(args) != 0 && len(args) != 2 {
+		return usage(fmt.Errorf("diff takes two results files or none, %d were given", len(args)),
+			"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one like it")
+	}
+	if len(args) > 0 && args[0] == "-" && args[1] == "-" {
+		return usage(errors.New("the standard input is one file, not two"), "name one of them")
+	}
+	return nil
 }
 
 func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Report, error) {

@@ -276,7 +276,7 @@ func TestBesideTransfers(t *testing.T) {
 			f.table.Stop,
 			func() error { return f.table.Renew(time.Hour) },
 			func() error { return f.table.Renew(0) },
-			func() error { return f.Drop("") },
+			func() error { return f.drop("") },
 			func() error { _, err := f.Update(context.Background(), time.Hour); return err },
 			func() (err error) {
 				if err := errors.Join(f.Close(), turnOff()); err != nil {

@@ -236,7 +236,7 @@ func IsOn() bool {
 	return shortcut.Pinned() || !errors.Is(err, bigtcp.ErrNone)
 }
 
-func (f *Fast) Choice() (c Choice, err error) {
+func (f *Fast) choice() (c Choice, err error) {
 	st, err := f.noted()
 	if err != nil {
 		return c, err

@@ -62,7 +62,7 @@ func Look(ctx context.Context) (*Status, error) {
 }
 
 func (f *Fast) look(ctx context.Context, out *Status) error {
-	want, err := f.Choice()
+	want, err := f.choice()
 	if err != nil {
 		return err
 	}

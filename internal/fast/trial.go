@@ -207,7 +207,7 @@ func (f *Fast) keep(ctx context.Context, on bool) error {
 	if on {
 		return f.refresh(ctx)
 	}
-	want, err := f.Choice()
+	want, err := f.choice()
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type Left struct {
 // returns an error, the lease is left to run out.
 func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err error) {
 	changes := f.changed()
-	want, err := f.Choice()
+	want, err := f.choice()
 	if err != nil {
 		return left, err
 	}
@@ -155,8 +155,8 @@ func Preview(ctx context.Context, want Choice) (routes []Route, links []Link, le
 	return routes, links, left, nil
 }
 
-// Drop removes a container's shortcuts at once, or all of them if containerID is "".
-func (f *Fast) Drop(containerID string) error {
+// drop removes a container's shortcuts at once, or all of them if containerID is "".
+func (f *Fast) drop(containerID string) error {
 	if f.table == nil {
 		return nil
 	}

@@ -186,7 +186,7 @@ func (w *Watcher) drop(m events.Message) {
 	if m.Type == events.NetworkEventType {
 		id = m.Actor.Attributes["container"] // "": all
 	}
-	if err := w.fast.Drop(id); err != nil {
+	if err := w.fast.drop(id); err != nil {
 		w.say(err.Error())
 	}
 }

@@ -69,8 +69,8 @@ func (t Topology) of(id int) (c CPU, ok bool) {
 	return t[i], true
 }
 
-// SameCore reports whether a CPU of a is on the same physical core as one of b.
-func (t Topology) SameCore(a, b []int) bool {
+// sameCore reports whether a CPU of a is on the same physical core as one of b.
+func (t Topology) sameCore(a, b []int) bool {
 	core := func(id int) int {
 		if c, ok := t.of(id); ok {
 			return c.Core

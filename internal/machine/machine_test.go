@@ -255,7 +255,7 @@ func FuzzRead(f *testing.F) {
 		}
 		p, err := m.Place(sample.PinFar, 2)
 		if err == nil && (len(p.Client) == 0 || len(p.Client) != len(p.Server) ||
-			p.SameCore != m.topology().SameCore(p.Client, p.Server)) {
+			p.SameCore != m.topology().sameCore(p.Client, p.Server)) {
 			t.Errorf("placed %+v", p)
 		}
 		for _, errno := range []error{unix.EPERM, unix.ENOSPC, unix.EINVAL, os.ErrClosed} {

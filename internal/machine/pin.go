@@ -26,7 +26,7 @@ func (e *PinError) Hint() string {
 // each end. The error is a *PinError if the machine or the cgroup's CPU limit does not allow it.
 func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	t := m.topology()
-	far, err := t.Pin(m.allowed(), threads)
+	far, err := t.pin(m.allowed(), threads)
 	if err != nil {
 		return sample.CPUs{}, err
 	}
@@ -49,7 +49,7 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 // Pinned returns the placement of client and server on one CPU each.
 func (m Machine) Pinned(client, server int) sample.CPUs {
 	t, a, b := m.topology(), []int{client}, []int{server}
-	return sample.CPUs{Client: a, Server: b, SameCore: t.SameCore(a, b), Distance: t.distance(a, b)}
+	return sample.CPUs{Client: a, Server: b, SameCore: t.sameCore(a, b), Distance: t.distance(a, b)}
 }
 
 // distance returns what the closest CPUs of a and b share, in the words of sample.CPUs, or "".
@@ -82,11 +82,11 @@ func (t Topology) distance(a, b []int) string {
 	return far[least]
 }
 
-// Pin chooses CPUs for client and server from allowed: the same number for each, at most threads.
+// pin chooses CPUs for client and server from allowed: the same number for each, at most threads.
 // The ends share a physical core only if one alone is allowed; with a single CPU both get it. They
 // share a package and a last-level cache where possible. CPU 0, where most interrupts arrive, is
 // left alone when more than four CPUs are allowed.
-func (t Topology) Pin(allowed []int, threads int) (sample.CPUs, error) {
+func (t Topology) pin(allowed []int, threads int) (sample.CPUs, error) {
 	threads = max(threads, 1)
 	cores := leaveZero(t.cores(allowed))
 	switch len(cores) {

@@ -90,7 +90,7 @@ func TestPin(t *testing.T) {
 		{"no-threads", flat(2), upTo(2), 0, []int{0}, []int{1}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := tt.topology.Pin(tt.allowed, tt.threads)
+			got, err := tt.topology.pin(tt.allowed, tt.threads)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestPin(t *testing.T) {
 				got.SameCore != tt.same {
 				t.Errorf("got %+v, want %v %v %v", got, tt.client, tt.server, tt.same)
 			}
-			if same := tt.topology.SameCore(got.Client, got.Server); same != got.SameCore {
+			if same := tt.topology.sameCore(got.Client, got.Server); same != got.SameCore {
 				t.Errorf("SameCore says %v, Pin %v", same, got.SameCore)
 			}
 		})
@@ -107,7 +107,7 @@ func TestPin(t *testing.T) {
 
 func TestPinNothing(t *testing.T) {
 	for _, allowed := range [][]int{nil, {64}} {
-		if _, err := flat(2).Pin(allowed, 1); err == nil {
+		if _, err := flat(2).pin(allowed, 1); err == nil {
 			t.Errorf("allowed %v: no error", allowed)
 		}
 	}
@@ -124,7 +124,7 @@ func TestPinAlways(t *testing.T) {
 				}
 			}
 			for threads := 1; threads <= 4; threads++ {
-				got, err := topology.Pin(allowed, threads)
+				got, err := topology.pin(allowed, threads)
 				client, server, same := got.Client, got.Server, got.SameCore
 				if err != nil || len(client) == 0 || len(client) > threads ||
 					len(client) != len(server) {
@@ -137,7 +137,7 @@ func TestPinAlways(t *testing.T) {
 					t.Fatalf("%s %v x%d: %v not allowed", name, allowed, threads, both)
 				}
 				if one := len(topology.cores(allowed)) == 1; same != one ||
-					topology.SameCore(client, server) != one {
+					topology.sameCore(client, server) != one {
 					t.Fatalf("%s %v x%d: %v %v same core %v", name, allowed, threads, client,
 						server, same)
 				}

@@ -22,57 +22,60 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	if err := r.check(); err != nil {
 		return p, err
 	}
-	plain, _ := mode.Find(r.Baseline)
 	for _, on := range r.On {
 		for _, from := range r.From {
-			stands, routes := r.searched(plain, from)
-			if stands.Name != plain.Name {
-				p.Elsewhere = string(stands.Name)
-			}
-			if len(routes) == 0 {
-				why, around := plain.WhyNot(from)
-				if len(r.To) > 0 {
-					why, around = "it has no such way out from there", "--from container"
-				}
-				p.Skipped = append(p.Skipped, sample.Skip{
-					Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})
-				continue
-			}
-			base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on,
-				Pin: r.pins()[0]}
-			for n, load := range screened(p) {
-				base.Load = load
-				p.Cells = append(p.Cells, base, controlOf(base))
-				for _, l := range levers {
-					known, _ := lever.Find(l.Name)
-					why, around := known.Refuses(plain.Name), ""
-					c, ok := like(p, base, l.Variant)
-					switch {
-					case why != "":
-					case known.Local && base.To.Outside():
-						continue
-					case ok:
-						if !slices.Contains(p.Cells, c) { // two levers may be one mode
-							p.Cells = append(p.Cells, c)
-						}
-						continue
-					default:
-						m, _ := mode.Find(l.Mode)
-						why, around = m.WhyNot(from)
-					}
-					if n == 0 && stands.Name == plain.Name {
-						p.Skipped = append(p.Skipped, sample.Skip{
-							Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why,
-							Remedy: around})
-					}
-				}
-			}
+			r.searchFrom(&p, from, on)
 		}
 	}
 	if len(p.Cells) == 0 {
 		return p, fmt.Errorf("nothing to measure: %s", reasons(p.Skipped))
 	}
 	return p, nil
+}
+
+// searchFrom adds the cells of a search by clients at from, or why there are none.
+func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
+	plain, _ := mode.Find(r.Baseline)
+	stands, routes := r.searched(plain, from)
+	if stands.Name != plain.Name {
+		p.Elsewhere = string(stands.Name)
+	}
+	if len(routes) == 0 {
+		why, around := plain.WhyNot(from)
+		if len(r.To) > 0 {
+			why, around = "it has no such way out from there", "--from container"
+		}
+		p.Skipped = append(p.Skipped, sample.Skip{
+			Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})
+		return
+	}
+	base := sample.Cell{Mode: stands.Name, From: from, To: routes[0].To, On: on, Pin: r.pins()[0]}
+	for n, load := range screened(*p) {
+		base.Load = load
+		p.Cells = append(p.Cells, base, controlOf(base))
+		for _, l := range p.Levers {
+			known, _ := lever.Find(l.Name)
+			why, around := known.Refuses(plain.Name), ""
+			c, ok := like(*p, base, l.Variant)
+			switch {
+			case why != "":
+			case known.Local && base.To.Outside():
+				continue
+			case ok:
+				if !slices.Contains(p.Cells, c) { // two levers may be one mode
+					p.Cells = append(p.Cells, c)
+				}
+				continue
+			default:
+				m, _ := mode.Find(l.Mode)
+				why, around = m.WhyNot(from)
+			}
+			if n == 0 && stands.Name == plain.Name {
+				p.Skipped = append(p.Skipped, sample.Skip{
+					Mode: l.Mode, From: from, Tune: l.Tune, On: on, Reason: why, Remedy: around})
+			}
+		}
+	}
 }
 
 // searched returns the mode that replaces plain for a client at from, and its routes: the ones that

@@ -143,8 +143,6 @@ func (f *Facts) hasUFW(c *Copy) bool {
 func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	l := o.q.answer.Lost
 	device, came := orSomething(l.Device), cmp.Or(o.q.client.Bridge, o.q.client.Card)
-	set := func(key, value string) string { return o.inside("sudo sysctl -w " + key + "=" + value) }
-	source, _ := netip.ParseAddr(o.out.Source)
 	switch l.Why {
 	case replica.ReversePath:
 		whose := o.out.Source
@@ -152,7 +150,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 			whose = to.Addr().String()
 		}
 		return fmt.Sprintf("rp_filter at %s: %s is not routed back through it", device, whose),
-			set("net.ipv4.conf."+device+".rp_filter", "2")
+			o.sysctl("net.ipv4.conf."+device+".rp_filter", "2")
 	case replica.NoRoute:
 		if l.Reply {
 			return "no route back to " + o.out.Source, ""
@@ -162,22 +160,12 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		if cause = "the answer leaves by " + device; came != "" && l.Space == 0 {
 			cause += " instead of " + came
 		}
-		if source.IsValid() && l.Space == 0 {
-			net := netip.PrefixFrom(source, source.BitLen())
-			if p, ok := o.f.prefixOn(o.q.client.Bridge, source.Is6()); ok {
-				net = p.Masked()
-			} else if p, ok := o.f.prefixOn(o.q.client.Card, source.Is6()); ok &&
-				p.Contains(source) {
-				net = p.Masked()
-			}
-			remedy = toMain(net)
-		}
-		return cause, remedy
+		return cause, o.routeBack()
 	case replica.ReplyUnnatted:
 		cause = "the server's answer goes straight to the client, untranslated"
 		if !o.f.Switches.BridgeNF && o.q.client.Bridge != "" {
 			return cause + ": net.bridge.bridge-nf-call-iptables is 0",
-				"sudo modprobe br_netfilter; " + set("net.bridge.bridge-nf-call-iptables", "1")
+				"sudo modprobe br_netfilter; " + o.sysctl("net.bridge.bridge-nf-call-iptables", "1")
 		}
 		return cause, ""
 	case replica.NotForwarded:
@@ -185,18 +173,9 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		if to.Addr().Is6() {
 			key = "net.ipv6.conf.all.forwarding"
 		}
-		return "it forwards nothing: " + key + " is 0", set(key, "1")
+		return "it forwards nothing: " + key + " is 0", o.sysctl(key, "1")
 	case replica.Localnet:
-		if to.Addr().Is6() { // seen with Docker Engine 28.5.2
-			o.out.localnet = orSomething(l.Device)
-			return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
-		}
-		if o.out.localnet = cmp.Or(l.Device, o.c.leadsTo(o.q)); o.out.localnet == "" {
-			return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", ""
-		}
-		key := "net.ipv4.conf." + o.out.localnet + ".route_localnet"
-		return o.out.localnet + " does not carry packets from 127.0.0.1: " + key + " is 0",
-			set(key, "1")
+		return o.localnet(to.Addr().Is6())
 	case replica.NoNeighbour:
 		if l.Reply {
 			return o.unanswered()
@@ -218,6 +197,42 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 	return "no rule dropped it, and toll does not know why", ""
 }
 
+// sysctl returns the command that sets a sysctl where the packet was lost.
+func (o *outcome) sysctl(key, value string) string {
+	return o.inside("sudo sysctl -w " + key + "=" + value)
+}
+
+// routeBack returns the command that makes an answer on this machine take the way back to the
+// client, or "".
+func (o *outcome) routeBack() string {
+	source, err := netip.ParseAddr(o.out.Source)
+	if err != nil || o.q.answer.Lost.Space != 0 {
+		return ""
+	}
+	net := netip.PrefixFrom(source, source.BitLen())
+	if p, ok := o.f.prefixOn(o.q.client.Bridge, source.Is6()); ok {
+		net = p.Masked()
+	} else if p, ok := o.f.prefixOn(o.q.client.Card, source.Is6()); ok && p.Contains(source) {
+		net = p.Masked()
+	}
+	return toMain(net)
+}
+
+// localnet returns the cause and remedy for a packet of a loopback address that may not leave lo.
+func (o *outcome) localnet(six bool) (cause, remedy string) {
+	device := o.q.answer.Lost.Device
+	if six { // seen with Docker Engine 28.5.2
+		o.out.localnet = orSomething(device)
+		return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
+	}
+	if o.out.localnet = cmp.Or(device, o.c.leadsTo(o.q)); o.out.localnet == "" {
+		return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", ""
+	}
+	key := "net.ipv4.conf." + o.out.localnet + ".route_localnet"
+	return o.out.localnet + " does not carry packets from 127.0.0.1: " + key + " is 0",
+		o.sysctl(key, "1")
+}
+
 // toMain returns the command that makes packets to a network use the main routing table, before
 // other policy rules.
 func toMain(net netip.Prefix) string {
@@ -232,7 +247,7 @@ func (c *Copy) leadsTo(q asked) string {
 			continue
 		}
 		for _, got := range o.answer.Outcomes {
-			if x, ok := c.Container(got.Socket); ok && got.Got == replica.Connected {
+			if x, ok := c.container(got.Socket); ok && got.Got == replica.Connected {
 				return c.f.bridgeOf(x)
 			}
 		}

@@ -112,9 +112,9 @@ func NewCopy(f *Facts, m *replica.Machine, port uint16) *Copy {
 	return c
 }
 
-// Container returns the container that has a socket, given its index in Sockets. ok is false if the
+// container returns the container that has a socket, given its index in Sockets. ok is false if the
 // socket is not a container's.
-func (c *Copy) Container(socket int) (x Container, ok bool) {
+func (c *Copy) container(socket int) (x Container, ok bool) {
 	s, _ := c.stand(socket)
 	if s.container == nil {
 		return x, false

@@ -38,7 +38,7 @@ func (p Proxy) mode() string {
 	switch {
 	case p.Program == Pasta, p.Program == Slirp4netns, p.Program == Rootlessport:
 		return p.Program
-	case p.Name() != Rootlesskit:
+	case p.name() != Rootlesskit:
 	case p.Next != nil:
 		return "rootless-publish"
 	case !p.ends() && p.Space != "":

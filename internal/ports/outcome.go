@@ -190,7 +190,7 @@ func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
 	if o.local() {
 		o.hop("lo", "this machine")
 	}
-	o.hop("proxy", fmt.Sprintf("%s %d on %s %s", px.Name(), px.PID, at, o.f.dials(px)))
+	o.hop("proxy", fmt.Sprintf("%s %d on %s %s", px.name(), px.PID, at, o.f.dials(px)))
 	if n := px.Next; n != nil {
 		o.hop("proxy", fmt.Sprintf("docker-proxy %d on %s there dials %s", n.PID, n.Host,
 			px.Container))
@@ -263,11 +263,11 @@ func (o *outcome) behind(px Proxy) {
 	switch {
 	case !px.ends():
 	case !known:
-		o.doubt("what is behind " + px.Name())
+		o.doubt("what is behind " + px.name())
 		return
 	case px.Container.Port() == 0:
 		o.hop("server", c.Name)
-		o.doubt("to which port of " + c.Name + " " + px.Name() + " leads")
+		o.doubt("to which port of " + c.Name + " " + px.name() + " leads")
 		return
 	default:
 		where = fmt.Sprintf("its port %d", px.Container.Port())
@@ -285,7 +285,7 @@ func (o *outcome) behind(px Proxy) {
 	o.hop("server", c.Name+" listens on "+where)
 	if px.ends() && !l.Addr.Addr().IsUnspecified() {
 		o.doubt(fmt.Sprintf("whether %s dials %s, the only address on which %s listens",
-			px.Name(), l.Addr.Addr(), c.Name))
+			px.name(), l.Addr.Addr(), c.Name))
 	}
 	o.held(stand{listener: l})
 }

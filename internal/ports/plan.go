@@ -40,16 +40,7 @@ func (c *Copy) plan() {
 }
 
 func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, places []place) {
-	home := ""
-	var named []netip.Addr // addresses of rows
-	for _, r := range rows {
-		if x, ok := c.f.homeOf(r.Server); ok && home == "" {
-			home = c.f.bridgeOf(x)
-		}
-		if r.concerns(six) && r.Family != "both" && !r.addr.IsUnspecified() {
-			named = once(named, r.addr.Unmap())
-		}
-	}
+	home, named := c.homeAndAddresses(rows, six)
 	primary, _ := c.f.address(six)
 	first := map[Client]bool{}
 	for _, p := range places {
@@ -106,6 +97,19 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 		}
 		add(far, p.kind, primary)
 	}
+}
+
+// homeAndAddresses returns the bridge of the first server in a container, and the rows' addresses.
+func (c *Copy) homeAndAddresses(rows []Row, six bool) (home string, addrs []netip.Addr) {
+	for _, r := range rows {
+		if x, ok := c.f.homeOf(r.Server); ok && home == "" {
+			home = c.f.bridgeOf(x)
+		}
+		if r.concerns(six) && r.Family != "both" && !r.addr.IsUnspecified() {
+			addrs = once(addrs, r.addr.Unmap())
+		}
+	}
+	return home, addrs
 }
 
 // planInside plans connections to the containers' own addresses: to published ports only from other

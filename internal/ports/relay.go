@@ -47,8 +47,8 @@ const (
 	SourceIPv4     Source = "ipv4"     // like SourceOthers, but only over IPv4
 )
 
-// Name returns the program's name.
-func (p Proxy) Name() string {
+// name returns the program's name.
+func (p Proxy) name() string {
 	switch {
 	case p.Program != "":
 		return p.Program
@@ -102,12 +102,12 @@ func (f *Facts) dials(p Proxy) string {
 
 // unknownBehind returns the server of a relay behind which nothing else was found.
 func (p Proxy) unknownBehind() Server {
-	s := Server{Kind: "unknown", Name: "? behind " + p.Name()}
+	s := Server{Kind: "unknown", Name: "? behind " + p.name()}
 	switch {
 	case !p.ends():
 		s.Name = p.Container.String() + ", rootless"
 	case p.Container.Port() != 0:
-		s.Name = fmt.Sprintf("?:%d behind %s", p.Container.Port(), p.Name())
+		s.Name = fmt.Sprintf("?:%d behind %s", p.Container.Port(), p.name())
 	}
 	return s
 }

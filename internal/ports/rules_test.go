@@ -239,7 +239,7 @@ func TestNestedProxy(t *testing.T) {
 	if got := routes(row); got != "proxy  DNAT proxy DNAT" {
 		t.Errorf("%q", got)
 	}
-	if x, ok := f.Copy.Container(len(f.Copy.Sockets) - 1); !ok || x.Name != "inner" ||
+	if x, ok := f.Copy.container(len(f.Copy.Sockets) - 1); !ok || x.Name != "inner" ||
 		!strings.Contains(fmt.Sprint(row.Paths[Remote].Hops), "of container inner") {
 		t.Errorf("%+v", row.Paths[Remote])
 	}

@@ -269,7 +269,7 @@ func (c Container) state() string {
 func (f *Facts) holderOf(l Listener) Holder {
 	if p, ok := f.proxyOf(l); ok {
 		_, n := f.carried(p)
-		return Holder{Kind: p.Name(), PID: p.PID, Memory: p.Memory, Connections: n}
+		return Holder{Kind: p.name(), PID: p.PID, Memory: p.Memory, Connections: n}
 	}
 	switch {
 	case len(l.Owners) == 0:

@@ -110,7 +110,7 @@ func (o *outcome) lost() {
 	before := ""
 	switch px, _, relayed := o.relay(replica.Outcome{}); {
 	case relayed && o.q.proto == "udp" && to == px.Container:
-		before = px.Name() + " sends it to " + to.String() + ", then "
+		before = px.name() + " sends it to " + to.String() + ", then "
 	case to != o.q.at:
 		before = "DNAT to " + to.String() + ", then "
 		o.hop("DNAT", "to "+to.String())

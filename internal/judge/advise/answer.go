@@ -166,7 +166,7 @@ func (e Effect) String() string {
 	if named := map[string]string{workload.CRR: "connections a second", workload.UDP: "UDP's throughput", workload.UDPRR: "UDP's median latency"}[e.Load]; named != "" {
 		what = named
 	}
-	where := what + " " + e.Way()
+	where := what + " " + e.way()
 	if !certain(e) {
 		return fmt.Sprintf("%s: no difference shown (%+.0f to %+.0f %%)", where,
 			percent*(e.Ratio.Low-1), percent*(e.Ratio.High-1))
@@ -192,8 +192,8 @@ func (e Effect) Place() string {
 	return "from " + e.client() + " to outside"
 }
 
-// Way returns Place in the direction in which the load's bytes go.
-func (e Effect) Way() string {
+// way returns Place in the direction in which the load's bytes go.
+func (e Effect) way() string {
 	switch {
 	case e.Load != workload.BulkReverse:
 		return e.Place()

@@ -190,8 +190,8 @@ func (c *Capacity) reached() bool {
 	return c.Share*c.Goodput <= shaperOver*float64(c.Rate)
 }
 
-// Brief names the limit with its rate: "10 Gbit/s card". A wire's rate is the plan's.
-func (c *Capacity) Brief() string {
+// brief names the limit with its rate: "10 Gbit/s card". A wire's rate is the plan's.
+func (c *Capacity) brief() string {
 	if c.Limit == string(mode.HopWire) {
 		return c.Limit
 	}
@@ -200,7 +200,7 @@ func (c *Capacity) Brief() string {
 
 // Words names the limit in full: "the 10 Gbit/s card eth0 of node b".
 func (c *Capacity) Words() string {
-	text := "the " + c.Brief()
+	text := "the " + c.brief()
 	switch {
 	case c.Device == "":
 	case c.Limit == limitShaper:

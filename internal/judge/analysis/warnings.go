@@ -1,107 +1,21 @@
 package analysis
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
-	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
 const (
-	saturated      = 0.95 // share of a window in which one thread or CPU was busy
-	saturatedProxy = 0.90 // a proxy's threads migrate and hand over
-	softIRQBound   = 0.90
-	stealLimit     = 0.02 // share of all CPU time
-	otherLimit     = 0.10 // CPUs kept busy by other programs
-	tailSamples    = 10   // samples that a meaningful percentile has beyond it
+	stealLimit  = 0.02 // share of all CPU time
+	otherLimit  = 0.10 // CPUs kept busy by other programs
+	tailSamples = 10   // samples that a meaningful percentile has beyond it
 )
-
-// wireOver is the most that a wire carries, burst included, relative to its rate.
-const wireOver = 1.1
-
-// LimitOf names the limit of the load: the wire, a network card, a shaper, or the party or core
-// that was busy all the time; "" if there is none.
-func (j *Run) LimitOf(s *Series) string {
-	if c := j.capacity(s); c.reached() {
-		return c.Limit
-	}
-	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
-}
-
-// wireShare returns 0 if the path has no wire or the wire no rate.
-func (j *Run) wireShare(s *Series) float64 {
-	w := j.File.Header.Plan.Wire
-	p, _ := j.File.Header.PathOf(s.Cell)
-	if w == nil || w.Rate == 0 || !slices.Contains(p.Hops, string(mode.HopWire)) {
-		return 0
-	}
-	return s.fastest() / float64(w.Rate)
-}
-
-func (s *Series) busy() string {
-	var client, server, clientCPU, serverCPU, proxy, softirq, all float64
-	n := float64(len(s.Visits))
-	if n == 0 {
-		return ""
-	}
-	for _, v := range s.Visits {
-		client += v.Client.BusiestCPU / n
-		server += v.Server.BusiestCPU / n
-		clientCPU += pinnedBusy(*v, v.Client, v.Server) / n
-		serverCPU += pinnedBusy(*v, v.Server, v.Client) / n
-		if v.Elapsed < workload.Shortest {
-			continue
-		}
-		if v.Proxy != nil {
-			proxy += v.Proxy.CPU / v.Elapsed / n
-		}
-		one := 0.0
-		for _, c := range v.Machine {
-			one = max(one, c.SoftIRQ/v.Elapsed)
-		}
-		softirq += one / n
-		if len(v.Machine) > 0 {
-			all += workload.Busy(*v) / v.Elapsed / float64(len(v.Machine)) / n
-		}
-	}
-	switch {
-	case client >= saturated && client >= server:
-		return "client core"
-	case server >= saturated:
-		return "server core"
-	case proxy >= saturatedProxy:
-		return "proxy"
-	case softirq >= softIRQBound:
-		return "softirq core"
-	case all >= saturated:
-		return "all cores"
-	case clientCPU >= saturated:
-		return "client core"
-	case serverCPU >= saturated:
-		return "server core"
-	}
-	return ""
-}
-
-// With CONFIG_IRQ_TIME_ACCOUNTING the softirq work of a sender is not in its own clock.
-func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
-	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 ||
-		v.Proxy != nil || v.Elapsed < workload.Shortest {
-		return 0
-	}
-	for _, c := range v.Machine {
-		if c.ID == p.CPUs[0] {
-			return c.Busy() / v.Elapsed
-		}
-	}
-	return 0
-}
 
 func (j *Run) cellWarnings(i int) []Warning {
 	s := j.Series[i]
@@ -191,7 +105,6 @@ func (j *Run) warnings() []Warning {
 	add := func(code, format string, args ...any) {
 		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
 	}
-	env := j.File.Header.Environment
 	busy := j.tooBusy()
 	if busy != "" {
 		add("busy", "%s", busy)
@@ -206,6 +119,35 @@ func (j *Run) warnings() []Warning {
 	}
 	for _, text := range j.withoutBaseline() {
 		add("no-baseline", "%s", text)
+	}
+	out = append(out, j.cpuWarnings(busy != "")...)
+	for _, text := range j.mixedPlacements() {
+		add("mixed-placement", "%s", text)
+	}
+	for _, text := range j.doubtfulRoutes() {
+		add("ways", "%s", text)
+	}
+	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
+		add(
+			"paced",
+			"TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
+				"Containers on this machine get it too; %s shows what the paths can carry", cc,
+			j.otherCongestion())
+	}
+	out = append(out, j.cardWarnings()...)
+	for _, text := range j.slotBias() {
+		add("slot-bias", "%s", text)
+	}
+	if text := j.sameCore(); text != "" {
+		add("same-core", "%s", text)
+	}
+	return out
+}
+
+// cpuWarnings returns the warnings about CPU time that the run's processes did not get.
+func (j *Run) cpuWarnings(busy bool) (out []Warning) {
+	add := func(code, format string, args ...any) {
+		out = append(out, Warning{code, fmt.Sprintf(format, args...)})
 	}
 	var steal, total, idleRest float64
 	throttled, n := 0, 0.0
@@ -231,7 +173,7 @@ func (j *Run) warnings() []Warning {
 			"the hypervisor took %.1f %% of the CPU time away, which makes results noisier", 100*steal/total)
 	}
 	// The server at the end of a route may run on this machine.
-	if busy == "" && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
+	if !busy && n > 0 && idleRest/n > otherLimit && !j.File.Header.Plan.Foreign() {
 		add(
 			"other-load",
 			"something else kept %.2f CPUs busy during the run: close it and run again for narrower intervals", idleRest/n)
@@ -241,31 +183,11 @@ func (j *Run) warnings() []Warning {
 			"throttled",
 			"the cgroup's CPU limit paused the run %d times: throughput and latency show the limit, not the network", throttled)
 	}
-	if env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
+	if env := j.File.Header.Environment; env.CgroupCPUs > 0 && env.CgroupCPUs < 2 {
 		add(
 			"cgroup-limit",
 			"a cgroup limits this run to %.2g CPUs; client and server alone need two",
 			env.CgroupCPUs)
-	}
-	for _, text := range j.mixedPlacements() {
-		add("mixed-placement", "%s", text)
-	}
-	for _, text := range j.doubtfulRoutes() {
-		add("ways", "%s", text)
-	}
-	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
-		add(
-			"paced",
-			"TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
-				"Containers on this machine get it too; %s shows what the paths can carry", cc,
-			j.otherCongestion())
-	}
-	out = append(out, j.cardWarnings()...)
-	for _, text := range j.slotBias() {
-		add("slot-bias", "%s", text)
-	}
-	if text := j.sameCore(); text != "" {
-		add("same-core", "%s", text)
 	}
 	return out
 }

@@ -93,25 +93,8 @@ func (m *Mesh) none() string {
 			from = append(from, fmt.Sprintf("%s times slower in %s", factor(*least), what))
 		}
 	}
-	one := m.onePair()
-	switch in := strings.Join(known, " and "); {
-	case len(known) == 0:
-	case one:
-		out = append(
-			out,
-			fmt.Sprintf(
-				"Neither direction of the link is slow against the other: one that is %s would have been reported.", strings.Join(from, " or ")))
-	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
-		out = append(
-			out,
-			fmt.Sprintf(
-				"Nothing else stands out of the noise in %s: what is %s would have been reported.",
-				in, strings.Join(from, " or ")))
-	default:
-		out = append(
-			out,
-			fmt.Sprintf(
-				"No: no node or link stands out of the noise in %s. One that is %s would have been reported.", in, strings.Join(from, " or ")))
+	if len(known) > 0 {
+		out = append(out, m.noneSlow(strings.Join(known, " and "), strings.Join(from, " or ")))
 	}
 	if len(noisy) > 0 {
 		out = append(
@@ -132,6 +115,22 @@ func (m *Mesh) none() string {
 			strings.Join(unknown, " and ")))
 	}
 	return strings.Join(out, " ")
+}
+
+// noneSlow returns the sentence for the metrics whose noise is known; from says how slow a node or
+// link would have to be to be reported.
+func (m *Mesh) noneSlow(known, from string) string {
+	switch {
+	case m.onePair():
+		return fmt.Sprintf(
+			"Neither direction of the link is slow against the other: one that is %s would have been reported.", from)
+	case len(m.Failed) > 0 || m.Doubtful+m.DoubtfulLoss > 0:
+		return fmt.Sprintf(
+			"Nothing else stands out of the noise in %s: what is %s would have been reported.",
+			known, from)
+	}
+	return fmt.Sprintf(
+		"No: no node or link stands out of the noise in %s. One that is %s would have been reported.", known, from)
 }
 
 func (m *Mesh) onePair() bool {

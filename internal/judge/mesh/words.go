@@ -224,22 +224,8 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	if f.End.Detail != "" {
 		add("failure", "the run was aborted: %s", f.End.Detail)
 	}
-	var unknown []string
-	for _, l := range loadsOfMesh {
-		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() && !fit.Alone {
-			unknown = append(unknown, map[string]string{
-				workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[l.metric])
-		}
-	}
-	switch sweeps := f.End.Sweeps; {
-	case len(m.Metrics) == 0:
-	case len(unknown) > 0:
-		add(
-			"few-sweeps",
-			"%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), list(unknown))
-	case sweeps < stats.MinJudged:
-		add("few-sweeps", "fewer than %d sweeps: each link's values rest on few visits",
-			stats.MinJudged)
+	if text := m.fewSweeps(f.End.Sweeps, fs); text != "" {
+		add("few-sweeps", "%s", text)
 	}
 	if len(m.Nodes) == 2 {
 		add(
@@ -272,6 +258,27 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 		add("mtu", "the nodes' MTUs differ: %s", text)
 	}
 	return out
+}
+
+// fewSweeps returns the words for values that rest on too few sweeps, or "".
+func (m *Mesh) fewSweeps(sweeps int, fs fits) string {
+	var unknown []string
+	for _, l := range loadsOfMesh {
+		if fit := fs.of[l.metric]; fit != nil && fit.Visits > 0 && !fit.Known() && !fit.Alone {
+			unknown = append(unknown, map[string]string{
+				workload.LatencyP50: "round trips", workload.Throughput: "throughput"}[l.metric])
+		}
+	}
+	switch {
+	case len(m.Metrics) == 0:
+	case len(unknown) > 0:
+		return fmt.Sprintf(
+			"%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), list(unknown))
+	case sweeps < stats.MinJudged:
+		return fmt.Sprintf("fewer than %d sweeps: each link's values rest on few visits",
+			stats.MinJudged)
+	}
+	return ""
 }
 
 func were(n int, what string) string {

@@ -74,14 +74,14 @@ const (
 	StreamCPU = "stream_cpu"
 )
 
-// ErrNothingToPredict means that a file lacks the round trips that predictions are made of.
-var ErrNothingToPredict = errors.New("it has no result of rr")
+// errNothingToPredict means that a file lacks the round trips that predictions are made of.
+var errNothingToPredict = errors.New("it has no result of rr")
 
 // ErrSweep means that a file is a sweep, with too many figures to choose from.
 var ErrSweep = errors.New("it is a sweep, whose figures are of several sizes")
 
 // Judge predicts the cost of each mode of the file for the workload. It returns ErrSweep or
-// ErrNothingToPredict if the file does not allow predictions.
+// errNothingToPredict if the file does not allow predictions.
 func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	if f.Header.Plan.Sweep != nil {
 		return nil, ErrSweep
@@ -106,7 +106,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	if !slices.ContainsFunc(out.Rows, func(r Row) bool {
 		return r.Page != nil || r.StreamCPU != nil
 	}) {
-		return nil, ErrNothingToPredict
+		return nil, errNothingToPredict
 	}
 	order := map[string]int{}
 	for i, r := range out.Rows {

@@ -79,10 +79,10 @@ func TestPredictFromLess(t *testing.T) {
 		!judgetest.Near(p.Rows[0].Page.Median, 300e-6) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := Judge(costs(t, "bulk"), small); !errors.Is(err, ErrNothingToPredict) {
+	if _, err := Judge(costs(t, "bulk"), small); !errors.Is(err, errNothingToPredict) {
 		t.Errorf("a file without rr: %v", err)
 	}
-	if _, err := Judge(&sample.File{}, small); !errors.Is(err, ErrNothingToPredict) {
+	if _, err := Judge(&sample.File{}, small); !errors.Is(err, errNothingToPredict) {
 		t.Errorf("an empty file: %v", err)
 	}
 }

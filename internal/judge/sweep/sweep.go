@@ -79,7 +79,7 @@ func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	for _, x := range r.Curves {
 		if k := slices.IndexFunc(x.Points, func(p Point) bool {
 			return p.Point == c.Point
-		}); k >= 0 && x.Has(c) {
+		}); k >= 0 && x.has(c) {
 			return x.Points[k].Band
 		}
 	}
@@ -175,8 +175,8 @@ func (c Curve) sameGround(o Curve) bool {
 	return c.From == o.From && c.Load == o.Load && c.On == o.On
 }
 
-// Has reports whether a cell is one of the curve's points.
-func (c Curve) Has(x analysis.Cell) bool {
+// has reports whether a cell is one of the curve's points.
+func (c Curve) has(x analysis.Cell) bool {
 	return c.Mode == x.Mode && c.From == x.From && c.To == x.To && c.Load == x.Load &&
 		c.Tune == x.Tune && c.On == x.On
 }

@@ -77,20 +77,7 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 			return nil
 		})
 	}()
-	each(func(g *member) (err error) {
-		if err := left(g.path); err != nil {
-			return err
-		}
-		g.ends = newEnds(g.path, sample.Shape{})
-		g.ends.traced = state != sample.Untraced
-		if g.ends.distant, err = compareClocks(ctx, g.path); err != nil {
-			return err
-		}
-		if err := r.relays.move(g.path, r.cpus(g.cell).Relay); err != nil {
-			return err
-		}
-		return g.ends.start(ctx)
-	})
+	each(func(g *member) error { return r.start(ctx, g, state != sample.Untraced) })
 	r.readPaths(all, func(g *member, c []sample.Counters) { g.before, g.read = c, r.Clock.Now() })
 	r.open(ctx, all)
 	t, err := r.attach(state, all)
@@ -123,6 +110,21 @@ func (r *run) host(ctx context.Context, round int, all []*member) {
 	r.takeSlices(table, all)
 	r.witness(all)
 	r.takeTraces(t, all)
+}
+
+func (r *run) start(ctx context.Context, g *member, traced bool) (err error) {
+	if err := left(g.path); err != nil {
+		return err
+	}
+	g.ends = newEnds(g.path, sample.Shape{})
+	g.ends.traced = traced
+	if g.ends.distant, err = compareClocks(ctx, g.path); err != nil {
+		return err
+	}
+	if err := r.relays.move(g.path, r.cpus(g.cell).Relay); err != nil {
+		return err
+	}
+	return g.ends.start(ctx)
 }
 
 // open connects all ends at once, except those that may listen at the same address.

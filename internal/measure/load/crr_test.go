@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
@@ -100,9 +99,7 @@ func runFor(t testing.TB, window time.Duration, addr netip.AddrPort, o Options,
 	if begun != nil {
 		begun()
 	}
-	begin := clock.Now() + int64(5*time.Millisecond)
-	got, err := cli.Run(Schedule{Start: begin, From: begin + int64(warmup),
-		To: begin + int64(warmup+window)})
+	got, err := cli.Run(soon(warmup, window))
 	if err := errors.Join(err, cli.Close()); err != nil {
 		ends(t, err)
 	}

@@ -7,89 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
-	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
-
-const (
-	warmup = 20 * time.Millisecond
-	window = 60 * time.Millisecond
-)
-
-func options(s sample.Load) Options {
-	return Options{Load: s, NewHistogram: func() *hdrhistogram.Histogram {
-		return hdrhistogram.New(1, int64(time.Minute), 3)
-	}}
-}
-
-func inTime(t *testing.T, f func(u testing.TB)) {
-	t.Helper()
-	testwait.Unhindered(t, time.Minute, f)
-}
-
-func ends(t testing.TB, err error) {
-	t.Helper()
-	if s := err.Error(); !strings.Contains(s, "the load ended before ") &&
-		!errors.Is(err, errNothing) && !errors.Is(err, errCutOff) {
-		t = testwait.Hard(t)
-	}
-	t.Fatal(err)
-}
-
-func agree(t testing.TB, client, server Stats) {
-	t.Helper()
-	if client.Counts[workload.Failed] > 0 { // of connections, in which bytes may be under way
-		return
-	}
-	if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent {
-		testwait.Hard(t).Errorf(
-			"the client sent %d and received %d bytes, the server received %d and sent %d",
-			client.TotalSent, client.TotalRecv, server.TotalRecv, server.TotalSent)
-	}
-}
-
-func both(t testing.TB, s sample.Load) (client, server Stats) {
-	t.Helper()
-	Prepare(2 * max(1, s.Streams))
-	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	begin := clock.Now() + int64(5*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
-	type answer struct {
-		Stats
-		error
-	}
-	fromServer := make(chan answer, 1)
-	go func() {
-		st, err := srv.Run(when)
-		fromServer <- answer{st, err}
-	}()
-	client, err = cli.Run(when)
-	a := <-fromServer
-	if err := errors.Join(err, a.error); err != nil {
-		ends(t, err)
-	}
-	agree(t, client, a.Stats)
-	return client, a.Stats
-}
 
 func TestBulk(t *testing.T) {
 	for _, c := range []struct {
@@ -208,15 +132,7 @@ func TestNodelay(t *testing.T) {
 		{sample.Load{Kind: "rr"}, 1}, {sample.Load{Kind: "rr", Nodelay: "off"}, 0},
 		{sample.Load{Kind: "stream"}, 1}, {sample.Load{Kind: "stream", Nodelay: "off"}, 0},
 	} {
-		addr := testnet.TCP(t)
-		srv, err := Listen(addr, options(tt.spec))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cli, err := Dial(addr, options(tt.spec))
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv, cli := opened(t, testnet.TCP(t), options(tt.spec), direct)
 		if err := srv.open(); err != nil { // the client's connections are open already
 			t.Fatal(err)
 		}
@@ -258,9 +174,7 @@ func TestBrokenConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cli.Close()
-	begin := clock.Now()
-	_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup),
-		To: begin + int64(10*time.Second)})
+	_, err = cli.Run(windows(warmup, 10*time.Second)(clock.Now()))
 	if !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
 		t.Errorf("Run = %v", err)
 	}
@@ -281,9 +195,7 @@ func TestClientThatDoesLittle(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			begin := clock.Now()
-			when := Schedule{Start: begin, From: begin + int64(warmup),
-				To: begin + int64(warmup+window)}
+			when := windows(warmup, window)(clock.Now())
 			go func() {
 				clock.SleepUntil(when.To)
 				_, _ = c.Write([]byte{1})
@@ -310,8 +222,7 @@ func crowd(t testing.TB, s sample.Load, clients int, idle func(i int) bool) Stat
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := clock.Now() + int64(30*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
+	when := windows(warmup, window)(clock.Now() + int64(30*time.Millisecond))
 	ended := make(chan error, clients)
 	for i := range clients {
 		o := options(s)

@@ -2,7 +2,6 @@ package load
 
 import (
 	"encoding/binary"
-	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -14,42 +13,6 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
-
-func between(t testing.TB, s sample.Load, when func(begin int64) Schedule,
-	via func(netip.AddrPort) netip.AddrPort) (client, server Stats) {
-	t.Helper()
-	Prepare(2 * threads(s))
-	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := options(s)
-	o.Bounds = true
-	cli, err := Dial(via(addr), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sched := when(clock.Now() + int64(10*time.Millisecond))
-	var fromServer error
-	done := make(chan struct{})
-	go func() { server, fromServer = srv.Run(sched); close(done) }()
-	client, err = cli.Run(sched)
-	<-done
-	if err := errors.Join(err, fromServer, cli.Close(), srv.Close()); err != nil {
-		ends(t, err)
-	}
-	agree(t, client, server)
-	return client, server
-}
-
-func direct(a netip.AddrPort) netip.AddrPort { return a }
-
-func windows(warmup, window time.Duration) func(int64) Schedule {
-	return func(begin int64) Schedule {
-		return Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+window)}
-	}
-}
 
 func TestBothWays(t *testing.T) {
 	for _, c := range []struct {

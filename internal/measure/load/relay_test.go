@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
 // delayed starts a relay in user space, which delays each direction.
@@ -153,26 +151,7 @@ func TestRequestResponseOverADelay(t *testing.T) {
 
 func overDelay(t testing.TB, s sample.Load, delay time.Duration) Stats {
 	t.Helper()
-	addr := testnet.TCP(t)
-	Prepare(2)
-	srv, err := Listen(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(delayed(t, addr, delay), options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := clock.Now() + int64(5*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warmup), To: begin + int64(warmup+5*window)}
-	answered := make(chan error, 1)
-	go func() {
-		_, err := srv.Run(when)
-		answered <- err
-	}()
-	got, err := cli.Run(when)
-	if err := errors.Join(err, <-answered, cli.Close(), srv.Close()); err != nil {
-		ends(t, err)
-	}
-	return got
+	via := func(a netip.AddrPort) netip.AddrPort { return delayed(t, a, delay) }
+	client, _ := between(t, s, windows(warmup, 5*window), via)
+	return client
 }

@@ -99,31 +99,15 @@ func TestStreamLoops(t *testing.T) {
 		o := options(sample.Load{Kind: "stream", Streams: 260,
 			Options: sample.StreamOptions{Tokens: 3, Pace: 20}})
 		o.CPUs = []int{0, 0}
-		Prepare(4)
-		addr := testnet.TCP(u)
-		srv, err := Listen(addr, o)
+		srv, cli := opened(u, testnet.TCP(u), o, direct)
+		stagger := time.Duration(workload.Stagger(260, 20) * 1e9)
+		got, _, err := run(srv, cli, soon(stagger, 300*time.Millisecond))
 		if err != nil {
-			u.Fatal(err)
-		}
-		cli, err := Dial(addr, o)
-		if err != nil {
-			u.Fatal(err)
-		}
-		begin := clock.Now() + int64(5*time.Millisecond)
-		from := begin + int64(workload.Stagger(260, 20)*1e9)
-		when := Schedule{Start: begin, From: from, To: from + int64(300*time.Millisecond)}
-		served := make(chan error, 1)
-		go func() { _, err := srv.Run(when); served <- err }()
-		got, err := cli.Run(when)
-		if err = errors.Join(err, <-served); err != nil {
 			u.Fatal(err)
 		}
 		if got.Connections != 260 || got.Trips < 260 {
 			u.Errorf("%d connections made %d responses in twice the time of one", got.Connections,
 				got.Trips)
-		}
-		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-			u.Error(err)
 		}
 	})
 }
@@ -133,26 +117,7 @@ func TestStreamOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond
 		spec := sample.Load{Kind: "stream", Options: sample.StreamOptions{Tokens: 5, Pace: 100}}
-		addr := testnet.TCP(u)
-		Prepare(2)
-		srv, err := Listen(addr, options(spec))
-		if err != nil {
-			u.Fatal(err)
-		}
-		cli, err := Dial(delayed(u, addr, delay), options(spec))
-		if err != nil {
-			u.Fatal(err)
-		}
-		begin := clock.Now() + int64(5*time.Millisecond)
-		when := Schedule{Start: begin, From: begin + int64(warmup),
-			To: begin + int64(warmup+5*window)}
-		served := make(chan struct{})
-		go func() { _, _ = srv.Run(when); close(served) }()
-		got, err := cli.Run(when)
-		if err != nil {
-			u.Fatal(err)
-		}
-		<-served
+		got := overDelay(u, spec, delay)
 		const slack = 15 * time.Millisecond // of a busy machine
 		for _, x := range []struct {
 			what        string
@@ -176,9 +141,6 @@ func TestStreamOverADelay(t *testing.T) {
 		}
 		if got.Counts[workload.CountOverdue] != 0 {
 			u.Error("what was under way at the window's end was not waited for")
-		}
-		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-			u.Error(err)
 		}
 	})
 }
@@ -205,9 +167,7 @@ func TestStreamThatStalls(t *testing.T) {
 			u.Fatal(err)
 		}
 		defer cli.Close()
-		begin := clock.Now()
-		got, err := cli.Run(Schedule{Start: begin, From: begin,
-			To: begin + int64(200*time.Millisecond)})
+		got, err := cli.Run(windows(0, 200*time.Millisecond)(clock.Now()))
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -237,9 +197,7 @@ func TestStreamOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer cli.Close()
-			begin := clock.Now()
-			_, err = cli.Run(Schedule{Start: begin, From: begin + int64(warmup),
-				To: begin + int64(5*time.Second)})
+			_, err = cli.Run(windows(warmup, 5*time.Second)(clock.Now()))
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Run = %v, want %q", err, tt.want)
 			}
@@ -256,10 +214,10 @@ func TestStreamServesHTTP(t *testing.T) {
 		if err != nil {
 			u.Fatal(err)
 		}
-		begin := clock.Now()
+		when := windows(0, 1)(clock.Now())
 		served := make(chan error, 1)
 		go func() {
-			_, err := srv.Run(Schedule{Start: begin, From: begin, To: begin + 1})
+			_, err := srv.Run(when)
 			served <- err
 		}()
 		client := &http.Client{Timeout: 20 * time.Second}
@@ -411,15 +369,14 @@ func TestStreamToASlowReader(t *testing.T) {
 		if err != nil {
 			u.Fatal(err)
 		}
-		begin := clock.Now()
+		when := windows(0, 200*time.Millisecond)(clock.Now())
 		type answer struct {
 			Stats
 			error
 		}
 		served := make(chan answer, 1)
 		go func() {
-			st, err := srv.Run(Schedule{Start: begin, From: begin,
-				To: begin + int64(200*time.Millisecond)})
+			st, err := srv.Run(when)
 			served <- answer{st, err}
 		}()
 		c, err := net.Dial("tcp4", addr.String())

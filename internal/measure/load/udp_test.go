@@ -109,38 +109,6 @@ func TestBracketSurvivesNoise(t *testing.T) {
 	}
 }
 
-func over(t testing.TB, s sample.Load, warm, wide time.Duration,
-	relay func(netip.AddrPort) netip.AddrPort) (client, server Stats, errs error) {
-	t.Helper()
-	Prepare(2 * max(1, s.Streams))
-	addr := freeUDP(t)
-	srv, err := Listen(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(relay(addr), options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	begin := clock.Now() + int64(5*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warm), To: begin + int64(warm+wide)}
-	done := make(chan error, 1)
-	go func() {
-		st, err := srv.Run(when)
-		server = st
-		done <- err
-	}()
-	client, err = cli.Run(when)
-	return client, server, errors.Join(err, <-done)
-}
-
-func straight(a netip.AddrPort) netip.AddrPort { return a }
-
 func freeUDP(t testing.TB) netip.AddrPort {
 	t.Helper()
 	return netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), testnet.Port(t))
@@ -169,7 +137,7 @@ func TestUDP(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
 				c.spec.Kind = "udp"
-				client, server, err := over(u, c.spec, 150*time.Millisecond, window, straight)
+				client, server, err := over(u, c.spec, windows(150*time.Millisecond, window), direct)
 				if err != nil {
 					u.Fatal(err)
 				}
@@ -213,7 +181,7 @@ func TestUDPLossIsCounted(t *testing.T) {
 			return lossy(u, addr, 0, func(n int) bool { return n%every != every-1 })
 		}
 		client, server, err := over(u, sample.Load{
-			Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, 5*window, lossy)
+			Kind: "udp", Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, windows(warmup, 5*window), lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -235,7 +203,7 @@ func TestUDPSearchEnds(t *testing.T) {
 		half := func(addr netip.AddrPort) netip.AddrPort {
 			return lossy(u, addr, 0, func(n int) bool { return n < 4 || n%2 == 0 })
 		}
-		client, server, err := over(u, sample.Load{Kind: "udp"}, 200*time.Millisecond, window, half)
+		client, server, err := over(u, sample.Load{Kind: "udp"}, windows(200*time.Millisecond, window), half)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -251,12 +219,12 @@ func TestUDPWithoutDatagrams(t *testing.T) {
 			return lossy(u, addr, 0, func(n int) bool { return n < 8 })
 		}
 		_, _, err := over(u, sample.Load{Kind: "udp",
-			Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, warmup, window, begun)
+			Options: sample.UDPOptions{Rate: 4e6, Size: 500}}, windows(warmup, window), begun)
 		if !errors.Is(err, errCutOff) {
 			u.Errorf("Run = %v", err)
 		}
 		_, _, err = over(u, sample.Load{Kind: "udp",
-			Options: sample.UDPOptions{Rate: 1e4, Size: 50_000}}, warmup, window, straight)
+			Options: sample.UDPOptions{Rate: 1e4, Size: 50_000}}, windows(warmup, window), direct)
 		if !errors.Is(err, errNoneSent) {
 			u.Errorf("at a rate of nothing, Run = %v", err)
 		}
@@ -278,7 +246,7 @@ func TestUDPRR(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(u testing.TB) {
 				c.spec.Kind = "udp-rr"
-				client, server, err := over(u, c.spec, warmup, window, straight)
+				client, server, err := over(u, c.spec, windows(warmup, window), direct)
 				if err != nil {
 					u.Fatal(err)
 				}
@@ -307,7 +275,7 @@ func TestUDPRRLoss(t *testing.T) {
 			return lossy(u, addr, time.Millisecond, func(n int) bool { return n%20 != 19 })
 		}
 		client, _, err := over(u, sample.Load{
-			Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}}, warmup, wide, lossy)
+			Kind: "udp-rr", Options: sample.Messages{Request: 100, Reply: 10}}, windows(warmup, wide), lossy)
 		if err != nil {
 			u.Fatal(err)
 		}
@@ -325,19 +293,8 @@ func TestUDPRRLoss(t *testing.T) {
 func TestUDPServerWithoutItsClient(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		for kind, loop := range map[string]error{"udp": errNothing, "udp-rr": errNothing} {
-			addr := freeUDP(u)
-			Prepare(2)
-			srv, err := Listen(addr, options(sample.Load{Kind: kind}))
-			if err != nil {
-				u.Fatal(err)
-			}
-			cli, err := Dial(addr, options(sample.Load{Kind: kind}))
-			if err != nil {
-				u.Fatal(err)
-			}
-			begin := clock.Now()
-			when := Schedule{Start: begin, From: begin + int64(warmup),
-				To: begin + int64(warmup+window)}
+			srv, cli := opened(u, freeUDP(u), options(sample.Load{Kind: kind}), direct)
+			when := windows(warmup, window)(clock.Now())
 			if _, err := srv.Run(when); !errors.Is(err, loop) {
 				u.Errorf("%s: Run = %v", kind, err)
 			}

@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
@@ -47,32 +46,11 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			Prepare(2)
-			s := sample.Load{Kind: c.load}
-			addr := testnet.TCP(t)
-			srv, err := Listen(addr, options(s))
-			if err != nil {
-				t.Fatal(err)
-			}
-			cli, err := Dial(addr, options(s))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := errors.Join(cli.Close(), srv.Close()); err != nil {
-					t.Error(err)
-				}
-			}()
+			srv, cli := opened(t, testnet.TCP(t), options(sample.Load{Kind: c.load}), direct)
 			if err := c.touch(cli.threads[0].fd); err != nil {
 				t.Fatal(err)
 			}
-			begin := clock.Now() + int64(5*time.Millisecond)
-			when := Schedule{Start: begin, From: begin + int64(warmup),
-				To: begin + int64(warmup+window)}
-			done := make(chan struct{})
-			go func() { _, _ = srv.Run(when); close(done) }()
-			_, err = cli.Run(when)
-			<-done
+			_, _, err := run(srv, cli, soon(warmup, window))
 			said := err != nil &&
 				strings.Contains(err.Error(), "another program changed a socket of the load")
 			if said != (c.says != "") {
@@ -89,20 +67,8 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 func TestOverdueLoadsOfTouchedSockets(t *testing.T) {
 	defer func(d time.Duration) { overdue = d }(overdue)
 	overdue = 20 * time.Millisecond
-	Prepare(2)
-	s := sample.Load{Kind: "bulk"}
-	addr := testnet.TCP(t)
-	srv, err := Listen(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Dial(addr, options(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := clock.Now() + int64(5*time.Millisecond)
-	when := Schedule{Start: begin, From: begin + int64(warmup),
-		To: begin + int64(warmup+window)}
+	srv, cli := opened(t, testnet.TCP(t), options(sample.Load{Kind: "bulk"}), direct)
+	when := soon(warmup, window)
 	fails := make(chan error, 1)
 	// Nobody sends, as if the sender was blocked.
 	go func() { _, err := srv.Run(when); fails <- err }()
@@ -121,7 +87,7 @@ func TestOverdueLoadsOfTouchedSockets(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the load is still waited for")
 	}
-	err = unix.Shutdown(cli.threads[0].fd, unix.SHUT_RDWR)
+	err := unix.Shutdown(cli.threads[0].fd, unix.SHUT_RDWR)
 	<-srv.done // a thread in a raw system call would stop the others of this process
 	if err := errors.Join(err, cli.Close(), srv.Close()); err != nil {
 		t.Error(err)

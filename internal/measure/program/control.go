@@ -40,10 +40,10 @@ type Error struct{ State State }
 
 const saidBytes = 600
 
-func (e *Error) Error() string { return e.State.Error + e.State.Said() }
+func (e *Error) Error() string { return e.State.Error + e.State.said() }
 
-// Said returns how the program ended, if it failed, and its last lines.
-func (s State) Said() string {
+// said returns how the program ended, if it failed, and its last lines.
+func (s State) said() string {
 	out := ""
 	if s.Exit != "" {
 		out = " (" + s.Exit + ")"

@@ -685,7 +685,7 @@ func TestSaid(t *testing.T) {
 		{"silent", State{Exit: "exit status 1"}, " (exit status 1)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.in.Said(); got != c.want {
+			if got := c.in.said(); got != c.want {
 				t.Errorf("Said = %q, want %q", got, c.want)
 			}
 		})

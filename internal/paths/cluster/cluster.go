@@ -38,9 +38,9 @@ func (d *Devices) Of(ctx context.Context, a *agent.Agent, file string) ([]agent.
 	return got, err
 }
 
-// Forget discards the devices of an agent's own namespace, so that the next call of Of reads them
+// forget discards the devices of an agent's own namespace, so that the next call of Of reads them
 // again.
-func (d *Devices) Forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
+func (d *Devices) forget(a *agent.Agent) { d.known.Delete(namespace{a, ""}) }
 
 // Box is a container of a path, with an agent in it.
 type Box struct {

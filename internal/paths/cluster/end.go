@@ -71,7 +71,7 @@ func (e *End) NAT(kind mode.HopKind, name string, n agent.NAT) path.Hop {
 func (e *End) Pair(ctx context.Context, d *Devices, b *Box) (pair agent.Interface, err error) {
 	// The container may be newer than the list of devices.
 	if !slices.ContainsFunc(e.Devices, b.paired) {
-		d.Forget(e.Agent)
+		d.forget(e.Agent)
 		if e.Devices, err = d.Of(ctx, e.Agent, ""); err != nil {
 			return pair, err
 		}

@@ -30,7 +30,6 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		boxes = slices.Concat(boxes, s.Clients)
 	}
 	var spots []local.Inspected
-	rules := ownRules{where: s.spot.name, devices: s.bridges}
 	for _, b := range boxes {
 		if b.shares { // its network is inspected with its owner
 			spots = append(spots, local.Inspected{
@@ -41,17 +40,10 @@ func (s *site) inspected() ([]local.Inspected, error) {
 			own = append(own, b.port)
 		}
 		spots = append(spots, local.Inspected{Space: b.ns, Where: b.what, PID: b.pid})
-		rules.addrs = append(rules.addrs, b.addr)
-		if b.addr6.IsValid() {
-			rules.addrs, rules.six = append(rules.addrs, b.addr6), true
-		}
 	}
-	if s.network != nil {
-		rules.subnet, rules.subnet6 = s.network.subnet, s.network.subnet6
-		if s.network.where != "" {
-			spots = append(spots, local.Inspected{
-				Space: s.Servers[0].portNS, Where: s.network.where})
-		}
+	if s.network != nil && s.network.where != "" {
+		spots = append(spots, local.Inspected{
+			Space: s.Servers[0].portNS, Where: s.network.where})
 	}
 	switch {
 	case s.at == s.engine.machine && mayRead(s.engine.words().product) != nil:
@@ -69,6 +61,7 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		if err != nil {
 			return nil, err
 		}
+		rules := s.rulesOf(boxes)
 		here.Rules = func() ([]path.Setting, error) { return rules.settings(saver) }
 	}
 	for _, p := range s.path.Proxies {
@@ -78,6 +71,23 @@ func (s *site) inspected() ([]local.Inspected, error) {
 		}
 	}
 	return append([]local.Inspected{here}, spots...), nil
+}
+
+func (s *site) rulesOf(boxes []*box) ownRules {
+	rules := ownRules{where: s.spot.name, devices: s.bridges}
+	for _, b := range boxes {
+		if b.shares {
+			continue
+		}
+		rules.addrs = append(rules.addrs, b.addr)
+		if b.addr6.IsValid() {
+			rules.addrs, rules.six = append(rules.addrs, b.addr6), true
+		}
+	}
+	if s.network != nil {
+		rules.subnet, rules.subnet6 = s.network.subnet, s.network.subnet6
+	}
+	return rules
 }
 
 func (s *site) spans(n *bridgeNet) {

@@ -114,30 +114,9 @@ func (s *site) publishNAT() error {
 // translated sets the hops of ports that rules rewrite. If a docker-proxy listens on a port, it
 // becomes a guard.
 func (s *site) translated(ports []netip.AddrPort) error {
-	var dnat []path.Hop
-	for i, p := range ports {
-		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second,
-			func(port uint16) []string {
-				inner := port // the second port has the same number in the container
-				if port == p.Port() {
-					inner = serverPort
-				}
-				return []string{s.dport(port), "-j DNAT",
-					"--to-destination " + netip.AddrPortFrom(s.Servers[i].Addr(), inner).String()}
-			})
-		if err != nil {
-			return err
-		}
-		h.Clients = s.path.Spec.TalkTo(i)
-		dnat = append(dnat, h)
-		if err := s.quietProxy(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
-			return err
-		}
-		if n := s.path.Second; n != 0 {
-			if err := s.quietProxy(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
-				return err
-			}
-		}
+	dnat, err := s.dnatHops(ports)
+	if err != nil {
+		return err
 	}
 	if s.path.Spec.From == mode.FromContainer {
 		if err := s.plainClients(); err != nil {
@@ -185,6 +164,35 @@ func (s *site) translated(ports []netip.AddrPort) error {
 	s.PlaceClients(s.machine())
 	s.path.Hops = slices.Concat(before, dnat, []path.Hop{s.bridgeHop(s.network, true)}, s.ServerHops())
 	return nil
+}
+
+// dnatHops returns the rules of the ports, and makes guards of docker-proxies that listen on them.
+func (s *site) dnatHops(ports []netip.AddrPort) (hops []path.Hop, err error) {
+	for i, p := range ports {
+		h, err := s.portRule(mode.HopDNAT, "nat", "DOCKER", p.Port(), s.path.Second,
+			func(port uint16) []string {
+				inner := port // the second port has the same number in the container
+				if port == p.Port() {
+					inner = serverPort
+				}
+				return []string{s.dport(port), "-j DNAT",
+					"--to-destination " + netip.AddrPortFrom(s.Servers[i].Addr(), inner).String()}
+			})
+		if err != nil {
+			return nil, err
+		}
+		h.Clients = s.path.Spec.TalkTo(i)
+		hops = append(hops, h)
+		if err := s.quietProxy(p, netip.AddrPortFrom(s.Servers[i].Addr(), serverPort)); err != nil {
+			return nil, err
+		}
+		if n := s.path.Second; n != 0 {
+			if err := s.quietProxy(netip.AddrPortFrom(p.Addr(), n), netip.AddrPortFrom(s.Servers[i].Addr(), n)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return hops, nil
 }
 
 func (s *site) quietProxy(at, to netip.AddrPort) error {

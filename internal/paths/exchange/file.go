@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoFile means that there is a pipe, a device or a directory in place of a file.
-var ErrNoFile = errors.New("it is not a regular file")
+// errNoFile means that there is a pipe, a device or a directory in place of a file.
+var errNoFile = errors.New("it is not a regular file")
 
 // Open opens a regular file for reading. It neither waits for the writer of a pipe nor opens a
 // device.
@@ -27,7 +27,7 @@ func Open(name string) (*os.File, error) {
 		return nil, failed(err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, failed(ErrNoFile)
+		return nil, failed(errNoFile)
 	}
 	opened, err := unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -28,9 +28,9 @@ func TestReadFile(t *testing.T) {
 	}{
 		file:                       {5, nil},
 		link:                       {5, nil},
-		pipe:                       {5, ErrNoFile}, // nobody writes into it
-		dir:                        {5, ErrNoFile},
-		"/dev/zero":                {5, ErrNoFile},
+		pipe:                       {5, errNoFile}, // nobody writes into it
+		dir:                        {5, errNoFile},
+		"/dev/zero":                {5, errNoFile},
 		filepath.Join(dir, "none"): {5, os.ErrNotExist},
 		"/proc/self/mountinfo":     {1, ErrTooLong}, // its size is told as 0
 	} {

@@ -135,7 +135,7 @@ func TestUnreachable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = c.Version(t.Context())
+			_, err = c.version(t.Context())
 			if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) ||
 				hint(err) == "" || !plain(err.Error()) {
 				t.Errorf("%v; hint: %s; want %q", err, hint(err), tt.want)
@@ -153,7 +153,7 @@ func TestCancelled(t *testing.T) {
 	stop := errors.New("stopped")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(stop) })
-	if _, err := s.connect().Nodes(ctx); !errors.Is(err, stop) {
+	if _, err := s.connect().nodes(ctx); !errors.Is(err, stop) {
 		t.Errorf("%v, want the cause of the context", err)
 	}
 }
@@ -174,7 +174,7 @@ func TestEndlessAnswer(t *testing.T) {
 	c := s.connect()
 	const most = 1 << 20
 	c.rest.Client.Transport = &limited{c.rest.Client.Transport, most} // maxAnswer takes seconds
-	_, err := c.Nodes(t.Context())
+	_, err := c.nodes(t.Context())
 	if !errors.Is(err, path.ErrUnsupported) || !strings.Contains(err.Error(), errTooLong.Error()) {
 		t.Errorf("%v", err)
 	}

@@ -121,7 +121,7 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, cleanPatience)
 	defer cancel()
-	all, err := client.Made(ctx, "")
+	all, err := client.made(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace,
 			said(client.Server), err)
@@ -135,7 +135,7 @@ func (c *Clean) clean(ctx context.Context, p *found) (removed []string, err erro
 			c.Left = append(c.Left, Left{client.call(o), why(o.Owner)})
 		}
 	}
-	if err := client.Remove(ctx, over); err != nil {
+	if err := client.removeAll(ctx, over); err != nil {
 		return nil, fmt.Errorf("clean the namespace %s of %s: %w", client.Namespace,
 			said(client.Server), err)
 	}

@@ -103,8 +103,8 @@ func (c *Client) asked(ctx context.Context) (context.Context, context.CancelFunc
 
 var errSlow = fmt.Errorf("the API server did not answer within %s", answerLimit)
 
-// Version returns the API server's version, such as "v1.34.4".
-func (c *Client) Version(ctx context.Context) (string, error) {
+// version returns the API server's version, such as "v1.34.4".
+func (c *Client) version(ctx context.Context) (string, error) {
 	ctx, cancel := c.asked(ctx)
 	defer cancel()
 	text, err := c.rest.Get().AbsPath("/version").DoRaw(ctx)
@@ -170,9 +170,9 @@ type Object struct {
 	Owner      string // mark of its toll
 }
 
-// Made returns the namespace's objects with runLabel: those of one run or, if run is "", of all
+// made returns the namespace's objects with runLabel: those of one run or, if run is "", of all
 // runs.
-func (c *Client) Made(ctx context.Context, run string) (out []Object, err error) {
+func (c *Client) made(ctx context.Context, run string) (out []Object, err error) {
 	selector := runLabel
 	if run != "" {
 		selector += "=" + run
@@ -195,8 +195,8 @@ func (c *Client) Made(ctx context.Context, run string) (out []Object, err error)
 	return out, nil
 }
 
-// Remove removes objects, and waits until they no longer exist or ctx ends.
-func (c *Client) Remove(ctx context.Context, all []Object) error {
+// removeAll removes objects, and waits until they no longer exist or ctx ends.
+func (c *Client) removeAll(ctx context.Context, all []Object) error {
 	var errs []error
 	for _, o := range all {
 		if err := c.remove(ctx, o.Kind, o.Name); err != nil {

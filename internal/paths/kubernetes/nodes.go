@@ -31,8 +31,8 @@ type Node struct {
 	Why         string // why it takes no pods; "": it takes pods
 }
 
-// Nodes returns the cluster's nodes, sorted by name.
-func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+// nodes returns the cluster's nodes, sorted by name.
+func (c *Client) nodes(ctx context.Context) ([]Node, error) {
 	var got corev1.NodeList
 	if err := c.list(ctx, nodes, "", &got); err != nil {
 		return nil, err

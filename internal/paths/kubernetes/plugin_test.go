@@ -59,7 +59,7 @@ func TestPlugin(t *testing.T) {
 			t.Parallel()
 			c, err := connect(t.Context(), s.withPlugin(tt.command, "-c", tt.script))
 			if err == nil {
-				_, err = c.Version(t.Context())
+				_, err = c.version(t.Context())
 			}
 			switch {
 			case tt.want == "" && err != nil:

@@ -264,15 +264,7 @@ func (d daemon) filter() []nft.Chain {
 				rule(nft.Return(), nft.Out(n.bridge)))
 		}
 	}
-	for i, l := range d.links {
-		client, server := single(l.client), single(l.server.Addr())
-		b, port := docker0.bridge, l.server.Port()
-		inner = append(inner,
-			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client),
-				nft.Dst(server), d.dport(port)),
-			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client),
-				d.sport(port)))
-	}
+	inner = append(inner, d.linkRules()...)
 	for _, dev := range d.foreign {
 		user = append(user, rule(nft.Accept(), nft.In(dev)), rule(nft.Accept(), nft.Out(dev)))
 	}
@@ -292,6 +284,20 @@ func (d daemon) filter() []nft.Chain {
 			Drop: len(d.all()) > 0, Rules: []nft.Rule{
 				rule(nft.Jump("DOCKER-USER")), rule(nft.Jump("DOCKER-FORWARD"))}},
 	}
+}
+
+// linkRules returns the rules of legacy links between containers.
+func (d daemon) linkRules() (rules []nft.Rule) {
+	for i, l := range d.links {
+		client, server := single(l.client), single(l.server.Addr())
+		b, port := docker0.bridge, l.server.Port()
+		rules = append(rules,
+			tagged(numbered(tagLink, i), nft.Accept(), nft.In(b), nft.Out(b), nft.Src(client),
+				nft.Dst(server), d.dport(port)),
+			rule(nft.Accept(), nft.In(b), nft.Out(b), nft.Src(server), nft.Dst(client),
+				d.sport(port)))
+	}
+	return rules
 }
 
 // raw returns the rules that drop packets from other devices to containers' addresses.

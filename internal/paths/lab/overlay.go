@@ -87,7 +87,13 @@ func (s *site) overlay() error {
 		p.Guards = append(p.Guards, local.Unused(s.vxlanHop(a, true)))
 		return nil
 	}
-	b, err := s.sandbox(s.b, d, n)
+	return s.acrossOverlay(a, d)
+}
+
+// acrossOverlay puts the clients on the other machine.
+func (s *site) acrossOverlay(a *sandbox, d daemon) error {
+	p := s.path
+	b, err := s.sandbox(s.b, d, a.net)
 	if err != nil {
 		return err
 	}
@@ -105,7 +111,7 @@ func (s *site) overlay() error {
 		}
 	}
 	between := []path.Hop{s.wireHop()}
-	if encrypted {
+	if d.encrypted {
 		if between, err = s.encrypt(); err != nil {
 			return err
 		}

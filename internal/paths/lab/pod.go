@@ -77,10 +77,7 @@ func (s *site) pod() error {
 		if err := s.addClients(s.b, s.podOn(s.b, podsOnB)); err != nil {
 			return err
 		}
-		if err := route(s.b, podsOnA, s.a); err != nil {
-			return err
-		}
-		if err := route(s.a, podsOnB, s.b); err != nil {
+		if err := s.routeBoth(podsOnA, podsOnB); err != nil {
 			return err
 		}
 		p.Hops = slices.Concat(s.ClientHops(),

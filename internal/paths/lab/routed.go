@@ -62,16 +62,21 @@ func (s *site) routed() error {
 		if err := s.remoteClients(dockerNet{network: remoteNet, routed: true}); err != nil {
 			return err
 		}
-		if err := route(s.b, tollNet, s.a); err != nil {
-			return err
-		}
-		if err := route(s.a, remoteNet, s.b); err != nil {
+		if err := s.routeBoth(tollNet, remoteNet); err != nil {
 			return err
 		}
 		p.Hops = slices.Concat(s.ClientHops(),
 			[]path.Hop{s.bridgeHop(s.b, remoteNet.bridge, false), s.wireHop()}, last)
 	}
 	return nil
+}
+
+// routeBoth adds routes from each machine to the other one's network.
+func (s *site) routeBoth(onA, onB network) error {
+	if err := route(s.b, onA, s.a); err != nil {
+		return err
+	}
+	return route(s.a, onB, s.b)
 }
 
 func route(m *machine, to network, via *machine) error {

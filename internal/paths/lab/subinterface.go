@@ -40,10 +40,7 @@ func (s *site) subInterfaces(kind mode.HopKind, add func(link.SubInterface) erro
 	networks := map[*machine]network{s.a: outer, s.b: outer}
 	if routed {
 		networks = map[*machine]network{s.a: tollNet, s.b: remoteNet}
-		if err := route(s.b, tollNet, s.a); err != nil {
-			return err
-		}
-		if err := route(s.a, remoteNet, s.b); err != nil {
+		if err := s.routeBoth(tollNet, remoteNet); err != nil {
 			return err
 		}
 	}

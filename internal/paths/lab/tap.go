@@ -43,35 +43,8 @@ func (s *site) behindTap(h tapHolder) error {
 	}
 	p, out := s.path, s.path.Spec.To.Outside()
 	spliced := h.splices(p.Spec.To)
-	var relays, taps, inner []path.Hop
-	attach := func(at seat) (*container, error) {
-		c, pid, name, err := s.heldBy(h, at)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", at.name, err)
-		}
-		proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at.number),
-			Target: netip.AddrPortFrom(c.Addr(), serverPort), Outward: out}
-		tap := s.madeOf(local.ContainerHop(mode.HopTap, c.ns, c.name, h.device, "", !out),
-			device{Space: c.ns, Name: h.device, Inside: true})
-		if spliced {
-			proxy.Dials = c.ns
-		} else {
-			proxy.Tap, proxy.Frames = c.ns, tap.Read
-		}
-		clients := p.Spec.TalkTo(at.number)
-		if out {
-			clients = p.Spec.Alone(at.number)
-		}
-		for _, add := range []struct {
-			to  *[]path.Hop
-			hop path.Hop
-		}{{&taps, tap}, {&inner, s.loHop(c.ns, c.name)},
-			{&relays, local.RelayHop(p, h.kind, proxy, name, s.a.name)}} {
-			add.hop.Clients = clients
-			*add.to = append(*add.to, add.hop)
-		}
-		return c, nil
-	}
+	var hops tapHops
+	attach := func(at seat) (*container, error) { return s.attachTap(h, at, &hops) }
 	if err := s.addServers(attach); err != nil {
 		return err
 	}
@@ -88,15 +61,16 @@ func (s *site) behindTap(h tapHolder) error {
 		first = s.loHop(s.a.ns, s.a.name)
 	}
 	p.Facts["data path"] = tapDevice
+	unused := hops.inner
 	switch {
 	case out:
-		p.Hops = slices.Concat(taps, relays, []path.Hop{first})
+		p.Hops = slices.Concat(hops.taps, hops.relays, []path.Hop{first})
 	case spliced:
 		p.Facts["data path"] = "spliced sockets"
-		p.Hops = slices.Concat([]path.Hop{first}, relays, inner)
-		inner = taps
+		p.Hops = slices.Concat([]path.Hop{first}, hops.relays, hops.inner)
+		unused = hops.taps
 	default:
-		p.Hops = slices.Concat([]path.Hop{first}, relays, taps)
+		p.Hops = slices.Concat([]path.Hop{first}, hops.relays, hops.taps)
 	}
 	if !out {
 		s.dialPublished()
@@ -104,13 +78,46 @@ func (s *site) behindTap(h tapHolder) error {
 	if err := s.tellSource(); err != nil {
 		return err
 	}
-	for _, h := range inner {
+	for _, h := range unused {
 		p.Guards = append(p.Guards, local.Unused(h))
 	}
 	if first.Kind == mode.HopWire {
 		p.Guards = append(p.Guards, local.Unused(s.loHop(s.a.ns, s.a.name)))
 	}
 	return nil
+}
+
+// tapHops has one hop of each kind for each container.
+type tapHops struct{ taps, relays, inner []path.Hop }
+
+func (s *site) attachTap(h tapHolder, at seat, hops *tapHops) (*container, error) {
+	c, pid, name, err := s.heldBy(h, at)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at.name, err)
+	}
+	p, out := s.path, s.path.Spec.To.Outside()
+	proxy := local.Proxy{Space: s.a.ns, PID: pid, Listens: s.published(at.number),
+		Target: netip.AddrPortFrom(c.Addr(), serverPort), Outward: out}
+	tap := s.madeOf(local.ContainerHop(mode.HopTap, c.ns, c.name, h.device, "", !out),
+		device{Space: c.ns, Name: h.device, Inside: true})
+	if h.splices(p.Spec.To) {
+		proxy.Dials = c.ns
+	} else {
+		proxy.Tap, proxy.Frames = c.ns, tap.Read
+	}
+	clients := p.Spec.TalkTo(at.number)
+	if out {
+		clients = p.Spec.Alone(at.number)
+	}
+	for _, add := range []struct {
+		to  *[]path.Hop
+		hop path.Hop
+	}{{&hops.taps, tap}, {&hops.inner, s.loHop(c.ns, c.name)},
+		{&hops.relays, local.RelayHop(p, h.kind, proxy, name, s.a.name)}} {
+		add.hop.Clients = clients
+		*add.to = append(*add.to, add.hop)
+	}
+	return c, nil
 }
 
 // tellSource records which client address the server sees. It makes a connection to find out,

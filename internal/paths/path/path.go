@@ -243,8 +243,8 @@ type Proxy struct {
 // Close does nothing.
 func (p *Path) Close() error { return p.Undo.Undo() }
 
-// Of returns the hops that a client's bytes cross, in order.
-func (p *Path) Of(client int) []Hop {
+// of returns the hops that a client's bytes cross, in order.
+func (p *Path) of(client int) []Hop {
 	var out []Hop
 	for _, h := range p.Hops {
 		if h.carry(client) {
@@ -257,7 +257,7 @@ func (p *Path) Of(client int) []Hop {
 // Route returns the route of a client, for comparison with the catalogue.
 func (p *Path) Route(client int) mode.Route {
 	r := mode.Route{From: p.Spec.From, To: p.Spec.To}
-	for _, h := range p.Of(client) {
+	for _, h := range p.of(client) {
 		r.Hops = append(r.Hops, h.Kind)
 	}
 	return r

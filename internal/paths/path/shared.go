@@ -91,7 +91,7 @@ func (h Hop) among(p *Path, all []*Path) (who []Crossing, as Expect) {
 				crosses, as = true, other.Expect
 			}
 			for k := range takes {
-				x.Takes[k] = x.Takes[k].Or(takes[k])
+				x.Takes[k] = x.Takes[k].or(takes[k])
 			}
 		}
 		if crosses {
@@ -119,7 +119,7 @@ func (h Hop) shares(onePath bool, x Hop) (takes [2]Directions, any bool) {
 	for i, counter := range mine {
 		for k, other := range its {
 			if counter != nil && counter == other {
-				takes[i], any = takes[i].Or(x.takes()[k]), true
+				takes[i], any = takes[i].or(x.takes()[k]), true
 			}
 		}
 	}

@@ -87,8 +87,8 @@ type Crossing struct {
 // Directions is a set of directions: to the server, and back.
 type Directions struct{ Forward, Backward bool }
 
-// Or returns the union of both sets.
-func (w Directions) Or(o Directions) Directions {
+// or returns the union of both sets.
+func (w Directions) or(o Directions) Directions {
 	return Directions{w.Forward || o.Forward, w.Backward || o.Backward}
 }
 

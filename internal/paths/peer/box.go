@@ -27,19 +27,7 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 	if p.Spec.From != mode.FromRemoteContainer {
 		return r.agent, []path.Hop{wire}, nil
 	}
-	order := agent.Box{Name: clientContainer + r.agent.Name()}
-	on := "a user-defined bridge network of toll's, as by docker network create"
-	switch {
-	case segment != nil:
-		order.LAN = &agent.LAN{Driver: segment.Driver, Kind: segment.Kind, Parent: s.there.Device,
-			Subnet: segment.Subnet.String(), Addr: segment.Client.String()}
-		on = "a user-defined " + segment.Driver + " network of toll's on " + s.there.Device +
-			", with the addresses of the server's"
-	case p.Spec.Mode == mode.Host:
-		order.Network, on = "host", "the peer's own"
-	case p.Spec.Mode == mode.PublishDefault:
-		order.Network, on = "bridge", "Docker's default bridge network" // Docker's name
-	}
+	order, on := s.order(segment)
 	engine, err := r.agent.Boxes(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -92,6 +80,24 @@ func (r *run) client(ctx context.Context, p *path.Path, dial netip.AddrPort,
 			agent.NAT{Proto: proto, To: dial, Now: dial, From: b.Addr, As: s.client}),
 		wire,
 	}, nil
+}
+
+// order returns the container to make for the client, and the words for its network.
+func (s *site) order(segment *docker.Segment) (agent.Box, string) {
+	order := agent.Box{Name: clientContainer + s.run.agent.Name()}
+	on := "a user-defined bridge network of toll's, as by docker network create"
+	switch {
+	case segment != nil:
+		order.LAN = &agent.LAN{Driver: segment.Driver, Kind: segment.Kind, Parent: s.there.Device,
+			Subnet: segment.Subnet.String(), Addr: segment.Client.String()}
+		on = "a user-defined " + segment.Driver + " network of toll's on " + s.there.Device +
+			", with the addresses of the server's"
+	case s.path.Spec.Mode == mode.Host:
+		order.Network, on = "host", "the peer's own"
+	case s.path.Spec.Mode == mode.PublishDefault:
+		order.Network, on = "bridge", "Docker's default bridge network" // Docker's name
+	}
+	return order, on
 }
 
 // server places the server of a path outside as a process of the peer.

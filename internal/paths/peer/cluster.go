@@ -196,7 +196,7 @@ func (f *fleet) bring(ctx context.Context, here *netns.NS, bundle []byte, m *mem
 	p := &Peer{Host: m.host, Binary: f.cluster.Binary, Version: f.cluster.Version,
 		Sudo: f.cluster.Sudo, SSH: f.cluster.SSH}
 	dial := p.dial
-	if m.host.Here() {
+	if m.host.here() {
 		dial = p.beside
 	}
 	c, err := dial(ctx, here, bundle)
@@ -260,7 +260,7 @@ func (m *member) addresses(seen []netip.Addr, within netip.Prefix) (out []netip.
 		}
 	}
 	first := []netip.Addr{m.seen.There.Addr()}
-	if m.host.Here() {
+	if m.host.here() {
 		first = seen
 	}
 	for _, a := range first {

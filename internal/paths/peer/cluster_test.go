@@ -77,8 +77,8 @@ func TestNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Here() != (s == "localhost") {
-			t.Errorf("%s is here: %v", s, h.Here())
+		if h.here() != (s == "localhost") {
+			t.Errorf("%s is here: %v", s, h.here())
 		}
 		f.cluster.Hosts = append(f.cluster.Hosts, h)
 	}

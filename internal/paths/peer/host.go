@@ -119,9 +119,9 @@ func (h Host) in(remedy, user string) string {
 		"HOST:PORT", "HOST:PORT", "HOST", h.typed(), "USER", user).Replace(remedy)
 }
 
-// Here reports whether the host is this machine and needs no ssh: localhost, without a user and a
+// here reports whether the host is this machine and needs no ssh: localhost, without a user and a
 // port.
-func (h Host) Here() bool { return h == Host{Name: "localhost"} }
+func (h Host) here() bool { return h == Host{Name: "localhost"} }
 
 // args returns ssh's arguments. The user's configuration applies, but ssh asks no questions, sends
 // no keep-alive messages, which could fall into windows, and leaves no master connection behind.

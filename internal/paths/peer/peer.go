@@ -204,7 +204,7 @@ func (r *run) left() error {
 }
 
 func (h Host) agentName() string {
-	if h.Here() {
+	if h.here() {
 		return thisMachine
 	}
 	return "peer " + h.Name

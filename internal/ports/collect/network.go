@@ -187,7 +187,11 @@ func (c *collector) spaces() {
 		c.missing("devices in containers (their MTU)", "only root may enter their namespaces",
 			asRoot)
 	}
-	var strangers []ports.Container
+	c.addLinked(c.strangers(known, relays), relays)
+}
+
+// strangers returns containers in namespaces that are not known yet, and adds these to known.
+func (c *collector) strangers(known, relays map[string]bool) (out []ports.Container) {
 	named := map[string]bool{}
 	for _, x := range c.f.Containers {
 		named[x.ID] = x.PID != 0
@@ -219,10 +223,10 @@ func (c *collector) spaces() {
 			x.Name = p.Name + " (own network)"
 		}
 		if len(x.Addrs) > 0 || relays[x.Space] {
-			strangers = append(strangers, x)
+			out = append(out, x)
 		}
 	}
-	c.addLinked(strangers, relays)
+	return out
 }
 
 // podman returns the ids, names and first processes of Podman's containers, by namespace.

@@ -215,7 +215,7 @@ func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	}
 	if m.severalFrom(p, t) {
 		what, how, qualified := strings.Cut(l, " (")
-		l = what + " " + t.Words()
+		l = what + " " + t.words()
 		if qualified {
 			l += " (" + how
 		}

@@ -89,8 +89,8 @@ func (t Target) Short() string {
 	}
 }
 
-// Words returns the target as tables show it next to a mode's Short.
-func (t Target) Words() string {
+// words returns the target as tables show it next to a mode's Short.
+func (t Target) words() string {
 	switch t {
 	case ToLoopback:
 		return "127.0.0.1"

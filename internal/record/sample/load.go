@@ -74,7 +74,7 @@ func (l *Load) UnmarshalJSON(b []byte) (err error) {
 
 func (l Load) check() error {
 	if o, ok := l.Options.(ExecOptions); ok {
-		return o.Program.Check()
+		return o.Program.check()
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ type Output struct {
 
 const maxGauges = 64
 
-// Check returns an error for too many metrics.
-func (p *Program) Check() error {
+// check returns an error for too many metrics.
+func (p *Program) check() error {
 	if p != nil && len(p.Gauges) > maxGauges {
 		return fmt.Errorf("%d metrics of a program, at most %d are read", len(p.Gauges), maxGauges)
 	}

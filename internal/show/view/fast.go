@@ -16,10 +16,9 @@ func Fast(s *fast.Status) document.Document {
 		return d
 	}
 	if len(s.Shortcuts) > 0 {
-		num := func(a, b string) document.Column { c := texts(a, b); c.Right = true; return c }
 		t := document.Table{Level: 1, Layouts: onlyGaps,
 			Columns: []document.Column{texts("clients here", "that dial"), texts("", "reach"),
-				texts("", "container"), num("connections", "that did")}}
+				texts("", "container"), figures("connections", "that did")}}
 		for _, r := range s.Shortcuts {
 			t.Rows = append(t.Rows, document.Row{
 				Cells: document.Texts(r.Dial.String(), r.Target.String(), orDash(r.Container),
@@ -33,26 +32,18 @@ func Fast(s *fast.Status) document.Document {
 	}
 	var left []string
 	for _, l := range s.Left {
-		text := fmt.Sprintf("%s/%s", l.Host, l.Proto)
+		what := fmt.Sprintf("%s/%s", l.Host, l.Proto)
 		if l.Container != "" {
-			text += " of " + l.Container
+			what += " of " + l.Container
 		}
-		text += ": " + l.Why
-		if l.Remedy != "" {
-			text += "; " + l.Remedy
-		}
-		left = append(left, text)
+		left = append(left, without(what, l.Why, l.Remedy))
 	}
 	if len(left) > 0 {
 		d.Sections = append(d.Sections, list(document.Skipped, "Ports without a shortcut", left))
 	}
 	left = nil
 	for _, l := range s.LinksLeft {
-		text := l.What + ": " + l.Why
-		if l.Remedy != "" {
-			text += "; " + l.Remedy
-		}
-		left = append(left, text)
+		left = append(left, without(l.What, l.Why, l.Remedy))
 	}
 	if len(left) > 0 {
 		d.Sections = append(d.Sections, list(document.Skipped, "Links that are not raised", left))

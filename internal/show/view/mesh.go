@@ -207,9 +207,7 @@ func nodeSections(m *mesh.Mesh, network string) []document.Section {
 		nodes = nodes[:worstNodes]
 		title = fmt.Sprintf("The %d slowest nodes%s, ratio to what is typical", worstNodes, network)
 	}
-	node := texts("", "node")
-	node.Cut, node.Least = document.CutMiddle, leastName
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{node}}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{names("node")}}
 	for _, n := range nodes {
 		t.Rows = append(t.Rows, document.Row{Cells: document.Texts(n.Name)})
 	}
@@ -242,7 +240,11 @@ func effectCells(effects map[string]mesh.Effect, name string) []document.Cell {
 	}
 }
 
-const leastName = 8
+// names returns a column of names, which may be cut.
+func names(head string) document.Column {
+	const least = 8
+	return document.Column{Head: [2]string{"", head}, Cut: document.CutMiddle, Least: least}
+}
 
 // badness returns how many times slower than typical a node is in its worst metric.
 func badness(n mesh.Node) float64 {

@@ -60,10 +60,8 @@ func costSections(m *mesh.Mesh, t meshMetric) []document.Section {
 	if t.metric == workload.Throughput {
 		arrow = " → "
 	}
-	link := texts("", "link")
-	link.Cut, link.Least = document.CutMiddle, leastName
 	out := document.Table{Level: 1, Layouts: onlyGaps,
-		Columns: []document.Column{link, figures("", m.Mode), figures("", m.Beside.Mode),
+		Columns: []document.Column{names("link"), figures("", m.Mode), figures("", m.Beside.Mode),
 			texts("", m.Mode+"/"+m.Beside.Mode), texts("", "verdict")}}
 	for _, l := range links {
 		unit := m.Metrics[t.metric].Unit
@@ -92,9 +90,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 	if len(m.Groups) == 0 {
 		return nil
 	}
-	group := texts("", "links")
-	group.Cut, group.Least = document.CutMiddle, leastName
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{group}}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{names("links")}}
 	type column struct {
 		of     *mesh.Mesh
 		metric meshMetric
@@ -195,18 +191,12 @@ func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	if len(keys) == 0 && len(cards) == 0 {
 		return nil
 	}
-	node := texts("", "node")
-	node.Cut, node.Least = document.CutMiddle, leastName
-	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{node}}
+	t := document.Table{Level: 1, Layouts: onlyGaps, Columns: []document.Column{names("node")}}
 	for _, k := range keys {
-		c := texts("", mesh.ShortLabel(k))
-		c.Cut, c.Least = document.CutMiddle, leastName
-		t.Columns = append(t.Columns, c)
+		t.Columns = append(t.Columns, names(mesh.ShortLabel(k)))
 	}
 	if len(cards) > 0 {
-		c := texts("", "network card")
-		c.Cut, c.Least = document.CutMiddle, leastName
-		t.Columns = append(t.Columns, c)
+		t.Columns = append(t.Columns, names("network card"))
 	}
 	for i, n := range m.Nodes {
 		if i == mostFindings {

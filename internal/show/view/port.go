@@ -151,22 +151,7 @@ func routes(dials []dial, who string) (out document.Section) {
 		head = head.Then("; in turn "+strings.Join(path.Servers, ", ")+" answer", document.Plain)
 	}
 	out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: head})
-	by, rest := arrival(path)
-	hops := path.Hops
-	var to, arrivals, seen []string
-	for _, d := range dials {
-		mine, _ := arrival(d.path)
-		to, arrivals = once(to, d.path.Dial), once(arrivals, arrivalText(d, mine))
-		if d.path.Seen != "" {
-			seen = once(seen, d.path.Seen)
-		}
-		if !slices.Equal(mine, by) {
-			hops = nil
-		}
-	}
-	if hops == nil { // they arrive differently
-		hops = append([]ports.Hop{{Kind: "by", Text: strings.Join(arrivals, "; ")}}, rest...)
-	}
+	hops, to, seen := approaches(dials)
 	route := document.Route{Level: 2, Break: document.Words, Ends: path.Why,
 		Steps: []document.Step{{Kind: "client",
 			Text: document.Plainly("connects to " + orList(to))}}}
@@ -209,6 +194,28 @@ func routes(dials []dial, who string) (out document.Section) {
 		small("cost: " + strings.Join(parts, "; "))
 	}
 	return out
+}
+
+// approaches returns the dials' common hops, the addresses that they dial, and the clients'
+// addresses that the servers see.
+func approaches(dials []dial) (hops []ports.Hop, to, seen []string) {
+	by, rest := arrival(dials[0].path)
+	hops = dials[0].path.Hops
+	var arrivals []string
+	for _, d := range dials {
+		mine, _ := arrival(d.path)
+		to, arrivals = once(to, d.path.Dial), once(arrivals, arrivalText(d, mine))
+		if d.path.Seen != "" {
+			seen = once(seen, d.path.Seen)
+		}
+		if !slices.Equal(mine, by) {
+			hops = nil
+		}
+	}
+	if hops == nil { // they arrive differently
+		hops = append([]ports.Hop{{Kind: "by", Text: strings.Join(arrivals, "; ")}}, rest...)
+	}
+	return hops, to, seen
 }
 
 func once(list []string, word string) []string {

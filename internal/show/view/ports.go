@@ -36,11 +36,7 @@ func Ports(r *ports.Report) document.Document {
 	if len(r.Missing) > 0 {
 		var items []string
 		for _, m := range r.Missing {
-			text := m.What + ": " + m.Why
-			if m.Remedy != "" {
-				text += "; " + m.Remedy
-			}
-			items = append(items, text)
+			items = append(items, without(m.What, m.Why, m.Remedy))
 		}
 		d.Sections = append(d.Sections, list(document.Notes, "Not known", items))
 	}

@@ -57,24 +57,7 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 	st.Links = slices.DeleteFunc(st.Links, func(l Link) bool {
 		return !slices.Contains(want, l.Index) && out.takeBack(l, have[l.Index].Sizes)
 	})
-	for _, i := range want {
-		now, ok := have[i]
-		if !ok || slices.ContainsFunc(st.Links, func(l Link) bool { return l.Index == i }) {
-			continue
-		}
-		if now.Sizes[2] == 0 {
-			out.Failed[now.Name] = errNoIPv4
-			continue
-		}
-		to := now.Sizes
-		for k := range to {
-			to[k] = max(to[k], Size)
-		}
-		if to != now.Sizes {
-			st.Links = append(st.Links, Link{Index: i, Name: now.Name, Kind: now.Kind,
-				Before: now.Sizes, Set: to})
-		}
-	}
+	out.note(st, want, have)
 	open := func(l Link) bool { return !l.Done }
 	if !slices.ContainsFunc(st.Links, open) {
 		if slices.Equal(before, st.Links) {
@@ -96,6 +79,28 @@ func (s Store) Apply(st *State, want []int) (out Outcome, err error) {
 		}
 	}
 	return out, s.Save(st)
+}
+
+// note adds to st the wanted links that are smaller than Size and not in it.
+func (o *Outcome) note(st *State, want []int, have map[int]link.Sized) {
+	for _, i := range want {
+		now, ok := have[i]
+		if !ok || slices.ContainsFunc(st.Links, func(l Link) bool { return l.Index == i }) {
+			continue
+		}
+		if now.Sizes[2] == 0 {
+			o.Failed[now.Name] = errNoIPv4
+			continue
+		}
+		to := now.Sizes
+		for k := range to {
+			to[k] = max(to[k], Size)
+		}
+		if to != now.Sizes {
+			st.Links = append(st.Links, Link{Index: i, Name: now.Name, Kind: now.Kind,
+				Before: now.Sizes, Set: to})
+		}
+	}
 }
 
 func (o *Outcome) failed(l Link, err error) bool {

@@ -56,9 +56,9 @@ func MaxSizes(name string) (Sizes, error) {
 
 // AllSizes returns the sizes of the namespace's devices.
 func AllSizes() ([]Sized, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	var out []Sized
 	for _, l := range links {

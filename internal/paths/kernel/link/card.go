@@ -21,9 +21,9 @@ import (
 // for a veth. crossed names the devices that all of its packets cross: a bond counts as one, and
 // several cards below a bridge do not count. Unreported values are left out.
 func Cards(name string) (all []sample.Card, crossed []string, err error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, nil, fmt.Errorf("list links: %w", err)
+		return nil, nil, err
 	}
 	at := slices.IndexFunc(links, func(l netlink.Link) bool { return l.Attrs().Name == name })
 	if at < 0 {

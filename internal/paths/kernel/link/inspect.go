@@ -38,9 +38,9 @@ const (
 // Inspect reads the named devices or, without names, all devices of the namespace. It leaves out
 // devices that do not exist.
 func Inspect(names ...string) ([]Inspected, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	control, err := traffic()
 	if err != nil {
@@ -254,9 +254,9 @@ func (in inspector) diverting(l netlink.Link) ([]Setting, error) {
 // Attached lists BPF programs, tc filters and queueing disciplines by device. Only callers with
 // CAP_NET_ADMIN see BPF programs.
 func Attached() (map[string][]string, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	control, err := traffic()
 	if err != nil {

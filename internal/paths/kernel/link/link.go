@@ -27,6 +27,14 @@ func dump[T any](f func() (T, error)) (T, error) {
 	return out, err
 }
 
+func listLinks() ([]netlink.Link, error) {
+	links, err := dump(netlink.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	return links, nil
+}
+
 func byName(name string) (netlink.Link, error) {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
@@ -95,9 +103,9 @@ func SetAlias(name, alias string) error {
 
 // Aliases returns the aliases of the devices that have one, by name.
 func Aliases() (map[string]string, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	out := map[string]string{}
 	for _, l := range links {
@@ -148,9 +156,9 @@ func AddDefaultRoute(gateway netip.Addr) error {
 
 // Names lists the devices of the namespace.
 func Names() ([]string, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	out := make([]string, len(links))
 	for i, l := range links {

@@ -27,9 +27,9 @@ type Routed struct {
 // Routes lists the routes of all tables. It leaves out local routes, which the kernel makes for
 // addresses, and IPv6 routes that the kernel adds and removes by itself.
 func Routes() ([]Routed, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	names := map[int]string{}
 	for _, l := range links {

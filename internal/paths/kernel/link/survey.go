@@ -31,9 +31,9 @@ type Device struct {
 
 // Survey lists the namespace's devices.
 func Survey() ([]Device, error) {
-	links, err := dump(netlink.LinkList)
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return netlink.RouteList(nil, unix.AF_UNSPEC)

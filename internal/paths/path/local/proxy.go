@@ -53,10 +53,6 @@ type Proxy struct {
 // their connections, so the reader keeps the last counts of each. Hits is the number of
 // connections, including those whose sockets were never read.
 func (p Proxy) Relayed() func() (sample.Counters, error) {
-	type leg struct {
-		toServer bool
-		conn     sock.Conn
-	}
 	seen := map[uint32]leg{}
 	var last *opens
 	var passed uint64
@@ -85,18 +81,7 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 				}
 			}
 		}
-		var up, down sample.Counters
-		var resent uint64
-		for _, l := range seen {
-			resent += l.conn.Resent
-			if l.toServer {
-				down.ForwardBytes += l.conn.Sent
-				down.BackwardBytes += l.conn.Received
-			} else {
-				up.ForwardBytes += l.conn.Received
-				up.BackwardBytes += l.conn.Sent
-			}
-		}
+		up, down, resent := sums(seen)
 		switch {
 		case p.Outward:
 			up = down
@@ -112,6 +97,28 @@ func (p Proxy) Relayed() func() (sample.Counters, error) {
 			BackwardBytes: min(up.BackwardBytes, down.BackwardBytes), Hits: passed,
 			ResentBytes: resent}, err
 	}
+}
+
+// leg is a connection of the proxy to the server or to a client.
+type leg struct {
+	toServer bool
+	conn     sock.Conn
+}
+
+// sums returns the bytes between clients and the proxy, those between it and the server, and the
+// resent ones of both. legs are by inode.
+func sums(legs map[uint32]leg) (up, down sample.Counters, resent uint64) {
+	for _, l := range legs {
+		resent += l.conn.Resent
+		if l.toServer {
+			down.ForwardBytes += l.conn.Sent
+			down.BackwardBytes += l.conn.Received
+		} else {
+			up.ForwardBytes += l.conn.Received
+			up.BackwardBytes += l.conn.Sent
+		}
+	}
+	return up, down, resent
 }
 
 func (p Proxy) isSecond(port uint16) bool { return port == p.Second && port != 0 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
-	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -64,56 +63,60 @@ func Run(t *testing.T, b path.Builder, o Options) {
 		if o.Only != "" && m.Name != o.Only {
 			continue
 		}
-		requested, usual := false, lastUsual(m)
-		var specs, examined []path.Spec // examined while all are built
-		for i, r := range m.Routes {
-			last, brief := i == lastInward(m), slices.Contains(o.Brief, m.Name)
-			out := r.To.Outside()
-			if r.OnRequest() && !out && (o.Short && requested ||
-				!o.Short && !last && (brief || !m.PerPort)) {
-				continue
-			}
-			requested = requested || r.OnRequest() && !out
-			spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
-			if o.Leave != nil && o.Leave(m.Name, r) {
-				known := slices.ContainsFunc(specs, func(s path.Spec) bool {
-					return s.From == r.From
-				})
-				if !Emulated() && !known {
-					specs = append(specs, spec)
-				}
-				continue
-			}
-			specs = append(specs, spec)
-			name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
-			if o.Short || Emulated() {
-				examined = append(examined, spec)
-			} else {
-				t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
-			}
-			represented := i != usual && (Emulated() || brief) ||
-				r.OnRequest() && (!last || brief || !m.PerPort)
-			if out {
-				represented = r.To.Six() || Emulated()
-			}
-			if represented { // by the longest route, except in make test-kernels
-				continue
-			}
-			if m.PerPort || out {
-				udp := spec
-				udp.UDP = true
-				t.Run(name+"/udp", func(t *testing.T) { route(t, b, udp, o) })
-			}
-			if o.Short {
-				continue
-			}
-			t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
+		routesOf(t, b, m, o)
+	}
+}
+
+func routesOf(t *testing.T, b path.Builder, m mode.Mode, o Options) {
+	requested, usual := false, lastUsual(m)
+	var specs, examined []path.Spec // examined while all are built
+	for i, r := range m.Routes {
+		last, brief := i == lastInward(m), slices.Contains(o.Brief, m.Name)
+		out := r.To.Outside()
+		if r.OnRequest() && !out && (o.Short && requested ||
+			!o.Short && !last && (brief || !m.PerPort)) {
+			continue
 		}
-		if len(specs) > 0 {
-			t.Run(string(m.Name)+"/together", func(t *testing.T) {
-				together(t, b, specs, examined, o)
+		requested = requested || r.OnRequest() && !out
+		spec := path.Spec{Mode: m.Name, From: r.From, To: r.To}
+		if o.Leave != nil && o.Leave(m.Name, r) {
+			known := slices.ContainsFunc(specs, func(s path.Spec) bool {
+				return s.From == r.From
 			})
+			if !Emulated() && !known {
+				specs = append(specs, spec)
+			}
+			continue
 		}
+		specs = append(specs, spec)
+		name := fmt.Sprintf("%s/%s/%s", m.Name, r.From, r.To)
+		if o.Short || Emulated() {
+			examined = append(examined, spec)
+		} else {
+			t.Run(name, func(t *testing.T) { route(t, b, spec, o) })
+		}
+		represented := i != usual && (Emulated() || brief) ||
+			r.OnRequest() && (!last || brief || !m.PerPort)
+		if out {
+			represented = r.To.Six() || Emulated()
+		}
+		if represented { // by the longest route, except in make test-kernels
+			continue
+		}
+		if m.PerPort || out {
+			udp := spec
+			udp.UDP = true
+			t.Run(name+"/udp", func(t *testing.T) { route(t, b, udp, o) })
+		}
+		if o.Short {
+			continue
+		}
+		t.Run(name+"/crowd", func(t *testing.T) { crowd(t, b, spec, o) })
+	}
+	if len(specs) > 0 {
+		t.Run(string(m.Name)+"/together", func(t *testing.T) {
+			together(t, b, specs, examined, o)
+		})
 	}
 }
 
@@ -281,102 +284,6 @@ func SkipOrFail(t testing.TB, format string, args ...any) {
 		t.Fatalf(format, args...)
 	}
 	t.Skipf(format, args...)
-}
-
-// CarriesTwice calls Carries twice, because counters need not start at zero.
-func CarriesTwice(t *testing.T, p *path.Path) {
-	t.Helper()
-	for range 2 {
-		Carries(t, p)
-	}
-}
-
-// Carries moves checksummed bytes in both directions over the path, and checks that they are
-// witnessed.
-func Carries(t *testing.T, p *path.Path) {
-	t.Helper()
-	w, readings := witnessed(t, p, func() Traffic { return Exchange(t, p) })
-	if !w.OK {
-		t.Errorf("the right path was not witnessed: %s\n%v", w.Evidence, readings)
-	}
-}
-
-// unchanged calls f, which runs traffic, and checks that the path's settings stay the same.
-// Meanwhile other paths are built and closed.
-func unchanged(t *testing.T, p *path.Path, f func()) {
-	t.Helper()
-	read := func() []path.Setting {
-		all, err := p.Inspect()
-		if err != nil {
-			t.Fatalf("Inspect: %v", err)
-		}
-		return all
-	}
-	before := read()
-	f()
-	d := slices.DeleteFunc(path.Differences(before, read()), func(d sample.Difference) bool {
-		switch d.What {
-		case "BPF links of the machine": // other tests attach programs meanwhile
-			return true
-		case "sysctl net.core.rmem_max", "sysctl net.core.wmem_max": // or set the machine's limits
-			return true
-		}
-		return false
-	})
-	if len(d) > 0 || len(before) == 0 {
-		t.Errorf("%d settings, of which a path that nobody touched changed %+v", len(before), d)
-	}
-}
-
-func around(t *testing.T, p *path.Path, o Options) {
-	t.Helper()
-	possible := false
-	w, readings := witnessed(t, p, func() (tr Traffic) {
-		tr, possible = o.Around(t, p)
-		return tr
-	})
-	if possible && w.OK {
-		t.Errorf("traffic around the path was witnessed:\n%v", readings)
-	}
-}
-
-type visit struct {
-	hops          []path.Hop
-	before, after []sample.Counters
-	moved         []path.Moved
-	readings      []string
-}
-
-func move(t *testing.T, p *path.Path, traffic func() Traffic) visit {
-	t.Helper()
-	v := visit{hops: append(slices.Clone(p.Hops), p.Guards...)}
-	var err error
-	if v.before, err = path.ReadAll(v.hops); err != nil {
-		t.Fatal(err)
-	}
-	m := traffic()
-	if m.Stop != nil {
-		defer m.Stop()
-	}
-	if v.after, err = path.ReadAll(v.hops); err != nil {
-		t.Fatal(err)
-	}
-	v.moved = m.Moved
-	for i, h := range v.hops {
-		v.readings = append(v.readings, fmt.Sprintf(
-			"%s %s (%s): %+v", h.Kind, h.Name, h.Where, v.after[i].Sub(v.before[i])))
-	}
-	return v
-}
-
-func (v visit) witness(moved []path.Moved) sample.Witness {
-	return path.Witness(v.hops, v.before, v.after, moved...)
-}
-
-func witnessed(t *testing.T, p *path.Path, traffic func() Traffic) (sample.Witness, []string) {
-	t.Helper()
-	v := move(t, p, traffic)
-	return v.witness(v.moved), v.readings
 }
 
 // NothingLeft checks that this process and the machine are in an earlier state. It waits up to a

@@ -29,7 +29,7 @@ type Display struct {
 // Show starts to display the model that first returns for the terminal's size. It ends at Close, or
 // when the user closes the screen.
 func Show(t *Terminal, first func(columns, lines int) live.Model) *Display {
-	columns, lines := t.Size()
+	columns, lines := t.size()
 	d := &Display{terminal: t, ended: make(chan struct{}), resized: make(chan os.Signal, 1)}
 	m := first(columns, lines)
 	d.program = tea.NewProgram(shell{d, m}, tea.WithInput(t.keys), tea.WithOutput(t.out),
@@ -55,7 +55,7 @@ func (d *Display) resize() {
 		case <-d.ended:
 			return
 		case <-d.resized:
-			columns, lines := d.terminal.Size()
+			columns, lines := d.terminal.size()
 			d.program.Send(tea.WindowSizeMsg{Width: columns, Height: lines})
 		}
 	}
@@ -135,7 +135,7 @@ func (s shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if m.Width <= 0 || m.Height <= 0 {
 			return s, nil
 		}
-		s.d.terminal.Forget()
+		s.d.terminal.forget()
 	case tea.KeyPressMsg:
 	default:
 		return s, nil

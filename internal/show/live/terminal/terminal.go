@@ -72,8 +72,8 @@ func is(f *os.File) bool {
 	return err == nil
 }
 
-// Size returns 80 and 24 if the size is not known.
-func (t *Terminal) Size() (columns, lines int) {
+// size returns 80 and 24 if the size is not known.
+func (t *Terminal) size() (columns, lines int) {
 	const usualColumns, usualLines = 80, 24
 	s, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || s.Col == 0 || s.Row == 0 {
@@ -110,8 +110,8 @@ func (t *Terminal) draw(lines []string) error {
 	return err
 }
 
-// Forget makes the next draw draw all lines, as after a change of size.
-func (t *Terminal) Forget() { t.drawn = nil }
+// forget makes the next draw draw all lines, as after a change of size.
+func (t *Terminal) forget() { t.drawn = nil }
 
 // Close restores the terminal's screen and settings, and discards unread keys.
 func (t *Terminal) Close() error {

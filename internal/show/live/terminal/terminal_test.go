@@ -100,7 +100,7 @@ func TestTerminalIsRestored(t *testing.T) {
 	if now := s.modes(t); now.Lflag&unix.ICANON != 0 || now.Lflag&unix.ISIG == 0 {
 		t.Errorf("lines are waited for, or Ctrl-C is no signal: %#x", now.Lflag)
 	}
-	if c, l := term.Size(); c != 80 || l != 24 {
+	if c, l := term.size(); c != 80 || l != 24 {
 		t.Errorf("%d columns, %d lines", c, l)
 	}
 	if err := term.Close(); err != nil {

@@ -1,0 +1,87 @@
+package analysis
+
+import (
+	"math"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Toll returns a cell's cost relative to the baseline in its load's primary metric, or in CPU time
+// if it fills a link: 2 is half the throughput or twice the latency. It is smallest for the
+// baseline and largest for a cell without a ratio.
+func (c Cell) Toll() float64 {
+	if c.Baseline {
+		return math.Inf(-1)
+	}
+	r := c.Metrics[c.Primary].Ratio
+	cpu := c.Metrics[workload.CPUPerByte].Ratio
+	switch {
+	case c.FillsLink() && cpu != nil:
+		return cpu.Median
+	case r == nil:
+		return math.Inf(1)
+	case c.Metrics[c.Primary].Higher:
+		return 1 / r.Median
+	}
+	return r.Median
+}
+
+// FillsLink reports whether the cell was as fast as its wire, a network card or a shaper.
+func (c Cell) FillsLink() bool { return Fills(c.LimitedBy) }
+
+// Fills reports whether limitedBy names a link rather than a party.
+func Fills(limitedBy string) bool {
+	return limitedBy == string(mode.HopWire) || limitedBy == limitCard || limitedBy == limitShaper
+}
+
+// Link names the link that limits a cell: "the wire", "the 10 Gbit/s card eth0 of node b".
+func (c Cell) Link() string {
+	if c.Capacity == nil {
+		return "the " + c.LimitedBy
+	}
+	return c.Capacity.Words()
+}
+
+// CellOf returns a cell without results.
+func CellOf(c sample.Cell) Cell {
+	return Cell{Mode: c.Name(), From: string(c.From), To: string(c.To), Load: c.Load,
+		Point: c.Point,
+		Tune:  string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
+}
+
+// Of returns the cell of the plan whose result c is, with a route in place of the mode.
+func (c Cell) Of() sample.Cell {
+	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To),
+		Load: c.Load, Point: c.Point,
+		Tune: mode.Tunes(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
+}
+
+// Label returns a cell's mode, with its target if the mode has several, and its tunes.
+func Label(c sample.Cell) string {
+	m, ok := mode.Find(c.Mode)
+	if !ok {
+		m.Name = c.Named().Mode // a route, or a mode of a later toll
+	}
+	return m.Label(c.From, c.To, c.Tune)
+}
+
+// RowName returns a cell's label, with the shape of a crowd or the point of a sweep.
+func RowName(c sample.Cell) string {
+	switch {
+	case c.Shape.Crowd():
+		return Label(c) + " " + c.Shape.String()
+	case c.Point != "":
+		return Label(c) + " at " + c.Point
+	}
+	return Label(c)
+}
+
+// Name returns the cell's RowName.
+func (c Cell) Name() string { return RowName(c.Of()) }
+
+// Label returns the label of the cell in the plan.
+func (c Cell) Label() string {
+	return Label(c.Of())
+}

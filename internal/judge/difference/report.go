@@ -1,0 +1,213 @@
+package difference
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+)
+
+// Schema names the version of a difference.
+const Schema = "bridgetoll.difference/1"
+
+// Report is the difference between two runs; docs/results.md documents its JSON form.
+type Report struct {
+	Schema   string       `json:"schema"`
+	Study    sample.Study `json:"study,omitzero"`
+	Old      Side         `json:"old"`
+	New      Side         `json:"new"`
+	Baseline string       `json:"baseline"`
+	Same     float64      `json:"same"` // relative difference that is called none
+	Settings []Setting    `json:"settings"`
+	States   []State      `json:"states,omitempty"` // of the machine, if they differ
+	Cells    []Cell       `json:"cells"`            // cells of both runs, in the new plan's order
+	Traces   []Traced     `json:"traces,omitempty"`
+	OnlyOld  []Lone       `json:"only_old"`
+	OnlyNew  []Lone       `json:"only_new"`
+	FailAt   *float64     `json:"fail_above,omitempty"` // --fail-above
+	Failing  []Exceeded   `json:"failing,omitempty"`    // certainly worse by more than that
+}
+
+// Side is one of the two runs.
+type Side struct {
+	Name        string             `json:"name"`
+	Started     time.Time          `json:"started,omitzero"`
+	Environment sample.Environment `json:"environment"`
+	Rounds      int                `json:"rounds"`
+	Elapsed     float64            `json:"elapsed_s"`
+}
+
+// State holds the baseline's own figures in both runs, if the machine was in another state: ratios
+// depend on that.
+type State struct {
+	From     string  `json:"from"`
+	Load     string  `json:"load"`
+	On       string  `json:"on"`
+	Pin      string  `json:"pin,omitempty"`
+	Baseline string  `json:"baseline"`
+	Metric   string  `json:"metric"`
+	Unit     string  `json:"unit"`
+	Old      float64 `json:"old"`
+	New      float64 `json:"new"`
+}
+
+// Setting is a possible explanation of a difference: a setting of the machine, the run, or paths.
+type Setting struct {
+	What string `json:"what"`
+	Old  string `json:"old"` // Old or New is "" if that run lacks it
+	New  string `json:"new"`
+	// Cells are the modes with different paths; nil: it is a setting of the whole run.
+	Cells []string `json:"cells,omitempty"`
+}
+
+// Cell is a cell of both runs.
+type Cell struct {
+	sample.Cell
+	Label    string            `json:"label"`
+	Baseline bool              `json:"baseline,omitempty"`
+	Primary  string            `json:"primary"`
+	Metrics  map[string]Metric `json:"metrics"`
+}
+
+// Metric is one quantity of a cell in both runs.
+type Metric struct {
+	Unit   string  `json:"unit"`
+	Higher bool    `json:"higher_is_better,omitempty"`
+	Ratio  *Change `json:"ratio,omitempty"` // of the ratio to the baseline; nil: it is the baseline
+	Value  *Change `json:"value,omitempty"` // of the value itself
+}
+
+// Change is the factor from the old figure to the new one.
+type Change struct {
+	Old      Figure  `json:"old"`
+	New      Figure  `json:"new"`
+	Median   float64 `json:"median"`
+	Low      float64 `json:"low"` // 95 %
+	High     float64 `json:"high"`
+	SureLow  float64 `json:"sure_low"` // 99 %
+	SureHigh float64 `json:"sure_high"`
+	// pairs of slices, or rounds, of the run with fewer
+	N      int `json:"n"`
+	Epochs int `json:"epochs,omitempty"` // as in a ratio
+	// Verdict is better, worse, same or unclear; "" if it is not judged.
+	Verdict stats.Verdict `json:"verdict,omitempty"`
+	// Alike is the verdict if the machine's state were the same in both runs; "" if it is.
+	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
+}
+
+// Figure is one run's figure.
+type Figure struct {
+	Median  float64       `json:"median"`
+	Low     float64       `json:"low"`
+	High    float64       `json:"high"`
+	N       int           `json:"n"`
+	Verdict stats.Verdict `json:"verdict,omitempty"` // of a ratio
+	// Varies means that Low and High are a range, as in a ratio.
+	Varies bool `json:"varies,omitempty"`
+}
+
+// Varies reports whether a figure of either run is a range, so that the change has no verdict.
+func (c Change) Varies() bool { return c.Old.Varies || c.New.Varies }
+
+// Lone is a cell with a result in only one run, and the reason of the other.
+type Lone struct {
+	Label string `json:"label"`
+	From  string `json:"from"`
+	Load  string `json:"load"`
+	On    string `json:"on"`
+	Pin   string `json:"pin,omitempty"`
+	Why   string `json:"why"`
+}
+
+// Exceeded is a ratio that is certainly worse by more than the limit.
+type Exceeded struct {
+	Label  string `json:"label"`
+	From   string `json:"from"`
+	Load   string `json:"load"`
+	Pin    string `json:"pin,omitempty"`
+	Metric string `json:"metric"`
+}
+
+// Undecided reports whether something looks worse by more than share, but was measured in another
+// state of the machine.
+func (r *Report) Undecided(share float64) bool {
+	alike := *r
+	alike.Cells = slices.Clone(r.Cells)
+	for i, c := range alike.Cells {
+		metrics := map[string]Metric{}
+		for name, m := range c.Metrics {
+			if m.Ratio != nil && m.Ratio.Alike != "" {
+				x := *m.Ratio
+				x.Verdict, m.Ratio = x.Alike, &x
+			}
+			metrics[name] = m
+		}
+		alike.Cells[i].Metrics = metrics
+	}
+	alike.FailAbove(share)
+	return len(alike.Failing) > len(r.Failing)
+}
+
+// Unjudged reports whether no ratio of both runs shows if it is worse by more than share: none has
+// a verdict, and no 99 % interval excludes it.
+func (r *Report) Unjudged(share float64) bool {
+	for _, c := range r.Cells {
+		for _, m := range c.Metrics {
+			if m.Ratio == nil {
+				continue
+			}
+			enough := m.Ratio.Epochs > 0 || m.Ratio.N >= stats.MinJudged
+			within := m.Ratio.SureHigh <= 1+share
+			if m.Higher {
+				within = m.Ratio.SureLow >= 1-share
+			}
+			if m.Ratio.Verdict != stats.Unclear || enough && within {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// String returns a ratio without its interval, or the range of one that varies.
+func (f Figure) String() string {
+	if f.Varies {
+		return analysis.Ratio{Low: f.Low, High: f.High, Varies: true}.String()
+	}
+	return analysis.Percent(f.Median)
+}
+
+// FailAbove records the ratios with the verdict worse whose whole 99 % interval is beyond share:
+// 0.05 is 5 %.
+func (r *Report) FailAbove(share float64) {
+	r.FailAt, r.Failing = &share, nil
+	for _, c := range r.Cells {
+		for _, metric := range Metrics(c) {
+			m := c.Metrics[metric]
+			if m.Ratio == nil || m.Ratio.Verdict != stats.Worse {
+				continue
+			}
+			s := stats.Shift{Summary: stats.Summary{N: m.Ratio.N}, SureLow: m.Ratio.SureLow,
+				SureHigh: m.Ratio.SureHigh}
+			if s.Beyond(share, m.Higher) {
+				r.Failing = append(r.Failing, Exceeded{
+					c.Label, string(c.From), c.Load, c.Pin, metric})
+			}
+		}
+	}
+}
+
+// Metrics returns the names of the cell's metrics, the primary one first.
+func Metrics(c Cell) []string {
+	var out []string
+	for _, m := range []string{c.Primary, workload.LatencyP99, workload.CPUPerByte,
+		workload.CPUPerTrip} {
+		if _, ok := c.Metrics[m]; ok && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
