@@ -600,7 +600,7 @@ func TestVersionsMustBeTheSame(t *testing.T) {
 	_, err := s.hub.Wait(bounded(t), "b")
 	var u *path.UnsupportedError
 	if !errors.As(err, &u) || !strings.Contains(u.Missing, "agent b on ") ||
-		!strings.Contains(u.Missing, "is toll 0.9, this is 1.2.3") || u.Remedy == "" {
+		!strings.Contains(u.Missing, "is toll 0.9, this is toll 1.2.3") || u.Remedy == "" {
 		t.Errorf("it says %v", err)
 	}
 	if err := n.ends(t); err == nil || !strings.Contains(n.said.String(), "refused by the hub") {
