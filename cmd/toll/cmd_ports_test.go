@@ -335,14 +335,14 @@ func onePort(e *dockerHost, t *testing.T, bin string) {
 			t.Errorf("port %s is measured by %q", port, r.MeasureServer)
 		} else if isToll {
 			if out, err := e.try("sh", "-c", bin+" "+command+" --dry-run"); err != nil ||
-				!strings.Contains(out, " cells, ") {
+				!strings.Contains(out, " measurements, ") {
 				t.Errorf("%s: %v\n%s", command, err, out)
 			}
 		}
 		for _, m := range r.Measure {
 			args := append([]string{bin}, strings.Fields(m.Command)[1:]...)
 			if out, err := e.try(append(args, "--dry-run")...); err != nil ||
-				!strings.Contains(out, " cells, ") {
+				!strings.Contains(out, " measurements, ") {
 				t.Errorf("%s: %v\n%s", m.Command, err, out)
 			}
 		}
