@@ -89,7 +89,8 @@ func refuse6(s path.Spec) error {
 		return nil
 	case s.To == mode.ToOutside6:
 		return &path.UnsupportedError{
-			Missing: "from a task to the outside, toll measures only IPv4", Remedy: "host; or --on lab, or -4"}
+			Missing: "toll measures a task's way out only over IPv4",
+			Remedy:  "host; or --on lab, or -4"}
 	case s.To == mode.ToContainer6:
 		return dockerapi.NoOverlay6
 	case s.Mode == mode.PublishNAT:
