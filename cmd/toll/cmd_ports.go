@@ -197,11 +197,7 @@ func (f *portsFlags) saveMachine(c *cobra.Command, e env, facts *ports.Facts) er
 		_, err = w.Write(b.Bytes())
 		err = errors.Join(err, closeFile())
 	}
-	if err != nil {
-		return &failure{exitFailed, fmt.Errorf("save the machine: %w", err),
-			"give --save a writable path"}
-	}
-	return nil
+	return unsaved("the machine", err)
 }
 
 func parseClient(s string) (netip.Addr, error) {

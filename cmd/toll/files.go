@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 )
 
 const forceFlag = "force"
@@ -102,10 +102,13 @@ func create(name string, stdout io.Writer, force bool) (w io.Writer, closeFile f
 
 // taken locks an opened file until it is closed, as far as the file system has locks.
 func taken(f *os.File, err error) (*os.File, error) {
-	if err == nil && errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+	if err != nil {
+		return nil, err
+	}
+	if _, err := journal.Lock(f); err != nil {
 		return nil, errors.Join(&os.PathError{Op: "open", Path: f.Name(), Err: errTaken}, f.Close())
 	}
-	return f, err
+	return f, nil
 }
 
 // beside creates a file in name's directory that can be renamed to name.
@@ -293,10 +296,11 @@ func (f *runFlags) savable() error {
 	if f.save == "" || direct(f.save) {
 		return nil
 	}
-	return unsaved(writable(f.save))
+	return unsaved("results", writable(f.save))
 }
 
-func unsaved(err error) error {
+// unsaved returns nil for nil. what is what could not be saved.
+func unsaved(what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -304,7 +308,7 @@ func unsaved(err error) error {
 	if errors.Is(err, errTaken) {
 		hint = "give --" + saveFlag + " another path"
 	}
-	return &failure{exitFailed, fmt.Errorf("save results: %w", err), hint}
+	return &failure{exitFailed, fmt.Errorf("save %s: %w", what, err), hint}
 }
 
 // unsave removes the results file of a run that recorded nothing, which would be in the way of the
@@ -331,7 +335,7 @@ func (f *runFlags) records(e env) (t *tee, closeFile func() error, err error) {
 			overwriteHint(place{saveFlag, f.save}))
 	}
 	if err != nil {
-		return nil, nil, unsaved(err)
+		return nil, nil, unsaved("results", err)
 	}
 	t.file = file
 	return t, closeFile, nil

@@ -28,7 +28,7 @@ func refused(ctx context.Context, routes []Route) (why map[netip.AddrPort]string
 	err error) {
 	m, err := replica.Read(ctx)
 	if err != nil {
-		return nil, true, err
+		return nil, false, err
 	}
 	t := trials{machine: m, sockets: map[replica.Socket]int{}, why: map[netip.AddrPort]string{}}
 	for _, r := range routes {
@@ -36,12 +36,12 @@ func refused(ctx context.Context, routes []Route) (why map[netip.AddrPort]string
 	}
 	s, err := replica.Start(ctx, m, t.list)
 	if err != nil {
-		return nil, true, err
+		return nil, false, err
 	}
 	defer func() { _ = s.Close() }() // its process ends with this one
 	answers, err := s.Dial(ctx, t.dials())
 	if err != nil {
-		return nil, true, err
+		return nil, false, err
 	}
 	for _, x := range t.tried {
 		var seen [2]netip.Addr // by docker-proxy, straight
@@ -242,6 +242,7 @@ func (f *Fast) judge(ctx context.Context, facts *ports.Facts, routes []Route) (m
 	if err != nil || now != f.judged.of {
 		f.judged.of = "" // until the copy has answered
 		why, doubtful, err := refused(ctx, routes)
+		doubtful = doubtful || err != nil
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
