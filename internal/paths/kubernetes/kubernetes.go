@@ -15,6 +15,8 @@ import (
 // Name is the backend's name.
 const Name = sample.Kubernetes
 
+const noIPv6 = "on Kubernetes, toll measures only over IPv4"
+
 // Kubernetes is the backend. Only Version must be set.
 type Kubernetes struct {
 	Access
@@ -114,8 +116,7 @@ func (k *Kubernetes) refuse(s path.Spec) error {
 			Remedy: "pod, clusterip or nodeport --from container,remote-container"}
 	}
 	if s.To.Six() {
-		return &path.UnsupportedError{Missing: "on Kubernetes, toll measures only over IPv4",
-			Remedy: "--on lab, or -4"}
+		return &path.UnsupportedError{Missing: noIPv6, Remedy: "--on lab, or -4"}
 	}
 	return cluster.Refuse(s)
 }
