@@ -54,7 +54,7 @@ func TestFlagsFitBackends(t *testing.T) {
 		{"--nodes a,b --outside", "kubernetes", ""},
 		{"--outside", "swarm", "--outside is for kubernetes only"},
 		{"--nodes a,b,c", "kubernetes", "--nodes names two nodes"},
-		{"--nodes a,", "kubernetes", "a name is empty"},
+		{"--nodes a,", "kubernetes", "--nodes has an empty name"},
 		{"--nodes a,b --control 192.0.2.1", "kubernetes", "--control is for swarm only"},
 		{"--context c", "swarm", "--context is for kubernetes only"},
 		{"--nodes a,b", "lab,kubernetes", ""},

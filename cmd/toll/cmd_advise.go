@@ -90,7 +90,7 @@ func toAdvise(r *plan.Request) error {
 		return err
 	}
 	if in := mode.Inward(r.To); len(in) > 0 {
-		return usage(fmt.Errorf("--to %s: advise takes the first target that a mode has", in[0]),
+		return usage(fmt.Errorf("--to %s: toll advise chooses the inward target itself", in[0]),
 			"leave --to out, or --to outside")
 	}
 	r.Baseline = mode.Bridge
@@ -114,7 +114,7 @@ func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 		r.Baseline = m
 		levers := lever.Plan(m, here, named)
 		if len(levers) == 0 {
-			return first, nil, fmt.Errorf("nothing to try: there is no such lever for %s", m)
+			return first, nil, fmt.Errorf("nothing to try: no lever applies to %s", m)
 		}
 		p, err := plan.Advice(r, levers)
 		switch {

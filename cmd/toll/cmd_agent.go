@@ -78,17 +78,17 @@ func newAgent() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&bundle, "bundle", "", "file with the run's key")
 	f.StringSliceVar(&dial, "dial", nil, "addresses of the toll that measures, tried in turn")
-	f.StringVar(&id, "id", "", "the ID that this agent shows; else $BRIDGETOLL_AGENT_ID")
+	f.StringVar(&id, "id", "", "this agent's ID (default $BRIDGETOLL_AGENT_ID)")
 	f.StringVar(
-		&name, "name", "", "the name in reports; else $BRIDGETOLL_AGENT_NAME, else the host name")
+		&name, "name", "", "the name in reports (default $BRIDGETOLL_AGENT_NAME, or the host name)")
 	f.StringVar(
 		&stdio, "stdio", "",
-		"the hub is at the standard input and output, and knows this agent by that word")
+		"talk to the hub over standard input and output, as the agent with this ID")
 	f.BoolVar(&remove, "remove", false, "with --stdio: remove this program and its directory, now")
 	f.Var(timeFlag(&sit, 0, 0, unlimited[time.Duration]()), "sit",
-		"be the first process of a container, and end it when no agent has run for this long")
+		"run as a container's first process, and exit when no agent has run for this long")
 	f.Var(timeFlag(&patience, time.Minute, 0, unlimited[time.Duration]()), "patience",
-		"how long to try")
+		"how long to try to reach the toll that measures")
 	return c
 }
 
@@ -122,7 +122,7 @@ func peerAgent(ctx context.Context, id string, remove bool) error {
 	length, name, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
 	size, err := strconv.Atoi(length)
 	if err != nil || size < 0 || size > maxBundle {
-		return fmt.Errorf("read the bundle: it cannot have %q bytes", length)
+		return fmt.Errorf("read the bundle: invalid length %q", length)
 	}
 	secret := make([]byte, size)
 	if _, err := io.ReadFull(in, secret); err != nil {

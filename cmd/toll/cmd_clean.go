@@ -56,8 +56,8 @@ has ended.`,
 		&d.Others, "others", false,
 		"also remove what toll on other machines made in this swarm or cluster, and what belongs to processes that cannot be seen, even if they still run")
 	fl.StringVar(&k.Access.Kubeconfig, "kubeconfig", "",
-		"look in this cluster, too, as --on kubernetes finds it")
-	fl.StringVar(&k.Access.Context, "context", "", "look in the cluster of this context, too")
+		"also clean the cluster that --on kubernetes uses")
+	fl.StringVar(&k.Access.Context, "context", "", "also clean the cluster of this context")
 	fl.StringVar(&k.Access.Namespace, "namespace", "",
 		"look in this namespace (default the context's)")
 	return c

@@ -71,7 +71,8 @@ func twoOrNone(_ *cobra.Command, args []string) error {
 			"toll diff old.jsonl new.jsonl; toll diff alone takes the newest kept run and the last one like it")
 	}
 	if len(args) > 0 && args[0] == "-" && args[1] == "-" {
-		return usage(errors.New("the standard input is one file, not two"), "name one of them")
+		return usage(errors.New("only one of the two runs can be standard input"),
+			"give the other as a file")
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func nothingFor(want fast.Choice, left fast.Left) error {
 			whyLeft(left.Ports, want.Ports[0]))
 		return &failure{exitNothing, err, hint}
 	}
-	why := "it changed meanwhile"
+	why := "they changed while toll read them"
 	if len(left.Links) > 0 {
 		why = left.Links[0].What + ": " + left.Links[0].Why
 	}
@@ -229,7 +229,7 @@ func whyLeft(left []fast.Refusal, port uint16) string {
 			return l.Why
 		}
 	}
-	return "it changed meanwhile"
+	return "it changed while toll read it"
 }
 
 func portList(ports []uint16) string {
@@ -243,7 +243,7 @@ func portList(ports []uint16) string {
 func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 	switch {
 	case all && len(args) > 0:
-		return c, usage(errors.New("--all means every port: give ports or --all"),
+		return c, usage(errors.New("ports and --all contradict each other"),
 			"toll fast on --all")
 	case !all && len(args) == 0:
 		return c, usage(errors.New("toll fast on needs ports, or --all"),

@@ -110,7 +110,7 @@ func (f *measureFlags) add(fl *pflag.FlagSet) {
 
 func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 	if f.word == "" && c.Flags().Changed("measure") {
-		return usage(errors.New("--measure= names no load"),
+		return usage(errors.New("--measure= needs a load"),
 			"--measure, or one of "+strings.Join(measureWords(), ", "))
 	}
 	command := ofCommand(f.word)
@@ -119,10 +119,10 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 			switch {
 			case !c.Flags().Changed(name):
 			case w == "" && f.word == "":
-				return usage(fmt.Errorf("--%s is for --measure", name),
+				return usage(fmt.Errorf("--%s needs --measure", name),
 					"toll fast on 8080 --measure")
 			case w != "" && w != command:
-				return usage(fmt.Errorf("--%s is for --measure=%s", name, w),
+				return usage(fmt.Errorf("--%s needs --measure=%s", name, w),
 					"toll fast on 8080 --measure="+w)
 			}
 		}
@@ -131,15 +131,15 @@ func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
 	case f.word == "":
 		return nil
 	case command == "" && c.Flags().Changed("timeout"):
-		return usage(errors.New("--timeout is for --measure=stream, sql and run"), "")
+		return usage(errors.New("--timeout needs --measure=stream, sql or run"), "")
 	case want.All:
-		return usage(errors.New("--measure asks ports that are named, not --all"),
+		return usage(errors.New("--measure needs port numbers, not --all"),
 			"toll fast on 8080 --measure")
 	case len(want.Ports) > 1 && (f.dsn != "" || f.run.save != "" || f.run.out.file != ""):
-		return usage(errors.New("--dsn, --save and --output are for one port"),
+		return usage(errors.New("--dsn, --save and --output work with one port only"),
 			"toll fast on 8080 --measure")
 	case len(want.Ports) > 1 && !slices.Contains([]string{"table", "markdown"}, f.run.out.format.name):
-		return usage(fmt.Errorf("--format %s has one document, and each port its own report",
+		return usage(fmt.Errorf("--format %s cannot hold the reports of several ports",
 			f.run.out.format.name), "measure one port at a time, or --format markdown")
 	}
 	return errors.Join(checkMeasure(f.word), f.run.checkLive(c),
@@ -259,7 +259,7 @@ func (m *measurement) port(port uint16) error {
 	}
 	if !m.run.quiet && !m.run.dryRun {
 		say(m.env.stderr, fmt.Sprintf("toll: measuring %s with fast and without, in turns; "+
-			"local clients of the port meet both", dial))
+			"local clients of the port use both", dial))
 	}
 	m.run.judged = m.verdicts.add
 	defer sayNothing()() // the engine is asked again and again
@@ -336,7 +336,7 @@ func (t tried) helped() (kept bool, why string) {
 		return true, "something was certainly better, and nothing certainly worse"
 	case t[stats.Unclear] > 0:
 		return false,
-			"nothing was certainly better; a longer --budget or a quieter machine may tell"
+			"nothing was certainly better; a longer --budget or a quieter machine may show it"
 	}
 	return false, "nothing was better"
 }

@@ -195,7 +195,7 @@ func readRules(e env, name string) ([]string, error) {
 		return nil, usage(fmt.Errorf("--rules %s: %w", name, err), "")
 	}
 	if len(out) == 0 {
-		return nil, usage(fmt.Errorf("--rules %s: it has no sentence", name),
+		return nil, usage(fmt.Errorf("--rules %s: the file has no sentence", name),
 			"one on a line, such as bridge.throughput >= 0.9 of host")
 	}
 	return out, nil
@@ -213,7 +213,7 @@ func checkRepeated(args []string) error {
 	root := newRoot(env{stdout: io.Discard, stderr: io.Discard})
 	c, rest, err := root.Find(args)
 	if err == nil && c != root && !slices.Contains(repeated, c.Name()) {
-		err = errors.New("it does not measure modes")
+		err = errors.New("it is not a measurement of modes")
 	}
 	if err == nil {
 		err = c.ParseFlags(rest)
@@ -225,14 +225,14 @@ func checkRepeated(args []string) error {
 		c.Flags().Visit(func(f *pflag.Flag) {
 			own := f.Name == "proxy" && slices.Contains([]string{"own", "off"}, f.Value.String())
 			if slices.Contains(notRepeated, f.Name) && !own {
-				err = fmt.Errorf("a file may not decide --%s", f.Name)
+				err = fmt.Errorf("a results file may not set --%s", f.Name)
 			}
 		})
 	}
 	if err != nil {
-		return usage(fmt.Errorf("the results file's command is not repeated: %s: %w",
+		return usage(fmt.Errorf("toll does not repeat the results file's command: %s: %w",
 			printable.Line(sample.CommandLine(args)), err),
-			"if you trust it, run it with --save again.jsonl, and give --confirm again.jsonl")
+			"if you trust the command, run it with --save again.jsonl, then give --confirm again.jsonl")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func checkRepeated(args []string) error {
 func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error) {
 	if h.Command == nil {
 		return nil,
-			usage(errors.New("the results file does not say by which command it was measured"),
+			usage(errors.New("the results file does not record the command that measured it"),
 				"measure again, and give the new file: --confirm again.jsonl")
 	}
 	if err := checkRepeated(h.Command); err != nil {

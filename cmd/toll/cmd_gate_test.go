@@ -8,15 +8,15 @@ import (
 // A results file, which anyone may have written, does not start programs.
 func TestRepeatedCommands(t *testing.T) {
 	for line, says := range map[string]string{
-		"run --client id":                "it does not measure modes",
-		"stream a=http://127.0.0.1:80":   "it does not measure modes",
-		"clean":                          "it does not measure modes",
-		"fast on --all":                  "it does not measure modes",
-		"compare --proxy=/bin/id":        "a file may not decide --proxy",
-		"--rounds 6 --proxy /bin/id":     "a file may not decide --proxy",
-		"ladder --on peer --peer a@b":    "a file may not decide --peer",
-		"compare bridge --kubeconfig k":  "a file may not decide --kubeconfig",
-		"compare bridge --output=/etc/x": "a file may not decide --output",
+		"run --client id":                "it is not a measurement of modes",
+		"stream a=http://127.0.0.1:80":   "it is not a measurement of modes",
+		"clean":                          "it is not a measurement of modes",
+		"fast on --all":                  "it is not a measurement of modes",
+		"compare --proxy=/bin/id":        "a results file may not set --proxy",
+		"--rounds 6 --proxy /bin/id":     "a results file may not set --proxy",
+		"ladder --on peer --peer a@b":    "a results file may not set --peer",
+		"compare bridge --kubeconfig k":  "a results file may not set --kubeconfig",
+		"compare bridge --output=/etc/x": "a results file may not set --output",
 		"compare --no-such-flag":         "unknown flag",
 		"nothing":                        "unknown command",
 	} {

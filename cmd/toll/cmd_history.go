@@ -170,7 +170,7 @@ func findHistory() (*history.Store, error) {
 	s, err := history.Find(os.Getenv)
 	if errors.Is(err, history.ErrNowhere) {
 		return nil, &failure{exitFailed, errors.New(
-			"there is no history: there is no home directory to keep it in"), "set XDG_STATE_HOME"}
+			"there is no history: this user has no home directory"), "set XDG_STATE_HOME"}
 	}
 	return s, err
 }
@@ -213,8 +213,8 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 		err = s.Keep(f.Header.Started, results, summary)
 	}
 	if err != nil {
-		warn(e, fmt.Sprintf("this run is not kept in the history: %v; --no-history keeps none",
-			err))
+		warn(e, fmt.Sprintf(
+			"this run is not kept in the history: %v; --no-history turns the history off", err))
 	}
 	return err == nil
 }

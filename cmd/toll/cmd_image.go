@@ -22,7 +22,7 @@ a registry (--image). The same toll writes the same image.`,
 		Args: noArguments,
 		RunE: atOnce(func(*cobra.Command, []string) error {
 			if isTerminal(e.stdout) {
-				return usage(errors.New("an image is not for a terminal"),
+				return usage(errors.New("cannot write an image to a terminal"),
 					"toll image | ssh NODE docker load")
 			}
 			name, archive, err := dockerapi.Archive("", dockerapi.NodeRepository)

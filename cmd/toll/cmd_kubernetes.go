@@ -42,7 +42,7 @@ nothing else. Its first lines explain how to use that account.`,
 				return err
 			}
 			if err := m.Check(); err != nil {
-				return usage(err, "names as Kubernetes has them: lower case letters, digits and -")
+				return usage(err, "Kubernetes names have lower case letters, digits and -")
 			}
 			return m.Write(e.stdout)
 		}),

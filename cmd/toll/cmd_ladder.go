@@ -66,7 +66,7 @@ in the kernel the time goes (toll trace).`,
 		"outside: the way out of a container to another machine; with a 6, over IPv6")
 	offer(fl, "to", outward)
 	fl.BoolVar(&traced, "trace", false,
-		"also follow round trips through the kernel, and say where each price comes from; needs root")
+		"also trace round trips in the kernel, to show where each price comes from; needs root")
 	f.addLoads(fl, ladderLoads, workload.RR, workload.Bulk)
 	f.addPin(fl, sample.PinFar)
 	f.onePin = true
@@ -83,11 +83,11 @@ func climb(r *plan.Request, all bool) error {
 		return err
 	}
 	if len(r.From) != 1 {
-		return usage(fmt.Errorf("a ladder has one placement, %d were given", len(r.From)),
+		return usage(fmt.Errorf("toll ladder takes one --from, %d were given", len(r.From)),
 			"one run for each: --from "+string(r.From[0]))
 	}
 	if len(r.To) > 1 || len(mode.Inward(r.To)) > 0 {
-		return usage(errors.New("a ladder has one direction, and chooses the targets inward itself"),
+		return usage(errors.New("toll ladder chooses the inward targets itself"),
 			"leave --to out, or --to "+string(mode.ToOutside))
 	}
 	from, to := r.From[0], r.Modes
@@ -105,12 +105,12 @@ func climb(r *plan.Request, all bool) error {
 			if direction.Outside() {
 				why, around = m.WhyNotOut(from)
 			}
-			return usage(fmt.Errorf("no ladder leads to %s from %s: %s", n, from, why), around)
+			return usage(fmt.Errorf("there is no ladder to %s from %s: %s", n, from, why), around)
 		}
 	}
 	rungs := mode.Climb(from, direction, to)
 	if len(rungs) == 0 {
-		return usage(fmt.Errorf("no ladder leads outside from %s", from),
+		return usage(fmt.Errorf("there is no ladder outward from %s", from),
 			"--from "+string(mode.FromContainer))
 	}
 	if len(rungs) < 2 {

@@ -75,7 +75,7 @@ there by ssh, and the machines dial each other.`,
 	f.addSettings(fl, comparesRuns)
 	f.addMeshModes(fl, &m)
 	fl.Var(wholeFlag(&m.atOnce, 0, 0, unlimited[int]()), "at-once",
-		"pairs that are measured at a time, at most (default as many as a round has)")
+		"measure at most this many pairs at a time (default all pairs of a round)")
 	f.addMeshLoads(fl)
 	f.addWindow(fl)
 	f.addSweeps(fl, &m)
@@ -83,7 +83,7 @@ there by ssh, and the machines dial each other.`,
 }
 
 func (f *runFlags) addMeshModes(fl *pflag.FlagSet, m *meshFlags) {
-	help, all := "the network mode between the nodes, or a mode and host, to compare it with host",
+	help, all := "the network mode between the nodes, or MODE,host to compare it with host",
 		[]string{}
 	for _, b := range backends {
 		if b.meshModes == nil {
@@ -233,7 +233,7 @@ func parseMeshModes(text string, known []string) (name, beside mode.Name, err er
 		return "", "",
 			usage(
 				fmt.Errorf(
-					"--mode %s: a mesh has one mode, or a mode and host, to compare it with host",
+					"--mode %s: toll mesh takes one mode, or one mode and host",
 					text), example)
 	}
 	return name, beside, nil
@@ -297,8 +297,8 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
 		m.mode = f.usualMesh(r.On)
 	}
 	if given.Changed("rounds") {
-		return r, usage(errors.New("a mesh has no --rounds"),
-			"--sweeps: each visits every pair once")
+		return r, usage(errors.New("toll mesh has no --rounds"),
+			"use --sweeps: each sweep visits every pair once")
 	}
 	i := slices.IndexFunc(backends, func(b backend) bool { return b.name == r.On })
 	known := backends[i].meshModes()
@@ -306,8 +306,8 @@ func (f *runFlags) meshRequest(m *meshFlags, given *pflag.FlagSet,
 		return r, err
 	}
 	if !slices.Contains(known, string(r.Mode)) {
-		return r, usage(fmt.Errorf("--mode %s: with --on %s a mesh has %s", r.Mode, r.On,
-			strings.Join(known, ", ")), "leave --mode out")
+		return r, usage(fmt.Errorf("--mode %s: with --on %s toll mesh measures only %s", r.Mode,
+			r.On, strings.Join(known, ", ")), "leave --mode out")
 	}
 	wire, err := parseWire("")
 	if err != nil {
@@ -328,13 +328,14 @@ func (f *runFlags) meshOn(given *pflag.FlagSet, machines []string) (string, erro
 		f.on = []string{peer.Name}
 	}
 	if len(f.on) != 1 || !slices.Contains(meshBackends(), f.on[0]) {
-		return "", usage(fmt.Errorf("--on %s: a mesh is measured on a cluster",
+		return "", usage(fmt.Errorf("--on %s: toll mesh measures clusters and machines by ssh",
 			strings.Join(f.on, ",")), "--on swarm, --on kubernetes, or toll mesh a b c")
 	}
 	on := f.on[0]
 	if len(machines) > 0 && on != peer.Name {
-		return "", usage(fmt.Errorf("%s is a machine for ssh: the nodes of %s are known",
-			machines[0], on), "leave --on out, or --nodes for some nodes")
+		return "", usage(fmt.Errorf(
+			"%s: --on %s takes no machines, because toll lists its nodes itself", machines[0], on),
+			"leave --on out, or --nodes for some nodes")
 	}
 	return on, f.fit(f.on)
 }

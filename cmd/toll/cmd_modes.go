@@ -201,7 +201,7 @@ func modeSection(m modeInfo) document.Section {
 	out.Add(routes)
 	if slices.ContainsFunc(m.Paths, func(p routeInfo) bool { return len(p.Or) > 0 }) {
 		say(
-			"or: of an engine with the other setting of userland-proxy; to address6, of one that gives networks IPv6 by itself", document.Words)
+			"or: with the other setting of userland-proxy; to address6: on an engine that gives networks IPv6 by default", document.Words)
 	}
 	if m.No6 != "" {
 		say("not over IPv6: "+m.No6, document.Words)

@@ -131,8 +131,8 @@ func oneVariant(words []string) (mode.Tunes, error) {
 	case err != nil || len(variants) == 0:
 		return "", err
 	case len(variants) > 1:
-		return "", usage(fmt.Errorf("a path has one variant, %d were given", len(variants)),
-			"join the tunes of one by +: --tune "+strings.Join(words, "+"))
+		return "", usage(fmt.Errorf("toll path takes one variant, %d were given", len(variants)),
+			"join its settings by +: --tune "+strings.Join(words, "+"))
 	}
 	return variants[0], nil
 }
@@ -153,7 +153,7 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 		}
 		if routes = m.RoutesFrom(p); len(routes) == 0 {
 			why, _ := m.WhyNot(p)
-			return s, usage(fmt.Errorf("%s is not reached from %s: %s", name, from, why),
+			return s, usage(fmt.Errorf("%s cannot be reached from %s: %s", name, from, why),
 				fmt.Sprintf("toll path %s --from %s", name, m.Routes[0].From))
 		}
 	}
@@ -162,7 +162,7 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 			return r.To.Four()
 		})
 		if len(routes) == 0 {
-			return s, usage(fmt.Errorf("%s has no path over IPv6 from there", name),
+			return s, usage(fmt.Errorf("%s has no path over IPv6 from that placement", name),
 				"toll modes "+name+" lists its paths")
 		}
 	}
@@ -182,7 +182,7 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	if routes[0].To != mode.ToContainer { // otherwise --to has no other value
 		hint += " --to " + string(routes[0].To)
 	}
-	return s, usage(fmt.Errorf("%s from %s is not dialled at %s", name, routes[0].From, to), hint)
+	return s, usage(fmt.Errorf("%s from %s has no target %s", name, routes[0].From, to), hint)
 }
 
 // A visit may be repeated on a busy machine, because that does not change where packets go.
@@ -220,7 +220,7 @@ func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*vie
 			return &view.Trace{Path: f.Header.Paths[0], Visit: v,
 				Cards: f.Header.Environment.Cards}, nil
 		case i == tries || !v.Starved:
-			return nil, fmt.Errorf("no traffic came through %s: %s", s, v.Failure)
+			return nil, fmt.Errorf("no traffic got through %s: %s", s, v.Failure)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func visitOnce(ctx context.Context, c engine.Config) (*sample.File, error) {
 		return nil, err
 	}
 	if len(f.Visits) == 0 {
-		return nil, errors.New("the path was not visited")
+		return nil, errors.New("the path was not measured")
 	}
 	return f, nil
 }

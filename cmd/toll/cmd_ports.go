@@ -61,7 +61,7 @@ judges such a file on any machine, without root.`,
 		RunE: atOnce(func(c *cobra.Command, args []string) error { return f.show(c, e, args) }),
 	}
 	c.Flags().StringVar(&f.results, "results", "",
-		"a results file that says what such paths cost (toll compare --save)")
+		"results file to take the costs of such paths from (toll compare --save)")
 	c.Flags().StringVar(&f.client, "client", "",
 		"the `ADDRESS` of the other machine (default any)")
 	c.Flags().StringVar(&f.save, saveFlag, "",
@@ -75,11 +75,11 @@ judges such a file on any machine, without root.`,
 func (f *portsFlags) check() error {
 	switch {
 	case f.save != "" && f.reread != "":
-		return usage(errors.New("--save writes what --from-file reads: give one of them"),
+		return usage(errors.New("--save and --from-file contradict each other"),
 			"toll ports --from-file "+f.reread)
 	case f.results == "-" && f.reread == "-":
 		return usage(errors.New("--results and --from-file cannot both read standard input"),
-			"give one of them a file")
+			"give one of them another file")
 	}
 	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
 		place{saveFlag, f.save})
@@ -182,7 +182,7 @@ func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machi
 	facts, m, err := collect.Load(in)
 	if err != nil {
 		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
-			"give --from-file what toll ports --save wrote"}
+			"--from-file needs a file that toll ports --save wrote"}
 	}
 	return facts, m, err
 }
@@ -207,7 +207,7 @@ func parseClient(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if a = a.Unmap(); err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() ||
 		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
-		return a, usage(fmt.Errorf("--client %q is not an address of a machine", s),
+		return a, usage(fmt.Errorf("--client %q is not the IP address of a machine", s),
 			"toll ports --client 203.0.113.1")
 	}
 	return a, nil

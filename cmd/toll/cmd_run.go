@@ -43,7 +43,7 @@ func (f *programFlags) add(fl *pflag.FlagSet) {
 		"the client's command line; {host} {port}, or {addr}, stand for the server's address")
 	fl.StringVar(
 		&f.ready, "ready", "",
-		"when the server is ready: tcp or udp once it has its port, or a regular expression that its output matches (default tcp)")
+		"how toll knows that the server is ready: tcp or udp (it has opened its port), or a regular expression for its output (default tcp)")
 	fl.StringArrayVar(&f.metrics, "metric", nil,
 		"NAME[:UNIT][:higher|:lower]=REGEXP: a number in the client's output, the expression's first group; the first metric decides (default how long the client takes)")
 	fl.Var(wholeFlag(&f.seconds, 1, 1, maxSeconds), "seconds",
@@ -178,7 +178,7 @@ func (f *programFlags) check(p sample.Program) error {
 			"toll run --recipe redis")
 	case !hasAny(p.Server, "{port}", "{addr}"):
 		return usage(
-			errors.New("--server has no {port} and no {addr}: it would not know where to listen"),
+			errors.New("--server has no {port} and no {addr}: the server would not know where to listen"),
 			"--server 'nc -l {port}'")
 	}
 	if _, err := regexp.Compile(p.Ready); err != nil {
@@ -192,13 +192,14 @@ func (f *programFlags) checkBoth(p sample.Program) error {
 	switch {
 	case !f.addressed && !hasAny(p.Client, "{host}", "{addr}"):
 		return usage(
-			errors.New("--client has no {host} and no {addr}: it would not know where to connect"),
+			errors.New("--client has no {host} and no {addr}: the client would not know where to connect"),
 			"--client 'curl http://{addr}/'")
 	case f.timeout.Seconds() <= float64(f.seconds):
-		return usage(fmt.Errorf("--timeout %s: the client alone is to run for %d s", f.timeout,
-			f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
+		return usage(fmt.Errorf("--timeout %s is too short: the client alone runs for %d s",
+			f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
 	case len(f.metrics) > maxMetrics:
-		return usage(fmt.Errorf("%d metrics, at most %d are taken", len(f.metrics), maxMetrics), "")
+		return usage(fmt.Errorf("--metric was given %d times, at most %d are possible",
+			len(f.metrics), maxMetrics), "")
 	}
 	return nil
 }
@@ -218,7 +219,7 @@ func parseMetrics(words []string) ([]sample.Gauge, error) {
 	for _, w := range words {
 		g, err := program.ParseGauge(w)
 		if err == nil && seen[g.Name] {
-			err = fmt.Errorf("there is another metric %s", g.Name)
+			err = fmt.Errorf("the name %s is used twice", g.Name)
 		}
 		if err != nil {
 			return nil, usage(fmt.Errorf("--metric %q: %w", w, err),

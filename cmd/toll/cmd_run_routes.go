@@ -50,7 +50,7 @@ func (f *runFlags) running(c *cobra.Command, e env, p *programFlags, modes []str
 	}
 	if len(f.to) == 0 {
 		return usage(
-			fmt.Errorf("--from %s is for a server that runs already: which one? give HOST:PORT",
+			fmt.Errorf("--from %s needs the HOST:PORT of a running server",
 				strings.Join(f.from, ",")), runningExample)
 	}
 	l, err := p.clientAlone(!f.elsewhere(c.Flags()))
@@ -85,10 +85,10 @@ func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
 }
 
 func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
-	const why = "with HOST:PORT the server runs already"
+	const why = "that server already runs"
 	if len(modes) > 0 {
-		return usage(fmt.Errorf("%s is a mode for toll to build: %s", modes[0], why),
-			"leave out either of them")
+		return usage(fmt.Errorf("mode %s cannot be combined with HOST:PORT: %s", modes[0], why),
+			"leave the mode or HOST:PORT out")
 	}
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
@@ -101,14 +101,14 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	}
 	for _, name := range flags {
 		if fl.Changed(name) {
-			return usage(fmt.Errorf("--%s is for a server that toll starts: %s", name, why),
-				"leave out either of them")
+			return usage(fmt.Errorf("--%s cannot be combined with HOST:PORT: %s", name, why),
+				"leave --"+name+" or HOST:PORT out")
 		}
 	}
 	for _, w := range f.to {
 		if _, err := mode.ParseTarget(w); err == nil {
-			return usage(fmt.Errorf("--to %s is of a mode for toll to build: %s", w, why),
-				"HOST:PORT only, or none")
+			return usage(fmt.Errorf("--to %s cannot be combined with HOST:PORT: %s", w, why),
+				"give only HOST:PORT, or none")
 		}
 	}
 	return nil
@@ -147,8 +147,8 @@ func (f *programFlags) checkClient(p sample.Program) error {
 	case p.Client == "":
 		return usage(errors.New("no client is given: give --client or --recipe"), runningExample)
 	case program.NeedsSecond(p.Client):
-		return usage(errors.New("the client has {port2}, and a route has one port"),
-			"--client with the second port itself")
+		return usage(errors.New("--client has {port2}, but the server has only one port"),
+			"write the second port into --client")
 	}
 	return f.checkBoth(p)
 }

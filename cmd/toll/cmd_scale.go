@@ -162,9 +162,9 @@ func product(word string, numbers int) ([]int, error) {
 	parts := strings.FieldsFunc(word, func(r rune) bool { return r == 'x' || r == '×' })
 	if len(parts) != numbers {
 		if numbers == 1 {
-			return nil, fmt.Errorf("it must be a number")
+			return nil, fmt.Errorf("must be a number")
 		}
-		return nil, fmt.Errorf("it must be %d numbers with an x between them", numbers)
+		return nil, fmt.Errorf("must be %d numbers with an x between them", numbers)
 	}
 	out := make([]int, numbers)
 	for i, p := range parts {
@@ -180,10 +180,10 @@ func product(word string, numbers int) ([]int, error) {
 func fits(s sample.Shape) error {
 	switch {
 	case s.Clients*s.Procs > sample.MaxProcs:
-		return fmt.Errorf("%d client processes, at most %d can be run", s.Clients*s.Procs,
+		return fmt.Errorf("%d client processes, at most %d are possible", s.Clients*s.Procs,
 			sample.MaxProcs)
 	case s.Servers > s.Clients:
-		return fmt.Errorf("%d servers would have only %d clients", s.Servers, s.Clients)
+		return fmt.Errorf("%d servers need at least as many clients, not %d", s.Servers, s.Clients)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ server, toll compare --load stream shows what each mode does to tokens.`,
 
 func (f *chatFlags) check() error {
 	if n := len(f.prompt); n == 0 || n > maxPrompt {
-		return usage(fmt.Errorf("--prompt: has %d bytes, must have from 1 to %d", n, maxPrompt), "")
+		return usage(fmt.Errorf("--prompt has %d bytes: must be from 1 to %d", n, maxPrompt), "")
 	}
 	if f.batch && f.noStream {
 		return usage(

@@ -47,7 +47,7 @@ func viewFile(ctx context.Context, e env, name string, stdin io.Reader) error {
 	out, is := fileOf(e.stdout)
 	if !is || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
 		return &failure{exitFailed, errors.New(
-			"view needs a terminal that can be drawn on, and the standard output is not one"), instead}
+			"toll view needs a terminal as standard output"), instead}
 	}
 	in := &growing{name: name, file: sample.NewGrowing(), Reader: stdin}
 	var first live.State
@@ -263,7 +263,7 @@ func (g *growing) state() (s live.State) {
 	began := time.Now()
 	s.Report = judge.SoFar(f)
 	if f.Truncated {
-		s.Note = "no end yet: followed"
+		s.Note = "not ended: following it"
 	}
 	g.ended, g.cost = !f.Truncated, time.Since(began)
 	return s

@@ -76,7 +76,7 @@ func adviseOutline(p sample.Plan) string {
 	if p.Rounds > 0 {
 		first = units.Plural(p.Rounds, "round")
 	}
-	first += "; then what helped and harmed nothing is measured again, one after another, over all loads"
+	first += "; then each lever that helped and did no harm is measured again, one after another, with all loads"
 	if len(p.Also) > 0 {
 		first += "; then the same for " + printable.List(p.Also)
 	}
@@ -280,11 +280,11 @@ func meshSections(p sample.Plan) []document.Section {
 		phases := plan.MeshRound(p, 0, round)
 		first.Add(phaseTable(m, phases[:min(shownPhases, len(phases))]))
 		if left := len(phases) - shownPhases; left > 0 {
-			said(2, "and %d phases more", left)
+			said(2, "and %d more phases", left)
 		}
 	}
 	if left := plan.MeshRounds(p) - shownRounds; left > 0 {
-		said(1, "and %d rounds more", left)
+		said(1, "and %d more rounds", left)
 	}
 	return []document.Section{head, first}
 }

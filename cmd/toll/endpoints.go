@@ -171,15 +171,15 @@ func fromPlaces(at []endpoint.Address, words []string, fl *pflag.FlagSet,
 		out.from = append(out.from, vantage.New(p))
 	}
 	if len(out.from) == 0 {
-		return nil, out, usage(errors.New("--from names no place"), "--from host")
+		return nil, out, usage(errors.New("--from is empty"), "--from host")
 	}
 	const example = "--peer [user@]HOST[:PORT], as for ssh"
 	switch distant := slices.ContainsFunc(out.from, (*vantage.Vantage).Distant); {
 	case distant && p.host == "":
-		return nil, out, usage(errors.New("--from remote is another machine: which one?"), example)
+		return nil, out, usage(errors.New("--from remote needs --peer"), example)
 	case !distant && (p.host != "" || p.how != peerHow{}):
 		return nil, out,
-			usage(errors.New("--peer is where clients are, and --from names other places only"),
+			usage(errors.New("--peer needs remote in --from"),
 				"--from host,remote")
 	case distant:
 		if err := p.check(); err != nil {

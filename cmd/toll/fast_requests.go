@@ -62,7 +62,7 @@ func (f *measureFlags) stream() (*requests, error) {
 	}
 	_, path, _ := strings.Cut(f.word, ":")
 	if _, err := url.ParseRequestURI("http://host" + path); err != nil {
-		return nil, usage(errors.New("--measure=stream:/PATH: the path cannot be read"),
+		return nil, usage(errors.New("--measure=stream:/PATH: not a valid path"),
 			"--measure=stream:/v1")
 	}
 	client := endpoint.Client{Chat: &openai.Options{Model: f.chat.model, Prompt: f.chat.prompt,

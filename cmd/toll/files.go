@@ -71,7 +71,7 @@ func direct(name string) bool {
 	return isFile(os.Stdout, name) || isFile(os.Stderr, name)
 }
 
-var errTaken = errors.New("another toll writes to it")
+var errTaken = errors.New("another toll is writing to it")
 
 // create opens a file to write. If it is the standard output under another name, it returns that,
 // because two writers would overwrite each other. For the same reason it returns errTaken for a file
@@ -167,8 +167,8 @@ func replace(name string, data []byte, force bool) error {
 		return nil
 	case errors.Is(err, fs.ErrExist):
 		return &failure{exitFailed, fmt.Errorf(
-			"--%s %s: the file appeared in the meantime", outputFlag, name),
-			"what was to be written is in " + f.Name()}
+			"--%s %s: another program created the file meanwhile", outputFlag, name),
+			"the output is in " + f.Name()}
 	case force && missing == nil: // a mount point cannot be replaced
 		err = os.WriteFile(name, data, old.Mode())
 	}

@@ -27,7 +27,7 @@ func TestReplaceKeepsWhatAppeared(t *testing.T) {
 	if !errors.As(err, &f) || exitCode(err) != exitFailed {
 		t.Fatalf("%v", err)
 	}
-	kept := strings.TrimPrefix(f.hint, "what was to be written is in ")
+	kept := strings.TrimPrefix(f.hint, "the output is in ")
 	for file, want := range map[string]string{name: "other", kept: "ours"} {
 		if got, err := os.ReadFile(file); string(got) != want {
 			t.Errorf("%s has %q, %v", file, got, err)

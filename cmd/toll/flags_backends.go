@@ -81,7 +81,8 @@ func (f *builderFlags) one() (string, error) {
 	f.imply()
 	on, err := parseAll(f.on, parseBackend)
 	if err == nil && len(on) != 1 {
-		err = usage(fmt.Errorf("--on %s: one at a time", strings.Join(on, ",")), "--on "+on[0])
+		err = usage(fmt.Errorf("--on %s: this command takes one backend", strings.Join(on, ",")),
+			"--on "+on[0])
 	}
 	if err != nil {
 		return "", err

@@ -84,15 +84,15 @@ func waitForCPUs(ctx context.Context, p *progress, clock engine.Clock,
 }
 
 func busyError(c sample.Contention) error {
-	need := "one CPU"
+	need := "one free CPU"
 	if c.Needed() < 1 {
-		need = "half a CPU"
+		need = "half a free CPU"
 	}
 	return &failure{exitNothing,
 		fmt.Errorf("the machine was too busy to measure for %.0f s: %s",
 			time.Duration(busyWait).Seconds(), contentionWords(c)),
 		fmt.Sprintf(
-			"client and server need at least %s that is free, better two: end other programs, or measure later; "+
+			"client and server need at least %s, better two: end other programs, or measure later; "+
 				"--busy measures anyway, and most verdicts will be unclear", need)}
 }
 

@@ -48,14 +48,14 @@ func (f *kubernetesFlags) check() error {
 	names := f.all.nodes
 	if len(names) > 2 && !f.all.mesh {
 		return usage(
-			fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given",
+			fmt.Errorf("--nodes takes two nodes, the server's and the client's; %d were given",
 				len(names)), "--nodes a,b; --nodes a for paths on one node")
 	}
 	if err := checkNames(names); err != nil {
 		return err
 	}
 	if slices.Contains(f.labels, "") {
-		return usage(errors.New("--label: a key is empty"), "--label topology.kubernetes.io/zone")
+		return usage(errors.New("--label has an empty key"), "--label topology.kubernetes.io/zone")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type meshPeers struct {
 
 func (f *meshPeers) add(fl *pflag.FlagSet, _ commandKind) {
 	fl.StringVar(&f.network, "peers-network", "",
-		"peer: where the machines dial each other, such as 10.0.0.0/24 (default where ssh reaches them)")
+		"peer: the network over which the machines dial each other, such as 10.0.0.0/24 (default the addresses that ssh uses)")
 	f.how.add(fl)
 }
 
@@ -52,7 +52,7 @@ func (f *meshPeers) check() error {
 		}
 	}
 	if len(f.to) < 2 {
-		return usage(fmt.Errorf("there is one machine, %s: a mesh is measured between two at least",
+		return usage(fmt.Errorf("only one machine was given, %s: toll mesh needs at least two",
 			f.to[0]),
 			"toll mesh localhost "+f.to[0].String()+" measures between this machine and that one")
 	}
@@ -79,7 +79,7 @@ func (f *meshPeers) read(word, example string) error {
 	case err != nil:
 		return usage(err, example)
 	case named && !machineName.MatchString(name):
-		return usage(fmt.Errorf("%q is not a name for a machine", name),
+		return usage(fmt.Errorf("%q is not a valid name for a machine", name),
 			"at most 40 letters, digits, dots, dashes and underscores: rack2="+h.String())
 	case slices.Contains(f.to, h):
 		return usage(fmt.Errorf("%s is named twice", h), "name each machine once")

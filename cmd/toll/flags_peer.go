@@ -51,7 +51,7 @@ func (f *peerHow) check() error {
 		return nil
 	}
 	if _, err := os.Stat(f.binary); err != nil {
-		return usage(fmt.Errorf("--peer-binary: %w", err), "the file of a toll of this version")
+		return usage(fmt.Errorf("--peer-binary: %w", err), "give a toll binary of this version")
 	}
 	return nil
 }

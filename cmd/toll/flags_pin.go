@@ -48,11 +48,11 @@ const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU n
 func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	for _, n := range names {
 		if n != sample.PinFar && n != sample.PinNear {
-			return nil, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
+			return nil, usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
 		}
 	}
 	if len(names) > 1 && (f.onePin || len(f.sweep.given) > 0) {
-		return nil, usage(fmt.Errorf("--pin %s: one placement at a time here", f.pin),
+		return nil, usage(fmt.Errorf("--pin %s: this run takes one CPU placement", f.pin),
 			"one run for each: --pin "+names[0])
 	}
 	for _, n := range []string{sample.PinFar, sample.PinNear} {
@@ -81,7 +81,7 @@ func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 
 func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
 	if len(words) != 2 {
-		return sample.CPUs{}, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
+		return sample.CPUs{}, usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
 	}
 	here := machine.Machine{}
 	facts, _ := here.Read()
@@ -89,11 +89,11 @@ func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
 	for i, s := range words {
 		var err error
 		if n[i], err = strconv.Atoi(s); err != nil {
-			return sample.CPUs{}, usage(fmt.Errorf("--pin %q cannot be understood", f.pin), pinHint)
+			return sample.CPUs{}, usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
 		}
 		if !slices.Contains(facts.CPUsAllowed, n[i]) {
 			return sample.CPUs{}, usage(fmt.Errorf(
-				"--pin %s: this process may use the CPUs %v", f.pin, facts.CPUsAllowed), pinHint)
+				"--pin %s: this process may use only CPUs %v", f.pin, facts.CPUsAllowed), pinHint)
 		}
 	}
 	return here.Pinned(n[0], n[1]), nil

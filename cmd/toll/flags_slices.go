@@ -39,7 +39,7 @@ func (f *sliceFlags) add(fl *pflag.FlagSet) {
 	slice.orZero = true
 	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+
 		": how long a turn is; 0: measure one mode after another for --window each, as with other loads")
-	fl.Lookup("window").Usage += "; of loads measured in turns 50ms unless given"
+	fl.Lookup("window").Usage += "; 50ms for loads measured in turns"
 }
 
 const (
@@ -62,7 +62,7 @@ const settleTime = 0.3
 
 // A thread that has slept for tens of milliseconds wakes on the CPU of the thread that wakes it,
 // even if another CPU is idle, and stays there. So in slices all unpinned ends would share one CPU.
-const unpinnedVisits = "--pin none: after the rest between two slices the scheduler places threads differently"
+const unpinnedVisits = "--pin none: the scheduler may move threads that rested between two slices"
 
 // A relay with its own TCP or pipes accepts bytes into its queues for longer than a slice.
 // slirp4netns reached 23 % of loopback's throughput in slices of 16 ms and 13 % in a window of 250
@@ -88,7 +88,7 @@ func queues(r plan.Request) bool {
 }
 
 // These tunes apply to the whole machine, and all modes share the slices.
-const heldVisits = "--tune rmem_max, wmem_max: they are the whole machine's, and set while a visit measures"
+const heldVisits = "--tune rmem_max, wmem_max: they apply to the whole machine, and are set only during a visit"
 
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	if f.same == 0 {
@@ -103,7 +103,7 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	sliced := func(l sample.Load) bool { return l.Slice > 0 }
 	if given(sliceFlag) && f.slice > 0 && !slices.ContainsFunc(r.Loads, sliced) {
 		l := r.Loads[0]
-		return usage(fmt.Errorf("--slice %s: %s is measured by visits: %s", f.slice, l.Kind,
+		return usage(fmt.Errorf("--slice %s: %s cannot be measured in slices: %s", f.slice, l.Kind,
 			f.whole[wholeKey(l)]), "leave --slice out")
 	}
 	return nil
@@ -179,9 +179,9 @@ func whole(l sample.Load, slice float64, w sample.Wire, on []string) string {
 	}
 	switch threads := known.Threads(l); {
 	case threads > load.ManyThreads:
-		return fmt.Sprintf("%d threads of an end take turns on the CPUs", threads)
+		return fmt.Sprintf("the client or server has %d threads, which must share the CPUs", threads)
 	case w.Rate > 0 || w.Delay > 0:
-		return "--wire: a slow link keeps for one slice what another sent"
+		return "--wire: a slow link still holds data of earlier slices"
 	case distantOf(on) != "" && !known.Trips:
 		return "--on " + distantOf(on) + ": the speed of the link between the nodes is unknown"
 	}

@@ -215,7 +215,7 @@ func TestSlicesThatAreRefused(t *testing.T) {
 			"leave --slice out, or add --load bulk"},
 		{func(f *runFlags) {
 			f.loads = loadsOf(t, "--load", "bulk", "--bytes", "1M", "--slice", "4ms")
-		}, "--slice 4ms: bulk is measured by visits: --bytes", "leave --slice out"},
+		}, "--slice 4ms: bulk cannot be measured in slices: --bytes", "leave --slice out"},
 	} {
 		f := slicing(4*time.Millisecond, 0, "bulk")
 		f.loads.given = func(flag string) bool { return flag == "slice" }

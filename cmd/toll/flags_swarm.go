@@ -49,7 +49,7 @@ func (f *swarmFlags) defaults(others []string) (*defaults, error) {
 // checkNames returns an error if one of --nodes has no name.
 func checkNames(nodes []string) error {
 	if slices.Contains(nodes, "") {
-		return usage(errors.New("--nodes: a name is empty"), "--nodes a,b")
+		return usage(errors.New("--nodes has an empty name"), "--nodes a,b")
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func checkNames(nodes []string) error {
 func (f *swarmFlags) check() error {
 	if n := len(f.all.nodes); n != 0 && n != 2 && !f.all.mesh {
 		return usage(
-			fmt.Errorf("--nodes names two nodes, the server's and the client's; %d were given", n),
+			fmt.Errorf("--nodes takes two nodes, the server's and the client's; %d were given", n),
 			"toll mesh measures every pair of nodes")
 	}
 	if err := checkNames(f.all.nodes); err != nil {

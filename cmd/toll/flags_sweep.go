@@ -45,14 +45,14 @@ func (f *sweepFlags) loads(kinds []string, given func(flag string) bool) ([]stri
 		return kinds, nil
 	case 1:
 	default:
-		return nil, usage(errors.New("--sweep is given twice: a run varies one option"),
+		return nil, usage(errors.New("--sweep was given twice: a run varies one option"),
 			"one run for each option")
 	}
 	if err := f.parse(f.given[0]); err != nil {
 		return nil, err
 	}
 	if given(f.axis.Name) {
-		return nil, usage(fmt.Errorf("--%s gives one value to what --sweep varies", f.axis.Name),
+		return nil, usage(fmt.Errorf("--%s sets the option that --sweep varies", f.axis.Name),
 			"leave --"+f.axis.Name+" out")
 	}
 	has := loadsWith(f.axis.Name)
@@ -81,7 +81,7 @@ func axesOf(kind string) []string {
 func (f *sweepFlags) parse(text string) error {
 	name, list, ok := strings.Cut(text, "=")
 	if !ok {
-		return usage(fmt.Errorf("--sweep %q: must be an option, = and its values", text),
+		return usage(fmt.Errorf("--sweep %q: must be OPTION=VALUE,VALUE,…", text),
 			"--sweep "+sweepExample)
 	}
 	known, err := suggest.Parse("sweep", name, axisNames())
@@ -104,11 +104,11 @@ func (f *sweepFlags) parse(text string) error {
 	slices.Sort(f.values)
 	switch n := len(f.values); {
 	case n < sample.LeastPoints:
-		return usage(fmt.Errorf("--sweep %s: %d value, a curve takes %d at least", text, n,
+		return usage(fmt.Errorf("--sweep %s: %d value was given, at least %d are needed", text, n,
 			sample.LeastPoints), "--sweep "+sweepExample)
 	case n > sample.MostPoints:
-		return usage(fmt.Errorf("--sweep %s: %d values, at most %d can be measured", f.axis.Name, n,
-			sample.MostPoints), "fewer values; a knee is found between two of them")
+		return usage(fmt.Errorf("--sweep %s: %d values were given, at most %d are possible",
+			f.axis.Name, n, sample.MostPoints), "give fewer values: toll finds a knee between two of them")
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (f *sweepFlags) refuse(text string, err error) error {
 		hint = hinted.Hint()
 	}
 	return usage(&sweepError{fmt.Errorf("--sweep %s: %q %w", f.axis.Name, text, err)},
-		cmp.Or(hint, "as --"+f.axis.Name+" takes it"))
+		cmp.Or(hint, "give values that --"+f.axis.Name+" accepts"))
 }
 
 // sweepPoint is a value of the swept option. The zero value changes nothing.
@@ -205,7 +205,7 @@ func sweepFits(p sample.Plan) error {
 	const step = 10 // s
 	return usage(
 		fmt.Errorf(
-			"%d points of %d measurements each take about %.0f s, more than the budget of %g s: a curve takes %s at least",
+			"%d points of %d measurements each take about %.0f s, more than the budget of %g s: a curve needs at least %s",
 			len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, p.Budget,
 			units.Plural(plan.LeastRounds(p), "round")),
 		fmt.Sprintf("--budget %.0fs, or fewer points, modes or loads", step*math.Ceil(least/step)))

@@ -33,12 +33,12 @@ func (f *runFlags) traceInto(r *plan.Request, fl *pflag.FlagSet, command string,
 		}
 	}
 	if fl.Changed(precisionFlag) {
-		return usage(errors.New("--precision: a traced run ends by --budget or --rounds"),
+		return usage(errors.New("--precision cannot end a traced run, only --budget or --rounds can"),
 			"leave --precision out")
 	}
 	for _, l := range r.Loads {
 		if l.Slice == 0 {
-			return usage(fmt.Errorf("%s is traced in slices only: %s", l.Kind,
+			return usage(fmt.Errorf("%s can be traced only in slices: %s", l.Kind,
 				cmp.Or(f.slicing.whole[wholeKey(l)], "--slice 0")), "leave that flag out")
 		}
 		if l.Streams > 1 {
@@ -82,7 +82,7 @@ func (f *runFlags) openTracer(e env, on []string) (engine.Tracer, func() error, 
 	if err == nil {
 		return t, closeTracer, nil
 	}
-	err = fmt.Errorf("tracing is impossible here: %w", err)
+	err = fmt.Errorf("cannot trace here: %w", err)
 	if !f.dryRun {
 		return nil, nil, err
 	}

@@ -109,7 +109,7 @@ func (f *runFlags) targetsApply(p sample.Plan) error {
 		}) {
 			continue
 		}
-		return usage(fmt.Errorf("--to %s: none of these modes is dialled there from %s", word,
+		return usage(fmt.Errorf("--to %s: none of these modes has that target from %s", word,
 			strings.Join(from, " or ")),
 			"leave --to out, or --to "+strings.Join(dialled, ","))
 	}

@@ -186,7 +186,7 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	case errors.As(cause, &hinting) && hinting.Hint() != "":
 		hint = hinting.Hint()
 	case errors.As(cause, &quotes): // from pflag's lists
-		cause = errors.New("must be words with commas between them, without quotation marks")
+		cause = errors.New("must be words separated by commas, without quotation marks")
 	case flag.Value.Type() == "bool":
 		cause = errors.New("must be true or false")
 	}

@@ -83,7 +83,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 	}
 	p, err := planned(req)
 	if err != nil {
-		hint := "toll modes lists the modes and from where each is reached"
+		hint := "toll modes lists the modes and their placements"
 		if len(p.Skipped) == 1 {
 			hint = p.Skipped[0].Remedy
 		}
@@ -285,7 +285,7 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 		return &failure{exitFailed, runErr, f.saveHint(runErr)}
 	case r.Empty():
 		return &failure{exitFailed, errors.New("no row has a result"),
-			"the reasons are listed above as failed"}
+			"the failed rows above give the reasons"}
 	case !r.Complete():
 		return &failure{code: exitCells}
 	}
