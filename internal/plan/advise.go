@@ -43,7 +43,7 @@ func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 	if len(routes) == 0 {
 		why, around := plain.WhyNot(from)
 		if len(r.To) > 0 {
-			why, around = "it has no such way out from there", "--from container"
+			why, around = "it has no way out from there", "--from container"
 		}
 		p.Skipped = append(p.Skipped, sample.Skip{
 			Mode: mode.Name(p.Baseline), From: from, Reason: why, Remedy: around})

@@ -62,7 +62,7 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 type sweepsError struct{ Sweeps, Nodes, Most int }
 
 func (e *sweepsError) Error() string {
-	return fmt.Sprintf("%d sweeps: a results file holds at most %d of %d nodes", e.Sweeps, e.Most,
+	return fmt.Sprintf("--sweeps %d: a results file holds at most %d sweeps of %d nodes", e.Sweeps, e.Most,
 		e.Nodes)
 }
 
@@ -75,11 +75,11 @@ func (r MeshRequest) check() error {
 	case r.On == "":
 		return errors.New("a mesh without a backend")
 	case n < 2:
-		return fmt.Errorf("a mesh takes two nodes at least, and there is %d", n)
+		return fmt.Errorf("a mesh needs at least two nodes, not %d", n)
 	case n > sample.MaxNodes:
-		return fmt.Errorf("%d nodes, at most %d can be measured", n, sample.MaxNodes)
+		return fmt.Errorf("%d nodes: at most %d can be measured", n, sample.MaxNodes)
 	case r.Beside != "" && r.Beside == r.Mode:
-		return fmt.Errorf("mode %s beside itself", r.Mode)
+		return fmt.Errorf("mode %s cannot be compared with itself", r.Mode)
 	case r.Sweeps < 0:
 		return fmt.Errorf("%d sweeps: must not be negative", r.Sweeps)
 	case r.AtOnce < 0:

@@ -46,8 +46,8 @@ func TestMeshRefuses(t *testing.T) {
 		nodes  int
 		change func(*MeshRequest)
 	}{
-		{"two nodes at least, and there is 1", 1, nil},
-		{"two nodes at least, and there is 0", 0, nil},
+		{"at least two nodes, not 1", 1, nil},
+		{"at least two nodes, not 0", 0, nil},
 		{"at most 1024", 1025, func(r *MeshRequest) {
 			for i := range r.Nodes {
 				r.Nodes[i].Name = strings.Repeat("x", i+1)

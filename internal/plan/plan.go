@@ -153,7 +153,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		if out := len(r.To) > 0 && len(mode.Inward(r.To)) == 0; out {
 			skip.Reason, skip.Remedy = m.WhyNotOut(from)
 		} else if len(all) > 0 {
-			skip.Reason, skip.Remedy = "no target of --to answers there", "--to "+string(all[0].To)
+			skip.Reason, skip.Remedy = "it has none of the targets of --to there", "--to "+string(all[0].To)
 			if !slices.ContainsFunc(all, func(r mode.Route) bool {
 				return r.To.Six()
 			}) && !slices.ContainsFunc(r.To, mode.Target.Four) {

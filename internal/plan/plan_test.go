@@ -65,7 +65,7 @@ func TestMake(t *testing.T) {
 		}, []string{
 			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
 		}, []string{
-			"shared host: there is no such path: it is reached from container → --from container",
+			"shared host: there is no such path: it can be reached from container → --from container",
 			"macvlan-passthru host: the kernel keeps a network card and its macvlan sub-interfaces apart, so the machine " +
 				"cannot reach its own containers → --from remote; on a real machine, make one more sub-interface of the card for the host itself",
 		}},
@@ -136,7 +136,7 @@ func TestMake(t *testing.T) {
 				[]mode.Placement{mode.FromContainer}, mode.Native
 		}, []string{"bridge container>container bulk"},
 			[]string{
-				"native container: there is no such path: it is reached from host, remote → --from host"}},
+				"native container: there is no such path: it can be reached from host, remote → --from host"}},
 
 		{"to-picks-among-several", func(r *Request) {
 			r.Modes, r.To = []mode.Name{mode.Bridge, mode.PublishNAT, mode.PublishProxy},
@@ -144,7 +144,7 @@ func TestMake(t *testing.T) {
 		}, []string{
 			"host host>loopback bulk", "host host>loopback bulk!", "bridge host>container bulk",
 			"publish-nat host>address bulk",
-		}, []string{"publish-proxy host: no target of --to answers there → --to loopback"}},
+		}, []string{"publish-proxy host: it has none of the targets of --to there → --to loopback"}},
 
 		{"to-leaves-single-targets-alone", func(r *Request) {
 			r.Modes, r.To, r.From = []mode.Name{mode.PublishProxy}, []mode.Target{mode.ToLoopback},
@@ -202,8 +202,8 @@ func TestMake(t *testing.T) {
 			r.To, r.From = []mode.Target{mode.ToOutside6}, []mode.Placement{mode.FromContainer}
 		}, []string{"host container>outside6 bulk", "host container>outside6 bulk!",
 			"bridge container>outside6 bulk"},
-			[]string{"native container: its way out begins elsewhere → --from host",
-				"shared container: its way out is not measured → bridge",
+			[]string{"native container: its way out starts at another placement → --from host",
+				"shared container: toll does not measure its way out → bridge",
 				"slirp4netns container: toll measures its way out over IPv4 only → --to outside",
 				"rootless-publish container: " + mode.NoRootlessOut6 + " → --to outside"}},
 

@@ -120,7 +120,7 @@ func TestConnectionWarnings(t *testing.T) {
 		{"failed", func(v *sample.Visit) {
 			v.Client.Counts = map[string]int64{"connect_refused": 2, "connect_no_port": 1,
 				"failed_in_visit": 30}
-		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a port"}},
+		}, "failed-connections", []string{"18 of 12018", "12 refused", "6 without a local port"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "crr")...).Rounds(

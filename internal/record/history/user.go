@@ -16,11 +16,11 @@ import (
 )
 
 // ErrNowhere means that there is neither a home nor a state directory.
-var ErrNowhere = errors.New("there is no home directory to keep it in")
+var ErrNowhere = errors.New("this user has no home directory")
 
 // Find returns the store in XDG_STATE_HOME or ~/.local/state (XDG Base Directory Specification 0.8)
 // of the user who runs toll or, with sudo, of the user who typed it. The error is ErrNowhere if
-// XDG_STATE_HOME is unset and there is no home directory.
+// XDG_STATE_HOME is unset and the user has no home directory.
 func Find(getenv func(string) string) (*Store, error) {
 	who, home, err := behindSudo(getenv)
 	if err != nil {

@@ -30,7 +30,7 @@ type Lever struct {
 	// Harms describes the workload that the lever may harm, which is also measured.
 	Harms     string
 	Permanent []Snippet
-	// GivesUp is what the lever gives up; "": nothing that is known.
+	// GivesUp is what the user gives up with the lever; "": nothing known.
 	GivesUp string
 	// Isolation means that the lever gives up what the mode is chosen for, so it is measured but
 	// not recommended.

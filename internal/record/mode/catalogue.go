@@ -1,6 +1,6 @@
 package mode
 
-// A new mode is a name here, a variable beside its relatives, and its place in catalogue.
+// A new mode needs a name here, a variable next to similar modes, and an entry in catalogue.
 const (
 	Native         Name = "native"
 	Host           Name = "host"

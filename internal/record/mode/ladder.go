@@ -58,8 +58,8 @@ func sideOf(p Placement, t Target) side {
 	return side{p, t}
 }
 
-// ladders are trees in the catalogue's order, each rung after the one below it. Workers, of which a
-// run starts hundreds, need none.
+// ladders are trees in the catalogue's order, each rung after the one below it. They are made on
+// demand, because workers need none and a run starts hundreds of them.
 var ladders = sync.OnceValue(growLadders)
 
 func growLadders() map[side][]Rung {

@@ -34,7 +34,7 @@ type Mode struct {
 	Rare bool
 	// No6 says why the mode has no route over IPv6; "": it has one.
 	No6 string
-	// NoOut6 says why the way out has no route over IPv6; "": it has one, or there is no such reason.
+	// NoOut6 says why the way out has no route over IPv6; "": it has one, or no reason is known.
 	NoOut6 string
 	// Usual modes are compared by default: what Docker offers without further programs, each in its
 	// most common form.
@@ -95,7 +95,7 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 			words = append(words, string(f))
 		}
 	}
-	return "there is no such path: it is reached from " + strings.Join(words, ", "),
+	return "there is no such path: it can be reached from " + strings.Join(words, ", "),
 		"--from " + words[0]
 }
 
@@ -116,10 +116,10 @@ func (m Mode) WhyNotOut(p Placement) (why, around string) {
 			return cmp.Or(m.NoOut6, "toll measures its way out over "+r.To.family()+" only"),
 				"--to " + string(r.To)
 		default:
-			return "its way out begins elsewhere", "--from " + string(r.From)
+			return "its way out starts at another placement", "--from " + string(r.From)
 		}
 	}
-	return "its way out is not measured", string(Bridge)
+	return "toll does not measure its way out", string(Bridge)
 }
 
 // Placements returns the placements that can reach the mode, in the catalogue's order, each once.

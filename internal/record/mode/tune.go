@@ -153,7 +153,7 @@ func (e *tuneError) Error() string { return fmt.Sprintf("tune %q: %s", e.Text, e
 
 // Hint returns how tunes are written.
 func (*tuneError) Hint() string {
-	return "such as mtu=9000, rmem=4M, gro=on; those of one variant are joined by +: mtu=9000+gro=on"
+	return "such as mtu=9000, rmem=4M, gro=on; join the settings of one variant by +: mtu=9000+gro=on"
 }
 
 // ParseTunes parses settings joined by "+". The error is a *tuneError or a *suggest.UnknownError.

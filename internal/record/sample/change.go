@@ -31,15 +31,15 @@ func (f *File) addChange(c Change) error {
 		return fmt.Errorf("more than %d changes", maxChanges)
 	}
 	if n := len(f.Header.Plan.Cells); len(c.Cells) > n {
-		return fmt.Errorf("a change of %d cells, the plan has %d", len(c.Cells), n)
+		return fmt.Errorf("a change of %d cells: the plan has only %d", len(c.Cells), n)
 	}
 	for _, i := range c.Cells {
 		if n := len(f.Header.Plan.Cells); i < 0 || i >= n {
-			return fmt.Errorf("cell %d, the plan has %d", i, n)
+			return fmt.Errorf("cell %d is not in the plan, which has %d cells", i, n)
 		}
 	}
 	if c.Round < 0 || c.Round > maxVisits {
-		return fmt.Errorf("round %d", c.Round)
+		return fmt.Errorf("impossible round %d", c.Round)
 	}
 	if err := times(c.Right, c.Seen); err != nil {
 		return err

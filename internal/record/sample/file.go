@@ -139,7 +139,7 @@ func (f *File) add(l line, seen *bool) error {
 		}
 		if c := f.Header.Plan.Cells[l.Visit.Cell]; l.Visit.Slices != nil &&
 			f.Header.Plan.LoadAt(c).Slice == 0 {
-			return fmt.Errorf("slices of %s, which has none", c.Load)
+			return fmt.Errorf("slices of load %s, which is not measured in slices", c.Load)
 		}
 		l.Visit.refuseNegative()
 		// The decoder allocates too much.
@@ -155,7 +155,7 @@ func (f *File) add(l line, seen *bool) error {
 		}
 		f.End, f.Truncated = *l.End, false
 	default:
-		return errors.New("neither a header, a visit, a change, a step nor an end")
+		return errors.New("unknown record: not a header, visit, change, step or end")
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (f *File) addPair(v *Visit) error {
 
 func (h Header) check() error {
 	if h.Schema != Schema && h.Schema != oldSchema {
-		return fmt.Errorf("schema %q, this toll reads %q and %q", h.Schema, oldSchema, Schema)
+		return fmt.Errorf("schema %q: this toll reads only %q and %q", h.Schema, oldSchema, Schema)
 	}
 	if err := h.checkSlices(); err != nil {
 		return err
@@ -220,7 +220,7 @@ func (h Header) check() error {
 
 func (v Visit) check(cells int) error {
 	if v.Cell < 0 || v.Cell >= cells {
-		return fmt.Errorf("cell %d, the plan has %d", v.Cell, cells)
+		return fmt.Errorf("cell %d is not in the plan, which has %d cells", v.Cell, cells)
 	}
 	return v.checkFigures()
 }
@@ -236,7 +236,7 @@ func (v *Visit) refuseNegative() {
 
 func (v Visit) checkFigures() error {
 	if v.Round < 0 || v.Round > maxVisits {
-		return fmt.Errorf("round %d", v.Round)
+		return fmt.Errorf("impossible round %d", v.Round)
 	}
 	if len(v.Machine) > maxCPUs {
 		return fmt.Errorf("%d CPUs, at most %d are read", len(v.Machine), maxCPUs)
@@ -249,7 +249,7 @@ func (v Visit) checkFigures() error {
 			return err
 		}
 		if m.CPUs < 0 || m.CPUs > maxCPUs {
-			return fmt.Errorf("a machine of %d CPUs", m.CPUs)
+			return fmt.Errorf("impossible machine with %d CPUs", m.CPUs)
 		}
 	}
 	if err := times(v.Elapsed); err != nil {
@@ -275,7 +275,7 @@ func (v Visit) checkFigures() error {
 			return err
 		}
 		if v.Proxy.Memory < 0 {
-			return fmt.Errorf("proxy memory %d", v.Proxy.Memory)
+			return fmt.Errorf("impossible proxy memory %d", v.Proxy.Memory)
 		}
 	}
 	for _, client := range v.Rates {

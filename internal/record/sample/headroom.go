@@ -25,9 +25,9 @@ const (
 	LimitTracking = "conntrack"
 )
 
-// NewHeadroom computes the headroom from the free ports and, if most is not 0, from a connection table
-// of at most that many entries, of which tracked are used. A connection takes the given number of
-// entries.
+// NewHeadroom computes the headroom from the free ports and, if most is not 0, from a connection
+// table that holds at most that many entries and has tracked entries. Each connection takes the
+// given number of entries.
 func NewHeadroom(ports, timeWait, tracked, most, entries int) Headroom {
 	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports),
 		Limit: LimitPorts}

@@ -43,7 +43,7 @@ func Encode(h *hdrhistogram.Histogram) (*EncodedHisto, error) {
 // Decode unpacks the histogram. The library's panics become errors.
 func (e EncodedHisto) Decode() (h *hdrhistogram.PackedHistogram, err error) {
 	if len(e) > maxEncoded {
-		return nil, fmt.Errorf("decode histogram: %d bytes", len(e))
+		return nil, fmt.Errorf("decode histogram: %d bytes are too many", len(e))
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -71,7 +71,7 @@ func (e EncodedHisto) checkRange() error {
 	}
 	const envelope = 8 // cookie and length
 	if len(packed) < envelope {
-		return fmt.Errorf("%d bytes", len(packed))
+		return fmt.Errorf("%d bytes are too few", len(packed))
 	}
 	z, err := zlib.NewReader(bytes.NewReader(packed[envelope:]))
 	if err != nil {
@@ -85,7 +85,7 @@ func (e EncodedHisto) checkRange() error {
 		return err
 	}
 	if head.Digits != histoDigits || head.Low != histoMin || head.High != histoMax {
-		return errors.New("its range or precision is not toll's")
+		return errors.New("its range or precision differs from toll's")
 	}
 	return nil
 }

@@ -166,11 +166,11 @@ func (p Plan) checkMesh() error {
 	case p.Mesh == nil:
 		return errors.New("a mesh without nodes")
 	case p.Study != StudyMesh:
-		return fmt.Errorf("nodes in a study %q", p.Study)
+		return fmt.Errorf("a study %q with nodes", p.Study)
 	case len(p.Cells) > 0:
 		return errors.New("a mesh with cells")
 	case p.Mesh.Beside != "" && p.Mesh.Beside == p.Mesh.Mode:
-		return errors.New("a mesh of one mode beside itself")
+		return errors.New("a mesh that compares a mode with itself")
 	case len(p.Mesh.Labels) > maxLabels:
 		return fmt.Errorf("a mesh with %d labels, at most %d are read", len(p.Mesh.Labels),
 			maxLabels)
@@ -186,16 +186,16 @@ func (p Plan) checkPair(v *Visit) error {
 	}
 	n := len(p.Mesh.Nodes)
 	if min(v.Pair[0], v.Pair[1]) < 0 || max(v.Pair[0], v.Pair[1]) >= n || v.Pair[0] == v.Pair[1] {
-		return fmt.Errorf("pair %v, the plan has %d nodes", v.Pair, n)
+		return fmt.Errorf("pair %v is not in the plan, which has %d nodes", v.Pair, n)
 	}
 	if v.Beside && p.Mesh.Beside == "" {
 		return errors.New("a visit in a second mode, but the plan has one")
 	}
 	if v.Cell != 0 {
-		return fmt.Errorf("a pair and cell %d", v.Cell)
+		return fmt.Errorf("a visit to a pair has cell %d", v.Cell)
 	}
 	if v.Sweep < 0 || v.Sweep > maxVisits {
-		return fmt.Errorf("sweep %d", v.Sweep)
+		return fmt.Errorf("impossible sweep %d", v.Sweep)
 	}
 	for _, l := range p.Loads {
 		if l.Kind == v.Load {

@@ -171,11 +171,11 @@ func TestReadMesh(t *testing.T) {
 		{"good", []string{meshHeader, visit(`"pair":[0,2],` + rr)}, ""},
 		{"failed", []string{meshHeader, visit(
 			`"pair":[1,2],"load":"bulk","left":"c","failure":"left"`)}, ""},
-		{"no-pair", []string{meshHeader, visit(rr)}, "pair [0 0], the plan has 3 nodes"},
+		{"no-pair", []string{meshHeader, visit(rr)}, "pair [0 0] is not in the plan, which has 3 nodes"},
 		{"with-itself", []string{meshHeader, visit(`"pair":[1,1],` + rr)}, "pair [1 1]"},
 		{"beyond", []string{meshHeader, visit(`"pair":[1,3],` + rr)}, "pair [1 3]"},
 		{"negative", []string{meshHeader, visit(`"pair":[-1,1],` + rr)}, "pair [-1 1]"},
-		{"cell", []string{meshHeader, visit(`"cell":1,"pair":[0,1],` + rr)}, "a pair and cell 1"},
+		{"cell", []string{meshHeader, visit(`"cell":1,"pair":[0,1],` + rr)}, "a visit to a pair has cell 1"},
 		{"load", []string{meshHeader, visit(`"pair":[0,1],"load":"udp"`)},
 			`load "udp" is not in the plan`},
 		{"sweep", []string{meshHeader, visit(`"pair":[0,1],"sweep":-1,` + rr)}, "sweep -1"},
@@ -189,7 +189,7 @@ func TestReadMesh(t *testing.T) {
 		{"too-many", []string{header(`"study":"mesh","mesh":{"nodes":[` +
 			strings.Repeat("{},", MaxNodes) + `{}]}`)}, "a mesh of 1025 nodes"},
 		{"another-study", []string{header(`"study":"scale","mesh":{"nodes":[{},{}]}`)},
-			`nodes in a study "scale"`},
+			`a study "scale" with nodes`},
 		{"cells", []string{header(`"study":"mesh","cells":[{}],"mesh":{"nodes":[{},{}]}`)},
 			"a mesh with cells"},
 	} {

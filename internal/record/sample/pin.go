@@ -71,16 +71,16 @@ func (p *Plan) adoptPins() {
 
 func (p Plan) checkPins() error {
 	if len(p.Pins) > len(pinNames) {
-		return fmt.Errorf("%d placements on CPUs", len(p.Pins))
+		return fmt.Errorf("impossible number of CPU placements: %d", len(p.Pins))
 	}
 	for _, x := range p.Pins {
 		if x.Name == "" || !slices.Contains(pinNames, x.Name) {
-			return fmt.Errorf("unknown placement on CPUs %q", x.Name)
+			return fmt.Errorf("unknown CPU placement %q", x.Name)
 		}
 	}
 	for _, c := range p.Cells {
 		if !slices.Contains(pinNames, c.Pin) {
-			return fmt.Errorf("unknown placement on CPUs %q", c.Pin)
+			return fmt.Errorf("unknown CPU placement %q", c.Pin)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func TestUnknownPlacementIsRefused(t *testing.T) {
 		`"cells":[{"pin":"nowhere"}]`} {
 		text := `{"header":{"schema":"bridgetoll.results/2","plan":{` + plan + `}}}` + "\n"
 		if _, err := Read(strings.NewReader(text)); err == nil ||
-			!strings.Contains(err.Error(), "placement on CPUs") {
+			!strings.Contains(err.Error(), "CPU placement") {
 			t.Errorf("%s: %v", plan, err)
 		}
 	}

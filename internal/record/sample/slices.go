@@ -40,7 +40,7 @@ func rounded(xs []float64) []float64 {
 func (h Header) checkSlices() error {
 	p := h.Plan
 	if !(p.Same >= 0 && p.Same < 1) {
-		return fmt.Errorf("a difference of %v is called none", p.Same)
+		return fmt.Errorf("impossible difference %v that counts as the same", p.Same)
 	}
 	if err := times(p.Epoch); err != nil {
 		return err

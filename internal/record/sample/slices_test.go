@@ -43,7 +43,7 @@ func TestReadSlices(t *testing.T) {
 			"-1 lost"},
 		{"of-a-load-without-slices", slicedHeader,
 			`{"visit":{"cell":1,"slices":{"slots":[1],"rates":[1]}}}`,
-			"slices of crr, which has none"},
+			"slices of load crr, which is not measured in slices"},
 		{"of-an-old-file", strings.Replace(slicedHeader, Schema, oldSchema, 1),
 			visit(`"slots":[1],"rates":[1]`), `slices in a file of schema "bridgetoll.results/1"`},
 		{"a-slice-below-zero", strings.Replace(slicedHeader, "0.004", "-1", 1), visit(``),
@@ -56,7 +56,7 @@ func TestReadSlices(t *testing.T) {
 			slicedHeader, `"plan":{`, `"plan":{"priors":[{"metric":"x","variance":1}],`, 1),
 			visit(``), "impossible prior of x"},
 		{"everything-is-the-same", strings.Replace(slicedHeader, "0.03", "1", 1), visit(``),
-			"a difference of 1 is called none"},
+			"impossible difference 1 that counts as the same"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := Read(strings.NewReader(tt.header + "\n" + tt.visit + "\n{\"end\":{}}\n"))

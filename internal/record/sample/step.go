@@ -71,9 +71,9 @@ func (f *File) addStep(s Step) error {
 	}
 	switch {
 	case h.Plan.Mesh != nil:
-		return errors.New("a step of a mesh")
+		return errors.New("a step, but the plan is a mesh's")
 	case s.Round < first || s.Round > maxVisits:
-		return fmt.Errorf("a step from round %d on", s.Round)
+		return fmt.Errorf("impossible first round %d of a step", s.Round)
 	case len(h.Plan.Steps) >= maxSteps:
 		return fmt.Errorf("more than %d steps", maxSteps)
 	case len(s.Active) > maxCells || len(h.Plan.Cells)+len(s.Cells) > maxCells:
@@ -82,7 +82,7 @@ func (f *File) addStep(s Step) error {
 	h.Take(s)
 	for _, i := range s.Active {
 		if i < 0 || i >= len(h.Plan.Cells) {
-			return fmt.Errorf("cell %d, the plan has %d", i, len(h.Plan.Cells))
+			return fmt.Errorf("cell %d is not in the plan, which has %d cells", i, len(h.Plan.Cells))
 		}
 	}
 	return h.check()

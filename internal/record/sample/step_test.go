@@ -64,14 +64,14 @@ func TestSteps(t *testing.T) {
 func TestBadSteps(t *testing.T) {
 	text := strings.TrimSuffix(stepped(t), "\n")
 	for step, why := range map[string]string{
-		`{"step":{"round":0,"active":[]}}`:                        "a step from round 0 on",
-		`{"step":{"round":99999999,"active":[]}}`:                 "a step from round 99999999 on",
-		`{"step":{"round":2,"active":[3]}}`:                       "cell 3, the plan has 3",
-		`{"step":{"round":2,"active":[-1]}}`:                      "cell -1, the plan has 3",
+		`{"step":{"round":0,"active":[]}}`:                        "impossible first round 0 of a step",
+		`{"step":{"round":99999999,"active":[]}}`:                 "impossible first round 99999999 of a step",
+		`{"step":{"round":2,"active":[3]}}`:                       "cell 3 is not in the plan, which has 3 cells",
+		`{"step":{"round":2,"active":[-1]}}`:                      "cell -1 is not in the plan, which has 3 cells",
 		`{"step":{"round":2,"cells":[{"shape":{"servers":-1}}]}}`: "impossible shape",
 		`{"step":{"round":2,"active":[` + strings.Repeat("0,", 1e4) +
 			`0]}}`: "more than 10000 cells",
-		`{"visit":{"round":1,"cell":3}}`: "cell 3, the plan has 3",
+		`{"visit":{"round":1,"cell":3}}`: "cell 3 is not in the plan, which has 3 cells",
 	} {
 		if _, err := Read(strings.NewReader(text + "\n" + step + "\n")); err == nil ||
 			!strings.Contains(err.Error(), why) {

@@ -34,7 +34,7 @@ func (p Plan) checkSweep() error {
 	}
 	points := p.Sweep.Points
 	if n := len(points); n < LeastPoints || n > MostPoints {
-		return fmt.Errorf("a sweep of %d points", n)
+		return fmt.Errorf("impossible sweep of %d points", n)
 	}
 	for i, x := range points {
 		if x.Name == "" || math.IsNaN(x.Value) || math.IsInf(x.Value, 0) ||

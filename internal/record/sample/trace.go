@@ -195,10 +195,10 @@ func (t *Trace) check() error {
 			len(t.Totals), maxSlices)
 	}
 	if t.Trips < 0 || t.Followed < 0 || t.Followed > t.Trips || t.Lost < 0 {
-		return fmt.Errorf("%d of %d trips followed, %d events lost", t.Followed, t.Trips, t.Lost)
+		return fmt.Errorf("impossible trace: %d of %d trips followed, %d events lost", t.Followed, t.Trips, t.Lost)
 	}
 	if len(t.Segments) > maxSegments || len(t.Groups) > maxGroups || len(t.Broken) > maxGroups {
-		return fmt.Errorf("%d segments, %d groups of steps, %d breaks", len(t.Segments),
+		return fmt.Errorf("trace too large: %d segments, %d groups of steps, %d breaks", len(t.Segments),
 			len(t.Groups), len(t.Broken))
 	}
 	if err := times(append(slices.Clone(t.Totals), t.MidMean, t.Events)...); err != nil {
@@ -219,7 +219,7 @@ func (t *Trace) check() error {
 		}
 		for _, i := range g.Odd {
 			if i < 0 || i >= len(g.Steps) {
-				return fmt.Errorf("step %d of %d", i, len(g.Steps))
+				return fmt.Errorf("impossible step %d of %d", i, len(g.Steps))
 			}
 		}
 	}

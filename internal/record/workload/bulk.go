@@ -188,7 +188,7 @@ func bulkCheck(l sample.Load) error {
 
 func bulkNotSliced(l sample.Load) string {
 	if BulkOf(l).Bytes > 0 {
-		return "--bytes: a transfer takes as long as it takes"
+		return "--bytes: a transfer has no fixed duration"
 	}
 	return ""
 }

@@ -83,7 +83,7 @@ const (
 var failureWords = []struct{ count, words string }{
 	{FailedTimeout, "not answered"},
 	{FailedRefused, "refused"},
-	{FailedNoPort, "without a port"},
+	{FailedNoPort, "without a local port"},
 	{FailedConnect, "refused by the client's kernel"},
 	{FailedExchange, "broken off before the reply"},
 }
@@ -138,20 +138,20 @@ func cutShort(all []*sample.Visit) (out []Doubt) {
 	if k := cut[sample.LimitPorts]; k > 0 {
 		out = append(out, Doubt{"ports-exhausted",
 			fmt.Sprintf(
-				"%d of %d visits were cut short, because there are ephemeral ports for %d connections only: "+
-					"a shorter --window, or a larger net.ipv4.ip_local_port_range", k, n,
+				"%d of %d visits were cut short, because there are ephemeral ports for only %d connections: "+
+					"use a shorter --window, or widen net.ipv4.ip_local_port_range", k, n,
 				least[sample.LimitPorts])})
 	}
 	if k := cut[sample.LimitTracking]; k > 0 {
 		out = append(out, Doubt{"conntrack-full",
 			fmt.Sprintf(
-				"%d of %d visits were cut short, because the connection table takes %d connections only: "+
-					"a shorter --window, or a larger net.netfilter.nf_conntrack_max", k, n,
+				"%d of %d visits were cut short, because the connection table has room for only %d connections: "+
+					"use a shorter --window, or raise net.netfilter.nf_conntrack_max", k, n,
 				least[sample.LimitTracking])})
 	}
 	if left > 0 {
 		text := fmt.Sprintf(
-			"up to %d sockets of ended connections were left at %d of %d visits: later visits had fewer ports", most, left, n)
+			"up to %d sockets of ended connections were left after %d of %d visits: later visits had fewer ports", most, left, n)
 		if why != "" {
 			text += " (" + why + ")"
 		}

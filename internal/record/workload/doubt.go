@@ -58,7 +58,7 @@ func Start(l sample.Load, v sample.Visit) float64 {
 // CutShort returns the effect of a late start.
 func CutShort(l sample.Load) string {
 	if BulkOf(l).Bytes > 0 {
-		return "it is in the time that they took; more --bytes make it matter less"
+		return "their time includes it; it matters less with more --bytes"
 	}
 	return "the warm-up was cut short"
 }

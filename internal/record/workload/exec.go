@@ -50,7 +50,7 @@ var exec = Workload{
 	About: "A server and a client of yours, or of a recipe: toll run. What the client prints is compared.",
 	Name:  Exec, Trips: true, Foreign: true,
 	// the primary is its program's first metric
-	Apart: "programs are only run on this machine: agents have none",
+	Apart: "toll run starts programs on this machine only",
 	Metrics: append([]Metric{{Name: Elapsed, Unit: "s"}, {Name: BusyCPUs, Unit: "CPUs"},
 		{Name: Dialled, Unit: "connections"}}, suspectMetrics...),
 	Ratio:   "ratio",
@@ -154,7 +154,7 @@ func programDoubts(s Seen) []Doubt {
 	}
 	return []Doubt{
 		{"elsewhere",
-			"the client made no TCP connection to the address of its route: if it does not talk UDP, it talks to something else"}}
+			"the client made no TCP connection to the address of its route: unless it uses UDP, it measured another server"}}
 }
 
 func runs(sample.Visit, sample.Load) float64 { return 1 }

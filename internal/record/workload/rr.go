@@ -107,7 +107,7 @@ var rrFlags = []Flag{
 		}
 	}),
 	{Name: "rate",
-		Help: "requests per second of all connections together, due whether or not earlier ones were answered (default as fast as they are answered)",
+		Help: "requests per second over all connections, sent on time even if earlier ones are unanswered (default as fast as replies come)",
 		Value: Number{0, 0, maxRate, func(l *sample.Load, x float64) {
 			set(l, func(o *sample.RROptions) { o.Rate = x })
 		}}, NotOfCrowds: true},
@@ -127,7 +127,7 @@ func besideWriteFlag() Flag {
 
 func connectionsFlag(put func(l *sample.Load, n int)) Flag {
 	return Flag{
-		Name: "connections", Help: "connections at one time, each with one request under way",
+		Name: "connections", Help: "simultaneous connections, each with one request at a time",
 		Value: Whole{1, 1, maxStreams, put}}
 }
 
@@ -232,11 +232,11 @@ func rrDoubts(s Seen) (out []Doubt) {
 			out,
 			Doubt{
 				"behind",
-				"the client itself fell behind its schedule: more than 1 % of the requests were sent late by more than " +
-					"the time between two of a connection, for lack of CPU time; close other programs, or lower --rate"})
+				"the client itself fell behind its schedule, for lack of CPU time: more than 1 % of the requests were sent late by more than " +
+					"the time between two requests of a connection; close other programs, or lower --rate"})
 	} else if s.Median(OwnLatenessP50) > s.Median(LatencyP50)/2 {
 		out = append(out, Doubt{"own-lateness",
-			"more than half of the median latency is the client's own: the time that it takes to wake up when a request is due"})
+			"the client itself causes more than half of the median latency: it wakes up late when a request is due"})
 	}
 	return out
 }

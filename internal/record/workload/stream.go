@@ -224,8 +224,8 @@ func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	}
 }
 
-// behind is the share of a token's interval by which 1 % of the tokens may be late before the load
-// counts as late.
+// behind is the lateness, as a share of a token's interval, that more than 99 % of the tokens must
+// stay below. Otherwise the load counts as late.
 const behind = 0.1
 
 func streamDoubts(s Seen) (out []Doubt) {

@@ -191,7 +191,7 @@ func udpDoubts(s Seen) (out []Doubt) {
 	if share := sent / (sent + missed); missed > 0 && rate > 0 && share < kept {
 		why := "it was too slow, or kept off its CPU"
 		if blocked > 0 {
-			why = "its send buffer was full: what it sends into was not fast enough"
+			why = "its send buffer was full: the path took datagrams too slowly"
 		}
 		out = append(out, Doubt{"behind", fmt.Sprintf(
 			"the client sent only %.1f %% of its rate: %s", 100*share, why)})

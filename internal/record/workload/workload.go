@@ -36,7 +36,7 @@ type Workload struct {
 	// Primary is the metric that decides a cell's toll, Noun its name in words ("0.9 of host's
 	// throughput"), and Rate the throughput metric.
 	Primary, Noun, Rate string
-	// apart is the Noun beside another load that has the same; "": the Noun.
+	// apart replaces Noun next to another load with the same Noun; "": Noun is kept.
 	apart string
 	// Metrics are those that few other loads have.
 	Metrics []Metric
