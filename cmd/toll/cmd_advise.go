@@ -102,7 +102,7 @@ func toAdvise(r *plan.Request) error {
 
 const adviseBudget = 5 * time.Minute
 
-// advice returns the plan of the first mode's search, and in later those of the other modes.
+// advice returns the plan of the first mode's search, and in later the plans for the other modes.
 func advice(r plan.Request, here lever.Host, named []string) (first sample.Plan,
 	later []sample.Plan, err error) {
 	modes := r.Modes

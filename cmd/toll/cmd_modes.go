@@ -19,11 +19,11 @@ import (
 type modeInfo struct {
 	Mode    string `json:"mode"`
 	Summary string `json:"summary"`
-	Engine  string `json:"engine"` // "Docker" or "Podman"; Docker has its words
+	Engine  string `json:"engine"` // "Docker" or "Podman": whose options the field Docker has
 	Docker  string `json:"docker"`
 	GivesUp string `json:"gives_up"`
 	Usual   bool   `json:"usual"` // compared if no mode is named
-	// Rootless means that the mode is that of an engine without root.
+	// Rootless means that engines without root have the mode.
 	Rootless bool        `json:"rootless,omitempty"`
 	Paths    []routeInfo `json:"paths"`
 	Apart    []apartInfo `json:"apart,omitempty"`

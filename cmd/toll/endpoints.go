@@ -44,7 +44,7 @@ func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	return endpoint.Peer{Place: a, About: about, Err: a.Err}, nil
 }
 
-// enter is like enterEngine, for an engine whose containers are among the places.
+// enter calls enterEngine for Docker and Podman if one of the places is in a container.
 func (p places) enter(ctx context.Context) (entered bool, err error) {
 	if !slices.ContainsFunc(p.from, (*vantage.Vantage).Contained) {
 		return false, nil

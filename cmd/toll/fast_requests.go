@@ -102,7 +102,7 @@ func (f *measureFlags) command() (*requests, error) {
 	}}, nil
 }
 
-// sudoSecret is like secret. Its error mentions sudo, which drops variables.
+// sudoSecret reads a secret as secret does. Its error mentions that sudo drops variables.
 func sudoSecret(flag, variable string) (string, error) {
 	s, err := secret(flag, variable)
 	if x := (*failure)(nil); errors.As(err, &x) {

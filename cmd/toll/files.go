@@ -111,7 +111,7 @@ func taken(f *os.File, err error) (*os.File, error) {
 	return f, nil
 }
 
-// beside creates a file in name's directory that can be renamed to name.
+// beside creates a file in the directory of name, so that it can be renamed to name.
 func beside(name string) (*os.File, error) {
 	const tries, usual = 100, 0o666 // os.CreateTemp makes files that only their owner can read
 	var f *os.File
@@ -223,7 +223,7 @@ func sameFile(output, other string) bool {
 	return os.IsNotExist(errX) && os.IsNotExist(errY) && resolved(output) == resolved(other)
 }
 
-// stat is like os.Stat, with "-" for the standard input.
+// stat returns what os.Stat does; "-" is the standard input.
 func stat(name string) (os.FileInfo, error) {
 	if name == "-" {
 		return os.Stdin.Stat()

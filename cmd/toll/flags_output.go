@@ -156,7 +156,7 @@ func (f *formatFlag) check(k document.Kind) error {
 	return nil
 }
 
-// colored reports whether w is a terminal whose user has not turned colours off
+// colored reports whether w is a terminal and colours are not turned off
 // (https://no-color.org).
 func colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && isTerminal(w)

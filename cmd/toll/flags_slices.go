@@ -158,7 +158,7 @@ func wholeKey(l sample.Load) string { return strings.TrimSpace(l.Kind + " " + l.
 const bulkSlice = 0.016
 
 // lengthOf returns the length of a load's slices, in seconds: --slice, or more for bulk and for
-// pages, of which several must end in one slice even in a slow mode.
+// pages, because several pages must end in one slice even in a slow mode.
 func (f *sliceFlags) lengthOf(l sample.Load) float64 {
 	const (
 		pages = 5

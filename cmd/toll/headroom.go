@@ -47,7 +47,7 @@ func runHeadroom(p sample.Plan, most int) error {
 	}))
 }
 
-// pathHeadroom is like runHeadroom, for a command that builds one path at a time.
+// pathHeadroom does what runHeadroom does for a command that builds one path at a time.
 func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
 
 func counted(n int, what string) string {

@@ -33,7 +33,6 @@ func usualStandings() []standing {
 	}
 }
 
-// A median stands for no row that varies.
 func TestVaryingStanding(t *testing.T) {
 	for _, x := range []struct {
 		low, high float64

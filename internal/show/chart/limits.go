@@ -70,7 +70,7 @@ func (s *intervals) cut() {
 		if r.None {
 			continue
 		}
-		if r.Varies { // no value stands for the range
+		if r.Varies { // a range has no typical value
 			values = append(values, *r.Low, *r.High)
 			continue
 		}

@@ -89,7 +89,7 @@ type Number struct {
 	Low, High *float64 // interval; nil: none
 	Unit      string   // "": none, or not known
 	Verdict   string   // "": none
-	// Varies means that Low and High are a range, in which no value stands for the others.
+	// Varies means that Low and High are a range without a typical value.
 	Varies bool
 }
 

@@ -10,9 +10,9 @@ func (m Model) helpPage() document.Document {
 		{"Enter", "the row's details: rounds, percentiles, hops, CPU time"},
 		{"Esc", "back to the tables"},
 		{"s", "sort: as in the report, by mode, value, verdict, price"},
-		{"1 … 5", "one of these orders"},
+		{"1 … 5", "pick one of these orders"},
 		{"r", "reverse the order"},
-		{"w", "what is not measured, and all warnings"},
+		{"w", "what was not measured, and all warnings"},
 		{"?", "this help"},
 	}
 	if m.running {
@@ -33,12 +33,12 @@ func (m Model) helpPage() document.Document {
 	read := document.Section{Title: document.Strongly("How to read it")}
 	read.Add(
 		words(
-			"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; between the dots a difference is called the same. Best first in every order but by mode."))
+			"● is the ratio to the baseline, ─ its 95 % interval, │ the baseline; a difference between the dots counts as the same. Every order except by mode puts the best first."))
 	if m.running {
 		read.Add(
 			words(
-				"While something is measured the screen stands still, because drawing costs CPU time. It is redrawn between " +
-					"epochs and visits, and keys act then; q and Ctrl-C act at once."))
+				"During a measurement the screen stands still, because drawing costs CPU time. It is redrawn between " +
+					"epochs and visits, and keys take effect then; q and Ctrl-C take effect at once."))
 	}
 	d.Sections = append(d.Sections, read)
 	return d

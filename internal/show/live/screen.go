@@ -140,7 +140,7 @@ func (l laid) lineOf(row int) (first, last int) {
 
 func (m Model) layOut() laid {
 	if m.report == nil {
-		return laid{lines: []string{"", "  Nothing is measured yet."}}
+		return laid{lines: []string{"", "  Nothing has been measured yet."}}
 	}
 	opts := format.Options{Color: m.color, Width: max(1, m.width)}
 	if len(m.parts) == 0 { // a mesh, or a run without results
@@ -231,8 +231,8 @@ func (m Model) doubtsPage() document.Document {
 func (m Model) question() []string {
 	return []string{"", m.strong("  Stop the run?"), "",
 		"  s    stop now, and print what there is (as Ctrl-C does)",
-		"  p    close this screen; a line of progress goes on",
-		"  Esc  go on"}
+		"  p    close this screen, and show one line of progress",
+		"  Esc  continue the run"}
 }
 
 func (m Model) foot() []string {

@@ -99,7 +99,7 @@ func elsewhere(all []advise.Advice) (out []string) {
 			out = append(
 				out,
 				fmt.Sprintf(
-					"Where %s is not reached from, its containers were reached over %s, with the same settings.", a.Mode, a.Elsewhere))
+					"From placements that cannot reach %s, toll measured its containers over %s, with the same settings.", a.Mode, a.Elsewhere))
 		}
 	}
 	return out
@@ -199,7 +199,7 @@ func permanentSection(l advise.Lever) document.Section {
 			s.Add(document.Command{Line: line})
 		}
 	}
-	gives := "It gives up nothing that is known."
+	gives := "It gives up nothing known."
 	if l.GivesUp != "" {
 		gives = "It gives up: " + l.GivesUp + "."
 	}

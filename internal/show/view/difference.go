@@ -64,7 +64,7 @@ func differenceHead(r *difference.Report) document.Section {
 		document.Paragraph{Text: document.Strongly(verdictTally(r)), Break: document.Words}}}
 	if r.New.Started.Before(r.Old.Started) && !r.New.Started.IsZero() {
 		out.Add(paragraph(0, fmt.Sprintf(
-			"The new run was made before the old one: perhaps toll diff %s %s was meant.",
+			"The new run is older than the old one: did you mean toll diff %s %s?",
 			r.New.Name, r.Old.Name), document.Words))
 	}
 	if r.FailAt != nil {

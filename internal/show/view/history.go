@@ -19,7 +19,7 @@ func History(l trend.List) document.Document {
 	if l.Total == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{
 			paragraph(
-				0, "No run is kept in "+l.Dir+" yet: every run that measured something will be.",
+				0, "There are no runs in "+l.Dir+" yet: toll keeps every run that measures something.",
 				document.Words)}}}
 		return d
 	}
@@ -96,7 +96,7 @@ func Trends(t *trend.Trends, details bool) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: t}
 	if len(t.Lines) == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{
-			paragraph(0, "No run in "+t.Dir+" has such a ratio.", document.Words)}}}
+			paragraph(0, "No run in "+t.Dir+" has a matching ratio.", document.Words)}}}
 		return d
 	}
 	if len(t.Lines) > mostDrawn && !details {

@@ -263,7 +263,7 @@ func meshFoot(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	if findings := r.Findings; len(findings) > 0 {
 		if n := len(findings) - mostFindings; n > 0 {
 			findings = append(findings[:mostFindings:mostFindings],
-				fmt.Sprintf("And %d more of this kind: --format json has all.", n))
+				fmt.Sprintf("And %d more of this kind: --format json lists all.", n))
 		}
 		said.Add(document.List{Topic: document.Findings, Items: findings, Level: 1})
 	}

@@ -28,8 +28,8 @@ type PartRow struct {
 	Higher  bool            // higher is better
 	Price   float64         // higher is more expensive; -Inf for the baseline
 	Verdict string          // as in the table; "": none
-	// Trace has the row as a part, or explains it; nil: nothing was traced. Segments is the name of
-	// the part whose segments the row has; "": those of the whole trip.
+	// Trace has the row as a part, or explains it; nil: nothing was traced. Segments names the part
+	// whose segments the row lists; "": the segments of the whole trip.
 	Trace    *trace.Trace
 	Segments string
 }

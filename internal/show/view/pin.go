@@ -26,8 +26,8 @@ func pinsOf[T any](rows []T, of func(T) string) []string {
 
 func sideBySide(r *analysis.Report) bool { return r.Plan.ManyPins() && viewOf(r).pins }
 
-// tableGroups returns the rows of each table: those of the first CPU placement, then those that
-// have a result only in another.
+// tableGroups returns the rows of each table: first the rows of the first CPU placement, then the
+// rows that have a result only in another one.
 func tableGroups(r *analysis.Report) [][]analysis.Cell {
 	all := groups(r.Cells)
 	if !sideBySide(r) {

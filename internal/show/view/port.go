@@ -184,7 +184,7 @@ func routes(dials []dial, who string) (out document.Section) {
 		out.Add(paragraph(2, "not known: "+d, document.Words))
 	}
 	for _, d := range path.Depends {
-		out.Add(paragraph(2, "not so for "+d, document.Words))
+		out.Add(paragraph(2, "does not apply to "+d, document.Words))
 	}
 	if len(path.Cost) > 0 {
 		var parts []string
@@ -318,7 +318,7 @@ func checks(r *ports.Report) (out document.Section) {
 		switch {
 		case !k.Agrees:
 			text = text.Then(
-				fmt.Sprintf("; that contradicts %q: something was read wrongly or has changed",
+				fmt.Sprintf("; that contradicts %q: toll read something wrongly, or it has changed since",
 					k.Expected), document.Bad)
 		case k.Got == "closed" && k.Expected == ports.Nothing:
 			text = text.Then(": the proxy accepts, though nothing listens behind it",
@@ -329,7 +329,7 @@ func checks(r *ports.Report) (out document.Section) {
 		out.Add(document.Paragraph{Level: 1, Break: document.Words, Text: text})
 	}
 	how := document.Strongly("Tried").Then(
-		" by connecting in a private copy of this machine's network, which no packet leaves: all routes.",
+		" all routes by connecting in a private copy of this machine's network, which no packet leaves.",
 		document.Plain)
 	if !tried(r) {
 		how = document.Strongly("Inferred").Then(

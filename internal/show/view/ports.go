@@ -47,8 +47,8 @@ func saying(text string) []document.Section {
 	return []document.Section{{Blocks: []document.Block{paragraph(0, text, document.Words)}}}
 }
 
-const portsLegend = "Each route is of a client that dials the address given or the machine's own; " +
-	"empty: another row takes it. "
+const portsLegend = "Each route is for a client that dials the given address or the machine's own; " +
+	"empty: see another row. "
 
 // Names are cut at serverWidth columns if space is short, and at leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16

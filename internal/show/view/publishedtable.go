@@ -236,7 +236,7 @@ func publishedCPUs(s published.Result) []document.Section {
 		}
 		seen = append(seen, name+r.Load)
 		out = append(out, document.Section{Title: document.Plainly(
-			name + ", " + r.Load + ": the CPUs' time as mpstat parts it"), Level: 1,
+			name + ", " + r.Load + ": CPU time by kind, as mpstat reports it"), Level: 1,
 			Blocks: []document.Block{cpuUses(r.Here.CPUs)}})
 	}
 	return out

@@ -167,7 +167,7 @@ func endedBy(p analysis.Plan) string {
 	case sample.EndedByBudget:
 		const late = 1.25
 		if p.Elapsed > late*p.Budget {
-			return fmt.Sprintf("past the budget of %g s, to complete what had begun", p.Budget)
+			return fmt.Sprintf("past the budget of %g s, to complete what was running", p.Budget)
 		}
 		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
 	case sample.EndedByRounds:

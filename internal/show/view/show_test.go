@@ -138,7 +138,7 @@ func usual() *analysis.Report {
 		Evidence: "proxy docker-proxy (machine A, process 4711): counted 0 bytes to the server, the load moved 148635648"}}
 	r.Skipped = []sample.Skip{
 		{Mode: "shared", From: "host",
-			Reason: "there is no such path: it is reached from container",
+			Reason: "there is no such path: it can be reached from container",
 			Remedy: "--from container"},
 		{Mode: "publish-nat", From: "host", To: "loopback", On: "lab",
 			Reason: "the kernel has no nf_nat"},

@@ -74,7 +74,7 @@ func traceSection(r *analysis.Report, t trace.Trace) []document.Section {
 // tracedNote says of a ladder's step where its price is, the largest parts first.
 func tracedNote(t trace.Trace) string {
 	if t.Refused != "" {
-		return "Not known where: " + t.Refused
+		return "Cannot tell where: " + t.Refused
 	}
 	rows := slices.DeleteFunc(slices.Clone(t.Rows), func(r trace.Row) bool {
 		return !r.Added.Known()

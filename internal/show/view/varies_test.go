@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// Rounds of bulk at these rates in Gbit/s, beside a host at 40.
+// fitful returns a report of bulk at these rates in Gbit/s, one per round, and of a host at 40.
 func fitful(t *testing.T, study sample.Study, rates ...float64) judge.Report {
 	t.Helper()
 	return judge.Judge(fitfulFile(t, study, rates...))

@@ -58,10 +58,10 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 	return []document.Section{list(document.Warnings, "Warnings", texts)}
 }
 
-// warned is a row of a table: its name, and which table that is.
+// warned is a row with a warning: its name and its table.
 type warned struct{ name, table string }
 
-// rowsOf lists rows, and says once of which table neighbours are.
+// rowsOf lists rows. It names a table once for neighbouring rows of it.
 func rowsOf(rows []warned) string {
 	var b strings.Builder
 	for i, w := range rows {

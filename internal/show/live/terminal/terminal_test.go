@@ -162,7 +162,7 @@ func TestStill(t *testing.T) {
 		return live.New("a run", true, false, columns, lines)
 	})
 	defer d.Close()
-	s.waits(t, "Nothing is measured yet")
+	s.waits(t, "Nothing has been measured yet")
 	d.Send(live.State{Step: &live.Step{Next: "first epoch", Total: 60}})
 	s.waits(t, "first epoch")
 	d.Still(true)
