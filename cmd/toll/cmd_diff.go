@@ -24,8 +24,8 @@ newest). Without names it compares the newest kept run with the last one before 
 that measured the same modes and loads. It lists what else
 differs (machine, loads, paths), then the change of each mode's ratio to the baseline,
 with a 95 % interval and a verdict. Absolute figures follow; they are not judged, because
-they depend on the machine's state. Where the baseline's own figure differs by more than
-10 %, that state was another one, and what looks worse or better is unclear.
+they depend on the machine's state. If the baseline's own figure differs by more than
+10 %, the machine was in another state, and what looks worse or better counts as unclear.
 
 With --fail-above it also fails if a mode of the old run has no result in the new one, or
 if nothing could be judged; each case has an exit code of its own.`,

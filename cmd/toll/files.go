@@ -299,7 +299,7 @@ func (f *runFlags) savable() error {
 	return unsaved("results", writable(f.save))
 }
 
-// unsaved returns nil for nil. what is what could not be saved.
+// unsaved returns a failure to save what, or nil if err is nil.
 func unsaved(what string, err error) error {
 	if err == nil {
 		return nil

@@ -108,7 +108,8 @@ func (f *sweepFlags) parse(text string) error {
 			sample.LeastPoints), "--sweep "+sweepExample)
 	case n > sample.MostPoints:
 		return usage(fmt.Errorf("--sweep %s: %d values were given, at most %d are possible",
-			f.axis.Name, n, sample.MostPoints), "give fewer values: toll finds a knee between two of them")
+			f.axis.Name, n, sample.MostPoints),
+			"give fewer values: toll finds a knee between two of them")
 	}
 	return nil
 }

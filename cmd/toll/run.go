@@ -121,7 +121,7 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		if f.dryRun {
 			return f.out.print(e, planDocument(p, f.slicing.whole))
 		}
-		// What fails only while it is built is as absent as what a check refuses.
+		// Modes whose build fails count as skipped, like those that a check refuses.
 		measurable := func(p sample.Plan) error {
 			return cmp.Or(checkBaseline(p), checkBackends(p, req.On), checkAsked(p, req.Modes))
 		}
@@ -168,7 +168,8 @@ func checkBackends(p sample.Plan, on []string) error {
 	return nil
 }
 
-// Of the modes that were asked for, one must be left, unless later steps of a search build more.
+// checkAsked returns an error if none of the named modes is left. Later steps of a search may build
+// more of them.
 func checkAsked(p sample.Plan, asked []mode.Name) error {
 	if len(p.Skipped) == 0 || len(p.Levers) > 0 || slices.ContainsFunc(p.Cells,
 		func(c sample.Cell) bool {

@@ -37,7 +37,7 @@ func Find(getenv func(string) string) (*Store, error) {
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	// Not in bridgetoll, the directory of journals: with sudo those are root's and this is not.
+	// The directory of journals is another one, bridgetoll: with sudo it is root's.
 	return &Store{Dir: filepath.Join(state, "bridgetoll-history"), user: who}, nil
 }
 

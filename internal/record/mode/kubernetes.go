@@ -136,11 +136,11 @@ func aboveAll(from []Placement, to Target, below Name, part string) []Rung {
 func ofTheNode(from Placement) Apart {
 	return Apart{
 		From:   from,
-		Why:    "externalTrafficPolicy is about clients on other machines: from the node itself a node port of either policy has one way",
+		Why:    "externalTrafficPolicy affects only clients on other machines: from the node itself both policies take the same path",
 		Around: "nodeport; or --from remote,remote-container"}
 }
 
 func ofPods(from Placement) Apart {
-	return Apart{From: from, Why: "the cluster's DNS server is for pods: a node asks another one",
+	return Apart{From: from, Why: "only pods use the cluster's DNS server: nodes use another one",
 		Around: "--from container,remote-container"}
 }

@@ -26,9 +26,9 @@ type Rung struct {
 func (r Rung) PartOn(ruled bool) string {
 	switch {
 	case ruled && r.Part == dockersRules:
-		return "a container around the server, with the machine's network (Docker's rules are there for both)"
+		return "a container around the server, with the machine's network (Docker's rules apply to both)"
 	case ruled && r.Part == cardOnBridge:
-		return "a bridge beside Docker's, behind none of its rules for networks"
+		return "a bridge next to Docker's, without Docker's rules for networks"
 	}
 	return r.Part
 }

@@ -82,7 +82,8 @@ func (f *File) addStep(s Step) error {
 	h.Take(s)
 	for _, i := range s.Active {
 		if i < 0 || i >= len(h.Plan.Cells) {
-			return fmt.Errorf("cell %d is not in the plan, which has %d cells", i, len(h.Plan.Cells))
+			return fmt.Errorf("cell %d is not in the plan, which has %d cells", i,
+				len(h.Plan.Cells))
 		}
 	}
 	return h.check()

@@ -195,11 +195,12 @@ func (t *Trace) check() error {
 			len(t.Totals), maxSlices)
 	}
 	if t.Trips < 0 || t.Followed < 0 || t.Followed > t.Trips || t.Lost < 0 {
-		return fmt.Errorf("impossible trace: %d of %d trips followed, %d events lost", t.Followed, t.Trips, t.Lost)
+		return fmt.Errorf("impossible trace: %d of %d trips followed, %d events lost", t.Followed,
+			t.Trips, t.Lost)
 	}
 	if len(t.Segments) > maxSegments || len(t.Groups) > maxGroups || len(t.Broken) > maxGroups {
-		return fmt.Errorf("trace too large: %d segments, %d groups of steps, %d breaks", len(t.Segments),
-			len(t.Groups), len(t.Broken))
+		return fmt.Errorf("trace too large: %d segments, %d groups of steps, %d breaks",
+			len(t.Segments), len(t.Groups), len(t.Broken))
 	}
 	if err := times(append(slices.Clone(t.Totals), t.MidMean, t.Events)...); err != nil {
 		return err

@@ -173,7 +173,7 @@ func rrThreads(l sample.Load) int {
 	return max(1, l.Streams)
 }
 
-// What the client of an open loop counts and times, of the requests sent in the window.
+// Counts and times of an open loop's client, for the requests sent in the window.
 const (
 	CountSends      = "sends"
 	CountSendsHeld  = "sends_held" // due while an earlier reply was outstanding
@@ -181,8 +181,8 @@ const (
 	TimeOwnLateness = "own_lateness"
 )
 
-// What the server counts of the parallel stream in the window: received bytes, and the window's
-// length in ns.
+// Counts of the parallel stream's server in the window: received bytes, and the window's length in
+// ns.
 const (
 	CountBeside   = "beside_received"
 	CountBesideNs = "beside_ns"

@@ -178,7 +178,7 @@ func streamWords(l sample.Load) string {
 		units.Plural(o.Tokens, "token"), o.Pace)
 }
 
-// What stream's client times (ns) and counts. A token belongs to the window if it was due in it, a
+// Times (ns) and counts of stream's client. A token belongs to the window if it was due in it, a
 // response or first token if it arrived in it.
 const (
 	TimeGap   = "gap"         // see GapP50
