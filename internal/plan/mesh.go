@@ -62,8 +62,8 @@ func Mesh(r MeshRequest) (sample.Plan, error) {
 type sweepsError struct{ Sweeps, Nodes, Most int }
 
 func (e *sweepsError) Error() string {
-	return fmt.Sprintf("--sweeps %d: a results file holds at most %d sweeps of %d nodes", e.Sweeps, e.Most,
-		e.Nodes)
+	return fmt.Sprintf("--sweeps %d: a results file holds at most %d sweeps of %d nodes", e.Sweeps,
+		e.Most, e.Nodes)
 }
 
 func (e *sweepsError) Hint() string {
@@ -141,7 +141,7 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	if p.Mesh.Beside == "" {
 		return all
 	}
-	// So each load and direction is equally often in an odd place.
+	// So each load and direction comes first in each mode equally often.
 	both := make([]Phase, 0, len(all)+len(all))
 	for i, ph := range all {
 		ph.Beside = (i+round+sweep)%2 == 0
@@ -152,7 +152,7 @@ func MeshRound(p sample.Plan, sweep, round int) []Phase {
 	return both
 }
 
-// A most of 0 leaves the phases unchanged.
+// split returns phases of at most most pairs each. If most is 0, they stay unchanged.
 func split(phases []Phase, most int) []Phase {
 	if most <= 0 {
 		return phases

@@ -153,7 +153,8 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 		if out := len(r.To) > 0 && len(mode.Inward(r.To)) == 0; out {
 			skip.Reason, skip.Remedy = m.WhyNotOut(from)
 		} else if len(all) > 0 {
-			skip.Reason, skip.Remedy = "it has none of the targets of --to there", "--to "+string(all[0].To)
+			skip.Reason = "it has none of the targets of --to there"
+			skip.Remedy = "--to " + string(all[0].To)
 			if !slices.ContainsFunc(all, func(r mode.Route) bool {
 				return r.To.Six()
 			}) && !slices.ContainsFunc(r.To, mode.Target.Four) {
@@ -213,7 +214,7 @@ func (r Request) pins() []string {
 	return names
 }
 
-// The control follows the baseline, and variants follow their mode.
+// cells returns a group's cells: the control follows the baseline, and variants follow their mode.
 func (r Request) cells(group []routed, like sample.Cell) []sample.Cell {
 	var out []sample.Cell
 	controlled, relayed := false, false

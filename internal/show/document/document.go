@@ -86,7 +86,7 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// Where a paragraph may be broken into lines: between words or facts.
+// Separators at which a paragraph may be broken into lines: between words or facts.
 const (
 	Words = " "
 	Facts = " · "

@@ -49,7 +49,7 @@ func (p Plot) Axis(columns int) Axis {
 
 const leastSpan = 0.01
 
-// Files may have any values. NaN becomes 0.
+// bounded limits x, because files may have any values. NaN becomes 0.
 func bounded(x float64) float64 {
 	const most = 1e9
 	if math.IsNaN(x) {

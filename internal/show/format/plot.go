@@ -9,7 +9,7 @@ import (
 
 const mostPlot = 41 // columns: wider plots do not show more
 
-// The plot takes the columns that the other texts of a line leave.
+// draw draws the plot in the columns that the other texts of a line leave.
 func (g *grid) draw(line int) {
 	if !g.plotted {
 		return

@@ -114,7 +114,7 @@ func (p *printer) command(c string) {
 
 var routeWord = regexp.MustCompile(`^[a-z]+=`)
 
-// A flag keeps its value.
+// commandParts splits a command line. A flag and its value stay together.
 func commandParts(c string) (out []string) {
 	last := ""
 	for _, word := range strings.Split(c, " ") {
@@ -172,7 +172,7 @@ func (p *printer) counters(bar string, cs []document.Counter) {
 
 const whatWidth = 12 // columns
 
-// The layout is the first in which the widest of the tables that share it fits.
+// fitTogether chooses the layout of tables that share one: the first in which the widest fits.
 func (p *printer) fitTogether(d document.Document) {
 	together := map[string][]document.Table{}
 	var names []string

@@ -75,10 +75,11 @@ func shorterThan(columns int, all []piece, sep string) []piece {
 	return out
 }
 
-// before is the separator, unless the piece is first on its line.
+// piece is a part of a text. before is the separator, unless the piece is first on its line.
 type piece struct{ before, text string }
 
-// With Words, the pieces are words and the hops of a path; a number and its unit are one piece.
+// pieces splits s at sep. With Words, the pieces are words and the hops of a path; a number and its
+// unit are one piece.
 func pieces(s, sep string) []piece {
 	var out []piece
 	for i, word := range strings.Split(s, sep) {
@@ -112,7 +113,7 @@ func hops(word string) []string {
 	return all
 }
 
-// The words may be styled.
+// together does what document.Together does, for words that may be styled.
 func together(before, word string) bool {
 	return document.Together(ansi.Strip(before), ansi.Strip(word))
 }

@@ -61,8 +61,8 @@ func (d *Display) resize() {
 	}
 }
 
-// While the screen is still, keys and changes of size are handled, but until the next Send only
-// what is urgent is drawn.
+// Still sets whether the screen is still. A still screen handles keys and changes of size, but
+// draws only what is urgent until the next Send.
 func (d *Display) Still(still bool) { d.still.Store(still) }
 
 // Send passes a message to the model and returns when the result is drawn or the display has ended.
@@ -109,7 +109,7 @@ func (d *Display) Close() error {
 	return nil
 }
 
-// told's sender waits until it is drawn.
+// told is a state whose sender waits until it is drawn.
 type told struct {
 	live.State
 	drawn chan struct{}
@@ -122,7 +122,7 @@ type shell struct {
 
 func (s shell) Init() tea.Cmd { return nil }
 
-// Update draws, not View.
+// View returns nothing, because Update draws.
 func (s shell) View() tea.View { return tea.View{} }
 
 func (s shell) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
