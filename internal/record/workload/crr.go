@@ -29,7 +29,7 @@ var crr = Workload{
 	Flags: []Flag{requestFlag(1, ownMessages), replyFlag(1, ownMessages),
 		connectionsFlag(func(l *sample.Load, n int) { l.Streams = n }), nodelayFlag},
 	fill: fillMessages,
-	time: crrTime, notSliced: because("the remains of its connections outlast a slice"),
+	time: crrTime, notSliced: because("its closed connections outlast a slice"),
 	Primary: Connections,
 	Noun:    "connections per second",
 	Rate:    Connections,

@@ -152,9 +152,9 @@ func rrNotSliced(l sample.Load) string {
 	o := RROf(l)
 	switch {
 	case o.Rate > 0:
-		return "--rate: requests are due at a pace"
+		return "--rate: requests are sent at a fixed pace"
 	case o.Beside:
-		return "--under-load: two loads at a time"
+		return "--under-load: two loads run at once"
 	}
 	return ""
 }

@@ -130,7 +130,7 @@ var stream = Workload{
 	FilesFor:  "sessions",
 	time:      streamTime,
 	check:     streamCheck,
-	notSliced: because("its tokens come at a pace"),
+	notSliced: because("its tokens are sent at a fixed pace"),
 	threads:   streamThreads,
 	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
 	Metrics: append([]Metric{

@@ -38,7 +38,7 @@ var udp = Workload{
 	About: "Datagrams at the highest rate that loses at most 0.1 %, or at --bitrate. It shows the rate, the loss and what a packet costs: " +
 		"media, telemetry, QUIC.",
 	Name: UDP, Gist: "datagrams", UDP: true, Flags: udpFlags, fill: udpFill,
-	time: udpTime, notSliced: because("the highest rate is searched for, or a rate is kept"),
+	time: udpTime, notSliced: because("toll searches for the highest rate, or keeps a given one"),
 	Primary: Throughput, Noun: "throughput", Rate: Throughput, apart: "UDP throughput",
 	Metrics: []Metric{
 		{Name: Packets, Unit: "1/s", Higher: true}, {Name: Loss, Unit: "1"},
