@@ -143,7 +143,7 @@ func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) str
 	for i, a := range answers {
 		what := "a connection to " + w.to.String()
 		if i > 0 {
-			what = "much data to and from " + w.to.String()
+			what = "a large transfer with " + w.to.String()
 		}
 		o := a.Outcomes[0]
 		doubts := len(a.Unsure) > 0 && (i == 0 || len(a.Outcomes) > 1)
@@ -253,9 +253,9 @@ func (f *Fast) judge(ctx context.Context, facts *ports.Facts, routes []Route) (m
 	}
 	for _, r := range routes {
 		why, remedy := f.judged.why[r.Dial],
-			fmt.Sprintf("toll ports %d draws its routes", r.host.Port())
+			fmt.Sprintf("toll ports %d shows its routes", r.host.Port())
 		if err := f.judged.err; err != nil {
-			why, remedy = "its rules cannot be tried in a copy of the network: "+err.Error(), ""
+			why, remedy = "cannot test its rules in a copy of the network: "+err.Error(), ""
 			if hint, ok := errors.AsType[interface {
 				error
 				Hint() string

@@ -100,7 +100,7 @@ func decideRoutes(f *ports.Facts, want Choice) (routes []Route, left []Refusal) 
 func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why, remedy string) {
 	switch {
 	case p.Proto != "tcp":
-		return r, p.Proto + " is left alone", ""
+		return r, "toll fast redirects only TCP", ""
 	case c.Rootless:
 		return r, "its engine is rootless: its containers are in another network", ""
 	case c.PID == 0 || c.State != "running":
@@ -109,25 +109,26 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		return r, "its container has no network of its own", ""
 	case f.Switches.RoutedBySocket != "":
 		return r,
-			"policy routing may refuse a client's packets, or send them by another route than docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
+			"policy routing may refuse a client's packets, or send them by another route than " +
+				"docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
 	}
 	dial, ok := dials(p.Host)
 	if !ok {
 		return r, "it is published on " + p.Host.Addr().String() +
-			" only, where the kernel's own NAT answers this machine", ""
+			" only, where NAT serves this machine's clients without docker-proxy", ""
 	}
 	px, l, ok := proxyOf(f, p)
 	switch {
 	case !ok:
 		return r, "no docker-proxy listens for it",
-			`with "userland-proxy": false the kernel's NAT does without one`
+			`with "userland-proxy": false in daemon.json, NAT forwards the port without one`
 	case !slices.Contains(c.Addrs, px.Container.Addr()) || px.Container.Port() != p.Port:
-		return r, "docker-proxy forwards to another address than the engine reports: " + px.Container.String(),
-			""
+		return r, "docker-proxy forwards to an address that the engine does not report: " +
+			px.Container.String(), ""
 	}
 	bridge, ok := towards(f, px.Container.Addr())
 	if !ok {
-		return r, "no bridge of Docker's leads to " + px.Container.Addr().String(), ""
+		return r, "no Docker bridge leads to " + px.Container.Addr().String(), ""
 	}
 	if why := attached(f, c, bridge); why != "" {
 		return r, why, ""
@@ -168,7 +169,7 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 // What nftables has there is in the copy that judge asks.
 func attached(f *ports.Facts, c ports.Container, bridge string) (why string) {
 	if !f.Known.Attached {
-		return "what is attached to network devices cannot be read"
+		return "cannot read which programs and filters are attached to network devices"
 	}
 	for _, d := range f.Devices {
 		own := len(c.Devices) == 0 || slices.ContainsFunc(c.Devices, func(x ports.Device) bool {

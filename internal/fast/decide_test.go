@@ -82,7 +82,7 @@ func TestDecideRefuses(t *testing.T) {
 	}{
 		"udp": {func(f *ports.Facts) {
 			f.Containers[0].Published[0].Proto = "udp"
-		}, "udp is left alone"},
+		}, "toll fast redirects only TCP"},
 		"rootless": {func(f *ports.Facts) {
 			f.Containers[0].Rootless = true
 		}, "rootless"},
@@ -113,13 +113,13 @@ func TestDecideRefuses(t *testing.T) {
 		}, "no docker-proxy listens"},
 		"proxy-elsewhere": {func(f *ports.Facts) {
 			f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.9:80")
-		}, "forwards to another address"},
+		}, "an address that the engine does not report"},
 		"proxy-other-port": {func(f *ports.Facts) {
 			f.Proxies[0].Container = netip.MustParseAddrPort("172.17.0.2:81")
-		}, "forwards to another address"},
+		}, "an address that the engine does not report"},
 		"attached-unknown": {func(f *ports.Facts) {
 			f.Known.Attached = false
-		}, "what is attached to network devices cannot be read"},
+		}, "cannot read which programs and filters are attached to network devices"},
 		"attached-to-lo": {func(f *ports.Facts) {
 			f.Devices[0].Attached = []string{"XDP: program 7"}
 		}, "at lo: XDP: program 7"},
@@ -129,10 +129,10 @@ func TestDecideRefuses(t *testing.T) {
 		"attached-to-link": {link(true), "at veth1: queueing discipline: tbf"},
 		"bridge-gone": {func(f *ports.Facts) {
 			f.Devices = f.Devices[:2]
-		}, "no bridge of Docker's"},
+		}, "no Docker bridge leads to"},
 		"other-bridge": {func(f *ports.Facts) {
 			f.Devices[2].Docker = false
-		}, "no bridge of Docker's"},
+		}, "no Docker bridge leads to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := facts()

@@ -26,7 +26,7 @@ const (
 func lockSoon() (*journal.Hold, error) {
 	l, err := journal.LockDir(journal.Machine, lockWait)
 	if err != nil {
-		return nil, fmt.Errorf("another toll is turning fast on or off just now: %w", err)
+		return nil, fmt.Errorf("another toll is turning fast on or off: %w", err)
 	}
 	return l, nil
 }

@@ -131,7 +131,7 @@ func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, "no bridge of Docker's leads to it"
+		return nil, "no Docker bridge leads to it"
 	}
 	return out, ""
 }
@@ -143,9 +143,8 @@ func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 		case d.Name == bridge:
 			out = append(out, d)
 		case d.Master == bridge && d.Kind != "veth":
-			return nil,
-				fmt.Sprintf(
-					"its port %s is not a container's link, and would have to cut large packets in software", d.Name)
+			return nil, fmt.Sprintf("its port %s is not a container's veth, so the kernel would "+
+				"split large packets in software", d.Name)
 		case d.Master == bridge:
 			out = append(out, d)
 		}
@@ -172,7 +171,7 @@ func (f *Fast) noted() (*bigtcp.State, error) {
 
 var errElsewhere = &path.UnsupportedError{
 	Missing: "fast is on in another network namespace",
-	Remedy:  "toll fast off there, or here"}
+	Remedy:  "run toll fast off in that namespace, or here"}
 
 // Without the part Links, chooseLinks takes the links back.
 func (f *Fast) chooseLinks(c Choice) error {

@@ -75,13 +75,14 @@ func TestDecideLinks(t *testing.T) {
 		"8080":      "br-one of br-one [web], vetha of br-one [web], vethb of br-one [web]; ",
 		"8080,8081": "br-one of br-one [api web], vetha of br-one [api web], vethb of br-one [api web]; ",
 		"8082":      "docker0 of docker0 [default], vethc of docker0 [default]; ",
-		"8083":      "; br-card: its port eth1 is not a container's link, and would have to cut large packets in software",
-		"8084":      "; port 8084: no running container publishes it over TCP",
-		"8085":      "; port 8085: no running container publishes it over TCP",
-		"8086":      "; machine: no bridge of Docker's leads to it",
-		"8087":      "; paused: it is paused",
-		"8088":      "; host: it has no network of its own",
-		"8089":      "; rootless: its engine is rootless: its containers are in another network",
+		"8083": "; br-card: its port eth1 is not a container's veth, so the kernel would split " +
+			"large packets in software",
+		"8084": "; port 8084: no running container publishes it over TCP",
+		"8085": "; port 8085: no running container publishes it over TCP",
+		"8086": "; machine: no Docker bridge leads to it",
+		"8087": "; paused: it is paused",
+		"8088": "; host: it has no network of its own",
+		"8089": "; rootless: its engine is rootless: its containers are in another network",
 	} {
 		var c Choice
 		for p := range strings.SplitSeq(ask, ",") {

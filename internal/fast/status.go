@@ -37,8 +37,10 @@ const (
 
 // What toll fast never changes.
 const (
-	connectNote = "not affected: clients in containers and on other machines, UDP, and clients that dial the machine's own address"
-	linkNote    = "links: packets that containers send, to each other too, leave through the containers' own ends, which are not changed"
+	connectNote = "not affected: clients in containers and on other machines, UDP, and clients " +
+		"that dial the machine's own address"
+	linkNote = "links: packets sent by containers are not affected, because the containers' " +
+		"own ends of the links are not changed"
 )
 
 // Look returns the status. Container names are empty if the engine does not answer.
@@ -47,7 +49,7 @@ func Look(ctx context.Context) (*Status, error) {
 		Parts: []Part{}, Why: map[shortcut.Reason]uint64{},
 		Links: []Link{}, LinksLeft: []LinkRefusal{}, Notes: []string{}}
 	if os.Geteuid() != 0 {
-		return nil, &path.UnsupportedError{Missing: "only root sees BPF maps",
+		return nil, &path.UnsupportedError{Missing: "reading BPF maps needs root",
 			Remedy: "sudo toll fast status"}
 	}
 	f, err := Open()
@@ -70,7 +72,8 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 		want.Parts
 	facts, err := published(ctx)
 	if err != nil {
-		out.Notes = append(out.Notes, fmt.Sprintf("%v: what is published now is not known", err))
+		out.Notes = append(out.Notes,
+			fmt.Sprintf("cannot tell which ports are published now: %v", err))
 		facts = &ports.Facts{}
 		want.Ports = nil
 	}

@@ -177,7 +177,7 @@ func (f *Fast) still() error {
 		gone = gone || st == nil
 	}
 	if gone {
-		return fmt.Errorf("it was turned off meanwhile: %w", ErrOff)
+		return fmt.Errorf("it was turned off during the measurement: %w", ErrOff)
 	}
 	return nil
 }
@@ -191,13 +191,13 @@ func (f *Fast) refresh(ctx context.Context) error {
 	if err != nil || f.table != nil && len(f.put) > 0 || len(f.wanted) > 0 {
 		return err
 	}
-	why := "it changed meanwhile"
+	why := "the published ports changed meanwhile"
 	if len(left.Ports) > 0 {
 		why = left.Ports[0].Why
 	} else if len(left.Links) > 0 {
 		why = left.Links[0].Why
 	}
-	return &path.UnsupportedError{Remedy: "toll fast on without --measure says more",
+	return &path.UnsupportedError{Remedy: "toll fast on without --measure lists all reasons",
 		Missing: "there is nothing to turn on: " + why}
 }
 

@@ -74,8 +74,8 @@ func published(ctx context.Context) (*ports.Facts, error) {
 	}
 	if !list {
 		u := &path.UnsupportedError{
-			Missing: "no Docker Engine answers: what it publishes is not known",
-			Remedy:  "sudo systemctl start docker, or DOCKER_HOST with its address"}
+			Missing: "no Docker Engine answers, so its published ports are unknown",
+			Remedy:  "sudo systemctl start docker, or set DOCKER_HOST to its address"}
 		for _, m := range facts.Missing {
 			if m.What == namesOfContainers {
 				u.Err = errors.New(m.Why)

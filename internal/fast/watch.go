@@ -87,7 +87,7 @@ func (w *Watcher) follow(ctx context.Context) error {
 			return nil
 		case err := <-stream.Err: // docker-proxies went away with it
 			if ctx.Err() == nil {
-				w.say(fmt.Sprintf("the engine's events ended: %v", err))
+				w.say(fmt.Sprintf("the engine's event stream ended: %v", err))
 			}
 			return w.update(ctx)
 		case m := <-stream.Messages:
@@ -211,7 +211,7 @@ func (w *Watcher) update(ctx context.Context) error {
 		w.tries = 0
 	}
 	for _, name := range w.fast.kept {
-		w.say("link " + name + " has been changed by another program, and is not restored")
+		w.say("another program changed link " + name + ", so it is not restored")
 	}
 	w.fast.kept = nil
 	n := w.fast.count()

@@ -16,7 +16,7 @@ func TestFast(t *testing.T) {
 			Target: at("172.17.0.2:80"), Taken: 12},
 			{Dial: at("[::1]:8080"), Target: at("172.17.0.2:80")}},
 		Left: []fast.Refusal{{Container: "dns", Proto: "udp", Host: at("0.0.0.0:9000"),
-			Why: "udp is left alone"}, {Proto: "tcp", Host: at("0.0.0.0:9000"),
+			Why: "toll fast redirects only TCP"}, {Proto: "tcp", Host: at("0.0.0.0:9000"),
 			Why: "nobody publishes it", Remedy: "look"}},
 		Why:   map[shortcut.Reason]uint64{"the client is the kernel": 1, "nothing listens": 22},
 		Notes: []string{"a note"}}
@@ -59,7 +59,7 @@ Notes
   [::1]:8080      172.17.0.2:80  -                    0
 
 Ports without a shortcut
-  0.0.0.0:9000/udp of dns: udp is left alone
+  0.0.0.0:9000/udp of dns: toll fast redirects only TCP
   0.0.0.0:9000/tcp: nobody publishes it; look
 
 Connections to these ports that did not take the shortcut
