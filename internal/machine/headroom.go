@@ -50,9 +50,9 @@ func (m Machine) Headroom(c Crowd) error {
 			remedy: fewer + "ulimit -n " + strconv.Itoa(c.Files)},
 		{what: "threads of this user", need: uint64(c.Threads)},
 		{what: "threads in this cgroup", need: uint64(c.Threads),
-			remedy: fewer + "a larger pids.max, as by docker run --pids-limit"},
+			remedy: fewer + "raise pids.max (docker run --pids-limit)"},
 		{what: "bytes of memory in this cgroup", need: c.Memory,
-			remedy: fewer + "a larger memory.max"},
+			remedy: fewer + "raise memory.max"},
 		{what: "bytes of memory", need: c.Memory,
 			remedy: "measure less at a time, or close other programs"},
 	}
@@ -64,8 +64,8 @@ func (m Machine) Headroom(c Crowd) error {
 		if most, known := softLimit(limits, "Max processes"); known {
 			used := m.usedThreads()
 			checks[1].have, checks[1].known = most-min(most, used), true
-			checks[1].limit = fmt.Sprintf("ulimit -u is %d, of which others of this user have %d",
-				most, used)
+			checks[1].limit = fmt.Sprintf(
+				"ulimit -u is %d, and this user's other processes have %d", most, used)
 			checks[1].remedy = fmt.Sprintf("%sulimit -u %d", fewer, used+uint64(c.Threads))
 		}
 	}

@@ -35,7 +35,7 @@ func TestHeadroom(t *testing.T) {
 			"", ""},
 		{"threads-of-user", map[string]string{
 			"/proc/self/status": user, "/proc/self/limits": limits("4096", "2048")},
-			"threads of this user: need about 3000, have 2048 (ulimit -u is 2048, of which others",
+			"threads of this user: need about 3000, have 2048 (ulimit -u is 2048, and this user's",
 			"ulimit -u 3000"},
 		{"threads-that-others-have", map[string]string{
 			"/proc/self/status": user + "Tgid:\t7\nUid:\t1000\t0\t0\t0\nThreads:\t5\n",
@@ -43,7 +43,7 @@ func TestHeadroom(t *testing.T) {
 			"/proc/7/status":    "Tgid:\t7\nUid:\t1000\t0\t0\t0\nThreads:\t5\n",
 			"/proc/8/status":    "Tgid:\t8\nUid:\t1000\t1\t1\t1\nThreads:\t200\n",
 			"/proc/9/status":    "Tgid:\t9\nUid:\t0\t1000\t1000\t1000\nThreads:\t900\n"},
-			"need about 3000, have 2900 (ulimit -u is 3100, of which others of this user have 200)",
+			"need about 3000, have 2900 (ulimit -u is 3100, and this user's other processes have",
 			"ulimit -u 3200"},
 		{"threads-of-root", map[string]string{
 			"/proc/self/status": root, "/proc/self/limits": limits("4096", "2048")}, "", ""},

@@ -40,7 +40,7 @@ func (m Machine) Place(pin string, threads int) (sample.CPUs, error) {
 	}
 	if limit := m.cgroupCPUs(); limit > 0 && limit < 2 {
 		return sample.CPUs{}, &PinError{pin, fmt.Sprintf(
-			"the cgroup's CPU limit is %g CPUs, less than one for each end", limit)}
+			"the cgroup's CPU limit is %g CPUs, and client and server need one each", limit)}
 	}
 	far.Distance = t.distance(far.Client, far.Server)
 	return far, nil
