@@ -173,7 +173,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		if to.Addr().Is6() {
 			key = "net.ipv6.conf.all.forwarding"
 		}
-		return "it forwards nothing: " + key + " is 0", o.sysctl(key, "1")
+		return "it does not forward packets: " + key + " is 0", o.sysctl(key, "1")
 	case replica.Localnet:
 		return o.localnet(to.Addr().Is6())
 	case replica.NoNeighbour:
@@ -192,7 +192,7 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 			}
 			return cause, ""
 		}
-		return "where is not known: no rule of nf_tables dropped it", ""
+		return "no nf_tables rule dropped it, and toll does not know what did", ""
 	}
 	return "no rule dropped it, and toll does not know why", ""
 }
@@ -229,7 +229,7 @@ func (o *outcome) localnet(six bool) (cause, remedy string) {
 		return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", ""
 	}
 	key := "net.ipv4.conf." + o.out.localnet + ".route_localnet"
-	return o.out.localnet + " does not carry packets from 127.0.0.1: " + key + " is 0",
+	return o.out.localnet + " drops packets from 127.0.0.1: " + key + " is 0",
 		o.sysctl(key, "1")
 }
 

@@ -201,7 +201,8 @@ func (c *Copy) Dials() []replica.Dial {
 			keep = maxDials
 		}
 		c.left(units.Plural(len(c.asked)-keep, "connection"), fmt.Sprintf(
-			"more than %d would take too long: other networks and addresses come last", maxDials),
+			"more than %d would take too long; those to other networks and addresses come last",
+			maxDials),
 			"toll ports PORT tries all connections to one port")
 		c.asked = c.asked[:keep]
 	}
@@ -307,7 +308,7 @@ func (c *Copy) Lacks(all []replica.Lacks) {
 		names = once(names, l.What+" ("+c.where(l.Space)+"): "+l.Why)
 	}
 	if len(names) > 0 {
-		c.left("what these would do to packets", "they are not in the copy of the network: "+
+		c.left("what these do to packets", "they are not in the copy of the network: "+
 			few(names), "")
 	}
 }

@@ -66,13 +66,15 @@ func (f *Facts) unserved(rows []Row) []Trap {
 		t := Trap{Code: IngressNothing, Ports: []string{fmt.Sprintf("%d/%s", s.Port, s.Proto)},
 			Text: fmt.Sprintf(
 				"Service %s publishes %d/%s through the swarm's ingress, but this node does not accept it", s.Name, s.Port, s.Proto),
-			Evidence: "no socket listens, and no rule leads there",
+			Evidence: "no socket listens on it, and no rule redirects it",
 			Remedy: fmt.Sprintf(
-				"see dockerd's log about ingress; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)}
+				"look for ingress in dockerd's log, or publish only on the tasks' nodes: "+
+					"--publish mode=host,target=%d,published=%d", s.Target, s.Port)}
 		if f.Ingress.NoIPVS {
-			t.Evidence += "; the kernel has no IPVS (CONFIG_IP_VS), without which there is no ingress"
+			t.Evidence += "; the kernel has no IPVS (CONFIG_IP_VS), which ingress needs"
 			t.Remedy = fmt.Sprintf(
-				"sudo modprobe ip_vs, and a restart of docker; or publish on the tasks' nodes only: --publish mode=host,target=%d,published=%d", s.Target, s.Port)
+				"run sudo modprobe ip_vs and restart docker, or publish only on the tasks' nodes: "+
+					"--publish mode=host,target=%d,published=%d", s.Target, s.Port)
 		}
 		out = append(out, t)
 	}

@@ -22,7 +22,8 @@ func (f *Facts) conntrack([]Row) []Trap {
 		return nil
 	}
 	return []Trap{{Code: ConntrackFull,
-		Text: "The connection table is nearly full: once it is full, new connections are dropped silently",
+		Text: "The connection table is nearly full: once it is full, the kernel drops new " +
+			"connections silently",
 		Evidence: fmt.Sprintf("nf_conntrack_count is %d of nf_conntrack_max %d (%.0f %%)",
 			f.Tracked, f.TrackedMax, 100*float64(f.Tracked)/float64(f.TrackedMax)),
 		Remedy: fmt.Sprintf(
@@ -32,7 +33,8 @@ func (f *Facts) conntrack([]Row) []Trap {
 
 func (f *Facts) proxyLoad([]Row) []Trap {
 	t := Trap{Code: ProxyLoad,
-		Text: "docker-proxy carries real load: each byte costs two more sockets and a process"}
+		Text: "docker-proxy forwards much traffic: each byte passes through two more sockets and " +
+			"a process"}
 	measure := ""
 	for _, p := range f.Proxies {
 		if p.Rootless { // a rootless engine needs its proxies
@@ -55,7 +57,9 @@ func (f *Facts) proxyLoad([]Row) []Trap {
 		}
 		t.add(newRow(p.Proto, p.Host), seen)
 	}
-	t.Remedy = "dial the machine's own address instead of 127.0.0.1 or ::1, which goes by NAT; or the container's own; or \"userland-proxy\": false in daemon.json. What the first two save: " + measure
+	t.Remedy = "instead of 127.0.0.1 or ::1, dial the machine's own address, which NAT serves, " +
+		"or the container's; or set \"userland-proxy\": false in daemon.json; to measure what " +
+		"that saves: " + measure
 	return t.found()
 }
 
@@ -92,7 +96,7 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 	}
 	t := Trap{Code: PublicLocalOnly,
 		Text:   "A port is published to every machine, perhaps needlessly: at present only this machine uses it",
-		Remedy: "to keep it so, publish it with -p 127.0.0.1:PORT:TARGET"}
+		Remedy: "if only this machine needs it, publish it with -p 127.0.0.1:PORT:TARGET"}
 	for _, r := range rows {
 		if r.Proto != "tcp" || r.Family != "ipv4" || !r.addr.IsUnspecified() ||
 			r.Server.Kind != "container" || r.Holder.Kind == "server" {
@@ -103,7 +107,7 @@ func (f *Facts) localOnly(rows []Row) []Trap {
 			continue
 		}
 		t.add(r, fmt.Sprintf(
-			"%d has %s open from loopback or own addresses, none from elsewhere; that is this moment only",
+			"at this moment %d has %s open from this machine and none from elsewhere",
 			r.Port, units.Plural(local, "connection")))
 	}
 	return t.found()
@@ -129,8 +133,10 @@ func (f *Facts) clientsOf(port uint16) (local, others int) {
 
 func (f *Facts) unpublished([]Row) []Trap {
 	t := Trap{Code: Unpublished,
-		Text:   "A port is EXPOSEd but not published: only the container's own address leads to it. This machine and the container's networks reach that, and so does another machine with a route there, unless the firewall drops its packets",
-		Remedy: "to open it at this machine's own address: -p PORT:PORT; else nothing"}
+		Text: "A port is EXPOSEd but not published: only the container's own address leads to " +
+			"it. This machine and the container's networks reach that address, and so does " +
+			"another machine with a route there, unless the firewall drops its packets",
+		Remedy: "to publish it on this machine: -p PORT:PORT; otherwise nothing"}
 	for _, c := range f.Containers {
 		if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 			continue
@@ -181,10 +187,12 @@ func (f *Facts) mtus([]Row) []Trap {
 		t := Trap{Code: MTUDiffers, Evidence: said,
 			Text: "The MTU differs along the path of " + strings.Join(names, ", ") +
 				": packets are smaller than they could be",
-			Remedy: "one MTU everywhere: \"mtu\" in daemon.json, or --opt com.docker.network.driver.mtu=N for a network, then recreate the containers"}
+			Remedy: "set one MTU everywhere (\"mtu\" in daemon.json, or --opt " +
+				"com.docker.network.driver.mtu=N for a network), then recreate the containers"}
 		if small[said] {
 			t.Text = "The MTU differs along the path of " + strings.Join(names, ", ") +
-				": packets larger than the smallest MTU need ICMP errors, and connections hang where those are dropped"
+				": packets larger than the smallest MTU need ICMP errors, and connections hang " +
+				"where those are dropped"
 		}
 		out = append(out, t)
 	}

@@ -216,7 +216,7 @@ func (o *outcome) into(to netip.AddrPort, s stand) {
 func (o *outcome) held(s stand) {
 	if o.out.server.State == statePaused {
 		o.end(Held, o.out.server.describe()+
-			" is paused: the kernel accepts for it, but it does not answer")
+			" is paused: the kernel accepts connections to it, but it does not answer")
 	} else if why := s.listener.stuck(); why != "" {
 		o.end(Held, o.out.server.describe()+" does not accept connections: it has "+why)
 	}

@@ -44,10 +44,11 @@ func TestBlocked(t *testing.T) {
 			"answered, but the answer is lost in this machine: the answer leaves by wg0 instead of eth0",
 			"sudo ip rule add pref 1 to 203.0.113.1/32 lookup main"},
 		{"no forwarding", replica.Lost{Why: replica.NotForwarded}, web +
-			"lost in this machine: it forwards nothing: net.ipv4.ip_forward is 0",
+			"lost in this machine: it does not forward packets: net.ipv4.ip_forward is 0",
 			"sudo sysctl -w net.ipv4.ip_forward=1"},
 		{"legacy", replica.Lost{Why: replica.Untraced}, web +
-			"lost in this machine: where is not known: no rule of nf_tables dropped it", ""},
+			"lost in this machine: no nf_tables rule dropped it, and toll does not know what " +
+			"did", ""},
 	} {
 		lost := func(q replica.Dial, a *replica.Answer) {
 			if q.Card == "" {

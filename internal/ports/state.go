@@ -113,7 +113,9 @@ func (f *Facts) ignored([]Row) []Trap {
 		t.Remedy = "docker network connect bridge " + c.Name + ", and recreate it with -p"
 		if len(c.Addrs) > 0 {
 			t.Remedy = fmt.Sprintf(
-				"dial the container itself: %s; this machine can only if it has a device of its own there: sudo ip link add own0 link CARD type %s mode bridge, with an address and a route; or %s",
+				"dial the container's own address, %s; to do so this machine needs a device on "+
+					"that network: sudo ip link add own0 link CARD type %s mode bridge, with an "+
+					"address and a route; or %s",
 				netip.AddrPortFrom(c.Addrs[0], c.Asked[0].Port), c.Drivers[0], t.Remedy)
 		}
 		out = append(out, t)
@@ -125,9 +127,11 @@ func (f *Facts) ignored([]Row) []Trap {
 // nearest to the client, not from the dialled one.
 func (f *Facts) udpSource(rows []Row) []Trap {
 	t := Trap{
-		Code:   UDPSource,
-		Text:   "A UDP service on all addresses may answer from an address that the client did not dial, and many clients drop such answers",
-		Remedy: "let it listen on the address that clients dial; or let clients dial the address nearest to them"}
+		Code: UDPSource,
+		Text: "A UDP service on all addresses may answer from an address that the client did not " +
+			"dial, and many clients drop such answers",
+		Remedy: "make it listen on the address that clients dial, or make clients dial the " +
+			"address nearest to them"}
 	if f.Copy != nil {
 		for _, r := range rows {
 			for _, p := range r.Dials {
@@ -163,7 +167,7 @@ func (f *Facts) udpSource(rows []Row) []Trap {
 func (f *Facts) unless(r *Row) string {
 	switch {
 	case r.Holder.Kind != "docker-proxy":
-		return ", unless it sets the source itself, which cannot be seen"
+		return ", unless it sets the source address itself, which toll cannot see"
 	case f.dockerMajor() == 0:
 		return ", unless it is of Docker Engine 28 or later"
 	}

@@ -96,7 +96,9 @@ func (f *Facts) onDemand(r *Row) {
 		p.Hops = append(slices.Clip(p.Hops[:len(p.Hops)-1]),
 			Hop{"proxy", "docker-proxy, once dockerd has started it"})
 		p.Doubt = once(p.Doubt,
-			"dockerd has the socket, no docker-proxy runs for it, and no rule redirects 127.0.0.1: only an engine that starts docker-proxy for its first client answers")
+			"dockerd has the socket, no docker-proxy runs for it, and no rule redirects "+
+				"127.0.0.1: it answers only if this engine starts docker-proxy for the first "+
+				"client")
 		return p
 	}
 	for c, p := range r.Paths {

@@ -79,7 +79,8 @@ func (f *Facts) conflicts(rows []Row) []Trap {
 			Text: fmt.Sprintf("Container %s (%s) cannot bind its port: it is already in use",
 				c.Name, c.State),
 			Evidence: `its last output: "` + line + `"`,
-			Remedy:   "give one of them another port, or its own network: containers with --network host share the machine's ports"}
+			Remedy: "give one of them another port, or its own network: containers with " +
+				"--network host share the machine's ports"}
 		if c.Restarts > 0 {
 			t.Evidence += fmt.Sprintf("; restarted %d times", c.Restarts)
 		}
@@ -134,7 +135,8 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		}
 		said, of := p.Why, traps
 		text := "nothing listens on these published ports' targets in container " + p.nobody
-		remedy := "publish the port that the program listens on, and let it listen on 0.0.0.0 rather than on its own 127.0.0.1"
+		remedy := "publish the port that the program listens on, and make it listen on 0.0.0.0 " +
+			"instead of the container's 127.0.0.1"
 		if known {
 			if on := listening(c, r.Proto); on != "" {
 				said += "; " + on + " listens in the container"
@@ -143,7 +145,7 @@ func (f *Facts) nobody(rows []Row) []Trap {
 				netip.AddrPortFrom(netip.IPv4Unspecified(), p.target.Port()))
 			if only4 && p.target.Addr().Is6() {
 				of, text = four, "the program in container "+p.nobody+" listens on IPv4 only"
-				remedy = "let it listen on [::]; or clients dial an IPv4 address"
+				remedy = "make it listen on [::], or dial an IPv4 address"
 			}
 		}
 		if of[p.nobody] == nil {
@@ -191,7 +193,7 @@ func (f *Facts) localnet(rows []Row) []Trap {
 	}
 	keys := "net.ipv4.conf." + strings.Join(devices, ".route_localnet, net.ipv4.conf.") +
 		".route_localnet"
-	t.Evidence = "rules lead from 127.0.0.1 to a container, but it is 0: " + keys
+	t.Evidence = "rules redirect 127.0.0.1 to a container, but route_localnet is 0: " + keys
 	t.Remedy = "set it to 1, as Docker does for \"userland-proxy\": false: sysctl -w " + keys + "=1"
 	if len(devices) > 1 {
 		t.Remedy = "set them to 1, as Docker does for \"userland-proxy\": false"
@@ -202,7 +204,7 @@ func (f *Facts) localnet(rows []Row) []Trap {
 func (f *Facts) loopback6(rows []Row) []Trap {
 	nothing := Trap{Code: Loopback6Nothing,
 		Text:   "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or first try ::1",
-		Remedy: "dial 127.0.0.1 rather than localhost, or publish on [::1] too"}
+		Remedy: "dial 127.0.0.1 instead of localhost, or also publish on [::1]"}
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue

@@ -12,8 +12,9 @@ import (
 // bypass finds ports that are published on 127.0.0.1 while others reach the container itself.
 func (f *Facts) bypass(rows []Row) []Trap {
 	t := Trap{Code: PublishedBypass,
-		Text:   "A port is published for this machine only, but other machines with a route to the container's network reach it at the container's own address",
-		Remedy: "Docker Engine 28 drops such packets; before, "}
+		Text: "A port is published for this machine only, but other machines with a route to the " +
+			"container's network reach it at the container's own address",
+		Remedy: "upgrade to Docker Engine 28, which drops such packets, or: "}
 	for _, r := range rows {
 		if !r.addr.IsLoopback() || slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Server.ID == r.Server.ID && o.Server.Port == r.Server.Port &&

@@ -20,7 +20,7 @@ func (l Listener) stuck() string {
 	waiting := units.Plural(l.Waiting, "connection")
 	switch {
 	case l.Waiting > l.Backlog:
-		return waiting + " to accept, which is all that the socket keeps"
+		return waiting + " to accept, as many as the socket can hold"
 	case l.Waited >= longWait:
 		return fmt.Sprintf("%s to accept, the oldest since %.0f s", waiting, l.Waited.Seconds())
 	}
@@ -30,8 +30,11 @@ func (l Listener) stuck() string {
 // neverAccepts finds sockets whose connections only the kernel accepts.
 func (f *Facts) neverAccepts(rows []Row) []Trap {
 	t := Trap{Code: NeverAccepts,
-		Text:   "A program does not accept its socket's connections: clients connect and get no answer",
-		Remedy: "see what the program waits for, or restart it; one that only reserves a published port needs the engine's rules: restart the engine, or podman network reload --all"}
+		Text: "A program does not accept connections on its socket: clients connect and get no " +
+			"answer",
+		Remedy: "find out what the program waits for, or restart it; if it only reserves a " +
+			"published port, restore the engine's rules: restart the engine, or podman network " +
+			"reload --all"}
 	reserved := []Client{OwnAddr, Neighbour, Remote}
 	for i, r := range rows {
 		c, home := f.homeOf(r.Server)
@@ -79,8 +82,11 @@ func (f *Facts) proxyPorts([]Row) []Trap {
 	low, high := f.Switches.ClientPorts[0], f.Switches.ClientPorts[1]
 	all := int(high) - int(low) + 1
 	t := Trap{Code: ProxyPorts,
-		Text:   "docker-proxy has hardly any local port left for connections to its container: it accepts clients' connections and closes those that it cannot forward",
-		Remedy: "dial the machine's own address instead of 127.0.0.1, which goes by NAT, or the container's own; or keep connections open; or allow more: sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"}
+		Text: "docker-proxy has hardly any local port left for connections to its container: it " +
+			"accepts clients' connections and closes those that it cannot forward",
+		Remedy: "instead of 127.0.0.1, dial the machine's own address, which NAT serves, or the " +
+			"container's; or keep connections open; or allow more: sudo sysctl -w " +
+			"net.ipv4.ip_local_port_range=\"1024 65535\" net.ipv4.tcp_tw_reuse=1"}
 	for _, p := range f.Proxies {
 		if high == 0 || float64(p.Used) < fewPorts*float64(all) {
 			continue
@@ -96,7 +102,8 @@ func (f *Facts) proxyPorts([]Row) []Trap {
 // would: rules do not apply to packets of a tracked connection.
 func (f *Facts) udpStale(rows []Row) []Trap {
 	t := Trap{Code: UDPStale,
-		Text: "Connection tracking still sends UDP clients of a published port to an old destination: as long as they send, the present rules do not apply to them"}
+		Text: "Connection tracking still sends UDP clients of a published port to an old " +
+			"destination: as long as they send, the present rules do not apply to them"}
 	for _, r := range rows {
 		if r.Proto != "udp" || r.Server.Kind != "container" {
 			continue

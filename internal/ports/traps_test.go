@@ -45,7 +45,8 @@ var planted = []plant{
 	}, "198.18.0.9:4000 to 198.18.0.1:8080 goes to this machine itself, and a new client's packets to 172.17.0.2:80 (web)"},
 	{NeverAccepts, func(f *Facts) {
 		f.Listeners[0].Waiting, f.Listeners[0].Backlog = 129, 128
-	}, "[22/tcp]A program does not accept its socket's connections: clients connect and get no answersshd 300 has 129 connections to accept, which is all that the socket keeps"},
+	}, "[22/tcp]A program does not accept connections on its socket: clients connect and get no " +
+		"answersshd 300 has 129 connections to accept, as many as the socket can hold"},
 	{NeverAccepts, func(f *Facts) {
 		l := &f.Containers[0].Listeners[0]
 		l.Waiting, l.Backlog, l.Waited = 2, 128, 12*time.Second
@@ -81,7 +82,7 @@ var planted = []plant{
 			{Local: addrPort("127.0.0.1:8080"), Remote: addrPort("127.0.0.1:50000"), PID: proxyPID},
 			{Local: addrPort("198.18.0.1:50001"), Remote: addrPort("198.18.0.1:8080")},
 		}
-	}, "8080 has 2 connections open from loopback or own addresses"},
+	}, "8080 has 2 connections open from this machine and none"},
 	{PublishedNobody, func(f *Facts) {
 		f.Containers[0].Listeners[0].Addr = addrPort("127.0.0.1:80")
 	}, "; 127.0.0.1:80 listens in the container"},
@@ -148,7 +149,7 @@ var planted = []plant{
 			Owners: []Process{{PID: 8, Name: "named"}}})
 	},
 		"named 8 listens on all addresses; asked at 198.18.0.1:53 by a container on bridge, it answers from 172.17.0.1"},
-	{RouteLocalnet, proxyOff, "it is 0: net.ipv4.conf.docker0.route_localnet"},
+	{RouteLocalnet, proxyOff, "route_localnet is 0: net.ipv4.conf.docker0.route_localnet"},
 }
 
 func udpPublished(f *Facts) {

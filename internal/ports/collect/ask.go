@@ -56,8 +56,8 @@ func uncopied(ctx context.Context, f *ports.Facts, err error) error {
 		return ctx.Err()
 	}
 	f.Copy = nil
-	f.Missing = append(f.Missing, ports.Missing{What: "what becomes of packets",
-		Why: "there is no copy of the network: " + printable.Words(err.Error())})
+	f.Missing = append(f.Missing, ports.Missing{What: "what happens to packets",
+		Why: "cannot make a copy of the network: " + printable.Words(err.Error())})
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (c *collector) docker(ctx context.Context) {
 	defer cancel()
 	api, err := dockerapi.NewClient(host)
 	if err != nil {
-		c.missing("names of containers", err.Error(), "DOCKER_HOST="+dockerapi.DefaultHost)
+		c.missing("names of containers", err.Error(), "set DOCKER_HOST="+dockerapi.DefaultHost)
 		return
 	}
 	defer func() { _ = api.Close() }()
@@ -99,18 +99,18 @@ func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
 			c.missing("names of containers", "there is no Docker socket at "+path,
-				"DOCKER_HOST=unix://… if it is elsewhere")
+				"set DOCKER_HOST=unix://… if it is elsewhere")
 		}
 		return
 	}
 	if f, errOpen := os.Stat(path); errOpen == nil && f.Mode()&os.ModeSocket != 0 && !c.root {
 		c.missing(
 			"names of containers",
-			"they need Docker's socket, "+path+", which this user may not open",
+			"this user may not open Docker's socket, "+path,
 			asRoot+", or as a member of the group docker")
 		return
 	}
-	c.missing("names of containers", err.Error(), "see whether the engine runs: docker version")
+	c.missing("names of containers", err.Error(), "check whether the engine runs: docker version")
 }
 
 func running(s container.ContainerState) bool {

@@ -65,9 +65,9 @@ func Load(r io.Reader) (*ports.Facts, *replica.Machine, error) {
 	var wrong *json.UnmarshalTypeError
 	switch err := json.Unmarshal(b, &in); {
 	case len(b) > replica.MaxFile:
-		return nil, nil, fmt.Errorf("more than %d MiB", replica.MaxFile>>20)
+		return nil, nil, fmt.Errorf("the file is larger than %d MiB", replica.MaxFile>>20)
 	case errors.As(err, &wrong): // its text names types of Go
-		return nil, nil, fmt.Errorf("cannot unmarshal %s into %s", wrong.Value,
+		return nil, nil, fmt.Errorf("a JSON %s cannot be read as %s", wrong.Value,
 			cmp.Or(printable.Line(wrong.Field), "a machine"))
 	case err != nil:
 		return nil, nil, err
@@ -75,7 +75,7 @@ func Load(r io.Reader) (*ports.Facts, *replica.Machine, error) {
 		return nil, nil, fmt.Errorf("its schema is %q, not %q", printable.Line(in.Schema),
 			savedSchema)
 	case in.Facts == nil || in.Machine == nil:
-		return nil, nil, errors.New("it has no machine")
+		return nil, nil, errors.New("the file holds no machine")
 	}
 	printable.Fields(in.Facts)
 	return in.Facts, in.Machine, nil

@@ -43,11 +43,11 @@ func TestSaveLoad(t *testing.T) {
 func TestLoadOthers(t *testing.T) {
 	for text, says := range map[string]string{
 		"":                                  "unexpected end",
-		"[]":                                "cannot unmarshal",
+		"[]":                                "cannot be read as",
 		"{}":                                `its schema is ""`,
 		`{"schema":"bridgetoll.machine/2"}`: "not " + `"bridgetoll.machine/1"`,
-		`{"schema":"bridgetoll.machine/1"}`: "it has no machine",
-		`{"schema":"bridgetoll.machine/1","facts":{}}`: "it has no machine",
+		`{"schema":"bridgetoll.machine/1"}`: "the file holds no machine",
+		`{"schema":"bridgetoll.machine/1","facts":{}}`: "the file holds no machine",
 	} {
 		if _, _, err := Load(strings.NewReader(text)); err == nil ||
 			!strings.Contains(err.Error(), says) {

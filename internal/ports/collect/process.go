@@ -206,8 +206,8 @@ func (c *collector) sockets() error {
 	default:
 		c.missing(
 			"owners of some sockets",
-			"no process that is visible here: the kernel itself, or one outside this container",
-			"run toll ports outside, on the machine itself")
+			"no visible process has them: they belong to the kernel or are outside this container",
+			"run toll ports on the machine itself, outside the container")
 	}
 	users := map[uint32]uint32{}
 	for _, s := range all {

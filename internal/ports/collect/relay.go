@@ -78,7 +78,7 @@ func (c *collector) relays(proxies []ports.Proxy) {
 	})
 	if len(outgoing) > 0 {
 		c.missing("UDP ports "+strings.Join(outgoing, ", "),
-			"whether they are published, or carry what the relay's containers send out", "")
+			"they may be published, or only carry what the relay's containers send", "")
 	}
 }
 
