@@ -102,7 +102,7 @@ func TestMeasureDryRun(t *testing.T) {
 	}
 	dial := l.Addr().(*net.TCPAddr).AddrPort()
 	l.Close()
-	for word, client := range map[string]string{"auto": "auto, found out by asking", "http": "http /"} {
+	for word, client := range map[string]string{"auto": "auto, found by trying", "http": "http /"} {
 		m := &measurement{measureFlags: &measureFlags{word: word}}
 		if _, _, err := m.asker(t.Context(), dial, 80); err == nil {
 			t.Errorf("%s: nothing listens at %s, but it answers", word, dial)

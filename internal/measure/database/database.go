@@ -58,11 +58,11 @@ type target struct {
 // New parses the DSN and checks the options; it does not connect. Its errors are of type *Error.
 func New(dsn string, o Options) (*Database, error) {
 	if o.Queries < 1 {
-		return nil, &Error{msg: fmt.Sprintf("%d queries in a page", o.Queries),
-			hint: "a page is at least one query"}
+		return nil, &Error{msg: fmt.Sprintf("a page of %d queries", o.Queries),
+			hint: "a page has at least one query"}
 	}
 	if o.Timeout < 0 {
-		return nil, &Error{msg: fmt.Sprintf("timeout %s", o.Timeout),
+		return nil, &Error{msg: fmt.Sprintf("the timeout %s is negative", o.Timeout),
 			hint: "give a time such as 10s"}
 	}
 	if o.Timeout == 0 {

@@ -98,8 +98,9 @@ func checkQuery(p product, q url.Values) error {
 				msg: "the DSN's query string contains a password or another secret, which every user of this machine could see in the process list", hint: passwordHint}
 		}
 		if strings.ContainsFunc(key, func(r rune) bool { return !plainKey(r) }) {
-			return &Error{msg: "the DSN's query string has an option whose name has odd characters",
-				hint: "names have letters, digits, blanks and _ . -"}
+			return &Error{msg: "an option's name in the DSN's query string has characters that " +
+				"are not allowed",
+				hint: "a name may have letters, digits, blanks and _ . -"}
 		}
 		if why, is := p.refused[strings.ToLower(key)]; is {
 			return &Error{msg: fmt.Sprintf("the DSN's option %s cannot be used: %s", key, why),
@@ -133,7 +134,7 @@ func checkHost(p product, u *url.URL, q url.Values) error {
 			hint: "name one of them"}
 	case strings.ContainsAny(host+elsewhere, ",;()'\"` \\"):
 		return &Error{msg: "the DSN's host is not one name or address",
-			hint: "several hosts are several paths: name one"}
+			hint: "each host is a path of its own: name one"}
 	case p.socketOnly && elsewhere != "" && !strings.HasPrefix(elsewhere, "/"):
 		return &Error{msg: fmt.Sprintf("the DSN's option %s is not a path", p.hostKey),
 			hint: "give the socket's path, from /"}

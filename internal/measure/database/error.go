@@ -51,7 +51,7 @@ func (s *Session) explain(op string, err error) *Error {
 		case errors.Is(cause, errTimeout):
 			e.err = context.DeadlineExceeded
 			if len(read) == 0 && p.first != "" {
-				e.hint = p.first + "; is there one at this address?"
+				e.hint = p.first + "; does one run at this address?"
 			}
 		case errors.Is(cause, errPlain):
 			e.err, e.hint = nil, s.d.target.plain
@@ -121,7 +121,7 @@ func network(err error) (msg, hint string) {
 }
 
 func driverSaid(err error, t target) (msg, hint string) {
-	certHint := "name its authority in the DSN, or take any with " + t.noVerify
+	certHint := "name its CA in the DSN, or accept any certificate with " + t.noVerify
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
 		return "the server's certificate: " + clean(cert.Err.Error()), certHint
@@ -141,7 +141,7 @@ func driverSaid(err error, t target) (msg, hint string) {
 	msg = strings.TrimPrefix(clean(msg), "failed to receive message: ")
 	for _, g := range garbled {
 		if strings.Contains(msg, g) {
-			return "the server's answer is not understood: " + msg, "check the port"
+			return "cannot read the server's answer: " + msg, "check the port"
 		}
 	}
 	return msg, ""
@@ -193,7 +193,7 @@ func scrub(msg string, secrets ...string) string {
 	for _, s := range secrets {
 		hide := secret.New("xxxxx", s, clean(s))
 		if 0 < len(s) && len(s) < shortSecret && hide.Has(msg) {
-			return "the message is left out: it has the password's characters"
+			return "the message is not shown because it contains the password"
 		}
 		msg = hide.Hide(msg)
 	}

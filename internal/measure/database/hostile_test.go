@@ -279,7 +279,7 @@ func TestHostileMySQL(t *testing.T) {
 		{"a-file", mysqlPacket(1, "\xfb/etc/passwd"), "query 1 of 3: "},
 		{"error", mysqlPacket(1, "\xff\x28\x04#42000You have an error"),
 			"query 1 of 3: ERROR 1064: You have an error"},
-		{"empty", mysqlPacket(1, ""), "query 1 of 3: the server's answer is not understood"},
+		{"empty", mysqlPacket(1, ""), "query 1 of 3: cannot read the server's answer"},
 		{"bounds", mysqlPacket(1, "\x01") + mysqlPacket(2, "\x03def\xfc"), "query 1 of 3: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestHostileMySQL(t *testing.T) {
 	}
 	t.Run("greeting", func(t *testing.T) {
 		probe(t, "mysql://app@"+serve(t, says(mysqlPacket(0, "\x0a9"))), Options{},
-			"the server's answer is not understood")
+			"the driver panicked while reading the server's answer")
 	})
 }
 

@@ -20,7 +20,7 @@ const (
 
 var (
 	errTooMuch = errors.New("the server sent more than 64 MiB")
-	errDial    = errors.New("no second connection is made")
+	errDial    = errors.New("toll opens no second connection")
 	errColumns = errors.New("the server declared more columns than a result can have")
 )
 

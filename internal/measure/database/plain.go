@@ -9,7 +9,7 @@ import (
 // If others may listen, a password is sent only over TLS that the DSN requires, or if the DSN
 // allows it: a false server must not get it by asking.
 
-var errPlain = errors.New("the server asks for the password in the clear")
+var errPlain = errors.New("the server asks for the password in clear text")
 
 func isLocal(host string) bool {
 	ip := net.ParseIP(strings.TrimSuffix(host, "."))

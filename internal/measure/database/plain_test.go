@@ -103,7 +103,7 @@ func TestPasswordInTheClear(t *testing.T) {
 					t.Errorf("%s: the server was told %q: %v", where, got.Load(), err)
 				}
 				if !told {
-					wants(t, err, "the server asks for the password in the clear", tt.hint)
+					wants(t, err, "the server asks for the password in clear text", tt.hint)
 				}
 			}
 		})

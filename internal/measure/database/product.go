@@ -73,8 +73,8 @@ func mysqlProduct() product {
 		socketOnly: true,
 		refused: map[string]string{
 			"allowallfiles": "the server could then read any file of this machine",
-			"compress":      "a few bytes could then become any amount of memory",
-			"strict":        "the driver no longer knows it",
+			"compress":      "a few bytes could then expand to any amount of memory",
+			"strict":        "the driver no longer supports it",
 		},
 		parse: parseMySQL,
 		server: func(v string) string {

@@ -153,7 +153,7 @@ func (s *Session) bounded(ctx context.Context, op func() string, f func() error)
 		if p := recover(); p != nil { // hostile bytes may make a driver exceed a slice's bounds
 			s.broken = true
 			s.ended = s.explain(op(), fmt.Errorf(
-				"the server's answer is not understood: the driver panicked: %v", p))
+				"the driver panicked while reading the server's answer: %v", p))
 			s.link.cut(net.ErrClosed)
 			err = s.ended
 		}

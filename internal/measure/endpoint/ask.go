@@ -104,7 +104,7 @@ func (c Client) near(at []Address) (Asker, error) {
 		p.Progress, p.Locate = c.Progress, c.Locate
 		return p, nil
 	}
-	return nil, errors.New("no client of endpoints")
+	return nil, errors.New("no client for the endpoints")
 }
 
 type askers struct {

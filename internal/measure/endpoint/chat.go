@@ -163,7 +163,7 @@ func (c *Chat) probeWhole(ctx context.Context, e *openai.Endpoint) error {
 
 func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.limit,
-		fmt.Errorf("the response was not over within %s", c.limit))
+		fmt.Errorf("the response did not end within %s", c.limit))
 }
 
 func (c *Chat) ask(ctx context.Context, s *openai.Session) (*openai.Response, error) {

@@ -412,9 +412,9 @@ func TestChatEndless(t *testing.T) {
 	c := chat(t, openai.Options{Timeout: patience}, m.URL)
 	c.limit = 200 * time.Millisecond
 	_, err := visited(t, t.Context(), c, sample.Load{Streams: 2})
-	wants(t, err, "not over within 200ms")
+	wants(t, err, "did not end within 200ms")
 	began := time.Now()
-	wants(t, c.Check(t.Context()), "a: ", "not over within 200ms")
+	wants(t, c.Check(t.Context()), "a: ", "did not end within 200ms")
 	if took := time.Since(began); took > patience {
 		t.Errorf("the check took %s", took)
 	}

@@ -55,7 +55,7 @@ func (f Families) split(a Address, host string) ([]Address, error) {
 	addr, err := netip.ParseAddr(host)
 	switch literal := err == nil; {
 	case literal && f.Four != f.Six && addr.Unmap().Is4() != f.Four:
-		return nil, fmt.Errorf("%s is an address of the other family than was asked for", host)
+		return nil, fmt.Errorf("%s is not of the address family that -4 or -6 asks for", host)
 	case !literal && f.Four && f.Six:
 		four, six := a, a
 		four.Name, four.Families = a.Name+"-ipv4", Families{Four: true}
@@ -77,7 +77,7 @@ func ByFamily(at []Address, f Families) ([]Address, error) {
 	for _, a := range at {
 		u, err := url.Parse(a.URL)
 		if err != nil || u.Host == "" { // a socket's path, or refused elsewhere
-			return nil, fmt.Errorf("%s: an address family is of a URL with one host", a.Name)
+			return nil, fmt.Errorf("%s: an address family needs a URL with one host", a.Name)
 		}
 		all, err := f.split(a, u.Hostname())
 		if err != nil {

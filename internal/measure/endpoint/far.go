@@ -136,7 +136,7 @@ func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	}
 	r, err := f.do(ctx, request{Visit: &visitRequest{cell.Route, l}})
 	if r.Visit == nil {
-		return cmp.Or(err, errors.New("the peer did not say what came of the visit"))
+		return cmp.Or(err, errors.New("the peer returned no result of the visit"))
 	}
 	r.Visit.Turn = v.Turn
 	*v = *r.Visit
@@ -155,7 +155,7 @@ func (f *far) check(ctx context.Context, name string) (sample.Path, error) {
 	}
 	r, err := f.do(ctx, request{Check: name})
 	if err == nil && r.Path == nil {
-		err = errors.New("the peer did not say what it found")
+		err = errors.New("the peer returned no result of its check")
 	}
 	if err != nil {
 		return sample.Path{}, err
@@ -312,7 +312,7 @@ func (w *worker) obey(ctx context.Context, o request) (r reply, err error) {
 		r.Visit = &sample.Visit{}
 		return r, w.visit(ctx, *o.Visit, r.Visit)
 	}
-	return r, errors.New("an order that is not known")
+	return r, errors.New("unknown request")
 }
 
 // visit reads this machine's meters before and after.

@@ -121,8 +121,8 @@ func TestByFamily(t *testing.T) {
 		{"http://llm:80", Families{Four: true, Six: true}, "x-ipv4 x-ipv6"},
 		{"postgres://app@db/shop", Families{Four: true, Six: true}, "x-ipv4 x-ipv6"},
 		{"http://[::1]:80", Families{Four: true, Six: true}, "x"},
-		{"http://[::1]:80", Families{Four: true}, "::1 is an address of the other family"},
-		{"http://127.0.0.1", Families{Six: true}, "127.0.0.1 is an address of the other family"},
+		{"http://[::1]:80", Families{Four: true}, "::1 is not of the address family"},
+		{"http://127.0.0.1", Families{Six: true}, "127.0.0.1 is not of the address family"},
 		{"postgres:///shop", Families{Six: true}, "a URL with one host"},
 		{"::", Families{Six: true}, "a URL with one host"},
 	} {

@@ -58,7 +58,7 @@ func NewProbe(ctx context.Context, word, at string, inside uint16,
 
 // UnaskedProbe returns a Probe for a plan, which does not connect: its load has no metrics.
 func UnaskedProbe(word, at string, names ...string) (p *Probe, err error) {
-	p = &Probe{at: at, names: names, protocol: protocol{name: "auto, found out by asking"}}
+	p = &Probe{at: at, names: names, protocol: protocol{name: "auto, found by trying"}}
 	if word != auto {
 		p.protocol, err = protocolOf(word, at)
 	}

@@ -83,7 +83,7 @@ func ParseRoutes(words []string, f Families) ([]Address, error) {
 
 func parseRoute(s string) (*route, error) {
 	if strings.Contains(s, "://") {
-		return nil, errors.New("a URL is not taken, only its HOST:PORT")
+		return nil, errors.New("give HOST:PORT, not a URL")
 	}
 	host, word, err := net.SplitHostPort(s)
 	if err != nil {
@@ -91,12 +91,12 @@ func parseRoute(s string) (*route, error) {
 	}
 	port, err := strconv.ParseUint(word, 10, 16)
 	if err != nil || port == 0 {
-		return nil, fmt.Errorf("the port %q is none from 1 to 65535", word)
+		return nil, fmt.Errorf("the port %q is not from 1 to 65535", word)
 	}
 	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
 		host = a.Unmap().String()
 	} else if !hostName.MatchString(host) {
-		return nil, fmt.Errorf("%q is neither a name nor an address without a zone", host)
+		return nil, fmt.Errorf("%q is neither a host name nor an address without a zone", host)
 	}
 	return &route{host: host, port: uint16(port)}, nil
 }
@@ -180,8 +180,7 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 		return err
 	}
 	if !slices.Contains(addrs, r.addr) {
-		return fmt.Errorf("%s has another address now: %s, and had %s at first", r.host, addrs[0],
-			r.addr)
+		return fmt.Errorf("the address of %s changed from %s to %s", r.host, r.addr, addrs[0])
 	}
 	k, err := p.keeperAt(r.from)
 	if err != nil {
@@ -306,14 +305,14 @@ type refusedError struct {
 
 func (e *refusedError) Error() string {
 	if e.from != "" {
-		return fmt.Sprintf("nothing listens at %s, dialled from %s: connection refused", e.at,
+		return fmt.Sprintf("nothing listens at %s: connection from %s refused", e.at,
 			e.from)
 	}
 	return fmt.Sprintf("nothing listens at %s: connection refused", e.at)
 }
 
 func (e *refusedError) Hint() string {
-	return "start the server first; toll ports PORT says who has a port"
+	return "start the server first; toll ports PORT shows who listens on a port"
 }
 
 // Some clients would retry for long. An address without any answer may still serve them.

@@ -205,8 +205,9 @@ func recognize(ctx context.Context, at string, containerPort uint16) (protocol, 
 		}
 	}
 	return protocol{}, &path.UnsupportedError{
-		Missing: "nothing that toll can say is answered at " + at + ": what it speaks is not known",
-		Remedy:  "name what it speaks: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}
+		Missing: "cannot tell the protocol at " + at + ": none of toll's requests got a valid " +
+			"answer",
+		Remedy: "name its protocol: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}
 }
 
 func try(ctx context.Context, at string, s protocol, patience time.Duration) error {

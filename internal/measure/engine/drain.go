@@ -85,7 +85,7 @@ func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Window >= leastCut {
 		return true, nil
 	}
-	return true, fmt.Errorf("%s after %d connections, before there was a window",
+	return true, fmt.Errorf("%s after %d connections, before the window began",
 		exhaustion(v.Headroom), v.Client.Connections)
 }
 

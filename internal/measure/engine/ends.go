@@ -104,7 +104,7 @@ func few(errs []error) error {
 		}
 	}
 	if n > most {
-		out = append(out, fmt.Errorf("and %d more", n-most))
+		out = append(out, fmt.Errorf("and %d more errors", n-most))
 	}
 	return errors.Join(out...)
 }
@@ -142,7 +142,7 @@ func (e *ends) stop(now bool) error {
 func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error {
 	limit := openTimeout + time.Duration(e.count())*eachTimeout
 	ctx, cancel := context.WithTimeoutCause(
-		ctx, limit, errors.New("the ends were not connected in time"))
+		ctx, limit, errors.New("client and server did not connect in time"))
 	defer cancel()
 	err := atOnce(len(e.servers), func(i int) error {
 		o := worker.Request{Role: worker.Server, Load: e.serverLoad(l, i),

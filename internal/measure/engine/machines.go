@@ -89,7 +89,7 @@ func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	all := machinesOf(p)
 	d := &distant{path: p, offsets: make(map[path.Machine]path.Offset, len(all))}
 	ctx, cancel := context.WithTimeoutCause(
-		ctx, clockTimeout, errors.New("its clock was not reported in time"))
+		ctx, clockTimeout, errors.New("it did not report its clock in time"))
 	defer cancel()
 	offsets := make([]path.Offset, len(all))
 	err := atOnce(len(all), func(i int) (err error) {
@@ -129,7 +129,8 @@ func (d *distant) tail() time.Duration {
 func (d *distant) sure(warmup, window float64) error {
 	if u := d.unsure().Seconds(); u > min(warmup, unsureShare*window) {
 		return fmt.Errorf(
-			"the machines' clocks are only known to ± %.3g s, too little for a warm-up of %.3g s and a window of %.3g s", u, warmup, window)
+			"the machines' clocks are known only to ± %.3g s, too coarsely for a warm-up of %.3g "+
+				"s and a window of %.3g s", u, warmup, window)
 	}
 	return nil
 }
@@ -138,7 +139,8 @@ func (d *distant) sure(warmup, window float64) error {
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
 		return fmt.Errorf(
-			"the machines' clocks are only known to ± %.3g s, too little for a transfer that took %.3g s", u, seconds)
+			"the machines' clocks are known only to ± %.3g s, too coarsely for a transfer that "+
+				"took %.3g s", u, seconds)
 	}
 	return nil
 }

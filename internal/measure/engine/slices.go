@@ -110,7 +110,8 @@ func (g *member) take(t plan.Timetable, spoilt []bool) error {
 	ends := g.counts()
 	for _, e := range ends {
 		if len(e.Slices) != len(g.slots) {
-			return fmt.Errorf("%d slices were due, an end had %d", len(g.slots), len(e.Slices))
+			return fmt.Errorf("client or server ran %d slices instead of "+
+				"%d", len(e.Slices), len(g.slots))
 		}
 	}
 	out := &sample.Slices{}
@@ -180,7 +181,7 @@ func (d *distant) sureOfSlices(when load.Schedule) error {
 	for _, s := range when.Slices {
 		if width := s.To - s.From; width > 0 && d.unsure() > time.Duration(width) {
 			return fmt.Errorf(
-				"the machines' clocks are only known to ± %s, too little for slices of %s",
+				"the machines' clocks are known only to ± %s, too coarsely for slices of %s",
 				d.unsure(), time.Duration(width))
 		}
 	}

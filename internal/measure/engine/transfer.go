@@ -50,7 +50,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(
-		ctx, limit, fmt.Errorf("%d bytes a connection were not through within %s",
+		ctx, limit, fmt.Errorf("the transfer of %d bytes per connection did not finish within %s",
 			workload.BulkOf(l).Bytes, limit.Round(time.Second)))
 	defer cancel()
 	together := r.watch(e, v.Cell)

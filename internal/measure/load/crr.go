@@ -167,7 +167,7 @@ func crrServer(t *thread) {
 	// block the thread for longer.
 	err := unix.SetsockoptTimeval(b.listener, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 	if err != nil {
-		t.err = fmt.Errorf("limit accept: %w", err)
+		t.err = fmt.Errorf("set SO_RCVTIMEO: %w", err)
 		return
 	}
 	for {

@@ -95,7 +95,7 @@ func (r *streamReader) line(s []byte) (sseEvent, error) {
 	case inTrailer:
 		switch {
 		case len(s) > 0:
-			return noEvent, fmt.Errorf("a trailer: %.80q", s)
+			return noEvent, fmt.Errorf("the server sent a trailer: %.80q", s)
 		case !r.done || r.full || r.data.n > 0:
 			return noEvent, errors.New("the response ended before its stream did")
 		}
@@ -165,7 +165,7 @@ func (r *streamReader) body(b []byte) (used int, e sseEvent, err error) {
 			return used, r.kind, nil
 		case len(s) == 0: // an additional blank line
 		case r.done || r.full:
-			return used, noEvent, fmt.Errorf("more data than there can be: %.80q", s)
+			return used, noEvent, fmt.Errorf("data after the end of the stream: %.80q", s)
 		default:
 			if err := r.field(s); err != nil {
 				return used, noEvent, err
@@ -178,7 +178,7 @@ func (r *streamReader) body(b []byte) (used int, e sseEvent, err error) {
 func (r *streamReader) field(s []byte) error {
 	data, ok := bytes.CutPrefix(s, []byte("data: "))
 	if !ok {
-		return fmt.Errorf("no data of an event: %.80q", s)
+		return fmt.Errorf("a line that is not an event's data: %.80q", s)
 	}
 	r.full, r.kind = true, noEvent
 	if string(data) == doneData {
@@ -191,7 +191,7 @@ func (r *streamReader) field(s []byte) error {
 	}
 	i := bytes.Index(data, []byte(dueKey))
 	if i < 0 {
-		return fmt.Errorf("a chunk without the instant at which it was due: %.80q", data)
+		return fmt.Errorf("a chunk without its due time: %.80q", data)
 	}
 	at := data[i+len(dueKey):]
 	var okDue, okSent bool
@@ -200,7 +200,7 @@ func (r *streamReader) field(s []byte) error {
 		r.sent, okSent = readStamp(at[stampWidth+len(sentKey):])
 	}
 	if !okSent {
-		return fmt.Errorf("a chunk's instants cannot be read: %.80q", at)
+		return fmt.Errorf("a chunk's times cannot be read: %.80q", at)
 	}
 	r.kind = aToken
 	return nil
@@ -253,7 +253,7 @@ func (a *requestReader) header(s []byte) error {
 	switch {
 	case !a.inHead:
 		if string(s) != "POST "+streamPath+" HTTP/1.1" {
-			return fmt.Errorf("the client asks %.80q", s)
+			return fmt.Errorf("the client sent the request %.80q", s)
 		}
 		a.inHead, a.length = true, 0
 	case len(s) == 0:

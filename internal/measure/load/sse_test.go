@@ -114,10 +114,10 @@ func TestReaderIsStrict(t *testing.T) {
 		{"size", "\r\n\r\n1", "\r\n\r\nx", "chunk size"},
 		{"long-chunk", "\r\n0\r\n", "\r\nzz\r\n", "chunk size"},
 		{"trailer", "0\r\n\r\n", "0\r\nA: b\r\n\r\n", "trailer"},
-		{"due", dueKey, `"dew_ns":"`, "without the instant"},
+		{"due", dueKey, `"dew_ns":"`, "without its due time"},
 		{"sent", sentKey, `","cent_ns":"`, "cannot be read"},
 		{"digits", dueKey + "0", dueKey + "x", "cannot be read"},
-		{"field", "data: {", "dada: {", "no data"},
+		{"field", "data: {", "dada: {", "not an event's data"},
 		{"early-end", string(httpChunk("data: " + doneData + "\n\n")), "", "before its stream"},
 		{"endless-line", "no-cache", strings.Repeat("x", maxLine), "too long"},
 	} {

@@ -95,10 +95,11 @@ func (o Options) together() error {
 	bulk, rr := workload.BulkOf(o.Load), workload.RROf(o.Load)
 	switch {
 	case bulk.Bidir && bulk.Reverse:
-		return errors.New("both ways and from the server only")
+		return errors.New("bulk cannot run both ways and from the server only")
 	case o.Crowd && (bulk.Bidir || rr.Beside || bulk.Bytes > 0 || rr.Rate > 0):
 		return errors.New(
-			"both directions, a parallel stream, a number of bytes and a rate are impossible in a crowd")
+			"several processes cannot use both directions, a parallel stream, a number of bytes " +
+				"or a rate")
 	case bulk.Bytes < 0 || rr.Rate < 0:
 		return fmt.Errorf("%d bytes, %g requests per second: must not be negative", bulk.Bytes,
 			rr.Rate)

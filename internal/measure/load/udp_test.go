@@ -335,7 +335,7 @@ func TestWhatUDPCannotOpen(t *testing.T) {
 	}
 	o := options(sample.Load{Kind: "udp"})
 	o.Crowd = true
-	if _, err := Listen(addr, o); err == nil || !strings.Contains(err.Error(), "no crowds") {
+	if _, err := Listen(addr, o); err == nil || !strings.Contains(err.Error(), "several clients") {
 		t.Errorf("a crowd: %v", err)
 	}
 }

@@ -50,7 +50,7 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 		g.Lower = g.Unit == "s"
 	}
 	if len(pattern) > maxPattern {
-		return g, fmt.Errorf("the expression has %d bytes, at most %d are taken", len(pattern),
+		return g, fmt.Errorf("the expression has %d bytes; at most %d are allowed", len(pattern),
 			maxPattern)
 	}
 	re, err := expression(g)
@@ -60,9 +60,11 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 	if n := re.NumSubexp(); n < 1 || n > 2 {
 		return g,
 			fmt.Errorf(
-				"the expression must have one group in parentheses, the number, or a second one, its unit; it has %d", n)
+				"the expression needs a group in parentheses for the number, and may have a "+
+					"second one for its unit; it has %d", n)
 	} else if n == 2 && g.Unit == "" {
-		return g, fmt.Errorf("its unit is printed, but of what? %s:s, %s:bit/s, …", g.Name, g.Name)
+		return g, fmt.Errorf("the second group is a unit, so the name needs one: %s:s, %s:bit/s, "+
+			"…", g.Name, g.Name)
 	}
 	return g, nil
 }

@@ -156,7 +156,7 @@ func (e *missingError) Hint() string {
 			out = append(out, n.Package)
 		}
 	}
-	return "install the Debian packages " + strings.Join(out, ", ") + ", or their like"
+	return "install the Debian packages " + strings.Join(out, ", ") + ", or their equivalents"
 }
 
 // Check returns an error unless the recipe's programs are where its commands look for them.

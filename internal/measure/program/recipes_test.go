@@ -103,7 +103,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		t.Errorf("error %q, want %q", got, want)
 	}
 	got, want = missing.Hint(),
-		"install the Debian packages soup, spoons (non-free), or their like"
+		"install the Debian packages soup, spoons (non-free), or their equivalents"
 	if got != want {
 		t.Errorf("hint %q, want %q", got, want)
 	}
