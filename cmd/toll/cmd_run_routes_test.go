@@ -56,7 +56,7 @@ func TestRunOverRoutes(t *testing.T) {
 			}
 			r.gone(t)
 			out := r.out.String()
-			for _, want := range []string{"Is it the network?\n  No, as far as these routes differ",
+			for _, want := range []string{"Is it the network?\n  No: the routes do not differ",
 				"From here → the server, exec bash", "first and second are the same address"} {
 				if !strings.Contains(strings.Join(strings.Fields(out), " "),
 					strings.Join(strings.Fields(want), " ")) {

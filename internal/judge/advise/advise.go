@@ -210,7 +210,7 @@ func (s *search) missing(v sample.Variant) (reason, remedy string) {
 			return x.Reason, x.Remedy
 		}
 	}
-	return "it was not measured", "a longer --budget"
+	return "it was not measured", "use a longer --budget"
 }
 
 func (s *search) partly(v sample.Variant) (reason, remedy string) {

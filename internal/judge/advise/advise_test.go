@@ -208,7 +208,7 @@ func TestSelection(t *testing.T) {
 				return 0.5
 			},
 			"", "bigtcp-container at a price",
-			[]string{"Nothing that was tried helps here without harm.",
+			[]string{"Nothing that was tried helps here without doing harm.",
 				"Not BIG TCP on the containers' own ends: throughput from the machine itself rises by ",
 				", but throughput from another machine falls by "},
 		},
@@ -619,7 +619,7 @@ func TestSeveralModes(t *testing.T) {
 	}
 	said := strings.Join(r.Answer.Text, "\n")
 	for _, want := range []string{"publish-proxy: Use NAT instead of docker-proxy",
-		"publish-nat: Nothing that was tried helps here without harm.",
+		"publish-nat: Nothing that was tried helps here without doing harm.",
 		"bridge: Nothing was tried: the run ended too early."} {
 		if !strings.Contains(said, want) {
 			t.Errorf("not said: %s\n%s", want, said)

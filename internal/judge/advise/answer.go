@@ -59,10 +59,10 @@ func (a Advice) sentences() (out []string) {
 	case len(by[NotSure]) > 0:
 		add("Nothing is certain to help yet.")
 	default:
-		add("Nothing that was tried helps here without harm.")
+		add("Nothing that was tried helps here without doing harm.")
 	}
 	if n := unclear(by[NoGain]); n > 0 && len(by[Recommended]) == 0 {
-		add("The effect of %s is not certain: a longer --budget, or a quieter machine, would tell.",
+		add("The effect of %s is not certain: use a longer --budget or a quieter machine.",
 			some(n, measured))
 	}
 	for _, l := range by[Recommended] {
@@ -231,7 +231,8 @@ func doubts(all []Lever) string {
 			if e.Ratio.Verdict == stats.Unclear && loss > worst {
 				worst = loss
 				at = fmt.Sprintf(
-					"Not ruled out: a loss of up to %.0f %% by %s, %s %s. A longer --budget would tell.",
+					"Not ruled out: a loss of up to %.0f %% by %s, %s %s. Use a longer --budget "+
+						"to find out.",
 					math.Ceil(percent*loss), l.Gist, e.Load, e.Place())
 			}
 		}

@@ -112,7 +112,8 @@ func (j *Run) warnings() []Warning {
 	if j.File.Truncated {
 		add(
 			"truncated",
-			"the results file has no end: the run was killed, and what it had measured is judged")
+			"the results file is incomplete: the run was killed, and this report has what it had "+
+				"measured")
 	}
 	if j.File.End.Detail != "" {
 		add("failure", "the run was aborted: %s", j.File.End.Detail)
@@ -130,8 +131,9 @@ func (j *Run) warnings() []Warning {
 	if cc := j.congestion(); strings.HasPrefix(cc, "bbr") {
 		add(
 			"paced",
-			"TCP's congestion control here is %s, which paces what it sends: bulk shows its pacing more than the path. "+
-				"Containers on this machine get it too; %s shows what the paths can carry", cc,
+			"TCP's congestion control here is %s, which paces what it sends: bulk measures its "+
+				"pacing more than the path. Containers on this machine use it too. To see what "+
+				"the paths can carry, use %s", cc,
 			j.otherCongestion())
 	}
 	out = append(out, j.cardWarnings()...)
@@ -214,7 +216,8 @@ func (j *Run) slotBias() []string {
 		out = append(
 			out,
 			fmt.Sprintf(
-				"%s from %s%s: what a slice shows depends on the slice before it: %s, measured among the other modes, has %s of its usual figure",
+				"%s from %s%s: a slice's result depends on the slice before it: %s, measured "+
+					"among the other modes, has %s of its usual figure",
 				s.Cell.Load, s.Cell.From.Words(), pin, s.Cell.Name(), x))
 	}
 	return out
@@ -223,8 +226,8 @@ func (j *Run) slotBias() []string {
 // tooBusy returns the warning that the machine was too busy, or "". Disturbed slices and visits are
 // left out, so the others do not show the lack of CPU time.
 func (j *Run) tooBusy() string {
-	const text = "the machine was too busy to measure: %s %s. What that disturbed most is left out, and intervals are wide: " +
-		"measure again while no other program works"
+	const text = "the machine was too busy to measure: %s %s. The most disturbed measurements " +
+		"are left out, and intervals are wide: measure again while no other program is busy"
 	during, before := j.File.End.Contention, j.File.Header.Contention
 	switch {
 	case during.TooBusy():
@@ -300,7 +303,8 @@ func (j *Run) sameCore() string {
 	case far >= 0 && p.Pins[far].CPUs.SameCore, len(p.Pins) == 0 && p.CPUs.SameCore:
 		return shared
 	case far < 0 && strings.Contains(p.Pin, sample.PinFar):
-		return "toll may use one CPU only: client and server shared it, and were not measured on CPUs of their own"
+		return "toll may use only one CPU: client and server shared it and were not measured on " +
+			"separate CPUs"
 	case len(p.Pins) > 0:
 		return ""
 	}

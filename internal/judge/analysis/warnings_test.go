@@ -91,7 +91,7 @@ func TestRunWarnings(t *testing.T) {
 	}{
 		{name: "truncated", file: func(f *sample.File) {
 			f.Truncated = true
-		}, want: []string{"truncated"}, text: "has no end"},
+		}, want: []string{"truncated"}, text: "is incomplete"},
 		{name: "failure", file: func(f *sample.File) {
 			f.End.Detail = "the disk is full"
 		}, want: []string{"failure"}, text: "the disk is full"},
@@ -136,7 +136,7 @@ func TestRunWarnings(t *testing.T) {
 		}, want: []string{}},
 		{name: "paced", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
-		}, want: []string{"paced"}, text: "--congestion cubic or reno shows"},
+		}, want: []string{"paced"}, text: "use --congestion cubic or reno"},
 		// Docker's containers get the machine's congestion control; --congestion is refused there.
 		{name: "paced-on-docker", file: func(f *sample.File) {
 			f.Header.Paths[0].Sysctls = map[string]string{"net.ipv4.tcp_congestion_control": "bbr"}
@@ -147,7 +147,8 @@ func TestRunWarnings(t *testing.T) {
 				f.Header.Paths[i].On = "docker"
 			}
 		}, want: []string{"paced"},
-			text: "get it too; sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on this machine shows"},
+			text: "use it too. To see what the paths can carry, use sysctl -w " +
+				"net.ipv4.tcp_congestion_control=cubic (or reno) on this machine"},
 		{name: "same-core", file: func(f *sample.File) {
 			f.Header.Plan.CPUs.SameCore = true
 		}, want: []string{"same-core"}},
@@ -162,7 +163,7 @@ func TestRunWarnings(t *testing.T) {
 		{name: "no-far", file: func(f *sample.File) {
 			f.Header.Plan.Pin, f.Header.Plan.Pins = "far,near",
 				[]sample.Pinning{{Name: sample.PinNear, CPUs: sample.CPUs{SameCore: true}}}
-		}, want: []string{"same-core"}, text: "were not measured on CPUs of their own"},
+		}, want: []string{"same-core"}, text: "were not measured on separate CPUs"},
 		{name: "one-cpu", change: func(v *sample.Visit) {
 			v.Client.CPUs, v.Server.CPUs = nil, nil
 			v.Machine = []sample.CPU{{User: 0.8, Idle: 0.2}}

@@ -11,8 +11,8 @@ import (
 var limiters = map[string]string{
 	"client core":  "the client's CPU core",
 	"server core":  "the server's CPU core",
-	"proxy":        "the CPU time of the process that relays",
-	"softirq core": "the CPU core that handles packets", "all cores": "the CPU, all of it",
+	"proxy":        "the CPU time of the relaying process",
+	"softirq core": "the CPU core that handles packets", "all cores": "the CPU: all cores are busy",
 }
 
 func limits(cells []analysis.Cell) string {

@@ -126,7 +126,8 @@ func suspect(r *analysis.Report) string {
 		say = append(say, fmt.Sprintf("Yes, over %s.", printable.List(worse)))
 	}
 	if judged > 0 && len(by[stats.Same]) == judged {
-		return "No, as far as these routes differ: the time is that of the server and the client, which they share."
+		return "No: the routes do not differ, so the time is spent in the server and the client, " +
+			"which they share."
 	}
 	return strings.Join(say, " ")
 }

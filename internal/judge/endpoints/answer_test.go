@@ -339,7 +339,7 @@ func TestAnswerIsItTheNetwork(t *testing.T) {
 		{[]stats.Verdict{stats.Better, stats.Worse, stats.Unclear},
 			"Yes, over first: <r0> is better. Yes, over <r1>."},
 		{[]stats.Verdict{stats.Better, stats.Better}, "Yes, over first: <r0> and <r1> are better."},
-		{[]stats.Verdict{stats.Same, stats.Same}, "No, as far as these routes differ"},
+		{[]stats.Verdict{stats.Same, stats.Same}, "No: the routes do not differ"},
 		{[]stats.Verdict{stats.Same, stats.Unclear}, "<r0> has the same requests as first."},
 		{[]stats.Verdict{stats.Unclear},
 			"It is unclear whether <r0> differs from first in requests."},

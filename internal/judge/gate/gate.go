@@ -161,7 +161,7 @@ func (j judging) whyNone(s Sentence) string {
 	if !slices.ContainsFunc(j.Series, func(x *analysis.Series) bool { return s.Mode.of(x.Cell) }) {
 		return fmt.Sprintf("the file has no %s", s.Mode)
 	}
-	return fmt.Sprintf("the file has no %s of %s that the sentence is about", s.Metric, s.Mode)
+	return fmt.Sprintf("the file has no %s of %s that matches the sentence", s.Metric, s.Mode)
 }
 
 func (j judging) check(s Sentence, i int, metric string) Check {

@@ -60,7 +60,8 @@ func TestAnswer(t *testing.T) {
 			m.Faults = []Fault{slow}
 		}, 3, true, "n2 is slow: 300 % of the typical round trip."},
 		{"few-sweeps", func(m *Mesh) { m.Faults, m.Sweeps = []Fault{slow}, 3 }, 3, true,
-			"n2 is slow: 300 % of the typical round trip.\nThat rests on 3 sweeps only: run more before you act on it (--sweeps, --budget)."},
+			"n2 is slow: 300 % of the typical round trip.\nThat is based on only 3 sweeps: run " +
+				"more before you act on it (--sweeps, --budget)."},
 		{"both", func(m *Mesh) { m.Faults = []Fault{slow, lossy} }, 3, true,
 			"n2 is slow: 300 % of the typical round trip.\nThe link between n1 and n3 loses packets: 2.00 % retransmitted."},
 		{"doubtful", func(m *Mesh) { m.Doubtful = 1 }, 3, true,

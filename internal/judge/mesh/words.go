@@ -219,7 +219,8 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	if f.Truncated {
 		add(
 			"truncated",
-			"the results file has no end: the run was killed, and what it had measured is judged")
+			"the results file is incomplete: the run was killed, and this report has what it had "+
+				"measured")
 	}
 	if f.End.Detail != "" {
 		add("failure", "the run was aborted: %s", f.End.Detail)
@@ -273,9 +274,10 @@ func (m *Mesh) fewSweeps(sweeps int, fs fits) string {
 	case len(m.Metrics) == 0:
 	case len(unknown) > 0:
 		return fmt.Sprintf(
-			"%s of so few nodes: the noise is not known well enough to say what is slow in %s; use more sweeps", count(sweeps, "sweep"), list(unknown))
+			"%s of so few nodes: the noise is not known well enough to tell what is slow in %s; "+
+				"use more sweeps", count(sweeps, "sweep"), list(unknown))
 	case sweeps < stats.MinJudged:
-		return fmt.Sprintf("fewer than %d sweeps: each link's values rest on few visits",
+		return fmt.Sprintf("fewer than %d sweeps: each link's values are based on few visits",
 			stats.MinJudged)
 	}
 	return ""

@@ -78,7 +78,7 @@ const (
 var errNothingToPredict = errors.New("it has no result of rr")
 
 // ErrSweep means that a file is a sweep, with too many figures to choose from.
-var ErrSweep = errors.New("it is a sweep, whose figures are of several sizes")
+var ErrSweep = errors.New("it is a sweep, which measured several values instead of one")
 
 // Judge predicts the cost of each mode of the file for the workload. It returns ErrSweep or
 // errNothingToPredict if the file does not allow predictions.
