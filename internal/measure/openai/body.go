@@ -79,7 +79,7 @@ func (b *body) bearable(what, size string) error {
 	if b.left <= b.most {
 		return nil
 	}
-	return fmt.Errorf("the server announces %s of %s; a response may have %d MiB", what, size,
+	return fmt.Errorf("the server announces %s of %s; the limit is %d MiB", what, size,
 		b.most>>20)
 }
 

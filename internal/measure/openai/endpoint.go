@@ -67,14 +67,14 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 		o.Dial = vantage.Local().Dial
 	}
 	if o.MaxTokens < 0 || o.MaxTokens > maxTokens {
-		return nil, fmt.Errorf("%d tokens, want 1 to %d", o.MaxTokens, maxTokens)
+		return nil, fmt.Errorf("%d tokens: must be from 1 to %d", o.MaxTokens, maxTokens)
 	}
 	if o.Timeout < 0 {
-		return nil, fmt.Errorf("a timeout of %v", o.Timeout)
+		return nil, fmt.Errorf("the timeout %v is negative", o.Timeout)
 	}
 	o.Key = strings.TrimSpace(o.Key)
 	if strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, errors.New("the API key has characters that no header may have")
+		return nil, errors.New("the API key has characters that a header may not contain")
 	}
 	u, err := parseURL(rawURL)
 	if err != nil {
@@ -95,7 +95,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil && strings.Contains(raw, "@") {
-		return nil, errors.New("the URL cannot be read")
+		return nil, errors.New("cannot parse the URL")
 	}
 	if err != nil {
 		if ue := (*url.Error)(nil); errors.As(err, &ue) {

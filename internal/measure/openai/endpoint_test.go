@@ -48,8 +48,8 @@ func TestWrongURLs(t *testing.T) {
 		"http://a/v2":               "not that of an OpenAI-compatible endpoint",
 		"http://u:hunter2@a/v1":     "environment",
 		"http://hunter2@a/v1":       "environment",
-		"http://u:hun/ter2@a/v1":    "cannot be read",
-		"http://u:hunter2@a:b/v1":   "cannot be read",
+		"http://u:hun/ter2@a/v1":    "cannot parse the URL",
+		"http://u:hunter2@a:b/v1":   "cannot parse the URL",
 		"http://a:b/v1":             "invalid port",
 		"http://a/v1\r\nX: hunter2": "control character",
 	} {

@@ -126,13 +126,13 @@ func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
 		return fmt.Errorf("no response within %v, but %d informational, the last of which was %s",
 			within, c.hints, e.secrets.clean(c.hint))
 	case late && came > 0:
-		return fmt.Errorf("the head of the response did not end within %v: %d bytes came", within,
+		return fmt.Errorf("the response header did not end within %v: %d bytes came", within,
 			came)
 	case late:
 		return fmt.Errorf("no response within %v", within)
 	case gone(err) && came > 0:
 		return fmt.Errorf(
-			"the server closed the connection within the head of its response, after %d bytes",
+			"the server closed the connection within its response header, after %d bytes",
 			came)
 	case gone(err):
 		return errors.New("the server closed the connection without a response")

@@ -92,7 +92,7 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 			s.Close()
 		}
 	}()
-	c.socket.allow(maxHead, fmt.Errorf("the head of the response is longer than %d KiB",
+	c.socket.allow(maxHead, fmt.Errorf("the response header is longer than %d KiB",
 		maxHead>>10))
 	a.conn, a.begun = c, time.Now()
 	if err := c.SetDeadline(a.begun.Add(s.wait())); err != nil {
