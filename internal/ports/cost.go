@@ -33,7 +33,7 @@ func cellOf(c Client, p Path) cell {
 	return cell{}
 }
 
-// mode returns the lab's mode of a rootless port, or "" if there is none or it is not known.
+// mode returns the lab's mode of a rootless port, or "" if the lab has none or it is unknown.
 func (p Proxy) mode() string {
 	switch {
 	case p.Program == Pasta, p.Program == Slirp4netns, p.Program == Rootlessport:

@@ -191,8 +191,8 @@ func (r *Row) concerns(six bool) bool {
 	return r.Family == "both" || (r.Family == "ipv6") == six
 }
 
-// neighbour returns the server's bridge and network, or those of another Docker network if the
-// server's are not known.
+// neighbour returns the server's bridge and network. If these are not known, it returns another
+// Docker network's.
 func (f *Facts) neighbour(r *Row, six bool) (string, netip.Prefix) {
 	if IsRelay(r.Holder.Kind) {
 		return "", netip.Prefix{}

@@ -40,7 +40,7 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 var passers = append([]string{"docker-proxy", "dockerd", "conmon", "ssh"}, relays...)
 
 // ProcessAt returns the PID of the process outside containers that serves the address dial. It
-// returns the smallest PID of several, or 0 if there is none or it is unknown.
+// returns the smallest PID of several, or 0 if no such process is known.
 func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 	addr := dial.Addr().Unmap()
 	if !addr.IsLoopback() && !ownAddress(f, addr) {

@@ -1,6 +1,6 @@
 // Package advise judges a search for settings that make a mode faster: each lever alone, then those
-// that helped and harmed nothing, one after another. A recommended lever helped twice, and harmed
-// nothing that was measured.
+// that helped and harmed nothing, one after another. A recommended lever helped twice and made no
+// measured value worse.
 package advise
 
 import (

@@ -205,7 +205,7 @@ func (e Effect) way() string {
 
 func (e Effect) client() string {
 	if e.To != "" && e.From == string(mode.FromContainer) {
-		return "a container" // without a server's, there is no other
+		return "a container" // the only one, because the server is outside
 	}
 	return mode.Placement(e.From).Words()
 }

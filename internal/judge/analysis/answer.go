@@ -50,7 +50,8 @@ func (c Cell) Verdict() stats.Verdict {
 	return ""
 }
 
-// NounOf names the quantity that a cell's load measures, unlike those of the run's other loads.
+// NounOf returns the name of the quantity that a cell's load measures. The name is unique among the
+// run's loads.
 func (r *Report) NounOf(c Cell) string { return workload.NounAmong(r.LoadAt(c), r.Plan.Loads) }
 
 // Phrase returns a cell's name in Docker's words, or its own name if it has no mode.

@@ -19,7 +19,7 @@ const (
 const wireOver = 1.1
 
 // LimitOf names the limit of the load: the wire, a network card, a shaper, or the party or core
-// that was busy all the time; "" if there is none.
+// that was busy all the time. It returns "" if the load reached no known limit.
 func (j *Run) LimitOf(s *Series) string {
 	if c := j.capacity(s); c.reached() {
 		return c.Limit

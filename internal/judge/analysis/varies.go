@@ -73,7 +73,7 @@ func (j *Run) logRatios(i, b int, metric string) (out []float64) {
 	return out
 }
 
-// leastRatio replaces smaller ratios, such as that of a window in which nothing arrived.
+// leastRatio replaces smaller ratios, for example from a window in which nothing arrived.
 const leastRatio = 1e-6
 
 // rangeOf returns the range of the ratios of cell i to cell b.

@@ -19,8 +19,9 @@ const (
 const AllInRange = 1 / edge
 
 // Varies reports whether values lie so far apart that their median describes few of them: the
-// quartiles differ by more than a factor of 3, or the deciles by more than 9, and those of the noise
-// by less than the root of that. Both are logarithms; without noise it is false.
+// quartiles differ by more than a factor of 3, or the deciles by more than 9, and the noise's by
+// less than the square root of that. Values and noise are logarithms. It returns false if either
+// has too few values.
 func Varies(values, noise []float64) bool {
 	if len(values) < MinValues || len(noise) < MinValues {
 		return false

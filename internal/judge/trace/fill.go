@@ -54,7 +54,7 @@ func (s *study) none(b int, k kind) float64 {
 }
 
 // bias returns how far from 0, in s, the control of cell i's group shows a part. It returns 0 for
-// the control itself, and if there is none.
+// the control itself and for a group without a control.
 func (s *study) bias(i int, p part) float64 {
 	for _, o := range s.pairs {
 		c := s.Series[o[0]].Cell
@@ -261,8 +261,8 @@ func around(values map[int]float64, round int) []float64 {
 	return out
 }
 
-// segments returns cell i's segments in the order of a trip. Their times are those of a traced trip
-// without what tracing costs.
+// segments returns cell i's segments in the order of a trip. The cost of tracing
+// is subtracted from their times.
 func (s *study) segments(i int) []Segment {
 	type found struct {
 		key sample.SegmentKey

@@ -40,8 +40,8 @@ func planKey(p sample.Plan) string {
 	return hex.EncodeToString(sum[:bytes])
 }
 
-// Alike returns the newest run of a list and the last one before it with the same plan. If ok is
-// false there is no such pair, and now is the newest run that can be read, or zero.
+// Alike returns the newest run of a list and the last one before it with the same plan. Without
+// such a pair ok is false, and now is the newest run that can be read, or zero.
 func Alike(l List) (old, now Entry, ok bool) { return alike(l.Runs) }
 
 // NewestAlike returns the newest two runs of a list with the same plan, whatever came after them.

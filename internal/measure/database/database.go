@@ -2,8 +2,8 @@
 // number of queries in sequence on one connection. A DSN is a URL: postgres:// (or postgresql://),
 // mysql:// or sqlserver://.
 //
-// Each query is one round trip; pgx's first page has one more. No query is repeated and no
-// connection replaced: that would hide in a page.
+// Each query is one round trip; pgx's first page has one more. Queries are not retried
+// and connections not replaced, because a page's time would hide that.
 //
 // At most 64 MiB are received in one page, login or answer. Drivers may reserve more address space
 // for a hostile server (SQL Server 2 GiB for a value).

@@ -91,7 +91,8 @@ func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 	return seconds
 }
 
-// late is never true for the rounds of endpoints. A step of a search has its least time at least.
+// late reports whether the turn would exceed the budget. A step of a search gets at least its least
+// time. Endpoints and plans with a number of rounds are never late.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
 	if p.Rounds > 0 || r.Endpoints != nil {

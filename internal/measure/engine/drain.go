@@ -69,9 +69,10 @@ func fitted(l sample.Load, budget int, rate float64) sample.Load {
 	return l
 }
 
+// leastWindow is the shortest window, in s, that a visit is planned with.
 const leastWindow = 0.005
 
-// leastWindow and leastCut are the shortest windows (s) that a visit is and was cut to.
+// leastCut is the shortest measured window, in s, of a visit that counts after it ended early.
 const leastCut = 0.01
 
 // exhausted reports whether the client used up v.Headroom. Such a visit counts, without the

@@ -94,8 +94,8 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int,
 	return out
 }
 
-// If visitPair fails before the barrier, it leaves it after its clean-up, which also uses the
-// channel.
+// If visitPair fails before the barrier, it first cleans up and then leaves the barrier, because
+// its clean-up also uses the channel.
 func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit,
 	all *barrier) (err error) {
 	came := false

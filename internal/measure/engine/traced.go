@@ -256,8 +256,8 @@ func (t *tracing) end() {
 	}
 }
 
-// takeTraces follows the cells' trips. It leaves out what their windows measured, because programs
-// were being detached, and their slices, of which the traces say more.
+// takeTraces follows the cells' trips. It leaves out the windows' results, because programs were
+// being detached, and the slices' results, because the traces have more detail.
 func (r *run) takeTraces(t *tracing, all []*member) {
 	if t == nil {
 		return

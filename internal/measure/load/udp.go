@@ -7,7 +7,7 @@ import (
 
 // The loads over UDP begin each flow with a greeting and end it with a message. Both are repeated
 // until they are answered, so that neither end hangs after losses. A flow is a pair of connected
-// sockets, of which the server makes one for each greeting.
+// sockets. The server makes its socket when a greeting arrives.
 //
 // A datagram of udp has a head, a sequence number and payload. The loss is the number of missing
 // sequence numbers in the window. All fields are big-endian.

@@ -35,7 +35,7 @@ func Read(ctx context.Context) (*ports.Facts, Network, error) {
 // machine's network. The outcomes are in f.Copy, and what cannot be found out is in f.Missing. It
 // returns an error only if ctx ends.
 func Ask(ctx context.Context, f *ports.Facts, n Network, port uint16) error {
-	if n.machine == nil && n.err == nil { // Missing says that rules cannot be read
+	if n.machine == nil && n.err == nil { // f.Missing already reports that rules cannot be read
 		return nil
 	}
 	err := n.err

@@ -115,8 +115,8 @@ func (f *Fit) pair(a, b int) (there, back []visit) {
 	return there, back
 }
 
-// noise sets Noise from the spread of the links' visits, or from that of the links about the model if
-// it is larger.
+// noise sets Noise from the spread of the links' visits, or from the links' deviations from the
+// model if these are larger.
 func (f *Fit) noise() {
 	f.Noise, f.df, f.beside = f.visitNoise*linkError(f.typicalInfo()), f.visitFree, 0
 	const enough = 4 // degrees of freedom: with fewer, the visits' own spread is better evidence
