@@ -323,7 +323,7 @@ func TestStreamInterrupted(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, r.errOut.String())
 	}
 	for _, want := range []string{"interrupted", "\n  a ", "\n  b ", "Warnings",
-		"a and b are the same address"} {
+		"a and b have the same address"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -34,7 +34,7 @@ func (j *Run) doubtfulRoutes() []string {
 		for _, b := range paths[:i] {
 			differs := func(fact string) bool { return a.Facts[fact] != b.Facts[fact] }
 			if a.Dial == b.Dial && !slices.ContainsFunc([]string{"url", "from", "fast"}, differs) {
-				out = append(out, fmt.Sprintf("%s and %s are the same address: %s", b.Route,
+				out = append(out, fmt.Sprintf("%s and %s have the same address: %s", b.Route,
 					a.Route, a.Dial))
 			}
 		}

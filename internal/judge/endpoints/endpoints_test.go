@@ -384,7 +384,7 @@ func TestDoubtfulRoutes(t *testing.T) {
 		{"same-address", func(p []sample.Path) {
 			p[2].Dial, p[2].Facts["url"] = p[0].Dial, p[0].Facts["url"]
 		},
-			[]string{"a and c are the same address: 10.0.0.1:80"}},
+			[]string{"a and c have the same address: 10.0.0.1:80"}},
 		{"same-address-fast", func(p []sample.Path) {
 			p[2].Dial, p[2].Facts["url"], p[2].Facts["fast"] = p[0].Dial, p[0].Facts["url"],
 				"connect"

@@ -26,7 +26,7 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	}
 	p, ok := findProduct(strings.ToLower(scheme))
 	if !ok {
-		return product{}, nil, &Error{msg: "the DSN's scheme is none of " + schemes(),
+		return product{}, nil, &Error{msg: "the DSN's scheme is not one of " + schemes(),
 			hint: urlHint}
 	}
 	// A parser would take a password for a port, a path or an option.

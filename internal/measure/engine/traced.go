@@ -91,7 +91,7 @@ func (r *run) alone() error {
 	case len(fresh) > 0:
 		return fmt.Errorf("%w: %s", errBeside, some(fresh))
 	case len(gone) > 0:
-		return fmt.Errorf("%w before: %s", errBeside, some(gone))
+		return fmt.Errorf("%w and stopped: %s", errBeside, some(gone))
 	}
 	return nil
 }

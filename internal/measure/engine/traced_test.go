@@ -287,7 +287,7 @@ func TestOthersTrace(t *testing.T) {
 		{"toll first", during(1, 2, toll, own), 0, ""},
 		{"passing", during(6, 7, own), 0, ""},
 		{"coming", during(7, 100, own), 3, "another program traced the kernel: " + own},
-		{"going", during(0, 7, own), 3, "another program traced the kernel before: " + own},
+		{"going", during(0, 7, own), 3, "another program traced the kernel and stopped: " + own},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := tryTraced(t, context.Background(), traced(6), &tracer{others: c.others}, nil)
