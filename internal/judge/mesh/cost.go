@@ -239,7 +239,7 @@ func (m *Mesh) undecided(n int) string {
 func (m *Mesh) costFindings() []string {
 	out := []string{m.typicalCosts()}
 	for _, subject := range m.Beside.subjects() {
-		out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Beside.Mode),
+		out = append(out, fmt.Sprintf("Over the %s: %s", Network(m.Beside.Mode),
 			m.Beside.say(subject)))
 	}
 	named := len(m.Beside.Faults)
@@ -259,7 +259,7 @@ func (m *Mesh) costFindings() []string {
 		})
 		if len(lost) > 0 {
 			named++
-			out = append(out, fmt.Sprintf("By the %s: %s", Network(m.Mode), m.say(lost)))
+			out = append(out, fmt.Sprintf("Over the %s: %s", Network(m.Mode), m.say(lost)))
 		}
 	}
 	if named > 0 {
@@ -283,7 +283,8 @@ func (m *Mesh) noCost() string {
 				m.upper())
 		case ok && c.NamedFrom == nil:
 			return fmt.Sprintf(
-				"Where the %s costs more than elsewhere is not known: that takes more sweeps or nodes.", m.upper())
+				"It is not known whether the %s costs more on some links than on others: use more "+
+					"sweeps or nodes.", m.upper())
 		}
 	}
 	if len(from) == 0 {
@@ -291,7 +292,8 @@ func (m *Mesh) noCost() string {
 			m.upper())
 	}
 	return fmt.Sprintf(
-		"The %s is reported as slow on no link: that takes %s what it costs elsewhere.", m.upper(),
+		"No link is reported as slow because of the %s: it would have to cost %s what it costs "+
+			"elsewhere.", m.upper(),
 		strings.Join(from, " or "))
 }
 
@@ -334,5 +336,5 @@ func (f Failed) by() string {
 	if f.Mode == "" {
 		return ""
 	}
-	return " by the " + Network(f.Mode)
+	return " over the " + Network(f.Mode)
 }

@@ -209,7 +209,7 @@ func TestMeshFindings(t *testing.T) {
 			" of the typical rate (4 of 4 links) but sends well."}, nil},
 		{"two-nodes", 2, 6, func(m *meshRun) { m.rate = one(0, 1, 0.3) }, 1,
 			[]string{
-				"The link between a and b is slow, and which of the two it is cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
+				"The link between a and b is slow, and which of the two is at fault cannot be determined: a sends to b at 3", "of the reverse direction's rate"}, []string{"two-nodes"}},
 		{"two-nodes-well", 2, 6, func(*meshRun) {}, 0,
 			[]string{
 				"Neither direction of the link is 1.25 times slower than the other. No link is reported as losing packets: that needs 0.10 %"}, []string{"two-nodes"}},
@@ -228,7 +228,7 @@ func TestMeshFindings(t *testing.T) {
 			}
 		}, 1,
 			[]string{
-				"g and h are healthy among themselves and slow to the others: round trips to those take ", "(12 of 12 links)"}, nil},
+				"g and h are healthy among themselves and slow to the others: round trips to the others take ", "(12 of 12 links)"}, nil},
 		{"one-sweep-of-few", 3, 1, func(m *meshRun) {
 			m.trip = ofNode(2, 3)
 		}, 0, []string{"No fault can be reported: the noise is not known from 1 sweep of 3 nodes."},
@@ -260,7 +260,7 @@ func TestMeshFindings(t *testing.T) {
 			m.lose = func(a, _ int) float64 { return float64(a) / 50 }
 		}, 1,
 			[]string{
-				"The link between b and a loses packets, and which of the two it is cannot be determined: of what b sends to a 1.96 % is retransmitted, 0.00 % in the reverse direction"}, []string{"two-nodes"}},
+				"The link between b and a loses packets, and which of the two is at fault cannot be determined: of what b sends to a 1.96 % is retransmitted, 0.00 % in the reverse direction"}, []string{"two-nodes"}},
 		{"slow-and-loses", 5, 6, func(m *meshRun) {
 			m.rate = ofNode(2, 0.2)
 			m.lose = func(a, b int) float64 { return 0.03 * float64(count01(b == 2)) }

@@ -84,7 +84,7 @@ func (m *Mesh) say(faults []Fault) string {
 		who := "while most other links of both are healthy"
 		switch {
 		case m.onePair():
-			who = "and which of the two it is cannot be determined"
+			who = "and which of the two is at fault cannot be determined"
 		case slices.ContainsFunc(m.Faults, func(o Fault) bool {
 			return o.Kind == FaultNode && slices.Contains(x.Nodes, o.Nodes[0])
 		}):
@@ -118,10 +118,12 @@ func (x Fault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
 
 func (m *Mesh) group(x Fault) string {
 	if x.Metric == workload.LatencyP50 {
-		return fmt.Sprintf("round trips to those take %s of the time inside (%d of %d links)", x,
+		return fmt.Sprintf("round trips to the others take %s of the time inside the group (%d of "+
+			"%d links)", x,
 			x.Slow, x.Of)
 	}
-	return fmt.Sprintf("throughput to those is %s of that inside (%d of %d links)", x, x.Slow, x.Of)
+	return fmt.Sprintf("throughput to the others is %s of that inside the group (%d of %d "+
+		"links)", x, x.Slow, x.Of)
 }
 
 func (m *Mesh) link(x Fault) string {

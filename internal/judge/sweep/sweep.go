@@ -197,5 +197,5 @@ func Meant(p analysis.Plan) string {
 	const percent = 100
 	return fmt.Sprintf(
 		"Each point has an interval of 95 %%. Statements about a whole curve hold for 95 %% of curves: each of its %d points "+
-			"is judged at %.4g %%.", n, percent*confidence(n))
+			"is judged with a confidence of %.4g %%.", n, percent*confidence(n))
 }
