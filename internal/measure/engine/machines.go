@@ -129,7 +129,7 @@ func (d *distant) tail() time.Duration {
 func (d *distant) sure(warmup, window float64) error {
 	if u := d.unsure().Seconds(); u > min(warmup, unsureShare*window) {
 		return fmt.Errorf(
-			"the machines' clocks are known only to ± %.3g s, too coarsely for a warm-up of %.3g "+
+			"the machines' clocks are only known to ± %.3g s, too coarsely for a warm-up of %.3g "+
 				"s and a window of %.3g s", u, warmup, window)
 	}
 	return nil
@@ -139,7 +139,7 @@ func (d *distant) sure(warmup, window float64) error {
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
 		return fmt.Errorf(
-			"the machines' clocks are known only to ± %.3g s, too coarsely for a transfer that "+
+			"the machines' clocks are only known to ± %.3g s, too coarsely for a transfer that "+
 				"took %.3g s", u, seconds)
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 		}, nil, "the channel to node b carried 40 bytes"},
 		{"unsure", func(f *farBuilder) {
 			f.a.offset.Unsure = 20 * time.Millisecond
-		}, nil, "clocks are known only to ± 0.04 s"},
+		}, nil, "clocks are only known to ± 0.04 s"},
 		{"lost", func(f *farBuilder) {
 			f.b.lost = func() error { return errors.New("node b left: it closed the connection") }
 		}, nil, "node b left"},
@@ -176,7 +176,7 @@ func TestWindowsOfOtherMachinesAreGuarded(t *testing.T) {
 			f.a.offset.Unsure, f.a.use.Elapsed, f.b.use.Elapsed = 6*time.Millisecond, 1, 1
 		},
 			&sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1e6}, Window: 0.25},
-			"clocks are known only to ± 0.012 s"},
+			"clocks are only known to ± 0.012 s"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := apart()

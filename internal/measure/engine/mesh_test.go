@@ -277,7 +277,7 @@ func TestPairThatFailsAtTheMuster(t *testing.T) {
 	}
 	b = newMeshBuilder(6)
 	b.unsure = 200 * time.Millisecond
-	meshFailures(t, tryMesh(t, b), "clocks are known only to ± 0.4 s")
+	meshFailures(t, tryMesh(t, b), "clocks are only known to ± 0.4 s")
 	for i, r := range b.rounds {
 		if len(r.kills) != 2 || len(r.orders) != 4 || r.kills[0]+r.kills[1] > 0 {
 			t.Errorf("round %d: %+v", i, r)

@@ -181,7 +181,7 @@ func (d *distant) sureOfSlices(when load.Schedule) error {
 	for _, s := range when.Slices {
 		if width := s.To - s.From; width > 0 && d.unsure() > time.Duration(width) {
 			return fmt.Errorf(
-				"the machines' clocks are known only to ± %s, too coarsely for slices of %s",
+				"the machines' clocks are only known to ± %s, too coarsely for slices of %s",
 				d.unsure(), time.Duration(width))
 		}
 	}
