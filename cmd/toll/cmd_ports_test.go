@@ -197,7 +197,7 @@ done`)
 	traps := trapsOf(listPorts(e, bin))
 	says := map[string]string{ports.ProxyLoad: "1 connection open, with 160 MiB",
 		ports.ReuseportTwins: "echo", ports.BridgeNFDrop: "br1",
-		ports.PublicLocalOnly: "1 connection open from loopback"}
+		ports.PublicLocalOnly: "1 connection open from this machine"}
 	if native { // it drops only traffic to Docker's own bridges
 		delete(says, ports.BridgeNFDrop)
 		if x, there := traps[ports.BridgeNFDrop]; there {
