@@ -361,7 +361,7 @@ func ordinaryUser(e *dockerHost, t *testing.T, bin string) {
 		"8082/tcp ::1 172.17.0.4:80 docker-proxy")
 	missing := fmt.Sprint(r.Missing)
 	for _, says := range []string{"open files to root only", "NAT and firewall rules",
-		"need Docker's socket", "devices in containers"} {
+		"may not open Docker's socket", "devices in containers"} {
 		if !strings.Contains(missing, says) {
 			t.Errorf("%q is not in %s", says, missing)
 		}
