@@ -290,7 +290,7 @@ func newFastOff(e env) *cobra.Command {
 
 func sayKept(e env, kept []string) {
 	for _, name := range kept {
-		say(e.stdout, fmt.Sprintf("Link %s has been changed by another program, and is not restored.",
+		say(e.stdout, fmt.Sprintf("Another program changed link %s, so it is not restored.",
 			printable.Line(name)))
 	}
 }

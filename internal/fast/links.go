@@ -171,7 +171,7 @@ func (f *Fast) noted() (*bigtcp.State, error) {
 
 var errElsewhere = &path.UnsupportedError{
 	Missing: "fast is on in another network namespace",
-	Remedy:  "run toll fast off in that namespace, or here"}
+	Remedy:  "run toll fast off in that namespace"}
 
 // Without the part Links, chooseLinks takes the links back.
 func (f *Fast) chooseLinks(c Choice) error {

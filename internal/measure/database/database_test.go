@@ -64,7 +64,7 @@ func TestNewRefuses(t *testing.T) {
 		{"keywords", "host=db password=hunter22", "is not a URL"},
 		{"mysql-own", "app:hunter22@tcp(db:3306)/shop", "is not a URL"},
 		{"scheme", "oracle://app:hunter22@db",
-			"none of postgres://, postgresql://, mysql://, sqlserver://"},
+			"not one of postgres://, postgresql://, mysql://, sqlserver://"},
 		{"password", "postgres://app:hunter22@db/shop", "contains a password"},
 		{"password-empty", "mysql://app:@db/shop", "contains a password"},
 		{"password-slash", "postgres://app:12/hunter22@db/shop", "after its host"},

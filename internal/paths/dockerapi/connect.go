@@ -53,7 +53,7 @@ type service struct{ what, short, start, restart, first, given string }
 
 var (
 	dockerService = service{what: "Docker daemon", short: "docker",
-		start:   "sudo systemctl start docker, or DOCKER_HOST with the daemon's address; --on lab needs none",
+		start:   "sudo systemctl start docker, or set DOCKER_HOST to the daemon's address; --on lab needs none",
 		restart: "sudo systemctl restart docker", first: "Docker Engine 20.10",
 		given: "DOCKER_HOST=" + DefaultHost}
 	podmanService = service{what: "Podman service", short: "podman",

@@ -91,7 +91,7 @@ func managed(i swarm.Info) error {
 	case !i.ControlAvailable:
 		return &path.UnsupportedError{
 			Missing: "this node of the swarm is not a manager, and only managers can make services",
-			Remedy:  "run toll on a manager: docker node ls there; or DOCKER_HOST with a manager's address"}
+			Remedy:  "run toll on a manager: docker node ls there; or set DOCKER_HOST to a manager's address"}
 	}
 	return nil
 }

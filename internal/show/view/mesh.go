@@ -294,7 +294,7 @@ func meshFailed(f mesh.Failed) string {
 		what = "left"
 	}
 	if f.Mode != "" {
-		what += " by the " + mesh.Network(f.Mode)
+		what += " over the " + mesh.Network(f.Mode)
 	}
 	return fmt.Sprintf("%s: %s: %s", strings.Join(f.Nodes, " and "), what, f.Reason)
 }

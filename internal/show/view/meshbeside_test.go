@@ -95,7 +95,7 @@ func TestMeshWithoutOnePodLink(t *testing.T) {
 	got := strings.Join(strings.Fields(table(t, r, format.Options{Width: format.DefaultWidth})),
 		" ")
 	for _, want := range []string{
-		"node-1 and node-4: no visit of rr succeeded by the pod network: connection timed out",
+		"node-1 and node-4: no visit of rr succeeded over the pod network: connection timed out",
 		"Not witnessed: all between the pods (--unprivileged)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
