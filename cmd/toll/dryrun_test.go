@@ -89,8 +89,8 @@ func TestPrintMesh(t *testing.T) {
 	large.Sweeps, large.AtOnce = 2, 10
 	got := show(large)
 	for _, want := range []string{"1000 nodes, 499500 pairs, 999 rounds per sweep",
-		"seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 phases more\n",
-		"  and 994 rounds more\n"} {
+		"seed 3\nat most 10 pairs at once\n", ", 4 more\n", "    and 144 more phases\n",
+		"  and 994 more rounds\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%.500s", want, got)
 		}

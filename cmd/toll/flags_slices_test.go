@@ -38,9 +38,9 @@ func TestWhole(t *testing.T) {
 			""},
 		{"jumbo-frames", sample.Load{Kind: "rr"}, 0.004, sample.Wire{MTU: 9000}, lab, ""},
 
-		{"udp", sample.Load{Kind: "udp", Streams: 1}, 0.004, none, lab, "searched for"},
+		{"udp", sample.Load{Kind: "udp", Streams: 1}, 0.004, none, lab, "searches for"},
 		{"crr", sample.Load{Kind: "crr"}, 0.004, none, lab, "outlast a slice"},
-		{"stream", sample.Load{Kind: "stream"}, 0.004, none, lab, "at a pace"},
+		{"stream", sample.Load{Kind: "stream"}, 0.004, none, lab, "at a fixed pace"},
 		{"exec", sample.Load{Kind: "exec"}, 0.004, none, lab, "not toll's own"},
 		{"transfer", sample.Load{Kind: "bulk", Options: sample.BulkOptions{Bytes: 1}}, 0.004, none,
 			lab, "--bytes"},
