@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -76,10 +77,8 @@ type Follower struct {
 	done   chan struct{}
 	tally  Tally
 	rtt    int64 // µs
-	// cookie of a socket that Stop closes: its message is the last one, because messages come in
-	// order
-	last uint64
-	told bool
+	// last has the cookies of the sockets that Stop closed and whose messages have not arrived.
+	last map[uint64]bool
 }
 
 // Follow starts counting. The caller calls Stop in the same namespace. It needs CONFIG_INET_DIAG,
@@ -123,9 +122,10 @@ func (f *Follower) read() {
 		for _, m := range messages {
 			if m.Header.Type == diagByFamily && len(m.Data) >= messageSize {
 				s := parseSocket("tcp", m.Data)
+				cookie := binary.NativeEndian.Uint64(m.Data[cookieOffset:])
 				switch {
-				case f.last != 0 && binary.NativeEndian.Uint64(m.Data[cookieOffset:]) == f.last:
-					f.told = true
+				case f.last[cookie]:
+					delete(f.last, cookie)
 				case f.failed(s, m.Data):
 				case f.toAddress(s):
 					f.note(s, m.Data)
@@ -145,7 +145,7 @@ func (f *Follower) Stop() (t Tally, err error) {
 		return t, err
 	}
 	<-f.done
-	if f.last, err = closeOne(); err != nil {
+	if f.last, err = closeOnEachCPU(); err != nil {
 		return t, err
 	}
 	for {
@@ -153,7 +153,7 @@ func (f *Follower) Stop() (t Tally, err error) {
 			return t, err
 		}
 		f.read()
-		untold := !f.told
+		untold := len(f.last) > 0
 		err := f.dump(waiting, func(_ uint64, s Socket, _ byte, m []byte) {
 			untold = untold || !f.ended[s.Local] && !f.old[s.Local] &&
 				len(m) <= messageSize+smallest
@@ -180,13 +180,45 @@ func (f *Follower) Stop() (t Tally, err error) {
 	return f.tally, errors.Join(err, f.ports())
 }
 
-func closeOne() (cookie uint64, err error) {
+// closeOnEachCPU closes a socket on each CPU that the calling thread may use, and returns the
+// sockets' cookies. The kernel reports sockets in the order in which they were destroyed on a CPU,
+// but the CPUs report independently of each other (net/core/sock_diag.c, sock_diag_events).
+func closeOnEachCPU() (cookies map[uint64]bool, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cookies = map[uint64]bool{}
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil { // more CPUs than a CPUSet holds
+		return cookies, closeOne(cookies)
+	}
+	defer func() { err = errors.Join(err, unix.SchedSetaffinity(0, &all)) }()
+	for cpu, left := 0, all.Count(); left > 0; cpu++ {
+		if !all.IsSet(cpu) {
+			continue
+		}
+		left--
+		var one unix.CPUSet
+		one.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			continue // the CPU has gone
+		}
+		if err := closeOne(cookies); err != nil {
+			return nil, err
+		}
+	}
+	return cookies, nil
+}
+
+func closeOne(cookies map[uint64]bool) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("follow connections: %w", err)
+		return fmt.Errorf("follow connections: %w", err)
 	}
-	cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
-	return cookie, errors.Join(err, unix.Close(fd))
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
+	if err == nil {
+		cookies[cookie] = true
+	}
+	return errors.Join(err, unix.Close(fd))
 }
 
 func (f *Follower) ports() error {

@@ -80,7 +80,7 @@ func TestFollow(t *testing.T) {
 func TestFollowFailures(t *testing.T) {
 	ns := space(t)
 	err := ns.Do(func() error {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := net.Listen("tcp", "127.0.0.1:5000") // not in the range below
 		if err != nil {
 			return err
 		}
