@@ -47,8 +47,8 @@ func TestBlocked(t *testing.T) {
 			"lost in this machine: it does not forward packets: net.ipv4.ip_forward is 0",
 			"sudo sysctl -w net.ipv4.ip_forward=1"},
 		{"legacy", replica.Lost{Why: replica.Untraced}, web +
-			"lost in this machine: no nf_tables rule dropped it, and toll does not know what " +
-			"did", ""},
+			"lost in this machine: no nf_tables rule dropped it, and toll does " +
+			"not know what did", ""},
 	} {
 		lost := func(q replica.Dial, a *replica.Answer) {
 			if q.Card == "" {

@@ -97,8 +97,8 @@ func (f *Facts) onDemand(r *Row) {
 			Hop{"proxy", "docker-proxy, once dockerd has started it"})
 		p.Doubt = once(p.Doubt,
 			"dockerd has the socket, no docker-proxy runs for it, and no rule redirects "+
-				"127.0.0.1: it answers only if this engine starts docker-proxy for the first "+
-				"client")
+				"127.0.0.1: it answers only if this engine starts docker-proxy "+
+				"for the first client")
 		return p
 	}
 	for c, p := range r.Paths {

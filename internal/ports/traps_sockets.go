@@ -30,8 +30,8 @@ func (l Listener) stuck() string {
 // neverAccepts finds sockets whose connections only the kernel accepts.
 func (f *Facts) neverAccepts(rows []Row) []Trap {
 	t := Trap{Code: NeverAccepts,
-		Text: "A program does not accept connections on its socket: clients connect and get no " +
-			"answer",
+		Text: "A program does not accept connections on its socket: clients connect " +
+			"and get no answer",
 		Remedy: "find out what the program waits for, or restart it; if it only reserves a " +
 			"published port, restore the engine's rules: restart the engine, or podman network " +
 			"reload --all"}

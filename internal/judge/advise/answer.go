@@ -231,8 +231,8 @@ func doubts(all []Lever) string {
 			if e.Ratio.Verdict == stats.Unclear && loss > worst {
 				worst = loss
 				at = fmt.Sprintf(
-					"Not ruled out: a loss of up to %.0f %% by %s, %s %s. Use a longer --budget "+
-						"to find out.",
+					"Not ruled out: a loss of up to %.0f %% by %s, %s %s. Use "+
+						"a longer --budget to find out.",
 					math.Ceil(percent*loss), l.Gist, e.Load, e.Place())
 			}
 		}

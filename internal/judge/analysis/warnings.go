@@ -112,8 +112,8 @@ func (j *Run) warnings() []Warning {
 	if j.File.Truncated {
 		add(
 			"truncated",
-			"the results file is incomplete: the run was killed, and this report has what it had "+
-				"measured")
+			"the results file is incomplete: the run was killed, and this report has "+
+				"what it had measured")
 	}
 	if j.File.End.Detail != "" {
 		add("failure", "the run was aborted: %s", j.File.End.Detail)
@@ -303,8 +303,8 @@ func (j *Run) sameCore() string {
 	case far >= 0 && p.Pins[far].CPUs.SameCore, len(p.Pins) == 0 && p.CPUs.SameCore:
 		return shared
 	case far < 0 && strings.Contains(p.Pin, sample.PinFar):
-		return "toll may use only one CPU: client and server shared it and were not measured on " +
-			"separate CPUs"
+		return "toll may use only one CPU: client and server shared it and were " +
+			"not measured on separate CPUs"
 	case len(p.Pins) > 0:
 		return ""
 	}

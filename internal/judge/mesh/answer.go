@@ -56,8 +56,8 @@ func (m *Mesh) firm() string {
 	if m.Sweeps >= stats.MinJudged {
 		return ""
 	}
-	return fmt.Sprintf("That is based on only %s: run more before you act on it (--sweeps, "+
-		"--budget).",
+	return fmt.Sprintf("That is based on only %s: run more before you act "+
+		"on it (--sweeps, --budget).",
 		count(m.Sweeps, "sweep"))
 }
 

@@ -283,8 +283,8 @@ func (m *Mesh) noCost() string {
 				m.upper())
 		case ok && c.NamedFrom == nil:
 			return fmt.Sprintf(
-				"It is not known whether the %s costs more on some links than on others: use more "+
-					"sweeps or nodes.", m.upper())
+				"It is not known whether the %s costs more on some links than on "+
+					"others: use more sweeps or nodes.", m.upper())
 		}
 	}
 	if len(from) == 0 {
@@ -292,8 +292,8 @@ func (m *Mesh) noCost() string {
 			m.upper())
 	}
 	return fmt.Sprintf(
-		"No link is reported as slow because of the %s: it would have to cost %s what it costs "+
-			"elsewhere.", m.upper(),
+		"No link is reported as slow because of the %s: it would have to cost %s "+
+			"what it costs elsewhere.", m.upper(),
 		strings.Join(from, " or "))
 }
 

@@ -118,12 +118,12 @@ func (x Fault) String() string { return ratioText(x.Ratio, x.Low, x.High) }
 
 func (m *Mesh) group(x Fault) string {
 	if x.Metric == workload.LatencyP50 {
-		return fmt.Sprintf("round trips to the others take %s of the time inside the group (%d of "+
-			"%d links)", x,
+		return fmt.Sprintf("round trips to the others take %s of the time inside the "+
+			"group (%d of %d links)", x,
 			x.Slow, x.Of)
 	}
-	return fmt.Sprintf("throughput to the others is %s of that inside the group (%d of %d "+
-		"links)", x, x.Slow, x.Of)
+	return fmt.Sprintf("throughput to the others is %s of that inside the group "+
+		"(%d of %d links)", x, x.Slow, x.Of)
 }
 
 func (m *Mesh) link(x Fault) string {
@@ -221,8 +221,8 @@ func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
 	if f.Truncated {
 		add(
 			"truncated",
-			"the results file is incomplete: the run was killed, and this report has what it had "+
-				"measured")
+			"the results file is incomplete: the run was killed, and this report has "+
+				"what it had measured")
 	}
 	if f.End.Detail != "" {
 		add("failure", "the run was aborted: %s", f.End.Detail)
@@ -276,8 +276,8 @@ func (m *Mesh) fewSweeps(sweeps int, fs fits) string {
 	case len(m.Metrics) == 0:
 	case len(unknown) > 0:
 		return fmt.Sprintf(
-			"%s of so few nodes: the noise is not known well enough to tell what is slow in %s; "+
-				"use more sweeps", count(sweeps, "sweep"), list(unknown))
+			"%s of so few nodes: the noise is not known well enough to tell what is "+
+				"slow in %s; use more sweeps", count(sweeps, "sweep"), list(unknown))
 	case sweeps < stats.MinJudged:
 		return fmt.Sprintf("fewer than %d sweeps: each link's values are based on few visits",
 			stats.MinJudged)

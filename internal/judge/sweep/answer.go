@@ -35,8 +35,8 @@ func AnswerOf(r *Report) *analysis.Answer {
 		}
 	}
 	if len(a.Text) == 0 {
-		a.Add(fmt.Sprintf("There is no result other than %s's: nothing to "+
-			"compare.", r.Plan.Baseline))
+		a.Add(fmt.Sprintf("There is no result other than "+
+			"%s's: nothing to compare.", r.Plan.Baseline))
 	}
 	a.Add(tally.Sentence())
 	return a

@@ -98,8 +98,8 @@ func checkQuery(p product, q url.Values) error {
 				msg: "the DSN's query string contains a password or another secret, which every user of this machine could see in the process list", hint: passwordHint}
 		}
 		if strings.ContainsFunc(key, func(r rune) bool { return !plainKey(r) }) {
-			return &Error{msg: "an option's name in the DSN's query string has characters that " +
-				"are not allowed",
+			return &Error{msg: "an option's name in the DSN's query string " +
+				"has characters that are not allowed",
 				hint: "a name may have letters, digits, blanks and _ . -"}
 		}
 		if why, is := p.refused[strings.ToLower(key)]; is {

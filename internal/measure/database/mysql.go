@@ -18,8 +18,8 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	if socket := q.Get("socket"); socket != "" {
 		network, addr = "unix", socket
 		if strings.ContainsAny(addr, "()@?") {
-			return target{}, &Error{msg: "the DSN's socket path has characters that are not " +
-				"allowed",
+			return target{}, &Error{msg: "the DSN's socket path has characters " +
+				"that are not allowed",
 				hint: "give the socket's path, from /"}
 		}
 	} else {

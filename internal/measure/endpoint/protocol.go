@@ -205,8 +205,8 @@ func recognize(ctx context.Context, at string, containerPort uint16) (protocol, 
 		}
 	}
 	return protocol{}, &path.UnsupportedError{
-		Missing: "cannot tell the protocol at " + at + ": none of toll's requests got a valid " +
-			"answer",
+		Missing: "cannot tell the protocol at " + at + ": none of toll's requests " +
+			"got a valid answer",
 		Remedy: "name its protocol: http:/PATH, or one of " + strings.Join(Probes()[3:], ", ")}
 }
 

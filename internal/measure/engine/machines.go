@@ -139,8 +139,8 @@ func (d *distant) sure(warmup, window float64) error {
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
 		return fmt.Errorf(
-			"the machines' clocks are only known to ± %.3g s, too coarsely for a transfer that "+
-				"took %.3g s", u, seconds)
+			"the machines' clocks are only known to ± %.3g s, too coarsely for "+
+				"a transfer that took %.3g s", u, seconds)
 	}
 	return nil
 }

@@ -110,8 +110,8 @@ func (g *member) take(t plan.Timetable, spoilt []bool) error {
 	ends := g.counts()
 	for _, e := range ends {
 		if len(e.Slices) != len(g.slots) {
-			return fmt.Errorf("client or server ran %d slices instead of "+
-				"%d", len(e.Slices), len(g.slots))
+			return fmt.Errorf("client or server ran %d "+
+				"slices instead of %d", len(e.Slices), len(g.slots))
 		}
 	}
 	out := &sample.Slices{}

@@ -117,8 +117,8 @@ func (o Options) job() (job, error) {
 	}
 	if w.threads != nil {
 		if o.Crowd {
-			return w, fmt.Errorf("load %s: cannot have several clients, servers or "+
-				"processes", l.Kind)
+			return w, fmt.Errorf("load %s: cannot have several "+
+				"clients, servers or processes", l.Kind)
 		}
 		return w, checkTokens(l)
 	}

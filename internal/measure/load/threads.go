@@ -98,8 +98,8 @@ func (o Options) together() error {
 		return errors.New("bulk cannot run both ways and from the server only")
 	case o.Crowd && (bulk.Bidir || rr.Beside || bulk.Bytes > 0 || rr.Rate > 0):
 		return errors.New(
-			"several processes cannot use both directions, a parallel stream, a number of bytes " +
-				"or a rate")
+			"several processes cannot use both directions, a parallel stream, a " +
+				"number of bytes or a rate")
 	case bulk.Bytes < 0 || rr.Rate < 0:
 		return fmt.Errorf("%d bytes, %g requests per second: must not be negative", bulk.Bytes,
 			rr.Rate)

@@ -23,8 +23,8 @@ const answerTimeout = grace + 3*time.Second
 // Do returns an *Error if the keeper reported one.
 func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 	ctx, cancel := context.WithTimeoutCause(
-		ctx, r.Limit+answerTimeout, errors.New("the process that runs the programs does not "+
-			"answer"))
+		ctx, r.Limit+answerTimeout, errors.New("the process that runs the "+
+			"programs does not answer"))
 	defer cancel()
 	if err := c.Send(r); err != nil {
 		return State{}, err

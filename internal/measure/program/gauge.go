@@ -63,8 +63,8 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 				"the expression needs a group in parentheses for the number, and may have a "+
 					"second one for its unit; it has %d", n)
 	} else if n == 2 && g.Unit == "" {
-		return g, fmt.Errorf("the second group is a unit, so the name needs one: %s:s, %s:bit/s, "+
-			"…", g.Name, g.Name)
+		return g, fmt.Errorf("the second group is a unit, so the name needs "+
+			"one: %s:s, %s:bit/s, …", g.Name, g.Name)
 	}
 	return g, nil
 }
