@@ -48,7 +48,7 @@ const pinHint = "--pin far, --pin near, --pin far,near, --pin none, or two CPU n
 func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	for _, n := range names {
 		if n != sample.PinFar && n != sample.PinNear {
-			return nil, usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
+			return nil, f.notPinning()
 		}
 	}
 	if len(names) > 1 && (f.onePin || len(f.sweep.given) > 0) {
@@ -79,9 +79,13 @@ func (f *runFlags) pinnings(names []string) (out []sample.Pinning, err error) {
 	return out, nil
 }
 
+func (f *runFlags) notPinning() error {
+	return usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
+}
+
 func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
 	if len(words) != 2 {
-		return sample.CPUs{}, usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
+		return sample.CPUs{}, f.notPinning()
 	}
 	here := machine.Machine{}
 	facts, _ := here.Read()
@@ -89,7 +93,7 @@ func (f *runFlags) cpuPair(words []string) (sample.CPUs, error) {
 	for i, s := range words {
 		var err error
 		if n[i], err = strconv.Atoi(s); err != nil {
-			return sample.CPUs{}, usage(fmt.Errorf("--pin %q: not a CPU placement", f.pin), pinHint)
+			return sample.CPUs{}, f.notPinning()
 		}
 		if !slices.Contains(facts.CPUsAllowed, n[i]) {
 			return sample.CPUs{}, usage(fmt.Errorf(

@@ -100,6 +100,20 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 	return Warning{}, false
 }
 
+// BrokenOff returns the warnings about a run that was killed or aborted; it is empty, not nil, if
+// the run ended by itself.
+func BrokenOff(f *sample.File) []Warning {
+	out := []Warning{}
+	if f.Truncated {
+		out = append(out, Warning{"truncated", "the results file is incomplete: the run was " +
+			"killed, and this report has what it had measured"})
+	}
+	if f.End.Detail != "" {
+		out = append(out, Warning{"failure", "the run was aborted: " + f.End.Detail})
+	}
+	return out
+}
+
 func (j *Run) warnings() []Warning {
 	out := []Warning{}
 	add := func(code, format string, args ...any) {
@@ -109,15 +123,7 @@ func (j *Run) warnings() []Warning {
 	if busy != "" {
 		add("busy", "%s", busy)
 	}
-	if j.File.Truncated {
-		add(
-			"truncated",
-			"the results file is incomplete: the run was killed, and this report has "+
-				"what it had measured")
-	}
-	if j.File.End.Detail != "" {
-		add("failure", "the run was aborted: %s", j.File.End.Detail)
-	}
+	out = append(out, BrokenOff(j.File)...)
 	for _, text := range j.withoutBaseline() {
 		add("no-baseline", "%s", text)
 	}

@@ -214,18 +214,9 @@ func list(names []string) string {
 }
 
 func (m *Mesh) warnings(f *sample.File, fs fits) []analysis.Warning {
-	out := []analysis.Warning{}
+	out := analysis.BrokenOff(f)
 	add := func(code, format string, args ...any) {
 		out = append(out, analysis.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
-	}
-	if f.Truncated {
-		add(
-			"truncated",
-			"the results file is incomplete: the run was killed, and this report has "+
-				"what it had measured")
-	}
-	if f.End.Detail != "" {
-		add("failure", "the run was aborted: %s", f.End.Detail)
 	}
 	if text := m.fewSweeps(f.End.Sweeps, fs); text != "" {
 		add("few-sweeps", "%s", text)

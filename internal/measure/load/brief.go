@@ -145,4 +145,4 @@ func (b *brief) recv(fd int, p []byte) (int, syscall.Errno) {
 // closeRaw ignores errors: Linux frees the descriptor in any case.
 func closeRaw(fd int) { _, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-var errBriefCrowd = errors.New("cannot have several clients, servers or processes")
+var errNoCrowd = errors.New("cannot have several clients, servers or processes")

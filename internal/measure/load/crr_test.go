@@ -241,7 +241,7 @@ func TestConnectRequestResponseOverADelay(t *testing.T) {
 func TestCrrCannotBeACrowd(t *testing.T) {
 	o := options(sample.Load{Kind: "crr"})
 	o.Crowd = true
-	if _, err := Dial(testnet.TCP(t), o); !errors.Is(err, errBriefCrowd) {
+	if _, err := Dial(testnet.TCP(t), o); !errors.Is(err, errNoCrowd) {
 		t.Errorf("a crowd of crr: %v", err)
 	}
 }

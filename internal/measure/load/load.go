@@ -105,7 +105,7 @@ func (o Options) job() (job, error) {
 		return w, fmt.Errorf("load %+v: nodelay must be on or off", l)
 	}
 	if w.Brief && o.Crowd {
-		return w, fmt.Errorf("load %s: %w", l.Kind, errBriefCrowd)
+		return w, fmt.Errorf("load %s: %w", l.Kind, errNoCrowd)
 	}
 	m, write := workload.MessagesOf(l), workload.WriteOf(l) // 0 for loads without
 	if l.Streams < 1 || min(write, m.Request, m.Reply) < 0 ||
@@ -117,8 +117,7 @@ func (o Options) job() (job, error) {
 	}
 	if w.threads != nil {
 		if o.Crowd {
-			return w, fmt.Errorf("load %s: cannot have several "+
-				"clients, servers or processes", l.Kind)
+			return w, fmt.Errorf("load %s: %w", l.Kind, errNoCrowd)
 		}
 		return w, checkTokens(l)
 	}

@@ -277,7 +277,7 @@ func (o Options) fitUDP(s sample.Load) error {
 	datagram, m := workload.UDPOf(s), workload.MessagesOf(s)
 	switch {
 	case o.Crowd:
-		return fmt.Errorf("load %s: cannot have several clients, servers or processes", s.Kind)
+		return fmt.Errorf("load %s: %w", s.Kind, errNoCrowd)
 	case s.Kind == workload.UDP && (datagram.Size < workload.MinDatagram ||
 		datagram.Size > workload.MaxDatagram):
 		return fmt.Errorf("load %+v: a datagram must have from %d to %d bytes", s,
