@@ -13,9 +13,13 @@ build: ## build the static binary ./toll
 # All is built without cgo, as toll is: once, and static, which tests in containers need. Only the race detector takes cgo.
 export CGO_ENABLED = 0
 export TOLL_HISTORY = off
-export TOLL_BUSY = yes # tests share the CPUs
-export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath # what another clone or worktree has compiled is not compiled again
-export GOGC ?= 400 # compilers, linters, tests, toll and Docker's daemons: a third less CPU time for some more memory
+# A comment behind a value would leave a blank at its end.
+# Tests share the CPUs.
+export TOLL_BUSY = yes
+# What another clone or worktree has compiled is not compiled again.
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+# Compilers, linters, tests, toll and Docker's daemons: a third less CPU time for some more memory.
+export GOGC ?= 400
 RACE = CGO_ENABLED=1
 RACE_TEST = $(RACE) $(GO) test -race -vet=off -timeout 20m # make lint vets
 FRESH = -count=1 # what depends on more than its files is no result for another day

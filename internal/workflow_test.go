@@ -38,6 +38,19 @@ func TestTargetsAreInTheWorkflow(t *testing.T) {
 	}
 }
 
+// With a comment behind it, a value ends with a blank, and few programs understand GOGC="400 ".
+func TestExportedValuesEndWithoutBlank(t *testing.T) {
+	exports := regexp.MustCompile(`(?m)^export .*$`).FindAllString(read(t, "../Makefile"), -1)
+	for _, line := range exports {
+		if strings.Contains(line, "#") || strings.HasSuffix(line, " ") {
+			t.Errorf("a blank ends the value of %s", line)
+		}
+	}
+	if len(exports) < 4 {
+		t.Fatalf("the Makefile exports %d variables", len(exports))
+	}
+}
+
 // What a job needs for what it runs. A job that lacks it fails there only.
 func TestJobsHaveWhatTheyNeed(t *testing.T) {
 	bounds := map[string]time.Duration{}

@@ -30,7 +30,7 @@ something is kept in $XDG_STATE_HOME/bridgetoll-history (or in ~/.local/state): 
 last %d, of at most %d MiB together. With --no-history a run is not kept, and
 with %s=off in the environment none is.
 
-@1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostBytes>>20, historyEnv),
+@1 is the newest run, @2 the one before, for every command that reads a results file.`, history.MostRuns, history.MostBytes>>20, historyEnv.name),
 		Example: `  toll history
   toll history show 1
   toll diff @2 @1
@@ -164,7 +164,8 @@ func newHistoryClear(e env) *cobra.Command {
 	}
 }
 
-const historyEnv = "TOLL_HISTORY"
+// historyEnv acts like --no-history for all commands.
+var historyEnv = envSwitch{"TOLL_HISTORY", "off"}
 
 func findHistory() (*history.Store, error) {
 	s, err := history.Find(os.Getenv)
@@ -196,7 +197,7 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 
 // keep keeps a run in the history and reports whether it did. A failure is only a warning.
 func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
-	if os.Getenv(historyEnv) == "off" || r.Empty() {
+	if historyEnv.set() || r.Empty() {
 		return false
 	}
 	s, err := history.Find(os.Getenv)
@@ -222,7 +223,7 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 // priorsOf returns what past runs show about the plan's cells, or nil if the history cannot be
 // read. It ignores runs that another version summarized.
 func priorsOf(p sample.Plan, env sample.Environment) []sample.Prior {
-	if os.Getenv(historyEnv) == "off" {
+	if historyEnv.set() {
 		return nil
 	}
 	s, err := history.Find(os.Getenv)

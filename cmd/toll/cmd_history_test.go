@@ -13,7 +13,7 @@ import (
 func TestPriorsOfHistory(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	t.Setenv("SUDO_UID", "")
-	t.Setenv(historyEnv, "")
+	t.Setenv(historyEnv.name, "")
 	cell := sample.Cell{From: "host", Load: workload.RR, On: "lab"}
 	p := sample.Plan{Cells: []sample.Cell{cell, cell},
 		CPUs: sample.CPUs{Client: []int{0}, Server: []int{1}},
@@ -49,7 +49,7 @@ func TestPriorsOfHistory(t *testing.T) {
 	if got := priorsOf(p, env); len(got) != 1 || got[0] != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	t.Setenv(historyEnv, "off")
+	t.Setenv(historyEnv.name, "off")
 	if got := priorsOf(p, env); got != nil {
 		t.Errorf("a history that is off says %+v", got)
 	}

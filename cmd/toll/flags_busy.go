@@ -12,9 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// busyEnv is a variable that, set to "yes", acts like --busy for all commands and silences the
-// warning before the run.
-const busyEnv = "TOLL_BUSY"
+// busyEnv acts like --busy for all commands and silences the warning before the run.
+var busyEnv = envSwitch{"TOLL_BUSY", "yes"}
 
 // How long a machine is watched before a run, in ns, and how long a run waits for a busy one.
 const (
@@ -37,7 +36,7 @@ func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {
 		return nil
 	}
-	goOn := f.busy || os.Getenv(busyEnv) == "yes"
+	goOn := f.busy || busyEnv.set()
 	before, err := waitForCPUs(ctx, p, c.Clock, goOn)
 	p.clear()
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -239,8 +240,8 @@ func prepare(c *cobra.Command, _ []string) error {
 	if askedForAll(c) {
 		return &failure{code: exitOK}
 	}
-	if err := fullLists(c); err != nil {
-		return err
+	if c.Name() == "help" {
+		return nil
 	}
-	return ownHeadroom()
+	return cmp.Or(checkSwitches(), fullLists(c), ownHeadroom())
 }

@@ -19,11 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if _, said := os.LookupEnv(historyEnv); !said {
-		os.Setenv(historyEnv, "off") // tests store nothing in the home directory of the user
+	if _, said := os.LookupEnv(historyEnv.name); !said {
+		os.Setenv(historyEnv.name, historyEnv.value) // tests store nothing in the home directory of the user
 	}
-	if _, said := os.LookupEnv(busyEnv); !said {
-		os.Setenv(busyEnv, "yes") // tests share the CPUs
+	if _, said := os.LookupEnv(busyEnv.name); !said {
+		os.Setenv(busyEnv.name, busyEnv.value) // tests share the CPUs
 	}
 	if len(os.Args) > 1 && os.Args[1] == agent.Arg {
 		os.Exit(start(os.Args[1:])) // started by the toll of a test
@@ -85,8 +85,8 @@ func scripts(dir string, setup func(*testscript.Env) error) testscript.Params {
 	return testscript.Params{
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv(historyEnv, os.Getenv(historyEnv))
-			e.Setenv(busyEnv, os.Getenv(busyEnv))
+			e.Setenv(historyEnv.name, os.Getenv(historyEnv.name))
+			e.Setenv(busyEnv.name, os.Getenv(busyEnv.name))
 			return setup(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
