@@ -210,14 +210,9 @@ func permanentSection(l advise.Lever) document.Section {
 func unavailable(a advise.Advice, with string) (document.Section, bool) {
 	var items []string
 	for _, l := range a.Levers {
-		if l.Reason == "" {
-			continue
+		if l.Reason != "" {
+			items = append(items, without(l.Name, l.Reason, l.Remedy))
 		}
-		text := l.Name + ": " + l.Reason
-		if l.Remedy != "" {
-			text += "; hint: " + l.Remedy
-		}
-		items = append(items, text)
 	}
 	return list(document.Skipped, "Not tried"+with+", or failed", items), len(items) > 0
 }

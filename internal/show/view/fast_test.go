@@ -46,7 +46,7 @@ func TestFast(t *testing.T) {
 
 Links that are not raised
   br-card: it has a card
-  port 80: nobody publishes it; look
+  port 80: nobody publishes it; hint: look
 
 Notes
   a note
@@ -60,7 +60,7 @@ Notes
 
 Ports without a shortcut
   0.0.0.0:9000/udp of dns: toll fast redirects only TCP
-  0.0.0.0:9000/tcp: nobody publishes it; look
+  0.0.0.0:9000/tcp: nobody publishes it; hint: look
 
 Connections to these ports that did not take the shortcut
   22: nothing listens

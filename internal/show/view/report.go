@@ -146,7 +146,7 @@ func list(topic document.Topic, title string, items []string) document.Section {
 // without returns the item of a list for what is missing; remedy may be "".
 func without(what, why, remedy string) string {
 	if remedy != "" {
-		why += "; " + remedy
+		why += "; hint: " + remedy
 	}
 	return what + ": " + why
 }

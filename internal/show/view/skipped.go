@@ -55,14 +55,11 @@ func (u *unmeasured) add(s sample.Skip) {
 }
 
 func (u *unmeasured) String() string {
-	text := u.who() + ": " + u.reason
+	who := u.who()
 	if u.on != "" {
-		text = u.on + ", " + text
+		who = u.on + ", " + who
 	}
-	if u.remedy != "" {
-		text += "; hint: " + u.remedy
-	}
-	return text
+	return without(who, u.reason, u.remedy)
 }
 
 // who names the rows. Those that are not measured from the same places are named together.
