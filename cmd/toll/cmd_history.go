@@ -110,7 +110,7 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 			if err := knownModes(l, args); err != nil {
 				return err
 			}
-			return out.print(e, view.Trends(trend.Of(l, args), out.details))
+			return out.print(e, view.Trends(l, args, out.details))
 		}),
 	}
 	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "draw this many runs; 0: all")
@@ -154,11 +154,7 @@ func newHistoryClear(e env) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("clear the history: %w", err)
 			}
-			runs := "runs"
-			if n == 1 {
-				runs = "run"
-			}
-			say(e.stdout, fmt.Sprintf("removed %d %s from %s", n, runs, s.Dir))
+			say(e.stdout, fmt.Sprintf("removed %s from %s", counted(n, "run"), s.Dir))
 			return nil
 		},
 	}

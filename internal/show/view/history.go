@@ -13,14 +13,17 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
+func noRuns(l trend.List) []document.Section {
+	return []document.Section{{Blocks: []document.Block{paragraph(
+		0, "There are no runs in "+l.Dir+" yet: toll keeps every run that measures something.",
+		document.Words)}}}
+}
+
 // History shows the kept runs.
 func History(l trend.List) document.Document {
 	d := document.Document{Kind: document.AHistory, JSON: l}
 	if l.Total == 0 {
-		d.Sections = []document.Section{{Blocks: []document.Block{
-			paragraph(
-				0, "There are no runs in "+l.Dir+" yet: toll keeps every run that measures something.",
-				document.Words)}}}
+		d.Sections = noRuns(l)
 		return d
 	}
 	command, what := texts("", "command"), texts("", "ratios")
@@ -91,9 +94,15 @@ func pastRows(e trend.Entry) document.Cell {
 
 const mostDrawn = 4
 
-// Trends shows ratios over runs. Up to mostDrawn trends, or all with details, are drawn run by run.
-func Trends(t *trend.Trends, details bool) document.Document {
+// Trends shows ratios over the kept runs: of all modes, or of those named. Up to mostDrawn trends,
+// or all with details, are drawn run by run.
+func Trends(l trend.List, names []string, details bool) document.Document {
+	t := trend.Of(l, names)
 	d := document.Document{Kind: document.AHistory, JSON: t}
+	if l.Total == 0 {
+		d.Sections = noRuns(l)
+		return d
+	}
 	if len(t.Lines) == 0 {
 		d.Sections = []document.Section{{Blocks: []document.Block{
 			paragraph(0, "No run in "+t.Dir+" has a matching ratio.", document.Words)}}}

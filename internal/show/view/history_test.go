@@ -45,7 +45,7 @@ func TestOddTrend(t *testing.T) {
 	l := past()
 	l.Runs[0].Rows[0].Low, l.Runs[0].Rows[0].High = -math.MaxFloat64, math.MaxFloat64
 	l.Runs[1].Rows[0].Low, l.Runs[1].Rows[0].High = 9, -9
-	written(t, "table", Trends(trend.Of(l, nil), true), format.Options{})
+	written(t, "table", Trends(l, nil, true), format.Options{})
 }
 
 func TestHistory(t *testing.T) {
@@ -57,7 +57,7 @@ func TestHistory(t *testing.T) {
 	if got := written(t, "markdown", d, format.Options{}); strings.Contains(got, "…") {
 		t.Errorf("ratios are cut where there is no width:\n%s", got)
 	}
-	d = Trends(trend.Of(past(), nil), false)
+	d = Trends(past(), nil, false)
 	b := written(t, "table", d, format.Options{Width: 79})
 	golden(t, "trend.txt", b)
 	whole(t, d, b)
@@ -78,7 +78,7 @@ func TestManyTrends(t *testing.T) {
 	once := l.Runs[0].Rows[0]
 	once.Label = "tried once"
 	l.Runs[0].Rows = append(l.Runs[0].Rows, once)
-	d := Trends(trend.Of(l, nil), false)
+	d := Trends(l, nil, false)
 	for _, width := range []int{60, 80} {
 		b := written(t, "table", d, format.Options{Width: width})
 		golden(t, fmt.Sprintf("trends-%d.txt", width), b)
@@ -99,7 +99,7 @@ func TestTrendsNameTheirBackend(t *testing.T) {
 		}
 	}
 	for _, details := range []bool{true, false} {
-		for _, s := range Trends(trend.Of(l, nil), details).Sections[:2] {
+		for _, s := range Trends(l, nil, details).Sections[:2] {
 			if !strings.Contains(s.Title.String(), "the machine itself on ") {
 				t.Errorf("%q", s.Title)
 			}

@@ -118,7 +118,7 @@ func TestVaryingHistory(t *testing.T) {
 	run := trend.Entry{Number: 1, Summary: trend.Summarize(f.Header, judge.Judge(f).Base(), "1")}
 	l := trend.List{Total: 1, Runs: []trend.Entry{run}}
 	for what, d := range map[string]document.Document{"bridge-default varies": History(l),
-		"10–200 % varies": Trends(trend.Of(l, nil), true)} {
+		"10–200 % varies": Trends(l, nil, true)} {
 		got := strings.Join(strings.Fields(written(t, "table", d, format.Options{})), " ")
 		if !strings.Contains(got, what) {
 			t.Errorf("no %q:\n%s", what, got)
