@@ -110,13 +110,25 @@ func (e *UnknownError) Hint() string {
 	for _, w := range e.Words {
 		near := e.meant(w)
 		if near == "" {
-			return e.plural() + " are: " + strings.Join(e.Known, ", ")
+			return e.all()
 		}
 		if !slices.Contains(meant, near) {
 			meant = append(meant, near)
 		}
 	}
 	return "did you mean " + strings.Join(meant, ", ") + "?"
+}
+
+// listings maps kinds of long lists to the command that shows the list.
+var listings = map[string]string{"mode": "toll modes"}
+
+const mostListed = 20
+
+func (e *UnknownError) all() string {
+	if by := listings[e.What]; by != "" && len(e.Known) > mostListed {
+		return by + " lists all " + e.plural()
+	}
+	return e.plural() + " are: " + strings.Join(e.Known, ", ")
 }
 
 // meant returns one word, one of several ("a or b"), or several with spaces instead of commas; ""

@@ -76,6 +76,16 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+func TestLongList(t *testing.T) {
+	for n, want := range map[int]string{mostListed + 1: "toll modes lists all modes",
+		mostListed: "modes are: "} {
+		e := &UnknownError{"mode", []string{"moon"}, slices.Repeat([]string{"bridge"}, n)}
+		if !strings.HasPrefix(e.Hint(), want) {
+			t.Errorf("%d: %q", n, e.Hint())
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	type name string
 	if got, err := Parse("mode", "b", []name{"a", "b"}); got != "b" || err != nil {
