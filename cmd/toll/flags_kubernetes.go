@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -47,9 +46,7 @@ func (f *kubernetesFlags) add(fl *pflag.FlagSet, _ commandKind) {
 func (f *kubernetesFlags) check() error {
 	names := f.all.nodes
 	if len(names) > 2 && !f.all.mesh {
-		return usage(
-			fmt.Errorf("--nodes takes two nodes, the server's and the client's; %d were given",
-				len(names)), "--nodes a,b; --nodes a for paths on one node")
+		return notTwoNodes(len(names), "--nodes a,b; --nodes a for paths on one node")
 	}
 	if err := checkNames(names); err != nil {
 		return err

@@ -54,11 +54,14 @@ func checkNames(nodes []string) error {
 	return nil
 }
 
+func notTwoNodes(n int, hint string) error {
+	return usage(fmt.Errorf(
+		"--nodes takes two nodes, the server's and the client's; %d were given", n), hint)
+}
+
 func (f *swarmFlags) check() error {
 	if n := len(f.all.nodes); n != 0 && n != 2 && !f.all.mesh {
-		return usage(
-			fmt.Errorf("--nodes takes two nodes, the server's and the client's; %d were given", n),
-			"toll mesh measures every pair of nodes")
+		return notTwoNodes(n, "toll mesh measures every pair of nodes")
 	}
 	if err := checkNames(f.all.nodes); err != nil {
 		return err

@@ -267,8 +267,8 @@ func (m *Mesh) fewSweeps(sweeps int, fs fits) string {
 	case len(m.Metrics) == 0:
 	case len(unknown) > 0:
 		return fmt.Sprintf(
-			"%s of so few nodes: the noise is not known well enough to tell what is "+
-				"slow in %s; use more sweeps", count(sweeps, "sweep"), list(unknown))
+			"with so few nodes, %s cannot tell what is slow in %s from noise; use more sweeps",
+			count(sweeps, "sweep"), list(unknown))
 	case sweeps < stats.MinJudged:
 		return fmt.Sprintf("fewer than %d sweeps: each link's values are based on few visits",
 			stats.MinJudged)
