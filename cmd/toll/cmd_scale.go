@@ -76,7 +76,7 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 	f.addBaseline(fl)
 	f.addWindow(fl)
 	f.addRun(fl)
-	onlyLocal(fl)
+	f.onlyLocal(fl)
 	f.out.addDetails(fl)
 	return c
 }

@@ -65,7 +65,7 @@ of a mode costs.`,
 	f.addWindow(fl)
 	f.slicing.add(fl)
 	f.addRun(fl)
-	onlyLocal(fl)
+	f.onlyLocal(fl)
 	f.out.addDetails(fl)
 	fl.Lookup("details").Usage = "also print every segment of a trip, with its p99"
 	fl.Lookup("budget").Usage = "end within this time"

@@ -41,10 +41,13 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 	f.addSettings(fl, k)
 }
 
-// onlyLocal removes the backends with distant ends, which the command refuses, from help and
-// completion.
-func onlyLocal(fl *pflag.FlagSet) {
+// onlyLocal removes the backends with distant ends, which the command refuses, and their flags from
+// help and completion.
+func (f *builderFlags) onlyLocal(fl *pflag.FlagSet) {
 	names := namesOf(localBackends())
+	fl.VisitAll(func(x *pflag.Flag) {
+		x.Hidden = x.Hidden || len(f.owners(x.Name)) > 0 && !f.usedBy(x.Name, names)
+	})
 	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), "") +
 		", or several: " +
 		strings.Join(names, ",")
