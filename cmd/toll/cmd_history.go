@@ -160,8 +160,7 @@ func newHistoryClear(e env) *cobra.Command {
 	}
 }
 
-// historyEnv acts like --no-history for all commands.
-var historyEnv = envSwitch{"TOLL_HISTORY", "off"}
+var historyEnv = envSwitch{"TOLL_HISTORY", "off", "no-history"}
 
 func findHistory() (*history.Store, error) {
 	s, err := history.Find(os.Getenv)

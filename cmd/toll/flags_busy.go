@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// busyEnv acts like --busy for all commands and silences the warning before the run.
-var busyEnv = envSwitch{"TOLL_BUSY", "yes"}
+// busyEnv also silences the warning before the run.
+var busyEnv = envSwitch{"TOLL_BUSY", "yes", "busy"}
 
 // How long a machine is watched before a run, in ns, and how long a run waits for a busy one.
 const (

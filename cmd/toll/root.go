@@ -240,8 +240,5 @@ func prepare(c *cobra.Command, _ []string) error {
 	if askedForAll(c) {
 		return &failure{code: exitOK}
 	}
-	if c.Name() == "help" {
-		return nil
-	}
-	return cmp.Or(checkSwitches(), fullLists(c), ownHeadroom())
+	return cmp.Or(checkSwitches(c), fullLists(c), ownHeadroom())
 }
