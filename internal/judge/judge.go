@@ -21,22 +21,23 @@ import (
 type Report interface {
 	// Base returns the part that all studies share.
 	Base() *analysis.Report
-	// Empty reports whether nothing has a result, Complete whether everything has.
+	// Empty reports whether nothing has a result.
 	Empty() bool
+	// Complete reports whether everything planned has a result.
 	Complete() bool
 }
 
 type study struct {
 	name  sample.Study
 	judge func(*sample.File) Report
-	// cells that ratios are to while a run goes on
+	// partners returns the cell that each cell is compared with during a run.
 	partners analysis.Partners
 	nameBoth bool // labels of ratios also name the partner
 	// converged reports whether more visits to a mesh would change nothing; nil for other studies.
 	converged func(sample.Plan, []sample.PairVisit) bool
 }
 
-// A file of an unknown study of a later toll is judged as the first.
+// The first entry also judges files of unknown studies, which a later toll may have written.
 var studies = []study{
 	{sample.StudyCompare, func(f *sample.File) Report {
 		return comparison.Judge(f)
@@ -76,7 +77,7 @@ func Judge(f *sample.File) Report { return of(f.Header.Plan).judge(f) }
 // nil for other plans.
 func Converged(p sample.Plan) func(sample.Plan, []sample.PairVisit) bool { return of(p).converged }
 
-// Live returns a judge of a run of the plan while it is made.
+// Live returns a judge that follows a run of the plan visit by visit.
 func Live(p sample.Plan) *analysis.Live {
 	l := analysis.NewLive(p, of(p).partners)
 	l.NameBoth = of(p).nameBoth

@@ -15,7 +15,7 @@ func SoFar(f *sample.File) Report {
 	for _, v := range f.Visits {
 		visited[v.Cell] = true
 	}
-	at := make([]int, len(p.Cells)) // by its index in the plan
+	at := make([]int, len(p.Cells)) // new index, by index in the plan
 	p.Cells = nil
 	for i, c := range f.Header.Plan.Cells {
 		at[i] = len(p.Cells)
