@@ -26,7 +26,7 @@ type Report struct {
 // Advice is the result of the search for one mode.
 type Advice struct {
 	Mode string `json:"mode"`
-	// Elsewhere is the mode whose paths reached its containers where the mode itself has no path.
+	// Elsewhere is the mode whose paths replace those of Mode where Mode has no path, or "".
 	Elsewhere string `json:"elsewhere,omitempty"`
 	// levers, in the order of choice
 	Recommended []string       `json:"recommended"`
@@ -69,7 +69,8 @@ func (l Lever) Effects() []Effect {
 // effects.
 func (l Lever) Best() (e Effect, ok bool) { return extreme(l.Effects(), 1) }
 
-// Worst does the same for the largest loss.
+// Worst returns the effect with the largest loss, if possible a certain one; ok is false without
+// effects.
 func (l Lever) Worst() (e Effect, ok bool) { return extreme(l.Effects(), -1) }
 
 func extreme(all []Effect, sign float64) (Effect, bool) {
@@ -272,8 +273,9 @@ func Open(p sample.Plan, visits []sample.Visit) []sample.Cell {
 	return out
 }
 
-// Partners maps cells to those that their ratios are to while a run goes on: in a step, from the
-// variant after it to the one before, else to the untuned mode.
+// Partners returns a function from each cell to the cell that it is compared with during a run. In
+// a step, the variant with the step's lever is compared with the variant before the step; all other
+// cells are compared with the untuned mode.
 func Partners(j *analysis.Run) func(i int) (int, bool) {
 	p := j.File.Header.Plan
 	steps := p.Steps

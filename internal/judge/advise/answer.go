@@ -183,7 +183,7 @@ func (e Effect) String() string {
 	return fmt.Sprintf("%s %s by %s", where, verb, share(change, low, high))
 }
 
-// Place returns where the client is, and that the server is outside where it is: "from the machine
+// Place returns where the client is and, if the server is outside, that it is: "from the machine
 // itself", "from a container to outside".
 func (e Effect) Place() string {
 	if e.To == "" {
@@ -192,7 +192,7 @@ func (e Effect) Place() string {
 	return "from " + e.client() + " to outside"
 }
 
-// way returns Place in the direction in which the load's bytes go.
+// way returns Place or, if the load's bytes go from the server to the client, the reverse of it.
 func (e Effect) way() string {
 	switch {
 	case e.Load != workload.BulkReverse:

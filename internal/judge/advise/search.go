@@ -16,7 +16,7 @@ import (
 // Effect is the change from one variant to the next, from one place under one load.
 type Effect struct {
 	From   string         `json:"from"`
-	To     string         `json:"to,omitempty"` // outside or outside6; "": into the mode
+	To     string         `json:"to,omitempty"` // outside or outside6; "" if the server is in the mode
 	On     string         `json:"on"`
 	Load   string         `json:"load"`
 	Metric string         `json:"metric"`
@@ -95,7 +95,7 @@ func newSearch(f *sample.File) *search {
 	return s
 }
 
-// places returns the places from which the mode itself, and no substitute, was measured.
+// places returns the placements and backends with cells of v itself rather than of a substitute.
 func places(j *analysis.Run, v sample.Variant) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range j.Series {
@@ -115,8 +115,8 @@ func firstStep(p sample.Plan) int {
 	return math.MaxInt
 }
 
-// judge judges a lever alone. Another mode must be reached from the same places; a setting that
-// does not apply to a path does no harm there.
+// judge returns the verdict on a lever from measuring it alone. Another mode is skipped if it does
+// not reach all places in from. A setting need not apply to every path.
 func (t *trial) judge(plain sample.Variant, from map[string]bool) Verdict {
 	reached := map[string]bool{}
 	for _, e := range t.alone {
@@ -174,8 +174,9 @@ func gain(all []Effect) float64 {
 	return sum
 }
 
-// take chooses a lever that is better again in the same place, and worse nowhere: of many levers
-// one is better by chance, but hardly twice in one place.
+// take records the result of a step. It chooses the lever if it helps in a place where it also
+// helped alone, and harms nowhere. Among many levers one may help by chance, but hardly twice in
+// the same place.
 func (s *search) take(step sample.Step, j *analysis.Run) {
 	i := slices.IndexFunc(s.trials, func(t trial) bool { return t.Name == step.Lever })
 	if i < 0 {
@@ -200,7 +201,7 @@ func (s *search) take(step sample.Step, j *analysis.Run) {
 	switch {
 	case t.broken != "":
 		t.verdict = Broken
-	case better+worse == 0 && unmeasured(t.again): // the run ended before
+	case better+worse == 0 && unmeasured(t.again): // the run ended too early
 		t.stepped, t.again = false, nil
 	case worse > 0 && better > 0:
 		t.verdict = AtAPrice
@@ -262,7 +263,7 @@ func part(f *sample.File, from, until int) *analysis.Run {
 }
 
 // effects compares the variants wherever both were measured. broken explains why a path of after
-// has no result.
+// has no result; it is "" if all have one.
 func effects(j *analysis.Run, before, after sample.Variant) (out []Effect, broken string) {
 	p, visited := j.File.Header.Plan, map[int]bool{}
 	for _, v := range j.File.Visits {
