@@ -19,6 +19,8 @@ type group struct {
 
 func groupOf(c sample.Cell) group { return group{c.From, c.Load, c.Point, c.On, c.Pin, c.Shape} }
 
+// SameGroup reports whether two cells have the same placement, load, point, backend, CPU placement
+// and shape. Only such cells share a baseline.
 func SameGroup(a, b sample.Cell) bool { return groupOf(a) == groupOf(b) }
 
 // Run holds a results file while it is judged.
@@ -156,14 +158,15 @@ func emptyRun(f *sample.File) *Run {
 	return j
 }
 
-// BaselineOf returns the index of the cell that cell i is compared with.
+// BaselineOf returns the index of the cell that cell i is compared with, which is i for a baseline.
+// ok is false if its group has none.
 func (j *Run) BaselineOf(i int) (b int, ok bool) {
 	b, ok = j.base[groupOf(j.Series[i].Cell)]
 	return b, ok
 }
 
-// Against returns the ratio of cell i's metric to cell b's; to is b's name. N is 0 if they have no
-// rounds or slices in common.
+// Against returns the ratio of cell i's metric to cell b's; to is the name of cell b for the
+// result. N is 0 if they have no rounds or slices in common.
 func (j *Run) Against(i, b int, metric, to string) Ratio {
 	x := j.compare(i, b, metric)
 	out := ratioOf(x, to)
@@ -265,7 +268,8 @@ func (j *Run) placebo(g group) *Ratio {
 	return nil
 }
 
-// Sort keeps the plan's order of groups and sorts each by toll, the baseline first.
+// Sort sorts cells in place: the groups in the plan's order, and each group by toll, the baseline
+// first.
 func (j *Run) Sort(cells []Cell) {
 	order := map[group]int{}
 	for _, s := range j.Series {
@@ -279,6 +283,7 @@ func (j *Run) Sort(cells []Cell) {
 	})
 }
 
+// Ordered returns the values in the order of their rounds.
 func Ordered[T any](byRound map[int]T) []T {
 	out := make([]T, 0, len(byRound))
 	for _, r := range slices.Sorted(maps.Keys(byRound)) {

@@ -67,7 +67,7 @@ func (c Cell) Phrase() string {
 type Judged struct {
 	Name    string
 	Verdict stats.Verdict
-	Ratio   *Ratio // nil: the name already has it
+	Ratio   *Ratio // nil if Name already contains it
 }
 
 // ByVerdict lists names under their verdicts, with the ratios of those that differ: "worse: a 82 %
@@ -104,7 +104,7 @@ type Priced struct {
 // namedOpen is the largest number of unclear subjects that are named.
 const namedOpen = 2
 
-// SayPrices says, after the head, what each subject costs, grouping equal verdicts; "" if all is
+// SayPrices returns head followed by what each subject costs, grouped by verdict, or "" if all is
 // empty. It prints a figure only if the verdict is certain. Many unclear subjects are only counted.
 func SayPrices(head string, all []Priced) string {
 	var sure, nothing, open, hidden, varying []string
@@ -159,7 +159,7 @@ func (p Price) does() string {
 // Tally counts verdicts.
 type Tally struct{ all, open, few int }
 
-// Add counts a verdict from n pairs; epochs is 0 if it is by rounds.
+// Add counts a verdict from n pairs; epochs is 0 if the pairs are rounds.
 func (t *Tally) Add(v stats.Verdict, n, epochs int) {
 	t.all++
 	if v != stats.Unclear {

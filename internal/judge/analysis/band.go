@@ -7,8 +7,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// Band is the result of comparing a cell's cost with the difference that is called none. Unlike a
-// verdict it does not ask whether the cell differs at all.
+// Band is the relation of a cell's cost to the difference that is called none. Unlike a verdict, it
+// leaves open whether the cell differs at all.
 type Band string
 
 const (
@@ -61,7 +61,8 @@ func (j *Run) place(low, high, noise float64, higher bool) Band {
 	return Unknown
 }
 
-// The levels at which a run takes a band for known before its end.
+// A run that looks at its results before its end takes a band as known at these levels, by slices
+// only from lookEpochs epochs on.
 const (
 	lookBeyond = 0.999
 	lookWithin = 0.99

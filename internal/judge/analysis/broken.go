@@ -8,10 +8,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// A path is broken from these numbers of bad visits on, and has no result. A bad visit failed, or
+// A path with this many bad visits is broken and has no result. A visit is bad if it failed, or if
 // its hops contradicted the path or could not be read. A starved visit is not bad.
 const (
-	brokenShare = 0.2 // share of bad visits, if more than one, or contradicted
+	brokenShare = 0.2 // exceeded by the share of bad visits, if more than one, or of contradicted ones
 	brokenRun   = 3   // bad in a row, even if the path came back
 	brokenEnd   = 2   // bad at the end: the engine repeats a bad last visit
 )
@@ -23,7 +23,7 @@ type trouble struct {
 	since                   sample.Visit // first of the bad visits at the end
 	worst, worstEnd         sample.Visit // first and last of the longest bad run
 	last                    sample.Visit // last visit without a result, starved ones included
-	theirs                  bool         // endpoint of a third party: earlier answers are valid
+	theirs                  bool         // a third party's endpoint: earlier answers stay valid
 	changes                 []sample.Change
 }
 
@@ -83,6 +83,7 @@ func (t trouble) often() bool {
 	return t.bad > 1 && float64(t.bad) > share || float64(t.contradicted) > share
 }
 
+// Failed reports whether cell i has no result.
 func (j *Run) Failed(i int) bool { return j.troubles[i].fatal() }
 
 func (j *Run) failure(i int) Failed {

@@ -17,8 +17,8 @@ type Capacity struct {
 	Device string `json:"device,omitempty"` // "" for the plan's wire
 	Where  string `json:"where,omitempty"`
 	Rate   uint64 `json:"rate_bit_per_s"` // of frames
-	// Payload is in a full segment, whose frame takes Frame bytes of the rate. Goodput is the rate
-	// times their ratio, in bit/s.
+	// Payload is the number of payload bytes in a full segment or datagram, and Frame the number of
+	// bytes that these take of the rate. Goodput is the rate times Payload/Frame, in bit/s.
 	Payload int     `json:"payload_bytes"`
 	Frame   int     `json:"frame_bytes"`
 	Goodput float64 `json:"goodput_bit_per_s"`
@@ -36,7 +36,7 @@ const (
 	// A path counts as full from this share of the goodput on. TCP needs a while to recover after a
 	// loss or a pause.
 	full = 0.92
-	// From this multiple of a card's reported speed on, the report is wrong.
+	// Above this multiple of a card's reported speed, that speed must be wrong.
 	cardOver = 1.03
 	// the most that a shaper lets through, burst included, relative to its rate
 	shaperOver = 1.1
@@ -70,7 +70,8 @@ const (
 var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "vif", "xen_netfront", "ena",
 	"gve", "mana", "netvsc", "veth", "tun"}
 
-// limits requires a device on a bus with a real driver, or one that joins such cards.
+// limits reports whether a card's reported speed can limit a path: the card is a device on a bus
+// with a real driver, or joins only such cards.
 func limits(c sample.Card, all []sample.Card) bool {
 	if c.Speed == 0 || slices.Contains(paravirtual, c.Driver) {
 		return false
@@ -144,7 +145,8 @@ func (s *Series) fastest() float64 {
 	return of(workload.Throughput)
 }
 
-// TCP sends a full segment of the client's connection, UDP a datagram.
+// packets returns the payload bytes of a full TCP segment of the client's connection, or of a UDP
+// datagram, and the total size and number of the IP packets that carry it.
 func (s *Series) packets(plan sample.Plan, p sample.Path) (payload, packet, n int) {
 	tunnel := 0
 	if slices.Contains(p.Hops, string(mode.HopVXLAN)) {
@@ -190,7 +192,8 @@ func (c *Capacity) reached() bool {
 	return c.Share*c.Goodput <= shaperOver*float64(c.Rate)
 }
 
-// brief names the limit with its rate: "10 Gbit/s card". A wire's rate is the plan's.
+// brief returns the limit with its rate, "10 Gbit/s card", or only "wire" for a wire, whose rate is
+// the plan's.
 func (c *Capacity) brief() string {
 	if c.Limit == string(mode.HopWire) {
 		return c.Limit

@@ -51,7 +51,8 @@ func CellOf(c sample.Cell) Cell {
 		Tune:  string(c.Tune), Shape: c.Shape, On: c.On, Pin: c.Pin}
 }
 
-// Of returns the cell of the plan whose result c is, with a route in place of the mode.
+// Of returns the plan's cell that c is the result of. For an endpoint, its mode is the name of the
+// route.
 func (c Cell) Of() sample.Cell {
 	return sample.Cell{Mode: mode.Name(c.Mode), From: mode.Placement(c.From), To: mode.Target(c.To),
 		Load: c.Load, Point: c.Point,
@@ -81,7 +82,7 @@ func RowName(c sample.Cell) string {
 // Name returns the cell's RowName.
 func (c Cell) Name() string { return RowName(c.Of()) }
 
-// Label returns the label of the cell in the plan.
+// Label returns what the function Label returns for the cell.
 func (c Cell) Label() string {
 	return Label(c.Of())
 }

@@ -11,7 +11,8 @@ import (
 
 func cpuMetric(l sample.Load) string { return workload.Of(l).CPU() }
 
-// The baseline and its control share a path, so each includes the other's windows.
+// windows returns cell i's windows by round. Those of a baseline or control include both cells',
+// because they share a path.
 func (j *Run) windows(i int) map[int]stats.Window {
 	cells := []int{i}
 	g := groupOf(j.Series[i].Cell)
@@ -34,8 +35,10 @@ func (j *Run) windows(i int) map[int]stats.Window {
 	return out
 }
 
-// A tickless kernel times idleness exactly, but samples busy time at its ticks, which short work
-// escapes. Windows of other machines differ slightly in length.
+// notIdle returns the CPU time, in s, during which the machine's CPUs were not idle. It is computed
+// from idle time, because a tickless kernel measures that exactly but samples busy time at its
+// ticks, which short work escapes. If other machines took part, it returns the busy time, because
+// their windows differ slightly in length.
 func notIdle(v sample.Visit) float64 {
 	if len(v.Machines) > 0 {
 		return workload.Busy(v)
@@ -47,8 +50,8 @@ func notIdle(v sample.Visit) float64 {
 	return sum
 }
 
-// The cost is the ends' time in each round's median slice, times the ratio of the whole machine's
-// to theirs.
+// cpuBySlices replaces the CPU time per unit of work of each round by the CPU time of both ends in
+// the round's median slice, times the ratio of the whole machine's to theirs.
 func (j *Run) cpuBySlices(i int) {
 	s := j.Series[i]
 	if s.slices == nil {
@@ -57,7 +60,7 @@ func (j *Run) cpuBySlices(i int) {
 	factor := stats.Factor(Ordered(j.windows(i)))
 	costs := map[int]float64{}
 	for round, x := range s.slices {
-		// NaN without windows, or from an older file
+		// cost is NaN without windows or if the file is older
 		if cost := factor * stats.Median(x.CPU); cost > 0 {
 			costs[round] = cost
 		}
@@ -84,7 +87,8 @@ func (s *Series) byRound(metric string) map[int]float64 {
 	return s.Values[metric]
 }
 
-// Pairs is 0 if there are too few windows.
+// wholeCPU extends own, an estimate for the CPU time of both ends, to the whole machine's. Pairs is
+// 0 if there are too few windows.
 func (j *Run) wholeCPU(own stats.Estimate, i, b int) stats.Estimate {
 	its, all := j.windows(b), j.windows(i)
 	if maps.Equal(all, its) && len(its) > 0 {

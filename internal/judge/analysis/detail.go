@@ -17,8 +17,8 @@ type Quantile struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// LatencyAt returns a percentile of the cell's latencies in seconds, for the median LatencyP50. ok
-// is false if it is not known.
+// LatencyAt returns a percentile, 0 to 100, of the cell's latencies in seconds; the 50th is the
+// metric LatencyP50. ok is false if it is not known.
 func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 	const half = 50
 	if percentile == half {
@@ -35,7 +35,7 @@ func (c Cell) LatencyAt(percentile float64) (seconds float64, ok bool) {
 
 // CPUUse holds the shares of one CPU's time in a cell's windows. They add up to 1.
 type CPUUse struct {
-	Machine string  `json:"machine,omitempty"` // absent: the machine that measured
+	Machine string  `json:"machine,omitempty"` // "" for the machine that measured
 	CPU     int     `json:"cpu"`
 	User    float64 `json:"user"`
 	System  float64 `json:"system"`
@@ -62,8 +62,8 @@ func (u CPUUse) Shares() []float64 {
 		u.GuestNice, u.Idle}
 }
 
-// Counted holds a hop's counts in all good visits. A guard is not on the path and must have stayed
-// quiet.
+// Counted holds a hop's counts in all good visits. A guard is not on the path and must not have
+// counted the load.
 type Counted struct {
 	Kind            string `json:"kind"`
 	Name            string `json:"name"`
@@ -79,6 +79,7 @@ type Counted struct {
 var curve = []float64{1, 5, 10, 25, 75, 90, 95, 98, 99, 99.5, 99.8, 99.9, 99.95, 99.98, 99.99,
 	99.995, 99.999}
 
+// beyond is the least number of samples above a percentile that is reported.
 const beyond = 10
 
 func (s *Series) latencies() []Quantile {
@@ -99,7 +100,8 @@ func (s *Series) latencies() []Quantile {
 
 const mostCPUs = 32
 
-// cpuUses leaves out visits that saw other machines than the first.
+// cpuUses returns the use of each CPU over all visits, or of the mostCPUs least idle ones. It
+// leaves out visits with another number of CPUs than the first.
 func (s *Series) cpuUses() []CPUUse {
 	var sums []sample.CPU
 	var of *sample.Visit
@@ -137,7 +139,8 @@ func (s *Series) cpuUses() []CPUUse {
 	return out
 }
 
-// machineOf returns "" for the machine that measured, whose CPUs come first.
+// machineOf returns the machine of the visit's CPU i, or "" for the machine that measured, whose
+// CPUs come first.
 func machineOf(v *sample.Visit, i int) string {
 	others := 0
 	for _, m := range v.Machines {
@@ -153,7 +156,8 @@ func machineOf(v *sample.Visit, i int) string {
 	return ""
 }
 
-// The path's own hops, own in number, come before its guards.
+// counted returns the sums of the hops' counts over all visits. The first own hops are on the path,
+// the others are guards.
 func (s *Series) counted(own int) []Counted {
 	var out []Counted
 	for _, v := range s.Visits {

@@ -9,8 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Added returns the price of cell i's latency, or of an endpoint's time, relative to cell b, or
-// nil. Latencies in files of version 1 get none, as when they were written.
+// Added returns what cell i adds to cell b in a latency or, for endpoints, in a time. It returns
+// nil for other metrics, without pairs, and for latencies in files of version 1, whose reports had
+// no prices.
 func (j *Run) Added(i, b int, metric string) *Price {
 	p := j.File.Header.Plan
 	_, timed := workload.Percentile(metric)

@@ -27,7 +27,8 @@ func (j *Run) LimitOf(s *Series) string {
 	return cmp.Or(workload.Of(s.Load).Limit(s.seen()), s.busy())
 }
 
-// wireShare returns 0 if the path has no wire or the wire no rate.
+// wireShare returns the achieved share of the wire's rate, or 0 if the path has no wire or the wire
+// no rate.
 func (j *Run) wireShare(s *Series) float64 {
 	w := j.File.Header.Plan.Wire
 	p, _ := j.File.Header.PathOf(s.Cell)
@@ -82,7 +83,9 @@ func (s *Series) busy() string {
 	return ""
 }
 
-// With CONFIG_IRQ_TIME_ACCOUNTING the softirq work of a sender is not in its own clock.
+// pinnedBusy returns the busy share of the CPU to which only party p was pinned, or 0 if there is
+// none. That includes the softirq work of a sender, which with CONFIG_IRQ_TIME_ACCOUNTING is not in
+// the sender's own clock.
 func pinnedBusy(v sample.Visit, p, other sample.Party) float64 {
 	if len(p.CPUs) != 1 || slices.Contains(other.CPUs, p.CPUs[0]) || len(other.CPUs) == 0 ||
 		v.Proxy != nil || v.Elapsed < workload.Shortest {

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Live judges a run while it is made. It looks at each visit once and keeps of sliced cells only
+// Live judges a run while it is made. It processes each visit once and, of sliced cells, keeps only
 // what their ratio needs.
 type Live struct {
 	j  *Run
@@ -21,13 +21,13 @@ type Live struct {
 	epochs map[[2]int]map[int]stats.Epoch
 }
 
-// Partners returns a function from each cell to the cell that its ratio is to.
+// Partners returns a function from each cell to the cell that it is compared with.
 type Partners func(*Run) func(i int) (b int, ok bool)
 
 // ToBaseline maps each cell to the baseline of its group.
 func ToBaseline(j *Run) func(i int) (b int, ok bool) { return j.BaselineOf }
 
-// NewLive returns a judge of a run of the plan without visits.
+// NewLive returns a judge of a run of the plan that has no visits yet.
 func NewLive(p sample.Plan, to Partners) *Live {
 	return &Live{j: emptyRun(&sample.File{Header: sample.Header{Plan: p}}), to: to,
 		epochs: map[[2]int]map[int]stats.Epoch{}}
@@ -100,10 +100,11 @@ func (l *Live) Standings() []Standing {
 	return out
 }
 
-// Known reports for each cell whether its primary ratio is certain enough for a run that looks
-// before its end or, by rounds, as precise as requested. A baseline and a failed cell are known; a
-// single route to an endpoint is when its own median is. A cell with a partner but no good visit is
-// not, and none of a run that traces, whose other epochs take its whole budget.
+// Known reports for each cell whether a run that looks before its end may stop measuring it: its
+// primary ratio is certain enough or, by rounds, as precise as requested. Baselines and failed
+// cells are known. The only route to an endpoint is known once its own median is. A cell with a
+// partner is not known before it has good visits, nor ever in a run that traces, whose other epochs
+// take the whole budget.
 func (l *Live) Known() []bool {
 	out := make([]bool, len(l.j.Series))
 	partner := l.to(l.j)

@@ -2,8 +2,9 @@ package analysis
 
 import "math"
 
-// A hypervisor that moves virtual CPUs changes a baseline's figures by a quarter and more; the
-// median of a run varies by a few per cent.
+// stateShare is the relative difference between a baseline's figures above which they come from
+// different states of the machine. A hypervisor that moves virtual CPUs changes them by a quarter
+// or more; otherwise the medians of runs vary by a few per cent.
 const stateShare = 0.1
 
 // OtherState reports whether two figures of a baseline come from different states of the machine.

@@ -5,8 +5,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// leastConnections is the number of connections from which on their share of a proxy's memory is
-// distinguishable.
+// leastConnections is the least number of connections whose share of a proxy's memory is
+// measurable.
 const leastConnections = 100
 
 // ProxyMemory is the memory of a path's proxy, in bytes.

@@ -23,11 +23,11 @@ type Series struct {
 	merged *hdrhistogram.Histogram            // all rounds' latencies; nil if the load has none
 	times  map[string]*hdrhistogram.Histogram // times that only this load measures
 	Visits []*sample.Visit
-	Traced []*sample.Visit        // good visits in traced epochs, which take no part in all others
+	Traced []*sample.Visit        // good visits in traced epochs, in no other field
 	all    []*sample.Visit        // bad visits included
-	slices map[int]*sample.Slices // by round; nil if it was not sliced
-	// windows holds the values by windows of metrics that also have values by slices. They share a
-	// factor, so their rounds do not show its error.
+	slices map[int]*sample.Slices // by round; nil if the cell was not sliced
+	// windows holds the values by windows of metrics whose Values are by slices. The latter share a
+	// factor, so their variation over the rounds does not include its error.
 	windows map[string]map[int]float64
 }
 
@@ -70,7 +70,7 @@ func (s *Series) add(visit *sample.Visit) {
 	s.addSlices(visit)
 }
 
-// Metric summarizes one metric of the series.
+// Metric summarizes one metric of the series. ok is false if it has no values.
 func (s *Series) Metric(name string) (m Metric, ok bool) {
 	byRound := s.Values[name]
 	if len(byRound) == 0 {
@@ -97,7 +97,7 @@ func (s *Series) Metric(name string) (m Metric, ok bool) {
 	return m, true
 }
 
-// Merged returns the percentile over the samples of all rounds.
+// Merged returns a metric's percentile over the samples of all rounds. ok is false if it has none.
 func (s *Series) Merged(metric string) (seconds float64, ok bool) {
 	h, q := s.merged, 0.0
 	if q, ok = workload.Percentile(metric); !ok {
@@ -154,7 +154,8 @@ type cpuTime struct {
 	elapsed float64
 }
 
-// The ticks of /proc/stat are too coarse for one visit.
+// cpu returns the CPU time of all visits together, because the ticks of /proc/stat are too coarse
+// for a single one.
 func (s *Series) cpu() cpuTime {
 	var c cpuTime
 	busy := 0.0

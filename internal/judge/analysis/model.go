@@ -129,7 +129,7 @@ type Cell struct {
 	Dial      string            `json:"dial,omitempty"`
 	Witnessed bool              `json:"witnessed"`
 	Baseline  bool              `json:"baseline,omitempty"`
-	Broke     bool              `json:"broke,omitempty"` // results are from before
+	Broke     bool              `json:"broke,omitempty"` // results are from before the path broke
 	Metrics   map[string]Metric `json:"metrics"`
 	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`
@@ -206,8 +206,8 @@ func (r Ratio) summary() stats.Summary {
 	return stats.Summary{Median: r.Median, Low: r.Low, High: r.High, N: r.N}
 }
 
-// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". One round is "95 % ±?",
-// what varies "0.05–5.2 %".
+// String returns "95 % (93–97)", or above 10 a factor: "12.2× (11.9–12.5)". With one round it
+// returns "95 % ±?", and for a ratio that varies "0.05–5.2 %".
 func (r Ratio) String() string {
 	const factor, percent = 10, 100
 	switch {
@@ -240,8 +240,8 @@ func Percent(x float64) string {
 	return fmt.Sprintf("%.0f %%", percent*x)
 }
 
-// coarse returns the decimals in a sentence: one less than in a table, if the uncertainty is over a
-// half.
+// coarse returns the number of decimals for a sentence: as in a table, but none if the uncertainty
+// is more than a half or 0.
 func coarse(uncertainty float64) int {
 	const half = 0.5
 	if uncertainty > half || uncertainty == 0 {

@@ -28,7 +28,7 @@ func (p Plan) SayPin(pin string) string {
 	return ", on " + PinWords(pin)
 }
 
-// WithPin returns the result of c in another placement.
+// WithPin returns the result of cell c in another CPU placement, or false if there is none.
 func (r *Report) WithPin(c Cell, pin string) (Cell, bool) {
 	of := c.Of()
 	of.Pin = pin
@@ -50,7 +50,7 @@ func (r *Report) Agree(a, b Cell) bool {
 		r.Plan.Same)
 }
 
-// shared has the words for how two CPUs are related, by CPUs.Distance.
+// shared maps CPUs.Distance to words for how two CPUs are related.
 var shared = map[string]string{sample.SharedCPU: "", sample.SharedCore: ", two threads of one core",
 	sample.SharedCache:  ", which share a cache",
 	sample.SharedSocket: ", in one socket", sample.SharedMachine: ", in different sockets"}

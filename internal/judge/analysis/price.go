@@ -76,7 +76,8 @@ func (p Price) Word() string { return p.ratio().Word() }
 // Undecided does what Ratio.Undecided does.
 func (p Price) Undecided() bool { return p.ratio().Undecided() }
 
-// span returns the range of what varies, the smaller amount first unless signed.
+// span returns the range of a price that varies. If all of it has one sign, the smaller amount
+// comes first.
 func (p Price) span(scale float64) string {
 	low, high := p.Low*scale, p.High*scale
 	if high < 0 {
@@ -155,7 +156,8 @@ func (p Price) Amount() string {
 	return enclosed(s, " "+out.unit, digitsOf(s.HalfWidth(), s.Median))
 }
 
-// Most returns the largest price in the interval, rounded up.
+// Most returns the largest amount in the interval, whatever its sign, rounded up and without a
+// unit.
 func (p Price) Most() string {
 	x := max(math.Abs(p.Low-p.neutral()), math.Abs(p.High-p.neutral()))
 	if p.Unit == RatioUnit {
@@ -169,7 +171,8 @@ func (p Price) Most() string {
 
 const maxDecimals = 3
 
-// Decimals keeps one significant digit of the uncertainty, or two if the first is 1.
+// Decimals returns the number of decimals, at most 3, that keep one significant digit of the
+// uncertainty, or two if the first is 1.
 func Decimals(uncertainty float64) int {
 	const least = 1.95
 	n := 0
@@ -179,7 +182,7 @@ func Decimals(uncertainty float64) int {
 	return n
 }
 
-// In returns the price with its unit, for a sentence.
+// In returns text followed by the price's unit.
 func (p Price) In(text string) string {
 	if unit := printed[p.Unit].unit; unit != "" {
 		return text + " " + unit

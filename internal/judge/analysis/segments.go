@@ -13,7 +13,8 @@ import (
 type Segments struct {
 	End     string `json:"end"`           // client or server
 	Payload int    `json:"payload_bytes"` // of a full segment
-	// Packet is the largest IP packet that the path carries, if that end knows.
+	// Packet is the size of the largest IP packet that the path carries, as far as that end's kernel
+	// has found out.
 	Packet int `json:"packet_bytes"`
 	// Device sends the segments. MTU is its MTU in bytes; 0: not known.
 	Device string `json:"device,omitempty"`
@@ -21,7 +22,7 @@ type Segments struct {
 }
 
 const (
-	// From this path MTU on the segment size does not show it: TCP sends at most half of the other
+	// Above this path MTU, the segment size does not show it: TCP sends at most half of the other
 	// end's window at once.
 	large = 16384
 	// The largest IP packet is smaller than the loopback device's MTU.
@@ -55,8 +56,8 @@ func SegmentsOf(v sample.Visit) (out []Segments) {
 	return out
 }
 
-// Narrow reports whether the path carries smaller packets than the end's device. Loopback is no
-// evidence, because its connections may be redirected to a container.
+// Narrow reports whether the path carries smaller packets than the end's device. It returns false
+// for loopback, whose connections may be redirected to a container.
 func (s Segments) Narrow() bool { return s.MTU > 0 && s.MTU < mostIP && s.Packet < s.MTU }
 
 func (j *Run) narrowWarning(s *Series) (w Warning, ok bool) {

@@ -20,7 +20,8 @@ type Shifted struct {
 	Verdict stats.Verdict
 }
 
-// Ratio compares a cell's ratios to the baselines of their own runs.
+// Ratio compares a cell's ratio to the baseline of the old run with that of the new run. ok is
+// false if a run has no such ratio.
 func (r Runs) Ratio(m Match, metric string) (s Shifted, ok bool) {
 	x, baseOld, okOld := r.Old.toBaseline(m.Old, metric)
 	y, baseNew, okNew := r.New.toBaseline(m.New, metric)

@@ -39,8 +39,8 @@ func (s *Series) addSlices(v *sample.Visit) {
 	s.set(workload.LatencyP50, v.Round, stats.Median(v.Slices.Medians))
 }
 
-// repeated reports whether v was made after its round, as a repetition: no other cell's slices were
-// near its own.
+// repeated reports whether v repeats an earlier visit of its round. No other cell's slices are near
+// those of a repetition.
 func (s *Series) repeated(v *sample.Visit) bool {
 	for k := len(s.all) - 1; k >= 0 && s.all[k].Round >= v.Round; k-- {
 		if s.all[k].Round == v.Round && s.all[k] != v {
@@ -50,7 +50,8 @@ func (s *Series) repeated(v *sample.Visit) bool {
 	return false
 }
 
-// quantity returns nil for the many metrics without slices.
+// quantity returns a function from slices to a metric's values, which are nil for the many metrics
+// without slices.
 func quantity(l sample.Load, metric string) func(*sample.Slices) []float64 {
 	switch metric {
 	case Rate(l):
@@ -106,8 +107,9 @@ func (j *Run) slots(i, b, round int, metric string) (mine, partners []Slot) {
 	return logarithms(j.Series[i].slices[round], of), partners
 }
 
-// A baseline's partners include its control, which has its own connections on the same path. The
-// control itself is compared with the baseline only.
+// partners returns the cells whose slices are paired with cell i's if it is compared with cell b.
+// For a baseline they include its control, which has its own connections on the same path, unless
+// cell i is that control.
 func (j *Run) partners(i, b int) []int {
 	g := groupOf(j.Series[b].Cell)
 	ctl, ok := j.ctl[g]
@@ -136,11 +138,11 @@ func logarithms(s *sample.Slices, of func(*sample.Slices) []float64) []Slot {
 	return out
 }
 
-// PairUp summarizes an epoch by pairs of slices; both lists are in the order of the timetable. It
-// subtracts from each slice its nearest partners before and after it or, at the end of an
-// epoch, the only one. Pairs with the mean of the partners would be less noisy, but a busy machine
-// slows slices now and then, two more often than one, and the median pair of equal cells would not
-// be 0.
+// PairUp summarizes an epoch by pairs of slices; both lists must be in the order of the timetable.
+// It subtracts from each slice its nearest partners before and after it or, at the ends of an
+// epoch, the only one. Pairs with the mean of the two partners would be less noisy. But a busy
+// machine slows slices now and then, one of two more often than a single one, so the median pair of
+// equal cells would not be 0.
 //
 // Pairs that share a slice are not independent: the mean of all pairs has a pair's variance times
 // the sum of the squares of each slice's share in it.
@@ -201,7 +203,7 @@ type noise struct{ floor, bias float64 }
 
 var unknown = noise{math.NaN(), math.NaN()}
 
-// Files of version 1 lack the difference that is called none.
+// verdict judges a comparison. Files of version 1 have no difference that is called none.
 func (j *Run) verdict(x compared, n noise, higherIsBetter bool) stats.Verdict {
 	p := j.File.Header.Plan
 	switch {
@@ -283,8 +285,8 @@ func (p *Price) take(s stats.Summary, epochs int) {
 const (
 	// The share of a cell's slices that may be lost without a warning.
 	lostShare = 0.2
-	// wider widens the interval of a ratio by rounds where wrong verdicts are likely: few rounds,
-	// and many rows or looks.
+	// wider is the factor by which the interval of a ratio by rounds is widened where wrong
+	// verdicts are likely: with few rounds, and many rows or looks.
 	wider = 2
 )
 

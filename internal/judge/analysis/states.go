@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// states warns if cell i's ratio was different in some epochs: the baseline's own speed shows that
-// the machine was then in another state.
+// states returns a warning if cell i's ratio was different in some epochs. The text includes the
+// baseline's own figures, which show whether the machine was then in another state.
 func (j *Run) states(i int) (Warning, bool) {
 	s := j.Series[i]
 	b, ok := j.BaselineOf(i)
@@ -60,7 +60,8 @@ func (j *Run) states(i int) (Warning, bool) {
 	return Warning{"states", text}, true
 }
 
-// inWarnings returns the unit that warnings have for figures such as x, and the factor to it.
+// inWarnings returns the unit in which warnings print figures of the size of x, and the factor that
+// converts to it.
 func inWarnings(unit string, x float64) (in string, by float64) {
 	const long = 0.1 // s
 	switch {

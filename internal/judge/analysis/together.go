@@ -9,7 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// From the first share on a row counts as on one CPU, up to the second as on own CPUs.
+// A row counts as on one CPU from a share of mostlyTogether on, and as on own CPUs up to
+// mostlyApart.
 const (
 	mostlyTogether = 0.7
 	mostlyApart    = 0.3

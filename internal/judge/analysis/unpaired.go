@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Unpaired holds what a load's rows would have shown if each had been measured in one piece, one
-// after the other, instead of in turns.
+// Unpaired holds how far a load's ratios would have been off if the rows had been measured one
+// after the other, each in one piece, instead of in turns.
 type Unpaired struct {
 	Load string `json:"load"`
 	Rows int    `json:"rows"`
@@ -25,7 +25,7 @@ type Unpaired struct {
 
 const leastHalf = 2
 
-// The baseline's slices in one half of the run are compared with the row's in the other.
+// unpaired compares each row's slices in one half of the run with the baseline's in the other half.
 func (j *Run) unpaired() (out []Unpaired) {
 	loads := map[string]*struct{ offs, widths []float64 }{}
 	for i, s := range j.Series {

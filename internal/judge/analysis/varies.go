@@ -41,8 +41,8 @@ func (j *Run) mayVary(i int, metric string) bool {
 }
 
 // varies returns the metric whose ratios of cell i to cell b lie too far apart, while the control's
-// ratios to the baseline do not, or "" if none does. That is the given metric or its values by
-// windows, because short slices give queues time to drain.
+// ratios to the baseline do not, or "" if there is none. It is the given metric or its values by
+// windows: short slices give queues time to drain, which hides variation.
 func (j *Run) varies(i, b int, metric string) string {
 	g := groupOf(j.Series[i].Cell)
 	ctl, ok := j.ctl[g]

@@ -100,8 +100,8 @@ func thinTail(n int64, load workload.Workload) (Warning, bool) {
 	return Warning{}, false
 }
 
-// BrokenOff returns the warnings about a run that was killed or aborted; it is empty, not nil, if
-// the run ended by itself.
+// BrokenOff returns the warnings about a run that was killed or aborted. For any other run it
+// returns an empty list, not nil.
 func BrokenOff(f *sample.File) []Warning {
 	out := []Warning{}
 	if f.Truncated {
@@ -282,7 +282,8 @@ func (j *Run) congestion() string {
 	return ""
 }
 
-// Containers that another program than the lab builds get the machine's congestion control.
+// otherCongestion returns how to use another congestion control. Containers that the lab did not
+// build get the machine's.
 func (j *Run) otherCongestion() string {
 	const setting = "sysctl -w net.ipv4.tcp_congestion_control=cubic (or reno) on "
 	real := false

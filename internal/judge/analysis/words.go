@@ -11,7 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Witnessed returns that every row was witnessed, or the names of the rows that were not in full.
+// Witnessed returns the sentence that every row was witnessed. It names rows of which a part was
+// not.
 func Witnessed(r *Report) string {
 	said := "Every row was witnessed: its bytes were counted on each hop of its path."
 	if len(r.Failed) > 0 {
