@@ -20,7 +20,8 @@ const notCertain = "Not certain yet:"
 // as much more latency, or half as much more CPU time on a full link.
 const dear = 1.5
 
-// Each mode is judged by its usual route.
+// advice returns the sentences on which modes to keep or avoid. Each mode is judged by its usual
+// route.
 func (p place) advice() []string {
 	var keep, avoid, open, varying []route
 	for _, x := range p.isolated() {
@@ -136,8 +137,9 @@ func (x route) mean() float64 {
 	return sum / float64(n)
 }
 
-// changes leaves out equal results of another placement on CPUs. If nouns is set, the first figures
-// name their metric; figures is false if not all were named.
+// changes returns how a route differs from the baseline. Results in another CPU placement are left
+// out if they equal the first. If nouns is set, the first figures name their metric; figures
+// reports whether these include all percentages, so that later ones need no names.
 func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	var by []string
 	pins := []string{""}
@@ -175,8 +177,8 @@ func (p place) changes(x route, nouns bool) (text string, figures bool) {
 	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
 }
 
-// said returns the cells' changes. If they leave out one of several percentages, all is false, and
-// they are named.
+// said returns each cell's change. If one of several percentages is left out, all is false, and the
+// changes name their metrics.
 func (p place) said(cells []analysis.Cell, named bool) (out []string, all bool) {
 	percentages := 0
 	all = true
@@ -217,7 +219,7 @@ func (p place) join(say []string) string {
 
 const unclear = "?"
 
-// "-5 %", "+2.6 µs", with named "-5 % throughput"; "" if the cell is the same
+// change returns "-5 %", "+2.6 µs" or, with named, "-5 % throughput"; "" if the cell is the same.
 func (p place) change(c analysis.Cell, named bool) string {
 	m, noun := c.Metrics[c.Primary], ""
 	if named {
@@ -246,7 +248,7 @@ func (p place) change(c analysis.Cell, named bool) string {
 	return percentOf(*m.Ratio) + noun
 }
 
-// "-5 %", "+12 %", or from twice as much on "2.4×"
+// percentOf returns "-5 %", "+12 %" or, from twice as much on, "2.4×".
 func percentOf(r analysis.Ratio) string {
 	const times, percent = 2, 100
 	if r.Median >= times {

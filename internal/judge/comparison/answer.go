@@ -92,7 +92,7 @@ type route struct {
 	cells []analysis.Cell
 }
 
-// Tuned cells and crowds are left out.
+// placesOf groups the cells that have a ratio by place and route, without tuned cells and crowds.
 func placesOf(r *analysis.Report) []place {
 	var out []place
 	for _, c := range r.Cells {

@@ -10,7 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// paced returns "" if the run did not measure both congestion controls, or if they agree.
+// paced returns how the machine's pacing congestion control changes the result of bulk, or "" if
+// the run did not measure both congestion controls, or if they agree.
 func (j study) paced() string {
 	var say []string
 	with, instead := "", ""
