@@ -1,6 +1,6 @@
 // Package difference reports what differs between two runs of the same study: first possible
-// explanations, then each cell. It judges ratios to the baseline, because both sides of a ratio
-// were measured at the same time, and only reports absolute figures.
+// explanations, then each cell. It judges only ratios to the baseline, because both sides of a
+// ratio were measured at the same time. Absolute figures get no verdict.
 package difference
 
 import (

@@ -40,8 +40,8 @@ type Side struct {
 	Elapsed     float64            `json:"elapsed_s"`
 }
 
-// State holds the baseline's own figures in both runs, if the machine was in another state: ratios
-// depend on that.
+// State holds the baseline's own figures in two runs between which the state of the machine
+// changed. Ratios depend on that state.
 type State struct {
 	From     string  `json:"from"`
 	Load     string  `json:"load"`
@@ -59,7 +59,7 @@ type Setting struct {
 	What string `json:"what"`
 	Old  string `json:"old"` // Old or New is "" if that run lacks it
 	New  string `json:"new"`
-	// Cells are the modes with different paths; nil: it is a setting of the whole run.
+	// Cells lists the modes whose paths differ; nil for a setting of the whole run.
 	Cells []string `json:"cells,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type Cell struct {
 type Metric struct {
 	Unit   string  `json:"unit"`
 	Higher bool    `json:"higher_is_better,omitempty"`
-	Ratio  *Change `json:"ratio,omitempty"` // of the ratio to the baseline; nil: it is the baseline
+	Ratio  *Change `json:"ratio,omitempty"` // of the ratio to the baseline; nil for the baseline
 	Value  *Change `json:"value,omitempty"` // of the value itself
 }
 
@@ -112,7 +112,7 @@ type Figure struct {
 // Varies reports whether a figure of either run is a range, so that the change has no verdict.
 func (c Change) Varies() bool { return c.Old.Varies || c.New.Varies }
 
-// Lone is a cell with a result in only one run, and the reason of the other.
+// Lone is a cell with a result in only one run. Why explains why the other run has none.
 type Lone struct {
 	Label string `json:"label"`
 	From  string `json:"from"`
@@ -132,7 +132,7 @@ type Exceeded struct {
 }
 
 // Undecided reports whether something looks worse by more than share, but was measured in another
-// state of the machine.
+// state of the machine. FailAbove must have been called with the same share.
 func (r *Report) Undecided(share float64) bool {
 	alike := *r
 	alike.Cells = slices.Clone(r.Cells)
@@ -151,8 +151,8 @@ func (r *Report) Undecided(share float64) bool {
 	return len(alike.Failing) > len(r.Failing)
 }
 
-// Unjudged reports whether no ratio of both runs shows if it is worse by more than share: none has
-// a verdict, and no 99 % interval excludes it.
+// Unjudged reports whether no ratio shows if it became worse by more than share: none has a
+// verdict, and no 99 % interval excludes it.
 func (r *Report) Unjudged(share float64) bool {
 	for _, c := range r.Cells {
 		for _, m := range c.Metrics {

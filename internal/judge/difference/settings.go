@@ -35,7 +35,7 @@ const ofServer = " of the server's machine"
 
 type fact struct{ what, is string }
 
-// A fact that only one run has keeps its position from that run's list.
+// apart returns the facts that differ, in the order of now, then those that only old has.
 func apart(old, now []fact) []Setting {
 	out := []Setting{}
 	was := map[string]string{}
@@ -83,7 +83,7 @@ func machine(e sample.Environment) []fact {
 	return out
 }
 
-// A sweep's loads are limited to the points of both runs.
+// plan returns the facts of plan p. It leaves out a sweep's loads at points that other lacks.
 func plan(p, other sample.Plan) []fact {
 	out := []fact{{"CPUs of the client", list(p.CPUs.Client)},
 		{"CPUs of the server", list(p.CPUs.Server)}, {"pinning", p.Pin},

@@ -13,10 +13,10 @@ type Traced struct {
 	Label   string `json:"label"`
 	Against string `json:"against"`
 	Parts   []Part `json:"parts"`             // rows of both, in the new run's order, then sums
-	Refused string `json:"refused,omitempty"` // why there are none
+	Refused string `json:"refused,omitempty"` // why there are no Parts
 }
 
-// Part is what a part adds in both runs; nil: that run has none.
+// Part is what a part of the path adds in each run; Old or New is nil if that run has no such part.
 type Part struct {
 	Name   string          `json:"name"`
 	Sum    bool            `json:"sum,omitempty"` // of rows, or what is not attributed
