@@ -186,6 +186,7 @@ type Culprit struct {
 	Proof string // a sentence with figures as evidence; "": none
 }
 
+// Blame is the party that makes tokens slow.
 type Blame string
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Uncounted is the reservation about all routes to endpoints.
+// Uncounted is the finding that holds for all routes to endpoints.
 const Uncounted = "These routes are outside toll's control: their bytes are not counted."
 
 type study struct{ *analysis.Run }

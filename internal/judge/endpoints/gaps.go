@@ -32,7 +32,8 @@ func slowness(s *analysis.Series) float64 {
 	return max(0, slow.Median-usual.Median)
 }
 
-// The common part of all routes' slow gaps comes from the server, and the steadiest route shows it.
+// networkOrModel returns the findings on slow tokens, and the culprit for each route. What the slow
+// gaps of all routes have in common comes from the server, and the steadiest route shows it.
 // Another route's excess over that in the same rounds comes from the route.
 func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Culprit) {
 	var routes []int
@@ -73,8 +74,9 @@ func (j study) networkOrModel(r *analysis.Report) (said []string, culprits []Cul
 	return append(out, added(r.Cells, workload.Chat)...), culprits
 }
 
-// steadiest ignores a route that holds more tokens back than another one, because tokens that
-// arrive together have no gaps between them.
+// steadiest returns the route whose slow gaps exceed its median gap the least. It passes over a
+// route that holds more tokens back than another one, because tokens that arrive together have no
+// gaps between them.
 func (j study) steadiest(routes []int) int {
 	best := routes[0]
 	for _, i := range routes[1:] {
@@ -86,7 +88,7 @@ func (j study) steadiest(routes []int) int {
 	return best
 }
 
-// ok is false if the two routes have no round in common.
+// blame compares route i with the steadiest one. ok is false if they have no round in common.
 func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	s, best := j.Series[i], j.Series[steadiest]
 	d := j.Added(i, steadiest, workload.GapSlow)
@@ -141,8 +143,8 @@ func (j study) blame(i, steadiest int) (c Culprit, why string, ok bool) {
 	return c, string(c.Blame) + ": " + strings.TrimSpace(why+doubts(s, held)), true
 }
 
-// overruled repeats the result of the gaps only if that is certain. held means that tokens were
-// held back, which is the first proof.
+// overruled returns the reason for a blame other than the gaps'. It includes the gaps' result only
+// if that is certain. held means that tokens were held back, which is the first proof.
 func overruled(by Blame, gaps string, held bool, proof []string) string {
 	switch {
 	case held && len(proof) == 1:
@@ -187,7 +189,8 @@ func heldBeyond(s, other *analysis.Series) bool {
 	return ok && m.Low > workload.GluedShare && m.Low > of.High
 }
 
-// d is the excess of the route's slow gaps over the steadiest route's.
+// byGaps returns the culprit by a route's gaps alone. d is the excess of its slow gaps over the
+// steadiest route's.
 func byGaps(s *analysis.Series, d analysis.Price, steadiest string) (who Blame, why string) {
 	slow := slowness(s)
 	low, high := d.Low/slow, d.High/slow

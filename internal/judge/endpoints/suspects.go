@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// share of the time to connect from which on a look-up is worth mentioning
+// muchOf is the share of the time to connect above which a look-up is mentioned.
 const muchOf = 0.1
 
 type observed struct {
@@ -67,12 +67,13 @@ func suspects(r *analysis.Report) string {
 	return text
 }
 
-// failed reports whether connections were tried in vain.
+// failed reports whether connections were refused, not answered or found no free port.
 func failed(c analysis.Cell) bool {
 	return sum(c, workload.NoPortDials)+sum(c, workload.RefusedDials) > 0
 }
 
-// The way to avoid a proxy is added if its cost is known or cannot be compared.
+// proxies returns a sentence for each route through docker-proxy. It includes how to avoid the
+// proxy if that is known to cost something or there is no other route to compare.
 func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 	better := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
 		x := c.Metrics[c.Primary].Ratio
@@ -109,7 +110,8 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 	return out
 }
 
-// A route is free if it is the same under all loads while the baseline has no docker-proxy.
+// costsOf reports whether a route is worse than the baseline under some load (costs), and whether
+// it is the same under all loads although the baseline has no docker-proxy (free).
 func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	var verdicts []stats.Verdict
 	through := false
@@ -124,10 +126,11 @@ func costsOf(cells []analysis.Cell, label string) (costs, free bool) {
 	return slices.Contains(verdicts, stats.Worse), free
 }
 
-// the fact of a path that leads through a docker-proxy: the container's address
+// behindProxy is the fact of a path through docker-proxy that contains the container's address.
 const behindProxy = "behind_docker_proxy"
 
-// over returns one text if all are equal. known is false if say knows nothing of any.
+// over returns the routes' texts, or a single one if all are equal. known is false if say has no
+// data on any route.
 func over(all []observed, say func(observed) (text string, known bool)) (out []string, known bool) {
 	var texts []string
 	for _, c := range all {
@@ -153,7 +156,8 @@ func has(c analysis.Cell, metric string) bool { _, ok := c.Metrics[metric]; retu
 
 func sum(c analysis.Cell, metric string) float64 { return merged(c.Metrics[metric]) }
 
-// says returns "" if no sign of the suspect was observed.
+// says returns the text on a suspect, or "" if no sign of it was observed. known is false without
+// data.
 func says(s workload.Suspect, c observed) (text string, known bool) {
 	m, known := c.Metrics[s.Metric]
 	if !known || s.Says == "" {
@@ -217,12 +221,13 @@ const (
 	// acknowledgement: Linux sends it after 40 ms, and the operation takes its own time, too.
 	delayedLeast = 0.038
 	delayedMost  = 0.060
-	// delayedRTT is the longest round trip, in s, that explains none of that.
+	// delayedRTT is the longest round trip, in s, that cannot explain such a time.
 	delayedRTT = 0.010
 )
 
-// Such requests take as long as a delayed acknowledgement although round trips are short and
-// nothing was lost. If both ends' kernels report their counts, these must be high enough.
+// delayed returns the text on requests that wait for delayed acknowledgements, or "". They take as
+// long as a delayed acknowledgement although round trips are short and nothing was lost. If both
+// ends' kernels report their counts, these must be high enough.
 func delayed(c observed) (text string, known bool) {
 	took, what, total := waits(c)
 	rtt := c.Metrics[workload.RTT].Median
@@ -248,10 +253,11 @@ func delayed(c observed) (text string, known bool) {
 		" (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
 }
 
-// share of the time that delayed acknowledgements must explain to be named
+// delayedShare is the share of the time that delayed acknowledgements must explain to be certain.
 const delayedShare = 0.3
 
-// All times are in s, or 0 without data.
+// waits returns how long one operation takes, its name, and the total time measured. Times are in
+// s, or 0 without data.
 func waits(c observed) (took float64, what string, total float64) {
 	rounds := float64(len(c.Metrics[c.Primary].Rounds))
 	switch c.load.Kind {
