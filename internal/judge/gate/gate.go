@@ -207,7 +207,8 @@ func whyUnknown(x analysis.Bounds) string {
 	return fmt.Sprintf("too few rounds: %d of at least %d", x.N, stats.MinJudged)
 }
 
-// A reference has the same placement, load, shape and backend, and if possible the same target.
+// reference returns the cell that a ratio is to: a cell of n in the group of cell i, if possible
+// with the same target.
 func (j judging) reference(n Name, i int) (b int, ok bool) {
 	c := j.Series[i].Cell
 	b = -1

@@ -10,10 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// to base units, for CPU time per payload byte
+// costs maps the units of CPU time per payload byte to their factors to s/B.
 var costs = map[string]float64{"s/B": 1, "ns/B": 1e-9, "s/GB": 1e-9, "ms/GB": 1e-12}
 
-// NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT
+// limit parses NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT.
 func (p *parser) limit() error {
 	number := p.next()
 	if number.text == "" {

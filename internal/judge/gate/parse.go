@@ -18,7 +18,7 @@ import (
 // Sentence is a condition on figures: `bridge.throughput >= 0.9 of host from container`.
 type Sentence struct {
 	Text    string
-	Mode    Name    // whose figure it is about
+	Mode    Name    // whose figure is compared
 	Metric  string  // name as in a report, or an alias
 	Compare string  // >=, <=, > or <
 	Limit   float64 // in the unit, or as a ratio
@@ -120,7 +120,7 @@ func Parse(text string, known Words) (Sentence, error) {
 	return p.s, nil
 }
 
-// The number of the first character is counted from 1.
+// at is the number of the first character, from 1.
 type word struct {
 	text string
 	at   int
@@ -272,7 +272,8 @@ func (p *parser) comparator() error {
 	return p.hinted(w, "comparators are: >=, <=, >, <", "unknown comparator %q", w.text)
 }
 
-// joined joins words without a space between them: in 16k the number is a word of its own.
+// joined returns the next words as one if there is no space between them: split makes two words of
+// 16k.
 func (p *parser) joined() word {
 	w := p.next()
 	for w.text != "" && len(p.words) > 0 && p.words[0].at == w.at+utf8.RuneCountInString(w.text) {
@@ -281,7 +282,8 @@ func (p *parser) joined() word {
 	return w
 }
 
-// from PLACEMENT, to TARGET, load LOAD, on BACKEND, at POINT and pin PIN
+// qualifiers parses from PLACEMENT, to TARGET, load LOAD, on BACKEND, at POINT and pin PIN, in any
+// order.
 func (p *parser) qualifiers() error {
 	var loads []string
 	for _, l := range workload.All() {
