@@ -9,21 +9,23 @@ import (
 
 // Trip is a cell's round trip with known parts.
 type Trip struct {
-	// Rest (µs) is what the parts do not explain of an untraced trip.
+	// Rest is the time, in µs, of an untraced trip that the segments do not explain.
 	Rest     float64
 	Segments []Piece
 }
 
-// Piece is a segment without what tracing costs. Its steps are named after its key.
+// Piece is a segment of a trip, without the cost of tracing. The names of its steps derive from its
+// key.
 type Piece struct {
 	sample.SegmentKey
 	Micros, Events float64
 }
 
-// EventCost (s) is what each traced event costs.
+// EventCost is the time that tracing an event costs, in s.
 const EventCost = 0.13e-6
 
-// The noise of a traced run (µs): from epoch to epoch, and from slice to slice.
+// The noise of a segment from epoch to epoch, of a wake-up from epoch to epoch, and of both from
+// slice to slice, in µs; the number of slices of a cell in an epoch.
 const (
 	epochNoise = 0.02
 	wakeNoise  = 0.3
@@ -31,8 +33,9 @@ const (
 	slicesEach = 30
 )
 
-// Trace makes the run a trace and adds blocks of one epoch for each state, with a slice of each cell
-// in turn.
+// Trace makes the run a trace and adds the given number of blocks. Each has one epoch for each
+// state, in random order, with a slice of each cell in turn. Without states, these are untraced,
+// traced and traced thrice.
 func (r *Run) Trace(seed uint64, blocks int, trips []Trip, states ...sample.Tracing) *Run {
 	r.T.Helper()
 	p := &r.File.Header.Plan
@@ -109,8 +112,8 @@ func (x Piece) name() string {
 	return string(x.Part) + " " + x.Device + " " + way
 }
 
-// in returns the segments that an epoch shows: without programs around hooks these are in the segment
-// before.
+// in returns the segments that an epoch in the given state shows. Unless it traces hooks, their
+// time is in the segment before.
 func (t Trip) in(state sample.Tracing) (out []Piece) {
 	for _, x := range t.Segments {
 		if strings.HasPrefix(string(x.Part), string(sample.PartHook)) &&
@@ -126,8 +129,9 @@ func (t Trip) in(state sample.Tracing) (out []Piece) {
 // HostTrip returns a round trip over the loopback device.
 func HostTrip() Trip { return Trip{Segments: roundTrip(loHop)} }
 
-// BridgeTrip returns one over a bridge. In µs it adds -1.4 in TCP and IP out, 0.5 in devices, 4 in
-// the bridge, half of that in the hook FORWARD, and 0.5 that no part explains.
+// BridgeTrip returns a round trip over a bridge. In µs, relative to HostTrip, it adds -1.4 in TCP
+// and IP out, 0.5 in devices, 4 in the bridge, half of that in the hook FORWARD, and 0.5 that no
+// part explains.
 func BridgeTrip() Trip { return Trip{Rest: 0.5, Segments: roundTrip(vethHop)} }
 
 var (
