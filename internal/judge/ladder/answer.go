@@ -12,8 +12,8 @@ var answered = []struct{ price, head string }{
 	{PriceName(workload.Stream, workload.LatencyP50), "Median token delay"},
 }
 
-// AnswerOf returns the costs of the parts, or nil without steps. A part costs something only if its
-// verdict says so.
+// AnswerOf returns the costs of the parts, or nil without steps. It claims no more than the
+// verdicts do.
 func AnswerOf(steps []Step) *analysis.Answer {
 	if len(steps) == 0 {
 		return nil

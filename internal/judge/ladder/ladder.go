@@ -27,13 +27,13 @@ type Step struct {
 	Below  string                    `json:"below,omitempty"` // its label; absent at the bottom
 	Part   string                    `json:"part,omitempty"`
 	Prices map[string]analysis.Price `json:"prices"` // by PriceName
-	// Trace says where the price in median latency goes; nil: it was not traced.
+	// Trace attributes the price in median latency to parts of the path; nil if it was not traced.
 	Trace *trace.Trace `json:"trace,omitempty"`
 
 	cell, below sample.Cell // without a load; below is zero at the bottom
 }
 
-// The prices are shown in this order.
+// priced lists the prices in the order in which they are shown.
 var priced = []struct{ Metric, Load, Name string }{
 	{workload.LatencyP50, workload.RR, "median latency"},
 	{workload.CPUPerTrip, workload.RR, "CPU time per round trip"},
@@ -80,7 +80,8 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// Partners maps cells to those on the rungs below.
+// Partners returns a function from each cell to the cell on the rung below, or for the control to
+// the baseline.
 func Partners(j *analysis.Run) func(i int) (int, bool) { return newLadder(j).partner }
 
 type ladder struct {
@@ -128,7 +129,7 @@ func (l *ladder) covers(b, c sample.Cell) bool {
 	return common
 }
 
-// The control's partner is the baseline.
+// partner returns the cell on the rung below, or the baseline for the control.
 func (l *ladder) partner(i int) (int, bool) {
 	c := l.Series[i].Cell
 	if c.Control {
@@ -193,7 +194,8 @@ func (l *ladder) traces(steps []Step) {
 	}
 }
 
-// Way returns where the step's clients are, and if they leave the machine, that they do.
+// Way returns, in words, where the step's clients are and whether they connect to outside the
+// machine.
 func (s Step) Way() string {
 	from, to := mode.Placement(s.From).Words(), mode.Target(s.To)
 	switch {
