@@ -77,8 +77,8 @@ func (a *additive) rank() int {
 	return joined
 }
 
-// The weights start from each visit's distance from its group's median, without the median of its
-// time, so that no single visit decides it.
+// start sets the first weights by each visit's distance from its group's median, after subtracting
+// the median of its time, so that no single visit decides them.
 func (a *additive) start() {
 	none := make([]float64, len(a.levels))
 	a.levels = medians(a.y, a.time, len(a.levels), none, a.time)
@@ -148,7 +148,8 @@ func (a *additive) level(inGroup []float64) {
 	}
 }
 
-// means stores 0 for a group without weight. A nil y counts as 0.
+// means stores each group's weighted mean of y - off, or 0 for a group without weight. A nil y
+// counts as 0.
 func (a *additive) means(means, inGroup, y, off []float64) {
 	clear(means)
 	for i, w := range a.weights {

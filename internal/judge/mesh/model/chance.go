@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// allowed returns the largest average number of links that chance may name: few in a run, or a few
-// among a million.
+// allowed returns the largest average number of links that may be named by chance in a run: 0.05
+// or, in a large mesh, 3 in a million.
 func allowed(pairs float64) float64 {
 	const (
 		inRun  = 0.05
@@ -100,7 +100,7 @@ func (f *Fit) chances(suspects []Fault) []float64 {
 	out := make([]float64, len(suspects))
 	for i, s := range suspects {
 		at, _ := slices.BinarySearch(tail, math.Log(s.Factor)/2)
-		// Unobserved events are still possible: half a visit more is slow, of one more in all.
+		// Half a slow visit more, among one visit more, keeps unobserved events possible.
 		slow, all := float64(len(tail)-at)+0.5, float64(n+1)
 		if f.Sweeps == 1 { // leave its own visit out
 			own := 1.0

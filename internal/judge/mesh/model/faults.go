@@ -17,7 +17,8 @@ const (
 	Apart     Kind = "group"     // nodes that are healthy among themselves and slow to the others
 )
 
-// Fault is something that is slower by more than Least and beyond the noise.
+// Fault is a node, link or group that is slower than typical, by more than the fit's smallest
+// factor and beyond the noise.
 type Fault struct {
 	Kind Kind
 	// Nodes holds the node, the two nodes of a link (from, to) or the group's nodes.
@@ -33,8 +34,8 @@ type Fault struct {
 // fault, if its noise is normal.
 const falseAlarms = 0.01
 
-// A node must stand out by outlying robust standard deviations of all nodes, if there are enough:
-// machines of different kinds are not faults.
+// Among at least several nodes, a slow one must stand out by outlying robust standard deviations of
+// all nodes, because machines of different kinds are not faults.
 const (
 	outlying = 3.5
 	several  = 8
@@ -67,9 +68,9 @@ func (f *Fit) linkBeyond() float64 { return f.linkQuantile() * f.Noise }
 func (f *Fit) linkQuantile() float64 { return student(1-falseAlarms/f.pairs(), f.df) }
 
 // Faults returns the faults of each fit (groups, nodes, links; each from the worst on) and the
-// number of links that only look slow. The fits are of the same sweeps. A link is named if more of
-// its visits, over all fits, are slow than chance explains in a mesh of this size; a single visit
-// never names one.
+// number of links that only look slow. The fits must be of the same sweeps. A link is named if more
+// of its visits, over all fits, are slow than chance explains in a mesh of this size; a single
+// visit never names one.
 func Faults(fits ...*Fit) (by [][]Fault, doubtful int) {
 	by = make([][]Fault, len(fits))
 	links, doubtful := slowLinks(fits)

@@ -36,7 +36,8 @@ func (f *Fit) group() {
 	f.noise()
 }
 
-// both returns NaN where a direction is missing.
+// both returns the links' values, averaged over both directions, or NaN where a direction is
+// missing.
 func (f *Fit) both() []float64 {
 	if !f.Directed {
 		return f.links
@@ -90,11 +91,11 @@ func leaders(nodes []int, fast func(i, j int) bool) [][]int {
 	return out
 }
 
-// distance of a group from the others, in standard errors
+// sure is the least distance of a group from the others, in standard errors.
 const sure = 4
 
-// behind finds small groups of nodes that look slow, but not to each other. It returns 0 for nodes
-// outside the groups, or nil without groups.
+// behind finds small groups of nodes that look slow, but not to each other. It returns each node's
+// group, 0 for nodes outside the groups, or nil without groups.
 func (f *Fit) behind(x []float64) []int {
 	effect := func(i int) float64 { return (f.out[i].effect + f.in[i].effect) / 2 }
 	var slow []int
@@ -135,11 +136,12 @@ func (f *Fit) behind(x []float64) []int {
 	return label
 }
 
-// the least share of fast links inside groups, and of slow links between them
+// pure is the least share of fast links inside groups, and of slow links between them.
 const pure = 0.9
 
 // split finds groups that together hold nearly all nodes, so that the typical links need not be
-// known. It returns 0 for nodes of the largest group, or nil without groups.
+// known. It returns each node's group, 0 for the largest one and for nodes without one, or nil
+// without groups.
 func (f *Fit) split(x []float64) []int {
 	n := f.Nodes
 	var all []float64

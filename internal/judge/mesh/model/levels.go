@@ -42,7 +42,8 @@ func (f *Fit) sort(visits []Visit) {
 	f.Sweeps, f.rounds = len(sweeps.all), len(rounds.all)
 }
 
-// Visits come in the order of time, so most have the key of the one before.
+// numbers assigns consecutive numbers to keys. It caches the last key, because most visits have the
+// key of the one before.
 type numbers[K comparable] struct {
 	all    map[K]int32
 	last   K
@@ -65,11 +66,12 @@ func (n *numbers[K]) of(k K) int32 {
 	return number
 }
 
-// visits that a round needs for a level of its own: the median of fewer depends on which nodes
-// happen to meet
+// manyInRound is the least number of visits for which a round has a level of its own. The median of
+// fewer depends on which nodes happen to meet.
 const manyInRound = 32
 
-// A visit's time is its sweep or, if rounds is set and its round is large enough, its round.
+// times returns the number of each visit's time, which is its sweep or, if rounds is set and its
+// round is large enough, its round.
 func (f *Fit) times(rounds bool) []int32 {
 	out := make([]int32, len(f.visits))
 	if !rounds {

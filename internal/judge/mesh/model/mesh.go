@@ -10,8 +10,8 @@
 // the effects of slow nodes from their partners' links. But where the slower of two nodes decides,
 // two slow nodes do not make a link slow twice over, and their partners would be called fast.
 //
-// What all nodes share is the level, and no fault. With two nodes only the link between them can be
-// named.
+// A slowness that all nodes share is part of the level and no fault. With two nodes only the link
+// between them can be named.
 package model
 
 import (
@@ -127,7 +127,8 @@ func newFit(nodes int, directed bool, least float64, visits []Visit) *Fit {
 	return f
 }
 
-// Of two visits both must be slow, so the median is the low one.
+// summarize sets the links' medians. It takes the lower one of two middle values, so of two visits
+// both must be slow.
 func (f *Fit) summarize() {
 	n := f.Nodes
 	f.links = make([]float64, n*n)
@@ -157,11 +158,13 @@ func (f *Fit) between(a, b int) float64 {
 func (f *Fit) row(i, j int) float64    { return f.links[i*f.Nodes+j] }
 func (f *Fit) column(i, j int) float64 { return f.links[j*f.Nodes+i] }
 
-// links that a node needs to have an effect: with one, it would be the link's
+// minLinks is the least number of links for a node to have an effect. With one, the effect could as
+// well be the link's.
 const minLinks = 2
 
-// effects uses all links of each node first, then those to nodes that do not look slow. With a
-// third of the nodes slow, one more slow link would otherwise make slow links the majority.
+// effects computes the nodes' effects from all links, and then again from the links to nodes that
+// do not look slow. With a third of the nodes slow, one more slow link would otherwise make slow
+// links the majority.
 func (f *Fit) effects() {
 	all := make([]bool, f.Nodes)
 	f.sides(all, all)

@@ -42,8 +42,8 @@ func (f *Fit) takeLevels() {
 	}
 }
 
-// takeRoundLevels does the same by large enough rounds. The effects of the nodes must be known, so
-// that a round's level does not depend on its nodes.
+// takeRoundLevels does what takeLevels does for each round that is large enough. The effects of the
+// nodes must be known, so that a round's level does not depend on its nodes.
 func (f *Fit) takeRoundLevels() {
 	sweeps, rounds := f.times(false), f.times(true)
 	more := len(f.count(rounds)) - len(f.count(sweeps))
@@ -72,8 +72,8 @@ func (f *Fit) additive(times []int32) *additive {
 // freedom returns the degrees of freedom of a bent scale; 1 stays 1.
 func freedom(free int) float64 { return max(min(1, float64(free)), bentEfficiency*float64(free)) }
 
-// A sweep of one pair has no visits that can be compared with other pairs'. A single pair is
-// compared with its other direction.
+// informed counts, for each link, the visits that can be compared with those of other pairs in
+// their sweep. A single pair is compared with its other direction.
 func (f *Fit) informed(times []int32) {
 	all := f.count(times)
 	pairs := 0
@@ -104,7 +104,7 @@ func (f *Fit) informed(times []int32) {
 	}
 }
 
-// In a fit without directions, there holds all visits.
+// pair returns the visits from a to b and those back. Without directions, there holds all.
 func (f *Fit) pair(a, b int) (there, back []visit) {
 	l := f.linkOf(a, b)
 	there = f.visits[f.first[l]:f.first[l+1]]
@@ -149,7 +149,8 @@ func linkError(n float64) float64 {
 	return max(1/math.Sqrt(n), min(1, medianError/math.Sqrt(n)))
 }
 
-// linkNoise returns +Inf if the link cannot be compared with any other.
+// linkNoise returns the standard error of a link's value, or +Inf if the link cannot be compared
+// with any other.
 func (f *Fit) linkNoise(l int32) float64 {
 	if math.IsNaN(f.visitNoise) {
 		return f.Noise
@@ -157,6 +158,7 @@ func (f *Fit) linkNoise(l int32) float64 {
 	return math.Hypot(f.visitNoise*linkError(f.info[l]), f.beside)
 }
 
+// residual returns the noise by the links' deviations from the model, and its degrees of freedom.
 // The noise is NaN if there are too few links.
 func (f *Fit) residual() (sigma, df float64) {
 	rest := make([]float64, 0, f.Nodes*f.Nodes)
@@ -206,8 +208,8 @@ func student(p, df float64) float64 {
 }
 
 // Link returns the absolute value of a link and its 95 % interval, which includes the drift from
-// sweep to sweep; NaN if that is not known. The value is Huber's mean, where Slowness takes the
-// faster half.
+// sweep to sweep; NaN if that is not known. The value is Huber's mean, while Slowness is the lower
+// median.
 func (f *Fit) Link(from, to int) (x, low, high float64) {
 	l := f.linkOf(from, to)
 	n := float64(f.first[l+1] - f.first[l])
