@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// answer names only faults. It returns nil if nothing was measured.
+// answer returns the answer, which names only faults, or nil if nothing was measured.
 func (m *Mesh) answer() *analysis.Answer {
 	if m.Empty() {
 		return nil
@@ -51,7 +51,7 @@ func (m *Mesh) answer() *analysis.Answer {
 	return m.withoutResult(a)
 }
 
-// firm qualifies a fault that is less certain than one of more sweeps, or returns "".
+// firm returns the sentence that a fault is based on few sweeps, or "" if there are enough.
 func (m *Mesh) firm() string {
 	if m.Sweeps >= stats.MinJudged {
 		return ""
@@ -70,7 +70,7 @@ func (m *Mesh) withoutResult(a *analysis.Answer) *analysis.Answer {
 	return a
 }
 
-// From this factor of slowness on that noise may hide, the answer calls nothing healthy.
+// If noise may hide a slowness by more than this factor, the answer calls nothing healthy.
 const hidden = 3
 
 func (m *Mesh) none() string {

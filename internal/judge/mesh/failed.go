@@ -21,8 +21,9 @@ func (t tally) add(v sample.PairVisit) tally {
 	return tally{t.good, t.bad + 1, v.Failure}
 }
 
-// A node without word from the engine counts as gone once all its visits to this number of partners
-// in a row have failed; a pair after this number of sweeps.
+// leftAfter is the number of partners in a row to which all visits of a node must have failed for
+// the node to count as gone, if it had results before and the engine did not report it. For a pair,
+// it is the number of sweeps.
 const leftAfter = 2
 
 func failedOfMesh(p sample.Plan, pairs []sample.PairVisit) []Failed {

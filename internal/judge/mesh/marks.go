@@ -14,7 +14,7 @@ type marks struct {
 	out, in [][]bool
 }
 
-// markLinks marks links of whose slowness, in logarithms, a fault explains at least half.
+// markLinks marks the links whose slowness a fault explains by at least half, in logarithms.
 func markLinks(fit *model.Fit, faults []model.Fault) marks {
 	m := marks{square(fit.Nodes), square(fit.Nodes), square(fit.Nodes)}
 	for _, x := range faults {

@@ -143,7 +143,7 @@ func (fs fits) list() []*model.Fit {
 	return out
 }
 
-// number returns nil if JSON cannot represent x.
+// number returns a pointer to x, or nil if JSON cannot represent x.
 func number(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
@@ -172,7 +172,8 @@ func (m *Mesh) addNodes(p sample.Plan, pairs []sample.PairVisit) {
 	}
 }
 
-// A link counts as slow everywhere only if a fault explains it.
+// judge adds a metric and its faults to the mesh and returns the slow links, which are those that a
+// fault explains.
 func (m *Mesh) judge(metric string, fit *model.Fit, faults []model.Fault) marks {
 	slow := markLinks(fit, faults)
 	switch metric {

@@ -5,6 +5,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// Mesh is the judgement of a mesh in one mode.
 type Mesh struct {
 	Mode    string            `json:"mode"`
 	On      string            `json:"on"`
@@ -19,7 +20,7 @@ type Mesh struct {
 	Failed       []Failed `json:"failed"` // in either mode
 	// Groups summarizes the links by the labels of their nodes.
 	Groups []LabelGroup `json:"groups,omitempty"`
-	// NotWitnessed lists the hops that nobody could read, with the reason.
+	// NotWitnessed lists the hops whose counters could not be read, with the reason.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
 	// Beside holds the results of the other mode, without failures, or nil.
 	Beside *Mesh `json:"beside,omitempty"`
@@ -37,7 +38,7 @@ func (m *Mesh) Empty() bool {
 	return m.Beside == nil || m.Beside.Empty()
 }
 
-// Visits returns the number of visits of both modes, and of failed ones.
+// Visits returns the number of visits of both modes, and how many of them failed.
 func (m *Mesh) Visits() (all, failed int) {
 	for _, n := range m.Nodes { // each visit is counted by two nodes
 		all, failed = all+n.Visits, failed+n.Failed
@@ -58,7 +59,8 @@ type Node struct {
 	Failed  int               `json:"failed"` // of Visits
 }
 
-// ThroughputIn is the metric of a node's receiving, ThroughputOut of its sending.
+// ThroughputIn is the metric of what a node receives; workload.ThroughputOut is that of what it
+// sends.
 const ThroughputIn = "throughput_in"
 
 // Effect is the ratio of a node's links to typical links.
