@@ -274,8 +274,9 @@ func (p *predictor) page(c sample.Cell) map[int]float64 {
 	return p.perQuery(c, workload.LatencyP50, float64(p.w.Queries), perByte)
 }
 
-// perTrip takes a metric of rr as trip and one of bulk as bytes. Pairs is 0 if the file lacks
-// slices for it.
+// perTrip returns the excess of c over the baseline for one operation: a round trip by the metric
+// trip of rr, and the extra bytes by the metric bytes of bulk. Pairs is 0 if the file lacks slices
+// for it.
 func (p *predictor) perTrip(c, base sample.Cell, trip, bytes string) stats.Estimate {
 	e, level := p.slices(c, base, workload.RR, trip)
 	out := e.More(level)
@@ -313,7 +314,8 @@ func (p *predictor) cpu(c sample.Cell) map[int]float64 {
 		p.values(c, workload.Bulk, workload.CPUPerByte))
 }
 
-// Without a price, bytes cost nothing, which is noted.
+// perQuery returns, by round, the cost of a number of queries. If perByte is nil, the extra bytes
+// cost nothing, which is noted.
 func (p *predictor) perQuery(c sample.Cell, metric string, times float64,
 	perByte map[int]float64) map[int]float64 {
 	out := map[int]float64{}
