@@ -19,9 +19,9 @@ import (
 // one run each cannot resolve less.
 const alike = 0.05
 
-// A measured difference must be beyond the run's own noise floor. No difference means the verdict
-// same, or a whole interval within alike. For gone or new, the interval must exclude the published
-// ratio.
+// judge compares a published ratio with the measured one. A measured difference must be beyond the
+// run's own noise floor. No difference means the verdict same, or a whole interval within alike.
+// For gone or new, the interval must exclude the published ratio.
 func judge(published float64, m analysis.Ratio) Verdict {
 	difference := math.Abs(published-1) > alike
 	differs := m.Verdict == stats.Better || m.Verdict == stats.Worse
@@ -185,7 +185,8 @@ func (s Study) measure(es []Entry, c Comparison, files []Measured) (Ratio, []str
 	return out, best
 }
 
-// A swarm has no native mode.
+// standIn returns the figure of host instead of native if the file is of a swarm, which has no
+// native mode.
 func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	isSwarm := func(c sample.Cell) bool { return c.On == sample.Swarm }
 	if f.Cell.Mode == mode.Native && slices.ContainsFunc(file.File.Header.Plan.Cells, isSwarm) {
@@ -194,7 +195,8 @@ func standIn(f analysis.Figure, file Measured) analysis.Figure {
 	return f
 }
 
-// datapath returns the datapath of Open vSwitch if it is not the kernel's, as in the study.
+// datapath returns the datapath of Open vSwitch if it is not the kernel's, which the study used, or
+// "".
 func datapath(p *analysis.Pairing, c sample.Cell) string {
 	if _, path, _ := p.Conditions(c); strings.HasPrefix(path.Facts["datapath"], "userspace") {
 		return path.Facts["datapath"]

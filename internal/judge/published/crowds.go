@@ -22,7 +22,7 @@ var crowdCommands = []Command{
 	{"scale pipework link ovs --procs 1x1,1x2,1x4,1x16,2x1,4x1,16x1,2x2,4x4,16x16", "procs.jsonl"},
 }
 
-// in the order of crowdCommands, with the study's words for a shape
+// crowdTables has the study's tables, in the order of crowdCommands, with its words for a shape.
 var crowdTables = []struct {
 	name  string
 	words *regexp.Regexp
@@ -34,9 +34,10 @@ var crowdTables = []struct {
 			`^(1) server, (\d{1,3})x(\d{1,3}) \(client containers x clients in each\)$`)},
 }
 
-// A client's mean is the total divided by the clients. The third table's figures are per process,
-// against its heading: times the containers, Open vSwitch would carry 25 Gbit/s in 4×1, 6 in 1×4
-// and 1 in 16×16; times the processes, 25, 25 and 15, as elsewhere.
+// crowdOurs divides the total by the number of clients, as the study does. The third table's
+// figures are per process, contrary to its heading: multiplied by the number of containers, Open
+// vSwitch would carry 25 Gbit/s in 4×1, 6 in 1×4 and 1 in 16×16; multiplied by the number of
+// processes, 25, 25 and 15, as elsewhere.
 func crowdOurs(r Row) (Ours, error) {
 	for i, t := range crowdTables {
 		m := t.words.FindStringSubmatch(r.Shape)
@@ -69,7 +70,8 @@ func count(digits string) int {
 	return n
 }
 
-// In the third table crowdRatios also compares 4×1 with 1×4.
+// crowdRatios compares each row with the first mode at the same shape and with the smallest shape
+// of its mode, and in the third table also 4×1 with 1×4.
 func crowdRatios(es []Entry) []Comparison {
 	var out []Comparison
 	for i, e := range es {

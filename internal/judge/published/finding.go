@@ -31,7 +31,8 @@ func (f *Finding) note(datapath string) {
 	}
 }
 
-// All of the finding's ratios must hold, or with mostly set more than half.
+// verdict returns the verdict on the finding. It holds if all of its ratios hold or, with mostly
+// set, more than half.
 func (f Finding) verdict(mostly bool) Verdict {
 	all := 0
 	for _, n := range f.Verdicts {

@@ -83,8 +83,8 @@ func valueOf(m *analysis.Metric) *Value {
 // IsRatio reports whether the row is a ratio that the study states, without a figure of its own.
 func (r Row) IsRatio() bool { return r.Unit == "x" }
 
-// Of several files, the closest to the study's own conditions and then the one with the most rounds
-// counts.
+// here returns the row's figure, or nil if no file has it. It prefers the file whose conditions are
+// closest to the study's, then the one with the most rounds.
 func (s Study) here(e Entry, files []Measured) *Here {
 	if e.IsRatio() || e.Why != "" {
 		return nil

@@ -13,7 +13,7 @@ const schema = "bridgetoll.published/1"
 type Report struct {
 	Schema  string          `json:"schema"`
 	Answer  analysis.Answer `json:"answer"`
-	Files   []File          `json:"files"` // nil: nothing is compared
+	Files   []File          `json:"files"` // empty: nothing is compared
 	Studies []Result        `json:"studies"`
 }
 
@@ -85,8 +85,7 @@ func (l Line) What() string {
 	return whats[cpuIdle]
 }
 
-// Placing returns the row's place in the study's words, or "" for studies in one place and tables
-// with both ends in it.
+// Placing returns the row's placement if its study distinguishes one machine from two, else "".
 func (l Line) Placing() string {
 	if l.Placement == sameMachine || l.Placement == twoMachines {
 		return l.Placement

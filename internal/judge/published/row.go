@@ -61,7 +61,7 @@ const (
 	perClient  = "throughput_per_container"
 	cpuIdle    = "cpu_idle"
 	adjusted   = "cpu_adjusted_ratio_vs_" // followed by a mode
-	// in addition to the quotient of two rows; in no ratio itself
+	// AsPrinted is a ratio that repeats the quotient of two other rows, so it is not compared.
 	AsPrinted = "ratio_as_printed"
 	oneWay    = "latency_one_way"
 	response  = "response_time_median"

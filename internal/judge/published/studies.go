@@ -189,8 +189,8 @@ func proxyRatios(es []Entry) []Comparison {
 	return out
 }
 
-// For a client on the machine that dials a default bridge's port at localhost, docker-proxy
-// answers.
+// streamOurs takes the study's bridge for a published port of the default bridge that is dialled at
+// localhost, where docker-proxy answers.
 func streamOurs(r Row) (Ours, error) {
 	metric := workload.ResponseTime
 	if r.Metric == spike {
@@ -231,7 +231,7 @@ func driverOurs(r Row) (Ours, error) {
 	return Ours{}, errMode
 }
 
-// Rows with docker-proxy are measured where it answers: on the machine itself.
+// driverRatios compares docker-proxy with modes on the machine itself, where docker-proxy answers.
 func driverRatios(es []Entry) []Comparison {
 	row := func(m mode.Name) int {
 		return find(es, func(e Entry) bool { return e.Mode == string(m) && e.Metric == throughput })

@@ -98,7 +98,8 @@ func at(m mode.Name, from mode.Placement, to mode.Target, load, metric string) O
 
 func find(es []Entry, is func(Entry) bool) int { return slices.IndexFunc(es, is) }
 
-// ok is false if an entry is missing, or a figure was rounded to 0.
+// quotient returns the ratio of row of to row to. ok is false if a row is missing, if they are the
+// same, or if a figure was rounded to 0.
 func quotient(es []Entry, of, to, finding int) (Comparison, bool) {
 	if of < 0 || to < 0 || of == to || es[of].Value == 0 || es[to].Value == 0 {
 		return Comparison{}, false
