@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// asideAt is in standard deviations. Hardly two in a thousand runs without another state of the
-	// machine have such an epoch.
+	// asideAt is the distance, in standard deviations, beyond which an epoch is set aside. Hardly two
+	// in a thousand runs without another state of the machine have such an epoch.
 	asideAt   = 5
 	leastKept = 4
 )
 
 // Aside reports which epochs are further from the median of all than their own error, the prior and
-// the distance of the middle epochs allow: a machine has states with other ratios, for seconds at a
-// time. If out is true, these epochs are left out. It is false if they are more than a third or few
-// would be left.
+// the distance of the middle epochs allow. A machine may be in another state, with other ratios,
+// for seconds at a time. If out is true, these epochs are to be left out. It is false if there are
+// none, if they are more than a third, or if few would be left.
 //
 // Weights that fall smoothly with the distance (Huber, Tukey) would keep a share of the other state
 // in the mean.
@@ -54,7 +54,8 @@ func Aside(epochs []Epoch) (which []bool, out bool) {
 // lowerMedian returns a value within one of two clusters, not between them.
 func lowerMedian(xs []float64) float64 { return Kth(slices.Clone(xs), (len(xs)-1)/2) }
 
-// If mixed is true, kept holds all epochs with pairs, otherwise those that are not set aside.
+// usual returns the epochs with pairs, without those to be left out. mixed reports whether epochs
+// of another state are among them.
 func usual(epochs []Epoch) (kept []Epoch, mixed bool) {
 	aside, out := Aside(epochs)
 	for k, e := range epochs {

@@ -39,11 +39,12 @@ func NewEpoch(values []float64, worth float64) Epoch {
 	return e
 }
 
-// factor from the median absolute deviation to a standard deviation, for normal values
+// ofNormal is the factor from the median absolute deviation to a standard deviation, for normal
+// values.
 const ofNormal = 1.4826
 
-// The correction of ofNormal is by Croux & Rousseeuw, Time-efficient algorithms for two highly
-// robust estimators of scale, 1992.
+// fewValues returns the correction of ofNormal for n values by Croux & Rousseeuw, Time-efficient
+// algorithms for two highly robust estimators of scale, 1992.
 func fewValues(n int) float64 {
 	small := []float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129,
 		9: 1.107}
@@ -152,7 +153,7 @@ func (e Estimate) Ratio() Summary {
 	return s
 }
 
-// exp returns a finite ratio for any value in a file.
+// exp returns e to the power of x, limited so that any value in a file gives a finite ratio.
 func exp(x float64) float64 {
 	const most = 200
 	return math.Exp(min(max(x, -most), most))

@@ -14,13 +14,14 @@ func Factor(ws []Window) float64 {
 	return all / part
 }
 
-// minWindows is per factor: an interval from fewer would be useless.
+// minWindows is the least number of windows for each factor. An interval from fewer would be
+// useless.
 const minWindows = 3
 
-// Factors returns the logarithm of mine's factor over its, from windows of the same rounds, with
-// its standard error by the delta method (Cochran, Sampling Techniques, 1977, chapter 6). Other
-// work of the machine is in both windows of a round, and is not part of the error. Pairs is 0 if
-// there are too few windows.
+// Factors returns the logarithm of the ratio of mine's Factor to that of its; both have windows of
+// the same rounds, in the same order. The standard error is by the delta method (Cochran, Sampling
+// Techniques, 1977, chapter 6). Other work of the machine is in both windows of a round, and is not
+// part of the error. Pairs is 0 if there are too few windows.
 func Factors(mine, its []Window) Estimate {
 	f, g := Factor(mine), Factor(its)
 	n := float64(len(mine))

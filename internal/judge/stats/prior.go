@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// Prior is the expected difference between epochs before a row's own are seen.
+// Prior is the expected difference between a row's epochs, before these are considered.
 type Prior struct {
 	// Variance is the variance of the epochs' ratios, as logarithms, that the spread of their
 	// slices does not explain.
@@ -208,7 +208,8 @@ func alike(known Prior, rows []scatter, variance float64) float64 {
 	return 2 * inverseTrigamma(max(excess, trigamma(most/2)))
 }
 
-// From this argument on the asymptotic series of the polygamma functions have 12 digits.
+// series is the argument from which on the asymptotic series of the polygamma functions have 12
+// digits.
 const series = 15
 
 // trigamma returns NaN unless x > 0 (Abramowitz & Stegun 6.4.6, 6.4.12).

@@ -8,17 +8,18 @@ import (
 
 const resamples = 2000
 
-// bytes of all cached resamplings
+// maxKept is the largest number of bytes of all cached resamplings.
 const maxKept = 32 << 20
 
-// times holds how often each index occurs in each resample of n values: once on average, and never
-// 256 times. The seed is fixed.
+// resampling holds how often each index occurs in each resample of n values: once on average, and
+// never 256 times. The seed is fixed.
 type resampling struct {
 	n     int
 	times []uint8
 }
 
-// Drawing takes far longer than using the resamplings, and a report repeats the same sizes.
+// kept caches resamplings, because drawing takes far longer than using them, and a report repeats
+// the same sizes.
 var kept struct {
 	sync.Mutex
 	last []*resampling // the latest used first
@@ -70,7 +71,7 @@ func draw(n int, times []uint8, f func(i int, times []uint8)) {
 	}
 }
 
-// in ascending order, with their indexes
+// ranked holds values in ascending order, with their original indexes.
 type ranked struct {
 	values  []float64
 	indexes []int

@@ -2,8 +2,8 @@ package stats
 
 import "math"
 
-// sureConfidence is the level of a difference: a report has many rows, and few equal ones may be
-// called different.
+// sureConfidence is the level of the verdicts better and worse. A report has many rows, and few
+// equal ones may be called different.
 const sureConfidence = 0.99
 
 // A run that looks at its results and may end has more chances to be wrong. Before its end it needs
@@ -14,9 +14,9 @@ const (
 	lookEpochs = 3
 )
 
-// Judge judges the estimate of a ratio's logarithm. Same requires the whole 95 % interval within
-// same of 1, better or worse the whole 99 % interval further from 1 than bias: the control's
-// distance from 1, or NaN without one.
+// Judge judges the estimate of a ratio's logarithm. Same requires that the whole 95 % interval is
+// within same of 1; better and worse, that the whole 99 % interval is further from 1 than bias, the
+// distance of the control's ratio from 1. The verdict is unclear if bias is NaN.
 func (e Estimate) Judge(bias, same float64, higherIsBetter bool) Verdict {
 	return e.judge(bias, same, Confidence, sureConfidence, higherIsBetter)
 }
@@ -59,7 +59,7 @@ func (e Estimate) Bias() float64 {
 	return math.Expm1(math.Abs(e.Centre))
 }
 
-// Times converts the estimate to another unit.
+// Times returns the estimate multiplied by a factor.
 func (e Estimate) Times(by float64) Estimate {
 	e.Centre *= by
 	e.Error *= math.Abs(by)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Shift is the ratio of a quantity in one run to the same in another. Its intervals include the
-// uncertainty of both runs, which are independent.
+// Shift is the ratio of a quantity in a new run to the same quantity in an old one. Its intervals
+// include the uncertainty of both runs, which are independent.
 type Shift struct {
 	Summary                   // 95 %
 	SureLow, SureHigh float64 // 99 %
@@ -38,7 +38,7 @@ func ShiftedValues(old, now []float64) Shift {
 	a, b := medians(old), medians(now)
 	ratios := make([]float64, resamples)
 	for i := range ratios {
-		// Samples of one size have the same resamples in the same order.
+		// Samples of equal size have the same resamples in the same order, so different ones are paired.
 		ratios[i] = b[i] / a[(i+resamples/2)%resamples]
 	}
 	slices.Sort(ratios)
@@ -47,7 +47,8 @@ func ShiftedValues(old, now []float64) Shift {
 	return out
 }
 
-// The quotient of two floats from a file may overflow.
+// ratio reports whether x/by is positive and finite. The quotient of two numbers from a file may
+// overflow.
 func ratio(x, by float64) bool { return x/by > 0 && !math.IsInf(x/by, 0) }
 
 func positive(xs []float64) []float64 {
@@ -86,8 +87,8 @@ func SummarizeSurely(xs []float64) Summary {
 }
 
 // Judge returns same if the whole 95 % interval is within same of 1, and better or worse if the
-// whole 99 % interval is further from 1 than noise: both runs' controls' noise, or NaN if a run has
-// no control.
+// whole 99 % interval is further from 1 than noise, the combined noise of both runs' controls. The
+// verdict is unclear if noise is NaN.
 func (s Shift) Judge(noise, same float64, higherIsBetter bool) Verdict {
 	if s.N == 0 || s.Epochs == 0 && s.N < MinJudged || math.IsNaN(noise) {
 		return Unclear

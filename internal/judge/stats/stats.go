@@ -18,7 +18,7 @@ import (
 // Confidence is the level of every interval.
 const Confidence = 0.95
 
-// Summary is a median and its interval. If N, the number of values, is 0, the rest is NaN.
+// Summary is a median and its interval. If N, the number of values, is 0, the rest means nothing.
 type Summary struct {
 	Median, Low, High float64
 	N                 int
@@ -98,7 +98,8 @@ func finite(xs []float64) []float64 {
 	})
 }
 
-// Floor returns the noise floor: the largest deviation from 1 that the control's interval includes.
+// Floor returns the noise floor: the largest deviation from 1 that the control's interval includes,
+// or NaN without values.
 func Floor(control Summary) float64 {
 	if control.N == 0 {
 		return math.NaN()
@@ -124,10 +125,10 @@ const MinJudged = 5
 // cells are the same.
 const maxSame = 0.10
 
-// Judge judges a ratio. It differs if the whole interval is beyond the noise floor, which is as far
-// from 1 on either side: at a floor of 1, 2 and 1/2. It is the same if the whole interval is within
-// the floor (but at most maxSame) or within margin, the run's requested precision. Otherwise, or
-// with fewer than MinJudged rounds, it is unclear.
+// Judge judges a ratio. It differs if the whole interval is beyond the noise floor: above 1+floor
+// or below 1/(1+floor). It is the same if the whole interval is within the floor (but at most
+// maxSame) or within margin, the run's requested precision. Otherwise, or with fewer than MinJudged
+// rounds, it is unclear.
 func Judge(ratio Summary, floor, margin float64, higherIsBetter bool) Verdict {
 	if ratio.N < MinJudged || math.IsNaN(floor) {
 		return Unclear
