@@ -82,7 +82,8 @@ func (v values) sentence(r *Report, c Curve) string {
 
 var shapes = []Shape{Every, From, UpTo, Several, None, Unclear}
 
-// head returns the question about the curves on one ground: "Median latency over 3 % above host's".
+// head returns what is asked about the curves of one load, placement and backend: "Median latency
+// more than 3 % above host's".
 func head(r *analysis.Report, c Curve) string {
 	l := r.LoadAt(analysis.Cell{Load: c.Load, Point: c.Points[0].Point})
 	side := "above"
