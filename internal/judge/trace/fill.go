@@ -53,8 +53,8 @@ func (s *study) none(b int, k kind) float64 {
 	return max(nothing, cmp.Or(p.Same, p.Precision)*m.Median)
 }
 
-// bias returns how far from 0, in s, the control of cell i's group shows a part. It returns 0 for
-// the control itself and for a group without a control.
+// bias returns the absolute value, in s, of what a part adds to the control of cell i's group. It
+// returns 0 for the control itself and for a group without a control.
 func (s *study) bias(i int, p part) float64 {
 	for _, o := range s.pairs {
 		c := s.Series[o[0]].Cell
@@ -261,8 +261,8 @@ func around(values map[int]float64, round int) []float64 {
 	return out
 }
 
-// segments returns cell i's segments in the order of a trip. The cost of tracing
-// is subtracted from their times.
+// segments returns cell i's segments in the order of a trip. The cost of tracing is subtracted from
+// their times.
 func (s *study) segments(i int) []Segment {
 	type found struct {
 		key sample.SegmentKey

@@ -47,7 +47,8 @@ var rowOfPart = map[sample.Part]string{
 	sample.PartRelay: rowRelay, sample.PartWake: rowWakes,
 }
 
-// forwarders maps the kinds of devices that have a row of their own to the rows' names.
+// forwarders maps the kinds of devices that have a row of their own to the rows' names; "" is the
+// kind itself.
 var forwarders = map[string]string{"openvswitch": "Open vSwitch",
 	string(mode.HopOVS): "Open vSwitch", string(mode.HopMacvlan): "", string(mode.HopIPvlan): "",
 	string(mode.HopNetkit): "", string(mode.HopIPVS): ""}

@@ -12,7 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// seen is what one traced epoch shows of a cell.
+// seen holds the trace of a cell in one epoch.
 type seen struct {
 	round int
 	*sample.Trace
@@ -90,7 +90,7 @@ func sortSlots(s []analysis.Slot) {
 	slices.SortFunc(s, func(a, b analysis.Slot) int { return cmp.Compare(a.At, b.At) })
 }
 
-// total returns the sum of the wanted rows.
+// total returns the sum of the wanted rows' slots and events, without midMean and devices.
 func (s seen) total(want func(row string) bool) *sum {
 	out := &sum{events: map[steps]float64{}}
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {

@@ -62,7 +62,7 @@ type Trace struct {
 	Events       float64        `json:"events"`   // per trip
 	// Cost is what tracing added to a trip: traced minus untraced.
 	Cost analysis.Price `json:"cost"`
-	// Refused is the reason why there are no rows; "": there are.
+	// Refused is the reason why there are no rows; "" if there are.
 	Refused  string    `json:"refused,omitempty"`
 	Rows     []Row     `json:"rows,omitempty"`
 	Segments []Segment `json:"segments,omitempty"`
