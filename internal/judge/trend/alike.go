@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// The text is the same for plans that measure the same cells with the same loads against the same
-// baseline, however long they run. It is "" for a mesh.
+// planKey returns a text that is equal for plans that measure the same cells with the same loads
+// against the same baseline, however long they run. It returns "" for a mesh.
 func planKey(p sample.Plan) string {
 	if p.Mesh != nil {
 		return ""

@@ -28,7 +28,8 @@ type Measured struct {
 	Metric string `json:"metric"`
 }
 
-// Figures of endpoints are not this machine's.
+// basesOf returns the baselines' own figures, or nil for endpoints, whose figures are not this
+// machine's.
 func basesOf(foreign bool, r *analysis.Report) []Base {
 	var out []Base
 	for _, c := range r.Cells {
