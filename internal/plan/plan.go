@@ -48,8 +48,8 @@ type Request struct {
 	Seed    uint64
 }
 
-// Estimates (s) of what a visit takes beyond warm-up and window, each further end, an epoch beyond
-// its timetable, and tracing one.
+// Estimated times, in s: of a visit beyond warm-up and window, of each end beyond two, of an epoch
+// beyond its timetable, and of tracing an epoch.
 const (
 	visitOverhead = 0.05
 	eachOverhead  = 0.005
@@ -57,8 +57,9 @@ const (
 	traceOverhead = 0.25
 )
 
-// Make returns the request's cells in the catalogue's order, one control for each group, and in
-// Skipped the impossible ones.
+// Make returns a plan of the request's cells in the catalogue's order, with one control for each
+// group; Skipped lists the impossible ones. It returns an error if the request is invalid, or if
+// nothing can be measured.
 func Make(r Request) (sample.Plan, error) {
 	p := sample.Plan{Study: cmp.Or(r.Study, sample.StudyCompare), Seed: r.Seed, Rounds: r.Rounds,
 		Budget: r.Budget, Precision: r.Precision,
@@ -128,7 +129,8 @@ type routed struct {
 	route mode.Route
 }
 
-// routes adds to p.Skipped the modes that have none.
+// routes returns the requested routes for clients at from. It adds the named modes that have none
+// to p.Skipped.
 func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	var out []routed
 	for _, m := range mode.All() {
@@ -173,8 +175,8 @@ func (r Request) outward(m mode.Mode, from mode.Placement) []mode.Route {
 	})
 }
 
-// chosen returns the routes whose target was asked for. A mode with a single target is asked for by
-// its name, unless only the way out was.
+// chosen returns the routes whose target was asked for. A mode with a single route of the right
+// address family is chosen whatever its target, unless only targets outside were asked for.
 func (r Request) chosen(all []mode.Route) []mode.Route {
 	unasked := func(x mode.Route) bool { return !slices.Contains(r.To, x.To) }
 	otherFamily := mode.Route.OnRequest

@@ -28,6 +28,7 @@ type Slot struct {
 	End      int64
 }
 
+// Measured reports whether the slot is measured; a run-in is not.
 func (s Slot) Measured() bool { return s.To > s.From }
 
 const (
@@ -47,7 +48,7 @@ const (
 	// near is the maximum number of cells between two slices of the baseline.
 	near        = 3
 	leastCycles = 4
-	// seldom: after the least cycles, a known cell has a slice in every third one.
+	// After leastCycles, a known cell has a slice in one of seldom cycles.
 	seldom = 3
 )
 
@@ -62,10 +63,10 @@ type Pace struct {
 	Length float64
 	// Known marks the cells that get fewer slices, by index.
 	Known []bool
-	// Drain is how long a cell's queued data arrives after its slice (s), by cell.
+	// Drain is the time (s), by cell, during which queued data still arrives after a slice.
 	Drain []float64
-	// Unsure bounds the difference of the ends' clocks (s). Tail is how much longer a window's load
-	// goes on if meters are on other machines.
+	// Unsure bounds the difference of the ends' clocks (s). Tail is the additional time (s) for which
+	// a window's load continues if meters are on other machines.
 	Unsure, Tail float64
 }
 
