@@ -12,14 +12,15 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Network is this machine's network as read, or why it could not be read.
+// Network is this machine's network, or the error why it could not be read. It is zero if this
+// process is not root.
 type Network struct {
 	machine *replica.Machine
 	err     error
 }
 
-// Read reads the machine, and meanwhile its network, which takes root. It returns an error only if
-// it cannot read the sockets.
+// Read reads the facts about this machine and, as root, at the same time its network. It returns an
+// error only if it cannot read the sockets.
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
 	var network sync.WaitGroup

@@ -16,8 +16,8 @@ const (
 	closedWithin   = 150 * time.Millisecond
 )
 
-// Check connects to the report's paths from this machine, without sending data. It skips UDP,
-// because a server need not answer.
+// Check connects from this machine to the report's paths, without sending data, and adds the
+// results to r.Checks. It skips UDP, because a server need not answer.
 func Check(ctx context.Context, r *ports.Report) {
 	tried := map[string]bool{}
 	for _, row := range r.Ports {
@@ -57,7 +57,8 @@ func connect(ctx context.Context, dial string) ports.Check {
 	return k
 }
 
-// A server may close at once, but so does a proxy without a server.
+// agrees reports whether a path of kind w can have the result got. A server may close the
+// connection at once, but so does a proxy without a server.
 func agrees(w ports.PathKind, got string) bool {
 	switch w {
 	case ports.Nothing:

@@ -61,7 +61,7 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 	return c.f, nil
 }
 
-// Only root sees shortcuts.
+// shortcuts reads the shortcuts of toll fast, which only root can.
 func (c *collector) shortcuts() {
 	t, err := shortcut.Open()
 	if err != nil {

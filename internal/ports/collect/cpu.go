@@ -8,8 +8,8 @@ import (
 
 const cpuInterval = 200 * time.Millisecond
 
-// again waits until the interval is over and notes the CPU use. The caller reads other facts in
-// between.
+// proxyCPU begins to measure the proxies' CPU use and reads their memory. again waits until the
+// interval is over and sets the CPU use; the caller reads other facts in between.
 func (c *collector) proxyCPU() (again func()) {
 	before, start := map[int]time.Duration{}, time.Now()
 	for _, p := range c.f.Proxies {

@@ -86,7 +86,8 @@ func (c *collector) docker(ctx context.Context) {
 	c.ingress(ctx, api)
 }
 
-// dockerHost returns an error for an engine on another machine.
+// dockerHost returns the engine's address and the path of its socket. It returns an error for an
+// engine on another machine.
 func dockerHost() (host, file string, err error) {
 	if host, err = dockerapi.FindHost(os.Getenv); err == nil {
 		file, err = dockerapi.Socket(host)
@@ -94,7 +95,7 @@ func dockerHost() (host, file string, err error) {
 	return host, file, err
 }
 
-// A machine without Docker is not a fault.
+// noDocker records why Docker did not answer. A machine without Docker is not a fault.
 func (c *collector) noDocker(path string, err error) {
 	if _, errStat := os.Stat(path); os.IsNotExist(errStat) {
 		if len(c.f.Proxies) > 0 || os.Getenv("DOCKER_HOST") != "" {
@@ -164,7 +165,8 @@ func describe(in container.InspectResponse) ports.Container {
 	return x
 }
 
-// describeNetworks returns which of the container's ports are published.
+// describeNetworks adds networks, addresses and published ports to x. It returns which of the
+// container's ports are published.
 func describeNetworks(x *ports.Container,
 	s *container.NetworkSettings) (published map[string]bool) {
 	for name, n := range s.Networks {
@@ -198,7 +200,7 @@ func describeNetworks(x *ports.Container,
 	return published
 }
 
-// lastWords returns "" if the log driver keeps no logs.
+// lastWords returns the end of the container's output, or "" if the log driver keeps no logs.
 func lastWords(ctx context.Context, api *client.Client, in container.InspectResponse) string {
 	r, err := api.ContainerLogs(ctx, in.ID,
 		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: logLines})
@@ -228,7 +230,8 @@ func (c *collector) shares() {
 	}
 }
 
-// Docker's bridges may have any name.
+// bridges marks the devices that are bridges of Docker, which may have any name, and sets the
+// drivers of the containers' networks.
 func (c *collector) bridges(ctx context.Context, api *client.Client) {
 	list, err := api.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {

@@ -25,7 +25,8 @@ type saved struct {
 	Machine *replica.Machine `json:"machine"`
 }
 
-// Save writes f and this machine's network, as Ask read it. It leaves out containers' logs.
+// Save writes f and this machine's network, as Ask read it. It leaves out the client, containers'
+// logs and proxies' arguments.
 func Save(ctx context.Context, w io.Writer, f *ports.Facts) error {
 	out := saved{Schema: savedSchema, Taken: time.Now().UTC().Truncate(time.Second)}
 	if f.Copy != nil {
@@ -55,7 +56,8 @@ func Save(ctx context.Context, w io.Writer, f *ports.Facts) error {
 	return json.NewEncoder(w).Encode(out)
 }
 
-// Load reads what Save wrote, for AskSaved. It trusts nobody.
+// Load reads what Save wrote, for AskSaved. It does not trust the file: it limits the size and
+// makes the facts' text safe to print.
 func Load(r io.Reader) (*ports.Facts, *replica.Machine, error) {
 	b, err := io.ReadAll(io.LimitReader(r, replica.MaxFile+1))
 	if err != nil {

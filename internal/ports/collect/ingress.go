@@ -10,7 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// A node without a swarm has no such network; a worker has no list of services.
+// ingress reads the swarm's ingress network. A node without a swarm has none, and a worker cannot
+// list the services.
 func (c *collector) ingress(ctx context.Context, api *client.Client) {
 	const (
 		gateway = "docker_gwbridge"

@@ -82,7 +82,8 @@ func clientPorts() (out [2]uint16) {
 // internet is an address whose route is looked up; nothing is sent there.
 var internet = netip.AddrFrom4([4]byte{1, 1, 1, 1})
 
-// Policy rules may give containers another way out than the main table.
+// uplinks sets the device through which each bridge's network reaches the internet. Policy rules
+// may give containers another one than the main table.
 func (c *collector) uplinks() {
 	for i := range c.f.Devices {
 		d := &c.f.Devices[i]
@@ -102,7 +103,7 @@ func (c *collector) uplinks() {
 	}
 }
 
-// convert runs in the devices' namespace.
+// convert must run in the devices' namespace.
 func (c *collector) convert(devices []link.Device, space string) []ports.Device {
 	var out []ports.Device
 	spaces := c.peerSpaces(devices)
@@ -121,8 +122,8 @@ func (c *collector) convert(devices []link.Device, space string) []ports.Device 
 	return out
 }
 
-// peerSpaces returns the namespaces to which the devices lead, by their ids: those with a process by
-// name, others as ports.Nameless.
+// peerSpaces returns the namespaces to which the devices lead, by their ids. Those with a process
+// have a name; others are ports.Nameless.
 func (c *collector) peerSpaces(devices []link.Device) map[int]string {
 	wanted, out := map[int]bool{}, map[int]string{}
 	for _, d := range devices {
@@ -241,8 +242,8 @@ func (c *collector) podman() map[string]ports.Container {
 	return out
 }
 
-// addLinked adds the containers whose network is linked to the machine's, then those behind them and
-// behind relays.
+// addLinked adds the containers whose network is linked to the machine's, then those behind them
+// and behind relays.
 func (c *collector) addLinked(strangers []ports.Container, relays map[string]bool) {
 	for i := range strangers {
 		if relays[strangers[i].Space] {
@@ -275,7 +276,8 @@ func (c *collector) addLinked(strangers []ports.Container, relays map[string]boo
 	}
 }
 
-// A veth with an address on this side is a card of the machine.
+// linked reports whether the container's network is linked to the machine's. A veth with an address
+// on the machine's side is a network card of the machine.
 func (c *collector) linked(x ports.Container) bool {
 	return slices.ContainsFunc(x.Devices, func(d ports.Device) bool {
 		return d.PeerSpace == c.f.Space && (d.Kind == "macvlan" || d.Kind == "ipvlan" ||
@@ -295,7 +297,7 @@ func (c *collector) inner(x ports.Container, relays map[string]bool) bool {
 	})
 }
 
-// The way without privileges does not show V6Only and queues.
+// listenersIn reads the container's sockets. Without privileges, V6Only and queues are not known.
 func (c *collector) listenersIn(x *ports.Container) {
 	err := netns.Visit(x.PID, func() error {
 		all, err := sock.Table()
@@ -328,7 +330,8 @@ func (c *collector) devicesIn(pid int, space string) (out []ports.Device, err er
 	return out, err
 }
 
-// addresses leaves out those that nobody else can reach.
+// addresses returns the devices' addresses except those that nobody else can reach: loopback and
+// link-local ones.
 func addresses(devices []ports.Device) (out []netip.Addr) {
 	for _, d := range devices {
 		for _, a := range d.Addrs {

@@ -63,7 +63,7 @@ func (c *collector) processes() {
 			c.owners[i] = append(c.owners[i], p.Process)
 		}
 	}
-	// a container's first one first
+	// a container's first process first
 	slices.SortFunc(c.procs, func(a, b process) int { return a.PID - b.PID })
 	// a server before its workers
 	for _, o := range c.owners {
@@ -112,7 +112,8 @@ func name(p procfs.Proc) string {
 
 var id64 = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// The cgroups are …/docker/ID, docker-ID.scope, libpod-ID.scope or cri-containerd-ID.scope.
+// containerID returns the ID in the process's cgroup, or "". The cgroups are …/docker/ID,
+// docker-ID.scope, libpod-ID.scope or cri-containerd-ID.scope.
 func containerID(p procfs.Proc) string {
 	all, _ := p.Cgroups()
 	for _, g := range all {
@@ -123,7 +124,8 @@ func containerID(p procfs.Proc) string {
 	return ""
 }
 
-// Podman's conmon, the parent of a container's first process, has the container's id and name.
+// conmonArgs parses the arguments of Podman's conmon, the parent of a container's first process,
+// which include the container's id and name.
 func conmonArgs(args []string) (id, name string, ok bool) {
 	if len(args) == 0 || path.Base(args[0]) != "conmon" {
 		return "", "", false
@@ -139,7 +141,8 @@ func conmonArgs(args []string) (id, name string, ok bool) {
 	return id, name, id != ""
 }
 
-// Engines since 28 also pass a socket (-use-listen-fd).
+// proxyArgs parses the arguments of docker-proxy. Engines since 28 also pass a socket
+// (-use-listen-fd).
 func proxyArgs(args []string) (p ports.Proxy, ok bool) {
 	if len(args) == 0 || !strings.HasSuffix(args[0], "docker-proxy") {
 		return p, false
@@ -241,7 +244,8 @@ func (c *collector) usedPorts() {
 	}
 }
 
-// Processes in the namespace come first: one that inherited the socket may have moved to another.
+// ownersOf returns the socket's processes, those in the namespace first: one that inherited the
+// socket may have moved to another.
 func (c *collector) ownersOf(inode uint32, space string) []ports.Process {
 	out := slices.Clone(c.owners[inode])
 	slices.SortStableFunc(out, func(a, b ports.Process) int {
@@ -257,8 +261,9 @@ func btoi(b bool) int {
 	return 0
 }
 
-// A proxy in another network namespace owns no socket here. If neither its namespace nor the
-// socket's owner is known, it must be of the socket's user, in no container and no relay's.
+// elsewhere reports whether a proxy is in another network namespace, and so owns no socket here. If
+// neither its namespace nor the socket's owner is known, a proxy is here only if it runs as the
+// socket's user, in no container, and was not started by a relay.
 func (c *collector) elsewhere(p ports.Proxy, users map[uint32]uint32) bool {
 	if p.Space != "" && c.f.Space != "" && p.Space != c.f.Space && !p.Rootless {
 		return true
@@ -279,7 +284,7 @@ func (c *collector) elsewhere(p ports.Proxy, users map[uint32]uint32) bool {
 	})
 }
 
-// listeners runs in the sockets' namespace.
+// listeners must run in the sockets' namespace.
 func (c *collector) listeners(all []sock.Socket, space string) (out []ports.Listener) {
 	for _, s := range all {
 		if !s.Listening || s.Local.Port() == 0 {

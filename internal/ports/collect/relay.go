@@ -43,8 +43,8 @@ func (r *relay) forward(l ports.Listener) (to uint16, ok bool) {
 	return 0, false
 }
 
-// relays adds a proxy for each socket of a relay. Behind it is a docker-proxy in the other namespace,
-// or that namespace itself. A brief collector does not ask relays for their forwards.
+// relays adds a proxy for each socket of a relay. Behind it is a docker-proxy in the other
+// namespace, or that namespace itself. A brief collector does not query relays for their forwards.
 func (c *collector) relays(proxies []ports.Proxy) {
 	known := map[int]*relay{}
 	var outgoing []string
@@ -110,8 +110,8 @@ func (c *collector) reaches(r, p ports.Proxy) bool {
 	return slices.Contains(c.ancestors[p.PID], r.PID)
 }
 
-// nearer prefers the address of host, then its family: for a port published at a wildcard, docker-proxy
-// listens at the family's loopback address there.
+// nearer reports whether a's address is closer to host than b's: equal, or else of the same family.
+// For a port published at a wildcard, docker-proxy listens at the family's loopback address there.
 func nearer(a, b ports.Proxy, host netip.AddrPort) bool {
 	rank := func(p ports.Proxy) int {
 		switch {
@@ -202,8 +202,8 @@ func (c *collector) published() {
 	}
 }
 
-// mayReach reports whether the container of a rootless engine may be behind the relay: their networks
-// are linked, or it is not known whether they are.
+// mayReach reports whether the container of a rootless engine may be behind the relay: their
+// networks are linked, or it is not known whether they are.
 func (c *collector) mayReach(p ports.Proxy, x ports.Container) bool {
 	known := slices.ContainsFunc(x.Devices, func(d ports.Device) bool { return d.PeerSpace != "" })
 	return p.Space == "" || !known && p.Program == ports.Rootlesskit ||
@@ -212,7 +212,8 @@ func (c *collector) mayReach(p ports.Proxy, x ports.Container) bool {
 		})
 }
 
-// alike compares where a port is published and where a relay listens, which may take both families.
+// alike reports whether a relay at b may serve a port published at a. Wildcards of both families
+// are alike, because a relay may take both.
 func alike(a, b netip.AddrPort) bool {
 	return a == b || a.Port() == b.Port() && a.Addr().IsUnspecified() && b.Addr().IsUnspecified()
 }

@@ -74,7 +74,7 @@ func (r *relay) askRootlesskit(until time.Time) {
 	r.all = true
 	for _, x := range listed {
 		proto := strings.TrimRight(x.Spec.Proto, "46")
-		// Some versions listen on the wildcard of both families for that of one.
+		// Some versions listen on the wildcard of both families if that of one was requested.
 		if x.Spec.Parent.IsUnspecified() {
 			x.Spec.Parent = netip.Addr{}
 		}
@@ -130,8 +130,8 @@ const (
 	relayAnswer  = 1 << 20 // bytes
 )
 
-// deadline returns the time by which the next relay must answer. It limits each relay to relayTimeout
-// and all of them to relaysTime.
+// deadline returns the time by which the next relay must answer. It limits each relay to
+// relayTimeout and all of them to relaysTime.
 func (c *collector) deadline() time.Time {
 	now := time.Now()
 	if c.until.IsZero() {
@@ -176,8 +176,8 @@ func listensAt(pid int) (files []string) {
 	return files
 }
 
-// converse connects to a socket of the process, which may be in another mount namespace. It fails if
-// another process listens there.
+// converse connects to a socket of the process, which may be in another mount namespace, and calls
+// talk. It fails if another process listens there.
 func converse(pid int, file string, until time.Time, talk func(*net.UnixConn) error) error {
 	var all error
 	for _, root := range []string{"/proc/" + strconv.Itoa(pid) + "/root", ""} {

@@ -45,7 +45,8 @@ func pastaForwards(args []string) (out []forward, all bool) {
 // maxForwards limits the ports of one pasta: all of TCP and of UDP.
 const maxForwards = 2 << 16
 
-// pastaPorts returns at most the given number of ports.
+// pastaPorts parses the value of an option, to at most the given number of forwards. ok is false if
+// there may be more.
 func pastaPorts(proto, value string, most int) (out []forward, ok bool) {
 	if value == "none" {
 		return nil, true
