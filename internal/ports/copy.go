@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Copy has the connections to make in a copy of the machine, and their outcomes. Its functions are
-// called in this order: NewCopy, Scans and Found, Dials and Take, Lost and Explain.
+// Copy has the connections to make in a copy of the machine, and their outcomes. Call its functions
+// in this order: NewCopy, Scans and Found, Dials and Take, Lost and Explain.
 type Copy struct {
 	Machine *replica.Machine
 	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
@@ -227,7 +227,7 @@ func (c *Copy) dials(which []int, explain bool) []replica.Dial {
 	return out
 }
 
-// Take takes the answers to Dials.
+// Take records the answers to the connections of Dials, in their order.
 func (c *Copy) Take(answers []replica.Answer) {
 	failed, why := 0, ""
 	for i := range min(len(answers), len(c.asked)) {
@@ -280,7 +280,7 @@ func (f *Facts) publishedAt(s service) bool {
 	})
 }
 
-// Explain takes the answers to the connections of Lost.
+// Explain records the answers to the connections of Lost, in their order.
 func (c *Copy) Explain(which []int, answers []replica.Answer) {
 	for i := range min(len(answers), len(which)) {
 		a := &c.asked[which[i]].answer
@@ -291,7 +291,7 @@ func (c *Copy) Explain(which []int, answers []replica.Answer) {
 	}
 }
 
-// Droppers returns the namespaces whose rules lost packets.
+// Droppers returns the namespaces whose rules dropped packets.
 func (c *Copy) Droppers() (out []int) {
 	for _, q := range c.asked {
 		if l := q.answer.Lost; l != nil && l.Rule != nil {

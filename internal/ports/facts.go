@@ -105,7 +105,7 @@ type Proxy struct {
 	ID string `json:"container_id,omitempty"`
 	// Next is the docker-proxy that a rootlesskit dials; nil: none, or not known.
 	Next *Next `json:"next,omitempty"`
-	// Source tells which clients' addresses a relay keeps.
+	// Source is the set of clients whose addresses a relay passes on.
 	Source Source `json:"source,omitempty"`
 	// Used is the number of local ports in use for connections to the container.
 	Used int     `json:"used_ports,omitempty"`
@@ -195,8 +195,8 @@ const Nameless = "nameless"
 type Switches struct {
 	Forward4 bool `json:"forward_ipv4,omitempty"`
 	BridgeNF bool `json:"bridge_nf,omitempty"` // bridged frames cross iptables
-	// RoutedBySocket is a policy rule that may give two programs' packets different routes or none,
-	// or the reason to suspect such a rule; "": no such rule.
+	// RoutedBySocket is a policy rule that may give two programs' packets different routes or none, or
+	// the reason why there may be one; "" if there is none.
 	RoutedBySocket string `json:"routed_by_socket,omitempty"`
 	// ClientPorts are the first and last port of net.ipv4.ip_local_port_range; 0: not known.
 	ClientPorts [2]uint16 `json:"client_ports"`

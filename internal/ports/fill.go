@@ -74,7 +74,8 @@ func spread(rows []Row, p Path, s service) []Row {
 	return rows
 }
 
-// withoutTried returns the rows that a socket or a rule serves.
+// withoutTried returns the rows that a socket or a rule serves. They take over the paths of the
+// others.
 func withoutTried(rows []Row) []Row {
 	var out, tried []Row
 	for _, r := range rows {

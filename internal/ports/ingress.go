@@ -15,7 +15,7 @@ type Ingress struct {
 	// Addr is the address to which rules or a proxy forward these ports, in the namespace where
 	// IPVS distributes connections; invalid: this machine has none.
 	Addr     netip.Addr `json:"address,omitzero"`
-	Services []Service  `json:"services,omitempty"` // only managers know them
+	Services []Service  `json:"services,omitempty"` // empty on a worker, which cannot list them
 	NoIPVS   bool       `json:"no_ipvs,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (in Ingress) service(proto string, port uint16) (Service, bool) {
 	return in.Services[i], true
 }
 
-// server returns the service that publishes the port: the ingress keeps the port's number.
+// server returns the service that publishes the port. The ingress network keeps the port's number.
 func (in Ingress) server(proto string, port uint16) Server {
 	s, _ := in.service(proto, port)
 	return Server{Kind: "service", Name: cmp.Or(s.Name, "a swarm's service"),

@@ -15,8 +15,8 @@ var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
 // Insiders returns the clients of ports that are not published.
 func Insiders() []Client { return slices.Clone(inside) }
 
-// ephemeral is the first port of net.ipv4.ip_local_port_range. A UDP socket on a higher port is
-// more likely a client's.
+// ephemeral is the default first port of net.ipv4.ip_local_port_range. A UDP socket on it or a
+// higher port is more likely a client's.
 const ephemeral = 32768
 
 // Inside is a listening port of a container that is not published. Clients dial the container's
@@ -119,6 +119,7 @@ type Home struct {
 	Devices   []Attached `json:"devices"` // empty if not known
 }
 
+// Attached is a network device of a container.
 type Attached struct {
 	Name      string   `json:"name"`
 	Kind      string   `json:"kind"`

@@ -72,7 +72,8 @@ func (f *Facts) carried(p Proxy) (bytes uint64, connections int) {
 	return bytes, connections
 }
 
-// Port 0 selects all ports.
+// allProxies summarizes the docker-proxies of a port, or of every port if port is 0. It returns nil
+// if there are none.
 func (f *Facts) allProxies(port uint16) *Proxies {
 	var out Proxies
 	for _, p := range f.Proxies {

@@ -77,8 +77,8 @@ func (f *Facts) inSpace(space string) (Container, bool) {
 	return Container{}, false
 }
 
-// linked reports whether a device links the container to the namespace. It tells apart containers
-// of several engines that have the same address.
+// linked reports whether a device links the container to the namespace. Containers of several
+// engines may have the same address, and this distinguishes them.
 func (c Container) linked(space string, rootless bool) bool {
 	known := func(d Device) bool { return d.PeerSpace != "" }
 	if space == "" || !slices.ContainsFunc(c.Devices, known) {

@@ -63,8 +63,9 @@ func (p Proxy) no6() bool {
 	return p.Program == Slirp4netns || p.Program == Rootlessport || p.mode() == "rootless-publish-nat"
 }
 
-// command leaves out modes without such a route (internal/record/mode): rules do not translate ::1,
-// and a proxy's client does not dial the machine's address.
+// command returns the command line. It leaves out modes without such a route
+// (internal/record/mode): rules do not translate ::1, and a proxy's client does not dial the
+// machine's address.
 func (m *Measure) command() string {
 	modes := m.modes
 	only := func(target string) bool { return slices.Equal(m.targets, []string{target}) }

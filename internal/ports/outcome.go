@@ -182,7 +182,7 @@ func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
 	o.out.Kind, o.out.proxy = ByProxy, px
 	o.out.Masqueraded = px.hides(o.q.kind, o.q.at.Addr())
 	if o.local() && slices.Contains(o.f.Shortcuts, Shortcut{o.q.at, px.Container}) {
-		o.out.Kind = ByShortcut // they do not cross lo
+		o.out.Kind = ByShortcut // shortcuts do not cross lo
 		o.hop("shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d",
 			px.Container, px.PID))
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// place is a place of clients.
+// place is a place from which clients connect.
 type place struct {
 	kind      Client // OwnAddr: this machine
 	client    replica.Client
@@ -20,7 +20,8 @@ type place struct {
 	container *Container   // an existing one; nil: a new one
 }
 
-// A machine behind a router has an unassigned address (RFC 5737).
+// anybody and anybody6 are addresses for documentation (RFC 5737, RFC 3849), which a machine behind
+// a router gets.
 var (
 	anybody  = netip.MustParseAddr("203.0.113.1")
 	anybody6 = netip.MustParseAddr("2001:db8:ffff::1")

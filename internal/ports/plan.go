@@ -154,7 +154,7 @@ func (c *Copy) ask(q asked) {
 	}
 }
 
-// since returns the index of the first of the consecutive questions about the same port.
+// since returns the index from which on all connections in c.asked are to the same port as q.
 func (c *Copy) since(q asked) int {
 	i := len(c.asked)
 	for i > 0 && c.asked[i-1].proto == q.proto && c.asked[i-1].at.Port() == q.at.Port() {

@@ -36,7 +36,7 @@ func RelayName(comm string, args []string) string {
 	return name
 }
 
-// Source tells which clients' addresses a server behind a relay sees.
+// Source is the set of clients whose addresses a server behind a relay sees.
 type Source string
 
 // The sources; "": not known.

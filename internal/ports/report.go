@@ -67,6 +67,7 @@ type Server struct {
 	State   string `json:"state,omitempty"` // of a container, such as "paused"
 }
 
+// Holder is the process or the rules that take the connections to a listening address.
 type Holder struct {
 	// Kind is "server", "docker-proxy", a relay's name such as "pasta", "dockerd", "conmon",
 	// "rules" (no socket) or "unknown".
@@ -78,6 +79,7 @@ type Holder struct {
 	Connections int   `json:"connections,omitempty"`
 }
 
+// Proxies sums up docker-proxies.
 type Proxies struct {
 	Number      int   `json:"number"`
 	Memory      int64 `json:"memory_bytes"`
@@ -101,6 +103,7 @@ var clients = []Client{Loopback, Loopback6, OwnAddr, Neighbour, Remote}
 // Clients returns the clients in column order.
 func Clients() []Client { return slices.Clone(clients) }
 
+// PathKind is how a connection reaches its server, or how it ends without one.
 type PathKind string
 
 const (
@@ -118,7 +121,7 @@ const (
 // Path is a client's path to the server, or the reason why the client reaches none.
 type Path struct {
 	Kind PathKind `json:"way"`
-	// Client is the kind of client in Row.Dials. In Row.Paths the key has it.
+	// Client is the kind of client. In Row.Paths it equals the key.
 	Client Client `json:"client,omitempty"`
 	Dial   string `json:"dial"`
 	// From is the client's place in words, such as "a container on shop_default" or "a machine
@@ -161,7 +164,7 @@ type Block struct {
 	Chain  string `json:"chain,omitempty"`
 	Number int    `json:"number,omitempty"` // the rule's number in the chain, from 1
 	Policy bool   `json:"policy,omitempty"` // the chain's policy dropped the packet
-	Cause  string `json:"cause,omitempty"`  // such as "rp_filter" if there is no rule
+	Cause  string `json:"cause,omitempty"`  // if there is no rule, such as "rp_filter"
 }
 
 // Answers reports whether the path ends at a server.
@@ -216,8 +219,8 @@ type Costs struct {
 	Lacks    []string `json:"lacks,omitempty"` // modes that have no result in the file
 }
 
-// Served reports whether a client on this machine gets an answer. If Check really made a
-// connection, its result decides.
+// Served reports whether a client on this machine gets an answer. If Check made the connection, its
+// result decides, unless the connection was closed at once.
 func (r *Report) Served() bool {
 	served := false
 	try := func(c Client, p Path) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A container does not stay up if it restarted at least this often, the last time within this time.
+// A container does not stay up if it restarted at least manyRestarts times, the last time at most
+// shortUp ago.
 const (
 	manyRestarts = 2
 	shortUp      = time.Minute

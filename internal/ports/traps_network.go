@@ -39,7 +39,7 @@ func (f *Facts) bypass(rows []Row) []Trap {
 	return t.found()
 }
 
-// Machines at a bridge without an address get unassigned addresses (RFC 5737).
+// Machines at a bridge without an address get addresses for documentation (RFC 5737).
 var (
 	atPort  = netip.MustParseAddr("198.51.100.1")
 	atOther = netip.MustParseAddr("198.51.100.2")
@@ -191,8 +191,8 @@ func (c *Copy) translates(net netip.Prefix) bool {
 	})
 }
 
-// letThrough returns the command that accepts packets before the block: in DOCKER-USER where Docker
-// writes iptables rules.
+// letThrough returns the command that accepts packets before the block. Where Docker writes
+// iptables rules, it does so in DOCKER-USER.
 func (c *Copy) letThrough(b *Block, match string) string {
 	chain := "FORWARD"
 	if slices.ContainsFunc(c.Machine.Spaces[0].Text, func(r replica.RuleText) bool {
