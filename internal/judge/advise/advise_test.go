@@ -494,7 +494,7 @@ func TestNoise(t *testing.T) {
 			wrong++
 		}
 	}
-	// 6 levers in 2 cells each, with one wrong verdict of 200 on the good side, twice.
+	// Each of 6 levers has 2 cells. One verdict in 200 is wrongly better, and it must be so twice.
 	const most = 2 // a rate of one in 30 would pass once in 400 such tests
 	if wrong > most {
 		t.Errorf("%d of %d searches recommend something where nothing helps", wrong, runs)
