@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// One letter a visit: g good, f failed, c contradicted, s starved.
+// In visits, each letter is a visit: g good, f failed, c contradicted, s starved.
 func TestBrokenPathIsNoRow(t *testing.T) {
 	for _, tt := range []struct {
 		visits string

@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// On one CPU are the relays that the run had, and no other.
+// The text names the relays that the run had, and no others.
 func TestPinnedNamesRelays(t *testing.T) {
 	for hops, want := range map[string]string{
 		"bridge veth":                  "client and server on CPU 0,",

@@ -44,7 +44,7 @@ func TestPairUp(t *testing.T) {
 	}
 }
 
-// A busy machine slows slices now and then, by much. Equal cells must not look different because of
+// A busy machine occasionally slows a slice by much. Equal cells must not look different because of
 // that, however their slices are paired.
 func TestSkewedNoiseIsNoDifference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 3))

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// fitful visits a mode whose rate is the given one of the rounds, beside a host at 40 Gbit/s.
+// fitful judges a run of a bridge with the given rates in turn and of a host at 40 Gbit/s.
 func fitful(t *testing.T, noise float64, rates ...float64) *analysis.Report {
 	t.Helper()
 	return comparison.Judge(judgetest.New(t, judgetest.Trio(mode.Bridge, "bulk")...).Rounds(
@@ -92,7 +92,7 @@ func TestVariationInWords(t *testing.T) {
 	}
 }
 
-// Latencies are priced: their range is of what the mode adds.
+// A latency has a price. If it varies, the price is the range of what the mode adds.
 func TestVaryingLatency(t *testing.T) {
 	run := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...)
 	run.File.Header.Plan.Same = 0.03

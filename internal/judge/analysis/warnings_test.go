@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// causes no warning: 10 × 2000 round trips
+// enough is a number of rounds that causes no warning: 10 × 2000 round trips.
 const enough = 10
 
 func calm(v *sample.Visit) { v.Client.CPU, v.Server.CPU = 0.5, 0.3 }
