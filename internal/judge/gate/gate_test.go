@@ -95,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What varies is held to its range, however many rounds there are.
+// A row that varies is judged by its range, however many rounds there are.
 func TestVaryingRow(t *testing.T) {
 	rates := []float64{0.02, 2.2, 0.3, 0.05}
 	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Bulk)...).Rounds(
