@@ -18,8 +18,8 @@ type cluster struct {
 	trunk float64            // of links between racks
 	// noise is the standard deviation of a visit's logarithm, and kinds of the nodes' speeds.
 	noise, kinds float64
-	// spikes is the share of visits slowed down by the absolute value of a normal logarithm with
-	// the standard deviation spike.
+	// spikes is the share of visits that are slowed down. The logarithm of their factor is the
+	// absolute value of a normal one with the standard deviation spike.
 	spikes, spike float64
 	drift         float64 // of the level within a sweep, as a logarithm
 	gone          map[int]bool
@@ -33,7 +33,8 @@ func times(m map[int]float64, i int) float64 {
 	return 1
 }
 
-// Of a round trip, delays add up; of a throughput, the slowest part decides.
+// slowness returns the slowness of a link. The delays of a round trip add up; the slowest part
+// decides a throughput.
 func (c cluster) slowness(a, b int, directed bool) float64 {
 	trunk, l := 1.0, 1.0
 	if c.rack != nil && c.rack[a] != c.rack[b] {
