@@ -229,7 +229,8 @@ func TestStepIsFound(t *testing.T) {
 	}
 }
 
-// truth is the mode's shares of the baseline's throughput, the last one at all further points.
+// truth has the mode's shares of the baseline's throughput by point. The last one is that of all
+// further points.
 func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool,
 	truth ...float64) *sample.File {
 	rounds, slice := 12, 0.
@@ -254,7 +255,7 @@ func noisyFile(t testing.TB, rng *rand.Rand, points int, sliced bool,
 			return
 		}
 		const n = 30
-		// of the epoch's processes and connections
+		// own is the effect of the epoch's processes and connections.
 		own := math.Exp(0.012 * rng.NormFloat64() / math.Sqrt2)
 		s := &sample.Slices{}
 		for k := range n {
