@@ -114,7 +114,7 @@ func TestPartsAddUp(t *testing.T) {
 	}
 }
 
-// Intervals of known parts, over many runs.
+// The intervals must cover the known parts in nearly all runs.
 func TestIntervalsCover(t *testing.T) {
 	const runs = 60
 	missed := map[string]int{}
@@ -270,7 +270,7 @@ func TestRelay(t *testing.T) {
 		Hop: "proxy", Part: sample.PartRelay}, Micros: 20, Events: 10})
 	r := traced(t, 6, trip)
 	x := r.Traces[0]
-	// What tracing costs a relay is not taken off.
+	// The cost of tracing is not subtracted from a relay's time.
 	want := 20 + 10*judgetest.EventCost/micro
 	if math.Abs(x.Relay.Median/micro-want) > 1 || rowOf(t, x, "relay").Its != nil {
 		t.Errorf("the relay adds %+v", x.Relay)
@@ -322,7 +322,7 @@ func TestNothingFollowed(t *testing.T) {
 	}
 }
 
-// Whoever reads a row must find that its columns agree.
+// The columns of a row must agree.
 func TestColumnsAgree(t *testing.T) {
 	for _, x := range traced(t, 11, judgetest.BridgeTrip(), withHooks...).Traces {
 		for _, r := range x.Rows {
@@ -356,7 +356,7 @@ func TestSegmentsWithoutCost(t *testing.T) {
 	}
 }
 
-// What a kernel cannot tell apart has one row, named after both.
+// Parts that a kernel cannot distinguish share a row that is named after both.
 func TestMergedParts(t *testing.T) {
 	trip := judgetest.BridgeTrip()
 	trip.Segments[0].Part = "call + TCP/IP out"
