@@ -100,7 +100,7 @@ func TestAdviceIsSliced(t *testing.T) {
 	}
 }
 
-// The way out is searched if it is asked for, and where a placement has no other.
+// The route to outside is searched if it is requested, and where a placement has no other.
 func TestAdviceOutward(t *testing.T) {
 	r := adviceRequest()
 	r.From = []mode.Placement{mode.FromHost, mode.FromContainer}

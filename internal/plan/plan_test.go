@@ -390,7 +390,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A file's order of visits can be made again from its seed, by any version.
+// Any version must reproduce the order of visits from a file's seed.
 func TestOrderIsPinned(t *testing.T) {
 	p := sample.Plan{Seed: 2445519278, Cells: make([]sample.Cell, 8)}
 	want := [][]int{{4, 1, 6, 2, 5, 7, 3, 0}, {6, 3, 0, 4, 7, 2, 1, 5}}

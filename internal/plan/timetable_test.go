@@ -254,7 +254,7 @@ func TestEpochIsDrawnBySeedAndRound(t *testing.T) {
 		reflect.DeepEqual(first.Slots, epochOf(other, nil, 0).Slots) {
 		t.Error("another round or seed gives the same timetable")
 	}
-	// Any version makes a file's timetables again from its seed.
+	// Any version must reproduce the timetables from a file's seed.
 	p = sample.Plan{Seed: 2445519278, Epoch: 0.05, Baseline: "host", Loads: []sample.Load{slicedRR}}
 	for _, c := range []sample.Cell{{Mode: "host"}, {Mode: "host", Control: true}, {Mode: "native"},
 		{Mode: "bridge"},

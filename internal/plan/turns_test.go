@@ -132,7 +132,7 @@ func TestRoundTimeOfEpochs(t *testing.T) {
 	if got := RoundTime(p); math.Abs(got-epoch-visits) > 1e-9 {
 		t.Errorf("%v, want %v + %v", got, epoch, visits)
 	}
-	// 1 s of slices, and of 8 cells a run-in and a window.
+	// 1 s of slices, then a run-in and a window for each of 8 cells.
 	if least := 1 + 8*(runIn+0.12); epoch < least || epoch > least+0.6 {
 		t.Errorf("an epoch of 8 cells takes %v s, at least %v", epoch, least)
 	}
