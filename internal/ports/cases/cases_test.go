@@ -29,7 +29,7 @@ import (
 var update = flag.Bool("update", false, "write what clients get, and the dumps of the machines")
 
 const (
-	// timeout is longer than the kernel asks for a neighbour that does not exist.
+	// timeout is longer than the kernel tries to resolve a neighbour that does not exist.
 	timeout = 4 * time.Second
 	// repeats is for rules that choose among a few servers at random.
 	repeats = 24
@@ -80,8 +80,8 @@ func TestSituations(t *testing.T) {
 	}
 }
 
-// dial dials for real. Answers that differ from those expected are asked for again: a busy machine
-// may not answer in time.
+// dial makes real connections. It repeats those whose answers differ from the expected ones,
+// because a busy machine may not answer in time.
 func (m *machine) dial(s *situation) []string {
 	out := make([]string, len(s.dials))
 	var each sync.WaitGroup
@@ -119,7 +119,7 @@ func (m *machine) answers(d dial) string {
 	return d.String() + ": " + join(all)
 }
 
-// same compares answers. Those that are "" are not asked for.
+// same compares answers. It skips those that are "".
 func same(t *testing.T, who string, got, want []string) {
 	t.Helper()
 	if len(got) != len(want) {
@@ -153,7 +153,7 @@ type dump struct {
 	Places map[string]int `json:"places"`
 }
 
-// dump reads the machine by this program in its namespaces.
+// dump runs this program in the machine's namespaces to read the machine.
 func (m *machine) dump(s *situation) *dump {
 	m.t.Helper()
 	var stderr bytes.Buffer
@@ -201,7 +201,8 @@ func (d *dump) client(s *situation, from dial) (replica.Client, bool) {
 	return replica.Client{Space: space, Source: from.source}, ok
 }
 
-// dial dials in a copy of the machine. The answer of a place that is not in the copy is "".
+// dial makes the connections in a copy of the machine. The answer of a place that is not in the
+// copy is "".
 func (d *dump) dial(t *testing.T, s *situation) []string {
 	t.Helper()
 	session, err := replica.Start(t.Context(), d.Machine, d.Sockets)

@@ -6,8 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 )
 
-// TestEngines does the same with real Docker Engines. Their answers are not written down: engines
-// differ.
+// TestEngines does what TestSituations does with real Docker Engines. Engines differ, so only the
+// installed one's answers are in the files.
 func TestEngines(t *testing.T) {
 	pathtest.NeedsDaemons(t)
 	for _, e := range pathtest.Engines(t) {

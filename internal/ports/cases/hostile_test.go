@@ -28,7 +28,7 @@ func mutant(t testing.TB, dump []byte, seed uint64) []byte {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
-	// one value in this many is another
+	// one value in this many is changed
 	rare := []int{10, 100, 1000, 3000}[r.IntN(4)]
 	b, err := json.Marshal(spoil(r, rare, v))
 	if err != nil {
@@ -104,8 +104,8 @@ func spoilText(r *rand.Rand, s string) string {
 	}
 }
 
-// A dump may come from anyone. Whatever it says ends in time, with an answer or an error, and
-// leaves the machine as it is.
+// A dump may come from anyone. Whatever it contains, judging it must end in time with an answer or
+// an error, and must not change the machine.
 func TestHostileDumps(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")

@@ -24,7 +24,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// everything is a machine with a bit of all that a copy may touch.
+// everything is a situation that has some of everything that a copy may touch.
 const everything = "c01_hostport"
 
 // TestNothingLeaves captures packets at every device of a machine and of its containers while a
@@ -61,7 +61,7 @@ func TestNothingLeaves(t *testing.T) {
 		}
 	}
 
-	// a real client's packets are seen
+	// taps see a real client's packets
 	d := dial{from: "eth0", proto: "tcp", to: netip.MustParseAddrPort("192.0.2.10:80")}
 	if got, err := m.sample(d); err != nil || got.got != string(replica.Connected) {
 		t.Fatalf("%s: %s, %v", d, got, err)
@@ -185,7 +185,8 @@ func changed(before, after string) string {
 	return strings.Join(out, "")
 }
 
-// TestKilled kills the process that made a copy, or the copy's own, at any point. Nothing is left.
+// TestKilled kills the process that made a copy, or the copy's own, at any point. Nothing may be
+// left.
 func TestKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
@@ -240,7 +241,7 @@ echo $! >/run/limited`, 3*len(d.Machine.Spaces)+3))
 	}
 }
 
-// kill kills the first or the last of the machine's processes that are not among old ones.
+// kill kills the first or the last of the machine's processes that are not in old.
 func (m *machine) kill(old []string, first bool) {
 	fresh := slices.DeleteFunc(m.processes(), func(p string) bool { return slices.Contains(old, p) })
 	if len(fresh) == 0 {

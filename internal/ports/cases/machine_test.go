@@ -25,7 +25,8 @@ import (
 
 const patience = time.Minute
 
-// machine is the one of a situation, with namespaces of its own, and the networks of its cards.
+// machine is the machine of a situation. It has namespaces of its own and the networks of its
+// cards.
 type machine struct {
 	t     testing.TB
 	boot  *pathtest.Machine
@@ -74,7 +75,8 @@ func (m *machine) file(name string) string {
 	return fmt.Sprintf("/proc/%s/root%s", m.boot.First(), name)
 }
 
-// plug adds a network card. The other machine at its wire is no process of the machine.
+// plug adds a network card, with another machine at the other end of its wire. That machine has a
+// namespace, but no process.
 func (m *machine) plug(c card, quiet bool) {
 	m.t.Helper()
 	ns, err := netns.New()
@@ -315,7 +317,7 @@ func (m *machine) sample(d dial) (got answer, err error) {
 	return got, err
 }
 
-// answered parses "NAME sees ADDRESS", what servers of a situation say.
+// answered parses "NAME sees ADDRESS", the answer of a situation's servers.
 func answered(b []byte) (got answer, err error) {
 	name, seen, ok := strings.Cut(strings.TrimSpace(string(b)), " sees ")
 	if !ok {

@@ -18,8 +18,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// What the user starts: a container behind each relay, and a rootlesskit around an engine's network,
-// with a bridge, a container and docker-proxy.
+// relaysOfUser is what the user starts: a container behind each relay, and a rootlesskit around an
+// engine's network, with a bridge, a container and docker-proxy.
 const relaysOfUser = `set -e
 apart() { # NAME: a server in a network namespace of its own, whose process is $!
 	unshare -Urn "$1" -plain "$1" tcp/0.0.0.0:7000 udp/0.0.0.0:7000 &
@@ -50,7 +50,8 @@ kit engine -p 127.0.0.1:8083:8083/tcp bash -c '
 echo started
 sleep infinity`
 
-// What root starts: another engine's docker-proxies with the same ports, in another namespace.
+// foreignProxies is what root starts: another engine's docker-proxies with the same ports, in
+// another namespace.
 const foreignProxies = `for p in 8080 8081 8082 8083; do
 	unshare -n docker-proxy -proto tcp -host-ip 0.0.0.0 -host-port $p -container-ip 172.17.0.2 -container-port 6379 3>/dev/null &
 done
@@ -254,7 +255,7 @@ func forward(t *testing.T, socket string, requests ...string) {
 	}
 }
 
-// A rootless Docker Engine is asked, or found by its processes alone.
+// A rootless Docker Engine is queried, or found by its processes alone.
 func TestRelaysOfDocker(t *testing.T) {
 	for _, e := range pathtest.Engines(t) {
 		t.Run(e.Name, func(t *testing.T) {
@@ -319,8 +320,8 @@ func relaysOfDocker(t *testing.T, e pathtest.Engine, flag, asked, unasked string
 	})
 }
 
-// Podman's containers without root are behind pasta, or behind rootlessport if they have a network's
-// name.
+// Rootless containers of Podman are behind pasta, or behind rootlessport if they are in a named
+// network.
 func TestRelaysOfPodman(t *testing.T) {
 	if !pathtest.AsksFor("podman") {
 		t.Skip("BRIDGETOLL_ENGINES=podman runs it: it needs 150 MB")

@@ -21,7 +21,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testnet"
 )
 
-// readyEnv is set where descriptor 3 waits for the word that a program listens.
+// readyEnv is set for a process that must report on descriptor 3 that it listens.
 const readyEnv = "BRIDGETOLL_TEST_READY"
 
 // play runs what a script of a situation starts: "serve NAME PROTO/ADDRESS…", "hang ADDRESS" and
@@ -59,7 +59,7 @@ func play(args []string) (ours bool, err error) {
 	return false, nil
 }
 
-// background starts this program under another name and waits until it says that it listens.
+// background starts this program under another name and waits until it reports that it listens.
 func background(name string, args []string) error {
 	self, err := os.Executable()
 	if err != nil {

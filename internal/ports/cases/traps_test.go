@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports/collect"
 )
 
-// TestTraps plants faults that only the real machine has, beside others, and none in a machine
-// whose ports are as Docker publishes them.
+// TestTraps plants faults that only the real machine has, among others. A machine whose ports are
+// as Docker publishes them must have none.
 func TestTraps(t *testing.T) {
 	if os.Geteuid() != 0 {
 		pathtest.SkipOrFail(t, "namespaces of a machine need root")
