@@ -51,7 +51,7 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 	return Judge(f, port)
 }
 
-// usual is the answer with Docker's rules.
+// usual returns the answer with Docker's rules.
 func usual(c *Copy, q replica.Dial) replica.Answer {
 	f := c.f
 	for _, x := range f.Containers {
@@ -96,7 +96,7 @@ func usual(c *Copy, q replica.Dial) replica.Answer {
 	return a
 }
 
-// inside is the answer of a container to which packets are redirected.
+// inside returns the answer of a container to which packets are redirected.
 func (c *Copy) inside(q replica.Dial, x Container, to netip.AddrPort) replica.Answer {
 	l, ok := listens(x.Listeners, q.Proto, to)
 	if !ok {
@@ -112,7 +112,8 @@ func (c *Copy) socketOf(l Listener, space string) int {
 	})
 }
 
-// answer is that of a socket, -1: none, with the last destination of the packet.
+// answer returns the answer of a socket, or without one if socket is -1. to is the last destination
+// of the packet.
 func answer(socket int, q replica.Dial, to string) replica.Answer {
 	o := replica.Outcome{Got: replica.Connected, Socket: socket, Source: q.Source, Seen: q.Source}
 	if socket < 0 {
@@ -132,7 +133,8 @@ func lose(q replica.Dial, a *replica.Answer, l replica.Lost) {
 	}
 }
 
-// losing loses packets of clients: "machine", "container", or the address that this machine dials.
+// losing returns a change that loses the packets of clients: "machine", "container", or the address
+// that this machine dials.
 func losing(clients string, l replica.Lost) change {
 	return func(q replica.Dial, a *replica.Answer) {
 		who := q.To.Addr().String()

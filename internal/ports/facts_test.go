@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Saved facts are judged as the machine's own.
+// JSON must keep all facts, so that saved ones are judged like the machine's own.
 func TestFactsJSON(t *testing.T) {
 	var all, back Facts
 	fill(t, reflect.ValueOf(&all).Elem())

@@ -191,7 +191,7 @@ func TestLoopback6ByNAT(t *testing.T) {
 	}
 }
 
-// A scan or the port that was asked for finds it.
+// A port that only rules serve is found by a scan, or if it is requested.
 func TestRulesOnly(t *testing.T) {
 	for _, port := range []uint16{0, 8080} {
 		f := healthy()

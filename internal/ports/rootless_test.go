@@ -78,8 +78,8 @@ func TestTwoEngines(t *testing.T) {
 	}
 }
 
-// A relay ends in the container's network, or leads on to a docker-proxy. Only its own namespace
-// counts, not an address or a port number.
+// A relay ends in the container's network, or dials a docker-proxy. Only its own namespace counts,
+// not an address or a port number.
 func TestRelays(t *testing.T) {
 	web := []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:7000"), Owners: []Process{{PID: 9}}}}
 	nb := Container{Name: "nb", PID: 8, Space: "net:[3]", Rootless: true, State: "running",
@@ -210,7 +210,7 @@ func TestMeasureRootless(t *testing.T) {
 	}
 }
 
-// An ordinary user does not see whose a socket is.
+// An ordinary user cannot see which process has a socket.
 func TestUnknownOwner(t *testing.T) {
 	f := healthy()
 	f.Proxies = nil

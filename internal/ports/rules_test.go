@@ -80,7 +80,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A proxy accepts before it knows that its own packets are dropped.
+// A proxy accepts connections even if its own packets are dropped.
 func TestHeldByProxy(t *testing.T) {
 	f := healthy()
 	r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
@@ -98,7 +98,7 @@ func TestHeldByProxy(t *testing.T) {
 	}
 }
 
-// Sockets on some addresses do not explain what is dialled at others.
+// A socket on one address does not explain the result at another.
 func TestOtherAddress(t *testing.T) {
 	f := healthy()
 	f.Listeners[0].Addr = addrPort("127.0.0.1:22")
@@ -174,7 +174,7 @@ func TestAnswerByAnotherNetwork(t *testing.T) {
 	}
 }
 
-// The hops are those that were seen.
+// The hops are those that the packet was seen to take.
 func TestFollowed(t *testing.T) {
 	seen := func(space int, device, src, dst string) replica.Step {
 		return replica.Step{Space: space, Device: device, Src: addrPort(src), Dst: addrPort(dst)}
@@ -264,7 +264,7 @@ func TestRuleText(t *testing.T) {
 	}
 }
 
-// Rules lead past a program's socket: a hostPort of a pod on a web server's port.
+// Rules bypass a program's socket, as those of a pod's hostPort on a web server's port.
 func TestShadowed(t *testing.T) {
 	f := healthy()
 	f.Listeners[0].Addr, f.Listeners[0].Owners[0].Name = addrPort("[::]:22"), "nginx"
@@ -283,7 +283,7 @@ func TestShadowed(t *testing.T) {
 	}
 }
 
-// 127.0.0.1 may not leave lo towards the bridge to which others are redirected.
+// Packets from 127.0.0.1 may not leave lo for the bridge to which others are redirected.
 func TestLocalnetDevice(t *testing.T) {
 	f := healthy()
 	proxyOff(f)
@@ -333,7 +333,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// Each of the machine's addresses is dialled, and other machines' networks.
+// Clients of each kind dial each of the machine's addresses in their network.
 func TestAddresses(t *testing.T) {
 	f := healthy()
 	f.Devices = append(f.Devices, Device{Name: "eth1", Index: 9, Kind: "device", Up: true,
@@ -418,7 +418,7 @@ func TestUDPSourceDoubt(t *testing.T) {
 	}
 }
 
-// Containers on a card of this machine are dialled from each other.
+// Containers on a card of this machine dial each other.
 func TestMacvlan(t *testing.T) {
 	f := healthy()
 	for i, name := range []string{"mv1", "mv2"} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// If two could answer, none is named.
+// If two containers could answer, none is returned.
 func TestServerOf(t *testing.T) {
 	at := netip.MustParseAddrPort
 	published := func(host string, port uint16) []Published {
