@@ -26,7 +26,7 @@ type Capacity struct {
 	Share float64 `json:"share"`
 }
 
-// What may limit a path besides its wire.
+// Limits of a path other than its wire.
 const (
 	limitCard   = "card"
 	limitShaper = "shaper"
@@ -42,7 +42,7 @@ const (
 	shaperOver = 1.1
 )
 
-// The bytes of a frame besides its IP packet. On a medium: preamble and start 8, header 14,
+// The bytes of a frame in addition to its IP packet. On a medium: preamble and start 8, header 14,
 // checksum 4, gap 12. The kernel's shapers count the header alone.
 const (
 	onMedium = 38
