@@ -16,8 +16,8 @@ import (
 
 const notCertain = "Not certain yet:"
 
-// dear is the cost from which on a mode is advised against: certainly a third less throughput, half
-// as much more latency, or half as much more CPU time on a full link.
+// dear is the least cost at which a mode is advised against: certainly a third less throughput,
+// half as much more latency, or half as much more CPU time on a full link.
 const dear = 1.5
 
 // advice returns the sentences on which modes to keep or avoid. Each mode is judged by its usual

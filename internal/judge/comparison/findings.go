@@ -20,7 +20,7 @@ func Judge(f *sample.File) *analysis.Report {
 	j.Sort(r.Cells)
 	r.Findings = append(r.Findings, j.findings(r)...)
 	r.Answer = j.answer(r)
-	if j.paced() != "" { // the answer says what pacing decides, and by how much
+	if j.paced() != "" { // the answer has what pacing decides, and by how much
 		r.Warnings = slices.DeleteFunc(r.Warnings, func(w analysis.Warning) bool {
 			return w.Code == "paced"
 		})
