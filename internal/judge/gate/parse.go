@@ -78,7 +78,7 @@ const (
 	CPU     = "cpu" // CPU time per unit of the load's work
 )
 
-// Words holds the names of a results file that sentences may use besides the catalogues'.
+// Words holds the names that sentences about a results file may use in addition to the catalogues'.
 type Words struct{ Modes, Metrics, Backends, Points []string }
 
 // WordsOf returns the words of a file.
