@@ -118,8 +118,8 @@ func (m *Mesh) none() string {
 	return strings.Join(out, " ")
 }
 
-// noneSlow returns the sentence for the metrics whose noise is known; from says how slow a node or
-// link would have to be to be reported.
+// noneSlow returns the sentence for the metrics whose noise is known; from contains, in words, how
+// slow a node or link would have to be to be reported.
 func (m *Mesh) noneSlow(known, from string) string {
 	switch {
 	case m.onePair():

@@ -98,7 +98,7 @@ type Metric struct {
 	// NamedFrom is the smallest detectable slowness of a link, as a factor of what its nodes
 	// explain. For retransmissions it is the rate of a link between nodes without loss.
 	NamedFrom *float64 `json:"named_from,omitempty"`
-	// NodesFrom is the factor of slowness from which on a node is certainly named.
+	// NodesFrom is the least factor of slowness at which a node is certainly reported.
 	NodesFrom *float64 `json:"nodes_named_from,omitempty"`
 	// OnePair is set if only one pair has results: its round trips cannot be compared, and each
 	// direction only with the other.
@@ -109,8 +109,8 @@ type Metric struct {
 	Slow   [][]bool     `json:"slow,omitempty"`
 }
 
-// from returns the factor of slowness from which on any node or link is named, or nil if it is not
-// known.
+// from returns the least factor of slowness at which any node or link is reported, or nil if it is
+// not known.
 func (x Metric) from() *float64 {
 	if x.NamedFrom == nil || x.NodesFrom == nil {
 		return x.NamedFrom

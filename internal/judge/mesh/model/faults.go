@@ -10,10 +10,10 @@ import (
 type Kind string
 
 const (
-	Node      Kind = "node"      // most links of the node are slow, both ways if both were measured
+	Node      Kind = "node"      // most links of the node are slow, in both directions if measured
 	Direction Kind = "direction" // only sending or only receiving of a node is slow
-	Link      Kind = "link"      // between otherwise healthy nodes, both ways if measured
-	LinkWay   Kind = "link-way"  // one way of a link
+	Link      Kind = "link"      // between otherwise healthy nodes, in both directions if measured
+	LinkWay   Kind = "link-way"  // one direction of a link
 	Apart     Kind = "group"     // nodes that are healthy among themselves and slow to the others
 )
 

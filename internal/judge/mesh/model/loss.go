@@ -18,7 +18,7 @@ const (
 	// harmless is added to each retransmission rate, so that rates near zero do not differ by large
 	// factors: such loss costs nothing.
 	harmless = 0.0005
-	// leastLoss is the ratio of two rates, with harmless added to both, from which on the higher
+	// leastLoss is the least ratio of two rates, with harmless added to both, at which the higher
 	// one is a fault: 0.1 % on a network without loss.
 	leastLoss = 3
 	// fewAgain is the number of retransmissions in a visit below which they count as none.

@@ -6,8 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 )
 
-// lowMedian returns the median or, of an even number, the smaller middle value, and NaN without
-// values; it reorders xs. One slow link of two thus does not make a node slow.
+// lowMedian returns the median or, of an even number of values, the smaller middle one, so that one
+// slow link of two does not make a node slow. It returns NaN without values, and reorders xs.
 func lowMedian(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()
