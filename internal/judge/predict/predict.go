@@ -68,6 +68,7 @@ type Quantity struct {
 	N      int     `json:"n"`
 }
 
+// Keys of Row.Over.
 const (
 	Page      = "page"
 	CPU       = "cpu"
