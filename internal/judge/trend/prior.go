@@ -19,8 +19,8 @@ type Spread struct {
 	SD     float64 `json:"sd"` // of the ratios' logarithms
 }
 
-// Setting is everything besides the mode that decides how much epochs differ. Two runs must share
-// it for one to predict the other's differences.
+// Setting holds everything but the mode that decides how much epochs differ. A run predicts the
+// differences of another only if both have the same setting.
 type Setting struct {
 	From  string  `json:"from"`
 	Work  string  `json:"work"` // the load's options, in words
