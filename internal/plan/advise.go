@@ -79,7 +79,7 @@ func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 }
 
 // searched returns the mode that replaces plain for a client at from, and its routes: the ones that
-// --to names, else those into the mode, else its way out.
+// --to names, else those into the mode, else those out of it.
 func (r Request) searched(plain mode.Mode, from mode.Placement) (mode.Mode, []mode.Route) {
 	if len(r.To) > 0 {
 		return plain, r.outward(plain, from)

@@ -168,7 +168,7 @@ func (r Request) routes(from mode.Placement, p *sample.Plan) []routed {
 	return out
 }
 
-// outward returns the routes out of the mode whose target was asked for.
+// outward returns the mode's routes to outside whose target was asked for.
 func (r Request) outward(m mode.Mode, from mode.Placement) []mode.Route {
 	return slices.DeleteFunc(m.RoutesFrom(from), func(x mode.Route) bool {
 		return !x.To.Outside() || !slices.Contains(r.To, x.To)
