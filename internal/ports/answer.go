@@ -10,10 +10,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Reach is the widest place from which a port is reached.
+// Reach is the most distant kind of client that reaches a port.
 type Reach string
 
-// The places, widest first.
+// The kinds of clients, the most distant first.
 const (
 	FromMachines   Reach = "other machines"
 	FromContainers Reach = "containers"
@@ -21,7 +21,7 @@ const (
 	FromNowhere    Reach = "nobody"
 )
 
-// Exposed is a port and the widest place from which it is reached.
+// Exposed is a port and the most distant kind of client that reaches it.
 type Exposed struct {
 	Port   uint16 `json:"port"`
 	Proto  string `json:"protocol"`
@@ -29,7 +29,7 @@ type Exposed struct {
 	Reach  Reach  `json:"reach"`
 	// Sure is false if a deciding fact is unknown, or if the answer depends on the client.
 	Sure bool     `json:"sure"`
-	Dial []string `json:"dial"` // addresses that clients of that place dial
+	Dial []string `json:"dial"` // addresses that these clients dial
 
 	refused bool // this machine's own connection was refused
 }

@@ -202,8 +202,7 @@ func (o *outcome) sysctl(key, value string) string {
 	return o.inside("sudo sysctl -w " + key + "=" + value)
 }
 
-// routeBack returns the command that makes an answer on this machine take the way back to the
-// client, or "".
+// routeBack returns the command that routes answers from this machine back to the client, or "".
 func (o *outcome) routeBack() string {
 	source, err := netip.ParseAddr(o.out.Source)
 	if err != nil || o.q.answer.Lost.Space != 0 {

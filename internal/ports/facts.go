@@ -48,6 +48,7 @@ type Missing struct {
 	Remedy string `json:"remedy"`
 }
 
+// Listener is a listening TCP socket, or a UDP socket that is bound and not connected.
 type Listener struct {
 	Proto  string         `json:"protocol"`
 	Addr   netip.AddrPort `json:"address"`
@@ -69,6 +70,7 @@ type Process struct {
 	Container string `json:"container,omitempty"` // an id
 }
 
+// Connection is a socket that has a peer.
 type Connection struct {
 	Local  netip.AddrPort `json:"local"`
 	Remote netip.AddrPort `json:"remote"`

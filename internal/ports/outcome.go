@@ -212,7 +212,8 @@ func (o *outcome) into(to netip.AddrPort, s stand) {
 	o.held(s)
 }
 
-// held ends the path at a server that does not answer, for which the kernel accepts connections.
+// held ends the path at a server that does not answer although the kernel accepts connections for
+// it.
 func (o *outcome) held(s stand) {
 	if o.out.server.State == statePaused {
 		o.end(Held, o.out.server.describe()+

@@ -162,7 +162,7 @@ func dockers(name string) bool {
 		own && len(id) == 12 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// spaces reads containers' devices, and finds containers of engines that were not asked.
+// spaces reads containers' devices, and finds containers of engines that were not queried.
 func (c *collector) spaces() {
 	if c.f.Space == "" {
 		return

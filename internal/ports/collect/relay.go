@@ -82,7 +82,8 @@ func (c *collector) relays(proxies []ports.Proxy) {
 	}
 }
 
-// sends reports whether the relay has sockets for what its containers send, besides its ports.
+// sends reports whether the relay has sockets for what its containers send, in addition to those of
+// its ports.
 func (r *relay) sends() bool {
 	return slices.Contains([]string{ports.Slirp4netns, ports.Pasta, ports.Passt}, r.Name)
 }
