@@ -33,8 +33,8 @@ const (
 )
 
 const (
-	// A path counts as full from this share of the goodput on. TCP needs a while to recover after a
-	// loss or a pause.
+	// A path that carries at least this share of its goodput counts as full. TCP needs a while to
+	// recover after a loss or a pause.
 	full = 0.92
 	// Above this multiple of a card's reported speed, that speed must be wrong.
 	cardOver = 1.03
@@ -91,7 +91,7 @@ func limits(c sample.Card, all []sample.Card) bool {
 	return members > 0
 }
 
-// capacity returns nil if it is not known.
+// capacity returns the capacity of the cell's path, or nil if it is not known.
 func (j *Run) capacity(s *Series) *Capacity {
 	p, ok := j.File.Header.PathOf(s.Cell)
 	if !ok || s.fastest() == 0 {

@@ -33,7 +33,7 @@ func NewLive(p sample.Plan, to Partners) *Live {
 		epochs: map[[2]int]map[int]stats.Epoch{}}
 }
 
-// Add adds a visit.
+// Add adds a visit. It ignores visits of a mesh.
 func (l *Live) Add(v sample.Visit) {
 	if v.Cell < 0 || v.Cell >= len(l.j.Series) { // a visit of a mesh
 		return

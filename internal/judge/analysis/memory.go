@@ -18,7 +18,8 @@ type ProxyMemory struct {
 	Per1000 int64 `json:"per_1000_bytes"`
 }
 
-// proxyMemory returns nil if the path has no proxy or its memory is not known.
+// proxyMemory returns the memory of the path's proxy, or nil if the path has no proxy or its memory
+// is not known.
 func (s *Series) proxyMemory(p sample.Path) *ProxyMemory {
 	var loaded []float64
 	for _, v := range s.Visits {

@@ -35,7 +35,7 @@ func newSeries(c sample.Cell, l sample.Load) *Series {
 	return &Series{Cell: c, Load: l, Values: map[string]map[int]float64{}}
 }
 
-// set ignores values that are not finite.
+// set stores a value of a round. It ignores values that are not finite.
 func (s *Series) set(metric string, round int, v float64) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return

@@ -184,7 +184,8 @@ type Ratio struct {
 	Varies bool `json:"varies,omitempty"`
 }
 
-// Undecided reports whether the ratio has no verdict because it varies, which no longer run changes.
+// Undecided reports whether the ratio has no verdict because it varies. A longer run would not
+// change that.
 func (r Ratio) Undecided() bool { return r.Varies && r.Verdict == stats.Unclear }
 
 // Word returns the verdict as tables show it.

@@ -70,7 +70,8 @@ func (r Runs) noise(c sample.Cell, metric string, sliced bool) float64 {
 	return stats.BothNoises(old.floor, now.floor)
 }
 
-// ok is false if cell i is the baseline itself, or if they have no pairs.
+// toBaseline compares cell i with its baseline b. ok is false if cell i is the baseline itself, or
+// if they have no pairs.
 func (j *Run) toBaseline(i int, metric string) (x compared, b int, ok bool) {
 	b, ok = j.BaselineOf(i)
 	if !ok || b == i {

@@ -85,7 +85,8 @@ func (j *Run) rangeOf(i, b int, metric string) (low, high float64) {
 	return math.Exp(low), math.Exp(high)
 }
 
-// variation returns nil if the cell's primary metric is steady or not known to vary.
+// variation returns the variation of the cell's primary metric, or nil if it is steady or not known
+// to vary.
 func (j *Run) variation(i int) *Variation {
 	s := j.Series[i]
 	metric := PrimaryOf(s.Load, s.Cell.Shape)
