@@ -94,7 +94,7 @@ type Change struct {
 	Epochs int `json:"epochs,omitempty"` // as in a ratio
 	// Verdict is better, worse, same or unclear; "" if it is not judged.
 	Verdict stats.Verdict `json:"verdict,omitempty"`
-	// Alike is the verdict if the machine's state were the same in both runs; "" if it is.
+	// Alike is the verdict if the machine's state had been the same in both runs; "" if it was.
 	Alike stats.Verdict `json:"verdict_if_alike,omitempty"`
 }
 
