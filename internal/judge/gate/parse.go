@@ -161,7 +161,7 @@ func classOf(r rune, before class) class {
 	switch {
 	case unicode.IsSpace(r):
 		return space
-	// not in bridge+mtu=9000
+	// In bridge+mtu=9000, the = is part of the name.
 	case strings.ContainsRune("<>≥≤", r), r == '=' && !within && before != number:
 		return comparator
 	case within:
@@ -188,7 +188,7 @@ func (p *parser) hinted(w word, hint, format string, args ...any) error {
 	return &SyntaxError{Text: p.text, At: w.at, Err: fmt.Errorf(format, args...), hint: hint}
 }
 
-// next returns an empty word at the end.
+// next removes and returns the next word, or an empty word at the end.
 func (p *parser) next() word {
 	if len(p.words) == 0 {
 		return word{}
