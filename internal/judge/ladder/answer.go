@@ -56,7 +56,7 @@ func grounds(steps []Step) []ground {
 	return out
 }
 
-// sentence returns "" if no step has that price.
+// sentence returns the sentence on one price of the parts, or "" if no step has that price.
 func sentence(head, name string, steps []Step, on ground) string {
 	var parts []analysis.Priced
 	for _, s := range steps {
