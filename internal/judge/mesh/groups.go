@@ -48,7 +48,7 @@ func (m *Mesh) addGroups(keys []string, fs fits) {
 				values = append(values, v)
 			}
 		}
-		if len(values) < 2 { //nolint:mnd // of one value nothing differs
+		if len(values) < 2 { //nolint:mnd // one value has no differences
 			continue
 		}
 		slices.Sort(values)

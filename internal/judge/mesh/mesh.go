@@ -47,7 +47,7 @@ func fitMesh(p sample.Plan, pairs []sample.PairVisit) fits {
 	return out
 }
 
-// fitLoss returns nil if no visit has the number of retransmissions.
+// fitLoss fits the model to retransmissions. It returns nil if no visit has their number.
 func fitLoss(p sample.Plan, pairs []sample.PairVisit) *model.Fit {
 	var sent []model.Sent
 	for _, v := range pairs {

@@ -283,7 +283,7 @@ func were(n int, what string) string {
 	return count(n, what) + " were"
 }
 
-// mtus returns "" if the nodes' known MTUs are equal.
+// mtus returns the nodes by MTU, in words, or "" if their known MTUs are equal.
 func (m *Mesh) mtus() string {
 	by := map[int][]string{}
 	for _, n := range m.Nodes {

@@ -48,7 +48,7 @@ func (s Sent) rate() float64 {
 
 // Rate converts a slowness of a Loss fit to the retransmission rate, 0 to 1.
 func Rate(slowness float64) float64 {
-	const rounded = 1e-9 // logarithms do not give back what was added
+	const rounded = 1e-9 // logarithms do not return exactly what was added
 	if rate := slowness - harmless; !(rate < rounded) {
 		return rate
 	}

@@ -212,7 +212,8 @@ func (f *Fit) sides(slowIn, slowOut []bool) {
 	}
 }
 
-// side leaves out links to slow nodes if enough others remain.
+// side returns each node's effect on its links. It leaves out links to slow nodes if enough others
+// remain.
 func (f *Fit) side(at func(i, j int) float64, link func(i, j int) int32, slow []bool) []side {
 	out := make([]side, f.Nodes)
 	var xs, well []float64
