@@ -32,8 +32,8 @@ type Value struct {
 	N      int     `json:"n"` // rounds
 }
 
-// Text returns the median with its interval, both multiplied by by: "41.9 ±0.3". A single value has
-// no interval.
+// Text returns the median with its interval, each multiplied by a factor: "41.9 ±0.3". A single
+// value has no interval.
 func (v Value) Text(by float64) string {
 	const read = 100 // more digits are hard to read
 	s := stats.Summary{Median: v.Median * by, Low: v.Low * by, High: v.High * by, N: v.N}

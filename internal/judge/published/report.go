@@ -108,7 +108,7 @@ type Ratio struct {
 	Datapath string `json:"datapath,omitempty"`
 }
 
-// Verdict reports whether a published ratio holds.
+// Verdict is the result of comparing a published ratio with the measured one.
 type Verdict string
 
 const (
