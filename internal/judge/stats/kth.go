@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Kth returns the value at index k if xs were sorted, and reorders xs: no value before k is larger,
-// and none after it smaller. No value may be NaN.
+// Kth returns the value that would be at index k of sorted xs, and reorders xs: no value before k
+// is larger, and none after it smaller. No value may be NaN.
 func Kth(xs []float64, k int) float64 {
 	lo, hi := 0, len(xs)-1
 	for range 4 * bits.Len(uint(len(xs))) {

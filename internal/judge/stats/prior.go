@@ -69,7 +69,8 @@ type scatter struct {
 	freedom         float64
 }
 
-// scatterOf returns no degrees of freedom for a row of two states or of fewer than two epochs.
+// scatterOf returns the scatter of a row. It has no degrees of freedom if the row has two states,
+// fewer than two epochs or too few pairs.
 func scatterOf(epochs []Epoch) scatter {
 	which, _ := Aside(epochs)
 	var some []Epoch

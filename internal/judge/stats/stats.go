@@ -27,7 +27,7 @@ type Summary struct {
 // HalfWidth returns the larger distance from the median to an end of the interval.
 func (s Summary) HalfWidth() float64 { return max(s.High-s.Median, s.Median-s.Low) }
 
-// Median returns NaN if xs is empty.
+// Median returns the median of xs, or NaN if xs is empty.
 func Median(xs []float64) float64 {
 	if len(xs) == 0 {
 		return math.NaN()

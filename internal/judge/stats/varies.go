@@ -42,7 +42,7 @@ func quantile(xs []float64, q float64) float64 {
 	return (1-part)*s[int(below)] + part*s[min(int(below)+1, len(s)-1)]
 }
 
-// Range returns the ends between which nine tenths of the values lie; of few values, all.
+// Range returns the ends of the range of nine tenths of the values, or of all if these are few.
 func Range(xs []float64) (low, high float64) {
 	s := slices.Sorted(slices.Values(xs))
 	beyond := int(edge * float64(len(s)-1))
