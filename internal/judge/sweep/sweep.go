@@ -74,7 +74,7 @@ func Judge(f *sample.File) *Report {
 	return r
 }
 
-// bandOf returns "" for the baseline.
+// bandOf returns the cell's band, or "" for the baseline.
 func (r *Report) bandOf(c analysis.Cell) analysis.Band {
 	for _, x := range r.Curves {
 		if k := slices.IndexFunc(x.Points, func(p Point) bool {
@@ -188,7 +188,7 @@ func findings(r *analysis.Report) []string {
 	return []string{analysis.Witnessed(r), Meant(r.Plan)}
 }
 
-// Meant explains how to read the intervals of many points.
+// Meant returns the sentence that explains the intervals of many points, or "" without a sweep.
 func Meant(p analysis.Plan) string {
 	if p.Sweep == nil {
 		return ""
