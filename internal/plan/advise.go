@@ -33,7 +33,7 @@ func Advice(r Request, levers []sample.Lever) (sample.Plan, error) {
 	return p, nil
 }
 
-// searchFrom adds the cells of a search by clients at from, or why there are none.
+// searchFrom adds the cells of a search by clients at from, or the reason why there are none.
 func (r Request) searchFrom(p *sample.Plan, from mode.Placement, on string) {
 	plain, _ := mode.Find(r.Baseline)
 	stands, routes := r.searched(plain, from)

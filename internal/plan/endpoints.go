@@ -8,7 +8,7 @@ import (
 )
 
 // Endpoints plans a comparison of external endpoints, in the order of names, with a control. The
-// request's baseline is one of the names.
+// request's baseline must be one of the names.
 func Endpoints(r Request, names []string) (sample.Plan, error) {
 	r.From, r.On = []mode.Placement{sample.FromHere}, []string{sample.OnEndpoint}
 	p := sample.Plan{Study: sample.StudyEndpoints, Seed: r.Seed, Rounds: r.Rounds, Budget: r.Budget,

@@ -38,8 +38,8 @@ const (
 	// caches still hold another cell's data.
 	leadShare = 0.25
 	leadMost  = 0.010
-	// sliceTail is how long (s) a load works on after the measured part. In the rest that follows
-	// all cells pause.
+	// sliceTail is the time (s) for which a load continues after the measured part. During the rest
+	// that follows, all cells pause.
 	sliceTail = 0.00025
 	rest      = 0.00125
 	// windowTail and windowRest are the same for a window. Meters may be read late.
