@@ -239,7 +239,7 @@ func toMain(net netip.Prefix) string {
 	return "sudo ip " + six + "rule add pref 1 to " + net.Masked().String() + " lookup main"
 }
 
-// leadsTo returns the bridge to which other clients' connections to the port are redirected.
+// leadsTo returns the bridge to which other clients' connections to the port are redirected, or "".
 func (c *Copy) leadsTo(q asked) string {
 	for _, o := range c.asked {
 		if o.server != nil || o.proto != q.proto || o.at.Port() != q.at.Port() {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	longWait = 3 * time.Second // how long a connection is not accepted
+	longWait = 3 * time.Second // for which a connection is not accepted
 	fewPorts = 0.9             // used share of the ports for connections to one address
 )
 

@@ -117,7 +117,7 @@ func (c *collector) readAttached() (err error) {
 		ports = ports || d.Master != "" && len(d.Attached) > 0
 	}
 	for i := range c.f.Containers {
-		// The container's own port matters only then.
+		// Which ports are containers' own matters only if something is attached to a port of a bridge.
 		if x := &c.f.Containers[i]; ports && x.PID != 0 && !x.Rootless && !x.Host &&
 			x.Shares == "" {
 			if x.Devices, err = c.devicesIn(x.PID, x.Space); err != nil {
