@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Witnessed returns the sentence that every row was witnessed. It names rows of which a part was
-// not.
+// Witnessed returns the sentence that every row was witnessed. It names the rows that were
+// witnessed only in part.
 func Witnessed(r *Report) string {
 	said := "Every row was witnessed: its bytes were counted on each hop of its path."
 	if len(r.Failed) > 0 {

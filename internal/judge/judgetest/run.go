@@ -13,7 +13,7 @@ import (
 )
 
 // Run builds a results file with known numbers. Every window lasts a second, on a machine of two
-// CPUs, of which one is half busy and the other 0.3.
+// CPUs: one is half busy, the other 0.3.
 type Run struct {
 	T    testing.TB
 	File *sample.File

@@ -144,7 +144,7 @@ func (e Estimate) Summary() Summary {
 	return Summary{Median: e.Centre, Low: low, High: high, N: e.Pairs}
 }
 
-// Ratio returns the ratio of which e is the logarithm, with its 95 % interval.
+// Ratio converts the estimate of a ratio's logarithm to the ratio, with its 95 % interval.
 func (e Estimate) Ratio() Summary {
 	s := e.Summary()
 	if s.N > 0 {

@@ -67,7 +67,7 @@ func tails(sorted []float64, level float64) (low, high float64) {
 	return sorted[int(math.Floor(tail*n))], sorted[int(math.Ceil((1-tail)*n))-1]
 }
 
-// Sure returns the 99 % interval of the ratio of which e is the logarithm.
+// Sure converts the estimate of a ratio's logarithm to the ratio's 99 % interval.
 func (e Estimate) Sure() (low, high float64) {
 	low, high = e.Interval(sureConfidence)
 	return exp(low), exp(high)
