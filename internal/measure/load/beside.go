@@ -1,7 +1,7 @@
 package load
 
-// needsTimeout reports whether trips may be few and long, so that the thread must not block past
-// the window's bounds. A watched thread need not look at the bounds.
+// needsTimeout reports whether receiving needs a timeout: trips may be few and long, and a blocked
+// thread would pass the window's bounds late. A watched thread does not pass them itself.
 func (t *thread) needsTimeout() bool {
 	return !t.watched && (t.rr.Rate > 0 || t.rr.Beside || t.spec.Streams > 1)
 }

@@ -18,11 +18,11 @@ type brief struct {
 	nodelay  int32
 	quota    int64 // connections that may be opened; 0: no limit
 	limit    unix.Timeval
-	deadline int64 // end of the calls' limit, which a signal must not restart
+	deadline int64 // when the calls' time limit ends; a signal does not extend it
 
 	opened, failed int64 // over the whole visit
 	failures       [len(failures)]int64
-	cut            bool
+	cut            bool // the quota or the ports ran out before the load's end
 }
 
 func briefServer(listener int) func(*thread) error {
@@ -102,7 +102,8 @@ func (b *brief) again(e syscall.Errno) bool {
 	return e == syscall.EINTR && clock.Now() < b.deadline
 }
 
-// connect calls connect(2) again after a signal; a blocking socket then continues to wait.
+// connect connects fd to b.to. After a signal it calls connect(2) again, which continues to wait
+// for the same connection.
 func (b *brief) connect(fd int) syscall.Errno {
 	for {
 		_, _, e := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd),

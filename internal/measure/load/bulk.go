@@ -2,7 +2,8 @@ package load
 
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
-// bulk is one TCP stream for each connection, at full speed in one direction.
+// bulk sends at full speed on each TCP connection: from the client, from the server (Reverse), or
+// both ways (Bidir).
 
 func bulkClient(t *thread) { stream(t, !t.bulk.Reverse) }
 
@@ -27,7 +28,7 @@ func source(t *thread) {
 	t.finish()
 }
 
-// sink receives until the other end has finished. It does not shut down its own half, because a
+// sink receives until the other end shuts down its half. It does not shut down its own, because a
 // proxy would then close its sockets before their counters were read.
 func sink(t *thread) {
 	buf := t.buf[:t.write]
@@ -39,7 +40,7 @@ func sink(t *thread) {
 		}
 		now := clock.Now()
 		if n == 0 {
-			t.passed(now) // the last bytes may precede the bound
+			t.passed(now) // a bound may have passed since the last bytes came
 			break
 		}
 		t.recvd += int64(n)

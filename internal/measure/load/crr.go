@@ -32,8 +32,9 @@ func (t *thread) connections() int {
 	return int(t.brief.opened)
 }
 
-// The times, in ns, after which a connection without progress counts as failed. A lost SYN is sent
-// again only after a second, which is longer than a short window.
+// A connection without progress counts as failed after patience, which is a share of the window
+// between these bounds, in ns. A lost SYN is sent again only after a second, which is longer than a
+// short window.
 const (
 	leastPatience = int64(50 * time.Millisecond)
 	mostPatience  = int64(time.Second)
@@ -157,8 +158,8 @@ func (t *thread) stopServer() {
 	closeRaw(fd)
 }
 
-// crrServer serves until, after the load's end, a connection without a request comes or none comes
-// for a while.
+// crrServer serves connections. After the load's end it returns as soon as a connection brings no
+// request (see stopServer) or no connection comes for the time of patience.
 func crrServer(t *thread) {
 	b := t.brief
 	quiet := patience(t.when)

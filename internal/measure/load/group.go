@@ -36,7 +36,7 @@ type threadGroup struct {
 	once    sync.Once
 	ran     bool
 	crowd   bool // one of many ends
-	begins  bool
+	begins  bool // this end sends first
 }
 
 func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) error) *threadGroup {
@@ -78,7 +78,9 @@ func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) err
 		c.threads = append(c.threads, t)
 		wg.Add(1)
 		go func() {
-			runtime.LockOSThread() // never unlocked: the thread's CPU mask ends with it
+			// It is never unlocked, so that the OS thread ends with the goroutine and no other
+			// goroutine inherits its CPU mask.
+			runtime.LockOSThread()
 			c.live(t, o.cpu(i), loop, open, wg.Done)
 		}()
 	}
@@ -86,7 +88,7 @@ func newThreadGroup(o Options, w job, loop func(*thread), open func(*thread) err
 	return c
 }
 
-// written returns n random bytes, because the kernel sends pages of zeros faster by a fifth.
+// written returns n random bytes, always the same. Sending pages of zeros would be a fifth faster.
 func written(n int) []byte {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // never fails
@@ -171,12 +173,12 @@ func (c *threadGroup) Run(when Schedule) (Stats, error) {
 	return c.stats()
 }
 
-// overdue is how long after its end a load may go on before its sockets are looked at. It is less
-// than what the engine waits. Tests change it.
+// overdue is how long after its end a load may go on before await checks its sockets. It is shorter
+// than the engine's timeout. Tests change it.
 var overdue = 2 * time.Second
 
 // await waits until all threads have ended. If they are overdue and another program changed one of
-// their sockets, await returns an error at once: they may be blocked for good.
+// their sockets, they may be blocked forever, so await returns an error without them.
 func (c *threadGroup) await(when Schedule) error {
 	left := max(when.To, when.End, when.Hold) - clock.Now()
 	select {
@@ -196,6 +198,8 @@ func (c *threadGroup) await(when Schedule) error {
 	return nil
 }
 
+// Close closes the connections. If Run was not called, it only ends the threads, and the process's
+// exit closes the connections. Further calls do nothing.
 func (c *threadGroup) Close() error {
 	var errs []error
 	c.once.Do(func() {

@@ -1,13 +1,13 @@
-// Package load generates the traffic. Each workload is an entry in a table of shared loops. The
-// loops make raw blocking socket calls on locked, pinned threads, without Go's network poller,
-// allocations or garbage collection.
+// Package load generates the traffic. A table gives each workload its two loops, which workloads
+// may share. The loops make raw blocking socket calls on locked, pinned threads, without Go's
+// network poller, allocations or garbage collection.
 //
-// In an epoch, the end that sends first sleeps between its slices. The loops themselves do not know
-// about slices.
+// In an epoch, the end that sends first sleeps between its slices, in passed. A loop that times
+// trips only has to read the clock again afterwards (see rested).
 //
-// In a stream in both directions, only the client shuts down its half: once both halves are shut, a
-// proxy closes its sockets before their counters are read. The server's half ends with a mark or
-// after a known number of bytes.
+// In a stream in both directions, only the client shuts down its half, because once both halves are
+// shut down a proxy closes its sockets, before their counters are read. The server's half ends with
+// a mark or after a known number of bytes.
 //
 // All instants are CLOCK_MONOTONIC nanoseconds, which the processes of a machine share.
 package load
@@ -26,6 +26,7 @@ import (
 
 func withDefaults(l sample.Load) sample.Load { return workload.Of(l).Filled(l) }
 
+// Schedule has the instants of one run of a load.
 type Schedule struct {
 	Start int64 `json:"start"` // the first byte is sent
 	From  int64 `json:"from"`  // end of the warm-up
@@ -36,7 +37,7 @@ type Schedule struct {
 	// Slices come before Start, in order of time; empty: not sliced.
 	Slices []Slice `json:"slices,omitempty"`
 	// Hold is the time before which an end sends no reply on its control pipe, because others are
-	// measured.
+	// still being measured.
 	Hold int64 `json:"hold,omitempty"`
 }
 
@@ -68,7 +69,7 @@ var table = map[string]loops{
 // Options are the options of both ends.
 type Options struct {
 	Load sample.Load
-	CPUs []int // for the threads in turn; empty: not pinned
+	CPUs []int // one per thread, reused if there are more threads; empty: not pinned
 	// Crowd means that the end is one of many. A watcher then takes its counts at the window's
 	// bounds, and each connection begins with its client's number.
 	Crowd  bool
@@ -77,9 +78,10 @@ type Options struct {
 	Budget int
 	// Shared means that another end listens on the same address before or after this one.
 	Shared bool
-	// Bounds requests the bounds of the slices' trips. The load must have one thread.
+	// Bounds requests SliceStats.Bounds. The load must have one thread.
 	Bounds bool
-	// NewHistogram makes the histogram of a thread that times trips.
+	// NewHistogram makes the histograms of each thread. Only ends that time nothing may leave it
+	// nil.
 	NewHistogram func() *hdrhistogram.Histogram
 }
 
@@ -138,7 +140,7 @@ func (o Options) Threads() int {
 type Server struct {
 	*threadGroup
 	listener int
-	closed   atomic.Bool // the listener
+	closed   atomic.Bool // the listener is closed
 }
 
 // Listen returns the server's end, which listens on addr and accepts connections. The caller closes

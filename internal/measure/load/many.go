@@ -86,8 +86,8 @@ func acceptMany(listener, n int, nodelay bool) (fds []int, err error) {
 	return fds, nil
 }
 
-// addMany adds the connections' counts over the whole visit: reading a thousand connections takes 1
-// ms, too long for a mark.
+// addMany adds the retransmissions of a thread's second and further connections over the whole
+// visit: reading a thousand connections takes 1 ms, too long for a mark.
 func (s *Stats) addMany(t *thread) {
 	for i := 1; i < len(t.fds); i++ {
 		info := tcpInfo(t.fds[i])

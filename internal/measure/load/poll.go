@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// poller waits for many connections and for an instant. It uses epoll with a timerfd, because
-// epoll's own timeouts are in ms and have a slack.
+// poller waits for events of many connections, or for an instant. It uses epoll with a timerfd,
+// because epoll's own timeouts are in ms and have a slack.
 type poller struct {
 	ep, timer int
 	armed     int64 // the timer's instant; 0: not set
@@ -68,8 +68,9 @@ func (p *poller) control(op, fd, id int, what uint32) error {
 	return nil
 }
 
-// wait returns what is ready. It returns at until (ns) at the latest. slept means that nothing was
-// ready at first.
+// wait waits for events until the instant until (ns), and returns those of connections and of the
+// timer (timerID), or none after a signal. They are valid until the next call. slept means that
+// none was ready at first.
 func (p *poller) wait(until int64) (ready []unix.EpollEvent, slept bool, e syscall.Errno) {
 	if ready, e = p.poll(0); len(ready) > 0 || e != 0 || until <= clock.Now() {
 		return ready, false, e

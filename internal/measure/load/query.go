@@ -5,8 +5,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// query is a chatty application. A page is a number of small queries in sequence on one connection.
-// The latencies are those of pages; queries are timed in addition.
+// query imitates a chatty application. A page is a number of small queries in sequence on one
+// connection. The latencies are those of pages; queries are timed in addition.
 
 func queryClient(t *thread) {
 	var (
@@ -23,7 +23,7 @@ func queryClient(t *thread) {
 		if !t.sendFull(request) {
 			return
 		}
-		// The last query is recorded while this one is in flight.
+		// The previous query is recorded while this one is in flight.
 		if timed && queries != nil {
 			_ = queries.RecordValue(took)
 		}

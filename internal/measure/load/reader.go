@@ -17,8 +17,8 @@ const (
 	endOfBody                 // of a response; the next may follow
 )
 
-// streamReader reads the server's responses, which may be cut into pieces anywhere. Anything that
-// the server does not send is an error.
+// streamReader reads the responses of streamServer, which may be cut into pieces anywhere. Anything
+// else is an error.
 type streamReader struct {
 	part             httpPart
 	head             httpLine

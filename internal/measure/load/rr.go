@@ -17,7 +17,7 @@ func rrClient(t *thread) {
 		if !t.sendFull(request) {
 			return
 		}
-		// The last trip is recorded while this one is in flight.
+		// The previous trip is recorded while this one is in flight.
 		if timed {
 			_ = t.hist.RecordValue(took)
 		}
@@ -41,8 +41,8 @@ func rrClient(t *thread) {
 	t.finish()
 }
 
-// clockEvery is the number of trips after which the server reads the clock. Reading it adds to the
-// client's latency, and the server's window may be a few trips off.
+// clockEvery is the number of trips after which the server reads the clock. Reading it more often
+// would add to the client's latency. The server's window may be a few trips off.
 const clockEvery = 8
 
 func rrServer(t *thread) {

@@ -13,6 +13,7 @@ import (
 )
 
 type putter interface {
+	// put sends up to n bytes and returns the number sent.
 	put(n int) (int, syscall.Errno)
 	// settle waits a limited time for the kernel's outstanding reports.
 	settle()
@@ -62,7 +63,7 @@ type copying struct{ t *thread }
 func (c *copying) put(n int) (int, syscall.Errno) { return send(c.t.fd, c.t.buf[:n]) }
 func (c *copying) settle()                        {}
 
-// filed sends the same part of a file in memory by sendfile(2).
+// filed sends a file in memory, from its start each time, by sendfile(2).
 type filed struct {
 	t    *thread
 	file int
@@ -99,13 +100,13 @@ func (f *filed) put(n int) (int, syscall.Errno) {
 
 func (f *filed) settle() {}
 
-// zerocopy sends with MSG_ZEROCOPY (Documentation/networking/msg_zerocopy.rst). The bytes are
-// always the same, so a send waits for the kernel's reports only if space for them or for pinned
-// pages runs out.
+// zerocopy sends with MSG_ZEROCOPY (Documentation/networking/msg_zerocopy.rst). The buffer never
+// changes, so it can be sent again before the kernel reports that it is done with it. A send waits
+// for reports only if space for them or for pinned pages runs out.
 type zerocopy struct {
 	t       *thread
-	pending int
-	since   int
+	pending int // sends without a report
+	since   int // sends since the last reap
 	control []byte
 	msg     unix.Msghdr
 }
@@ -125,7 +126,8 @@ func newZerocopy(t *thread) *zerocopy {
 	return &zerocopy{t: t, control: make([]byte, room)}
 }
 
-// A socket's optmem holds over a hundred reports.
+// reapEvery is the number of sends after which reports are read. A socket's optmem holds over a
+// hundred.
 const reapEvery = 16
 
 func (z *zerocopy) put(n int) (int, syscall.Errno) {
@@ -190,6 +192,7 @@ func (z *zerocopy) settle() {
 }
 
 // completed returns the number of sends that a message reports as completed, 0 for other messages.
+// copied means that the kernel copied their bytes.
 func completed(control []byte) (sends int, copied bool) {
 	for len(control) >= unix.CmsgLen(0) {
 		h, data, rest, err := unix.ParseOneSocketControlMessage(control)

@@ -25,6 +25,8 @@ func (o Options) patient(listen func() (int, error)) (int, error) {
 	}
 }
 
+// brieflyIf returns open or, if the address is shared, a function that also closes the listener
+// once all connections are open.
 func (s *Server) brieflyIf(o Options, open func(*thread) error) func(*thread) error {
 	if !o.Shared {
 		return open

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 )
 
-// Slice is a time in which the load works, in an epoch that it shares with others. The end that
-// sends first works from Start to End. The other end answers.
+// Slice is a part of an epoch in which this load runs and the others rest. The end that sends first
+// is active from Start to End; the other end only reacts.
 type Slice struct {
 	Start int64 `json:"start"`
 	// From and To bound what is measured; both are 0 in a run-in, which is discarded.
@@ -23,7 +23,7 @@ func (s Slice) measured() bool { return s.To > s.From }
 
 // SliceStats has what one end did in a slice.
 type SliceStats struct {
-	Width    int64 `json:"width"` // ns between crossing its bounds; 0: not crossed
+	Width    int64 `json:"width"` // ns between passing From and To; 0: not passed
 	Sent     int64 `json:"sent,omitempty"`
 	Received int64 `json:"received,omitempty"`
 	Trips    int64 `json:"trips,omitempty"`
@@ -32,7 +32,8 @@ type SliceStats struct {
 	Median int64 `json:"median,omitempty"`
 	// Late is the time from Start to the first byte, in ns, at the end that sends first.
 	Late int64 `json:"late,omitempty"`
-	// Drained is when the last byte before this end's next slice came, in ns; 0: none came.
+	// Drained is when this end was last active before its next slice, in ns; 0: unknown, as after
+	// the last slice.
 	Drained int64 `json:"drained,omitempty"`
 	// Bounds has, in ns, when the first trip between From and To began, then how long each trip
 	// took. A trip begins when the one before ends. See Options.Bounds.
@@ -76,7 +77,7 @@ func (t *thread) slice(list []Slice) {
 		took: make([]int64, 0, mostTrips)}
 	if t.bounded {
 		t.slices.all = make([]int64, mostBounds)
-		for i := range t.slices.all { // now rather than in a trip
+		for i := range t.slices.all { // page faults happen now rather than in a trip
 			t.slices.all[i] = 1
 		}
 	}
@@ -152,7 +153,7 @@ func (t *thread) crossSlice(now int64) {
 		s.phase = untilTo
 	case untilTo:
 		b, e := s.began, mark{at: now, sent: t.sent, recvd: t.recvd, trips: t.trips}
-		if !s.active && now > sl.End && s.last.at >= b.at { // the bytes belong to another slice
+		if !s.active && now > sl.End && s.last.at >= b.at { // the new bytes are another slice's
 			e = s.last
 			e.at = sl.To
 		}
@@ -188,6 +189,7 @@ func (t *thread) processCPU() int64 {
 	return clock.CPU(unix.CLOCK_PROCESS_CPUTIME_ID)
 }
 
+// rested reports whether the thread has slept between slices since the last call.
 func (t *thread) rested() bool {
 	if t.slices == nil || !t.slices.rested {
 		return false
@@ -196,6 +198,8 @@ func (t *thread) rested() bool {
 	return true
 }
 
+// timed records the time of a trip, in ns, for the slice, and reports whether it counts for the
+// window's histogram.
 func (t *thread) timed(took int64) bool {
 	if s := t.slices; s != nil && s.phase == untilTo && len(s.took) < cap(s.took) {
 		s.took = append(s.took, took)

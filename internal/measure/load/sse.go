@@ -56,7 +56,7 @@ var (
 
 func httpChunk(s string) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(s), s) }
 
-// stamp writes ns at the front of b.
+// stamp writes ns to the front of b as stampWidth digits.
 func stamp(b []byte, ns int64) {
 	for i := stampWidth - 1; i >= 0; i-- {
 		b[i] = byte('0' + ns%10)

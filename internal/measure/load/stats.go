@@ -14,9 +14,9 @@ import (
 
 // Stats has what one end of a load did.
 type Stats struct {
-	// Party lacks what is known only of the whole process, and the connection's device in
-	// TCP.Packet.
+	// Party lacks CPUs, RSS and TCP.Device, which the worker adds.
 	sample.Party
+	// Peer is the remote address of the connection that TCP.Packet describes; zero: unknown.
 	Peer netip.Addr
 	// Latency has the window's trips in ns; nil: the load times none.
 	Latency *hdrhistogram.Histogram
@@ -81,7 +81,8 @@ func (s *Stats) add(t *thread, a, b mark, n int64) {
 		s.BusiestCPU = max(s.BusiestCPU, float64(b.threadCPU-a.threadCPU)/float64(width))
 	}
 	if t.first {
-		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU)) // the last thread has the longest
+		// Of several threads (see edge), the one that ended last read the highest.
+		s.CPU = max(s.CPU, seconds(b.processCPU-a.processCPU))
 		s.Involuntary = b.involuntary - a.involuntary
 	}
 	s.addMany(t)
@@ -118,8 +119,8 @@ func (s *Stats) count(name string, n int64) {
 	s.Counts[name] += n
 }
 
-// addTCP adds a connection. One that two threads share is added once. Means are only over the
-// load's own connections.
+// addTCP adds the counters of a thread's connection between the marks a and b, unless the thread is
+// a twin. Means are over the load's n connections, without a parallel stream's.
 func (s *Stats) addTCP(t *thread, a, b mark, n int64) {
 	if t.twin != nil {
 		return

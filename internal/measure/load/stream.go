@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// stream is LLM token streaming at a fixed pace. A token's delay is the time from when it was due
-// to its arrival, so that waiting behind a stall counts. Both ends are event loops, because a
+// stream imitates LLM token streaming at a fixed pace. A token's delay is the time from when it was
+// due to its arrival, so that waiting behind a stall counts. Both ends are event loops, because a
 // thousand threads would themselves be late.
 
 const startEvery = int64(workload.StartEvery)

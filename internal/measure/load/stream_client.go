@@ -16,7 +16,7 @@ type reading struct {
 	token  int // tokens of the response received so far
 	at     int64
 	due    int64
-	// over means that a token that is due after the window, or its request, has been seen.
+	// over means that a token due after the window arrived, or that the request was sent after it.
 	over bool
 }
 
@@ -44,7 +44,7 @@ func streamClient(t *thread) {
 			t.failed("wait", e)
 			return
 		}
-		// What is ready now became ready after the last wait ended or, if this one slept, just now.
+		// The events occurred after the last wait ended or, if this one slept, just now.
 		since := s.polled
 		s.polled = clock.Now()
 		if slept {
@@ -170,7 +170,8 @@ func (t *thread) ended(r *reading, now int64) {
 }
 
 // overdue returns the number of a session's tokens that were due before the window's end and have
-// not arrived, and since when. Of a response without any token, only the first is known to be due.
+// not arrived, and when the first of them was due (ns). If no token of the response has arrived,
+// only the first one counts, as due since the request.
 func (t *thread) overdue(r *reading, period float64) (n int, since int64) {
 	switch {
 	case r.over || r.asked == 0:

@@ -83,8 +83,8 @@ func (t *thread) sendToken(i int, due int64, period float64) {
 	t.reply(i, f.b)
 }
 
-// reply sends b. It returns false if the socket's buffer is full: the rest, and the session's next
-// tokens, then wait.
+// reply sends b. It returns false if the socket's buffer is full; sendRest then sends the rest, and
+// the session's next tokens after it.
 func (t *thread) reply(i int, b []byte) bool {
 	w := &t.stream.writes[i]
 	if len(w.rest) > 0 {
@@ -152,7 +152,7 @@ func (t *thread) recvRequest(i int) {
 	case n == 0:
 		w.ended = true
 		s.alive--
-		// The socket stays readable.
+		// The socket stays readable, so epoll would report it again and again.
 		if err := s.poll.forget(t.fds[i]); err != nil {
 			t.err = err
 		}

@@ -16,7 +16,7 @@ import (
 
 type thread struct {
 	spec sample.Load
-	// bulk has the options that several loops read; zero for loads without them.
+	// The options that several loops read; zero for loads without them.
 	bulk  sample.BulkOptions
 	rr    sample.RROptions
 	sizes sample.Messages
@@ -39,14 +39,14 @@ type thread struct {
 	counts map[string]int64
 
 	when   Schedule
-	next   int64
-	bounds int
+	next   int64 // when passed has to act next, in ns
+	bounds int   // number of the window's bounds passed
 	marks  []mark
-	first  bool
+	first  bool // reads the process's clocks
 	late   int64
 	err    error
 
-	// fds has all connections of a thread with several (fd is the first), and poll is its event
+	// fds has all connections of a thread with several (fd is the first), and stream its event
 	// loop.
 	fds    []int
 	stream *streamEnd
@@ -82,7 +82,8 @@ type mark struct {
 
 const windowBounds = 2
 
-// passed takes a mark at each of the window's bounds, and returns true once the load is over.
+// passed takes a mark at each of the window's bounds, and returns true once the load is over. now
+// is in ns. In an epoch, passed sleeps between the slices of an active thread.
 func (t *thread) passed(now int64) bool {
 	if t.watched {
 		t.show()
@@ -129,7 +130,7 @@ func (t *thread) passUnseen() {
 }
 
 func (t *thread) mark(m mark) {
-	if t.brief == nil { // the loop may replace its connection meanwhile
+	if t.brief == nil { // brief connections do not last for a window
 		m.tcp = tcpInfo(t.fd)
 	}
 	if t.first {

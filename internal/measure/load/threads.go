@@ -12,7 +12,8 @@ import (
 // threads are twins: they send on the connections on which the first half receives. A stream
 // parallel to a load has the last thread.
 
-// threads returns the number of an end's threads that have their own connection.
+// threads returns the number of an end's threads, for loads whose threads do not share an event
+// loop.
 func threads(s sample.Load) int {
 	n := max(1, s.Streams)
 	if workload.BulkOf(s).Bidir {
@@ -64,9 +65,9 @@ func (t *thread) attach(open func(*thread) error) error {
 	return t.prepare()
 }
 
-// matchThreads gives each connection to the threads with the same number at both ends, and so to
-// the intended CPUs. Through a proxy, connections arrive in any order, so the client sends the
-// number.
+// matchThreads gives each connection, beside a parallel stream, to the threads with the same number
+// at both ends, and so to the intended CPUs. Through a proxy, connections arrive in any order, so
+// the client sends the number.
 func (o Options) matchThreads(open func(*thread) error, server bool) func(*thread) error {
 	if !workload.RROf(o.Load).Beside {
 		return open

@@ -39,7 +39,7 @@ func (t *thread) putter() putter {
 	return t.put
 }
 
-// pour replaces source for other methods of sending and in loads in both directions.
+// pour is source for other methods of sending and for loads in both directions.
 func pour(t *thread) {
 	p := t.putter()
 	for {
@@ -98,7 +98,7 @@ func sinkToMark(t *thread) {
 	}
 }
 
-// tail is the last 8 bytes of a stream, the first of them highest.
+// tail has the last 8 bytes of a stream as a big-endian number.
 type tail uint64
 
 func (t *tail) after(b []byte) uint64 {

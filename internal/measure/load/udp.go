@@ -22,14 +22,14 @@ type kind byte
 const (
 	data    kind = iota + 1
 	hello        // client: a new flow
-	welcome      // server: the flow is known
+	welcome      // server: the greeting arrived
 	ask          // client: asks what arrived of this step of the search
 	report       // server: step, datagrams, first and last arrival
 	end          // client: first number of the window, first after it, number of all, round trip
-	bye          // server: the end is known
+	bye          // server: the client's end arrived
 )
 
-// head is a datagram's first word. run identifies flow and visit, because a proxy may still have
+// head is a datagram's first word. run identifies flow and visit, because a proxy may still forward
 // another one's datagrams.
 type head struct {
 	kind kind

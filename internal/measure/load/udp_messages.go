@@ -41,7 +41,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 		room = m.each * o.Size
 	}
 	if receives {
-		room = workload.MaxDatagram // greetings may be larger than the first datagram
+		room = workload.MaxDatagram // control messages may be larger than the load's datagrams
 	}
 	for range o.Batch {
 		m.bufs = append(m.bufs, written(room))
@@ -58,7 +58,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 	return m
 }
 
-// send sends the buffers from number from on, and returns how many were sent.
+// send sends the buffers from index from on, and returns the number of buffers sent.
 func (m *messages) send(fd, from int, flags uintptr) (int, syscall.Errno) {
 	for {
 		var n uintptr

@@ -3,14 +3,15 @@ package load
 import "github.com/bridgetoll/bridgetoll/internal/machine/clock"
 
 // The warm-up searches for the highest rate without loss by short steps. A step is good if at most
-// the share tolerated was lost, and if the server received the rest as fast as it was sent:
-// otherwise a growing queue hides the loss.
+// the share tolerated was lost and the server received the rest as fast as it was sent. Slower
+// arrival means that a growing queue hides the loss.
 const (
 	stepTime  = 25e6   // ns
 	stepSlack = 1500e3 // ns that receiving may take longer than sending
 	// tolerated is the share of datagrams that may be lost at the highest rate.
 	tolerated = 0.001
-	unheard   = 0.25 // the same if what arrived is unknown
+	// unheard is the share of a rate assumed to have arrived if the server does not reply.
+	unheard = 0.25
 	// answerSlack is how long, in ns, a step's answer usually takes.
 	answerSlack = 4e6
 	// drainTime is how long, in ns, a step's queues may take to drain.
@@ -19,7 +20,7 @@ const (
 	upward    = 1.15 // times the highest good rate
 	backOff   = 0.9  // times the rate that arrived
 	fallBack  = 0.7  // times the lowest bad rate, while no rate was good
-	lastDitch = 0.5  // the same if no rate ever was good
+	lastDitch = 0.5  // times the rate that arrived at the lowest bad rate, if no rate was good
 	margin    = 0.95 // times the highest good rate: a window fills queues that a short step does not
 	// At the end of the warm-up the rate is confirmed for longer, and lowered while it shows loss,
 	// because short steps miss rare stalls.

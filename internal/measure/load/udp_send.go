@@ -16,8 +16,8 @@ import (
 // udp is a flow of datagrams from the client to the server, at a given rate or at the highest rate
 // that loses at most the share tolerated.
 
-// maxBehind is the longest delay, in ns, that the sender makes up for. It leaves out datagrams that
-// are later, because a burst would only overflow a queue.
+// maxBehind is the longest delay, in ns, that the sender makes up for. It skips datagrams that are
+// due for longer, because a burst would only overflow a queue.
 const maxBehind = 5e6
 
 // longestPause is the longest pause, in ns, between two readings of the clock.
@@ -69,8 +69,8 @@ func udpClient(t *thread) {
 var errNoneSent = errors.New(
 	"no datagram was due in the window: raise the rate or lengthen the window")
 
-// run sends at rate (datagrams per second; 0: as fast as possible) until over, called after each
-// system call, returns true.
+// run sends at rate (datagrams per second; 0: as fast as possible). It calls over after each system
+// call, until over returns true. missed is the number of datagrams skipped.
 func (s *sender) run(rate float64, step byte, over func(now, missed int64) bool) (missed int64) {
 	t, m := s.t, s.f.msgs
 	per := len(m.bufs) * m.each

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// wantedBuffer is the size, in bytes, for what arrives in the milliseconds while the receiver
-	// does not run.
+	// wantedBuffer is the size of the receive buffer, in bytes: enough for what arrives in the
+	// milliseconds in which the receiver does not run.
 	wantedBuffer = 8 << 20
 	// idle is how long a receiver waits before it reads the clock.
 	idle = 2 * time.Millisecond
@@ -185,7 +185,7 @@ func (l *udpListener) meet(t *thread, run uint32, from unix.Sockaddr) error {
 	return nil
 }
 
-// dialUDP makes the client's end of a flow and waits until the server knows it.
+// dialUDP makes the client's end of a flow and waits until the server answers its greeting.
 func dialUDP(t *thread, addr netip.AddrPort) error {
 	fd, err := udpSocket(addr)
 	if err != nil {
@@ -214,8 +214,8 @@ const (
 	ports     = 28232
 )
 
-// bindFresh binds to a port that no recent flow had. NAT remembers a flow for two minutes, and its
-// rules would not see a new one with the same ports.
+// bindFresh binds to a port that no recent flow had. NAT remembers a flow for two minutes, and
+// would not apply its rules to a new one with the same ports.
 func bindFresh(fd int, addr netip.AddrPort, index int) error {
 	const slot = 10 * time.Millisecond // visits are at least this far apart
 	first := int(clock.Now()/int64(slot)) + index*ports/maxFlows

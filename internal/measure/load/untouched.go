@@ -46,7 +46,7 @@ func (t *thread) sockets() []int {
 	return []int{t.fd}
 }
 
-// noted is what a socket had before the load.
+// noted has a socket's options before the load.
 type noted struct {
 	options []string
 	window  receiving
@@ -82,7 +82,7 @@ func touched(option, was, is string) error {
 		was, is)
 }
 
-// receiving is what the kernel bounds a receive window by, in bytes; zero for UDP.
+// receiving has what limits a socket's receive window, in bytes; zero for UDP.
 type receiving struct{ clamp, buffer, segment int }
 
 func windowOf(fd int) receiving {
@@ -97,10 +97,10 @@ func windowOf(fd int) receiving {
 	return receiving{clamp, buffer, int(tcpInfo(fd).Rcv_mss)}
 }
 
-// least returns the lowest clamp that the kernel sets on this socket later, for segments of a size
-// that it measured. It lets buffers grow only, and sets the clamp to the share of the buffer that is
-// payload (tcp_measure_rcv_mss), which is at least what is left by a driver with pages of its own
-// for each packet. A segment is no larger than the clamp.
+// least returns the lowest clamp that the kernel itself may set on this socket later, if it
+// receives segments of the given size, which are no larger than the clamp. The kernel only lets
+// buffers grow, and sets the clamp to the share of the buffer that is payload
+// (tcp_measure_rcv_mss). That share is smallest if the driver uses whole pages for each packet.
 func (r receiving) least(segment int) int {
 	const most = 8 // pages of memory for a packet, beyond twice its size
 	return min(r.clamp, r.buffer*segment/(2*segment+most*os.Getpagesize()))
