@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
+// needs has what a visit requires of the common start.
 type needs struct {
 	lead time.Duration // for its schedule to reach its ends
 	ends int           // which get it one after another in the worst case
 	took time.Duration // of its load, in which the channel is quiet
 }
 
-// beginning determines the start of visits made at once, after silencing the channel. When its
-// window is over or it has failed, a visit calls resume, which waits for the others.
+// beginning silences the channel and returns the common start of visits made at once. When its
+// window is over or it has failed, a visit calls resume, which waits for the other visits.
 type beginning func(ctx context.Context, far *distant, n needs) (
 	start int64, resume func(), err error)
 
-// barrier gives visits made at once the same window: messages to one's machines would be noise in
-// another's.
+// barrier gives visits made at once the same window, because messages to the machines of one visit
+// would be noise in the window of another.
 type barrier struct {
 	clock   Clock
 	all     chan struct{}
@@ -38,8 +39,8 @@ func newBarrier(c Clock, n int) *barrier {
 	return &barrier{clock: c, expects: n, all: make(chan struct{})}
 }
 
-// begin waits until all have come or left before it chooses the start, because leaving after a
-// failure takes time.
+// begin is a beginning. It waits until every visit has called begin or leave. A failed visit calls
+// leave late, because it cleans up first.
 func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(),
 	err error) {
 	m.come(n)

@@ -8,11 +8,14 @@ import (
 )
 
 const (
+	// leastShare and mostShare bound the length of an epoch's slices, as multiples of the plan's.
 	leastShare = 0.2
 	mostShare  = 1.5
-	// budgetShare is the planned share of the remaining time: epochs end with a whole cycle.
+	// budgetShare is the planned share of the remaining time. Epochs may take longer than planned,
+	// because they end with a whole cycle.
 	budgetShare = 0.98
-	latest      = 1.1
+	// latest is the multiple of the budget at which a turn must have ended.
+	latest = 1.1
 )
 
 type budget struct {
@@ -42,6 +45,7 @@ func (b *budget) note(p sample.Plan, t plan.Turn, took float64) {
 	b.spent[turnOf(p, t)] = spent
 }
 
+// besides returns the time that the turns spend on everything but slices, and their epochs.
 func (b *budget) besides(p sample.Plan, turns []plan.Turn) (seconds float64, epochs int) {
 	for _, t := range turns {
 		seconds += b.spent[turnOf(p, t)]
@@ -75,8 +79,8 @@ func (b *budget) plan(p sample.Plan, turns []plan.Turn, round int, left float64)
 }
 
 // expected returns the time that a turn will spend on everything but slices, in s. The first visit
-// to a cell is expected to take as long as the longest one of its load: if one program hangs, the
-// others may, too.
+// to a cell is expected to take as long as the longest one of its load, because if one program
+// hangs, the others may, too.
 func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 	of := turnOf(p, t)
 	seconds, known := b.spent[of]
@@ -91,8 +95,8 @@ func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 	return seconds
 }
 
-// late reports whether the turn would exceed the budget. A step of a search gets at least its least
-// time. Endpoints and plans with a number of rounds are never late.
+// late reports whether the turn would exceed the budget or, if that is later, the end of the least
+// rounds of a search's step. Endpoints and plans with a number of rounds are never late.
 func (r *run) late(t plan.Turn) bool {
 	p := r.Plan
 	if p.Rounds > 0 || r.Endpoints != nil {

@@ -15,7 +15,7 @@ var _ Clock = Monotonic{}
 // Now returns the clock in ns.
 func (Monotonic) Now() int64 { return clock.Now() }
 
-// Sleep returns at t, or when ctx ends, with its error.
+// Sleep returns at t (ns). If ctx ends before, it returns ctx's cause.
 func (Monotonic) Sleep(ctx context.Context, t int64) error {
 	timer := time.NewTimer(time.Duration(t - clock.Now()))
 	defer timer.Stop()

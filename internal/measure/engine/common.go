@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+// witness reads the counters after an epoch and records each member's proof.
 func (r *run) witness(all []*member) {
 	r.readPaths(all, func(g *member, c []sample.Counters) {
 		g.after, g.readAgain = c, r.Clock.Now()
@@ -19,6 +20,7 @@ func (r *run) witness(all []*member) {
 	}
 }
 
+// judgeHops compares what g's hops counted with what all members that share them moved.
 func (g *member) judgeHops(all []*member) {
 	moved := make([]path.Moved, len(all))
 	for i, o := range all {

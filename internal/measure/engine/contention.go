@@ -10,8 +10,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// contend watches the CPUs until stop, before which no worker may end. Only loads are watched: an
-// engine starts and ends workers by processes that toll does not know.
+// contend records what others take of the CPUs until stop is called. The workers must not end
+// before that. contend is called only while loads run, because container engines start and end
+// workers with processes whose CPU time toll cannot attribute to the run.
 func (r *run) contend(all ...*ends) (stop func()) {
 	var pids []int
 	for _, e := range all {
@@ -22,7 +23,7 @@ func (r *run) contend(all ...*ends) (stop func()) {
 	return r.contendWith(func() float64 { return spent(pids, meter.ProcessCPU) })
 }
 
-// contendPrograms also counts what the keepers' programs start.
+// contendPrograms is contend for the programs of two keepers, with everything that they start.
 func (r *run) contendPrograms(p *path.Path, both *pair) (stop func()) {
 	keepers := []int{both.server.proc.PID, both.client.proc.PID}
 	return r.contendWith(func() float64 {
@@ -46,7 +47,7 @@ func (r *run) contendWith(used func() float64) (stop func()) {
 	}
 }
 
-// spent returns NaN if a process is unknown or gone.
+// spent returns the CPU time of processes in s, or NaN if one is unknown or has ended.
 func spent(pids []int, by func(pid int) time.Duration) float64 {
 	sum := 0.0
 	for _, pid := range pids {

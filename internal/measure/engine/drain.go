@@ -9,12 +9,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// headroomShare is the share of the headroom that a visit plans to use: rates vary, and the last
-// ports are slow to find.
+// headroomShare is the share of the headroom that a visit plans to use, because rates vary and the
+// last ports are slow to find.
 const headroomShare = 0.9
 
-// prepare restores a path for a load whose connections end, and shortens the visit so that they do
-// not run out.
+// prepare frees the ports and tracking entries of a path for a load with brief connections. It
+// returns the load, shortened if it would otherwise use them up.
 func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load, error) {
 	if !workload.Of(l).Brief || p.Drain == nil {
 		return l, nil
@@ -31,6 +31,7 @@ func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load
 	return cut, nil
 }
 
+// drain frees them after the visit and records in v how many the visit left.
 func (r *run) drain(p *path.Path, v *sample.Visit) {
 	if v.Headroom == nil {
 		return
@@ -60,6 +61,8 @@ func (r *run) opening(cell int, l sample.Load) float64 {
 	return 0
 }
 
+// fitted returns the load, shortened if at rate (connections per second) it would open more than
+// budget.
 func fitted(l sample.Load, budget int, rate float64) sample.Load {
 	headroom := headroomShare*float64(budget) - rate*tail.Seconds()
 	if need := rate * (l.Warmup + l.Window); need > 0 && need > headroom {
@@ -75,8 +78,9 @@ const leastWindow = 0.005
 // leastCut is the shortest measured window, in s, of a visit that counts after it ended early.
 const leastCut = 0.01
 
-// exhausted reports whether the client used up v.Headroom. Such a visit counts, without the
-// machine's clocks, which ran on, unless its window was too short.
+// exhausted reports whether the client used up v.Headroom. It then removes from v the readings of
+// the machine's clocks, which cover more than the client's window. The error means that this window
+// was too short for the visit to count.
 func exhausted(v *sample.Visit) (bool, error) {
 	if v.Client.Counts[workload.EndedEarly] == 0 {
 		return false, nil

@@ -19,6 +19,7 @@ type process struct {
 	role worker.Role
 }
 
+// hand is a worker.
 type hand struct {
 	*worker.Control
 	process
@@ -33,6 +34,8 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 	return &hand{s, process{s, p, role}}, nil
 }
 
+// stop closes the process's input, at which it exits. It kills the process at once if now is set,
+// else if it has not ended after limit, and returns an error if it failed by itself.
 func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {
@@ -54,7 +57,7 @@ func (h process) stop(now bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ends are a visit's workers: one for each server, then each client's.
+// ends has the workers of a visit: one for each server, and shape.Procs for each client.
 type ends struct {
 	path    *path.Path
 	distant *distant
@@ -76,6 +79,7 @@ func (e *ends) count() int { return len(e.servers) + len(e.clients) }
 
 func (e *ends) all() []*hand { return append(append([]*hand{}, e.servers...), e.clients...) }
 
+// of returns to which client, and to which of its processes, e.clients[i] belongs.
 func (e *ends) of(i int) (client, proc int) {
 	procs := max(1, e.shape.Procs)
 	return i / procs, i % procs
@@ -169,7 +173,7 @@ func (e *ends) open(ctx context.Context, l sample.Load, cpus sample.CPUs) error 
 	})
 }
 
-// pinned returns no CPUs on another machine: the plan's are this machine's.
+// pinned returns cpus, or nil for another machine, because the plan's CPUs are this machine's.
 func pinned(cpus []int, m path.Machine) []int {
 	if m != nil {
 		return nil
@@ -206,8 +210,8 @@ func (e *ends) machine(i int) path.Machine {
 	return e.path.Clients[client].Machine
 }
 
-// collect gives the others a moment to reply if one end fails: a client sees only a reset if its
-// server dies.
+// collect waits for the ends' replies. After an end's error it waits a moment for the other ends,
+// because their errors may be more specific: a client sees only a reset if its server dies.
 func (e *ends) collect(ctx context.Context, l sample.Load) (servers, clients []worker.Reply,
 	err error) {
 	streams := len(e.clients) * max(1, l.Streams)

@@ -31,7 +31,7 @@ type Meter interface {
 // Clock is CLOCK_MONOTONIC, or a test's own.
 type Clock interface {
 	Now() int64 // ns
-	// Sleep returns at t, or with ctx's error when ctx ends.
+	// Sleep returns at t. If ctx ends before, it returns ctx's cause.
 	Sleep(ctx context.Context, t int64) error
 }
 
@@ -49,24 +49,24 @@ type Config struct {
 	// Built is called with the plan of what was built. An error ends the run before it measures.
 	// May be nil.
 	Built func(sample.Plan) error
-	// Judge is called with the plan of what was built. Nil: cells become known only at the end.
+	// Judge is called with the plan of what was built. Nil: no cell becomes known during the run.
 	Judge func(sample.Plan) Judge
-	// MeshConverged reports whether a mesh has its precision, after each sweep except the first
-	// few.
+	// MeshConverged is called after each sweep except the first few. It reports whether the mesh is
+	// known precisely enough. May be nil.
 	MeshConverged func(sample.Plan, []sample.PairVisit) bool
 	// Next is called when everything planned is known or its time is over. It returns the next
-	// step, the cells measured from then on, including the baseline's, and for how many seconds;
-	// left is the rest of the budget in seconds. No cells end the run. First is how many seconds
-	// what is planned may take; 0: the budget.
+	// step, the cells to measure from then on, including the baseline's, and for how many seconds.
+	// left is the rest of the budget in seconds. If Next is nil or returns no cells, the run ends.
 	Next func(p sample.Plan, visits []sample.Visit, left float64) (
 		s sample.Step, cells []sample.Cell, seconds float64)
+	// First is the time, in seconds, for what is planned before the first step; 0: the budget.
 	First float64
-	// Tracer traces epochs as the plan says; nil: none is traced.
+	// Tracer traces the epochs that the plan selects; nil: none is traced.
 	Tracer Tracer
 	// Before is this machine's contention before the run; nil: unknown.
 	Before *sample.Contention
 	// Contention returns a function that reports what others took of this machine's CPUs since the
-	// call, where own returns the run's CPU time in s, or NaN if unknown. Nil: nobody watches.
+	// call. own returns the run's CPU time in s, or NaN if unknown. Nil: contention is unknown.
 	Contention func(own func() float64) func() sample.Contention
 	// EndIfBusy ends the run after a round in which others left too little CPU time.
 	EndIfBusy bool
@@ -83,7 +83,7 @@ type Judge interface {
 	Known() []bool
 }
 
-// Endpoints are external endpoints, by the cells' names.
+// Endpoints visits external endpoints, which it identifies by their cells.
 type Endpoints interface {
 	// Paths describes the routes.
 	Paths() []sample.Path
@@ -106,7 +106,8 @@ type Progress struct {
 	Sweep, Rounds, Pairs int
 }
 
-// Check moves to Skipped the cells whose paths cannot be built here, or are not known to be.
+// Check returns the plan with the cells moved to Skipped whose paths cannot be built here, or whose
+// builders cannot tell. The error is an unknown backend, or ctx's cause.
 func Check(ctx context.Context, p sample.Plan, builders []path.Builder) (sample.Plan, error) {
 	p = skipApart(p)
 	keys := paths(p)

@@ -43,7 +43,8 @@ const (
 
 func (g *member) hops() []path.Hop { return append(slices.Clone(g.path.Hops), g.path.Guards...) }
 
-// epoch gives each cell its slices and its window after all workers are connected.
+// epoch visits all cells at once. When all workers are connected, each cell gets its slices and its
+// window.
 func (r *run) epoch(ctx context.Context, round int, cells []int) []sample.Visit {
 	all := make([]*member, len(cells))
 	for i, cell := range cells {
@@ -127,7 +128,8 @@ func (r *run) start(ctx context.Context, g *member, traced bool) (err error) {
 	return g.ends.start(ctx)
 }
 
-// open connects all ends at once, except those that may listen at the same address.
+// open connects the members' ends at once, except for those that may listen at the same address,
+// which it connects one after another.
 func (r *run) open(ctx context.Context, all []*member) {
 	type address struct {
 		path *path.Path
@@ -147,7 +149,7 @@ func (r *run) open(ctx context.Context, all []*member) {
 			for _, g := range sharing {
 				if g.err == nil {
 					g.ends.shared = len(sharing) > 1
-					// the next one needs its port
+					// after a failure, the next member needs the port
 					if g.err = g.ends.open(ctx, g.load, r.cpus(g.cell)); g.err != nil {
 						_ = g.ends.stop(true)
 						g.ends = nil
@@ -184,6 +186,7 @@ func eachMember(all []*member, f func(g *member) error) {
 	})
 }
 
+// readPaths reads the counters of each path once and passes them to take for each of its members.
 func (r *run) readPaths(all []*member, take func(g *member, c []sample.Counters)) {
 	var first []*member
 	for _, g := range all {
@@ -243,7 +246,8 @@ func (g *member) schedule(t plan.Timetable, start int64) {
 	}
 }
 
-// follow's error applies to the whole epoch.
+// follow sends the schedules and reads the meters until the last window is over. Its error applies
+// to the whole epoch.
 func (r *run) follow(ctx context.Context, t plan.Timetable, all []*member, traced *tracing) error {
 	if len(t.Windows) == 0 {
 		return nil
@@ -325,7 +329,7 @@ func (r *run) meterWindow(ctx context.Context, g *member) error {
 	if err != nil {
 		return err
 	}
-	if r.Clock.Now() < g.when.End { // otherwise only the agents can tell
+	if r.Clock.Now() < g.when.End { // later, replies use the channel, and only the agents can tell
 		if g.err = far.quiet(); g.err != nil {
 			return nil
 		}
@@ -334,8 +338,8 @@ func (r *run) meterWindow(ctx context.Context, g *member) error {
 	return nil
 }
 
-// fits reports whether a reading took little enough time to fit the load's window. A late reading
-// also counts other things.
+// fits reports whether the time between two readings of the meters, in s, is close enough to the
+// load's window. A late reading also counts other things.
 func fits(l sample.Load, took float64) bool {
 	return math.Abs(took-l.Window) <= maxMeterError*l.Window
 }

@@ -14,7 +14,8 @@ const (
 	// their largest share of the run's time.
 	inspectEvery = 5 * time.Second
 	inspectShare = 0.01
-	// settle is how long a difference must last: other programs rewrite rules in several steps.
+	// settle is how long a difference must last, because other programs rewrite rules in several
+	// steps.
 	settle = 200 * time.Millisecond
 )
 
@@ -23,10 +24,11 @@ type inspection struct {
 	lost  map[key]bool
 	at    int64 // last reading, by the run's clock
 	took  time.Duration
-	right float64 // the same since the run's start
-	round int     // whose visits followed
+	right float64 // start of the last reading, in s since the run's start
+	round int     // whose visits followed the last reading
 }
 
+// survey reads the settings with which inspect compares later ones.
 func (r *run) survey() {
 	in := &r.inspection
 	in.built, in.lost = map[key][]path.Setting{}, map[key]bool{}

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// farLead is added to lead between machines, besides round trips: the request to start is
-	// relayed.
+	// farLead is added to lead between machines, besides round trips, because the request to start
+	// is relayed.
 	farLead = 50 * time.Millisecond
 	// leadTrips is the multiple of a clock's error bound, half a round trip, that is added to lead.
 	leadTrips = 4
@@ -25,8 +25,9 @@ const (
 	farTail      = 100 * time.Millisecond
 	farExit      = 2 * time.Second
 	clockTimeout = 10 * time.Second
-	// unsureShare is the largest clock error, as a share of a window, if only the window depends on
-	// the clocks; unsureTime is the largest one if an end's times do.
+	// unsureShare is the largest clock error, as a share of a window, if only the window's position
+	// depends on the clocks. unsureTime is the largest one, as a share of a time that is measured
+	// with the clocks of both ends.
 	unsureShare = 0.1
 	unsureTime  = 0.01
 )
@@ -43,6 +44,7 @@ func skipApart(p sample.Plan) sample.Plan {
 	})
 }
 
+// left returns the error of a machine of the path that is lost, or nil.
 func left(p *path.Path) error {
 	for _, m := range machinesOf(p) {
 		if err := m.Err(); err != nil {
@@ -69,6 +71,7 @@ func machinesOf(p *path.Path) []path.Machine {
 	return out
 }
 
+// distant handles a path's other machines: their clocks, their meters and the channel to them.
 type distant struct {
 	path      *path.Path
 	offsets   map[path.Machine]path.Offset
@@ -78,6 +81,7 @@ type distant struct {
 
 func (d *distant) far() bool { return len(d.offsets) > 0 }
 
+// here reports whether an end is on this machine.
 func (d *distant) here() bool {
 	return !d.far() || slices.ContainsFunc(d.path.Servers, func(s path.Server) bool {
 		return s.Machine == nil
@@ -102,6 +106,7 @@ func compareClocks(ctx context.Context, p *path.Path) (*distant, error) {
 	return d, err
 }
 
+// unsure returns the largest error of a time between instants of two ends.
 func (d *distant) unsure() time.Duration {
 	const ends = 2
 	most := time.Duration(0)
@@ -111,7 +116,7 @@ func (d *distant) unsure() time.Duration {
 	return ends * most
 }
 
-// lead returns how early the ends must get their schedule, and tail how long they go on.
+// lead and tail return what other machines add to the constants of these names.
 func (d *distant) lead() time.Duration {
 	if !d.far() {
 		return 0
@@ -135,7 +140,7 @@ func (d *distant) sure(warmup, window float64) error {
 	return nil
 }
 
-// seconds is a time between instants of two ends.
+// sureOf returns an error if the clocks are too inexact for a time between instants of two ends.
 func (d *distant) sureOf(seconds float64) error {
 	if u := d.unsure().Seconds(); u > unsureTime*seconds {
 		return fmt.Errorf(
@@ -145,7 +150,7 @@ func (d *distant) sureOf(seconds float64) error {
 	return nil
 }
 
-// A nil machine is this one.
+// shifted returns the schedule by the clock of a machine; nil is this one.
 func (d *distant) shifted(when load.Schedule, m path.Machine) load.Schedule {
 	by := int64(d.offsets[m].Ahead)
 	own := make([]load.Slice, len(when.Slices))
@@ -177,6 +182,8 @@ func (d *distant) hush(ctx context.Context, took time.Duration) (resume func(), 
 	return d.path.Channel.Hush(ctx, took)
 }
 
+// mark notes how much the channel has carried. quiet returns a *channelError if it carried more
+// since.
 func (d *distant) mark() {
 	if d.path.Channel != nil {
 		d.moved = d.path.Channel.Moved()
@@ -193,7 +200,8 @@ func (d *distant) quiet() error {
 	return nil
 }
 
-// meter's instants are of this machine's clock; 0: open end.
+// meter requests readings of the other machines' meters at from and to, by this machine's clock in
+// ns. If to is 0, the second reading is made at the end of the load (see path.Machine).
 func (d *distant) meter(ctx context.Context, from, to int64) error {
 	d.meterings = make([]path.Metering, len(d.path.Machines))
 	return atOnce(len(d.path.Machines), func(i int) (err error) {
@@ -207,7 +215,8 @@ func (d *distant) meter(ctx context.Context, from, to int64) error {
 	})
 }
 
-// note returns an error if the channel was used in the window.
+// note adds what the other machines' meters read to v. It returns a *channelError if the channel
+// was used in the window.
 func (d *distant) note(ctx context.Context, v *sample.Visit,
 	fits func(elapsed float64) bool) error {
 	if !d.far() {
@@ -250,7 +259,8 @@ func (d *distant) note(ctx context.Context, v *sample.Visit,
 	return nil
 }
 
-// read reads the counters of other machines' hops at once, because each takes a round trip.
+// read reads the hops' counters. With other machines it reads all at once, because each takes a
+// round trip.
 func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	if !d.far() {
 		return path.ReadAll(hops)
@@ -263,6 +273,7 @@ func (d *distant) read(hops []path.Hop) ([]sample.Counters, error) {
 	})
 }
 
+// pidsOf returns the processes of the path's proxies on a machine; nil is this one.
 func pidsOf(p *path.Path, m path.Machine) (pids []int) {
 	for _, x := range p.Proxies {
 		if x.Machine == m {

@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mesh visits the pairs of a phase at once. Paths are built for each visit: there would be a
-// million of them.
+// mesh makes sweeps, and visits the pairs of a phase at once. It builds a path for each visit,
+// because a mesh may have a million of them.
 func (r *run) mesh(ctx context.Context) (reason string, err error) {
 	b, err := builder(r.Builders, r.Plan.Mesh.On)
 	if err != nil {
@@ -94,8 +94,8 @@ func (r *run) phase(ctx context.Context, b path.Builder, round int,
 	return out
 }
 
-// If visitPair fails before the barrier, it first cleans up and then leaves the barrier, because
-// its clean-up also uses the channel.
+// visitPair builds a path, visits it and closes it. If it fails before the barrier, it cleans up
+// before it leaves the barrier, because its clean-up also uses the channel.
 func (r *run) visitPair(ctx context.Context, b path.Builder, l sample.Load, v *sample.Visit,
 	all *barrier) (err error) {
 	came := false
@@ -129,6 +129,7 @@ func (r *run) meshMode(beside bool) string {
 	return r.Plan.Mesh.Mode
 }
 
+// blame wraps err in a *path.LeftError if the machine of one of the nodes is gone.
 func blame(err error, p *path.Path, spec path.Spec) error {
 	gone := func(m path.Machine) bool { return m != nil && m.Err() != nil }
 	switch {

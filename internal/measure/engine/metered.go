@@ -29,7 +29,8 @@ func (a reading) until(b reading) (m sample.Metered, throttled int) {
 		Elapsed: b.At.Sub(a.At).Seconds()}, b.throttled - a.throttled
 }
 
-// metered records nothing if no end is here or fits rejects the length.
+// metered records what this machine's meters read. It leaves out the machine's CPU time if no end
+// is here, or if fits rejects the time between the readings.
 func (e *ends) metered(first, last reading, fits func(elapsed float64) bool, v *sample.Visit) {
 	if e.distant.here() {
 		m, throttled := first.until(last)

@@ -8,7 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// moved covers the whole visit. seconds is the time between the readings of the counters.
+// moved returns what each client and its server moved in the whole visit. seconds is the time
+// between the readings of the counters.
 func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds float64) []path.Moved {
 	out := make([]path.Moved, len(e.path.Clients))
 	shape, segment := packetsOf(l), e.segment(l, servers, clients)
@@ -44,7 +45,8 @@ func (e *ends) moved(l sample.Load, servers, clients []worker.Reply, seconds flo
 	return out
 }
 
-// roundTrips covers the whole visit. With a parallel stream only rr's replies come back.
+// roundTrips returns the number of round trips of the whole visit. With a parallel stream it counts
+// replies, because only rr's come back.
 func roundTrips(l sample.Load, m path.Moved) int64 {
 	sizes := workload.MessagesOf(l)
 	if workload.RROf(l).Beside {
@@ -53,8 +55,9 @@ func roundTrips(l sample.Load, m path.Moved) int64 {
 	return m.Forward / int64(sizes.Request)
 }
 
-// lossy completes what a load over UDP moved: what arrived crossed every hop; what did not was
-// counted up to where it was lost. A trip needs both of its datagrams.
+// lossy completes what a load over UDP moved. Datagrams that arrived crossed every hop. Lost ones,
+// which it adds to Resent, were counted only before the place of the loss. A trip needs both of its
+// datagrams.
 func lossy(l sample.Load, server, client *sample.Party, out []path.Moved) []path.Moved {
 	m := &out[0]
 	m.SentForward, m.SentBackward = 0, 0 // Resent contains it

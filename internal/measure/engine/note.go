@@ -130,8 +130,8 @@ func (e *ends) eachFlow(servers []worker.Reply,
 	}
 }
 
-// stallResent is the share of a visit's bytes that are sent again if losses stop a connection. On a
-// busy machine healthy connections send a thousandth again.
+// stallResent is the share of a visit's bytes above which retransmission means that losses stop a
+// connection. On a busy machine healthy connections send a thousandth again.
 const stallResent = 0.01
 
 // stalled reports whether the window was not the plan's because TCP waited for what it had lost. An

@@ -23,6 +23,7 @@ type keeper struct {
 	process
 }
 
+// keptOutput is how much of each stream of a program's output is recorded, in bytes.
 const keptOutput = 4 << 10
 
 const keeperExit = 3 * time.Second
@@ -53,8 +54,8 @@ func startKeeper(place path.Place, role worker.Role) (*keeper, error) {
 	return &keeper{s, process{s, p, role}}, nil
 }
 
-// dismiss ends all programs of a path: now, or by closing the keepers' input, which shows how a
-// dead one ended.
+// dismiss ends all programs of a path: at once if now is set, otherwise by closing the keepers'
+// input, so that the error contains how a dead keeper ended.
 func (r *run) dismiss(k key, now bool) error {
 	p := r.keepers[k]
 	if p == nil {
@@ -64,7 +65,8 @@ func (r *run) dismiss(k key, now bool) error {
 	return errors.Join(p.client.stop(now, keeperExit), p.server.stop(now, keeperExit))
 }
 
-// runPrograms reads meters and hops before and after the client.
+// runPrograms runs a server and then a client to its end. It reads meters and hops before and after
+// the client.
 func (r *run) runPrograms(ctx context.Context, k key, l sample.Program, v *sample.Visit) error {
 	p := r.paths[k]
 	if len(machinesOf(p)) > 0 {
@@ -141,7 +143,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	return nil
 }
 
-// arrived returns the bytes that have reached a path's server; NaN: unknown.
+// arrived returns path.Arrived's count; NaN: unknown.
 func arrived(p *path.Path) (float64, error) {
 	if p.Arrived == nil {
 		return math.NaN(), nil

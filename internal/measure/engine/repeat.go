@@ -8,8 +8,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// mostRepeats applies to visits in whose window toll's own channel was used, or while which another
-// program traced.
+// mostRepeats is how often visits are repeated if toll's own channel was used in their windows, or
+// if another program traced the kernel meanwhile.
 const mostRepeats = 2
 
 type channelError struct {
@@ -35,7 +35,8 @@ func (r *run) repeated(ctx context.Context, visits func() []sample.Visit) []samp
 	}
 }
 
-// notice may be called concurrently.
+// notice makes repeated repeat the visits if err is one of these disturbances. It may be called
+// concurrently.
 func (r *run) notice(err error) {
 	if used := (*channelError)(nil); errors.As(err, &used) || errors.Is(err, errBeside) {
 		r.disturbed.Store(true)

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// After giveUpAfter failures in a row a cell is only tried in every retryEvery-th round: one that
-// hangs would use up the budget, and one that a busy machine starved may recover.
+// After giveUpAfter failures in a row a cell is only tried in every retryEvery-th round. Otherwise
+// a cell that hangs would use up the budget. One that a busy machine starved may recover.
 const (
 	giveUpAfter = 3
 	retryEvery  = 4
@@ -67,8 +67,8 @@ func (r *run) skipped(round, cell int) bool {
 		r.fails[cell] >= giveUpAfter && round%retryEvery != 0
 }
 
-// idle reports whether an epoch would only measure what is known. Occasionally it is made all the
-// same, because a path may break.
+// idle reports whether to leave out an epoch because all of its cells are known. It occasionally
+// returns false for such an epoch, because a path may break.
 func (r *run) idle(round int, cells []int) bool {
 	const seldom = 4
 	return r.Plan.Rounds == 0 && round%seldom != 0 &&
@@ -105,7 +105,8 @@ func (r *run) take(ctx context.Context, round int, t plan.Turn) (reason string, 
 	return "", nil
 }
 
-// lostTouch only excludes the cells of machines that have gone; a broken channel ends the run.
+// lostTouch handles a *path.CutError of the last turn. If machines are gone, it excludes their
+// cells. Otherwise it returns the error, which ends the run.
 func (r *run) lostTouch(ctx context.Context, round int) error {
 	cut := r.cut
 	if r.cut = nil; cut == nil {
@@ -121,9 +122,9 @@ func (r *run) lostTouch(ctx context.Context, round int) error {
 	return cut
 }
 
-// confirm repeats cells whose last visit failed and the one before did not: a path that broke in
-// the last round must not look like a disturbed visit. Endpoints are left out, because requests may
-// cost money.
+// confirm repeats cells whose last visit failed and the one before did not, so that a path that
+// broke in the last round does not look like a disturbed visit. Endpoints are left out, because
+// requests may cost money.
 func (r *run) confirm(ctx context.Context, round int, ended string) (reason string, err error) {
 	if r.Endpoints != nil || ended == sample.EndedByBusy {
 		return ended, nil
@@ -145,6 +146,7 @@ func (r *run) confirm(ctx context.Context, round int, ended string) (reason stri
 	return ended, nil
 }
 
+// enough returns why what is planned is over after a number of rounds, or "" if it is not.
 func (r *run) enough(rounds int) string {
 	alive := false
 	for i, n := range r.fails {
@@ -197,6 +199,7 @@ func (r *run) tell(round, i, n int, t plan.Turn) {
 		Visits:  n, Elapsed: r.elapsed(), Total: total})
 }
 
+// busy returns the turns of a round without skipped cells and idle epochs.
 func (r *run) busy(round int) []plan.Turn {
 	var out []plan.Turn
 	for _, t := range plan.Turns(r.Plan, round) {

@@ -25,7 +25,8 @@ const (
 	figures = 6
 )
 
-// firstDrains returns a rest for bulk alone, which leaves bytes behind.
+// firstDrains returns the rest that each cell first gets, in s: 0 for trips, which leave no bytes
+// behind.
 func firstDrains(p sample.Plan) []float64 {
 	out := make([]float64, len(p.Cells))
 	for i, c := range p.Cells {
@@ -36,8 +37,8 @@ func firstDrains(p sample.Plan) []float64 {
 	return out
 }
 
-// A slice is lost if its end measured too short or too long a time, or if an earlier one still
-// drained into it.
+// takeSlices records the members' slices. A slice is lost if its end measured too short or too long
+// a time, or if an earlier one still drained into it.
 func (r *run) takeSlices(t plan.Timetable, all []*member) {
 	spoilt := make([]bool, len(t.Slots))
 	for _, g := range all {
@@ -64,7 +65,7 @@ func (g *member) counts() []worker.Reply {
 	return g.servers
 }
 
-// drained uses this machine's clock; 0: unknown.
+// drained returns when slice k's last bytes arrived, in ns of this machine's clock; 0: unknown.
 func (g *member) drained(k int) int64 {
 	last := int64(0)
 	for i, side := range [][]worker.Reply{g.servers, g.clients} {
@@ -79,6 +80,7 @@ func (g *member) drained(k int) int64 {
 	return last
 }
 
+// spill marks the slots of other cells into which the member's slices drained.
 func (g *member) spill(t plan.Timetable, spoilt []bool) {
 	for k, slot := range g.slots {
 		until := g.drained(k)
@@ -92,6 +94,7 @@ func (g *member) spill(t plan.Timetable, spoilt []bool) {
 	}
 }
 
+// learn sets the rest that the cell gets after its slices in later epochs.
 func (r *run) learn(g *member) {
 	var after []float64
 	for k := range g.slots {

@@ -9,9 +9,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// stage is what was planned, or a step after it.
+// stage is the current part of the run: what was planned, or a step after it.
 type stage struct {
-	first  int
+	first  int     // round
 	until  float64 // s since the run's start
 	least  float64 // the end of its least rounds as planned, in s since the run's start
 	active []bool  // by index; nil: all
@@ -21,6 +21,7 @@ func (s stage) rests(cell int) bool {
 	return s.active != nil && (cell >= len(s.active) || !s.active[cell])
 }
 
+// next begins the step that Next returns. more is false if there is none.
 func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
 	if r.Next == nil || ended == sample.EndedByFailure || ended == sample.EndedByBusy {
 		return false, nil
@@ -62,7 +63,8 @@ func (r *run) next(ctx context.Context, round int, ended string) (more bool, err
 	return true, nil
 }
 
-// resting marks the resting cells: another search's baselines are not this one's.
+// resting returns the plan with the resting cells changed so that the judge does not use the
+// baselines of other searches.
 func (r *run) resting() sample.Plan {
 	p := r.Plan
 	p.Cells = slices.Clone(p.Cells)
@@ -74,7 +76,8 @@ func (r *run) resting() sample.Plan {
 	return p
 }
 
-// extend skips what cannot be built.
+// extend builds the paths of a step's new cells and adds these cells to the plan. It skips what
+// cannot be built.
 func (r *run) extend(ctx context.Context, s sample.Step, cells []sample.Cell) (sample.Step, error) {
 	known := map[sample.Cell]int{}
 	for i, c := range r.Plan.Cells {

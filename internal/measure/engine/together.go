@@ -5,8 +5,8 @@ import "github.com/bridgetoll/bridgetoll/internal/machine/meter"
 // mostPairs is the most pairs of ends whose CPUs are watched. Larger crowds share all CPUs.
 const mostPairs = 8
 
-// watch samples whether unpinned ends run on one CPU until stop, which returns nil if that is
-// unknown.
+// watch samples whether unpinned ends run on one CPU until stop, which returns the share of samples
+// in which they did, or nil if unknown.
 func (r *run) watch(e *ends, cell int) (stop func() *float64) {
 	var pairs []meter.Pair
 	if cpus := r.cpus(cell); len(cpus.Client)+len(cpus.Server) == 0 {

@@ -18,11 +18,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Tracer records where packets are in the kernel. Others lists the programs of other recorders that
-// are attached now.
+// Tracer records where packets are in the kernel.
 type Tracer interface {
 	Attach(c kernel.Config) (Recording, error)
+	// Missing lists the tracepoints that the kernel lacks.
 	Missing() []string
+	// Others lists the programs of other recorders that are attached now.
 	Others() []string
 }
 
@@ -49,7 +50,7 @@ const (
 	mostEvents  = 1 << 22
 )
 
-// tracing is an epoch's; nil: it is not traced.
+// tracing traces an epoch; nil: it is not traced.
 type tracing struct {
 	state   sample.Tracing
 	devices map[*path.Path]map[trace.Device]sample.Link
@@ -120,7 +121,7 @@ func (r *run) state(round int) sample.Tracing {
 	return plan.TracingOf(r.Plan, round)
 }
 
-// attach returns nil if nothing is traced.
+// attach starts to trace an epoch. It returns nil if nothing is traced.
 func (r *run) attach(state sample.Tracing, all []*member) (t *tracing, err error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(g *member) bool { return g.err != nil })
 	if state == sample.Untraced || len(all) == 0 {
@@ -162,7 +163,8 @@ func (r *run) attach(state sample.Tracing, all []*member) (t *tracing, err error
 	return t, nil
 }
 
-// survey returns the namespaces that the caller closes, also with an error.
+// survey notes the devices of all paths and returns the namespaces to trace. The caller closes
+// them, even after an error.
 func (t *tracing) survey(all []*member) (spaces []*os.File, err error) {
 	seen := map[uint32]bool{}
 	for _, g := range all {
@@ -238,7 +240,7 @@ func (t *tracing) between(table plan.Timetable, start int64) {
 	t.rec.Between(start+table.Slots[first].From, start+table.Slots[len(table.Slots)-1].End)
 }
 
-// detach waits for the slices' end.
+// detach waits for the end of the slices and stops tracing.
 func (r *run) detach(ctx context.Context, t *tracing, table plan.Timetable, start int64) error {
 	if t == nil {
 		return nil
@@ -292,6 +294,7 @@ func (t *tracing) cell(g *member) trace.Cell {
 		Hops:    g.path.Kinds()}
 }
 
+// trips returns the slices with trips. It changes the client's reply, so it is called once.
 func (g *member) trips() (out []trace.Slice) {
 	for k, slot := range g.slots {
 		s := trace.Slice{Slot: slot, Bounds: g.clients[0].Slices[k].Bounds}

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// slowest is the least rate (bytes per second) of a transfer, unless the wire is that slow.
+// slowest is the least rate (bytes per second) of a transfer, unless the wire is slower.
 const slowest = 10e6
 
 // leastMetered is the shortest transfer (s) whose CPU time is recorded: /proc/stat counts ticks of
@@ -31,8 +31,8 @@ func transferLimit(l sample.Load, w *sample.Wire) time.Duration {
 	return openTimeout + time.Duration(seconds*float64(time.Second))
 }
 
-// transfer runs a load that its bytes end: without warm-up, with meters read at the common start
-// and when both ends have ended.
+// transfer runs a load that ends after a number of bytes. It has no warm-up. The meters are read at
+// the common start and when both ends have replied.
 func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Schedule,
 	v *sample.Visit) (servers, clients []worker.Reply, err error) {
 	limit := transferLimit(l, r.Plan.Wire)
@@ -66,7 +66,7 @@ func (r *run) transfer(ctx context.Context, e *ends, l sample.Load, when load.Sc
 	if err := e.note(l, servers, clients, v); err != nil {
 		return nil, nil, err
 	}
-	// Over a shorter one the meters see ticks, and the start and end of the workers.
+	// In a shorter one, ticks and the start and end of the workers would dominate.
 	planned := max(v.Client.Window, v.Server.Window)
 	fits := func(took float64) bool {
 		return took >= leastMetered && took <= planned*(1+maxMeterError)

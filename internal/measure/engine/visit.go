@@ -18,7 +18,7 @@ import (
 const (
 	// lead is the time from the schedule's sending to the common start.
 	lead = 3 * time.Millisecond
-	// leadEach is added for each worker in all visits made at once: this process sends all
+	// leadEach is added for each worker in all visits made at once, because this process sends all
 	// schedules and requests to meters.
 	leadEach = 300 * time.Microsecond
 	// tail is how long the load goes on after the window, for the meters.
@@ -56,7 +56,7 @@ func (r *run) visit(ctx context.Context, round, cell int) sample.Visit {
 	return v
 }
 
-// A nil path needs nothing; release is never nil.
+// hold calls the path's Hold, if it has one. release is never nil.
 func hold(p *path.Path) (release func() error, err error) {
 	none := func() error { return nil }
 	if p == nil || p.Hold == nil {
@@ -94,7 +94,7 @@ func (r *run) ask(ctx context.Context, c sample.Cell, l sample.Load, v *sample.V
 		return err
 	}
 	m, throttled := first.until(last)
-	// otherwise it has readings that are closer to what it measured
+	// otherwise Visit recorded readings that are closer to what it measured
 	if v.Throttled = throttled; v.Elapsed == 0 {
 		v.Metered = m
 	}
@@ -224,7 +224,7 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.Clock.Now() < when.End { // otherwise only the agents can tell
+	if r.Clock.Now() < when.End { // later, replies use the channel, and only the agents can tell
 		if err := far.quiet(); err != nil {
 			return nil, nil, err
 		}
@@ -244,8 +244,8 @@ func (r *run) window(ctx context.Context, e *ends, l sample.Load, v *sample.Visi
 // maxMeterError bounds the difference between the meters' window and the load's, as a share.
 const maxMeterError = 0.1
 
-// stretch is how much shorter or longer than planned a window may have been, as a share, and slip
-// an allowance in seconds for another thread's turn on the CPU.
+// stretch is the largest ratio of a window's planned and measured lengths, either way, and slip an
+// allowance in seconds for another thread's turn on the CPU.
 const (
 	stretch = 1.25
 	slip    = 0.01
