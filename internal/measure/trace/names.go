@@ -40,7 +40,7 @@ func hookName(number uint32) string {
 	return fmt.Sprint(number)
 }
 
-// link describes a device.
+// link returns the description of a device, also of one that is not on the path.
 func (c *Cell) link(d Device) sample.Link {
 	if l, ok := c.Devices[d]; ok {
 		return l
@@ -89,7 +89,7 @@ var (
 	tunnels  = []string{"vxlan", "geneve", "ipip", "sit", "gre", "gretap", "ip6tnl", "wireguard"}
 )
 
-// namer names gaps, with what all trips showed about the devices.
+// namer names gaps, by what all trips show about the devices.
 type namer struct {
 	*Cell
 	bridges map[uint32][]Device // by namespace
@@ -106,7 +106,7 @@ func newNamer(c *Cell) *namer {
 	return n
 }
 
-// learn records which devices are ports.
+// learn records which devices are ports of bridges. It is called for all gaps before key.
 func (n *namer) learn(g gap) {
 	switch {
 	case g.copied:
@@ -240,7 +240,7 @@ func (n *namer) routes(bridged bool) bool {
 	return !bridged && nodes > 1
 }
 
-// odd returns the indexes of steps that the path's devices and hops do not explain.
+// odd returns the indexes of steps that the path's devices and hops do not explain, in order.
 func (n *namer) odd(steps []step) (out []int) {
 	last := step{}
 	var routed []int

@@ -5,7 +5,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// gap identifies what is between two steps. Its name depends on what all trips show.
+// gap identifies the time between two steps. Its name depends on all trips (see namer).
 type gap struct {
 	from, to  kernel.Kind // 0: the client's clock
 	a, b      Device      // the devices of from and to
@@ -61,7 +61,7 @@ func span(from, to int) (out []sample.Part) {
 	return out
 }
 
-// stretches returns what is between the steps of a trip, from its beginning to its end.
+// stretches divides the trip from its beginning to its end (ns) at its steps.
 func (f *follower) stretches(from, to int64) (out []stretch) {
 	n := len(f.steps)
 	last := step{Event: kernel.Event{TS: from, CPU: f.steps[0].CPU}}
@@ -77,7 +77,7 @@ func (f *follower) stretches(from, to int64) (out []stretch) {
 	return f.between(out, last, end, f.steps[next:])
 }
 
-// between appends what is between two steps, netfilter's hooks separately.
+// between appends the stretch between two steps, divided at netfilter's hooks.
 func (f *follower) between(out []stretch, a, b step, minor []step) []stretch {
 	g := gap{from: a.Kind, to: b.Kind, a: deviceOf(a.Event), b: deviceOf(b.Event),
 		direction: f.legs[b.leg].direction, copied: b.copied}

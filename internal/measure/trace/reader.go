@@ -4,7 +4,7 @@ import (
 	kernel "github.com/bridgetoll/bridgetoll/internal/paths/kernel/trace"
 )
 
-// The words for how a reader was woken.
+// The names for how a reader was woken.
 const (
 	readerAwake   = "awake"
 	readerQueued  = "awake, without a CPU"

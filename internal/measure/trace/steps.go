@@ -76,8 +76,8 @@ type follower struct {
 	events []kernel.Event
 	steps  []step
 	legs   []leg
-	ptr    uint64
-	seq    uint32
+	ptr    uint64 // of the followed packet; 0: its first step is not known yet
+	seq    uint32 // its byte number; 0: unknown
 }
 
 func newFollower(c Cell, missing []string) *follower {
@@ -115,7 +115,7 @@ func (f *follower) after(k kernel.Kind) (out []kernel.Kind) {
 	return out
 }
 
-// lost names the step after which a trip could not be followed, and the step that was expected.
+// lost has the step after which a trip could not be followed, and the step that was expected.
 type lost struct{ after, want string }
 
 func (f *follower) lost(want ...string) *lost {
@@ -212,11 +212,11 @@ func (f *follower) copies(e kernel.Event) bool {
 		(e.Kind == kernel.Queue || e.Kind == kernel.Receive && f.ofTap(e))
 }
 
-// near is the most events on all CPUs between a packet's arrival and its forwarding.
+// near is the most events, on all CPUs, in which isForwarded looks for a packet's arrival.
 const near = 64
 
-// isForwarded reports whether a packet in a device's queue came from another device. The
-// interrupted process then only seems to write it.
+// isForwarded reports whether a packet in a device's queue came from another device. The event then
+// has the PID of the process that was interrupted, which did not write the packet.
 func (f *follower) isForwarded(at int) bool {
 	e := f.events[at]
 	for i := at - 1; i >= max(0, at-near); i-- {
@@ -395,7 +395,7 @@ func (f *follower) around(last step, next int) {
 			routed = true
 			continue
 		}
-		clean = false // later lookups may be another packet's
+		clean = false // later lookups may be for another packet
 	}
 	if softirq >= 0 {
 		f.minor(softirq)

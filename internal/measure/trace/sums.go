@@ -106,7 +106,7 @@ func (s *sums) add(f *follower, from, to int64) {
 	s.group(f.steps, trip)
 }
 
-// group counts a list of steps. It leaves out steps that depend on whether a reader sleeps.
+// group counts a trip's list of steps. It leaves out steps that depend on whether a reader sleeps.
 func (s *sums) group(steps []step, trip int) {
 	s.id = s.id[:0]
 	for _, x := range steps {
@@ -229,7 +229,8 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	return out
 }
 
-// together moves the mid-means of slices to the first segment with the same part and kind of hop.
+// together adds the mid-means of slices to those of the first segment with the same part and kind
+// of hop. It leaves hooks' alone.
 func together(all []sample.Segment) {
 	type kind struct {
 		part sample.Part

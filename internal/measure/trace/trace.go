@@ -1,20 +1,21 @@
 // Package trace turns a log of kernel events into the segments of round trips. It does no I/O.
 //
-// A trip is a list of steps, and a segment is between two steps, so segments sum to the trip
-// exactly. The steps are found as follows:
+// A trip is a list of steps. A segment is the time between two steps, so the segments sum to the
+// trip exactly. The steps are found as follows:
 //
 //   - A trip's events are those between the client's clock readings. Numbers of bytes check it.
-//   - From a write until data is ready, all steps are on one CPU, in order, and of one packet: the
-//     pointer identifies it, or after copying its byte number. A packet changes CPU between devices
-//     (RPS), or where TCP finds the socket in use.
-//   - When data is ready on a socket, the trip continues where that socket returns from a read, on
-//     whatever CPU and thread. A relay's continues where the relay writes to another socket.
-//   - A relay may also hold a tap device (pasta, slirp4netns): a packet that the device sends is
-//     ready for it, and one that the device receives is written by it.
+//   - From a write until data is ready, all steps are on one CPU, in order, and of one packet. Its
+//     pointer identifies it or, after it was copied, its byte number. A packet changes CPU only
+//     between devices (RPS), or where TCP finds the socket in use.
+//   - When data is ready on a socket, the trip continues where a read of that socket returns, on
+//     any CPU and thread. If the reader is a relay, the trip continues where the relay writes to
+//     another socket.
+//   - A relay may also hold a tap device (pasta, slirp4netns). It reads the packets that the device
+//     sends, and writes those that the device receives.
 //   - A copy that a switch in user space makes has the byte number of its original.
 //
 // What a process does after it has woken another one is not on the trip. The reply begins when the
-// server has read.
+// server has read the request.
 package trace
 
 import (
@@ -31,7 +32,7 @@ type Device struct {
 	Index uint32
 }
 
-// Cell has what Follow needs to know about a cell.
+// Cell describes the path and the processes of a cell to Follow.
 type Cell struct {
 	Client, Server int   // PIDs
 	Relays         []int // PIDs, in the order of the path
@@ -60,8 +61,8 @@ type Log struct {
 	Missing []string
 }
 
-// Follow follows a cell's trips through the log and returns their segments. It does not follow
-// trips that begin before an earlier one ends.
+// Follow follows a cell's trips through the log and returns their segments. Trips that overlap an
+// earlier one count as lost.
 func Follow(l Log, c Cell, all []Slice) *sample.Trace {
 	f := newFollower(c, l.Missing)
 	s := newSums(&f.cell)
@@ -94,7 +95,8 @@ func Follow(l Log, c Cell, all []Slice) *sample.Trace {
 	return out
 }
 
-// inOrder sorts logs in which an interrupt's event precedes an earlier one.
+// inOrder returns the logs with each CPU's events in the order of time. An interrupt may have put
+// its event before an earlier one.
 func inOrder(logs [][]kernel.Event) [][]kernel.Event {
 	out := slices.Clone(logs)
 	for i, l := range out {
