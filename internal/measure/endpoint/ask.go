@@ -11,13 +11,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Client describes what is sent to endpoints.
+// Client describes what is sent to endpoints. One of Chat, SQL and Program is set.
 type Client struct {
 	Chat    *openai.Options   `json:"chat,omitempty"`
 	Whole   bool              `json:"whole,omitempty"` // see Chat
 	SQL     *database.Options `json:"sql,omitempty"`
 	Program *sample.Program   `json:"program,omitempty"`
-	// Locate may be nil.
+	// Locate finds the servers; nil: they are unknown.
 	Locate Locate `json:"-"`
 	// Reach connects to the machine of distant addresses; nil: none are distant.
 	Reach func(context.Context) (Peer, error) `json:"-"`
@@ -35,10 +35,11 @@ type Peer struct {
 // Asker sends requests to endpoints.
 type Asker interface {
 	Names() []string
-	// Check has each endpoint answer once.
+	// Check sends each endpoint a request and returns the first failure.
 	Check(ctx context.Context) error
-	// Paths describes them after Check.
+	// Paths describes the endpoints after Check.
 	Paths() []sample.Path
+	// Visit visits the endpoint cell.Route and records the visit in v.
 	Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error
 	Close() error
 }

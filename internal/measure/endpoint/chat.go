@@ -16,7 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Chat is the endpoints of a language model's server.
+// Chat visits the endpoints of a language model's server.
 type Chat struct {
 	Locate Locate // nil: unknown
 	Whole  bool   // Check requests a response in one piece, too, for the load batch
@@ -52,7 +52,7 @@ func newChat(at []Address, o openai.Options) (*Chat, error) {
 // Names returns the endpoints' names in order.
 func (c *Chat) Names() []string { return c.names }
 
-// Check has each endpoint answer once.
+// Check requests a short response from each endpoint.
 func (c *Chat) Check(ctx context.Context) error {
 	for _, name := range c.names {
 		e := c.endpoints[name]
@@ -98,7 +98,7 @@ type talk struct {
 	suspects   suspects
 }
 
-// Visit has each session send its requests one after another.
+// Visit opens l.Streams sessions, each of which sends its requests one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(),
 		counts: map[string]int64{"tokens": 0}}
@@ -148,7 +148,8 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	return err
 }
 
-// A server may ignore the small number of tokens.
+// probe has the time limit of a visit's response, because a server may ignore the small number of
+// tokens that is requested.
 func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()

@@ -44,7 +44,7 @@ func (f *dials) begin() {
 	f.noPort.Store(0)
 }
 
-// The visit may have failed.
+// note records the counts in v, also if the visit has failed.
 func (f *dials) note(v *sample.Visit) {
 	if v.Client.Counts == nil {
 		v.Client.Counts = map[string]int64{}

@@ -1,8 +1,8 @@
 // Package endpoint visits external endpoints: a language model's server (chat), a database (sql) or
-// any server that a foreign client knows (exec), each reached by one or several routes. A route is
+// any server of a foreign client program (exec), each reached by one or several routes. A route is
 // a name and an address. Each visit opens connections of its own.
 //
-// Visits are not witnessed (sample.Plan.Counts): toll controls nothing on the routes.
+// Visits are not witnessed (sample.Plan.Counts), because toll controls nothing on the routes.
 package endpoint
 
 import (
@@ -32,7 +32,8 @@ type Address struct {
 	Families  Families         // of a name's addresses to use
 }
 
-// From returns the addresses from each of the places, named after both except for this machine.
+// From returns each address once for each place in which its connections start. The place's name is
+// added to the address's, except for this machine.
 func From(at []Address, places []*vantage.Vantage) []Address {
 	var out []Address
 	for _, p := range places {
@@ -93,8 +94,8 @@ func (s servers) find(ctx context.Context, locate Locate, name, remote string,
 	}
 }
 
-// watch samples whether a client and a route's server run on one CPU until stop, which returns nil
-// if that is unknown.
+// watch samples whether a client and a route's server run on one CPU until stop, which returns the
+// share of samples in which they did, or nil if unknown.
 func (s servers) watch(client int, name string) (stop func() *float64) {
 	m, err := meter.New()
 	if server := s[name].PID; err == nil && server != 0 && client != 0 {
@@ -104,7 +105,7 @@ func (s servers) watch(client int, name string) (stop func() *float64) {
 }
 
 // ParseAddresses parses NAME=URL or URL, whose name is then its host and port. Names must differ.
-// Errors do not quote the word: it may hold a secret.
+// Errors do not quote the words, because they may contain secrets.
 func ParseAddresses(words []string) ([]Address, error) {
 	if len(words) > maxAddresses {
 		return nil, fmt.Errorf("%d endpoints, at most %d can be compared", len(words), maxAddresses)
@@ -138,15 +139,15 @@ func ParseAddresses(words []string) ([]Address, error) {
 	return out, nil
 }
 
-// An @ in a URL's path or query most likely ends a password with a / ? or # in it, whose beginning
-// would be taken for a port, and printed.
+// atBehindHost reports whether a URL has an @ in its path or query. The @ most likely ends a
+// password with a / ? or # in it, whose beginning would be taken for a port, and printed.
 func atBehindHost(address string) bool {
 	_, rest, _ := strings.Cut(address, "//")
 	end := strings.IndexAny(rest, "/?#")
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// atOnce returns the first failure, which stops the others.
+// atOnce calls f for 0 to n-1 concurrently. It returns the first failure, which cancels the others.
 func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -175,7 +176,7 @@ type suspects struct {
 	resent, outOfOrder int64     // segments
 }
 
-// strains count from the beginning of a visit.
+// strains reads what has slowed a client and its server down since strainsOf.
 type strains struct {
 	client, server             func() map[string]int64 // nil: unknown
 	clientBefore, serverBefore map[string]int64
@@ -192,7 +193,8 @@ func strainsOf(from *vantage.Vantage, server Server) strains {
 	return s
 }
 
-// The client's own connections have counted already, more precisely than its network namespace.
+// note records the counts in v. It leaves out those that the client's own connections have recorded
+// already, more precisely than its network namespace.
 func (s strains) note(v *sample.Visit) {
 	if v.Client.Counts == nil {
 		v.Client.Counts = map[string]int64{}

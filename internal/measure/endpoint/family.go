@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
 
-// Families are the address families of connections. The zero value is whichever a name has; a
-// foreign client then uses IPv4 first.
+// Families are the address families of connections. The zero value allows any; a foreign client
+// then uses IPv4 first.
 type Families struct{ Four, Six bool }
 
 type familyError struct{ host, family string }
@@ -50,7 +50,8 @@ func (f Families) lookUp(ctx context.Context, from *vantage.Vantage,
 	return nil, vantage.Took{LookUp: took}, &familyError{host, family}
 }
 
-// split returns an address once for each requested family: a name is dialled by only one.
+// split returns the address, limited to the families. If both are requested and host is a name, it
+// returns one address for each.
 func (f Families) split(a Address, host string) ([]Address, error) {
 	addr, err := netip.ParseAddr(host)
 	switch literal := err == nil; {
@@ -67,7 +68,8 @@ func (f Families) split(a Address, host string) ([]Address, error) {
 	return []Address{a}, nil
 }
 
-// ByFamily returns addresses with a URL, those with a name as their host once for each family.
+// ByFamily returns the addresses, whose URLs have one host, limited to the families. If both are
+// requested, an address whose host is a name becomes two.
 func ByFamily(at []Address, f Families) ([]Address, error) {
 	if f == (Families{}) {
 		return at, nil

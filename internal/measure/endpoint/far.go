@@ -28,7 +28,7 @@ type request struct {
 	Visit *visitRequest `json:"visit,omitempty"`
 }
 
-// opening may hold secrets: it is sent over the agent's channel.
+// opening may contain secrets, so it is sent over the agent's channel.
 type opening struct {
 	Client Client    `json:"client"`
 	At     []Address `json:"at"`
@@ -78,7 +78,7 @@ func told(err error) *farError {
 	return out
 }
 
-// far uses a process on another machine, which also looks names up there.
+// far visits endpoints by a process on another machine, which also looks names up there.
 type far struct {
 	client Client
 	at     []Address
@@ -104,7 +104,7 @@ func (f *far) Names() []string {
 
 func (f *far) Paths() []sample.Path { return paths(f.Names(), f.facts) }
 
-// Check connects to the machine and has each endpoint answer once, from there.
+// Check connects to the machine and checks each endpoint from there.
 func (f *far) Check(ctx context.Context) (err error) {
 	if f.peer, err = f.client.Reach(ctx); err != nil {
 		return err
@@ -126,7 +126,8 @@ func (f *far) Check(ctx context.Context) (err error) {
 	return nil
 }
 
-// Visit replaces a process that ended.
+// Visit makes the visit from the other machine. If the process there has ended, Visit starts
+// another one.
 func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	if err := f.gone(); err != nil { // nothing there will answer any more
 		return err
@@ -143,7 +144,8 @@ func (f *far) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 	return err
 }
 
-// Each process checks an endpoint once.
+// check checks an endpoint, and starts a process if there is none. If the process has checked the
+// endpoint before, check returns the zero Path.
 func (f *far) check(ctx context.Context, name string) (sample.Path, error) {
 	if f.line == nil {
 		if err := f.open(ctx); err != nil {
@@ -173,7 +175,8 @@ func (f *far) open(ctx context.Context) (err error) {
 	return err
 }
 
-// The reply may hold a failed visit. An interrupt ends the process.
+// do sends a request and waits for the reply, which may contain a visit even if there is an error.
+// If no reply comes or ctx ends, do ends the process.
 func (f *far) do(ctx context.Context, o request) (reply, error) {
 	err := f.line.Send(o)
 	var r reply
@@ -272,7 +275,7 @@ func Main(in io.Reader, out io.Writer, locate Locate) (err error) {
 	return nil
 }
 
-// Each asker has one endpoint, so that it can be checked separately.
+// worker has an asker for each endpoint, so that each can be checked separately.
 type worker struct {
 	askers map[string]Asker
 	locate Locate
@@ -328,7 +331,7 @@ func (w *worker) visit(ctx context.Context, o visitRequest, v *sample.Visit) err
 	if err != nil {
 		return err
 	}
-	if v.Elapsed == 0 { // otherwise it has closer readings
+	if v.Elapsed == 0 { // otherwise the visit recorded closer readings
 		v.Metered = sample.Metered{Machine: meter.Since(first, last),
 			Elapsed: last.At.Sub(first.At).Seconds()}
 	}

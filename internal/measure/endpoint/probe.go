@@ -31,8 +31,8 @@ const (
 	probeWindow = 0.1
 )
 
-// NewProbe has the port answer, and finds out its protocol if the word is auto. inside is the
-// port's number in its container.
+// NewProbe makes a first visit to a port. If the word is auto, it determines the protocol, for
+// which inside, the port's number in its container, is a hint.
 func NewProbe(ctx context.Context, word, at string, inside uint16,
 	names ...string) (*Probe, error) {
 	p, err := UnaskedProbe(word, at, names...)
@@ -56,7 +56,7 @@ func NewProbe(ctx context.Context, word, at string, inside uint16,
 	return p, nil
 }
 
-// UnaskedProbe returns a Probe for a plan, which does not connect: its load has no metrics.
+// UnaskedProbe returns a Probe for a plan. It does not connect, so the Probe's load has no metrics.
 func UnaskedProbe(word, at string, names ...string) (p *Probe, err error) {
 	p = &Probe{at: at, names: names, protocol: protocol{name: "auto, found by trying"}}
 	if word != auto {
@@ -65,7 +65,7 @@ func UnaskedProbe(word, at string, names ...string) (p *Probe, err error) {
 	return p, err
 }
 
-// Load returns a load whose first metric decides.
+// Load returns the load of visits, which are judged by its first metric.
 func (p *Probe) Load() sample.Load {
 	return sample.Load{Kind: workload.Exec, Window: probeWindow,
 		Options: sample.ExecOptions{Program: &sample.Program{Client: p.name, Gauges: p.gauges}}}
@@ -123,7 +123,8 @@ func (p *Probe) visit(ctx context.Context, long time.Duration) (map[string]float
 	return t.figures(p.bulk), len(t.connects), nil
 }
 
-// After a few connections talk keeps one, and sends requests until end.
+// talk opens a connection and sends one request. After the first few connections it keeps the
+// connection and sends requests until end.
 func (p *Probe) talk(ctx context.Context, end time.Time, t *talked) error {
 	began := time.Now()
 	c, rw, err := dialTo(ctx, p.at, answering)

@@ -22,7 +22,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// Program has routes to a server, over which a foreign client runs.
+// Program runs a foreign client over several routes to a server.
 type Program struct {
 	client  sample.Program
 	names   []string
@@ -31,7 +31,7 @@ type Program struct {
 	facts   map[string]sample.Path
 	servers servers
 	meter   *meter.Meter
-	// Locate may be nil.
+	// Locate finds the server; nil: it is unknown.
 	Locate Locate
 	// Progress, unless nil, is called with each route before its client first runs.
 	Progress func(name string)
@@ -40,7 +40,7 @@ type Program struct {
 type route struct {
 	host string // a name or an address
 	port uint16
-	only Families // both, if a name is used in each
+	only Families // of a name's addresses to use
 	from *vantage.Vantage
 	addr netip.Addr // the first one found
 }
@@ -240,7 +240,7 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 	return nil
 }
 
-// A nil tally means that the kernel does not count.
+// noteConnections records the client's connections; t is nil if the kernel does not count them.
 func noteConnections(t *sock.Tally, v *sample.Visit) {
 	v.Client.Counts = map[string]int64{}
 	if t == nil {
@@ -315,7 +315,8 @@ func (e *refusedError) Hint() string {
 	return "start the server first; toll ports PORT shows who listens on a port"
 }
 
-// Some clients would retry for long. An address without any answer may still serve them.
+// refused returns a *refusedError if connections are refused over TCP and UDP, because some clients
+// would retry for long. An address that does not answer may still serve them.
 func (r *route) refused(ctx context.Context) error {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -17,23 +17,24 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// protocol's requests change no data of the server, except what the user named.
+// protocol has what a Probe sends. Its requests change no data of the server, except what the user
+// named.
 type protocol struct {
 	name string
 	// open starts a connection; nil: nothing to send.
 	open func(*bufio.ReadWriter) error
 	// ask sends one request and reads its answer; nil: open is all.
 	ask func(*bufio.ReadWriter) (bytes int64, err error)
-	// bulk reports that only ask's rate counts.
+	// bulk means that only ask's rate counts.
 	bulk bool
 }
 
 const (
 	bulkBytes = 1 << 20                // a large request
 	answering = 10 * time.Second       // the longest time for an answer
-	hearing   = 2 * time.Second        // of a server that may not understand
-	speaking  = 300 * time.Millisecond // of a server that speaks first
-	mostReply = 64 << 20
+	hearing   = 2 * time.Second        // the same if the server may not know the protocol
+	speaking  = 300 * time.Millisecond // the longest time until a server speaks first
+	mostReply = 64 << 20               // bytes
 )
 
 // Probes lists the words for what a Probe sends.
@@ -116,7 +117,7 @@ func httpProtocol(method, target, host string, body int) protocol {
 
 var errLast = errors.New("the server ends the connection")
 
-// The error of a server that requires a password counts as an answer.
+// redisProtocol accepts an error as an answer, because the server may require a password.
 func redisProtocol(payload int) protocol {
 	request := []byte("PING\r\n")
 	name := "redis"
@@ -144,7 +145,7 @@ func redisProtocol(payload int) protocol {
 	}}
 }
 
-// A server tells whether it supports encryption before authentication.
+// postgresProtocol asks whether the server supports encryption, which needs no authentication.
 var postgresProtocol = protocol{name: "postgres", open: func(c *bufio.ReadWriter) error {
 	const sslRequest = 80877103
 	request := binary.BigEndian.AppendUint64(nil, 8<<32|sslRequest) // its length and its code
@@ -158,7 +159,7 @@ var postgresProtocol = protocol{name: "postgres", open: func(c *bufio.ReadWriter
 	return err
 }}
 
-// MySQL, SSH, SMTP and FTP servers speak first.
+// greetingProtocol waits for the first byte of a server that speaks first: MySQL, SSH, SMTP, FTP.
 var greetingProtocol = protocol{name: "greeting", open: func(c *bufio.ReadWriter) error {
 	_, err := c.ReadByte()
 	return err
@@ -181,8 +182,8 @@ func dialTo(ctx context.Context, at string, patience time.Duration) (
 		nil
 }
 
-// recognize tries the usual protocol of the container's port first, because a server may log
-// requests that it does not understand.
+// recognize returns the first protocol in which the server answers. It tries the usual one of the
+// container's port first, because a server may log requests that it does not understand.
 func recognize(ctx context.Context, at string, containerPort uint16) (protocol, error) {
 	order := []string{"http", "redis", "postgres"}
 	if usual := map[uint16]string{6379: "redis", 5432: "postgres"}[containerPort]; usual != "" {

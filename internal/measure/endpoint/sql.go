@@ -14,7 +14,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// SQL is the endpoints of a database.
+// SQL visits the endpoints of a database.
 type SQL struct {
 	Locate    Locate // nil: unknown
 	names     []string
@@ -44,7 +44,7 @@ func newSQL(at []Address, o database.Options) (*SQL, error) {
 // Names returns the endpoints' names in order.
 func (s *SQL) Names() []string { return s.names }
 
-// Check has each endpoint answer a page.
+// Check reads a page from each endpoint.
 func (s *SQL) Check(ctx context.Context) error {
 	for _, name := range s.names {
 		d := s.endpoints[name]
@@ -82,8 +82,8 @@ type browse struct {
 	suspects     suspects
 }
 
-// Visit has each session ask for pages, for the warm-up and then until the window is over. Pages
-// count that began in the window; the last one is completed.
+// Visit opens l.Streams sessions, each of which reads pages during the warm-up and then until the
+// window is over. The pages that began in the window count; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
 	n, before := max(1, l.Streams), strainsOf(s.from[cell.Route], s.servers[cell.Route])
