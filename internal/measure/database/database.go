@@ -32,7 +32,7 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
-// Database is safe for concurrent use.
+// Database opens sessions with one DSN. It is safe for concurrent use.
 type Database struct {
 	product product
 	target  target
@@ -51,7 +51,7 @@ type target struct {
 	noVerify  string   // the option that accepts any certificate
 	secrets   []string // must not be in messages
 	connector func(*link) (driver.Connector, error)
-	// returns the server's own answer in an error
+	// alive returns the server's own answer, if the error contains one
 	alive func(error) (a answer, is bool)
 }
 
@@ -89,6 +89,7 @@ func New(dsn string, o Options) (*Database, error) {
 // String returns the DSN without any secret.
 func (d *Database) String() string { return d.dsn }
 
+// Facts are what Probe found out about a database.
 type Facts struct {
 	Server string
 	Remote string // the address, or the socket's path
@@ -116,7 +117,8 @@ func (d *Database) Probe(ctx context.Context) (Facts, error) {
 	return f, nil
 }
 
-// Certain secrets were refused before.
+// shown returns the URL without options that may be secret. parseDSN has refused those that
+// certainly are.
 func shown(u *url.URL) string {
 	v := *u
 	v.RawQuery = redactQuery(u.RawQuery)

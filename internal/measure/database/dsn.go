@@ -17,8 +17,8 @@ const (
 	passwordHint = "put the password in an environment variable and name that with --password-env; PostgreSQL's PGPASSWORD and ~/.pgpass work too"
 )
 
-// parseDSN's errors quote no part of the DSN that can contain a password: a malformed DSN may have
-// it anywhere.
+// parseDSN parses and checks a DSN. Its errors quote no part that can contain a password, which may
+// be anywhere in a malformed DSN.
 func parseDSN(dsn string) (product, *url.URL, error) {
 	scheme, rest, ok := strings.Cut(dsn, "://")
 	if !ok {
@@ -61,8 +61,8 @@ func parseDSN(dsn string) (product, *url.URL, error) {
 	return p, u, nil
 }
 
-// At returns the DSN with its server at a loopback address of this machine. The DSN may omit the
-// server, or must name the same port and a loopback host. Errors are of type *Error.
+// At returns the DSN with the address and port of to added if it omits them. The DSN may name only
+// a loopback host and the same port. Errors are of type *Error.
 func At(dsn string, to netip.AddrPort) (string, error) {
 	const hint = "leave host and port out, as in postgres://USER@/DATABASE"
 	port := strconv.Itoa(int(to.Port()))
@@ -158,6 +158,7 @@ var secretWords = []string{"pass", "pwd", "secret", "token", "credential"}
 // Parts of the names of options that are not printed.
 var maybeWords = []string{"key", "auth"}
 
+// Options whose names have such parts, but whose values are not secret.
 var noSecret = []string{"passfile", "keepalive", "sslkey", "requireauth", "serverpubkey",
 	"authenticator", "allowcleartextpasswords", "allownativepasswords", "allowoldpasswords"}
 

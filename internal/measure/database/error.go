@@ -36,8 +36,8 @@ type answer struct {
 	hint  string // "": the one for a refused login
 }
 
-// explain prefers what was seen on the link to the driver's error: drivers report the same failure
-// differently, or hide it.
+// explain returns the error of an operation. It prefers what was seen on the link to the driver's
+// error, because drivers report the same failure differently, or hide it.
 func (s *Session) explain(op string, err error) *Error {
 	e := &Error{}
 	wrote, read, netErr := s.link.heads()

@@ -25,7 +25,8 @@ var (
 )
 
 // link is a session's connection. All drivers dial through it, so that bytes are counted and times
-// bounded alike. Closing cancels: the drivers' own methods differ, and some need the server's help.
+// bounded alike. Operations are cancelled by closing it, because the drivers' own methods differ
+// and some need the server's help.
 type link struct {
 	ctx    context.Context // done, with the cause, once the link is cut
 	cancel context.CancelCauseFunc
@@ -54,6 +55,7 @@ type link struct {
 	hostile func(answer []byte) error
 }
 
+// answerHead is how many bytes of an answer hostile gets.
 const answerHead = 5
 
 func newLink(from func(ctx context.Context, network, addr string) (net.Conn, vantage.Took,
@@ -63,9 +65,10 @@ func newLink(from func(ctx context.Context, network, addr string) (net.Conn, van
 	return l
 }
 
+// allow lets the server send maxReceived more bytes.
 func (l *link) allow() { l.most.Store(l.received.Load() + maxReceived) }
 
-// cut keeps the first cause.
+// cut closes the connection for good. Of several causes, the first one is kept.
 func (l *link) cut(cause error) {
 	l.cancel(cause)
 	l.mu.Lock()
@@ -113,7 +116,8 @@ func (l *link) loggedIn() {
 	l.mu.Unlock()
 }
 
-// conn deliberately lacks SyscallConn: the MySQL driver would look at the socket before a query.
+// conn deliberately lacks SyscallConn, with which the MySQL driver would look at the socket before
+// a query.
 type conn struct {
 	net.Conn
 	l *link
@@ -199,8 +203,8 @@ func (l *link) remote() string {
 	return l.conn.RemoteAddr().String()
 }
 
-// tlsInUse returns the version that encrypted the last write: SQL Server's TLS may end with the
-// login.
+// tlsInUse returns the TLS version, or "". It notes if the last write was not encrypted, because
+// SQL Server's TLS may end with the login.
 func (l *link) tlsInUse() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The driver reads its options only from its own DSN.
+// parseMySQL converts the URL to a DSN of the driver, which reads its options only from that.
 func parseMySQL(u *url.URL, password string) (target, error) {
 	q := u.Query()
 	var network, addr string
@@ -89,8 +89,8 @@ func mysqlAnswer(err error) (answer, bool) {
 		e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
 }
 
-// manyColumns refuses a result that declares more than 65535 columns: the driver would allocate
-// them.
+// manyColumns refuses a result that declares more than 65535 columns, because the driver would
+// allocate them.
 func manyColumns(answer []byte) error {
 	const (
 		first    = 1    // the number of an answer's first packet
@@ -103,8 +103,9 @@ func manyColumns(answer []byte) error {
 	return nil
 }
 
-// tellsMySQL permits only those answers to a server's challenge that are known not to reveal the
-// password. Others are in the clear, or encrypted with the server's key.
+// tellsMySQL returns an error for an answer to the server's challenge, unless its length is that of
+// one that does not reveal the password. Others may be in the clear, or encrypted with the server's
+// key.
 func tellsMySQL(out []byte) error {
 	const (
 		header   = 4

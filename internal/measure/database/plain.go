@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// If others may listen, a password is sent only over TLS that the DSN requires, or if the DSN
-// allows it: a false server must not get it by asking.
+// To another machine, a password is sent only over TLS that the DSN requires, or if the DSN allows
+// clear text. Otherwise a false server could get it by asking for it.
 
 var errPlain = errors.New("the server asks for the password in clear text")
 

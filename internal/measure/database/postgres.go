@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// pgx adds PostgreSQL's environment variables and ~/.pgpass.
+// parsePostgres also uses PostgreSQL's environment variables and ~/.pgpass, through pgx.
 func parsePostgres(u *url.URL, password string) (target, error) {
 	dsn := u.String()
 	cfg, err := pgx.ParseConfig(dsn)
@@ -37,7 +37,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		return []string{host}, nil
 	}
 	if cfg.RequireAuth == "" && !isLocal(cfg.Host) && !alwaysTLS(cfg) {
-		cfg.RequireAuth = "!password" // libpq's name for the password itself
+		cfg.RequireAuth = "!password" // libpq's name for a password in clear text
 	}
 	_, where := pgconn.NetworkAddress(cfg.Host, cfg.Port)
 	return target{

@@ -38,7 +38,8 @@ func schemes() string {
 	return strings.Join(all, ", ")
 }
 
-// A table would refer to itself by its parsers' errors.
+// products is a function, because a variable would depend on itself: the parsers' errors list the
+// schemes.
 func products() []product {
 	return []product{postgresProduct(), mysqlProduct(), sqlServerProduct()}
 }

@@ -12,7 +12,7 @@ import (
 
 const closeTime = time.Second
 
-// toll's own limit, not the caller's, was reached.
+// errTimeout means that toll's own time limit was reached, not the caller's.
 var errTimeout = errors.New("timeout")
 
 // Session is one connection. It is not safe for concurrent use.
@@ -57,7 +57,7 @@ func (d *Database) Open(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// database/sql would retry on driver.ErrBadConn.
+// connector hides the driver's errors from database/sql, which would retry on driver.ErrBadConn.
 type connector struct {
 	driver.Connector
 	err error
@@ -108,7 +108,8 @@ func (s *Session) text(ctx context.Context, query string) (v string, err error) 
 	return v, err
 }
 
-// Next makes the drivers decode each row; first, if not nil, gets the first value.
+// read runs a query and reads its results to their end. The drivers decode each row in Next. first,
+// if not nil, gets the first value.
 func (s *Session) read(query string, first *string) error {
 	rows, err := s.conn.QueryContext(context.Background(), query)
 	if err != nil {
@@ -134,7 +135,8 @@ func (s *Session) read(query string, first *string) error {
 	return rows.Close()
 }
 
-// op names the operation if it fails.
+// bounded calls f within the session's limits of time and bytes. op names the operation in errors.
+// After an error that is not the database's own answer, the session has ended.
 func (s *Session) bounded(ctx context.Context, op func() string, f func() error) (err error) {
 	if s.ended != nil {
 		return s.ended

@@ -82,7 +82,7 @@ func aboutTLS(key string) bool {
 	return false
 }
 
-// tellsSQLServer refuses a login without TLS: its password is only disguised.
+// tellsSQLServer returns an error for a login without TLS, in which the password is only disguised.
 func tellsSQLServer(out []byte) error {
 	const login7 = 0x10 // the type of its packets
 	if len(out) > 0 && out[0] == login7 {
@@ -91,7 +91,7 @@ func tellsSQLServer(out []byte) error {
 	return nil
 }
 
-// hostDialer looks names up itself: the driver would do it without a time limit.
+// hostDialer looks names up itself, because the driver would do it without a time limit.
 type hostDialer struct {
 	link *link
 	host string
