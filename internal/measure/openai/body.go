@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// body undoes the chunked coding (RFC 9112, 7.1). A Read does not wait for the rest of its chunk.
+// body reads a response's body, and decodes it if it is chunked (RFC 9112, 7.1). A Read does not
+// wait for the rest of its chunk.
 type body struct {
 	br      *bufio.Reader
 	framing framing

@@ -52,7 +52,7 @@ func parseChunk(data []byte) (piece, error) {
 	return p, nil
 }
 
-// filled reports whether a member is not empty, with some servers a list.
+// filled is true for a JSON member that is not empty. With some servers the members are lists.
 type filled bool
 
 func (f *filled) UnmarshalJSON(b []byte) error {
@@ -69,7 +69,7 @@ func (f *filled) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Anything but a number counts as 0.
+// count is a number of tokens. Anything else in JSON counts as 0.
 type count int
 
 func (c *count) UnmarshalJSON(b []byte) error {
@@ -97,7 +97,8 @@ func faultText(b []byte) string {
 	return canonical(b)
 }
 
-// memberText returns the JSON of what is neither a string nor an object with a message.
+// memberText returns the text of a string or of an object's message, and the JSON of anything else
+// that is not empty.
 func memberText(m json.RawMessage) string {
 	var has filled
 	if len(m) == 0 || has.UnmarshalJSON(m) != nil || !bool(has) {

@@ -26,8 +26,8 @@ const (
 	maxBody      = 64 << 20
 )
 
-// socket reads in large pieces and remembers when the last one came: whatever the layers above,
-// including TLS, return arrived at the last read.
+// socket reads in large pieces and notes when the last one came. Whatever the layers above return,
+// including TLS, arrived with the last read.
 type socket struct {
 	net.Conn
 	buf   []byte
@@ -87,7 +87,7 @@ type Lost struct {
 	OutOfOrder uint32 // segments of responses
 }
 
-// took excludes looking up the name.
+// connect opens a connection, with TLS for an https URL. took excludes looking up the name.
 func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(
 		ctx, e.o.Timeout, fmt.Errorf("no connection within %v", e.o.Timeout))
@@ -125,10 +125,11 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 	return c, time.Since(how.Began), nil
 }
 
-// TLS would first send a closing message and wait for it.
+// drop closes the socket, because TLS would first send a closing message and wait for it.
 func (c *conn) drop() { c.socket.Close() }
 
-// waitUntil fails only on a closed connection, which the next read reports.
+// waitUntil sets the deadline for reads. It fails only on a closed connection, which the next read
+// reports.
 func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
 
 var errHints = errors.New("too many informational responses")
@@ -147,6 +148,7 @@ func (c *conn) head() (*http.Response, error) {
 	return nil, errHints
 }
 
+// quiet reports whether nothing, not even the end, has come on an idle connection.
 func (c *conn) quiet() bool {
 	if c.br.Buffered() > 0 || len(c.socket.rest) > 0 {
 		return false

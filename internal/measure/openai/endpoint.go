@@ -1,7 +1,6 @@
-// Package openai is the client of an OpenAI-compatible endpoint that streams its responses, and
-// times when the read of the socket returned that brought the last byte of a token. net/http's
-// Transport holds an event back until the rest of its chunk has come, so this package speaks
-// HTTP/1.1 itself.
+// Package openai is the client of an OpenAI-compatible endpoint that streams its responses. A token
+// arrives when the read of the socket returns that brings its last byte. net/http's Transport holds
+// an event back until the rest of its chunk has come, so this package speaks HTTP/1.1 itself.
 //
 // Every event counts as a token, even if a server puts several or a part of one into it;
 // Response.Tokens has the server's count. Texts of the server are shortened and stripped of control
@@ -52,7 +51,7 @@ const (
 )
 
 // New parses the URL of a server, its …/v1, or its …/chat/completions; for …/completions it uses
-// the older interface.
+// the older interface. It does not connect.
 func New(rawURL string, o Options) (*Endpoint, error) {
 	if o.Prompt == "" {
 		o.Prompt = "Count from one to one thousand in words, without a pause."

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Servers with one model ignore it.
+// defaultModel is the model to request if none is known. Servers with one model ignore it.
 const defaultModel = "default"
 
 // Facts are what a probe finds out about an endpoint.

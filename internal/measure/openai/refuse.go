@@ -26,6 +26,7 @@ func (e *StatusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
 }
 
+// refused returns why an answer is not a stream of events, or nil.
 func (s *Session) refused(a *answer) error {
 	if err := s.failed(a, ", which holds its events back"); err != nil {
 		return err
@@ -41,7 +42,8 @@ func (s *Session) refused(a *answer) error {
 		s.e.secrets.clean(kind), eventStream, s.text(a))
 }
 
-// failed adds the remedy compressed if the answer is compressed.
+// failed returns an error for a status other than 200 OK and for a compressed response. The latter
+// ends with the words compressed.
 func (s *Session) failed(a *answer, compressed string) error {
 	if a.StatusCode/100 == 3 {
 		return s.redirected(a)
@@ -106,14 +108,15 @@ func (s *Session) text(a *answer) string {
 	return s.e.secrets.clean(string(b))
 }
 
-// all reads fewer than most bytes of a body, as far as they come in time.
+// all reads a body until its end, its deadline, or most bytes. whole means that the end came.
 func (a *answer) all(most int64) (b []byte, whole bool) {
 	b, err := io.ReadAll(io.LimitReader(a.body, most))
 	return b, err == nil && int64(len(b)) < most
 }
 
 func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
-	if c.socket.err != nil && !c.socket.otherwise() { // a line that was cut off may begin otherwise
+	// The socket's error comes first, unless the bytes are not HTTP, which the parser's error shows.
+	if c.socket.err != nil && !c.socket.otherwise() {
 		err = c.socket.err
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
@@ -145,7 +148,7 @@ func gone(err error) bool {
 		errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }
 
-// A finished context is the cause of any error.
+// failed returns err with what failed and the endpoint. If ctx has ended, its cause replaces err.
 func (e *Endpoint) failed(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)

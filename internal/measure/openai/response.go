@@ -33,8 +33,8 @@ type stream struct {
 	a      *answer
 	r      *Response
 	events sse.Decoder
-	read   int // that brought the last token
-	same   int
+	read   int // number of the read that brought the last token
+	same   int // tokens that came with this read
 	done   bool
 }
 
@@ -76,7 +76,7 @@ func (s *Session) collect(a *answer) (*Response, error) {
 	return st.r, nil
 }
 
-// What follows [DONE] does not belong to the response.
+// event handles an event. It ignores those after [DONE], which do not belong to the response.
 func (st *stream) event(ev sse.Event) error {
 	if st.done {
 		return nil

@@ -29,7 +29,8 @@ func (s *Session) Close() {
 	}
 }
 
-// Ask requests a streamed response. The timeout bounds every wait in it, only ctx all of them.
+// Ask requests a streamed response. Options.Timeout limits each wait for a token, and only ctx the
+// whole response.
 func (s *Session) Ask(ctx context.Context) (*Response, error) {
 	r, _, err := s.ask(ctx, s.e.o.MaxTokens)
 	return r, err
@@ -61,10 +62,11 @@ type answer struct {
 	connect time.Duration
 }
 
-// The server closed the connection while the request was on its way.
+// errStale means that the server closed a connection that was open before the request.
 var errStale = errors.New("the server closed the idle connection")
 
-// do keeps the connection if the response was read completely and nothing prevents it.
+// do sends a request and calls read with the answer. It reuses the open connection, and tries again
+// on a new one if that was stale. It keeps the connection if read has read the whole response.
 func (s *Session) do(ctx context.Context, request []byte, read func(*answer) error) error {
 	if s.conn != nil && !s.conn.quiet() {
 		s.Close()
@@ -126,7 +128,7 @@ func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
 		Messages  []message `json:"messages,omitempty"`
 		Prompt    string    `json:"prompt,omitempty"`
 		MaxTokens int       `json:"max_tokens"`
-		// and a seed: the same response each time, as far as possible
+		// no randomness, and a seed, for the same response each time, as far as possible
 		Temperature int      `json:"temperature"`
 		Seed        int      `json:"seed"`
 		Stream      bool     `json:"stream"`
