@@ -12,15 +12,16 @@ import (
 // Control is the parent's side of a keeper.
 type Control struct{ *pipe.Line[State] }
 
-// NewControl talks to a keeper by its standard input and output. The caller calls Close and waits
-// for the process.
+// NewControl returns the Control of a keeper with this standard input and output. The caller calls
+// Close and waits for the process.
 func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[State](in, out)}
 }
 
 const answerTimeout = grace + 3*time.Second
 
-// Do returns an *Error if the keeper reported one.
+// Do sends a request and waits for the reply, for a few seconds more than r.Limit. It returns an
+// *Error if the keeper reported one.
 func (c *Control) Do(ctx context.Context, r Request) (State, error) {
 	ctx, cancel := context.WithTimeoutCause(
 		ctx, r.Limit+answerTimeout, errors.New("the process that runs the "+

@@ -23,7 +23,7 @@ const (
 	grace      = 2 * time.Second        // between SIGTERM and SIGKILL
 	drain      = 100 * time.Millisecond // for output in a pipe when a program has ended
 	shell      = "/bin/sh"
-	ordinaryID = 1000 // that a program without root sees
+	ordinaryID = 1000 // user and group ID of a program without root
 )
 
 type keeper struct {
@@ -42,7 +42,7 @@ type keeper struct {
 
 var errInput = errors.New("end of input")
 
-// Main runs a keeper on in and out. It returns when the input ends.
+// Main runs a keeper on in and out. When the input ends, it kills the programs and returns.
 func Main(in io.Reader, out io.Writer) error {
 	k := &keeper{children: make(chan os.Signal, 1)}
 	if k.first = os.Getpid() == 1; k.first {
@@ -51,8 +51,8 @@ func Main(in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	// What the keeper may mount without root, its programs may not. With cgo this cannot be set for
-	// all threads; then they may in their own user namespace.
+	// The programs must not inherit the capabilities with which a keeper without root mounts. With
+	// cgo they cannot be dropped for all threads; programs may then mount in their user namespace.
 	_, _, _ = syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT,
 		unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0)
 	signal.Notify(k.children, unix.SIGCHLD)
@@ -267,7 +267,8 @@ func (k *keeper) wait(limit time.Duration) (State, error) {
 	return k.report(true), nil
 }
 
-// A process that the program left behind may hold the pipes open.
+// settle waits for the rest of the output, at most for drain, because a process that the program
+// left behind may hold the pipes open.
 func (k *keeper) settle() {
 	late := time.After(drain)
 	for _, o := range []*output{k.stdout, k.stderr} {
@@ -279,6 +280,7 @@ func (k *keeper) settle() {
 	}
 }
 
+// stop ends the program and everything that it started, with SIGTERM and, after grace, SIGKILL.
 func (k *keeper) stop() State {
 	if k.pid == 0 {
 		return State{}
@@ -307,6 +309,7 @@ func (k *keeper) stop() State {
 	return s
 }
 
+// tally stops following connections and returns the counts, or nil if they are unknown.
 func (k *keeper) tally() *sock.Tally {
 	if k.follower == nil {
 		return nil
@@ -319,7 +322,7 @@ func (k *keeper) tally() *sock.Tally {
 	return &t
 }
 
-// left reports whether a child still runs in the program's group and this namespace.
+// left reports whether the program still runs or, in an own PID namespace, any process.
 func (k *keeper) left() bool {
 	k.reap()
 	if !k.first {
@@ -329,7 +332,7 @@ func (k *keeper) left() bool {
 	return unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == nil
 }
 
-// kill signals the program's group or, at the end, all processes of the namespace.
+// kill signals the program's group. In an own PID namespace, SIGKILL goes to all other processes.
 func (k *keeper) kill(s syscall.Signal) {
 	switch {
 	case k.pid == 0:

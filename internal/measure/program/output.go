@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// of each stream's end, in bytes
+// maxOutput is how much of each stream's end is kept, in bytes.
 const maxOutput = 256 << 10
 
 type output struct {
@@ -59,10 +59,10 @@ func lastLines(s string, most int) string {
 	return printable.End(strings.Join(lines, "; "), most)
 }
 
-// scanned bytes of an output's end are searched for its last lines.
+// scanned is how much of an output's end is searched for its last lines, in bytes.
 const scanned = 16 << 10
 
 func keptEnd(s string, most int) string {
-	// An escape is not shorter than its character.
+	// An escape is not shorter than its character, so the last most bytes of s are enough.
 	return printable.End(printable.Text(printable.End(s, most)), most)
 }

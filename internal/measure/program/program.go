@@ -2,10 +2,10 @@
 // client until it ends. It keeps the end of what they write, finds metrics in it and has recipes
 // for well-known pairs.
 //
-// In the place the same binary is the programs' keeper (Main), controlled like a worker by JSON
-// lines. As the first process of a PID namespace (path.Command), it ends with all programs and its
-// memory on /dev/shm, the value of {dir}. Commands are run by /bin/sh, with this process's
-// environment and working directory.
+// In the place, the same binary runs as the programs' keeper (Main), controlled like a worker by
+// JSON lines. If it is the first process of a PID namespace (path.Command.Apart), all programs and
+// its memory on /dev/shm, the value of {dir}, end with it. Commands are run by /bin/sh, with this
+// process's environment and working directory.
 package program
 
 import (

@@ -14,12 +14,14 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
+// Values of Request.Ready.
 const (
 	ReadyTCP = "tcp"
 	readyUDP = "udp"
 )
 
-// bound sends nothing: some servers accept one connection only.
+// bound reports whether a socket is bound to the port. It does not connect, because some servers
+// accept one connection only.
 func bound(protocol string, port uint16) (bool, error) {
 	ok, err := sock.Bound(protocol, port)
 	if err != nil {

@@ -29,7 +29,7 @@ type Need struct{ Program, Package string }
 
 const postgresPath = `PATH=$(printf %s: /usr/lib/postgresql/*/bin)$PATH; `
 
-// Debian's ordinary users lack it in their path.
+// sbin adds the directory that the path of Debian's ordinary users lacks.
 const sbin = `PATH=$PATH:/usr/sbin; `
 
 // nginxConf puts everything into memory that nginx would write to disk.
@@ -125,7 +125,7 @@ func FindRecipe(name string) (Recipe, error) {
 	return Recipe{}, &suggest.UnknownError{What: "recipe", Words: []string{name}, Known: names}
 }
 
-// Program returns the recipe for a load.
+// Program returns the recipe as the options of a load.
 func (r Recipe) Program() (sample.Program, error) {
 	p := sample.Program{Recipe: r.Name, Server: r.Server, Client: r.Client, Ready: r.Ready,
 		NoRoot: r.NoRoot}
