@@ -20,10 +20,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
-// refused returns why routes may not be used, by Route.Dial, with nothing for those that may. It
-// connects to each container in a copy of the machine's network, by docker-proxy and straight, and
-// compares what the container's server sees. doubtful reports that a busy machine may be a reason,
-// so that another try may have another outcome.
+// refused returns why routes may not be used, by Route.Dial. Routes that may be used are not in it.
+// It connects to each container in a copy of the machine's network, by docker-proxy and straight,
+// and compares what the container's server sees. doubtful means that a busy machine may be a
+// reason, so that another try may have another result.
 func refused(ctx context.Context, routes []Route) (why map[netip.AddrPort]string, doubtful bool,
 	err error) {
 	m, err := replica.Read(ctx)
@@ -77,10 +77,10 @@ type trials struct {
 
 type trial struct {
 	route         Route
-	proxy, server int // sockets
+	proxy, server int // indexes in trials.list
 }
 
-// way is a way to a container's server.
+// way is one of the two connections of a trial to the container's server.
 type way struct {
 	to     netip.AddrPort
 	relays []int
@@ -172,7 +172,7 @@ func unexplained(a replica.Answer) bool {
 		(a.Lost == nil || a.Lost.Rule == nil && a.Lost.Why == replica.Untraced)
 }
 
-// lost says where packets are lost, in words that follow "is".
+// lost returns where packets are lost, in words that follow "is".
 func (t *trials) lost(ctx context.Context, a replica.Answer) string {
 	l := a.Lost
 	switch {
@@ -188,12 +188,13 @@ func (t *trials) lost(ctx context.Context, a replica.Answer) string {
 	if l.Reply {
 		verb = "answered, and the answer is " + verb
 	}
-	_ = t.machine.ReadText(ctx, l.Space) // then the rule has a number only
+	_ = t.machine.ReadText(ctx, l.Space) // after an error, the rule only has a number
 	return verb + " by " + t.machine.Words(*l)
 }
 
-// fingerprint returns what changes whenever the routes, or what decides about their packets on this
-// machine, may have changed. The rules inside containers apply to docker-proxy's clients, too.
+// fingerprint returns a text that changes whenever the routes, or what decides about their packets
+// on this machine, may have changed. It leaves out the rules inside containers, which apply to
+// docker-proxy's connections, too.
 func fingerprint(facts *ports.Facts, routes []Route) (string, error) {
 	var parts []any
 	for _, r := range routes {
@@ -224,14 +225,14 @@ func fingerprint(facts *ports.Facts, routes []Route) (string, error) {
 	return fmt.Sprint(parts...), errors.Join(errs...)
 }
 
-// isPort reports whether a device is only a port of a bridge: containers' come and go.
+// isPort reports whether a device is only a port of a bridge. Containers' ports come and go.
 func isPort(d ports.Device) bool {
 	return d.Kind == "veth" && d.Master != "" && !slices.ContainsFunc(d.Addrs,
 		func(p netip.Prefix) bool { return !p.Addr().IsLinkLocalUnicast() })
 }
 
-// judge splits routes into those that may be used and the others. It asks a copy of the network only
-// if something has changed since the last call, or if the last answer was doubtful.
+// judge splits routes into those that may be used and the others. It tries them in a copy of the
+// network only if something has changed since the last call, or if the last result was doubtful.
 func (f *Fast) judge(ctx context.Context, facts *ports.Facts, routes []Route) (may []Route,
 	left []Refusal, err error) {
 	if len(routes) == 0 {

@@ -1,6 +1,6 @@
 // Package fast redirects clients on this machine past docker-proxy, straight to the containers that
-// publish a port on a loopback address. decideRoutes decides which ports may have a shortcut, judge
-// which of them treat clients as before; Fast puts the shortcuts into the kernel
+// publish a port on a loopback address. decideRoutes decides which ports may have a shortcut, and
+// judge which shortcuts serve clients as docker-proxy does. Fast puts the shortcuts into the kernel
 // (internal/paths/kernel/shortcut) and removes them.
 package fast
 
@@ -22,6 +22,7 @@ type Choice struct {
 	Parts []Part // empty: Connect
 }
 
+// Part is a part of toll fast that can be on without the others.
 type Part string
 
 const (
@@ -39,7 +40,7 @@ func (c Choice) With(p Part) bool {
 
 func (c Choice) has(port uint16) bool { return c.All || slices.Contains(c.Ports, port) }
 
-// Route is a shortcut that a port may have.
+// Route is a shortcut that a port may have: clients that dial Dial are redirected to Target.
 type Route struct {
 	Container   string         `json:"container"`
 	ContainerID string         `json:"container_id"`
@@ -139,6 +140,8 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		server:   c.PID}, "", ""
 }
 
+// dials returns the loopback address at which clients dial a published one. It returns false if
+// there is none.
 func dials(host netip.AddrPort) (netip.AddrPort, bool) {
 	for _, a := range loopbacks {
 		if host.Addr() == a || host.Addr().IsUnspecified() && host.Addr().Is4() == a.Is4() {
@@ -165,8 +168,9 @@ func proxyOf(f *ports.Facts, p ports.Published) (ports.Proxy, ports.Listener, bo
 	return ports.Proxy{}, ports.Listener{}, false
 }
 
-// attached covers the devices of both paths: lo, the bridge and the container's port of the bridge.
-// What nftables has there is in the copy that judge asks.
+// attached returns what may drop or change packets at the devices of both paths (lo, the bridge and
+// the container's port of the bridge), or "". It leaves out nftables' rules, which judge tests in
+// the copy of the network.
 func attached(f *ports.Facts, c ports.Container, bridge string) (why string) {
 	if !f.Known.Attached {
 		return "cannot read which programs and filters are attached to network devices"
@@ -187,6 +191,8 @@ func attached(f *ports.Facts, c ports.Container, bridge string) (why string) {
 	return ""
 }
 
+// towards returns the device with the most specific network that contains a. It returns false if
+// that is not a Docker bridge, or not up.
 func towards(f *ports.Facts, a netip.Addr) (bridge string, ok bool) {
 	bits := -1
 	for _, d := range f.Devices {

@@ -11,12 +11,12 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 )
 
-// Lease is how long shortcuts last unless renewed.
+// Lease is how long shortcuts and links last unless renewed.
 const Lease = 30 * time.Second
 
-// Fast controls toll fast on this machine.
+// Fast controls toll fast on this machine. It is not safe for concurrent use.
 type Fast struct {
-	// judged is what the copy of the network said last.
+	// judged has the last result of the trials in a copy of the network.
 	judged struct {
 		of       string // fingerprint; "": none, or the answer was doubtful
 		why      map[netip.AddrPort]string
@@ -32,7 +32,7 @@ type Fast struct {
 
 	store  bigtcp.Store // "": the machine's
 	links  int          // the number of links in the note
-	wanted []int        // indexes
+	wanted []int        // indexes of the links to raise
 	kept   []string     // left unchanged because others changed them
 }
 
@@ -194,7 +194,7 @@ func (f *Fast) changed() int {
 	return f.changes
 }
 
-// If the rules changed since Update began, the lease is not renewed: another Update is due.
+// renew renews the lease, unless the rules changed since Update began, so that another is due.
 func (f *Fast) renew(changes int, lease time.Duration) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,7 +216,7 @@ func TurnOff() (kept []string, err error) {
 	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
-// Abandoned reports whether anything is on without renewal.
+// Abandoned reports whether anything is on whose lease has run out, or that cannot be read.
 func Abandoned() bool {
 	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
 		return true

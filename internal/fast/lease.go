@@ -15,7 +15,8 @@ import (
 )
 
 // Shortcuts end with their lease because the BPF programs read the clock. Links need a process that
-// waits for its end: toll fast expire, which every toll that raises links starts unless one runs.
+// waits for the end of the lease: toll fast expire. Every toll that raises links starts it, unless
+// one runs.
 
 const (
 	look     = time.Second      // between two reads of the note
@@ -31,6 +32,7 @@ func lockSoon() (*journal.Hold, error) {
 	return l, nil
 }
 
+// keepLease renews the lease of links and starts toll fast expire unless it runs.
 func (f *Fast) keepLease(lease time.Duration) error {
 	st, err := f.renewNote(lease)
 	if err != nil || st == nil || owner.Judge(st.Keeper) == owner.Alive {
@@ -79,9 +81,9 @@ func (f *Fast) renewNote(lease time.Duration) (st *bigtcp.State, err error) {
 
 const ready = "ready\n"
 
-// Expire waits until the lease of links has run out, and takes the links back; the choice stays
-// noted. It closes out after writing to it, once a process waits. It returns at once if another
-// process waits, and when the part is turned off.
+// Expire waits until the lease of links has run out, and takes the links back. The choice stays in
+// the note. As soon as this or another process waits, Expire writes a line to out and closes it. It
+// returns at once if another process waits, and soon after the part was turned off.
 func Expire(ctx context.Context, out io.WriteCloser) error {
 	f := &Fast{}
 	first, err := f.register()

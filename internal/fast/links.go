@@ -26,6 +26,7 @@ type Link struct {
 	index int
 }
 
+// Values of Link.State.
 const (
 	Raised    = "raised"
 	AsBefore  = "as before"
@@ -51,14 +52,15 @@ func (s Sizes) String() string {
 	return fmt.Sprintf("%d/%d, IPv4 %d/%d", s.GSO, s.GRO, s.GSO4, s.GRO4)
 }
 
+// LinkRefusal is something whose links are not raised, with the reason.
 type LinkRefusal struct {
 	What   string `json:"what"` // a container, a bridge or a link
 	Why    string `json:"why"`
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// decideLinks includes all ports of a bridge: packets for one with a smaller size would be split in
-// software.
+// decideLinks returns the bridges of the chosen containers and all their ports. Packets for a port
+// that was left out, and has a smaller size, would be split in software.
 func decideLinks(f *ports.Facts, want Choice) (links []Link, left []LinkRefusal) {
 	found := map[uint16]bool{}
 	on := map[string][]string{}
@@ -115,7 +117,7 @@ func bit(b bool) int {
 	return 0
 }
 
-// why is set if c is on no bridge of Docker's.
+// bridgesOf returns the Docker bridges that lead to c, or why there are none.
 func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	switch {
 	case c.Rootless:
@@ -136,7 +138,7 @@ func bridgesOf(f *ports.Facts, c ports.Container) (out []string, why string) {
 	return out, ""
 }
 
-// If why is not empty, the bridge must not be changed.
+// membersOf returns a bridge and its ports, or why they must not be changed.
 func membersOf(f *ports.Facts, bridge string) (out []ports.Device, why string) {
 	for _, d := range f.Devices {
 		switch {
@@ -173,7 +175,7 @@ var errElsewhere = &path.UnsupportedError{
 	Missing: "fast is on in another network namespace",
 	Remedy:  "run toll fast off in that namespace"}
 
-// Without the part Links, chooseLinks takes the links back.
+// chooseLinks notes the choice. Without the part Links, it takes the links back instead.
 func (f *Fast) chooseLinks(c Choice) error {
 	st, err := f.noted()
 	switch {
@@ -195,7 +197,7 @@ func (f *Fast) chooseLinks(c Choice) error {
 	return f.note().Save(st)
 }
 
-// takeBack also deletes the note. The caller holds the lock.
+// takeBack gives all links their earlier sizes and deletes the note. The caller holds the lock.
 func (f *Fast) takeBack() (out bigtcp.Outcome, err error) {
 	st, err := f.noted()
 	if err != nil {
@@ -236,8 +238,8 @@ func (f *Fast) updateLinks(facts *ports.Facts, want Choice,
 	return left, err
 }
 
-// setLinks takes all other links back and renews the lease. on is false if the part is off. The
-// caller holds the lock.
+// setLinks raises the links with these indexes, takes all others back and renews the lease. on is
+// false if the part is off. The caller holds the lock.
 func (f *Fast) setLinks(indexes []int, lease time.Duration) (out bigtcp.Outcome, on bool,
 	err error) {
 	st, err := f.noted()

@@ -29,6 +29,7 @@ type Status struct {
 	Notes     []string                   `json:"notes"`
 }
 
+// Values of Status.State.
 const (
 	On      = "on"
 	Off     = "off"

@@ -10,7 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 )
 
-// Trial switches fast between the visits of a measurement. Afterwards fast is off.
+// Trial turns fast on and off between the visits of a measurement. Afterwards fast is off.
 type Trial struct {
 	to        switches
 	refreshed time.Time
@@ -20,7 +20,7 @@ type Trial struct {
 // unrenewed is the lease after which a killed trial has no effect.
 const unrenewed = 10 * time.Second
 
-// Tests shorten renewed.
+// renewed is the time between renewals of the lease. Tests shorten it.
 var renewed = unrenewed / 3
 
 // ErrOn is returned if fast is on when a trial starts.
@@ -34,7 +34,8 @@ type switches interface {
 	refresh(ctx context.Context) error
 	// keep maintains a state while a visit lasts.
 	keep(ctx context.Context, on bool) error
-	// known is false if the number does not show whether fast was on.
+	// taken returns the number of connections to the port that took a shortcut. known is false if
+	// that does not show whether fast was on.
 	taken(port uint16) (n uint64, known bool, err error)
 }
 
@@ -167,6 +168,7 @@ func (f *Fast) toggle(on bool) error {
 	return errors.Join(err, f.toggleLinks(on))
 }
 
+// still returns an ErrOff if somebody else turned fast off.
 func (f *Fast) still() error {
 	gone := f.table != nil && !f.table.Current()
 	if len(f.wanted) > 0 {
@@ -182,7 +184,8 @@ func (f *Fast) still() error {
 	return nil
 }
 
-// refresh returns an error if neither a route nor a link is allowed: nothing could be measured.
+// refresh returns an error if neither a route nor a link is allowed, because then nothing could be
+// measured.
 func (f *Fast) refresh(ctx context.Context) error {
 	if err := f.still(); err != nil {
 		return err
@@ -201,8 +204,8 @@ func (f *Fast) refresh(ctx context.Context) error {
 		Missing: "there is nothing to turn on: " + why}
 }
 
-// keep watches the machine as watch does, so that rules that change during a long visit take
-// effect. Without fast it reads as much, so that both states are disturbed equally.
+// keep updates fast as a Watcher does, so that rules that change during a long visit take effect.
+// While fast is off it reads as much, so that both states are disturbed equally.
 func (f *Fast) keep(ctx context.Context, on bool) error {
 	if on {
 		return f.refresh(ctx)

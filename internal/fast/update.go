@@ -119,8 +119,8 @@ func (f *Fast) apply(routes []Route) (left []Refusal, err error) {
 	return left, nil
 }
 
-// abortStranded ends connections that took a shortcut to a container whose docker-proxy is gone:
-// its end would have ended them, too. Where the kernel cannot abort them, they time out.
+// abortStranded ends redirected connections that wait for a container whose docker-proxy is gone,
+// because its end would have ended them, too. Where the kernel cannot abort them, they time out.
 func (f *Fast) abortStranded(facts *ports.Facts) error {
 	_, err := f.table.Abort(func(e shortcut.Entry) bool {
 		return slices.ContainsFunc(facts.Proxies, func(p ports.Proxy) bool {

@@ -20,7 +20,8 @@ import (
 // Watcher keeps shortcuts and links up to date and renews their lease.
 type Watcher struct {
 	Lease time.Duration // renewed after each third of it
-	// Say receives one line for each event; nil: nothing is reported.
+	// Say receives one line for each event, and may be called concurrently. Nil: nothing is
+	// reported.
 	Say func(string)
 
 	fast  *Fast
@@ -31,18 +32,19 @@ type Watcher struct {
 	tries int           // number of reads in a row that failed or were doubtful
 }
 
-// settle lets one read cover several events. again is the time until a lost engine, or a read without
-// a clear answer, is tried again.
+// settle is the time from an event until the machine is read, so that one read covers several
+// events. again is the time until a lost engine, or a read without a clear answer, is tried again.
 const (
 	settle = 100 * time.Millisecond
 	again  = time.Second
 	// calm is the pause after a read before changes of rules and devices cause another one, as a
-	// multiple of its duration: they cannot keep a CPU busy. Most of a read with a copy is waiting.
+	// multiple of its duration, so that they cannot keep a CPU busy. Most of a read with a copy is
+	// waiting.
 	calm = 4
 )
 
-// Run watches until the context ends, or until somebody turns fast off: then it returns ErrOff. It
-// reports all other errors and retries; the lease runs out meanwhile.
+// Run updates f until the context ends, or until somebody turns fast off, when it returns ErrOff.
+// It reports all other errors and retries; the lease runs out meanwhile.
 func (w *Watcher) Run(ctx context.Context, f *Fast) error {
 	w.fast = f
 	if err := w.update(ctx); err != nil {
@@ -152,7 +154,8 @@ func (w *Watcher) changes(done <-chan struct{}) <-chan struct{} {
 	return out
 }
 
-// Events that only inspect containers do not concern it.
+// concerns reports whether an event may change what is published. Events that only inspect
+// containers do not.
 func (w *Watcher) concerns(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
@@ -164,7 +167,8 @@ func (w *Watcher) concerns(m events.Message) bool {
 	return false
 }
 
-// Another container may soon get the address of one that ends.
+// ends reports whether an event takes a container's address away, which another container may soon
+// get.
 func ends(m events.Message) bool {
 	switch m.Type {
 	case events.ContainerEventType:
