@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Throttler returns a function that reads how often the CPU limit has stopped this process's cgroup
-// or one above it, without containers that the run started; use the difference of two readings. It
-// returns nil if the kernel does not tell. The cgroups are found once, because the function is
-// called while a load runs.
+// Throttler returns a function that returns how often CPU limits have stopped this process's cgroup
+// and those above it, but not those of containers that the run started. Only the difference of two
+// results is meaningful. Throttler returns nil if the kernel does not count the stops. The cgroups
+// are found once, because the function is called while a load runs.
 func (m Machine) Throttler() func() int {
 	groups := m.cpuGroups(self)
 	if _, ok := m.throttled(groups); !ok {
@@ -44,7 +44,8 @@ func counted(text, key string) (n int, ok bool) {
 	return 0, false
 }
 
-// cgroupCPUs returns the smallest CPU limit of this process's cgroup and those above it, or 0.
+// cgroupCPUs returns the smallest CPU limit of this process's cgroup and those above it, or 0 if
+// there is none.
 func (m Machine) cgroupCPUs() float64 {
 	smallest := 0.0
 	for _, dir := range m.cpuGroups(self) {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Linux's largest build option
+// maxCPUs is the largest number of CPUs for which Linux can be built.
 const maxCPUs = 8192
 
-// CPU locates one CPU. Cores and caches are named by their lowest-numbered CPU: the kernel's core
-// ids repeat from package to package.
+// CPU locates one CPU. Cores and caches are named by their lowest-numbered CPU, because the
+// kernel's core ids repeat from package to package.
 type CPU struct {
 	ID      int
 	Core    int // physical core
@@ -25,7 +25,7 @@ type CPU struct {
 // Topology lists the online CPUs by ID.
 type Topology []CPU
 
-// topology returns nil if the kernel does not tell which CPUs are online.
+// topology returns nil if the online CPUs cannot be read.
 func (m Machine) topology() Topology {
 	var t Topology
 	for _, id := range parseList(m.read("/sys/devices/system/cpu/online")) {
@@ -103,7 +103,7 @@ func (m Machine) allowed() []int {
 	return parseList(field(m.read("/proc/self/status"), "Cpus_allowed_list"))
 }
 
-// getAffinity asks for the main thread, because the calling one may have been pinned.
+// getAffinity returns the CPUs of the main thread, because the calling one may have been pinned.
 func getAffinity() ([]int, error) { return AffinityOf(os.Getpid()) }
 
 func (m Machine) governor(t Topology) string {
@@ -134,7 +134,7 @@ func (m Machine) mitigations() map[string]string {
 	return found
 }
 
-// cpuModel omits trademarks and speed.
+// cpuModel returns the CPU's name without trademarks and speed, or "".
 func cpuModel(cpuinfo string) string {
 	if name := fold(field(cpuinfo, "model name")); name != "" {
 		return shortModel(name)
@@ -175,7 +175,7 @@ func armModel(cpuinfo string) string {
 // parseList parses a CPU list such as "0-3,8". It returns nil for anything else.
 func parseList(s string) []int {
 	var cpus []int
-	next := 0 // the kernel's lists ascend, so a garbled one cannot blow up
+	next := 0 // the kernel's lists ascend; a malformed one must not become huge
 	for part := range strings.SplitSeq(strings.TrimSpace(s), ",") {
 		from, to, isRange := strings.Cut(part, "-")
 		if !isRange {

@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 )
 
-// docker does not connect: if systemd holds the socket, that would start the daemon.
+// docker returns "running", "installed" or "". It does not connect to the daemon, because that
+// would start it if systemd holds its socket.
 func (m Machine) docker() string {
 	for _, name := range []string{"/run/docker.pid", "/var/run/docker.pid"} {
 		pid := m.text(name)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Crowd states what a load needs at one time.
+// Crowd has what a load needs at one time.
 type Crowd struct {
 	Threads int    // of all processes together
 	Files   int    // open in this process

@@ -6,7 +6,8 @@
 // empty. Inside a container the facts are those that it is shown, and sysctls are the calling
 // network namespace's.
 //
-// procfs does not fit: its parsers are chosen by GOARCH and reject a whole file for one odd line.
+// github.com/prometheus/procfs is not used, because it chooses parsers by GOARCH and rejects a
+// whole file for one unexpected line.
 package machine
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Machine says where facts are read. The zero value reads this machine's.
+// Machine reads a machine's facts. The zero value reads this machine's.
 type Machine struct {
 	// Root replaces "/".
 	Root string
@@ -99,7 +100,7 @@ func kibibytes(meminfo, name string) (n uint64, ok bool) {
 	return units.ParseKiB(field(meminfo, name))
 }
 
-// loadAverage refuses NaN, which ParseFloat accepts and JSON does not.
+// loadAverage returns false for NaN, too, which ParseFloat accepts and JSON does not.
 func (m Machine) loadAverage() (l float64, ok bool) {
 	first, _, _ := strings.Cut(m.text("/proc/loadavg"), " ")
 	l, err := strconv.ParseFloat(first, 64)
@@ -175,7 +176,8 @@ func (m Machine) exists(name string) bool {
 
 const maxFact = 400
 
-// fold joins words with single spaces: firmware ends its words with a zero byte.
+// fold joins a text's words with single spaces and shortens it to maxFact. Zero bytes, with which
+// firmware ends its words, count as spaces.
 func fold(s string) string {
 	return strings.TrimSpace(printable.Limit(
 		printable.Words(strings.ReplaceAll(s, "\x00", " ")), maxFact))

@@ -154,8 +154,8 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank puts first the cores of the package that has most of the needed ones, and within it those of
-// such a cache.
+// rank sorts the cores: first those of the package that has the most of the needed number, and
+// within a package first those of the cache that does.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)
@@ -182,6 +182,7 @@ func rank(cores []core, need int) {
 	})
 }
 
+// spread returns the cores' CPUs: first one of each core, then a second one, and so on.
 func spread(cores []core) []int {
 	var cpus []int
 	for i, more := 0, true; more; i++ {

@@ -35,8 +35,8 @@ func (s *Strain) apart() bool {
 
 const ofGroup = " of "
 
-// Read returns the known counters by the names that visits to endpoints use. Each cgroup above the
-// process's own has a CPU limit and periods of its own, under names for Since.
+// Read returns the known counters by the names that visits to endpoints use. The stops and periods
+// of cgroups above the process's own have names that only Since understands.
 func (s *Strain) Read() map[string]int64 {
 	out := map[string]int64{}
 	for i, dir := range s.cpu {
@@ -86,8 +86,8 @@ var ofNamespace = []string{
 	workload.CountSegments,
 }
 
-// Own returns a reader like Read without this process's network namespace, which counts other
-// servers as well.
+// Own returns a function like Read. It leaves out the counters of the network namespace if that is
+// this process's, because they count other servers as well.
 func (s *Strain) Own() func() map[string]int64 {
 	if s.apart() {
 		return s.Read
@@ -123,8 +123,8 @@ func kernelCounters(text string) map[string]int64 {
 }
 
 // Since returns by how much the counters in both readings grew, by the names that visits to
-// endpoints use. The stops by a CPU limit and its periods are of the cgroup that was stopped most
-// or, of several, ran longest.
+// endpoints use. The stops by a CPU limit and its periods are those of the cgroup that was stopped
+// most often or, among equals, had the most periods.
 func Since(before, after map[string]int64) map[string]int64 {
 	out, groups := map[string]int64{}, map[string]map[string]int64{}
 	for name, n := range after {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// ExplainUserNamespace wraps cause, the error of an attempt to make a user namespace with a network
-// namespace in it without privileges, names the setting that forbids it, and gives a Hint; nil for
-// a nil cause. Some security modules and container runtimes have no readable setting.
+// ExplainUserNamespace wraps the error of making a user namespace, with a network namespace in it,
+// without privileges. The result names the setting that forbids it and has a Hint. It is nil if
+// cause is nil. Some security modules and container runtimes have no readable setting.
 func (m Machine) ExplainUserNamespace(cause error) error {
 	if cause == nil {
 		return nil

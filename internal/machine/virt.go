@@ -16,8 +16,9 @@ func (m Machine) virtualization(cpuinfo string) string {
 	return strings.Join(layers, ", ")
 }
 
-// hypervisor ignores a cloud's name in the firmware, because clouds rent out bare metal: on x86 the
-// CPU's flag decides, elsewhere a vendor whose machine is not called metal.
+// hypervisor returns the name of the hypervisor or cloud, or "" on bare metal. Clouds rent out bare
+// metal, too, so their names in the firmware prove nothing. On x86 the CPU's flag decides, on other
+// CPUs whether the product's name contains metal.
 func (m Machine) hypervisor(cpuinfo string) string {
 	product := m.text("/sys/class/dmi/id/product_name")
 	vendor := m.text("/sys/class/dmi/id/sys_vendor")
@@ -79,7 +80,7 @@ func firmware(vendor, product string) string {
 }
 
 func (m Machine) container() string {
-	// With cgroup namespaces nothing in /proc shows pods: their service account does.
+	// With cgroup namespaces nothing in /proc shows a pod, but its service account does.
 	for _, mark := range []struct{ file, name string }{
 		{"/var/run/secrets/kubernetes.io", "Kubernetes"},
 		{"/run/.containerenv", "Podman"},

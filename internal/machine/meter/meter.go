@@ -1,5 +1,6 @@
-// Package meter reads CPU time by kind and CPU from /proc/stat, in ticks of 10 ms, whose sums only
-// become exact over many windows, and single processes' from their own clocks, in ns.
+// Package meter reads CPU time. The machine's, by kind and CPU, comes from /proc/stat in ticks of
+// 10 ms, whose sums only become exact over many windows. Single processes' comes from their own
+// clocks in ns.
 //
 // On loopback and veth the receiver's softirq work is charged to the sender's CPU time, so only the
 // sum of both ends is a mode's cost.
@@ -23,7 +24,7 @@ type Reading struct {
 	Procs []float64    // cumulative CPU seconds of the requested processes
 }
 
-// Meter reads clocks. The zero value reads /proc.
+// Meter reads CPU clocks. Use New.
 type Meter struct {
 	fs *procfs.FS
 }
@@ -80,8 +81,9 @@ func Since(a, b Reading) []sample.CPU {
 	return out
 }
 
-// ProcessMemory returns a process's proportional share of its memory in bytes (PSS), because
-// proxies of many ports share their program; otherwise its resident memory; 0 if it has ended.
+// ProcessMemory returns a process's memory in bytes, or 0 if it has ended. Shared memory counts
+// proportionally (PSS), because the proxies of many ports share their program. If PSS cannot be
+// read, ProcessMemory returns the resident memory.
 func ProcessMemory(pid int) int64 {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

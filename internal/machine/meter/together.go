@@ -71,8 +71,8 @@ type end struct {
 	busiest string         // thread; "": unknown
 }
 
-// renew looks for the thread that has used most since the last renewal: what a program's parent
-// used before does not count.
+// renew determines the thread that has used most since the last renewal, so that what a program's
+// parent used before does not count.
 func (e *end) renew() {
 	now := map[string]int{}
 	for _, threads := range family(e.root) {
@@ -104,7 +104,7 @@ func (e *end) cpu() int {
 	return -1
 }
 
-// threadCPU returns the CPU time of a thread in ns; without CONFIG_SCHED_INFO in ticks.
+// threadCPU returns the CPU time of a thread in ns, but to the tick without CONFIG_SCHED_INFO.
 func threadCPU(dir string) (ns int, ok bool) {
 	b, err := os.ReadFile(dir + "/schedstat")
 	if first, _, found := strings.Cut(string(b), " "); err == nil && found {
