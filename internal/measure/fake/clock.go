@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Clock only moves when a caller sleeps.
+// Clock is a clock that only moves when a caller sleeps.
 type Clock struct {
 	mu  sync.Mutex
 	now int64
@@ -24,7 +24,7 @@ func (c *Clock) Now() int64 {
 	return c.now
 }
 
-// Sleep moves the clock to t.
+// Sleep moves the clock to t. If ctx has ended, it returns ctx's cause instead.
 func (c *Clock) Sleep(ctx context.Context, t int64) error {
 	if c.OnSleep != nil {
 		c.OnSleep(c.Now())
@@ -38,17 +38,17 @@ func (c *Clock) Sleep(ctx context.Context, t int64) error {
 	return nil
 }
 
-// Meter has two CPUs, each half busy by the clock. Client and server share one for three quarters
-// of the time.
+// Meter is a meter of two CPUs, each of which is busy half of the clock's time. Client and server
+// run on one CPU for three quarters of the time.
 type Meter struct{ Clock *Clock }
 
-// Together returns that share.
+// Together returns a function that returns 0.75.
 func (m Meter) Together(...meter.Pair) (stop func() *float64) {
 	x := 0.75
 	return func() *float64 { return &x }
 }
 
-// Read returns the clock as CPU time.
+// Read returns readings that follow from the clock. The processes' CPU times are 0.
 func (m Meter) Read(pids ...int) (meter.Reading, error) {
 	s := float64(m.Clock.Now()) / 1e9
 	cpu := sample.CPU{User: s / 4, System: s / 4, Idle: s / 2}

@@ -51,6 +51,8 @@ type Builder struct {
 	// Settings returns a path's settings after a number of visits; nil: none can be read.
 	Settings func(s path.Spec, visits int) ([]path.Setting, error)
 
+	// The fields that follow record what the engine did: the number of open paths, and the path and
+	// the load of each visit.
 	mu     sync.Mutex
 	Open   int
 	Visits []path.Spec
@@ -208,7 +210,7 @@ func (p place) keep(in io.Reader, out io.Writer) error {
 
 const programBytes = 4096
 
-// follow waits for the readiness of servers only.
+// follow answers a request to a keeper. Only a server's start has Ready, so it begins a visit.
 func (p place) follow(o program.Request) (program.State, error) {
 	b := p.builder
 	p.mu.Lock()
@@ -259,8 +261,8 @@ func (p place) work(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// open returns an end's reply, and what to do when it ends. A shared address is taken until the
-// client is connected.
+// open returns an end's reply, and a function to call when the end is over. A shared address is in
+// use until the client is connected.
 func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	b := p.builder
 	b.mu.Lock()
@@ -290,7 +292,7 @@ func (p place) open(o worker.Request) (ready worker.Reply, leave func()) {
 	return worker.Reply{Ready: true}, func() {}
 }
 
-// Both ends of a visit have the same start.
+// visit returns a visit's number, from 0. Both ends of a visit have the same start.
 func (l *line) visit(when load.Schedule) int {
 	if _, ok := l.visits[when.Start]; !ok {
 		l.visits[when.Start] = len(l.visits)

@@ -17,7 +17,7 @@ const maxReply = 8 << 20 // bytes
 // ErrDied means that the process ended without an answer.
 var ErrDied = errors.New("the worker died")
 
-// Line talks to a process whose answers are of type R.
+// Line sends requests to a process and receives its answers of type R.
 type Line[R any] struct {
 	in      io.WriteCloser
 	out     io.ReadCloser
@@ -56,8 +56,8 @@ func (l *Line[R]) read() {
 // sendTimeout is how long a process may leave its full pipe unread. Tests change it.
 var sendTimeout = 3 * time.Second
 
-// Send returns ErrDied if the process is gone and, if the input supports deadlines, an error after
-// sendTimeout if it is stopped.
+// Send sends a request. It returns ErrDied if the process is gone. If the process does not read, it
+// returns an error after sendTimeout, or blocks if the input does not support deadlines.
 func (l *Line[R]) Send(v any) error {
 	if in, ok := l.in.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		// fails for a file without deadlines, which blocks
@@ -73,7 +73,8 @@ func (l *Line[R]) Send(v any) error {
 	return nil
 }
 
-// Await waits for the next answer. When ctx ends, it returns its cause.
+// Await waits for the next answer. It returns ErrDied if the process ended, and ctx's cause if ctx
+// ends before.
 func (l *Line[R]) Await(ctx context.Context) (R, error) {
 	var none R
 	select {

@@ -11,7 +11,7 @@ import (
 // DefaultLimit bounds a line or an event, in bytes.
 const DefaultLimit = 1 << 20
 
-// Errors for an event, or a line even outside of events, longer than the limit.
+// Errors for an event, or a line also outside of events, that is longer than the limit.
 var (
 	ErrTooLong  = errors.New("an event is too long")
 	ErrLongLine = errors.New("a line is too long")
@@ -117,7 +117,7 @@ func (d *Decoder) ended(line []byte, emit func(Event) error) error {
 			d.id = string(value)
 		}
 	case "retry":
-		// nobody connects again
+		// this package does not reconnect
 	default:
 		if d.Unknown != nil {
 			return d.Unknown(name, value)

@@ -16,8 +16,8 @@ type Control struct{ *pipe.Line[Reply] }
 // ErrDied means that a worker ended without an answer.
 var ErrDied = pipe.ErrDied
 
-// NewControl talks to a worker by its standard input and output. The caller calls Close and waits
-// for the process.
+// NewControl returns the Control of a worker with this standard input and output. The caller calls
+// Close and waits for the process.
 func NewControl(in io.WriteCloser, out io.ReadCloser) *Control {
 	return &Control{pipe.New[Reply](in, out)}
 }
@@ -30,7 +30,7 @@ func (c *Control) await(ctx context.Context) (Reply, error) {
 	return r, err
 }
 
-// Open waits until the worker listens or is connected.
+// Open sends the first request and waits until the worker listens or is connected.
 func (c *Control) Open(ctx context.Context, r Request) error {
 	if err := c.Send(r); err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 // Arg is the argument that makes toll a worker.
 const Arg = "worker"
 
-// Env returns a worker's environment: without asynchronous preemption the runtime leaves threads in
-// raw calls alone.
+// Env returns a worker's environment. Without asynchronous preemption the runtime sends no signals
+// to threads in raw system calls.
 func Env() []string { return []string{"GODEBUG=asyncpreemptoff=1", "GOMAXPROCS=3"} }
 
 // Role is the end of the load that a worker runs.
@@ -68,7 +68,8 @@ type end interface {
 	Close() error
 }
 
-// Main runs a worker on in and out. It returns when the input ends.
+// Main runs a worker on in and out. Once the load has started, it returns only if it cannot reply:
+// the end of the input exits the process, whatever its threads are blocked in.
 func Main(in io.Reader, out io.Writer) error {
 	enc := json.NewEncoder(out)
 	dec := json.NewDecoder(in)
@@ -100,7 +101,7 @@ func Main(in io.Reader, out io.Writer) error {
 	select {}
 }
 
-// exitWith ends the process at the end of its input, whatever its threads are blocked in.
+// exitWith exits the process at the end of its input.
 func exitWith(dec *json.Decoder) {
 	_, _ = dec.Token()
 	os.Exit(0)
@@ -158,7 +159,8 @@ func report(o Request, s load.Stats) Reply {
 	return r
 }
 
-// VmHWM is the peak of the resident memory; getrusage's begins with the parent's.
+// status returns the process's status. VmHWM is the peak of its resident memory; the peak in
+// getrusage(2) would begin with the parent's.
 func status() procfs.ProcStatus {
 	self, err := procfs.Self()
 	if err != nil {
