@@ -115,7 +115,7 @@ func (a *answer) all(most int64) (b []byte, whole bool) {
 }
 
 func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
-	// The socket's error comes first, unless the bytes are not HTTP, which the parser's error shows.
+	// The socket's error counts, unless the bytes are not HTTP, which the parser's error shows.
 	if c.socket.err != nil && !c.socket.otherwise() {
 		err = c.socket.err
 	}
