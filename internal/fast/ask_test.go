@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
-// What a busy machine may have caused is asked again.
+// A result that a busy machine may have caused is doubtful.
 func TestDoubtful(t *testing.T) {
 	client := netip.MustParseAddr("172.17.0.1")
 	got := func(g replica.Got, l *replica.Lost) replica.Answer {

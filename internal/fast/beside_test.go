@@ -127,8 +127,8 @@ func TestBesideShortcut(t *testing.T) {
 		"refused") {
 		t.Errorf("a container's own loopback address: %s", got)
 	}
-	// A redirected client would have to be bound to the dialled address: docs/fastpath.md says why
-	// it is not.
+	// A redirected client would have to be bound to the dialled address. docs/fastpath.md explains
+	// why it is not.
 	run(t, "ip addr add 198.18.9.9/32 dev lo")
 	if got := dial("198.18.9.9:8080"); got != "web for 198.18.9.9" {
 		t.Errorf("another address of the machine's: %s", got)
@@ -270,7 +270,7 @@ func TestBesideTransfers(t *testing.T) {
 			}
 		})
 	}
-	// By state, by lease, by entries, and by loading again.
+	// The shortcuts are switched by the table's state, lease and entries, and by loading it again.
 	for round := range 4 {
 		for _, change := range []func() error{
 			f.table.Stop,

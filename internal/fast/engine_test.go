@@ -158,7 +158,7 @@ func TestEngines(t *testing.T) {
 			}
 		}
 	}
-	groups := map[string][]string{ // the tests of rules wait as long as all others
+	groups := map[string][]string{ // in parallel; those of rules wait as long as all others
 		"rules":      {"-test.run", "^TestBesideRules$"},
 		"more-rules": {"-test.run", "^TestBesideMoreRules$"},
 		"others":     {"-test.run", "^TestBeside", "-test.skip", "^TestBeside(More)?Rules$"}}

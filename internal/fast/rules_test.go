@@ -233,7 +233,7 @@ func tryRules(t *testing.T, first int) {
 	}
 }
 
-// A copy is asked only after a change.
+// Routes are tried in a copy only after a change.
 func TestBesideUnchanged(t *testing.T) {
 	withEngine(t)
 	container(t, "web", "-p 8080:80")
@@ -359,7 +359,8 @@ func seenElsewhere(t *testing.T) bool {
 	return everywhere
 }
 
-// If blocks, no client may be served.
+// refuses checks that Update refuses the port with a rule. If blocks is set, no client may be
+// served.
 func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 	t.Helper()
 	at, v4 := "127.0.0.1:8080", true
@@ -390,7 +391,7 @@ func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 func passes(t *testing.T, f *Fast, rule string) {
 	t.Helper()
 	left := update(t, f)
-	// Another test's filter program is of the whole machine to kernels without nfnetlink_hook.
+	// Kernels without nfnetlink_hook list another test's filter program for the whole machine.
 	testwait.Until(t, time.Minute, "no BPF program filters", func() bool {
 		others := slices.ContainsFunc(left, func(l Refusal) bool {
 			return strings.Contains(l.Why, "BPF netfilter")

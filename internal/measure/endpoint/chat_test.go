@@ -30,7 +30,7 @@ type model struct {
 	conns    atomic.Int64
 }
 
-// answer writes the n-th response, from 0.
+// serves starts a fake model's server. answer writes the n-th response, from 0.
 func serves(t testing.TB, answer func(w stream, n int64)) *model {
 	t.Helper()
 	m := &model{}
@@ -149,7 +149,7 @@ func TestVisitServerStrain(t *testing.T) {
 	}
 }
 
-// The endpoints are called a, b, ….
+// chat returns a Chat with endpoints that are called a, b, ….
 func chat(t testing.TB, o openai.Options, urls ...string) *Chat {
 	t.Helper()
 	if o.Timeout == 0 {

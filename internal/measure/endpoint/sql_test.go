@@ -28,7 +28,7 @@ type fakePostgres struct {
 	answer  func(c net.Conn, n int64) bool // the n-th query, from 1; false: it hangs up
 }
 
-// A password is sent in the clear.
+// startPostgres starts a fake server. It requests the password, unless that is "", in clear text.
 func startPostgres(t *testing.T, password string,
 	answer func(c net.Conn, n int64) bool) *fakePostgres {
 	t.Helper()

@@ -22,7 +22,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// spans keeps others CPUs busy in each span of a second, and counts the spans.
+// spans returns a Config.Contention in which others keep that many CPUs busy. It counts in n the
+// spans that are measured.
 func spans(others float64, n *int) func(own func() float64) func() sample.Contention {
 	return func(own func() float64) func() sample.Contention {
 		return func() sample.Contention {
@@ -76,7 +77,8 @@ func TestContentionEndsTheRun(t *testing.T) {
 	}
 }
 
-// The run's CPU time is that of its workers, who have ended by its end; others' is the busy loops'.
+// The run's CPU time is that of its workers, which have ended when it ends. The busy loops are the
+// others.
 func TestContentionOfBusyProcesses(t *testing.T) {
 	l := &lab.Lab{}
 	defer l.Close()
@@ -118,11 +120,11 @@ func TestContentionOfBusyProcesses(t *testing.T) {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	workers := ended(t) - before
-	const some = 0.25 // CPUs; loops get more next to both ends, on two CPUs, too
+	const some = 0.25 // CPUs; the loops get more, even if both ends share two CPUs with them
 	if x := *end.Contention.Others; x < some {
 		t.Errorf("others kept %.2f CPUs busy", x)
 	}
-	const start = 0.9 // their share before and after the load, on a busy machine
+	const start = 0.9 // share that workers use before and after the load, on a busy machine
 	if spent < workers*(1-start) || spent > workers+some*end.Contention.Elapsed {
 		t.Errorf("the run itself used %.2f s, its ended workers %.2f", spent, workers)
 	}

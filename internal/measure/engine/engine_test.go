@@ -73,7 +73,7 @@ func try(t *testing.T, ctx context.Context, b *fake.Builder, r plan.Request,
 	return out
 }
 
-// drift changes with each round; bridge has 0.8 of it.
+// drift returns a rate that changes with each round. Bridge's is 0.8 of host's.
 func drift(s path.Spec, _ string, n int) float64 {
 	rate := []float64{1e6, 3e5, 2e6, 5e5, 1e6, 8e5, 4e5}[n/2%7] // host is visited twice a round
 	if s == bridgeSpec {

@@ -149,7 +149,7 @@ func TestDrainingSlices(t *testing.T) {
 	}
 }
 
-// Two cells share a path: when one's end dies, nobody knows what moved on it.
+// Two cells share a path. When an end of one dies, it is unknown what moved on the path.
 func TestDeathInAnEpoch(t *testing.T) {
 	q := sliced(3)
 	q.Loads = q.Loads[:1]
@@ -202,7 +202,7 @@ func TestEpochWitness(t *testing.T) {
 	}
 }
 
-// A cell starved of its slices is left out, but the path is not blamed.
+// A cell starved of its slices is left out, but its path does not count as broken.
 func TestStarvedEpoch(t *testing.T) {
 	q := sliced(6)
 	q.Loads = q.Loads[:1]

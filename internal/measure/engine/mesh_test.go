@@ -20,13 +20,13 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// The first node is faulty.
+// meshBuilder builds the paths of a mesh whose first node is faulty.
 type meshBuilder struct {
 	*fake.Builder
 	clock *fake.Clock
 	pairs int
 	// late is how long the faulty node takes to fail once the other pairs' ends were started; 0: it
-	// does not.
+	// does not fail.
 	late time.Duration
 	// unsure is the uncertainty of the faulty node's clock.
 	noMetering bool
@@ -38,7 +38,7 @@ type meshBuilder struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	moved   atomic.Int64
-	word    int64 // after this many calls of Moved the channel has spoken, once
+	word    int64 // number of calls of Moved after which the channel has carried a message
 	started int
 	hushed  int
 	rounds  []meshRound
@@ -218,7 +218,7 @@ func meshFailures(t *testing.T, f *sample.File, want string) {
 	}
 }
 
-// The others begin only when the late pair has failed, and the channel is hushed once, then.
+// The other pairs begin only when the late one has failed. Only then is the channel hushed, once.
 func TestPairThatFailsLate(t *testing.T) {
 	b := newMeshBuilder(6)
 	b.late = 10 * time.Second
@@ -304,7 +304,7 @@ func TestNodeThatLeft(t *testing.T) {
 
 func TestPairsAreRepeatedWhenTheChannelSpoke(t *testing.T) {
 	b := newMeshBuilder(4)
-	b.word = 3 // of two pairs, the last window's end
+	b.word = 3 // the fourth call is at the end of the last window of two pairs
 	for _, v := range tryMesh(t, b).Pairs {
 		if v.Failure != "" {
 			t.Errorf("pair %v in round %d: %s", v.Pair, v.Round, v.Failure)

@@ -9,7 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// Its bytes end the load, not the plan's window.
+// The number of bytes ends the load, not the plan's window.
 func TestOptionsOfBulk(t *testing.T) {
 	const rate, bytes = 1e8, 4e6
 	for _, tt := range []struct {

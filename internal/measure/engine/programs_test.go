@@ -216,7 +216,7 @@ func TestDeadKeeperIsReplaced(t *testing.T) {
 	}
 }
 
-// Where one program has hung, there is no time for another that may.
+// After one program has hung, no other that may hang is started without the time for that.
 func TestProgramsThatHangEndWithTheBudget(t *testing.T) {
 	const timeout = 5.
 	var clock engine.Clock

@@ -56,7 +56,7 @@ func traceInLab(t *testing.T, tracer *trace.Tracer) *sample.File {
 	}
 	q := traced(3)
 	q.On, q.Epoch = []string{"lab"}, 2
-	q.Loads[0].Slice = 0.02 // some are on time also beside other tests
+	q.Loads[0].Slice = 0.02 // so long that some are on time while other tests run
 	p, err := plan.Make(q)
 	if err != nil {
 		t.Fatal(err)

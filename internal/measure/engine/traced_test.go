@@ -17,7 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
-// tracer notes what the engine asks for. It records nothing.
+// tracer notes what the engine requests. It records nothing.
 type tracer struct {
 	clock           engine.Clock
 	attached        []kernel.Config
@@ -264,8 +264,8 @@ func TestInterruptEndsTracing(t *testing.T) {
 	}
 }
 
-// What others trace all the time is as it is; what comes or goes disturbs the epoch, which is
-// repeated and then left out.
+// Programs of others that are always attached do not matter. One that comes or goes disturbs the
+// epoch, which is repeated and, if that does not help, left out.
 func TestOthersTrace(t *testing.T) {
 	const own, toll = "watch at sched_switch", "toll_switch at sched_switch"
 	during := func(from, until int, program string, all ...string) func(int) []string {

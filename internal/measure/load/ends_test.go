@@ -43,7 +43,7 @@ func ends(t testing.TB, err error) {
 
 func agree(t testing.TB, client, server Stats) {
 	t.Helper()
-	if client.Counts[workload.Failed] > 0 { // of connections, in which bytes may be under way
+	if client.Counts[workload.Failed] > 0 { // failed connections may have bytes under way
 		return
 	}
 	if server.TotalRecv != client.TotalSent || client.TotalRecv > server.TotalSent {

@@ -43,7 +43,7 @@ func TestConnections(t *testing.T) {
 		if client.Connections != 4 || server.Connections != 4 || client.Trips <= 0 {
 			u.Fatalf("client %+v\nserver %+v", client, server)
 		}
-		// those under way at the bounds
+		// Trips under way at the bounds may be in only one of the counts.
 		if n := client.Latency.TotalCount(); n > client.Trips+4 || n < client.Trips-4 {
 			u.Errorf("%d trips, %d timed", client.Trips, n)
 		}
@@ -98,7 +98,8 @@ func TestOpenLoop(t *testing.T) {
 	})
 }
 
-// Each request is later than the one before by the difference: a closed loop would not see it.
+// Each request is sent later after it was due than the one before. A closed loop would not measure
+// that.
 func TestOpenLoopCountsStalls(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const (

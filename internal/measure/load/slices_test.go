@@ -118,7 +118,7 @@ func slicesHold(u testing.TB, spec sample.Load, n int, atTheir, timed bool) erro
 		t.Errorf("%d bytes in slices and %d in the window are more than all %d", inSlices,
 			counts.Received, counts.TotalRecv)
 	}
-	// of datagrams a client may no longer wait for replies
+	// a client over UDP may end before the last replies
 	late := server.TotalSent - client.TotalRecv
 	if client.TotalSent != server.TotalRecv || late != 0 && spec.Kind != "udp-rr" || late < 0 {
 		t.Errorf("sent %d and %d, received %d and %d", client.TotalSent, server.TotalSent,
@@ -138,7 +138,7 @@ func tripsHold(t testing.TB, s Slice, x SliceStats) {
 			t.Errorf("bound %d is %d, %d after the last; the slice is %+v", i, at, d, s)
 		}
 	}
-	// the last one may end after the slice
+	// the last trip may end after the slice
 	if s.measured() && x.Width > 0 && x.Trips > 1 && trips != x.Trips && trips != x.Trips-1 {
 		t.Errorf("%d trips with bounds, %d in all", trips, x.Trips)
 	}

@@ -174,8 +174,8 @@ func TestFramesAreJSON(t *testing.T) {
 	}
 }
 
-// FuzzReader: whatever comes, it is read alike in one piece and in many, and
-// every byte is taken.
+// FuzzReader checks that any input is read alike in one piece and in many, and that every byte is
+// read.
 func FuzzReader(f *testing.F) {
 	f.Add(response(2), uint8(3))
 	f.Add(append(response(1), response(0)...), uint8(1))
@@ -197,7 +197,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzRequest is the same for requests.
+// FuzzRequest checks the same for requests.
 func FuzzRequest(f *testing.F) {
 	f.Add(tokenRequest(200), uint8(3))
 	f.Add([]byte("POST / HTTP/1.1\r\n"), uint8(1))

@@ -112,7 +112,8 @@ func TestStreamLoops(t *testing.T) {
 	})
 }
 
-// The path delays the first token and the response by twice as much, and no gap.
+// A path's delay lengthens the time to the first token and the response by twice as much, and the
+// gaps not at all.
 func TestStreamOverADelay(t *testing.T) {
 	inTime(t, func(u testing.TB) {
 		const delay = 20 * time.Millisecond

@@ -63,7 +63,7 @@ func TestTouchedSocketsAreNoticed(t *testing.T) {
 	}
 }
 
-// A sender whose receiver takes 16 kB at a time is not waited for until its buffer is empty.
+// If a receiver takes 16 kB at a time, the load does not wait until the sender's buffer is empty.
 func TestOverdueLoadsOfTouchedSockets(t *testing.T) {
 	defer func(d time.Duration) { overdue = d }(overdue)
 	overdue = 20 * time.Millisecond

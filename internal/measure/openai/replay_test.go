@@ -23,7 +23,7 @@ var responses = []struct {
 	{"llama-cpp-python-chat-no-usage.http", 24, 0, "length"},
 	{"llama-cpp-python-chat-one.http", 1, 0, "length"},
 	{"llama-cpp-python-chat-utf8.http", 20, 0, "stop"},
-	{"llama-cpp-python-chat.http", 24, 0, "length"}, // it overlooks include_usage
+	{"llama-cpp-python-chat.http", 24, 0, "length"}, // it ignores include_usage
 	{"llama-cpp-python-completion.http", 24, 0, "length"},
 	{"llama.cpp-chat-no-usage.http", 24, 0, "length"},
 	{"llama.cpp-chat-one.http", 1, 1, "length"},
@@ -116,8 +116,8 @@ func TestReplay(t *testing.T) {
 				t.Errorf("chunk by chunk: %d are glued", r.Glued)
 			}
 			first := 0
-			// A response repeats one event some 20 times, and the cuts fall on other bytes of each:
-			// 200 are one every byte or two of an event.
+			// A response repeats one event some 20 times, and the cuts fall on other bytes of each.
+			// Together, 200 cuts fall on every byte or two of an event.
 			step := max(1, len(raw)/200) | 1
 			for i := 1; i < len(raw); i += step {
 				r := ask("cut at "+strconv.Itoa(i), raw[:i], raw[i:])

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// testTimeout is never reached on a slow machine.
+// testTimeout is not reached even on a slow machine.
 const testTimeout = 20 * time.Second
 
 func endpoint(t testing.TB, url string, o Options) *Endpoint {

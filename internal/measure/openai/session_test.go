@@ -43,7 +43,7 @@ func TestSessionKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// No end of a connection after a response is an error.
+// However a connection ends after a response, the next request succeeds.
 func TestSessionOpensAnother(t *testing.T) {
 	whole := func(c net.Conn, extra string) { io.WriteString(c, good()+extra) }
 	for _, tt := range []struct {

@@ -122,7 +122,7 @@ func (k *kept) programs() (pids []int) {
 	return pids
 }
 
-// patience is for what takes no time on an idle machine.
+// patience limits what takes no time on an idle machine.
 const patience = time.Minute
 
 func (k *kept) await(t *testing.T, n int) {
@@ -274,7 +274,7 @@ func TestNotReady(t *testing.T) {
 				o := c.request
 				o.Op = Start
 				_, err := k.try(t, o)
-				// it had not got so far
+				// The limit ended before the program had printed anything.
 				for o.Limit != 0 && o.Limit < patience && err != nil &&
 					!strings.Contains(err.Error(), "it said") {
 					o.Limit *= 4

@@ -181,7 +181,7 @@ func TestDefaultLimit(t *testing.T) {
 	}
 }
 
-// The stream is cut into pieces of the sizes in cuts, repeatedly.
+// FuzzDecode cuts the stream into pieces of the sizes in cuts, repeatedly.
 func FuzzDecode(f *testing.F) {
 	for _, tt := range streams {
 		f.Add([]byte(tt.text), []byte{1, 2, 3})

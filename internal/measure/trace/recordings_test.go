@@ -137,7 +137,7 @@ func TestForeignPackets(t *testing.T) {
 // Numbers pass through 0 in the middle of the log.
 func TestWrappedNumbers(t *testing.T) {
 	eachRecording(t, func(t *testing.T, r *record) {
-		first := map[bool]uint32{} // by whether it is below
+		first := map[bool]uint32{} // by whether the server sends
 		for _, l := range r.Log.CPUs {
 			for _, e := range l {
 				if e.Kind == kernel.Send {

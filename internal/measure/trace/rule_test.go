@@ -145,7 +145,7 @@ const reply = `
 0 sock_recv_length ptr=100 seq=501 len=1 pid=10 tid=10
 `
 
-// held is bridged by a switch in user space, which is another namespace's process.
+// held is bridged by a switch in user space, which is a process in another namespace.
 var held = edited(bridged, "0 fib_table_lookup\n0 net_dev_queue ptr=1", "1 sched_switch dev=41\n"+
 	"1 net_dev_queue ptr=5", "dev=3 ns=3\n0 net_dev_start_xmit ptr=1", "dev=3 ns=3 pid=40 tid=41\n"+
 	"1 net_dev_start_xmit ptr=5", "0 netif_rx ptr=1 seq=70 len=1 dev=2 ns=4\n0 netif_receive_skb "+
