@@ -136,8 +136,8 @@ func (t *trials) dials() (out []replica.Dial) {
 	return out
 }
 
-// judge returns why clients would be served differently on a way, or "" if they would not. Only the
-// first answer is explained.
+// judge returns why clients would be served differently on a way, or "" if they would not. Only for
+// the first answer were packets followed.
 func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) string {
 	var want netip.Addr
 	for i, a := range answers {

@@ -27,7 +27,7 @@ var renewed = unrenewed / 3
 var ErrOn = &path.UnsupportedError{Remedy: "sudo toll fast off",
 	Missing: "fast is on already, so the port cannot be measured without it"}
 
-// switches takes effect for clients that connect afterwards.
+// switches turns fast on and off, for clients that connect afterwards.
 type switches interface {
 	toggle(on bool) error
 	// refresh updates what is turned on to the machine's present state.
@@ -168,7 +168,7 @@ func (f *Fast) toggle(on bool) error {
 	return errors.Join(err, f.toggleLinks(on))
 }
 
-// still returns an ErrOff if somebody else turned fast off.
+// still returns an error that wraps ErrOff if somebody else turned fast off.
 func (f *Fast) still() error {
 	gone := f.table != nil && !f.table.Current()
 	if len(f.wanted) > 0 {

@@ -74,7 +74,7 @@ func (s *Session) explain(op string, err error) *Error {
 	return e
 }
 
-// pgx's message if require_auth forbids the password in the clear.
+// asksPassword is part of pgx's message if require_auth forbids a password in clear text.
 const asksPassword = "failed: server requested password authentication"
 
 func (s *Session) ranOut(cause error, read int) string {
@@ -126,7 +126,7 @@ func driverSaid(err error, t target) (msg, hint string) {
 	if errors.As(err, &cert) {
 		return "the server's certificate: " + clean(cert.Err.Error()), certHint
 	}
-	// go-mssqldb's
+	// go-mssqldb returns it as text.
 	if _, why, ok := strings.Cut(err.Error(), "tls: failed to verify certificate: "); ok {
 		return "the server's certificate: " + clean(why), certHint
 	}
@@ -202,5 +202,5 @@ func scrub(msg string, secrets ...string) string {
 
 func clean(msg string) string { return printable.Words(msg) }
 
-// short must follow scrub, which would not find half a secret.
+// short is called after scrub, which would not find half a secret.
 func short(msg string) string { return printable.Start(msg, maxMessage) }

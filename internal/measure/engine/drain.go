@@ -31,7 +31,8 @@ func (r *run) prepare(p *path.Path, l sample.Load, v *sample.Visit) (sample.Load
 	return cut, nil
 }
 
-// drain frees them after the visit and records in v how many the visit left.
+// drain frees ports and tracking entries after the visit, and records in v how many sockets it left
+// in TIME_WAIT.
 func (r *run) drain(p *path.Path, v *sample.Visit) {
 	if v.Headroom == nil {
 		return

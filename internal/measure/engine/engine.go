@@ -70,7 +70,7 @@ type Config struct {
 	Contention func(own func() float64) func() sample.Contention
 	// EndIfBusy ends the run after a round in which others left too little CPU time.
 	EndIfBusy bool
-	// Throttled returns how often the cgroup's CPU limit has stopped this process; nil: no limit.
+	// Throttled returns how often CPU limits have stopped this process's cgroups; nil: unknown.
 	Throttled func() int
 	// Progress is called before each visit. May be nil.
 	Progress func(Progress)

@@ -129,6 +129,7 @@ func (o Options) job() (job, error) {
 	return w, nil
 }
 
+// Threads returns the number of threads that each end has.
 func (o Options) Threads() int {
 	if w := table[o.Load.Kind]; w.threads != nil {
 		return w.threads(o)

@@ -12,8 +12,7 @@ import (
 // threads are twins: they send on the connections on which the first half receives. A stream
 // parallel to a load has the last thread.
 
-// threads returns the number of an end's threads, for loads whose threads do not share an event
-// loop.
+// threads returns the number of an end's threads for loads without loops.threads.
 func threads(s sample.Load) int {
 	n := max(1, s.Streams)
 	if workload.BulkOf(s).Bidir {

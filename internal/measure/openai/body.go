@@ -17,7 +17,7 @@ type body struct {
 	br      *bufio.Reader
 	framing framing
 	left    uint64 // bytes of the chunk, or of the body
-	most    uint64 // that may come
+	most    uint64 // bytes that may come
 	within  bool   // inside a chunk
 	broken  string // incomplete part of the coding; "": none
 	err     error  // io.EOF if it is whole

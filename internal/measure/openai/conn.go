@@ -34,7 +34,7 @@ type socket struct {
 	rest  []byte
 	at    time.Time // when the last read returned
 	reads int
-	left  int    // that may still come
+	left  int    // bytes that may still come
 	over  error  // the error if more do
 	err   error  // of the last read
 	first []byte // since allow: enough to distinguish HTTP from other protocols

@@ -31,7 +31,8 @@ type Options struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
 
-// Endpoint's sessions may be used at the same time, but not while Probe runs.
+// Endpoint is a server's address with the options of requests. Its sessions may be used
+// concurrently, but not while Probe runs.
 type Endpoint struct {
 	o       Options
 	url     *url.URL
@@ -90,7 +91,7 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 	}, nil
 }
 
-// parseURL's errors quote nothing with a possible password.
+// parseURL parses and checks a URL. Its errors quote nothing that may contain a password.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil && strings.Contains(raw, "@") {

@@ -29,7 +29,7 @@ const (
 type keeper struct {
 	orders   <-chan Request // closed at the end of input
 	children chan os.Signal
-	first    bool // of its PID namespace
+	first    bool // it is the first process of its PID namespace
 	ownProc  bool // it sees the /proc of that namespace
 
 	pid            int // of the program; 0: none

@@ -18,6 +18,7 @@ import (
 // Arg is the argument that makes toll a keeper.
 const Arg = "program"
 
+// Op is the operation of a Request.
 type Op string
 
 const (

@@ -44,7 +44,7 @@ const (
 	server
 )
 
-// leg is the way from one process to the next.
+// leg is the part of a trip from one process to the next.
 type leg struct {
 	direction
 	reader string // how the reader was woken
@@ -319,7 +319,8 @@ func (f *follower) writesHere(at int) bool {
 	return known && e.CPU == f.last().CPU && e.Ptr != f.ptr && f.isWrite(at)
 }
 
-// isReady reports whether an event shows that a socket is ready, in a kernel without Ready.
+// isReady reports whether, in a kernel without the tracepoint of Ready, an event shows that a
+// socket is ready.
 func (f *follower) isReady(at int) bool {
 	e, last := f.events[at], f.last()
 	if !f.lacks[kernel.Ready] || !slices.Contains(f.next[last.Kind], kernel.Ready) {
@@ -330,7 +331,7 @@ func (f *follower) isReady(at int) bool {
 		f.writesHere(at)
 }
 
-// carries reports whether an event is of the followed packet, regardless of the order of kinds.
+// carries reports whether an event belongs to the followed packet. It ignores the order of kinds.
 // copied means that only its number shows that.
 func (f *follower) carries(e kernel.Event) (ours, copied bool) {
 	last := f.last()

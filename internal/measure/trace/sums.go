@@ -258,7 +258,7 @@ func together(all []sample.Segment) {
 	}
 }
 
-// usual returns the columns that most trips have.
+// usual returns the columns that at least half as many trips have as the most frequent one.
 func usual(columns []*column) []*column {
 	most := 0
 	for _, c := range columns {
