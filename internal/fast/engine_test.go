@@ -175,7 +175,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// beside is the daemon of all tests.
+// beside is the daemon that all tests use.
 var beside *pathtest.Dockerd
 
 // withEngine removes the test's containers and networks at its end.

@@ -154,8 +154,8 @@ func leaveZero(cores []core) []core {
 	return cores
 }
 
-// rank sorts the cores: first those of the package that has the most of the needed number, and
-// within a package first those of the cache that does.
+// rank sorts the cores by how many of the needed number their package has and, within a package, by
+// how many their last-level cache has, the most first.
 func rank(cores []core, need int) {
 	type cache struct{ pkg, cache int }
 	inPackage, inCache := make(map[int]int), make(map[cache]int)

@@ -98,7 +98,7 @@ type talk struct {
 	suspects   suspects
 }
 
-// Visit opens l.Streams sessions, each of which sends its requests one after another.
+// Visit opens l.Streams sessions. Each sends its requests one after another.
 func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(),
 		counts: map[string]int64{"tokens": 0}}

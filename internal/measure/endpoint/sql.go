@@ -82,8 +82,8 @@ type browse struct {
 	suspects     suspects
 }
 
-// Visit opens l.Streams sessions, each of which reads pages during the warm-up and then until the
-// window is over. The pages that began in the window count; the last one is completed.
+// Visit opens l.Streams sessions. Each reads pages during the warm-up and then until the window is
+// over. The pages that began in the window count; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
 	n, before := max(1, l.Streams), strainsOf(s.from[cell.Route], s.servers[cell.Route])

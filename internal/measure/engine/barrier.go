@@ -39,8 +39,8 @@ func newBarrier(c Clock, n int) *barrier {
 	return &barrier{clock: c, expects: n, all: make(chan struct{})}
 }
 
-// begin is a beginning. It waits until every visit has called begin or leave. A failed visit calls
-// leave late, because it cleans up first.
+// begin waits until every visit has called begin or leave, and then chooses the common start. A
+// failed visit calls leave late, because it cleans up first.
 func (m *barrier) begin(ctx context.Context, far *distant, n needs) (start int64, resume func(),
 	err error) {
 	m.come(n)

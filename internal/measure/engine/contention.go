@@ -23,7 +23,7 @@ func (r *run) contend(all ...*ends) (stop func()) {
 	return r.contendWith(func() float64 { return spent(pids, meter.ProcessCPU) })
 }
 
-// contendPrograms is contend for the programs of two keepers, with everything that they start.
+// contendPrograms does the same for the programs of two keepers and everything that they start.
 func (r *run) contendPrograms(p *path.Path, both *pair) (stop func()) {
 	keepers := []int{both.server.proc.PID, both.client.proc.PID}
 	return r.contendWith(func() float64 {

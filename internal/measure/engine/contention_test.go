@@ -77,8 +77,7 @@ func TestContentionEndsTheRun(t *testing.T) {
 	}
 }
 
-// The run's CPU time is that of its workers, which have ended when it ends. The busy loops are the
-// others.
+// The run's CPU time is its workers', which have ended when it ends. The busy loops are the others.
 func TestContentionOfBusyProcesses(t *testing.T) {
 	l := &lab.Lab{}
 	defer l.Close()

@@ -35,7 +35,7 @@ func start(place path.Place, role worker.Role) (*hand, error) {
 }
 
 // stop closes the process's input, at which it exits. It kills the process at once if now is set,
-// else if it has not ended after limit, and returns an error if it failed by itself.
+// otherwise after limit. It returns an error if the process failed before it was killed.
 func (h process) stop(now bool, limit time.Duration) error {
 	var errs []error
 	if now {

@@ -21,7 +21,7 @@ func (s stage) rests(cell int) bool {
 	return s.active != nil && (cell >= len(s.active) || !s.active[cell])
 }
 
-// next begins the step that Next returns. more is false if there is none.
+// next begins the step that Next returns. more is false if the run is over.
 func (r *run) next(ctx context.Context, round int, ended string) (more bool, err error) {
 	if r.Next == nil || ended == sample.EndedByFailure || ended == sample.EndedByBusy {
 		return false, nil

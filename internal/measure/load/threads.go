@@ -64,9 +64,9 @@ func (t *thread) attach(open func(*thread) error) error {
 	return t.prepare()
 }
 
-// matchThreads gives each connection, beside a parallel stream, to the threads with the same number
-// at both ends, and so to the intended CPUs. Through a proxy, connections arrive in any order, so
-// the client sends the number.
+// matchThreads matters for loads with a parallel stream. It gives each connection to the threads
+// with the same number at both ends, and so to the intended CPUs. Through a proxy, connections
+// arrive in any order, so the client sends the number.
 func (o Options) matchThreads(open func(*thread) error, server bool) func(*thread) error {
 	if !workload.RROf(o.Load).Beside {
 		return open

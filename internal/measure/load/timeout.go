@@ -71,7 +71,7 @@ func timeoutServer(t *thread) {
 	}
 }
 
-// recvTimeout is recvFull with setTimeout's timeout, at which it calls passed and continues.
+// recvTimeout does what recvFull does, and calls passed whenever setTimeout's timeout is over.
 func (t *thread) recvTimeout(n int) bool {
 	for got := 0; got < n; {
 		k, e := recv(t.fd, t.buf[got:n])

@@ -39,7 +39,7 @@ func (t *thread) putter() putter {
 	return t.put
 }
 
-// pour is source for other methods of sending and for loads in both directions.
+// pour does what source does, for other methods of sending and for loads in both directions.
 func pour(t *thread) {
 	p := t.putter()
 	for {

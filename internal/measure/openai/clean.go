@@ -37,7 +37,7 @@ func (s secrets) clean(text string) string {
 	return printable.Start(s.Hide(printable.Words(text)), maxText)
 }
 
-// cleanCut is clean for a text that may end within a secret.
+// cleanCut does what clean does, for a text that may end within a secret.
 func (s secrets) cleanCut(text string) string {
 	return printable.Start(s.HideCut(printable.Words(text)), maxText)
 }

@@ -404,7 +404,7 @@ func TestOddSteps(t *testing.T) {
 	}
 }
 
-// Three slices, of which the middle one has no trip that is followed.
+// Only the first and the last slice have trips that can be followed.
 func TestSlices(t *testing.T) {
 	rare := edited(loopback, "0 tcp_probe", "0 netif_receive_skb ptr=1 seq=1000 len=1 dev=1 "+
 		"ns=1\n0 tcp_probe")

@@ -229,8 +229,8 @@ func (s *sums) segments(names *namer, middle []int) []sample.Segment {
 	return out
 }
 
-// together adds the mid-means of slices to those of the first segment with the same part and kind
-// of hop. It leaves hooks' alone.
+// together adds each segment's mid-means of slices to the first segment with the same part and kind
+// of hop, and removes them from the others. It ignores netfilter's hooks.
 func together(all []sample.Segment) {
 	type kind struct {
 		part sample.Part
