@@ -130,7 +130,7 @@ func (t *thread) passUnseen() {
 }
 
 func (t *thread) mark(m mark) {
-	if t.brief == nil { // brief connections do not last for a window
+	if t.brief == nil { // the loop may replace its connection while a watcher calls mark
 		m.tcp = tcpInfo(t.fd)
 	}
 	if t.first {

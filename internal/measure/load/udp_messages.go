@@ -41,7 +41,7 @@ func newMessages(s sample.Load, receives bool) *messages {
 		room = m.each * o.Size
 	}
 	if receives {
-		room = workload.MaxDatagram // control messages may be larger than the load's datagrams
+		room = workload.MaxDatagram // with GRO the kernel joins datagrams up to about this size
 	}
 	for range o.Batch {
 		m.bufs = append(m.bufs, written(room))
