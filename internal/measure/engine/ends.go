@@ -57,7 +57,7 @@ func (h process) stop(now bool, limit time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// ends has the workers of a visit: one for each server, and shape.Procs for each client.
+// ends has the workers of a visit: one for each server, and shape.Procs (0: one) for each client.
 type ends struct {
 	path    *path.Path
 	distant *distant

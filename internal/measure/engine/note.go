@@ -100,7 +100,7 @@ func merged(clients []worker.Reply,
 	return sample.Encode(all)
 }
 
-// rates returns bytes per second for each client process.
+// rates returns the bytes, or for requests the trips, per second of each client's processes.
 func (e *ends) rates(l sample.Load, servers []worker.Reply) [][]float64 {
 	out := make([][]float64, len(e.path.Clients))
 	for i := range out {
