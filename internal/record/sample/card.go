@@ -19,8 +19,8 @@ type Card struct {
 	Device bool `json:"device,omitempty"`
 	NUMA   *int `json:"numa_node,omitempty"`
 	MTU    int  `json:"mtu,omitempty"` // bytes
-	// Speed is the link's, MaxSpeed the card's fastest mode and PartnerSpeed the fastest that the
-	// link partner offers.
+	// Speed is the link's current speed, MaxSpeed that of the card's fastest mode, and PartnerSpeed
+	// the fastest that the link partner offers.
 	Speed        uint64 `json:"speed_bit_per_s,omitempty"`
 	MaxSpeed     uint64 `json:"max_speed_bit_per_s,omitempty"`
 	PartnerSpeed uint64 `json:"partner_speed_bit_per_s,omitempty"`
@@ -114,7 +114,8 @@ func (p Path) check() error {
 	return nil
 }
 
-// Cards returns the nodes' cards, abbreviated if there are many nodes: a header is one line.
+// Cards returns the cards of all nodes, at most maxCards. With more than fullNodes nodes it leaves
+// out their details, because a header must fit in one line.
 func (m *Mesh) Cards() (out []Card) {
 	for _, n := range m.Nodes {
 		for _, c := range n.Cards {
@@ -130,7 +131,7 @@ func (m *Mesh) Cards() (out []Card) {
 	return out
 }
 
-// CardsOf returns the cards that a path crosses, in its order.
+// CardsOf returns the cards that a path crosses, in the path's order.
 func (h Header) CardsOf(p Path) []Card {
 	var out []Card
 	for _, name := range p.Cards {

@@ -10,8 +10,8 @@ type Difference struct {
 	Is    string `json:"is,omitempty"` // empty: absent
 }
 
-// ChangeLeft is the What of a change because an end of a path, such as a pod, has gone; Was and Is
-// say why.
+// ChangeLeft is the What of a change that is reported because an end of a path, such as a pod, has
+// gone. Was and Is contain the reason.
 const ChangeLeft = "an end"
 
 // Change is a difference found during a run. Its cells have no result, because it may affect all
@@ -20,7 +20,7 @@ type Change struct {
 	Difference
 	Cells []int   `json:"cells"`   // indexes into Plan.Cells
 	Round int     `json:"round"`   // the first that may be affected
-	Right float64 `json:"right_s"` // when last unchanged, since the run's start
+	Right float64 `json:"right_s"` // time of the last unchanged reading, since the run's start
 	Seen  float64 `json:"seen_s"`
 }
 

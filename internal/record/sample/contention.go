@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Contention is what other programs and the hypervisor took of this process's CPUs.
+// Contention describes how much of this process's CPUs other programs and the hypervisor used.
 type Contention struct {
 	Elapsed float64  `json:"elapsed_s"`
 	CPUs    int      `json:"cpus"`             // usable by this process
@@ -23,7 +23,7 @@ const ends = 2
 // Needed returns the least number of free CPUs for measuring: half of what the ends use.
 func (c Contention) Needed() float64 { return float64(min(ends, c.CPUs)) / 2 }
 
-// TooBusy reports whether too few CPUs were free, or false if that is unknown.
+// TooBusy reports whether too few CPUs were free. If that is unknown, it returns false.
 func (c *Contention) TooBusy() bool {
 	if c == nil || c.Others == nil {
 		return false
@@ -31,8 +31,8 @@ func (c *Contention) TooBusy() bool {
 	return float64(c.CPUs)-*c.Others-c.Stolen < c.Needed()
 }
 
-// Join returns the mean of two spans, weighted by their lengths. A span in which others are unknown
-// is left out if the other's are known.
+// Join returns the mean of two spans, weighted by their lengths. If Others is known for only one of
+// them, Join returns that one.
 func (c Contention) Join(o Contention) Contention {
 	all := c.Elapsed + o.Elapsed
 	switch {
@@ -67,8 +67,8 @@ func (c *Contention) check() error {
 	return times(all...)
 }
 
-// Words returns "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)". keep is the verb
-// in its tense.
+// Words returns "other programs keep 1.9 of 2 CPUs busy (load average 35.0, …)". keep is the verb,
+// in the tense to use.
 func (c Contention) Words(keep string) string {
 	const stolen, percent = 0.02, 100 // CPUs: less is noise
 	text := fmt.Sprintf("other programs %s ", keep)

@@ -30,8 +30,8 @@ type line struct {
 	End    *End    `json:"end,omitempty"`
 }
 
-// Writer writes a results file unbuffered, so that a later failure loses nothing. Not for
-// concurrent use.
+// Writer writes a results file unbuffered, so that a later failure loses nothing. After a failed
+// write, all methods return its error. Not for concurrent use.
 type Writer struct {
 	w   io.Writer
 	err error
@@ -54,7 +54,7 @@ func (w *Writer) write(l line) error {
 	return w.err
 }
 
-// Header writes the first record.
+// Header writes h, with the current schema, as the first record.
 func (w *Writer) Header(h Header) error {
 	h.Schema = Schema
 	h = h.named()
@@ -80,7 +80,8 @@ type File struct {
 	Pairs   []PairVisit // of a mesh, instead of Visits
 	Changes []Change
 	End     End
-	// Truncated means that the run was killed: the file lacks a whole End record. The visits are good.
+	// Truncated means that the file lacks a complete End record, for example because the run was
+	// killed. The visits are valid.
 	Truncated bool
 }
 
@@ -142,7 +143,7 @@ func (f *File) add(l line, seen *bool) error {
 			return fmt.Errorf("slices of load %s, which is not measured in slices", c.Load)
 		}
 		l.Visit.refuseNegative()
-		// The decoder allocates too much.
+		// The decoder's slices have spare capacity. Clones save memory.
 		l.Visit.Machine, l.Visit.Hops = slices.Clone(l.Visit.Machine), slices.Clone(l.Visit.Hops)
 		f.Visits = append(f.Visits, *l.Visit)
 	case l.Change != nil:
@@ -225,7 +226,8 @@ func (v Visit) check(cells int) error {
 	return v.checkFigures()
 }
 
-// Versions before 0.2.0 recorded negative figures.
+// refuseNegative marks a visit with a negative metric as failed. Versions before 0.2.0 recorded
+// such metrics.
 func (v *Visit) refuseNegative() {
 	for _, name := range slices.Sorted(maps.Keys(v.Values)) {
 		if x := v.Values[name]; x < 0 && v.Failure == "" {
@@ -319,6 +321,7 @@ func (f *File) completeRounds() int {
 	return n
 }
 
+// times returns an error if a time in seconds is negative, larger than 1e9 or NaN.
 func times(xs ...float64) error {
 	const most = 1e9
 	for _, x := range xs {

@@ -458,7 +458,7 @@ func TestRoundsOfACutFile(t *testing.T) {
 	}
 }
 
-// short takes a number of writes and fails ever after.
+// short accepts left writes, and then fails.
 type short struct {
 	left   int
 	writes int
@@ -544,8 +544,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// FuzzRead: no file makes the reader panic, and what it takes is sound and
-// can be written and read again.
+// FuzzRead checks that no file makes the reader panic, and that what it accepts is valid and can be
+// written and read again.
 func FuzzRead(f *testing.F) {
 	real := realFile(f)
 	lines := bytes.SplitAfter(real, []byte("\n"))

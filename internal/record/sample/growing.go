@@ -15,7 +15,7 @@ type Growing struct {
 	seen  bool
 	lines int
 	cut   []byte // incomplete line
-	torn  error  // the error of cut if nothing follows
+	torn  error  // why the incomplete last line was ignored; nil: it was not
 }
 
 // NewGrowing returns an empty file.
@@ -25,7 +25,8 @@ func NewGrowing() *Growing {
 
 var errTooLong = fmt.Errorf("longer than %d MiB", maxLine>>20)
 
-// Write reads the lines that end in b. After a *syntaxError, earlier lines remain good.
+// Write parses the lines that end in b. After a *syntaxError, the records of earlier lines remain
+// valid.
 func (g *Growing) Write(b []byte) (int, error) {
 	n := len(b)
 	for {
@@ -65,7 +66,7 @@ func (g *Growing) line(b []byte) error {
 		}
 		return err
 	}
-	if !printable.Plain(b) { // only here is text of files made printable
+	if !printable.Plain(b) { // text of files is made printable here only
 		printable.Fields(&l)
 	}
 	err := g.file.add(l, &g.seen)

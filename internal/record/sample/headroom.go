@@ -7,10 +7,11 @@ type Headroom struct {
 	Ports    int `json:"ports"`
 	TimeWait int `json:"timewait"` // sockets of the end with the most
 	Tracked  int `json:"tracked"`  // entries of the fullest connection table
-	// Tracking is this table's room in connections; 0: unknown or no table.
+	// Tracking is the number of further connections for which this table has room; 0: unknown or no
+	// table.
 	Tracking int `json:"tracking,omitempty"`
-	// Budget is the number of connections that a visit may open, and Limit the Limit constant that
-	// bounds it.
+	// Budget is the number of connections that a visit may open. Limit is the Limit constant that
+	// names its bound.
 	Budget int    `json:"budget"`
 	Limit  string `json:"limit"`
 	// Window is the visit's window if Budget shortened it; 0: the plan's.
@@ -25,9 +26,9 @@ const (
 	LimitTracking = "conntrack"
 )
 
-// NewHeadroom computes the headroom from the free ports and, if most is not 0, from a connection
-// table that holds at most that many entries and has tracked entries. Each connection takes the
-// given number of entries.
+// NewHeadroom computes the headroom from the number of free ports and from a connection table whose
+// limit is most and which has tracked entries. Each connection takes the given number of entries.
+// If most is 0, there is no table.
 func NewHeadroom(ports, timeWait, tracked, most, entries int) Headroom {
 	r := Headroom{Ports: max(0, ports), TimeWait: timeWait, Tracked: tracked, Budget: max(0, ports),
 		Limit: LimitPorts}

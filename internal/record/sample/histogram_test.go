@@ -162,7 +162,8 @@ func TestDecodeHostile(t *testing.T) {
 // decodeAllocs is in bytes: the base64 text several times, and the counts.
 const decodeAllocs = 4*maxEncoded + 1<<20
 
-// Otherwise a visit's header alone could cost 50 MB and a second.
+// A foreign range must not be allocated, because a visit's header alone could then cost 50 MB and a
+// second.
 func TestDecodeForeignRange(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -189,7 +190,7 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// The envelope is added here, because a fuzzer does not guess checksums.
+// FuzzDecode adds the envelope, because a fuzzer does not guess checksums.
 func FuzzDecode(f *testing.F) {
 	f.Add(int32(histoDigits), int64(histoMin), histoMax, []byte{2})
 	f.Add(int32(0), int64(1), int64(2), []byte{2, 2})

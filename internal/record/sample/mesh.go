@@ -28,12 +28,12 @@ type Node struct {
 type Mesh struct {
 	Nodes []Node `json:"nodes"`
 	Mode  string `json:"mode"`
-	// Beside is a second mode, to which each visit is repeated right before or after; "": none.
+	// Beside is a second mode, in which each visit is repeated right before or after; "": none.
 	Beside string `json:"beside,omitempty"`
 	On     string `json:"on"`
 	// Labels are keys of Node.Labels in display order.
 	Labels []string `json:"labels,omitempty"`
-	// NotWitnessed is FactNotWitnessed for all pairs.
+	// NotWitnessed is the value of FactNotWitnessed for all pairs.
 	NotWitnessed string `json:"not_witnessed,omitempty"`
 	Sweeps       int    `json:"sweeps,omitempty"`  // 0: until precision or budget
 	AtOnce       int    `json:"at_once,omitempty"` // most pairs at a time; 0: a whole round's
@@ -51,7 +51,8 @@ type Pair [2]int
 // BothWays reports whether a mesh measures a load in both directions.
 func BothWays(load string) bool { return load == "bulk" }
 
-// PairVisit is what the reader keeps of a visit to a pair: 1000 nodes make 1.5 million per sweep.
+// PairVisit is the compact form of a visit to a pair that the reader keeps, because 1000 nodes make
+// 1.5 million visits per sweep.
 type PairVisit struct {
 	PairTurn
 	Round int
@@ -72,8 +73,8 @@ const (
 
 const fullNodes = 32
 
-// ForMesh returns the visit as a mesh of that size writes it: in full, or with many nodes only what
-// it is judged by.
+// ForMesh returns the visit as a mesh with that number of nodes records it: in full or, with more
+// than fullNodes nodes, only the values by which it is judged.
 func (v Visit) ForMesh(nodes int) Visit {
 	if nodes <= fullNodes {
 		return v
@@ -103,7 +104,8 @@ func figure(load string) string {
 
 const minFigure = 1e-12
 
-// PairVisit summarizes a visit, full or brief. Impossible figures make it a failed one.
+// PairVisit summarizes a visit that was recorded in full or by ForMesh. If the figures are
+// impossible, the summary has a Failure.
 func (v Visit) PairVisit() PairVisit {
 	out := PairVisit{PairTurn: v.PairTurn, Round: v.Round, Failure: v.Failure}
 	switch {
@@ -133,7 +135,8 @@ func (v Visit) PairVisit() PairVisit {
 	return out
 }
 
-// segments counts arrivals while the client sent; 0: unknown.
+// segments returns the number of segments that the server received while the client sent, or 0 if
+// it is unknown.
 func (v Visit) segments() float64 {
 	if v.Load != "bulk" || v.Client.TCP.MSS <= 0 {
 		return 0

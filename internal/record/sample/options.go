@@ -17,7 +17,8 @@ type Messages struct {
 	Reply   int `json:"reply,omitempty"`
 }
 
-// Sizes returns m: it identifies options with Messages.
+// Sizes returns m. Options that embed Messages inherit the method, by which workload.MessagesOf
+// recognizes them.
 func (m Messages) Sizes() Messages { return m }
 
 // RROptions are the options of rr.

@@ -15,7 +15,7 @@ const (
 	PinNone = "none"
 )
 
-// pinAuto is PinFar in earlier versions.
+// pinAuto is what earlier versions recorded for PinFar or, if both ends had the same CPUs, PinNear.
 const pinAuto = "auto"
 
 // Pinning is a placement on CPUs.
@@ -43,6 +43,7 @@ const (
 	SharedMachine = "machine"
 )
 
+// CPUsOf returns the CPUs to which the threads of a cell are pinned.
 func (p Plan) CPUsOf(c Cell) CPUs {
 	for _, x := range p.Pins {
 		if x.Name == c.Pin && c.Pin != "" {
@@ -54,7 +55,7 @@ func (p Plan) CPUsOf(c Cell) CPUs {
 
 var pinNames = []string{"", PinFar, PinNear}
 
-// adoptPins sets the placement of earlier versions' cells.
+// adoptPins replaces pinAuto in a plan of an earlier version.
 func (p *Plan) adoptPins() {
 	if p.Pin != pinAuto {
 		return

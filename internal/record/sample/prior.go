@@ -2,8 +2,9 @@ package sample
 
 import "fmt"
 
-// Prior is how much epochs of one group and metric differed, in earlier runs on the machine, beyond
-// what their slices explain. The file has it so that any machine judges it equally.
+// Prior is how much the epochs of one group and metric varied in earlier runs on the machine,
+// beyond what their slices explain. It is recorded in the file so that every machine judges the
+// file alike.
 type Prior struct {
 	From   string `json:"from"`
 	Load   string `json:"load"`

@@ -47,8 +47,8 @@ func (c Cell) Named() Cell {
 	return c
 }
 
-// Shape is the number of server containers, client containers (client i uses server i mod Servers)
-// and processes per client. The zero value is one of each, measured by both ends; others are
+// Shape is the number of server containers, client containers and processes per client. Client i
+// uses server i mod Servers. The zero value is one of each, measured by both ends. Other shapes are
 // crowds, measured by the servers.
 type Shape struct {
 	Servers int `json:"servers"`
@@ -101,7 +101,7 @@ type Plan struct {
 	Seed   uint64  `json:"seed"`
 	Rounds int     `json:"rounds,omitempty"` // 0: until precision or budget
 	Budget float64 `json:"budget_s"`
-	// largest relative half-width of a ratio that is good enough
+	// largest relative half-width that a ratio's interval may have
 	Precision float64 `json:"precision"`
 	// Same is the largest relative difference that counts as none; 0 in files of schema 1.
 	Same float64 `json:"same,omitempty"`
@@ -114,7 +114,7 @@ type Plan struct {
 	Pins  []Pinning `json:"pins,omitempty"`
 	Loads []Load    `json:"loads"`
 	// Unpaced is the tune under which baseline and bridge were measured as well, because the
-	// machine's congestion control paces; "": none.
+	// machine's congestion control paces packets; "": none.
 	Unpaced string `json:"unpaced,omitempty"`
 	// Turn is how long a CPU-bound thread may wait for its turn, per client process of a crowd.
 	Turn    float64 `json:"turn_s,omitempty"`
@@ -163,8 +163,9 @@ func (p Plan) LoadAt(c Cell) Load {
 
 const windowTurns = 3
 
-// LoadFor returns a cell's load. A crowd's warm-up is longer by one turn of all its processes and
-// its window by several: on few CPUs, only some would run in a short one.
+// LoadFor returns a cell's load. The warm-up of a crowd is longer by one turn of all its processes,
+// and its window lasts at least several turns, because in a shorter one only some of them would run
+// on few CPUs.
 func (p Plan) LoadFor(c Cell) Load {
 	l := p.LoadAt(c)
 	turns := p.Turn * float64(c.Shape.Clients*c.Shape.Procs)
@@ -215,7 +216,7 @@ type Environment struct {
 	LoadAverage float64           `json:"load_average_1m"` // before the run
 	Congestion  string            `json:"congestion_control"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"`
-	// of all machines' measured paths
+	// network cards on the measured paths of all machines
 	Cards []Card `json:"cards,omitempty"`
 }
 
@@ -240,12 +241,13 @@ type Path struct {
 	Links       []Link            `json:"links,omitempty"`
 	Sysctls     map[string]string `json:"sysctls,omitempty"` // of the server's machine
 	Facts       map[string]string `json:"facts,omitempty"`
-	// Cards are in Environment.Cards. It omits those below a shared device if it is unknown which
-	// one carries the path.
+	// Cards names the path's cards in Environment.Cards. Cards below a shared device are omitted if
+	// it is unknown which of them carries the path.
 	Cards []CardName `json:"cards,omitempty"`
 }
 
-// FactNotWitnessed names the hops that cannot be read, and why.
+// FactNotWitnessed is the key in Path.Facts whose value names the hops that cannot be read, and
+// why.
 const FactNotWitnessed = "not witnessed"
 
 // Link is a network device on a path.
@@ -256,7 +258,7 @@ type Link struct {
 	MTU      int             `json:"mtu"`
 	Qdisc    string          `json:"qdisc,omitempty"`
 	Offloads map[string]bool `json:"offloads,omitempty"`
-	// Rate is what its queueing discipline lets through; 0: unlimited, or different by packet.
+	// Rate is the limit of its queueing discipline; 0: unlimited, or different by packet.
 	Rate uint64 `json:"rate_bit_per_s,omitempty"`
 	// NetNS is the inode number of its network namespace, Index its number there. 0: unknown.
 	NetNS uint32 `json:"-"`

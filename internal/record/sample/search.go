@@ -45,13 +45,13 @@ func (f *File) Searches() []*File {
 	return out
 }
 
-// Now returns the plan of the present search.
+// Now returns the plan of the search that began last.
 func (p Plan) Now() Plan {
 	all := (&File{Header: Header{Plan: p}}).Searches()
 	return all[len(all)-1].Header.Plan
 }
 
-// own excludes the cells of steps.
+// own returns the number of cells that no step added.
 func (p Plan) own() int {
 	n := len(p.Cells)
 	for _, s := range p.Steps {

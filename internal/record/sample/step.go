@@ -54,7 +54,7 @@ type Step struct {
 
 const maxSteps = 1000
 
-// Take adds a step to the header.
+// Take adds a step to the header. Copies of the header are not changed.
 func (h *Header) Take(s Step) {
 	h.Plan.Cells = append(slices.Clip(h.Plan.Cells), s.Cells...)
 	h.Plan.Skipped = append(slices.Clip(h.Plan.Skipped), s.Skipped...)

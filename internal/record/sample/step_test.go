@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// stepped returns a round of the plan's two cells, then one in which one rests and one is new.
+// stepped returns a file with two rounds: the first has the plan's two cells, the second one of
+// them and a new one.
 func stepped(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer

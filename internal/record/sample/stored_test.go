@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Files of each schema are read, and headers of the present one are written as they were. testdata/sliced.jsonl is of
+// Files of each schema are read, and headers of the current one are written as they were.
+// testdata/sliced.jsonl is of
 //
 //	toll compare bridge --tune mtu=1400 --load rr --rounds 1
 //

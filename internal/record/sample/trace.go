@@ -7,24 +7,26 @@ import (
 	"slices"
 )
 
-// Tracing is how an epoch is traced. Each epoch has one state; which one, the plan's seed decides.
+// Tracing is how an epoch is traced. The plan's seed determines it for each epoch.
 type Tracing string
 
-// The states of epochs. The untraced ones say what a mode adds, the others where.
+// The states of epochs. Untraced epochs show how much a mode adds, the others where.
 const (
 	Untraced Tracing = ""
 	Traced   Tracing = "traced"
-	// TracedThrice has TraceCopies of each program: half of what that adds is what tracing costs.
-	// A second copy alone would add more: a tracepoint with one program calls it directly.
+	// TracedThrice means that each program is attached TraceCopies times. Half of the time that
+	// this adds is the cost of tracing. Two copies would add more than that, because the kernel
+	// calls the only program of a tracepoint directly.
 	TracedThrice Tracing = "thrice"
-	// TracedHooks has programs around each netfilter hook as well, which change the path.
+	// TracedHooks means that programs around each netfilter hook are attached as well, which change
+	// the path.
 	TracedHooks Tracing = "hooks"
 )
 
 // TraceCopies is the number of copies of each program in TracedThrice.
 const TraceCopies = 3
 
-// TracePlan says what is traced.
+// TracePlan selects what is traced.
 type TracePlan struct {
 	Hooks bool `json:"hooks,omitempty"` // some epochs are TracedHooks
 }
@@ -32,8 +34,8 @@ type TracePlan struct {
 // Part is what happens in a segment of a trip.
 type Part string
 
-// The parts in the order of a trip. A kernel without a tracepoint has neighbouring parts as one,
-// named "A + B".
+// The parts in the order of a trip. If the kernel lacks the tracepoint between two parts, they are
+// measured as one, named "A + B".
 const (
 	PartCall   Part = "call"       // system call until the socket is locked
 	PartOut    Part = "TCP/IP out" // until the first device
@@ -63,7 +65,7 @@ var Hooks = []string{"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}
 type Trace struct {
 	State    Tracing `json:"state"`
 	Trips    int     `json:"trips"`    // in measured slices
-	Followed int     `json:"followed"` // of them, from the client's write to its read
+	Followed int     `json:"followed"` // of Trips, from the client's write to its read
 	Events   float64 `json:"events"`   // recorded per followed trip, on average
 	// Slots are the measured slices with followed trips: positions in the epoch's timetable.
 	Slots []int `json:"slots"`
@@ -74,9 +76,10 @@ type Trace struct {
 	Segments []Segment `json:"segments"` // in the order of a trip
 	// Groups are the distinct lists of steps, most frequent first. Rare ones are left out.
 	Groups []StepGroup `json:"groups,omitempty"`
-	// Readers says how the reader of a byte was woken, by kind, as shares of all wake-ups.
+	// Readers has, for each kind of wake-up of the process that read a byte, its share of all
+	// wake-ups.
 	Readers map[string]float64 `json:"readers,omitempty"`
-	// Broken says where other trips were lost: after which step, most frequent first.
+	// Broken lists the steps after which other trips were lost, most frequent first.
 	Broken []Break `json:"broken,omitempty"`
 	// Lost is the number of events that the log had no room for.
 	Lost int `json:"lost,omitempty"`
@@ -134,15 +137,15 @@ func (k SegmentKey) Direction() string {
 // Segment is the time between two steps, or of several with equal keys in one trip.
 type Segment struct {
 	SegmentKey
-	// MidMeans (s), by slice, are over the slice's trips whose total is between the 40th and the
-	// 60th percentile: a slice's sum up to the middle of its trips, as medians would not. The first
-	// segment with a part and a kind of hop has the sums over all such segments in both directions;
-	// the others have nil. A netfilter hook has its own.
+	// MidMeans (s) are means, by slice, over the slice's trips whose total is between the 40th and
+	// the 60th percentile. The means of a slice's segments add up to that of its trips, which
+	// medians would not. The first segment with a part and a kind of hop has the sums over all such
+	// segments in both directions; the others have nil. Segments of netfilter hooks keep their own.
 	MidMeans Times `json:"mid_means_ns,omitempty"`
-	// MidMean (s) is over the trips of Trace.MidMean, which it sums up to.
+	// MidMean (s) is over the trips of Trace.MidMean. The segments' MidMeans add up to it.
 	MidMean float64 `json:"mid_mean_s"`
 	P99     float64 `json:"p99_s"` // over all followed trips
-	Share   float64 `json:"share"` // of followed trips that have it
+	Share   float64 `json:"share"` // of followed trips that have the segment
 	Events  float64 `json:"events"`
 	// Steps names the events that begin and end it; in files of earlier versions their devices
 	// follow.

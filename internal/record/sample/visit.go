@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Visit is one visit to one cell. Each embedded part has one recorder. Fields are in the file's
-// order: add new ones at the end. If Failure is set, the rest may be missing.
+// Visit is one visit to one cell. Each embedded part is recorded by one component. Fields are in
+// the file's order: add new ones at the end. If Failure is set, the rest may be missing.
 type Visit struct {
 	Turn
 	Ends
@@ -35,7 +35,8 @@ type Turn struct {
 	Cell  int `json:"cell"`  // index into Plan.Cells
 	PairTurn
 	At float64 `json:"at_s"` // since the run's start
-	// Repeats counts repetitions because toll's own control channel was active in the window.
+	// Repeats counts the repetitions of the visit because toll's own control channel was active in
+	// the window.
 	Repeats int `json:"repeats,omitempty"`
 }
 
@@ -83,13 +84,13 @@ func (m Metered) WithoutCPU() Metered {
 	return m
 }
 
-// Proof is what the hops counted, and the verdict on the path.
+// Proof is what the hops counted, and whether it proves the path.
 type Proof struct {
 	Hops    []HopReading `json:"hops,omitempty"`
 	Witness Witness      `json:"witness"`
 }
 
-// TooBusy begins the failure of a visit that the machine had no time for.
+// TooBusy is how the failure of a visit begins for which the machine had too little CPU time.
 const TooBusy = "the machine was too busy"
 
 // Outcome is what went wrong, if anything.
@@ -100,7 +101,7 @@ type Outcome struct {
 	Starved bool `json:"starved,omitempty"`
 }
 
-// Timings are the client end's, or those of all clients of a crowd.
+// Timings are those of the client or, in a crowd, of all clients.
 type Timings struct {
 	Latency *EncodedHisto `json:"latency,omitempty"` // of round trips
 	// Times are the load's own, by name.
@@ -130,7 +131,7 @@ type Party struct {
 	Involuntary int64   `json:"involuntary"` // context switches
 	CPUs        []int   `json:"cpus"`        // empty: not pinned
 	RSS         int64   `json:"rss_bytes"`   // peak
-	Late        float64 `json:"late_s"`      // first byte after the common start
+	Late        float64 `json:"late_s"`      // from the common start to the first byte
 	TCP         TCPInfo `json:"tcp"`
 	// Counts are the load's own, by name.
 	Counts map[string]int64 `json:"counts,omitempty"`
@@ -142,13 +143,12 @@ type TCPInfo struct {
 	Resent      int64   `json:"resent_bytes"` // in the whole visit
 	RTT         float64 `json:"rtt_s"`        // smoothed, at the window's end
 	RTTVar      float64 `json:"rttvar_s"`
-	// RTO is how long a sender waits for the acknowledgement of its last segments before it sends
-	// them again, at the window's end, the longest of the connections. 0: unknown.
+	// RTO is the longest retransmission timeout of the connections at the window's end. 0: unknown.
 	RTO  float64 `json:"rto_s,omitempty"`
 	Cwnd int64   `json:"cwnd"` // segments
 	MSS  int64   `json:"mss"`  // bytes
-	// PMTU is the connections' least path MTU; Packet is that connection's full segment from the IP
-	// header on, and Headers its headers, in bytes. 0: unknown.
+	// PMTU is the least path MTU of the connections. Packet is the size of that connection's full
+	// segment from the IP header on, and Headers the size of its headers, in bytes. 0: unknown.
 	PMTU    int64 `json:"pmtu,omitempty"`
 	Packet  int64 `json:"packet,omitempty"`
 	Headers int64 `json:"headers,omitempty"`
@@ -249,8 +249,8 @@ type Counters struct {
 	BackwardBytes   uint64 `json:"backward_bytes"`
 	BackwardPackets uint64 `json:"backward_packets"`
 	Hits            uint64 `json:"hits"` // packets that matched a rule
-	// ResentBytes is what a relay's own TCP sent again in both directions: other hops may have
-	// counted it beyond the load.
+	// ResentBytes is the number of bytes that a relay's own TCP sent again in both directions.
+	// Other hops may have counted them in addition to the load.
 	ResentBytes uint64 `json:"resent_bytes,omitempty"`
 }
 
