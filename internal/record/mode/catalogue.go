@@ -48,7 +48,7 @@ const (
 )
 
 // catalogue lists the modes in display order, from the fewest parts to the most. A mode that
-// resembles two others is above the one that it shares more with on a ladder.
+// resembles two others is placed on a ladder above the one with which it shares more.
 //
 // Docker's modes have the hops of Docker Engine's own rules; see internal/paths/lab for the
 // versions.

@@ -2,7 +2,7 @@ package mode
 
 import "slices"
 
-// ofCluster returns a mode with what all those of Kubernetes share.
+// ofCluster returns a mode with the fields that all of Kubernetes's modes share.
 func ofCluster(m Mode) Mode {
 	m.Kubernetes = true
 	m.No6 = "toll dials the IPv4 addresses of pods, services and nodes"
@@ -103,8 +103,8 @@ var nodePort = ofCluster(Mode{
 			"NAT of the client's address, too")...),
 })
 
-// Kubernetes's routes assume a network plug-in with a bridge on each node and routes between them.
-// For others see Mode.Fits.
+// The routes of Kubernetes's modes assume a network plug-in with a bridge on each node and routes
+// between the nodes. Mode.Fits accepts those of other plug-ins.
 var podRoutes = []Route{
 	{FromHost, ToContainer, []HopKind{HopBridge, HopVeth}},
 	{FromContainer, ToContainer, []HopKind{HopVeth, HopBridge, HopVeth}},

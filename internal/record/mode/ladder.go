@@ -6,23 +6,24 @@ import (
 	"sync"
 )
 
-// Rung is a mode on a ladder from a placement, inward or outward: it differs from the rung below by
-// one part.
+// Rung is a mode on the inward or outward ladder from a placement. It differs from the rung below
+// by one part.
 type Rung struct {
 	From  Placement
 	Mode  Name
-	To    Target // the target whose route fits; ToOutside is on the ladder outward
+	To    Target // the target whose route fits; ToOutside: on the outward ladder
 	Below Name   // "" at the bottom
 	Part  string // what the rung below lacks, as a noun
-	// ListedWith is the rung that it is listed above; "": Below.
+	// ListedWith is the rung above which this one is listed; "": Below.
 	ListedWith Name
 	// Unseen means that no hop shows the part: it is in rules, other ports of the bridge or a
 	// device's mode.
 	Unseen bool
 }
 
-// PartOn returns the part. If ruled is true, on a real machine with Docker, it omits rules, which
-// exist there in every mode, and the network card, which is left alone.
+// PartOn returns the part. ruled means that the ladder is measured on a real machine with Docker.
+// The part then omits Docker's rules, which apply to every mode there, and the network card, which
+// toll does not change.
 func (r Rung) PartOn(ruled bool) string {
 	switch {
 	case ruled && r.Part == dockersRules:
@@ -45,7 +46,7 @@ const (
 	ingressMesh  = "Swarm's routing mesh: IPVS in a network namespace of its own, and an overlay's bridge"
 )
 
-// side is where a ladder begins. Its target is ToOutside or ToOutside6, or "" for the ladder inward.
+// side is where a ladder begins. out is ToOutside or ToOutside6, or "" for the inward ladder.
 type side struct {
 	from Placement
 	out  Target
@@ -58,8 +59,9 @@ func sideOf(p Placement, t Target) side {
 	return side{p, t}
 }
 
-// ladders are trees in the catalogue's order, each rung after the one below it. They are made on
-// demand, because workers need none and a run starts hundreds of them.
+// ladders holds a list for each ladder, in the catalogue's order and with each rung after the one
+// below it. The ladders are made on demand, because workers need none and a run starts hundreds of
+// them.
 var ladders = sync.OnceValue(growLadders)
 
 func growLadders() map[side][]Rung {
@@ -72,7 +74,8 @@ func growLadders() map[side][]Rung {
 	return out
 }
 
-// climb bounds the depth by the number of modes, because a deeper rung would be above itself.
+// climb returns the rungs above below, each followed by those above it. It limits the depth to the
+// number of modes, because a deeper rung would be above itself.
 func climb(at side, below Name, depth int) []Rung {
 	var out []Rung
 	for _, m := range catalogue {
@@ -92,8 +95,8 @@ func climb(at side, below Name, depth int) []Rung {
 	return out
 }
 
-// Ladder returns every mode reached from p, each after the rung below it. If t is ToOutside or
-// ToOutside6, it returns the ladder outward in that family, else the one inward.
+// Ladder returns every rung of a ladder from p, each after the rung below it: of the outward ladder
+// in that family if t is ToOutside or ToOutside6, else of the inward one.
 func Ladder(p Placement, t Target) []Rung { return slices.Clone(ladders()[sideOf(p, t)]) }
 
 // FindRung returns the rung of n on the ladder from p in t's direction.

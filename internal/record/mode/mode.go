@@ -32,36 +32,37 @@ type Mode struct {
 	WholeCard bool
 	// Rare means that some kernels lack parts of the mode: it is also tested in a virtual machine.
 	Rare bool
-	// No6 says why the mode has no route over IPv6; "": it has one.
+	// No6 is the reason why the mode has no route over IPv6; "": it has one.
 	No6 string
-	// NoOut6 says why the way out has no route over IPv6; "": it has one, or no reason is known.
+	// NoOut6 is the reason why the mode has no outward route over IPv6; "": it has one, or no
+	// reason is known.
 	NoOut6 string
 	// Usual modes are compared by default: what Docker offers without further programs, each in its
 	// most common form.
 	Usual bool
-	// Rootless means that an engine without root has the mode: a process relays what crosses the
-	// edge of its user namespace.
+	// Rootless means that the mode belongs to an engine without root, in which a process relays
+	// what crosses the edge of the engine's user namespace.
 	Rootless bool
-	// Kubernetes means that the mode is a cluster's instead of Docker Engine's.
+	// Kubernetes means that the mode belongs to a cluster instead of Docker Engine.
 	Kubernetes bool
 	// Model means that the lab builds the Kubernetes mode as well, which shows what a cluster adds
 	// to the kernel's cost.
 	Model bool
 
-	// Routes has those that lead outside after the others from the same placement.
+	// Routes lists the routes. After the inward routes from a placement come the outward ones.
 	Routes []Route
-	// Otherwise replaces Routes with the same ends on engines with the other setting of
-	// userland-proxy, an older RootlessKit, or other drivers of it.
+	// Otherwise lists alternatives to routes in Routes with the same From and To: on engines with
+	// the other setting of userland-proxy, an older RootlessKit, or other RootlessKit drivers.
 	Otherwise []Route
-	// Podman replaces Routes with the same ends where Podman's rules publish the port.
+	// Podman lists such alternatives for engines whose port is published by Podman's rules.
 	Podman []Route
-	// Rungs has at most one from each placement inward, and one outward.
+	// Rungs has at most one inward rung from each placement, and one outward rung.
 	Rungs []Rung
-	// Apart are placements that cannot reach the mode although users expect it.
+	// Apart lists placements that cannot reach the mode although users expect it.
 	Apart []Apart
 }
 
-// Apart says why a placement cannot reach a mode's server. Its way out may exist.
+// Apart is a placement that cannot reach a mode's server, and why. It may have an outward route.
 type Apart struct {
 	From   Placement
 	Why    string
@@ -81,8 +82,8 @@ func (m Mode) GivesUp() string {
 	return lost + "; " + m.Caveat
 }
 
-// WhyNot returns why a placement cannot reach the mode: the mode's own reason, or the placements
-// that can.
+// WhyNot returns why a placement cannot reach the mode: the mode's own reason, or which placements
+// can. around is what to use instead.
 func (m Mode) WhyNot(p Placement) (why, around string) {
 	for _, a := range m.Apart {
 		if a.From == p {
@@ -99,7 +100,7 @@ func (m Mode) WhyNot(p Placement) (why, around string) {
 		"--from " + words[0]
 }
 
-// Engine returns the program whose words Docker has: "Podman" or "Docker".
+// Engine returns the program whose terms m.Docker uses: "Podman" or "Docker".
 func (m Mode) Engine() string {
 	if strings.HasPrefix(m.Docker, "podman ") {
 		return "Podman"
@@ -107,7 +108,7 @@ func (m Mode) Engine() string {
 	return "Docker"
 }
 
-// WhyNotOut returns why no route from p to the target outside is measured in the family asked for.
+// WhyNotOut returns why an outward route from p is not measured, and what to request instead.
 func (m Mode) WhyNotOut(p Placement) (why, around string) {
 	for _, r := range m.Routes {
 		switch {
@@ -122,7 +123,7 @@ func (m Mode) WhyNotOut(p Placement) (why, around string) {
 	return "toll does not measure its way out", string(Bridge)
 }
 
-// Placements returns the placements that can reach the mode, in the catalogue's order, each once.
+// Placements returns the placements with a route, inward or outward, in the catalogue's order.
 func (m Mode) Placements() []Placement {
 	var out []Placement
 	for _, r := range m.Routes {
@@ -144,7 +145,7 @@ func (m Mode) RoutesFrom(p Placement) []Route {
 	return out
 }
 
-// RoutesInto returns those of RoutesFrom that lead to the mode's server.
+// RoutesInto returns the inward routes whose client runs at p.
 func (m Mode) RoutesInto(p Placement) []Route {
 	return slices.DeleteFunc(m.RoutesFrom(p), func(r Route) bool { return r.To.Outside() })
 }
@@ -170,11 +171,11 @@ func (m Mode) RoutesTo(p Placement, t Target) []Route {
 	return out
 }
 
-// optional are hops that some of the cluster's network plug-ins lack, or that cannot be read there.
+// optional lists the hops that some network plug-ins lack, or that cannot be read in some clusters.
 var optional = []HopKind{HopBridge, HopVXLAN, HopTunnel, HopDNAT, HopSNAT, HopWire}
 
-// Fits reports whether the hops of a path from p to t are the catalogue's. For Kubernetes's modes
-// it compares only the beginning and the end, because plug-ins differ between them.
+// Fits reports whether the catalogue has a route from p to t with these hops. For Kubernetes's
+// modes it ignores optional hops, because plug-ins differ in them.
 func (m Mode) Fits(p Placement, t Target, hops []HopKind) bool {
 	for _, r := range m.RoutesTo(p, t) {
 		if slices.Equal(r.Hops, hops) || m.Kubernetes &&
@@ -223,8 +224,8 @@ func (m Mode) Phrase(p Placement, t Target, tunes Tunes) string {
 	return tunes.Name(l)
 }
 
-// severalFrom reports whether the target must be named: the mode has several usual ones from p, or
-// this one is unusual.
+// severalFrom reports whether the target must be named, because the mode has several usual targets
+// from p, or t is an unusual one.
 func (m Mode) severalFrom(p Placement, t Target) bool {
 	if r, ok := m.Route(p, t); ok && (r.OnRequest() || t.Outside()) {
 		return true
@@ -248,7 +249,8 @@ func ParseName(s string) (Name, error) { return suggest.Parse("mode", s, Names()
 // All returns the modes in display order.
 func All() []Mode { return slices.Clone(catalogue) }
 
-// OfLab returns Docker's modes, and a cluster's that consist of the kernel's own parts.
+// OfLab returns the modes that the lab builds: Docker's, and Kubernetes's that consist of the
+// kernel's own parts.
 func OfLab() []Mode {
 	return slices.DeleteFunc(All(), func(m Mode) bool { return m.Kubernetes && !m.Model })
 }

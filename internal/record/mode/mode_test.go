@@ -107,12 +107,12 @@ func TestRoutesAreConsistent(t *testing.T) {
 func checkHops(t *testing.T, m Mode, r Route) {
 	t.Helper()
 	first, last := r.Hops[0], r.Hops[len(r.Hops)-1]
-	// which the client's machine rewrites
+	// The client's machine rewrites a ClusterIP before the wire.
 	if r.From == FromRemote && first != HopWire && m.Name != ClusterIP {
 		t.Errorf("from %s, but the first hop is %s", r.From, first)
 	}
 	remote := r.From == FromRemote || r.From == FromRemoteContainer || r.To.Outside()
-	// (A vepa switch is beyond the wire.)
+	// A VEPA switch is beyond the wire.
 	if slices.Contains(r.Hops, HopWire) != remote && m.Name != MacvlanVEPA {
 		t.Errorf("from %s by %s", r.From, r)
 	}
@@ -408,7 +408,7 @@ func TestRoutesOverIPv6(t *testing.T) {
 	}
 }
 
-// A placement with only a way out does not reach the mode.
+// A placement with only an outward route does not reach the mode.
 func TestWhyNotInward(t *testing.T) {
 	m, _ := Find(Pasta)
 	if why, around := m.WhyNot(FromContainer); strings.Contains(why, string(FromContainer)) ||

@@ -6,8 +6,9 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
 
-// Placement is where the client runs: relative to the machine of a server that toll starts; for a
-// server that already runs, to this machine or a container or network of its Docker Engine.
+// Placement is where the client runs. For a server that toll starts, it is relative to the server's
+// machine. For a server that already runs, it is relative to this machine, or to a container or
+// network of its Docker Engine.
 type Placement string
 
 const (
@@ -24,7 +25,7 @@ const (
 	OnNetwork   = "network:"
 )
 
-// Clients is a set of clients, whose placements a command takes.
+// Clients is a set of kinds of clients, whose placements a command accepts.
 type Clients int
 
 const (
@@ -47,8 +48,8 @@ var forms = []form{
 	{FromRemoteContainer, OfModes, ""},
 }
 
-// Words returns the placement in a sentence. "host", also a mode's name, becomes the machine that
-// the containers run on.
+// Words returns the placement in a sentence. "host" becomes "the machine itself", because it is
+// also the name of a mode.
 func (p Placement) Words() string {
 	switch p {
 	case FromHost:
@@ -85,8 +86,8 @@ func (p Placement) typed() Placement {
 	return p
 }
 
-// Parse parses a placement of one of the clients. It accepts "machine" for host, which is also a
-// mode's name.
+// Parse parses a placement of one of the kinds of clients. It accepts "machine" for "host", because
+// that is also the name of a mode.
 func (c Clients) Parse(word string) (Placement, error) {
 	const longest = 128 // of a container's or network's name
 	if word == "machine" {

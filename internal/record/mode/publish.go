@@ -162,7 +162,7 @@ var publishIngress = Mode{
 	},
 }
 
-// published has the routes of an engine with its defaults.
+// published lists the routes of an engine with default settings.
 var published = []Route{
 	{FromHost, ToLoopback, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
 	{FromHost, ToLoopback6, []HopKind{HopLoopback, HopProxy, HopBridge, HopVeth}},
@@ -176,8 +176,8 @@ var published = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopBridge, HopProxy, HopBridge, HopVeth}},
 }
 
-// withoutProxy are the routes that differ without docker-proxy for the port, or with IPv6 on
-// networks made without asking for it.
+// withoutProxy lists the routes that differ if the port has no docker-proxy, or if networks have
+// IPv6 although they were made without requesting it.
 var withoutProxy = []Route{
 	{FromHost, ToLoopback, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromHost, ToAddress, []HopKind{HopDNAT, HopSNAT, HopBridge, HopVeth}},
@@ -187,8 +187,9 @@ var withoutProxy = []Route{
 	{FromContainer, ToAddress6, []HopKind{HopVeth, HopDNAT, HopBridge, HopVeth}},
 }
 
-// rewrittenTwice are the routes by the rules of Podman's netavark, which also rewrite the source of
-// what comes from the server's own network. With br_netfilter the frames are switched.
+// rewrittenTwice lists the routes through the rules of Podman's netavark, which also rewrite the
+// source address of packets from the server's own network. With br_netfilter, the bridge switches
+// the frames.
 var rewrittenTwice = []Route{
 	{FromContainer, ToAddress, []HopKind{HopVeth, HopDNAT, HopSNAT, HopBridge, HopVeth}},
 	{FromContainer, ToAddress, []HopKind{HopVeth, HopBridge, HopDNAT, HopSNAT, HopBridge, HopVeth}},

@@ -7,17 +7,18 @@ const (
 	rootlessKit     = "rootlesskit, a proxy that takes the port on the machine and dials in the engine's network"
 	bridgeBehindTap = "NAT, a bridge and a veth pair in the engine's network, behind the tap device"
 	networkOfUser   = "--network NAME (rootless)"
-	// NoRootlessOut6 was seen with Docker Engine 28.5.2 and slirp4netns 1.2.0. With a default route
-	// added in the engine's network, NAT, the tap device and slirp4netns carry IPv6 as they do IPv4.
+	// NoRootlessOut6 describes Docker Engine 28.5.2 with slirp4netns 1.2.0. With a default route
+	// added in the engine's network, NAT, the tap device and slirp4netns carry IPv6 as they do
+	// IPv4.
 	NoRootlessOut6 = "rootless Docker's network has no IPv6 route to other machines: RootlessKit adds none by default, and with its --ipv6 the kernel drops the one that slirp4netns announces as soon as dockerd makes a network with IPv6"
 	slirpOut       = "slirp4netns and a tap device, which join the engine's network to the machine"
 )
 
-// throughSlirp is the way out of a container of rootless Docker.
+// throughSlirp is the outward route of a container of rootless Docker.
 var throughSlirp = throughDriver(HopVeth, HopBridge, HopSNAT)[0]
 
-// throughDriver returns the ways out of rootless Docker by RootlessKit's network drivers, after the
-// given hops.
+// throughDriver returns rootless Docker's outward routes, one for each network driver of
+// RootlessKit: the given hops, the tap device, the driver and the wire.
 func throughDriver(before ...HopKind) (out []Route) {
 	for _, driver := range []HopKind{HopSlirp, HopPasta, HopGvisor} {
 		out = append(out, Route{FromContainer, ToOutside,
@@ -62,7 +63,8 @@ var gvisorTapVsock = behindTap(GvisorTapVsock, HopGvisor, "gvisor-tap-vsock",
 	"gvisor-tap-vsock",
 	"instead of the client's")
 
-// hides says when the server sees the program's address.
+// behindTap returns a mode in which program relays through a tap device. hides completes the caveat
+// that the server sees the program's address.
 func behindTap(name Name, hop HopKind, program, docker, short, out, hides string) Mode {
 	part := inNamespace + "behind " + program + " and a tap device"
 	return Mode{

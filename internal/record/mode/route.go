@@ -49,8 +49,8 @@ type Route struct {
 	Hops []HopKind // from client to server
 }
 
-// OnRequest reports whether the route is measured only if IPv6 is asked for: it resembles one over
-// IPv4, or most clients do not dial its address.
+// OnRequest reports whether the route is measured only if IPv6 is requested, because it resembles a
+// route over IPv4, or because most clients do not dial its address.
 func (r Route) OnRequest() bool {
 	return r.To.Six() && (r.To != ToLoopback6 || len(r.Hops) == 1 ||
 		slices.Contains(r.Hops, HopPasta) || slices.Contains(r.Hops, HopRootlessKit) ||
@@ -66,8 +66,8 @@ func (r Route) String() string {
 	return strings.Join(parts, "·")
 }
 
-// bothFamilies returns routes over IPv4, then the same over IPv6. NAT has no route from ::1: the
-// kernel lets no packet from there leave the machine.
+// bothFamilies returns the routes over IPv4, then the same over IPv6. It omits routes from ::1 with
+// NAT, because the kernel lets no packet from there leave the machine.
 func bothFamilies(routes []Route) []Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {

@@ -60,8 +60,8 @@ var macvlanPassthru = macvlanApart(Mode{
 	WholeCard: true,
 }, "passthru", "passthru gives the card to one container, so there is no second one on it")
 
-// macvlanApart completes a mode of the kind, in which no container reaches another on its card. why
-// gives the reason.
+// macvlanApart completes a macvlan mode of the given kind, in which containers on one card cannot
+// reach each other. why is the reason.
 func macvlanApart(m Mode, kind, why string) Mode {
 	m.Docker = "--driver macvlan -o macvlan_mode=" + kind
 	m.Short = "macvlan (" + kind + ")"
@@ -113,7 +113,7 @@ func ipvlan(name Name, kind string, below Name, part, summary, caveat string) Mo
 	return m
 }
 
-// variant returns rungs inward from these placements, and the one outward.
+// variant returns inward rungs from the given placements, and the outward rung.
 func variant(from []Placement, below Name, part string) []Rung {
 	out := []Rung{{From: FromContainer, To: ToOutside, Below: below, Part: part, Unseen: true}}
 	for _, p := range from {

@@ -36,12 +36,13 @@ const (
 	BigTCPContainer Key = "bigtcp-container" // the same of containers' ends
 	BigTCPLoopback  Key = "bigtcp-lo"        // the same of the loopback device
 	Congestion      Key = "congestion"       // TCP's, of every namespace
-	// BridgeNF is whether iptables sees frames that a bridge forwards from port to port:
+	// BridgeNF is whether iptables processes frames that a bridge forwards from port to port:
 	// bridge-nf-call-iptables and bridge-nf-call-ip6tables.
 	BridgeNF Key = "bridge-nf"
 )
 
-// keys are listed and set in this order: queues first, because steering applies to existing ones.
+// keys lists the keys in the order in which they are printed and set. Queues comes before steering,
+// which applies to existing queues only.
 var keys = []Key{MTU, Rmem, Wmem, RmemMax, WmemMax, Queues, GRO, TSO, Nodelay, RPS, Threaded, XPS,
 	BigTCP, BigTCPContainer, BigTCPLoopback, Congestion, BridgeNF}
 
@@ -64,10 +65,10 @@ func Forms() []string {
 // Tune is one setting.
 type Tune struct {
 	Key   Key
-	Value string // "on", "off" or a number
+	Value string // "on", "off", a number, or the name of a congestion control
 }
 
-// Number returns the value of a tune that is not a switch.
+// Number returns the value of a tune that takes a number.
 func (t Tune) Number() int {
 	n, _ := units.ParseSize(t.Value) // ParseTunes accepts only numbers
 	return int(n)
@@ -109,7 +110,7 @@ const maxName = 15
 // are in order and numbers as short as possible, so equal variants are equal strings.
 type Tunes string
 
-// Name returns a name with the variant: "bridge+mtu=9000" for "bridge".
+// Name appends the variant to a name: "bridge+mtu=9000" for "bridge".
 func (t Tunes) Name(of string) string {
 	if t == "" {
 		return of

@@ -162,7 +162,7 @@ func TestDecodeHostile(t *testing.T) {
 // decodeAllocs is in bytes: the base64 text several times, and the counts.
 const decodeAllocs = 4*maxEncoded + 1<<20
 
-// A foreign range must not be allocated, because a visit's header alone could then cost 50 MB and a
+// Decode must refuse a foreign range before it allocates: a visit's header could cost 50 MB and a
 // second.
 func TestDecodeForeignRange(t *testing.T) {
 	for _, tt := range []struct {
