@@ -1,10 +1,11 @@
 // Package history keeps the results files of past runs in the user's state directory, limited in
 // number and bytes, each with a summary.
 //
-// With sudo, files are written with the rights of the user who typed it (user.do), so that no link
-// of the user's leads root anywhere.
+// With sudo, files are accessed with the rights of the user who typed it (user.do), so that a
+// symbolic link in the user's directories cannot lead root elsewhere.
 //
-// Several tolls may use it at once, so a missing file is not an error.
+// Several processes may use a directory at once. Therefore removing a file that has already gone is
+// not an error.
 package history
 
 import (
@@ -53,7 +54,8 @@ const (
 // ours matches the run's start and a random suffix.
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
-// Keep stores a run that began at the given time, and removes the oldest runs beyond the bounds.
+// Keep stores a run that began at the given time, and removes the oldest runs beyond MostRuns and
+// MostBytes. It refuses results larger than mostOfOne.
 func (s *Store) Keep(began time.Time, results, summary []byte) error {
 	if len(results) > mostOfOne {
 		return errTooLarge
@@ -102,7 +104,7 @@ func remove(name string) error {
 	return nil
 }
 
-// prune also removes what a killed toll left behind.
+// prune removes the runs beyond the bounds, and old temporary files of killed processes.
 func (s *Store) prune() error {
 	runs, err := s.runs()
 	if err != nil {
@@ -179,7 +181,7 @@ func (s *Store) Summary(r Run) (b []byte, err error) {
 	return b, err
 }
 
-// Summarize replaces a run's summary.
+// Summarize replaces a run's summary atomically.
 func (s *Store) Summarize(r Run, summary []byte) error {
 	return s.user.do(func() error { return s.write(summaryOf(r.Name), summary) })
 }

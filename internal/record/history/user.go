@@ -66,8 +66,8 @@ func initialNamespace() bool {
 	return err == nil && strings.Join(strings.Fields(string(text)), " ") == "0 0 4294967295"
 }
 
-// do runs f with the user's file rights, on a thread that then ends: a thread's rights are not
-// restored.
+// do runs f with the user's file rights, on a thread of its own. The thread ends with f, because
+// its rights are not restored.
 func (u *user) do(f func() error) error {
 	if u == nil {
 		return f()

@@ -19,7 +19,8 @@ type Lever struct {
 	Tunes string
 	// Mode replaces the mode; "": the mode stays.
 	Mode mode.Name
-	// Local means that Mode is not measured on the way out, nor from placements that cannot reach it.
+	// Local means that Mode is not measured towards another machine, nor from placements that
+	// cannot reach it.
 	Local bool
 	// For lists the modes to which the lever applies; nil: all.
 	For []mode.Name
@@ -52,7 +53,7 @@ type Host struct {
 const mostQueues = 8
 
 // With returns the variant of m that the lever makes on a machine. ok is false if the lever does
-// not apply or changes nothing.
+// not apply or changes nothing, but true for modes in Not.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	v = sample.Variant{Mode: m}
 	if l.For != nil && !slices.Contains(l.For, m) && l.Refuses(m) == "" || l.Mode == m {
@@ -114,7 +115,8 @@ func Names() []string {
 	return out
 }
 
-// Plan returns the named levers for a mode, or all if named is empty, as a plan has them.
+// Plan returns the named levers that apply to a mode, or all that do if named is empty, in the form
+// of a plan.
 func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	var out []sample.Lever
 	for _, l := range all {
@@ -128,8 +130,8 @@ func Plan(m mode.Name, h Host, named []string) []sample.Lever {
 	return out
 }
 
-// Join adds a lever's variant v to state. ok is false if both replace the mode plain, or set one
-// key to different values.
+// Join adds a lever's variant v to state. ok is false if both replace the mode plain by different
+// modes, or set a key to different values.
 func Join(state, v sample.Variant, plain mode.Name) (out sample.Variant, ok bool) {
 	out = state
 	if v.Mode != plain {

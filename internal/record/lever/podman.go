@@ -18,7 +18,7 @@ var podmanWords = strings.NewReplacer(
 	" without docker-proxy", "",
 )
 
-// OfPodman returns the lever in Podman's words, without parts about a Docker daemon.
+// OfPodman returns the lever in Podman's words, without snippets for Docker's daemon.json.
 func (l Lever) OfPodman() Lever {
 	l.Gist, l.GivesUp = podmanWords.Replace(l.Gist), podmanWords.Replace(l.GivesUp)
 	var own []Snippet

@@ -18,7 +18,7 @@ var (
 	rootless       = slices.Concat(notPodman, rootlessPodman)
 )
 
-// bigTCPNow affects existing devices only.
+// bigTCPNow changes existing devices only.
 var bigTCPNow = Snippet{
 	"now, for existing networks and containers (iproute2 6.3 or later)", []string{
 		"cd /sys/class/net",
