@@ -93,7 +93,7 @@ func (a Axis) Words(x float64) string {
 	return a.Format(x)
 }
 
-// Sweep sets an axis's value in a load, or returns why the load cannot have it.
+// Sweep sets the value of an axis in a load. The error is the reason why the load cannot have it.
 func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	i := slices.IndexFunc(w.Flags, func(f Flag) bool { return f.Name == a.Name && f.With == "" })
 	if i < 0 {
@@ -107,7 +107,8 @@ func (w Workload) Sweep(l *sample.Load, a Axis, x float64) error {
 	return nil
 }
 
-// bounds' least excludes a value that means "off". put sets the value in a load.
+// bounds returns the range of a flag's values, without a value that means "off", and a function
+// that sets a value in a load. If the values are not numbers, the range is empty.
 func bounds(v Value) (least, most float64, put func(l *sample.Load, x float64)) {
 	switch v := v.(type) {
 	case Whole:

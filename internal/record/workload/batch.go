@@ -47,7 +47,7 @@ func batchOutline(l sample.Load) string {
 		"batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
 }
 
-// batch accepts servers that count no tokens.
+// batch does not require token counts, because some servers send none.
 func (f *Figures) batch(v sample.Visit, _ sample.Load) {
 	f.endpoint(v)
 	if x, ok := v.Values[valueResponse]; ok {

@@ -22,7 +22,7 @@ func bulkFill(l *sample.Load) {
 
 // Metrics that depend on options of bulk.
 const (
-	// Payload that server and client received, in both directions.
+	// Payload that the server and the client received, of a load in both directions.
 	ThroughputOut  = "throughput_out"
 	ThroughputBack = "throughput_back"
 	// From the common start to the last byte's arrival.
@@ -209,7 +209,7 @@ func bulkOutline(l sample.Load) string {
 }
 
 // Counts of a sender with MSG_ZEROCOPY in the window: completed sends, and those that the kernel
-// copied. (Joined reports have the first one's flag.)
+// copied. (If the kernel joins the reports of several sends, the flag of the first counts.)
 const (
 	CountZerocopy       = "zerocopy_sends"
 	CountZerocopyCopied = "zerocopy_copied"
@@ -261,7 +261,7 @@ func completion(v sample.Visit, l sample.Load) float64 {
 	return receiver(v, l).Window
 }
 
-// copiedShare is the largest harmless share.
+// copiedShare is the largest share of copied sends that causes no warning.
 const copiedShare = 0.5
 
 func bulkDoubts(s Seen) []Doubt {

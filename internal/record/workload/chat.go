@@ -55,7 +55,7 @@ var chatColumns = []Column{
 	{Head: [2]string{"response", "s"}, Metric: ResponseTime, Scale: 1},
 }
 
-// ChatProof are a summary's columns that show how the tokens came.
+// ChatProof lists the columns of a summary that show how the tokens arrived.
 var ChatProof = append(slices.Clone(chatColumns[:3]), chatColumns[4], stallsColumn, gluedColumn)
 
 var stallsColumn = Column{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total}
@@ -107,10 +107,11 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	f.set(Stalls, float64(v.Client.Counts[countStalls]))
 }
 
-// slowShare is the share of gaps that count as slow: a visit has too few for a high percentile.
+// slowShare is the share of gaps that count as slow. A visit has too few gaps for a high
+// percentile.
 const slowShare = 0.1
 
-// slowest returns the mean in the histogram's unit.
+// slowest returns the mean of the slowest slowShare of the values, in the histogram's unit.
 func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	want := max(1, int64(slowShare*float64(h.TotalCount())))
 	n, sum := int64(0), 0.0

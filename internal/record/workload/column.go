@@ -12,7 +12,8 @@ type Column struct {
 	Metric string
 	Scale  float64 // from the base unit to the head's
 	Show   Figure
-	// Quiet is shown in rows that it does not apply to; "": it applies to all.
+	// Quiet is the text of a row without a noteworthy value. A column with this text in all rows
+	// may be left out; "": never.
 	Quiet string
 }
 
@@ -20,12 +21,12 @@ type Column struct {
 type Figure int
 
 const (
-	Median Figure = iota // three digits of the median visit's
-	// three digits of the percentile over all visits' samples; not for medians
+	Median Figure = iota // of the median visit, with three digits
+	// of all visits' samples together, with three digits; for percentiles other than medians
 	Merged
-	Integer    // the median visit's, without decimals
+	Integer    // of the median visit, without decimals
 	Hundredths // the median visit's
-	Share      // the median visit's, with one decimal; zero as 0
+	Share      // of the median visit, with one decimal; zero as 0
 	Rare       // three digits, because small values matter; zero as 0
 	Total      // over all visits
 	Added      // what the mode adds to the baseline's, in ms, or µs by Scale

@@ -63,7 +63,7 @@ func (f *Figures) crowd(v sample.Visit, w Workload) {
 	f.set(ProcessFairness, jain(procs))
 }
 
-// jain returns the index of Jain, Chiu and Hawe (DEC-TR-301, 1984), or NaN if all are 0.
+// jain returns the index of Jain, Chiu and Hawe (DEC-TR-301, 1984), or NaN if all values are 0.
 func jain(xs []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range xs {

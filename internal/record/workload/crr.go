@@ -12,8 +12,8 @@ import (
 // CRR is connect, request, response and close, repeatedly.
 const CRR = "crr"
 
-// Metrics of connections that end with their trips. The latency_ metrics last from connect to
-// close.
+// Metrics of connections that end with their trips. The latency_ metrics of these loads cover the
+// time from connect to close.
 const (
 	Connections       = "connections"
 	ConnectP50        = "connect_p50"

@@ -7,7 +7,7 @@ import (
 // Doubt is a reason to doubt a cell's figures, with a remedy.
 type Doubt struct{ Code, Text string }
 
-// Listed is the position of a load's doubts among those of all loads.
+// Listed is the position of a load's doubts in the list of a cell's doubts.
 type Listed int
 
 const (
@@ -16,7 +16,7 @@ const (
 	Last
 )
 
-// Seen is what was measured of a cell.
+// Seen has the visits to a cell and what was measured.
 type Seen struct {
 	Load   sample.Load
 	Visits []*sample.Visit
@@ -43,10 +43,11 @@ func (w Workload) Limit(s Seen) string {
 	return w.limit(s)
 }
 
-// LateLimit is the share of the start above which a delay is reported.
+// LateLimit is the share of Start above which a late start is reported.
 const LateLimit = 0.5
 
-// Start returns the seconds that a late start shortens or, without a warm-up, lengthens.
+// Start returns the time, in seconds, with which a late start is compared: the warm-up or, for a
+// transfer of a fixed size, a tenth of its completion time.
 func Start(l sample.Load, v sample.Visit) float64 {
 	if BulkOf(l).Bytes == 0 {
 		return l.Warmup
@@ -55,7 +56,7 @@ func Start(l sample.Load, v sample.Visit) float64 {
 	return share * completion(v, l)
 }
 
-// CutShort returns the effect of a late start.
+// CutShort returns the effect of a late start, as a clause.
 func CutShort(l sample.Load) string {
 	if BulkOf(l).Bytes > 0 {
 		return "their time includes it; it matters less with more --bytes"

@@ -67,7 +67,7 @@ var moreProgramColumns = append([]Column{
 	{Head: rttColumn.Head, Metric: RTT, Scale: milli, Quiet: "-"},
 }, suspectColumns...)
 
-// Alone reports whether a load is a client of a server that was running already.
+// Alone reports whether a load is only a client, whose server was running already.
 func Alone(l sample.Load) bool {
 	p := ExecOf(l).Program
 	return p != nil && p.Server == ""

@@ -10,7 +10,7 @@ type Flag struct {
 	Value Value
 	// With is the flag that this one requires; "": none.
 	With string
-	// Bare means that its help does not begin with the names of its loads.
+	// Bare means that the help does not begin with the names of the flag's loads.
 	Bare bool
 	// NotOfCrowds excludes crowds, which are counted at their servers, for exactly the window.
 	NotOfCrowds bool
@@ -46,7 +46,7 @@ type Rate struct {
 	Put         func(l *sample.Load, x float64)
 }
 
-// Toggle is on or, by default, off.
+// Toggle is on or off. The preset is off.
 type Toggle struct {
 	Put func(l *sample.Load, on bool)
 }
@@ -120,7 +120,8 @@ func (w Workload) New() sample.Load {
 	return l
 }
 
-// Time sets the load's warm-up over the wire, and its window if that must be longer than usual.
+// Time sets the warm-up that the load needs over the wire, and the window if it must be longer than
+// usual.
 func (w Workload) Time(l *sample.Load, wire sample.Wire) {
 	if w.time != nil {
 		w.time(l, wire)

@@ -12,7 +12,8 @@ type Metric struct {
 	Name   string
 	Unit   string // base unit; "": the throughput's
 	Higher bool   // higher is better
-	// Times names the histogram whose Quantile it is; "": it is another figure.
+	// Times names the histogram whose Quantile (in per cent) the metric is; "": it is another
+	// figure.
 	Times    string
 	Quantile float64
 }
@@ -35,8 +36,8 @@ const (
 	Involuntary  = "involuntary_switches"
 )
 
-// The throughput of the window that ends a sliced load's epoch. Throughput and Transactions are of
-// its slices.
+// The throughput of the window that ends a sliced load's epoch. Throughput and Transactions are
+// measured in the slices.
 const (
 	WindowThroughput   = "window_throughput"
 	WindowTransactions = "window_transactions"

@@ -17,7 +17,7 @@ func set[T any](l *sample.Load, change func(o *T)) {
 	l.Options = o
 }
 
-// Filled returns the load with what its loops use for absent options.
+// Filled returns the load with absent options set to the defaults of its loops.
 func (w Workload) Filled(l sample.Load) sample.Load {
 	l.Streams = cmp.Or(l.Streams, 1)
 	if w.fill != nil {

@@ -76,12 +76,12 @@ func queryWords(l sample.Load) string {
 // TimeQuery names the histogram of single queries.
 const TimeQuery = "query"
 
-// pageTail is the pages' p99.
+// pageTail is the thinnest printed tail of pages, their p99.
 const pageTail = 0.01
 
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
 
-// pages counts parts of pages, too.
+// pages returns the number of pages, including the finished part of the last.
 func pages(v sample.Visit, l sample.Load) float64 {
 	return float64(v.Client.Trips) / float64(page(l))
 }

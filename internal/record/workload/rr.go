@@ -28,9 +28,9 @@ func rrMessages(o *sample.RROptions) *sample.Messages { return &o.Messages }
 const (
 	// BesideThroughput is the throughput of the stream that runs in parallel.
 	BesideThroughput = "beside_throughput"
-	// An open loop: the share of requests due while an earlier reply was outstanding, and the delay
-	// of the others. A connection has one request in flight, because the witness could not count
-	// packets of pipelined ones.
+	// In an open loop, the share of requests that were due while an earlier reply was outstanding,
+	// and the delay of the other requests. A connection has one request in flight, because the
+	// witness could not count packets of pipelined ones.
 	SendsHeld      = "sends_held"
 	OwnLatenessP50 = "own_lateness_p50"
 	OwnLatenessP99 = "own_lateness_p99"
@@ -188,7 +188,8 @@ const (
 	CountBesideNs = "beside_ns"
 )
 
-// answered returns 0 if a stream used most of the CPU time.
+// answered returns the number of round trips, or 0 next to a stream, which uses most of the CPU
+// time.
 func answered(v sample.Visit, l sample.Load) float64 {
 	if RROf(l).Beside {
 		return 0

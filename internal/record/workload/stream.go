@@ -22,8 +22,8 @@ func streamFill(l *sample.Load) {
 }
 
 // Metrics of stream, in seconds unless noted. Latency is from when a token was due to its arrival.
-// Its median decides the toll: the p99 of a visit's few hundred tokens shows more of the machine
-// than of the path.
+// Its median decides the toll, because the p99 of a visit's few hundred tokens shows more of the
+// machine than of the path.
 const (
 	FirstTokenP50 = "first_token_p50" // from the request
 	FirstTokenP99 = "first_token_p99"
@@ -80,8 +80,9 @@ func streamCheck(l sample.Load) error {
 	return nil
 }
 
-// A window holds a whole response of each session and the beginning of the next: both ends'
-// processing and, of a wire's delay, the request, the first and the last token.
+// The part of a window beyond the tokens of one response. A window holds a whole response of each
+// session and the beginning of the next: seconds of processing at both ends, and the wire's round
+// trips for the request, the first and the last token.
 const (
 	streamSettled = 0.1
 	streamTrips   = 4
@@ -93,10 +94,12 @@ func streamTime(l *sample.Load, w sample.Wire) {
 	l.Window = float64(o.Tokens)/o.Pace + streamSettled + streamTrips*w.RoundTrip()
 }
 
-// StartEvery staggers sessions, so that they do not end and ask again at once.
+// StartEvery is the interval between the starts of sessions, so that they do not all end and send
+// their next request at once.
 const StartEvery = 500 * time.Microsecond
 
-// Stagger returns the seconds from the load's start to the last session's, or slightly less.
+// Stagger returns an upper bound, in seconds, of the time from the load's start to the start of its
+// last session.
 func Stagger(sessions int, pace float64) float64 {
 	if sessions < 2 {
 		return 0
@@ -199,8 +202,8 @@ const (
 
 func tokens(v sample.Visit, _ sample.Load) float64 { return float64(v.Client.Counts[CountTokens]) }
 
-// tokens counts CPU time of the processes and a proxy only: a few tokens per second are too small a
-// share of the machine's.
+// tokens counts the CPU time of the processes and the proxy only, because a few tokens per second
+// use too small a share of the machine's.
 func (f *Figures) tokens(v sample.Visit, l sample.Load) {
 	o := StreamOf(l)
 	f.latency(v)

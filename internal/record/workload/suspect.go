@@ -2,15 +2,15 @@ package workload
 
 import "github.com/bridgetoll/bridgetoll/internal/record/sample"
 
-// Suspect is what may make an endpoint slow besides the route and the model, counted during visits.
-// It is the same for all loads of endpoints.
+// Suspect is a possible cause of an endpoint's slowness, besides the route and the model, that is
+// counted during visits. The suspects are the same for all loads of endpoints.
 type Suspect struct {
 	Metric string
 	Unit   string
 	Server bool   // the server's; else the client's or the shared machine's
 	Of     string // the metric that its total is a part of; "": none
-	// Least is the share (of Of, or of all if the metric is a share) from which on it is mentioned;
-	// 0: any is.
+	// Least is the share of Of, or of the whole if the metric is a share, from which the suspect is
+	// reported; 0: any.
 	Least float64
 	// Says is a clause with %[1]s for the total or the share, and %[2]s for the total of Of; "":
 	// another suspect includes it. Alone is for files without Of.

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// UDP is datagrams from client to server. A flow begins with a greeting, is answered from its own
-// socket, and ends with a message that is repeated until answered.
+// UDP is datagrams from client to server. A flow begins with a greeting, which the server answers
+// from a socket of the flow's own. It ends with a message that is repeated until it is answered.
 const UDP = "udp"
 
 // UDPOf returns the load's options, or the zero value for other kinds.

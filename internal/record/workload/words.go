@@ -15,7 +15,8 @@ func messages(l sample.Load) string {
 	return fmt.Sprintf("%s out, %s back", units.Plural(m.Request, "byte"), units.Plural(m.Reply, "byte"))
 }
 
-// Milliseconds returns a time in words.
+// Milliseconds formats a time in seconds as milliseconds, with as many decimals as small values
+// need: "40 ms", "0.120 ms".
 func Milliseconds(s float64) string {
 	const (
 		ms       = 1e3

@@ -15,7 +15,7 @@ type Workload struct {
 	Name string
 	// Gist is a few words; "" for loads with commands of their own.
 	Gist string
-	// About says in a few sentences what it is and shows.
+	// About describes the load and what it shows, in a few sentences.
 	About string
 	Flags []Flag
 	// fill sets absent options to the loops' defaults.
@@ -25,7 +25,7 @@ type Workload struct {
 	// FilesFor is the flag whose large values need many open files; "": none does.
 	FilesFor string
 
-	// Apart says why it cannot be measured between two machines; "": it can.
+	// Apart is the reason why the load cannot be measured between two machines; "": it can.
 	Apart string
 
 	time      func(l *sample.Load, w sample.Wire)
@@ -38,11 +38,11 @@ type Workload struct {
 	Primary, Noun, Rate string
 	// apart replaces Noun next to another load with the same Noun; "": Noun is kept.
 	apart string
-	// Metrics are those that few other loads have.
+	// Metrics lists the metrics of the load besides the common ones.
 	Metrics []Metric
 	// Trips means that the unit of work is a transaction instead of a payload byte.
 	Trips bool
-	// Foreign means that toll's own processes count nothing.
+	// Foreign means that an end is a foreign program, so toll does not count the load at both ends.
 	Foreign bool
 	// Brief means that connections end with their trips, so the kernel keeps no figures of them.
 	Brief bool
@@ -56,7 +56,7 @@ type Workload struct {
 
 	columns func(l sample.Load) []Column
 	words   func(l sample.Load) string
-	// outline describes a dry run; "": its warm-up and window do.
+	// outline describes the load for a dry run; "": the warm-up and the window do.
 	outline func(l sample.Load) string
 
 	// Nodelay sets TCP_NODELAY on both ends by default.
@@ -71,9 +71,9 @@ type Workload struct {
 	doubts func(s Seen) []Doubt
 	listed Listed
 	limit  func(s Seen) string
-	// tail is the thinnest printed tail of its latencies; 0: 0.001.
+	// tail is the thinnest tail of its latencies that is printed; 0: 0.001.
 	tail float64
-	// moreSamples is how to get more samples; "": with a longer window.
+	// moreSamples is the option that gives a visit more samples; "": a longer window.
 	moreSamples string
 }
 
@@ -126,7 +126,7 @@ func unknown(name string) Workload {
 	return w
 }
 
-// Times returns the names of what the client times besides its trips.
+// Times returns the names of the client's histograms besides that of its trips.
 func (w Workload) Times(l sample.Load) []string {
 	if w.times == nil {
 		return nil
@@ -154,7 +154,8 @@ func (w Workload) Decides(s sample.Shape) string {
 	return w.Primary
 }
 
-// Tail returns the thinnest printed tail of the load's latencies.
+// Tail returns the thinnest tail of the load's latencies that is printed, as a share of the
+// samples.
 func (w Workload) Tail() float64 {
 	const thousandth = 0.001
 	if w.tail > 0 {
@@ -163,7 +164,7 @@ func (w Workload) Tail() float64 {
 	return thousandth
 }
 
-// MoreSamples returns the option that gives a visit more samples.
+// MoreSamples returns how a visit gets more samples, such as "a longer --window".
 func (w Workload) MoreSamples() string {
 	if w.moreSamples != "" {
 		return w.moreSamples
