@@ -18,7 +18,7 @@ import (
 // Line returns s on one line; line breaks and tabs are escaped, too.
 func Line(s string) string { return escape(s, "") }
 
-// Text returns s with its lines, whatever their ends, and tabs.
+// Text returns s with line breaks and tabs kept. "\r\n" becomes "\n".
 func Text(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
 // Words returns s on one line, with any white space as one space.
@@ -42,7 +42,7 @@ func List(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// Limit returns the first characters of s, at most most.
+// Limit returns the first characters of s. Their number is at most most.
 func Limit(s string, most int) string {
 	n := 0
 	for i := range s {
@@ -54,7 +54,7 @@ func Limit(s string, most int) string {
 	return s
 }
 
-// Start returns what Limit does, with an ellipsis if text was cut.
+// Start returns Limit(s, most), with an ellipsis if text was cut.
 func Start(s string, most int) string {
 	if start := Limit(s, most); len(start) < len(s) {
 		return start + "…"
@@ -62,7 +62,8 @@ func Start(s string, most int) string {
 	return s
 }
 
-// End returns the last bytes of s, at most most, after an ellipsis if text was cut.
+// End returns the last whole characters of s, at most most bytes, after an ellipsis if text was
+// cut.
 func End(s string, most int) string {
 	over := len(s) - most
 	if over <= 0 {
@@ -92,8 +93,8 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// Plain reports whether JSON text decodes to strings that are already printable, such as ASCII text
-// without escapes.
+// Plain reports whether JSON text is ASCII without escapes. Its strings are then printable. It may
+// return false for other text with printable strings.
 func Plain(json []byte) bool {
 	const del = 0x7f
 	for _, c := range json {
@@ -106,8 +107,8 @@ func Plain(json []byte) bool {
 
 const tag = "printable"
 
-// Fields makes every string printable that the pointer leads to, in structs, slices and maps,
-// including keys: by Line, or by Text in fields with the tag `printable:"text"`.
+// Fields makes all strings printable to which the pointer leads, in structs, slices and maps,
+// including keys. It uses Line, or Text for fields with the tag `printable:"text"`.
 func Fields(pointer any) { fields(reflect.ValueOf(pointer).Elem(), Line) }
 
 func fields(v reflect.Value, clean func(string) string) {

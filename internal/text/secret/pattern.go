@@ -11,22 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// base64Letters are both alphabets' letters, and the % before an escaped one.
+// base64Letters has the letters of both alphabets, and the % that begins a percent escape.
 const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_%"
 
-// fewest is the number of characters at the front of a secret that are hidden at the end of a cut
-// text. Base64 of shorter secrets is not searched.
+// fewest is the least number of characters at the front of a secret that are hidden at the end of a
+// cut text. Shorter secrets are searched only forwards, and without white space in between.
 const fewest = 4
 
-// pattern is a secret, or its base64, by the spellings of each character.
+// pattern is a secret, or its base64, as the possible spellings of each character.
 type pattern struct {
 	plain     string
 	spellings [][]string
 	base64    bool
 }
 
-// A short secret has only its unchanged form. Base64 has 0, 1 or 2 bytes of a group of three before
-// it.
+// patterns returns the patterns of a secret: forwards and, unless it is short, backwards, in
+// hexadecimal and in base64. In base64, 0, 1 or 2 bytes of a group of three may precede the secret.
 func patterns(secret string) []pattern {
 	all := []pattern{spelled(secret)}
 	if len(secret) < fewest {
@@ -75,7 +75,7 @@ func reversed(text string) string {
 	return out.String()
 }
 
-// A colon or a dash may separate the bytes.
+// inHex returns the pattern of a text in hexadecimal. A colon or a dash may separate the bytes.
 func inHex(text string) pattern {
 	p := pattern{plain: hex.EncodeToString([]byte(text))}
 	for i := range len(text) {
@@ -121,8 +121,8 @@ func spellings(r rune, bytes string) []string {
 	return append(out, bytes)
 }
 
-// match returns the number of matching bytes at the beginning of the text, or 0. They may contain
-// white space. If the text is cut, its end may be the front of the pattern.
+// match returns the number of bytes at the beginning of the text that match, including white space
+// between characters, or 0. If the text is cut, its end may match the front of the pattern.
 func (p pattern) match(text string, cut bool) int {
 	if n := len(p.plain); len(text) >= n && strings.EqualFold(text[:n], p.plain) {
 		return n
@@ -159,7 +159,8 @@ func (p pattern) match(text string, cut bool) int {
 	return slices.Max(ends)
 }
 
-// gap returns the number of bytes of white space at the beginning, including escaped line breaks.
+// gap returns the number of bytes of white space at the beginning of the text, including escaped
+// line breaks.
 func gap(text string) int {
 	rest := text
 	for {

@@ -1,4 +1,4 @@
-// Package secret hides secrets, such as keys and passwords, in foreign texts: a server's error may
+// Package secret hides secrets, such as keys and passwords, in foreign texts. A server's error may
 // quote a request in any form.
 //
 //	s := secret.New("***", key)
@@ -9,8 +9,8 @@
 // in the credentials of HTTP's basic authentication, and over several lines. Letters' case does not
 // matter.
 //
-// A server that wants to reveal a secret can always use another form: this keeps secrets out of
-// logs, but it is not a security boundary.
+// This keeps secrets out of logs. It is not a security boundary, because a server can always reveal
+// a secret in another form.
 package secret
 
 import (

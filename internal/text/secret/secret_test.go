@@ -25,7 +25,7 @@ var encodings = map[string]*base64.Encoding{
 	"std": base64.StdEncoding, "raw-std": base64.RawStdEncoding, "url": base64.URLEncoding,
 	"raw-url": base64.RawURLEncoding}
 
-// forms are those that servers quote.
+// forms returns the forms in which servers quote a secret.
 func forms(s string) map[string]string {
 	asJSON, _ := json.Marshal(s)
 	out := map[string]string{
@@ -77,7 +77,7 @@ func TestHide(t *testing.T) {
 		set := New("***", "", s)
 		for name, form := range forms(s) {
 			if !utf8.ValidString(s) && (name == "json" || strings.Contains(name, "go")) {
-				continue // what they make of bytes that are no UTF-8 is no longer the secret
+				continue // they replace bytes that are not UTF-8, so the secret is lost
 			}
 			text := "no entry for [" + form + "], " + form
 			got := set.Hide(text)

@@ -2,7 +2,8 @@ package suggest
 
 import "slices"
 
-// Said maps, by kind of list, words that people type, such as Docker's own, to the list's words.
+// Said maps words that people type, such as Docker's own, to the words of a list, by kind of list
+// (UnknownError.What).
 var Said = map[string]map[string]string{
 	"mode": {
 		"nat":            "publish-nat",
@@ -136,7 +137,7 @@ var Said = map[string]map[string]string{
 		"prometheus": "openmetrics", "benchstat": "benchfmt", "web": "html"},
 }
 
-// said returns "" if the meaning of word is unknown or not on the list.
+// said returns the word of the list that word stands for, or "" if there is none.
 func said(what, word string, known []string) string {
 	if to := Said[what][word]; slices.Contains(known, to) {
 		return to

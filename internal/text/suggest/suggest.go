@@ -1,5 +1,5 @@
-// Package suggest finds words of a closed list that resemble an unknown word: it differs in case or
-// by a typing error, or is unfinished.
+// Package suggest finds words of a closed list that resemble an unknown word, because it differs in
+// case or by typing errors, or is unfinished.
 package suggest
 
 import (
@@ -43,11 +43,12 @@ func Words(word string, known []string) []string {
 }
 
 const (
-	longest   = 100 // bytes; longer words are no typing errors
-	beginning = 2   // bytes of an unfinished word
+	longest   = 100 // bytes; for longer words nothing is suggested
+	beginning = 2   // least bytes of an unfinished word
 )
 
-// forgiven returns the number of typing errors that are accepted: a third of the letters.
+// forgiven returns the number of typing errors that are accepted: a third of the letters, at most
+// three.
 func forgiven(a, b string) int {
 	const share, atMost = 3, 3
 	return min(atMost, max(len(a), len(b))/share)
@@ -104,7 +105,7 @@ func (e *UnknownError) plural() string {
 	return e.What + "s"
 }
 
-// Hint returns what may have been meant, or the list.
+// Hint returns what was probably meant, or the list.
 func (e *UnknownError) Hint() string {
 	var meant []string
 	for _, w := range e.Words {
@@ -131,8 +132,8 @@ func (e *UnknownError) all() string {
 	return e.plural() + " are: " + strings.Join(e.Known, ", ")
 }
 
-// meant returns one word, one of several ("a or b"), or several with spaces instead of commas; ""
-// if nothing is near.
+// meant returns the words that word may mean: one, several ("a or b"), or, if word is a list with
+// commas, one for each of its parts, separated by spaces. It returns "" if nothing resembles it.
 func (e *UnknownError) meant(word string) string {
 	if to := said(e.What, strings.ToLower(word), e.Known); to != "" {
 		return to
@@ -158,7 +159,8 @@ func (e *UnknownError) meant(word string) string {
 	return strings.Join(near[:last], ", ") + " or " + near[last]
 }
 
-// Parse parses a word of a closed list of what. The error is an *UnknownError.
+// Parse returns the element of known that equals word. what is the kind of list. The error is an
+// *UnknownError.
 func Parse[T ~string](what, word string, known []T) (T, error) {
 	words := make([]string, len(known))
 	for i, k := range known {

@@ -79,7 +79,8 @@ func ParseUnit(s string) (Unit, error) {
 	return Unit{base, math.Pow(by, float64(power))}, nil
 }
 
-// Commas that thousands does not match may be decimal ones.
+// thousands matches numbers with commas between thousands. In others, a comma may be the decimal
+// point.
 var thousands = regexp.MustCompile(`^[-+]?[0-9]{1,3}(,[0-9]{3})+([.eE]|$)`)
 
 // ParseNumber parses a number as programs print it, perhaps with commas between thousands, and

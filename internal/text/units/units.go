@@ -41,7 +41,7 @@ func ParseShare(s string) (float64, error) {
 // FormatShare formats a share in per cent for ParseShare.
 func FormatShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 12, 64) + "%" }
 
-// ok is false unless it is a finite number.
+// number parses a finite number. ok is false if s is none.
 func number(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
