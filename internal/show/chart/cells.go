@@ -32,7 +32,8 @@ func comparing(r *analysis.Report, w workload.Workload, cells []analysis.Cell) c
 	return append(ratioCharts(r, w, cells), figureCharts(r, w, cells)...)
 }
 
-// With apart, each baseline has its own groups.
+// groups returns the charts that draw makes of each group of cells. With apart, each baseline has
+// its own groups.
 func groups(r *analysis.Report, apart bool, draw drawing) []document.ChartGroup {
 	var out []document.ChartGroup
 	several := slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool {
@@ -110,7 +111,8 @@ func scaleOf(cells []analysis.Cell, metric string) scale {
 	return scaleFor(unit, largest(xs...))
 }
 
-// mostPoints limits a strip's rounds in a row: of more, every second or third and so on is shown.
+// mostPoints is the largest number of rounds in a row of a strip. If there are more, every second
+// or third one and so on is shown.
 const mostPoints = 400
 
 func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c document.Chart,

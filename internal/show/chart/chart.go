@@ -17,7 +17,7 @@ type intervals struct {
 	Band *[2]float64 `json:"band,omitempty"` // what counts as the same
 	// Beside names the second values, which are drawn as diamonds; "": none.
 	Beside string `json:"beside,omitempty"`
-	// Change: the axis shows by how many per cent the values exceed the line.
+	// Change means that the axis shows by how many per cent the values exceed the line.
 	Change bool `json:"change,omitempty"`
 	// Limits are the ends of the axis. What lies beyond is cut and marked. Nil: nothing is cut.
 	Limits *[2]float64   `json:"limits,omitempty"`

@@ -42,7 +42,7 @@ func partyChart(cells []analysis.Cell, w workload.Workload) (c document.Chart, o
 		largest(sums...) > 0
 }
 
-// mostBars is the most rows of a chart. Charts of more rows are only tables.
+// mostBars is the largest number of rows of a chart. With more rows, a chart is only its table.
 const mostBars = 64
 
 func cpuChart(cells []analysis.Cell) (c document.Chart, ok bool) {

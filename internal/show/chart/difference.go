@@ -68,7 +68,8 @@ func differenceTitle(r *difference.Report, c difference.Cell) string {
 	return title
 }
 
-// Rows are factors of change of the ratios to the baseline; ok is false if there are none.
+// changeChart draws the factors by which the ratios to the baseline changed. ok is false if there
+// are none.
 func changeChart(r *difference.Report, cells []difference.Cell, metric string) (c document.Chart,
 	ok bool) {
 	one := 1.0
@@ -107,7 +108,7 @@ func changeChart(r *difference.Report, cells []difference.Cell, metric string) (
 		Table: table.WithoutEmpty()}, ok
 }
 
-// entry is for the table.
+// changeRow returns a cell's row of the chart, and its entry in the table.
 func changeRow(cell difference.Cell, m difference.Metric) (row intervalRow, entry []string) {
 	phrase := dockerWords(analysis.CellOf(cell.Cell))
 	row = intervalRow{Label: cell.Label, Docker: phrase, Value: 1, Text: "baseline"}

@@ -11,8 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// Run returns the page of a judged run with the given charts. command makes such runs; the run's
-// own replaces it if known.
+// Run returns the page of a judged run with the given charts. command is the command that makes
+// such runs, for a run whose own command is unknown.
 func Run(r *analysis.Report, title, command string, groups []document.ChartGroup) document.Page {
 	if r.Command != nil {
 		command = sample.CommandLine(r.Command)

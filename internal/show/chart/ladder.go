@@ -64,7 +64,8 @@ func Ladder(l *ladder.Report) []document.ChartGroup {
 	return append(out, groups(r, false, figureCharts)...)
 }
 
-// The first bar is the bottom rung's own figure. Each other bar begins at the end of the bar below.
+// fallChart draws the prices of a ladder's parts. The first bar is the bottom rung's own figure.
+// Each other bar begins at the end of the bar below. ok is false without a price.
 func fallChart(r *analysis.Report, steps []ladder.Step,
 	metric, load, title string) (c document.Chart, ok bool) {
 	var own []float64
@@ -121,7 +122,7 @@ func priceBar(s ladder.Step, p analysis.Price, from float64, below int, to scale
 	return out
 }
 
-// ok is false if the step has no such metric.
+// metricOf returns a metric of a step; ok is false if the step does not have it.
 func metricOf(r *analysis.Report, s ladder.Step, load, metric string) (m analysis.Metric, ok bool) {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool { return s.Has(c) && c.Load == load })
 	if i < 0 {

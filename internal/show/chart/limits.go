@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Outliers would squeeze the rest of an axis. It ends before them, and the drawing marks what is
-// cut. The tables have every figure.
+// An axis ends before outliers, because they would squeeze the rest. The drawing marks what is cut,
+// and the tables have every figure.
 const (
 	leastFar  = 0.25 // the smallest distance of ratios that matters
 	cutEnds   = 1    // spans that intervals may add to the axis on either side
@@ -51,7 +51,7 @@ func withoutFar(line, least float64, values []float64) []float64 {
 	return sorted
 }
 
-// topOf returns nil if the axis reaches the highest round.
+// topOf returns the end of an axis of rounds, or nil if the axis reaches the highest round.
 func topOf(medians []float64, highest float64) *float64 {
 	if len(medians) == 0 {
 		return nil
@@ -85,7 +85,7 @@ func (s *intervals) cut() {
 	s.Limits = limits(1, leastFar, values, ends)
 }
 
-// cutNote returns "" if nothing is cut.
+// cutNote explains the marks of what is cut. It returns "" if nothing is cut.
 func (s *intervals) cutNote() string {
 	if s.Limits == nil {
 		return ""

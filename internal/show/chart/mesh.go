@@ -16,8 +16,8 @@ type heats struct {
 	Cells  []heat   `json:"cells"`
 }
 
-// heat has the indexes of row and column, the value to three digits, and 1 if a fault explains it.
-// An array keeps a mesh's thousands small.
+// heat has the indexes of row and column, the value with three digits, and 1 if a fault explains
+// the value. As arrays, thousands of them take little space in JSON.
 type heat [4]float64
 
 var meshTitles = []struct{ metric, title string }{
@@ -65,7 +65,7 @@ func Mesh(m *mesh.Mesh) []document.ChartGroup {
 	return out
 }
 
-// costGroup compares with the mesh in m.Beside.
+// costGroup returns charts that compare the links with those of m.Beside.
 func costGroup(m *mesh.Mesh) document.ChartGroup {
 	out := document.ChartGroup{Title: "What the " + m.Mode + " network costs"}
 	one := 1.0
@@ -103,10 +103,11 @@ func costGroup(m *mesh.Mesh) document.ChartGroup {
 	return out
 }
 
-// largeMesh is the most nodes whose heat map has a table. The document's table has the same links.
+// largeMesh is the largest number of nodes with which a heat map has a table. The document's table
+// has the same links.
 const largeMesh = 16
 
-// ok is false if all values are negligible.
+// heatChart draws the values of all links. ok is false if they are negligible.
 func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok bool) {
 	const seen = 0.005 // %: smaller rates are not worth a chart
 	to, least, more := scaleFor(x.Unit, x.Median), 0.0, "slower"
@@ -146,8 +147,8 @@ func heatChart(m *mesh.Mesh, x mesh.Metric, title string) (c document.Chart, ok 
 	return c, ok
 }
 
-// linkOf returns nil for nodes without a link from i to j. slow means that a fault explains the
-// value.
+// linkOf returns the value of the link from i to j, or nil if there is none. slow means that a
+// fault explains the value.
 func linkOf(x mesh.Metric, i, j int) (value *float64, slow bool) {
 	if i == j || i >= len(x.Matrix) || j >= len(x.Matrix[i]) {
 		return nil, false

@@ -46,8 +46,8 @@ func publishedGroups(r *published.Report) []document.ChartGroup {
 	return out
 }
 
-// crowdChart draws a table as its author did, a line for each mode over the clients, next to this
-// machine's. ok is false for other tables.
+// crowdChart draws a table as its author did, with a line for each mode over the clients, and this
+// machine's lines next to them. ok is false for other tables.
 func crowdChart(s published.Result, table string, measured bool) (c document.Chart, ok bool) {
 	var spec growths
 	var rows [][]string
@@ -97,8 +97,8 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 		Spec: spec, Table: tableOf(rows, heads...)}, len(spec.Shapes) > 1
 }
 
-// Diamonds are published ratios, dots with intervals are this machine's. ok is false if there are
-// fewer than two.
+// publishedChart draws published ratios as diamonds and this machine's as dots with intervals. ok
+// is false if there are fewer than two.
 func publishedChart(s published.Result, part string, smallest, measured bool) (c document.Chart,
 	ok bool) {
 	one, to := 1.0, s.Baseline

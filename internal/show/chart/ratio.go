@@ -8,7 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// ok is false if there are no ratios.
+// ratioChart draws the ratios to the baseline. ok is false if there are none.
 func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
 	ok bool) {
 	one := 1.0
@@ -50,7 +50,8 @@ func ratioChart(r *analysis.Report, cells []analysis.Cell, metric, name string) 
 		Spec: spec, Table: table.WithoutEmpty()}, true
 }
 
-// A cell without the metric or a ratio has a row, too: none may be missing from its chart.
+// ratioRow returns a cell's row of the chart, and its entry in the table. A cell without the metric
+// or a ratio has them too, because a chart must not lack a cell.
 func ratioRow(cell analysis.Cell, m analysis.Metric, unit scale) (row intervalRow, entry []string) {
 	row = intervalRow{Label: cell.Name(), Docker: dockerWords(cell), Figure: unit.text(m.Median),
 		Value: 1, Text: "baseline"}

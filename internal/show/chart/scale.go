@@ -45,7 +45,7 @@ func Crowds(r *analysis.Report) []document.ChartGroup {
 	})
 }
 
-// ok is false if there is only one shape.
+// scalingChart draws a metric over the shapes. ok is false if there is only one shape.
 func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart, ok bool) {
 	unit := scaleOf(cells, metric)
 	if unit.unit == "1" {

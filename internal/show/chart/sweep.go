@@ -23,7 +23,8 @@ func Curves(r *analysis.Report) []document.ChartGroup {
 	})
 }
 
-// entry returns a cell's point and table row; ok is false if it has none.
+// curvesOf returns the curves of the cells and the rows of the table. entry returns a cell's point
+// and its row; ok is false if it has none.
 func curvesOf(r *analysis.Report, cells []analysis.Cell,
 	entry func(c analysis.Cell) (p growthPoint, row []string, ok bool)) (growths, [][]string) {
 	spec := growths{Across: sweep.Noun(r.Plan)}
@@ -48,7 +49,7 @@ func curvesOf(r *analysis.Report, cells []analysis.Cell,
 	return spec, rows
 }
 
-// Ratios are to the baseline at the same point.
+// ratioCurves draws the ratios to the baseline at the same point. ok is false if there are none.
 func ratioCurves(r *analysis.Report, cells []analysis.Cell, metric, name string) (c document.Chart,
 	ok bool) {
 	direction := "lower is better"

@@ -46,7 +46,7 @@ func Trace(r *trace.Report) []document.ChartGroup {
 	return append(out, groups(base, false, figureCharts)...)
 }
 
-// traceGroups returns nothing for nil, and for what was refused.
+// traceGroups returns the charts of a trace; none if it is nil or was refused.
 func traceGroups(r *analysis.Report, t *trace.Trace) []document.ChartGroup {
 	if t == nil {
 		return nil
@@ -110,8 +110,8 @@ func tripChart(t trace.Trace) (c document.Chart, ok bool) {
 			"Bars are mid-means of traced trips, without what tracing costs."}, len(spec.Trips) > 0
 }
 
-// Hops returns the hop of each segment of a trip. What an end does itself is the client's or the
-// server's: of the one that sends before the first hop of a request or reply, then of the other.
+// Hops returns the hop of each segment of a trip. What an end does itself belongs to "client" or
+// "server": before the first hop of a request or reply to the sending end, then to the other one.
 func Hops(segments []trace.Segment) []string {
 	out := make([]string, len(segments))
 	crossed := map[bool]bool{} // a hop, by Reply
@@ -139,7 +139,7 @@ func laneOf(hop string, s trace.Segment) string {
 	return lane
 }
 
-// index adds a name that the list does not have yet.
+// index returns the index of a name in the list. It appends a name that the list does not have.
 func index(list *[]string, name string) int {
 	i := slices.Index(*list, name)
 	if i < 0 {
