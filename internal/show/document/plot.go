@@ -58,7 +58,7 @@ func bounded(x float64) float64 {
 	return min(most, max(-most, x))
 }
 
-// slip is in steps beyond the axis, which rounding may cause.
+// slip is the distance, in steps, by which rounding may move a label beyond the axis.
 const slip = 1e-6
 
 // niceStep rounds up to 1, 2 or 5 times a power of ten.

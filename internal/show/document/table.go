@@ -20,7 +20,7 @@ type Table struct {
 	Instead string // printed if no layout fits; "": the last layout is used
 }
 
-// Layout says how a table saves width. The zero value saves nothing.
+// Layout is a combination of means to save width. The zero value saves nothing.
 type Layout struct {
 	Short bool // use short texts and heads
 	Below bool // print columns with Below under their rows
@@ -33,7 +33,7 @@ type Layout struct {
 // Wide returns the layout that saves nothing.
 func Wide() []Layout { return []Layout{{}} }
 
-// Split says how a table that is still too wide becomes several, each with the first column.
+// Split is how a table that is still too wide is divided into several, each with the first column.
 type Split int
 
 const (
@@ -49,7 +49,7 @@ type Column struct {
 	Span      int       // columns under the first line; 0: one
 	Right     bool      // aligned to the right
 	Below     bool      // may be printed below its rows
-	Quiet     string    // text that says nothing; "": always shown
+	Quiet     string    // text without information; "": always shown
 	Marked    bool      // cells may have marks
 	Spare     bool      // also shown elsewhere
 	Once      bool      // a text need not be repeated in the next row
@@ -123,7 +123,8 @@ func (t Table) Unit(column int) string {
 	return unit
 }
 
-// WithoutEmpty leaves out columns that are empty in all rows, but not the first.
+// WithoutEmpty returns the table without the columns that are empty in all rows. It keeps the first
+// column.
 func (t Table) WithoutEmpty() Table {
 	out := t
 	out.Rows = slices.Clone(t.Rows)

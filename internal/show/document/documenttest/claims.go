@@ -112,7 +112,8 @@ var (
 	unclearOf   = regexp.MustCompile(`^(\d+) of (\d+) verdicts (?:is|are) unclear`)
 )
 
-// The longest label that the name begins with counts: text may follow.
+// cells returns the cells with the longest label that the name begins with. Other text may follow
+// the label.
 func (r judged) cells(name string) (out []analysis.Cell) {
 	longest := ""
 	for _, c := range r.Cells {
@@ -129,7 +130,8 @@ func (r judged) cells(name string) (out []analysis.Cell) {
 	return out
 }
 
-// has looks at verdicts of the cell and of ratios of the metric, or of any for "".
+// has reports whether a cell has the verdict v, for itself or for a ratio of the metric. If of is
+// "", any metric counts.
 func has(cells []analysis.Cell, of string, v stats.Verdict) bool {
 	return slices.ContainsFunc(cells, func(c analysis.Cell) bool {
 		if c.Verdict() == v {

@@ -141,7 +141,7 @@ func drawn(word string) bool {
 	return slices.Contains([]string{"╳", "→", "\\"}, word) || strings.Trim(word, "│┼─━●·") == ""
 }
 
-// Repeated words count.
+// within reports whether the line has all the words, each as often as words has it.
 func within(words, line []string) bool {
 	left := slices.Clone(line)
 	for _, w := range words {
@@ -202,7 +202,7 @@ func tables(d document.Document) func(yield func(document.Table) bool) {
 	}
 }
 
-// Unnoticed removes each cell in turn and returns those whose removal leaves nothing of text
+// Unnoticed removes each cell in turn and returns those cells without which nothing of text is
 // missing. It skips cells whose content is also shown elsewhere.
 func Unnoticed(d document.Document, text string) []string {
 	var out []string

@@ -45,7 +45,7 @@ func Misfits(d document.Document, text string, columns int) []string {
 	return out
 }
 
-// ofCommand accepts only commands with quotes.
+// ofCommand reports whether the line is a part of a command and has quotes.
 func ofCommand(d document.Document, line string) bool {
 	line = strings.TrimSpace(strings.TrimSuffix(line, "\\"))
 	for _, s := range d.Sections {

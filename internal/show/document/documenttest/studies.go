@@ -159,7 +159,7 @@ func (r judged) findings(sentence string) (out []string) {
 	return out
 }
 
-// supported returns what the verdicts of a finding's ratios and claims say against its own.
+// supported returns how the verdicts of a finding's ratios and claims contradict its own, or "".
 func supported(s published.Result, i int) string {
 	count := map[published.Verdict]int{}
 	all := 0
