@@ -67,7 +67,7 @@ func (b *bench) flush() {
 	clear(b.rounds)
 }
 
-// units declares a direction where benchstat does not know it.
+// units declares the direction of units whose direction benchstat does not assume.
 func (b *bench) units(figures iter.Seq[document.Figure]) {
 	better := map[string]string{}
 	for f := range figures {
@@ -82,8 +82,8 @@ func (b *bench) units(figures iter.Seq[document.Figure]) {
 	}
 }
 
-// benchConfig omits what differs from run to run, because benchstat compares only results of one
-// configuration.
+// benchConfig omits what differs from run to run, because benchstat compares only results with the
+// same configuration.
 func benchConfig(r *document.Run) []benchfmt.Config {
 	var out []benchfmt.Config
 	for _, c := range []struct{ key, value string }{
@@ -112,7 +112,7 @@ func benchName(c document.Subject) benchfmt.Name {
 	return benchfmt.Name(b.String())
 }
 
-// crowd returns "" if there is one of each.
+// crowd returns a shape such as "1x16x4", or "" if there is one of each.
 func crowd(s document.Subject) string {
 	if s.Servers == 1 && s.Clients == 1 && s.ClientProcs == 1 {
 		return ""
@@ -144,8 +144,8 @@ var benchUnits = map[[2]string]string{
 	{workload.LatencyP999, "s"}: "p99.9-sec/op", {workload.LatencyMax, "s"}: "max-sec/op",
 }
 
-// Bytes and seconds are units that benchstat scales. Units of other metrics begin with the metric's
-// name.
+// benchValue returns a figure in a unit that benchstat scales if it is in bytes or seconds. The
+// units of other metrics begin with the metric's name.
 func benchValue(f document.Figure) benchfmt.Value {
 	const bitsPerByte = 8
 	v := benchfmt.Value{Value: f.Value}

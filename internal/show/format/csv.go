@@ -40,7 +40,7 @@ func (r *record) text(texts ...string) {
 	}
 }
 
-// A number that is not finite becomes an empty field.
+// number appends x, or an empty field if x is not finite.
 func (r *record) number(x float64) {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		*r = append(*r, "")

@@ -135,7 +135,7 @@ func (g *grid) width() int {
 	return n + g.moved()
 }
 
-// moved returns how far texts wider than their columns move the end of a row.
+// moved returns by how many columns texts wider than their columns move the end of a row.
 func (g *grid) moved() (most int) {
 	for _, row := range g.texts {
 		n := 0
@@ -153,7 +153,8 @@ func (g *grid) shown(column int) int {
 	return i
 }
 
-// fit returns the last layout and false if no layout fits.
+// fit returns the first layout in which all tables fit. If none does, it returns the last one and
+// false.
 func (p *printer) fit(tables []document.Table, layouts []document.Layout) (l document.Layout,
 	ok bool) {
 	if len(layouts) == 0 {
@@ -188,7 +189,7 @@ func (p *printer) above(t document.Table, r document.Row) {
 	}
 }
 
-// underRow prints columns that the layout put there, and the row's note.
+// underRow prints the columns that the layout puts below row n, and the row's note.
 func (p *printer) underRow(g grid, n int) {
 	for _, text := range append(slices.Clone(g.below[n]), g.Rows[n].Note) {
 		if text != "" {
@@ -269,7 +270,7 @@ func align(s string, w int, right bool) string {
 	return s + space
 }
 
-// shortName cuts out the middle, because names of nodes differ at either end.
+// shortName cuts out the middle of a long name, because names of nodes differ at either end.
 func shortName(name string, most int) string {
 	r := []rune(name)
 	if len(r) <= most {

@@ -38,7 +38,8 @@ func (m *markdown) block(lines ...string) {
 	}
 }
 
-// topHeading leaves higher levels to the comment or page that has the text.
+// topHeading is the level of a document's titles. Higher levels belong to the comment or page that
+// contains the text.
 const topHeading = 3
 
 func (m *markdown) section(s document.Section) {
@@ -89,7 +90,8 @@ func fenced(lines []string) []string {
 	return slices.Concat([]string{fence + "sh"}, lines, []string{fence})
 }
 
-// Text above a row becomes a row. Notes below rows become a last column.
+// markdownTable returns the lines of a table. Text above a row becomes a row. Notes below rows
+// become a last column.
 func markdownTable(t document.Table) []string {
 	noted := slices.ContainsFunc(t.Rows, func(r document.Row) bool { return r.Note != "" })
 	var heads, rule []string
@@ -128,8 +130,8 @@ func markdownTable(t document.Table) []string {
 	return out
 }
 
-// A head over several columns is repeated in each. A word that a hyphen splits over two lines is
-// joined.
+// headOver returns the head of column i. A head over several columns is repeated in each. A word
+// that a hyphen splits over two lines is joined.
 func headOver(t document.Table, i int) string {
 	c := t.Columns[i]
 	if c.Head[0] == "" {
@@ -181,7 +183,8 @@ func emphasis(s document.Style, text string) string {
 	return strings.Replace(text, inner, "**"+inner+"**", 1)
 }
 
-// markdownStart keeps the start of a block from being read as a heading, a list or a quotation.
+// markdownStart escapes text that begins a block, so that it is not read as a heading, a list or a
+// quotation.
 func markdownStart(text string) string {
 	if at := opening.FindStringIndex(text); at != nil {
 		last := strings.TrimRight(text[:at[1]], " \t")
@@ -190,7 +193,8 @@ func markdownStart(text string) string {
 	return text
 }
 
-// opening ends at a character that can be escaped.
+// opening matches the beginning of a block. Apart from white space, it ends with a character that
+// can be escaped.
 var opening = regexp.MustCompile(`^(?:(?:#{1,6}|[-+]|\d{1,9}[.)])(?:\s|$)|-[- ]*$|=+$)`)
 
 // markdownLine escapes text, so that it shows literally: without markup, HTML, mentions (@name) or

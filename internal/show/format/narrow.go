@@ -65,7 +65,8 @@ func (p *printer) fitted(t document.Table, l document.Layout) {
 	}
 }
 
-// equalParts splits a table into n parts. each is the largest number of columns next to the first.
+// equalParts splits a table into n parts. each is the largest number of columns in a part, without
+// the first column.
 func equalParts(t document.Table, l document.Layout, n int) (parts []document.Table, each int) {
 	kept := lay(t, l).kept
 	if len(kept) < 2 {
@@ -109,7 +110,8 @@ func (p *printer) parts(parts []document.Table, l document.Layout) {
 	}
 }
 
-// part has the first column and those in [from, to). Only the first part has the rows' notes.
+// part returns a table of the first column and those in [from, to). Only the first part has the
+// rows' notes.
 func part(t document.Table, from, to int) document.Table {
 	columns := append(t.Columns[:1:1], t.Columns[from:to]...)
 	for i, c := range t.Columns {
@@ -162,7 +164,7 @@ func (p *printer) splitFull(t document.Table) {
 	}
 }
 
-// leastCut is for columns that do not set Least.
+// leastCut is the Least of columns that do not set it.
 const leastCut = 12
 
 func (g *grid) cut(columns int) {
@@ -189,7 +191,8 @@ func (g *grid) cut(columns int) {
 
 const mostLines = 4
 
-// wrap breaks at words, but no figures, the widest column first. It reports whether the table fits.
+// wrap breaks texts at words, but no figures, beginning with the widest column. It reports whether
+// the table fits.
 func (g *grid) wrap(columns int) bool {
 	for over := g.width() - columns; over > 0; over-- {
 		widest := -1

@@ -9,7 +9,7 @@ import (
 
 const mostPlot = 41 // columns: wider plots do not show more
 
-// draw draws the plot in the columns that the other texts of a line leave.
+// draw draws the plot as a column, in the space that the other texts of a line leave free.
 func (g *grid) draw(line int) {
 	if !g.plotted {
 		return
@@ -33,7 +33,8 @@ func (g *grid) draw(line int) {
 	}
 }
 
-// "│" marks the baseline, dots the range that counts as the same.
+// drawn returns the plot of a number. "│" marks the baseline, dots mark the range that counts as
+// the same.
 func drawn(p document.Plot, axis document.Axis, n *document.Number, columns int) string {
 	out := []rune(strings.Repeat(" ", columns))
 	at := func(x float64) int { return axis.At(x, columns) }

@@ -84,8 +84,8 @@ func (p *printer) paragraph(x document.Paragraph) {
 	}
 }
 
-// command breaks lines before flags and routes, or at unquoted words, with backslashes, so that it
-// can be pasted.
+// command prints a command line. It breaks the line before flags and routes, or at unquoted words,
+// and adds backslashes, so that the command can be pasted.
 func (p *printer) command(c string) {
 	const margin, tail = "    ", " \\"
 	line := margin
@@ -150,7 +150,7 @@ func (p *printer) route(r document.Route) {
 	}
 }
 
-// counters prints a column if that fits.
+// counters aligns the counters in columns if these fit.
 func (p *printer) counters(bar string, cs []document.Counter) {
 	lines := func(format string) (out []string, fits bool) {
 		fits = true
