@@ -42,8 +42,8 @@ func All() []Entry {
 	return append(out, metrics()...)
 }
 
-// "# " begins a group; "= " an entry, with its other words after commas; each further line is a
-// paragraph.
+// parse reads the format of words.txt. "# " begins a group; "= " an entry, with its other words
+// after commas; each further line is a paragraph.
 func parse(text string) (out []Entry) {
 	group := ""
 	for line := range strings.Lines(text) {
@@ -148,9 +148,9 @@ func columnsOf(w workload.Workload) []workload.Column {
 // joinHead joins the two lines of a column's head.
 func joinHead(lines [2]string) string { return strings.TrimSpace(lines[0] + " " + lines[1]) }
 
-// Find returns several entries for a word with several meanings. It also tries other case, and
-// leaves out a flag's dashes and a unit after a comma. The error for an unknown word is a
-// *suggest.UnknownError.
+// Find returns the entries for a word, several if it has several meanings. If there is none, it
+// tries to ignore case, a flag's dashes and a unit after a comma. The error for an unknown word is
+// a *suggest.UnknownError.
 func Find(word string) ([]Entry, error) {
 	word = strings.TrimSpace(word)
 	all := All()

@@ -48,7 +48,7 @@ func (m *Model) answer(k string) {
 	}
 }
 
-// If the page is already shown, turn returns to the tables.
+// turn shows a page or, if that page is already shown, the tables.
 func (m *Model) turn(to page) {
 	if m.page == to {
 		m.page, m.follow = tables, true

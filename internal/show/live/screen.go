@@ -73,7 +73,7 @@ func (m Model) head() []string {
 	return []string{first, ""}
 }
 
-// bar returns "" if the screen is narrow or the time unknown.
+// bar returns a progress bar, or "" if the screen is narrow or the time unknown.
 func (m Model) bar() string {
 	const cells, roomy = 10, 50
 	if m.width < roomy || !(m.step.Total > 0) {
@@ -130,7 +130,8 @@ type laid struct {
 	places [][2]int    // by row: the first and last line to show
 }
 
-// lineOf returns -1 for a row that is not shown. A table's first row includes the heads.
+// lineOf returns the first and last line of a row, or -1 if the row is not shown. A table's first
+// row includes the heads.
 func (l laid) lineOf(row int) (first, last int) {
 	if row < 0 || row >= len(l.places) {
 		return -1, -1

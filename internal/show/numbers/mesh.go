@@ -20,7 +20,7 @@ func (l *list) mesh(m *mesh.Mesh) {
 	l.costs(m)
 }
 
-// costs compares with the mesh in m.Beside.
+// costs lists the ratios to the mesh in m.Beside.
 func (l *list) costs(m *mesh.Mesh) {
 	for _, name := range slices.Sorted(maps.Keys(m.Costs)) {
 		c := m.Costs[name]
@@ -40,7 +40,7 @@ func (l *list) costs(m *mesh.Mesh) {
 	}
 }
 
-// The nodes' labels form the groups.
+// groups lists the figures of the groups that the nodes' labels form.
 func (l *list) groups(of document.Figure, m *mesh.Mesh) {
 	for _, g := range m.Groups {
 		for _, name := range slices.Sorted(maps.Keys(g.Metrics)) {

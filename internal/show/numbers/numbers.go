@@ -140,7 +140,7 @@ func (l *list) price(f document.Figure, s document.Statistic, p analysis.Price, 
 	l.add(f)
 }
 
-// cpu lists nothing if no CPU time was metered.
+// cpu lists the parts of the CPU time, or nothing if none was metered.
 func (l *list) cpu(f document.Figure, c analysis.CPUSplit) {
 	if c.Client+c.Server+c.Proxy+c.Rest == 0 {
 		return
@@ -195,7 +195,7 @@ func (l *list) prediction(p *predict.Prediction) {
 	}
 }
 
-// Run returns what formats of figures say about a run as a whole.
+// Run describes a run as a whole, for formats of figures.
 func Run(r *analysis.Report) *document.Run {
 	e, p := r.Environment, r.Plan
 	out := &document.Run{Study: string(r.Study), Tool: e.Tool, Kernel: e.Kernel,

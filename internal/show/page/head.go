@@ -6,7 +6,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// The answer, warnings, failures and facts of the run are in lead, for above the charts.
+// arranged divides the sections. lead, for above the charts, has the answer, warnings, failures and
+// facts of the run; rest has the others.
 func arranged(sections []document.Section) (lead, rest []document.Section) {
 	n := leading(sections)
 	var warnings, failed []document.Section
@@ -35,8 +36,8 @@ func about(s document.Section, topic document.Topic) bool {
 	})
 }
 
-// The sections above the charts are the first one, and those after it up to the next section with a
-// table, or with a title and more than lists.
+// leading returns the number of sections above the charts: the first one, and those after it up to
+// the next section with a table, or with a title and more than lists.
 func leading(sections []document.Section) int {
 	for i, s := range sections {
 		below := func(b document.Block) bool {

@@ -35,7 +35,8 @@ func asset(name string) string {
 	return string(b)
 }
 
-// plotStyle is what Observable Plot writes into each chart; the policy needs its checksum.
+// plotStyle is the style that Observable Plot writes into each chart. The policy needs its
+// checksum.
 const plotStyle = `:where(.chart) {
   --plot-background: white;
   display: block;
@@ -153,7 +154,7 @@ var pages = template.Must(template.New("page.html").Funcs(template.FuncMap{
 
 var flags = regexp.MustCompile(`(^|[ (])(--?[a-z][\w-]*)`)
 
-// nobreak keeps numbers with their units, and flags whole.
+// nobreak returns text as HTML that keeps numbers with their units, and flags whole.
 func nobreak(text string) template.HTML {
 	text = template.HTMLEscapeString(document.Unbroken(text))
 	return template.HTML(flags.ReplaceAllString(text, `$1<span class="flag">$2</span>`))
@@ -196,7 +197,8 @@ type cellView struct {
 	Class string
 }
 
-// Larger tables than mostExact cells show exact values only in the page's data.
+// mostExact is the largest number of cells of a table that shows exact values. Larger tables have
+// them only in the page's data.
 const mostExact = 1000
 
 func tableCell(t document.Table, column int, c document.Cell) cellView {

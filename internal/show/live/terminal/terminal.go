@@ -54,8 +54,8 @@ func Open(in, out *os.File) (*Terminal, error) {
 	return t, nil
 }
 
-// Ctrl-C still raises a signal. Ctrl-Z does not, because a stopped toll would leave its screen to
-// the shell.
+// raw returns settings in which keys are read one by one. Ctrl-C still raises a signal. Ctrl-Z does
+// not, because a stopped toll would leave its screen to the shell.
 func raw(t unix.Termios) *unix.Termios {
 	t.Iflag &^= unix.IXON | unix.ICRNL | unix.INLCR | unix.IGNCR | unix.ISTRIP | unix.BRKINT |
 		unix.INPCK
@@ -72,7 +72,7 @@ func is(f *os.File) bool {
 	return err == nil
 }
 
-// size returns 80 and 24 if the size is not known.
+// size returns the terminal's size, or 80 and 24 if it is not known.
 func (t *Terminal) size() (columns, lines int) {
 	const usualColumns, usualLines = 80, 24
 	s, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
@@ -110,7 +110,7 @@ func (t *Terminal) draw(lines []string) error {
 	return err
 }
 
-// forget makes the next draw draw all lines, as after a change of size.
+// forget makes the next draw draw all lines, for example after a change of size.
 func (t *Terminal) forget() { t.drawn = nil }
 
 // Close restores the terminal's screen and settings, and discards unread keys.
