@@ -92,7 +92,8 @@ func recommended(all []advise.Advice) (out []advise.Lever) {
 	return out
 }
 
-// elsewhere names the paths to containers from places that cannot reach a mode.
+// elsewhere returns a sentence for each mode whose containers were also measured over another mode,
+// from placements that cannot reach the mode.
 func elsewhere(all []advise.Advice) (out []string) {
 	for _, a := range all {
 		if a.Elsewhere != "" {
@@ -177,10 +178,10 @@ func effectCell(e advise.Effect) document.Cell {
 	return document.Cell{Text: text, Style: styleOf(x.Verdict), Number: ratioCell("", x).Number}
 }
 
-// hopeless is an interval's half width that tells the reader nothing.
+// hopeless is the half width beyond which an interval tells the reader nothing.
 const hopeless = 0.5
 
-// oneDecimal is the half width of an interval below which a change has a decimal.
+// oneDecimal is the half width of an interval below which a change is shown with a decimal.
 const oneDecimal = 0.005
 
 func whereOf(e advise.Effect) document.Cell {

@@ -127,7 +127,8 @@ func cardOffloads(c sample.Card) string {
 	return strings.Join(parts, "; ")
 }
 
-// mostInterrupts is the most interrupts that are listed. Of more, only the CPUs are.
+// mostInterrupts is the largest number of interrupts that are listed. If there are more, only their
+// CPUs are.
 const mostInterrupts = 16
 
 func cardInterrupts(c sample.Card) string {

@@ -49,7 +49,8 @@ const (
 
 func columnsOf(r *analysis.Report, load string) []column { return viewOf(r).columns(r, load) }
 
-// to is the baseline's name in the ratio's head.
+// columnsWith returns first, the load's columns and the ratio. to is the second line of the ratio's
+// head.
 func columnsWith(r *analysis.Report, load string, first []column, to string) []column {
 	l := loadOf(r, load)
 	w := workload.Of(l)

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// A crosstab has a line for each shape and a column for each mode. details adds the ratios along
-// the lines and down the columns.
+// crosstabs returns a crosstab for each table of a study, with a line for each shape and a column
+// for each mode. details adds the ratios along the lines and down the columns.
 func crosstabs(s published.Result, measured, details bool) []document.Section {
 	var out []document.Section
 	rows := s.Rows
@@ -132,8 +132,8 @@ func (t crosstab) table(cell func(published.Line) document.Cell, measured bool) 
 	return out
 }
 
-// The published figure is followed by this machine's or, if nothing is measured, by the published
-// ratio.
+// crowdFigure returns the published figure, followed by this machine's or, if nothing is measured,
+// by the published ratio.
 func crowdFigure(r published.Line, rows []published.Line, measured bool) document.Cell {
 	if measured {
 		if r.Here == nil {

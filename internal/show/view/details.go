@@ -124,8 +124,8 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 	return s
 }
 
-// A dot is a round without a value. If there are many, every second round is drawn, or every third
-// and so on.
+// drawnRounds draws the rounds as a line of text. A dot is a round without a value. If there are
+// many, every second round is drawn, or every third and so on.
 func drawnRounds(values []float64, at []int, low, high float64) string {
 	last := len(values) - 1
 	if at != nil && len(at) == len(values) {
@@ -278,8 +278,8 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 		", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
 }
 
-// cpuUses returns a table with mpstat's columns. On a narrow terminal only those with time in them
-// are printed.
+// cpuUses returns a table with mpstat's columns. On a narrow terminal, columns without time are
+// left out.
 func cpuUses(uses []analysis.CPUUse) document.Table {
 	t := document.Table{Level: 1, Layouts: []document.Layout{
 		{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},

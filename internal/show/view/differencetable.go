@@ -81,8 +81,8 @@ func figureCell(text string, f difference.Figure, unit string) document.Cell {
 		Value: f.Median, Low: &low, High: &high, Unit: unit, Varies: f.Varies}}
 }
 
-// changeText returns the increase in per cent, such as "-2.1 (-3.0 to -1.2)", without an interval
-// of few rounds, which would be too wide.
+// changeText returns the increase in per cent, such as "-2.1 (-3.0 to -1.2)". It omits the interval
+// if there are few rounds, because that would be too wide.
 func changeText(x difference.Change) string {
 	const wide = 0.1
 	if x.Epochs == 0 && x.N < stats.MinJudged {

@@ -32,7 +32,8 @@ func endpointsView(v *view) {
 	v.added, v.proven = routeAdded, func(*analysis.Report) string { return endpoints.Uncounted }
 }
 
-// ok is false unless the loads' primary metric is a time.
+// routeAdded returns the column with what a route adds. ok is false unless the loads' primary
+// metric is a time.
 func routeAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	c := cells[0]
 	if workload.MetricOf(c.Primary, loadOf(r, c.Load)).Unit != "s" {
@@ -62,7 +63,7 @@ func briefRoutes(r *analysis.Report, cells []analysis.Cell) []column {
 	})
 }
 
-// ok is false for loads without tokens.
+// tokenTable returns a table that shows how tokens arrived. ok is false for loads without tokens.
 func tokenTable(r *analysis.Report, cells []analysis.Cell) (t document.Table, ok bool) {
 	if cells[0].Load != workload.Chat {
 		return t, false
@@ -105,7 +106,7 @@ func routeTitle(r *analysis.Report, cells []analysis.Cell) string {
 		describeLoad(r, cells[0].Load))
 }
 
-// toBaseline leaves out a baseline's name that is wider than any ratio.
+// toBaseline returns "to NAME", or "to the baseline" if the name is wider than any ratio.
 func toBaseline(r *analysis.Report) string {
 	const longest = 20
 	if ansi.StringWidth(r.Plan.Baseline) > longest {
@@ -116,7 +117,7 @@ func toBaseline(r *analysis.Report) string {
 
 const addsHead = "adds "
 
-// worthShowing drops what a route adds if it is the only one.
+// worthShowing leaves out what a route adds if there is only one route.
 func worthShowing(cols []column, cells []analysis.Cell) []column {
 	if len(cells) > 1 {
 		return cols
@@ -126,7 +127,7 @@ func worthShowing(cols []column, cells []analysis.Cell) []column {
 	})
 }
 
-// withoutQuiet drops columns of rare events that no cell had.
+// withoutQuiet leaves out columns of rare events that occurred in no cell.
 func withoutQuiet(cols []column, cells []analysis.Cell) []column {
 	return slices.DeleteFunc(slices.Clone(cols), func(c column) bool {
 		return c.Quiet != "" && !slices.ContainsFunc(cells, func(x analysis.Cell) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// Gate shows which sentences hold for a results file.
+// Gate shows which conditions a results file meets.
 func Gate(r *gate.Report) document.Document {
 	d := document.Document{Kind: document.AGate, JSON: r}
 	facts := append([]string{r.Name}, machineFacts(r.Environment)...)
@@ -116,7 +116,7 @@ func figureText(c gate.Check, x float64) string {
 	return digits(by*x) + " " + unit
 }
 
-// figureRange returns the figure's certain bounds, in the unit of its text.
+// figureRange returns the certain bounds of a figure, in the unit of its text.
 func figureRange(c gate.Check) string {
 	if c.Unit == analysis.RatioUnit {
 		return strings.TrimSuffix(analysis.Percent(*c.Low), " %") + "–" + analysis.Percent(*c.High)

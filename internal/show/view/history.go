@@ -58,7 +58,7 @@ func pastCommand(e trend.Entry) string {
 	return e.CommandLine()
 }
 
-// mostRatios is in columns, next to the command line.
+// mostRatios is the width in columns of the ratios next to the command line.
 const mostRatios = 36
 
 // pastRows returns a run's ratios by load in one line; the short text has only the first.

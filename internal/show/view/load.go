@@ -87,7 +87,8 @@ func much(metric string, least float64) func(analysis.Cell) document.Cell {
 	}
 }
 
-// lossShare prints three significant digits, because small losses matter, or 0 for none.
+// lossShare shows a share in % with three significant digits, because small losses matter, or 0 for
+// none.
 func lossShare(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if m, ok := c.Metrics[metric]; ok && m.Median == 0 {
@@ -110,7 +111,8 @@ var steps = map[string][]struct {
 	"1":     {{0, "%", percent}},
 }
 
-// The unit fits the middle one of a metric's rows; by converts to it.
+// fitting returns the unit that fits the middle one of a metric's rows, and the factor that
+// converts to it.
 func fitting(r *analysis.Report, load, metric string) (unit string, by float64) {
 	var rows []float64
 	for _, c := range r.Cells {

@@ -21,7 +21,7 @@ import (
 const meshLegend = "Each value is a link's median over the sweeps, with the drift common to all links removed. *: explained by a reported " +
 	"fault; a node's slow links are those of its own faults, its links' and its group's. A node's ratio is the median over its links, relative to the typical node."
 
-// mostFindings is the most faults that are shown. The JSON has all.
+// mostFindings is the largest number of faults that are shown. The JSON has all.
 const mostFindings = 20
 
 const worstNodes = 10
@@ -113,7 +113,7 @@ var meshMetrics = []meshMetric{
 // leastShown is the smallest retransmission rate that is not printed as none.
 const leastShown = 0.00005
 
-// If not all links fit, linkSection shows the best and the worst.
+// linkSection shows the value of every link or, if not all fit, of the best and the worst.
 func linkSection(m *mesh.Mesh, x mesh.Metric, t meshMetric) document.Section {
 	var s document.Section
 	instead := fmt.Sprintf("%d links: %s %s, median %s, %s %s (%s)", x.Links, t.best,
@@ -151,7 +151,7 @@ func (t meshMetric) link(nodes [2]string) string {
 	return nodes[0] + " and " + nodes[1]
 }
 
-// matrix returns a table of nodes by nodes. In the narrow layout numbers replace the columns'
+// matrix returns a table of nodes by nodes. In the short layouts, numbers replace the columns'
 // names.
 func matrix(m *mesh.Mesh, x mesh.Metric, t meshMetric, instead string) document.Table {
 	out := document.Table{Level: 1, Instead: instead, Columns: []document.Column{{}},
@@ -246,7 +246,8 @@ func names(head string) document.Column {
 	return document.Column{Head: [2]string{"", head}, Cut: document.CutMiddle, Least: least}
 }
 
-// badness returns how many times slower than typical a node is in its worst metric.
+// badness returns the logarithm of how many times slower than typical a node is in its worst
+// metric, at least 0.
 func badness(n mesh.Node) float64 {
 	worst := 0.0
 	for name, e := range n.Effects {

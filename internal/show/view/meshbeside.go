@@ -169,7 +169,7 @@ func groupName(g mesh.LabelGroup) string {
 	return word + " " + g.From
 }
 
-// nodesAre returns nil if neither places nor network cards are known.
+// nodesAre lists the nodes' places and network cards. It returns nil if neither are known.
 func nodesAre(r *analysis.Report, m *mesh.Mesh) []document.Section {
 	var keys []string
 	for _, n := range m.Nodes {

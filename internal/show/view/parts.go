@@ -34,7 +34,7 @@ type PartRow struct {
 	Segments string
 }
 
-// Parts returns the tables of a run's summary; nil for a mesh and for a run without an answer.
+// Parts returns the tables of a run's summary, or nil for a mesh and for a run without an answer.
 func Parts(r judge.Report) []Part {
 	base := r.Base()
 	if base.Answer == nil {
@@ -70,7 +70,7 @@ func rowOf(r *analysis.Report, c analysis.Cell) PartRow {
 	return PartRow{Name: c.Name(), Cells: cells, Value: m.Median, Higher: m.Higher, Price: c.Toll()}
 }
 
-// label omits points and sizes, so that sorting by mode keeps their order.
+// label returns the row's name without points and sizes, so that sorting by mode keeps their order.
 func (r *PartRow) label() string {
 	if len(r.Cells) == 0 {
 		return r.Name
@@ -175,7 +175,7 @@ func (s Sorting) compare(a, b PartRow) int {
 	return 0
 }
 
-// Sorted does not change p. reversed reverses the order.
+// Sorted returns p with its rows sorted. It does not change p. reversed reverses the order.
 func (p Part) Sorted(by Sorting, reversed bool) Part {
 	order := make([]int, len(p.Rows))
 	for i := range order {
@@ -201,7 +201,8 @@ func (p Part) Sorted(by Sorting, reversed bool) Part {
 	return out
 }
 
-// Text above a row applies to later rows, too, so ordered keeps it with them.
+// ordered returns the rows in the given order. Text above a row applies to later rows, too, so
+// ordered keeps it with them.
 func ordered(rows []document.Row, order []int) []document.Row {
 	above := make([]document.Text, len(rows))
 	for i, r := range rows {

@@ -82,7 +82,7 @@ func pathFacts(t *Trace) (out document.Section) {
 	return out
 }
 
-// probeSize returns bytes of payload.
+// probeSize returns the payload of a request or, if there was none, of all that was sent, in bytes.
 func probeSize(v sample.Visit) float64 {
 	if v.Client.Trips == 0 {
 		return float64(max(1, v.Client.TotalSent))
@@ -124,8 +124,8 @@ func hopName(h sample.HopReading) string {
 	return h.Kind + " " + h.Name
 }
 
-// delta describes a hop off the path, as "quiet" only if the witness found nothing against the
-// path.
+// delta describes what a hop off the path counted. It says "quiet" only if the witness found
+// nothing against the path.
 func delta(d sample.Counters, ok bool) string {
 	if n := d.ForwardBytes + d.BackwardBytes; n > 0 {
 		s := units.Plural(int(n), "byte")

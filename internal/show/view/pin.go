@@ -63,7 +63,8 @@ func onPin(r *analysis.Report, pin string,
 	}
 }
 
-// Each CPU placement has columns for added time, ratio and figure. The verdicts come last.
+// pinColumns returns first, the columns for added time, ratio and figure of each CPU placement, and
+// the verdicts.
 func pinColumns(r *analysis.Report, cells []analysis.Cell, first []column,
 	baseline string) []column {
 	c := cells[0]

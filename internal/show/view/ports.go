@@ -50,7 +50,7 @@ func saying(text string) []document.Section {
 const portsLegend = "Each route is for a client that dials the given address or the machine's own; " +
 	"empty: see another row. "
 
-// Names are cut at serverWidth columns if space is short, and at leastServer in narrow tables.
+// Names are cut to serverWidth columns if space is short, and to leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16
 
 // portLayouts keep routes and ports in one line: at 80 columns without the sockets' owners.
@@ -129,10 +129,11 @@ func portRows(rows []ports.Row) [][]ports.Row {
 	})
 }
 
-// fewReasons is the largest number that is listed; toll ports PORT has all of its port's.
+// fewReasons is the largest number of reasons that are listed. toll ports PORT lists all of its
+// port's.
 const fewReasons = 8
 
-// reasons says why the table has a ? or packets were lost, once for all ports that have the same
+// reasons lists why the table has a ? or packets were lost, once for all ports that have the same
 // reason from the same clients.
 func reasons(r *ports.Report) []document.Section {
 	type reason struct{ name, text string }
@@ -191,7 +192,8 @@ func explained(r ports.Row, c ports.Client) bool {
 	})
 }
 
-// rowVerdict colours a row if nobody gets an answer from the port.
+// rowVerdict returns stats.Unclear, which colours the row, if no client gets an answer from the
+// port.
 func rowVerdict(r ports.Row) stats.Verdict {
 	for _, path := range r.Paths {
 		if path.Answers() {

@@ -13,7 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// routeWords explain what cells of the table say.
+// routeWords explains words in the table's cells.
 var routeWords = []struct{ word, means string }{
 	{string(ports.Direct), "the server's own socket"},
 	{string(ports.ByProxy), "docker-proxy or a relay passes it on"},
@@ -27,7 +27,7 @@ var routeWords = []struct{ word, means string }{
 	{"*", "not the same for all such clients or addresses"},
 }
 
-// numbered takes the port out of a server.
+// numbered returns a server without its port, and the port.
 func numbered(s ports.Server) (ports.Server, uint16) {
 	port := s.Port
 	if at, err := netip.ParseAddrPort(s.Name); err == nil && s.Kind == "unknown" {
@@ -37,7 +37,7 @@ func numbered(s ports.Server) (ports.Server, uint16) {
 	return s, port
 }
 
-// serverCell has a short form with the port, but without the image.
+// serverCell returns a cell whose short text has the port, but not the image.
 func serverCell(first, last ports.Server) document.Cell {
 	c := document.Cell{Text: serversText(first, last)}
 	first.Image, last.Image = "", ""
@@ -115,7 +115,8 @@ func holderText(rows []ports.Row) string {
 	return "itself"
 }
 
-// kindText returns "" if there is no path.
+// kindText returns the kind of a path's route, with ? for doubts and * for conditions; "" if there
+// is no path.
 func kindText(p ports.Path) string {
 	if p.Kind == ports.Unknown {
 		return "?"

@@ -102,7 +102,8 @@ func predicted(r *predict.Prediction, rows []predict.Row) []document.Block {
 	return out
 }
 
-// verdict names the verdict that styles a row.
+// forecasts returns a table of predictions. Rows are styled by their verdict on the quantity named
+// verdict.
 func forecasts(cols []forecast, rows []predict.Row, verdict string) document.Table {
 	t := document.Table{Level: 1, Columns: []document.Column{modeColumn.Column}}
 	for _, c := range cols {

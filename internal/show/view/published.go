@@ -68,7 +68,7 @@ func publishedStudy(s published.Result, measured, details bool) []document.Secti
 	return append(out, toMeasure(s, measured)...)
 }
 
-// findingWords also says how many ratios support a finding, and under which conditions.
+// findingWords returns a finding's verdict, how many ratios support it, and under which conditions.
 func findingWords(f published.Finding) string {
 	words := string(f.Verdict)
 	if tally := f.Tally(); tally != "" {
@@ -125,7 +125,8 @@ func appendNew(list []string, text string) []string {
 	return append(list, text)
 }
 
-// If measured, toMeasure returns commands only for missing cells.
+// toMeasure returns the commands that measure a study's cells. With measured, it returns only those
+// for missing cells.
 func toMeasure(s published.Result, measured bool) []document.Section {
 	out := document.Section{Title: document.Plainly("To measure it here:"), Level: 1}
 	if measured {

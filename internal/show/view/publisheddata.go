@@ -9,7 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// A row is a ratio of two published figures, a figure that is in no ratio, or a claim.
+// publishedData returns a table of which each row is a ratio of two published figures, a figure
+// that is in no ratio, or a claim.
 func publishedData(p *published.Report) *document.Table {
 	t := &document.Table{}
 	for _, name := range []string{"study", "year", "table", "mode", "placement", "load", "shape",
@@ -51,7 +52,7 @@ func datum(x *float64) document.Cell {
 	return document.Cell{Number: &document.Number{Value: *x}}
 }
 
-// end returns nil for 0: no published range.
+// end returns nil for 0, which means that there is no published range.
 func end(x float64) *float64 {
 	if x == 0 {
 		return nil
@@ -69,7 +70,7 @@ func ratioData(m *analysis.Ratio) []document.Cell {
 		datum(number(m.Epochs))}
 }
 
-// hereData returns base units.
+// hereData returns this machine's figures in base units.
 func hereData(h *published.Here) []document.Cell {
 	if h == nil {
 		return make([]document.Cell, 7)
@@ -84,8 +85,8 @@ func hereData(h *published.Here) []document.Cell {
 	return out
 }
 
-// claimData covers a claim without figures: its notes have words and direction, its value is the
-// bound.
+// claimData returns the row of a claim without figures. Its notes have the claim's words and
+// direction, its value is the bound.
 func claimData(s published.Result, x published.ClaimResult) [][]document.Cell {
 	to := ""
 	if x.To != nil {

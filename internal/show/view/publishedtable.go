@@ -97,7 +97,8 @@ func baseOf(s published.Result, rows []int) int {
 	return -1
 }
 
-// A row without ratios has empty cells, and the baseline has 1.
+// ratioCells returns the cells of each of a row's ratios. A row without ratios has empty cells, and
+// the baseline has 1.
 func ratioCells(s published.Result, row, base int, measured bool) [][]document.Cell {
 	var out [][]document.Cell
 	for _, x := range s.Rows[row].Ratios {
@@ -120,7 +121,8 @@ func ratioCells(s published.Result, row, base int, measured bool) [][]document.C
 	return [][]document.Cell{blank}
 }
 
-// The first cell has both ratios and their base. If measured, a second one has the verdict.
+// comparedCells returns a cell with both ratios and their base. With measured, a second cell has
+// the verdict.
 func comparedCells(x published.Ratio, to string, measured bool) []document.Cell {
 	text := analysis.Percent(x.Published)
 	if !measured {
@@ -153,7 +155,7 @@ func printedCell(r published.Line) document.Cell {
 	return own(r.Printed, r.Value, shortUnit(r.Unit))
 }
 
-// hereCell uses the study's unit.
+// hereCell returns this machine's figure in the study's unit.
 func hereCell(h *published.Here, by float64) document.Cell {
 	if h == nil {
 		return nothing
@@ -169,7 +171,7 @@ func valueCell(v published.Value, unit string, by float64) document.Cell {
 	return document.Cell{Text: v.Text(by), Number: &n}
 }
 
-// cpuCells returns, in per cent, the idle share and docker-proxy's share of a core.
+// cpuCells returns the idle share and docker-proxy's share of a core, in per cent.
 func cpuCells(h *published.Here) []document.Cell {
 	out := make([]document.Cell, 2)
 	if h == nil {

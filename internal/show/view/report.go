@@ -89,7 +89,7 @@ func backend(r *analysis.Report, on string) string {
 	return on
 }
 
-// sayOn returns "" unless the run has several backends.
+// sayOn returns " on BACKEND", or "" unless the run has several backends.
 func sayOn(r *analysis.Report, on string) string {
 	if len(analysis.Backends(r.Cells)) < 2 {
 		return ""
@@ -143,7 +143,7 @@ func list(topic document.Topic, title string, items []string) document.Section {
 		Blocks: []document.Block{document.List{Topic: topic, Items: items, Level: 1}}}
 }
 
-// without returns the item of a list for what is missing; remedy may be "".
+// without returns the item of a list for something missing. remedy may be "".
 func without(what, why, remedy string) string {
 	if remedy != "" {
 		why += "; hint: " + remedy
@@ -186,7 +186,7 @@ func endedBy(p analysis.Plan) string {
 	return "ended by " + p.EndedBy
 }
 
-// noise takes the widest floor over all placements.
+// noise returns the noise floors in words: the widest of all placements for each load.
 func noise(r *analysis.Report) string {
 	widest := map[string]float64{}
 	var loads []string

@@ -116,7 +116,7 @@ const legend = "S×C×P: server containers × client containers × client proces
 	"where all get the same and 1/n where one of n gets all; min, max and index are over the client containers, those under " +
 	"process over the processes."
 
-// scaling returns a function for the cells with ratios to the same mode's first shape.
+// scaling returns a function that makes cells with the ratios to the same mode's first shape.
 func scaling(metric string) func(analysis.Cell) document.Cell {
 	return func(c analysis.Cell) document.Cell {
 		if x := c.Metrics[metric].Scaling; x != nil {

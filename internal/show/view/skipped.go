@@ -15,8 +15,8 @@ type unmeasured struct {
 	from               map[string][]string // places by label
 }
 
-// NotMeasured says in one sentence per reason what is not measured, why, and what to try. on
-// returns a prefix for what a backend cannot build, or is nil.
+// NotMeasured returns a sentence for each reason: what is not measured, why, and what to try. on
+// returns a prefix for what a backend cannot build; nil: no prefix.
 func NotMeasured(skips []sample.Skip, on func(string) string) []string {
 	var all []*unmeasured
 	for _, s := range skips {
@@ -62,7 +62,8 @@ func (u *unmeasured) String() string {
 	return without(who, u.reason, u.remedy)
 }
 
-// who names the rows. Those that are not measured from the same places are named together.
+// who returns the names of the rows. Those that are not measured from the same places are named
+// together.
 func (u *unmeasured) who() string {
 	var parts []string
 	left := slices.Clone(u.labels)

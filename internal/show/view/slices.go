@@ -11,7 +11,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// ok is false if no mode has that figure, or if another table shows it.
+// addedColumn returns the column with what modes add. ok is false if no mode has that figure, or if
+// another table shows it.
 func addedColumn(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	w := workload.Of(loadOf(r, cells[0].Load))
 	metric := w.Primary
@@ -44,7 +45,7 @@ func ratioLegend(r *analysis.Report) string {
 	return text + ". T" + quotient + unpairedWords(r)
 }
 
-// unpairedWords says how far ratios would be off if the modes had not taken turns, or "" if
+// unpairedWords returns how far ratios would be off if the modes had not taken turns, or "" if
 // unknown.
 func unpairedWords(r *analysis.Report) string {
 	if len(r.Unpaired) == 0 {

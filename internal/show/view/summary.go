@@ -12,8 +12,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
-// Summary shows a small table for each load and placement, and last the answer. Runs without an
-// answer and meshes have the whole report's sections.
+// Summary shows a small table for each load and placement, and last the answer. For a mesh and a
+// run without an answer, it shows the whole report's sections.
 func Summary(r judge.Report) document.Document {
 	base := r.Base()
 	v := viewOf(base)
@@ -148,7 +148,8 @@ func inPercent(x analysis.Ratio, interval bool) document.Cell {
 
 const addedHead = "added"
 
-// ok is false unless the loads' primary metric is a time.
+// briefAdded returns the column with what a cell adds. ok is false unless the loads' primary metric
+// is a time.
 func briefAdded(r *analysis.Report, cells []analysis.Cell) (col column, ok bool) {
 	col, ok = viewOf(r).added(r, cells)
 	plain, unit := col.cell, col.Head[1]
@@ -172,7 +173,8 @@ func verdictCell(c analysis.Cell) document.Cell {
 	return nothing
 }
 
-// All ratios share a scale, with the range that counts as the same.
+// plotOf returns a plot of the ratios, which share a scale, with the range that counts as the same;
+// nil: there is nothing to plot.
 func plotOf(r *analysis.Report, cols []column, t document.Table) *document.Plot {
 	at := slices.IndexFunc(cols, func(c column) bool {
 		return c.Head[0] == percentHead || strings.HasPrefix(c.Head[1], percentHead+" ")
@@ -193,7 +195,7 @@ const (
 	leastPhrase = 12 // columns
 )
 
-// fewest says how many points it leaves out.
+// fewest keeps the first three points of a list, and appends how many it leaves out.
 func fewest(s document.Section) document.Section {
 	const most = 3
 	l := s.Blocks[0].(document.List)

@@ -46,7 +46,7 @@ func sweepColumns(r *analysis.Report, load string) []column {
 		bandColumn(r))
 }
 
-// A word about the curve replaces a comparison's verdict.
+// briefSweep returns a comparison's columns, with a word about the curve instead of the verdict.
 func briefSweep(r *analysis.Report, cells []analysis.Cell) []column {
 	out := briefFigures(r, cells, []column{pointColumn(r)}, r.Plan.Baseline)
 	out[len(out)-1] = bandColumn(r)

@@ -71,7 +71,8 @@ func traceSection(r *analysis.Report, t trace.Trace) []document.Section {
 	return out
 }
 
-// tracedNote says of a ladder's step where its price is, the largest parts first.
+// tracedNote returns in which parts of a trip a ladder's step has its price, the largest parts
+// first.
 func tracedNote(t trace.Trace) string {
 	if t.Refused != "" {
 		return "Cannot tell where: " + t.Refused
@@ -92,8 +93,8 @@ func tracedNote(t trace.Trace) string {
 	return "Traced, µs: " + strings.Join(parts, "; ")
 }
 
-// Until an epoch was traced, a run's parts are a comparison's. The control is a part only if it was
-// refused: otherwise the findings say what it shows.
+// traceParts returns the traces' tables, or a comparison's until an epoch was traced. It leaves out
+// the control unless it was refused, because the findings describe it.
 func traceParts(r *trace.Report) []Part {
 	var out []Part
 	for _, t := range r.Traces {
@@ -195,7 +196,7 @@ func microseconds(x *float64) document.Cell {
 	return own(fmt.Sprintf("%.*f", decimals, *x*micro), *x, "s")
 }
 
-// cellNamed returns the judged cell, or only the trace's own if it has no result.
+// cellNamed returns the judged cell, or the trace's own cell if that one has no result.
 func cellNamed(r *analysis.Report, t trace.Trace, label string) analysis.Cell {
 	i := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool {
 		return sameGroup(c, t.Cell) && c.Name() == label
@@ -245,7 +246,7 @@ const leastReaders = 0.0005 // 0.1 %
 
 func tenths(x float64) string { return fmt.Sprintf("%.1f %%", percent*x) }
 
-// segmentTable lists the segments of a row; "": all.
+// segmentTable lists the segments of a row, or all if row is "".
 func segmentTable(t trace.Trace, row string) []document.Section {
 	title := "Every segment of " + t.Label + "'s round trip"
 	if row != "" {
@@ -280,7 +281,8 @@ func segmentTable(t trace.Trace, row string) []document.Section {
 		Then(", in order", document.Faint), Blocks: []document.Block{table}}}
 }
 
-// stepGroups says how the groups of steps differ from the largest, and which steps no hop explains.
+// stepGroups lists how the groups of steps differ from the largest, and which steps no hop
+// explains.
 func stepGroups(t trace.Trace) (s document.Section) {
 	var items []string
 	for i, g := range t.Groups {
@@ -308,7 +310,7 @@ func stepGroups(t trace.Trace) (s document.Section) {
 	return list(document.Notes, "Groups of steps of "+t.Label+"'s trips", items)
 }
 
-// saySteps returns nil for no steps.
+// saySteps returns what and the steps in one text, or nil for no steps.
 func saySteps(what string, of []string) []string {
 	if len(of) == 0 {
 		return nil
@@ -316,7 +318,7 @@ func saySteps(what string, of []string) []string {
 	return []string{what + strings.Join(of, ", ")}
 }
 
-// beyond returns those of list that of does not have, or not as often.
+// beyond returns the elements of list that of lacks, or has less often.
 func beyond(list, of []string) (out []string) {
 	left := slices.Clone(of)
 	for _, x := range list {

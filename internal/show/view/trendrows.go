@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
-// A row has the newest ratio, its difference from the run before, and a bar for each run. Trends
-// with a single run are only counted, unless all are.
+// trendRows returns a row for each trend, with the newest ratio, its difference from the run
+// before, and a bar for each run. Trends with a single run are only counted, unless all are.
 func trendRows(lines []trend.Trend) (out []document.Section) {
 	several := func(l trend.Trend) bool { return len(l.Points) > 1 }
 	shown := slices.Clone(lines)

@@ -47,7 +47,8 @@ type view struct {
 	proven func(r *analysis.Report) string // how far the results' bytes were counted
 }
 
-// A study's function changes the view of a comparison, which is an unknown study's view.
+// viewOf returns the view of a run's study. Each study changes the view of a comparison, which is
+// also the view of an unknown study.
 func viewOf(r *analysis.Report) view {
 	v := view{title: "What container network modes cost", command: "toll compare",
 		sections:  cellSections,
@@ -82,7 +83,7 @@ func of[R judge.Report, T any](f func(R) T) func(judge.Report) T {
 	return func(r judge.Report) T { return f(r.(R)) }
 }
 
-// Rows of tables with withPaths have a path, those with onlyGaps have none.
+// withPaths are the layouts of tables whose rows have a path, onlyGaps those of other tables.
 var (
 	withPaths = []document.Layout{{}, {Short: true}, {Short: true, Tight: true},
 		{Short: true, Tight: true, Terse: true},

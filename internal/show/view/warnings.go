@@ -61,7 +61,7 @@ func warningsBut(r *analysis.Report, hidden ...string) []document.Section {
 // warned is a row with a warning: its name and its table.
 type warned struct{ name, table string }
 
-// rowsOf lists rows. It names a table once for neighbouring rows of it.
+// rowsOf lists rows. It names a table once for neighbouring rows from it.
 func rowsOf(rows []warned) string {
 	var b strings.Builder
 	for i, w := range rows {
