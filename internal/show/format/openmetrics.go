@@ -77,7 +77,8 @@ func (m *exposition) add(name, help string, l labels, value float64) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// run adds the run's description, its duration, and the numbers of cells with and without a result.
+// run adds the run's description, duration, rounds and noise floors, and the numbers of cells with
+// and without a result.
 func (m *exposition) run(r *document.Run) {
 	m.add("toll_run", "The run: 1.", labels{
 		{"study", r.Study}, {"version", r.Tool}, {"kernel", r.Kernel},

@@ -50,7 +50,7 @@ func file(t testing.TB, rounds int) *sample.File {
 	return r.File
 }
 
-// If step is nil, the screen is a file's.
+// screen returns a run's screen or, if step is nil, a file's.
 func screen(t testing.TB, rounds, width, height int, step *Step) Model {
 	t.Helper()
 	name := "toll view · run.jsonl"

@@ -13,8 +13,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// A round trip takes 50 µs, and throughput is 9.4 Gbit/s, unless the factors slow links down; nil:
-// none.
+// cluster returns a report in which a round trip takes 50 µs and throughput is 9.4 Gbit/s. The
+// factors slow links down; nil: none.
 func cluster(nodes, sweeps int, trip, rate func(a, b int) float64,
 	change ...func(*sample.File)) *mesh.Report {
 	f := &sample.File{End: sample.End{Reason: sample.EndedByBudget, Elapsed: 58.3, Sweeps: sweeps}}

@@ -23,7 +23,7 @@ import (
 
 var golden = testgolden.Check
 
-// x is in bit/s or seconds; half is the ratio's half width.
+// row returns a cell. x is in bit/s or seconds; half is the ratio's half width.
 func row(m mode.Name, from mode.Placement, to mode.Target, load string, x, ratio, half float64,
 	v stats.Verdict) analysis.Cell {
 	found, _ := mode.Find(m)

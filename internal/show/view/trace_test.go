@@ -24,7 +24,7 @@ func µs(median, half float64, v stats.Verdict) analysis.Price {
 	return price("s", 1e-6*median, 1e-6*(median-half), 1e-6*(median+half), v)
 }
 
-// A negative figure means that the mode does not have the part.
+// part returns a row of a part. A negative figure means that the mode does not have the part.
 func part(name string, its, mine, half float64, hooks ...trace.Row) trace.Row {
 	v, added := stats.Nothing, mine-max(0, its)
 	if mine < 0 {

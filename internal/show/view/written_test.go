@@ -10,7 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// A table is also laid out at several widths, and its answer is checked against its JSON.
+// written returns the document in a format. It also lays tables out at several widths, and checks
+// the answer against the JSON.
 func written(t *testing.T, name string, d document.Document, o format.Options) string {
 	t.Helper()
 	f, ok := format.Find(name)
