@@ -113,8 +113,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 
 const mostConfirm = 10
 
-// confirmed judges further runs and adds their verdicts to r. The runs are those of files, or it
-// makes them.
+// confirmed judges further runs, which it reads from files or makes, and adds their verdicts to r.
 func (f *gateFlags) confirmed(e env, c *cobra.Command, file *sample.File, r *gate.Report,
 	sentences []gate.Sentence) error {
 	times, err := 0, error(nil)
@@ -201,8 +200,8 @@ func readRules(e env, name string) ([]string, error) {
 	return out, nil
 }
 
-// The commands of results files that are repeated are limited, because others may have written the
-// file. The flags in notRepeated name programs, machines or files.
+// repeated lists the commands of results files that toll runs again. The flags in notRepeated,
+// which name programs, machines or files, are refused. Others may have written the results file.
 var (
 	repeated    = []string{"compare", "ladder", "trace", "scale", "advise"}
 	notRepeated = []string{"proxy", peerFlag, "peer-dial", "peer-binary", "peer-sudo", "kubeconfig",

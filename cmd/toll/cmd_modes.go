@@ -23,7 +23,7 @@ type modeInfo struct {
 	Docker  string `json:"docker"`
 	GivesUp string `json:"gives_up"`
 	Usual   bool   `json:"usual"` // compared if no mode is named
-	// Rootless means that engines without root have the mode.
+	// Rootless means that the mode belongs to engines without root.
 	Rootless bool        `json:"rootless,omitempty"`
 	Paths    []routeInfo `json:"paths"`
 	Apart    []apartInfo `json:"apart,omitempty"`
@@ -40,8 +40,8 @@ type routeInfo struct {
 	From string   `json:"from"`
 	To   string   `json:"to"`
 	Hops []string `json:"hops"`
-	// Or has the hops with the engine's other setting of userland-proxy, or to address6 with IPv6
-	// on all networks.
+	// Or has the hops if the engine has the other setting of userland-proxy or, to address6, if all
+	// its networks have IPv6.
 	Or      []string `json:"or_hops,omitempty"`
 	Here    bool     `json:"can_be_built_here"`
 	Missing string   `json:"missing,omitempty"`
@@ -101,7 +101,8 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkModes returns an incomplete list once ctx has ended.
+// checkModes returns the named modes, or all if none is named, with what can be built here. It
+// returns an incomplete list once ctx has ended.
 func checkModes(ctx context.Context, b path.Builder, names []mode.Name) []modeInfo {
 	var out []modeInfo
 	for _, m := range mode.All() {

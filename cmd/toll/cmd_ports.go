@@ -107,8 +107,8 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	return err
 }
 
-// read returns the report. It reads the results file, if there is one, first, and connects to the
-// port if that is not 0.
+// read returns the report. If there is a results file, it is read first. If port is not 0, read
+// connects to it, except for a saved machine.
 func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, error) {
 	from, err := parseClient(f.client)
 	if err != nil {

@@ -63,7 +63,7 @@ func reportOf(e *dockerHost, args ...string) *ports.Report {
 	return &r
 }
 
-// A line has port, address, server and holder.
+// rowsOf returns a line for each port: port, address, server and holder.
 func rowsOf(r *ports.Report) []string {
 	var out []string
 	for _, row := range r.Ports {

@@ -72,7 +72,8 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 	return f, nil
 }
 
-// size is in bytes, or -1 if the results file is not a regular one.
+// openResults opens a results file or a kept run. size is in bytes, or -1 if the file is not a
+// regular one.
 func openResults(e env, name string) (f *os.File, size int64, err error) {
 	f, kept, err := openRun(name)
 	if !kept {

@@ -153,7 +153,8 @@ func (f *programFlags) finished(p sample.Program) (l sample.Load, err error) {
 		Window: float64(f.seconds)}, nil
 }
 
-// The recipe's programs must be installed unless --server or --client replaces one.
+// fromRecipe returns the programs of --recipe. It returns an error if they are not installed,
+// unless --server or --client replaces one.
 func (f *programFlags) fromRecipe() (p sample.Program, err error) {
 	r, err := program.FindRecipe(f.recipe)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// isRoute reports whether a word is a route: no mode or target contains these characters.
+// isRoute reports whether a word is a route. No mode or target contains these characters.
 func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
 
 func splitRoutes(args []string) (modes, routes []string) {
@@ -93,7 +93,7 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
 		f.own[b.name].VisitAll(func(x *pflag.Flag) {
-			// These flags say where the client runs.
+			// These flags determine where the client runs.
 			if !slices.Contains([]string{peerFlag, "peer-binary", "peer-sudo"}, x.Name) {
 				flags = append(flags, x.Name)
 			}

@@ -19,7 +19,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
-// The server answers each line with the number of lines received on the connection.
+// startLines starts a server that answers each line with the number of lines received on the
+// connection.
 func startLines(t *testing.T) (addr string) {
 	t.Helper()
 	return testnet.Serve(t, func(c net.Conn) {

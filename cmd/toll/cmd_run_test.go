@@ -164,7 +164,7 @@ func runFailures(t *testing.T, bin string) {
 			[]string{"client: it failed (signal: killed); it said: PONG"}},
 		{"client-goes-nowhere", "host", redisServer, nothing, "", exitFailed, 1,
 			[]string{"lo (machine A): saw no packet"}},
-		// by NAT; the baseline has no such address
+		// The client dials the address that NAT publishes, which the baseline lacks.
 		{"client-goes-another-way", "publish-proxy", redisServer,
 			"case {host} in 127.0.0.1) if [ {port} = 8080 ]; then redis-cli -h 198.18.0.1 -p 8080 ping; else " + redisCLI + "ping; fi;; *) " + redisCLI + "ping;; esac",
 			"", exitCells, 1, []string{"nat DOCKER publish (machine A): hit ",

@@ -81,8 +81,8 @@ throughput, each client's share, how fair the shares are, and the CPU time.`,
 	return c
 }
 
-// turn returns by how many seconds each additional client process may lengthen a thread's wait for
-// a CPU: the process and its server thread may each run for a scheduler slice first.
+// turn returns the seconds by which each additional client process may lengthen a thread's wait for
+// a CPU, because the process and its server thread may each run for a scheduler slice first.
 func turn(here machine.Machine) float64 {
 	const slice = 0.003 // the longest base_slice_ns that the kernel chooses
 	facts, _ := here.Read()

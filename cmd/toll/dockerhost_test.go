@@ -136,7 +136,8 @@ func buildEcho(t *testing.T) (echo string) {
 	return echo
 }
 
-// The key is the server's name, or its id where Docker is not asked.
+// neighbours returns commands that run a program in a container on a server's network, by the
+// server's name and, for reports made without Docker, by its ID.
 func neighbours(e *dockerHost) map[string][]string {
 	in := func(name string) []string {
 		return []string{"nsenter", "-n", "-t",

@@ -35,7 +35,7 @@ type places struct {
 	peer *peer.Peer // nil if no place is on the peer
 }
 
-// reach starts an agent on the peer, which close ends.
+// reach starts an agent on the peer. close ends it.
 func (p places) reach(ctx context.Context) (endpoint.Peer, error) {
 	a, about, err := p.peer.Agent(ctx)
 	if err != nil {

@@ -33,8 +33,8 @@ type llm struct {
 	keys  sync.Map     // Authorization headers
 }
 
-// The tokens are a few ms apart. before is called before the n-th response, from 0; if it returns
-// false, the server closes the connection instead.
+// startLLM starts a server that sends tokens a few ms apart. before is called before the n-th
+// response, from 0. If it returns false, the server closes the connection instead.
 func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	t.Helper()
 	m := &llm{}
@@ -71,7 +71,7 @@ func startLLM(t *testing.T, before func(n int64) bool) *llm {
 	return m
 }
 
-// The relay holds back the server's data for a random time up to most.
+// startRelay starts a relay that holds back the server's data for a random time up to most.
 func startRelay(t *testing.T, to string, seed uint64, most time.Duration) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,8 @@ type envSwitch struct{ name, value, flag string }
 
 func (s envSwitch) set() bool { return os.Getenv(s.name) == s.value }
 
-// checkSwitches refuses values without a meaning, such as TOLL_BUSY=1: the user relies on them.
+// checkSwitches refuses values without a meaning, such as TOLL_BUSY=1, because the user relies on
+// them.
 func checkSwitches(c *cobra.Command) error {
 	for _, s := range []envSwitch{busyEnv, historyEnv} {
 		if v := os.Getenv(s.name); v != "" && !s.set() && c.Flags().Lookup(s.flag) != nil {

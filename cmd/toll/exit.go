@@ -156,7 +156,7 @@ func stoppedBy(ctx context.Context, err error) error {
 }
 
 // atOnce makes the first signal end the command, even while it waits for a pipe or a terminal. f
-// must not need to clean up: it goes on in the background until the process exits.
+// must not need to clean up, because it goes on in the background until the process exits.
 func atOnce(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		done := make(chan error, 1)

@@ -291,7 +291,7 @@ func (t *tee) Write(b []byte) (int, error) {
 
 const saveFlag = "save"
 
-// savable leaves no file behind.
+// savable returns an error if the file of --save cannot be written. It leaves no file behind.
 func (f *runFlags) savable() error {
 	if f.save == "" || direct(f.save) {
 		return nil
@@ -312,7 +312,7 @@ func unsaved(what string, err error) error {
 }
 
 // unsave removes the results file of a run that recorded nothing, which would be in the way of the
-// next run. It leaves a file that --force may have found.
+// next run. With --force it keeps the file, which may have existed before.
 func (f *runFlags) unsave() error {
 	if f.save == "" || f.out.force || direct(f.save) {
 		return nil

@@ -28,9 +28,9 @@ var contentionSince = func(own func() float64) func() sample.Contention {
 	return machine.Machine{}.Contention(own)
 }
 
-// watchContention waits up to a minute, then fails, until other programs leave enough CPU time.
-// With --busy it does not wait. This machine is not watched if the traffic runs between other
-// machines or to endpoints that toll did not start.
+// watchContention waits until other programs leave enough CPU time. After a minute it returns an
+// error. With --busy it does not wait. It does not watch this machine if the traffic runs between
+// other machines or to endpoints that toll did not start.
 func (f *runFlags) watchContention(ctx context.Context, e env, p *progress,
 	c *engine.Config) error {
 	if c.Plan.Foreign() || c.Plan.Mesh != nil || f.of == nil || distantOf(f.on) != "" {

@@ -68,8 +68,9 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
 		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
-// defaults returns, in a run with the lab, the modes and placements that both backends have: the
-// lab has the same paths between pods without plug-in and cluster.
+// defaults returns nil in a run with other backends than the lab. With the lab, it returns the
+// modes and placements that both have, because the lab has the same paths between pods, without
+// plug-in and cluster.
 func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 	besideLab := slices.Equal(others, []string{sample.Lab})
 	if f.outside && len(others) > 0 {

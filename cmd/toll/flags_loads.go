@@ -57,7 +57,8 @@ func loadsWith(flag string) []string {
 	})
 }
 
-// kinds are the default loads; help shows the flags of the loads in takes.
+// addLoads adds --load, with kinds as the default, and the flags of all loads. Help shows the flags
+// of the loads in takes.
 func (f *runFlags) addLoads(fl *pflag.FlagSet, takes []string, kinds ...string) {
 	var words []string
 	for _, n := range takes {

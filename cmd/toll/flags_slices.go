@@ -69,7 +69,8 @@ const unpinnedVisits = "--pin none: the scheduler may move threads that rested b
 // ms, where iperf3 had 11 %.
 const queuedVisits = "slirp4netns, pasta and gvisor-tap-vsock queue more than a slice carries"
 
-// queues reports whether connections of the request may cross such a relay.
+// queues reports whether connections of the request may cross a relay for which queuedVisits
+// applies.
 func queues(r plan.Request) bool {
 	relays := []mode.HopKind{mode.HopSlirp, mode.HopPasta, mode.HopGvisor}
 	for _, n := range r.Modes {
@@ -109,8 +110,8 @@ func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {
 	return nil
 }
 
-// cut makes a load sliced, or records why that is impossible. window is the user's, in seconds, or
-// 0.
+// cut makes a load sliced, or records why that is impossible. window is the one that the user set,
+// in seconds; 0: none.
 func (f *sliceFlags) cut(l *sample.Load, window float64, w sample.Wire, on []string) {
 	if f.unpinned && l.Warmup > 0 {
 		l.Warmup = max(l.Warmup, settleTime)

@@ -122,14 +122,14 @@ func sizeFlag(to *int64, preset, least, most int64) pflag.Value {
 		parse: units.ParseSize}
 }
 
-// The rate is in bit/s.
+// rateFlag returns the value of a flag for a rate in bit/s.
 func rateFlag(to *float64, preset, least, most float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, least: least, most: most, kind: "rate",
 		format: units.FormatRate, parse: units.ParseRate}
 }
 
-// The share is given in per cent or as a fraction.
+// shareFlag returns the value of a flag for a share, which is given in per cent or as a fraction.
 func shareFlag(to *float64, preset float64) pflag.Value {
 	*to = preset
 	return &bounded[float64]{to: to, most: 1, kind: "share", format: units.FormatShare,

@@ -31,7 +31,7 @@ func ownHeadroom() error {
 
 // runHeadroom returns an error if the limits of threads or files are too low for the plan. most is
 // the largest number of threads of one end. Inside a user namespace it checks nothing, because the
-// outer toll has.
+// toll outside has checked.
 func runHeadroom(p sample.Plan, most int) error {
 	if lab.Entered() || rootless.Entered() {
 		return nil
@@ -47,7 +47,7 @@ func runHeadroom(p sample.Plan, most int) error {
 	}))
 }
 
-// pathHeadroom does what runHeadroom does for a command that builds one path at a time.
+// pathHeadroom is runHeadroom for a command that builds one path at a time.
 func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
 
 func counted(n int, what string) string {

@@ -276,7 +276,8 @@ func TestKillToll(t *testing.T) {
 	}
 }
 
-// Lines of before may vanish, because other programs come and go.
+// nothingMore waits until list has only lines of before. Some of those may vanish, because other
+// programs come and go.
 func nothingMore(t *testing.T, before string, list func(*testing.T) string) {
 	t.Helper()
 	had := strings.Split(before, "\n")

@@ -82,10 +82,10 @@ func (s signaled) Error() string { return "stopped by signal: " + s.String() }
 // ending are the signals that end a run after its clean-up.
 var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// untilSignal returns a context that ends at the first signal of ending. A write to an output that
-// nobody reads then returns an error, which the command's output handles: by default SIGPIPE would
-// kill the process before it has cleaned up. SIGPIPE does not end the context, because the loss of
-// any pipe or connection sends it.
+// untilSignal returns a context that ends at the first signal of ending. It also catches SIGPIPE,
+// which would kill the process before it has cleaned up. A write to an output that nobody reads
+// then returns an error, which the command's output handles. SIGPIPE does not end the context,
+// because the loss of any pipe or connection sends it.
 func untilSignal() (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -51,7 +51,7 @@ func patient(args []string) int {
 	}
 }
 
-// hurry makes what this goroutine starts from now on run before the other tests, where it may.
+// hurry raises the priority of processes that this goroutine starts from now on, if this user may.
 func hurry() {
 	runtime.LockOSThread()
 	const nice = -15
@@ -150,7 +150,8 @@ func TestReruns(t *testing.T) {
 	}
 }
 
-// tooBusy excuses only visits that other programs kept off the CPUs, or traced.
+// tooBusy reports whether a run failed only because other programs kept visits off the CPUs, or
+// traced the kernel.
 func tooBusy(report string) bool {
 	said := strings.Join(strings.Fields(report), " ")
 	busy := strings.Contains(said, sample.TooBusy) ||
@@ -178,5 +179,5 @@ func moreRounds(args []string) bool {
 	return err == nil
 }
 
-// The run may have written its files.
+// again returns args with --force, because the run may have written its files.
 func again(args []string) []string { return append(slices.Clone(args), "--"+forceFlag) }

@@ -29,7 +29,7 @@ type progress struct {
 	beaten    float64 // when the last line of text was printed, in s since the run's start
 }
 
-// beat is in seconds.
+// beat is the interval between lines of text, in seconds.
 const beat = 10
 
 func newProgress(w io.Writer, quiet bool) *progress {

@@ -14,7 +14,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 )
 
-// toRequest leaves fields empty whose flags the command lacks.
+// toRequest returns the request of the flags and arguments. It leaves fields empty for which the
+// command has no flag.
 func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.On, err = parseAll(f.on, parseBackend); err != nil {
 		return r, err
@@ -127,7 +128,7 @@ const (
 	maxWindow = time.Hour
 )
 
-// loadsOver returns none if the command has no flags of loads.
+// loadsOver returns the loads of a run over a wire, or nil if the command has no flags of loads.
 func (f *runFlags) loadsOver(w sample.Wire) ([]sample.Load, error) {
 	if len(f.loads.kinds) == 0 {
 		return nil, nil
@@ -184,13 +185,14 @@ func (f *runFlags) windowFor(w sample.Wire) (float64, error) {
 	return least, nil
 }
 
-// congestionHere returns "" if it is unknown. Tests without a kernel replace it.
+// congestionHere returns this machine's congestion control, or "" if it is unknown. Tests without a
+// kernel replace it.
 var congestionHere = func() string {
 	facts, _ := machine.Machine{}.Read() // what cannot be read is left empty
 	return facts.Congestion
 }
 
-// unpacedTune is a congestion control that does not pace and that every kernel has
+// unpacedTune sets a congestion control that does not pace and that every kernel has.
 var unpacedTune = mode.Tunes(mode.Congestion) + "=reno"
 
 // unpace also measures the lab's baseline and bridge without pacing, if the machine's congestion
@@ -208,7 +210,7 @@ func unpace(r *plan.Request) {
 	}
 }
 
-// paced returns "" if bulk is not paced.
+// paced returns a note that the congestion control paces bulk, or "" if it does not.
 func paced(p sample.Plan, congestion string) string {
 	if p.Unpaced == "" {
 		return ""

@@ -134,7 +134,7 @@ func signalOf(cause error) os.Signal {
 	return os.Interrupt
 }
 
-// resultOf returns the result of the toll that ran in this one's place.
+// resultOf returns the result of the toll that ran in place of this one.
 func resultOf(code int, err error) error {
 	switch {
 	case err != nil:

@@ -62,8 +62,9 @@ func (f *runFlags) command(e env,
 	}
 }
 
-// fromInside places the client in a container if only the way out is requested and no placement is
-// given. Modes of the machine have their own way out.
+// fromInside places the client in a container if only outward targets are requested and no
+// placement is given. If all modes are native, which has no container, it places the client on the
+// machine.
 func (f *runFlags) fromInside(fl *pflag.FlagSet, modes []string) {
 	inward := func(to string) bool { return !mode.Target(to).Outside() }
 	contained := func(m string) bool { return m != string(mode.Native) }

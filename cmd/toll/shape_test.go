@@ -98,7 +98,8 @@ func masked(l string) string {
 
 func words(l string) string { return strings.Join(strings.Fields(l), " ") }
 
-// Depending on the width, a path is in the row or below it.
+// tableShape returns the shape of a table's lines. A path may be in the row or below it, depending
+// on the width.
 func tableShape(table []string) []string {
 	if len(table) < 3 {
 		return table
@@ -204,7 +205,8 @@ func differs(want, got string) string {
 		strings.Split(strings.Join(g, "\n"), "\n"))
 }
 
-// A cut matches any number of parts, and the rest of the one before it.
+// sameParts compares an example with an output. A cut in the example matches any number of parts,
+// and the rest of the part before it.
 func sameParts(want, got []string) bool {
 	for i, w := range want {
 		if w == leftOut {
@@ -234,8 +236,8 @@ func endsWith(want, got []string) bool {
 
 const heads = 3
 
-// sameTable accepts rows in any order: figures decide it. Rows may be missing where the first has a
-// cut.
+// sameTable accepts rows in any order, because figures determine it. Rows may be missing where the
+// first table has a cut.
 func sameTable(want, got []string) bool {
 	if len(want) < heads || len(got) < heads || !slices.Equal(want[:heads], got[:heads]) {
 		return false

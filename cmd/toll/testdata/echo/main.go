@@ -1,5 +1,5 @@
-// Echo runs in the containers of the tests of `toll ports`: it answers, or checks whether another
-// one does.
+// Echo runs in the containers of the tests of `toll ports`. It answers connections, or checks
+// whether another echo answers.
 package main
 
 import (
@@ -52,7 +52,8 @@ func main() {
 	}
 }
 
-// Several programs may share addr.
+// listen answers at addr in the background. With REUSEPORT in the environment, several programs may
+// share addr.
 func listen(addr string) error {
 	c := net.ListenConfig{}
 	if os.Getenv("REUSEPORT") != "" {
