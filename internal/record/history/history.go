@@ -22,6 +22,7 @@ import (
 	"time"
 )
 
+// Limits of the history: the number of runs, and the bytes of all results and of one run's.
 const (
 	MostRuns  = 200
 	MostBytes = 128 << 20

@@ -53,7 +53,7 @@ type Host struct {
 const mostQueues = 8
 
 // With returns the variant of m that the lever makes on a machine. ok is false if the lever does
-// not apply or changes nothing, but true for modes in Not.
+// not apply or changes nothing. A mode in Not counts as one to which the lever applies.
 func (l Lever) With(m mode.Name, h Host) (v sample.Variant, ok bool) {
 	v = sample.Variant{Mode: m}
 	if l.For != nil && !slices.Contains(l.For, m) && l.Refuses(m) == "" || l.Mode == m {

@@ -51,10 +51,10 @@ type Mode struct {
 
 	// Routes lists the routes. After the inward routes from a placement come the outward ones.
 	Routes []Route
-	// Otherwise lists alternatives to routes in Routes with the same From and To: on engines with
+	// Otherwise lists alternatives to routes in Routes with the same From and To, for engines with
 	// the other setting of userland-proxy, an older RootlessKit, or other RootlessKit drivers.
 	Otherwise []Route
-	// Podman lists such alternatives for engines whose port is published by Podman's rules.
+	// Podman lists such alternatives for engines on which Podman's rules publish the port.
 	Podman []Route
 	// Rungs has at most one inward rung from each placement, and one outward rung.
 	Rungs []Rung

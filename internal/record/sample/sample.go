@@ -101,7 +101,7 @@ type Plan struct {
 	Seed   uint64  `json:"seed"`
 	Rounds int     `json:"rounds,omitempty"` // 0: until precision or budget
 	Budget float64 `json:"budget_s"`
-	// largest relative half-width that a ratio's interval may have
+	// relative half-width at which a ratio's interval is narrow enough
 	Precision float64 `json:"precision"`
 	// Same is the largest relative difference that counts as none; 0 in files of schema 1.
 	Same float64 `json:"same,omitempty"`

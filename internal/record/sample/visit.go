@@ -35,8 +35,8 @@ type Turn struct {
 	Cell  int `json:"cell"`  // index into Plan.Cells
 	PairTurn
 	At float64 `json:"at_s"` // since the run's start
-	// Repeats counts the repetitions of the visit because toll's own control channel was active in
-	// the window.
+	// Repeats counts the repetitions that were necessary because toll's own control channel was
+	// active in the window.
 	Repeats int `json:"repeats,omitempty"`
 }
 
@@ -90,7 +90,7 @@ type Proof struct {
 	Witness Witness      `json:"witness"`
 }
 
-// TooBusy is how the failure of a visit begins for which the machine had too little CPU time.
+// TooBusy is the beginning of Outcome.Failure if the machine had too little CPU time for a visit.
 const TooBusy = "the machine was too busy"
 
 // Outcome is what went wrong, if anything.

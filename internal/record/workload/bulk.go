@@ -22,7 +22,7 @@ func bulkFill(l *sample.Load) {
 
 // Metrics that depend on options of bulk.
 const (
-	// Payload that the server and the client received, of a load in both directions.
+	// The throughput to the server and to the client, of a load in both directions.
 	ThroughputOut  = "throughput_out"
 	ThroughputBack = "throughput_back"
 	// From the common start to the last byte's arrival.

@@ -25,7 +25,7 @@ const (
 	// of all visits' samples together, with three digits; for percentiles other than medians
 	Merged
 	Integer    // of the median visit, without decimals
-	Hundredths // the median visit's
+	Hundredths // of the median visit, with two decimals
 	Share      // of the median visit, with one decimal; zero as 0
 	Rare       // three digits, because small values matter; zero as 0
 	Total      // over all visits

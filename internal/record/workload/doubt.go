@@ -12,7 +12,7 @@ type Listed int
 
 const (
 	First      Listed = iota
-	BeforeLate        // those of failed visits
+	BeforeLate        // before the doubt about late starts
 	Last
 )
 

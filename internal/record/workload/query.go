@@ -81,7 +81,7 @@ const pageTail = 0.01
 
 func page(l sample.Load) int { return max(1, QueryOf(l).Queries, SQLOf(l).Queries) }
 
-// pages returns the number of pages, including the finished part of the last.
+// pages returns the number of pages, including parts of pages.
 func pages(v sample.Visit, l sample.Load) float64 {
 	return float64(v.Client.Trips) / float64(page(l))
 }

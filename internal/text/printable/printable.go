@@ -42,7 +42,7 @@ func List(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// Limit returns the first characters of s. Their number is at most most.
+// Limit returns s, cut after most characters.
 func Limit(s string, most int) string {
 	n := 0
 	for i := range s {
@@ -62,7 +62,7 @@ func Start(s string, most int) string {
 	return s
 }
 
-// End returns the last whole characters of s, at most most bytes, after an ellipsis if text was
+// End returns the end of s, at most most bytes in whole characters, after an ellipsis if text was
 // cut.
 func End(s string, most int) string {
 	over := len(s) - most

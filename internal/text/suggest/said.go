@@ -137,7 +137,7 @@ var Said = map[string]map[string]string{
 		"prometheus": "openmetrics", "benchstat": "benchfmt", "web": "html"},
 }
 
-// said returns the word of the list that word stands for, or "" if there is none.
+// said returns the word of the list that people mean by word, or "" if the list has none.
 func said(what, word string, known []string) string {
 	if to := Said[what][word]; slices.Contains(known, to) {
 		return to

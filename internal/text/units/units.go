@@ -41,7 +41,7 @@ func ParseShare(s string) (float64, error) {
 // FormatShare formats a share in per cent for ParseShare.
 func FormatShare(x float64) string { return strconv.FormatFloat(100*x, 'g', 12, 64) + "%" }
 
-// number parses a finite number. ok is false if s is none.
+// number parses a number. ok is false if s is not a finite one.
 func number(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
