@@ -55,6 +55,7 @@ func (f Format) Writes(k document.Kind) bool {
 	return f.Kinds == nil || slices.Contains(f.Kinds, k)
 }
 
+// Write writes a document. It returns an error if the format cannot write the document's kind.
 func (f Format) Write(w io.Writer, d document.Document, o Options) error {
 	if !f.Writes(d.Kind) {
 		return fmt.Errorf("the format %s does not write %s", f.Name, d.Kind)

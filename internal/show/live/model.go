@@ -91,6 +91,7 @@ func New(name string, running, color bool, width, height int) Model {
 	return m
 }
 
+// With returns the model in the given state.
 func (m Model) With(s State) Model {
 	m.take(s)
 	m.settle()

@@ -9,8 +9,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 )
 
-// publishedData returns a table of which each row is a ratio of two published figures, a figure
-// that is in no ratio, or a claim.
+// publishedData returns a table with a row for each ratio of two published figures, each figure
+// that is in no ratio, and each claim.
 func publishedData(p *published.Report) *document.Table {
 	t := &document.Table{}
 	for _, name := range []string{"study", "year", "table", "mode", "placement", "load", "shape",

@@ -10,8 +10,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// written returns the document in a format. It also lays tables out at several widths, and checks
-// the answer against the JSON.
+// written returns the document in a format. It also lays out tables at several widths, and checks
+// their answer against the JSON.
 func written(t *testing.T, name string, d document.Document, o format.Options) string {
 	t.Helper()
 	f, ok := format.Find(name)

@@ -159,6 +159,7 @@ func same(word, of string) bool {
 	return word == of || cut && strings.HasPrefix(of, head) && strings.HasSuffix(of, tail)
 }
 
+// Unnumbered returns the figures whose cell has no Number.
 func Unnumbered(d document.Document) []string {
 	var out []string
 	for t := range tables(d) {
@@ -174,6 +175,7 @@ func Unnumbered(d document.Document) []string {
 	return out
 }
 
+// Unpercented returns the ratios without % or × in the cell or the column's head.
 func Unpercented(d document.Document) []string {
 	var out []string
 	for t := range tables(d) {
@@ -202,8 +204,8 @@ func tables(d document.Document) func(yield func(document.Table) bool) {
 	}
 }
 
-// Unnoticed removes each cell in turn and returns those cells without which nothing of text is
-// missing. It skips cells whose content is also shown elsewhere.
+// Unnoticed removes each cell in turn. It returns the cells after whose removal the document still
+// has every line of text. It skips cells whose content is also shown elsewhere.
 func Unnoticed(d document.Document, text string) []string {
 	var out []string
 	for t := range tables(d) {

@@ -15,6 +15,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/live"
 )
 
+// Display shows a model on a terminal. Its methods may be called from any goroutine.
 type Display struct {
 	terminal *Terminal
 	program  *tea.Program
