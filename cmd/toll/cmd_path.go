@@ -185,8 +185,8 @@ func chooseRoute(name, from, to string, six bool) (path.Spec, error) {
 	return s, usage(fmt.Errorf("%s from %s has no target %s", name, routes[0].From, to), hint)
 }
 
-// tries is how often a visit is tried on a busy machine. Repeating it is harmless, because load
-// does not change where packets go.
+// tries is the largest number of times that a visit is tried on a busy machine. Repeating it is
+// harmless, because load does not change where packets go.
 const tries = 3
 
 func walk(ctx context.Context, b path.Builder, s path.Spec, w sample.Wire) (*view.Trace, error) {

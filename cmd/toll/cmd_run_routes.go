@@ -23,7 +23,7 @@ const (
 	runningExample = "toll run 127.0.0.1:6379 --client 'redis-benchmark -h {host} -p {port}'"
 )
 
-// isRoute reports whether a word is a route. No mode or target contains these characters.
+// isRoute reports whether a word is a route. Only routes contain one of ".:=".
 func isRoute(w string) bool { return strings.ContainsAny(w, ".:=") }
 
 func splitRoutes(args []string) (modes, routes []string) {

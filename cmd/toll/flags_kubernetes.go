@@ -68,8 +68,8 @@ func (f *kubernetesFlags) with(_ context.Context, _ sample.Wire,
 		Unprivileged: f.unprivileged, Outside: f.outside, Version: version}, use)
 }
 
-// defaults returns nil in a run with other backends than the lab. With the lab, it returns the
-// modes and placements that both have, because the lab has the same paths between pods, without
+// defaults returns nil in a run with backends other than the lab. In a run with the lab, it returns
+// the modes and placements that both have, because the lab has the same paths between pods, without
 // plug-in and cluster.
 func (f *kubernetesFlags) defaults(others []string) (*defaults, error) {
 	besideLab := slices.Equal(others, []string{sample.Lab})
