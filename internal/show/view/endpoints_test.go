@@ -16,8 +16,8 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
 )
 
-// routeTo returns a cell of a route. times are in seconds. Unless the route is the baseline, it adds
-// the share adds of each.
+// routeTo returns a cell of a route. times are in seconds. Unless the route is the baseline, it
+// adds the share adds of each.
 func routeTo(name, dial, load string, times, others map[string]float64, adds float64,
 	v stats.Verdict) analysis.Cell {
 	l := sample.Load{Kind: load}
