@@ -19,7 +19,7 @@ type Mode struct {
 	Summary string
 	Docker  string // in Docker's or Podman's words
 	Short   string // at most 18 columns
-	Out     string // Short of the way out, where no port is published; "": as Short
+	Out     string // Short of outward routes, which publish no port; "": Short
 	Lost    string // the isolation that it gives up; "": none
 	Caveat  string // what its users give up besides, or must know; "": nothing
 

@@ -132,7 +132,7 @@ type Plan struct {
 	Also   []string `json:"also,omitempty"`
 	Steps  []Step   `json:"steps,omitempty"`
 	Priors []Prior  `json:"priors,omitempty"`
-	// Trace says what is traced; nil: nothing.
+	// Trace selects what is traced; nil: nothing.
 	Trace *TracePlan `json:"trace,omitempty"`
 }
 

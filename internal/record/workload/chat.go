@@ -126,7 +126,8 @@ func slowest(h *hdrhistogram.PackedHistogram) float64 {
 	return sum / float64(n)
 }
 
-// GluedShare is the share of tokens arriving with another one above which gaps say little.
+// GluedShare is the share of tokens arriving together with another one above which gaps mean
+// little.
 const GluedShare = 0.1
 
 func chatDoubts(s Seen) []Doubt {

@@ -132,7 +132,7 @@ func TestParseShare(t *testing.T) {
 	}
 }
 
-// What is formatted is parsed as the same.
+// FuzzParse checks that formatted values are parsed as the same values.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"1", "64k", "4M", "2T", "8388608T", "500mbit", "1.5gbit", "1e3kbit",
 		"250ms", "1m30s", "10", "2%", "0.02", "-0bit", "16384 kB"} {
