@@ -145,7 +145,7 @@ func TestChartsOfAComparison(t *testing.T) {
 		t.Errorf("strips %+v", strip)
 	}
 	curves := chartOf(t, v, "Latency by percentile").Spec.(lines)
-	// Of 24,000 trips, ten lie beyond 99.95 % and five beyond 99.98 %.
+	// Ten of the 24,000 trips lie beyond 99.95 %, and five beyond 99.98 %.
 	if last := curves.Series[1].Points; last[len(last)-1][0] != 99.95 ||
 		math.Abs(last[4][1]-25) > 0.1 {
 		t.Errorf("curve %+v", last)

@@ -228,7 +228,7 @@ func partChanges(x difference.Traced) document.Section {
 		if p.Sum && slices.ContainsFunc(x.Parts[:i], func(o difference.Part) bool {
 			return o.Name == p.Name
 		}) {
-			continue // a sum of one row
+			continue // the sum of a single row, which is already listed
 		}
 		row := document.Row{Cells: []document.Cell{{Text: p.Name}, added(p.Old), added(p.New),
 			added(&p.Change)}}

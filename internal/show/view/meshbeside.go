@@ -127,7 +127,7 @@ func groupSections(m *mesh.Mesh) []document.Section {
 						c.of.Metrics[c.metric.metric].Unit)
 					n := x.Links
 					if c.metric.metric == workload.Throughput {
-						n = (n + 1) / 2 //nolint:mnd // ways
+						n = (n + 1) / 2 //nolint:mnd // both directions of a pair
 					}
 					pairs = max(pairs, n)
 				}

@@ -179,7 +179,7 @@ func routes(dials []dial, who string) (out document.Section) {
 	}
 	for _, d := range path.Doubt {
 		if d == ports.Untried {
-			continue // checks says so of all
+			continue // checks reports this for all paths
 		}
 		out.Add(paragraph(2, "not known: "+d, document.Words))
 	}

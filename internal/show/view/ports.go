@@ -158,7 +158,7 @@ func reasons(r *ports.Report) []document.Section {
 			case p.Kind == ports.Blocked && !explained(row, d.client):
 				add(reason{name, "blocked; toll ports PORT says by what"}, name, d.client)
 			}
-			for _, text := range d.path.Doubt { // a doubt may say more than it must
+			for _, text := range d.path.Doubt {
 				add(reason{"", "not known, " + text}, name, d.client)
 			}
 		}

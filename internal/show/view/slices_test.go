@@ -26,7 +26,7 @@ func even(r *analysis.Report) *analysis.Report {
 	return r
 }
 
-// What a cell adds is derived from its ratio, with the same confidence.
+// adding gives each cell what it adds, as derived from its ratio with the same confidence.
 func adding(r *analysis.Report, load string) *analysis.Report {
 	base := 0.
 	for _, c := range r.Cells {
