@@ -94,7 +94,7 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 		say(e.stdout, "left alone: the limits of socket buffers, set by a toll whose process "+
 			"cannot be seen; "+hint)
 	}
-	if sockmem.Busy(limitsErr) { // toll restores them when it ends
+	if sockmem.Busy(limitsErr) { // the toll that set them will restore them
 		limitsErr = nil
 	}
 	for _, l := range limits {

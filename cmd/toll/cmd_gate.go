@@ -265,7 +265,7 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 	cmd := exec.CommandContext(ctx, self, append(
 		slices.Clone(h.Command), "--save", saved, "--quiet")...)
 	cmd.Stderr = &said
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // it cleans up
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // so that it cleans up
 	const patience = 30 * time.Second
 	cmd.WaitDelay = patience
 	runErr := cmd.Run()

@@ -139,7 +139,7 @@ func (f *runFlags) runMesh(ctx context.Context, e env, m *meshFlags, given *pfla
 		}
 		between = append(between, spec)
 	}
-	// Report errors that do not depend on the nodes before any node is asked.
+	// Report errors that do not depend on the nodes before any node is contacted.
 	req.Nodes = []sample.Node{{Name: "one"}, {Name: "another"}}
 	if _, err := plan.Mesh(req); err != nil {
 		return badMesh(err)

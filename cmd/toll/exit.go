@@ -118,7 +118,7 @@ func leftHint(err error) string {
 
 // unsaid returns err without a signal and its consequences.
 func unsaid(err error) error {
-	switch x := err.(type) { //nolint:errorlint // it is what wraps that is looked at
+	switch x := err.(type) { //nolint:errorlint // the wrapping itself is examined
 	case *failure:
 		if x.code < exitSignalled {
 			return x.err

@@ -39,7 +39,7 @@ func (o *outputFlags) fresh(others []place) error {
 	return nil
 }
 
-// openInput opens a file to read, and says so while a named pipe has no writer.
+// openInput opens a file to read. While a named pipe has no writer, it prints that it waits.
 func openInput(e env, name string) (*os.File, error) {
 	if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
 		const patience = time.Second

@@ -86,7 +86,7 @@ func (f *meshPeers) read(word, example string) error {
 	}
 	for i, other := range f.to {
 		if name == "" && f.names[i] == "" {
-			continue // the whole text tells them apart
+			continue // both are shown as written, and the texts differ
 		}
 		if mine := cmp.Or(name, h.Name); mine == cmp.Or(f.names[i], other.Name) {
 			return usage(fmt.Errorf("two machines are called %s", mine),

@@ -88,7 +88,7 @@ func queues(r plan.Request) bool {
 	return false
 }
 
-// These tunes apply to the whole machine, and all modes share the slices.
+// The tunes apply to the whole machine, and all modes share the slices.
 const heldVisits = "--tune rmem_max, wmem_max: they apply to the whole machine, and are set only during a visit"
 
 func (f *sliceFlags) into(r *plan.Request, given func(flag string) bool) error {

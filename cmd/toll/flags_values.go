@@ -136,8 +136,8 @@ func shareFlag(to *float64, preset float64) pflag.Value {
 		parse: units.ParseShare}
 }
 
-// plainly replaces Go's error with want, which says what the text must be. It keeps the error of a
-// number that is too large, for the check of bounds.
+// plainly replaces Go's error with want, which describes what the text must be. It keeps the error
+// of a number that is too large, for the check of bounds.
 func plainly(err error, want string) error {
 	if err == nil || errors.Is(err, strconv.ErrRange) {
 		return err

@@ -104,7 +104,7 @@ func TestEndWithDocker(t *testing.T) {
 	}
 }
 
-// This asks no daemon.
+// This test connects to no daemon.
 func TestDockerPlugin(t *testing.T) {
 	t.Parallel()
 	docker, err := exec.LookPath("docker")
