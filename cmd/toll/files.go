@@ -73,9 +73,9 @@ func direct(name string) bool {
 
 var errTaken = errors.New("another toll is writing to it")
 
-// create opens a file to write. If it is the standard output under another name, it returns that,
-// because two writers would overwrite each other. For the same reason it returns errTaken for a file
-// that another toll has open.
+// create opens a file to write. If it is the standard output under another name, create returns
+// that, because two writers would overwrite each other. For the same reason it returns errTaken for
+// a file that another toll has open.
 func create(name string, stdout io.Writer, force bool) (w io.Writer, closeFile func() error,
 	err error) {
 	if out, is := fileOf(stdout); is && isFile(out, name) {
