@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -25,7 +26,7 @@ func (p *parser) limit() error {
 			number.text)
 	}
 	unit := word{}
-	if len(p.words) > 0 && !isQualifier(p.words[0].text) {
+	if len(p.words) > 0 && !slices.Contains(qualifiers, p.words[0].text) {
 		unit = p.next()
 	}
 	if unit.text == "%" && len(p.words) > 0 && p.words[0].text == "of" {
@@ -41,8 +42,6 @@ func (p *parser) limit() error {
 	}
 	return p.fits(number, unit)
 }
-
-func isQualifier(s string) bool { return s == "from" || s == "to" || s == "load" || s == "on" }
 
 func (p *parser) ratio(number word, x float64) (err error) {
 	if !(x > 0) {

@@ -282,6 +282,9 @@ func (p *parser) joined() word {
 	return w
 }
 
+// qualifiers are the words that may follow a limit, each with its value.
+var qualifiers = []string{"from", "to", "load", "on", "at", "pin"}
+
 // qualifiers parses from PLACEMENT, to TARGET, load LOAD, on BACKEND, at POINT and pin PIN, in any
 // order.
 func (p *parser) qualifiers() error {
@@ -293,24 +296,22 @@ func (p *parser) qualifiers() error {
 	for _, f := range mode.Placements() {
 		from = append(from, string(f))
 	}
-	all := []struct {
-		name  string
+	all := []struct { // in the order of qualifiers
 		to    *string
 		known []string
 	}{
-		{"from", &p.s.From, append(from, sample.FromHere)},
-		{"to", &p.s.To, targetWords()},
-		{"load", &p.s.Load, loads},
-		{"on", &p.s.On, append(sample.Backends(), p.known.Backends...)},
-		{"at", &p.s.At, p.known.Points},
-		{"pin", &p.s.Pin, []string{sample.PinFar, sample.PinNear}},
+		{&p.s.From, append(from, sample.FromHere)},
+		{&p.s.To, targetWords()},
+		{&p.s.Load, loads},
+		{&p.s.On, append(sample.Backends(), p.known.Backends...)},
+		{&p.s.At, p.known.Points},
+		{&p.s.Pin, []string{sample.PinFar, sample.PinNear}},
 	}
-	names := []string{"from", "to", "load", "on", "at", "pin"}
 	for len(p.words) > 0 {
 		w := p.next()
-		k := slices.Index(names, w.text)
+		k := slices.Index(qualifiers, w.text)
 		if k < 0 {
-			return p.fail(w, unknown("word", w.text, names))
+			return p.fail(w, unknown("word", w.text, qualifiers))
 		}
 		if *all[k].to != "" {
 			return p.fail(w, fmt.Errorf("%s is given twice", w.text))

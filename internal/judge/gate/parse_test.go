@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"unicode/utf8"
 )
 
@@ -46,6 +48,10 @@ func TestParse(t *testing.T) {
 			Unit: "s/B"}},
 		{"bridge.cpu <= 20us load rr", Sentence{
 			Mode: bridge, Metric: "cpu", Compare: "<=", Limit: 20e-6, Unit: "s", Load: "rr"}},
+		{"bridge.loss <= 0.1 pin near", Sentence{Mode: bridge, Metric: "loss", Compare: "<=",
+			Limit: 0.1, Pin: sample.PinNear}},
+		{"bridge.retransmits <= 10 at 16k", Sentence{Mode: bridge, Metric: "retransmits",
+			Compare: "<=", Limit: 10, At: "16k"}},
 		{"bridge.loss < 0.1%", Sentence{Mode: bridge, Metric: "loss", Compare: "<", Limit: 0.001,
 			Unit: "1"}},
 		{"bridge.loss < 0.001", Sentence{Mode: bridge, Metric: "loss", Compare: "<", Limit: 0.001}},

@@ -193,7 +193,7 @@ func (p *predictor) row(c sample.Cell) Row {
 		{Page, "s", &r.Page, p.page, workload.RR, workload.LatencyP50},
 		{CPU, analysis.CoreUnit, &r.CPU, p.cpu, workload.RR, workload.CPUPerTrip},
 		{StreamCPU, analysis.CoreUnit, &r.StreamCPU, p.streamCPU, workload.Stream,
-			workload.CPUPerTrip},
+			workload.CPUPerToken},
 	} {
 		xs := q.of(c)
 		s := stats.Summarize(analysis.Ordered(xs))
@@ -214,13 +214,9 @@ func (p *predictor) row(c sample.Cell) Row {
 	}
 	for _, m := range []struct{ load, metric string }{{workload.RR, workload.LatencyP50},
 		{workload.RR, workload.CPUPerTrip}, {workload.Bulk, workload.Throughput},
-		{workload.Bulk, workload.CPUPerByte}, {workload.Stream, workload.CPUPerTrip}} {
+		{workload.Bulk, workload.CPUPerByte}, {workload.Stream, workload.CPUPerToken}} {
 		if xs := p.values(c, m.load, m.metric); len(xs) > 0 {
-			name := m.metric
-			if m.load == workload.Stream {
-				name = "stream_" + name
-			}
-			r.Costs[name] = stats.Median(analysis.Ordered(xs))
+			r.Costs[m.metric] = stats.Median(analysis.Ordered(xs))
 		}
 	}
 	return r
@@ -343,7 +339,7 @@ func (p *predictor) streamCPU(c sample.Cell) map[int]float64 {
 		return nil
 	}
 	out := map[int]float64{}
-	for round, x := range p.values(c, workload.Stream, workload.CPUPerTrip) {
+	for round, x := range p.values(c, workload.Stream, workload.CPUPerToken) {
 		out[round] = p.w.Tokens * x
 	}
 	return out

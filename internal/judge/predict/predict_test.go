@@ -67,6 +67,31 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+func TestPredictTokens(t *testing.T) {
+	cells := judgetest.Trio(mode.Bridge, workload.Stream)
+	f := judgetest.New(t, cells...).Rounds(6, judgetest.Steady(1, 1, 1), func(v *sample.Visit) {
+		v.Client.Counts = map[string]int64{workload.CountTokens: 100}
+		if v.Cell == 2 {
+			v.Proxy = &sample.ProxyUse{CPU: 0.3}
+		}
+	}).File
+	p, err := Judge(f, Workload{Tokens: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ends = 0.4 + 0.2 // s of CPU time for 100 tokens
+	for i, want := range []float64{ends / 100, (ends + 0.3) / 100} {
+		r := p.Rows[i]
+		if r.StreamCPU == nil || !judgetest.Near(r.StreamCPU.Median, 5*want) ||
+			!judgetest.Near(r.Costs[workload.CPUPerToken], want) {
+			t.Errorf("%s: %+v, costs %v", r.Label, r.StreamCPU, r.Costs)
+		}
+	}
+	if over := p.Rows[1].Over[StreamCPU]; over.Verdict != stats.Costs {
+		t.Errorf("over %+v", over)
+	}
+}
+
 func TestPredictFromLess(t *testing.T) {
 	small := Workload{Queries: 3, Bytes: 1}
 	p, err := Judge(costs(t, "rr"), small)

@@ -136,6 +136,7 @@ var stream = Workload{
 	notSliced: because("its tokens are sent at a fixed pace"),
 	threads:   streamThreads,
 	Primary:   LatencyP50, Noun: "median token delay", Rate: TokenRate, Trips: true,
+	cpu: CPUPerToken,
 	Metrics: append([]Metric{
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"},
 		{Name: TokenRate, Unit: "1/s", Higher: true}, {Name: CPUPerToken, Unit: "s"},

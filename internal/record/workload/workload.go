@@ -65,6 +65,8 @@ type Workload struct {
 	times func(l sample.Load) []string
 
 	figures func(f *Figures, v sample.Visit, l sample.Load)
+	// cpu is the metric of CPU time per unit of work; "": per trip or byte.
+	cpu string
 	// work returns transactions or payload bytes.
 	work func(v sample.Visit, l sample.Load) float64
 
@@ -136,7 +138,10 @@ func (w Workload) Times(l sample.Load) []string {
 
 // CPU returns the metric of CPU time per unit of work.
 func (w Workload) CPU() string {
-	if w.Trips {
+	switch {
+	case w.cpu != "":
+		return w.cpu
+	case w.Trips:
 		return CPUPerTrip
 	}
 	return CPUPerByte

@@ -172,7 +172,7 @@ func arithmetic(w predict.Workload, x predict.Row) string {
 		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS,
 			digits(cpu*micro), bytes, digits(x.CPU.Median*percent)))
 	}
-	if token, ok := x.Costs["stream_"+workload.CPUPerTrip]; ok && x.StreamCPU != nil {
+	if token, ok := x.Costs[workload.CPUPerToken]; ok && x.StreamCPU != nil {
 		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens,
 			digits(token*micro), digits(x.StreamCPU.Median*percent)))
 	}

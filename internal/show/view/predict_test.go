@@ -31,7 +31,7 @@ func prediction(w predict.Workload) *predict.Prediction {
 		}
 		if w.Tokens > 0 {
 			r.StreamCPU = q("core", 0.05)
-			r.Costs["stream_"+workload.CPUPerTrip] = 20e-6
+			r.Costs[workload.CPUPerToken] = 20e-6
 			r.Over[predict.StreamCPU] = price("core", 0.001, stats.Nothing)
 		}
 		return r
