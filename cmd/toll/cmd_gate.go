@@ -10,7 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -205,7 +205,7 @@ func readRules(e env, name string) ([]string, error) {
 var (
 	repeated    = []string{"compare", "ladder", "trace", "scale", "advise"}
 	notRepeated = []string{"proxy", peerFlag, "peer-dial", "peer-binary", "peer-sudo", "kubeconfig",
-		"image", "control", outputFlag, saveFlag, forceFlag}
+		"image", "control", outputFlag, saveFlag, forceFlag, "dry-run", helpAllFlag}
 )
 
 func checkRepeated(args []string) error {
@@ -216,6 +216,12 @@ func checkRepeated(args []string) error {
 	}
 	if err == nil {
 		err = c.ParseFlags(rest)
+	}
+	switch {
+	case errors.Is(err, pflag.ErrHelp): // cobra would print help and succeed
+		err = errors.New("it prints help")
+	case err == nil && c.Flags().ArgsLenAtDash() >= 0: // toll adds flags
+		err = errors.New("it contains --")
 	}
 	if err == nil && c == root {
 		err = noCommand(c, c.Flags().Args())
@@ -251,34 +257,45 @@ func remeasure(ctx context.Context, e env, h sample.Header) (*sample.File, error
 			h.Environment.Kernel, h.Environment.CPUModel),
 			"measure again there, and give the new file: --confirm again.jsonl")
 	}
-	dir, err := os.MkdirTemp("", "toll-gate-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	saved := filepath.Join(dir, "again.jsonl")
-	var said bytes.Buffer
+	in, out, err := os.Pipe() // a killed toll leaves no file
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var said, saved bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, append(
-		slices.Clone(h.Command), "--save", saved, "--quiet")...)
-	cmd.Stderr = &said
+		slices.Clone(h.Command), "--save", "/dev/fd/3", "--quiet")...)
+	cmd.Stderr, cmd.ExtraFiles = &said, []*os.File{out}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) } // so that it cleans up
 	const patience = 30 * time.Second
 	cmd.WaitDelay = patience
-	runErr := cmd.Run()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGINT}
+	runtime.LockOSThread() // Pdeathsig is tied to the thread
+	defer runtime.UnlockOSThread()
+	runErr := cmd.Start()
+	_ = out.Close()
+	if runErr == nil {
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			_, _ = saved.ReadFrom(in) // torn results show below
+		}()
+		runErr = cmd.Wait()
+		_ = in.SetReadDeadline(time.Now().Add(time.Second)) // for what it left in the pipe
+		<-read
+	}
 	if stop := interrupted(ctx); stop != nil {
 		return nil, stop
 	}
-	in, err := os.Open(saved)
-	if err != nil { // it did not start
-		return nil, &failure{exitFailed, fmt.Errorf(
-			"measure again: %w: %s", runErr, strings.TrimSpace(said.String())), ""}
+	if saved.Len() == 0 { // it did not start to measure
+		return nil, &failure{exitFailed, fmt.Errorf("measure again: %w: %s",
+			cmp.Or(runErr, errors.New("no results")), strings.TrimSpace(said.String())), ""}
 	}
-	defer in.Close()
-	f, err := sample.Read(in)
+	f, err := sample.Read(&saved)
 	if err != nil {
 		return nil, fmt.Errorf("measure again: %w", errors.Join(err, runErr))
 	}

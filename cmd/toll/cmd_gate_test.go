@@ -18,6 +18,10 @@ func TestRepeatedCommands(t *testing.T) {
 		"compare bridge --kubeconfig k":  "a results file may not set --kubeconfig",
 		"compare bridge --output=/etc/x": "a results file may not set --output",
 		"compare --no-such-flag":         "unknown flag",
+		"-h":                             "it prints help",
+		"compare --help-all":             "may not set --help-all",
+		"compare bridge --dry-run":       "may not set --dry-run",
+		"compare -- bridge":              "it contains --",
 		"nothing":                        "unknown command",
 	} {
 		err := checkRepeated(strings.Fields(line))
