@@ -127,10 +127,14 @@ func (s *Store) forget(name string) error {
 }
 
 func (s *Store) sweep(age time.Duration) error {
-	left, err := filepath.Glob(filepath.Join(s.Dir, temporary+"*"))
-	for _, name := range left {
-		if info, e := os.Lstat(name); e == nil && time.Since(info.ModTime()) >= age {
-			err = errors.Join(err, remove(name))
+	entries, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if info, infoErr := e.Info(); infoErr == nil && strings.HasPrefix(e.Name(), temporary) &&
+			time.Since(info.ModTime()) >= age {
+			err = errors.Join(err, remove(filepath.Join(s.Dir, e.Name())))
 		}
 	}
 	return err

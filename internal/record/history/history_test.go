@@ -123,7 +123,10 @@ func TestBounds(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
-	s := &Store{Dir: t.TempDir()}
+	s := &Store{Dir: filepath.Join(t.TempDir(), "no[pattern")}
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	old, young := filepath.Join(s.Dir, temporary+"1"), filepath.Join(s.Dir, temporary+"2")
 	for _, name := range []string{old, young} {
 		if err := os.WriteFile(name, nil, 0o600); err != nil {
