@@ -102,7 +102,7 @@ func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("toll ends with one of these codes:\n\n")
 	for _, c := range exitCodes {
-		b.WriteString(entry("  "+c.code, c.means, len("  130, 143, 129  "), helpWidth))
+		b.WriteString(entry("  "+c.code, c.means, len("  130, 143, 129, 131  "), helpWidth))
 	}
 	b.WriteString(
 		"\nAn error is one line, \"toll: error: …\", on standard error. A second line,\n" +

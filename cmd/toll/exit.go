@@ -44,8 +44,8 @@ var exitCodes = []struct{ code, means string }{
 		"toll gate: a sentence is neither certainly true nor certainly false; toll diff --fail-above: what looks worse was measured in another state of the machine"},
 	{"8",
 		"toll diff --fail-above: nothing could be judged: no ratio that both runs have is certain enough"},
-	{"130, 143, 129",
-		"ended by SIGINT, SIGTERM, SIGHUP; what was measured is printed"},
+	{"130, 143, 129, 131",
+		"ended by SIGINT, SIGTERM, SIGHUP, SIGQUIT; what was measured is printed"},
 	{"141", "ended by SIGPIPE: nobody reads the output any more"},
 }
 

@@ -80,8 +80,9 @@ func TestHelpExitCodes(t *testing.T) {
 		exitWorse, exitUnclear, exitUnjudged} {
 		want = append(want, fmt.Sprint(code))
 	}
-	want = append(want, fmt.Sprintf("%d, %d, %d", exitSignalled+int(syscall.SIGINT),
-		exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP)),
+	want = append(want, fmt.Sprintf("%d, %d, %d, %d", exitSignalled+int(syscall.SIGINT),
+		exitSignalled+int(syscall.SIGTERM), exitSignalled+int(syscall.SIGHUP),
+		exitSignalled+int(syscall.SIGQUIT)),
 		fmt.Sprint(exitSignalled+int(syscall.SIGPIPE)))
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -79,8 +79,9 @@ type signaled struct{ syscall.Signal }
 
 func (s signaled) Error() string { return "stopped by signal: " + s.String() }
 
-// ending are the signals that end a run after its clean-up.
-var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+// ending are the signals that end a run after its clean-up. SIGQUIT (Ctrl-\) would leave the
+// terminal to the full-screen views' settings.
+var ending = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 // untilSignal returns a context that ends at the first signal of ending. It also catches SIGPIPE,
 // which would kill the process before it has cleaned up. A write to an output that nobody reads
