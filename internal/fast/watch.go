@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/moby/moby/api/types/events"
@@ -20,9 +21,9 @@ import (
 // Watcher keeps shortcuts and links up to date and renews their lease.
 type Watcher struct {
 	Lease time.Duration // renewed after each third of it
-	// Say receives one line for each event, and may be called concurrently. Nil: nothing is
-	// reported.
-	Say func(string)
+	// Say receives one line for each event, one at a time. Nil: nothing is reported.
+	Say    func(string)
+	saying sync.Mutex
 
 	fast  *Fast
 	said  string // the last error, to report it once
@@ -246,6 +247,8 @@ func (f *Fast) count() string {
 
 func (w *Watcher) say(text string) {
 	if w.Say != nil {
+		w.saying.Lock()
+		defer w.saying.Unlock()
 		w.Say(text)
 	}
 }
