@@ -223,12 +223,12 @@ func flagNames(c *cobra.Command) (names []string) {
 	return names
 }
 
-// fullLists returns an error for an empty list, such as --from=, because a list replaces the
-// default.
-func fullLists(c *cobra.Command) (err error) {
+// checkEmpty returns an error for an empty value, such as that of --save "$FILE" if FILE is not set.
+func checkEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		list, is := f.Value.(pflag.SliceValue)
-		if is && err == nil && len(list.GetSlice()) == 0 {
+		empty := is && len(list.GetSlice()) == 0 || !is && f.Value.String() == ""
+		if empty && err == nil {
 			err = usage(fmt.Errorf("--%s is empty", f.Name),
 				"leave it out for the default, or see "+c.CommandPath()+" --help")
 		}
@@ -240,5 +240,5 @@ func prepare(c *cobra.Command, _ []string) error {
 	if askedForAll(c) {
 		return &failure{code: exitOK}
 	}
-	return cmp.Or(checkSwitches(c), fullLists(c), ownHeadroom())
+	return cmp.Or(checkSwitches(c), checkEmpty(c), ownHeadroom())
 }
