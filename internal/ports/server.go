@@ -28,8 +28,7 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 		return c, true
 	}
 	for _, l := range f.Listeners {
-		if l.Proto == "tcp" && l.Addr.Port() == dial.Port() && takes(l.Addr.Addr(), addr) &&
-			len(l.Owners) > 0 && l.Owners[0].Container != "" {
+		if l.accepts(addr, dial.Port()) && len(l.Owners) > 0 && l.Owners[0].Container != "" {
 			return one(f, func(c Container) bool { return c.ID == l.Owners[0].Container })
 		}
 	}
@@ -47,7 +46,7 @@ func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 		return 0
 	}
 	for _, l := range f.Listeners {
-		if l.Proto != "tcp" || l.Addr.Port() != dial.Port() || !takes(l.Addr.Addr(), addr) {
+		if !l.accepts(addr, dial.Port()) {
 			continue
 		}
 		for _, p := range l.Owners {
@@ -72,6 +71,12 @@ func one(f *Facts, is func(Container) bool) (out Container, ok bool) {
 		}
 	}
 	return out, n == 1
+}
+
+// accepts reports whether the socket accepts TCP connections to the address and port.
+func (l Listener) accepts(addr netip.Addr, port uint16) bool {
+	return l.Proto == "tcp" && l.Addr.Port() == port && takes(l.Addr.Addr(), addr) &&
+		!(l.V6Only && addr.Is4())
 }
 
 func takes(at, dialled netip.Addr) bool {

@@ -32,7 +32,9 @@ func TestServerOf(t *testing.T) {
 		Listeners: []Listener{{Proto: "tcp", Addr: at("0.0.0.0:9000"),
 			Owners: []Process{{PID: 13, Container: "3"}}},
 			{Proto: "tcp", Addr: at("0.0.0.0:9001"), Owners: []Process{{PID: 99}}},
-			{Proto: "tcp", Addr: at("0.0.0.0:9002")}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9002")},
+			{Proto: "tcp", Addr: at("[::]:9004"), V6Only: true,
+				Owners: []Process{{PID: 13, Container: "3"}}}},
 		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{
 			netip.MustParsePrefix("10.0.0.4/24")}}},
 	}
@@ -46,7 +48,7 @@ func TestServerOf(t *testing.T) {
 		{"10.0.0.9:8080", 0, ""}, {"[::1]:8080", 0, ""}, {"127.0.0.1:8081", 0, "local"},
 		{"10.0.0.4:8081", 0, ""},
 		{"127.0.0.1:9000", 0, "hosted"}, {"127.0.0.1:9001", 0, ""}, {"127.0.0.1:9002", 0, ""},
-		{"127.0.0.1:9003", 0, ""},
+		{"127.0.0.1:9003", 0, ""}, {"127.0.0.1:9004", 0, ""}, {"[::1]:9004", 0, "hosted"},
 		{"127.0.0.1:8082", 0, ""}, {"127.0.0.1:8083", 0, ""}, {"172.17.0.6:80", 0, ""},
 		{"[::1]:8084", 0, "six"}, {"127.0.0.1:8085", 0, ""},
 		{"127.0.0.1:8080", 12, "local"}, {"127.0.0.1:8080", 77, ""}, {"172.17.0.2:80", 12, "web"},
@@ -70,7 +72,9 @@ func TestProcessAt(t *testing.T) {
 			{Proto: "tcp", Addr: at("0.0.0.0:9000"),
 				Owners: []Process{{PID: 14, Name: "web", Container: "1"}}},
 			{Proto: "udp", Addr: at("0.0.0.0:53"), Owners: []Process{{PID: 15, Name: "dns"}}},
-			{Proto: "tcp", Addr: at("0.0.0.0:9002")}},
+			{Proto: "tcp", Addr: at("0.0.0.0:9002")},
+			{Proto: "tcp", Addr: at("[::]:9004"), V6Only: true,
+				Owners: []Process{{PID: 13, Container: "3"}}}},
 		Devices: []Device{{Name: "eth0", Addrs: []netip.Prefix{
 			netip.MustParsePrefix("10.0.0.4/24")}}},
 	}
