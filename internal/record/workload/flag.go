@@ -106,7 +106,7 @@ var nodelayFlag = Flag{
 	Name: "nodelay",
 	Help: "TCP_NODELAY on both ends: on or off (default on for rr and stream)",
 	Bare: true,
-	Value: Choice{What: "nodelay", Words: []string{"on", "off"},
+	Value: Choice{What: "value of --nodelay", Words: []string{"on", "off"},
 		Put: func(l *sample.Load, word string) {
 			l.Nodelay = word
 		}}}

@@ -98,11 +98,16 @@ func (e *UnknownError) Error() string {
 	return "unknown " + what + " " + strings.Join(quoted, ", ")
 }
 
+// plural returns What with its first word, the noun, in the plural.
 func (e *UnknownError) plural() string {
-	if stem, ok := strings.CutSuffix(e.What, "y"); ok {
-		return stem + "ies"
+	noun, rest, more := strings.Cut(e.What, " ")
+	if more {
+		rest = " " + rest
 	}
-	return e.What + "s"
+	if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		noun = stem + "ie"
+	}
+	return noun + "s" + rest
 }
 
 // Hint returns what was probably meant, or the list.

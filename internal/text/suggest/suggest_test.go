@@ -76,6 +76,15 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+func TestPlural(t *testing.T) {
+	for what, want := range map[string]string{"mode": "modes", "study": "studies",
+		"placement on CPUs": "placements on CPUs", "value of --nodelay": "values of --nodelay"} {
+		if got := (&UnknownError{What: what}).plural(); got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+}
+
 func TestLongList(t *testing.T) {
 	for n, want := range map[int]string{mostListed + 1: "toll modes lists all modes",
 		mostListed: "modes are: "} {
