@@ -197,7 +197,8 @@ func (f *programFlags) checkBoth(p sample.Program) error {
 			"--client 'curl http://{addr}/'")
 	case f.timeout.Seconds() <= float64(f.seconds):
 		return usage(fmt.Errorf("--timeout %s is too short: the client alone runs for %d s",
-			f.timeout, f.seconds), fmt.Sprintf("--timeout %ds", 10+2*f.seconds))
+			f.timeout, f.seconds),
+			fmt.Sprintf("--timeout %ds", min(10+2*f.seconds, int(maxTimeout.Seconds()))))
 	case len(f.metrics) > maxMetrics:
 		return usage(fmt.Errorf("--metric was given %d times, at most %d are possible",
 			len(f.metrics), maxMetrics), "")

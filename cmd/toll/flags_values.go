@@ -42,24 +42,39 @@ func (b *bounded[T]) String() string {
 // Set parses the text and checks the bounds. pflag adds the flag's name to its errors.
 func (b *bounded[T]) Set(s string) error {
 	x, err := b.parse(s)
+	var unclear interface{ Meant() string }
+	if errors.As(err, &unclear) && unclear.Meant() != "" {
+		if y, wrong := b.parse(unclear.Meant()); wrong == nil && !b.allows(y) {
+			x, err = y, strconv.ErrRange // its hint would be refused
+		}
+	}
 	switch {
 	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return err
-	case err == nil && (x >= b.least && x <= b.most || b.orZero && x == 0): // false for NaN
+	case err == nil && b.allows(x):
 		*b.to = x
 		return nil
 	}
 	text := fmt.Sprintf("must be from %s to %s", b.format(b.least), b.format(b.most))
-	if b.most == unlimited[T]() && x < b.least {
-		text = "must be at least " + b.format(b.least)
-		if _, time := any(b.least).(time.Duration); time && b.least == 1 {
+	if b.most == unlimited[T]() {
+		switch _, time := any(b.least).(time.Duration); {
+		case time && x < b.least && b.least == 1:
 			text = "must be more than 0"
+		case x < b.least:
+			text = "must be at least " + b.format(b.least)
+		case time:
+			text = err.Error() // the bound in digits would be hard to read
 		}
 	}
 	if b.orZero {
 		text += ", or 0"
 	}
 	return boundsError(text)
+}
+
+// allows reports whether x is within the bounds. NaN is not.
+func (b *bounded[T]) allows(x T) bool {
+	return x >= b.least && x <= b.most || b.orZero && x == 0
 }
 
 type boundsError string

@@ -125,7 +125,7 @@ func idleWire(from []string) error {
 
 const (
 	minWindow = 10 * time.Millisecond
-	maxWindow = time.Hour
+	maxWindow = workload.MaxWindow
 )
 
 // loadsOver returns the loads of a run over a wire, or nil if the command has no flags of loads.

@@ -1,6 +1,10 @@
 package workload
 
-import "github.com/bridgetoll/bridgetoll/internal/record/sample"
+import (
+	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+)
 
 // Flag is an option of a load on the command line. Flags of the same name are one to the user, with
 // the same bounds.
@@ -77,6 +81,9 @@ func (e *OptionError) Error() string { return e.text }
 
 // Hint returns the remedy.
 func (e *OptionError) Hint() string { return e.hint }
+
+// MaxWindow is the longest window that a user can choose.
+const MaxWindow = time.Hour
 
 // maxStreams bounds connections, and MaxMessage what is sent at once, in bytes.
 const (

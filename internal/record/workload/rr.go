@@ -142,10 +142,13 @@ func rrCheck(l sample.Load) error {
 	if o.Rate <= 0 || o.Rate*l.Window >= leastSends {
 		return nil
 	}
+	hint := fmt.Sprintf("--rate %g", math.Ceil(leastSends/l.Window))
+	if longer := math.Ceil(leastSends / o.Rate); longer <= MaxWindow.Seconds() {
+		hint = fmt.Sprintf("--window %gs", longer)
+	}
 	return &OptionError{
 		fmt.Sprintf("--rate %g: fewer than %d requests would be due in a window of %gs", o.Rate,
-			leastSends, l.Window),
-		fmt.Sprintf("--window %gs", math.Ceil(leastSends/o.Rate))}
+			leastSends, l.Window), hint}
 }
 
 func rrNotSliced(l sample.Load) string {

@@ -26,8 +26,8 @@ func ParseRate(s string) (bitsPerSecond float64, err error) {
 		}
 		return math.Abs(x), nil // of -0
 	}
-	if _, ok := number(s); ok {
-		wrong.hint = "use " + s + "mbit"
+	if x, ok := number(s); ok && x > 0 {
+		wrong.meant = s + "mbit"
 	}
 	return 0, wrong
 }

@@ -1,11 +1,17 @@
 package units
 
 import (
+	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// ParseTime parses a time such as "250ms", "10s", "1m30s" or "0".
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// ParseTime parses a time such as "250ms", "10s", "1m30s" or "0". Of a time that is too large, it
+// returns the longest one and an error that wraps strconv.ErrRange.
 func ParseTime(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err == nil {
@@ -13,7 +19,13 @@ func ParseTime(s string) (time.Duration, error) {
 	}
 	wrong := &textError{want: "a time such as 250ms, 10s or 5m"}
 	if _, err := time.ParseDuration(s + "s"); err == nil {
-		wrong.hint = "use " + s + "s"
+		wrong.meant = s + "s"
+	}
+	if _, err := time.ParseDuration(digits.ReplaceAllString(s, "1")); err == nil &&
+		strings.HasPrefix(s, "-") {
+		return math.MinInt64, &textError{want: "more than -292 years", cause: strconv.ErrRange}
+	} else if err == nil {
+		return math.MaxInt64, &textError{want: "less than 292 years", cause: strconv.ErrRange}
 	}
 	return 0, wrong
 }

@@ -6,6 +6,7 @@
 package units
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -13,13 +14,23 @@ import (
 )
 
 type textError struct {
-	want, hint string
+	want, meant string
+	cause       error // may be nil
 }
 
 func (e *textError) Error() string { return "must be " + e.want }
+func (e *textError) Unwrap() error { return e.cause }
 
-// Hint returns what was probably meant, or "".
-func (e *textError) Hint() string { return e.hint }
+// Meant returns the text that was probably meant, or "".
+func (e *textError) Meant() string { return e.meant }
+
+// Hint returns the advice to use the text that was probably meant, or "".
+func (e *textError) Hint() string {
+	if e.meant == "" {
+		return ""
+	}
+	return "use " + e.meant
+}
 
 // ParseShare parses "2%", "2 %" or "0.02" as 0.02. It must be more than 0 and less than 1.
 func ParseShare(s string) (float64, error) {
@@ -33,7 +44,9 @@ func ParseShare(s string) (float64, error) {
 	}
 	wrong := &textError{want: "a share such as 2% or 0.02"}
 	if err == nil && !percent && x >= 1 && x < 100 {
-		wrong.hint = "use " + strings.TrimSpace(s) + "%"
+		wrong.meant = strings.TrimSpace(s) + "%"
+	} else if !math.IsNaN(x) && (err == nil || errors.Is(err, strconv.ErrRange)) {
+		wrong.want = "more than 0% and less than 100%"
 	}
 	return 0, wrong
 }

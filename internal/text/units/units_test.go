@@ -3,6 +3,7 @@ package units
 import (
 	"errors"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -94,10 +95,16 @@ func TestParseTime(t *testing.T) {
 		}
 	}
 	for s, help := range map[string]string{"10": "use 10s", "0.5": "use 0.5s", "1e3": "", "": "",
-		"soon": "", "10 s": "", "5d": "", "nan": "", "9999999h": ""} {
+		"soon": "", "10 s": "", "5d": "", "nan": ""} {
 		if got, err := ParseTime(s); err == nil || hint(err) != help ||
 			err.Error() != "must be a time such as 250ms, 10s or 5m" {
 			t.Errorf("ParseTime(%q) = %v, %v, %q", s, got, err, hint(err))
+		}
+	}
+	for s, want := range map[string]time.Duration{"9999999h": math.MaxInt64,
+		"-9999999h1s": math.MinInt64} {
+		if got, err := ParseTime(s); got != want || !errors.Is(err, strconv.ErrRange) {
+			t.Errorf("ParseTime(%q) = %v, %v", s, got, err)
 		}
 	}
 	for d, want := range map[time.Duration]string{0: "0s", time.Second: "1s",
