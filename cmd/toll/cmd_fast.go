@@ -13,6 +13,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/fast"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -42,7 +43,7 @@ It needs root. docs/fastpath.md says what changes and what does not.`,
 				"toll fast --help")
 		}),
 	}
-	c.AddCommand(newFastOn(e), newFastOff(e), newFastStatus(e), newFastWatch(e), newFastExpire())
+	c.AddCommand(newFastOn(e), newFastOff(e), newFastStatus(e), newFastWatch(e), newFastExpire(e))
 	return c
 }
 
@@ -53,13 +54,16 @@ func leaseFlag(c *cobra.Command, to *time.Duration) {
 		"end after this time unless renewed: 1s to 24h")
 }
 
-func asRoot(command string) error {
+func asRoot(e env) error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	return &path.UnsupportedError{Remedy: "sudo toll fast " + command,
+	return &path.UnsupportedError{Remedy: bySudo(e),
 		Missing: "only root may load BPF programs and see their maps"}
 }
+
+// bySudo returns the user's command line, quoted for a shell, with sudo.
+func bySudo(e env) string { return "sudo " + sample.CommandLine(e.args) }
 
 type onFlags struct {
 	all   bool
@@ -122,7 +126,7 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := asRoot("on"); err != nil {
+	if err := asRoot(e); err != nil {
 		return err
 	}
 	if f.asks.word != "" { // an interrupted measurement turns off what it turned on
@@ -268,7 +272,7 @@ func newFastOff(e env) *cobra.Command {
 		Short: "Turn it off: new connections use docker-proxy again",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if err := asRoot("off"); err != nil {
+			if err := asRoot(e); err != nil {
 				return err
 			}
 			if !fast.IsOn() {
@@ -296,14 +300,14 @@ func sayKept(e env, kept []string) {
 }
 
 // newFastExpire returns the hidden command whose process waits for the end of the links' lease.
-func newFastExpire() *cobra.Command {
+func newFastExpire(e env) *cobra.Command {
 	return &cobra.Command{
 		Use:    "expire",
 		Short:  "Wait for the end of the lease of links, and restore them",
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := asRoot("expire"); err != nil {
+			if err := asRoot(e); err != nil {
 				return err
 			}
 			return fast.Expire(c.Context(), os.Stdout)
@@ -321,7 +325,7 @@ func newFastStatus(e env) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			if err := asRoot("status"); err != nil {
+			if err := asRoot(e); err != nil {
 				return err
 			}
 			s, err := fast.Look(c.Context())
@@ -346,7 +350,7 @@ removed ones lose them. It stays in the foreground; packages have a unit for sys
 toll-fast.`,
 		Args: noArguments,
 		RunE: atOnce(func(c *cobra.Command, _ []string) error {
-			if err := asRoot("watch"); err != nil {
+			if err := asRoot(e); err != nil {
 				return err
 			}
 			f, err := fast.Open()

@@ -81,16 +81,24 @@ func TestFastRefuses(t *testing.T) {
 
 func TestFastNeeds(t *testing.T) {
 	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-	for _, line := range []string{"fast on --all", "fast on 80"} {
+	for _, line := range []string{"fast on --all", "fast on 80 --lease 5m"} {
 		code, _, stderr := toll(t, strings.Fields(line)...)
 		says := "no Docker Engine answers"
 		if os.Geteuid() != 0 {
-			says = "only root may load BPF programs"
+			says = "toll: hint: sudo toll " + line + "\n"
 		}
 		if code != exitNothing || !strings.Contains(stderr, says) ||
 			!strings.Contains(stderr, "toll: hint: ") {
 			t.Errorf("toll %s: exit %d, %s", line, code, stderr)
 		}
+	}
+}
+
+func TestBySudo(t *testing.T) {
+	e := env{args: []string{"fast", "on", "80", "--measure=run", "--client", "curl {addr}; it's"}}
+	if got, want := bySudo(e),
+		`sudo toll fast on 80 --measure=run --client 'curl {addr}; it'\''s'`; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
