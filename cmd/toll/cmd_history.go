@@ -305,9 +305,12 @@ func openRun(name string) (f *os.File, is bool, err error) {
 	}
 	runs, err := s.Runs()
 	if err == nil && (n < 1 || n > len(runs)) {
+		hint := "toll history lists them; @1 is the newest"
+		if len(runs) == 0 {
+			hint = "toll compare adds one"
+		}
 		return nil, true, &failure{exitBadFile,
-			fmt.Errorf("there is no run %s: the history has %d", name, len(runs)),
-			"toll history lists them; @1 is the newest"}
+			fmt.Errorf("there is no run %s: the history has %d", name, len(runs)), hint}
 	}
 	if err == nil {
 		f, err = s.Open(runs[n-1])

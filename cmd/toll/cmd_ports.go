@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"strconv"
@@ -148,7 +149,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 		facts, m, err = loadMachine(e, f.reread, c.InOrStdin())
 	case f.save != "" && os.Geteuid() != 0:
 		err = &failure{exitNothing, errors.New("--save: only root may read what it saves"),
-			"sudo toll ports --save " + f.save}
+			bySudo(e)}
 	default:
 		facts, network, err = collect.Read(c.Context())
 	}
@@ -174,7 +175,11 @@ func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machi
 	if name != "-" {
 		f, err := openInput(e, name)
 		if err != nil {
-			return nil, nil, &failure{exitBadFile, err, "sudo toll ports --save FILE makes one"}
+			hint := "sudo toll ports --save FILE makes one"
+			if errors.Is(err, fs.ErrPermission) {
+				hint = mayRead
+			}
+			return nil, nil, &failure{exitBadFile, err, hint}
 		}
 		defer f.Close()
 		in = f

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -83,10 +87,30 @@ func openResults(e env, name string) (f *os.File, size int64, err error) {
 	case kept && err != nil:
 		return nil, 0, err
 	case err != nil:
-		return nil, 0, &failure{exitBadFile, err, "toll compare --save " + name + " makes one"}
+		return nil, 0, unopened(name, err)
 	}
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 		return f, info.Size(), nil
 	}
 	return f, -1, nil
 }
+
+// unopened returns the failure to open a results file, with a hint that fits the error.
+func unopened(name string, err error) error {
+	f := &failure{exitBadFile, err, ""}
+	_, noDir := os.Stat(filepath.Dir(name))
+	switch {
+	case name == "":
+		f.err, f.hint = errors.New("the name of the results file is empty"), "toll report run.jsonl"
+	case errors.Is(err, fs.ErrPermission):
+		f.hint = mayRead
+	case !errors.Is(err, fs.ErrNotExist):
+	case strings.HasPrefix(name, "@"):
+		f.hint = "runs of the history have names such as @1, the newest: toll history lists them"
+	case noDir == nil:
+		f.hint = sample.CommandLine([]string{"compare", "--save", name}) + " makes one"
+	}
+	return f
+}
+
+const mayRead = "run toll as a user who may read it"

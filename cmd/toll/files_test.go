@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,5 +132,12 @@ func TestTaken(t *testing.T) {
 	}
 	if err := closeFile(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestUnopened(t *testing.T) {
+	err := unopened("run.jsonl", &os.PathError{Op: "open", Path: "run.jsonl", Err: fs.ErrPermission})
+	if hint := hintOf(err, err); hint != mayRead {
+		t.Error(hint)
 	}
 }
