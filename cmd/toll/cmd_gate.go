@@ -81,11 +81,15 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	if _, err := parseOne(f.unclear, closed("value of --unclear", "fail", "pass")); err != nil {
 		return err
 	}
-	texts, err := readRules(e, f.rules)
+	var rules []rule
+	for _, text := range args[1:] {
+		rules = append(rules, rule{text: text})
+	}
+	read, err := readRules(e, f.rules)
 	if err != nil {
 		return err
 	}
-	if texts = append(args[1:], texts...); len(texts) == 0 {
+	if rules = append(rules, read...); len(rules) == 0 {
 		return usage(errors.New("gate needs a sentence"),
 			"toll gate "+args[0]+" 'bridge.throughput >= 0.9 of host'")
 	}
@@ -93,7 +97,7 @@ func (f *gateFlags) run(e env, c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	sentences, err := parseSentences(texts, file)
+	sentences, err := parseSentences(rules, file)
 	if err != nil {
 		return err
 	}
@@ -155,11 +159,18 @@ func ordinal(n int) string {
 var gateCodes = map[gate.Outcome]int{gate.Holds: exitOK, gate.Violated: exitWorse,
 	gate.Missing: exitCells, gate.Unclear: exitUnclear}
 
-func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
+type rule struct {
+	text, where string // where is "" for an argument
+}
+
+func parseSentences(rules []rule, f *sample.File) ([]gate.Sentence, error) {
 	known := gate.WordsOf(f)
 	var out []gate.Sentence
-	for _, t := range texts {
-		s, err := gate.Parse(t, known)
+	for _, r := range rules {
+		s, err := gate.Parse(r.text, known)
+		if err != nil && r.where != "" {
+			err = fmt.Errorf("%s: %w", r.where, err)
+		}
 		if err != nil {
 			return nil, usage(err, "")
 		}
@@ -170,7 +181,7 @@ func parseSentences(texts []string, f *sample.File) ([]gate.Sentence, error) {
 
 const mostRules = 1000
 
-func readRules(e env, name string) ([]string, error) {
+func readRules(e env, name string) ([]rule, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -179,12 +190,12 @@ func readRules(e env, name string) ([]string, error) {
 		return nil, usage(fmt.Errorf("--rules: %w", err), "")
 	}
 	defer f.Close()
-	var out []string
+	var out []rule
 	lines := bufio.NewScanner(f)
-	for lines.Scan() {
+	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
 		if text = strings.TrimSpace(text); text != "" {
-			out = append(out, text)
+			out = append(out, rule{text, fmt.Sprintf("--rules %s: line %d", name, n)})
 		}
 		if len(out) > mostRules {
 			return nil, usage(fmt.Errorf("--rules %s: more than %d sentences", name, mostRules), "")
