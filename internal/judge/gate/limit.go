@@ -3,16 +3,23 @@ package gate
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // costs maps the units of CPU time per payload byte to their factors to s/B.
 var costs = map[string]float64{"s/B": 1, "ns/B": 1e-9, "s/GB": 1e-9, "ms/GB": 1e-12}
+
+// usual are the units that are suggested for an unknown one.
+var usual = []string{"kbit/s", "Mbit/s", "Gbit/s", "s/GB", "ns", "us", "ms"}
+
+var exponent = regexp.MustCompile(`^[eE][-+]?[0-9]`)
 
 // limit parses NUMBER of MODE, NUMBER % of MODE, or NUMBER UNIT.
 func (p *parser) limit() error {
@@ -35,10 +42,16 @@ func (p *parser) limit() error {
 	if unit.text == "of" {
 		return p.ratio(number, x)
 	}
+	if unit.at == number.at+len(number.text) && exponent.MatchString(unit.text) {
+		return p.hinted(number, "write the number in full, or with a larger unit",
+			"%s: a number has no exponent", number.text+unit.text)
+	}
 	if p.s.Limit, p.s.Unit, err = scaled(x, unit.text); err != nil {
-		return p.hinted(
-			unit, "units are us, ms, Gbit/s, %, s/GB and others; a ratio is written 0.9 of host", "%w",
-			err)
+		hint := "units are us, ms, Gbit/s, %, s/GB and others; a ratio is written 0.9 of host"
+		if near := suggest.Words(unit.text, usual); len(near) > 0 {
+			hint = "did you mean " + near[0] + "?"
+		}
+		return p.hinted(unit, hint, "%w", err)
 	}
 	return p.fits(number, unit)
 }
