@@ -98,7 +98,9 @@ func explainList(columns int) string {
 		if words[x.Group] == nil {
 			groups = append(groups, x.Group)
 		}
-		words[x.Group] = append(words[x.Group], x.Name)
+		if !slices.Contains(words[x.Group], x.Name) {
+			words[x.Group] = append(words[x.Group], x.Name)
+		}
 	}
 	for i, g := range groups {
 		if i > 0 {
