@@ -352,7 +352,7 @@ func TestRecipeNotInstalled(t *testing.T) {
 	code := run(context.Background(), env{stdout: &out, stderr: &errOut},
 		[]string{"run", "--recipe", "iperf3"})
 	want := []string{"toll: error: recipe iperf3: not installed: iperf3\n",
-		"toll: hint: install the Debian packages iperf3, or their equivalents\n"}
+		"toll: hint: install the Debian package iperf3, or its equivalent\n"}
 	if code != exitNothing || out.Len() > 0 || slices.ContainsFunc(want, func(w string) bool {
 		return !strings.Contains(errOut.String(), w)
 	}) {

@@ -38,12 +38,12 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	case p.Rounds > 0:
 		text += units.Plural(p.Rounds, "round")
 	case p.Trace != nil:
-		text += fmt.Sprintf("rounds until %g s have passed, at least %d", p.Budget,
+		text += fmt.Sprintf("rounds until %s have passed, at least %d", units.Seconds(p.Budget),
 			plan.LeastRounds(p))
 	default:
 		text += fmt.Sprintf(
-			"rounds until every ratio is known to ± %.3g %% or %g s have passed, at least %d",
-			100*p.Precision, p.Budget, plan.LeastRounds(p))
+			"rounds until every ratio is known to ± %.3g %% or %s have passed, at least %d",
+			100*p.Precision, units.Seconds(p.Budget), plan.LeastRounds(p))
 	}
 	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p))}
 	head.Add(loadLines(p, whole)...)
@@ -147,8 +147,8 @@ func overBudget(p sample.Plan) string {
 	if p.Foreign() { // the speed of that server is not known
 		verb = "may"
 	}
-	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %g s: it makes %s",
-		verb, math.Ceil(least), p.Budget, what)
+	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %s: it makes %s",
+		verb, math.Ceil(least), units.Seconds(p.Budget), what)
 }
 
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {
@@ -261,8 +261,8 @@ func meshSections(p sample.Plan) []document.Section {
 		text += fmt.Sprintf("%d sweeps", m.Sweeps)
 	} else {
 		text += fmt.Sprintf(
-			"sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %g s have passed (at least one sweep)",
-			100*p.Precision, plan.MinSweeps, p.Budget)
+			"sweeps until each node's values are known to ± %g %% (at least %d sweeps) or %s have passed (at least one sweep)",
+			100*p.Precision, plan.MinSweeps, units.Seconds(p.Budget))
 	}
 	atOnce := ""
 	if m.AtOnce > 0 {

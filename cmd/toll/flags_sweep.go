@@ -206,8 +206,8 @@ func sweepFits(p sample.Plan) error {
 	const step = 10 // s
 	return usage(
 		fmt.Errorf(
-			"%d points of %d measurements each take about %.0f s, more than the budget of %g s: a curve needs at least %s",
-			len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, p.Budget,
+			"%d points of %d measurements each take about %.0f s, more than the budget of %s: a curve needs at least %s",
+			len(p.Sweep.Points), len(p.Cells)/len(p.Sweep.Points), least, units.Seconds(p.Budget),
 			units.Plural(plan.LeastRounds(p), "round")),
 		fmt.Sprintf("--budget %.0fs, or fewer points, modes or loads", step*math.Ceil(least/step)))
 }

@@ -156,6 +156,9 @@ func (e *missingError) Hint() string {
 			out = append(out, n.Package)
 		}
 	}
+	if len(out) == 1 {
+		return "install the Debian package " + out[0] + ", or its equivalent"
+	}
 	return "install the Debian packages " + strings.Join(out, ", ") + ", or their equivalents"
 }
 

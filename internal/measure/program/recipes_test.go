@@ -107,6 +107,11 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	if got != want {
 		t.Errorf("hint %q, want %q", got, want)
 	}
+	missing.Needs = missing.Needs[:2] // of one package
+	got, want = missing.Hint(), "install the Debian package soup, or its equivalent"
+	if got != want {
+		t.Errorf("hint %q, want %q", got, want)
+	}
 	r.Needs = r.Needs[:1]
 	if err := r.Check(); err != nil {
 		t.Errorf("Check = %v", err)

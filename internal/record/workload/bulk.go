@@ -204,6 +204,9 @@ func bulkOutline(l sample.Load) string {
 	if BulkOf(l).Bytes == 0 {
 		return ""
 	}
+	if BulkOf(l).Bytes == 1 {
+		return "bulk: 1 byte on each stream, however long it takes"
+	}
 	return fmt.Sprintf("bulk: %s bytes on each stream, however long they take",
 		units.FormatSize(BulkOf(l).Bytes))
 }

@@ -101,7 +101,7 @@ func plan(r *analysis.Report) document.FactGroup {
 	f.Add("Rounds", fmt.Sprintf("%d complete, in %.0f s, ended by %s", p.Rounds, p.Elapsed,
 		p.EndedBy))
 	if p.Budget > 0 {
-		f.Add("Budget", fmt.Sprintf("%g s", p.Budget))
+		f.Add("Budget", units.Seconds(p.Budget))
 	}
 	f.Add("Seed", fmt.Sprint(p.Seed))
 	f.Add("Baseline", p.Baseline)

@@ -167,9 +167,9 @@ func endedBy(p analysis.Plan) string {
 	case sample.EndedByBudget:
 		const late = 1.25
 		if p.Elapsed > late*p.Budget {
-			return fmt.Sprintf("past the budget of %g s, to complete what was running", p.Budget)
+			return "past the budget of " + units.Seconds(p.Budget) + ", to complete what was running"
 		}
-		return fmt.Sprintf("ended by the budget of %g s", p.Budget)
+		return "ended by the budget of " + units.Seconds(p.Budget)
 	case sample.EndedByRounds:
 		return "as many as asked for"
 	case sample.EndedByBusy:

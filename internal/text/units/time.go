@@ -41,3 +41,6 @@ func FormatTime(d time.Duration) string {
 	}
 	return s
 }
+
+// Seconds formats a time for tables and sentences, without an exponent: "0.5 s".
+func Seconds(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) + " s" }

@@ -118,6 +118,15 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
+func TestSeconds(t *testing.T) {
+	for x, want := range map[float64]string{60: "60 s", 0.5: "0.5 s", 1e-9: "0.000000001 s",
+		1e9: "1000000000 s"} {
+		if got := Seconds(x); got != want {
+			t.Errorf("Seconds(%g) = %q, want %q", x, got, want)
+		}
+	}
+}
+
 func TestParseShare(t *testing.T) {
 	for x, want := range map[float64]string{0.02: "2%", 0.003: "0.3%", 0.07: "7%",
 		1. / 3: "33.3333333333%"} {
