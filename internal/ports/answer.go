@@ -251,5 +251,5 @@ func (s Server) brief() string {
 	case s.Name != "":
 		return s.Name
 	}
-	return "not known"
+	return "program not known"
 }
