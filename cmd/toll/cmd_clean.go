@@ -107,6 +107,9 @@ func clean(ctx context.Context, e env, d *dockerapi.Clean, k *kubernetes.Clean) 
 			"removed the shortcuts of toll fast and restored its links: the lease had expired")
 		sayKept(e, kept)
 	}
+	if kubernetesErr != nil && dockerErr != nil && kubernetesErr.Error() == dockerErr.Error() {
+		kubernetesErr = nil // both read the state directory
+	}
 	if err := errors.Join(err, dockerErr, kubernetesErr, limitsErr, fastErr); err != nil {
 		return err
 	}

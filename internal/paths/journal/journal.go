@@ -56,6 +56,15 @@ func (e *ForeignError) Hint() string {
 		"or set XDG_STATE_HOME to a directory of your own"
 }
 
+type deniedError struct{ error }
+
+func (e *deniedError) Unwrap() error { return e.error }
+
+// Hint returns the remedy.
+func (e *deniedError) Hint() string {
+	return "make the directory yours, or set XDG_STATE_HOME to a directory of your own"
+}
+
 // Dir is an open directory of journals.
 type Dir struct{ f *os.File }
 
@@ -64,6 +73,9 @@ func Open(path string) (*Dir, error) {
 	f, err := os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		return nil, &ForeignError{path, "it is not a directory, or a symbolic link"}
+	}
+	if errors.Is(err, unix.EACCES) {
+		return nil, &deniedError{err}
 	}
 	if err != nil {
 		return nil, err

@@ -81,6 +81,21 @@ func TestForeignDir(t *testing.T) {
 	})
 }
 
+func TestDeniedDir(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may open every directory")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(dir)
+	var hinting interface{ Hint() string }
+	if !errors.As(err, &hinting) || !errors.Is(err, os.ErrPermission) {
+		t.Error(err)
+	}
+}
+
 func TestForeignFile(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	write := func(mode os.FileMode) func(string) error {

@@ -64,6 +64,9 @@ func (c *Clean) journals() (places []*found, err error) {
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
+	if err != nil {
+		err = fmt.Errorf("look for journals: %w", err)
+	}
 	errs := []error{err}
 	for _, name := range names {
 		j, done, err := readJournal(dir, name)
