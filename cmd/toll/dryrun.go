@@ -45,7 +45,8 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 			"rounds until every ratio is known to ± %.3g %% or %s have passed, at least %d",
 			100*p.Precision, units.Seconds(p.Budget), plan.LeastRounds(p))
 	}
-	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p))}
+	head := document.Section{Blocks: lines(fmt.Sprintf("%s; seed %d", text, p.Seed), overBudget(p),
+		shortEpochs(p))}
 	head.Add(loadLines(p, whole)...)
 	head.Add(lines(tracingOutline(p))...)
 	for _, c := range p.Cells {
@@ -149,6 +150,21 @@ func overBudget(p sample.Plan) string {
 	}
 	return fmt.Sprintf("the run %s take about %.0f s, longer than its budget of %s: it makes %s",
 		verb, math.Ceil(least), units.Seconds(p.Budget), what)
+}
+
+// shortEpochs returns words for a budget that is too short for an epoch of full length after the
+// first round, or "".
+func shortEpochs(p sample.Plan) string {
+	if p.Rounds > 0 || len(p.Levers) > 0 || plan.LeastRounds(p) > 1 {
+		return ""
+	}
+	first := plan.LeastTime(p)
+	if first+plan.RoundTime(p) <= p.Budget {
+		return ""
+	}
+	return fmt.Sprintf("the first round takes about %.1f s, with epochs of %.0f %% of their length; "+
+		"the epochs of further rounds are shortened to fit into the budget", first,
+		100*plan.FirstShare(p))
 }
 
 func loadLines(p sample.Plan, whole map[string]string) []document.Block {

@@ -119,9 +119,6 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		if err := sweepFits(p); err != nil {
 			return err
 		}
-		if f.dryRun {
-			return f.out.print(e, planDocument(p, f.slicing.whole))
-		}
 		// Modes whose build fails count as skipped, like those that a check refuses.
 		measurable := func(p sample.Plan) error {
 			return cmp.Or(checkBaseline(p), checkBackends(p, req.On), checkAsked(p, req.Modes))
@@ -131,6 +128,9 @@ func (f *runFlags) run(ctx context.Context, e env, req plan.Request) (err error)
 		}
 		if err := f.fitBudget(e, &p); err != nil {
 			return err
+		}
+		if f.dryRun {
+			return f.out.print(e, planDocument(p, f.slicing.whole))
 		}
 		return f.measure(ctx, e, engine.Config{Plan: p, Builders: builders, Tracer: tracer,
 			Built: measurable})
