@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +86,9 @@ func differenceOf(e env, before, after string, stdin io.Reader) (*difference.Rep
 	now, err := readResults(e, after, stdin)
 	if err != nil {
 		return nil, err
+	}
+	if reflect.DeepEqual(old, now) {
+		warn(e, fmt.Sprintf("%s and %s are the same run", before, after))
 	}
 	r, err := difference.Judge(difference.Input{Name: before, File: old},
 		difference.Input{Name: after, File: now})
