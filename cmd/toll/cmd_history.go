@@ -17,6 +17,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 func newHistory(e env) *cobra.Command {
@@ -253,7 +254,7 @@ func listHistory(last int) (trend.List, error) {
 	if err != nil {
 		return trend.List{}, fmt.Errorf("read the history: %w", err)
 	}
-	out := trend.List{Schema: trend.Schema, Dir: s.Dir, Total: len(runs), Runs: []trend.Entry{}}
+	out := trend.List{Schema: trend.Schema, Dir: printable.Line(s.Dir), Total: len(runs), Runs: []trend.Entry{}}
 	for k, r := range runs {
 		if last > 0 && k == last {
 			break

@@ -20,6 +20,7 @@ import (
 	_ "github.com/bridgetoll/bridgetoll/internal/measure/worker/start" // runs workers
 	_ "github.com/bridgetoll/bridgetoll/internal/paths/replica/start"  // holds copies of machines
 	"github.com/bridgetoll/bridgetoll/internal/show/format"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 type env struct {
@@ -104,10 +105,11 @@ func untilSignal() (context.Context, context.CancelCauseFunc) {
 	return ctx, cancel
 }
 
-// say prints a line. On a terminal it breaks long lines between words.
+// say prints text, made printable. On a terminal it breaks long lines between words.
 func say(w io.Writer, text string) { sayAfter(w, "", text) }
 
 func sayAfter(w io.Writer, before, text string) {
+	text = printable.Text(text)
 	if isTerminal(w) {
 		text = strings.Join(format.Wrap(text, terminalWidth(w)), "\n")
 	}

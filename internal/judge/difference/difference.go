@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Input is a results file with its name.
@@ -57,8 +58,8 @@ func comparable(old, now *sample.File) error {
 
 func side(in Input) Side {
 	h := in.File.Header
-	return Side{Name: in.Name, Started: h.Started, Environment: h.Environment,
-		Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
+	return Side{Name: printable.Line(in.Name), Started: h.Started,
+		Environment: h.Environment, Rounds: in.File.End.Rounds, Elapsed: in.File.End.Elapsed}
 }
 
 type differ struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Schema names the version of a gate's answer.
@@ -66,7 +67,7 @@ type Check struct {
 // Judge checks a file against sentences.
 func Judge(name string, f *sample.File, sentences []Sentence) *Report {
 	j := judging{analysis.Open(f)}
-	r := &Report{Schema: Schema, Name: name, Environment: f.Header.Environment,
+	r := &Report{Schema: Schema, Name: printable.Line(name), Environment: f.Header.Environment,
 		Rounds: f.End.Rounds, Outcome: Holds, Rules: []Rule{}}
 	for _, s := range sentences {
 		rule := j.rule(s)

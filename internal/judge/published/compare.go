@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -61,7 +62,8 @@ func Compare(studies []Study, files []Measured) (*Report, error) {
 	r := &Report{Schema: schema, Files: []File{}, Studies: []Result{}}
 	files = slices.Clone(files)
 	for i, f := range files {
-		files[i].pair = analysis.Pair(f.File)
+		f.Name, f.pair = printable.Line(f.Name), analysis.Pair(f.File)
+		files[i] = f
 		h := f.File.Header
 		r.Files = append(r.Files, File{Name: f.Name, Started: h.Started, Rounds: f.File.End.Rounds,
 			Environment: h.Environment,
