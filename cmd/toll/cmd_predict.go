@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +12,10 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 )
 
-const mostPredicted = 1e9
+const (
+	mostPredicted = 1e9
+	measureCosts  = "toll compare --load rr,bulk, then toll predict @1"
+)
 
 func newPredict(e env) *cobra.Command {
 	var (
@@ -37,7 +39,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 					"toll predict run.jsonl")
 			case len(args) == 0 || args[0] == "":
 				return usage(errors.New("predict needs measured costs"),
-					"toll compare --load rr,bulk, then toll predict @1")
+					measureCosts)
 			}
 			return nil
 		},
@@ -52,13 +54,7 @@ share of a core that N queries per second take. It prints its arithmetic.`,
 			}
 			p, err := predict.Judge(f, w)
 			if err != nil {
-				to := results
-				// Other files may be overwritten; a sweep or a kept run may be wanted later.
-				if errors.Is(err, predict.ErrSweep) || strings.HasPrefix(results, "@") {
-					to = "run.jsonl"
-				}
-				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err),
-					"toll compare --load rr,bulk --save " + to + " measures what is needed"}
+				return &failure{exitBadFile, fmt.Errorf("%s: %w", results, err), measureCosts}
 			}
 			return out.print(e, view.Prediction(p))
 		}),

@@ -78,14 +78,14 @@ const (
 // errNothingToPredict means that a file lacks the round trips that predictions are made of.
 var errNothingToPredict = errors.New("it has no result of rr")
 
-// ErrSweep means that a file is a sweep, with too many figures to choose from.
-var ErrSweep = errors.New("it is a sweep, which measured several values instead of one")
+// errSweep means that a file is a sweep, with too many figures to choose from.
+var errSweep = errors.New("it is a sweep, which measured several values instead of one")
 
-// Judge predicts the cost of each mode of the file for the workload. It returns ErrSweep or
+// Judge predicts the cost of each mode of the file for the workload. It returns errSweep or
 // errNothingToPredict if the file does not allow predictions.
 func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	if f.Header.Plan.Sweep != nil {
-		return nil, ErrSweep
+		return nil, errSweep
 	}
 	p := &predictor{Run: analysis.Open(f), w: w}
 	out := &Prediction{Schema: Schema, Environment: f.Header.Environment, Workload: w,
@@ -94,9 +94,7 @@ func Judge(f *sample.File, w Workload) (*Prediction, error) {
 	pin := p.pin()
 	for i, s := range p.Series {
 		c := s.Cell
-		if c.Control || c.Pin != pin || p.Failed(i) ||
-			c.Load != workload.RR && !(c.Load == workload.Stream && w.Tokens > 0) ||
-			c.Shape.Crowd() {
+		if c.Pin != pin || !p.predicts(i) {
 			continue
 		}
 		c.Load = ""
@@ -128,12 +126,29 @@ func (r Row) cell() sample.Cell {
 		Tune: mode.Tunes(r.Tune), On: r.On, Pin: r.Pin}
 }
 
-// pin returns the first placement on CPUs, which is sample.PinFar in a run of several.
+// pin returns the first placement on CPUs that has results, or "" if none has. It notes if that is
+// not the run's first, which is sample.PinFar in a run of several.
 func (p *predictor) pin() string {
-	if len(p.Series) == 0 {
-		return ""
+	for _, first := range p.Series {
+		for i, s := range p.Series {
+			if s.Cell.Pin != first.Cell.Pin || !p.predicts(i) {
+				continue
+			}
+			if was := p.Series[0].Cell.Pin; s.Cell.Pin != was {
+				p.note("Predicted from the results on %s, because there are none on %s.",
+					analysis.PinWords(s.Cell.Pin), analysis.PinWords(was))
+			}
+			return s.Cell.Pin
+		}
 	}
-	return p.Series[0].Cell.Pin
+	return ""
+}
+
+// predicts reports whether series i has results to predict rows from.
+func (p *predictor) predicts(i int) bool {
+	c := p.Series[i].Cell
+	return !c.Control && !p.Failed(i) && !c.Shape.Crowd() &&
+		(c.Load == workload.RR || c.Load == workload.Stream && p.w.Tokens > 0)
 }
 
 func (r Row) rank() float64 {

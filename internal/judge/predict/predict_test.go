@@ -2,6 +2,7 @@ package predict
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +122,29 @@ func TestPredictPairsLoadsByRound(t *testing.T) {
 	}
 	p, err := Judge(f, Workload{Queries: 1, Bytes: 100_000})
 	if err != nil || p.Rows[0].Page.N != 6 || p.Rows[1].Page.N != 5 || p.Rows[1].Over[Page].N != 5 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+func TestPredictFromPlacementWithResults(t *testing.T) {
+	var cells []sample.Cell
+	for _, pin := range []string{sample.PinFar, sample.PinNear} {
+		for _, c := range judgetest.Trio(mode.Bridge, workload.RR) {
+			c.Pin = pin
+			cells = append(cells, c)
+		}
+	}
+	f := judgetest.New(t, cells...).Rounds(6, judgetest.Steady(100, 100, 150, 200, 200, 300)).File
+	p, err := Judge(f, Workload{Queries: 3, Bytes: 1})
+	if err != nil || p.Rows[0].Pin != sample.PinFar || len(p.Notes) != 0 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	f.Visits = slices.DeleteFunc(f.Visits, func(v sample.Visit) bool { return v.Cell < 3 })
+	const want = "Predicted from the results on one CPU, because there are none on own CPUs."
+	p, err = Judge(f, Workload{Queries: 3, Bytes: 1})
+	if err != nil || len(p.Rows) != 2 || p.Rows[1].Pin != sample.PinNear ||
+		!judgetest.Near(p.Rows[1].Costs[workload.LatencyP50], 300e-6) ||
+		!slices.Equal(p.Notes, []string{want}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
