@@ -12,6 +12,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 const notCertain = "Not certain yet:"
@@ -137,44 +138,74 @@ func (x route) mean() float64 {
 	return sum / float64(n)
 }
 
-// changes returns how a route differs from the baseline. Results in another CPU placement are left
-// out if they equal the first. If nouns is set, the first figures name their metric; figures
-// reports whether these include all percentages, so that later ones need no names.
+// changes returns how a route differs from the baseline, first in the CPU placement that decides.
+// Results in another placement are left out if they equal those of the run's first. If nouns is
+// set, the first figures name their metric; figures reports whether these include all percentages,
+// so that later ones need no names.
 func (p place) changes(x route, nouns bool) (text string, figures bool) {
-	var by []string
-	pins := []string{""}
-	if p.r.Plan.ManyPins() {
-		pins = nil
-		for _, pin := range p.r.Plan.Pins {
-			pins = append(pins, pin.Name)
-		}
+	if !p.r.Plan.ManyPins() {
+		say, all := p.said(x.cells, nouns)
+		return p.join(say), all && slices.ContainsFunc(say, isFigure)
 	}
-	agree := len(pins) > 1
+	pins := p.r.Plan.Pins
+	lead, agree := -1, true
+	cost, _ := x.cost()
+	by := make([]string, len(pins))
 	for i, pin := range pins {
-		cells := slices.DeleteFunc(slices.Clone(x.cells), func(c analysis.Cell) bool {
-			return pin != "" && c.Pin != pin
-		})
-		say, all := p.said(cells, nouns && !figures)
-		for _, c := range cells {
-			if first, ok := p.r.WithPin(c, pins[0]); i > 0 && (!ok || !p.r.Agree(first, c)) {
+		own := route{cells: slices.DeleteFunc(slices.Clone(x.cells), func(c analysis.Cell) bool {
+			return c.Pin != pin.Name
+		})}
+		say, all := p.said(own.cells, nouns && !figures)
+		for _, c := range own.cells {
+			if first, ok := p.r.WithPin(c, pins[0].Name); i > 0 && (!ok || !p.r.Agree(first, c)) {
 				agree = false
 			}
 		}
-		figures = figures || all && slices.ContainsFunc(say, isFigure)
-		if text := p.join(say); text != "" {
-			by = append(by, text)
-			if i > 0 {
-				by[len(by)-1] = "on " + analysis.PinWords(pin) + " " + text
+		by[i] = p.join(say)
+		if gaps := p.gaps(x, pin.Name); gaps != "" {
+			agree = false
+			if !slices.ContainsFunc(say, isFigure) {
+				by[i] = strings.TrimPrefix(by[i]+", "+gaps, ", ")
 			}
+		}
+		figures = figures || all && slices.ContainsFunc(say, isFigure)
+		if c, known := own.cost(); lead < 0 && known && (cost < dear || c > 1) {
+			lead = i
+		}
+	}
+	if agree {
+		return by[0], figures
+	}
+	lead = max(lead, 0)
+	for i := range by {
+		if i > 0 || lead > 0 {
+			by[i] = "on " + analysis.PinWords(pins[i].Name) + " " + by[i]
+		}
+	}
+	text = by[lead]
+	return text + " (" + strings.Join(slices.Delete(by, lead, lead+1), "; ") + ")", figures
+}
+
+// gaps returns which loads of the route have no ratio in a CPU placement, or "" if all have one.
+func (p place) gaps(x route, pin string) string {
+	var nouns []string
+	none := true
+	for _, c := range x.cells {
+		has := slices.ContainsFunc(x.cells, func(o analysis.Cell) bool {
+			return o.Load == c.Load && o.Pin == pin
+		})
+		none = none && !has
+		if noun := p.r.NounOf(c); !has && !slices.Contains(nouns, noun) {
+			nouns = append(nouns, noun)
 		}
 	}
 	switch {
-	case len(by) == 0:
-		return "", false
-	case len(by) == 1 || agree:
-		return by[0], figures
+	case none:
+		return notMeasured
+	case len(nouns) > 0:
+		return printable.List(nouns) + " " + notMeasured
 	}
-	return by[0] + " (" + strings.Join(by[1:], "; ") + ")", figures
+	return ""
 }
 
 // said returns each cell's change. If one of several percentages is left out, all is false, and the
@@ -217,7 +248,10 @@ func (p place) join(say []string) string {
 	return ""
 }
 
-const unclear = "?"
+const (
+	unclear     = "?"
+	notMeasured = "not measured"
+)
 
 // change returns "-5 %", "+2.6 µs" or, with named, "-5 % throughput"; "" if the cell is the same.
 func (p place) change(c analysis.Cell, named bool) string {

@@ -180,6 +180,18 @@ func TestAnswerByPin(t *testing.T) {
 		{"dear-on-one-cpu", []analysis.Cell{bulk(sample.PinFar, 0.9, stats.Worse),
 			bulk(sample.PinNear, 0.4, stats.Worse)},
 			"Avoid bridge: -10 % throughput (on one CPU -60 %)."},
+		{"dear-and-unclear", []analysis.Cell{bulk(sample.PinFar, 0.6, stats.Unclear),
+			bulk(sample.PinNear, 0.4, stats.Worse), rr(sample.PinNear, 1.7)},
+			"Avoid bridge: on one CPU -60 % throughput, +14.0 µs median latency (on own CPUs " +
+				"no difference shown, median latency not measured)."},
+		{"dear-and-same", []analysis.Cell{bulk(sample.PinFar, 1, stats.Same),
+			bulk(sample.PinNear, 0.4, stats.Worse)},
+			"Avoid bridge: on one CPU -60 % throughput (on own CPUs the same within 3 %)."},
+		{"unclear-first", []analysis.Cell{bulk(sample.PinFar, 0.9, stats.Unclear),
+			bulk(sample.PinNear, 0.8, stats.Worse)},
+			"Keep bridge: on one CPU -20 % throughput (on own CPUs no difference shown)."},
+		{"one-placement", []analysis.Cell{bulk(sample.PinFar, 0.8, stats.Worse)},
+			"Keep bridge: -20 % throughput (on one CPU not measured)."},
 	} {
 		r := reported(tt.cells...)
 		r.Plan.Pins = []sample.Pinning{{Name: sample.PinFar}, {Name: sample.PinNear}}
