@@ -160,7 +160,7 @@ func stripChart(cells []analysis.Cell, metric, name string, p analysis.Plan) (c 
 	}
 	return document.Chart{Kind: "strip", Title: fmt.Sprintf("%s by round, %s", name, unit.unit),
 		How: how, Spec: spec,
-		Table: tableOf(rows, "mode", "rounds", "least", "median, "+unit.unit, "most")}, ok
+		Table: tableOf(rows, "mode", "rounds", "least", medianIn(unit.unit), "most")}, ok
 }
 
 func curveChart(cells []analysis.Cell) (c document.Chart, ok bool) {

@@ -184,6 +184,12 @@ func TestChartsOfScaling(t *testing.T) {
 		math.Abs(spec.Series[1].Points[2].Value-30) > 0.1 {
 		t.Errorf("%+v", spec)
 	}
+	for title, head := range map[string]string{"Total throughput": "median, Gbit/s",
+		"Fairness": "median"} {
+		if got := chartOf(t, Crowds(crowds(t).Base()), title).Table.Columns[1].Title(); got != head {
+			t.Errorf("%s: the head is %q, want %q", title, got, head)
+		}
+	}
 }
 
 func TestChartsOfAMesh(t *testing.T) {

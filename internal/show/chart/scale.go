@@ -78,8 +78,8 @@ func scalingChart(cells []analysis.Cell, metric, title string) (c document.Chart
 	}
 	how := "The median over the rounds, with its 95 % interval."
 	return document.Chart{Kind: "scaling", Title: title, How: how, Spec: spec,
-		Table: tableOf(rows, "mode and shape", strings.TrimPrefix("median, "+unit.unit, "median, "),
-			"from", "to")}, len(spec.Shapes) > 1
+			Table: tableOf(rows, "mode and shape", medianIn(unit.unit), "from", "to")},
+		len(spec.Shapes) > 1
 }
 
 func lower(s string) string {

@@ -110,5 +110,5 @@ func figureCurves(r *analysis.Report, cells []analysis.Cell, metric, name string
 	spec.Axis = unit.unit
 	return document.Chart{Kind: "scaling", Title: name + " by " + sweep.Noun(r.Plan),
 		How: "The median over the rounds, with its 95 % interval.", Spec: spec,
-		Table: tableOf(rows, "mode and point", "median, "+unit.unit, "from", "to")}, len(rows) > 0
+		Table: tableOf(rows, "mode and point", medianIn(unit.unit), "from", "to")}, len(rows) > 0
 }
