@@ -15,6 +15,7 @@ const (
 	stealLimit  = 0.02 // share of all CPU time
 	otherLimit  = 0.10 // CPUs kept busy by other programs
 	tailSamples = 10   // samples that a meaningful percentile has beyond it
+	leastSpread = 2    // rounds that an interval needs
 )
 
 func (j *Run) cellWarnings(i int) []Warning {
@@ -23,12 +24,18 @@ func (j *Run) cellWarnings(i int) []Warning {
 	metric := PrimaryOf(s.Load, s.Cell.Shape)
 	xs := Ordered(s.Values[metric])
 	if len(xs) < stats.MinValues && s.slices == nil {
-		text := fmt.Sprintf("fewer than %d rounds", stats.MinValues)
+		least, lacks := stats.MinValues, "the intervals are too narrow to rely on"
+		switch {
+		case len(xs) < leastSpread:
+			least, lacks = leastSpread, "too few for a verdict, and there is no interval"
+		case len(xs) < stats.MinJudged:
+			least, lacks = stats.MinJudged, "too few for a verdict, and "+lacks
+		}
+		text := fmt.Sprintf("fewer than %d rounds", least)
 		if j.File.End.Reason == sample.EndedByBudget {
 			text += " fitted into the budget"
 		}
-		out = append(out, Warning{"few-rounds",
-			text + ": the intervals are too narrow to rely on"})
+		out = append(out, Warning{"few-rounds", text + ": " + lacks})
 	}
 	sliced := j.sliceWarnings(i)
 	out = append(out, sliced...)
