@@ -49,6 +49,14 @@ type list struct {
 
 func (l *list) add(f document.Figure) { l.on = l.on && l.yield(f) }
 
+// enclosed returns f, without an interval if that is only the value.
+func enclosed(f document.Figure) document.Figure {
+	if f.N < 2 && *f.Low == *f.High {
+		f.Low, f.High = nil, nil
+	}
+	return f
+}
+
 func (l *list) cells(r *analysis.Report) {
 	for _, c := range r.Cells {
 		of := document.Figure{Subject: cellOf(r.Study, c.Of())}
@@ -109,7 +117,7 @@ func (l *list) metric(f document.Figure, name string, m analysis.Metric, notes s
 	sum := f
 	sum.Statistic, sum.Value, sum.Low, sum.High, sum.N, sum.Note = document.Median, m.Median,
 		&m.Low, &m.High, len(m.Rounds), notes
-	l.add(sum)
+	l.add(enclosed(sum))
 	if m.Merged != nil {
 		f := f
 		f.Statistic, f.Value = document.Merged, *m.Merged
@@ -131,13 +139,13 @@ func (l *list) ratio(f document.Figure, s document.Statistic, x *analysis.Ratio)
 		return
 	}
 	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = analysis.RatioUnit, s, x.Median, &x.Low, &x.High, x.N, x.Epochs, x.To, string(x.Verdict)
-	l.add(f)
+	l.add(enclosed(f))
 }
 
 func (l *list) price(f document.Figure, s document.Statistic, p analysis.Price, against string) {
 	f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N, f.Epochs, f.Against, f.Verdict = p.Unit, s,
 		p.Median, &p.Low, &p.High, p.N, p.Epochs, against, string(p.Verdict)
-	l.add(f)
+	l.add(enclosed(f))
 }
 
 // cpu lists the parts of the CPU time, or nothing if none was metered.
@@ -187,7 +195,7 @@ func (l *list) prediction(p *predict.Prediction) {
 			f := of
 			f.Metric, f.Unit, f.Statistic, f.Value, f.Low, f.High, f.N = x.name, x.q.Unit,
 				document.Median, x.q.Median, &x.q.Low, &x.q.High, x.q.N
-			l.add(f)
+			l.add(enclosed(f))
 			if over, ok := r.Over[x.name]; ok && !r.Baseline {
 				l.price(f, document.Added, over, p.Baseline)
 			}

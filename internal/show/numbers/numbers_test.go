@@ -202,3 +202,22 @@ func TestMesh(t *testing.T) {
 		t.Errorf("failed: %+v", f)
 	}
 }
+
+func TestOneRoundHasNoInterval(t *testing.T) {
+	for _, rounds := range []int{1, 2} {
+		r := judgetest.New(t, judgetest.Trio(mode.Bridge, "rr")...).Rounds(rounds,
+			judgetest.Steady(50, 50, 75))
+		p, err := predict.Judge(r.File, predict.Workload{Queries: 1, Bytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range []iter.Seq[document.Figure]{
+			Cells(judge.Judge(r.File).Base()), Prediction(p)} {
+			for f := range all {
+				if f.N > 0 && (f.Low != nil) != (f.N > 1) {
+					t.Errorf("%d rounds: %+v", rounds, f)
+				}
+			}
+		}
+	}
+}

@@ -62,11 +62,20 @@ func end(x float64) *float64 {
 
 func number(n int) *float64 { return end(float64(n)) }
 
+// interval returns empty cells if n values have no interval, so that the bounds are equal.
+func interval(low, high float64, n int) (from, to document.Cell) {
+	if n < 2 && low == high {
+		return from, to
+	}
+	return datum(&low), datum(&high)
+}
+
 func ratioData(m *analysis.Ratio) []document.Cell {
 	if m == nil {
 		return make([]document.Cell, 5)
 	}
-	return []document.Cell{datum(&m.Median), datum(&m.Low), datum(&m.High), datum(number(m.N)),
+	low, high := interval(m.Low, m.High, m.N)
+	return []document.Cell{datum(&m.Median), low, high, datum(number(m.N)),
 		datum(number(m.Epochs))}
 }
 
@@ -75,7 +84,8 @@ func hereData(h *published.Here) []document.Cell {
 	if h == nil {
 		return make([]document.Cell, 7)
 	}
-	out := []document.Cell{datum(&h.Median), datum(&h.Low), datum(&h.High), datum(number(h.N)),
+	low, high := interval(h.Low, h.High, h.N)
+	out := []document.Cell{datum(&h.Median), low, high, datum(number(h.N)),
 		{Text: h.Unit}, {}, {}}
 	for i, v := range []*published.Value{h.Idle, h.Proxy} {
 		if v != nil {
