@@ -92,6 +92,11 @@ func TestUnusual(t *testing.T) {
 		}
 		return trend.Summarize(f.Header, analysis.Judge(f), "1.0")
 	}
+	redis := func(rate float64) trend.Summary {
+		return trend.Summary{Kernel: "6.1", Bases: []trend.Base{{Measured: trend.Measured{
+			Label: "host", From: "host", Load: workload.Exec, Work: "redis, 10 s", Pin: "far",
+			Metric: "requests"}, Unit: "1/s", Median: rate}}}
+	}
 	newer := func(f *sample.File) { f.Header.Environment.Kernel = "6.2" }
 	usual := []trend.Summary{run(45), run(57), run(46), run(44)}
 	for _, c := range []struct {
@@ -102,6 +107,8 @@ func TestUnusual(t *testing.T) {
 	}{
 		{"usual", run(47), usual, ""},
 		{"moved", run(57), usual, "host has 57 Gbit/s from the machine itself, bulk, usually 45.5"},
+		{"program", redis(29934), []trend.Summary{redis(21106), redis(21106), redis(21106)},
+			"host has 29934 /s from the machine itself, requests of redis far, usually 21106"},
 		{"few-runs", run(57), usual[:2], ""},
 		{"another-kernel", run(57, newer), usual, ""},
 	} {

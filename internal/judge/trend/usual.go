@@ -66,12 +66,30 @@ func Unusual(now Summary, before []Summary) []string {
 		}
 		if usual := stats.Median(xs); analysis.OtherState(usual, b.Median) {
 			by, unit := legible(b.Unit)
-			out = append(out, fmt.Sprintf("%s has %.3g %s from %s, %s, usually %.3g", b.Label,
-				by*b.Median, unit,
-				mode.Placement(b.From).Words(), strings.TrimSpace(b.Load+" "+b.Pin), by*usual))
+			out = append(out, fmt.Sprintf("%s has %s %s from %s, %s, usually %s", b.Label,
+				digits(by*b.Median), unit, mode.Placement(b.From).Words(),
+				strings.TrimSpace(b.subject()+" "+b.Pin), digits(by*usual)))
 		}
 	}
 	return out
+}
+
+// subject returns the load's name, or for programs the metric and the program.
+func (m Measured) subject() string {
+	if m.Load != workload.Exec {
+		return m.Load
+	}
+	program, _, _ := strings.Cut(m.Work, ", ") // the rest is the time
+	return m.Metric + " of " + program
+}
+
+// digits returns x with three digits, or all that are before the decimal point.
+func digits(x float64) string {
+	const four = 999.5
+	if x >= four {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
 }
 
 func legible(unit string) (by float64, name string) {
@@ -80,6 +98,8 @@ func legible(unit string) (by float64, name string) {
 		return 1e-9, "Gbit/s"
 	case "s":
 		return 1e6, "µs"
+	case "1/s":
+		return 1, "/s"
 	}
 	return 1, unit
 }
