@@ -13,6 +13,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/chart"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
@@ -254,11 +255,8 @@ func foot(r *analysis.Report) []document.Section {
 		{"offloads", "Offloads: %s.", true},
 		{"rules", "Rules: %s.", false},
 	} {
-		for _, fact := range analysis.Distinct(r.Cells, func(c analysis.Cell) string {
-			return c.Facts[f.key]
-		}) {
+		for _, fact := range factsOf(r, f.key) {
 			switch text := fmt.Sprintf(f.format, fact); {
-			case fact == "":
 			case f.long:
 				said.Add(paragraph(1, text, document.Words))
 			default:
@@ -281,6 +279,33 @@ func foot(r *analysis.Report) []document.Section {
 		out = append(out, cards)
 	}
 	return append(append(out, absent(r)...), warnings(r)...)
+}
+
+// factsOf returns the values of a fact. If there are several, each names its modes, and placements of
+// a mode that has more than one value.
+func factsOf(r *analysis.Report, key string) []string {
+	cells := slices.DeleteFunc(slices.Clone(r.Cells), func(c analysis.Cell) bool {
+		return c.Facts[key] == ""
+	})
+	out := analysis.Distinct(cells, func(c analysis.Cell) string { return c.Facts[key] })
+	if len(out) < 2 {
+		return out
+	}
+	for i, fact := range out {
+		own := slices.DeleteFunc(slices.Clone(cells), func(c analysis.Cell) bool {
+			return c.Facts[key] != fact
+		})
+		out[i] += ", with " + printable.List(analysis.Distinct(own, func(c analysis.Cell) string {
+			name := c.Mode + sayOn(r, c.On)
+			if slices.ContainsFunc(cells, func(o analysis.Cell) bool {
+				return o.Mode == c.Mode && o.On == c.On && o.Facts[key] != fact
+			}) {
+				name += " from " + placeWords(c.From)
+			}
+			return name
+		}))
+	}
+	return out
 }
 
 func proxyMemory(cells []analysis.Cell) []document.Block {
