@@ -76,7 +76,7 @@ func one(f *Facts, is func(Container) bool) (out Container, ok bool) {
 // accepts reports whether the socket accepts TCP connections to the address and port.
 func (l Listener) accepts(addr netip.Addr, port uint16) bool {
 	return l.Proto == "tcp" && l.Addr.Port() == port && takes(l.Addr.Addr(), addr) &&
-		!(l.V6Only && addr.Is4())
+		(!l.V6Only || addr.Is6())
 }
 
 func takes(at, dialled netip.Addr) bool {
