@@ -109,10 +109,6 @@ func (f *measureFlags) add(fl *pflag.FlagSet) {
 }
 
 func (f *measureFlags) check(c *cobra.Command, want fast.Choice) error {
-	if f.word == "" && c.Flags().Changed("measure") {
-		return usage(errors.New("--measure= needs a load"),
-			"--measure, or one of "+strings.Join(measureWords(), ", "))
-	}
 	command := ofCommand(f.word)
 	for _, w := range []string{"", asStream, asSQL, asRun} {
 		for _, name := range measureOnly[w] {
