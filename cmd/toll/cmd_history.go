@@ -254,7 +254,8 @@ func listHistory(last int) (trend.List, error) {
 	if err != nil {
 		return trend.List{}, fmt.Errorf("read the history: %w", err)
 	}
-	out := trend.List{Schema: trend.Schema, Dir: printable.Line(s.Dir), Total: len(runs), Runs: []trend.Entry{}}
+	out := trend.List{Schema: trend.Schema, Dir: printable.Line(s.Dir), Total: len(runs),
+		Runs: []trend.Entry{}}
 	for k, r := range runs {
 		if last > 0 && k == last {
 			break

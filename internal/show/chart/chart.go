@@ -122,10 +122,10 @@ func short(x float64) float64 {
 	return math.Round(x*by) / by
 }
 
-// tableOf returns a table whose first column names the rows. The others have figures.
 // medianIn returns the head of a column of medians. unit may be "".
 func medianIn(unit string) string { return strings.TrimSuffix("median, "+unit, ", ") }
 
+// tableOf returns a table whose first column names the rows. The others have figures.
 func tableOf(rows [][]string, heads ...string) document.Table {
 	var t document.Table
 	for i, h := range heads {
