@@ -114,7 +114,7 @@ network. The client is a program of this machine.`,
 	f.addTune(fl)
 	f.addBaseline(fl)
 	f.addRun(fl)
-	f.onlyLocal(fl)
+	f.onlyLocal(fl, peerOfRun...)
 	f.out.addDetails(fl)
 	return c
 }

@@ -84,6 +84,9 @@ func (f *runFlags) elsewhere(fl *pflag.FlagSet) bool {
 		slices.Equal(f.from, []string{vantage.Remote}))
 }
 
+// peerOfRun lists the flags that place the client of toll run HOST:PORT on a peer.
+var peerOfRun = []string{peerFlag, "peer-binary", "peer-sudo"}
+
 func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	const why = "that server already runs"
 	if len(modes) > 0 {
@@ -93,8 +96,7 @@ func (f *runFlags) fitsRunning(fl *pflag.FlagSet, modes []string) error {
 	flags := []string{"server", "ready", "tune", "on"}
 	for _, b := range backends {
 		f.own[b.name].VisitAll(func(x *pflag.Flag) {
-			// These flags determine where the client runs.
-			if !slices.Contains([]string{peerFlag, "peer-binary", "peer-sudo"}, x.Name) {
+			if !slices.Contains(peerOfRun, x.Name) {
 				flags = append(flags, x.Name)
 			}
 		})

@@ -42,11 +42,12 @@ func (f *builderFlags) addBuilder(fl *pflag.FlagSet, k commandKind) {
 }
 
 // onlyLocal removes the backends with distant ends, which the command refuses, and their flags from
-// help and completion.
-func (f *builderFlags) onlyLocal(fl *pflag.FlagSet) {
+// help and completion, but for some flags.
+func (f *builderFlags) onlyLocal(fl *pflag.FlagSet, but ...string) {
 	names := namesOf(localBackends())
 	fl.VisitAll(func(x *pflag.Flag) {
-		x.Hidden = x.Hidden || len(f.owners(x.Name)) > 0 && !f.usedBy(x.Name, names)
+		x.Hidden = x.Hidden || len(f.owners(x.Name)) > 0 && !f.usedBy(x.Name, names) &&
+			!slices.Contains(but, x.Name)
 	})
 	fl.Lookup("on").Usage = "what builds the modes: " + listBackends(localBackends(), "") +
 		", or several: " +
