@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/show/view"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func newHistory(e env) *cobra.Command {
@@ -155,7 +156,7 @@ func newHistoryClear(e env) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("clear the history: %w", err)
 			}
-			say(e.stdout, fmt.Sprintf("removed %s from %s", counted(n, "run"), s.Dir))
+			say(e.stdout, fmt.Sprintf("removed %s from %s", units.Plural(n, "run"), s.Dir))
 			return nil
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/rootless"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Go aborts a process that cannot create a thread, without an explanation, so toll first checks
@@ -41,7 +42,7 @@ func runHeadroom(p sample.Plan, most int) error {
 		c.Load, c.Pin, c.Control, c.Placebo = "", "", false, false
 		paths[c] = true
 	}
-	return tooLittle(counted(len(paths), "path"), machine.Machine{}.Headroom(machine.Crowd{
+	return tooLittle(units.Plural(len(paths), "path"), machine.Machine{}.Headroom(machine.Crowd{
 		Threads: runThreads + pathThreads*len(paths) + 2*most,
 		Files:   runFiles + pathFiles*len(paths),
 	}))
@@ -49,13 +50,6 @@ func runHeadroom(p sample.Plan, most int) error {
 
 // pathHeadroom is runHeadroom for a command that builds one path at a time.
 func pathHeadroom() error { return runHeadroom(sample.Plan{Cells: make([]sample.Cell, 1)}, 1) }
-
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
-}
 
 func tooLittle(what string, err error) error {
 	if err == nil {
