@@ -82,8 +82,8 @@ type browse struct {
 	suspects     suspects
 }
 
-// Visit opens l.Streams sessions. Each reads pages during the warm-up and then until the window is
-// over. The pages that began in the window count; the last one is completed.
+// Visit opens l.Streams sessions. Each reads pages during the warm-up, at least one, and then until
+// the window is over. The pages that began in the window count; the last one is completed.
 func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sample.Visit) error {
 	b := &browse{page: sample.NewHistogram(), query: sample.NewHistogram()}
 	n, before := max(1, l.Streams), strainsOf(s.from[cell.Route], s.servers[cell.Route])
@@ -130,7 +130,9 @@ func (s *SQL) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sam
 }
 
 func (b *browse) read(ctx context.Context, s *database.Session, from, until time.Time) error {
-	for time.Now().Before(from) {
+	// A session prepares the query on its first page, which is before the window even if the warm-up
+	// is over.
+	for first := true; first || time.Now().Before(from); first = false {
 		if _, err := s.Page(ctx, nil); err != nil {
 			return err
 		}

@@ -226,6 +226,10 @@ func TestSQLLongPage(t *testing.T) {
 	if err != nil || v.Client.Trips != 3 || v.Client.Window < 0.09 {
 		t.Errorf("%+v, %v", v.Client, err)
 	}
+	if got := v.Client.Received; got != int64(3*len(result)) {
+		t.Errorf("received %d bytes: without a warm-up, the window began before the query was prepared",
+			got)
+	}
 }
 
 func TestSQLFailures(t *testing.T) {
