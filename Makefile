@@ -18,8 +18,6 @@ export TOLL_HISTORY = off
 export TOLL_BUSY = yes
 # What another clone or worktree has compiled is not compiled again.
 export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
-# Compilers, linters, tests, toll and Docker's daemons: a third less CPU time for some more memory.
-export GOGC ?= 400
 RACE = CGO_ENABLED=1
 RACE_TEST = $(RACE) $(GO) test -race -vet=off -timeout 20m # make lint vets
 FRESH = -count=1 # what depends on more than its files is no result for another day
@@ -45,7 +43,8 @@ test: deps ## install what the tests need and run all of them
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && chmod 755 "$$dir" && set -x && \
 		$(GO) build -buildvcs=false -ldflags '-s -w' -o "$$dir/toll" ./cmd/toll && \
 		export BRIDGETOLL_TEST_TOLL="$$dir/toll" TOLL_TEST_RERUNS="$$dir/reruns" TOLL_TEST_AGAIN="$$dir" && set +x && \
-		code=0 && { $(MAKE) --no-print-directory test-linked || code=$$?; } && test/again "$$dir" $(AGAIN_MOST) && exit $$code
+		{ code=0; $(MAKE) --no-print-directory test-linked || code=$$?; echo $$code > "$$dir/code"; } 2>&1 | tee "$$dir/log" && \
+		test/summary "$$dir" $(AGAIN_MOST) && exit "$$(cat "$$dir/code")"
 
 # What waits for nothing but a CPU gets what the others leave: the linters, the pure packages, and the VM, whose time passes by
 # instructions. Beside that first what waits for daemons and namespaces, then what measures. Of that cmd/toll waits more than it works,
