@@ -112,6 +112,37 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
+// docker-proxy gets no answer to a datagram for which nothing listens, so the client gets none.
+func TestDatagramsToNobody(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		f := healthy()
+		udpPublished(f)
+		f.Containers[0].Listeners, f.Containers[0].ListenersKnown = nil, known
+		r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+			if !q.To.Addr().IsLoopback() {
+				return
+			}
+			a.Outcomes = []replica.Outcome{{Got: replica.Timeout, Socket: -1, Source: q.Source}}
+			if q.Explain {
+				a.Steps = []replica.Step{{Dst: q.To}, {Dst: addrPort("172.17.0.2:80")}}
+			}
+		})
+		kind, why := Nothing, "proxy forwards to web, where nothing listens on 172.17.0.2:80"
+		if !known {
+			kind, why = Blocked, "docker-proxy sends it to 172.17.0.2:80, then no answer"
+		}
+		p := find(t, r, "0.0.0.0", 8080).Paths[Loopback]
+		var hops []string
+		for _, h := range p.Hops {
+			hops = append(hops, h.Kind)
+		}
+		if p.Kind != kind || p.Why != why || !slices.Contains(hops, "proxy") ||
+			slices.Contains(hops, "DNAT") {
+			t.Errorf("listeners known: %v: %s, %q, %v", known, p.Kind, p.Why, hops)
+		}
+	}
+}
+
 func TestRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Facts)

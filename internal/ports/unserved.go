@@ -70,6 +70,13 @@ func (o *outcome) refused() {
 	o.end(Nothing, "no socket listens on "+o.q.at.String())
 }
 
+// deaf reports whether it is certain that no socket of the container takes what is sent to the
+// address.
+func (c Container) deaf(proto string, to netip.AddrPort) bool {
+	_, serves := c.serves(proto, to)
+	return c.ListenersKnown && !serves
+}
+
 func (c *Copy) lastContainer(steps []replica.Step) (*Container, bool) {
 	for _, s := range slices.Backward(steps) {
 		if x, ok := c.containerIn(s.Space); ok && !s.Reply {
@@ -108,8 +115,13 @@ func (o *outcome) ingress() {
 func (o *outcome) lost() {
 	to := o.destination()
 	before := ""
-	switch px, _, relayed := o.relay(replica.Outcome{}); {
+	switch px, at, relayed := o.relay(replica.Outcome{}); {
 	case relayed && o.q.proto == "udp" && to == px.Container:
+		o.proxied(px, at.listener.Addr)
+		if c, ok := o.f.behind(px); ok && o.q.answer.Lost == nil && c.deaf("udp", to) {
+			o.nobody(c.Name, to)
+			return
+		}
 		before = px.name() + " sends it to " + to.String() + ", then "
 	case to != o.q.at:
 		before = "DNAT to " + to.String() + ", then "

@@ -22,7 +22,7 @@ var routeWords = []struct{ word, means string }{
 	{string(ports.Hairpin), "rules send it back to the bridge it came from"},
 	{string(ports.Held), "accepted, but no answer"},
 	{string(ports.Blocked), "no answer, see Why"},
-	{string(ports.Nothing), "refused"},
+	{string(ports.Nothing), "no program listens"},
 	{"?", "not everything that decides it is known"},
 	{"*", "not the same for all such clients or addresses"},
 }
