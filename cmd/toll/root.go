@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -199,7 +200,11 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	if short := err.GetSpecifiedShortnames(); short != "" {
 		name, text = short, fmt.Errorf("unknown flag: -%s", short)
 	}
-	if near := suggest.Words(name, flagNames(c)); len(near) > 0 {
+	near := suggest.Words(name, flagNames(c))
+	if len(name) == 1 {
+		near = slices.DeleteFunc(flagNames(c), func(n string) bool { return n[0] != name[0] })
+	}
+	if len(near) > 0 {
 		return usage(text, "did you mean --"+strings.Join(near, " or --")+"?")
 	}
 	var have []string
@@ -236,9 +241,19 @@ func checkEmpty(c *cobra.Command) (err error) {
 	return err
 }
 
+// nameStdout replaces the file "-" of --output and --save by the standard output.
+func nameStdout(c *cobra.Command) {
+	for _, name := range []string{outputFlag, saveFlag} {
+		if f := c.Flags().Lookup(name); f != nil && f.Value.String() == "-" {
+			_ = f.Value.Set("/dev/stdout") // a string
+		}
+	}
+}
+
 func prepare(c *cobra.Command, _ []string) error {
 	if askedForAll(c) {
 		return &failure{code: exitOK}
 	}
+	nameStdout(c)
 	return cmp.Or(checkSwitches(c), checkEmpty(c), ownHeadroom())
 }
