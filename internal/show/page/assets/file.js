@@ -1,9 +1,9 @@
-// The data is in the page: the link saves it as a file.
+// The download link saves the results that the page contains.
 const link = document.getElementById("download");
 link.href = URL.createObjectURL(new Blob([document.getElementById("report").textContent], {type: "application/json"}));
 link.hidden = false;
 
-// Nobody can open on paper what is closed.
+// Printed pages show all details.
 let opened = [];
 addEventListener("beforeprint", () => {
   opened = [...document.querySelectorAll("details:not([open])")];

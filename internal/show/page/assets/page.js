@@ -1,4 +1,4 @@
-/*! Made by build.mjs of sources abe0b87db01eee62495ffdcc7eca7733e4696add0c78a8360e96b1a16ab4c012
+/*! Made by build.mjs of sources dd6545ad2010e65e494497211497369595adaa45d0a506b73b04f6ca930c7609
 
 This file contains:
 

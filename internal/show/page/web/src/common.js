@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 
 export const narrow = (width) => width < 560;
 
-// above says that labels stand above their rows, not beside them.
+// above reports whether labels go above their rows, for lack of space beside them.
 export const above = (width, labels) => narrow(width) || widest(labels) > 0.38 * width;
 
 // Colour is never alone: a verdict is also a word and a symbol.
@@ -22,29 +22,29 @@ export const verdicts = {
 };
 export const verdict = (v) => verdicts[v] ?? {color: "var(--ink)", symbol: "circle"};
 
-// series are the marks of lines: a colour, a symbol and dashes each.
+// series returns the colour, symbol and dash pattern of line i, from 0.
 const symbols = ["circle", "square", "triangle", "diamond", "cross", "star", "wye", "times"];
 const dashes = ["none", "6 3", "2 3", "8 3 2 3"];
 export function series(i) {
   return {color: `var(--c${i % 8})`, symbol: symbols[i % symbols.length], dash: dashes[Math.floor(i / 2) % dashes.length]};
 }
 
-// plot is Plot with the page's look. The name of the class is fixed: the page's policy has
-// the checksum of the style element that Plot writes for it.
+// plot calls Plot.plot with the page's styles. The class name is fixed, because the page's content
+// security policy has the checksum of the style element that Plot writes for it.
 export function plot(options) {
   return Plot.plot({className: "chart", style: {background: "none", overflow: "visible", fontSize: "12px"}, ...options});
 }
 
-// small is the size of annotations, of that of other texts.
+// small is the font size of annotations, relative to other texts.
 export const small = 0.85;
 
-// textWidth is how wide a text of a chart is, in px.
+// textWidth returns the width of a chart's text in px.
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = "13px system-ui, sans-serif";
 export const textWidth = (s) => pen.measureText(s).width;
 export const widest = (texts) => Math.max(0, ...texts.map(textWidth));
 
-// legend names the marks of series above a chart.
+// legend returns a list of labels, each with its mark.
 export function legend(labels, mark) {
   const list = document.createElement("ul");
   list.className = "legend";
@@ -57,7 +57,7 @@ export function legend(labels, mark) {
   return list;
 }
 
-// lineMark is the sample of a line in a legend.
+// lineMark draws a line's mark for a legend.
 export function lineMark(i) {
   const s = series(i);
   return plot({
@@ -70,7 +70,7 @@ export function lineMark(i) {
   });
 }
 
-// areaMark is the sample of a filled area.
+// areaMark draws a filled area's mark for a legend.
 export function areaMark(i, parts) {
   const box = document.createElement("span");
   box.className = `swatch ${parts}${i}`;
@@ -83,18 +83,18 @@ export function withLegend(list, chart) {
   return box;
 }
 
-// halo keeps a text apart from what is behind it.
+// halo outlines texts, so that they stay legible on top of marks.
 export const halo = {stroke: "var(--paper)", strokeWidth: 4, fill: "var(--ink)"};
 
-// fit cuts a text of a size to a width.
+// fit shortens a text with an ellipsis until it fits into space px. size is as small is.
 export function fit(text, space, size = 1) {
   let t = text;
   while (t.length > 4 && size * textWidth(t + (t === text ? "" : "…")) > space) t = t.slice(0, -1);
   return t === text ? t : t.trimEnd() + "…";
 }
 
-// ratio is a tick of an axis of ratios: "86 %", from 10 on "12×".
+// ratio formats a ratio for an axis: "86 %", or from 10 on "12×".
 export const ratio = (x) => (x >= 10 ? `${Number(x.toPrecision(6))}×` : `${Number((100 * x).toPrecision(6))} %`);
 
-// change is a tick of an axis of changes: "-12 %".
+// change formats a ratio as a change for an axis: "-12 %".
 export const change = (x) => `${x > 1 ? "+" : ""}${Number((100 * (x - 1)).toPrecision(6))} %`;

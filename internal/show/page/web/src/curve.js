@@ -1,4 +1,4 @@
-// curve draws latencies by percentile: each nine takes the same space.
+// curve draws latencies by percentile, with equal space for each nine: 90, 99, 99.9 %.
 import * as Plot from "@observablehq/plot";
 import {legend, lineMark, narrow, plot, series, withLegend} from "./common.js";
 

@@ -1,5 +1,5 @@
-// heat draws a value for each pair of nodes: the slower, the darker; what a fault explains
-// has a frame.
+// heat draws a cell for each pair of nodes, darker if slower. Links that a fault explains have a
+// frame.
 import * as Plot from "@observablehq/plot";
 import {narrow, plot, widest} from "./common.js";
 
@@ -12,7 +12,7 @@ export function heat(spec, width) {
   const top = Math.min(110, widest(spec.nodes) + 10);
   const values = cells.map((c) => c.value);
   const low = Math.min(...values), high = Math.max(...values);
-  // How bad a link is among the others, from 0 to 1, by ratio.
+  // badness returns how bad a link is among the others, from 0 to 1, by ratio.
   const badness = (v) => (high > low && low > 0 ? Math.log(spec.higher ? high / v : v / low) / Math.log(high / low) : high > low ? (v - low) / (high - low) : 0);
   const fontSize = Math.min(13, size / 3.4);
   const width_ = left + n * size + 12;
@@ -37,7 +37,7 @@ export function heat(spec, width) {
   });
 }
 
-// three is a figure with three digits, as chart.go has it.
+// three formats a number with three digits, as chart.go does.
 function three(x) {
   let digits = 3;
   for (let a = Math.abs(x); digits > 0 && a >= 0.9995; a /= 10) digits--;

@@ -1,6 +1,6 @@
-// interval draws a dot with its interval for each row, or a range without a dot for what varies, the band of what counts as the same
-// and the line of the baseline. Beside a row stand its figure and its ratio, below its label the
-// same in Docker's words.
+// interval draws each row's value as a dot with its interval, or its range without a dot if the
+// value varies, the band of differences that count as none, and the baseline as a line. Beside each
+// row are its figure and its ratio, and below its label what Docker calls the row.
 import * as Plot from "@observablehq/plot";
 import {above, change, fit, halo, plot, ratio, small, verdict, widest} from "./common.js";
 
@@ -28,13 +28,13 @@ export function interval(spec, width) {
   });
 }
 
-// color is that of a row's verdict.
+// color returns the colour of a row's verdict.
 const color = (r) => verdict(r.verdict).color;
 
-// said is a row's ratio in words.
+// said returns a row's ratio in words.
 const said = (r) => (r.more ? `${r.text}, ${r.more}` : r.text);
 
-// layout has the sizes of what stands around the drawing.
+// layout returns the sizes of the texts around the drawing, in px.
 function layout(rows, width) {
   const labels = rows.map((r) => r.label);
   const second = rows.some((r) => r.docker || r.figure);
@@ -50,7 +50,7 @@ function layout(rows, width) {
   };
 }
 
-// domainOf is from where to where the axis goes, with some space beside what is drawn.
+// domainOf returns the axis's ends, with some space beside the outermost marks.
 function domainOf(spec, rows) {
   const edge = spec.line ?? rows[0]?.value ?? 0;
   const ends = rows.filter((r) => !r.none).flatMap((r) => [r.varies ? r.low : r.value, r.low ?? r.value, r.high ?? r.value, r.beside ?? r.value]);
@@ -60,8 +60,8 @@ function domainOf(spec, rows) {
   return [low - pad, high + pad];
 }
 
-// values are the dots and their intervals. What lies beyond the axis is cut at its end, where a
-// triangle points to it.
+// values returns the dots and their intervals. An interval that goes beyond the axis is cut at its
+// end, and a triangle there points outward.
 function values(spec, rows, [from, to], dy) {
   const inside = (x) => x >= from && x <= to;
   const low = (r) => (r.varies ? r.low : Math.min(r.low ?? r.value, r.value));
@@ -88,7 +88,7 @@ function values(spec, rows, [from, to], dy) {
   ];
 }
 
-// textsBeside are the names left of the drawing and the figures right of it.
+// textsBeside returns the names left of the drawing and the figures right of it.
 function textsBeside(rows, at) {
   const dy = (r) => (r.docker ? -7 : 0);
   const named = rows.some((r) => r.docker) ? [rows.filter((r) => r.docker), rows.filter((r) => !r.docker)] : [[], rows];
@@ -101,8 +101,8 @@ function textsBeside(rows, at) {
   ];
 }
 
-// textsAbove are two lines above each row of a narrow drawing: the label and the ratio, Docker's words
-// and the figure.
+// textsAbove returns two lines above each row of a narrow drawing: label and ratio, then Docker's
+// words and the figure.
 function textsAbove(rows, width) {
   const second = rows.some((r) => r.docker || r.figure);
   const line = (left, right, dy, fill, rightFill) => {

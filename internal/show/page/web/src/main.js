@@ -1,5 +1,5 @@
-// Draws the charts of a page into its figures. Go computes all figures (package page); what
-// is here decides positions and marks only.
+// Draws the charts of a page. Go computes all numbers (package page); this code only decides
+// positions and marks.
 import {curve} from "./curve.js";
 import {heat} from "./heat.js";
 import {interval} from "./interval.js";
@@ -11,10 +11,10 @@ import {waterfall} from "./waterfall.js";
 
 const kinds = {curve, heat, interval, scaling, stack, strip, trip, waterfall};
 
-// onPaper is how wide charts are drawn to be printed, in px: as wide as a sheet.
+// onPaper is the width of printed charts in px: that of a sheet.
 const onPaper = 720;
 
-// draw puts a chart of a width, else as wide as its figure, in the place of the one that is there.
+// draw draws a chart into its place, instead of an earlier one, by default as wide as the place.
 function draw(place, chart, width = Math.max(280, Math.floor(place.clientWidth))) {
   if (place.dataset.width === String(width)) return;
   place.dataset.width = width;
@@ -36,7 +36,7 @@ function charts() {
   const list = JSON.parse(document.getElementById("charts").textContent);
   const byPlace = new Map();
   for (const c of list) byPlace.set(document.getElementById(c.id), c);
-  // In a frame of its own: a chart may change the height of what is observed.
+  // A chart may change the height of its place, which must not happen while the observer reports.
   let printing = false;
   const redraw = (seen) => requestAnimationFrame(() => printing || seen.forEach((s) => draw(s.target, byPlace.get(s.target))));
   const watch = new ResizeObserver(redraw);

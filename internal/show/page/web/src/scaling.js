@@ -1,4 +1,4 @@
-// scaling draws a line for each mode over crowds that grow, or over the points of a sweep.
+// scaling draws a line for each mode by the size of the crowd, or by the points of a sweep.
 import * as Plot from "@observablehq/plot";
 import {legend, lineMark, narrow, plot, ratio, series, withLegend} from "./common.js";
 
@@ -34,7 +34,7 @@ export function scaling(spec, width) {
       }),
     ],
   });
-  // Intervals beside each other, not on top of each other.
+  // The intervals of a point are moved apart, so that none hides another.
   function shift(i) {
     return 4 * (i - (spec.series.length - 1) / 2);
   }

@@ -1,4 +1,4 @@
-// stack draws what each row's sum is made of, in the order of the legend.
+// stack draws the parts of each row's sum, in the order of the legend.
 import * as Plot from "@observablehq/plot";
 import {above, areaMark, halo, legend, narrow, plot, widest, withLegend} from "./common.js";
 

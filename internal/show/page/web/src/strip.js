@@ -1,5 +1,5 @@
-// strip draws each row's value in every round, so that drift, jumps and clusters are seen;
-// behind it, faintly, the baseline's.
+// strip draws each row's value in every round, which shows drift, jumps and clusters, and behind it
+// the baseline's, faintly.
 import * as Plot from "@observablehq/plot";
 import {narrow, plot} from "./common.js";
 
@@ -39,7 +39,7 @@ export function strip(spec, width) {
   });
 }
 
-// integers are round numbers between first and last, not many more than n.
+// integers returns about n round numbers between first and last.
 function integers(first, last, n) {
   const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find((s) => (last - first) / s <= n) ?? 10000;
   const out = [];

@@ -3,7 +3,7 @@
 import * as Plot from "@observablehq/plot";
 import {areaMark, fit, halo, legend, narrow, plot, widest, withLegend} from "./common.js";
 
-// colors is how many swatches there are besides the pale one.
+// colors is the number of swatches besides the pale one.
 const colors = 9;
 
 export function trip(spec, width) {

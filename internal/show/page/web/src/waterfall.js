@@ -1,4 +1,4 @@
-// waterfall draws what each part adds: a bar from where the rung below it ends.
+// waterfall draws what each part adds, as a bar that begins where the one of the rung below ends.
 import * as Plot from "@observablehq/plot";
 import {above, fit, halo, narrow, plot, verdict, widest} from "./common.js";
 
