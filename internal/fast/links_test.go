@@ -247,6 +247,21 @@ func endsWithLease(t *testing.T, before map[string]link.Sizes) {
 	if n := keepers(); n != 1 {
 		t.Errorf("%d processes wait for the end of the lease", n)
 	}
+	unkept := func() bool {
+		s, err := Look(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(s.Notes, unkeptNote)
+	}
+	if unkept() {
+		t.Error("the status says that no process restores the links")
+	}
+	kill := exec.Command("pkill", "-KILL", "-fx", "toll fast expire")
+	if out, err := kill.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	testwait.Until(t, patience, "the status says that no process restores the links", unkept)
 	if err := turnOff(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
+	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -43,6 +44,9 @@ const (
 	linkNote = "links: packets sent by containers are not affected, because the containers' " +
 		"own ends of the links are not changed"
 )
+
+const unkeptNote = "links: the process that restores them when the lease expires (toll fast " +
+	"expire) has ended: toll fast off restores them, toll fast on starts another"
 
 // Look returns the status. Container names are empty if the engine does not answer.
 func Look(ctx context.Context) (*Status, error) {
@@ -91,6 +95,10 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 		}
 		out.Links, out.LinksLeft = append(out.Links, links...), append(out.LinksLeft, left...)
 		out.Notes = append(out.Notes, linkNote)
+		raised := func(l Link) bool { return l.State == Raised }
+		if slices.ContainsFunc(links, raised) && owner.Judge(st.Keeper) == owner.Gone {
+			out.Notes = append(out.Notes, unkeptNote)
+		}
 	}
 	if f.table != nil {
 		s, err := f.table.State()
