@@ -106,7 +106,7 @@ func TestUnusual(t *testing.T) {
 		want   string
 	}{
 		{"usual", run(47), usual, ""},
-		{"moved", run(57), usual, "host has 57 Gbit/s from the machine itself, bulk, usually 45.5"},
+		{"moved", run(57), usual, "host has 57.0 Gbit/s from the machine itself, bulk, usually 45.5"},
 		{"program", redis(29934), []trend.Summary{redis(21106), redis(21106), redis(21106)},
 			"host has 29934 /s from the machine itself, requests of redis far, usually 21106"},
 		{"few-runs", run(57), usual[:2], ""},

@@ -8,6 +8,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Base is a baseline's own figure, which shows the state of the machine.
@@ -67,8 +68,8 @@ func Unusual(now Summary, before []Summary) []string {
 		if usual := stats.Median(xs); analysis.OtherState(usual, b.Median) {
 			by, unit := legible(b.Unit)
 			out = append(out, fmt.Sprintf("%s has %s %s from %s, %s, usually %s", b.Label,
-				digits(by*b.Median), unit, mode.Placement(b.From).Words(),
-				strings.TrimSpace(b.subject()+" "+b.Pin), digits(by*usual)))
+				units.Digits(by*b.Median), unit, mode.Placement(b.From).Words(),
+				strings.TrimSpace(b.subject()+" "+b.Pin), units.Digits(by*usual)))
 		}
 	}
 	return out
@@ -81,15 +82,6 @@ func (m Measured) subject() string {
 	}
 	program, _, _ := strings.Cut(m.Work, ", ") // the rest is the time
 	return m.Metric + " of " + program
-}
-
-// digits returns x with three digits, or all that are before the decimal point.
-func digits(x float64) string {
-	const four = 999.5
-	if x >= four {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.3g", x)
 }
 
 func legible(unit string) (by float64, name string) {

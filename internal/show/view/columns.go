@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 type column struct {
@@ -95,7 +95,7 @@ func scaled(metric string, by float64) func(analysis.Cell) document.Cell {
 			return document.Cell{Text: analysis.Span(v.Low*by, v.High*by), Number: &document.Number{
 				Value: m.Median, Low: &v.Low, High: &v.High, Unit: m.Unit}}
 		}
-		return median(digits(m.Median*by), m)
+		return median(units.Digits(m.Median*by), m)
 	}
 }
 
@@ -105,7 +105,7 @@ func merged(metric string, by float64) func(analysis.Cell) document.Cell {
 		if !ok || m.Merged == nil {
 			return nothing
 		}
-		return document.Cell{Text: digits(*m.Merged * by),
+		return document.Cell{Text: units.Digits(*m.Merged * by),
 			Number: &document.Number{Value: *m.Merged, Unit: m.Unit}}
 	}
 }
@@ -158,19 +158,6 @@ func priceCell(text string, p analysis.Price) document.Cell {
 	return document.Cell{Text: text, Number: &document.Number{
 		Value: p.Median, Low: &p.Low, High: &p.High,
 		Unit: p.Unit, Verdict: string(p.Verdict)}}
-}
-
-// digits formats a number with three significant digits, or all before the point, without exponent.
-func digits(x float64) string {
-	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
-	case a >= 99.95:
-		return fmt.Sprintf("%.0f", x)
-	case a >= 9.995:
-		return fmt.Sprintf("%.1f", x)
-	case a >= 0.9995:
-		return fmt.Sprintf("%.2f", x)
-	}
-	return fmt.Sprintf("%.3f", x)
 }
 
 func orDash(s string) string {

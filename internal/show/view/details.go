@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Details shows one row of a judged run, with its rounds.
@@ -43,11 +44,11 @@ func cellHead(r *analysis.Report, c analysis.Cell) document.Section {
 		r, c.On)+", "+w.Words(l)+r.Plan.SayPin(c.Pin), document.Words))
 	unit, scale := fitting(r, c.Load, c.Primary)
 	m := c.Metrics[c.Primary]
-	facts := []string{digits(m.Median*scale) + " " + unit}
+	facts := []string{units.Digits(m.Median*scale) + " " + unit}
 	if v := c.Varies; v != nil {
 		facts[0] = analysis.Span(v.Low*scale, v.High*scale) + " " + unit
 	} else if m.Low < m.High {
-		facts[0] += fmt.Sprintf(" (%s–%s)", digits(m.Low*scale), digits(m.High*scale))
+		facts[0] += fmt.Sprintf(" (%s–%s)", units.Digits(m.Low*scale), units.Digits(m.High*scale))
 	}
 	style := document.Plain
 	switch x := m.Ratio; {
@@ -112,7 +113,7 @@ func strip(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		}
 	}
 	s = document.Section{Title: document.Strongly("Round by round").
-		Then(fmt.Sprintf(", %s to %s %s", digits(low*scale), digits(high*scale), unit),
+		Then(fmt.Sprintf(", %s to %s %s", units.Digits(low*scale), units.Digits(high*scale), unit),
 			document.Faint)}
 	t := document.Table{Level: 1, Columns: make([]document.Column, 2)}
 	for _, x := range rows {
@@ -171,11 +172,11 @@ func percentiles(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		if !ok {
 			continue
 		}
-		row := document.Texts(fmt.Sprintf("%g", p), digits(x*micro))
+		row := document.Texts(fmt.Sprintf("%g", p), units.Digits(x*micro))
 		if len(t.Columns) > 2 {
 			text := "-"
 			if x, ok := of.LatencyAt(p); ok {
-				text = digits(x * micro)
+				text = units.Digits(x * micro)
 			}
 			row = append(row, document.Cell{Text: text})
 		}
@@ -234,7 +235,7 @@ func humane(n uint64) string {
 		case x < thousand && prefix == "":
 			return fmt.Sprint(n)
 		case x < thousand || prefix == " T":
-			return digits(x) + prefix
+			return units.Digits(x) + prefix
 		}
 		x /= thousand
 	}
@@ -264,7 +265,7 @@ func parties(r *analysis.Report, c analysis.Cell) (s document.Section) {
 		const columns = 20
 		n := min(max(0, int(p.x/sum*columns)), columns)
 		t.Rows = append(t.Rows, document.Row{
-			Cells: document.Texts(p.name, digits(p.x*scale), fmt.Sprintf("%.0f", percent*p.x/sum),
+			Cells: document.Texts(p.name, units.Digits(p.x*scale), fmt.Sprintf("%.0f", percent*p.x/sum),
 				strings.Repeat("█", n))})
 	}
 	return document.Section{Title: document.Strongly("CPU time"), Blocks: []document.Block{t}}

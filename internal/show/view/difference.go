@@ -114,7 +114,7 @@ func stateTexts(r *difference.Report) []string {
 		by, unit := legible(s.Unit, s.New)
 		out = append(out, fmt.Sprintf("from %s, %s%s: %s had %s, now %s %s", placeWords(s.From),
 			s.Load, pinned(s.Pin, pins), s.Baseline,
-			digits(by*s.Old), digits(by*s.New), unit))
+			units.Digits(by*s.Old), units.Digits(by*s.New), unit))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 func ratioChanges(cells []difference.Cell) document.Table {
@@ -42,8 +43,8 @@ func valueChanges(cells []difference.Cell) document.Table {
 		}
 		by, unit := legible(m.Unit, math.Max(x.Old.Median, x.New.Median))
 		t.Rows = append(t.Rows, changeRow(c, metricWord(metric)+", "+unit,
-			figureCell(digits(by*x.Old.Median), x.Old, m.Unit),
-			figureCell(digits(by*x.New.Median), x.New, m.Unit), *x))
+			figureCell(units.Digits(by*x.Old.Median), x.Old, m.Unit),
+			figureCell(units.Digits(by*x.New.Median), x.New, m.Unit), *x))
 	})
 	return t
 }

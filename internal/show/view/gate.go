@@ -113,7 +113,7 @@ func figureText(c gate.Check, x float64) string {
 	if unit == "1" {
 		by, unit = percent, "%"
 	}
-	return digits(by*x) + " " + unit
+	return units.Digits(by*x) + " " + unit
 }
 
 // figureRange returns the certain bounds of a figure, in the unit of its text.
@@ -125,5 +125,5 @@ func figureRange(c gate.Check) string {
 	if unit == "1" {
 		by = percent
 	}
-	return digits(by**c.Low) + "–" + digits(by**c.High)
+	return units.Digits(by**c.Low) + "–" + units.Digits(by**c.High)
 }

@@ -94,7 +94,7 @@ type meshMetric struct {
 }
 
 func scaledBy(by float64) func(float64) string {
-	return func(x float64) string { return digits(x * by) }
+	return func(x float64) string { return units.Digits(x * by) }
 }
 
 var meshMetrics = []meshMetric{

@@ -311,7 +311,7 @@ func checks(r *ports.Report) (out document.Section) {
 	}
 	for _, k := range r.Checks {
 		text := document.Plainly(fmt.Sprintf(
-			"%s: %s in %s ms", k.Dial, k.Got, digits(1000*k.Elapsed)))
+			"%s: %s in %s ms", k.Dial, k.Got, units.Digits(1000*k.Elapsed)))
 		if k.Detail != "" {
 			text = text.Then(" ("+k.Detail+")", document.Plain)
 		}

@@ -125,9 +125,9 @@ func quantity(q *predict.Quantity, by float64) document.Cell {
 	if q == nil {
 		return nothing
 	}
-	c := own(digits(by*q.Median)+" ±?", q.Median, q.Unit)
+	c := own(units.Digits(by*q.Median)+" ±?", q.Median, q.Unit)
 	if q.N >= 2 {
-		c.Text = fmt.Sprintf("%s (%s–%s)", digits(by*q.Median), digits(by*q.Low), digits(by*q.High))
+		c.Text = fmt.Sprintf("%s (%s–%s)", units.Digits(by*q.Median), units.Digits(by*q.Low), units.Digits(by*q.High))
 		c.Number.Low, c.Number.High = &q.Low, &q.High
 	}
 	return c
@@ -159,22 +159,22 @@ func arithmetic(w predict.Workload, x predict.Row) string {
 	if hasTrip && x.Page != nil {
 		bytes := ""
 		if x.Extra > 0 && rate > 0 {
-			bytes = fmt.Sprintf(" + %.0f B / %s Gbit/s", x.Extra, digits(rate*giga))
+			bytes = fmt.Sprintf(" + %.0f B / %s Gbit/s", x.Extra, units.Digits(rate*giga))
 		}
 		parts = append(parts, fmt.Sprintf("page = %d × (%s µs%s) = %s ms", w.Queries,
-			digits(trip*micro), bytes, digits(x.Page.Median*milli)))
+			units.Digits(trip*micro), bytes, units.Digits(x.Page.Median*milli)))
 	}
 	if cpu, ok := x.Costs[workload.CPUPerTrip]; ok && x.CPU != nil {
 		bytes := ""
 		if b := x.Costs[workload.CPUPerByte]; x.Extra > 0 && b > 0 {
-			bytes = fmt.Sprintf(" + %.0f B × %s s/GB", x.Extra, digits(b*perGB))
+			bytes = fmt.Sprintf(" + %.0f B × %s s/GB", x.Extra, units.Digits(b*perGB))
 		}
 		parts = append(parts, fmt.Sprintf("CPU = %g/s × (%s µs%s) = %s %%", w.QPS,
-			digits(cpu*micro), bytes, digits(x.CPU.Median*percent)))
+			units.Digits(cpu*micro), bytes, units.Digits(x.CPU.Median*percent)))
 	}
 	if token, ok := x.Costs[workload.CPUPerToken]; ok && x.StreamCPU != nil {
 		parts = append(parts, fmt.Sprintf("tokens' CPU = %g/s × %s µs = %s %%", w.Tokens,
-			digits(token*micro), digits(x.StreamCPU.Median*percent)))
+			units.Digits(token*micro), units.Digits(x.StreamCPU.Median*percent)))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // publishedLayouts keep measured figures and verdicts at 60 columns.
@@ -198,7 +199,7 @@ func claims(s published.Result, measured bool) []document.Section {
 	for _, c := range s.Claims {
 		theirs := string(c.Want)
 		if c.To == nil {
-			theirs = fmt.Sprintf("≥ %s ms", digits(c.Bound*milli))
+			theirs = fmt.Sprintf("≥ %s ms", units.Digits(c.Bound*milli))
 			if c.Want == published.Less {
 				theirs = strings.Replace(theirs, "≥", "<", 1)
 			}
@@ -210,7 +211,7 @@ func claims(s published.Result, measured bool) []document.Section {
 			case c.Measured != nil:
 				here = ratioCell(c.Measured.String(), *c.Measured)
 			case c.Extreme != nil:
-				here = own(digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
+				here = own(units.Digits(*c.Extreme*milli)+" ms", *c.Extreme, c.Unit)
 			}
 			cells = append(cells, here, document.Cell{
 				Text: string(c.Verdict), Style: publishedStyle(c.Verdict)})

@@ -326,7 +326,7 @@ func proxyMemory(cells []analysis.Cell) []document.Block {
 	return []document.Block{faint(text+".", document.Words)}
 }
 
-func mebibytes(n int64) string { return digits(float64(n)/(1<<20)) + " MiB" }
+func mebibytes(n int64) string { return units.Digits(float64(n)/(1<<20)) + " MiB" }
 
 // absent lists cells without a result. Those with the same reason are listed together.
 func absent(r *analysis.Report) []document.Section {

@@ -285,29 +285,6 @@ func TestVerdictStyles(t *testing.T) {
 	}
 }
 
-func TestDigits(t *testing.T) {
-	for _, tt := range []struct {
-		x    float64
-		want string
-	}{
-		{0, "0.000"}, {0.0456, "0.046"}, {0.5, "0.500"}, {1, "1.00"}, {9.87, "9.87"}, {10, "10.0"},
-		{31.94, "31.9"},
-		{100, "100"}, {12345.6, "12346"}, {-3.14159, "-3.14"},
-	} {
-		if got := digits(tt.x); got != tt.want {
-			t.Errorf("digits(%v) = %q, want %q", tt.x, got, tt.want)
-		}
-	}
-	for _, tt := range []struct {
-		x    float64
-		want string
-	}{{0.9996, "1.00"}, {9.996, "10.0"}, {99.96, "100"}} {
-		if got := digits(tt.x); got != tt.want {
-			t.Errorf("digits(%v) = %q, want %q: rounding up adds a digit", tt.x, got, tt.want)
-		}
-	}
-}
-
 func TestFailedWithoutEvidence(t *testing.T) {
 	r := head()
 	r.Failed = []analysis.Failed{{Cell: sample.Cell{

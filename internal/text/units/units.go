@@ -70,3 +70,16 @@ func Plural(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// Digits formats a number with three significant digits, or all before the point, without exponent.
+func Digits(x float64) string {
+	switch a := math.Abs(x); { // the bounds are where rounding adds a digit
+	case a >= 99.95:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 9.995:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 0.9995:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
