@@ -27,12 +27,12 @@ func (p place) advice() []string {
 	var keep, avoid, open, varying []route
 	for _, x := range p.isolated() {
 		switch cost, known := x.cost(); {
-		case !known && x.varies():
+		case cost >= dear:
+			avoid = append(avoid, x)
+		case x.varies():
 			varying = append(varying, x)
 		case !known:
 			open = append(open, x)
-		case cost >= dear:
-			avoid = append(avoid, x)
 		default:
 			keep = append(keep, x)
 		}
@@ -239,7 +239,7 @@ func (p place) join(say []string) string {
 	case len(differs) > 0:
 		return strings.Join(differs, ", ")
 	case slices.Contains(say, unclear):
-		return "no difference shown"
+		return "no certain difference"
 	case len(say) > 0 && p.r.Plan.Same == 0:
 		return "the same"
 	case len(say) > 0:

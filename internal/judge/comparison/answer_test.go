@@ -101,7 +101,7 @@ func TestAnswer(t *testing.T) {
 		{"a-range-with-none", []analysis.Cell{
 			host, bridge(workload.Bulk, 1, 0.3, stats.Unclear), hostRR,
 			bridge(workload.RR, 1, 0.01, stats.Same)},
-			[]string{"Keep bridge: no difference shown."}, "70"},
+			[]string{"Keep bridge: no certain difference."}, "70"},
 		{"docker-proxy", []analysis.Cell{host, nat(workload.Bulk, 0.9, 0.01, stats.Worse), relayed},
 			[]string{"Keep publish-nat :lo: -10 % throughput.",
 				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on."}, "unclear"},
@@ -183,13 +183,13 @@ func TestAnswerByPin(t *testing.T) {
 		{"dear-and-unclear", []analysis.Cell{bulk(sample.PinFar, 0.6, stats.Unclear),
 			bulk(sample.PinNear, 0.4, stats.Worse), rr(sample.PinNear, 1.7)},
 			"Avoid bridge: on one CPU -60 % throughput, +14.0 µs median latency (on own CPUs " +
-				"no difference shown, median latency not measured)."},
+				"no certain difference, median latency not measured)."},
 		{"dear-and-same", []analysis.Cell{bulk(sample.PinFar, 1, stats.Same),
 			bulk(sample.PinNear, 0.4, stats.Worse)},
 			"Avoid bridge: on one CPU -60 % throughput (on own CPUs the same within 3 %)."},
 		{"unclear-first", []analysis.Cell{bulk(sample.PinFar, 0.9, stats.Unclear),
 			bulk(sample.PinNear, 0.8, stats.Worse)},
-			"Keep bridge: on one CPU -20 % throughput (on own CPUs no difference shown)."},
+			"Keep bridge: on one CPU -20 % throughput (on own CPUs no certain difference)."},
 		{"one-placement", []analysis.Cell{bulk(sample.PinFar, 0.8, stats.Worse)},
 			"Keep bridge: -20 % throughput (on one CPU not measured)."},
 	} {

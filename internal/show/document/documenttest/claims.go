@@ -206,7 +206,7 @@ func (r judged) advised(sentence string) (out []string) {
 				out = append(out, text+" is not uncertain")
 			}
 		}
-		if strings.Contains(text, "no difference shown") && (better || worse) &&
+		if strings.Contains(text, "no certain difference") && (better || worse) &&
 			!strings.Contains(text, "CPU") { // of one placement of several
 			out = append(out, text+": a difference is certain")
 		}
