@@ -93,7 +93,8 @@ func (f *runFlags) addWindow(fl *pflag.FlagSet) {
 func (f *runFlags) addRun(fl *pflag.FlagSet) {
 	f.addBuilders(fl)
 	f.addRounds(fl)
-	fl.Lookup("budget").Usage = "end within this time; a budget too short for a verdict is refused"
+	fl.Lookup("budget").Usage = "end within this time; a given budget that is too short for a verdict " +
+		"is refused"
 	fl.BoolVar(&f.busy, "busy", false, "measure even while other programs use the CPUs")
 	f.addLive(fl)
 }

@@ -38,7 +38,7 @@ func (f *sliceFlags) add(fl *pflag.FlagSet) {
 	slice := timeFlag(&f.slice, 4*time.Millisecond, minSlice, maxSlice)
 	slice.orZero = true
 	fl.Var(slice, sliceFlag, strings.Join(loadsWith(sliceFlag), ", ")+
-		": how long a turn is; 0: measure one mode after another for --window each, as with other loads")
+		": how long a turn is; if not given, bulk takes 16ms, query 10ms, and many streams longer; 0: measure one mode after another for --window each, as with other loads")
 	fl.Lookup("window").Usage += "; 50ms for loads measured in turns"
 }
 

@@ -217,7 +217,7 @@ func (j *Run) cell(i int) Cell {
 		}
 		out.Metrics[name] = m
 	}
-	out.Warnings, out.Varies = j.cellWarnings(i), j.variation(i)
+	out.Warnings, out.Varies = j.cellWarnings(i), j.Variation(i)
 	return out
 }
 

@@ -301,7 +301,7 @@ func (j *Run) sliceWarnings(i int) (out []Warning) {
 		lost += x.Lost
 		kept += len(x.Slots)
 	}
-	v := j.variation(i)
+	v := j.Variation(i)
 	if share := float64(lost) / float64(max(1, lost+kept)); share > lostShare {
 		why := "the machine was busy with something else"
 		if v != nil && v.Resent > 0 {

@@ -71,7 +71,7 @@ func (j *Run) ValueBounds(i int, metric string) Bounds {
 	if s.N == 0 {
 		return Bounds{}
 	}
-	if v := j.variation(i); v != nil && v.Metric == metric {
+	if v := j.Variation(i); v != nil && v.Metric == metric {
 		s.Low, s.High = v.Low, v.High
 	}
 	return Bounds{Median: s.Median, Low: s.Low, High: s.High, N: s.N, Known: s.N >= stats.MinJudged,

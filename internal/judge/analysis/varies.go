@@ -85,9 +85,9 @@ func (j *Run) rangeOf(i, b int, metric string) (low, high float64) {
 	return math.Exp(low), math.Exp(high)
 }
 
-// variation returns the variation of the cell's primary metric, or nil if it is steady or not known
+// Variation returns the variation of the cell's primary metric, or nil if it is steady or not known
 // to vary.
-func (j *Run) variation(i int) *Variation {
+func (j *Run) Variation(i int) *Variation {
 	s := j.Series[i]
 	metric := PrimaryOf(s.Load, s.Cell.Shape)
 	b, ok := j.BaselineOf(i)
@@ -148,7 +148,6 @@ func each[T any](byRound map[int]T, f func(T)) {
 
 // warning returns the variation as a warning's text.
 func (v Variation) warning(l sample.Load) Warning {
-	unit, by := inWarnings(v.Unit, v.Low)
 	of := fmt.Sprintf("windows of %g ms", 1e3*l.Window)
 	if v.Sliced {
 		of = fmt.Sprintf("slices of %g ms", 1e3*l.Slice)
@@ -158,8 +157,8 @@ func (v Variation) warning(l sample.Load) Warning {
 		share = "all"
 	}
 	text := fmt.Sprintf(
-		"its %s varies: %s %d %s lie in the range %s %s, which the row shows instead of a median",
-		workload.Of(l).Noun, share, v.N, of, Span(v.Low*by, v.High*by), unit)
+		"its %s varies: %s %d %s lie in the range %s, which the row shows instead of a median",
+		workload.Of(l).Noun, share, v.N, of, v.Range())
 	if workload.Of(l).UDP {
 		return Warning{Varying, text}
 	}
@@ -169,6 +168,12 @@ func (v Variation) warning(l sample.Load) Warning {
 		text += fmt.Sprintf(", RTO %.0f ms", 1e3*v.RTO)
 	}
 	return Warning{Varying, text}
+}
+
+// Range returns the range with its unit: "0.028–25 Gbit/s".
+func (v Variation) Range() string {
+	unit, by := inWarnings(v.Unit, v.Low)
+	return Span(v.Low*by, v.High*by) + " " + unit
 }
 
 // Span returns a range with two digits: "0.02–2.2", "-3.0 to 41".

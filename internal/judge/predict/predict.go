@@ -175,6 +175,19 @@ func (p *predictor) note(format string, args ...any) {
 	}
 }
 
+// noteVarying notes if the load's result in the cell varies.
+func (p *predictor) noteVarying(c sample.Cell, load string) {
+	c.Load = load
+	i := p.find(c)
+	if i < 0 {
+		return
+	}
+	if v := p.Variation(i); v != nil {
+		p.note("%s's %s varies in the range %s. The prediction uses its median; at the range's worse "+
+			"end, the cost is higher.", analysis.Label(c), workload.Of(p.File.Header.Plan.LoadOf(load)).Noun, v.Range())
+	}
+}
+
 func (p *predictor) values(c sample.Cell, load, metric string) map[int]float64 {
 	c.Load = load
 	if i := p.find(c); i >= 0 {
@@ -214,6 +227,10 @@ func (p *predictor) row(c sample.Cell) Row {
 		s := stats.Summarize(analysis.Ordered(xs))
 		if s.N == 0 {
 			continue
+		}
+		p.noteVarying(c, q.load)
+		if p.extra() > 0 && q.load == workload.RR {
+			p.noteVarying(c, workload.Bulk)
 		}
 		*q.to = &Quantity{Unit: q.unit, Median: s.Median, Low: s.Low, High: s.High, N: s.N}
 		if !known || base == c {

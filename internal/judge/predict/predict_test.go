@@ -68,6 +68,29 @@ func TestPredict(t *testing.T) {
 	}
 }
 
+func TestPredictNotesWhatVaries(t *testing.T) {
+	cells := slices.Concat(judgetest.Trio(mode.Bridge, "rr"), judgetest.Trio(mode.Bridge, "bulk"))
+	f := judgetest.New(t, cells...).Rounds(12, func(round, cell int) float64 {
+		switch {
+		case cell == 5 && round%2 == 0:
+			return 0.02
+		case cell < 3:
+			return 100
+		}
+		return 40
+	}).File
+	for bytes, want := range map[int64]int{4001: 1, 1: 0} {
+		p, err := Judge(f, Workload{Queries: 20, Bytes: bytes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Notes) != want || want == 1 && !strings.HasPrefix(p.Notes[0],
+			"bridge's throughput varies in the range 0.02–40 Gbit/s.") {
+			t.Errorf("replies of %d bytes: %q", bytes, p.Notes)
+		}
+	}
+}
+
 func TestPredictTokens(t *testing.T) {
 	cells := judgetest.Trio(mode.Bridge, workload.Stream)
 	f := judgetest.New(t, cells...).Rounds(6, judgetest.Steady(1, 1, 1), func(v *sample.Visit) {

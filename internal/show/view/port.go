@@ -116,7 +116,7 @@ func servedBy(r ports.Row) string {
 		s += ", " + r.Server.State
 	}
 	if r.Server.Kind == "unknown" && r.Server.Name == "" {
-		s = "served by a process of another user"
+		s = "served by a process that toll may not see"
 	}
 	switch r.Holder.Kind {
 	case "docker-proxy":

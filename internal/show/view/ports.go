@@ -48,7 +48,7 @@ func saying(text string) []document.Section {
 }
 
 const portsLegend = "Each route is for a client that dials the given address or the machine's own; " +
-	"empty: see another row. "
+	"empty: not by this row's socket. "
 
 // Names are cut to serverWidth columns if space is short, and to leastServer in narrow tables.
 const serverWidth, leastServer = 22, 16
