@@ -30,7 +30,7 @@ var bridgeDefault = Mode{
 		{From: FromHost, To: ToContainer, Below: Host,
 			Part: "a network namespace of its own, with a veth pair on a bridge"},
 		{From: FromContainer, To: ToContainer, Below: Shared,
-			Part: "a network namespace for each, without these rules, joined by veth pairs and a bridge"},
+			Part: "a network namespace for each, without the rules of Docker's DNS server, joined by veth pairs and a bridge"},
 		{From: FromContainer, To: ToOutside, Below: Pipework, Part: natOut},
 	},
 }

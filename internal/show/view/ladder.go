@@ -45,18 +45,21 @@ func briefStep(r *analysis.Report, steps []ladder.Step, l sample.Load) document.
 	}
 	head := texts("adds", adds)
 	if adds == "" {
-		head = texts("% of the", "mode above")
+		head = texts("% of the", "mode before")
 	}
 	t := document.Table{Level: 1, Layouts: onlyGaps,
 		Columns: []document.Column{texts("", "mode"), figures("", unit), head,
 			texts("", "verdict")}}
-	for _, s := range steps {
+	for i, s := range steps {
 		row := document.Row{Cells: []document.Cell{{Text: s.Label}, nothing, {}, {}}}
 		if c, ok := cellOf(r, s, l.Kind); ok {
 			row.Cells[1] = scaled(metric, by)(c)
 		}
 		if s.Below != "" {
 			row.Note = "+ " + s.Part
+			if i == 0 || steps[i-1].Label != s.Below { // the ladder branches
+				row.Note = s.Below + " " + row.Note
+			}
 			if l.Kind == workload.RR && s.Trace != nil {
 				row.Note += ". " + tracedNote(*s.Trace)
 			}

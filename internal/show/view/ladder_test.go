@@ -111,6 +111,19 @@ func TestLadder(t *testing.T) {
 	})
 }
 
+// The mode before the + is named where it is not that of the row above.
+func TestSummaryOfBranches(t *testing.T) {
+	r := tall()
+	r.Answer = &analysis.Answer{}
+	got := written(t, "table", Summary(r), format.Options{})
+	for _, want := range []string{"\n    + docker-proxy instead of NAT\n",
+		"\n    bridge + the overlay's bridge, in a network namespace"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in:\n%s", want, got)
+		}
+	}
+}
+
 func TestLadderAbsurdNumbers(t *testing.T) {
 	r := tall()
 	r.Plan.Loads = r.Plan.Loads[:1]
