@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -215,14 +214,7 @@ func (c *caller) dial(a *attempt) error {
 	if err != nil {
 		return err
 	}
-	if a.fd, err = newSocket(a.Proto, a.To.Addr()); err != nil {
-		a.fd = 0
-		return err
-	}
-	if err := a.bind(); err != nil {
-		return err
-	}
-	if err := reportErrors(a.fd, a.To.Addr()); err != nil {
+	if err := a.open(); err != nil {
 		return err
 	}
 	if a.Proto == "udp" {
@@ -238,6 +230,17 @@ func (c *caller) dial(a *attempt) error {
 		err = nil
 	}
 	return err
+}
+
+func (a *attempt) open() (err error) {
+	if a.fd, err = newSocket(a.Proto, a.To.Addr()); err != nil {
+		a.fd = 0
+		return err
+	}
+	if err := a.bind(); err != nil {
+		return err
+	}
+	return reportErrors(a.fd, a.To.Addr())
 }
 
 func (a *attempt) bind() error {
@@ -268,30 +271,22 @@ func (a *attempt) bind() error {
 	}
 }
 
-// send sends a datagram. The socket does not stay connected, so that answers from other addresses
-// arrive.
+// send sends a datagram from a new socket, after it has connected the attempt's first one, which
+// sends nothing, to learn the source address. A socket that was never connected gets answers from
+// other addresses. An IPv6 socket that was disconnected gets only those of its old peer.
 func (a *attempt) send(to unix.Sockaddr) error {
 	if err := unix.Connect(a.fd, to); err != nil {
 		return err
 	}
 	from := local(a.fd)
-	if err := disconnect(a.fd); err != nil {
+	_ = unix.Close(a.fd)
+	if err := a.open(); err != nil {
 		return err
 	}
 	a.token = rand.Uint32()
 	err := unix.Sendto(a.fd, fmt.Appendf(nil, requestForm, a.token), 0, to)
 	a.from = netip.AddrPortFrom(from.Addr(), local(a.fd).Port())
 	return err
-}
-
-func disconnect(fd int) error {
-	sa := unix.RawSockaddr{Family: unix.AF_UNSPEC}
-	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)),
-		unsafe.Sizeof(sa))
-	if errno != 0 {
-		return errno
-	}
-	return nil
 }
 
 func (c *caller) ready(a *attempt, events uint32) {

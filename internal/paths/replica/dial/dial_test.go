@@ -200,6 +200,7 @@ func TestDial(t *testing.T) {
 		udp(inMachine, "0.0.0.0:7000"), // 14
 		udp(inMachine, "0.0.0.0:7001"),
 		tcp(inMachine, "127.0.0.1:6379"), // 16
+		udp(inMachine, "[::]:7004"),
 	)
 	// Another machine cannot tell that this address is the machine's.
 	l.address(l.machine, "eth0", "192.0.2.11/24")
@@ -214,6 +215,8 @@ func TestDial(t *testing.T) {
 	}
 	elsewhere := yes(6, lan, lan)
 	elsewhere.From = to("192.0.2.10:53")
+	elsewhere6 := yes(17, "fd17::2", "fd17::2")
+	elsewhere6.From = to("[fd17::1]:7004")
 	for _, test := range []struct {
 		call Call
 		want replica.Outcome
@@ -242,6 +245,9 @@ func TestDial(t *testing.T) {
 		{Call{m, netip.Addr{}, "udp", to("192.0.2.20:7003")}, no(replica.Timeout, "192.0.2.10")},
 		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:53")}, yes(6, lan, lan)},
 		{Call{c, netip.Addr{}, "udp", to("192.0.2.11:53")}, elsewhere},
+		{Call{k, netip.Addr{}, "udp", to("[fd00::10]:7004")}, elsewhere6},
+		{Call{k, ip("fd17::2"), "udp", to("[fd00::10]:7004")}, elsewhere6},
+		{Call{k, netip.Addr{}, "udp", to("[fd00::10]:7005")}, no(replica.Refused, "fd17::2")},
 		{Call{c, netip.Addr{}, "udp", to("[fd17::2]:53")}, yes(7, "fd00::20", "fd00::20")},
 		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:5353")}, yes(7, lan, docker, 8)},
 		{Call{c, netip.Addr{}, "udp", to("192.0.2.10:54")}, no(replica.Refused, lan)},
