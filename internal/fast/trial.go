@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
 
 // Trial turns fast on and off between the visits of a measurement. Afterwards fast is off.
@@ -131,25 +132,36 @@ func (t *Trial) kept(ctx context.Context, on bool, visit visiting) error {
 	return err
 }
 
-// Published returns the loopback address of a published TCP port, and its number in the container.
+// Published returns the address at which local clients dial a published TCP port, and the port's
+// number in the container. It prefers a loopback address, because only that can have a shortcut.
 func Published(ctx context.Context, port uint16) (dial netip.AddrPort, inside uint16, err error) {
 	facts, err := published(ctx)
 	if err != nil {
 		return dial, 0, err
 	}
+	if dial, inside = dialOf(facts, port); inside > 0 {
+		return dial, inside, nil
+	}
+	return dial, 0, &path.UnsupportedError{Remedy: "docker ps lists what is published",
+		Missing: fmt.Sprintf("no running container publishes port %d over TCP", port)}
+}
+
+// dialOf returns 0 as the number in the container if nothing publishes the port.
+func dialOf(facts *ports.Facts, port uint16) (dial netip.AddrPort, inside uint16) {
 	for _, c := range facts.Containers {
 		for _, p := range c.Published {
 			if p.Proto != "tcp" || p.Host.Port() != port {
 				continue
 			}
 			if d, ok := dials(p.Host); ok {
-				return d, p.Port, nil
+				return d, p.Port
 			}
-			return p.Host, p.Port, nil
+			if inside == 0 {
+				dial, inside = p.Host, p.Port
+			}
 		}
 	}
-	return dial, 0, &path.UnsupportedError{Remedy: "docker ps lists what is published",
-		Missing: fmt.Sprintf("no running container publishes port %d over TCP", port)}
+	return dial, inside
 }
 
 // toggle turns on or off what the last Update set, with a lease so short that a killed trial does

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
+	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/testwait"
 )
 
@@ -87,6 +89,25 @@ func TestTrialDuring(t *testing.T) {
 	cancel()
 	if err := tr.During(ctx, 80, true, visit(true)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+func TestDialOf(t *testing.T) {
+	for hosts, want := range map[string]string{
+		"10.0.0.5:8080 127.0.0.1:8080":             "127.0.0.1:8080 of 2",
+		"10.0.0.5:8080 [::]:8080 127.0.0.1:8080":   "[::1]:8080 of 2",
+		"127.0.0.1:80 10.0.0.5:8080 10.0.0.6:8080": "10.0.0.5:8080 of 2",
+		"127.0.0.1:80": "invalid AddrPort of 0",
+	} {
+		var c ports.Container
+		for i, h := range strings.Fields(hosts) {
+			c.Published = append(c.Published, ports.Published{Proto: "tcp", Port: uint16(i + 1),
+				Host: netip.MustParseAddrPort(h)})
+		}
+		dial, inside := dialOf(&ports.Facts{Containers: []ports.Container{{}, c}}, 8080)
+		if got := fmt.Sprintf("%s of %d", dial, inside); got != want {
+			t.Errorf("%s: %s, want %s", hosts, got, want)
+		}
 	}
 }
 
