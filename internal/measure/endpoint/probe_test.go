@@ -75,6 +75,10 @@ func TestProbe(t *testing.T) {
 			w.Header().Set("Connection", "close")
 		case "/slow": // three connections take longer than a visit
 			time.Sleep(seconds(probeWindow) / 2)
+		case "/huge":
+			for range mostReply/bulkReply + 4 {
+				_, _ = w.Write(make([]byte, bulkReply))
+			}
 		case "/large":
 			_, _ = w.Write(make([]byte, bulkReply))
 		}
@@ -107,11 +111,15 @@ func TestProbe(t *testing.T) {
 		})
 	}
 	redis := serving(t, likeRedis("+PONG\r\n"))
+	line := strings.Repeat("x", 4<<20) + "\r\n"
+	long := serving(t, func(c net.Conn) { fmt.Fprint(c, line); mute(c) })
 	odd := serving(t, func(c net.Conn) { fmt.Fprint(c, "X"); mute(c) })
 	for _, c := range []struct{ word, at, metrics, fault string }{
 		{"http:/a?b=c", web, "request connecting", ""},
 		{"post:/in", web, "throughput connecting", ""},
 		{"http:/large", web, "throughput connecting", ""},
+		{"http:/huge", web, "throughput connecting", ""},
+		{"http", long, "", "malformed"}, {"redis", long, "", "not Redis"},
 		{"redis", redis, "request connecting", ""},
 		{"redis-bulk", redis, "throughput connecting", ""}, {"http:/close", web, "connecting", ""},
 		{"http:/slow", web, "request connecting", ""},
@@ -120,8 +128,8 @@ func TestProbe(t *testing.T) {
 	} {
 		p, err := NewProbe(context.Background(), c.word, c.at, 0, "a", "b")
 		if err != nil {
-			if c.fault == "" || !strings.Contains(err.Error(), c.fault) {
-				t.Errorf("%s: %v", c.word, err)
+			if c.fault == "" || !strings.Contains(err.Error(), c.fault) || len(err.Error()) > 400 {
+				t.Errorf("%s: %.400v", c.word, err)
 			}
 			continue
 		}

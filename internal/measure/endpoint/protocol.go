@@ -34,7 +34,7 @@ const (
 	answering = 10 * time.Second       // the longest time for an answer
 	hearing   = 2 * time.Second        // the same if the server may not know the protocol
 	speaking  = 300 * time.Millisecond // the longest time until a server speaks first
-	mostReply = 64 << 20               // bytes
+	mostReply = 64 << 20               // the bytes of a body that are read
 )
 
 // Probes lists the words for what a Probe sends.
@@ -99,16 +99,16 @@ func httpProtocol(method, target, host string, body int) protocol {
 			return 0, err
 		}
 		r, err := http.ReadResponse(c.Reader, &http.Request{Method: method})
-		if err != nil {
-			return 0, err
+		if err != nil { // it may quote the server's whole line
+			return 0, fmt.Errorf("read the answer: %.200v", err)
 		}
 		n, err := io.Copy(io.Discard, io.LimitReader(r.Body, mostReply))
 		switch {
 		case err != nil:
 			return n, err
 		case r.StatusCode >= http.StatusInternalServerError:
-			return n, fmt.Errorf("the server answered %s", r.Status)
-		case r.Close:
+			return n, fmt.Errorf("the server answered %.80s", r.Status)
+		case r.Close || n == mostReply: // then the rest of the body may follow
 			err = errLast
 		}
 		return n + int64(body), err
@@ -141,7 +141,7 @@ func redisProtocol(payload int) protocol {
 			n, err := io.CopyN(io.Discard, c, int64(payload)+2)
 			return n + int64(len(request)), err
 		}
-		return 0, fmt.Errorf("the server answered %q, which is not Redis", line)
+		return 0, fmt.Errorf("the server answered %.80q, which is not Redis", line)
 	}}
 }
 
