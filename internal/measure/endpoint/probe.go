@@ -113,11 +113,12 @@ type talked struct {
 func (p *Probe) visit(ctx context.Context, long time.Duration) (map[string]float64, int, error) {
 	var t talked
 	for end := time.Now().Add(long); len(t.connects) < greetings || time.Now().Before(end); {
-		if err := p.talk(ctx, end, &t); err != nil && !errors.Is(err, errLast) {
-			return nil, 0, err
-		}
+		err := p.talk(ctx, end, &t)
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
+		}
+		if err != nil && !errors.Is(err, errLast) {
+			return nil, 0, err
 		}
 	}
 	return t.figures(p.bulk), len(t.connects), nil
@@ -132,6 +133,7 @@ func (p *Probe) talk(ctx context.Context, end time.Time, t *talked) error {
 		return err
 	}
 	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	n, err := p.greet(rw)
 	took := time.Since(began)
 	t.connects = append(t.connects, took.Seconds())

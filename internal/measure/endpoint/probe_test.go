@@ -113,6 +113,7 @@ func TestProbe(t *testing.T) {
 	redis := serving(t, likeRedis("+PONG\r\n"))
 	line := strings.Repeat("x", 4<<20) + "\r\n"
 	long := serving(t, func(c net.Conn) { fmt.Fprint(c, line); mute(c) })
+	silent := serving(t, mute)
 	odd := serving(t, func(c net.Conn) { fmt.Fprint(c, "X"); mute(c) })
 	for _, c := range []struct{ word, at, metrics, fault string }{
 		{"http:/a?b=c", web, "request connecting", ""},
@@ -144,6 +145,20 @@ func TestProbe(t *testing.T) {
 			len(v.Values) != len(metrics) || v.Values["connecting"] <= 0 ||
 			v.Client.Connections < 3 || len(paths) != 2 || paths[1].Dial != c.at {
 			t.Errorf("%s: %v, %v, %+v", c.word, err, metrics, v)
+		}
+	}
+	// The context ends while the server is silent.
+	for _, word := range []string{"http", "postgres"} {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := NewProbe(ctx, word, silent, 0); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", word, err)
+		}
+		ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		s, _ := protocolOf(word, silent)
+		if err := try(ctx, silent, s, hearing); !strings.Contains(fmt.Sprint(err), "closed") {
+			t.Errorf("%s: %v", word, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -217,6 +217,7 @@ func try(ctx context.Context, at string, s protocol, patience time.Duration) err
 		return err
 	}
 	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	_, err = s.greet(rw)
 	return err
 }
