@@ -241,6 +241,11 @@ func (f *Fast) choice() (c Choice, err error) {
 	if err != nil {
 		return c, err
 	}
+	return f.choiceOf(st)
+}
+
+// choiceOf returns the choice of a note, which may be nil, and of the table.
+func (f *Fast) choiceOf(st *bigtcp.State) (c Choice, err error) {
 	if st != nil {
 		c = chosenFor(st)
 	}

@@ -275,3 +275,11 @@ func endsWithLease(t *testing.T, before map[string]link.Sizes) {
 		return keepers() == 0
 	})
 }
+
+// Fast may be turned off after Look has opened it.
+func TestLookOff(t *testing.T) {
+	f, s := &Fast{store: bigtcp.Store(t.TempDir())}, &Status{State: Off}
+	if err := f.look(t.Context(), s); err != nil || s.State != Off || len(s.Notes) > 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

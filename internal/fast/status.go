@@ -69,7 +69,11 @@ func Look(ctx context.Context) (*Status, error) {
 }
 
 func (f *Fast) look(ctx context.Context, out *Status) error {
-	want, err := f.choice()
+	st, err := f.noted()
+	if err != nil || st == nil && f.table == nil { // turned off since it was opened
+		return err
+	}
+	want, err := f.choiceOf(st)
 	if err != nil {
 		return err
 	}
@@ -83,11 +87,7 @@ func (f *Fast) look(ctx context.Context, out *Status) error {
 		want.Ports = nil
 	}
 	var leases []time.Duration
-	if want.With(Links) {
-		st, err := f.noted()
-		if err != nil || st == nil {
-			return err
-		}
+	if st != nil {
 		leases = append(leases, st.Lease())
 		links, left, err := f.lookLinks(st, facts, want)
 		if err != nil {
