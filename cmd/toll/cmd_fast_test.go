@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/fast"
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -64,11 +65,13 @@ func TestFastRefuses(t *testing.T) {
 		"fast on 80 --measure=run --client x --metric x":                      "it must be NAME=REGEXP",
 		"fast on 80 --measure=run --client x --metric x=(.) --metric x=(.)":   "the name x is used twice",
 		"fast on 80 --measure=run --client x --seconds 30":                    "the client alone runs for 30 s",
-		"fast watch --lease 1ms":                                              "--lease 1ms: must be from 1s to 24h",
-		"fast watch 80":                                                       "takes no arguments",
-		"fast off --all":                                                      "unknown flag",
-		"fast status 80":                                                      "takes no arguments",
-		"fast status --output /dev/x/y":                                       "write output",
+		// the hint is a command that can be typed
+		strings.TrimPrefix(fast.ErrOff.Hint(), "sudo toll ") + " --parts x": `unknown part "x"`,
+		"fast watch --lease 1ms":        "--lease 1ms: must be from 1s to 24h",
+		"fast watch 80":                 "takes no arguments",
+		"fast off --all":                "unknown flag",
+		"fast status 80":                "takes no arguments",
+		"fast status --output /dev/x/y": "write output",
 	} {
 		args := strings.Fields(line)
 		code, out, stderr := toll(t, args...)

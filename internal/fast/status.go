@@ -46,7 +46,7 @@ const (
 )
 
 const unkeptNote = "links: the process that restores them when the lease expires (toll fast " +
-	"expire) has ended: toll fast off restores them, toll fast on starts another"
+	"expire) has ended: toll fast off restores them, toll fast watch starts another"
 
 // Look returns the status. Container names are empty if the engine does not answer.
 func Look(ctx context.Context) (*Status, error) {
