@@ -147,7 +147,7 @@ func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice,
 		return err
 	}
 	if len(want.Ports) > 0 && len(routes)+len(links) == 0 {
-		return nothingFor(want, left)
+		return left.Refuse(want)
 	}
 	if err := enable(ctx, want, lease); err != nil {
 		return err
@@ -186,21 +186,6 @@ func enable(ctx context.Context, want fast.Choice, lease time.Duration) error {
 	return err
 }
 
-func nothingFor(want fast.Choice, left fast.Left) error {
-	hint := fmt.Sprintf("toll ports %d shows who serves it", want.Ports[0])
-	if want.With(fast.Connect) {
-		err := fmt.Errorf("no shortcut for port %s: %s", portList(want.Ports),
-			whyLeft(left.Ports, want.Ports[0]))
-		return &failure{exitNothing, err, hint}
-	}
-	why := "they changed while toll read them"
-	if len(left.Links) > 0 {
-		why = left.Links[0].What + ": " + left.Links[0].Why
-	}
-	err := fmt.Errorf("no link of port %s can be raised: %s", portList(want.Ports), why)
-	return &failure{exitNothing, err, hint}
-}
-
 func joinParts(parts []fast.Part, between string) string {
 	var out []string
 	for _, p := range parts {
@@ -220,28 +205,6 @@ func parseParts(words []string) (out []fast.Part, err error) {
 		}
 	}
 	return out, nil
-}
-
-func whyLeft(left []fast.Refusal, port uint16) string {
-	for _, l := range left {
-		if l.Host.Port() == port && l.Proto == "tcp" {
-			return l.Why
-		}
-	}
-	for _, l := range left {
-		if l.Host.Port() == port {
-			return l.Why
-		}
-	}
-	return "it changed while toll read it"
-}
-
-func portList(ports []uint16) string {
-	var out []string
-	for _, p := range ports {
-		out = append(out, fmt.Sprint(p))
-	}
-	return strings.Join(out, ", ")
 }
 
 func parseChoice(args []string, all bool) (c fast.Choice, err error) {

@@ -161,3 +161,31 @@ func TestDecideLeavesMeasured(t *testing.T) {
 		t.Error(routes, left)
 	}
 }
+
+func TestRefuse(t *testing.T) {
+	at := func(port uint16) netip.AddrPort {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	}
+	left := Left{
+		Ports: []Refusal{{Proto: "udp", Host: at(53), Why: "A"}, {Proto: "tcp", Host: at(53), Why: "B"},
+			{Proto: "tcp", Host: at(53), Why: "C"}, {Proto: "udp", Host: at(54), Why: "D"}},
+		Links: []LinkRefusal{{What: "web", Why: "E"}, {What: "port 54", Why: "F"}},
+	}
+	for _, c := range []struct {
+		left Left
+		want Choice
+		says string
+	}{
+		{left, Choice{Ports: []uint16{53}}, "no shortcut for port 53: B"},
+		{left, Choice{Ports: []uint16{53, 54, 55}, Parts: Parts()}, "no shortcut for port 53: B; " +
+			"port 54: D; port 55: it changed while toll read it"},
+		{left, Choice{Ports: []uint16{53, 54}, Parts: []Part{Links}},
+			"no link can be raised: web: E; port 54: F"},
+		{Left{}, Choice{Ports: []uint16{53}, Parts: []Part{Links}},
+			"there is nothing to turn on: the published ports changed meanwhile"},
+	} {
+		if err := c.left.Refuse(c.want); err.Error() != c.says {
+			t.Errorf("%v, want %s", err, c.says)
+		}
+	}
+}

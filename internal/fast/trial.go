@@ -206,14 +206,11 @@ func (f *Fast) refresh(ctx context.Context) error {
 	if err != nil || f.table != nil && len(f.put) > 0 || len(f.wanted) > 0 {
 		return err
 	}
-	why := "the published ports changed meanwhile"
-	if len(left.Ports) > 0 {
-		why = left.Ports[0].Why
-	} else if len(left.Links) > 0 {
-		why = left.Links[0].Why
+	want, err := f.choice()
+	if err != nil {
+		return err
 	}
-	return &path.UnsupportedError{Remedy: "toll fast on without --measure lists all reasons",
-		Missing: "there is nothing to turn on: " + why}
+	return left.Refuse(want)
 }
 
 // keep updates fast as a Watcher does, so that rules that change during a long visit take effect.

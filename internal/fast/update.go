@@ -3,8 +3,10 @@ package fast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +21,40 @@ import (
 type Left struct {
 	Ports []Refusal
 	Links []LinkRefusal
+}
+
+// Refuse returns a *path.UnsupportedError that says why nothing of the choice can be turned on,
+// with a reason for each port, or for each container and bridge if shortcuts were not requested.
+func (l Left) Refuse(want Choice) error {
+	what, why := "no shortcut for ", []string{}
+	if want.With(Connect) {
+		for _, p := range want.Ports {
+			why = append(why, fmt.Sprintf("port %d: %s", p, l.why(p)))
+		}
+	} else {
+		what = "no link can be raised: "
+		for _, x := range l.Links {
+			why = append(why, x.What+": "+x.Why)
+		}
+	}
+	err := &path.UnsupportedError{Missing: what + strings.Join(why, "; "),
+		Remedy: "toll ports shows who serves which port"}
+	if len(why) == 0 {
+		err.Missing = "there is nothing to turn on: the published ports changed meanwhile"
+	}
+	return err
+}
+
+// why prefers the reason of a TCP port.
+func (l Left) why(port uint16) string {
+	for _, tcp := range []bool{true, false} {
+		for _, x := range l.Ports {
+			if x.Host.Port() == port && (x.Proto == "tcp") == tcp {
+				return x.Why
+			}
+		}
+	}
+	return "it changed while toll read it"
 }
 
 // Update reads the machine, sets the allowed shortcuts and links, and renews the lease. If it
