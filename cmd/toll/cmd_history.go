@@ -192,14 +192,15 @@ func sayUnusual(e env, s *history.Store, now trend.Summary) {
 	}
 }
 
-// keep keeps a run in the history and reports whether it did. A failure is only a warning.
-func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
+// keep keeps a run in the history and returns its number, or 0 if it is not kept. A failure is
+// only a warning.
+func keep(e env, results []byte, f *sample.File, r judge.Report) (n int) {
 	if historyEnv.set() || r.Empty() {
-		return false
+		return 0
 	}
 	s, err := history.Find(os.Getenv)
 	if errors.Is(err, history.ErrNowhere) {
-		return false
+		return 0
 	}
 	var summary []byte
 	if err == nil {
@@ -208,13 +209,14 @@ func keep(e env, results []byte, f *sample.File, r judge.Report) bool {
 		summary, err = json.Marshal(now)
 	}
 	if err == nil {
-		err = s.Keep(f.Header.Started, results, summary)
+		n, err = s.Keep(f.Header.Started, results, summary)
 	}
 	if err != nil {
+		n = 0
 		warn(e, fmt.Sprintf(
 			"this run is not kept in the history: %v; --no-history turns the history off", err))
 	}
-	return err == nil
+	return n
 }
 
 // priorsOf returns what past runs show about the plan's cells, or nil if the history cannot be

@@ -40,7 +40,7 @@ func TestPriorsOfHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Keep(time.Unix(int64(k), 0), []byte("results"), summary); err != nil {
+		if _, err := s.Keep(time.Unix(int64(k), 0), []byte("results"), summary); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -268,13 +268,17 @@ func (f *runFlags) judge(ctx context.Context, e env, records []byte, end sample.
 	if f.judged != nil {
 		f.judged(r)
 	}
-	kept := !f.noHistory && keep(e, records, file, r)
+	kept := 0
+	if !f.noHistory {
+		kept = keep(e, records, file, r)
+	}
 	unprinted := f.out.printReport(e, r)
-	if kept && (!f.quiet || unprinted != nil) {
-		say(e.stderr, "toll: kept as @1: toll view @1, toll report @1 --details")
+	if kept > 0 && (!f.quiet || unprinted != nil) {
+		say(e.stderr, fmt.Sprintf(
+			"toll: kept as @%[1]d: toll view @%[1]d, toll report @%[1]d --details", kept))
 	}
 	switch {
-	case unprinted != nil && f.out.file != "" && f.save == "" && !kept:
+	case unprinted != nil && f.out.file != "" && f.save == "" && kept == 0:
 		table := outputFlags{details: f.out.details}
 		table.format.name = format.All()[0].Name
 		// else it would be lost

@@ -31,6 +31,8 @@ const (
 
 var errTooLarge = fmt.Errorf("its results are larger than %d MiB", mostOfOne>>20)
 
+var errOld = errors.New("newer runs fill the history")
+
 // Store is a directory of runs.
 type Store struct {
 	Dir  string
@@ -56,17 +58,18 @@ const (
 var ours = regexp.MustCompile(`^\d{8}-\d{6}\.\d{3}-[0-9a-f]{8}\.jsonl$`)
 
 // Keep stores a run that began at the given time, and removes the oldest runs beyond MostRuns and
-// MostBytes. It refuses results larger than mostOfOne.
-func (s *Store) Keep(began time.Time, results, summary []byte) error {
+// MostBytes. It returns the run's number: 1 if no run began later. It refuses results larger than
+// mostOfOne.
+func (s *Store) Keep(began time.Time, results, summary []byte) (n int, err error) {
 	if len(results) > mostOfOne {
-		return errTooLarge
+		return 0, errTooLarge
 	}
 	var some [4]byte
 	if _, err := rand.Read(some[:]); err != nil {
-		return err
+		return 0, err
 	}
 	name := began.UTC().Format(timeFormat) + "-" + hex.EncodeToString(some[:]) + suffix
-	return s.user.do(func() error {
+	err = s.user.do(func() error {
 		const private = 0o700 // results contain host names and programs' output
 		if err := os.MkdirAll(s.Dir, private); err != nil {
 			return err
@@ -77,8 +80,14 @@ func (s *Store) Keep(began time.Time, results, summary []byte) error {
 		if err := s.write(name, results); err != nil {
 			return errors.Join(err, remove(filepath.Join(s.Dir, summaryOf(name))))
 		}
-		return s.prune()
+		left, err := s.prune()
+		n = 1 + slices.IndexFunc(left, func(r Run) bool { return r.Name == name })
+		if n == 0 && err == nil {
+			err = errOld
+		}
+		return err
 	})
+	return n, err
 }
 
 func summaryOf(name string) string { return strings.TrimSuffix(name, suffix) + summarySuffix }
@@ -105,20 +114,23 @@ func remove(name string) error {
 	return nil
 }
 
-// prune removes the runs beyond the bounds, and old temporary files of killed processes.
-func (s *Store) prune() error {
+// prune removes the runs beyond the bounds, and old temporary files of killed processes. It returns
+// the other runs, the newest first.
+func (s *Store) prune() (left []Run, err error) {
 	runs, err := s.runs()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	bytes := int64(0)
 	for k, r := range runs {
 		if bytes += r.Size; k >= MostRuns || bytes > MostBytes {
 			errs = append(errs, s.forget(r.Name))
+		} else {
+			left = append(left, r)
 		}
 	}
-	return errors.Join(append(errs, s.sweep(time.Hour))...)
+	return left, errors.Join(append(errs, s.sweep(time.Hour))...)
 }
 
 func (s *Store) forget(name string) error {

@@ -43,7 +43,7 @@ func TestKeep(t *testing.T) {
 		t.Fatalf("a new store has %q", got)
 	}
 	for k := range 3 {
-		if err := s.Keep(began.Add(time.Duration(k)*time.Millisecond), fmt.Append(nil, "run ", k), []byte("summary")); err != nil {
+		if _, err := s.Keep(began.Add(time.Duration(k)*time.Millisecond), fmt.Append(nil, "run ", k), []byte("summary")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,6 +79,17 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// A run's number is that of its start, not of its end.
+func TestNumber(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	for k, c := range []struct{ began, want int }{{0, 1}, {2, 1}, {1, 2}, {-1, 4}, {3, 1}} {
+		n, err := s.Keep(began.Add(time.Duration(c.began)*time.Second), nil, nil)
+		if n != c.want || err != nil {
+			t.Errorf("run %d has the number %d, want %d: %v", k, n, c.want, err)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	other := filepath.Join(s.Dir, "notes.jsonl")
@@ -91,8 +102,11 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Keep(began.Add(time.Hour), []byte("last"), nil); err != nil {
+	if _, err := s.Keep(began.Add(time.Hour), []byte("last"), nil); err != nil {
 		t.Fatal(err)
+	}
+	if n, err := s.Keep(began, []byte("first"), nil); n != 0 || !errors.Is(err, errOld) {
+		t.Errorf("an old run: %d, %v", n, err)
 	}
 	if got := kept(t, s); len(got) != MostRuns || got[0] != "last" {
 		t.Errorf("%d runs, the newest is %q", len(got), got[0])
@@ -107,14 +121,14 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Keep(began.Add(2*time.Hour), []byte("last"), nil); err != nil {
+	if _, err := s.Keep(began.Add(2*time.Hour), []byte("last"), nil); err != nil {
 		t.Fatal(err)
 	}
 	runs, err := s.Runs()
 	if want := 1 + MostBytes/mostOfOne - 1; err != nil || len(runs) != want {
 		t.Errorf("%d runs, %v; want %d", len(runs), err, want)
 	}
-	if err := s.Keep(began, make([]byte, mostOfOne+1), nil); !errors.Is(err, errTooLarge) {
+	if _, err := s.Keep(began, make([]byte, mostOfOne+1), nil); !errors.Is(err, errTooLarge) {
 		t.Errorf("a large run: %v", err)
 	}
 	if _, err := os.Stat(other); err != nil {
@@ -137,7 +151,7 @@ func TestSweep(t *testing.T) {
 	if err := os.Chtimes(old, before, before); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Keep(began, []byte("run"), nil); err != nil {
+	if _, err := s.Keep(began, []byte("run"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
@@ -153,7 +167,7 @@ func TestKeptAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if err := s.Keep(began, []byte("run"), []byte("summary")); err != nil {
+			if _, err := s.Keep(began, []byte("run"), []byte("summary")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -206,7 +220,7 @@ func TestAsUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Store{Dir: filepath.Join(home, "a", "runs"), user: &user{nobody, nobody}}
-	if err := s.Keep(began, []byte("run"), []byte("summary")); err != nil {
+	if _, err := s.Keep(began, []byte("run"), []byte("summary")); err != nil {
 		t.Fatal(err)
 	}
 	err := filepath.Walk(home, func(name string, info os.FileInfo, err error) error {
@@ -229,7 +243,7 @@ func TestAsUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Dir = filepath.Join(home, "link")
-	if err := s.Keep(began, []byte("run"), nil); !errors.Is(err, os.ErrPermission) {
+	if _, err := s.Keep(began, []byte("run"), nil); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("through a link: %v", err)
 	}
 	if left, err := os.ReadDir(secret); len(left) != 0 || err != nil {
