@@ -60,7 +60,7 @@ func (p *parser) ratio(number word, x float64) (err error) {
 	if !(x > 0) {
 		return p.fail(number, fmt.Errorf("%s: a ratio is more than 0", number.text))
 	}
-	w := p.next()
+	w := p.joined()
 	if w.text == "" {
 		return p.hinted(w, "such as of host", "a mode is missing after of")
 	}

@@ -273,7 +273,7 @@ func (p *parser) comparator() error {
 }
 
 // joined returns the next words as one if there is no space between them: split makes two words of
-// 16k.
+// 16k, or of 127.0.0.1:80.
 func (p *parser) joined() word {
 	w := p.next()
 	for w.text != "" && len(p.words) > 0 && p.words[0].at == w.at+utf8.RuneCountInString(w.text) {

@@ -68,10 +68,16 @@ func TestParse(t *testing.T) {
 		{"bridge.latency <= 1.2 of host at 1400",
 			Sentence{Mode: bridge, Metric: "latency", Compare: "<=", Limit: 1.2,
 				Of: Name{Mode: "host"}, At: "1400"}},
+		{"127.0.0.1:82.elapsed<=2 of 127.0.0.1:81 load exec", Sentence{
+			Mode: Name{Mode: "127.0.0.1:82"}, Metric: "elapsed", Compare: "<=", Limit: 2,
+			Of: Name{Mode: "127.0.0.1:81"}, Load: "exec"}},
+		{"b.elapsed <= 90% of 2nd", Sentence{Mode: Name{Mode: "b"}, Metric: "elapsed",
+			Compare: "<=", Limit: 0.9, Of: Name{Mode: "2nd"}}},
 		{"bridge.tps >= 5", Sentence{Mode: bridge, Metric: "tps", Compare: ">=", Limit: 5}},
 	} {
 		c.want.Text = c.text
-		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b"}, Metrics: []string{"tps"},
+		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b", "127.0.0.1:81", "127.0.0.1:82",
+			"2nd"}, Metrics: []string{"tps"},
 			Points: []string{"1400", "16k"}})
 		if got.Limit = math.Round(1e12*got.Limit) / 1e12; err != nil || got != c.want {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.text, got, err, c.want)
