@@ -95,6 +95,38 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// program returns a run of a program over host and bridge. Each of its metrics is always 2.
+func program(t *testing.T, gauges ...sample.Gauge) *sample.File {
+	t.Helper()
+	f := judgetest.New(t, judgetest.Trio(mode.Bridge, workload.Exec)...).Rounds(
+		12, judgetest.Steady(1, 1, 1)).File
+	f.Header.Plan.Loads = append(f.Header.Plan.Loads, sample.Load{Kind: workload.Exec, Window: 1,
+		Options: sample.ExecOptions{Program: &sample.Program{Server: "serve", Client: "ask",
+			Gauges: gauges}}})
+	for i := range f.Visits {
+		f.Visits[i].Values = map[string]float64{}
+		for _, g := range gauges {
+			f.Visits[i].Values[g.Name] = 2
+		}
+	}
+	return f
+}
+
+func TestProgram(t *testing.T) {
+	f := program(t, sample.Gauge{Name: "bandwidth", Unit: "B/s"}, sample.Gauge{Name: "size"})
+	for text, want := range map[string]gate.Outcome{
+		"bridge.bandwidth >= 1 B/s":    gate.Holds,
+		"bridge.bandwidth > 2 B/s":     gate.Violated,
+		"bridge.bandwidth < 17 bit/s":  gate.Holds,
+		"bridge.bandwidth <= 15 bit/s": gate.Violated,
+		"bridge.size <= 2":             gate.Holds,
+	} {
+		if got := outcome(t, f, text); got.Outcome != want {
+			t.Errorf("%s: %s, want %s: %+v", text, got.Outcome, want, got)
+		}
+	}
+}
+
 // A row that varies is judged by its range, however many rounds there are.
 func TestVaryingRow(t *testing.T) {
 	rates := []float64{0.02, 2.2, 0.3, 0.05}

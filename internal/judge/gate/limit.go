@@ -46,14 +46,15 @@ func (p *parser) limit() error {
 		return p.hinted(number, "write the number in full, or with a larger unit",
 			"%s: a number has no exponent", number.text+unit.text)
 	}
-	if p.s.Limit, p.s.Unit, err = scaled(x, unit.text); err != nil {
+	of := p.unit()
+	if p.s.Limit, p.s.Unit, err = scaled(x, unit.text, of); err != nil {
 		hint := "units are us, ms, Gbit/s, %, s/GB and others; a ratio is written 0.9 of host"
 		if near := suggest.Words(unit.text, usual); len(near) > 0 {
 			hint = "did you mean " + near[0] + "?"
 		}
 		return p.hinted(unit, hint, "%w", err)
 	}
-	return p.fits(number, unit)
+	return p.fits(of, number, unit)
 }
 
 func (p *parser) ratio(number word, x float64) (err error) {
@@ -74,7 +75,26 @@ func (p *parser) ratio(number word, x float64) (err error) {
 	return nil
 }
 
-func scaled(x float64, unit string) (_ float64, base string, err error) {
+// unit returns the base unit of the sentence's metric: "" for a plain number.
+func (p *parser) unit() string {
+	if unit, ok := p.known.Metrics[p.s.Metric]; ok {
+		return unit
+	}
+	switch p.s.Metric {
+	case Latency:
+		return "s"
+	case CPU:
+		return eitherCPU
+	}
+	return workload.MetricOf(p.s.Metric, sample.Load{}).Unit
+}
+
+// eitherCPU is the unit of CPU time per transaction or per byte.
+const eitherCPU = "s or s/B"
+
+// scaled returns a figure in base units. Rates become bytes per second if the metric is in these,
+// else bits per second.
+func scaled(x float64, unit, of string) (_ float64, base string, err error) {
 	scale, is := costs[unit]
 	base = "s/B"
 	if !is {
@@ -84,9 +104,12 @@ func scaled(x float64, unit string) (_ float64, base string, err error) {
 		}
 		scale, base = u.Scale, u.Base
 	}
-	if base == "B/s" {
-		const bits = 8
+	const bits = 8
+	switch {
+	case base == "B/s" && of != base:
 		scale, base = scale*bits, "bit/s"
+	case base == "bit/s" && of == "B/s":
+		scale, base = scale/bits, of
 	}
 	if x *= scale; math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0, "", fmt.Errorf("%g %s is not a figure", x, unit)
@@ -94,32 +117,21 @@ func scaled(x float64, unit string) (_ float64, base string, err error) {
 	return x, base, nil
 }
 
-func (p *parser) fits(number, unit word) error {
-	of := workload.MetricOf(p.s.Metric, sample.Load{}).Unit
-	switch p.s.Metric {
-	case Latency:
-		of = "s"
-	case CPU:
-		if p.s.Unit == "s/B" || p.s.Unit == "s" {
-			return nil
-		}
-		of = "s or s/B"
-	}
-	for _, name := range p.known.Metrics {
-		if name == p.s.Metric {
-			return nil
-		}
-	}
+// fits returns an error unless the limit's unit is one of the metric, whose base unit is of.
+func (p *parser) fits(of string, number, unit word) error {
+	example := strings.TrimSpace(number.text + " " + example(of))
 	switch {
-	case of == p.s.Unit, bare(of) && p.s.Unit == "", of == "1" && p.s.Unit == "":
+	case sameUnit(of, p.s.Unit), of == eitherCPU && (p.s.Unit == "s/B" || p.s.Unit == "s"):
 		return nil
 	case unit.text == "":
-		return p.hinted(number, fmt.Sprintf("such as %s %s, or %s of host", number.text,
-			example(of), number.text),
+		return p.hinted(number, fmt.Sprintf("such as %s, or %s of host", example, number.text),
 			"%s is in %s: %s has no unit", p.s.Metric, of, number.text)
 	}
-	return p.hinted(unit, "such as "+number.text+" "+example(of), "%s is in %s, not in %s",
-		p.s.Metric, of, unit.text)
+	is := "in " + of
+	if of == "" {
+		is = "a plain number"
+	}
+	return p.hinted(unit, "such as "+example, "%s is %s, not in %s", p.s.Metric, is, unit.text)
 }
 
 func bare(unit string) bool { return !strings.ContainsAny(unit, "/") && unit != "s" && unit != "1" }
@@ -130,10 +142,15 @@ func example(base string) string {
 		return "us"
 	case "bit/s":
 		return "Gbit/s"
-	case "s/B", "s or s/B":
+	case "s/B", eitherCPU:
 		return "s/GB"
 	case "1":
 		return "%"
+	case "1/s":
+		return "/s"
+	}
+	if bare(base) {
+		return ""
 	}
 	return base
 }

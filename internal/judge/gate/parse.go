@@ -79,7 +79,10 @@ const (
 )
 
 // Words holds the names that sentences about a results file may use in addition to the catalogues'.
-type Words struct{ Modes, Metrics, Backends, Points []string }
+type Words struct {
+	Modes, Backends, Points []string
+	Metrics                 map[string]string // those of programs, with their base units
+}
 
 // WordsOf returns the words of a file.
 func WordsOf(f *sample.File) Words {
@@ -92,14 +95,20 @@ func WordsOf(f *sample.File) Words {
 			w.Points = append(w.Points, p.Name)
 		}
 	}
-	metrics := map[string]bool{}
-	for _, v := range f.Visits {
-		for name := range v.Values {
-			metrics[name] = true
+	w.Metrics = map[string]string{}
+	for _, l := range f.Header.Plan.Loads {
+		for _, g := range gauges(l) {
+			w.Metrics[g.Name] = g.Unit
 		}
 	}
-	w.Metrics = slices.Sorted(maps.Keys(metrics))
 	return w
+}
+
+func gauges(l sample.Load) []sample.Gauge {
+	if p := workload.ExecOf(l).Program; p != nil {
+		return p.Gauges
+	}
+	return nil
 }
 
 const longest = 1000
@@ -213,7 +222,7 @@ func (p *parser) subject() (err error) {
 	}
 	p.s.Metric = w.text[dot+1:]
 	metrics := append(append([]string{workload.Throughput, Latency, CPU},
-		workload.MetricNames()...), p.known.Metrics...)
+		workload.MetricNames()...), slices.Sorted(maps.Keys(p.known.Metrics))...)
 	if !slices.Contains(metrics, p.s.Metric) {
 		return p.fail(word{at: w.at + utf8.RuneCountInString(w.text[:dot+1])},
 			unknown("metric", p.s.Metric, metrics))

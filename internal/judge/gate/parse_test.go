@@ -74,10 +74,14 @@ func TestParse(t *testing.T) {
 		{"b.elapsed <= 90% of 2nd", Sentence{Mode: Name{Mode: "b"}, Metric: "elapsed",
 			Compare: "<=", Limit: 0.9, Of: Name{Mode: "2nd"}}},
 		{"bridge.tps >= 5", Sentence{Mode: bridge, Metric: "tps", Compare: ">=", Limit: 5}},
+		{"bridge.bandwidth >= 1 GB/s", Sentence{
+			Mode: bridge, Metric: "bandwidth", Compare: ">=", Limit: 1e9, Unit: "B/s"}},
+		{"bridge.bandwidth >= 16 Gbit/s", Sentence{
+			Mode: bridge, Metric: "bandwidth", Compare: ">=", Limit: 2e9, Unit: "B/s"}},
 	} {
 		c.want.Text = c.text
 		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b", "127.0.0.1:81", "127.0.0.1:82",
-			"2nd"}, Metrics: []string{"tps"},
+			"2nd"}, Metrics: map[string]string{"tps": "", "bandwidth": "B/s"},
 			Points: []string{"1400", "16k"}})
 		if got.Limit = math.Round(1e12*got.Limit) / 1e12; err != nil || got != c.want {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.text, got, err, c.want)
@@ -117,6 +121,15 @@ func TestParseErrors(t *testing.T) {
 		{"bridge.throughput <= 5 %", "at character 24: throughput is in bit/s, not in %",
 			"such as 5 Gbit/s"},
 		{"bridge.cpu <= 5 Gbit/s", "at character 17: cpu is in s or s/B", "such as 5 s/GB"},
+		{"bridge.retransmits <= 5 ms", "at character 25: retransmits is in segments, not in ms",
+			"such as 5"},
+		{"bridge.transactions >= 5", "transactions is in 1/s: 5 has no unit",
+			"such as 5 /s, or 5 of host"},
+		{"bridge.tps >= 5 ms", "at character 17: tps is a plain number, not in ms", "such as 5"},
+		{"bridge.bandwidth >= 5", "at character 21: bandwidth is in B/s: 5 has no unit",
+			"such as 5 B/s, or 5 of host"},
+		{"bridge.bandwidth >= 5 s", "at character 23: bandwidth is in B/s, not in s",
+			"such as 5 B/s"},
 		{"bridge.latency <= 0 of host", "at character 19: 0: a ratio is more than 0", ""},
 		{"bridge.latency <= 0.5 of", "at its end: a mode is missing", "such as of host"},
 		{"bridge.latency <= 0.5 of hots", `at character 26: unknown mode "hots"`,
@@ -133,7 +146,7 @@ func TestParseErrors(t *testing.T) {
 		{strings.Repeat("bridge", 1000), "6000 bytes", ""},
 		{"bridge.latency \xff", "UTF-8", ""},
 	} {
-		_, err := Parse(c.text, Words{})
+		_, err := Parse(c.text, Words{Metrics: map[string]string{"tps": "", "bandwidth": "B/s"}})
 		var at *SyntaxError
 		if !errors.As(err, &at) || !strings.Contains(at.Error(), c.err) ||
 			!strings.Contains(at.Hint(), c.hint) {
@@ -154,7 +167,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: []string{"tps"},
+		s, err := Parse(text, Words{Modes: []string{"x", "."}, Metrics: map[string]string{"tps": ""},
 			Backends: []string{"lab"}, Points: []string{"1k"}})
 		var at *SyntaxError
 		switch {
