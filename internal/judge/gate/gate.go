@@ -135,6 +135,9 @@ func sameUnit(metric, limit string) bool {
 }
 
 func metricOf(word string, l sample.Load) string {
+	if slices.ContainsFunc(gauges(l), func(g sample.Gauge) bool { return g.Name == word }) {
+		return word
+	}
 	switch word {
 	case Latency:
 		return workload.LatencyP50

@@ -113,13 +113,20 @@ func program(t *testing.T, gauges ...sample.Gauge) *sample.File {
 }
 
 func TestProgram(t *testing.T) {
-	f := program(t, sample.Gauge{Name: "bandwidth", Unit: "B/s"}, sample.Gauge{Name: "size"})
+	f := program(t, sample.Gauge{Name: "bandwidth", Unit: "B/s"}, sample.Gauge{Name: "size"},
+		sample.Gauge{Name: gate.Latency, Unit: "s"}, sample.Gauge{Name: gate.CPU},
+		sample.Gauge{Name: "p99.9", Unit: "s"})
 	for text, want := range map[string]gate.Outcome{
 		"bridge.bandwidth >= 1 B/s":    gate.Holds,
 		"bridge.bandwidth > 2 B/s":     gate.Violated,
 		"bridge.bandwidth < 17 bit/s":  gate.Holds,
 		"bridge.bandwidth <= 15 bit/s": gate.Violated,
 		"bridge.size <= 2":             gate.Holds,
+		"bridge.latency <= 2s":         gate.Holds,
+		"bridge.latency <= 1900 ms":    gate.Violated,
+		"bridge.latency <= 1 of host":  gate.Holds,
+		"bridge.cpu < 3":               gate.Holds,
+		"bridge.p99.9 > 2 s":           gate.Violated,
 	} {
 		if got := outcome(t, f, text); got.Outcome != want {
 			t.Errorf("%s: %s, want %s: %+v", text, got.Outcome, want, got)

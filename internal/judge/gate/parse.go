@@ -207,7 +207,9 @@ func (p *parser) next() word {
 	return w
 }
 
-func (p *parser) subject() (err error) {
+// subject parses MODE.METRIC. Both may contain dots: the last one with a known word on either side
+// separates them.
+func (p *parser) subject() error {
 	w := p.next()
 	if w.text == "" {
 		return p.fail(w, errors.New("it is empty"))
@@ -217,17 +219,27 @@ func (p *parser) subject() (err error) {
 		return p.hinted(w, w.text+".throughput, "+w.text+".latency or "+w.text+".cpu",
 			"%q is not a figure: it has no metric", w.text)
 	}
-	if p.s.Mode, err = p.mode(word{w.text[:dot], w.at}); err != nil {
-		return err
-	}
-	p.s.Metric = w.text[dot+1:]
 	metrics := append(append([]string{workload.Throughput, Latency, CPU},
 		workload.MetricNames()...), slices.Sorted(maps.Keys(p.known.Metrics))...)
-	if !slices.Contains(metrics, p.s.Metric) {
-		return p.fail(word{at: w.at + utf8.RuneCountInString(w.text[:dot+1])},
-			unknown("metric", p.s.Metric, metrics))
+	var failed error
+	half := false // failed is about a dot with a known word on one side
+	for ; dot >= 0; dot = strings.LastIndex(w.text[:dot], ".") {
+		m, err := p.mode(word{w.text[:dot], w.at})
+		metric := w.text[dot+1:]
+		known := slices.Contains(metrics, metric)
+		if err == nil && known {
+			p.s.Mode, p.s.Metric = m, metric
+			return nil
+		}
+		if now := err == nil || known; failed == nil || now && !half {
+			half = now
+			if failed = err; err == nil {
+				failed = p.fail(word{at: w.at + utf8.RuneCountInString(w.text[:dot+1])},
+					unknown("metric", metric, metrics))
+			}
+		}
 	}
-	return nil
+	return failed
 }
 
 func (p *parser) mode(w word) (Name, error) {

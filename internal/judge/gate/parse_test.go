@@ -74,6 +74,9 @@ func TestParse(t *testing.T) {
 		{"b.elapsed <= 90% of 2nd", Sentence{Mode: Name{Mode: "b"}, Metric: "elapsed",
 			Compare: "<=", Limit: 0.9, Of: Name{Mode: "2nd"}}},
 		{"bridge.tps >= 5", Sentence{Mode: bridge, Metric: "tps", Compare: ">=", Limit: 5}},
+		{"bridge.p99.9 <= 5", Sentence{Mode: bridge, Metric: "p99.9", Compare: "<=", Limit: 5}},
+		{"127.0.0.1:81.p99.9 <= 5", Sentence{
+			Mode: Name{Mode: "127.0.0.1:81"}, Metric: "p99.9", Compare: "<=", Limit: 5}},
 		{"bridge.bandwidth >= 1 GB/s", Sentence{
 			Mode: bridge, Metric: "bandwidth", Compare: ">=", Limit: 1e9, Unit: "B/s"}},
 		{"bridge.bandwidth >= 16 Gbit/s", Sentence{
@@ -81,7 +84,7 @@ func TestParse(t *testing.T) {
 	} {
 		c.want.Text = c.text
 		got, err := Parse(c.text, Words{Modes: []string{"a+b", "b", "127.0.0.1:81", "127.0.0.1:82",
-			"2nd"}, Metrics: map[string]string{"tps": "", "bandwidth": "B/s"},
+			"2nd"}, Metrics: map[string]string{"tps": "", "bandwidth": "B/s", "p99.9": ""},
 			Points: []string{"1400", "16k"}})
 		if got.Limit = math.Round(1e12*got.Limit) / 1e12; err != nil || got != c.want {
 			t.Errorf("%q:\n got %+v, %v\nwant %+v", c.text, got, err, c.want)
@@ -97,6 +100,9 @@ func TestParseErrors(t *testing.T) {
 		{"brige.latency <= 5us", `at character 1: unknown mode "brige"`, "did you mean bridge?"},
 		{"bridge.thruput >= 1", `at character 8: unknown metric "thruput"`,
 			"did you mean throughput?"},
+		{"bridge.p99.8 >= 1", `at character 8: unknown metric "p99.8"`, "did you mean p99.9?"},
+		{"brige.p99.9 >= 1", `at character 1: unknown mode "brige"`, "did you mean bridge?"},
+		{"host.docker.internal:80.elapsed >= 1", `unknown mode "host.docker.internal:80"`, ""},
 		{"bridge.latency", "at its end: a comparator is missing", ">="},
 		{"bridge.latency => 3us", `at character 16: unknown comparator "=>"`, "did you mean >=?"},
 		{"bridge.latency = 3us", "at character 16: a measured figure never equals", "use >= or <="},
@@ -146,7 +152,8 @@ func TestParseErrors(t *testing.T) {
 		{strings.Repeat("bridge", 1000), "6000 bytes", ""},
 		{"bridge.latency \xff", "UTF-8", ""},
 	} {
-		_, err := Parse(c.text, Words{Metrics: map[string]string{"tps": "", "bandwidth": "B/s"}})
+		_, err := Parse(c.text, Words{Metrics: map[string]string{
+			"tps": "", "bandwidth": "B/s", "p99.9": ""}})
 		var at *SyntaxError
 		if !errors.As(err, &at) || !strings.Contains(at.Error(), c.err) ||
 			!strings.Contains(at.Hint(), c.hint) {
