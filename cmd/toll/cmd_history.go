@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge"
+	"github.com/bridgetoll/bridgetoll/internal/judge/gate"
 	"github.com/bridgetoll/bridgetoll/internal/judge/trend"
 	"github.com/bridgetoll/bridgetoll/internal/record/history"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -109,10 +110,11 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 			if err != nil {
 				return err
 			}
-			if err := knownModes(l, args); err != nil {
+			names, err := parseTrends(l, args)
+			if err != nil {
 				return err
 			}
-			return out.print(e, view.Trends(l, args, out.details))
+			return out.print(e, view.Trends(l, names, out.details))
 		}),
 	}
 	c.Flags().Var(wholeFlag(&last, 20, 0, unlimited[int]()), "last", "draw this many runs; 0: all")
@@ -121,25 +123,18 @@ variant such as bridge+gro=on, or an endpoint's name.`,
 	return c
 }
 
-func knownModes(l trend.List, words []string) error {
-	own := map[string]bool{}
+func parseTrends(l trend.List, words []string) ([]string, error) {
+	var own []string
 	for _, r := range l.Runs {
-		for _, m := range r.Modes {
-			own[m] = true
-		}
+		own = append(own, r.Modes...)
 		for _, row := range r.Rows {
-			own[row.Label] = true
+			own = append(own, row.Label)
 		}
 	}
-	for _, w := range words {
-		if own[w] {
-			continue
-		}
-		if _, err := parseModes([]string{w}, backendNames()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return parseAll(words, func(word string) (string, error) {
+		n, err := gate.ParseName(word, own)
+		return n.String(), err
+	})
 }
 
 func newHistoryClear(e env) *cobra.Command {

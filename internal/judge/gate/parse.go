@@ -62,12 +62,12 @@ func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // Hint suggests a correction, or explains the form of a sentence.
 func (e *SyntaxError) Hint() string {
-	var unknown *suggest.UnknownError
-	if errors.As(e.Err, &unknown) {
-		return unknown.Hint()
-	}
 	if e.hint != "" {
 		return e.hint
+	}
+	var own interface{ Hint() string }
+	if errors.As(e.Err, &own) {
+		return own.Hint()
 	}
 	return "for example bridge.throughput >= 0.9 of host, or publish-nat.latency_p99 <= 50us from container load rr"
 }
@@ -243,28 +243,36 @@ func (p *parser) subject() error {
 }
 
 func (p *parser) mode(w word) (Name, error) {
-	var n Name
-	n.Mode, n.Tune, _ = strings.Cut(w.text, "+")
-	var modes []string
-	for _, m := range mode.Names() {
-		modes = append(modes, string(m))
-		if tune, ok := strings.CutPrefix(w.text+"+", string(m)+"+"); ok &&
-			strings.Contains(string(m), "+") {
-			n.Mode, n.Tune = string(m), strings.TrimSuffix(tune, "+")
-		}
-	}
-	if slices.Contains(p.known.Modes, w.text) { // an endpoint, whose name may contain a plus
-		return Name{Mode: w.text}, nil
-	}
-	for _, m := range p.known.Modes {
-		if !slices.Contains(modes, m) {
-			modes = append(modes, m)
-		}
-	}
-	if !slices.Contains(modes, n.Mode) {
-		return n, p.fail(w, unknown("mode", n.Mode, modes))
+	n, err := ParseName(w.text, p.known.Modes)
+	if err != nil {
+		return n, p.fail(w, err)
 	}
 	return n, nil
+}
+
+// ParseName parses a mode or a variant of one, with its settings in any order. own are further
+// names, such as those of endpoints. The error suggests a correction.
+func ParseName(text string, own []string) (Name, error) {
+	if slices.Contains(own, text) { // it may contain a plus
+		return Name{Mode: text}, nil
+	}
+	known := slices.Clip(own)
+	base, tune, tuned := strings.Cut(text, "+")
+	for _, m := range mode.Names() {
+		known = append(known, string(m))
+		rest, ok := strings.CutPrefix(text+"+", string(m)+"+")
+		if ok && len(m) > len(base) { // the mode's name contains a plus
+			base, tune, tuned = string(m), strings.TrimSuffix(rest, "+"), rest != ""
+		}
+	}
+	if !slices.Contains(known, base) {
+		return Name{}, unknown("mode", base, known)
+	}
+	if !tuned {
+		return Name{Mode: base}, nil
+	}
+	tunes, err := mode.ParseTunes(tune)
+	return Name{base, string(tunes)}, err
 }
 
 func unknown(what, word string, known []string) error {
