@@ -150,8 +150,11 @@ func split(text string) []word {
 	for _, r := range text {
 		at++
 		now := classOf(r, before)
-		if now == number && len(out) == 0 {
+		switch {
+		case now == number && len(out) == 0:
 			now = name
+		case r == '=' && before == name && len(out) == 1 && endsFigure(out[0].text):
+			now = comparator
 		}
 		switch now {
 		case space:
@@ -163,6 +166,12 @@ func split(text string) []word {
 		before = now
 	}
 	return out
+}
+
+// endsFigure reports whether an = after text does not belong to a setting of its mode: bridge.cpu=,
+// but not bridge+mtu=.
+func endsFigure(text string) bool {
+	return strings.Contains(text[strings.LastIndex(text, "+")+1:], ".")
 }
 
 func classOf(r rune, before class) class {
