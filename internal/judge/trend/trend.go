@@ -12,6 +12,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
+	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -22,7 +23,7 @@ const Schema = "bridgetoll.history/1"
 
 // Layout must be raised when summaries get new content. It matters if two programs have the same
 // version, such as "devel".
-const Layout = 4
+const Layout = 5
 
 // Summary holds the known facts of a run, so that its file need not be read again.
 type Summary struct {
@@ -53,6 +54,7 @@ type Summary struct {
 type Row struct {
 	Label   string        `json:"label"`
 	Mode    string        `json:"mode"`
+	Tune    mode.Tunes    `json:"tune,omitempty"`
 	From    string        `json:"from"`
 	Load    string        `json:"load"`
 	Work    string        `json:"work"` // the load's options, in words
@@ -105,7 +107,8 @@ func Summarize(h sample.Header, r *analysis.Report, version string) Summary {
 			continue
 		}
 		l := r.LoadAt(c)
-		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode, From: c.From, Load: c.Load,
+		s.Rows = append(s.Rows, Row{Label: c.Name(), Mode: c.Mode,
+			Tune: mode.Tunes(c.Tune), From: c.From, Load: c.Load,
 			Work: workload.Of(l).Words(l), On: c.On, Pin: c.Pin,
 			Metric: c.Primary, Higher: m.Higher, Median: x.Median, Low: x.Low, High: x.High, N: x.N,
 			Verdict: x.Verdict, Varies: x.Varies})
@@ -184,15 +187,16 @@ type Point struct {
 	Changed []string `json:"changed,omitempty"`
 }
 
-// Of returns the ratios of runs, given the newest first. names are modes or labels of rows; nil
-// selects all.
+// Of returns the ratios of runs, given the newest first. names are modes, variants or labels of
+// rows; nil selects all.
 func Of(l List, names []string) *Trends {
 	out := &Trends{Schema: Schema, Dir: l.Dir, Lines: []Trend{}}
 	last := map[int]Summary{} // by line
 	for _, e := range slices.Backward(l.Runs) {
 		for _, r := range e.Rows {
-			if len(names) > 0 && !slices.Contains(names, r.Mode) &&
-				!slices.Contains(names, r.Label) {
+			if len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
+				return name == r.Mode || name == r.Tune.Name(r.Mode) || name == r.Label
+			}) {
 				continue
 			}
 			k := slices.IndexFunc(out.Lines, func(t Trend) bool {

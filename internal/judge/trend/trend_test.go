@@ -138,6 +138,15 @@ func TestTrends(t *testing.T) {
 		strings.Join(p[1].Changed, ", ") != "kernel 6.1 → 6.2" {
 		t.Errorf("%+v", p)
 	}
+	tuned := trend.List{Runs: []trend.Entry{{Number: 1, Summary: summary(t, 0.7,
+		func(f *sample.File) {
+			c := &f.Header.Plan.Cells[2]
+			c.Mode, c.To, c.Tune = mode.PublishProxy, mode.ToLoopback, "gro=on"
+		})}}}
+	if got := trend.Of(tuned, []string{"publish-proxy+gro=on"}); len(got.Lines) != 1 ||
+		got.Lines[0].Label != "publish-proxy :lo+gro=on" {
+		t.Errorf("of a variant: %+v", got.Lines)
+	}
 	if got := trend.Of(l, []string{"routed"}); len(got.Lines) != 0 {
 		t.Errorf("of another mode: %+v", got.Lines)
 	}
