@@ -157,11 +157,12 @@ func replacement(q asked, p Path, at netip.Addr) Row {
 	return out
 }
 
-// led reports whether rules redirect connections to the port.
+// led reports whether rules redirect connections to the port. A packet that was lost proves that
+// only if its destination was translated.
 func (r *Row) led() bool {
 	return slices.ContainsFunc(r.Dials, func(p Path) bool {
 		return p.Answers() || p.nobody != "" || p.Kind == Held ||
-			p.Block != nil && (p.Block.Where != here || p.target.String() != p.Dial)
+			p.Block != nil && p.target.String() != p.Dial
 	})
 }
 

@@ -447,6 +447,32 @@ func TestMacvlan(t *testing.T) {
 	}
 }
 
+// A packet that is lost on its way to this machine proves no redirection.
+func TestLostBeforeThisMachine(t *testing.T) {
+	f := healthy()
+	mv := addr("198.18.0.20")
+	f.Containers = append(f.Containers, Container{ID: "mv1", Name: "mv1", PID: 20,
+		State: "running", Space: "net:[20]", Networks: []string{"lan"}, Addrs: []netip.Addr{mv},
+		ListenersKnown: true, Devices: []Device{{Name: "eth0", Index: 30, Kind: "macvlan", Peer: 2,
+			Up: true, Addrs: []netip.Prefix{netip.PrefixFrom(mv, 24)}}}})
+	for _, client := range []replica.Client{{Space: 2}, {Bridge: "docker0"}, {Card: "eth0"}} {
+		lost := 0
+		r := try(f, 7200, func(q replica.Dial, a *replica.Answer) {
+			if q.Client == client {
+				l := replica.Lost{Space: -1, Why: replica.NoNeighbour}
+				if q.Space > 0 {
+					l.Space = q.Space
+				}
+				lose(q, a, l)
+				lost++
+			}
+		})
+		if lost == 0 || len(r.Ports) > 0 {
+			t.Errorf("%+v: %d lost, %+v", client, lost, r.Ports)
+		}
+	}
+}
+
 func TestNotMade(t *testing.T) {
 	f := healthy()
 	r := try(f, 22, func(q replica.Dial, a *replica.Answer) {
