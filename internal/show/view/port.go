@@ -94,8 +94,11 @@ func sameRoute(a, b ports.Path) bool {
 	return a.Kind == b.Kind && a.Why == b.Why && a.Remedy == b.Remedy && a.Masqueraded == b.Masqueraded &&
 		slices.Equal(a.Servers, b.Servers) && slices.Equal(a.Doubt, b.Doubt) &&
 		slices.Equal(a.Depends, b.Depends) && slices.Equal(a.Cost, b.Cost) &&
-		slices.Equal(restA, restB)
+		slices.Equal(restA, restB) && hidden(a) == hidden(b)
 }
+
+// hidden reports whether the server is known to see another address than the client's.
+func hidden(p ports.Path) bool { return p.Seen != "" && p.Seen != p.Source }
 
 // arrival splits a path's hops: by leads to the machine, rest follows.
 func arrival(path ports.Path) (by, rest []ports.Hop) {
@@ -167,7 +170,7 @@ func routes(dials []dial, who string) (out document.Section) {
 	hop := func(h ports.Hop) bool { return h.Kind == "MASQ" }
 	switch {
 	case path.Why != "" || slices.ContainsFunc(path.Hops, hop):
-	case len(seen) > 0 && path.Seen != path.Source:
+	case hidden(path):
 		small("The server sees " + orList(seen) + " instead of the client's address.")
 	case path.Masqueraded:
 		small("The server does not see the client's address.")

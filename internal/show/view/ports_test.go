@@ -222,3 +222,22 @@ func TestReasonsKeepPortsAndClientsTogether(t *testing.T) {
 		}
 	}
 }
+
+// The server may see the address of one client of this machine and not that of another.
+func TestRoutesKeepSeenAddressesApart(t *testing.T) {
+	dial := func(source, seen string) ports.Path {
+		return ports.Path{Client: ports.OwnAddr, Kind: ports.ByNAT, Dial: source + ":8080",
+			Source: source, Seen: seen, Hops: []ports.Hop{}}
+	}
+	r := &ports.Report{Port: 8080, Ports: []ports.Row{{Port: 8080, Proto: "tcp",
+		Dials: []ports.Path{dial("192.0.2.10", "192.0.2.10"), dial("172.17.0.1", "192.0.2.10"),
+			dial("172.18.0.1", "192.0.2.10")}}}}
+	got := fmt.Sprint(explain(r))
+	for _, want := range []string{"this machine, dialling 192.0.2.10:",
+		"The server sees the client's address.", "this machine, dialling 172.17.0.1 or 172.18.0.1:",
+		"The server sees 192.0.2.10 instead of the client's address."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+}
