@@ -124,7 +124,8 @@ func TestDatagramsToNobody(t *testing.T) {
 			}
 			a.Outcomes = []replica.Outcome{{Got: replica.Timeout, Socket: -1, Source: q.Source}}
 			if q.Explain {
-				a.Steps = []replica.Step{{Dst: q.To}, {Dst: addrPort("172.17.0.2:80")}}
+				a.Steps = []replica.Step{{Src: addrPort("127.0.0.1:33003"), Dst: q.To},
+					{Src: addrPort("172.17.0.1:40000"), Dst: addrPort("172.17.0.2:80")}}
 			}
 		})
 		kind, why := Nothing, "proxy forwards to web, where nothing listens on 172.17.0.2:80"
@@ -139,6 +140,46 @@ func TestDatagramsToNobody(t *testing.T) {
 		if p.Kind != kind || p.Why != why || !slices.Contains(hops, "proxy") ||
 			slices.Contains(hops, "DNAT") {
 			t.Errorf("listeners known: %v: %s, %q, %v", known, p.Kind, p.Why, hops)
+		}
+	}
+}
+
+// Rules may drop a datagram after DNAT, so it never gets to docker-proxy.
+func TestDatagramsLostAfterDNAT(t *testing.T) {
+	const inner = "172.17.0.2:80"
+	dropped := replica.Lost{Rule: rule("ip filter", "FORWARD", 2, "-A FORWARD -j DROP"),
+		Dst: addrPort(inner)}
+	came := dropped
+	came.Device = "docker0"
+	arrived := replica.Step{Device: "docker0", Src: addrPort("172.17.0.9:33003"),
+		Dst: addrPort("198.18.0.1:8080")}
+	for name, c := range map[string]struct {
+		steps []replica.Step
+		lost  replica.Lost
+		proxy bool
+	}{
+		"forwarded":     {[]replica.Step{arrived}, came, false},
+		"its own, here": {nil, dropped, false},
+		"masqueraded": {[]replica.Step{arrived, {Space: 1, Device: "eth0",
+			Src: addrPort("172.17.0.1:33003"), Dst: addrPort(inner)}},
+			replica.Lost{Space: 1, Why: replica.Untraced}, false},
+		"the proxy's": {[]replica.Step{arrived}, dropped, true},
+		"the proxy's, in the container": {[]replica.Step{arrived, {Space: 1, Device: "eth0",
+			Src: addrPort("172.17.0.1:40000"), Dst: addrPort(inner)}},
+			replica.Lost{Space: 1, Why: replica.Untraced}, true},
+	} {
+		f := healthy()
+		udpPublished(f)
+		r := try(f, 8080, func(q replica.Dial, a *replica.Answer) {
+			if q.Bridge != "" && q.Proto == "udp" {
+				lose(q, a, c.lost)
+				a.Steps = c.steps
+			}
+		})
+		p := find(t, r, "0.0.0.0", 8080).Paths[Neighbour]
+		if p.Kind != Blocked || strings.HasPrefix(p.Why, "docker-proxy sends it") != c.proxy ||
+			slices.ContainsFunc(p.Hops, func(h Hop) bool { return h.Kind == "proxy" }) != c.proxy {
+			t.Errorf("%s: %+v", name, p)
 		}
 	}
 }

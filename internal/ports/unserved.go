@@ -112,11 +112,23 @@ func (o *outcome) ingress() {
 	o.doubt("whether any of the service's tasks answers")
 }
 
+// redirected reports whether rules sent the client's own packet to the address. A proxy's has
+// another source port.
+func (o *outcome) redirected(to netip.AddrPort) bool {
+	steps, l := o.q.answer.Steps, o.q.answer.Lost
+	if l != nil && !l.Reply && l.Space == 0 && l.Dst == to && (l.Device != "" || len(steps) == 0) {
+		return true // it came in, or was dropped before a proxy could get it
+	}
+	return slices.ContainsFunc(steps, func(s replica.Step) bool {
+		return !s.Reply && s.Dst == to && s.Src.Port() == steps[0].Src.Port()
+	})
+}
+
 func (o *outcome) lost() {
 	to := o.destination()
 	before := ""
 	switch px, at, relayed := o.relay(replica.Outcome{}); {
-	case relayed && o.q.proto == "udp" && to == px.Container:
+	case relayed && o.q.proto == "udp" && to == px.Container && !o.redirected(to):
 		o.proxied(px, at.listener.Addr)
 		if c, ok := o.f.behind(px); ok && o.q.answer.Lost == nil && c.deaf("udp", to) {
 			o.nobody(c.Name, to)
