@@ -25,6 +25,7 @@ func (o *outcome) follow() {
 	}
 	o.out.Hops = []Hop{}
 	src, dst := netip.AddrPort{}, o.q.at
+	left := false // the client's namespace
 	for _, s := range steps {
 		if s.Reply {
 			continue
@@ -38,6 +39,9 @@ func (o *outcome) follow() {
 			o.hop("MASQ", "the server sees "+s.Src.Addr().String())
 		}
 		src, dst = s.Src, s.Dst
+		if left = left || s.Space >= 0; left && s.Space < 0 {
+			continue // another machine's device
+		}
 		if h, ok := o.at(s); ok && (len(o.out.Hops) == 0 || h != o.out.Hops[len(o.out.Hops)-1]) {
 			o.out.Hops = append(o.out.Hops, h)
 		}

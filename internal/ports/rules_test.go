@@ -447,6 +447,42 @@ func TestMacvlan(t *testing.T) {
 	}
 }
 
+// The copy has no programs of other machines, so it cannot know what answers there.
+func TestDNATToAnotherMachine(t *testing.T) {
+	const client, target = "172.17.0.9:5", "198.18.0.20:8000"
+	for name, lost := range map[string]*replica.Lost{
+		"refused":    nil,
+		"no machine": {Why: replica.NoNeighbour, Device: "eth0"},
+		"left":       {Why: replica.Leaves, Device: "eth0"},
+		"returned":   {Space: -1, Why: replica.Untraced},
+	} {
+		r := try(healthy(), 7104, func(q replica.Dial, a *replica.Answer) {
+			if q.Proto != "tcp" || q.Bridge == "" {
+				return
+			}
+			if *a = answer(-1, q, target); lost != nil {
+				lose(q, a, *lost)
+			}
+			if q.Explain {
+				step := func(space int, device, to string) replica.Step {
+					return replica.Step{Space: space, Device: device, Src: addrPort(client),
+						Dst: addrPort(to)}
+				}
+				a.Steps = []replica.Step{step(-1, "eth0", q.To.String()),
+					step(0, "docker0", q.To.String()), step(0, "eth0", target),
+					step(-1, "e0.2", target)}
+			}
+		})
+		row := find(t, r, "0.0.0.0", 7104)
+		p := row.Paths[Neighbour]
+		if p.Kind != ByNAT || len(p.Doubt) != 1 || p.nobody != "" || row.Server.Name != target ||
+			len(r.Traps) > 0 || strings.Contains(fmt.Sprint(p.Hops), "e0.2") ||
+			!strings.HasPrefix(fmt.Sprint(p.Hops), "[{veth the client container's eth0}") {
+			t.Errorf("%s: %+v %+v", name, row.Server, p)
+		}
+	}
+}
+
 // A packet that is lost on its way to this machine proves no redirection.
 func TestLostBeforeThisMachine(t *testing.T) {
 	f := healthy()

@@ -56,6 +56,10 @@ func (o *outcome) refused() {
 		o.end(Nothing, "nothing listens on "+o.q.at.String())
 		return
 	}
+	if o.beyond(to) {
+		o.onward(to)
+		return
+	}
 	if to != o.q.at {
 		name := to.Addr().String()
 		if c, ok := o.c.lastContainer(o.q.answer.Steps); ok {
@@ -68,6 +72,26 @@ func (o *outcome) refused() {
 		return
 	}
 	o.end(Nothing, "no socket listens on "+o.q.at.String())
+}
+
+// beyond reports whether rules send the packet to an address that is neither this machine's nor in
+// the network of one of its containers. The copy has no programs there.
+func (o *outcome) beyond(to netip.AddrPort) bool {
+	if last, ok := o.lastStep(); ok && last.Space > 0 && !last.Out {
+		return false // a container's own address
+	}
+	_, known := o.f.at(to.Addr())
+	return to != o.q.at && !known && !o.f.own(to.Addr()) &&
+		!o.f.hosts(o.f.device(o.f.towards(to.Addr())))
+}
+
+// onward ends the path of a packet that rules send to another machine.
+func (o *outcome) onward(to netip.AddrPort) {
+	o.end(ByNAT, "")
+	o.out.target, o.out.server = to, Server{Kind: "unknown", Name: to.String()}
+	o.hop("DNAT", "to "+to.String())
+	o.hop("server", to.String()+", outside this machine and its containers")
+	o.doubt("whether anything answers on " + to.String() + ", outside this machine and its containers")
 }
 
 // deaf reports whether it is certain that no socket of the container takes what is sent to the
@@ -126,6 +150,11 @@ func (o *outcome) redirected(to netip.AddrPort) bool {
 
 func (o *outcome) lost() {
 	to := o.destination()
+	if l := o.q.answer.Lost; o.beyond(to) && (l == nil || l.Rule == nil && (l.Space < 0 ||
+		!l.Reply && (l.Why == replica.Leaves || l.Why == replica.NoNeighbour))) {
+		o.onward(to)
+		return
+	}
 	before := ""
 	switch px, at, relayed := o.relay(replica.Outcome{}); {
 	case relayed && o.q.proto == "udp" && to == px.Container && !o.redirected(to):
