@@ -99,8 +99,12 @@ func httpProtocol(method, target, host string, body int) protocol {
 			return 0, err
 		}
 		r, err := http.ReadResponse(c.Reader, &http.Request{Method: method})
-		if err != nil { // it may quote the server's whole line
-			return 0, fmt.Errorf("read the answer: %.200v", err)
+		if err != nil {
+			const most = 200
+			if text := err.Error(); len(text) > most { // it quotes the server's whole line
+				err = errors.New(text[:most])
+			}
+			return 0, fmt.Errorf("read the answer: %w", err)
 		}
 		n, err := io.Copy(io.Discard, io.LimitReader(r.Body, mostReply))
 		switch {
