@@ -171,48 +171,81 @@ func (r *Report) answer() *analysis.Answer {
 	return a
 }
 
+// from is a place of clients and the address family that they dial.
+type from struct {
+	class, who string
+	six        bool
+}
+
 // shut returns sentences that name the clients which get no answer, the cause and the remedy.
 func (r *Report) shut() (out []string) {
 	type reason struct{ name, why, remedy string }
 	var order []reason
-	who, all := map[reason][]string{}, map[string][]string{}
+	hit, all := map[reason][]from{}, map[string][]from{}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
 		for _, row := range r.Ports {
 			for _, p := range row.Dials {
 				if p.Client != c || p.own || p.vain {
 					continue
 				}
-				all[row.name()+c.class()] = once(all[row.name()+c.class()], p.who())
+				by := from{c.class(), p.who(), strings.HasPrefix(p.Dial, "[")}
+				all[row.name()] = once(all[row.name()], by)
 				if p.Kind != Blocked && p.Kind != Held {
 					continue
 				}
 				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Remedy}
-				if who[x] == nil {
+				if hit[x] == nil {
 					order = append(order, x)
 				}
-				who[x] = once(who[x], p.who())
+				hit[x] = once(hit[x], by)
 			}
 		}
 	}
 	for _, x := range order {
-		var names []string
-		for _, class := range []string{machines, containers, here} {
-			of := all[x.name+class]
-			hit := slices.DeleteFunc(slices.Clone(of), func(s string) bool {
-				return !slices.Contains(who[x], s)
-			})
-			if len(hit) == len(of) && len(of) > 0 {
-				hit = []string{class}
-			}
-			names = append(names, hit...)
-		}
-		text := fmt.Sprintf("From %s, %s is blocked: %s.", few(names), x.name, x.why)
+		text := fmt.Sprintf("From %s, %s is blocked: %s.", few(together(hit[x], all[x.name])),
+			x.name, x.why)
 		if x.remedy != "" {
 			text += " If that is not wanted: " + x.remedy
 		}
 		out = append(out, text)
 	}
 	return out
+}
+
+// together returns names for the clients in hit: the class if all of its clients are, with the
+// address family if only one of both is.
+func together(hit, all []from) (names []string) {
+	for _, class := range []string{machines, containers, here} {
+		var of [2]int // clients by family
+		var who [2][]string
+		for _, c := range all {
+			i := 0
+			if c.six {
+				i = 1
+			}
+			if c.class == class {
+				of[i]++
+				if slices.Contains(hit, c) {
+					who[i] = append(who[i], c.who)
+				}
+			}
+		}
+		for i := range who {
+			if len(who[i]) > 0 && len(who[i]) == of[i] {
+				who[i] = []string{class}
+			}
+		}
+		for i, over := range []string{" over IPv4", " over IPv6"} {
+			for _, name := range who[i] {
+				if of[1-i] > 0 && !slices.Contains(who[1-i], name) &&
+					(class != here || name == here) { // else the name has the address
+					name += over
+				}
+				names = once(names, name)
+			}
+		}
+	}
+	return names
 }
 
 const machines, containers = "other machines", "containers"

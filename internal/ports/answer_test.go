@@ -1,0 +1,50 @@
+package ports
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
+)
+
+// twoFamilies adds an address of IPv6 to the card and to Docker's bridge.
+func twoFamilies() *Facts {
+	f := healthy()
+	f.Devices[1].Addrs = append(f.Devices[1].Addrs, netip.MustParsePrefix("2001:db8:1::1/64"))
+	f.Devices[2].Addrs = append(f.Devices[2].Addrs, netip.MustParsePrefix("fd00::1/64"))
+	f.Devices[1].Uplink6 = true
+	return f
+}
+
+func TestAnswerByFamily(t *testing.T) {
+	const says = ", 8080/tcp is blocked: dropped by inet mine forward rule 1."
+	for from, lost := range map[string]func(replica.Dial) bool{
+		"other machines over IPv4": func(q replica.Dial) bool {
+			return q.Card != "" && q.To.Addr().Is4()
+		},
+		"other machines": func(q replica.Dial) bool { return q.Card != "" },
+		"a machine at eth0": func(q replica.Dial) bool {
+			return q.Card != "" && !q.Source.IsValid()
+		},
+		"other machines over IPv4 and a machine at eth0 over IPv6": func(q replica.Dial) bool {
+			return q.Card != "" && (q.To.Addr().Is4() || !q.Source.IsValid())
+		},
+		"this machine at 198.18.0.1": func(q replica.Dial) bool {
+			return q.Card+q.Bridge == "" && q.To.Addr() == addr("198.18.0.1")
+		},
+	} {
+		r := try(twoFamilies(), 8080, func(q replica.Dial, a *replica.Answer) {
+			if q.Proto == "tcp" && lost(q) {
+				lose(q, a, replica.Lost{Rule: rule("inet mine", "forward", 1, "")})
+			}
+		})
+		got := slices.DeleteFunc(r.Answer.Text, func(s string) bool {
+			return !strings.Contains(s, "blocked")
+		})
+		if !slices.Equal(got, []string{"From " + from + says}) {
+			t.Errorf("%s: %q", from, got)
+		}
+	}
+}
