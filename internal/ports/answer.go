@@ -179,7 +179,10 @@ type from struct {
 
 // shut returns sentences that name the clients which get no answer, the cause and the remedy.
 func (r *Report) shut() (out []string) {
-	type reason struct{ name, why, remedy string }
+	type reason struct {
+		name, why, remedy string
+		kind              PathKind
+	}
 	var order []reason
 	hit, all := map[reason][]from{}, map[string][]from{}
 	for _, c := range []Client{Remote, Neighbour, OwnAddr, Loopback, Loopback6} {
@@ -193,7 +196,10 @@ func (r *Report) shut() (out []string) {
 				if p.Kind != Blocked && p.Kind != Held {
 					continue
 				}
-				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Remedy}
+				x := reason{row.name(), cmp.Or(p.lost, p.Why), p.Remedy, p.Kind}
+				if p.Kind == Held {
+					x.why = p.Why
+				}
 				if hit[x] == nil {
 					order = append(order, x)
 				}
@@ -202,8 +208,8 @@ func (r *Report) shut() (out []string) {
 		}
 	}
 	for _, x := range order {
-		text := fmt.Sprintf("From %s, %s is blocked: %s.", few(together(hit[x], all[x.name])),
-			x.name, x.why)
+		text := fmt.Sprintf("From %s, %s is %s: %s.", few(together(hit[x], all[x.name])),
+			x.name, x.kind, x.why)
 		if x.remedy != "" {
 			text += " If that is not wanted: " + x.remedy
 		}

@@ -48,3 +48,32 @@ func TestAnswerByFamily(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswerHeld(t *testing.T) {
+	f := healthy()
+	f.Containers[0].State = "paused"
+	want := []string{"Nothing answers on 8080/tcp (web:80).", "From other machines, containers and " +
+		"this machine, 8080/tcp is held: container web is paused: the kernel accepts connections " +
+		"to it, but it does not answer."}
+	if got := try(f, 8080).Answer.Text; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	want = []string{"From other machines, this machine at 198.18.0.1 and this machine at " +
+		"172.17.0.1, 8080/tcp is blocked: dropped by mangle INPUT rule 3 in container web.", "From containers and this machine at " +
+		"127.0.0.1, 8080/tcp is held: the proxy accepts, and what it sends to 172.17.0.2:80 is " +
+		"dropped by mangle INPUT rule 3 in container web."}
+	r := try(healthy(), 8080, func(q replica.Dial, a *replica.Answer) {
+		if o := &a.Outcomes[0]; q.Proto == "tcp" && q.To.Addr().Is4() {
+			o.Got = replica.Timeout
+			if len(o.Relays) > 0 {
+				o.Got = replica.Silent
+			}
+			if q.Explain {
+				a.Lost = &replica.Lost{Space: 1, Rule: rule("ip mangle", "INPUT", 3, "")}
+			}
+		}
+	})
+	if got := r.Answer.Text[1:]; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
