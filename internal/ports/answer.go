@@ -32,6 +32,7 @@ type Exposed struct {
 	Dial []string `json:"dial"` // addresses that these clients dial
 
 	refused bool // this machine's own connection was refused
+	own     bool // Dial has the container's own addresses only
 }
 
 func (r *Report) exposure() []Exposed {
@@ -48,10 +49,9 @@ func (r *Report) exposure() []Exposed {
 			out[i] = x
 		case x.Reach == out[i].Reach:
 			for _, d := range x.Dial {
-				if !slices.Contains(out[i].Dial, d) {
-					out[i].Dial = append(out[i].Dial, d)
-				}
+				out[i].Dial = once(out[i].Dial, d)
 			}
+			out[i].own = out[i].own && x.own
 		}
 	}
 	for _, row := range r.Ports {
@@ -64,6 +64,7 @@ func (r *Report) exposure() []Exposed {
 		var dials []Path
 		for _, c := range inside {
 			if p, ok := in.Paths[c]; ok {
+				p.own = true
 				dials = append(dials, p)
 			}
 		}
@@ -101,8 +102,10 @@ func (x *Exposed) take(dials []Path) {
 		switch by := rank(reach) - rank(x.Reach); {
 		case by < 0:
 			x.Reach, x.Sure, x.Dial = reach, sure, []string{p.Dial}
+			x.own = p.own
 		case by == 0:
 			x.Sure, x.Dial = x.Sure || sure, once(x.Dial, p.Dial)
+			x.own = x.own && p.own
 		}
 	}
 }
@@ -146,9 +149,9 @@ func (r *Report) answer() *analysis.Answer {
 		}
 		switch {
 		case len(sure) == 1:
-			a.Add(fmt.Sprintf(x.one, few(exposedNames(sure)), more))
+			a.Add(fmt.Sprintf(x.one, few(reachedNames(sure)), more))
 		case len(sure) > 1:
-			a.Add(fmt.Sprintf(x.many, len(sure), few(exposedNames(sure)), more))
+			a.Add(fmt.Sprintf(x.many, len(sure), few(reachedNames(sure)), more))
 		case len(open) == 0 && r.Port == 0:
 			a.Add(x.none)
 		}
@@ -156,7 +159,7 @@ func (r *Report) answer() *analysis.Answer {
 			more = " more"
 		}
 		if len(open) > 0 && x.notSure != "" {
-			a.Add(fmt.Sprintf(x.notSure, few(exposedNames(open))))
+			a.Add(fmt.Sprintf(x.notSure, few(reachedNames(open))))
 		}
 	}
 	if r.Port != 0 {
@@ -169,6 +172,35 @@ func (r *Report) answer() *analysis.Answer {
 			map[bool]string{true: "trap is", false: "traps are"}[n == 1]))
 	}
 	return a
+}
+
+// reachedNames returns texts such as "8080/tcp (web:80)", and "8080/tcp (web:80) at 172.17.0.2:80" if
+// clients reach only the container's own address.
+func reachedNames(list []Exposed) (out []string) {
+	at := func(x Exposed) string {
+		if !x.own {
+			return ""
+		}
+		return strings.TrimSuffix(x.Dial[0], portOf(x.Dial[0]))
+	}
+	groups := map[string][]Exposed{}
+	var order []string
+	for _, x := range list {
+		order = once(order, at(x))
+		groups[at(x)] = append(groups[at(x)], x)
+	}
+	for _, address := range order {
+		for _, name := range exposedNames(groups[address]) {
+			if address != "" {
+				_, port, ok := cutLast(strings.TrimSuffix(name, ")"), ":")
+				if name += " at " + address; ok {
+					name += ":" + port
+				}
+			}
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // from is a place of clients and the address family that they dial.

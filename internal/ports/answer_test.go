@@ -77,3 +77,19 @@ func TestAnswerHeld(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Ranges keep the container's own address apart from the machine's.
+func TestAnswerOwnAddress(t *testing.T) {
+	var list []Exposed
+	for i := range uint16(3) {
+		list = append(list, Exposed{Port: 8000 + i, Proto: "tcp", Server: "a:80", own: true,
+			Dial: []string{"172.17.0.7:80"}})
+	}
+	list = append(list, Exposed{Port: 8003, Proto: "tcp", Server: "a:80"},
+		Exposed{Port: 9, Proto: "udp", Server: "b", own: true, Dial: []string{"[fd00::2]:9"}})
+	want := []string{"8000-8002/tcp (a:80) at 172.17.0.7:80", "8003/tcp (a:80)",
+		"9/udp (b) at [fd00::2]"}
+	if got := reachedNames(list); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}

@@ -450,7 +450,7 @@ func TestExposure(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	says := []string{"Other machines reach 2 ports: 22/tcp (sshd) and 8080/tcp (web:80).",
-		"Containers and this machine reach 1 port more: 9000/tcp (web:9000).",
+		"Containers and this machine reach 1 port more: 9000/tcp (web:9000) at 172.17.0.2:9000.",
 		"Only this machine reaches 631/tcp (cupsd)."}
 	if !slices.Equal(r.Answer.Text, says) {
 		t.Errorf("got  %q\nwant %q", r.Answer.Text, says)

@@ -380,7 +380,7 @@ func TestOwnAddressOfPublished(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	said := strings.Join(r.Answer.Text, " ")
-	if !strings.Contains(said, "Other machines may reach 8080/tcp (web:80).") {
+	if !strings.Contains(said, "Other machines may reach 8080/tcp (web:80) at 172.17.0.2:80.") {
 		t.Error(said)
 	}
 	r = try(f, 8080, losing("machine", replica.Lost{Rule: rule("ip raw", "PREROUTING", 1, "")}))
