@@ -3,6 +3,7 @@ package ports
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -32,15 +33,21 @@ type Exposed struct {
 	Dial []string `json:"dial"` // addresses that these clients dial
 
 	refused bool // this machine's own connection was refused
+	untried bool // the report's client is of another address family
 	own     bool // Dial has the container's own addresses only
 }
 
 func (r *Report) exposure() []Exposed {
 	out := []Exposed{}
+	client, _ := netip.ParseAddr(r.Client)
 	add := func(x Exposed) {
 		i := slices.IndexFunc(out, func(o Exposed) bool {
 			return o.Port == x.Port && o.Proto == x.Proto && o.Server == x.Server
 		})
+		if i >= 0 {
+			x.untried = x.untried && out[i].untried
+			out[i].untried = x.untried
+		}
 		switch {
 		case i < 0:
 			out = append(out, x)
@@ -55,12 +62,14 @@ func (r *Report) exposure() []Exposed {
 		}
 	}
 	for _, row := range r.Ports {
-		x := Exposed{Port: row.Port, Proto: row.Proto, Server: row.Server.brief()}
+		x := Exposed{Port: row.Port, Proto: row.Proto, Server: row.Server.brief(),
+			untried: client.IsValid() && !row.concerns(client.Is6())}
 		x.take(row.Dials)
 		add(x)
 	}
 	for _, in := range r.Inside {
-		x := Exposed{Port: in.Port, Proto: in.Proto, Server: in.Server.brief()}
+		x := Exposed{Port: in.Port, Proto: in.Proto, Server: in.Server.brief(),
+			untried: client.IsValid() && client.Is6() != strings.HasPrefix(in.Dial, "[")}
 		var dials []Path
 		for _, c := range inside {
 			if p, ok := in.Paths[c]; ok {
@@ -85,7 +94,7 @@ func (x *Exposed) take(dials []Path) {
 	x.refused = slices.ContainsFunc(dials, fromHere) && !slices.ContainsFunc(dials,
 		func(p Path) bool { return fromHere(p) && (p.Answers() || len(p.Doubt) > 0) })
 	for _, p := range dials {
-		if !p.Answers() {
+		if !p.Answers() || x.untried && p.Client == Remote {
 			if len(p.Doubt) > 0 && x.Reach == FromNowhere {
 				x.Sure = false
 			}
@@ -118,6 +127,13 @@ func (r *Report) answer() *analysis.Answer {
 	}
 	a := &analysis.Answer{Question: "What is reached from where?", Text: []string{}}
 	more := ""
+	words := strings.NewReplacer()
+	if r.Client != "" { // the other machines were not tried
+		words = strings.NewReplacer("Other machines reach", r.Client+" reaches", "Other machines",
+			r.Client, "Perhaps only containers reach", "Containers may reach",
+			"Perhaps only this machine reaches", "This machine may reach", "Only containers",
+			"Containers", "Only this", "This", "Nothing answers", "No tried client gets an answer")
+	}
 	for _, x := range []struct {
 		reach     Reach
 		refused   bool // this machine's connections were refused; only containers' ports
@@ -149,18 +165,29 @@ func (r *Report) answer() *analysis.Answer {
 		}
 		switch {
 		case len(sure) == 1:
-			a.Add(fmt.Sprintf(x.one, few(reachedNames(sure)), more))
+			a.Add(fmt.Sprintf(words.Replace(x.one), few(reachedNames(sure)), more))
 		case len(sure) > 1:
-			a.Add(fmt.Sprintf(x.many, len(sure), few(reachedNames(sure)), more))
+			a.Add(fmt.Sprintf(words.Replace(x.many), len(sure), few(reachedNames(sure)), more))
 		case len(open) == 0 && r.Port == 0:
-			a.Add(x.none)
+			a.Add(words.Replace(x.none))
 		}
 		if len(sure) > 0 {
 			more = " more"
 		}
 		if len(open) > 0 && x.notSure != "" {
-			a.Add(fmt.Sprintf(x.notSure, few(reachedNames(open))))
+			a.Add(fmt.Sprintf(words.Replace(x.notSure), few(reachedNames(open))))
 		}
+	}
+	untried := slices.DeleteFunc(slices.Clone(r.Exposure), func(e Exposed) bool {
+		return !e.untried
+	})
+	if len(untried) > 0 {
+		family := "IPv4"
+		if strings.Contains(r.Client, ":") {
+			family = "IPv6"
+		}
+		a.Add(fmt.Sprintf("Not tried for %s, an %s address: %s.", r.Client, family,
+			few(reachedNames(untried))))
 	}
 	if r.Port != 0 {
 		for _, text := range r.shut() {
@@ -240,7 +267,7 @@ func (r *Report) shut() (out []string) {
 		}
 	}
 	for _, x := range order {
-		text := fmt.Sprintf("From %s, %s is %s: %s.", few(together(hit[x], all[x.name])),
+		text := fmt.Sprintf("From %s, %s is %s: %s.", few(r.together(hit[x], all[x.name])),
 			x.name, x.kind, x.why)
 		if x.remedy != "" {
 			text += " If that is not wanted: " + x.remedy
@@ -252,7 +279,7 @@ func (r *Report) shut() (out []string) {
 
 // together returns names for the clients in hit: the class if all of its clients are, with the
 // address family if only one of both is.
-func together(hit, all []from) (names []string) {
+func (r *Report) together(hit, all []from) (names []string) {
 	for _, class := range []string{machines, containers, here} {
 		var of [2]int // clients by family
 		var who [2][]string
@@ -271,6 +298,9 @@ func together(hit, all []from) (names []string) {
 		for i := range who {
 			if len(who[i]) > 0 && len(who[i]) == of[i] {
 				who[i] = []string{class}
+				if class == machines {
+					who[i] = []string{cmp.Or(r.Client, machines)}
+				}
 			}
 		}
 		for i, over := range []string{" over IPv4", " over IPv6"} {

@@ -93,3 +93,46 @@ func TestAnswerOwnAddress(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestAnswerOfClient(t *testing.T) {
+	for client, want := range map[string]string{
+		"198.18.0.20": "Containers and this machine reach 1 port: 7001/tcp (app)." +
+			"From 198.18.0.20, 7001/tcp is blocked: dropped by mangle INPUT rule 1.",
+		"198.18.0.21": "198.18.0.21 reaches 1 port: 7001/tcp (app).",
+		"198.18.0.22": "This machine reaches 7001/tcp (app)." +
+			"From 198.18.0.22 and containers, 7001/tcp is blocked: dropped by mangle INPUT rule 1.",
+		"198.18.0.23": "No tried client gets an answer on 7001/tcp (app)." + "From 198.18.0.23, " +
+			"containers and this machine, 7001/tcp is blocked: dropped by mangle INPUT rule 1.",
+		"2001:db8:1::20": "Containers and this machine reach 1 port: 7001/tcp (app)." +
+			"Not tried for 2001:db8:1::20, an IPv6 address: 7001/tcp (app).",
+	} {
+		f := twoFamilies()
+		f.Client = addr(client)
+		f.Listeners = append(f.Listeners, Listener{Proto: "tcp", Addr: addrPort("0.0.0.0:7001"),
+			Inode: 8, Owners: []Process{{PID: 8, Name: "app"}}})
+		r := try(f, 7001, func(q replica.Dial, a *replica.Answer) {
+			if q.Proto == "tcp" && (q.Source == addr("198.18.0.20") ||
+				client == "198.18.0.22" && q.Card+q.Bridge != "" || client == "198.18.0.23") {
+				lose(q, a, replica.Lost{Rule: rule("ip mangle", "INPUT", 1, "")})
+			}
+		})
+		if got := strings.Join(r.Answer.Text, ""); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", client, got, want)
+		}
+	}
+	f := twoFamilies()
+	f.Client = addr("2001:db8:1::20")
+	f.Listeners[0].Addr = addrPort("198.18.0.1:22")
+	want := []string{"2001:db8:1::20 reaches 1 port: 8080/tcp (web:80).",
+		"Containers and this machine reach 1 port more: 22/tcp (sshd).",
+		"Not tried for 2001:db8:1::20, an IPv6 address: 22/tcp (sshd)."}
+	if got := try(f, 0).Answer.Text; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	f.Copy = nil
+	for _, text := range Judge(f, 22).Answer.Text {
+		if strings.Contains(text, "2001:db8:1::20 may reach") {
+			t.Errorf("without a copy: %s", text)
+		}
+	}
+}
