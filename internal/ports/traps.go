@@ -135,11 +135,20 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		}
 		said, of := p.Why, traps
 		text := "nothing listens on these published ports' targets in container " + p.nobody
-		remedy := "publish the port that the program listens on, and make it listen on 0.0.0.0 " +
-			"instead of the container's 127.0.0.1"
+		remedy := "publish the port that the program listens on"
 		if known {
-			if on := listening(c, r.Proto); on != "" {
-				said += "; " + on + " listens in the container"
+			switch on := listening(c, r.Proto); {
+			case len(on) == 1:
+				said += "; " + on[0] + " listens in the container"
+			case len(on) > 1:
+				said += "; " + strings.Join(on, ", ") + " listen in the container"
+			}
+			for _, l := range c.Listeners {
+				if l.Proto == r.Proto && l.Addr.Port() == p.target.Port() &&
+					l.Addr.Addr().IsLoopback() {
+					remedy = "make the program listen on all addresses instead of the container's " +
+						l.Addr.Addr().String()
+				}
 			}
 			_, only4 := listens(c.Listeners, r.Proto,
 				netip.AddrPortFrom(netip.IPv4Unspecified(), p.target.Port()))
@@ -150,6 +159,8 @@ func (f *Facts) nobody(rows []Row) []Trap {
 		}
 		if of[p.nobody] == nil {
 			of[p.nobody] = &Trap{Code: PublishedNobody, Text: text, Remedy: remedy}
+		} else if t := of[p.nobody]; !strings.Contains(t.Remedy, remedy) {
+			t.Remedy += "; " + remedy
 		}
 		of[p.nobody].add(r, said)
 	}
@@ -163,14 +174,13 @@ func sorted(traps map[string]*Trap) (out []Trap) {
 	return out
 }
 
-func listening(c Container, proto string) string {
-	var out []string
+func listening(c Container, proto string) (out []string) {
 	for _, l := range c.Listeners {
 		if l.Proto == proto {
-			out = append(out, l.Addr.String())
+			out = once(out, l.Addr.String())
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 func (f *Facts) localnet(rows []Row) []Trap {

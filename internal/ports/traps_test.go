@@ -274,6 +274,27 @@ func TestNobodyOnIPv6(t *testing.T) {
 	}
 }
 
+func TestNobodyRemedy(t *testing.T) {
+	for on, want := range map[string][2]string{
+		"127.0.0.1:80": {"; 127.0.0.1:80 listens in the container",
+			"make the program listen on all addresses instead of the container's 127.0.0.1"},
+		"[::]:9000 127.0.0.1:9001 [::]:9000": {"; [::]:9000, 127.0.0.1:9001 listen in the container",
+			"publish the port that the program listens on"},
+		"": {"nothing listens on", "publish the port that the program listens on"},
+	} {
+		f := healthy()
+		f.Containers[0].Listeners = nil
+		for i, at := range strings.Fields(on) {
+			f.Containers[0].Listeners = append(f.Containers[0].Listeners,
+				Listener{Proto: "tcp", Addr: addrPort(at), Inode: uint32(20 + i)})
+		}
+		got := try(f, 0).Traps
+		if len(got) != 1 || got[0].Remedy != want[1] || !strings.Contains(got[0].Evidence, want[0]) {
+			t.Errorf("%q: %+v", on, got)
+		}
+	}
+}
+
 // Policy rules may send containers' packets by another device than the main table.
 func TestMTUOfPolicy(t *testing.T) {
 	f := healthy()
