@@ -214,7 +214,9 @@ func (f *Facts) localnet(rows []Row) []Trap {
 func (f *Facts) loopback6(rows []Row) []Trap {
 	nothing := Trap{Code: Loopback6Nothing,
 		Text:   "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or first try ::1",
-		Remedy: "dial 127.0.0.1 instead of localhost, or also publish on [::1]"}
+		Remedy: "dial 127.0.0.1 instead of localhost"}
+	proxied := nothing
+	proxied.Remedy += ", or also publish on [::1]"
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
@@ -232,10 +234,14 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 					why = p.Why
 				}
 			}
-			nothing.add(r, why)
+			of := &nothing // rules do not redirect what is sent to ::1
+			if r.Holder.Kind == "docker-proxy" {
+				of = &proxied
+			}
+			of.add(r, why)
 		}
 	}
-	return nothing.found()
+	return append(proxied.found(), nothing.found()...)
 }
 
 // found returns the trap in a slice, or nil if it concerns no port.

@@ -295,6 +295,22 @@ func TestNobodyRemedy(t *testing.T) {
 	}
 }
 
+func TestLoopback6Remedy(t *testing.T) {
+	for remedy, change := range map[string]func(*Facts){
+		"dial 127.0.0.1 instead of localhost, or also publish on [::1]": func(f *Facts) {
+			f.Listeners, f.Containers[0].Published = f.Listeners[:2], f.Containers[0].Published[:1]
+		},
+		"dial 127.0.0.1 instead of localhost": proxyOff,
+	} {
+		f := healthy()
+		change(f)
+		got := try(f, 0).Traps
+		if len(got) != 1 || got[0].Code != Loopback6Nothing || got[0].Remedy != remedy {
+			t.Errorf("%q: %+v", remedy, got)
+		}
+	}
+}
+
 // Policy rules may send containers' packets by another device than the main table.
 func TestMTUOfPolicy(t *testing.T) {
 	f := healthy()
