@@ -15,6 +15,7 @@ func (f *Facts) bypass(rows []Row) []Trap {
 		Text: "A port is published for this machine only, but other machines with a route to the " +
 			"container's network reach it at the container's own address",
 		Remedy: "upgrade to Docker Engine 28, which drops such packets, or: "}
+	var rules []string // a container's port, "/" and the command that drops packets to it
 	for _, r := range rows {
 		if !r.addr.IsLoopback() || slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Server.ID == r.Server.ID && o.Server.Port == r.Server.Port &&
@@ -26,16 +27,23 @@ func (f *Facts) bypass(rows []Row) []Trap {
 			if !p.own || p.Client != Remote || !p.Answers() {
 				continue
 			}
-			if len(t.Ports) == 0 {
-				a, _ := netip.ParseAddrPort(p.Dial)
-				t.Remedy += fmt.Sprintf(
-					"sudo iptables -t raw -A PREROUTING -d %s ! -i %s -p %s --dport %d -j DROP",
-					a.Addr(), orSomething(f.towards(a.Addr())), r.Proto, a.Port())
+			a, _ := netip.ParseAddrPort(p.Dial)
+			program := "iptables"
+			if a.Addr().Is6() {
+				program = "ip6tables"
 			}
+			rules = once(rules, fmt.Sprintf("%d/sudo %s -t raw -A PREROUTING -d %s ! -i %s -p %s",
+				a.Port(), program, a.Addr(), orSomething(f.towards(a.Addr())), r.Proto))
 			t.add(r, fmt.Sprintf("%s answers %s at %s", r.Server.describe(), p.From, p.Dial))
 			break
 		}
 	}
+	var commands []string
+	for _, rule := range FoldNames(rules) {
+		port, command, _ := strings.Cut(rule, "/")
+		commands = append(commands, command+" --dport "+strings.Replace(port, "-", ":", 1)+" -j DROP")
+	}
+	t.Remedy += strings.Join(commands, "; ")
 	return t.found()
 }
 

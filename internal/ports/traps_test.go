@@ -238,6 +238,27 @@ func TestBypass(t *testing.T) {
 	}
 }
 
+func TestBypassOfMany(t *testing.T) {
+	f := healthy()
+	f.Listeners, f.Proxies = f.Listeners[:1], nil
+	web := &f.Containers[0]
+	web.Published, web.Listeners = nil, nil
+	for i, port := range []uint16{80, 3000, 3001, 3002} {
+		web.Listeners = append(web.Listeners, Listener{Proto: "tcp", Inode: uint32(20 + i),
+			Addr: netip.AddrPortFrom(netip.IPv4Unspecified(), port)})
+		for _, host := range []uint16{port + 8000, port + 9000} {
+			web.Published = append(web.Published, Published{"tcp", port,
+				netip.AddrPortFrom(addr("127.0.0.1"), host)})
+		}
+	}
+	got := slices.DeleteFunc(try(f, 0).Traps, func(t Trap) bool { return t.Code != PublishedBypass })
+	const drop = "sudo iptables -t raw -A PREROUTING -d 172.17.0.2 ! -i docker0 -p tcp --dport "
+	if len(got) != 1 || !strings.HasSuffix(got[0].Remedy, " or: "+drop+"80 -j DROP; "+drop+
+		"3000:3002 -j DROP") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestUDPStale(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, now string
