@@ -89,6 +89,9 @@ func TestAnswer(t *testing.T) {
 			hostRR, nat(workload.RR, 1.2, 0.01, stats.Worse),
 			bridge(workload.RR, 1.3, 0.01, stats.Worse)},
 			[]string{"Keep publish-nat :lo: +4.0 µs median latency; bridge: +6.0 µs."}, "Avoid"},
+		{"varies-in-part", []analysis.Cell{host, varying(bridge(workload.Bulk, 0.9, 0.8,
+			stats.Unclear)), hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
+			[]string{"Varies: bridge: 10–170 % of host's throughput, +4.0 µs median latency."}, "Keep"},
 		{"one-load-each", []analysis.Cell{host, bridge(workload.Bulk, 1.1, 0.02, stats.Better),
 			hostRR, bridge(workload.RR, 1.2, 0.01, stats.Worse)},
 			[]string{"Keep bridge: +10 % throughput, +4.0 µs median latency."}, "Avoid"},
@@ -143,6 +146,11 @@ func TestAnswer(t *testing.T) {
 	if a := AnswerOf(reported(), false); a != nil {
 		t.Errorf("without cells: %+v", a)
 	}
+}
+
+func varying(c analysis.Cell) analysis.Cell {
+	c.Metrics[c.Primary].Ratio.Varies = true
+	return c
 }
 
 func TestAnswerNamesPlacements(t *testing.T) {
