@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 const most = 3
@@ -104,10 +106,7 @@ func (e *UnknownError) plural() string {
 	if more {
 		rest = " " + rest
 	}
-	if stem, ok := strings.CutSuffix(noun, "y"); ok {
-		noun = stem + "ie"
-	}
-	return noun + "s" + rest
+	return units.Plurals(noun) + rest
 }
 
 // Hint returns what was probably meant, or the list.

@@ -65,10 +65,15 @@ func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+	return fmt.Sprintf("%d %s", n, Plurals(noun))
+}
+
+// Plurals returns a noun's plural, such as "queries".
+func Plurals(noun string) string {
 	if stem, ok := strings.CutSuffix(noun, "y"); ok {
 		noun = stem + "ie"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return noun + "s"
 }
 
 // Digits formats a number with three significant digits, or all before the point, without exponent.
