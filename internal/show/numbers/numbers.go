@@ -51,10 +51,17 @@ func (l *list) add(f document.Figure) { l.on = l.on && l.yield(f) }
 
 // enclosed returns f, without an interval if that is only the value.
 func enclosed(f document.Figure) document.Figure {
-	if f.N < 2 && *f.Low == *f.High {
-		f.Low, f.High = nil, nil
-	}
+	f.Low, f.High = Bounds(*f.Low, *f.High, f.N)
 	return f
+}
+
+// Bounds returns an interval's bounds, or nil if n values have no interval, so that the bounds are
+// equal.
+func Bounds(low, high float64, n int) (from, to *float64) {
+	if n < 2 && low == high {
+		return nil, nil
+	}
+	return &low, &high
 }
 
 func (l *list) cells(r *analysis.Report) {

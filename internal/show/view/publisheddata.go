@@ -7,6 +7,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/show/document"
+	"github.com/bridgetoll/bridgetoll/internal/show/numbers"
 )
 
 // publishedData returns a table with a row for each ratio of two published figures, each figure
@@ -62,20 +63,12 @@ func end(x float64) *float64 {
 
 func number(n int) *float64 { return end(float64(n)) }
 
-// interval returns empty cells if n values have no interval, so that the bounds are equal.
-func interval(low, high float64, n int) (from, to document.Cell) {
-	if n < 2 && low == high {
-		return from, to
-	}
-	return datum(&low), datum(&high)
-}
-
 func ratioData(m *analysis.Ratio) []document.Cell {
 	if m == nil {
 		return make([]document.Cell, 5)
 	}
-	low, high := interval(m.Low, m.High, m.N)
-	return []document.Cell{datum(&m.Median), low, high, datum(number(m.N)),
+	low, high := numbers.Bounds(m.Low, m.High, m.N)
+	return []document.Cell{datum(&m.Median), datum(low), datum(high), datum(number(m.N)),
 		datum(number(m.Epochs))}
 }
 
@@ -84,8 +77,8 @@ func hereData(h *published.Here) []document.Cell {
 	if h == nil {
 		return make([]document.Cell, 7)
 	}
-	low, high := interval(h.Low, h.High, h.N)
-	out := []document.Cell{datum(&h.Median), low, high, datum(number(h.N)),
+	low, high := numbers.Bounds(h.Low, h.High, h.N)
+	out := []document.Cell{datum(&h.Median), datum(low), datum(high), datum(number(h.N)),
 		{Text: h.Unit}, {}, {}}
 	for i, v := range []*published.Value{h.Idle, h.Proxy} {
 		if v != nil {
