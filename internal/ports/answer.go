@@ -9,6 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Reach is the most distant kind of client that reaches a port.
@@ -69,7 +70,7 @@ func (r *Report) exposure() []Exposed {
 	}
 	for _, in := range r.Inside {
 		x := Exposed{Port: in.Port, Proto: in.Proto, Server: in.Server.brief(),
-			untried: client.IsValid() && client.Is6() != strings.HasPrefix(in.Dial, "[")}
+			untried: client.IsValid() && client.Is6() != overIPv6(in.Dial)}
 		var dials []Path
 		for _, c := range inside {
 			if p, ok := in.Paths[c]; ok {
@@ -121,38 +122,42 @@ func (x *Exposed) take(dials []Path) {
 
 const fewNamed = 8
 
+// sentence has the first words of what is said about ports with the reach.
+type sentence struct {
+	reach         Reach
+	refused       bool // this machine's connections were refused; only containers' ports
+	counted       bool // the number of ports follows
+	sure, notSure string
+}
+
+// sentences are about all machines, or about one client if the others were not tried.
+func (r *Report) sentences() []sentence {
+	const both = "Containers and this machine reach"
+	if r.Client != "" {
+		return []sentence{
+			{FromMachines, false, true, r.Client + " reaches", r.Client + " may reach"},
+			{FromContainers, false, true, both, "Containers may reach"},
+			{FromContainers, true, false, "Containers reach", "Containers may reach"},
+			{FromHere, false, false, "This machine reaches", "This machine may reach"},
+			{FromNowhere, false, false, "No tried client gets an answer on", ""},
+		}
+	}
+	return []sentence{
+		{FromMachines, false, true, "Other machines reach", "Other machines may reach"},
+		{FromContainers, false, true, both, "Containers may reach"},
+		{FromContainers, true, false, "Only containers reach", "Perhaps only containers reach"},
+		{FromHere, false, false, "Only this machine reaches", "Perhaps only this machine reaches"},
+		{FromNowhere, false, false, "Nothing answers on", ""},
+	}
+}
+
 func (r *Report) answer() *analysis.Answer {
 	if len(r.Exposure) == 0 {
 		return nil
 	}
 	a := &analysis.Answer{Question: "What is reached from where?", Text: []string{}}
 	more := ""
-	words := strings.NewReplacer()
-	if r.Client != "" { // the other machines were not tried
-		words = strings.NewReplacer("Other machines reach", r.Client+" reaches", "Other machines",
-			r.Client, "Perhaps only containers reach", "Containers may reach",
-			"Perhaps only this machine reaches", "This machine may reach", "Only containers",
-			"Containers", "Only this", "This", "Nothing answers", "No tried client gets an answer")
-	}
-	for _, x := range []struct {
-		reach     Reach
-		refused   bool // this machine's connections were refused; only containers' ports
-		one, many string
-		notSure   string
-		none      string
-	}{
-		{FromMachines, false, "Other machines reach 1 port: %[1]s.",
-			"Other machines reach %[1]d ports: %[2]s.", "Other machines may reach %s.",
-			"Other machines reach no port."},
-		{FromContainers, false, "Containers and this machine reach 1 port%[2]s: %[1]s.",
-			"Containers and this machine reach %[1]d ports%[3]s: %[2]s.",
-			"Containers may reach %s.", ""},
-		{FromContainers, true, "Only containers reach %[1]s.", "Only containers reach %[2]s.",
-			"Perhaps only containers reach %s.", ""},
-		{FromHere, false, "Only this machine reaches %[1]s.", "Only this machine reaches %[2]s.",
-			"Perhaps only this machine reaches %s.", ""},
-		{FromNowhere, false, "Nothing answers on %[1]s.", "Nothing answers on %[2]s.", "", ""},
-	} {
+	for _, x := range r.sentences() {
 		var sure, open []Exposed
 		for _, e := range r.Exposure {
 			switch {
@@ -164,30 +169,27 @@ func (r *Report) answer() *analysis.Answer {
 			}
 		}
 		switch {
-		case len(sure) == 1:
-			a.Add(fmt.Sprintf(words.Replace(x.one), few(reachedNames(sure)), more))
-		case len(sure) > 1:
-			a.Add(fmt.Sprintf(words.Replace(x.many), len(sure), few(reachedNames(sure)), more))
-		case len(open) == 0 && r.Port == 0:
-			a.Add(words.Replace(x.none))
+		case len(sure) > 0 && x.counted:
+			a.Add(fmt.Sprintf("%s %s%s: %s.", x.sure, units.Plural(len(sure), "port"), more,
+				few(reachedNames(sure))))
+		case len(sure) > 0:
+			a.Add(fmt.Sprintf("%s %s.", x.sure, few(reachedNames(sure))))
+		case len(open) == 0 && r.Port == 0 && x.reach == FromMachines:
+			a.Add(x.sure + " no port.")
 		}
 		if len(sure) > 0 {
 			more = " more"
 		}
 		if len(open) > 0 && x.notSure != "" {
-			a.Add(fmt.Sprintf(words.Replace(x.notSure), few(reachedNames(open))))
+			a.Add(fmt.Sprintf("%s %s.", x.notSure, few(reachedNames(open))))
 		}
 	}
 	untried := slices.DeleteFunc(slices.Clone(r.Exposure), func(e Exposed) bool {
 		return !e.untried
 	})
 	if len(untried) > 0 {
-		family := "IPv4"
-		if strings.Contains(r.Client, ":") {
-			family = "IPv6"
-		}
-		a.Add(fmt.Sprintf("Not tried for %s, an %s address: %s.", r.Client, family,
-			few(reachedNames(untried))))
+		a.Add(fmt.Sprintf("Not tried for %s, an %s address: %s.", r.Client,
+			family(strings.Contains(r.Client, ":")), few(reachedNames(untried))))
 	}
 	if r.Port != 0 {
 		for _, text := range r.shut() {
@@ -250,7 +252,7 @@ func (r *Report) shut() (out []string) {
 				if p.Client != c || p.own || p.vain {
 					continue
 				}
-				by := from{c.class(), p.who(), strings.HasPrefix(p.Dial, "[")}
+				by := from{c.class(), p.who(), overIPv6(p.Dial)}
 				all[row.name()] = once(all[row.name()], by)
 				if p.Kind != Blocked && p.Kind != Held {
 					continue
@@ -303,17 +305,27 @@ func (r *Report) together(hit, all []from) (names []string) {
 				}
 			}
 		}
-		for i, over := range []string{" over IPv4", " over IPv6"} {
+		for i, six := range []bool{false, true} {
 			for _, name := range who[i] {
 				if of[1-i] > 0 && !slices.Contains(who[1-i], name) &&
 					(class != here || name == here) { // else the name has the address
-					name += over
+					name += " over " + family(six)
 				}
 				names = once(names, name)
 			}
 		}
 	}
 	return names
+}
+
+// overIPv6 reports whether a dialled ADDRESS:PORT is of IPv6.
+func overIPv6(dial string) bool { return strings.HasPrefix(dial, "[") }
+
+func family(six bool) string {
+	if six {
+		return "IPv6"
+	}
+	return "IPv4"
 }
 
 const machines, containers = "other machines", "containers"
