@@ -228,10 +228,6 @@ func (p *predictor) row(c sample.Cell) Row {
 		if s.N == 0 {
 			continue
 		}
-		p.noteVarying(c, q.load)
-		if p.extra() > 0 && q.load == workload.RR {
-			p.noteVarying(c, workload.Bulk)
-		}
 		*q.to = &Quantity{Unit: q.unit, Median: s.Median, Low: s.Low, High: s.High, N: s.N}
 		if !known || base == c {
 			continue
@@ -243,6 +239,15 @@ func (p *predictor) row(c sample.Cell) Row {
 			r.Over[q.name] = p.PriceOf(over, sample.Cell{
 				From: c.From, Load: q.load, On: c.On, Pin: c.Pin}, q.metric)
 		}
+	}
+	if r.Page != nil {
+		p.noteVarying(c, workload.RR)
+	}
+	if r.Page != nil && r.Extra > 0 {
+		p.noteVarying(c, workload.Bulk)
+	}
+	if r.StreamCPU != nil {
+		p.noteVarying(c, workload.Stream)
 	}
 	for _, m := range []struct{ load, metric string }{{workload.RR, workload.LatencyP50},
 		{workload.RR, workload.CPUPerTrip}, {workload.Bulk, workload.Throughput},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // protocol has what a Probe sends. Its requests change no data of the server, except what the user
@@ -102,7 +103,7 @@ func httpProtocol(method, target, host string, body int) protocol {
 		if err != nil {
 			const most = 200
 			if text := err.Error(); len(text) > most { // it quotes the server's whole line
-				err = errors.New(text[:most])
+				err = errors.New(printable.Limit(text, most))
 			}
 			return 0, fmt.Errorf("read the answer: %w", err)
 		}
