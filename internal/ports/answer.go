@@ -95,7 +95,7 @@ func (x *Exposed) take(dials []Path) {
 	x.refused = slices.ContainsFunc(dials, fromHere) && !slices.ContainsFunc(dials,
 		func(p Path) bool { return fromHere(p) && (p.Answers() || len(p.Doubt) > 0) })
 	for _, p := range dials {
-		if !p.Answers() || x.untried && p.Client == Remote {
+		if !p.Answers() || p.self || x.untried && p.Client == Remote {
 			if len(p.Doubt) > 0 && x.Reach == FromNowhere {
 				x.Sure = false
 			}

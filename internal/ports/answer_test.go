@@ -32,7 +32,7 @@ func TestAnswerByFamily(t *testing.T) {
 			return q.Card != "" && (q.To.Addr().Is4() || !q.Source.IsValid())
 		},
 		"this machine at 198.18.0.1": func(q replica.Dial) bool {
-			return q.Card+q.Bridge == "" && q.To.Addr() == addr("198.18.0.1")
+			return q.Card+q.Bridge == "" && q.Space == 0 && q.To.Addr() == addr("198.18.0.1")
 		},
 	} {
 		r := try(twoFamilies(), 8080, func(q replica.Dial, a *replica.Answer) {

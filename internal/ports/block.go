@@ -180,8 +180,11 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		if l.Reply {
 			return o.unanswered()
 		}
-		return "no machine has the address " + to.Addr().String(), ""
+		return o.noNeighbour(to)
 	case replica.Leaves:
+		if cause, remedy = o.strays(to); cause != "" {
+			return cause, remedy
+		}
 		return "it leaves by " + device + ", and no machine there answers", ""
 	case replica.Untraced:
 		if s, ok := o.lastStep(); ok && !l.Reply && s.Out && s.Space == 0 && s.Device != came &&
@@ -195,6 +198,35 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		return "no nf_tables rule dropped it, and toll does not know what did", ""
 	}
 	return "no rule dropped it, and toll does not know why", ""
+}
+
+// noNeighbour returns cause and remedy if nobody answers for an address.
+func (o *outcome) noNeighbour(to netip.AddrPort) (cause, remedy string) {
+	if cause, remedy = o.strays(to); cause != "" {
+		return cause, remedy
+	}
+	bridge := o.f.device(o.f.towards(to.Addr()))
+	if c, ok := o.f.at(to.Addr()); ok && bridge.Kind == "bridge" {
+		for _, d := range c.Devices {
+			port, linked := o.f.peerOf(d)
+			if linked && d.has(to.Addr()) && port.Master != bridge.Name {
+				return fmt.Sprintf("container %s has the address %s, but its %s is no port of %s",
+						c.Name, to.Addr(), port.Name, bridge.Name),
+					fmt.Sprintf("sudo ip link set %s master %s", port.Name, bridge.Name)
+			}
+		}
+	}
+	return "no machine has the address " + to.Addr().String(), ""
+}
+
+// strays returns cause and remedy if routes lead a packet past the network of its destination.
+func (o *outcome) strays(to netip.AddrPort) (cause, remedy string) {
+	l, home := o.q.answer.Lost, o.f.towards(to.Addr())
+	if net, ok := o.f.prefixOn(home, to.Addr().Is6()); ok && l.Space == 0 && !l.Reply &&
+		l.Device != "" && l.Device != home {
+		return fmt.Sprintf("it leaves by %s, not by %s", l.Device, home), toMain(net)
+	}
+	return "", ""
 }
 
 // sysctl returns the command that sets a sysctl where the packet was lost.

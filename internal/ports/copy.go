@@ -11,7 +11,7 @@ import (
 )
 
 // Copy has the connections to make in a copy of the machine, and their outcomes. Call its functions
-// in this order: NewCopy, Scans and Found, Dials and Take, Lost and Explain.
+// in this order: NewCopy, Scans and Found, Dials and Take, Themselves and Take, Lost and Explain.
 type Copy struct {
 	Machine *replica.Machine
 	// Sockets lists the stand-ins for all listening sockets of the copied namespaces.
@@ -227,11 +227,20 @@ func (c *Copy) dials(which []int, explain bool) []replica.Dial {
 	return out
 }
 
-// Take records the answers to the connections of Dials, in their order.
+// Themselves returns more connections to make: those of the containers that answered others.
+func (c *Copy) Themselves() []replica.Dial {
+	done := len(c.asked)
+	c.planThemselves()
+	c.asked = c.asked[:max(done, min(len(c.asked), maxDials))]
+	return c.dials(c.all()[done:], false)
+}
+
+// Take records the answers to the last connections of Dials or Themselves, in their order.
 func (c *Copy) Take(answers []replica.Answer) {
 	failed, why := 0, ""
+	first := max(len(c.asked)-len(answers), 0)
 	for i := range min(len(answers), len(c.asked)) {
-		c.asked[i].answer = answers[i]
+		c.asked[first+i].answer = answers[i]
 		if o := answers[i].Outcomes; len(o) > 0 && o[0].Got == replica.Failed {
 			failed, why = failed+1, o[0].Err
 		}

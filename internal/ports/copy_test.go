@@ -46,6 +46,7 @@ func try(f *Facts, port uint16, changes ...change) *Report {
 		c.Found(s, found)
 	}
 	c.Take(answers(c.Dials()))
+	c.Take(answers(c.Themselves()))
 	which, dials := c.Lost()
 	c.Explain(which, answers(dials))
 	return Judge(f, port)

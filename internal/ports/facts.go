@@ -27,6 +27,8 @@ type Facts struct {
 	Docker string `json:"docker,omitempty"`
 	// Client is the address of the other machine whose routes are reported; invalid: any machine.
 	Client  netip.Addr `json:"client,omitzero"`
+	// ClientDevice is the device by which the machine's routes lead to Client; "": not known.
+	ClientDevice string `json:"-"`
 	Ingress Ingress    `json:"ingress,omitzero"`
 	Known   Known      `json:"known"`
 	Missing []Missing  `json:"missing,omitempty"`
@@ -54,7 +56,8 @@ type Listener struct {
 	Addr   netip.AddrPort `json:"address"`
 	V6Only bool           `json:"v6_only,omitempty"`
 	Inode  uint32         `json:"inode,omitempty"`
-	// Owners lists the socket's processes; empty: not known.
+	// Owners lists the socket's processes, the one that serves it first if toll can tell; empty: not
+	// known.
 	Owners []Process `json:"owners,omitempty"`
 	Device string    `json:"device,omitempty"` // the only one whose packets it gets; "": all
 	// Waiting is the number of connections to accept, at most Backlog+1. The oldest has waited for
@@ -68,6 +71,8 @@ type Process struct {
 	PID       int    `json:"pid"`
 	Name      string `json:"name"`
 	Container string `json:"container,omitempty"` // an id
+	// Space is the process's network namespace if it is not the socket's; else "".
+	Space string `json:"namespace,omitempty"`
 }
 
 // Connection is a socket that has a peer.

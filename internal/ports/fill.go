@@ -53,6 +53,7 @@ func (c *Copy) fill(rows []Row) []Row {
 	c.addInside(rows)
 	rows = withoutTried(rows)
 	for i := range rows {
+		rows[i].dropAlike()
 		rows[i].compare()
 	}
 	sortRows(rows)
@@ -122,7 +123,7 @@ func rowOf(rows []Row, here []int, q asked, p Path) int {
 
 func (r *Row) add(p Path) {
 	r.Dials = append(r.Dials, p)
-	if _, ok := r.Paths[p.Client]; !ok {
+	if _, ok := r.Paths[p.Client]; !ok && !p.self {
 		r.Paths[p.Client] = p
 	}
 }
@@ -155,6 +156,17 @@ func replacement(q asked, p Path, at netip.Addr) Row {
 	out.Server, out.Holder, out.instead = p.server, Holder{Kind: "rules"}, true
 	out.Paths = map[Client]Path{}
 	return out
+}
+
+// dropAlike removes the paths of a server's own container that do not differ from those of other
+// containers to the same address.
+func (r *Row) dropAlike() {
+	others := slices.DeleteFunc(slices.Clone(r.Dials), func(p Path) bool { return p.self })
+	r.Dials = slices.DeleteFunc(r.Dials, func(p Path) bool {
+		return p.self && slices.ContainsFunc(others, func(o Path) bool {
+			return o.Client == Neighbour && o.Dial == p.Dial && o.Answers() == p.Answers()
+		})
+	})
 }
 
 // led reports whether rules redirect connections to the port. A packet that was lost proves that

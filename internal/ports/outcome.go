@@ -25,7 +25,7 @@ func (c *Copy) path(q asked) (Path, bool) {
 		return Path{}, false
 	}
 	o := outcome{c: c, f: c.f, q: q, out: Path{Client: q.kind, From: q.from, Dial: q.at.String(),
-		Hops: []Hop{}, Doubt: slices.Clone(a.Unsure)}}
+		Hops: []Hop{}, Doubt: slices.Clone(a.Unsure), self: q.self}}
 	got := a.Outcomes[0]
 	o.out.Source, o.out.Seen = text(got.Source), text(got.Seen)
 	o.arrive()
@@ -43,12 +43,22 @@ func (c *Copy) path(q asked) (Path, bool) {
 		(o.destination().Addr() == in || o.out.proxy.Container.Addr() == in) {
 		o.ingress()
 	}
-	net, _ := c.f.prefixOn(q.client.Card, q.at.Addr().Is6())
-	if o.out.Answers() && q.server != nil && q.kind == Remote && !net.Contains(q.at.Addr()) {
+	if o.out.Answers() && q.kind == Remote && !c.f.faces(q) {
 		o.doubt("whether the other machine has a route to " + q.at.Addr().String())
 	}
 	o.follow()
 	return o.out, true
+}
+
+// faces reports whether an address is one that other machines behind a card dial without a route of
+// their own: it is in the card's network or, if the whole internet is behind the card, no private
+// address of another network.
+func (f *Facts) faces(q asked) bool {
+	card := f.device(q.client.Card)
+	near := slices.ContainsFunc(card.Addrs, func(p netip.Prefix) bool {
+		return p.Contains(q.at.Addr())
+	})
+	return near || q.server == nil && q.router && !q.at.Addr().IsPrivate()
 }
 
 func text(a netip.Addr) string {

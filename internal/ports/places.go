@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,6 +19,7 @@ type place struct {
 	addrs     []netip.Addr // this machine's addresses in that network; all for this machine
 	router    bool         // behind a router
 	container *Container   // an existing one; nil: a new one
+	self      bool         // it has the port's server
 }
 
 // anybody and anybody6 are addresses for documentation (RFC 5737, RFC 3849), which a machine behind
@@ -32,7 +34,7 @@ func (f *Facts) places(six bool) []place {
 	var out []place
 	for _, d := range f.Devices {
 		own := d.own(six)
-		if len(own) == 0 || d.Kind == "loopback" {
+		if d.Kind == "loopback" || len(own) == 0 && !f.hasResident(d, six) {
 			continue
 		}
 		here.addrs = append(here.addrs, own...)
@@ -44,30 +46,64 @@ func (f *Facts) places(six bool) []place {
 	return append(append([]place{here}, out...), f.machines(six)...)
 }
 
+// hasResident reports whether a container on the bridge has an address of the family.
+func (f *Facts) hasResident(bridge Device, six bool) bool {
+	return bridge.Kind == "bridge" && bridge.Up && slices.ContainsFunc(f.Containers,
+		func(c Container) bool {
+			return c.PID != 0 && slices.ContainsFunc(c.Addrs, func(a netip.Addr) bool {
+				return a.Is6() == six && f.bridgeAt(c, a) == bridge.Name
+			})
+		})
+}
+
 // unbridged returns existing containers as places, two of each network without a bridge.
 func (c *Copy) unbridged(six bool) (out []place) {
 	number := map[string]int{}
 	for i := range c.Machine.Spaces {
 		x, ok := c.containerIn(i)
-		if !ok || x.unbridged() == "" || number[x.unbridged()] == 2 ||
-			!slices.ContainsFunc(x.Devices, func(d Device) bool { return len(d.own(six)) > 0 }) {
+		if !ok || c.f.unbridged(*x) == "" || number[c.f.unbridged(*x)] == 2 || !x.has(six) {
 			continue
 		}
-		number[x.unbridged()]++
-		out = append(out, place{kind: Neighbour, client: replica.Client{Space: i},
-			bridge: x.unbridged(), container: x, from: "container " + x.Name})
+		number[c.f.unbridged(*x)]++
+		out = append(out, c.existing(i, x))
 	}
 	return out
 }
 
+// has reports whether a device of the container has an address of the family.
+func (c *Container) has(six bool) bool {
+	return slices.ContainsFunc(c.Devices, func(d Device) bool {
+		return d.Kind != "loopback" && len(d.own(six)) > 0
+	})
+}
+
+// existing returns a container, which has a namespace of the machine, as a place.
+func (c *Copy) existing(space int, x *Container) place {
+	return place{kind: Neighbour, client: replica.Client{Space: space}, container: x,
+		bridge: cmp.Or(c.f.unbridged(*x), c.f.bridgeOf(*x)), from: "container " + x.Name}
+}
+
 // unbridged returns a name of the container's network, or "" if the network has a bridge.
-func (c Container) unbridged() string {
+func (f *Facts) unbridged(c Container) string {
 	for _, d := range c.Devices {
 		if d.Kind == "macvlan" || d.Kind == "ipvlan" {
 			return fmt.Sprintf("%s of %d in %s", d.Kind, d.Peer, strings.Join(c.Networks, " "))
 		}
+		if peer, ok := f.peerOf(d); ok && peer.Master == "" {
+			return "veth " + peer.Name
+		}
 	}
 	return ""
+}
+
+// endsIn reports whether a device is one end of a pair whose other end is in a container.
+func (f *Facts) endsIn(d Device) bool {
+	return d.Master == "" && slices.ContainsFunc(f.Containers, func(c Container) bool {
+		return c.PID != 0 && slices.ContainsFunc(c.Devices, func(x Device) bool {
+			peer, ok := f.peerOf(x)
+			return ok && peer.Name == d.Name
+		})
+	})
 }
 
 // machines returns the places of other machines. The first represents them all.
@@ -77,8 +113,10 @@ func (f *Facts) machines(six bool) []place {
 			return nil
 		}
 		own, device := f.address(six)
-		if near := f.device(f.towards(f.Client)); near.Name != "" && len(near.own(six)) > 0 {
-			device, own = near.Name, near.own(six)[0]
+		if near := f.device(cmp.Or(f.ClientDevice, f.towards(f.Client))); near.Name != "" {
+			if device = near.Name; len(near.own(six)) > 0 {
+				own = near.own(six)[0]
+			}
 		}
 		if device == "" {
 			return nil
@@ -93,7 +131,8 @@ func (f *Facts) machines(six bool) []place {
 	}
 	for _, d := range f.Devices {
 		own := d.own(six)
-		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || f.hosts(d) || !d.Up {
+		if len(own) == 0 || d.Kind == "loopback" || d.Kind == "dummy" || f.hosts(d) || !d.Up ||
+			f.endsIn(d) {
 			continue
 		}
 		near := place{kind: Remote, from: "a machine at " + d.Name, addrs: own,
@@ -125,6 +164,10 @@ func (d Device) own(six bool) (out []netip.Addr) {
 	return out
 }
 
+func (d Device) has(a netip.Addr) bool {
+	return slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+}
+
 // network returns the name of a bridge's Docker network if it is known, else the bridge's own.
 func (f *Facts) network(bridge Device) string {
 	for _, c := range f.Containers {
@@ -152,8 +195,7 @@ func (f *Facts) bridgeAt(c Container, a netip.Addr) string {
 		return ""
 	}
 	for _, d := range c.Devices {
-		has := slices.ContainsFunc(d.Addrs, func(p netip.Prefix) bool { return p.Addr() == a })
-		if p, ok := f.peerOf(d); ok && p.Master != "" && (has || !a.IsValid()) {
+		if p, ok := f.peerOf(d); ok && p.Master != "" && (d.has(a) || !a.IsValid()) {
 			return p.Master
 		}
 	}

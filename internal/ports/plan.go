@@ -83,7 +83,10 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 				near, far = address, address
 			}
 		}
-		if p.kind == Remote && !first[Remote] || p.kind == Neighbour && p.bridge == home {
+		switch {
+		case p.kind == Remote && c.f.Client.IsValid():
+			add(column, p.kind, p.addrs[0])
+		case p.kind == Remote && !first[Remote], p.kind == Neighbour && p.bridge == home:
 			first[p.kind] = true
 			add(column, p.kind, primary)
 		}
@@ -96,6 +99,34 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 			add(near, p.kind, a)
 		}
 		add(far, p.kind, primary)
+	}
+}
+
+// planThemselves plans connections of the containers that answered others, to the same addresses: a
+// container's own published port may lead nowhere for itself alone.
+func (c *Copy) planThemselves() {
+	type dial struct {
+		service
+		space int
+	}
+	planned := map[dial]bool{}
+	for _, q := range c.asked {
+		if q.server != nil || q.bridge != "" || q.at.Addr().IsLoopback() ||
+			len(q.answer.Outcomes) == 0 {
+			continue
+		}
+		s, ok := c.stand(q.answer.Outcomes[0].Socket)
+		if !ok || s.container == nil {
+			continue
+		}
+		space := c.Sockets[q.answer.Outcomes[0].Socket].Space
+		if d := (dial{q.service, space}); !planned[d] && s.container.has(q.at.Addr().Is6()) {
+			planned[d] = true
+			p := c.existing(space, s.container)
+			p.self = true
+			c.asked = append(c.asked, asked{service: q.service, place: p, kind: Neighbour,
+				tier: address})
+		}
 	}
 }
 
@@ -125,7 +156,7 @@ func (c *Copy) planInside(places map[bool][]place) {
 				}) {
 				continue
 			}
-			home := cmp.Or(c.f.bridgeAt(*x, to.Addr()), x.unbridged())
+			home := cmp.Or(c.f.bridgeAt(*x, to.Addr()), c.f.unbridged(*x))
 			first := map[Client]bool{}
 			for _, p := range places[to.Addr().Is6()] {
 				kind := p.kind

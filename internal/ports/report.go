@@ -17,6 +17,8 @@ type Report struct {
 	Docker  string   `json:"docker,omitempty"`
 	Address []string `json:"own_addresses"`
 	Client  string   `json:"client,omitempty"`
+	// ClientDials is this machine's address in the client's direction; "": not known.
+	ClientDials string `json:"client_dials,omitempty"`
 	Ports   []Row    `json:"ports"`
 	Inside  []Inside `json:"inside"` // unpublished ports in containers
 	// Exposure lists Ports and Inside by who reaches them. Answer states the same in sentences; it
@@ -153,6 +155,7 @@ type Path struct {
 	localnet string         // the device that does not carry 127.0.0.1
 	answered netip.AddrPort // the source of a datagram's answer if it is not Dial; else zero
 	own      bool           // Dial is the container's own address
+	self     bool           // the client is the server's own container
 }
 
 // Block is where the packets of a connection are lost.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Judge returns the report on a port, or on every port if port is 0. Its paths are those tried in
@@ -18,6 +19,9 @@ func Judge(f *Facts, port uint16) *Report {
 	}
 	if f.Client.IsValid() {
 		r.Client = f.Client.String()
+		for _, p := range f.machines(f.Client.Is6()) {
+			r.ClientDials = p.addrs[0].String()
+		}
 	}
 	for _, six := range []bool{false, true} {
 		if a, _ := f.address(six); a.IsValid() {
@@ -204,13 +208,43 @@ func (f *Facts) serverOf(l Listener) Server {
 		return Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID,
 			Port: l.Addr.Port(), Network: "host", State: c.state()}
 	}
-	// The process of a container with its own network has left that network, or got this socket
-	// from elsewhere, so the container is not the server.
+	if c, ok := f.inSpace(o.Space); ok { // it got the socket from a process here
+		s := Server{Kind: "container", Name: c.Name, Image: c.Image, ID: c.ID, PID: o.PID,
+			Port: l.Addr.Port(), State: c.state()}
+		if c.ID == "" {
+			s.Name = NameOf(o.Name)
+		}
+		return s
+	}
+	// The process of a container with its own network has left that network, so the container is
+	// not the server.
 	if o.Container != "" && !known {
 		return Server{Kind: "container", Name: short(o.Container), ID: o.Container, PID: o.PID,
 			Port: l.Addr.Port(), Network: "host"}
 	}
-	return Server{Kind: "process", Name: o.Name, PID: o.PID}
+	return Server{Kind: "process", Name: namesOf(l.Owners), PID: o.PID}
+}
+
+// NameOf returns the name of a container that no engine knows, whose process has the name.
+func NameOf(process string) string { return process + " (own network)" }
+
+// namesOf returns the names of the processes that may serve a socket, such as "nginx" or
+// "nginx or sh". The first of owners serves it if only one does.
+func namesOf(owners []Process) string {
+	const most = 3
+	var names []string
+	for _, o := range owners {
+		if !slices.Contains(keepers, o.Name) {
+			names = once(names, o.Name)
+		}
+	}
+	if len(names) == 0 {
+		return owners[0].Name
+	}
+	if len(names) > most {
+		names = append(names[:most:most], "others")
+	}
+	return strings.Join(names, " or ")
 }
 
 func (f *Facts) serverAt(proto string, to netip.AddrPort) Server {
@@ -295,6 +329,11 @@ func (s Server) describe() string {
 }
 
 func short(id string) string { return id[:min(len(id), 12)] }
+
+// Keepers lists programs that open sockets for the programs that they start.
+func Keepers() []string { return slices.Clone(keepers) }
+
+var keepers = []string{"systemd", "conmon", "podman", "netavark", "aardvark-dns"}
 
 // reservers lists programs whose sockets only reserve ports that rules serve.
 var reservers = []string{"dockerd", "conmon"}

@@ -35,7 +35,7 @@ func (o *outcome) accepted(got replica.Outcome) {
 	if c, ok := o.f.behind(px); ok {
 		name = c.Name
 	}
-	if got.Got == replica.Closed && (o.q.answer.Lost == nil || o.q.answer.Lost.Rule == nil) {
+	if got.Got == replica.Closed && o.q.answer.Lost == nil {
 		o.nobody(name, px.Container)
 		return
 	}
@@ -175,7 +175,8 @@ func (o *outcome) lost() {
 	o.out.target = to
 	o.end(Blocked, before+o.blocked(to))
 	l := o.q.answer.Lost
-	if c, ok := o.f.at(to.Addr()); ok && l.Why == replica.NoNeighbour && !l.Reply {
+	if c, ok := o.f.at(to.Addr()); ok && l.Why == replica.NoNeighbour && !l.Reply &&
+		c.deaf(o.q.proto, to) {
 		o.out.nobody = c.Name
 	}
 }

@@ -206,18 +206,19 @@ func linkAt(links []link.Saved, index int) (link.Saved, bool) {
 // machine at the other end, peer. It is so if the default route of here uses l, or if l has an
 // address and the default route of there does not use peer.
 func leadsOut(here, there *Space, l, peer link.Saved) bool {
-	for _, h := range defaults(here) {
+	for _, h := range here.Defaults() {
 		if h.Index == l.Index || h.Index == l.Master && hasAddress(there, h.Gateway) {
 			return true
 		}
 	}
 	return l.Master == 0 && addressed(here, l.Index) &&
-		!slices.ContainsFunc(defaults(there), func(h link.Hop) bool {
+		!slices.ContainsFunc(there.Defaults(), func(h link.Hop) bool {
 			return h.Index == peer.Index || h.Index == 0
 		})
 }
 
-func defaults(s *Space) (out []link.Hop) {
+// Defaults returns the next hops of all default routes.
+func (s *Space) Defaults() (out []link.Hop) {
 	for _, r := range s.Routes {
 		if link.IsDefault(r) {
 			out = append(out, link.ParseHops(r)...)

@@ -160,9 +160,11 @@ type Lost struct {
 	Reply bool  `json:"reply"` // the answer was lost, not the first packet
 	Rule  *Rule `json:"rule,omitempty"`
 	Why   Why   `json:"why,omitempty"`
-	// Dst is the destination, after DNAT, of a packet that a rule dropped; else zero.
+	// Dst is the destination, after DNAT, of a packet that a rule dropped, or that was lost before a
+	// device showed it; else zero.
 	Dst netip.AddrPort `json:"dst,omitzero"`
-	// Device is the device by which the packet came in last, or by which it left the copy.
+	// Device is the device by which the packet came in last, or by which it left the copy or, with
+	// NoNeighbour, would have left.
 	Device string `json:"device,omitempty"`
 }
 

@@ -39,6 +39,7 @@ type Copy interface {
 	Lacks() []Lacks
 	Dial(ctx context.Context, dials []Dial) ([]Answer, error)
 	Scan(ctx context.Context, from Client, to netip.Addr) ([]uint16, error)
+	Towards(to netip.Addr) (device string, err error)
 	Close() error
 }
 
@@ -47,6 +48,8 @@ type request struct {
 	Order *order `json:"order,omitempty"`
 	Dials []Dial `json:"dials,omitempty"`
 	Scan  *scan  `json:"scan,omitempty"`
+	// Towards requests the device that routes to an address.
+	Towards *netip.Addr `json:"towards,omitempty"`
 }
 
 type scan struct {
@@ -59,6 +62,7 @@ type reply struct {
 	Lacks   []Lacks  `json:"lacks,omitempty"`
 	Answers []Answer `json:"answers,omitempty"`
 	Ports   []uint16 `json:"ports,omitempty"`
+	Device  string   `json:"device,omitempty"`
 }
 
 // maxMessage limits the size of a request or reply, in bytes.
@@ -153,6 +157,8 @@ func carryOut(q request, r *reply, c *Copy, build func(Order) (Copy, error)) (er
 		err = errNoCopy
 	case q.Scan != nil:
 		r.Ports, err = (*c).Scan(ctx, q.Scan.Client, q.Scan.To)
+	case q.Towards != nil:
+		r.Device, err = (*c).Towards(*q.Towards)
 	default:
 		r.Answers, err = (*c).Dial(ctx, q.Dials)
 	}

@@ -140,6 +140,13 @@ func (s *Session) Scan(ctx context.Context, from Client, to netip.Addr) ([]uint1
 	return slices.Compact(all), nil
 }
 
+// Towards returns the device by which the machine sends packets to an address, as its routes and
+// policy rules say.
+func (s *Session) Towards(ctx context.Context, to netip.Addr) (device string, err error) {
+	r, err := s.copies[0].ask(ctx, requestTimeout, request{Towards: &to})
+	return r.Device, err
+}
+
 // Close kills the child processes, and with them the copy.
 func (s *Session) Close() error {
 	return s.each(func(i int) error {

@@ -66,6 +66,11 @@ func start(t testing.TB, s *situation) *machine {
 	for _, c := range s.cards {
 		m.plug(c, s.quiet)
 	}
+	for _, b := range s.beyond {
+		if err := m.in(b[0], func() error { return listenAt(b[1], b[2:]) }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	m.sh(s.setup)
 	return m
 }
@@ -104,6 +109,11 @@ func (m *machine) plug(c card, quiet bool) {
 	commands = append(commands, in+"link set "+c.name+" up")
 	for _, a := range c.own {
 		commands = append(commands, fmt.Sprintf("%saddr add %s dev %s %s", in, a, c.name, nodad(a)))
+	}
+	for _, a := range c.own {
+		if a.IsSingleIP() {
+			commands = append(commands, fmt.Sprintf("ip route add %s dev wire", a))
+		}
 	}
 	for _, r := range c.routes {
 		commands = append(commands, fmt.Sprintf("ip route add %s via %s", r, c.own[0].Addr()))

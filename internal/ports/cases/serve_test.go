@@ -39,6 +39,12 @@ func play(args []string) (ours bool, err error) {
 		return true, read()
 	case "traps":
 		return true, traps()
+	case "inherit":
+		return true, inherit(args[1], args[2])
+	case "-inherited":
+		return true, inherited(args[1])
+	case "report":
+		return true, report(args[1:])
 	case "judge":
 		return true, judge(strings.Join(args[1:], ""))
 	case "serve":
@@ -88,6 +94,21 @@ func background(name string, args []string) error {
 }
 
 func serve(name string, at []string, record func(server) error) error {
+	if err := listenAt(name, at); err != nil {
+		return err
+	}
+	for _, a := range at {
+		proto, addr, _ := strings.Cut(a, "/")
+		s := server{Name: name, Proto: proto, Addr: netip.MustParseAddrPort(addr)}
+		if err := record(s); err != nil {
+			return err
+		}
+	}
+	return ready()
+}
+
+// listenAt serves PROTO/ADDRESS… of the calling thread's namespace.
+func listenAt(name string, at []string) error {
 	for _, a := range at {
 		proto, addr, _ := strings.Cut(a, "/")
 		to, err := netip.ParseAddrPort(addr)
@@ -101,10 +122,12 @@ func serve(name string, at []string, record func(server) error) error {
 		if err := listen(name, network, addr); err != nil {
 			return err
 		}
-		if err := record(server{Name: name, Proto: proto, Addr: to}); err != nil {
-			return err
-		}
 	}
+	return nil
+}
+
+// ready reports on descriptor 3 that this process listens, and waits.
+func ready() error {
 	if os.Getenv(readyEnv) != "" {
 		if _, err := os.NewFile(3, "ready").WriteString("0\n"); err != nil {
 			return err
@@ -136,12 +159,56 @@ func listen(name, network, addr string) error {
 	if err != nil {
 		return err
 	}
+	greet(name, l)
+	return nil
+}
+
+func greet(name string, l net.Listener) {
 	go testnet.Accept(l, func(c net.Conn) {
 		_, _ = io.WriteString(c, greeting(name, c.RemoteAddr()))
 		_ = c.SetReadDeadline(time.Now().Add(patience))
 		_, _ = c.Read(make([]byte, 1))
 	})
-	return nil
+}
+
+// inherit opens a socket outside the place of a server and leaves it to two processes: sleep, which
+// never serves, and the server in its place.
+func inherit(at, place string) error {
+	l, err := net.Listen("tcp4", at)
+	if err != nil {
+		return err
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	idle := exec.Command("sleep", "infinity")
+	idle.ExtraFiles, idle.SysProcAttr = []*os.File{f}, &syscall.SysProcAttr{Setsid: true}
+	if err := idle.Start(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	pid, err := os.ReadFile("/run/places/" + place)
+	if err := errors.Join(err, os.Symlink(self, "/run/bin/"+place)); err != nil {
+		return err
+	}
+	cmd := exec.Command("nsenter", "-n", "-t", strings.TrimSpace(string(pid)), "/run/bin/"+place,
+		"-inherited", place)
+	cmd.ExtraFiles, cmd.SysProcAttr = []*os.File{f}, &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// inherited serves the socket on descriptor 3.
+func inherited(name string) error {
+	l, err := net.FileListener(os.NewFile(3, "inherited"))
+	if err != nil {
+		return err
+	}
+	greet(name, l)
+	return ready()
 }
 
 func greeting(name string, peer net.Addr) string {

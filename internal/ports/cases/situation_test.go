@@ -17,9 +17,13 @@ import (
 //
 //	-- cards --   NAME OWN-ADDRESSES OTHER-MACHINE'S-ADDRESSES [ITS ROUTES BY WAY OF THE MACHINE]
 //	-- setup --   a script that runs in the machine
+//	-- beyond --  CARD NAME PROTO/ADDRESS…: a server on the other machine at the card
 //	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random.
 //	-- answers -- as -update writes them
 //	-- traps --   in testdata/traps, instead of dials: CODE PORTS: a part of what is said about them
+//	-- client --  in testdata/reports: the address that --client gives
+//	-- says --    in testdata/reports: PORT: a text of the port's report; 0 is the list; ! in front:
+//	              the report has no such text
 type situation struct {
 	file    string
 	name    string
@@ -28,6 +32,9 @@ type situation struct {
 	dials   []dial
 	answers []string
 	traps   []string
+	beyond  [][]string
+	client  string
+	says    []string
 	env     []string // of commands, such as PATH
 	quiet   bool     // no device sends anything of its own accord
 }
@@ -118,6 +125,14 @@ func parse(file string) (*situation, error) {
 			dials = text
 		case "answers":
 			s.answers = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+		case "beyond":
+			for line := range strings.Lines(text) {
+				s.beyond = append(s.beyond, strings.Fields(line))
+			}
+		case "client":
+			s.client = strings.TrimSpace(text)
+		case "says":
+			s.says = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		case "traps":
 			s.traps = strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 		default:

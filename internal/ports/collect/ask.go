@@ -73,6 +73,9 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 		return fmt.Errorf("copy the network: %w", err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if f.Client.IsValid() { // without a route, no answer gets to the client
+		f.ClientDevice, _ = s.Towards(ctx, f.Client)
+	}
 	for _, x := range c.Scans() {
 		found, err := s.Scan(ctx, x.Client, x.Addr)
 		if err != nil {
@@ -83,6 +86,10 @@ func ask(ctx context.Context, f *ports.Facts, m *replica.Machine, port uint16,
 	answers, err := s.Dial(ctx, c.Dials())
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
+	}
+	c.Take(answers)
+	if answers, err = s.Dial(ctx, c.Themselves()); err != nil {
+		return fmt.Errorf("connect from containers: %w", err)
 	}
 	c.Take(answers)
 	which, dials := c.Lost()

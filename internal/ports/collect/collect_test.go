@@ -122,12 +122,12 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// A process that took the socket into another network namespace comes later.
+// With socket activation, the process that took the socket into another network namespace serves it.
 func TestOwnersOf(t *testing.T) {
 	c := &collector{owners: map[uint32][]ports.Process{
 		7: {{PID: 3, Name: "child"}, {PID: 9, Name: "server"}, {PID: 12, Name: "worker"}}},
 		space: map[int]string{3: "net:[2]", 9: "net:[1]", 12: "net:[1]"}}
-	for space, want := range map[string]string{"net:[1]": "server", "net:[2]": "child",
+	for space, want := range map[string]string{"net:[1]": "child", "net:[2]": "server",
 		"net:[3]": "child"} {
 		if got := c.ownersOf(7, space); len(got) != 3 || got[0].Name != want {
 			t.Errorf("%s: %+v", space, got)

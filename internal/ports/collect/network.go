@@ -221,7 +221,7 @@ func (c *collector) strangers(known, relays map[string]bool) (out []ports.Contai
 			x.Name = x.ID[:min(len(x.ID), 12)]
 		}
 		if x.ID == "" {
-			x.Name = p.Name + " (own network)"
+			x.Name = ports.NameOf(p.Name)
 		}
 		if len(x.Addrs) > 0 || relays[x.Space] {
 			out = append(out, x)
@@ -265,7 +265,7 @@ func (c *collector) addLinked(strangers []ports.Container, relays map[string]boo
 				c.listenersIn(&x)
 			}
 			if x.ID == "" && len(x.Listeners) > 0 && len(x.Listeners[0].Owners) > 0 {
-				x.Name = x.Listeners[0].Owners[0].Name + " (own network)"
+				x.Name = ports.NameOf(x.Listeners[0].Owners[0].Name)
 			}
 			c.f.Containers = append(c.f.Containers, x)
 			return true
@@ -277,13 +277,14 @@ func (c *collector) addLinked(strangers []ports.Container, relays map[string]boo
 }
 
 // linked reports whether the container's network is linked to the machine's. A veth with an address
-// on the machine's side is a network card of the machine.
+// on the machine's side is a network card of the machine, unless it is the way out of the other
+// side and not of the machine. replica.Read decides alike.
 func (c *collector) linked(x ports.Container) bool {
 	return slices.ContainsFunc(x.Devices, func(d ports.Device) bool {
 		return d.PeerSpace == c.f.Space && (d.Kind == "macvlan" || d.Kind == "ipvlan" ||
 			d.Kind == "veth" && slices.ContainsFunc(c.f.Devices, func(p ports.Device) bool {
-				return p.Index == d.Peer && p.Peer == d.Index &&
-					(p.Master != "" || len(addresses([]ports.Device{p})) == 0)
+				return p.Index == d.Peer && p.Peer == d.Index && (p.Master != "" ||
+					len(addresses([]ports.Device{p})) == 0 || d.Uplink && !p.Uplink)
 			}))
 	})
 }

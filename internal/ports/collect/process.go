@@ -244,22 +244,24 @@ func (c *collector) usedPorts() {
 	}
 }
 
-// ownersOf returns the socket's processes, those in the namespace first: one that inherited the
-// socket may have moved to another.
+// ownersOf returns the processes of a socket in a namespace, those that probably serve it first.
+// With socket activation, a container's process got the socket from a service manager, an engine or
+// a monitor, which keep it too and never serve it.
 func (c *collector) ownersOf(inode uint32, space string) []ports.Process {
 	out := slices.Clone(c.owners[inode])
-	slices.SortStableFunc(out, func(a, b ports.Process) int {
-		return cmp.Compare(btoi(c.space[a.PID] != space), btoi(c.space[b.PID] != space))
-	})
+	rank := func(p ports.Process) int {
+		return slices.Index([]bool{ports.IsRelay(p.Name) || p.Name == "docker-proxy",
+			p.Space != "" || p.Container != "", !slices.Contains(ports.Keepers(), p.Name), true}, true)
+	}
+	for i := range out {
+		if out[i].Space = c.space[out[i].PID]; out[i].Space == space {
+			out[i].Space = ""
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ports.Process) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 // elsewhere reports whether a proxy is in another network namespace, and so owns no socket here. If
 // neither its namespace nor the socket's owner is known, a proxy is here only if it runs as the

@@ -83,7 +83,11 @@ func portSections(r *ports.Report) []document.Section {
 		below.Add(paragraph(1, "own: "+strings.Join(r.Address, ", "), document.Words))
 	}
 	if r.Client != "" {
-		below.Add(paragraph(1, "another machine: "+r.Client, document.Words))
+		text := "another machine: " + r.Client
+		if r.ClientDials != "" {
+			text += ", dialling " + r.ClientDials
+		}
+		below.Add(paragraph(1, text, document.Words))
 	}
 	if x := r.Proxies; x != nil && x.Memory > 0 {
 		below.Add(

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sysctl"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica/dial"
 )
@@ -165,8 +167,18 @@ func (s *segment) routes(a netip.Addr) bool {
 	})
 }
 
-// Scan switches filters off while it scans: each packet would cross all their rules, and ports that
-// they block would not be found. For a client that has no place in the copy it returns nothing;
+// Towards returns the device by which the machine sends packets to an address.
+func (c *machine) Towards(to netip.Addr) (device string, err error) {
+	err = c.spaces[0].Do(func() error {
+		r, err := link.RouteTo(to)
+		device = r.Device
+		return err
+	})
+	return device, err
+}
+
+// Scan switches filters off and forwarding of IPv4 on while it scans: each packet would cross all
+// rules of the filters, and ports that they block, or that are not forwarded, would not be found. For a client that has no place in the copy it returns nothing;
 // Dial returns the reason.
 func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) (_ []uint16,
 	err error) {
@@ -178,13 +190,31 @@ func (c *machine) Scan(ctx context.Context, from replica.Client, to netip.Addr) 
 		var wake func() error
 		if err := space.Do(func() (err error) {
 			wake, err = c.from.Spaces[i].Nft.Sleep()
+			sysctl.SetAll(notForwarding(c.from.Spaces[i].Sysctls, "1"))
 			return err
 		}); err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, space.Do(wake)) }()
+		defer func() {
+			err = errors.Join(err, space.Do(func() error {
+				sysctl.SetAll(notForwarding(c.from.Spaces[i].Sysctls, "0"))
+				return wake()
+			}))
+		}()
 	}
 	return c.net.Scan(ctx, ns, source, to, c.ports())
+}
+
+// notForwarding returns the parameters of the devices that do not forward IPv4, with another value.
+func notForwarding(all map[string]string, value string) map[string]string {
+	out := map[string]string{}
+	for key, now := range all {
+		if now == "0" && strings.HasPrefix(key, "net/ipv4/conf/") &&
+			strings.HasSuffix(key, "/forwarding") && key != "net/ipv4/conf/all/forwarding" {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // ports returns the ports to scan: those of sockets, and each number in rules and sets with the

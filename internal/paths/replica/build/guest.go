@@ -2,6 +2,8 @@ package build
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 )
@@ -18,6 +20,7 @@ func (c *machine) guestAt(at device) (*segment, error) {
 		return nil, err
 	}
 	s := &segment{space: at.space, own: c.survey.own[at], world: w}
+	c.asResidents(s, at)
 	outer := c.port(at)
 	err = c.spaces[at.space].Do(func() error {
 		err := link.MakePair(outer, link.Saved{Name: guestDevice, Kind: "veth", MTU: outer.MTU},
@@ -39,6 +42,47 @@ func (c *machine) guestAt(at device) (*segment, error) {
 	c.guests[at] = s
 	c.runs[at], c.runs[device{at.space, outer.Index}] = true, true
 	return s, c.await()
+}
+
+// asResidents gives a new container at a bridge what the containers there have: an address in their
+// networks, also where the machine has none, and their default route. Docker gives containers of
+// internal networks none. Without containers the machine is the router.
+func (c *machine) asResidents(s *segment, bridge device) {
+	s.routers = map[bool]netip.Addr{}
+	any, elsewhere := map[bool]bool{}, map[bool]bool{}
+	for i := range c.from.Spaces {
+		space := &c.from.Spaces[i]
+		for _, l := range space.Links {
+			if !c.attached(i, l, bridge) {
+				continue
+			}
+			for _, p := range space.Prefixes(l.Index) {
+				six := p.Addr().Is6()
+				if any[six] = any[six] || !p.Addr().IsLinkLocalUnicast(); !s.routes(p.Addr()) {
+					s.own = append(slices.Clip(s.own), p)
+				}
+			}
+			for _, h := range space.Defaults() {
+				six := h.Gateway.Is6()
+				if h.Index == l.Index && h.Gateway.IsValid() {
+					s.routers[six] = h.Gateway
+				}
+				elsewhere[six] = true
+			}
+		}
+	}
+	for _, p := range c.survey.own[bridge] { // also where containers' routes lead elsewhere
+		six := p.Addr().Is6()
+		if !s.routers[six].IsValid() && (!any[six] || elsewhere[six]) {
+			s.routers[six] = p.Addr()
+		}
+	}
+}
+
+// attached reports whether a device is the other end of a port of the bridge.
+func (c *machine) attached(space int, l link.Saved, bridge device) bool {
+	at, port := c.from.Other(space, l)
+	return port != nil && l.Pair() && at == bridge.space && port.Master == bridge.index
 }
 
 // port returns a new port of a bridge, with the settings of another port.

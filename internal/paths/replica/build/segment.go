@@ -64,6 +64,9 @@ type segment struct {
 	roots []device
 	own   []netip.Prefix // the machine's and its containers' addresses
 	gates []netip.Addr   // gateways and other ends of point-to-point links
+	// routers has the gateways of a container's default routes, by whether they are of IPv6; nil: the
+	// machine is the gateway.
+	routers map[bool]netip.Addr
 	world *world
 }
 

@@ -78,8 +78,11 @@ func (w *world) routeBack(s *segment) (err error) {
 		return nil
 	}
 	for _, to := range []netip.Prefix{everything4, everything6} {
-		var by netip.Addr
+		by := s.routers[to.Addr().Is6()]
 		for _, p := range s.own {
+			if s.routers != nil {
+				break
+			}
 			if a := p.Addr(); a.Is4() == to.Addr().Is4() &&
 				(!by.IsValid() || by.IsLinkLocalUnicast()) {
 				by = a

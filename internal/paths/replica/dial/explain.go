@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/conntrack"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
@@ -33,6 +34,9 @@ type traced struct {
 	places map[nft.Handle]nft.Place
 	events []nft.Event
 	legacy bool // there are iptables-legacy tables, whose rules are not traced
+	// translated has the connections that NAT rewrites, by the client and the dialled address; nil:
+	// not read since the last calls.
+	translated map[[2]netip.AddrPort]conntrack.Translation
 }
 
 // found has what was seen of an attempt's packets. If a relay made a further connection, these are
@@ -44,6 +48,7 @@ type found struct {
 	out, back      []sighting
 	errors         []sighting
 	before, behind []sighting // in connections before the last one
+	unsent         error      // why the kernel refused the last connection at once; nil: it did not
 	events         []event
 }
 
@@ -219,7 +224,7 @@ func (w *watcher) forget() {
 		c.seen = nil
 	}
 	for i := range w.spaces {
-		w.spaces[i].events = nil
+		w.spaces[i].events, w.spaces[i].translated = nil, nil
 	}
 }
 
@@ -274,8 +279,9 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 		if i < 0 {
 			break
 		}
-		relay := w.net.server.sockets[legs[i].relay]
-		next := found{attempt: a, client: relay.Space, from: legs[i].from, to: plain(relay.Relay)}
+		leg := legs[i]
+		relay := w.net.server.sockets[leg.relay]
+		next := found{attempt: a, client: relay.Space, from: leg.from, to: plain(relay.Relay)}
 		legs = slices.Delete(slices.Clone(legs), i, i+1)
 		if a.Proto == "udp" { // the relay forwards the request
 			f.client, f.from, f.to = next.client, next.from, next.to
@@ -283,15 +289,17 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 		}
 		next.before = append(f.before, f.out...)
 		next.behind = append(slices.Clone(f.back), f.behind...)
-		next.add(seen[w.first(next)])
+		if next.unsent = leg.err; next.unsent == nil {
+			next.add(seen[w.first(next)])
+		}
 		f = next
 	}
 	f.events = w.matched(f)
 	return f
 }
 
-// first returns the ID of a connection. It finds the connection by the client's port or, if a rule
-// changed that, by the destination.
+// first returns the ID of a connection. It finds the connection by the client's port or, if rules
+// changed that, by connection tracking or the destination.
 func (w *watcher) first(f found) (first id) {
 	if f.Proto == "udp" {
 		return id{unix.IPPROTO_UDP, f.token}
@@ -305,7 +313,39 @@ func (w *watcher) first(f found) (first id) {
 			first = s.id
 		}
 	}
+	if t, ok := w.translated(f.client, f.from, f.to); ok {
+		for _, s := range w.captures[f.client].seen {
+			if s.proto == unix.IPPROTO_TCP && s.out && s.src == t.As && s.dst == t.Now {
+				return s.id
+			}
+		}
+	}
 	return first
+}
+
+// translated returns how NAT in a namespace rewrites a connection over TCP. ok is false if it does
+// not, or if connection tracking there does not know the connection.
+func (w *watcher) translated(place int, from, to netip.AddrPort) (t conntrack.Translation, ok bool) {
+	if place < 0 || place >= len(w.spaces) {
+		return t, false
+	}
+	space := &w.spaces[place]
+	if space.translated == nil {
+		space.translated = map[[2]netip.AddrPort]conntrack.Translation{}
+		_ = w.net.spaces[place].Do(func() error { // without connection tracking there is no NAT
+			for _, six := range []bool{false, true} {
+				_, _ = conntrack.Translations("tcp", six, func(t conntrack.Translation) bool {
+					if t.Now != t.To || t.As != t.From {
+						space.translated[[2]netip.AddrPort{t.From, t.To}] = t
+					}
+					return false
+				})
+			}
+			return nil
+		})
+	}
+	t, ok = space.translated[[2]netip.AddrPort{from, to}]
+	return t, ok
 }
 
 // explains reports whether the port is one of those that explained attempts use.

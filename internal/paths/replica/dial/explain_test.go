@@ -245,11 +245,11 @@ func TestLost(t *testing.T) {
 			l.run(l.machine, "iptables -t nat -A PREROUTING -p tcp --dport 8080 -j DNAT --to 127.0.0.1:22")
 		}, from, "tcp", "192.0.2.10:8080", replica.Lost{Why: replica.Localnet, Device: "eth0"}},
 		{"no neighbour", func(l *lan) {}, from, "tcp", "172.17.0.99:80",
-			replica.Lost{Why: replica.NoNeighbour, Device: "eth0"}},
+			replica.Lost{Why: replica.NoNeighbour, Device: "br0"}},
 		{"no neighbour here", func(l *lan) {}, from, "udp", "192.0.2.99:80",
 			replica.Lost{Space: -1, Why: replica.NoNeighbour}},
 		{"no neighbour of IPv6", func(l *lan) {}, from, "tcp", "[fd17::99]:80",
-			replica.Lost{Why: replica.NoNeighbour, Device: "eth0"}},
+			replica.Lost{Why: replica.NoNeighbour, Device: "br0"}},
 		{"another machine forwards nothing", func(l *lan) {
 			l.run(l.machine, "ip route add 203.0.113.0/24 via 192.0.2.20")
 			l.sysctl(l.other, "ipv4/ip_forward", "0")

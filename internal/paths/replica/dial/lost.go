@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
@@ -23,10 +24,14 @@ type group struct {
 
 func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 	lost, err := w.untraced(ctx, f, w.judge(f))
+	if err == nil {
+		w.locate(f, lost)
+	}
 	if err != nil || lost == nil || lost.Rule != nil || lost.Why != "" {
 		return lost, err
 	}
 	g := group{Lost: *lost, src: f.from.Addr(), dst: f.to.Addr()}
+	g.Dst = netip.AddrPort{}
 	known, ok := w.known[g]
 	if !ok {
 		if known, err = w.probe(ctx, f, *lost); err != nil {
@@ -34,7 +39,30 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 		}
 		w.known[g] = known
 	}
+	known.Dst = lost.Dst
 	return &known, nil
+}
+
+// locate completes what no device shows of a packet that was lost: from connection tracking its
+// destination if rules redirected it, and from the routes the device by which it would have left.
+func (w *watcher) locate(f found, lost *replica.Lost) {
+	if lost == nil || lost.Rule != nil || lost.Reply || lost.Space < 0 {
+		return
+	}
+	from, to := f.from, f.to
+	if s, ok := last(f.out); ok {
+		from, to = s.src, s.dst
+	}
+	if t, ok := w.translated(lost.Space, from, to); ok {
+		lost.Dst, to = t.Now, t.Now
+	}
+	if lost.Why == replica.NoNeighbour {
+		_ = w.net.spaces[lost.Space].Do(func() error {
+			r, err := link.RouteTo(to.Addr())
+			lost.Device = r.Device
+			return err
+		})
+	}
 }
 
 // judge returns where packets were lost, and the reason if the captured packets show it. It returns
@@ -55,6 +83,9 @@ func (w *watcher) judge(f found) *replica.Lost {
 	if l, ok := f.refused(); ok {
 		return l
 	}
+	if f.unsent != nil {
+		return &replica.Lost{Space: here, Why: replica.NoRoute}
+	}
 	switch {
 	case got == replica.Refused, f.answered():
 		return nil
@@ -73,6 +104,8 @@ func (w *watcher) judge(f found) *replica.Lost {
 	switch {
 	case !ok && f.from.Addr().IsLoopback() && len(f.events) > 0: // DNAT at OUTPUT
 		return &replica.Lost{Space: here, Why: replica.Localnet}
+	case !ok && got == replica.Closed && len(f.before) > 0: // the kernel refused a relay
+		return w.unheard(f)
 	case !ok:
 		return &replica.Lost{Space: here}
 	case !s.out && s.device != "lo" && (s.src.Addr().IsLoopback() || s.dst.Addr().IsLoopback()):

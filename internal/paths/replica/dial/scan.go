@@ -26,10 +26,12 @@ type scanner struct {
 	from    *netns.NS
 	raw     int
 	holder  int // socket that reserves the port
+	source  netip.AddrPort
+	addr    netip.Addr
 	head    []byte
 	sum     uint32 // checksum of pseudo header and header, without the destination port
 	six     bool
-	open    map[uint16]bool
+	open    map[uint16]bool // ports that answered, or that rules redirect
 	replied map[uint16]bool // ports that answered or reset
 	drops   uint32          // number of answers that did not fit into the socket's buffer
 }
@@ -41,15 +43,15 @@ const (
 	scanCheck = 8192 // segments between two checks of connection tracking
 )
 
-// Scan returns, in order, the TCP ports of the address that answer a client. The Net must not be
-// used concurrently.
+// Scan returns, in order, the TCP ports of the address that answer a client or that rules redirect,
+// wherever they lead. The Net must not be used concurrently.
 func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 	ports []uint16) ([]uint16, error) {
 	c := Call{From: from, Source: source, Proto: "tcp", To: netip.AddrPortFrom(addr, 1)}
 	if err := n.prepare([]Call{c}); err != nil {
 		return nil, err
 	}
-	s := &scanner{net: n, from: from, six: addr.Unmap().Is6(), raw: -1, holder: -1,
+	s := &scanner{net: n, from: from, addr: addr.Unmap(), six: addr.Unmap().Is6(), raw: -1, holder: -1,
 		open: map[uint16]bool{}, replied: map[uint16]bool{}}
 	defer s.close()
 	err := from.Do(func() error { return s.prepare(c) })
@@ -80,6 +82,9 @@ func (n *Net) Scan(ctx context.Context, from *netns.NS, source, addr netip.Addr,
 		if err := s.scan(ctx, ports, again); err != nil {
 			return nil, fmt.Errorf("scan %s: %w", addr, err)
 		}
+	}
+	if err := s.redirected(); err != nil {
+		return nil, err
 	}
 	return slices.Sorted(maps.Keys(s.open)), nil
 }
@@ -134,6 +139,7 @@ func (s *scanner) prepare(c Call) error {
 	if err := unix.Connect(s.raw, sa); err != nil {
 		return err
 	}
+	s.source = netip.AddrPortFrom(src.Unmap(), port)
 	s.compose(src, ip.Unmap(), port)
 	return nil
 }
@@ -269,8 +275,31 @@ func (s *scanner) read() {
 	}
 }
 
+// redirected finds the ports that rules redirect to a server that did not answer: to another
+// machine, or where nothing listens.
+func (s *scanner) redirected() error {
+	for _, ns := range s.net.spaces {
+		err := ns.Do(func() error {
+			_, err := conntrack.Translations("tcp", s.six, func(t conntrack.Translation) bool {
+				if t.From == s.source && t.To.Addr() == s.addr && t.Now != t.To {
+					s.open[t.To.Port()] = true
+				}
+				return false
+			})
+			return err
+		})
+		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel has no connection tracking
+			return err
+		}
+	}
+	return nil
+}
+
 // makeRoom empties connection tracking tables that the scan may have filled.
 func (s *scanner) makeRoom() error {
+	if err := s.redirected(); err != nil {
+		return err
+	}
 	for _, ns := range append(slices.Clone(s.net.spaces), s.from) {
 		err := ns.Do(func() error {
 			use, err := conntrack.Read()

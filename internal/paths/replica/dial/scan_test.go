@@ -36,8 +36,9 @@ func TestScan(t *testing.T) {
 	}{
 		{"another machine", l.other, "192.0.2.10",
 			slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})},
-		// K2's answers to its neighbour are not translated.
-		{"a container", l.k3, "192.0.2.10", []uint16{22, 1024}},
+		// K2's answers to its neighbour are not translated, so none arrives.
+		{"a container", l.k3, "192.0.2.10",
+			slices.Concat([]uint16{22, 1024}, pods, []uint16{65535})},
 		{"itself", l.machine, "192.0.2.10", []uint16{1, 22, 1024}},
 		{"loopback", l.machine, "127.0.0.1", []uint16{22, 1024, 6379}},
 		{"a container's", l.other, "172.17.0.2", []uint16{80}},

@@ -54,6 +54,7 @@ type flow struct {
 type leg struct {
 	flow
 	from netip.AddrPort
+	err  error // the kernel refused the connection at once
 }
 
 const (
@@ -307,17 +308,16 @@ func (s *server) dial(f flow) (fd int, from netip.AddrPort, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, from, err
+	if err == nil {
+		from = local(fd)
+		s.depth[from] = s.depth[f.client] + 1
 	}
-	from = local(fd)
-	s.depth[from] = s.depth[f.client] + 1
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.recording {
-		s.legs = append(s.legs, leg{f, from})
+		s.legs = append(s.legs, leg{f, from, err})
 	}
-	return fd, from, nil
+	return fd, from, err
 }
 
 // receive answers datagrams. It sends from the listening socket, so that the kernel chooses the

@@ -14,7 +14,9 @@ hush() { # devices that are added get no addresses by themselves
 cont() { # NAME [BRIDGE ADDRESS/BITS GATEWAY [DEVICE]]: a container; again: another of its devices
 	local name=$1 bridge=$2 addr=$3 gateway=$4 device=${5:-eth0}
 	if [ ! -e /run/places/$name ]; then
-		setsid unshare -n sleep infinity &
+		mkdir -p /run/idle
+		ln -sf $(command -v sleep) /run/idle/$name
+		setsid unshare -n /run/idle/$name infinity &
 		until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
 		echo $! >/run/places/$name
 		at $name bash -c "$(declare -f hush); hush; ip link set lo up"
