@@ -101,8 +101,9 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	if err != nil {
 		return err
 	}
+	wrong := r.Contradict()
 	err = f.out.print(e, view.Ports(r))
-	if err == nil && port != 0 && !r.Served() {
+	if err == nil && port != 0 && (wrong || !r.Served()) {
 		err = &failure{code: exitCells}
 	}
 	return err

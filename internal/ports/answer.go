@@ -20,6 +20,7 @@ const (
 	FromMachines   Reach = "other machines"
 	FromContainers Reach = "containers"
 	FromHere       Reach = "this machine"
+	FromItself     Reach = "its own container"
 	FromNowhere    Reach = "nobody"
 )
 
@@ -72,7 +73,7 @@ func (r *Report) exposure() []Exposed {
 		x := Exposed{Port: in.Port, Proto: in.Proto, Server: in.Server.brief(),
 			untried: client.IsValid() && client.Is6() != overIPv6(in.Dial)}
 		var dials []Path
-		for _, c := range inside {
+		for _, c := range append([]Client{Itself}, inside...) {
 			if p, ok := in.Paths[c]; ok {
 				p.own = true
 				dials = append(dials, p)
@@ -86,7 +87,7 @@ func (r *Report) exposure() []Exposed {
 }
 
 func rank(r Reach) int {
-	return slices.Index([]Reach{FromMachines, FromContainers, FromHere, FromNowhere}, r)
+	return slices.Index([]Reach{FromMachines, FromContainers, FromHere, FromItself, FromNowhere}, r)
 }
 
 func (x *Exposed) take(dials []Path) {
@@ -107,6 +108,8 @@ func (x *Exposed) take(dials []Path) {
 			reach = FromMachines
 		case Neighbour, Foreign:
 			reach = FromContainers
+		case Itself:
+			reach = FromItself
 		}
 		sure := len(p.Doubt) == 0 && len(p.Depends) == 0
 		switch by := rank(reach) - rank(x.Reach); {
@@ -130,6 +133,8 @@ type sentence struct {
 	sure, notSure string
 }
 
+const itselfReaches = "Only its own container reaches"
+
 // sentences are about all machines, or about one client if the others were not tried.
 func (r *Report) sentences() []sentence {
 	const both = "Containers and this machine reach"
@@ -139,6 +144,7 @@ func (r *Report) sentences() []sentence {
 			{FromContainers, false, true, both, "Containers may reach"},
 			{FromContainers, true, false, "Containers reach", "Containers may reach"},
 			{FromHere, false, false, "This machine reaches", "This machine may reach"},
+			{FromItself, false, false, itselfReaches, ""},
 			{FromNowhere, false, false, "No tried client gets an answer on", ""},
 		}
 	}
@@ -147,6 +153,7 @@ func (r *Report) sentences() []sentence {
 		{FromContainers, false, true, both, "Containers may reach"},
 		{FromContainers, true, false, "Only containers reach", "Perhaps only containers reach"},
 		{FromHere, false, false, "Only this machine reaches", "Perhaps only this machine reaches"},
+		{FromItself, false, false, itselfReaches, ""},
 		{FromNowhere, false, false, "Nothing answers on", ""},
 	}
 }
@@ -334,7 +341,7 @@ func (c Client) class() string {
 	switch c {
 	case Remote:
 		return machines
-	case Neighbour, Foreign:
+	case Neighbour, Foreign, Itself:
 		return containers
 	}
 	return here

@@ -170,8 +170,11 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		return cause, ""
 	case replica.NotForwarded:
 		key := "net.ipv4.ip_forward"
-		if to.Addr().Is6() {
+		switch all := o.c.Machine.Spaces[max(l.Space, 0)].Sysctls; {
+		case to.Addr().Is6():
 			key = "net.ipv6.conf.all.forwarding"
+		case all["net/ipv4/ip_forward"] == "1" && l.Device != "": // off for one device
+			key = "net.ipv4.conf." + strings.ReplaceAll(l.Device, ".", "/") + ".forwarding"
 		}
 		return "it does not forward packets: " + key + " is 0", o.sysctl(key, "1")
 	case replica.Localnet:
@@ -187,6 +190,9 @@ func (o *outcome) cause(to netip.AddrPort) (cause, remedy string) {
 		}
 		return "it leaves by " + device + ", and no machine there answers", ""
 	case replica.Untraced:
+		if cause, remedy = o.hairpin(); cause != "" {
+			return cause, remedy
+		}
 		if s, ok := o.lastStep(); ok && !l.Reply && s.Out && s.Space == 0 && s.Device != came &&
 			!o.f.hosts(o.f.device(s.Device)) {
 			cause = "it leaves by " + s.Device
@@ -216,7 +222,42 @@ func (o *outcome) noNeighbour(to netip.AddrPort) (cause, remedy string) {
 			}
 		}
 	}
+	if card := o.q.client.Card; o.q.answer.Lost.Space < 0 && card != "" && to == o.q.at {
+		if c, ok := o.f.at(to.Addr()); ok { // the client looks for it in its own network
+			return o.unproxied(c, card)
+		}
+	}
 	return "no machine has the address " + to.Addr().String(), ""
+}
+
+// unproxied returns cause and remedy if a container's address is in the network of a card, where
+// nobody answers for it.
+func (o *outcome) unproxied(c Container, card string) (cause, remedy string) {
+	a := o.q.at.Addr()
+	cause = fmt.Sprintf("%s is in the network of %s, and this machine does not answer there for %s",
+		a, card, c.Name)
+	if a.Is4() {
+		return cause, fmt.Sprintf("sudo ip neigh add proxy %s dev %s", a, card)
+	}
+	return cause, fmt.Sprintf("sudo sysctl -w net.ipv6.conf.%s.proxy_ndp=1; "+
+		"sudo ip -6 neigh add proxy %s dev %s", strings.ReplaceAll(card, ".", "/"), a, card)
+}
+
+// hairpin returns cause and remedy if a container's packets to its own published port do not come
+// back to it.
+func (o *outcome) hairpin() (cause, remedy string) {
+	l := o.q.answer.Lost
+	if !o.q.self || l.Reply || l.Space != 0 {
+		return "", ""
+	}
+	for _, d := range o.q.container.Devices {
+		port, ok := o.f.peerOf(d)
+		if ok && port.Master != "" && !o.c.Machine.Spaces[0].Hairpin(port.Name) {
+			return fmt.Sprintf("the bridge does not send it back: %s has no hairpin mode", port.Name),
+				"sudo bridge link set dev " + port.Name + " hairpin on"
+		}
+	}
+	return "", ""
 }
 
 // strays returns cause and remedy if routes lead a packet past the network of its destination.
@@ -256,12 +297,26 @@ func (o *outcome) localnet(six bool) (cause, remedy string) {
 		o.out.localnet = orSomething(device)
 		return "packets from ::1 never leave lo: IPv6 has no route_localnet", ""
 	}
+	if c, ok := o.c.containerIn(o.q.answer.Lost.Space); ok {
+		return o.unmasqueraded(c)
+	}
 	if o.out.localnet = cmp.Or(device, o.c.leadsTo(o.q)); o.out.localnet == "" {
 		return "packets from 127.0.0.1 may not leave lo: route_localnet is 0", ""
 	}
 	key := "net.ipv4.conf." + o.out.localnet + ".route_localnet"
 	return o.out.localnet + " drops packets from 127.0.0.1: " + key + " is 0",
 		o.sysctl(key, "1")
+}
+
+// unmasqueraded returns cause and remedy if packets from 127.0.0.1 get to a container, which drops
+// them.
+func (o *outcome) unmasqueraded(c *Container) (cause, remedy string) {
+	cause = "no rule changes the source 127.0.0.1, which " + c.Name + " drops"
+	if bridge := o.f.bridgeOf(*c); bridge != "" {
+		return cause, "sudo iptables -t nat -A POSTROUTING -o " + bridge +
+			" -m addrtype --src-type LOCAL -j MASQUERADE"
+	}
+	return cause, ""
 }
 
 // toMain returns the command that makes packets to a network use the main routing table, before

@@ -54,6 +54,7 @@ func (c *Copy) fill(rows []Row) []Row {
 	rows = withoutTried(rows)
 	for i := range rows {
 		rows[i].dropAlike()
+		rows[i].atItsAddress()
 		rows[i].compare()
 	}
 	sortRows(rows)
@@ -169,6 +170,19 @@ func (r *Row) dropAlike() {
 	})
 }
 
+// atItsAddress makes the paths to the row's own address, if it has one, those of its clients.
+func (r *Row) atItsAddress() {
+	at := netip.AddrPortFrom(r.addr.Unmap(), r.Port).String()
+	for client := range r.Paths {
+		i := slices.IndexFunc(r.Dials, func(p Path) bool {
+			return p.Client == client && p.Dial == at && !p.self
+		})
+		if i >= 0 && !r.addr.IsUnspecified() {
+			r.Paths[client] = r.Dials[i]
+		}
+	}
+}
+
 // led reports whether rules redirect connections to the port. A packet that was lost proves that
 // only if its destination was translated.
 func (r *Row) led() bool {
@@ -202,7 +216,7 @@ func (r *Row) compare() {
 // container's own address.
 func (c *Copy) addInside(rows []Row) {
 	for _, q := range c.asked {
-		if q.server == nil || !q.server.publishes(q.proto, q.at.Port()) {
+		if q.server == nil || q.kind != Remote || !q.server.publishes(q.proto, q.at.Port()) {
 			continue
 		}
 		p, ok := c.path(q)

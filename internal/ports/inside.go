@@ -6,28 +6,41 @@ import (
 	"slices"
 )
 
-// Foreign is a client in a container of another network. For unpublished ports, Neighbour, Foreign
-// and Remote dial the container's own address, and OwnAddr means this machine.
-const Foreign Client = "network"
+// Foreign is a client in a container of another network. For ports in containers, Neighbour, Foreign
+// and Remote dial the container's own address, and OwnAddr means this machine. Itself is the server's
+// own container, which dials a loopback address.
+const (
+	Foreign Client = "network"
+	Itself  Client = "itself"
+)
 
 var inside = []Client{OwnAddr, Neighbour, Foreign, Remote}
 
-// Insiders returns the clients of ports that are not published.
+// Insiders returns the clients of ports in containers.
 func Insiders() []Client { return slices.Clone(inside) }
 
 // ephemeral is the default first port of net.ipv4.ip_local_port_range. A UDP socket on it or a
 // higher port is more likely a client's.
 const ephemeral = 32768
 
-// Inside is a listening port of a container that is not published. Clients dial the container's
-// address.
+// Inside is a listening port of a container. Clients dial the container's address. A published port
+// is an Inside only in a report on that port, or if this machine has no port for it.
 type Inside struct {
-	Port     uint16          `json:"port"`
-	Proto    string          `json:"protocol"`
-	Server   Server          `json:"server"`
-	Networks []string        `json:"networks"`
-	Dial     string          `json:"dial"`
-	Paths    map[Client]Path `json:"paths"`
+	Port     uint16   `json:"port"`
+	Proto    string   `json:"protocol"`
+	Server   Server   `json:"server"`
+	Networks []string `json:"networks"`
+	Dial     string   `json:"dial"`
+	// Loopback is the container's loopback address if the program listens only there; else "".
+	Loopback  string          `json:"loopback,omitempty"`
+	Published bool            `json:"published,omitempty"`
+	Paths     map[Client]Path `json:"paths"`
+}
+
+// insider is an address at which a container's socket is reached in its network.
+type insider struct {
+	service
+	loopback netip.AddrPort // where the program listens if only there; else zero
 }
 
 func (f *Facts) insides(port uint16) []Inside {
@@ -35,12 +48,16 @@ func (f *Facts) insides(port uint16) []Inside {
 	for i := range f.Containers {
 		c := &f.Containers[i]
 		for _, x := range c.insides(port) {
-			if c.publishes(x.proto, x.at.Port()) {
-				continue
-			}
-			out = append(out, Inside{Port: x.at.Port(), Proto: x.proto, Dial: x.at.String(),
+			in := Inside{Port: x.at.Port(), Proto: x.proto, Dial: x.at.String(),
 				Server:   f.containerServer(*c, x.at.Port()),
-				Networks: append([]string{}, c.Networks...), Paths: f.pathsInto(c, x)})
+				Networks: append([]string{}, c.Networks...), Paths: f.pathsInto(c, x),
+				Published: c.publishes(x.proto, x.at.Port())}
+			if x.loopback.IsValid() {
+				in.Loopback = x.loopback.String()
+			}
+			if port != 0 || !in.Published && (in.Loopback == "" || in.answers()) {
+				out = append(out, in)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Inside) int {
@@ -50,9 +67,20 @@ func (f *Facts) insides(port uint16) []Inside {
 	return out
 }
 
+// answers reports whether a client outside the container gets an answer for certain.
+func (in *Inside) answers() bool {
+	return slices.ContainsFunc(inside, func(c Client) bool {
+		p := in.Paths[c]
+		return p.Answers() && !slices.Contains(p.Doubt, Untried)
+	})
+}
+
 // pathsInto returns the first path of each kind of client.
-func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
+func (f *Facts) pathsInto(c *Container, x insider) map[Client]Path {
 	out := map[Client]Path{}
+	if f.Copy == nil && x.loopback.IsValid() {
+		return out
+	}
 	if f.Copy == nil {
 		for _, from := range inside {
 			out[from] = Path{Kind: Direct, Client: from, Dial: x.at.String(), Hops: []Hop{},
@@ -61,7 +89,8 @@ func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
 		return out
 	}
 	for _, q := range f.Copy.asked {
-		if q.server == c && q.service == x {
+		if q.server == c && (q.service == x.service || q.kind == Itself && q.proto == x.proto &&
+			q.at == x.loopback) {
 			if p, ok := f.Copy.path(q); ok && out[q.kind].Kind == "" {
 				out[q.kind] = p
 			}
@@ -72,37 +101,58 @@ func (f *Facts) pathsInto(c *Container, x service) map[Client]Path {
 
 // insides returns the addresses at which the container's sockets are reached in its network. Port 0
 // selects all ports.
-func (c *Container) insides(port uint16) (out []service) {
+func (c *Container) insides(port uint16) (out []insider) {
 	if c.PID == 0 || c.Rootless || c.Host || c.Shares != "" {
 		return nil
 	}
-	for _, l := range c.Listeners {
-		to, ok := c.reached(l)
-		if ok && (port == 0 || to.Port() == port) {
-			out = once(out, service{l.Proto, to})
+	add := func(l Listener, loopback netip.AddrPort) {
+		for _, a := range c.reached(l, loopback.IsValid()) {
+			at := service{l.Proto, netip.AddrPortFrom(a, l.Addr.Port())}
+			if !slices.ContainsFunc(out, func(x insider) bool { return x.service == at }) {
+				out = append(out, insider{at, loopback})
+			}
+		}
+	}
+	asked := slices.DeleteFunc(slices.Clone(c.Listeners), func(l Listener) bool {
+		return port != 0 && l.Addr.Port() != port
+	})
+	for _, l := range asked {
+		if !l.Addr.Addr().Unmap().IsLoopback() {
+			add(l, netip.AddrPort{})
+		}
+	}
+	for _, l := range asked { // an engine's name server listens on 127.0.0.11
+		if a := l.Addr.Addr().Unmap(); a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) ||
+			a == netip.IPv6Loopback() {
+			add(l, netip.AddrPortFrom(a, l.Addr.Port()))
 		}
 	}
 	return out
 }
 
-// reached returns the address at which a socket is reached. ok is false if the socket is on the
-// container's loopback device, or is likely a client's.
-func (c *Container) reached(l Listener) (to netip.AddrPort, ok bool) {
-	at := l.Addr.Addr().Unmap()
-	if at.IsLoopback() || l.Proto == "udp" && l.Addr.Port() >= ephemeral {
-		return to, false
+// reached returns the container's addresses, the first of each family, at which a socket is reached
+// or, with loopback, would be if it did not listen on the loopback device only. It returns none for
+// sockets that are likely a client's.
+func (c *Container) reached(l Listener, loopback bool) (out []netip.Addr) {
+	if l.Proto == "udp" && l.Addr.Port() >= ephemeral {
+		return nil
 	}
+	at := l.Addr.Addr().Unmap()
 	for _, a := range c.Addrs {
-		if a == at || at.IsUnspecified() && (a.Is4() == at.Is4() || at.Is6() && !l.V6Only) {
-			return netip.AddrPortFrom(a, l.Addr.Port()), true
+		switch {
+		case slices.ContainsFunc(out, func(o netip.Addr) bool { return o.Is4() == a.Is4() }):
+		case a == at, loopback && a.Is4() == at.Is4(),
+			at.IsUnspecified() && (a.Is4() == at.Is4() || at.Is6() && !l.V6Only):
+			out = append(out, a)
 		}
 	}
-	return to, false
+	return out
 }
 
+// publishes reports whether a port of this machine is published for the container's.
 func (c *Container) publishes(proto string, port uint16) bool {
 	return slices.ContainsFunc(c.Published, func(p Published) bool {
-		return p.Proto == proto && p.Port == port
+		return p.Proto == proto && p.Port == port && p.Host.Port() != 0
 	})
 }
 

@@ -190,7 +190,9 @@ func (o *outcome) relay(got replica.Outcome) (px Proxy, at stand, ok bool) {
 
 func (o *outcome) proxied(px Proxy, at netip.AddrPort) {
 	o.out.Kind, o.out.proxy = ByProxy, px
-	o.out.Masqueraded = px.hides(o.q.kind, o.q.at.Addr())
+	if o.out.Masqueraded = px.hides(o.q.kind, o.q.at.Addr()); o.out.Masqueraded && px.Rootless {
+		o.out.Seen = "" // the copy has nothing behind a relay
+	}
 	if o.local() && slices.Contains(o.f.Shortcuts, Shortcut{o.q.at, px.Container}) {
 		o.out.Kind = ByShortcut // shortcuts do not cross lo
 		o.hop("shortcut", fmt.Sprintf("toll fast redirects the connect to %s, past docker-proxy %d",
@@ -217,9 +219,29 @@ func (o *outcome) into(to netip.AddrPort, s stand) {
 			o.hop("bridge", b)
 		}
 		o.hop("veth", "the container's eth0")
-		o.hop("server", s.container.Name+" listens on "+to.String())
+		o.hop("server", s.container.Name+" listens on "+to.String()+o.redirectedInside(to, s))
 	}
 	o.held(s)
+}
+
+// redirectedInside returns the words for a port that the container's own rules redirect, as those of
+// a service mesh's sidecar do, or "".
+func (o *outcome) redirectedInside(to netip.AddrPort, s stand) string {
+	at := s.listener.Addr.Port()
+	if at == to.Port() || o.q.proto == "udp" {
+		return ""
+	}
+	words := fmt.Sprintf(", and its own rules redirect that to port %d", at)
+	if len(s.listener.Owners) > 0 {
+		words += fmt.Sprintf(", of %s %d", s.listener.Owners[0].Name, s.listener.Owners[0].PID)
+	}
+	for _, l := range s.container.Listeners {
+		if l.Proto == o.q.proto && l.Addr.Port() == to.Port() && len(l.Owners) > 0 {
+			return words + fmt.Sprintf("; %s %d listens on %s", l.Owners[0].Name, l.Owners[0].PID,
+				l.Addr)
+		}
+	}
+	return words
 }
 
 // held ends the path at a server that does not answer although the kernel accepts connections for

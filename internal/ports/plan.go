@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 )
 
 func (c *Copy) plan() {
@@ -99,7 +101,23 @@ func (c *Copy) planService(proto string, port uint16, rows []Row, six bool, plac
 			add(near, p.kind, a)
 		}
 		add(far, p.kind, primary)
+		if p.kind == Neighbour {
+			for _, a := range c.elsewhere(six, home) {
+				add(gateway, p.kind, a)
+			}
+		}
 	}
+}
+
+// elsewhere returns the addresses of the machine that containers dial besides the primary one and
+// those of their own bridge: of cards, and of the server's bridge.
+func (c *Copy) elsewhere(six bool, home string) (out []netip.Addr) {
+	for _, d := range c.f.Devices {
+		if d.Kind != "loopback" && (d.Name == home || !c.f.hosts(d)) {
+			out = append(out, d.own(six)...)
+		}
+	}
+	return out
 }
 
 // planThemselves plans connections of the containers that answered others, to the same addresses: a
@@ -149,13 +167,14 @@ func (c *Copy) planInside(places map[bool][]place) {
 	for i := range c.f.Containers {
 		x := &c.f.Containers[i]
 		for _, l := range x.insides(0) {
-			to, published := l.at, x.publishes(l.proto, l.at.Port())
+			to, published := l.at, x.publishes(l.proto, l.at.Port()) && l.at.Port() != c.port
 			if c.port != 0 && to.Port() != c.port && !slices.ContainsFunc(x.Published,
 				func(p Published) bool {
 					return p.Proto == l.proto && p.Port == to.Port() && p.Host.Port() == c.port
 				}) {
 				continue
 			}
+			c.planItself(x, l)
 			home := cmp.Or(c.f.bridgeAt(*x, to.Addr()), c.f.unbridged(*x))
 			first := map[Client]bool{}
 			for _, p := range places[to.Addr().Is6()] {
@@ -171,10 +190,21 @@ func (c *Copy) planInside(places map[bool][]place) {
 					tier = column
 				}
 				first[kind] = true
-				c.ask(asked{service: l, place: p, kind: kind, server: x, tier: tier})
+				c.ask(asked{service: l.service, place: p, kind: kind, server: x, tier: tier})
 			}
 		}
 	}
+}
+
+// planItself plans the connection of a container to its own loopback address, in a report on that
+// port.
+func (c *Copy) planItself(x *Container, l insider) {
+	space := slices.IndexFunc(c.Machine.Spaces, func(s replica.Space) bool { return s.ID == x.Space })
+	if c.port == 0 || !l.loopback.IsValid() || space < 0 {
+		return
+	}
+	c.ask(asked{service: service{l.proto, l.loopback}, place: c.existing(space, x), kind: Itself,
+		server: x, tier: column})
 }
 
 func (c *Copy) ask(q asked) {

@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -220,6 +221,39 @@ type Costs struct {
 	File     string   `json:"file"`
 	Baseline string   `json:"baseline"`
 	Lacks    []string `json:"lacks,omitempty"` // modes that have no result in the file
+}
+
+// Contradict replaces the answer if checks contradict it, and reports whether they do.
+func (r *Report) Contradict() bool {
+	var said []string
+	for _, k := range r.Checks {
+		if !k.Agrees {
+			said = append(said, fmt.Sprintf("%s was expected to be %s, and a real connection was %s.",
+				k.Dial, k.Expected.past(), k.Got))
+		}
+	}
+	if len(said) == 0 || r.Answer == nil {
+		return len(said) > 0
+	}
+	r.Answer.Text = append([]string{"toll read something wrongly, or it has changed since: what " +
+		"follows may be false."}, said...)
+	for i := range r.Exposure {
+		r.Exposure[i].Sure = false
+	}
+	return true
+}
+
+// past returns words for what a connection of that kind does.
+func (k PathKind) past() string {
+	switch k {
+	case Nothing:
+		return "refused"
+	case Blocked:
+		return "blocked"
+	case Held:
+		return "accepted and not answered"
+	}
+	return "answered"
 }
 
 // Served reports whether a client on this machine gets an answer. If Check made the connection, its

@@ -234,6 +234,12 @@ func hasAddress(s *Space, a netip.Addr) bool {
 	})
 }
 
+// Hairpin reports whether a bridge sends frames that come in by the named port back to it.
+func (s *Space) Hairpin(port string) bool {
+	i := slices.IndexFunc(s.Links, func(l link.Saved) bool { return l.Name == port })
+	return i >= 0 && s.Links[i].Hairpin()
+}
+
 // Prefixes returns the addresses, with prefix lengths, of the device with the index.
 func (s *Space) Prefixes(index int) (out []netip.Prefix) {
 	for _, m := range s.Addresses {

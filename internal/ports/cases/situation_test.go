@@ -18,7 +18,8 @@ import (
 //	-- cards --   NAME OWN-ADDRESSES OTHER-MACHINE'S-ADDRESSES [ITS ROUTES BY WAY OF THE MACHINE]
 //	-- setup --   a script that runs in the machine
 //	-- beyond --  CARD NAME PROTO/ADDRESS…: a server on the other machine at the card
-//	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random.
+//	-- dials --   PLACES ADDRESSES. "several" in front: rules choose a server at random. "unlisted":
+//	              in testdata/reports, only the report on the port says it.
 //	-- answers -- as -update writes them
 //	-- traps --   in testdata/traps, instead of dials: CODE PORTS: a part of what is said about them
 //	-- client --  in testdata/reports: the address that --client gives
@@ -52,6 +53,8 @@ type dial struct {
 	proto   string
 	to      netip.AddrPort
 	several bool
+	// unlisted: only the report on the port says this
+	unlisted bool
 }
 
 func (d dial) String() string {
@@ -180,6 +183,9 @@ func parseDials(fields []string) (all []dial, err error) {
 	var d dial
 	if len(fields) > 0 && fields[0] == "several" {
 		d.several, fields = true, fields[1:]
+	}
+	if len(fields) > 0 && fields[0] == "unlisted" {
+		d.unlisted, fields = true, fields[1:]
 	}
 	if len(fields) < 2 {
 		return nil, fmt.Errorf("dials %q", fields)

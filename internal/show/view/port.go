@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +31,9 @@ func explain(r *ports.Report) []document.Section {
 	for _, x := range r.Inside {
 		out = append(out, document.Section{Blocks: []document.Block{
 			document.Paragraph{Break: document.Words,
-				Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto, x.Dial)).Then(
-					": served by "+serverText(x.Server)+", not published", document.Plain)}}})
-		for _, c := range ports.Insiders() {
+				Text: document.Strongly(fmt.Sprintf("%d/%s on %s", x.Port, x.Proto,
+					cmp.Or(x.Loopback, x.Dial))).Then(insideText(x), document.Plain)}}})
+		for _, c := range append([]ports.Client{ports.Itself}, ports.Insiders()...) {
 			if path, ok := x.Paths[c]; ok {
 				out = append(out, routes([]dial{{c, path}}, placeText(dial{c, path})))
 			}
@@ -41,6 +42,18 @@ func explain(r *ports.Report) []document.Section {
 	below := checks(r)
 	below.Add(measure(r)...)
 	return append(out, below)
+}
+
+// insideText returns the words for a container's port.
+func insideText(x ports.Inside) string {
+	text := ": served by " + serverText(x.Server)
+	switch {
+	case x.Loopback != "":
+		return text + ", on the container's own loopback address"
+	case x.Published:
+		return text + ", published: at the container's own address"
+	}
+	return text + ", not published"
 }
 
 // tried reports whether connections were made in a copy of the machine.

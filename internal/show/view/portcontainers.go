@@ -23,7 +23,7 @@ func insides(r *ports.Report) []document.Section {
 		Columns: []document.Column{texts("", "address"), server, networks,
 			texts("this", "machine"), texts("its", "network"), texts("another", "network"),
 			texts("another", "machine")}}
-	for _, group := range insideRows(r.Inside) {
+	for _, group := range insideRows(oneFamily(r.Inside)) {
 		x, last := group[0], group[len(group)-1]
 		at := strings.TrimSuffix(x.Dial, strconv.Itoa(int(x.Port))) +
 			ports.Range(x.Port, last.Port) + "/" + x.Proto
@@ -38,15 +38,30 @@ func insides(r *ports.Report) []document.Section {
 		Blocks: []document.Block{t, faint(insideLegend, document.Words)}}}
 }
 
+// oneFamily leaves out addresses of IPv6 at which clients get the same as at the server's IPv4
+// address.
+func oneFamily(list []ports.Inside) []ports.Inside {
+	return slices.DeleteFunc(slices.Clone(list), func(x ports.Inside) bool {
+		return strings.HasPrefix(x.Dial, "[") && slices.ContainsFunc(list, func(o ports.Inside) bool {
+			return o.Server == x.Server && o.Port == x.Port && o.Proto == x.Proto &&
+				!strings.HasPrefix(o.Dial, "[") && sameKinds(o, x)
+		})
+	})
+}
+
+// sameKinds reports whether each kind of client gets the same on both.
+func sameKinds(a, b ports.Inside) bool {
+	return !slices.ContainsFunc(ports.Insiders(), func(c ports.Client) bool {
+		return kindText(a.Paths[c]) != kindText(b.Paths[c])
+	})
+}
+
 func insideRows(list []ports.Inside) [][]ports.Inside {
 	at := func(x ports.Inside) (uint16, string) { return x.Port, x.Proto }
 	return ports.Fold(list, at, func(have []ports.Inside, next ports.Inside) bool {
 		a, b := have[0], next
 		return a.Server.ID == b.Server.ID && a.Server.Name == b.Server.Name &&
-			a.Server.PID == b.Server.PID && host(a.Dial) == host(b.Dial) &&
-			!slices.ContainsFunc(ports.Insiders(), func(c ports.Client) bool {
-				return kindText(a.Paths[c]) != kindText(b.Paths[c])
-			})
+			a.Server.PID == b.Server.PID && host(a.Dial) == host(b.Dial) && sameKinds(a, b)
 	})
 }
 

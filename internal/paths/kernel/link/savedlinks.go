@@ -199,6 +199,13 @@ func (s Saved) port() []netlink.Attribute {
 	})
 }
 
+// Hairpin reports whether the device is a bridge port whose frames may leave by it again.
+func (s Saved) Hairpin() bool {
+	return slices.ContainsFunc(s.port(), func(a netlink.Attribute) bool {
+		return typeOf(a) == unix.IFLA_BRPORT_MODE
+	})
+}
+
 // SetLink sets what MakeLink leaves out: the master, which must exist, a bridge port's settings and
 // VLANs, and flags, of them Up last. The kernel does not give the device an IPv6 link-local
 // address.

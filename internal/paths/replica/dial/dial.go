@@ -116,8 +116,8 @@ func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int)
 	return out, nil
 }
 
-// prepare changes two settings of the namespaces. The kernel reports sooner that a neighbour does
-// not exist. And it sends ARP requests from an address of the device: if a filter dropped requests
+// prepare changes three settings of the namespaces. The kernel reports sooner that a neighbour does
+// not exist, and answers for others (proxy ARP and NDP) at once. And it sends ARP requests from an address of the device: if a filter dropped requests
 // from the client's address, the call would fail for lack of a neighbour, which would hide that the
 // filter drops the client's packets.
 func (n *Net) prepare(calls []Call) error {
@@ -135,6 +135,11 @@ func (n *Net) prepare(calls []Call) error {
 			for _, f := range files {
 				err = errors.Join(err, os.WriteFile(f, []byte(retransmit), 0))
 			}
+			late, errLate := filepath.Glob("/proc/sys/net/ipv[46]/neigh/*/proxy_delay")
+			for _, f := range late {
+				err = errors.Join(err, os.WriteFile(f, []byte("0"), 0))
+			}
+			err = errors.Join(err, errLate)
 			const announce = "/proc/sys/net/ipv4/conf/all/arp_announce"
 			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0))
 		})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -98,7 +99,55 @@ func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, 
 				Steps: f.steps(), Lost: lost})
 		}
 	}
-	return out, nil
+	return out, w.forward(ctx, calls, out)
+}
+
+// forward sets Lost.Dst of packets that were not forwarded: it makes the calls once more while the
+// devices forward them. A rule that redirects a packet shows only behind the decision to forward.
+func (w *watcher) forward(ctx context.Context, calls []Call, answers []replica.Answer) error {
+	type device struct {
+		space int
+		name  string
+	}
+	var which []int
+	var again []Call
+	var off []device
+	for i, a := range answers {
+		if l := a.Lost; l != nil && l.Why == replica.NotForwarded && l.Device != "" &&
+			plain(calls[i].To).Addr().Is4() && len(again) < explained {
+			which, again = append(which, i), append(again, calls[i])
+			if d := (device{l.Space, l.Device}); !slices.Contains(off, d) {
+				off = append(off, d)
+			}
+		}
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	set := func(value string) (err error) {
+		for _, d := range off {
+			err = errors.Join(err, w.net.spaces[d.space].Do(func() error {
+				return os.WriteFile("/proc/sys/net/ipv4/conf/"+d.name+"/forwarding", []byte(value), 0)
+			}))
+		}
+		return err
+	}
+	if err := set("1"); err != nil {
+		return errors.Join(err, set("0"))
+	}
+	all, err := w.observe(ctx, again, probeWait)
+	if err = errors.Join(err, set("0")); err != nil {
+		return err
+	}
+	for k, f := range all {
+		l := answers[which[k]].Lost
+		if s, ok := last(f.out); ok && s.dst != f.to {
+			l.Dst = s.dst
+		} else if t, ok := w.translated(l.Space, f.from, f.to); ok {
+			l.Dst = t.Now
+		}
+	}
+	return nil
 }
 
 // observeAll observes all calls. If packets were missed, it tries again with fewer calls at once.
