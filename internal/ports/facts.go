@@ -26,12 +26,12 @@ type Facts struct {
 	// Docker is the engine's version; "" if it did not answer.
 	Docker string `json:"docker,omitempty"`
 	// Client is the address of the other machine whose routes are reported; invalid: any machine.
-	Client  netip.Addr `json:"client,omitzero"`
+	Client netip.Addr `json:"client,omitzero"`
 	// ClientDevice is the device by which the machine's routes lead to Client; "": not known.
-	ClientDevice string `json:"-"`
-	Ingress Ingress    `json:"ingress,omitzero"`
-	Known   Known      `json:"known"`
-	Missing []Missing  `json:"missing,omitempty"`
+	ClientDevice string    `json:"-"`
+	Ingress      Ingress   `json:"ingress,omitzero"`
+	Known        Known     `json:"known"`
+	Missing      []Missing `json:"missing,omitempty"`
 	// Copy has the connections tried in a copy of the machine; nil: there was none.
 	Copy *Copy `json:"-"`
 }

@@ -311,6 +311,9 @@ func (o *outcome) behind(px Proxy) {
 		return
 	}
 	l, ok := c.serves(o.q.proto, px.Container)
+	if ok && px.keepsFamily() && !c.servesFamily(o.q.proto, px.Container.Port(), o.q.at.Addr().Is6()) {
+		ok, where = false, where+" over "+family(o.q.at.Addr().Is6())
+	}
 	if !ok {
 		o.unserved(c.Name, where)
 		return
@@ -336,6 +339,16 @@ func (c Container) serves(proto string, to netip.AddrPort) (best Listener, ok bo
 		}
 	}
 	return best, ok
+}
+
+// servesFamily reports whether a socket of the container takes what is sent to the port over an
+// address family.
+func (c Container) servesFamily(proto string, port uint16, six bool) bool {
+	return slices.ContainsFunc(c.Listeners, func(l Listener) bool {
+		a := l.Addr.Addr()
+		return l.Proto == proto && l.Addr.Port() == port &&
+			(a.Unmap().Is6() == six || a == netip.IPv6Unspecified() && !l.V6Only)
+	})
 }
 
 // translated ends the path in a container to which rules redirect.

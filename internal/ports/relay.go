@@ -58,6 +58,10 @@ func (p Proxy) name() string {
 	return "docker-proxy"
 }
 
+// keepsFamily reports whether a relay connects to the container over the client's address family.
+// The others connect over IPv4.
+func (p Proxy) keepsFamily() bool { return p.Program == Pasta || p.Program == Passt }
+
 // ends reports whether a relay ends in the container's own network.
 func (p Proxy) ends() bool {
 	return p.Rootless && (!p.Container.IsValid() || p.Container.Addr().IsUnspecified())

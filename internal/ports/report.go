@@ -19,9 +19,9 @@ type Report struct {
 	Address []string `json:"own_addresses"`
 	Client  string   `json:"client,omitempty"`
 	// ClientDials is this machine's address in the client's direction; "": not known.
-	ClientDials string `json:"client_dials,omitempty"`
-	Ports   []Row    `json:"ports"`
-	Inside  []Inside `json:"inside"` // unpublished ports in containers
+	ClientDials string   `json:"client_dials,omitempty"`
+	Ports       []Row    `json:"ports"`
+	Inside      []Inside `json:"inside"` // unpublished ports in containers
 	// Exposure lists Ports and Inside by who reaches them. Answer states the same in sentences; it
 	// is nil without ports.
 	Exposure []Exposed        `json:"exposure"`

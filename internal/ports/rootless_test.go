@@ -84,7 +84,8 @@ func TestRelays(t *testing.T) {
 	web := []Listener{{Proto: "tcp", Addr: addrPort("0.0.0.0:7000"), Owners: []Process{{PID: 9}}}}
 	nb := Container{Name: "nb", PID: 8, Space: "net:[3]", Rootless: true, State: "running",
 		Addrs: []netip.Addr{addr("198.18.0.1")}, Listeners: web, ListenersKnown: true}
-	loopback, idle := nb, nb
+	loopback, idle, six := nb, nb, nb
+	six.Listeners = []Listener{{Proto: "tcp", Addr: addrPort("[::]:7000"), V6Only: true}}
 	loopback.Listeners = []Listener{{Proto: "tcp", Addr: addrPort("127.0.0.1:7000")}}
 	idle.Listeners = nil
 	inner := nb
@@ -105,6 +106,9 @@ func TestRelays(t *testing.T) {
 		"pasta": {&Proxy{Program: Pasta, Container: to, Space: "net:[3]", Source: SourceMachines},
 			nb, "container nb", "proxy  proxy proxy proxy", "127.0.0.1 own",
 			"pasta 7 on 0.0.0.0:8090 relays it to port 7000 in the network of nb"},
+		"pasta, of another family": {&Proxy{Program: Pasta, Container: to, Space: "net:[3]",
+			Source: SourceMachines}, six, "container nb", "nothing  nothing nothing nothing",
+			"127.0.0.1 own", "pasta 7 on 0.0.0.0:8090 relays it to port 7000 in the network of nb"},
 		"slirp4netns": {&Proxy{Program: Slirp4netns, Container: to, Space: "net:[3]",
 			Source: SourceOthers}, nb, "container nb", "proxy  proxy proxy proxy", "127.0.0.1",
 			"slirp4netns 7 on 0.0.0.0:8090 relays it to port 7000 in the network of nb"},
@@ -194,7 +198,8 @@ func TestMeasureRootless(t *testing.T) {
 			Owners: []Process{{PID: 7, Name: p.Program}}})
 		f.Containers = append(f.Containers, Container{Name: "nb", PID: 8, Space: "net:[3]",
 			Rootless: true, State: "running",
-			Listeners: []Listener{{Proto: "tcp", Addr: ends}}, ListenersKnown: true})
+			Listeners:      []Listener{{Proto: "tcp", Addr: addrPort("[::]:7000")}},
+			ListenersKnown: true})
 		got := ""
 		for _, m := range try(f, 8090, nil).Measure {
 			if m.from == "container" {

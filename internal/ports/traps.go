@@ -212,11 +212,14 @@ func (f *Facts) localnet(rows []Row) []Trap {
 }
 
 func (f *Facts) loopback6(rows []Row) []Trap {
-	nothing := Trap{Code: Loopback6Nothing,
-		Text:   "127.0.0.1 answers and ::1 does not: programs that resolve localhost to ::1 fail, or first try ::1",
-		Remedy: "dial 127.0.0.1 instead of localhost"}
+	nothing := Trap{Code: Loopback6Nothing, Remedy: "dial 127.0.0.1 instead of localhost",
+		Text: "127.0.0.1 answers and ::1 refuses: programs that try all addresses of localhost go on " +
+			"to 127.0.0.1 at once, those that dial ::1 only fail"}
 	proxied := nothing
 	proxied.Remedy += ", or also publish on [::1]"
+	dropped := nothing
+	dropped.Text = "127.0.0.1 answers and packets to ::1 are lost: programs that first try ::1 wait, " +
+		"from 0.2 s to their whole timeout"
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
@@ -228,20 +231,23 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 		if r.Paths[Loopback].Answers() && !reported && !slices.ContainsFunc(rows, func(o Row) bool {
 			return o.Port == r.Port && o.Proto == r.Proto && o.Paths[Loopback6].Answers()
 		}) {
-			why := "no socket listens on [::1]:" + strconv.Itoa(int(r.Port))
+			why, lost := "no socket listens on [::1]:"+strconv.Itoa(int(r.Port)), false
 			for _, o := range rows {
 				if p, ok := o.Paths[Loopback6]; ok && o.Port == r.Port && o.Proto == r.Proto {
-					why = p.Why
+					why, lost = p.Why, p.Kind == Blocked
 				}
 			}
 			of := &nothing // rules do not redirect what is sent to ::1
-			if r.Holder.Kind == "docker-proxy" {
+			switch {
+			case lost:
+				of = &dropped
+			case r.Holder.Kind == "docker-proxy":
 				of = &proxied
 			}
 			of.add(r, why)
 		}
 	}
-	return append(proxied.found(), nothing.found()...)
+	return slices.Concat(dropped.found(), proxied.found(), nothing.found())
 }
 
 // found returns the trap in a slice, or nil if it concerns no port.

@@ -332,6 +332,17 @@ func TestLoopback6Remedy(t *testing.T) {
 	}
 }
 
+// What a program does depends on whether ::1 refuses or its packets are lost.
+func TestLoopback6Lost(t *testing.T) {
+	f := healthy()
+	f.Containers[0].Published = f.Containers[0].Published[:1]
+	got := try(f, 0, losing("::1", replica.Lost{Rule: rule("ip6 filter", "INPUT", 1, "")})).Traps
+	if len(got) != 1 || got[0].Code != Loopback6Nothing || !strings.Contains(got[0].Text, "are lost") ||
+		got[0].Remedy != "dial 127.0.0.1 instead of localhost" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Policy rules may send containers' packets by another device than the main table.
 func TestMTUOfPolicy(t *testing.T) {
 	f := healthy()

@@ -262,7 +262,6 @@ func (c *collector) ownersOf(inode uint32, space string) []ports.Process {
 	return out
 }
 
-
 // elsewhere reports whether a proxy is in another network namespace, and so owns no socket here. If
 // neither its namespace nor the socket's owner is known, a proxy is here only if it runs as the
 // socket's user, in no container, and was not started by a relay.
