@@ -67,6 +67,7 @@ func TestRun(t *testing.T) {
 		{"killed-keeper", runWithKilledKeeper, false},
 		{"ordinary-user", runAsOrdinaryUser, false},
 		{"recipe", runRecipe, false},
+		{"one-shot-server", runOneShotServer, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.waits {
@@ -162,6 +163,17 @@ func runFailures(t *testing.T, bin string) {
 			[]string{"client: it failed (exit status 1); it said: bad luck"}},
 		{"killed-client", "host", redisServer, redisCLI + "ping; kill -9 $$", "", exitFailed, 1,
 			[]string{"client: it failed (signal: killed); it said: PONG"}},
+		{"server-crashes", "host", redisServer + " --enable-debug-command yes",
+			redisClient + "; " + redisCLI + "debug segfault; sleep 1", "", exitFailed, 1,
+			[]string{"server: it ended before it was stopped (signal: segmentation fault); " +
+				"it said: "}},
+		{"client-fails-with-its-server", "host", redisServer + " --enable-debug-command yes",
+			redisCLI + "debug segfault; sleep 1; " + redisCLI + "ping", "", exitFailed, 1,
+			[]string{"server: it ended before it was stopped (signal: segmentation fault); ",
+				"; client: it failed (exit status 1); it said: "}},
+		{"server-ends-early", "host", redisServer,
+			redisClient + "; " + redisCLI + "shutdown nosave; sleep 2", "", exitFailed, 1,
+			[]string{"server: it ended ", " before the client"}},
 		{"client-goes-nowhere", "host", redisServer, nothing, "", exitFailed, 1,
 			[]string{"lo (machine A): saw no packet"}},
 		// The client dials the address that NAT publishes, which the baseline lacks.
@@ -342,6 +354,18 @@ func runRecipe(t *testing.T, bin string) {
 				t.Errorf("%s: %+v", m, c.Metrics)
 			}
 		}
+	}
+	r.gone(t)
+}
+
+func runOneShotServer(t *testing.T, bin string) {
+	needRedis(t)
+	r := startToll(t, bin, nil, "run", "host", "--rounds", "2", "--quiet", "--format", "json",
+		"--server", redisServer, "--client", redisClient+"; "+redisCLI+"shutdown nosave",
+		"--metric", `moved:B=^(\d+)$`)
+	code, _ := r.wait(t, 2*patience)
+	if j := r.judged(t); code != exitOK || len(j.Cells) != 1 || !j.Cells[0].Witnessed {
+		t.Errorf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
 	}
 	r.gone(t)
 }

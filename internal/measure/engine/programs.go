@@ -173,19 +173,21 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	st, err = both.client.Do(ctx, program.Request{Op: program.Wait, Limit: limit})
 	v.Together = together()
 	if err != nil {
-		return st, fmt.Errorf("client: %w", err)
+		err = fmt.Errorf("client: %w", err)
+		var hung *program.Error
+		if errors.As(err, &hung) {
+			_, died := ended(ctx, both, st)
+			err = errors.Join(died, err)
+		}
+		return st, err
 	}
 	last, err := r.readAt(ctx, 0, pids)
 	if err != nil {
 		return st, err
 	}
-	if st.Exit != "" {
-		st.Error = "it failed"
-		return st, fmt.Errorf("client: %w", &program.Error{State: st})
-	}
-	servedNow, err := both.server.Do(ctx, program.Request{Op: program.Read})
+	servedNow, err := ended(ctx, both, st)
 	if err != nil {
-		return st, fmt.Errorf("server: %w", err)
+		return st, err
 	}
 	v.Client = sample.Party{Window: st.Elapsed.Seconds()}
 	v.Server = v.Client
@@ -198,4 +200,20 @@ func (r *run) client(ctx context.Context, both *pair, p *path.Path, l sample.Pro
 	v.Metered, v.Throttled = first.until(last)
 	(&ends{path: p}).proxyUse(first, last, v)
 	return st, nil
+}
+
+// ended returns the server's state after the client's end, and how either of them failed.
+func ended(ctx context.Context, both *pair, client program.State) (program.State, error) {
+	server, err := both.server.Do(ctx, program.Request{Op: program.Read})
+	if err == nil {
+		err = server.Died(client)
+	}
+	if err != nil {
+		err = fmt.Errorf("server: %w", err)
+	}
+	if client.Exit != "" {
+		client.Error = "it failed"
+		err = errors.Join(err, fmt.Errorf("client: %w", &program.Error{State: client}))
+	}
+	return server, err
 }

@@ -160,6 +160,28 @@ func TestFailingProgramFailsItsVisitOnly(t *testing.T) {
 				Stderr: "refused\nby all\n"}),
 			[]string{"client: it failed (exit status 1); it said: refused; by all"},
 			sample.Output{Client: "a\n\nrefused\nby all\n"}},
+		{"server-dies", wrong(program.Read, false,
+			program.State{Ended: true, Exit: "signal: killed", Stderr: "segfault\n"}),
+			[]string{"server: it ended before it was stopped (signal: killed); it said: segfault"},
+			sample.Output{Client: "latency 5\n"}},
+		{"server-ends-with-an-error", wrong(program.Read, false,
+			program.State{Ended: true, Exit: "exit status 2"}),
+			[]string{"server: it ended before it was stopped (exit status 2)"},
+			sample.Output{Client: "latency 5\n"}},
+		{"daemon-dies", wrong(program.Read, false,
+			program.State{Ended: true, Orphan: "signal: killed"}),
+			[]string{"server: the process that it left running ended (signal: killed)"},
+			sample.Output{Client: "latency 5\n"}},
+		{"server-and-client-die", func(s path.Spec, o program.Request, n int) program.State {
+			if o.Op == program.Read {
+				return wrong(program.Read, false,
+					program.State{Ended: true, Exit: "signal: killed"})(s, o, n)
+			}
+			return wrong(program.Wait, false,
+				program.State{Ended: true, Exit: "exit status 1", Stderr: "reset\n"})(s, o, n)
+		}, []string{"server: it ended before it was stopped (signal: killed); " +
+			"client: it failed (exit status 1); it said: reset"},
+			sample.Output{Client: "reset\n"}},
 		{"client-hangs", wrong(program.Wait, false,
 			program.State{Error: "it did not end within 5s", Stdout: "connecting\n"}),
 			[]string{"client: it did not end within 5s; it said: connecting"},

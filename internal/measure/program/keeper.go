@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/bridgetoll/bridgetoll/internal/machine/clock"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 )
 
@@ -38,6 +39,7 @@ type keeper struct {
 	stdout, stderr *output
 	follower       *sock.Follower // nil: none
 	state          State
+	stopping       bool // it is told to end
 }
 
 var errInput = errors.New("end of input")
@@ -112,7 +114,7 @@ func (k *keeper) do(o Request) (State, error) {
 	case Start:
 		return k.start(o)
 	case Read:
-		return k.report(false), nil
+		return k.read(), nil
 	case Wait:
 		return k.wait(o.Limit)
 	case Stop:
@@ -178,7 +180,7 @@ func (k *keeper) launch(o Request) error {
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{
 			{ContainerID: ordinaryID, HostID: os.Getgid(), Size: 1}}
 	}
-	k.state, k.before = State{}, k.spent()
+	k.state, k.before, k.stopping = State{}, k.spent(), false
 	k.began = time.Now()
 	err = cmd.Start()
 	_ = errors.Join(outW.Close(), errW.Close())
@@ -233,8 +235,12 @@ func (k *keeper) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		if pid == k.pid && !k.state.Ended {
-			k.state = State{Ended: true, Exit: exitWords(st), Elapsed: time.Since(k.began)}
+		switch {
+		case pid == k.pid && !k.state.Ended:
+			k.state = State{Ended: true, Exit: exitWords(st), Elapsed: time.Since(k.began),
+				EndedAt: clock.Now()}
+		case k.state.Ended && !k.stopping && st.Signaled():
+			k.state.Orphan = exitWords(st)
 		}
 	}
 }
@@ -267,6 +273,16 @@ func (k *keeper) wait(limit time.Duration) (State, error) {
 	return k.report(true), nil
 }
 
+// read returns the state so far, with the output of a program that failed.
+func (k *keeper) read() State {
+	k.reap()
+	failed := k.state.Exit != "" || k.state.Orphan != ""
+	if failed {
+		k.settle()
+	}
+	return k.report(failed)
+}
+
 // settle waits for the rest of the output, at most for drain, because a process that the program
 // left behind may hold the pipes open.
 func (k *keeper) settle() {
@@ -285,6 +301,8 @@ func (k *keeper) stop() State {
 	if k.pid == 0 {
 		return State{}
 	}
+	k.reap()
+	k.stopping = true
 	if !k.state.Ended {
 		k.kill(unix.SIGTERM)
 		for late := time.After(grace); !k.state.Ended; {

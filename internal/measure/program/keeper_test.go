@@ -647,6 +647,80 @@ func TestGarbageEndsTheKeeper(t *testing.T) {
 	}
 }
 
+func TestServersThatDie(t *testing.T) {
+	const up = "echo ready; "
+	for _, c := range []struct {
+		name, command, want string
+	}{
+		{"runs", up + "exec sleep 60", ""},
+		{"killed", up + "echo bye >&2; kill -KILL $$",
+			"it ended before it was stopped (signal: killed); it said: bye"},
+		{"exit-status", up + "exit 3",
+			"it ended before it was stopped (exit status 3); it said: ready"},
+		{"ended-well", up + "exit 0", ""},
+		{"daemon", "(sleep 60 &) & " + up, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			both(t, func(t *testing.T, k *kept) {
+				k.do(t, Request{Op: Start, Command: c.command})
+				var st State
+				testwait.Met(patience, func() bool {
+					st = k.do(t, Request{Op: Read})
+					return st.Ended || c.name == "runs"
+				})
+				// of a client that began after it
+				err := st.Died(State{Ended: true, Elapsed: 1, EndedAt: st.EndedAt + 2})
+				if got := errorText(err); got != c.want {
+					t.Errorf("Died = %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+	t.Run("daemon-killed", func(t *testing.T) {
+		k := startKeeper(t, true)
+		k.do(t, Request{Op: Start, Command: "sh -c 'sleep 0.2; kill -SEGV $$' & echo ready",
+			Ready: "ready"})
+		const want = "the process that it left running ended (signal: segmentation fault); " +
+			"it said: ready"
+		testwait.Until(t, patience, want, func() bool {
+			return errorText(k.do(t, Request{Op: Read}).Died(State{})) == want
+		})
+	})
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A client takes from second 10 to second 20.
+func TestServerThatEndsWell(t *testing.T) {
+	client := State{Ended: true, Elapsed: 10 * time.Second, EndedAt: 20e9}
+	for _, c := range []struct {
+		name string
+		at   int64
+		want string
+	}{
+		{"before-the-client-began", 9e9, ""},
+		{"in-the-middle", 15e9, "it ended 5s before the client"},
+		{"shortly-before", 19.1e9, ""},
+		{"after", 20.5e9, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := errorText(State{Ended: true, EndedAt: c.at}.Died(client))
+			if got != c.want {
+				t.Errorf("Died = %q, want %q", got, c.want)
+			}
+		})
+	}
+	if err := (State{Ended: true, EndedAt: 20e9 - 200e6}).Died(
+		State{Ended: true, Elapsed: time.Second, EndedAt: 20e9}); err != nil {
+		t.Errorf("a server that ended 200 ms before a client of 1 s: %v", err)
+	}
+}
+
 func TestControlOfADeadKeeper(t *testing.T) {
 	k := startKeeper(t, false)
 	if err := k.cmd.Process.Kill(); err != nil {

@@ -47,7 +47,10 @@ type State struct {
 	Error string `json:"error,omitempty"` // why the request failed
 	Ended bool   `json:"ended,omitempty"`
 	// how it failed: "exit status 1", "signal: killed"
-	Exit    string        `json:"exit,omitempty"`
+	Exit    string `json:"exit,omitempty"`
+	EndedAt int64  `json:"ended_at,omitempty"` // by clock.Now
+	// how a process that it left running was killed, not by toll
+	Orphan  string        `json:"orphan,omitempty"`
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// CPU is the time of the program and everything that it started; Known is false if it includes
 	// only processes that have ended.

@@ -2,6 +2,8 @@ package program
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -19,6 +21,33 @@ func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
 		out[g.Name] = x
 	}
 	return out, nil
+}
+
+// A one-shot server may end a little before its client does.
+const (
+	oneShot      = 250 * time.Millisecond
+	oneShotShare = 0.1 // of the client's time
+)
+
+// Died returns an *Error unless the server, read after its client's end, still ran or had ended
+// well: with exit status 0, and not long before the client. A server that ended before its client
+// began has left a daemon; only the daemon's death counts.
+func (s State) Died(client State) error {
+	before := time.Duration(client.EndedAt - s.EndedAt)
+	switch {
+	case !s.Ended:
+		return nil
+	case s.Exit != "":
+		s.Error = "it ended before it was stopped"
+	case s.Orphan != "":
+		s.Error, s.Exit = "the process that it left running ended", s.Orphan
+	case client.EndedAt != 0 && before < client.Elapsed &&
+		before > max(oneShot, time.Duration(oneShotShare*float64(client.Elapsed))):
+		s.Error = fmt.Sprintf("it ended %s before the client", before.Round(time.Millisecond))
+	default:
+		return nil
+	}
+	return &Error{State: s}
 }
 
 // Kept returns the end of what a program wrote, at most most bytes of each stream.
