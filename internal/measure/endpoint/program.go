@@ -197,11 +197,40 @@ func (p *Program) run(ctx context.Context, r *route, v *sample.Visit) error {
 
 func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Duration,
 	v *sample.Visit) error {
+	ended, err := program.Again(p.client, func() (program.State, error) {
+		return p.once(ctx, k, r, v)
+	}, func(pause time.Duration) error {
+		select {
+		case <-time.After(pause):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if v.Values, err = ended.Values(p.client); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if ended.Known {
+		v.Client.CPU = ended.CPU.Seconds()
+	}
+	v.Server = sample.Party{Window: v.Client.Window}
+	if lookUp > 0 {
+		v.Client.Counts[workload.CountLookUp] = lookUp.Nanoseconds()
+	}
+	return nil
+}
+
+// once runs the client to its end, and stops what it left running.
+func (p *Program) once(ctx context.Context, k *keeper, r *route,
+	v *sample.Visit) (program.State, error) {
 	limit := seconds(p.client.Timeout)
 	fill := program.Fill{Addr: r.dial(), Name: r.host, Seconds: p.client.Seconds}
 	first, err := p.meter.Read()
 	if err != nil {
-		return err
+		return program.State{}, err
 	}
 	ended, err := k.Do(ctx, program.Request{
 		Op: program.Start, Command: fill.Into(p.client.Client), NoRoot: p.client.NoRoot,
@@ -217,27 +246,17 @@ func (p *Program) runIn(ctx context.Context, k *keeper, r *route, lookUp time.Du
 	}
 	var told *program.Error
 	if err != nil && !errors.As(err, &told) {
-		return err
+		return ended, err
 	}
 	swept, stopErr := k.Do(ctx, program.Request{Op: program.Stop}) // whatever it left running
 	v.Client = sample.Party{Window: ended.Elapsed.Seconds()}
 	noteConnections(swept.Tally, v)
 	if err := errors.Join(err, stopErr, readErr); err != nil {
-		return fmt.Errorf("client: %w", err)
+		return ended, fmt.Errorf("client: %w", err)
 	}
-	if v.Values, err = ended.Values(p.client.Gauges); err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	if ended.Known {
-		v.Client.CPU = ended.CPU.Seconds()
-	}
-	v.Server = sample.Party{Window: v.Client.Window}
 	v.Metered = sample.Metered{Machine: meter.Since(first, last),
 		Elapsed: last.At.Sub(first.At).Seconds()}
-	if lookUp > 0 {
-		v.Client.Counts[workload.CountLookUp] = lookUp.Nanoseconds()
-	}
-	return nil
+	return ended, nil
 }
 
 // noteConnections records the client's connections; t is nil if the kernel does not count them.

@@ -121,7 +121,11 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 		return err
 	}
 	contended := r.contendPrograms(p, both)
-	client, err := r.client(ctx, both, p, l, limit, v)
+	client, err := program.Again(l, func() (program.State, error) {
+		return r.client(ctx, both, p, l, limit, v)
+	}, func(pause time.Duration) error {
+		return r.Clock.Sleep(ctx, r.Clock.Now()+pause.Nanoseconds())
+	})
 	contended()
 	v.Output.Client = client.Kept(keptOutput)
 	if err != nil {
@@ -137,7 +141,7 @@ func (r *run) serve(ctx context.Context, both *pair, p *path.Path, l sample.Prog
 	}
 	v.Proof = proof(hops, before, after, path.WitnessForeign(
 		hops, before, after, arrivedAfter-arrivedBefore))
-	if v.Values, err = client.Values(l.Gauges); err != nil {
+	if v.Values, err = client.Values(l); err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	return nil

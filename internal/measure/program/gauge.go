@@ -69,22 +69,25 @@ func ParseGauge(s string) (g sample.Gauge, err error) {
 	return g, nil
 }
 
-func expression(g sample.Gauge) (*regexp.Regexp, error) {
-	return regexp.Compile("(?m)" + g.Pattern)
+func expression(g sample.Gauge) (*regexp.Regexp, error) { return inLines(g.Pattern) }
+
+func inLines(pattern string) (*regexp.Regexp, error) { return regexp.Compile("(?m)" + pattern) }
+
+// noMetricError means that the output has no value of a metric.
+type noMetricError struct {
+	g    sample.Gauge
+	what string
 }
 
-// extract returns a metric's last match in a program's output, because programs print summaries
-// last.
+func (e *noMetricError) Error() string { return "no metric " + e.g.Name + ": " + e.what }
+
+// extract returns a metric's value in a program's output, or an *noMetricError. Of an expression the
+// last match counts, because programs print summaries last.
 func extract(g sample.Gauge, output string) (float64, error) {
-	re, err := expression(g)
+	last, err := match(g, output)
 	if err != nil {
 		return 0, err
 	}
-	all := re.FindAllStringSubmatch(output, -1)
-	if len(all) == 0 {
-		return 0, fmt.Errorf("no metric %s: nothing in the output matches %s", g.Name, g.Pattern)
-	}
-	last := all[len(all)-1]
 	scale := g.Scale
 	if len(last) > 2 {
 		u, err := units.ParseUnit(last[2])
@@ -104,5 +107,29 @@ func extract(g sample.Gauge, output string) (float64, error) {
 	if x < 0 { // ratios to it are meaningless
 		return 0, fmt.Errorf("metric %s: %q is negative", g.Name, last[1])
 	}
+	if g.Times > 0 {
+		x *= g.Times
+	}
 	return math.Abs(x), nil // of -0
+}
+
+// match returns the groups of a metric's last match, the whole match first.
+func match(g sample.Gauge, output string) ([]string, error) {
+	if len(g.Paths) > 0 {
+		for _, path := range g.Paths {
+			if n, ok := inJSON(path, output); ok {
+				return []string{n, n}, nil
+			}
+		}
+		return nil, &noMetricError{g, "the output has no JSON with " + strings.Join(g.Paths, " or ")}
+	}
+	re, err := expression(g)
+	if err != nil {
+		return nil, err
+	}
+	all := re.FindAllStringSubmatch(output, -1)
+	if len(all) == 0 {
+		return nil, &noMetricError{g, "nothing in the output matches " + g.Pattern}
+	}
+	return all[len(all)-1], nil
 }

@@ -151,7 +151,7 @@ func TestExtractRefuses(t *testing.T) {
 func FuzzParseGauge(f *testing.F) {
 	for _, r := range recipes {
 		for _, g := range r.Gauges {
-			f.Add(g)
+			f.Add(g.text)
 		}
 	}
 	for _, s := range []string{"", "=", "x=", ":::=", "x:s:lower:higher=(.)", "x=(?i)(a)(b)(c)",

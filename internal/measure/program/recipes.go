@@ -20,8 +20,38 @@ type Recipe struct {
 	Server string
 	Client string
 	Ready  string
-	Gauges []string // for ParseGauge; the first decides
+	Gauges []metric // the first decides; the others may be missing
 	NoRoot bool
+	Fault  string // as in sample.Program, also Again
+	Again  string
+}
+
+// metric is a metric of a recipe.
+type metric struct {
+	text  string   // for ParseGauge; with paths only NAME[:UNIT][:higher|:lower]
+	paths []string // as in sample.Gauge, also times
+	times float64
+}
+
+// lines returns metrics that lines of the output have.
+func lines(texts ...string) []metric {
+	var out []metric
+	for _, t := range texts {
+		out = append(out, metric{text: t})
+	}
+	return out
+}
+
+func (m metric) gauge() (sample.Gauge, error) {
+	text := m.text
+	if len(m.paths) > 0 {
+		text += "=()"
+	}
+	g, err := ParseGauge(text)
+	if g.Times = m.times; len(m.paths) > 0 {
+		g.Pattern, g.Paths = "", m.paths
+	}
+	return g, err
 }
 
 // Need is a program with its Debian package.
@@ -40,6 +70,13 @@ const nginxConf = `daemon off; master_process off; pid {dir}/pid; error_log stde
 // Recipes returns the recipes by name.
 func Recipes() []Recipe { return slices.Clone(recipes) }
 
+// These programs print half of a round trip's time.
+const (
+	qperfLatency = `latency\s+=\s+([\d.,]+) (\w+)`
+	sockperfP50  = `percentile 50\.000 =\s*([\d.]+)`
+	sockperfP99  = `percentile 99\.000 =\s*([\d.]+)`
+)
+
 // The servers of iperf3, redis and nginx have one thread; clients have as many connections as keep
 // it busy if throughput is measured, and one for latency.
 var recipes = []Recipe{
@@ -49,9 +86,21 @@ var recipes = []Recipe{
 		Server: "exec iperf3 -s -p {port}",
 		Client: "exec iperf3 -c {host} -p {port} -t {seconds} -J",
 		Ready:  ReadyTCP,
-		Gauges: []string{
-			`throughput:bit/s="sum_received":\s*\{[^}]*"bits_per_second":\s*([\d.e+]+)`,
-			`retransmits:lower="sum_sent":\s*\{[^}]*"retransmits":\s*(\d+)`},
+		// With UDP, 3.9 has what was sent only, as "sum". With --bidir it has keys twice: the client's
+		// direction first.
+		Gauges: []metric{
+			{text: "throughput:bit/s", paths: []string{"end.sum_received.bits_per_second",
+				"end.sum.bits_per_second"}},
+			{text: "retransmits:lower", paths: []string{"end.sum_sent.retransmits"}},
+			{text: "reverse:bit/s", paths: []string{
+				"end.sum_received_bidir_reverse.bits_per_second",
+				"end.sum_received.bits_per_second#2", "end.sum.bits_per_second#2"}},
+			{text: "lost:%:lower", paths: []string{"end.sum_received.lost_percent",
+				"end.sum.lost_percent"}},
+			{text: "jitter:ms", paths: []string{"end.sum_received.jitter_ms",
+				"end.sum.jitter_ms"}}},
+		Fault: `^\s*"error":\s*".*"`,
+		Again: "the server is busy running a test",
 	},
 	{
 		Name: "netperf", What: "TCP request/response of one byte (TCP_RR)",
@@ -59,9 +108,9 @@ var recipes = []Recipe{
 		Server: "exec netserver -D -p {port}",
 		Client: "exec netperf -H {host} -p {port} -t TCP_RR -l {seconds} -- -P ,{port2} -k THROUGHPUT,MEAN_LATENCY,P50_LATENCY,P99_LATENCY",
 		Ready:  ReadyTCP,
-		Gauges: []string{`p50:us=^P50_LATENCY=([\d.]+)`, `p99:us=^P99_LATENCY=([\d.]+)`,
+		Gauges: lines(`p50:us=^P50_LATENCY=([\d.]+)`, `p99:us=^P99_LATENCY=([\d.]+)`,
 			`mean:us=^MEAN_LATENCY=([\d.]+)`,
-			`trips:/s=^THROUGHPUT=([\d.]+)`},
+			`trips:/s=^THROUGHPUT=([\d.]+)`),
 	},
 	{
 		Name: "pgbench", What: "PostgreSQL, single-row selects on one connection",
@@ -73,17 +122,18 @@ var recipes = []Recipe{
 		Client: postgresPath +
 			"exec pgbench -n -S -c 1 -T {seconds} -h {host} -p {port} -U postgres postgres",
 		Ready: "ready to accept connections", NoRoot: true, // it listens before
-		Gauges: []string{`latency:ms=^latency average = ([\d.]+) (\w+)`, `tps:/s=^tps = ([\d.]+)`,
-			`connect:ms=^initial connection time = ([\d.]+) (\w+)`},
+		Gauges: lines(`latency:ms=^latency average = ([\d.]+) (\w+)`, `tps:/s=^tps = ([\d.]+)`,
+			`connect:ms=^(?:initial|average) connection time = ([\d.]+) (\w+)`),
+		Fault: `^number of failed transactions: [1-9].*|^pgbench: error: Run was aborted.*`,
 	},
 	{
-		Name: "qperf", What: "TCP latency and bandwidth",
+		Name: "qperf", What: "TCP bandwidth, and the mean of half a round trip",
 		Needs:  []Need{{"qperf", "qperf"}},
 		Server: "exec qperf -lp {port}",
 		Client: "exec qperf {host} -lp {port} -ip {port2} -t {seconds} tcp_lat tcp_bw",
 		Ready:  ReadyTCP,
-		Gauges: []string{`latency:us=latency\s+=\s+([\d.,]+) (\w+)`,
-			`bandwidth:B/s=bw\s+=\s+([\d.,]+) (\S+)`},
+		Gauges: append([]metric{{text: `trip-mean:us=` + qperfLatency, times: 2}},
+			lines(`half-mean:us=`+qperfLatency, `bandwidth:B/s=bw\s+=\s+([\d.,]+) (\S+)`)...),
 	},
 	{
 		Name: "redis", What: "Redis GETs on eight connections",
@@ -91,17 +141,19 @@ var recipes = []Recipe{
 		Server: "cd {dir} && exec redis-server --port {port} --bind {host} --protected-mode no --save '' --appendonly no",
 		Client: "exec redis-benchmark -h {host} -p {port} -c 8 -n $(({seconds} * 50000)) -t get --csv",
 		Ready:  ReadyTCP,
-		Gauges: []string{`requests:/s=^"GET","([\d.]+)"`,
-			`p50:ms=^"GET",(?:"[\d.]+",){3}"([\d.]+)"`, `p99:ms=^"GET",(?:"[\d.]+",){5}"([\d.]+)"`},
+		Gauges: lines(`requests:/s=^"GET","([\d.]+)"`,
+			`p50:ms=^"GET",(?:"[\d.]+",){3}"([\d.]+)"`, `p99:ms=^"GET",(?:"[\d.]+",){5}"([\d.]+)"`),
 	},
 	{
-		Name: "sockperf", What: "TCP ping-pong, half a round trip",
+		Name: "sockperf", What: "TCP ping-pong: a round trip, and half of one",
 		Needs:  []Need{{"sockperf", "sockperf"}},
 		Server: "exec sockperf server --tcp -i {host} -p {port}",
 		Client: "exec sockperf ping-pong --tcp -i {host} -p {port} -t {seconds}",
 		Ready:  ReadyTCP,
-		Gauges: []string{`p50:us=percentile 50\.000 =\s*([\d.]+)`,
-			`p99:us=percentile 99\.000 =\s*([\d.]+)`, `mean:us=avg-latency=([\d.]+)`},
+		Gauges: append([]metric{{text: `trip-p50:us=` + sockperfP50, times: 2},
+			{text: `trip-p99:us=` + sockperfP99, times: 2}},
+			lines(`half-p50:us=`+sockperfP50, `half-p99:us=`+sockperfP99,
+				`half-mean:us=avg-latency=([\d.]+)`)...),
 	},
 	{
 		Name: "wrk", What: "HTTP requests to nginx on eight connections",
@@ -109,8 +161,9 @@ var recipes = []Recipe{
 		Server: sbin + `echo '` + nginxConf + `' >{dir}/conf && exec nginx -e stderr -c {dir}/conf`,
 		Client: "exec wrk -t 1 -c 8 -d {seconds} --latency http://{addr}/",
 		Ready:  ReadyTCP,
-		Gauges: []string{`requests:/s=^Requests/sec:\s+([\d.]+)`, `p50:ms=^\s+50%\s+([\d.]+)(\w+)`,
-			`p99:ms=^\s+99%\s+([\d.]+)(\w+)`},
+		Gauges: lines(`requests:/s=^Requests/sec:\s+([\d.]+)`, `p50:ms=^\s+50%\s+([\d.]+)(\w+)`,
+			`p99:ms=^\s+99%\s+([\d.]+)(\w+)`),
+		Fault: `^\s+(?:Socket errors: .*|Non-2xx or 3xx responses: .*)`,
 	},
 }
 
@@ -128,12 +181,13 @@ func FindRecipe(name string) (Recipe, error) {
 // Program returns the recipe as the options of a load.
 func (r Recipe) Program() (sample.Program, error) {
 	p := sample.Program{Recipe: r.Name, Server: r.Server, Client: r.Client, Ready: r.Ready,
-		NoRoot: r.NoRoot}
-	for _, s := range r.Gauges {
-		g, err := ParseGauge(s)
+		NoRoot: r.NoRoot, Fault: r.Fault, Again: r.Again}
+	for i, m := range r.Gauges {
+		g, err := m.gauge()
 		if err != nil {
 			return p, fmt.Errorf("recipe %s: %w", r.Name, err)
 		}
+		g.Optional = i > 0
 		p.Gauges = append(p.Gauges, g)
 	}
 	return p, nil

@@ -3,17 +3,27 @@ package program
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
 
+func (s State) output() string { return s.Stdout + "\n" + s.Stderr }
+
 // Values returns the metrics that a client printed, and how long it took, in base units. The error
 // is an *Error.
-func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
+func (s State) Values(p sample.Program) (map[string]float64, error) {
+	if line := s.matching(p.Fault); line != "" {
+		return nil, &Error{State{Error: "it did not do all its work: it said: " + line}}
+	}
 	out := map[string]float64{sample.Elapsed: s.Elapsed.Seconds()}
-	for _, g := range gauges {
-		x, err := extract(g, s.Stdout+"\n"+s.Stderr)
+	for _, g := range p.Gauges {
+		x, err := extract(g, s.output())
+		var none *noMetricError
+		if g.Optional && errors.As(err, &none) {
+			continue
+		}
 		if err != nil {
 			s.Error = err.Error()
 			return nil, &Error{State: s}
@@ -21,6 +31,38 @@ func (s State) Values(gauges []sample.Gauge) (map[string]float64, error) {
 		out[g.Name] = x
 	}
 	return out, nil
+}
+
+// matching returns the matches of a pattern in the output, in one line.
+func (s State) matching(pattern string) string {
+	if pattern == "" {
+		return ""
+	}
+	re, err := inLines(pattern)
+	if err != nil {
+		return err.Error()
+	}
+	return lastLines(strings.Join(re.FindAllString(s.output(), -1), "\n"), saidBytes)
+}
+
+const (
+	busyTries = 8
+	busyPause = 250 * time.Millisecond // before the second try, and half as long again before each other
+)
+
+// Again runs a client until its output does not match p.Again, at most busyTries times. wait waits
+// between two tries.
+func Again(p sample.Program, run func() (State, error),
+	wait func(time.Duration) error) (State, error) {
+	for try, pause := 1, busyPause; ; try, pause = try+1, pause*3/2 {
+		st, err := run()
+		if try == busyTries || st.matching(p.Again) == "" {
+			return st, err
+		}
+		if wait(pause) != nil {
+			return st, err
+		}
+	}
 }
 
 // A one-shot server may end a little before its client does.

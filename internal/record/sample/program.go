@@ -16,6 +16,11 @@ type Program struct {
 	Timeout float64 `json:"timeout_s"` // for the server's start and the client's end
 	NoRoot  bool    `json:"no_root,omitempty"`
 	Second  bool    `json:"second,omitempty"`
+	// Fault is a regular expression for lines of the client with which no visit is good; "": none.
+	Fault string `json:"fault,omitempty" printable:"text"`
+	// Again is a regular expression for what the client prints if its server was busy, so that it
+	// is started again; "": never.
+	Again string `json:"again,omitempty" printable:"text"`
 }
 
 // Gauge is a metric that a program prints.
@@ -27,7 +32,12 @@ type Gauge struct {
 	Lower bool    `json:"lower_is_better,omitempty"`
 	// Pattern is a regular expression whose first group is the number and whose second, if any, the
 	// unit. The last match counts.
-	Pattern string `json:"pattern" printable:"text"`
+	Pattern string `json:"pattern,omitempty" printable:"text"`
+	// Paths replace Pattern: keys of JSON joined by dots, of which the first that is there counts.
+	// A #2 at the end is the second value of a key that occurs twice.
+	Paths    []string `json:"paths,omitempty"`
+	Times    float64  `json:"times,omitempty"`    // multiplies the number; 0: 1
+	Optional bool     `json:"optional,omitempty"` // it may be missing
 }
 
 // Elapsed is the default gauge: the client's duration in seconds.

@@ -79,7 +79,11 @@ func programColumns(l sample.Load) []Column {
 	}
 	var out []Column
 	for _, g := range ExecOf(l).Program.Gauges {
-		out = append(out, Column{Head: [2]string{g.Name}, Metric: g.Name, Show: Fitted})
+		c := Column{Head: [2]string{g.Name}, Metric: g.Name, Show: Fitted}
+		if g.Optional {
+			c.Quiet = "-"
+		}
+		out = append(out, c)
 	}
 	out = append(out, Column{Head: [2]string{Elapsed}, Metric: Elapsed, Show: Fitted, Quiet: "-"},
 		Column{Head: [2]string{"CPUs", "busy"}, Metric: BusyCPUs, Scale: 1})
