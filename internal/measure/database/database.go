@@ -14,6 +14,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -30,6 +31,8 @@ type Options struct {
 	Timeout  time.Duration // of connecting with the login, and of each page; 0: 10 s
 	// Dial connects; nil: from this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
+	// LookUp returns a name's addresses, which are tried in order; nil: as this machine sees them.
+	LookUp func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error) `json:"-"`
 }
 
 // Database opens sessions with one DSN. It is safe for concurrent use.
@@ -41,10 +44,12 @@ type Database struct {
 	queries int
 	timeout time.Duration
 	dial    func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+	lookUp  func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error)
 }
 
 type target struct {
 	where    string // host:port or a socket's path
+	name     string // the host, if it is one name; "": none
 	password bool
 	// remedy if the server does not offer TLS
 	plain     string
@@ -71,6 +76,9 @@ func New(dsn string, o Options) (*Database, error) {
 	if o.Dial == nil {
 		o.Dial = vantage.Local().Dial
 	}
+	if o.LookUp == nil {
+		o.LookUp = vantage.Local().LookUp
+	}
 	p, u, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -83,7 +91,7 @@ func New(dsn string, o Options) (*Database, error) {
 		o.Query = p.query
 	}
 	return &Database{product: p, target: t, dsn: shown(u), query: o.Query, queries: o.Queries,
-		timeout: o.Timeout, dial: o.Dial}, nil
+		timeout: o.Timeout, dial: o.Dial, lookUp: o.LookUp}, nil
 }
 
 // String returns the DSN without any secret.

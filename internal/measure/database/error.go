@@ -22,6 +22,7 @@ type Error struct {
 	msg, hint string
 	err       error // context.Canceled, context.DeadlineExceeded or a context's cause
 	live      bool  // the database's own answer: the session continues
+	final     bool  // another address would not help
 }
 
 func (e *Error) Error() string { return e.msg }
@@ -29,11 +30,24 @@ func (e *Error) Unwrap() error { return e.err }
 
 func (e *Error) Hint() string { return e.hint }
 
+// and returns the error of several addresses: e and then more, without the operation that begins
+// both. e may be nil.
+func (e *Error) and(more *Error, op string) *Error {
+	if e == nil {
+		return more
+	}
+	both := *more
+	both.msg = e.msg + ";" + strings.TrimPrefix(more.msg, op)
+	both.hint = cmp.Or(more.hint, e.hint)
+	return &both
+}
+
 type answer struct {
 	text  string
 	live  bool
 	login bool   // user or password refused
 	hint  string // "": the one for a refused login
+	later bool   // the server is starting or stopping
 }
 
 // explain returns the error of an operation. It prefers what was seen on the link to the driver's
@@ -70,6 +84,8 @@ func (s *Session) explain(op string, err error) *Error {
 	if it := speaks(wrote, read); it != "" && !strings.Contains(it, p.name) {
 		e.msg, e.hint = "this is not "+p.name+": "+it, "check the port"
 	}
+	e.final = answered && !said.later || cause != nil && !errors.Is(cause, net.ErrClosed) &&
+		!errors.Is(cause, errTimeout)
 	e.msg = op + ": " + short(scrub(e.msg, s.d.target.secrets...))
 	return e
 }
@@ -82,11 +98,11 @@ func (s *Session) ranOut(cause error, read int) string {
 	case !errors.Is(cause, errTimeout):
 		return clean(cause.Error())
 	case read == 0 && s.link.remote() == "":
-		return fmt.Sprintf("no connection within %s", s.d.timeout)
+		return fmt.Sprintf("no connection within %s", s.timeout)
 	case read == 0:
-		return fmt.Sprintf("connected, but no answer within %s", s.d.timeout)
+		return fmt.Sprintf("connected, but no answer within %s", s.timeout)
 	}
-	return fmt.Sprintf("no complete answer within %s", s.d.timeout)
+	return fmt.Sprintf("no complete answer within %s", s.timeout)
 }
 
 func (s *Session) loginHint(a answer) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,7 @@ type link struct {
 	err    error // the first one
 	tls    string
 	lookUp time.Duration
+	at     netip.Addr // the address that the DSN's name stands for; zero: the dialler looks it up
 	from   func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
 	answer []byte // the first bytes since the last write
 
@@ -92,6 +94,9 @@ func (l *link) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	l.mu.Unlock()
 	if closed {
 		return nil, errDial
+	}
+	if _, port, err := net.SplitHostPort(addr); err == nil && l.at.IsValid() {
+		addr = net.JoinHostPort(l.at.String(), port)
 	}
 	c, took, err := l.from(l.ctx, network, addr)
 	l.mu.Lock()

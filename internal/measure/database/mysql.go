@@ -46,8 +46,13 @@ func parseMySQL(u *url.URL, password string) (target, error) {
 	cfg.Logger = &mysql.NopLogger{}
 	host, _, _ := net.SplitHostPort(addr)
 	guarded := network == "tcp" && !isLocal(host) && password != "" && !cfg.AllowCleartextPasswords
+	name := ""
+	if network == "tcp" {
+		name = nameOf(host)
+	}
 	return target{
 		where:    addr,
+		name:     name,
 		password: password != "",
 		plain:    "require TLS (tls=true), or allow it with allowCleartextPasswords=true in the DSN",
 		noVerify: "tls=skip-verify",
@@ -85,8 +90,8 @@ func mysqlAnswer(err error) (answer, bool) {
 	case hostDenied:
 		hint = "the server must allow a user from the address that it sees over this route: CREATE USER 'app'@'ADDRESS'"
 	}
-	return answer{fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), true,
-		e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint}, true
+	return answer{text: fmt.Sprintf("ERROR %d: %s", e.Number, e.Message), live: true,
+		login: e.Number == accessDenied || e.Number == accessDeniedNoPassword, hint: hint}, true
 }
 
 // manyColumns refuses a result that declares more than 65535 columns, because the driver would

@@ -11,6 +11,14 @@ import (
 
 var errPlain = errors.New("the server asks for the password in clear text")
 
+// nameOf returns a host if it is a name, or "".
+func nameOf(host string) string {
+	if strings.ContainsAny(host, "/@,") || net.ParseIP(host) != nil {
+		return ""
+	}
+	return host
+}
+
 func isLocal(host string) bool {
 	ip := net.ParseIP(strings.TrimSuffix(host, "."))
 	return strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || host == "localhost" ||

@@ -32,7 +32,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 	}
 	cfg.ConnectTimeout = 0 // the session's also covers the login
 	cfg.MaxProtocolMessageBodyLen = maxReceived
-	// The dialer looks names up itself and tries both families at once.
+	// Open looks names up and tries their addresses.
 	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) {
 		return []string{host}, nil
 	}
@@ -40,8 +40,15 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 		cfg.RequireAuth = "!password" // libpq's name for a password in clear text
 	}
 	_, where := pgconn.NetworkAddress(cfg.Host, cfg.Port)
+	name := nameOf(cfg.Host)
+	if slices.ContainsFunc(cfg.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return f.Host != cfg.Host
+	}) {
+		name = ""
+	}
 	return target{
 		where:    where,
+		name:     name,
 		password: cfg.Password != "",
 		plain:    "require TLS (sslmode=verify-full; sslmode=require does not check who the server is), or allow it with require_auth=password in the DSN",
 		noVerify: "sslmode=require",
@@ -56,7 +63,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			return stdlib.GetConnector(*c), nil
 		},
 		alive: func(err error) (answer, bool) {
-			const badPassword = "28P01"
+			const badPassword, cannotConnectNow = "28P01", "57P03"
 			var e *pgconn.PgError
 			if !errors.As(err, &e) {
 				return answer{}, false
@@ -64,7 +71,7 @@ func parsePostgres(u *url.URL, password string) (target, error) {
 			fatal := e.Severity == "FATAL" || e.Severity == "PANIC"
 			text := fmt.Sprintf("%s: %s (SQLSTATE %s)", e.Severity, e.Message, e.Code)
 			return answer{text: text, live: !fatal, login: e.Code == badPassword,
-				hint: refusedHint(e)}, true
+				hint: refusedHint(e), later: e.Code == cannotConnectNow}, true
 		},
 	}, nil
 }

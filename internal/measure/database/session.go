@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 )
+
+const shownTime = 10 * time.Millisecond // of a timeout
 
 const closeTime = time.Second
 
@@ -19,27 +22,88 @@ var errTimeout = errors.New("timeout")
 type Session struct {
 	Connect time.Duration // how long connecting took, login included
 
-	d      *Database
-	link   *link
-	db     *sql.DB
-	conn   *sql.Conn
-	ended  error // why there can be no further page
-	broken bool  // the driver panicked: database/sql may hold its locks
+	d    *Database
+	link *link
+	// of connecting, then of each page
+	timeout time.Duration
+	db      *sql.DB
+	conn    *sql.Conn
+	ended   error // why there can be no further page
+	broken  bool  // the driver panicked: database/sql may hold its locks
 }
 
-// Open makes a connection and logs in. The caller calls Close.
+// Open makes a connection and logs in. It tries each address of a name, until one takes the login
+// or refuses it, and gives each an equal share of the time that is left. The caller calls Close.
 func (d *Database) Open(ctx context.Context) (*Session, error) {
-	s := &Session{d: d, link: newLink(d.dial)}
+	began := time.Now()
+	addrs, took, err := d.addresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed *Error
+	for i, at := range addrs {
+		share := (d.timeout - time.Since(began)) / time.Duration(len(addrs)-i)
+		s := &Session{d: d, link: newLink(d.dial), timeout: share.Round(shownTime)}
+		s.link.at, s.link.lookUp = at, took
+		if err = s.connect(ctx); err == nil {
+			s.Connect, s.timeout = time.Since(began), d.timeout
+			return s, nil
+		}
+		var e *Error
+		if !errors.As(err, &e) {
+			return nil, err
+		}
+		if failed = failed.and(e, d.connecting()); e.final {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// addresses returns the addresses of the DSN's name, at least one; a zero one is the DSN's own.
+func (d *Database) addresses(ctx context.Context) ([]netip.Addr, time.Duration, error) {
+	if d.target.name == "" {
+		return []netip.Addr{{}}, 0, nil
+	}
+	within, cancel := context.WithTimeoutCause(ctx, d.timeout, errTimeout)
+	defer cancel()
+	addrs, took, err := d.lookUp(within, d.target.name)
+	if err == nil && len(addrs) > 0 {
+		return addrs, took, nil
+	}
+	e := &Error{}
+	switch cause := context.Cause(within); {
+	case errors.Is(cause, errTimeout):
+		e.msg, e.err = fmt.Sprintf("look up the host: no answer within %s", d.timeout),
+			context.DeadlineExceeded
+	case cause != nil:
+		e.msg, e.err = clean(cause.Error()), cause
+	case err != nil:
+		e.msg, e.hint = network(err)
+	default:
+		e.msg = "look up the host: it has no address"
+	}
+	e.msg = d.connecting() + ": " + short(e.msg)
+	return nil, took, e
+}
+
+func (d *Database) connecting() string { return "connect to " + d.target.where }
+
+// connect makes a connection and logs in, within the session's time.
+func (s *Session) connect(ctx context.Context) error {
+	d := s.d
 	inner, err := d.target.connector(s.link)
 	if err != nil {
-		return nil, s.explain("prepare to connect", err)
+		return s.explain("prepare to connect", err)
 	}
 	c := &connector{Connector: inner}
 	s.db = sql.OpenDB(c)
 	s.db.SetMaxOpenConns(1)
-	began := time.Now()
 	err = s.bounded(ctx, func() string {
-		return "connect to " + d.target.where
+		if !s.link.at.IsValid() {
+			return d.connecting()
+		}
+		return d.connecting() + " at " + s.link.at.String()
 	}, func() (err error) {
 		// The driver gets no context to cancel: the link does that.
 		s.conn, err = s.db.Conn(context.Background())
@@ -48,13 +112,12 @@ func (d *Database) Open(ctx context.Context) (*Session, error) {
 		}
 		return err
 	})
-	s.Connect = time.Since(began)
 	if err != nil {
 		_ = s.Close()
-		return nil, err
+		return err
 	}
 	s.link.loggedIn()
-	return s, nil
+	return nil
 }
 
 // connector hides the driver's errors from database/sql, which would retry on driver.ErrBadConn.
@@ -146,7 +209,7 @@ func (s *Session) bounded(ctx context.Context, op func() string, f func() error)
 		s.ended = s.explain(op(), ctx.Err())
 		return s.ended
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.d.timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, errTimeout)
 	defer cancel()
 	s.link.allow()
 	stop := context.AfterFunc(ctx, func() { s.link.cut(context.Cause(ctx)) })

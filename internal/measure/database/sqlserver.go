@@ -44,6 +44,7 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 	}
 	return target{
 		where:    net.JoinHostPort(cfg.Host, fmt.Sprint(cfg.Port)),
+		name:     nameOf(cfg.Host),
 		password: password != "",
 		plain:    "let the server have a certificate, or allow it with encrypt=disable in the DSN",
 		noVerify: "TrustServerCertificate=true",
@@ -68,8 +69,8 @@ func parseSQLServer(u *url.URL, password string) (target, error) {
 			if e.Number == noDatabase {
 				hint = databaseHint
 			}
-			return answer{fmt.Sprintf("error %d: %s", e.Number, e.Message), true,
-				e.Number == loginFailed, hint}, true
+			return answer{text: fmt.Sprintf("error %d: %s", e.Number, e.Message), live: true,
+				login: e.Number == loginFailed, hint: hint}, true
 		},
 	}, nil
 }

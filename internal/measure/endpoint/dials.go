@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -13,12 +15,32 @@ import (
 )
 
 // dials counts a visit's connections that failed, by cause, as sock.Tally does.
-type dials struct{ refused, noPort atomic.Int64 }
+type dials struct {
+	refused, noPort atomic.Int64
+	last            atomic.Pointer[netip.Addr] // of a name, after which no other is tried
+}
+
+func (f *dials) looking(l lookUpFunc) lookUpFunc {
+	return func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error) {
+		addrs, took, err := l(ctx, host)
+		if len(addrs) > 0 {
+			f.last.Store(&addrs[len(addrs)-1])
+		}
+		return addrs, took, err
+	}
+}
+
+// isLast reports whether no other address is tried after this one.
+func (f *dials) isLast(addr string) bool {
+	last := f.last.Load()
+	at, err := netip.ParseAddrPort(addr)
+	return last == nil || err != nil || at.Addr() == *last
+}
 
 func (f *dials) counted(d dialFunc) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) {
 		c, took, err := d(ctx, network, addr)
-		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		if err != nil && !errors.Is(ctx.Err(), context.Canceled) && f.isLast(addr) {
 			f.add(err)
 		}
 		return c, took, err

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/openai"
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
@@ -49,6 +51,27 @@ func TestFailedDialsByCause(t *testing.T) {
 		}
 		if f.begin(); f.refused.Load()+f.noPort.Load() != 0 {
 			t.Errorf("%s: the next visit begins with %+v", name, &f)
+		}
+	}
+}
+
+// An address that refuses is no failure if another is tried.
+func TestOnlyTheLastAddressCounts(t *testing.T) {
+	addrs := []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")}
+	var f dials
+	_, _, err := f.looking(func(context.Context, string) ([]netip.Addr, time.Duration, error) {
+		return addrs, 0, nil
+	})(t.Context(), "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := f.counted(func(context.Context, string, string) (net.Conn, vantage.Took, error) {
+		return nil, vantage.Took{}, syscall.ECONNREFUSED
+	})
+	for i, want := range []int64{0, 1} {
+		_, _, err := dial(t.Context(), "tcp", netip.AddrPortFrom(addrs[i], 5432).String())
+		if n := f.refused.Load(); n != want || err == nil {
+			t.Errorf("%s: %d refused, want %d", addrs[i], n, want)
 		}
 	}
 }

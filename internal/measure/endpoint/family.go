@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/vantage"
 )
@@ -100,6 +101,20 @@ func ByFamily(at []Address, f Families) ([]Address, error) {
 }
 
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error)
+
+type lookUpFunc func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error)
+
+// lookUps returns a function that looks names up in the address's place, in its families.
+func (a Address) lookUps() lookUpFunc {
+	from, only := a.place(), a.Families
+	if only == (Families{}) {
+		return from.LookUp
+	}
+	return func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error) {
+		addrs, took, err := only.lookUp(ctx, from, host)
+		return addrs, took.LookUp, err
+	}
+}
 
 func (a Address) dialler() dialFunc {
 	from, only := a.place(), a.Families

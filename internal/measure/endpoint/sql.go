@@ -32,6 +32,7 @@ func newSQL(at []Address, o database.Options) (*SQL, error) {
 	for _, w := range at {
 		s.from[w.Name], s.dials[w.Name] = w.place(), &dials{}
 		o.Dial = s.dials[w.Name].counted(w.dialler())
+		o.LookUp = s.dials[w.Name].looking(w.lookUps())
 		d, err := database.New(w.URL, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Name, err)
