@@ -180,3 +180,39 @@ func TestWaiting(t *testing.T) {
 		t.Error("nothing was told")
 	}
 }
+
+func TestTextsOfErrorsAreCut(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	for _, c := range []struct {
+		name, body string
+		status     int
+		want       string
+	}{
+		{"docker", `{"message":"` + long + `"}`, 500, `{"message":"` + long[:maxError] + `…"}`},
+		{"podman", `{"cause":"c","message":"m` + long + `","response":500}`, 500,
+			`{"cause":"c","message":"m` + long[:maxError-1] + `…","response":500}`},
+		{"text", long, 502, long[:maxError] + "…"},
+		{"half-of-json", `{"message":"` + long, 400, `{"message":"` + long[:maxError-12] + "…"},
+		{"short", `{"message":"no such network"}`, 404, `{"message":"no such network"}`},
+		{"no-error", long, 200, long},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.body)
+			}))
+			defer s.Close()
+			h := http.Client{Transport: &Transport{Base: http.DefaultTransport,
+				Limit: func(*http.Request) time.Duration { return time.Minute }}}
+			got, err := h.Get(s.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer got.Body.Close()
+			text, err := io.ReadAll(got.Body)
+			if err != nil || string(text) != c.want || got.StatusCode != c.status {
+				t.Errorf("%d, %v, %d bytes: %.100s", got.StatusCode, err, len(text), text)
+			}
+		})
+	}
+}

@@ -3,10 +3,13 @@ package exchange
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Transport limits the exchanges of another RoundTripper.
@@ -39,7 +42,35 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		late.Stop()
 	}
 	answer.Body = b
+	if answer.StatusCode >= http.StatusBadRequest {
+		return shorten(answer)
+	}
 	return answer, nil
+}
+
+// maxError is how much of each text of an error answer is kept, in characters.
+const maxError = 600
+
+// shorten reads an answer with an error and cuts its texts, because they are printed.
+func shorten(answer *http.Response) (*http.Response, error) {
+	text, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if json.Unmarshal(text, &fields) == nil {
+		for name, value := range fields {
+			if s, ok := value.(string); ok {
+				fields[name] = printable.Start(s, maxError)
+			}
+		}
+		text, err = json.Marshal(fields)
+	} else {
+		text = []byte(printable.Start(string(text), maxError))
+	}
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	answer.Header.Del("Content-Length")
+	return answer, err
 }
 
 func because(ctx context.Context, err error) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -77,14 +78,19 @@ func (o *opener) connect(ctx context.Context) (err error) {
 	return nil
 }
 
+// otherBackend is the part of a remedy that names a backend, which only comparisons of modes have.
+var otherBackend = regexp.MustCompile(`[;,]? ?(?:or )?--on \w+(?: needs none)?`)
+
 // noDaemon changes the hint of an error about a missing daemon: the alternative is to dial from
 // this machine, not another backend.
 func (v *Vantage) noDaemon(err error) error {
 	out := &Error{msg: v.name, err: err}
 	var u *path.UnsupportedError
 	if errors.As(err, &u) {
-		remedy, _, _ := strings.Cut(u.Remedy, "; --on lab")
-		out.hint = remedy + "; --from host needs none"
+		out.hint = "--from host needs none"
+		if remedy := otherBackend.ReplaceAllString(u.Remedy, ""); remedy != "" {
+			out.hint = remedy + "; " + out.hint
+		}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -66,5 +67,43 @@ func TestContainersOfBoth(t *testing.T) {
 		if !errors.As(err, &e) || e.Hint() != hint {
 			t.Errorf("%s: %v, want the hint %q", from, err, hint)
 		}
+	}
+}
+
+// Only comparisons of modes have --on.
+func TestHintsNameNoBackend(t *testing.T) {
+	for remedy, want := range map[string]string{
+		"sudo systemctl start docker; --on lab needs none": "sudo systemctl start docker; --from host needs none",
+		"Docker Engine 25.0 or later, or --on lab":         "Docker Engine 25.0 or later; --from host needs none",
+		"--on docker":                   "--from host needs none",
+		"run toll as root: sudo toll …": "run toll as root: sudo toll …; --from host needs none",
+	} {
+		v := New("network:x")
+		err := v.noDaemon(&path.UnsupportedError{Missing: "none", Remedy: remedy})
+		var e *Error
+		if !errors.As(err, &e) || e.Hint() != want {
+			t.Errorf("%q: %q, want %q", remedy, e.Hint(), want)
+		}
+	}
+}
+
+func TestRemedyOfAStrangeDaemon(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "docker.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Api-Version", "1.51")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, `{"message": "%s"}`, strings.Repeat("x", 200_000))
+	})}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close() })
+	t.Setenv("DOCKER_HOST", "unix://"+l.Addr().String())
+	_, err = Open(t.Context(), t.TempDir(), []*Vantage{New("network:x")})
+	var e *Error
+	if !errors.As(err, &e) || strings.Contains(e.Hint(), "--on") || len(err.Error()) > 2000 {
+		t.Errorf("%d bytes of error, hint %q: %.300v", len(err.Error()), e.Hint(), err)
 	}
 }
