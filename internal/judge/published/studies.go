@@ -106,6 +106,7 @@ var studies = []Study{
 			"an overlay costs throughput, and more than a published port",
 		},
 		Doubts: []string{
+			"its figures are iperf3's, not a database's, and no real SQL Server was measured here either",
 			"10.3 cannot be: 10 Gbit/s carry at most 9.4 of TCP's payload with an MTU of 1500, 9.9 with one of 9000. " +
 				"So ratios to native are lower bounds: 8.93 of 9.4 would be 0.95",
 			"it says that its overlay is encrypted by default; only an overlay created with --opt encrypted is, so it is compared with overlay",
