@@ -36,7 +36,7 @@ func planSections(p sample.Plan, whole map[string]string) []document.Section {
 	case len(p.Levers) > 0:
 		text = fmt.Sprintf("%s, each lever alone: %s", text[:len(text)-2], adviseOutline(p))
 	case p.Rounds > 0:
-		text += units.Plural(p.Rounds, "round")
+		text += units.Plural(p.Rounds, "round") + within(p)
 	case p.Trace != nil:
 		text += fmt.Sprintf("rounds until %s have passed, at least %d", units.Seconds(p.Budget),
 			plan.LeastRounds(p))
@@ -109,6 +109,13 @@ func lines(texts ...string) []document.Block {
 		}
 	}
 	return out
+}
+
+func within(p sample.Plan) string {
+	if p.Within == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" or until %s have passed", units.Seconds(p.Within))
 }
 
 // fitBudget returns an error if the run does not fit into its budget. A default budget grows

@@ -85,7 +85,8 @@ func (f *runFlags) endpoints(c *cobra.Command, e env, w endpoint.Asker, ls []sam
 	}
 	p, err := plan.Endpoints(plan.Request{Loads: ls, Baseline: mode.Name(f.baseline),
 		Precision: f.precision,
-		Rounds:    f.rounds, Budget: f.budget.Seconds(), Seed: f.seed}, names)
+		Rounds:    f.rounds, Budget: f.budget.Seconds(), Bound: c.Flags().Changed("budget"),
+		Seed: f.seed}, names)
 	if err != nil {
 		return usage(err, "")
 	}

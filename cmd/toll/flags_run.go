@@ -112,7 +112,7 @@ func (f *runFlags) addRounds(fl *pflag.FlagSet) {
 	fl.Var(shareFlag(&f.precision, 0.02), "precision",
 		"end when every ratio is known to ± this much")
 	fl.Var(wholeFlag(&f.rounds, 0, 0, unlimited[int]()), "rounds",
-		"make this many rounds, regardless of budget and precision")
+		"make this many rounds, regardless of precision and, unless --budget is given, too, of the time")
 	fl.Var(
 		seedFlag(&f.seed), "seed", "seed of the random order (default a new one, which is printed)")
 	fl.StringVar(

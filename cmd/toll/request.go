@@ -48,7 +48,8 @@ func (f *runFlags) toRequest(args []string) (r plan.Request, err error) {
 	if r.Loads, err = f.loadsOver(r.Wire); err != nil {
 		return r, err
 	}
-	r.Rounds, r.Budget, r.Precision, r.Seed = f.rounds, f.budget.Seconds(), f.precision, f.seed
+	r.Rounds, r.Budget, r.Bound = f.rounds, f.budget.Seconds(), f.budgetSet
+	r.Precision, r.Seed = f.precision, f.seed
 	if err := f.pinInto(&r); err != nil {
 		return r, err
 	}

@@ -22,22 +22,24 @@ const MinRounds = 6
 
 // Request is a request for a run.
 type Request struct {
-	Study     sample.Study     // "": a comparison
-	Modes     []mode.Name      // empty: the usual ones
-	From      []mode.Placement // at least one
-	To        []mode.Target    // for modes with several; empty: the usual ones
-	Loads     []sample.Load
-	Tunes     []mode.Tunes   // in addition to the untuned modes
-	Shapes    []sample.Shape // of crowds; empty: one client and one server
-	Sweep     *sample.Sweep  // its points are in Loads; nil: not a sweep
-	Turn      float64        // seconds per process of a crowd; see sample.Plan
-	Wire      sample.Wire
-	On        []string // backends
-	Rounds    int      // 0: until Precision or Budget
-	Budget    float64  // seconds
-	Precision float64  // relative
-	Same      float64  // largest relative difference that counts as none
-	Epoch     float64  // seconds of an epoch's slices; needed if a load has slices
+	Study  sample.Study     // "": a comparison
+	Modes  []mode.Name      // empty: the usual ones
+	From   []mode.Placement // at least one
+	To     []mode.Target    // for modes with several; empty: the usual ones
+	Loads  []sample.Load
+	Tunes  []mode.Tunes   // in addition to the untuned modes
+	Shapes []sample.Shape // of crowds; empty: one client and one server
+	Sweep  *sample.Sweep  // its points are in Loads; nil: not a sweep
+	Turn   float64        // seconds per process of a crowd; see sample.Plan
+	Wire   sample.Wire
+	On     []string // backends
+	Rounds int      // 0: until Precision or Budget
+	Budget float64  // seconds
+	// Bound makes Budget end a run with Rounds, too.
+	Bound     bool
+	Precision float64 // relative
+	Same      float64 // largest relative difference that counts as none
+	Epoch     float64 // seconds of an epoch's slices; needed if a load has slices
 	Baseline  mode.Name
 	Pin       string           // --pin as given
 	Pins      []sample.Pinning // each cell is measured with each; empty: CPUs
@@ -57,6 +59,13 @@ const (
 	traceOverhead = 0.25
 )
 
+func (r Request) within() float64 {
+	if r.Rounds > 0 && r.Bound {
+		return r.Budget
+	}
+	return 0
+}
+
 // Make returns a plan of the request's cells in the catalogue's order, with one control for each
 // group; Skipped lists the impossible ones. It returns an error if the request is invalid, or if
 // nothing can be measured.
@@ -68,6 +77,7 @@ func Make(r Request) (sample.Plan, error) {
 	if r.Wire != (sample.Wire{}) {
 		p.Wire = &r.Wire
 	}
+	p.Within = r.within()
 	if err := r.check(); err != nil {
 		return p, err
 	}

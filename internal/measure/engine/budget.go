@@ -96,15 +96,22 @@ func (b *budget) expected(p sample.Plan, t plan.Turn) (seconds float64) {
 }
 
 // late reports whether the turn would exceed the budget or, if that is later, the end of the least
-// rounds of a search's step. Endpoints and plans with a number of rounds are never late.
+// rounds of a search's step. Endpoints and plans with a number of rounds are late only after
+// Plan.Within.
 func (r *run) late(t plan.Turn) bool {
-	p := r.Plan
-	if p.Rounds > 0 || r.Endpoints != nil {
+	p, within := r.Plan, r.Plan.Within
+	if r.Next != nil { // a search has a share of the budget for each step
+		within = 0
+	}
+	if within == 0 && (p.Rounds > 0 || r.Endpoints != nil) {
 		return false
 	}
 	seconds := r.budget.expected(p, t)
 	if t.Epoch {
 		seconds += leastShare * p.Epoch
+	}
+	if within > 0 {
+		return r.elapsed()+seconds > within
 	}
 	return r.elapsed()+seconds > latest*max(p.Budget, r.step.least)
 }

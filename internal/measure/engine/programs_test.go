@@ -260,6 +260,39 @@ func TestProgramsThatHangEndWithTheBudget(t *testing.T) {
 	}
 }
 
+// With a budget and a number of rounds, whichever comes first ends the run.
+func TestRoundsAndBudget(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rounds int
+		bound  bool
+		reason string
+		least  int
+	}{
+		{"rounds-first", 2, true, sample.EndedByRounds, 2},
+		{"budget-first", 1000, true, sample.EndedByBudget, 3},
+		{"rounds-only", 20, false, sample.EndedByRounds, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var clock engine.Clock
+			well := printing(steady)
+			b := &fake.Builder{Program: func(s path.Spec, o program.Request, n int) program.State {
+				if o.Op == program.Wait {
+					_ = clock.Sleep(context.Background(), clock.Now()+time.Second.Nanoseconds())
+				}
+				return well(s, o, n)
+			}}
+			req := programs(c.rounds)
+			req.Budget, req.Bound = 15, c.bound
+			r := try(t, context.Background(), b, req, func(c *engine.Config) { clock = c.Clock })
+			if r.err != nil || r.end.Reason != c.reason || r.end.Rounds < c.least ||
+				c.bound && r.end.Elapsed > req.Budget {
+				t.Errorf("end %+v, %v", r.end, r.err)
+			}
+		})
+	}
+}
+
 func TestProgramsAreStoppedAfterTheirVisit(t *testing.T) {
 	running := map[path.Spec]int{}
 	well := printing(steady)
