@@ -1,0 +1,77 @@
+# Functions of the scripts in this folder. A script that sources this file works in a temporary
+# folder, ends after 230 seconds at the latest, and leaves no file and no process behind.
+here=$(cd "$(dirname "$0")" && pwd)
+[ -n "${finding_limit-}" ] || finding_limit=set exec timeout -k 5 230 "$here/$(basename "$0")"
+dir=$(mktemp -d)
+cd "$dir"
+changed=0
+trap 'exit 1' INT TERM
+trap finish EXIT
+
+finish() {
+	local status=$?
+	jobs -p | xargs -r kill 2>/dev/null || true
+	wait
+	cd / && rm -rf "$dir"
+	[ $status != 0 ] || exit $changed
+	exit $status
+}
+
+# expect WHAT WANT GOT prints GOT, and remembers whether it differs from WANT.
+expect() {
+	printf '%s: %s\n' "$1" "$3"
+	[ "$2" = "$3" ] || { printf '  changed, was: %s\n' "$2" && changed=1; }
+}
+
+# holds WHAT CONDITION prints whether a condition in awk's language is true.
+holds() {
+	if awk "BEGIN { exit !($2) }"; then
+		printf '%s: yes\n' "$1"
+	else
+		printf '%s: no (%s)\n  changed\n' "$1" "$2" && changed=1
+	fi
+}
+
+# pip_get PACKAGE==VERSION… installs for "$dir/py/bin/python".
+pip_get() {
+	python3 -m venv py
+	py/bin/pip install -q --no-cache-dir --disable-pip-version-check "$@"
+}
+
+# npm_get PACKAGE@VERSION… installs for scripts in $dir.
+npm_get() { npm install --silent --no-audit --no-fund --cache "$dir/npm" --prefix "$dir" "$@"; }
+
+# deb_get PACKAGE=VERSION… unpacks Debian packages into $dir/root. It needs `apt-get update`.
+deb_get() {
+	mkdir -p debs root
+	(cd debs && apt-get -qq -o APT::Sandbox::User=root download "$@")
+	for file in debs/*.deb; do dpkg -x "$file" root; done
+}
+
+# debian PROGRAM ARGUMENT… runs an unpacked program with the unpacked libraries.
+debian() {
+	local program
+	program=$(find root -type f -perm -1 -name "$1" | head -1)
+	shift
+	LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu "$program" "$@"
+}
+
+# go_get MODULE@VERSION… makes a module that requires them.
+go_get() {
+	export GOPATH=$dir/gopath GOCACHE=$dir/gocache GOFLAGS=-modcacherw CGO_ENABLED=0
+	go mod init finding 2>/dev/null
+	go get "$@" 2>&1 | grep -v '^go: \(added\|upgraded\|downloading\)' || true
+}
+
+free_port() {
+	python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# wait_port PORT waits until a server accepts connections there.
+wait_port() {
+	for _ in $(seq 100); do
+		(: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
+		sleep 0.1
+	done
+	echo "no server on port $1" >&2 && return 1
+}
