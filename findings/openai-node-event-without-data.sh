@@ -1,0 +1,51 @@
+#!/bin/bash
+# One would guess that OpenAI's Node library ignores an event without data, such as a keep-alive
+# `event: ping`: the standard says that an event whose data is empty is not dispatched.
+#
+# It parses the missing data as JSON and ends the stream with an error, after the tokens before it.
+# A comment as keep-alive is ignored, and so is a stray `id:` or `retry:`.
+#
+# openai 7.55.0 (npm), 2026-11-28
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+npm_get openai@7.55.0
+port=$(free_port)
+cat >serve.py <<'END'
+import http.server, json, sys
+
+def chunk(text):
+    return "data: " + json.dumps({"id": "c", "object": "chat.completion.chunk", "created": 1,
+        "model": "m", "choices": [{"index": 0, "delta": {"content": text}}]}) + "\n\n"
+
+between = {"comment": ": ping\n\n", "event": "event: ping\n\n", "id": "id: 1\n\n",
+           "retry": "retry: 1000\n\n"}
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        ping = between[self.path.split("/")[1]]
+        self.wfile.write(f"{chunk('one')}{ping}{chunk('two')}data: [DONE]\n\n".encode())
+    def log_message(self, *_): pass
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+END
+cat >ask.mjs <<'END'
+import OpenAI from 'openai'
+const client = new OpenAI({ baseURL: process.argv[2], apiKey: 'x', maxRetries: 0, logLevel: 'off' })
+const out = []
+try {
+	for await (const c of await client.chat.completions.create({ model: 'm', stream: true,
+		messages: [{ role: 'user', content: '?' }] })) out.push(c.choices[0].delta.content)
+} catch { out.push('error') }
+console.log(...out)
+END
+python3 serve.py "$port" &
+wait_port "$port"
+for kind in comment id retry; do
+	expect "$kind" "one two" "$(node ask.mjs "http://127.0.0.1:$port/$kind")"
+done
+expect "event without data" "one error" "$(node ask.mjs "http://127.0.0.1:$port/event")"
