@@ -51,7 +51,7 @@ deb_get() {
 # debian PROGRAM ARGUMENT… runs an unpacked program with the unpacked libraries.
 debian() {
 	local program
-	program=$(find root -type f -perm -1 -name "$1" | head -1)
+	program=$(find root -type f -path "*bin/$1" | head -1)
 	shift
 	LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu "$program" "$@"
 }
