@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,25 +16,30 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 var errGone = errors.New("the network namespace is gone")
 
-// ReadText reads the texts of a namespace's rules into Space.Text. It runs iptables-save and nft if
-// they are installed. It reads either all of a chain's rules or, if the number of rules has
-// changed, none. m must be this machine.
+// ReadText reads the texts of a namespace's rules into Space.Text. It runs iptables-save, for the
+// rules that iptables writes, and nft, if they are installed. It reads no rules of a chain whose
+// number of rules has changed. m must be this machine.
 func (m *Machine) ReadText(ctx context.Context, space int) error {
 	s := &m.Spaces[space]
 	counts := s.counts()
 	if s.Text != nil || len(counts) == 0 {
 		return nil
 	}
-	t := texts{ctx: ctx, iptables: s.Nft.Iptables(), want: counts, found: map[chain][]string{}}
+	t := texts{ctx: ctx, iptables: s.Nft.Iptables(), options: s.Nft.Options(), want: counts,
+		found: map[chain][]string{}}
 	err := s.visit(func() error { t.read(); return nil })
 	s.Text = []RuleText{}
 	for _, c := range slices.SortedFunc(maps.Keys(t.found), chain.compare) {
 		for i, text := range t.found[c] {
+			if text == "" {
+				continue
+			}
 			s.Text = append(s.Text, RuleText{c.table, c.name, i + 1, printable.Line(text)})
 		}
 	}
@@ -116,8 +122,9 @@ func (s *Space) counts() map[chain]int {
 type texts struct {
 	ctx      context.Context
 	iptables []string // tables of iptables-nft
+	options  map[nft.Place][]string
 	want     map[chain]int
-	found    map[chain][]string
+	found    map[chain][]string // "" if a rule's text is not known
 }
 
 // builtin lists the tables that iptables knows. Listing a legacy table creates it.
@@ -136,7 +143,8 @@ func (t *texts) read() {
 		if native {
 			found := iptablesRules(t.run("nf_tables", program+"-nft-save", program+"-save"),
 				family+" ")
-			maps.DeleteFunc(found, func(c chain, _ []string) bool {
+			maps.DeleteFunc(found, func(c chain, rules []string) bool {
+				t.dropPartial(c, rules)
 				return !slices.Contains(t.iptables, c.table)
 			})
 			t.accept(found)
@@ -147,9 +155,23 @@ func (t *texts) read() {
 		}
 	}
 	for c := range t.want {
-		if t.found[c] == nil && !strings.Contains(c.table, "-legacy ") {
+		known := t.found[c] != nil && !slices.Contains(t.found[c], "")
+		if !known && !strings.Contains(c.table, "-legacy ") {
 			t.accept(nftRules(t.output("nft", "-a", "-s", "-t", "list", "ruleset")))
 			return
+		}
+	}
+}
+
+// dropPartial empties the lines that iptables-save prints without parts of their rules.
+func (t *texts) dropPartial(c chain, rules []string) {
+	for i, line := range rules {
+		want, ok := t.options[nft.Place{Table: c.table, Chain: c.name, Number: i + 1}]
+		words := strings.Fields(line)
+		if !ok || slices.ContainsFunc(want, func(o string) bool {
+			return !slices.Contains(words, o)
+		}) {
+			rules[i] = ""
 		}
 	}
 }
@@ -164,10 +186,17 @@ func (t *texts) lacks(table string) bool {
 	return false
 }
 
+// accept fills in the texts that are not known yet.
 func (t *texts) accept(found map[chain][]string) {
 	for c, rules := range found {
-		if t.found[c] == nil && len(rules) == t.want[c] {
-			t.found[c] = rules
+		if len(rules) != t.want[c] {
+			continue
+		}
+		if t.found[c] == nil {
+			t.found[c] = make([]string, len(rules))
+		}
+		for i, text := range rules {
+			t.found[c][i] = cmp.Or(t.found[c][i], text)
 		}
 	}
 }

@@ -109,6 +109,66 @@ COMMIT
 	}
 }
 
+// mixed has rules that nft added to chains of iptables; iptables-save prints them without sets and
+// ranges, or leaves out the table.
+const mixed = `insert rule ip filter INPUT tcp dport { 8080, 8443 } counter drop
+insert rule ip filter INPUT ip saddr 10.0.0.1-10.0.0.9 counter drop
+insert rule ip filter INPUT tcp dport 5-9 counter drop
+insert rule ip filter INPUT iifname { "eth1", "eth2" } counter drop
+insert rule ip filter INPUT tcp dport 8080 counter drop
+insert rule ip filter INPUT ip ttl 5 tcp dport 8080 counter drop
+`
+
+func TestReadTextOfMixedTables(t *testing.T) {
+	rules := []string{"-A INPUT -p tcp -m multiport --dports 1,2 -m comment --comment mine -j DROP",
+		"-A INPUT -p tcp -m tcp --dport 22:25 -j ACCEPT",
+		"-A INPUT -p tcp -m tcp ! --dport 22:25 -j DROP",
+		"-A INPUT ! -s 10.0.0.0/8 -d 1.2.3.4/30 -i eth+ -j DROP",
+		"-A INPUT -p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN -m limit --limit 3/min -j REJECT " +
+			"--reject-with tcp-reset",
+		"-A INPUT -m mark --mark 0x1/0x3 -j NFLOG --nflog-prefix x",
+		"-A INPUT -m addrtype --dst-type LOCAL -m conntrack --ctstate NEW -j DROP",
+		"-A INPUT -f -j DROP", "-A INPUT -j RETURN"}
+	p := newPlace(t)
+	p.do(t, func() error {
+		feed(t, "*filter\n:INPUT ACCEPT [0:0]\n"+strings.Join(rules, "\n")+"\nCOMMIT\n",
+			"iptables-nft-restore")
+		return nil
+	})
+	if diff := cmp.Diff(rules, textsOf(t, p)); diff != "" {
+		t.Errorf("iptables' own rules: %s", diff)
+	}
+	p.do(t, func() error { feed(t, mixed, "nft", "-f", "-"); return nil })
+	added := []string{"ip ttl 5 tcp dport 8080 counter drop",
+		"-A INPUT -p tcp -m tcp --dport 8080 -j DROP",
+		`iifname { "eth1", "eth2" } counter drop`, "tcp dport 5-9 counter drop",
+		"ip saddr 10.0.0.1-10.0.0.9 counter drop", "tcp dport { 8080, 8443 } counter drop"}
+	if diff := cmp.Diff(append(added, rules...), textsOf(t, p)); diff != "" {
+		t.Errorf("with rules of nft: %s", diff)
+	}
+	const leftOut = "fib daddr type local tcp dport 9999 counter drop" // iptables-save refuses it
+	p.do(t, func() error {
+		feed(t, "insert rule ip filter INPUT "+leftOut+"\n", "nft", "-f", "-")
+		return nil
+	})
+	got := textsOf(t, p)
+	if len(got) != 1+len(added)+len(rules) || got[0] != leftOut || got[1] != added[0] {
+		t.Errorf("of a table that iptables-save leaves out: %q", got)
+	}
+}
+
+func textsOf(t *testing.T, p place) (out []string) {
+	t.Helper()
+	m := readAs(t, p)
+	if err := m.ReadText(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range m.Spaces[0].Text {
+		out = append(out, r.Text)
+	}
+	return out
+}
+
 func FuzzRuleTexts(f *testing.F) {
 	f.Add(nftList)
 	f.Add("*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j DROP\nCOMMIT\n")

@@ -3,7 +3,6 @@ package nft
 import (
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
@@ -47,28 +46,6 @@ func (s Saved) Assume(match bool) Saved {
 func (s Saved) Rules() (out []Place) {
 	for _, r := range s.rules() {
 		out = append(out, Place{r.table, r.chain, r.number})
-	}
-	return out
-}
-
-// Iptables lists the tables that iptables-nft made: it names base chains in capitals.
-func (s Saved) Iptables() (out []string) {
-	made := map[string]bool{}
-	for i, m := range s.Messages {
-		p, err := partOf(m, i, map[string]int{})
-		if err != nil || p.kind != unix.NFT_MSG_NEWCHAIN ||
-			p.attrs.get(unix.NFTA_CHAIN_HOOK) == nil {
-			continue
-		}
-		table := familyName(p.family) + " " + p.attrs.text(unix.NFTA_CHAIN_TABLE)
-		name := p.attrs.text(unix.NFTA_CHAIN_NAME)
-		before, known := made[table]
-		made[table] = (before || !known) && name == strings.ToUpper(name)
-	}
-	for table, yes := range made {
-		if yes {
-			out = append(out, table)
-		}
 	}
 	return out
 }
