@@ -89,7 +89,8 @@ func iptables(ns *netns.NS, saver string, args ...string) error {
 }
 
 func removeRules(ns *netns.NS, saver string, match func(rule) bool) (n int, err error) {
-	rules, err := save(saver, "filter")
+	var rules []rule
+	err = ns.Do(func() (err error) { rules, err = save(saver, "filter"); return err })
 	if err != nil {
 		return 0, err
 	}

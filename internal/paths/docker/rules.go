@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/exchange"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/local"
@@ -37,6 +39,15 @@ func (r rule) has(words string) bool {
 		}
 	}
 	return false
+}
+
+// inChain returns a function that reports whether a rule is in the chain and has all the words.
+func inChain(chain string, words []string) func(rule) bool {
+	return func(r rule) bool {
+		return r.chain == chain && !slices.ContainsFunc(words, func(w string) bool {
+			return !r.has(w)
+		})
+	}
 }
 
 func parseRules(text string) []rule {
@@ -81,6 +92,8 @@ func save(program, table string) ([]rule, error) {
 	return parseRules(text), err
 }
 
+// saved returns what the program prints. The tables that it leaves out because it does not know a
+// rule of theirs are read from the kernel.
 func saved(program, table string) (string, error) {
 	args := []string{"-c"}
 	if table != "" {
@@ -91,7 +104,51 @@ func saved(program, table string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read rules: %s: %w", program, err)
 	}
-	return string(bytes.TrimSpace(out)), nil
+	text := string(bytes.TrimSpace(out))
+	for _, m := range leftOut.FindAllStringSubmatch(text, -1) {
+		read, err := kernelTable(strings.HasPrefix(program, "ip6"), m[1])
+		if err != nil {
+			return "", err
+		}
+		text = strings.Replace(text, m[0], read, 1)
+	}
+	return text, nil
+}
+
+var leftOut = regexp.MustCompile("(?m)^# Table `([^']+)' is incompatible.*$")
+
+// kernelTable returns a table in the form of iptables-save -c, as far as it knows the rules' parts.
+func kernelTable(six bool, table string) (string, error) {
+	family := nft.IPv4
+	if six {
+		family = nft.IPv6
+	}
+	chains, err := nft.Read()
+	if err != nil {
+		return "", err
+	}
+	rules, err := nft.ReadTable(family, table)
+	if err != nil {
+		return "", err
+	}
+	out := []string{"# read from the kernel (nf_tables)", "*" + table}
+	for _, c := range chains {
+		policy := "ACCEPT"
+		if c.Drop {
+			policy = "DROP"
+		}
+		if c.Table == table && c.V6 == six && c.V4 != six {
+			out = append(out, fmt.Sprintf(":%s %s [0:0]", c.Name, policy))
+		}
+	}
+	for _, r := range rules {
+		spec := strings.Replace(r.Rule.String(), " -j DNAT to ", " -j DNAT --to-destination ", 1)
+		if r.Comment != "" {
+			spec = fmt.Sprintf("-m comment --comment %q %s", r.Comment, spec)
+		}
+		out = append(out, fmt.Sprintf("[%d:0] -A %s %s", r.Packets, r.Chain, spec))
+	}
+	return strings.Join(append(out, "COMMIT"), "\n"), nil
 }
 
 var errNoRule = errors.New("no such rule")
@@ -120,13 +177,9 @@ func (e *engine) findRule(six bool, table, chain string, words ...string) (r rul
 			continue
 		}
 		ran = true
-		for _, r := range rules {
-			if r.chain == chain && !slices.ContainsFunc(words, func(w string) bool {
-				return !r.has(w)
-			}) {
-				*found = p
-				return r, p, nil
-			}
+		if i := slices.IndexFunc(rules, inChain(chain, words)); i >= 0 {
+			*found = p
+			return rules[i], p, nil
 		}
 	}
 	if !ran {
@@ -167,12 +220,16 @@ func (s *site) ruleHop(kind mode.HopKind, expect path.Expect, table, chain strin
 			if err != nil {
 				return sample.Counters{}, err
 			}
-			for _, now := range rules {
-				if now.chain == r.chain && now.spec == r.spec {
-					return sample.Counters{Hits: now.packets}, nil
-				}
+			i := slices.IndexFunc(rules, func(now rule) bool {
+				return now.chain == r.chain && now.spec == r.spec
+			})
+			if i < 0 { // the table is now printed by the other of iptables-save and the kernel
+				i = slices.IndexFunc(rules, inChain(chain, words))
 			}
-			return sample.Counters{}, errNoRule
+			if i < 0 {
+				return sample.Counters{}, errNoRule
+			}
+			return sample.Counters{Hits: rules[i].packets}, nil
 		}}, nil
 }
 

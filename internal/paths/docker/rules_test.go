@@ -3,6 +3,7 @@ package docker
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns/netnstest"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 )
 
@@ -110,6 +113,80 @@ func TestFindRuleAtOnce(t *testing.T) {
 		if c, err := h.Read(); err != nil || c.Hits != 7 {
 			t.Errorf("%d hits, %v", c.Hits, err)
 		}
+	}
+}
+
+// Docker's rules are the same after iptables-save leaves out their tables for a rule of nft.
+func TestRulesBesideForeignOnes(t *testing.T) {
+	const mark = "pid:[4026531836]/17/4711"
+	steps := [][]string{{"iptables-nft", "-t", "nat", "-N", "DOCKER"},
+		{"iptables-nft", "-t", "nat", "-A", "POSTROUTING", "-o", "br-1", "-m", "addrtype",
+			"--src-type", "LOCAL", "-j", "MASQUERADE", "-c", "5", "300"},
+		{"iptables-nft", "-t", "nat", "-A", "DOCKER", "-d", "127.0.0.1", "!", "-i", "br-1", "-p",
+			"tcp", "--dport", "4321", "-j", "DNAT", "--to-destination", "172.18.0.2:5201",
+			"-c", "7", "420"},
+		{"iptables-nft", "-P", "FORWARD", "DROP"}, {"iptables-nft", "-N", "DOCKER-USER"},
+		{"iptables-nft", "-A", "DOCKER-USER", "-i", "br-1", "-o", "br-1", "-m", "comment",
+			"--comment", tagOf(mark), "-j", "ACCEPT"}}
+	foreign := [][]string{{"nft", "add rule ip nat POSTROUTING fib saddr type local tcp dport 9999 " +
+		"masquerade"}, {"nft", "add rule ip filter DOCKER-USER fib daddr type local drop"}}
+	ns := netnstest.New(t)
+	run := func(steps [][]string) {
+		t.Helper()
+		for _, c := range steps {
+			cmd := exec.Command(c[0], c[1:]...)
+			err := ns.Start(cmd)
+			if err == nil {
+				err = cmd.Wait()
+			}
+			if err != nil {
+				pathtest.SkipOrFail(t, "%v: %v", c, err)
+			}
+		}
+	}
+	run(steps)
+	e := &engine{Daemon: &dockerapi.Daemon{}, spot: spot{ns, thisMachine},
+		saver: "iptables-nft-save"}
+	hop := func(chain string, words ...string) path.Hop {
+		t.Helper()
+		h, err := (&site{engine: e, path: &path.Path{}}).ruleHop(
+			mode.HopDNAT, path.Matches, "nat", chain, words...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	dnat := []string{"--dport 4321", "-j DNAT", "--to-destination 172.18.0.2:5201"}
+	masquerade := []string{"-o br-1", "--src-type LOCAL", "-j MASQUERADE"}
+	hops := []path.Hop{hop("DOCKER", dnat...), hop("POSTROUTING", masquerade...)}
+	run(foreign)
+	hops = append(hops, hop("DOCKER", dnat...), hop("POSTROUTING", masquerade...))
+	for i, want := range []uint64{7, 5, 7, 5} {
+		if c, err := hops[i].Read(); err != nil || c.Hits != want {
+			t.Errorf("%s: %d hits, %v", hops[i].Name, c.Hits, err)
+		}
+	}
+	const name = "nat DOCKER ! -i br-1 -d 127.0.0.1/32 -p tcp --dport 4321 -j DNAT " +
+		"--to-destination 172.18.0.2:5201"
+	if hops[2].Name != name {
+		t.Errorf("the hop is %q", hops[2].Name)
+	}
+	_, err := (&site{engine: e, path: &path.Path{}}).ruleHop(
+		mode.HopDNAT, path.Matches, "nat", "DOCKER", "--dport 4322")
+	if !errors.Is(err, errNoRule) {
+		t.Errorf("another port: %v", err)
+	}
+	var text string
+	err = ns.Do(func() (err error) { text, err = saved("iptables-nft-save", "filter"); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := removeRules(ns, "iptables-nft-save", func(r rule) bool { return r.mark() == mark })
+	if err != nil || n != 1 {
+		t.Errorf("removed %d rules, %v", n, err)
+	}
+	if !strings.Contains(text, "\n:FORWARD DROP ") || !strings.Contains(text, "(nf_tables)") {
+		t.Errorf("the table is %s", text)
 	}
 }
 

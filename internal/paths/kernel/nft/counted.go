@@ -16,6 +16,7 @@ type Counted struct {
 	Rule    firewall.Rule
 	Counts  bool
 	Packets uint64
+	Comment string
 }
 
 // ReadTable reads the rules of a table, or none if it does not exist.
@@ -56,6 +57,7 @@ func readCounted(ch *nftables.Chain) (out []Counted, err error) {
 	for _, x := range rules {
 		r := Counted{Chain: ch.Name, Handle: x.handle, Rule: readRule(x.exprs, ch.Table.Family)}
 		r.Packets, r.Counts = counterOf(x.exprs)
+		r.Comment = x.comment()
 		out = append(out, r)
 	}
 	return out, nil

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+	"github.com/google/nftables/xt"
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +17,22 @@ import (
 type rawRule struct {
 	handle uint64
 	exprs  []any
+	user   []byte
+}
+
+// comment returns the comment that nft or iptables gave the rule, or "".
+func (r rawRule) comment() string {
+	if s, ok := userdata.GetString(r.user, userdata.TypeComment); ok {
+		return s
+	}
+	for _, e := range r.exprs {
+		if m, ok := e.(*expr.Match); ok {
+			if c, ok := m.Info.(*xt.Comment); ok {
+				return text([]byte(*c))
+			}
+		}
+	}
+	return ""
 }
 
 type opaque string
@@ -64,6 +82,8 @@ func decodeRule(family byte, data []byte) (rawRule, error) {
 		switch ad.Type() {
 		case unix.NFTA_RULE_HANDLE:
 			r.handle = ad.Uint64()
+		case unix.NFTA_RULE_USERDATA:
+			r.user = ad.Bytes()
 		case unix.NFTA_RULE_EXPRESSIONS:
 			ad.Nested(func(list *netlink.AttributeDecoder) error {
 				for list.Next() {
