@@ -1,6 +1,7 @@
 package fast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,12 @@ func refused(ctx context.Context, routes []Route) (why map[netip.AddrPort]string
 	for _, r := range routes {
 		t.add(r)
 	}
+	if why := t.choosePorts(); why != "" {
+		for _, x := range t.tried {
+			t.why[x.route.Dial] = why
+		}
+		return t.why, false, nil
+	}
 	s, err := replica.Start(ctx, m, t.list)
 	if err != nil {
 		return nil, false, err
@@ -43,23 +50,18 @@ func refused(ctx context.Context, routes []Route) (why map[netip.AddrPort]string
 	if err != nil {
 		return nil, false, err
 	}
+	for _, w := range t.ways {
+		w.why = t.judge(ctx, w, answers[:1+len(w.ports)])
+		w.seen = answers[0].Outcomes[0].Seen
+		answers = answers[1+len(w.ports):]
+	}
 	for _, x := range t.tried {
-		var seen [2]netip.Addr // by docker-proxy, straight
-		why := ""
-		for i, w := range x.ways() {
-			got := answers[:1+clientPorts]
-			answers = answers[len(got):]
-			if why == "" {
-				why = t.judge(ctx, w, got)
-				seen[i] = got[0].Outcomes[0].Seen
-			}
-		}
-		if why == "" && seen[0] != seen[1] {
-			why = fmt.Sprintf("the server would see %s as the client instead of %s", seen[1],
-				seen[0])
-		}
-		if why != "" {
+		switch why := cmp.Or(x.proxied.why, x.straight.why); {
+		case why != "":
 			t.why[x.route.Dial] = why
+		case x.proxied.seen != x.straight.seen:
+			t.why[x.route.Dial] = fmt.Sprintf("the server would see %s as the client instead of %s",
+				x.straight.seen, x.proxied.seen)
 		}
 	}
 	return t.why, t.doubtful, nil
@@ -69,26 +71,28 @@ type trials struct {
 	machine *replica.Machine
 	list    []replica.Socket
 	sockets map[replica.Socket]int // by stand-in, its index in list
+	ways    []*way
 	tried   []trial
 	why     map[netip.AddrPort]string
 
 	doubtful bool
 }
 
+// trial has the two connections to the container's server.
 type trial struct {
-	route         Route
-	proxy, server int // indexes in trials.list
+	route             Route
+	proxied, straight *way
 }
 
-// way is one of the two connections of a trial to the container's server.
+// way is a connection to a container's server. Several routes may have the same one.
 type way struct {
 	to     netip.AddrPort
 	relays []int
-	server int
-}
+	server int      // indexes in trials.list
+	ports  []uint16 // of the clients that exchange long data
 
-func (x trial) ways() []way {
-	return []way{{x.route.Dial, []int{x.proxy}, x.server}, {x.route.Target, nil, x.server}}
+	why  string     // clients would be served differently; "": they would not
+	seen netip.Addr // the client's address as the server sees it
 }
 
 // add plans the connections of a route.
@@ -99,10 +103,22 @@ func (t *trials) add(r Route) {
 		t.why[r.Dial] = "its container is not linked to this machine's network"
 		return
 	}
-	t.tried = append(t.tried, trial{r,
-		t.socket(replica.Socket{Proto: "tcp", Addr: r.host, V6Only: r.host.Addr().Is6(),
-			Relay: r.Target}),
-		t.socket(replica.Socket{Space: space, Proto: "tcp", Addr: r.Target})})
+	proxy := t.socket(replica.Socket{Proto: "tcp", Addr: r.host, V6Only: r.host.Addr().Is6(),
+		Relay: r.Target})
+	server := t.socket(replica.Socket{Space: space, Proto: "tcp", Addr: r.Target})
+	t.tried = append(t.tried, trial{r, t.way(r.Dial, []int{proxy}, server),
+		t.way(r.Target, nil, server)})
+}
+
+func (t *trials) way(to netip.AddrPort, relays []int, server int) *way {
+	for _, w := range t.ways {
+		if w.to == to && w.server == server && slices.Equal(w.relays, relays) {
+			return w
+		}
+	}
+	w := &way{to: to, relays: relays, server: server}
+	t.ways = append(t.ways, w)
+	return w
 }
 
 func (t *trials) socket(s replica.Socket) int {
@@ -114,32 +130,83 @@ func (t *trials) socket(s replica.Socket) int {
 	return i
 }
 
-// clientPorts is the number of ports that a client tries on each way.
-const clientPorts = 16
+// mostPorts is the number of ports from which clients try each way.
+const mostPorts = 16
 
-// dials returns, for each way, a connection whose packets are followed, and long ones from ports
-// that are spread over those that the kernel gives to clients.
-func (t *trials) dials() (out []replica.Dial) {
+// choosePorts gives each way ports of its own, spread over those that the kernel gives to clients,
+// with all values of their lowest four bits. If there are too few, ways share them or have fewer,
+// so that the stand-ins of docker-proxy find some for their own connections. It returns why even
+// one port each is too much, or "".
+func (t *trials) choosePorts() string {
+	free := t.freePorts()
+	to := map[netip.AddrPort]int{} // connections to a container at the same time
+	more := 0
+	for _, w := range t.ways {
+		for _, i := range w.relays {
+			to[t.list[i].Relay]++
+			more = max(more, to[t.list[i].Relay])
+		}
+	}
+	n := min(mostPorts, len(free)/(1+more))
+	if n == 0 && len(t.ways) > 0 {
+		return fmt.Sprintf("this machine has too few local ports for clients to try it: %d of "+
+			"net.ipv4.ip_local_port_range are free, and %d are needed", len(free), 1+more)
+	}
+	used := map[uint16]bool{}
+	for k, w := range t.ways {
+		for i := range n {
+			part := free[i*len(free)/n : (i+1)*len(free)/n-more]
+			own := func(p uint16) bool { return !used[p] }
+			at := slices.IndexFunc(part, func(p uint16) bool {
+				return own(p) && int(p)%mostPorts == i
+			})
+			if at < 0 {
+				at = slices.IndexFunc(part, own)
+			}
+			if at < 0 {
+				at = k % len(part)
+			}
+			used[part[at]] = true
+			w.ports = append(w.ports, part[at])
+		}
+	}
+	return ""
+}
+
+// freePorts returns the ports that the kernel gives to clients, except those of docker-proxies.
+func (t *trials) freePorts() (out []uint16) {
 	low, high := 32768, 60999
 	_, _ = fmt.Sscan(t.machine.Spaces[0].Sysctls["net/ipv4/ip_local_port_range"], &low, &high)
-	for _, x := range t.tried {
-		for _, w := range x.ways() {
-			d := replica.Dial{Proto: "tcp", To: w.to, Explain: true}
-			out = append(out, d)
-			d.Explain = false
-			for i := range clientPorts {
-				d.Long = uint16(low + (high-low)*i/(clientPorts-1))
-				out = append(out, d)
-			}
+	listens := map[int]bool{}
+	for _, s := range t.list {
+		if s.Space == 0 {
+			listens[int(s.Addr.Port())] = true
+		}
+	}
+	for p := max(low, 1); p <= min(high, 1<<16-1); p++ {
+		if !listens[p] {
+			out = append(out, uint16(p))
 		}
 	}
 	return out
 }
 
-// judge returns why clients would be served differently on a way, or "" if they would not. Only for
-// the first answer were packets followed.
-func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) string {
-	var want netip.Addr
+// dials returns, for each way, a connection whose packets are followed, and the long exchanges.
+func (t *trials) dials() (out []replica.Dial) {
+	for _, w := range t.ways {
+		d := replica.Dial{Proto: "tcp", To: w.to, Explain: true}
+		out = append(out, d)
+		for _, d.Long = range w.ports {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// judge returns why clients would be served differently on a way, or "" if they would not. After
+// the first answer come those of the long exchanges.
+func (t *trials) judge(ctx context.Context, w *way, answers []replica.Answer) string {
+	want := answers[0].Outcomes[0].Seen
 	for i, a := range answers {
 		what := "a connection to " + w.to.String()
 		if i > 0 {
@@ -148,9 +215,12 @@ func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) str
 		o := a.Outcomes[0]
 		doubts := len(a.Unsure) > 0 && (i == 0 || len(a.Outcomes) > 1)
 		switch {
+		case o.Got == replica.Failed:
+			t.doubtful = true
+			return what + " could not be tried: " + o.Err
 		case len(a.Outcomes) == 1 && o.Got != replica.Connected:
 			t.doubtful = t.doubtful || unexplained(a)
-			return what + " is " + t.lost(ctx, a)
+			return what + " is " + t.lost(ctx, a, i > 0)
 		case doubts:
 			return what + " may be affected by " + strings.Join(a.Unsure, ", ")
 		case len(a.Outcomes) > 1:
@@ -158,10 +228,9 @@ func (t *trials) judge(ctx context.Context, w way, answers []replica.Answer) str
 			return what + " does not always have the same outcome"
 		case o.Socket != w.server || !slices.Equal(o.Relays, w.relays):
 			return what + " is answered by another server"
-		case i > 0 && o.Seen != want:
+		case o.Seen != want:
 			return what + " comes from another address"
 		}
-		want = o.Seen
 	}
 	return ""
 }
@@ -172,12 +241,12 @@ func unexplained(a replica.Answer) bool {
 		(a.Lost == nil || a.Lost.Rule == nil && a.Lost.Why == replica.Untraced)
 }
 
-// lost returns where packets are lost, in words that follow "is".
-func (t *trials) lost(ctx context.Context, a replica.Answer) string {
+// lost returns where packets of a connection or transfer are lost, in words that follow "is".
+func (t *trials) lost(ctx context.Context, a replica.Answer, transfer bool) string {
 	l := a.Lost
 	switch {
 	case l == nil:
-		return string(a.Outcomes[0].Got)
+		return outcomeWords[a.Outcomes[0].Got]
 	case l.Rule == nil:
 		return fmt.Sprintf("lost: %s", l.Why)
 	}
@@ -185,12 +254,16 @@ func (t *trials) lost(ctx context.Context, a replica.Answer) string {
 	if l.Rule.Reject {
 		verb = "rejected"
 	}
-	if l.Reply {
+	if l.Reply && !transfer {
 		verb = "answered, and the answer is " + verb
 	}
 	_ = t.machine.ReadText(ctx, l.Space) // after an error, the rule only has a number
 	return verb + " by " + t.machine.Words(*l)
 }
+
+var outcomeWords = map[replica.Got]string{replica.Refused: "refused", replica.Closed: "closed",
+	replica.Silent: "accepted, and then not completed", replica.Timeout: "not answered",
+	replica.Unreachable: "not routed"}
 
 // fingerprint returns a text that changes whenever the routes, or what decides about their packets
 // on this machine, may have changed. It leaves out the rules inside containers, which apply to

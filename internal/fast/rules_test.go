@@ -163,6 +163,21 @@ const rules = `
 + nft ip6 output: ip6 daddr 2001:db8::/32 drop
 + nft inet input: policy drop; iif lo accept; iif docker0 accept
 + ip rule add pref 7 to 10.0.0.0/8 lookup 99
+? nft ip output: tcp dport 8080 tcp sport & 1 == 0 drop
+? nft ip output: tcp dport 8080 tcp sport & 1 == 1 drop
+? nft ip6 output: tcp dport 8080 tcp sport & 1 == 0 drop
+? nft ip6 output: tcp dport 8080 tcp sport & 1 == 1 drop
+? nft ip output: tcp dport 80 tcp sport & 15 == 11 drop
+? nft inet output: tcp flags fin drop
+? nft ip input: iif docker0 tcp flags fin drop
+? nft inet input: iif lo tcp dport 8080 tcp flags & (fin | psh) == psh drop
+? nft inet input: iif lo tcp sport 8080 tcp flags & (fin | psh) == psh drop
+? nft inet output: oif docker0 meta length > 1000 drop
+? nft inet output: oif docker0 meta length 200-900 drop
+? ip6tables -I OUTPUT -o lo -p tcp -m length --length 1400:65535 -j DROP
+? iptables -I OUTPUT -o docker0 -p tcp -m length --length 1400:65535 -j REJECT --reject-with tcp-reset
+? iptables-legacy -I OUTPUT -o docker0 -p tcp -m length --length 1400:65535 -j DROP
+? iptables-legacy -I INPUT -i lo -p tcp --dport 8080 --tcp-flags FIN FIN -j DROP
 ! iptables-legacy -I INPUT -i lo -p tcp --dport 8080 -j DROP
 ! iptables-legacy -I OUTPUT -o lo -p tcp --dport 8080 -m owner --uid-owner 0 -j DROP
 ! iptables-legacy -I INPUT -i lo -p tcp -m conntrack --ctstate ESTABLISHED -j DROP
@@ -377,6 +392,11 @@ func refuses(t *testing.T, f *Fast, rule string, blocks bool) {
 	}
 	if strings.Contains(left[i].Why, " of chain ") {
 		t.Errorf("%s: the reason names a rule by its number: %s", rule, left[i].Why)
+	}
+	word := strings.ToLower(rule)
+	if (strings.Contains(word, "drop") || strings.Contains(word, "reject")) &&
+		!strings.Contains(left[i].Why, " by ") && !strings.Contains(left[i].Why, " at ") {
+		t.Errorf("%s: the reason names no rule: %s", rule, left[i].Why)
 	}
 	t.Logf("%s: %s", rule, left[i].Why)
 	n := sumTaken(t, f)

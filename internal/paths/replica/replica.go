@@ -95,11 +95,13 @@ type Dial struct {
 	Client
 	Proto string         `json:"protocol"`
 	To    netip.AddrPort `json:"to"`
-	// Long is the client's port for an exchange of 64 KiB in each direction over TCP; 0: a short
-	// connection. Explain does not apply to such an exchange.
+	// Long is the client's port for an exchange of 64 KiB in each direction over TCP, after which
+	// both sides end the connection; 0: a short connection. Dials with the same port must have
+	// different destinations.
 	Long uint16 `json:"long,omitempty"`
 	// Explain requests the packets' steps and, if packets were lost, where and why. For that the
-	// copy makes a separate connection, while it makes no others.
+	// copy makes a separate connection, while it makes no others; with Long it does so only after
+	// a failure, and returns no steps.
 	Explain bool `json:"explain,omitempty"`
 }
 

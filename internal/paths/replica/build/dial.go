@@ -22,7 +22,6 @@ import (
 func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Answer, error) {
 	answers := make([]replica.Answer, len(dials))
 	var plain, explained, long calls
-	var ports []uint16
 	for i, d := range dials {
 		ns, source, err := c.place(d.Client, d.To.Addr())
 		if err != nil {
@@ -33,7 +32,6 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 		call := dial.Call{From: ns, Source: source, Proto: d.Proto, To: d.To}
 		if d.Long != 0 {
 			long.add(call, i)
-			ports = append(ports, d.Long)
 			continue
 		}
 		if d.Explain {
@@ -56,17 +54,37 @@ func (c *machine) Dial(ctx context.Context, dials []replica.Dial) ([]replica.Ans
 	if err != nil {
 		return nil, err
 	}
-	exchanged, err := c.net.Exchange(ctx, long.list, ports, c.times)
-	if err != nil {
-		return nil, err
-	}
-	for k, i := range long.of {
-		answers[i].Outcomes = exchanged[k]
-	}
 	for k, i := range plain.of {
 		replica.Merge(&answers[i], replica.Answer{Outcomes: outcomes[k]})
 	}
-	return answers, nil
+	return answers, c.exchange(ctx, dials, long, answers)
+}
+
+// exchange makes the long exchanges, and explains those that fail.
+func (c *machine) exchange(ctx context.Context, dials []replica.Dial, long calls,
+	answers []replica.Answer) error {
+	outcomes, err := c.net.Exchange(ctx, long.list, long.ports(dials), c.times)
+	if err != nil {
+		return err
+	}
+	var failed calls
+	for k, i := range long.of {
+		answers[i].Outcomes = outcomes[k]
+		if dials[i].Explain && outcomes[k][0].Got != replica.Connected {
+			failed.add(long.list[k], i)
+		}
+	}
+	if len(failed.list) == 0 {
+		return nil
+	}
+	why, err := c.net.ExplainExchange(ctx, failed.list, failed.ports(dials))
+	if err != nil {
+		return err
+	}
+	for k, i := range failed.of {
+		replica.Merge(&answers[i], why[k])
+	}
+	return nil
 }
 
 // calls has the calls for some of the answers.
@@ -77,6 +95,14 @@ type calls struct {
 
 func (c *calls) add(call dial.Call, of int) {
 	c.list, c.of = append(c.list, call), append(c.of, of)
+}
+
+// ports returns the client ports of long exchanges.
+func (c *calls) ports(dials []replica.Dial) (out []uint16) {
+	for _, i := range c.of {
+		out = append(out, dials[i].Long)
+	}
+	return out
 }
 
 // place returns a client's namespace and its address. The zero address means that the kernel

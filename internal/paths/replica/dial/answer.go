@@ -7,9 +7,9 @@ import (
 )
 
 // answer is the answer of a stand-in. Its text is "socket N ADDRESS", with the stand-in's index and
-// the address from which it sees the client. Each relay in between prepends a line "relay N". The
-// answer to a long request ends with zeros. A request by datagram is "toll TOKEN", and the answer
-// repeats it.
+// the address from which it sees the client. Each relay in between prepends a line "relay N". A
+// relay that cannot try to connect answers "failed WHY". The answer to a long request ends with
+// zeros. A request by datagram is "toll TOKEN", and the answer repeats it.
 type answer struct {
 	relays []int
 	socket int
@@ -17,8 +17,10 @@ type answer struct {
 }
 
 const (
-	mostRelays  = 8
-	much        = 1 << 16 // zeros in each direction of a long exchange
+	mostRelays = 8
+	// zeros in each direction of a long exchange: 1, 4, 16, …, each part after the answer to the
+	// last one
+	much        = 1 << 16
 	requestForm = "toll %08x\n"
 	requestSize = len("toll 01234567\n")
 )
@@ -28,6 +30,15 @@ func relayLine(i int) string { return fmt.Sprintf("relay %d\n", i) }
 func socketLine(i int, client netip.Addr) string {
 	return fmt.Sprintf("socket %d %s\n", i, client.WithZone(""))
 }
+
+const failedPrefix = "failed "
+
+func failedLine(err error) string { return failedPrefix + err.Error() + "\n" }
+
+// standInError is the reason why a relay could not try to connect.
+type standInError struct{ why string }
+
+func (e *standInError) Error() string { return "docker-proxy's connection: " + e.why }
 
 func isRequest(b []byte) bool { _, ok := token(b); return ok && len(b) == requestSize }
 
@@ -47,6 +58,9 @@ func parse(b []byte) (a answer, complete bool, err error) {
 		line, rest, whole := strings.Cut(text, "\n")
 		if !whole {
 			return a, false, nil
+		}
+		if why, failed := strings.CutPrefix(line, failedPrefix); failed {
+			return a, true, &standInError{why}
 		}
 		var n int
 		var seen string

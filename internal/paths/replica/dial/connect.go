@@ -19,10 +19,11 @@ import (
 type attempt struct {
 	Call
 	port uint16 // the client's port; 0: the kernel chooses
-	long bool   // a long request is still to be sent
+	long bool   // exchange long data from exactly this port
 	out  replica.Outcome
 
-	missing int // zeros still missing at the answer's end
+	missing int  // zeros that the answer must have at its end
+	ending  bool // the long exchange is complete, except that the server must end it, too
 
 	fd        int
 	from      netip.AddrPort // the client's address and port
@@ -226,11 +227,16 @@ func (c *caller) dial(a *attempt) error {
 	}
 	err = unix.Connect(a.fd, to)
 	a.from = local(a.fd)
-	if errors.Is(err, unix.EINPROGRESS) {
-		err = nil
+	switch {
+	case errors.Is(err, unix.EINPROGRESS):
+		return nil
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return errNoPort
 	}
 	return err
 }
+
+var errNoPort = errors.New("no local address or port is free (net.ipv4.ip_local_port_range)")
 
 func (a *attempt) open() (err error) {
 	if a.fd, err = newSocket(a.Proto, a.To.Addr()); err != nil {
@@ -260,10 +266,18 @@ func (a *attempt) bind() error {
 			return err
 		}
 	}
+	if a.long { // to other destinations, too
+		if err := options(a.fd, [3]int{unix.SOL_SOCKET, unix.SO_REUSEADDR, 1}); err != nil {
+			return err
+		}
+	}
 	for ; ; a.port++ {
 		sa, err := sockaddr(netip.AddrPortFrom(ip, a.port))
 		if err == nil {
 			err = unix.Bind(a.fd, sa)
+		}
+		if err != nil && a.long {
+			return fmt.Errorf("bind to port %d: %w", a.port, err)
 		}
 		if a.port == 0 || !errors.Is(err, unix.EADDRINUSE) {
 			return err
@@ -324,6 +338,8 @@ func (c *caller) ready(a *attempt, events uint32) {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
 			c.end(a, replica.Closed, err)
+		case n == 0 && a.ending:
+			c.complete(a, a.To)
 		case n == 0:
 			c.end(a, replica.Closed, nil)
 		default:
@@ -339,26 +355,42 @@ func plain(a netip.AddrPort) netip.AddrPort {
 
 var errSelf = errors.New("the connection is with itself")
 
-// answered ends an attempt once its answer is complete.
+// answered continues an attempt whose answer has grown, and ends it once that is complete.
 func (c *caller) answered(a *attempt, from netip.AddrPort) {
-	got, complete, err := parse(a.got)
+	_, complete, err := parse(a.got)
+	switch {
+	case !complete && err == nil, a.ending:
+		return
+	case !a.long || err != nil:
+		c.complete(a, from)
+		return
+	case bytes.Count(a.got, []byte{0}) < a.missing:
+		return
+	}
+	if a.missing == much {
+		a.ending = true
+		err = unix.Shutdown(a.fd, unix.SHUT_WR)
+	} else { // any relay is connected by now; filters may match packets by size
+		size := min(3*a.missing+1, much-a.missing)
+		a.missing += size
+		_, err = unix.Write(a.fd, make([]byte, size))
+	}
+	if err != nil {
+		c.end(a, gotOf(err), err)
+		return
+	}
+	c.due(a)
+}
+
+// complete ends an attempt that got its answer.
+func (c *caller) complete(a *attempt, from netip.AddrPort) {
+	got, _, err := parse(a.got)
+	if failed := (*standInError)(nil); errors.As(err, &failed) {
+		c.end(a, replica.Failed, err)
+		return
+	}
 	if err != nil { // the answer is not from a stand-in
-		got, complete = answer{socket: -1}, true
-	}
-	if !complete {
-		return
-	}
-	if a.long { // the relay is connected by now
-		a.long = false
-		a.missing = much
-		if _, err := unix.Write(a.fd, make([]byte, much)); err != nil {
-			c.end(a, gotOf(err), err)
-			return
-		}
-		c.due(a)
-	}
-	if bytes.Count(a.got, []byte{0}) < a.missing {
-		return
+		got = answer{socket: -1}
 	}
 	a.out.Socket, a.out.Seen, a.out.Relays = got.socket, got.seen, got.relays
 	if from != a.To && from != plain(a.To) {

@@ -84,11 +84,25 @@ func (n *Net) Dial(ctx context.Context, calls []Call, times int) ([][]replica.Ou
 	return n.dial(ctx, calls, nil, times)
 }
 
-// Exchange is like Dial for TCP, but each call exchanges long data in both directions, from the
-// given client port.
+// Exchange is like Dial for TCP, but each call exchanges long data in both directions, from exactly
+// the given client port, and ends when both sides have ended the connection. Calls with the same
+// port must have different destinations.
 func (n *Net) Exchange(ctx context.Context, calls []Call, ports []uint16, times int) (
 	[][]replica.Outcome, error) {
-	return n.dial(ctx, calls, ports, times)
+	out := make([][]replica.Outcome, len(calls))
+	for range times {
+		got, err := n.dial(ctx, calls, ports, 1)
+		if err != nil {
+			return nil, err
+		}
+		for i := range got {
+			out[i] = append(out[i], got[i]...)
+		}
+	}
+	for i := range out {
+		out[i] = distinct(out[i])
+	}
+	return out, nil
 }
 
 func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int) (
@@ -116,10 +130,11 @@ func (n *Net) dial(ctx context.Context, calls []Call, ports []uint16, times int)
 	return out, nil
 }
 
-// prepare changes three settings of the namespaces. The kernel reports sooner that a neighbour does
-// not exist, and answers for others (proxy ARP and NDP) at once. And it sends ARP requests from an address of the device: if a filter dropped requests
-// from the client's address, the call would fail for lack of a neighbour, which would hide that the
-// filter drops the client's packets.
+// prepare changes four settings of the namespaces. The kernel reports sooner that a neighbour does
+// not exist, answers for others (proxy ARP and NDP) at once, and keeps no connections that have
+// ended, so that their ports can be used again. And it sends ARP requests from an address of the
+// device: if a filter dropped requests from the client's address, the call would fail for lack of a
+// neighbour, which would hide that the filter drops the client's packets.
 func (n *Net) prepare(calls []Call) error {
 	from := slices.Clone(n.spaces)
 	for _, c := range calls {
@@ -141,7 +156,9 @@ func (n *Net) prepare(calls []Call) error {
 			}
 			err = errors.Join(err, errLate)
 			const announce = "/proc/sys/net/ipv4/conf/all/arp_announce"
-			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0))
+			const ended = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
+			return errors.Join(err, os.WriteFile(announce, []byte("2"), 0),
+				os.WriteFile(ended, []byte("0"), 0))
 		})
 		if err != nil {
 			return fmt.Errorf("change how neighbours are requested: %w", err)

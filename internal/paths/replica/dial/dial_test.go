@@ -340,6 +340,107 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// Exchanges at the same time all use exactly the port that was asked for.
+func TestExchangePorts(t *testing.T) {
+	l := newLAN(t)
+	for _, tables := range []string{"iptables", "ip6tables"} {
+		l.run(l.machine, tables+` -A OUTPUT -p tcp --dport 80:90 ! --sport 40002 -j DROP`)
+		l.run(l.machine, tables+` -A OUTPUT -o br0 -p tcp --dport 80 -j ACCEPT`)
+		l.run(l.machine, tables+` -A OUTPUT -o br0 -p tcp --dport 81 --sport 1000:65000 -j ACCEPT`)
+	}
+	l.run(l.machine, `iptables -I OUTPUT -o br0 -p tcp --dport 81 -j ACCEPT`)
+	n := l.open(tcp(inK2, "0.0.0.0:80"), tcp(inK2, "[::]:82"), tcp(inK2, "0.0.0.0:81"),
+		replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:90"), Relay: to("172.17.0.2:81")},
+		replica.Socket{Proto: "tcp", Addr: to("[::]:90"), V6Only: true, Relay: to("172.17.0.2:81")})
+	var calls []Call
+	var ports []uint16
+	for _, at := range []string{"172.17.0.2:80", "[fd17::2]:82", "127.0.0.1:90", "[::1]:90"} {
+		calls = append(calls, Call{From: l.machine, Proto: "tcp", To: to(at)})
+		ports = append(ports, 40002)
+	}
+	const times = 2
+	all, err := n.Exchange(t.Context(), calls, ports, times)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range all {
+		if len(got) != 1 || got[0].Got != replica.Connected {
+			t.Errorf("%s: %+v", calls[i].To, got)
+		}
+	}
+	var held int
+	l.do(l.machine, func() (err error) {
+		if held, err = newSocket("tcp", ip("0.0.0.0")); err == nil {
+			err = unix.Bind(held, &unix.SockaddrInet4{Port: 40002})
+		}
+		return err
+	})
+	defer unix.Close(held)
+	all, err = n.Exchange(t.Context(), calls[:1], ports[:1], 1)
+	if err != nil || all[0][0].Got != replica.Failed ||
+		all[0][0].Err != "bind to port 40002: address already in use" {
+		t.Errorf("a port that is in use: %+v, %v", all, err)
+	}
+}
+
+// An exchange ends only when both sides have ended the connection, and its loss is explained.
+func TestExchangeExplained(t *testing.T) {
+	l := newLAN(t)
+	n := l.open(tcp(inK2, "0.0.0.0:80"),
+		replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:90"), Relay: to("172.17.0.2:80")})
+	for _, rule := range []string{
+		"OUTPUT -o br0 -p tcp --tcp-flags FIN FIN -j DROP",
+		"INPUT -i br0 -p tcp --tcp-flags FIN FIN -j DROP",
+		"OUTPUT -o br0 -p tcp --tcp-flags PSH,FIN PSH -j DROP",
+		"OUTPUT -o br0 -p tcp -m length --length 1400:65535 -j DROP",
+		"OUTPUT -o br0 -p tcp -m length --length 1400:65535 -j REJECT --reject-with tcp-reset",
+		"OUTPUT -o lo -p tcp --dport 90 --tcp-flags FIN FIN -j DROP",
+		"OUTPUT -o lo -p tcp --dport 90 --tcp-flags PSH,FIN PSH -j DROP",
+		"OUTPUT -o lo -p tcp -m length --length 300:600 -j DROP",
+		"INPUT -i br0 -p tcp -m length --length 1400:65535 -j DROP",
+	} {
+		at := "172.17.0.2:80"
+		if strings.Contains(rule, " lo ") {
+			at = "127.0.0.1:90"
+		}
+		chain, _, _ := strings.Cut(rule, " ")
+		calls := []Call{{From: l.machine, Proto: "tcp", To: to(at)}}
+		l.run(l.machine, "iptables -I "+rule)
+		if short := l.dial(n, calls...)[0]; short[0].Got != replica.Connected &&
+			!strings.Contains(rule, "PSH") {
+			t.Errorf("%s: little data: %+v", rule, short)
+		}
+		got, err := n.Exchange(t.Context(), calls, []uint16{40002}, 1)
+		if err != nil || got[0][0].Got == replica.Connected {
+			t.Errorf("%s: %+v, %v", rule, got, err)
+		}
+		why, err := n.ExplainExchange(t.Context(), calls, []uint16{40002})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := why[0].Lost
+		if r == nil || r.Space != inMachine || r.Rule == nil || r.Rule.Chain != chain ||
+			r.Rule.Number != 1 || r.Rule.Reject != strings.Contains(rule, "REJECT") {
+			t.Errorf("%s: %+v", rule, why[0])
+		}
+		l.run(l.machine, "iptables -D "+rule)
+	}
+}
+
+// A relay without a port of its own is told from one whose target does not answer.
+func TestRelayWithoutPort(t *testing.T) {
+	l := newLAN(t)
+	l.sysctl(l.machine, "ipv4/ip_local_port_range", "40000 40000")
+	n := l.open(tcp(inK2, "0.0.0.0:80"),
+		replica.Socket{Proto: "tcp", Addr: to("0.0.0.0:90"), Relay: to("172.17.0.2:80")})
+	calls := []Call{{From: l.machine, Proto: "tcp", To: to("127.0.0.1:90")}}
+	got, err := n.Exchange(t.Context(), calls, []uint16{40000}, 1)
+	if err != nil || got[0][0].Got != replica.Failed ||
+		!strings.Contains(got[0][0].Err, "net.ipv4.ip_local_port_range") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestInvalid(t *testing.T) {
 	l := newLAN(t)
 	n := l.open()

@@ -51,6 +51,7 @@ type found struct {
 	before, behind []sighting // in connections before the last one
 	unsent         error      // why the kernel refused the last connection at once; nil: it did not
 	events         []event
+	earlier        []event // of connections before the last one
 }
 
 type event struct {
@@ -71,7 +72,18 @@ const (
 // Explain makes each call once. It returns the outcome, the steps of the first packet and of the
 // answer and, if there was no answer, where and why packets were lost. The Net must not be used
 // concurrently.
-func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, err error) {
+func (n *Net) Explain(ctx context.Context, calls []Call) ([]replica.Answer, error) {
+	return n.explain(ctx, calls, nil)
+}
+
+// ExplainExchange is like Explain for the calls of Exchange.
+func (n *Net) ExplainExchange(ctx context.Context, calls []Call, ports []uint16) (
+	[]replica.Answer, error) {
+	return n.explain(ctx, calls, ports)
+}
+
+func (n *Net) explain(ctx context.Context, calls []Call, ports []uint16) (out []replica.Answer,
+	err error) {
 	if err := n.prepare(calls); err != nil {
 		return nil, err
 	}
@@ -85,7 +97,16 @@ func (n *Net) Explain(ctx context.Context, calls []Call) (out []replica.Answer, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	for part := range slices.Chunk(calls, explained) {
+	attempts := make([]*attempt, len(calls))
+	for i, c := range calls {
+		attempts[i] = &attempt{Call: c}
+		if ports != nil {
+			attempts[i].port, attempts[i].long = ports[i], true
+		}
+	}
+	for len(attempts) > 0 {
+		part := distinguishable(attempts)
+		attempts = attempts[len(part):]
 		all, err := w.observeAll(ctx, part)
 		if err != nil {
 			return nil, err
@@ -110,12 +131,12 @@ func (w *watcher) forward(ctx context.Context, calls []Call, answers []replica.A
 		name  string
 	}
 	var which []int
-	var again []Call
+	var again []*attempt
 	var off []device
 	for i, a := range answers {
 		if l := a.Lost; l != nil && l.Why == replica.NotForwarded && l.Device != "" &&
 			plain(calls[i].To).Addr().Is4() && len(again) < explained {
-			which, again = append(which, i), append(again, calls[i])
+			which, again = append(which, i), append(again, &attempt{Call: calls[i]})
 			if d := (device{l.Space, l.Device}); !slices.Contains(off, d) {
 				off = append(off, d)
 			}
@@ -150,14 +171,27 @@ func (w *watcher) forward(ctx context.Context, calls []Call, answers []replica.A
 	return nil
 }
 
-// observeAll observes all calls. If packets were missed, it tries again with fewer calls at once.
-func (w *watcher) observeAll(ctx context.Context, calls []Call) ([]found, error) {
-	all, err := w.observe(ctx, calls, wait)
-	if err != nil || !w.lost || len(calls) == 1 {
+// distinguishable returns as many of the first attempts as may be observed at once: packets are
+// assigned to attempts by their client's port.
+func distinguishable(all []*attempt) []*attempt {
+	used := map[uint16]bool{}
+	for i, a := range all {
+		if i == explained || used[a.port] {
+			return all[:i]
+		}
+		used[a.port] = a.port != 0
+	}
+	return all
+}
+
+// observeAll makes all attempts. If packets were missed, it tries again with fewer at once.
+func (w *watcher) observeAll(ctx context.Context, attempts []*attempt) ([]found, error) {
+	all, err := w.observe(ctx, attempts, wait)
+	if err != nil || !w.lost || len(attempts) == 1 {
 		return all, err
 	}
 	all = nil
-	for part := range slices.Chunk(calls, (len(calls)+3)/4) {
+	for part := range slices.Chunk(attempts, (len(attempts)+3)/4) {
 		some, err := w.observeAll(ctx, part)
 		if err != nil {
 			return nil, err
@@ -277,20 +311,24 @@ func (w *watcher) forget() {
 	}
 }
 
-// observe makes calls and returns what was seen of each.
-func (w *watcher) observe(ctx context.Context, calls []Call, wait time.Duration) (
+// observe makes new attempts like those given, and returns what was seen of each.
+func (w *watcher) observe(ctx context.Context, like []*attempt, wait time.Duration) (
 	[]found, error) {
 	if err := w.read(); err != nil { // discard the rest of earlier calls
 		return nil, err
 	}
 	w.forget()
-	attempts := make([]*attempt, len(calls))
-	for i, c := range calls {
+	attempts := make([]*attempt, len(like))
+	for i, a := range like {
+		attempts[i] = &attempt{Call: a.Call, port: a.port, long: a.long}
+		if a.long {
+			continue
+		}
 		n := w.net
 		if n.port += portStep; n.port > lastPort {
 			n.port = firstPort
 		}
-		attempts[i] = &attempt{Call: c, port: uint16(n.port)}
+		attempts[i].port = uint16(n.port)
 	}
 	w.net.server.record(true)
 	err := w.net.attempt(ctx, attempts, manner{
@@ -336,6 +374,7 @@ func (w *watcher) find(a *attempt, seen map[id][]sighting, legs []leg) found {
 			f.client, f.from, f.to = next.client, next.from, next.to
 			continue
 		}
+		next.earlier = append(f.earlier, w.matched(f)...)
 		next.before = append(f.before, f.out...)
 		next.behind = append(slices.Clone(f.back), f.behind...)
 		if next.unsent = leg.err; next.unsent == nil {

@@ -155,19 +155,20 @@ func (f *found) answered() bool {
 
 // rule returns the rule of the first event that dropped or rejected a packet, or nil.
 func (w *watcher) rule(f found) *replica.Lost {
+	all := slices.Concat(f.events, f.earlier)
 	for _, verdict := range []string{"drop", "queue"} {
-		i := slices.IndexFunc(f.events, func(e event) bool { return e.Verdict == verdict })
+		i := slices.IndexFunc(all, func(e event) bool { return e.Verdict == verdict })
 		if i < 0 {
 			continue
 		}
-		e := f.events[i]
+		e := all[i]
 		r := replica.Rule{RuleText: replica.RuleText{Table: e.Table, Chain: e.Chain}}
 		if !e.Policy {
 			r.Number = w.spaces[e.space].places[nft.Handle{Table: e.Table, Handle: e.Handle}].Number
 		}
 		got := f.attempt.out.Got
 		r.Reject = !e.reply && (got == replica.Refused || got == replica.Unreachable ||
-			len(f.errors) > 0 || len(f.back) > 0)
+			len(f.errors) > 0 || len(f.back) > 0 && !f.connected || got == replica.Closed)
 		return &replica.Lost{Space: e.space, Reply: e.reply, Rule: &r, Dst: e.Dst,
 			Device: w.captures[e.space].devices[e.In].name}
 	}
@@ -234,7 +235,7 @@ func again[T any](ctx context.Context, w *watcher, f found, space int, read func
 	if err = ns.Do(func() (err error) { before, err = read(); return err }); err != nil {
 		return before, after, err
 	}
-	if _, err = w.observe(ctx, []Call{f.Call}, probeWait); err != nil {
+	if _, err = w.observe(ctx, []*attempt{f.attempt}, probeWait); err != nil {
 		return before, after, err
 	}
 	err = ns.Do(func() (err error) { after, err = read(); return err })
@@ -242,7 +243,8 @@ func again[T any](ctx context.Context, w *watcher, f found, space int, read func
 }
 
 // untraced looks for a rule of iptables-legacy that lost the packet: the call is made again, and
-// the rule's counter must have grown.
+// the rule's counter must have grown. The packets of an established connection may have been lost
+// in any namespace.
 func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 	*replica.Lost, error) {
 	at := replica.Lost{Space: w.captures[f.client].space}
@@ -253,22 +255,44 @@ func (w *watcher) untraced(ctx context.Context, f found, lost *replica.Lost) (
 		at = replica.Lost{Space: lost.Space, Reply: lost.Reply, Device: lost.Device}
 	}
 	got := f.attempt.out.Got
-	if got == replica.Connected || got == replica.Failed || lost != nil && lost.Rule != nil ||
-		at.Space < 0 || !w.spaces[at.Space].legacy {
+	if got == replica.Connected || got == replica.Failed || lost != nil && lost.Rule != nil {
 		return lost, nil
 	}
-	before, after, err := again(ctx, w, f, at.Space, xtables.Rules)
-	if err != nil || len(before) != len(after) {
-		return lost, err
+	spaces := []int{at.Space}
+	for i := range w.spaces {
+		if f.connected && i != at.Space {
+			spaces = append(spaces, i)
+		}
 	}
-	for i, r := range after {
-		if ends := r.Verdict == "DROP" || r.Verdict == "REJECT"; ends && r.Packets > before[i].Packets {
-			at.Rule = &replica.Rule{Reject: r.Verdict == "REJECT",
-				RuleText: replica.RuleText{Table: r.Table, Chain: r.Chain, Number: r.Number}}
+	for _, at.Space = range spaces {
+		r, err := w.legacy(ctx, f, at.Space)
+		if err != nil {
+			return lost, err
+		}
+		if at.Rule = r; r != nil {
 			return &at, nil
 		}
 	}
 	return lost, nil
+}
+
+// legacy returns the first rule of iptables-legacy in a namespace that drops or rejects a packet of
+// the attempt, or nil.
+func (w *watcher) legacy(ctx context.Context, f found, space int) (*replica.Rule, error) {
+	if space < 0 || !w.spaces[space].legacy {
+		return nil, nil
+	}
+	before, after, err := again(ctx, w, f, space, xtables.Rules)
+	if err != nil || len(before) != len(after) {
+		return nil, err
+	}
+	for i, r := range after {
+		if ends := r.Verdict == "DROP" || r.Verdict == "REJECT"; ends && r.Packets > before[i].Packets {
+			return &replica.Rule{Reject: r.Verdict == "REJECT",
+				RuleText: replica.RuleText{Table: r.Table, Chain: r.Chain, Number: r.Number}}, nil
+		}
+	}
+	return nil, nil
 }
 
 // probe makes the call again and explains the loss by the namespace's counters.

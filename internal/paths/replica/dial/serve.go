@@ -2,6 +2,7 @@ package dial
 
 import (
 	"errors"
+	"io"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -230,8 +231,8 @@ func (s *server) accept(i, listener int) {
 		}
 		_, _ = unix.Write(fd, []byte(socketLine(i, client.Addr())))
 		s.keep(fd, netip.AddrPort{}, func() {
-			b, open := s.read(fd)
-			if !open {
+			b, err := s.read(fd)
+			if err != nil {
 				s.remove(fd)
 			} else if len(b) > 0 {
 				_, _ = unix.Write(fd, b)
@@ -246,40 +247,52 @@ func (s *server) keep(fd int, from netip.AddrPort, ready, gone func()) {
 	}
 }
 
-// read returns the data that have arrived. open is false once the other side has closed.
-func (s *server) read(fd int) (b []byte, open bool) {
+// read returns the data that have arrived. The error is io.EOF if the other side has ended its
+// direction.
+func (s *server) read(fd int) ([]byte, error) {
 	n, err := unix.Read(fd, s.buf)
-	if err != nil {
-		again := errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
-		return nil, again && queued(fd) == nil
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return nil, queued(fd)
+	case err == nil && n == 0:
+		return nil, io.EOF
 	}
-	return s.buf[:n], n > 0
+	return s.buf[:max(n, 0)], err
 }
 
-// relay relays a connection like docker-proxy: when one side ends, so does the other.
+// relay relays a connection like docker-proxy: when one side ends its direction, so does the relay
+// on the other side.
 func (s *server) relay(f flow, client int) {
 	target, from, err := s.dial(f)
 	if err != nil {
+		if errors.Is(err, errNoPort) {
+			_, _ = unix.Write(client, []byte(failedLine(err)))
+		}
 		_ = unix.Close(client)
 		return
 	}
-	prefix := relayLine(f.relay)
 	both := func() { s.remove(client); s.remove(target) }
-	s.ends[client] = &end{born: time.Now(), gone: both, ready: func() {
-		if b, open := s.read(client); !open {
-			both()
-		} else if len(b) > 0 {
-			_, _ = unix.Write(target, b)
+	half := false // one direction has ended
+	forward := func(from, to int, prefix string) func() {
+		return func() {
+			b, err := s.read(from)
+			switch {
+			case errors.Is(err, io.EOF) && !half:
+				half = true
+				if unix.Shutdown(to, unix.SHUT_WR) != nil || rewatch(s.epoll, from, 0) != nil {
+					both()
+				}
+			case err != nil:
+				both()
+			case len(b) > 0:
+				_, _ = unix.Write(to, append([]byte(prefix), b...))
+				prefix = ""
+			}
 		}
-	}}
-	s.ends[target] = &end{from: from, born: time.Now(), gone: both, ready: func() {
-		if b, open := s.read(target); !open {
-			both()
-		} else if len(b) > 0 {
-			_, _ = unix.Write(client, append([]byte(prefix), b...))
-			prefix = ""
-		}
-	}}
+	}
+	s.ends[client] = &end{born: time.Now(), gone: both, ready: forward(client, target, "")}
+	s.ends[target] = &end{from: from, born: time.Now(), gone: both,
+		ready: forward(target, client, relayLine(f.relay))}
 	if watch(s.epoll, client, unix.EPOLLIN) != nil || watch(s.epoll, target, unix.EPOLLIN) != nil {
 		both()
 	}
@@ -304,6 +317,9 @@ func (s *server) dial(f flow) (fd int, from netip.AddrPort, err error) {
 		}
 		if err != nil && !errors.Is(err, unix.EINPROGRESS) {
 			_ = unix.Close(fd)
+			if errors.Is(err, unix.EADDRNOTAVAIL) {
+				err = errNoPort
+			}
 			return err
 		}
 		return nil
@@ -351,7 +367,7 @@ func (s *server) flow(f flow, listener int, client unix.Sockaddr) (fd int, ok bo
 	}
 	s.flows[f] = fd
 	s.keep(fd, from, func() {
-		if b, _ := s.read(fd); len(b) > 0 {
+		if b, err := s.read(fd); err == nil && len(b) > 0 {
 			_ = unix.Sendto(listener, append([]byte(relayLine(f.relay)), b...), 0, client)
 			s.remove(fd) // each request has its own socket
 		}

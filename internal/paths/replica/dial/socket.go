@@ -91,6 +91,12 @@ func watch(epoll, fd int, events uint32) error {
 	return unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &e)
 }
 
+// rewatch changes the events that watch has requested.
+func rewatch(epoll, fd int, events uint32) error {
+	e := unix.EpollEvent{Events: events, Fd: int32(fd)}
+	return unix.EpollCtl(epoll, unix.EPOLL_CTL_MOD, fd, &e)
+}
+
 func attach(fd int, filter []bpf.Instruction) error {
 	code, err := bpf.Assemble(filter)
 	if err != nil {
