@@ -133,25 +133,33 @@ func (f *onFlags) run(c *cobra.Command, e env, args []string) error {
 		m := &measurement{&f.asks, c, e, want, r, tried{}}
 		return m.measure(f.lease)
 	}
-	return atOnce(func(c *cobra.Command, _ []string) error {
-		return turnOn(c.Context(), e, out, want, f.lease)
-	})(c, args)
+	return turnOn(c, e, out, want, f.lease)
 }
 
 // turnOn turns fast on and prints the state. It changes nothing if all requested shortcuts are
 // impossible.
-func turnOn(ctx context.Context, e env, out *outputFlags, want fast.Choice,
+func turnOn(c *cobra.Command, e env, out *outputFlags, want fast.Choice,
 	lease time.Duration) error {
-	routes, links, left, err := fast.Preview(ctx, want)
-	if err != nil {
+	possible := func(c *cobra.Command, _ []string) error {
+		routes, links, left, err := fast.Preview(c.Context(), want)
+		if err == nil && len(want.Ports) > 0 && len(routes)+len(links) == 0 {
+			err = left.Refuse(want)
+		}
 		return err
 	}
-	if len(want.Ports) > 0 && len(routes)+len(links) == 0 {
-		return left.Refuse(want)
-	}
-	if err := enable(ctx, want, lease); err != nil {
+	if err := atOnce(possible)(c, nil); err != nil {
 		return err
 	}
+	if err := enable(c.Context(), want, lease); err != nil { // it cleans up after an interrupt
+		return err
+	}
+	return atOnce(func(c *cobra.Command, _ []string) error {
+		return printOn(c.Context(), e, out, want)
+	})(c, nil)
+}
+
+// printOn prints the state. It returns a *failure if some of what was chosen is not on.
+func printOn(ctx context.Context, e env, out *outputFlags, want fast.Choice) error {
 	s, err := fast.Look(ctx)
 	if err != nil {
 		return err
