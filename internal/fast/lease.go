@@ -11,6 +11,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/journal"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/owner"
 )
 
@@ -86,6 +87,9 @@ const ready = "ready\n"
 // returns at once if another process waits, and soon after the part was turned off.
 func Expire(ctx context.Context, out io.WriteCloser) error {
 	f := &Fast{}
+	if err := bpf.CheckClock(); err != nil { // it would end another lease
+		return errors.Join(err, out.Close())
+	}
 	first, err := f.register()
 	if err == nil {
 		_, err = io.WriteString(out, ready)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Trial turns fast on and off between the visits of a measurement. Afterwards fast is off.
@@ -99,7 +100,8 @@ func (t *Trial) During(ctx context.Context, port uint16, on bool, visit visiting
 	case on && after == before:
 		return errors.New("no connection took the shortcut")
 	case !on && after > before:
-		return fmt.Errorf("%d connections took the shortcut although fast was off", after-before)
+		return fmt.Errorf("%s took the shortcut although fast was off",
+			units.Plural(int(after-before), "connection"))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func TestTrialDuring(t *testing.T) {
 		{true, true, ""},
 		{false, false, ""},
 		{true, false, "no connection took the shortcut"},
-		{false, true, "1 connections took the shortcut although"},
+		{false, true, "1 connection took the shortcut although"},
 	} {
 		err := tr.During(context.Background(), 80, c.on, visit(c.take))
 		if (err == nil) != (c.fault == "") ||

@@ -27,6 +27,12 @@ func Check() error {
 			Missing: "the kernel has no BTF (CONFIG_DEBUG_INFO_BTF)",
 			Remedy:  "a kernel with BTF, as distributions build it", Err: err}
 	}
+	return CheckClock()
+}
+
+// CheckClock returns nil if this process's monotonic clock is that of BPF programs, else a
+// *path.UnsupportedError.
+func CheckClock() error {
 	if offsets, err := os.ReadFile("/proc/self/timens_offsets"); err == nil &&
 		!standing.Match(offsets) {
 		return &path.UnsupportedError{

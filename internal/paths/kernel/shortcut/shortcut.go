@@ -116,8 +116,12 @@ func (t *Table) Close() error {
 	return errors.Join(append(errs, t.maps.Close())...)
 }
 
-// Renew switches the table on for the given time.
+// Renew switches the table on for the given time. The error is a *path.UnsupportedError if this
+// process has another clock than the programs.
 func (t *Table) Renew(lease time.Duration) error {
+	if err := bpf.CheckClock(); err != nil {
+		return err
+	}
 	return t.control(func(c *objectControl, now uint64) {
 		c.On, c.Until = 1, now+uint64(max(lease, 0))
 	})
@@ -151,9 +155,13 @@ func (t *Table) readControl() (c objectControl, now uint64, err error) {
 	return c, uint64(ts.Nano()), nil
 }
 
-// State returns the table's state.
+// State returns the table's state. The error is a *path.UnsupportedError if this process has
+// another clock than the programs.
 func (t *Table) State() (State, error) {
 	c, now, err := t.readControl()
+	if err == nil {
+		err = bpf.CheckClock()
+	}
 	s := State{On: c.On != 0, Netns: c.Netns}
 	if c.Until > now {
 		s.Lease = time.Duration(c.Until - now)
