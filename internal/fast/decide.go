@@ -113,19 +113,23 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 			"policy routing may refuse a client's packets, or send them by another route than " +
 				"docker-proxy's: " + f.Switches.RoutedBySocket, "ip rule shows it"
 	}
+	px, l, found := proxyOf(f, p)
 	dial, ok := dials(p.Host)
-	if !ok {
+	switch {
+	case !ok && found && px.Container.Addr().Is4() != p.Host.Addr().Is4():
+		return r, "it is published on " + p.Host.Addr().String() +
+			" only; toll fast redirects only clients that dial 127.0.0.1 or ::1", ""
+	case !ok:
 		return r, "it is published on " + p.Host.Addr().String() +
 			" only, where NAT serves this machine's clients without docker-proxy", ""
-	}
-	px, l, ok := proxyOf(f, p)
-	switch {
-	case !ok:
+	case !found:
 		return r, "no docker-proxy listens for it",
 			`with "userland-proxy": false in daemon.json, NAT forwards the port without one`
 	case !slices.Contains(c.Addrs, px.Container.Addr()) || px.Container.Port() != p.Port:
 		return r, "docker-proxy forwards to an address that the engine does not report: " +
 			px.Container.String(), ""
+	case silent(c, px.Container):
+		return r, nobody + px.Container.String() + " in its container", ""
 	}
 	bridge, ok := towards(f, px.Container.Addr())
 	if !ok {
@@ -138,6 +142,18 @@ func decide(f *ports.Facts, c ports.Container, p ports.Published) (r Route, why,
 		host:     p.Host,
 		listener: shortcut.Listener{PID: px.PID, Inode: l.Inode, Command: px.Command},
 		server:   c.PID}, "", ""
+}
+
+// nobody begins the reason for a port that gets a shortcut as soon as a server listens.
+const nobody = "nothing listens on "
+
+// silent reports whether a container certainly has no TCP server at an address.
+func silent(c ports.Container, at netip.AddrPort) bool {
+	return c.ListenersKnown && !slices.ContainsFunc(c.Listeners, func(l ports.Listener) bool {
+		a := l.Addr.Addr()
+		return l.Proto == "tcp" && l.Addr.Port() == at.Port() && (a.Unmap() == at.Addr() ||
+			a.IsUnspecified() && (a.Is4() == at.Addr().Is4() || a.Is6() && !l.V6Only))
+	})
 }
 
 // dials returns the loopback address at which clients dial a published one. It returns false if

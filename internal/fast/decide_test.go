@@ -99,6 +99,14 @@ func TestDecideRefuses(t *testing.T) {
 		"own-address": {func(f *ports.Facts) {
 			f.Containers[0].Published[0].Host = netip.MustParseAddrPort("192.0.2.7:8080")
 		}, "on 192.0.2.7 only"},
+		"own-address-of-other-family": {func(f *ports.Facts) {
+			host := netip.MustParseAddrPort("[2001:db8::10]:8080")
+			f.Containers[0].Published[0].Host, f.Proxies[0].Host = host, host
+			f.Listeners[0].Addr = host
+		}, "it is published on 2001:db8::10 only; toll fast redirects only clients that dial 127.0.0.1 or ::1"},
+		"silent": {func(f *ports.Facts) {
+			f.Containers[0].ListenersKnown = true
+		}, "nothing listens on 172.17.0.2:80 in its container"},
 		"no-proxy": {func(f *ports.Facts) {
 			f.Proxies = f.Proxies[1:]
 		}, "no docker-proxy listens"},
@@ -186,6 +194,37 @@ func TestRefuse(t *testing.T) {
 	} {
 		if err := c.left.Refuse(c.want); err.Error() != c.says {
 			t.Errorf("%v, want %s", err, c.says)
+		}
+	}
+}
+
+func TestSilent(t *testing.T) {
+	at := netip.MustParseAddrPort
+	for _, c := range []struct {
+		proto, listens string
+		v6only         bool
+		target         string
+		silent         bool
+	}{
+		{"tcp", "0.0.0.0:80", false, "172.17.0.2:80", false},
+		{"tcp", "[::]:80", false, "172.17.0.2:80", false},
+		{"tcp", "[::]:80", true, "172.17.0.2:80", true},
+		{"tcp", "[::]:80", true, "[fd00::2]:80", false},
+		{"tcp", "0.0.0.0:80", false, "[fd00::2]:80", true},
+		{"tcp", "172.17.0.2:80", false, "172.17.0.2:80", false},
+		{"tcp", "[::ffff:172.17.0.2]:80", false, "172.17.0.2:80", false},
+		{"tcp", "127.0.0.1:80", false, "172.17.0.2:80", true},
+		{"tcp", "0.0.0.0:81", false, "172.17.0.2:80", true},
+		{"udp", "0.0.0.0:80", false, "172.17.0.2:80", true},
+	} {
+		x := ports.Container{ListenersKnown: true, Listeners: []ports.Listener{
+			{Proto: c.proto, Addr: at(c.listens), V6Only: c.v6only}}}
+		if silent(x, at(c.target)) != c.silent {
+			t.Errorf("%+v", c)
+		}
+		x.ListenersKnown = false
+		if silent(x, at(c.target)) {
+			t.Errorf("%+v: its sockets are not known", c)
 		}
 	}
 }

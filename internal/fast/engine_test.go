@@ -38,7 +38,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "serve":
-			serve(os.Args[2])
+			port := "80"
+			if len(os.Args) > 3 {
+				port = os.Args[3]
+			}
+			serve(os.Args[2], port)
 		case "serve-http":
 			serveHTTP()
 		case "serve-llm":
@@ -69,8 +73,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func serve(name string) {
-	l, err := net.Listen("tcp", ":80")
+func serve(name, port string) {
+	l, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bigtcp"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/bpf"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/shortcut"
 )
 
@@ -29,6 +30,9 @@ type Fast struct {
 	changes int             // number of calls of suspend
 
 	put map[netip.AddrPort]string // container ids of the shortcuts that apply set
+	// waiting means that a shortcut is possible as soon as the container's server listens, which
+	// nothing reports.
+	waiting bool
 
 	store  bigtcp.Store // "": the machine's
 	links  int          // the number of links in the note
@@ -49,6 +53,9 @@ func (*offError) Hint() string { return "sudo toll fast on --all" }
 // TurnOn prepares the requested parts unless they are on, notes the choice, and turns the other
 // parts off. Nothing takes effect until Update. The caller closes the Fast.
 func TurnOn(c Choice) (f *Fast, err error) {
+	if err := bpf.CheckClock(); err != nil { // the lease would be wrong
+		return nil, err
+	}
 	lock, err := lockSoon()
 	if err != nil {
 		return nil, err
@@ -103,7 +110,8 @@ func start() (*shortcut.Table, error) {
 	return t, nil
 }
 
-// Open opens the parts that are on. It returns ErrOff if none is.
+// Open opens the parts that are on. It returns ErrOff if none is, and a *path.UnsupportedError in a
+// time namespace, where leases cannot be read.
 func Open() (*Fast, error) {
 	f := &Fast{}
 	if err := f.open(); err != nil {
@@ -126,6 +134,12 @@ func (f *Fast) open() error {
 		return nil
 	}
 	t, err := shortcut.Open()
+	if clock := bpf.CheckClock(); clock != nil && (err == nil || st != nil) {
+		if err == nil {
+			err = t.Close()
+		}
+		return errors.Join(clock, err)
+	}
 	switch {
 	case errors.Is(err, shortcut.ErrNone) && st == nil:
 		return ErrOff
@@ -216,8 +230,12 @@ func TurnOff() (kept []string, err error) {
 	return out.Kept, errors.Join(err, shortcut.Unpin())
 }
 
-// Abandoned reports whether anything is on whose lease has run out, or that cannot be read.
+// Abandoned reports whether anything is on whose lease has run out, or that cannot be read. It
+// returns false in a time namespace, where leases cannot be read.
 func Abandoned() bool {
+	if bpf.CheckClock() != nil {
+		return false
+	}
 	if st, err := (&Fast{}).noted(); err == nil && st != nil && st.Lease() == 0 {
 		return true
 	}

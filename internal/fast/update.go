@@ -81,6 +81,9 @@ func (f *Fast) Update(ctx context.Context, lease time.Duration) (left Left, err 
 		return left, nil
 	}
 	routes, unfit := decideRoutes(facts, want)
+	f.waiting = slices.ContainsFunc(unfit, func(r Refusal) bool {
+		return strings.HasPrefix(r.Why, nobody)
+	})
 	routes, blocked, err := f.judge(ctx, facts, routes)
 	if err != nil {
 		return left, err

@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/dockerapi"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Watcher keeps shortcuts and links up to date and renews their lease.
@@ -30,7 +31,8 @@ type Watcher struct {
 	count string
 	took  time.Duration // duration of the last read of the machine
 	ended time.Time     // of that read
-	tries int           // number of reads in a row that failed or were doubtful
+	tries int           // number of reads in a row after which another one may differ
+	cut   bool          // the end of the engine's event stream was reported
 }
 
 // settle is the time from an event until the machine is read, so that one read covers several
@@ -89,15 +91,17 @@ func (w *Watcher) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-stream.Err: // docker-proxies went away with it
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !w.cut {
 				w.say(fmt.Sprintf("the engine's event stream ended: %v", err))
 			}
+			w.cut = true
 			return w.update(ctx)
 		case m := <-stream.Messages:
 			if !w.concerns(m) {
 				continue
 			}
 			w.drop(m)
+			w.tries = 0
 			if soon == nil {
 				soon = time.After(settle)
 			}
@@ -112,6 +116,9 @@ func (w *Watcher) follow(ctx context.Context) error {
 		}
 		if err := w.update(ctx); err != nil {
 			return err
+		}
+		if w.said == "" {
+			w.cut = false
 		}
 		soon = w.retry()
 	}
@@ -212,13 +219,16 @@ func (w *Watcher) update(ctx context.Context) error {
 		return nil
 	}
 	w.tries++
-	if err == nil && !w.fast.judged.doubtful {
+	if err == nil && !w.fast.judged.doubtful && !w.fast.waiting {
 		w.tries = 0
 	}
 	for _, name := range w.fast.kept {
 		w.say("another program changed link " + name + ", so it is not restored")
 	}
 	w.fast.kept = nil
+	if err == nil && w.said != "" { // the engine answers again
+		w.cut = false
+	}
 	n := w.fast.count()
 	switch {
 	case err != nil:
@@ -237,10 +247,10 @@ func (w *Watcher) update(ctx context.Context) error {
 func (f *Fast) count() string {
 	var out []string
 	if f.table != nil {
-		out = append(out, fmt.Sprintf("%d shortcuts", len(f.put)))
+		out = append(out, units.Plural(len(f.put), "shortcut"))
 	}
 	if f.links > 0 || f.table == nil {
-		out = append(out, fmt.Sprintf("%d links raised", f.links))
+		out = append(out, units.Plural(f.links, "link")+" raised")
 	}
 	return strings.Join(out, ", ")
 }

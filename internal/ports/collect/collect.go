@@ -43,7 +43,7 @@ func readFacts(ctx context.Context) (*ports.Facts, error) {
 	return c.f, nil
 }
 
-// Published reads only the facts about ports of running containers: no container namespaces, CPU
+// Published reads only the facts about ports of running containers and the sockets in them: no CPU
 // clocks or logs.
 func Published(ctx context.Context) (*ports.Facts, error) {
 	c := &collector{f: &ports.Facts{}, pid: os.Getpid(), root: os.Geteuid() == 0, brief: true}
@@ -54,6 +54,11 @@ func Published(ctx context.Context) (*ports.Facts, error) {
 	c.network()
 	c.docker(ctx)
 	c.attached()
+	for i := range c.f.Containers {
+		if x := &c.f.Containers[i]; x.PID != 0 && !x.Host && len(x.Published) > 0 {
+			c.listenersIn(x)
+		}
+	}
 	for _, p := range []any{&c.f.Listeners, &c.f.Containers, &c.f.Devices, &c.f.Docker,
 		&c.f.Missing} {
 		printable.Fields(p)
@@ -72,8 +77,12 @@ func (c *collector) shortcuts() {
 	}
 	defer func() { _ = t.Close() }()
 	s, err := t.State()
-	here, errHere := shortcut.Namespace()
-	if err != nil || errHere != nil || !s.On || s.Lease == 0 || s.Netns != here {
+	if err != nil {
+		c.missing("shortcuts of toll fast", err.Error(), "toll fast status")
+		return
+	}
+	here, err := shortcut.Namespace()
+	if err != nil || !s.On || s.Lease == 0 || s.Netns != here {
 		return
 	}
 	all, err := t.Entries()
