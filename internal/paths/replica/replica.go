@@ -100,8 +100,8 @@ type Dial struct {
 	// different destinations.
 	Long uint16 `json:"long,omitempty"`
 	// Explain requests the packets' steps and, if packets were lost, where and why. For that the
-	// copy makes a separate connection, while it makes no others; with Long it does so only after
-	// a failure, and returns no steps.
+	// copy makes a separate connection, while it makes no others. With Long it does so only for the
+	// first failure of each client and destination.
 	Explain bool `json:"explain,omitempty"`
 }
 

@@ -182,9 +182,9 @@ type linkInfo struct {
 }
 
 // Links describes the machine's BPF links of kind sockmap and struct_ops. It includes those of
-// netfilter if the kernel does not report their network namespaces.
+// netfilter if their network namespaces are not known.
 func Links() (string, error) {
-	here := sync.OnceValues(hooks)
+	here := sync.OnceValues(inside)
 	all, err := links(func(l linkInfo) bool {
 		if l.kind != netfilter {
 			return true
@@ -196,10 +196,10 @@ func Links() (string, error) {
 }
 
 // Netfilter describes the BPF links of kind netfilter in the calling thread's network namespace. If
-// the kernel does not report their namespaces, everywhere is true, and it describes the links of
-// all namespaces except toll's. If there are links, the kernel may load the module nfnetlink_hook.
+// their namespaces are not known, everywhere is true, and it describes the links of all namespaces
+// except toll's. If there are links, the kernel may load the module nfnetlink_hook.
 func Netfilter() (all []string, everywhere bool, err error) {
-	here := sync.OnceValues(hooks)
+	here := sync.OnceValues(inside)
 	all, err = links(func(l linkInfo) bool {
 		if l.kind != netfilter {
 			return false
@@ -208,9 +208,27 @@ func Netfilter() (all []string, everywhere bool, err error) {
 		if everywhere = err != nil; everywhere {
 			return l.foreign()
 		}
-		return in[hook{l.family, l.hook, l.priority, l.program}]
+		return in(l)
 	})
 	return all, everywhere, err
+}
+
+// inside returns a function that reports whether a netfilter link is in the calling thread's network
+// namespace. It returns an error if that is not known: without CONFIG_NETFILTER_NETLINK_HOOK, and
+// without BTF or the permission to load programs.
+func inside() (func(linkInfo) bool, error) {
+	here, err := hooks()
+	if err == nil {
+		return func(l linkInfo) bool {
+			return here[hook{l.family, l.hook, l.priority, l.program}]
+		}, nil
+	}
+	all, errAll := spaces()
+	inode, errOwn := own()
+	if err := errors.Join(err, errAll, errOwn); errAll != nil || errOwn != nil {
+		return nil, err
+	}
+	return func(l linkInfo) bool { return all[l.id] == inode }, nil
 }
 
 // foreign reports whether the program is not toll's.

@@ -102,6 +102,10 @@ func TestNetfilter(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(all, ", "), text) {
 		t.Errorf("%q, %v", all, err)
 	}
+	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err == nil && everywhere {
+		_, why := inside()
+		t.Errorf("the links' namespaces are not known: %v", why)
+	}
 	machine, err := Links()
 	if err != nil || strings.Contains(machine, text) != everywhere {
 		t.Errorf("everywhere: %t; the machine's links: %q, %v", everywhere, machine, err)
@@ -130,6 +134,43 @@ func TestNetfilter(t *testing.T) {
 	all, _, err = Netfilter()
 	if err != nil || strings.Contains(strings.Join(all, ", "), text) {
 		t.Errorf("%q after its end, %v", all, err)
+	}
+}
+
+// The kernel's own list of links shows their namespaces, whatever else it shows.
+func TestSpaces(t *testing.T) {
+	namespace(t)
+	attach := func(priority int32) link.Link {
+		l, err := link.AttachNetfilter(link.NetfilterOptions{
+			Program:        bpftest.Program(t, "other", ebpf.Netfilter, ebpf.AttachNetfilter, 1),
+			ProtocolFamily: link.NetfilterProtoIPv6, Hook: link.NetfilterInetLocalIn,
+			Priority: priority})
+		if err != nil {
+			pathtest.SkipOrFail(t, "no program can be attached to netfilter (Linux 6.4): %v", err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	first := attach(-4323)
+	here, err := own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace(t)
+	second := attach(-4323)
+	there, err := own()
+	if err != nil || here == there {
+		t.Fatal(here, there, err)
+	}
+	all, err := spaces()
+	if err != nil {
+		pathtest.SkipOrFail(t, "no program lists links here: %v", err)
+	}
+	for l, want := range map[link.Link]uint32{first: here, second: there} {
+		info, err := l.Info()
+		if err != nil || all[uint32(info.ID)] != want {
+			t.Errorf("%v, want %d: %v, %v", info, want, all, err)
+		}
 	}
 }
 

@@ -67,10 +67,21 @@ func (c *machine) exchange(ctx context.Context, dials []replica.Dial, long calls
 	if err != nil {
 		return err
 	}
+	type destination struct {
+		from replica.Client
+		to   netip.AddrPort
+	}
+	explained := map[destination]bool{}
+	for i, d := range dials {
+		explained[destination{d.Client, d.To}] = d.Long == 0 && answers[i].Lost != nil ||
+			explained[destination{d.Client, d.To}]
+	}
 	var failed calls
 	for k, i := range long.of {
 		answers[i].Outcomes = outcomes[k]
-		if dials[i].Explain && outcomes[k][0].Got != replica.Connected {
+		at := destination{dials[i].Client, dials[i].To}
+		if dials[i].Explain && outcomes[k][0].Got != replica.Connected && !explained[at] {
+			explained[at] = true
 			failed.add(long.list[k], i)
 		}
 	}
