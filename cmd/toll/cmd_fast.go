@@ -219,13 +219,13 @@ func parseChoice(args []string, all bool) (c fast.Choice, err error) {
 	switch {
 	case all && len(args) > 0:
 		return c, usage(errors.New("ports and --all contradict each other"),
-			"toll fast on --all")
+			"sudo toll fast on --all")
 	case !all && len(args) == 0:
-		return c, usage(errors.New("toll fast on needs ports, or --all"),
-			"toll fast on --all; toll ports lists them")
+		return c, usage(errors.New("toll fast on needs ports, as toll ports lists them, or --all"),
+			"sudo toll fast on --all")
 	}
 	for _, a := range args {
-		port, err := parsePort(a, "toll fast on 8080")
+		port, err := parsePort(a, "sudo toll fast on 8080")
 		if err != nil {
 			return c, err
 		}

@@ -18,7 +18,7 @@ func TestFastRefuses(t *testing.T) {
 	for line, says := range map[string]string{
 		"fast":                                              "needs one of on, off, status, watch",
 		"fast up":                                           "takes no arguments",
-		"fast on":                                           "needs ports, or --all",
+		"fast on":                                           "needs ports, as toll ports lists them, or --all",
 		"fast on --all 80":                                  "ports and --all contradict",
 		"fast on 0":                                         `"0" is not a port`,
 		"fast on 80 65536":                                  `"65536" is not a port`,

@@ -66,7 +66,7 @@ func (p place) advice() []string {
 	}
 	none := func(route) string { return "" }
 	add("Keep", keep, none)
-	add("Avoid", avoid, remedy)
+	add("Avoid", avoid, p.remedy)
 	add("Varies:", varying, none)
 	add(notCertain, open, none)
 	return out
@@ -292,7 +292,7 @@ func percentOf(r analysis.Ratio) string {
 }
 
 // remedy returns what to do instead of a proxy on the route, or "".
-func remedy(x route) string {
+func (p place) remedy(x route) string {
 	c := x.cells[0]
 	m, _ := mode.Find(mode.Name(c.Mode))
 	switch {
@@ -300,8 +300,8 @@ func remedy(x route) string {
 		return ""
 	case m.Rootless:
 		return `set "userland-proxy": false`
-	case c.From == string(mode.FromHost):
-		return "dial the container's address, or sudo toll fast on"
+	case c.From == string(mode.FromHost) && (c.On == sample.Docker || p.r.Environment.RunsDocker()):
+		return "dial the container's address, or sudo toll fast on --all"
 	}
 	return "dial the container's address"
 }

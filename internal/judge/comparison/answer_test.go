@@ -33,6 +33,7 @@ func judged(m mode.Name, to mode.Target, load string, ratio, half float64,
 func reported(cells ...analysis.Cell) *analysis.Report {
 	r := &analysis.Report{}
 	r.Plan.Baseline, r.Plan.Same = "host", 0.03
+	r.Environment.Docker = "running"
 	r.Cells = cells
 	for _, kind := range analysis.Distinct(cells, func(c analysis.Cell) string { return c.Load }) {
 		r.Plan.Loads = append(r.Plan.Loads, sample.Load{Kind: kind, Streams: 1})
@@ -72,7 +73,7 @@ func TestAnswer(t *testing.T) {
 			[]string{`Avoid rootless-publish :lo: -70 % throughput: set "userland-proxy": false.`}, "dial"},
 		{"two-proxies", []analysis.Cell{host, relayed, rootless},
 			[]string{"Avoid publish-proxy :lo: -60 % throughput (dial the container's address, or sudo " +
-				`toll fast on); rootless-publish :lo: -70 % (set "userland-proxy": false).`}, "Keep"},
+				`toll fast on --all); rootless-publish :lo: -70 % (set "userland-proxy": false).`}, "Keep"},
 		{"nothing-lost", []analysis.Cell{host, bridge(workload.Bulk, 1, 0.01, stats.Same)},
 			[]string{"Which network mode, by throughput?", "Keep bridge: the same within 3 %."},
 			"Avoid"},
@@ -107,7 +108,7 @@ func TestAnswer(t *testing.T) {
 			[]string{"Keep bridge: no certain difference."}, "70"},
 		{"docker-proxy", []analysis.Cell{host, nat(workload.Bulk, 0.9, 0.01, stats.Worse), relayed},
 			[]string{"Keep publish-nat :lo: -10 % throughput.",
-				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on."}, "unclear"},
+				"Avoid publish-proxy :lo: -60 %: dial the container's address, or sudo toll fast on --all."}, "unclear"},
 		{"dear-on-one-load", []analysis.Cell{
 			host, proxy(workload.Bulk, 1, 0.01, stats.Same), hostRR,
 			proxy(workload.RR, 1.7, 0.1, stats.Worse)},
@@ -205,6 +206,27 @@ func TestAnswerByPin(t *testing.T) {
 		r.Plan.Pins = []sample.Pinning{{Name: sample.PinFar}, {Name: sample.PinNear}}
 		if a := AnswerOf(r, false); a.Text[0] != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, a.Text[0], tt.want)
+		}
+	}
+}
+
+// toll fast is advised only where it can be used.
+func TestAnswerKnowsTheEngine(t *testing.T) {
+	for _, c := range []struct{ docker, on, from, says string }{
+		{"running", sample.Lab, "host", "dial the container's address, or sudo toll fast on --all."},
+		{"installed", sample.Lab, "host", "dial the container's address."},
+		{"", sample.Lab, "host", "dial the container's address."},
+		{"", sample.Docker, "host", "dial the container's address, or sudo toll fast on --all."},
+		{"running", sample.Lab, "container", "dial the container's address."},
+	} {
+		base := judged(mode.Host, mode.ToLoopback, workload.Bulk, 1, 0, "")
+		relayed := judged(mode.PublishProxy, mode.ToLoopback, workload.Bulk, 0.4, 0.01, stats.Worse)
+		relayed.Hops = []string{"lo", "proxy", "bridge"}
+		base.On, base.From, relayed.On, relayed.From = c.on, c.from, c.on, c.from
+		r := reported(base, relayed)
+		r.Environment.Docker = c.docker
+		if said := strings.Join(AnswerOf(r, false).Text, "\n"); !strings.HasSuffix(said, ": "+c.says) {
+			t.Errorf("%+v: %s", c, said)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestFindings(t *testing.T) {
 	}
 	want := []string{"Keep bridge: -25 % throughput, +20 % median latency.",
 		"Avoid publish-nat :lo: -50 %, +50 %; publish-proxy :lo: -75 %, 3× " +
-			"(dial the container's address, or sudo toll fast on)."}
+			"(dial the container's address)."}
 	if r.Answer.Question != "Which network mode, by throughput and median latency?" ||
 		!slices.Equal(r.Answer.Text, want) {
 		t.Errorf("answer %+v, want %q", r.Answer, want)

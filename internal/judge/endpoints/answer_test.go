@@ -288,6 +288,13 @@ func TestAnswerNamesProxyOnce(t *testing.T) {
 	if got := proxies(r, nil); len(got) != 1 || !strings.Contains(got[0], "dial the container") {
 		t.Errorf("same under one load and worse under another one: %q", got)
 	}
+	for dial, says := range map[string]string{"localhost:8080": "or sudo toll fast on 8080.",
+		"[::1]:81": "or sudo toll fast on 81.", "192.0.2.7:8080": "dial the container, 172.17.0.2:80."} {
+		r.Cells[1].Dial, r.Cells[3].Dial = dial, dial
+		if got := proxies(r, nil); len(got) != 1 || !strings.HasSuffix(got[0], says) {
+			t.Errorf("%s: %q", dial, got)
+		}
+	}
 	r = routes([]stats.Verdict{stats.Same})
 	r.Cells[0].Facts, r.Cells[1].Facts = proxied, proxied
 	if got := proxies(r, nil); strings.Contains(strings.Join(got, " "), "costs nothing") {

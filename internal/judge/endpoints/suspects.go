@@ -3,6 +3,7 @@ package endpoints
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -91,13 +92,12 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 				return k.Route == c.Label() && (k.Blame == Network || k.Blame == Both)
 			})
 		text := c.Label() + " goes through docker-proxy"
-		_, port, _ := net.SplitHostPort(c.Dial)
 		switch {
 		case alone:
 			text += fmt.Sprintf(": the container's own address, %s, is another route to it.",
 				behind)
 		case costs:
-			text += fmt.Sprintf(": dial the container, %s, or sudo toll fast on %s.", behind, port)
+			text += fmt.Sprintf(": dial the container, %s%s.", behind, orFast(c.Dial))
 		case free:
 			text += ", at no measurable cost."
 		default:
@@ -108,6 +108,17 @@ func proxies(r *analysis.Report, culprits []Culprit) (out []string) {
 		}
 	}
 	return out
+}
+
+// orFast returns the command that redirects clients of an address past docker-proxy, as an
+// alternative, or "" if toll fast does not redirect them.
+func orFast(dial string) string {
+	host, port, err := net.SplitHostPort(dial)
+	a, _ := netip.ParseAddr(host)
+	if err != nil || host != "localhost" && !a.IsLoopback() {
+		return ""
+	}
+	return ", or sudo toll fast on " + port
 }
 
 // costsOf reports whether a route is worse than the baseline under some load (costs), and whether

@@ -235,7 +235,7 @@ var all = []Lever{
 		Local: true,
 		For:   []mode.Name{mode.PublishProxy, mode.PublishNAT}, Harms: "nothing known",
 		Not: rootless, Why: "toll fast works only on an engine with root",
-		Permanent: []Snippet{{"while it is kept on (docs/commands/fast.md)",
+		Permanent: []Snippet{{"where a Docker Engine runs, while it is kept on (docs/commands/fast.md)",
 			[]string{"sudo toll fast on --all"}}},
 		GivesUp: "eBPF programs on the machine's root cgroup",
 	},

@@ -101,7 +101,7 @@ var publishProxy = Mode{
 var fast = Mode{
 	Name:    Fast,
 	Summary: "a published port on a loopback address, where eBPF redirects local clients past docker-proxy",
-	Docker:  "-p PORT:PORT and toll fast on",
+	Docker:  "-p PORT:PORT and toll fast on PORT",
 	Short:   "-p (toll fast)",
 	PerPort: true,
 	TCPOnly: true,
@@ -119,7 +119,7 @@ var fast = Mode{
 var fastLinks = Mode{
 	Name:    FastLinks,
 	Summary: "fast, with larger packets on the bridge and the host's ends of containers' links (BIG TCP)",
-	Docker:  "-p PORT:PORT and toll fast on --parts connect,links",
+	Docker:  "-p PORT:PORT and toll fast on PORT --parts connect,links",
 	Short:   "-p (fast+links)",
 	PerPort: true,
 	TCPOnly: true,

@@ -280,6 +280,9 @@ type Header struct {
 	Contention *Contention `json:"contention,omitempty"`
 }
 
+// RunsDocker reports whether a Docker Engine ran on the machine.
+func (e Environment) RunsDocker() bool { return e.Docker == "running" }
+
 func (h Header) named() Header {
 	h.Plan.Cells, h.Paths = slices.Clone(h.Plan.Cells), slices.Clone(h.Paths)
 	for i, c := range h.Plan.Cells {
