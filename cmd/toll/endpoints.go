@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -241,13 +240,12 @@ func locateServers() endpoint.Locate {
 	var facts *ports.Facts
 	return func(ctx context.Context, remote string, from *vantage.Vantage) endpoint.Server {
 		dial, err := netip.ParseAddrPort(remote)
-		// The endpoint is a Unix socket, or on another machine.
-		if err != nil || !near(dial.Addr()) && from.PID() == 0 {
+		if err != nil { // a Unix socket
 			return endpoint.Server{}
 		}
 		once.Do(func() { facts, _ = collect.Published(ctx) })
 		if facts == nil {
-			return endpoint.Server{}
+			facts = &ports.Facts{}
 		}
 		var s endpoint.Server
 		if behind, ok := ports.Through(facts, dial); ok && from.PID() == 0 {
@@ -259,8 +257,21 @@ func locateServers() endpoint.Locate {
 		} else if from.PID() == 0 {
 			s.PID = ports.ProcessAt(facts, dial)
 		}
-		if s.PID != 0 {
+		if s.PID == 0 && s.Behind == "" {
+			s.PID = collect.ServerAt(ctx, dial, from)
+		}
+		switch {
+		case s.PID != 0:
 			s.Strain = machine.Machine{}.StrainOf(s.PID).Own()
+		case os.Geteuid() == 0:
+			s.Unseen = "no process that toll sees on the client's machine serves it"
+		case from.PID() == 0 && ports.Listens(facts, dial):
+			s.Unseen = "toll must be root to see its process"
+		default:
+			s.Unseen = "it is not on the client's machine, or toll must be root to see it"
+		}
+		if s.PID == 0 && from.PID() == 0 && ports.Listens(facts, dial) {
+			s.Strain = machine.Machine{}.StrainOf(0).Queues()
 		}
 		return s
 	}
@@ -275,22 +286,4 @@ func portsTowards(f *ports.Facts, to netip.AddrPort) (used, all int) {
 		return 0, 0
 	}
 	return count[to], high - low + 1
-}
-
-// near reports whether an address may be this machine's or one of its containers'.
-func near(a netip.Addr) bool {
-	a = a.Unmap()
-	if a.IsLoopback() {
-		return true
-	}
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, x := range all {
-		if p, err := netip.ParsePrefix(x.String()); err == nil && p.Contains(a) {
-			return true
-		}
-	}
-	return false
 }

@@ -67,10 +67,14 @@ func (s *Strain) Read() map[string]int64 {
 	more := kernelCounters(s.m.read(dir + "netstat"))
 	tcp := kernelCounters(s.m.read(dir + "snmp"))
 	for name, count := range map[string]string{"TcpExt ListenOverflows": workload.CountOverflows,
-		"TcpExt DelayedACKs": workload.CountDelayedACKs} {
+		"TcpExt DelayedACKs":   workload.CountDelayedACKs,
+		"TcpExt TCPSynRetrans": workload.CountSynResent} {
 		if n, ok := more[name]; ok {
 			out[count] = n
 		}
+	}
+	if drops, ok := more["TcpExt ListenDrops"]; ok { // each overflow is one
+		out[workload.CountListenDrops] = drops - more["TcpExt ListenOverflows"]
 	}
 	for name, count := range map[string]string{"Tcp RetransSegs": workload.CountResent,
 		"Tcp OutSegs": workload.CountSegments} {
@@ -81,21 +85,34 @@ func (s *Strain) Read() map[string]int64 {
 	return out
 }
 
-var ofNamespace = []string{
-	workload.CountOverflows, workload.CountDelayedACKs, workload.CountResent,
-	workload.CountSegments,
-}
+// ofClients count the clients of a network namespace as well as its servers.
+var ofClients = []string{workload.CountDelayedACKs, workload.CountResent, workload.CountSegments}
 
-// Own returns a function like Read. It leaves out the counters of the network namespace if that is
-// this process's, because they count other servers as well.
+// Own returns a function like Read for a server. It leaves out what clients add to the counters of
+// the network namespace if that is this process's.
 func (s *Strain) Own() func() map[string]int64 {
-	if s.apart() {
-		return s.Read
-	}
+	apart := s.apart()
 	return func() map[string]int64 {
 		out := s.Read()
-		for _, name := range ofNamespace {
-			delete(out, name)
+		delete(out, workload.CountSynResent)
+		for _, name := range ofClients {
+			if !apart {
+				delete(out, name)
+			}
+		}
+		return out
+	}
+}
+
+// Queues returns a function that reads only what listening sockets dropped in the process's network
+// namespace.
+func (s *Strain) Queues() func() map[string]int64 {
+	return func() map[string]int64 {
+		all, out := s.Read(), map[string]int64{}
+		for _, name := range []string{workload.CountOverflows, workload.CountListenDrops} {
+			if n, ok := all[name]; ok {
+				out[name] = n
+			}
 		}
 		return out
 	}

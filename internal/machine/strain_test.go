@@ -37,7 +37,7 @@ func TestStopsOfOneGroup(t *testing.T) {
 }
 
 func TestStrain(t *testing.T) {
-	const netstat = "TcpExt: SyncookiesSent ListenOverflows DelayedACKs\nTcpExt: 0 3 41\nIpExt: InOctets\nIpExt: 7\n"
+	const netstat = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPSynRetrans DelayedACKs\nTcpExt: 0 3 7 2 41\nIpExt: InOctets\nIpExt: 7\n"
 	const snmp = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn RetransSegs OutSegs\nTcp: 200 -1 5 6000\n"
 	for name, tt := range map[string]struct {
 		files map[string]string
@@ -55,7 +55,8 @@ func TestStrain(t *testing.T) {
 		}, map[string]int64{workload.CountStops: 130, workload.CountPeriods: 254,
 			workload.CountMemoryHits: 9,
 			workload.CountOverflows:  3, workload.CountDelayedACKs: 41, workload.CountResent: 5,
-			workload.CountSegments: 6000}},
+			workload.CountSegments: 6000, workload.CountListenDrops: 4,
+			workload.CountSynResent: 2}},
 		"v1": {map[string]string{
 			"/proc/self/mountinfo": "31 29 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n" +
 				"32 29 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
@@ -87,10 +88,11 @@ func TestOwnStrain(t *testing.T) {
 		"/proc/self/mountinfo":      "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
 		"/proc/7/cgroup":            "0::/a\n",
 		"/sys/fs/cgroup/a/cpu.stat": "nr_periods 20\nnr_throttled 7\n",
-		"/proc/7/net/netstat":       "TcpExt: ListenOverflows DelayedACKs\nTcpExt: 3 41\n",
+		"/proc/7/net/netstat":       "TcpExt: DelayedACKs ListenOverflows ListenDrops TCPSynRetrans\nTcpExt: 41 3 5 9\n",
 		"/proc/7/net/snmp":          "Tcp: RetransSegs OutSegs\nTcp: 5 6000\n",
 	}
-	for its, n := range map[string]int{"net:[1]": 2, "net:[2]": 6} {
+	queues := map[string]int64{workload.CountOverflows: 3, workload.CountListenDrops: 2}
+	for its, n := range map[string]int{"net:[1]": 4, "net:[2]": 7} {
 		m := tree(t, files)
 		for process, to := range map[string]string{self: "net:[1]", "7": its} {
 			link := m.path("/proc/" + process + "/ns/net")
@@ -99,8 +101,12 @@ func TestOwnStrain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := m.StrainOf(7).Own()(); len(got) != n || got[workload.CountStops] != 7 {
+		got := m.StrainOf(7).Own()()
+		if len(got) != n || got[workload.CountStops] != 7 || got[workload.CountOverflows] != 3 {
 			t.Errorf("%s: %v", its, got)
+		}
+		if got := m.StrainOf(7).Queues()(); !maps.Equal(got, queues) {
+			t.Errorf("%s: %v, want %v", its, got, queues)
 		}
 	}
 }

@@ -38,6 +38,19 @@ func ServerOf(f *Facts, dial netip.AddrPort, inside int) (c Container, ok bool) 
 // passers lists programs that listen for a server elsewhere.
 var passers = append([]string{"docker-proxy", "dockerd", "conmon", "ssh"}, relays...)
 
+// Passes reports whether a program is one that serves for another one, by its process's name.
+func Passes(name string) bool { return slices.Contains(passers, name) }
+
+// Listens reports whether a socket of this machine's own network namespace accepts connections to
+// the address.
+func Listens(f *Facts, dial netip.AddrPort) bool {
+	addr := dial.Addr().Unmap()
+	return (addr.IsLoopback() || ownAddress(f, addr)) &&
+		slices.ContainsFunc(f.Listeners, func(l Listener) bool {
+			return l.Proto == "tcp" && l.accepts(addr, dial.Port())
+		})
+}
+
 // ProcessAt returns the PID of the process outside containers that serves the address dial. It
 // returns the smallest PID of several, or 0 if no such process is known.
 func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
@@ -50,7 +63,7 @@ func ProcessAt(f *Facts, dial netip.AddrPort) (pid int) {
 			continue
 		}
 		for _, p := range l.Owners {
-			if p.Container != "" || slices.Contains(passers, p.Name) {
+			if p.Container != "" || Passes(p.Name) {
 				return 0
 			}
 			if pid == 0 || p.PID < pid {

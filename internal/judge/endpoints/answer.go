@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,6 +33,7 @@ func AnswerOf(r *analysis.Report, culprits []Culprit) *analysis.Answer {
 		a.Add(suspect(r))
 	}
 	tally := compared(r, a)
+	a.Add(connecting(r))
 	alone := !slices.ContainsFunc(r.Cells, func(c analysis.Cell) bool { return !c.Baseline })
 	if alone && len(r.Failed) == 0 {
 		if len(culprits) == 0 {
@@ -89,6 +91,39 @@ func compared(r *analysis.Report, a *analysis.Answer) (tally analysis.Tally) {
 		}
 	}
 	return tally
+}
+
+// connectShare is the share of the primary time from which a difference in the time to connect is
+// mentioned.
+const connectShare = 0.01
+
+// connecting returns a sentence on the routes that take longer or less long to connect than the
+// baseline, or "".
+func connecting(r *analysis.Report) string {
+	var say []string
+	for _, c := range r.Cells {
+		m := c.Metrics[workload.ConnectTime]
+		if c.Baseline || m.Ratio == nil || m.Price == nil ||
+			math.Abs(m.Price.Median) < connectShare*c.Metrics[c.Primary].Median {
+			continue
+		}
+		how := "longer"
+		switch m.Ratio.Verdict {
+		case stats.Better:
+			how = "less"
+		case stats.Worse:
+		default:
+			continue
+		}
+		text := fmt.Sprintf("%s takes %s %s than %s", c.Label(), m.Price.Amount(), how, m.Ratio.To)
+		if !slices.Contains(say, text) {
+			say = append(say, text)
+		}
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return "To connect, " + strings.Join(say, "; ") + "."
 }
 
 func broken(r *analysis.Report) string {

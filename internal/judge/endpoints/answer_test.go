@@ -2,6 +2,7 @@ package endpoints
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -141,6 +142,13 @@ func TestAnswerSaysOne(t *testing.T) {
 
 func TestAnswerNamesSuspects(t *testing.T) {
 	total := func(n float64) analysis.Metric { return analysis.Metric{Merged: &n} }
+	in := func(rounds ...float64) analysis.Metric {
+		n := 0.0
+		for _, x := range rounds {
+			n += x
+		}
+		return analysis.Metric{Merged: &n, Rounds: rounds}
+	}
 	for name, tt := range map[string]struct {
 		metrics map[string]analysis.Metric
 		says    string
@@ -171,7 +179,35 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			"no CPU limit stopped the server and no look-up of a name took long."},
 		"overflows": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerOverflows: total(2)},
-			"its listen queue overflowed 2 times"},
+			"<r0>: the server in container 100%shop: listen queues in its network namespace overflowed 2 times: a larger backlog, or net.core.somaxconn."},
+		"overflows look like loss": {map[string]analysis.Metric{
+			workload.Resent: total(938), workload.ClientSent: total(2000),
+			workload.ServerOverflows: total(1020)},
+			"Other suspects: <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 1020 times, so the client sent 938 segments again: a larger backlog"},
+		"overflows and loss": {map[string]analysis.Metric{
+			workload.Resent: total(938), workload.ClientSent: total(2000),
+			workload.ServerOverflows: total(20)},
+			"<r0>: 938 of 2000 segments were sent again; <r0>: the server in container 100%shop: listen queues in its network namespace overflowed 20 times: a larger backlog"},
+		"dropped": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.ServerOverflows: total(0),
+			workload.ServerDrops: total(7)},
+			"7 connections were dropped in its network namespace before they were accepted"},
+		"an unseen queue": {map[string]analysis.Metric{
+			workload.Resent: total(938), workload.ClientSent: total(2000),
+			workload.ResentConnects: total(930)},
+			"<r0>: 938 of 2000 segments were sent again, most of them to open connections: the server's listen queue was full, or they were lost. The server's side was not examined: it is not on this machine"},
+		"a handful": {map[string]analysis.Metric{
+			workload.Resent:     in(0, 0, 0, 0, 15, 0, 0, 0),
+			workload.OutOfOrder: in(0, 1, 0, 0, 0, 0, 0, 0), workload.ClientSent: total(400)},
+			"No other suspect: only 16 segments were lost or out of order and"},
+		"one": {map[string]analysis.Metric{workload.Resent: in(0, 0, 0, 0, 1)},
+			"No other suspect: only 1 segment was lost or out of order and"},
+		"a small share": {map[string]analysis.Metric{
+			workload.Resent: in(4, 5, 3, 3), workload.ClientSent: total(1e6)},
+			"No other suspect: only 15 segments were lost or out of order and"},
+		"in each round": {map[string]analysis.Metric{
+			workload.Resent: in(4, 5, 3, 3), workload.ClientSent: total(400)},
+			"Other suspects: <r0>: 15 of 400 segments were sent again."},
 		"few resent": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.ServerResent: total(1),
 			workload.ServerSent: total(1e6)}, "No other suspect"},
@@ -208,6 +244,21 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			workload.Resent: total(0), workload.LookUpTime: {Median: 10},
 			workload.ConnectTime: {Median: 10}},
 			"<r0>: its name took 10.0 s to look up"},
+		"a name of the hosts file": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.LookUpTime: {Median: 43e-6},
+			workload.ConnectTime: {Median: 270e-6}}, "No other suspect"},
+		"kept connections wait": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.RTT: {Median: 1e-3},
+			workload.KeptExcess:  {Median: 0.0314, Rounds: make([]float64, 6)},
+			workload.DelayedACKs: total(42)},
+			"<r0>: over a kept connection, a response has a wait that is 31.4 ms longer than over a new one: it waits for delayed acknowledgements of 40 ms, of which the kernel counted 42"},
+		"kept connections wait for something else": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.RTT: {Median: 1e-3},
+			workload.KeptExcess:  {Median: 0.0314, Rounds: make([]float64, 6)},
+			workload.DelayedACKs: total(3)}, "No other suspect"},
+		"kept connections are the same": {map[string]analysis.Metric{
+			workload.Resent: total(0), workload.KeptExcess: {Median: 2e-4,
+				Rounds: make([]float64, 6)}, workload.DelayedACKs: total(42)}, "No other suspect"},
 		"quick names": {map[string]analysis.Metric{
 			workload.Resent: total(0), workload.LookUpTime: {Median: 0.002},
 			workload.ConnectTime: {Median: 0.1}}, "No other suspect"},
@@ -230,6 +281,10 @@ func TestAnswerNamesSuspects(t *testing.T) {
 			"Other suspects: <r0>: 1 segment was sent again."},
 	} {
 		r := routes([]stats.Verdict{stats.Same})
+		if strings.HasPrefix(name, "kept") {
+			r.Plan.Loads = []sample.Load{{Kind: workload.SQL, Streams: 2,
+				Options: sample.ChatOptions{Requests: 8}}}
+		}
 		for m, x := range tt.metrics {
 			r.Cells[len(r.Cells)-1].Metrics[m] = x
 		}
@@ -237,6 +292,148 @@ func TestAnswerNamesSuspects(t *testing.T) {
 		said := strings.Join(AnswerOf(r, nil).Text, "\n")
 		if !strings.Contains(said, tt.says) ||
 			(tt.says == "") == strings.Contains(said, "suspect") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+func TestAnswerSaysWhatWasNotExamined(t *testing.T) {
+	n, known := new(float64), analysis.Metric{Merged: new(float64)}
+	*n = 50
+	const why = "toll must be root to see its process"
+	for name, tt := range map[string]struct {
+		metrics []map[string]analysis.Metric
+		unseen  []string
+		says    string // at the end
+	}{
+		"all of it": {[]map[string]analysis.Metric{{}, {}}, []string{why, why},
+			"The server's side was not examined: " + why + "."},
+		"beside a suspect": {[]map[string]analysis.Metric{{}, {workload.Resent: {Merged: n}}},
+			[]string{why, why},
+			"sent again. The server's side was not examined: " + why + "."},
+		"of one route": {[]map[string]analysis.Metric{{workload.ServerHits: known}, {}},
+			[]string{"", why}, "The server's side of <r0> was not examined: " + why + "."},
+		"but the queues": {[]map[string]analysis.Metric{{workload.ServerOverflows: known},
+			{workload.ServerOverflows: known}}, []string{why, why},
+			"The server was not examined, except for its listen queues: " + why + "."},
+		"an old file": {[]map[string]analysis.Metric{{}, {}}, []string{"", ""},
+			"it is not on this machine, or toll must be root to see it."},
+		"none": {[]map[string]analysis.Metric{{workload.ServerHits: known},
+			{workload.ServerHits: known}}, []string{"", ""}, "took long."},
+	} {
+		r := routes([]stats.Verdict{stats.Same})
+		for i := range r.Cells {
+			c := &r.Cells[i]
+			if c.Metrics == nil {
+				c.Metrics = map[string]analysis.Metric{}
+			}
+			c.Metrics[workload.Resent] = known
+			maps.Copy(c.Metrics, tt.metrics[i])
+			c.Facts = map[string]string{sample.FactServerUnseen: tt.unseen[i]}
+		}
+		said := AnswerOf(r, nil).Text
+		if got := said[len(said)-1]; !strings.HasSuffix(got, tt.says) ||
+			strings.Count(got, "examined") != strings.Count(tt.says, "examined")+
+				strings.Count(name, "an old file") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestAnswerJudgesConnecting(t *testing.T) {
+	for _, tt := range []struct {
+		verdict  stats.Verdict
+		price    float64
+		says     string
+		unspoken bool
+	}{
+		{verdict: stats.Worse, price: 0.302,
+			says: "To connect, <r0> takes 302.0 ms (301.0–303.0) longer than first."},
+		{verdict: stats.Better, price: -0.302,
+			says: "To connect, <r0> takes 302.0 ms (301.0–303.0) less than first."},
+		{verdict: stats.Same, price: 0.302, unspoken: true},
+		{verdict: stats.Unclear, price: 0.302, unspoken: true},
+		{verdict: stats.Worse, price: 5e-6, unspoken: true}, // of a page of 1 ms
+	} {
+		r := routes([]stats.Verdict{stats.Same})
+		r.Cells[1].Metrics[workload.ConnectTime] = analysis.Metric{Unit: "s",
+			Ratio: &analysis.Ratio{To: "first", Verdict: tt.verdict, N: 12},
+			Price: &analysis.Price{Unit: "s", Median: tt.price, Low: tt.price - 1e-3,
+				High: tt.price + 1e-3, N: 12}}
+		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		if !strings.Contains(said, tt.says) || strings.Contains(said, "To connect") == tt.unspoken {
+			t.Errorf("%+v: %s", tt, said)
+		}
+	}
+}
+
+func TestAnswerNamesAddressPassedOver(t *testing.T) {
+	for took, says := range map[float64]bool{0.302: true, 0.001: false} {
+		r := routes(nil)
+		r.Cells[0].Metrics = map[string]analysis.Metric{
+			workload.Resent: {Merged: new(float64)}, workload.ConnectTime: {Median: took}}
+		r.Cells[0].Facts = map[string]string{sample.FactUnanswered: "::1"}
+		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		if strings.Contains(said, "first: connecting takes 302 ms, because the first address of "+
+			"its name, ::1, does not answer.") != says {
+			t.Errorf("%g s: %s", took, said)
+		}
+	}
+}
+
+func TestAnswerSuggestsRequests(t *testing.T) {
+	for _, tt := range []struct {
+		kept     string
+		requests int
+		says     bool
+	}{{"yes", 1, true}, {"yes", 8, false}, {"", 1, false}} {
+		r := routes(nil)
+		r.Plan.Loads = []sample.Load{{Kind: workload.SQL,
+			Options: sample.ChatOptions{Requests: tt.requests}}}
+		r.Cells[0].Metrics = map[string]analysis.Metric{workload.Resent: {Merged: new(float64)}}
+		r.Cells[0].Facts = map[string]string{sample.FactKept: tt.kept}
+		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		if strings.Contains(said, "--requests 8") != tt.says {
+			t.Errorf("%+v: %s", tt, said)
+		}
+	}
+}
+
+func TestAnswerNamesOffloads(t *testing.T) {
+	const client, server = sample.FactOffloadsOff, sample.FactServerOffloadsOff
+	for name, tt := range map[string]struct {
+		verdict   stats.Verdict
+		base, its map[string]string
+		lower     bool // is better
+		says      string
+	}{
+		"off":          {stats.Worse, nil, map[string]string{client: "gro, gso, tso"}, false, "<r0>: its device e2 has gro, gso and tso off, unlike that of first: ethtool -K e2 gro on gso on tso on"},
+		"the server's": {stats.Worse, nil, map[string]string{server: "tx-checksum"}, false, "<r0>: the server's device e9 has tx-checksum off, unlike that of first: ethtool -K e9 tx on"},
+		"some off for both": {stats.Worse, map[string]string{client: "gro"},
+			map[string]string{client: "gro, tso"}, false, "its device e2 has tso off"},
+		"off for the baseline": {stats.Better, map[string]string{client: "tso"}, nil, false,
+			"first: its device e2 has tso off, unlike that of <r0>"},
+		"off for both": {stats.Worse, map[string]string{client: "gro"},
+			map[string]string{client: "gro"}, false, ""},
+		"off for the faster one": {stats.Better, nil, map[string]string{client: "gro"}, false, ""},
+		"no difference":          {stats.Same, nil, map[string]string{client: "gro"}, false, ""},
+		"a time":                 {stats.Worse, nil, map[string]string{client: "gro"}, true, ""},
+	} {
+		r := routes([]stats.Verdict{tt.verdict})
+		for i, facts := range []map[string]string{tt.base, tt.its} {
+			c := &r.Cells[i]
+			if c.Facts = map[string]string{sample.FactDevice: "e2",
+				sample.FactServerDevice: "e9"}; c.Metrics == nil {
+				c.Metrics = map[string]analysis.Metric{}
+			}
+			maps.Copy(c.Facts, facts)
+			m := c.Metrics[c.Primary]
+			m.Higher = !tt.lower
+			c.Metrics[c.Primary], c.Metrics[workload.Resent] = m,
+				analysis.Metric{Merged: new(float64)}
+		}
+		said := strings.Join(AnswerOf(r, nil).Text, "\n")
+		if !strings.Contains(said, tt.says) || strings.Contains(said, "ethtool") != (tt.says != "") {
 			t.Errorf("%s: %s", name, said)
 		}
 	}

@@ -234,9 +234,11 @@ func doubts(s *analysis.Series, held bool) (text string) {
 func added(cells []analysis.Cell, load string) (out []string) {
 	type timed struct{ metric, name string }
 	what := []timed{{workload.FirstTokenP50, "the first token"},
-		{workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"}}
+		{workload.GapP50, "the median gap"}, {workload.ResponseTime, "a response"},
+		{workload.ConnectTime, "connecting"}}
 	if load == workload.Batch {
-		what = []timed{{workload.ResponseTime, "a response that is not streamed"}}
+		what = []timed{{workload.ResponseTime, "a response that is not streamed"},
+			{workload.ConnectTime, "connecting"}}
 	}
 	for _, c := range cells {
 		var adds []string

@@ -17,6 +17,9 @@ import (
 // muchOf is the share of the time to connect above which a look-up is mentioned.
 const muchOf = 0.1
 
+// longLookUp is the shortest time, in s, of a look-up that is mentioned.
+const longLookUp = 0.001
+
 type observed struct {
 	analysis.Cell
 	label string
@@ -47,25 +50,99 @@ func suspects(r *analysis.Report) string {
 		said, known := over(all, func(c observed) (string, bool) { return says(s, c) })
 		seen = append(seen, said...)
 		if known && len(said) == 0 && s.None != "" {
-			none = append(none, s.None)
+			none = append(none, noneOf(s, all))
 		}
 	}
 	said, _ := over(all, lookedUp)
 	if seen = append(seen, said...); len(said) == 0 {
 		none = append(none, "no look-up of a name took long")
 	}
+	said, _ = over(all, passedOver)
+	seen = append(seen, said...)
 	said, _ = over(all, delayed)
-	if seen = append(seen, said...); len(seen) > 0 {
-		return "Other suspects: " + strings.Join(seen, "; ") + "."
-	}
 	text := "No other suspect: " + printable.List(none) + "."
-	seenServer := func(c observed) bool {
-		return knownOfServer(c.Cell) || strings.HasPrefix(c.Dial, "/")
+	late := len(said) > 0
+	seen = append(append(seen, said...), switched(r)...)
+	if len(seen) > 0 {
+		text = "Other suspects: " + strings.Join(seen, "; ") + "."
 	}
-	if !slices.ContainsFunc(all, seenServer) {
-		text += " The server's side was not examined: it is not on this machine, or toll must be root to see it."
+	text += unexamined(all)
+	if !late && slices.ContainsFunc(all, unkept) {
+		text += " The server keeps connections open, but each response came over a new one: with " +
+			"--requests 8 most come over kept ones, where delayed acknowledgements show."
 	}
 	return text
+}
+
+// unkept reports whether a server keeps connections, and the load used each for one request.
+func unkept(c observed) bool {
+	return c.Facts[sample.FactKept] != "" && workload.ChatOf(c.load).Requests <= 1
+}
+
+// noneOf returns the clause on a suspect that slowed no route down.
+func noneOf(s workload.Suspect, all []observed) string {
+	if s.Metric != workload.Resent {
+		return s.None
+	}
+	n := 0.0
+	for _, c := range all {
+		n += sum(c.Cell, workload.Resent) + sum(c.Cell, workload.OutOfOrder)
+	}
+	switch n {
+	case 0:
+		return s.None
+	case 1:
+		return "only 1 segment was lost or out of order"
+	}
+	return "only " + whole(n) + " segments were lost or out of order"
+}
+
+// unexamined returns sentences, each after a space, on the routes whose server toll did not find.
+func unexamined(all []observed) (text string) {
+	var texts []string
+	missed := map[string][]string{} // routes
+	for _, c := range all {
+		known := knownOfServer(c.Cell)
+		why := c.Facts[sample.FactServerUnseen]
+		switch {
+		case strings.HasPrefix(c.Dial, "/") || known && why == "":
+			continue
+		case why == "":
+			why = "it is not on this machine, or toll must be root to see it"
+		}
+		say := "The server's side%s was not examined: " + why + "."
+		if known {
+			say = "The server%s was not examined, except for its listen queues: " + why + "."
+		}
+		if missed[say] == nil {
+			texts = append(texts, say)
+		}
+		if !slices.Contains(missed[say], c.label) {
+			missed[say] = append(missed[say], c.label)
+		}
+	}
+	for _, say := range texts {
+		over := ""
+		if len(missed[say]) < len(all) {
+			over = " of " + printable.List(missed[say])
+		}
+		text += " " + strings.Replace(say, "%s", over, 1)
+	}
+	return text
+}
+
+// seldom is the share of the rounds, of which at least one, below which rare events cannot have
+// changed a median.
+const seldom = 0.25
+
+func isSeldom(m analysis.Metric) bool {
+	some := 0
+	for _, n := range m.Rounds {
+		if n > 0 {
+			some++
+		}
+	}
+	return float64(some) < seldom*float64(len(m.Rounds))
 }
 
 // failed reports whether connections were refused, not answered or found no free port.
@@ -175,6 +252,8 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 		return "", known
 	}
 	switch n, of := sum(c.Cell, s.Metric), sum(c.Cell, s.Of); {
+	case s.Often && isSeldom(m), s.Metric == workload.Resent && queueFull(c.Cell):
+		return "", true
 	case s.Unit == "1":
 		if m.Median < s.Least {
 			return "", true
@@ -193,10 +272,39 @@ func says(s workload.Suspect, c observed) (text string, known bool) {
 	default:
 		text = fmt.Sprintf(s.Says, whole(n))
 	}
+	switch connects := sum(c.Cell, workload.ResentConnects); s.Metric {
+	case workload.Resent:
+		if connects >= mostly*sum(c.Cell, workload.Resent) {
+			text += ", " + most(connects, sum(c.Cell, workload.Resent)) +
+				"to open connections: the server's listen queue was full, or they were lost"
+		}
+	case workload.ServerOverflows:
+		if n := sum(c.Cell, workload.Resent); n > 0 && queueFull(c.Cell) {
+			says, remedy, _ := strings.Cut(text, ": ")
+			text = says + ", so the client sent " + whole(n) + " segments again: " + remedy
+		}
+	}
 	if s.Server {
 		text = "the server" + called(c.Facts["container"]) + ": " + text
 	}
 	return text, true
+}
+
+// mostly is the share of the segments that the client sent again from which their cause is certain.
+const mostly = 0.5
+
+// queueFull reports whether a full listen queue of the server explains why segments were sent again.
+func queueFull(c analysis.Cell) bool {
+	n := sum(c, workload.ServerOverflows)
+	return n > 0 && n >= mostly*sum(c, workload.Resent)
+}
+
+// most returns "most of them " or, if n is all, "all ".
+func most(n, all float64) string {
+	if n < all {
+		return "most of them "
+	}
+	return "all of them "
 }
 
 func whole(n float64) string { return fmt.Sprintf("%.0f", n) }
@@ -210,7 +318,7 @@ func called(name string) string {
 
 func lookedUp(c observed) (text string, known bool) {
 	took := c.Metrics[workload.LookUpTime].Median
-	if took <= 0 || took <= muchOf*lookedUpFor(c.Cell) {
+	if took < longLookUp || took <= muchOf*lookedUpFor(c.Cell) {
 		return "", true
 	}
 	each := "once for each connection"
@@ -218,6 +326,20 @@ func lookedUp(c observed) (text string, known bool) {
 		each = "not counted: the client gets the address"
 	}
 	return fmt.Sprintf("its name took %s to look up, %s", workload.Briefly(took), each), true
+}
+
+// longPass is the shortest time to connect, in s, that tells of an address that did not answer
+// before the next one was tried: clients wait 250 ms or longer (RFC 8305). A refusal takes less.
+const longPass = 0.2
+
+// passedOver returns the text on a name whose first address does not answer, or "".
+func passedOver(c observed) (text string, known bool) {
+	first, took := c.Facts[sample.FactUnanswered], c.Metrics[workload.ConnectTime].Median
+	if first == "" || took < longPass {
+		return "", true
+	}
+	return fmt.Sprintf("connecting takes %s, because the first address of its name, %s, does not "+
+		"answer", workload.Briefly(took), first), true
 }
 
 func lookedUpFor(c analysis.Cell) float64 {
@@ -240,12 +362,20 @@ const (
 // long as a delayed acknowledgement although round trips are short and nothing was lost. If both
 // ends' kernels report their counts, these must be high enough.
 func delayed(c observed) (text string, known bool) {
-	took, what, total := waits(c)
 	rtt := c.Metrics[workload.RTT].Median
-	if took < delayedLeast || took > delayedMost || sum(c.Cell, workload.Resent) > 0 {
+	if sum(c.Cell, workload.Resent) > 0 && !isSeldom(c.Metrics[workload.Resent]) {
 		return "", true
 	}
 	n := sum(c.Cell, workload.DelayedACKs) + sum(c.Cell, workload.ServerDelayed)
+	if x, ok := keptDelay(c, n); ok {
+		return fmt.Sprintf("over a kept connection, a response has a wait that is %s longer than "+
+			"over a new one: it waits for delayed acknowledgements of 40 ms, of which the kernel "+
+			"counted %.0f", workload.Briefly(x), n) + delayedRemedy, true
+	}
+	took, what, total := waits(c)
+	if took < delayedLeast || took > delayedMost {
+		return "", true
+	}
 	certain := total > 0 && n*delayedLeast > delayedShare*total
 	if !certain && (knownOfServer(c.Cell) || rtt <= 0 || rtt > delayedRTT) {
 		return "", true
@@ -260,8 +390,24 @@ func delayed(c observed) (text string, known bool) {
 	} else {
 		text += ": as long as a delayed acknowledgement"
 	}
-	return text +
-		" (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)", true
+	return text + delayedRemedy, true
+}
+
+const delayedRemedy = " (one end writes in two pieces and waits for the other's acknowledgement in between: set TCP_NODELAY there, or write once)"
+
+// keptLeast is the shortest part of a delayed acknowledgement, in s, that a wait of a kept
+// connection contains, because the rest may pass while the server works.
+const keptLeast = 0.020
+
+// keptDelay returns by how much waits over kept connections are longer, in s. ok reports whether
+// that is due to delayed acknowledgements, of which the kernel counted n: at least one for every
+// other response over a kept connection. The first packets of a connection are acknowledged at
+// once.
+func keptDelay(c observed, n float64) (x float64, ok bool) {
+	m := c.Metrics[workload.KeptExcess]
+	kept := len(m.Rounds) * max(1, c.load.Streams) * (workload.ChatOf(c.load).Requests - 1)
+	x = m.Median
+	return x, x >= keptLeast && x <= delayedMost && kept > 0 && 2*n >= float64(kept)
 }
 
 // delayedShare is the share of the time that delayed acknowledgements must explain to be certain.

@@ -250,12 +250,12 @@ func (s *Session) LookUp() time.Duration {
 	return s.link.lookUp
 }
 
-// Lost returns the numbers of retransmitted and out-of-order segments; 0 if unknown.
-func (s *Session) Lost() (resent, outOfOrder uint32) {
+// Lost returns the numbers of sent, retransmitted and out-of-order segments; 0 if unknown.
+func (s *Session) Lost() (sent, resent, outOfOrder uint32) {
 	if info := s.link.info(); info != nil {
-		return info.Total_retrans, info.Rcv_ooopack
+		return info.Segs_out, info.Total_retrans, info.Rcv_ooopack
 	}
-	return 0, 0
+	return 0, 0, 0
 }
 
 // Close ends the connection within a second. It always returns nil.

@@ -68,10 +68,14 @@ func (c *Chat) Check(ctx context.Context) error {
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
 		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS,
-			"from": elsewhere(c.from[name]), familyFact: family(f.Remote.String())} {
+			"from": elsewhere(c.from[name]), familyFact: family(f.Remote.String()),
+			sample.FactUnanswered: c.dials[name].unanswered()} {
 			if value != "" {
 				facts[fact] = value
 			}
+		}
+		if f.Keeps {
+			facts[sample.FactKept] = "yes"
 		}
 		c.servers.find(ctx, c.Locate, name, f.Remote.String(), c.from[name], facts)
 		c.facts[name] = sample.Path{Route: name, From: sample.FromHere, On: sample.OnEndpoint,
@@ -96,6 +100,31 @@ type talk struct {
 	rtts       []float64
 	counts     map[string]int64
 	suspects   suspects
+	// the waits in responses over new connections and over kept ones
+	opened, kept waits
+}
+
+// waits are times in seconds until the first token, of the longest gap, and of whole responses.
+type waits struct{ first, gap, whole []float64 }
+
+// excess returns by how much the waits over kept connections exceed those over new ones; the
+// longest such wait decides. ok is false without responses over both.
+func (t *talk) excess() (seconds float64, ok bool) {
+	for _, x := range [][2][]float64{{t.kept.first, t.opened.first}, {t.kept.gap, t.opened.gap},
+		{t.kept.whole, t.opened.whole}} {
+		if len(x[0]) == 0 || len(x[1]) == 0 {
+			continue
+		}
+		seconds, ok = max(seconds, median(x[0])-median(x[1])), true
+	}
+	return seconds, ok
+}
+
+func (t *talk) waitsOf(r *openai.Response) *waits {
+	if r.Connect > 0 {
+		return &t.opened
+	}
+	return &t.kept
 }
 
 // Visit opens l.Streams sessions. Each sends its requests one after another.
@@ -140,6 +169,9 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	before.note(v)
 	if len(t.connects) > 0 {
 		v.Values["connect"] = median(t.connects)
+	}
+	if x, ok := t.excess(); ok {
+		v.Values[workload.ValueKeptExcess] = x
 	}
 	if len(t.rates) > 0 {
 		v.Values["token_rate"] = median(t.rates)
@@ -190,6 +222,8 @@ func (t *talk) noteWhole(r *openai.Response) {
 	if r.Tokens > 0 && r.End > 0 {
 		t.rates = append(t.rates, float64(r.Tokens)/r.End.Seconds())
 	}
+	w := t.waitsOf(r)
+	w.whole = append(w.whole, r.End.Seconds())
 	t.common(r)
 }
 
@@ -198,13 +232,17 @@ func (t *talk) note(r *openai.Response, stall float64) {
 	defer t.mu.Unlock()
 	first, n := r.Arrivals[0], len(r.Arrivals)
 	record(t.first, first)
+	longest := time.Duration(0)
 	for i := 1; i < n; i++ {
 		gap := r.Arrivals[i] - r.Arrivals[i-1]
+		longest = max(longest, gap)
 		record(t.gap, gap)
 		if gap.Seconds() > stall {
 			t.counts["stalls"]++
 		}
 	}
+	w := t.waitsOf(r)
+	w.first, w.gap = append(w.first, first.Seconds()), append(w.gap, longest.Seconds())
 	t.counts["tokens"] += int64(n)
 	t.counts["glued"] += int64(r.Glued)
 	if took := r.Arrivals[n-1] - first; took > 0 {
@@ -215,6 +253,7 @@ func (t *talk) note(r *openai.Response, stall float64) {
 
 func (t *talk) common(r *openai.Response) {
 	t.responses = append(t.responses, r.End.Seconds())
+	t.suspects.sent += int64(r.Lost.Sent)
 	t.suspects.resent += int64(r.Lost.Resent)
 	t.suspects.outOfOrder += int64(r.Lost.OutOfOrder)
 	if r.LookUp > 0 {

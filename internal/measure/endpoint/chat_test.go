@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -211,7 +212,7 @@ func TestChatCheck(t *testing.T) {
 	for i, p := range c.Paths() {
 		m := []*model{one, two}[i]
 		facts := map[string]string{"address family": "IPv4", "url": m.URL + "/v1/chat/completions",
-			"model": "m-1", "http": "HTTP/1.1", "server": "scripted/1"}
+			"model": "m-1", "http": "HTTP/1.1", "server": "scripted/1", "keeps connections": "yes"}
 		if p.Route != c.Names()[i] || p.From != sample.FromHere || p.On != sample.OnEndpoint ||
 			p.Dial != m.Listener.Addr().String() ||
 			p.Hops == nil || len(p.Hops) != 0 || p.Built <= 0 ||
@@ -348,11 +349,33 @@ func TestChatSessionsAndRequests(t *testing.T) {
 				t.Errorf("%d responses, %d requests, %v", v.Client.Trips, m.requests.Load(),
 					v.Client.Counts)
 			}
+			if _, ok := v.Values[workload.ValueKeptExcess]; ok == tt.close {
+				t.Errorf("values %v", v.Values)
+			}
 			if v.Client.Connections != tt.conns || m.conns.Load() != int64(tt.conns) {
 				t.Errorf("%d connections, the server saw %d, want %d", v.Client.Connections,
 					m.conns.Load(), tt.conns)
 			}
 		})
+	}
+}
+
+func TestKeptExcess(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opened, kept waits
+		want         float64
+	}{
+		"the first token waits": {waits{first: []float64{0.0108}, gap: []float64{0.0102}},
+			waits{first: []float64{0.0416, 0.0418, 0.0108}, gap: []float64{0.0103}}, 0.0308},
+		"a gap waits": {waits{first: []float64{0.0105}, gap: []float64{0.0103}},
+			waits{first: []float64{0.0103}, gap: []float64{0.0424}}, 0.0321},
+		"a whole response": {waits{whole: []float64{0.010}}, waits{whole: []float64{0.051}}, 0.041},
+		"nothing waits":    {waits{first: []float64{0.0105}}, waits{first: []float64{0.0103}}, 0},
+	} {
+		got, ok := (&talk{opened: tt.opened, kept: tt.kept}).excess()
+		if !ok || math.Abs(got-tt.want) > 1e-9 {
+			t.Errorf("%s: %g (%v), want %g", name, got, ok, tt.want)
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 type dials struct {
 	refused, noPort atomic.Int64
 	last            atomic.Pointer[netip.Addr] // of a name, after which no other is tried
+	// passed is the address that the last connection tried first, and that did not answer; nil: it
+	// answered.
+	passed atomic.Pointer[netip.Addr]
 }
 
 func (f *dials) looking(l lookUpFunc) lookUpFunc {
@@ -43,8 +46,31 @@ func (f *dials) counted(d dialFunc) dialFunc {
 		if err != nil && !errors.Is(ctx.Err(), context.Canceled) && f.isLast(addr) {
 			f.add(err)
 		}
+		if err == nil {
+			f.passed.Store(passedOver(c, took.First))
+		}
 		return c, took, err
 	}
+}
+
+// passedOver returns the address that was tried first if the connection is to another one, or nil.
+func passedOver(c net.Conn, first netip.Addr) *netip.Addr {
+	if !first.IsValid() {
+		return nil
+	}
+	remote, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok || remote.AddrPort().Addr().Unmap() == first.Unmap() {
+		return nil
+	}
+	return &first
+}
+
+// unanswered returns the address that the last connection passed over, or "".
+func (f *dials) unanswered() string {
+	if a := f.passed.Load(); a != nil {
+		return a.String()
+	}
+	return ""
 }
 
 func (f *dials) add(err error) {

@@ -55,6 +55,32 @@ func TestFailedDialsByCause(t *testing.T) {
 	}
 }
 
+// A name's first address is full, as a listener on ::1 that drops requests to connect.
+func TestAddressPassedOver(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for first, want := range map[string]string{"::1": "::1", "127.0.0.1": "", "": ""} {
+		var f dials
+		dial := f.counted(func(ctx context.Context, network, addr string) (net.Conn, vantage.Took,
+			error) {
+			a, _ := netip.ParseAddr(first) // the zero address: unknown
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return c, vantage.Took{First: a}, err
+		})
+		c, _, err := dial(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
+		if got := f.unanswered(); got != want {
+			t.Errorf("%q first: %q, want %q", first, got, want)
+		}
+	}
+}
+
 // An address that refuses is no failure if another is tried.
 func TestOnlyTheLastAddressCounts(t *testing.T) {
 	addrs := []netip.Addr{netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")}
@@ -73,6 +99,22 @@ func TestOnlyTheLastAddressCounts(t *testing.T) {
 		if n := f.refused.Load(); n != want || err == nil {
 			t.Errorf("%s: %d refused, want %d", addrs[i], n, want)
 		}
+	}
+}
+
+func TestDialNamesTheFirstAddress(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, took, err := vantage.Local().Dial(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if took.First != netip.MustParseAddr("127.0.0.1") {
+		t.Errorf("tried %v first", took.First)
 	}
 }
 

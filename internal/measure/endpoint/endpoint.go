@@ -68,6 +68,8 @@ type Server struct {
 	PID       int    // of its first process; 0: unknown
 	// Behind is the container's address behind a docker-proxy; "": none, or unknown.
 	Behind string
+	// Unseen is a clause on why the server's process was not found; "": it was, or nobody looked.
+	Unseen string
 	// Strain reads what slows the server down, by the names of visits' counts; nil: unknown.
 	Strain func() map[string]int64
 	// Ports reads how many local ports docker-proxy's connections to the server use, and how many
@@ -86,8 +88,9 @@ func (s servers) find(ctx context.Context, locate Locate, name, remote string,
 		return
 	}
 	s[name] = locate(ctx, remote, from)
+	noteDevices(remote, from, s[name], facts)
 	for fact, value := range map[string]string{"container": s[name].Container,
-		"behind_docker_proxy": s[name].Behind} {
+		"behind_docker_proxy": s[name].Behind, sample.FactServerUnseen: s[name].Unseen} {
 		if value != "" {
 			facts[fact] = value
 		}
@@ -172,8 +175,8 @@ func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error
 var errOther = errors.New("another session failed")
 
 type suspects struct {
-	lookUps            []float64 // seconds, for names
-	resent, outOfOrder int64     // segments
+	lookUps                  []float64 // seconds, for names
+	sent, resent, outOfOrder int64     // segments
 }
 
 // strains reads what has slowed a client and its server down since strainsOf.
@@ -201,7 +204,7 @@ func (s strains) note(v *sample.Visit) {
 	}
 	now := machine.Since(s.clientBefore, s.client())
 	for _, name := range []string{workload.CountStops, workload.CountPeriods,
-		workload.CountMemoryHits, workload.CountDelayedACKs} {
+		workload.CountMemoryHits, workload.CountDelayedACKs, workload.CountSynResent} {
 		if n, ok := now[name]; ok {
 			v.Client.Counts[name] = n
 		}
@@ -228,8 +231,10 @@ func (s suspects) note(v *sample.Visit) {
 	if v.Client.Counts == nil {
 		v.Client.Counts = map[string]int64{}
 	}
-	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = s.resent,
-		s.outOfOrder
+	for name, n := range map[string]int64{workload.CountSegments: s.sent,
+		workload.CountResent: s.resent, workload.CountOutOfOrder: s.outOfOrder} {
+		v.Client.Counts[name] = n
+	}
 	v.Client.TCP.Retransmits = s.resent
 }
 

@@ -133,7 +133,7 @@ func (a Address) dialler() dialFunc {
 		var failed []error
 		for _, x := range addrs {
 			c, took, err := from.Dial(ctx, network, net.JoinHostPort(x.String(), port))
-			if took.LookUp = looked.LookUp; err == nil {
+			if took.LookUp, took.First = looked.LookUp, addrs[0]; err == nil {
 				return c, took, nil
 			}
 			failed = append(failed, err)

@@ -271,6 +271,7 @@ func noteConnections(t *sock.Tally, v *sample.Visit) {
 	v.Client.Counts[workload.CountConnections] = int64(t.Connections)
 	v.Client.Counts[workload.CountResent], v.Client.Counts[workload.CountOutOfOrder] = t.Resent,
 		t.OutOfOrder
+	v.Client.Counts[workload.CountSegments] = t.Segments
 	v.Client.Counts[workload.CountRefused] = int64(t.Refused)
 	v.Client.Counts[workload.CountNoPort] = int64(t.NoPort)
 	if t.Range > 0 {

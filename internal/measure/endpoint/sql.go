@@ -56,7 +56,7 @@ func (s *SQL) Check(ctx context.Context) error {
 		}
 		facts := map[string]string{"url": d.String(), "server": f.Server}
 		for fact, value := range map[string]string{"tls": f.TLS, "from": elsewhere(s.from[name]),
-			familyFact: family(f.Remote)} {
+			familyFact: family(f.Remote), sample.FactUnanswered: s.dials[name].unanswered()} {
 			if value != "" {
 				facts[fact] = value
 			}
@@ -164,7 +164,8 @@ func (b *browse) read(ctx context.Context, s *database.Session, from, until time
 	b.party.Received += receivedNow - received
 	b.connect = append(b.connect, s.Connect.Seconds())
 	b.rtt = append(b.rtt, s.RTT().Seconds())
-	resent, outOfOrder := s.Lost()
+	sentSegments, resent, outOfOrder := s.Lost()
+	b.suspects.sent += int64(sentSegments)
 	b.suspects.resent += int64(resent)
 	b.suspects.outOfOrder += int64(outOfOrder)
 	if took := s.LookUp(); took > 0 {

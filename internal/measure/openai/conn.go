@@ -83,6 +83,7 @@ type conn struct {
 
 // Lost is what the kernel counted of lost and late packets on the client's side.
 type Lost struct {
+	Sent       uint32 // segments, each counted as often as it was sent
 	Resent     uint32 // segments of requests
 	OutOfOrder uint32 // segments of responses
 }
@@ -166,8 +167,10 @@ func (c *conn) told() (rtt time.Duration, lost Lost) {
 	c.control(func(fd int) {
 		if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 			rtt = time.Duration(info.Rtt) * time.Microsecond
-			lost = Lost{info.Total_retrans - c.lost.Resent, info.Rcv_ooopack - c.lost.OutOfOrder}
-			c.lost = Lost{info.Total_retrans, info.Rcv_ooopack}
+			now := Lost{info.Segs_out, info.Total_retrans, info.Rcv_ooopack}
+			lost = Lost{now.Sent - c.lost.Sent, now.Resent - c.lost.Resent,
+				now.OutOfOrder - c.lost.OutOfOrder}
+			c.lost = now
 		}
 	})
 	return rtt, lost

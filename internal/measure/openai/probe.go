@@ -21,6 +21,7 @@ type Facts struct {
 	Remote netip.AddrPort
 	TLS    string // like "TLS 1.3"; "": none
 	HTTP   string // like "HTTP/1.1"
+	Keeps  bool   // the connection, after a response
 }
 
 const shortProbe = 4
@@ -52,6 +53,7 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 		Remote: r.Remote,
 		TLS:    a.conn.tls,
 		HTTP:   fmt.Sprintf("HTTP/%d.%d", a.ProtoMajor, a.ProtoMinor),
+		Keeps:  s.conn != nil,
 	}, nil
 }
 

@@ -98,6 +98,7 @@ func (v *Vantage) lives() error {
 type Took struct {
 	Began  time.Time     // when connecting began, after the name was looked up
 	LookUp time.Duration // how long the look-up took; 0: the host was an address
+	First  netip.Addr    // the host's address that was tried first; invalid: unknown
 }
 
 // Dial connects from the place.
@@ -118,8 +119,10 @@ func (v *Vantage) Dial(ctx context.Context, network, addr string) (net.Conn, Too
 	if err != nil {
 		return nil, Took{}, err
 	}
-	took := Took{LookUp: lookUp}
-	took.Began = time.Now()
+	took := Took{LookUp: lookUp, Began: time.Now()}
+	if len(addrs) > 0 {
+		took.First = addrs[0]
+	}
 	var failed []error
 	for _, a := range addrs {
 		var c net.Conn
@@ -167,14 +170,18 @@ func dialHere(ctx context.Context, network, addr string) (net.Conn, Took, error)
 		DNSDone:  func(httptrace.DNSDoneInfo) { took.LookUp = time.Since(asked) },
 	})
 	begun := time.Now()
-	d := net.Dialer{ControlContext: func(context.Context, string, string, syscall.RawConn) error {
+	first := func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if took.Began.IsZero() {
 			took.Began = time.Now()
+			if a, err := netip.ParseAddrPort(address); err == nil { // not of a Unix socket
+				took.First = a.Addr().Unmap()
+			}
 		}
 		return nil
-	}}
+	}
+	d := net.Dialer{ControlContext: first}
 	c, err := d.DialContext(ctx, network, addr)
 	mu.Lock()
 	defer mu.Unlock()

@@ -170,7 +170,7 @@ type collector struct {
 	contained map[int]bool
 	conmons   map[int]ports.Container // ids and names of the containers that they start
 	until     time.Time               // for relays to answer
-	hidden    bool                    // some processes' files cannot be read
+	hidden    []ports.Process         // whose open files may not be read
 }
 
 func (c *collector) missing(what, why, remedy string) {

@@ -18,6 +18,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/netns"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/sock"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 type process struct {
@@ -57,7 +58,7 @@ func (c *collector) processes() {
 		}
 		inodes, err := sock.Inodes(pid)
 		if errors.Is(err, fs.ErrPermission) {
-			c.hidden = true
+			c.hidden = append(c.hidden, p.Process)
 		}
 		for i := range inodes {
 			c.owners[i] = append(c.owners[i], p.Process)
@@ -200,10 +201,11 @@ func (c *collector) sockets() error {
 	}
 	switch {
 	case c.f.Known.Owners:
-	case c.hidden && c.root:
-		c.missing("owners of some sockets", "this root user cannot read all processes' open files",
+	case len(c.hidden) > 0 && c.root:
+		c.missing("owners of some sockets", "root may not read the open files of "+
+			some(c.hidden)+" here, which "+has(c.hidden)+" capabilities that toll lacks",
 			"run toll ports on the machine itself, with all capabilities")
-	case c.hidden:
+	case len(c.hidden) > 0:
 		c.missing("owners of some sockets", "the kernel shows other users' open files to root only",
 			asRoot)
 	default:
@@ -224,6 +226,21 @@ func (c *collector) sockets() error {
 		return elsewhere
 	})
 	return nil
+}
+
+func some(all []ports.Process) string {
+	text := fmt.Sprintf("%s (PID %d)", all[0].Name, all[0].PID)
+	if n := len(all) - 1; n > 0 {
+		text += " and " + units.Plural(n, "other process")
+	}
+	return text
+}
+
+func has(all []ports.Process) string {
+	if len(all) == 1 {
+		return "has"
+	}
+	return "have"
 }
 
 // usedPorts counts the connections of docker-proxies. Those to one container share local ports.

@@ -252,6 +252,25 @@ type Path struct {
 // why.
 const FactNotWitnessed = "not witnessed"
 
+// FactServerUnseen is the key in Path.Facts of an endpoint whose value is a clause on why the
+// server's process was not found.
+const FactServerUnseen = "server unseen"
+
+// FactUnanswered is the key in Path.Facts of an endpoint whose value is the first address of its
+// name if connections were made to another one because it did not answer.
+const FactUnanswered = "unanswered address"
+
+// Keys in Path.Facts of an endpoint.
+const (
+	// devices of the route, and their offloads that are off, with the short names of Link.Offloads
+	FactDevice            = "device"
+	FactOffloadsOff       = "offloads off"
+	FactServerDevice      = "server device"
+	FactServerOffloadsOff = "server offloads off"
+	// FactKept is set if the server keeps connections open after a response.
+	FactKept = "keeps connections"
+)
+
 // Link is a network device on a path.
 type Link struct {
 	Name     string          `json:"name"`

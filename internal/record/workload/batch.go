@@ -18,7 +18,7 @@ var batch = Workload{
 	Rate:    WordRate,
 	Trips:   true,
 	Foreign: true,
-	Metrics: suspectMetrics,
+	Metrics: append([]Metric{keptExcess}, suspectMetrics...),
 	Ratio:   "response ratio",
 	columns: always(batchColumns...),
 	More:    moreBatchColumns,
@@ -33,7 +33,7 @@ var moreBatchColumns = append([]Column{
 	{Head: [2]string{"adds to", "response"}, Metric: ResponseTime, Show: Added},
 	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
 	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
-	connectColumn, rttColumn,
+	connectColumn, rttColumn, keptColumn,
 }, suspectColumns...)
 
 func batchWords(l sample.Load) string {

@@ -36,6 +36,7 @@ var chat = Workload{
 		{Name: GapSlow, Unit: "s"}, {Name: Stalls, Unit: "stalls"}, {Name: Words, Unit: "tokens"},
 		{Name: WordRate, Unit: "1/s", Higher: true},
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},
+		keptExcess,
 	}, append(slices.Clone(suspectMetrics), tokenTimes...)...),
 	Ratio:   "response ratio",
 	columns: always(chatColumns...),
@@ -45,6 +46,8 @@ var chat = Workload{
 	figures: (*Figures).chat, work: tokens,
 	doubts: chatDoubts,
 }
+
+var keptExcess = Metric{Name: KeptExcess, Unit: "s"}
 
 var chatColumns = []Column{
 	{Head: [2]string{"first", "p50 ms"}, Metric: FirstTokenP50, Scale: milli},
@@ -60,6 +63,9 @@ var ChatProof = append(slices.Clone(chatColumns[:3]), chatColumns[4], stallsColu
 
 var stallsColumn = Column{Head: [2]string{"", "stalls"}, Metric: Stalls, Show: Total}
 
+var keptColumn = Column{Head: [2]string{"kept", "adds ms"}, Metric: KeptExcess, Scale: milli,
+	Quiet: "-"}
+
 var moreChatColumns = append([]Column{
 	{Head: [2]string{"adds to", "first ms"}, Metric: FirstTokenP50, Show: Added},
 	{Head: [2]string{"adds to", "gap p50"}, Metric: GapP50, Show: Added},
@@ -68,7 +74,7 @@ var moreChatColumns = append([]Column{
 	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
 	stallsColumn,
 	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
-	gluedColumn, connectColumn, rttColumn,
+	gluedColumn, connectColumn, rttColumn, keptColumn,
 }, suspectColumns...)
 
 func chatWords(l sample.Load) string {

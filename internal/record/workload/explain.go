@@ -77,6 +77,7 @@ var metricWords = map[string]string{
 	Stalls:             "Gaps that are longer than --stall.",
 	Words:              "Tokens of a response.",
 	WordRate:           "Tokens per second of one session, from its first token on; of batch, from the request on.",
+	KeptExcess:         "By how much the longest wait of a response over a kept connection exceeds that over a new one: the time to the first token, a gap, or a whole response. Delayed acknowledgements show there, because a connection's first packets are acknowledged at once.",
 	ConnectTime:        "The time to connect; for a database, with the login.",
 	Elapsed:            "How long the client of toll run took.",
 	BusyCPUs:           "The number of the machine's CPUs that were busy meanwhile, with programs and kernel.",

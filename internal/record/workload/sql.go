@@ -83,5 +83,8 @@ func (f *Figures) endpoint(v sample.Visit) {
 	if x, ok := v.Values[ValueLookUp]; ok {
 		f.set(LookUpTime, x)
 	}
+	if x, ok := v.Values[ValueKeptExcess]; ok {
+		f.set(KeptExcess, x)
+	}
 	f.suspects(v)
 }

@@ -12,6 +12,8 @@ type Suspect struct {
 	// Least is the share of Of, or of the whole if the metric is a share, from which the suspect is
 	// reported; 0: any.
 	Least float64
+	// Often means that fewer than a quarter of the rounds with some are too few to be reported.
+	Often bool
 	// Says is a clause with %[1]s for the total or the share, and %[2]s for the total of Of; "":
 	// another suspect includes it. Alone is for files without Of.
 	Says, Alone string
@@ -27,7 +29,10 @@ type Suspect struct {
 
 const (
 	LookUpTime      = "name_lookup_time"
-	Resent          = "resent_segments"       // by the client
+	KeptExcess      = "kept_connection_excess" // of chat and batch
+	Resent          = "resent_segments"        // by the client
+	ClientSent      = "sent_segments"
+	ResentConnects  = "resent_connection_requests"
 	OutOfOrder      = "out_of_order_segments" // at the client
 	Stops           = "cpu_limit_stops"
 	Periods         = "cpu_limit_periods"
@@ -44,6 +49,7 @@ const (
 	ServerHits      = "server_memory_limit_hits"
 	ServerDelayed   = "server_delayed_acks"
 	ServerOverflows = "server_listen_overflows"
+	ServerDrops     = "server_listen_drops"
 	BusyShare       = "busy_share"    // of all the machine's CPUs
 	SoftIRQShare    = "softirq_share" // of the CPU that has most of it
 )
@@ -51,6 +57,7 @@ const (
 // The suspects' names in the counts of their end.
 const (
 	ValueLookUp      = "lookup"
+	ValueKeptExcess  = "kept_excess"
 	CountLookUp      = "lookup_ns" // of a foreign client, whose metrics may be called lookup
 	CountConnections = "connections"
 	CountResent      = "resent"
@@ -60,6 +67,8 @@ const (
 	CountMemoryHits  = "memory_hits"
 	CountDelayedACKs = "delayed_acks"
 	CountOverflows   = "listen_overflows"
+	CountListenDrops = "listen_drops" // for other reasons than an overflow
+	CountSynResent   = "syn_resent"
 	CountRefused     = "refused"
 	CountNoPort      = "no_port"
 	CountPortsUsed   = "ports_used"  // local ports of connections to the address
@@ -73,15 +82,22 @@ const (
 	limitReached = "its cgroup reached its memory limit"
 	noPortWords  = " failed because no local port was left: let the client keep connections open, or widen net.ipv4.ip_local_port_range"
 	queueRemedy  = ": a larger backlog, or net.core.somaxconn"
+	dropRemedy   = " before they were accepted: too many half-open ones (net.ipv4.tcp_max_syn_backlog), or no memory"
 	delayedWords = "acknowledgements that were delayed until their timer of 40 ms or more had run out, in the network namespace of the "
 )
 
 var suspects = []Suspect{
-	{Metric: Resent, Unit: "segments", count: CountResent, Says: "%[1]s segments were sent again",
-		One: "1 segment was sent again", None: "no segment was lost or out of order",
+	{Metric: Resent, Unit: "segments", count: CountResent, Of: ClientSent, Least: 0.001,
+		Often: true, Says: "%[1]s of %[2]s segments were sent again",
+		Alone: "%[1]s segments were sent again",
+		One:   "1 segment was sent again", None: "no segment was lost or out of order",
 		head: [2]string{"", "resent"}, quiet: "0",
 		explain: "For an endpoint: segments that the client's side sent again, because they were lost or late."},
-	{Metric: OutOfOrder, Unit: "segments", count: CountOutOfOrder,
+	{Metric: ClientSent, Unit: "segments", count: CountSegments,
+		explain: "For an endpoint: segments that the client's connections sent."},
+	{Metric: ResentConnects, Unit: "segments", count: CountSynResent,
+		explain: "For an endpoint: requests to connect (SYN) that the client's network namespace sent again, because no answer came: the server's listen queue was full, or they were lost."},
+	{Metric: OutOfOrder, Unit: "segments", count: CountOutOfOrder, Often: true,
 		Says:    "%[1]s segments came out of order",
 		One:     "1 segment came out of order",
 		head:    [2]string{"out of", "order"},
@@ -144,11 +160,16 @@ var suspects = []Suspect{
 		head: [2]string{"server", "mem. hits"}, quiet: "-",
 		explain: "For an endpoint that this machine serves: how often the server needed memory when " + limitReached + "."},
 	{Metric: ServerOverflows, Unit: "connections", Server: true, count: CountOverflows,
-		Says: "its listen queue overflowed %[1]s times" + queueRemedy,
-		One:  "its listen queue overflowed once" + queueRemedy,
+		Says: "listen queues in its network namespace overflowed %[1]s times" + queueRemedy,
+		One:  "a listen queue in its network namespace overflowed once" + queueRemedy,
 		None: "the server's listen queue did not overflow",
 		head: [2]string{"listen", "overflows"}, quiet: "-",
-		explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full. The client tries again after 1 s."},
+		explain: "For an endpoint that this machine serves: connections that were dropped because a listen queue in the server's network namespace was full (ListenOverflows of nstat). The client tries again after 1 s."},
+	{Metric: ServerDrops, Unit: "connections", Server: true, count: CountListenDrops,
+		Says: "%[1]s connections were dropped in its network namespace" + dropRemedy,
+		One:  "1 connection was dropped in its network namespace" + dropRemedy,
+		head: [2]string{"listen", "drops"}, quiet: "-",
+		explain: "For an endpoint that this machine serves: connections that listening sockets in the server's network namespace dropped although their queue was not full (ListenDrops of nstat, without ListenOverflows)."},
 	{Metric: ServerResent, Unit: "segments", Server: true, count: CountResent, Of: ServerSent,
 		Least: 0.001, Says: "its network namespace sent %[1]s of %[2]s segments again",
 		head: [2]string{"server", "resent"}, quiet: "-",

@@ -65,7 +65,7 @@ func busyVisit(t *testing.T) sample.Visit {
 	for _, m := range tokenTimes {
 		v.Times[m.Times] = e
 	}
-	v.Values[ValueLookUp] = 0.001
+	v.Values[ValueLookUp], v.Values[ValueKeptExcess] = 0.001, 0.04
 	for _, n := range []string{CountConnections, CountLookUp, CountPortsUsed, CountPortRange} {
 		v.Client.Counts[n] = 1
 	}

@@ -22,6 +22,7 @@ type Tally struct {
 	Sent        int64 `json:"sent"` // payload bytes, each counted once
 	// payload bytes, and one more for each connection that the other end closed
 	Received   int64 `json:"received"`
+	Segments   int64 `json:"segments"`     // sent, each counted as often as it was sent
 	Resent     int64 `json:"resent"`       // segments
 	OutOfOrder int64 `json:"out_of_order"` // segments
 	RTT        int64 `json:"rtt_us"`       // mean
@@ -44,6 +45,7 @@ const destroyedTCP = 1<<0 | 1<<2
 const (
 	infoRTT         = 68
 	infoResent      = 100
+	infoSegments    = 136 // Linux 4.2
 	infoBytesSent   = 200 // Linux 4.19
 	infoBytesResent = 208
 	infoOutOfOrder  = 224 // Linux 5.4
@@ -279,6 +281,7 @@ func (f *Follower) note(s Socket, m []byte) {
 	}
 	f.tally.Sent += once(info, int64(s.Sent))
 	f.rtt += counter(info, infoRTT)
+	f.tally.Segments += counter(info, infoSegments)
 	f.tally.Resent += counter(info, infoResent)
 	f.tally.OutOfOrder += counter(info, infoOutOfOrder)
 }

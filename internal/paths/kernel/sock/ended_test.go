@@ -66,7 +66,10 @@ func TestFollow(t *testing.T) {
 		if got.Range < 1000 || got.Ports < 1 || got.Ports > ended+3 {
 			t.Errorf("%d of %d ports", got.Ports, got.Range)
 		}
-		got.RTT, got.Ports, got.Range = 0, 0, 0
+		if got.Segments < 4*ended || got.Segments > 10*(ended+1) { // SYN, ACK, data, FIN
+			t.Errorf("sent %d segments", got.Segments)
+		}
+		got.RTT, got.Ports, got.Range, got.Segments = 0, 0, 0, 0
 		if got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
