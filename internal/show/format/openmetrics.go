@@ -13,7 +13,9 @@ import (
 )
 
 // metricsFormat writes OpenMetrics (https://prometheus.io/docs/specs/om/open_metrics_spec/) with
-// gauges only, which readers of Prometheus' older format accept too.
+// gauges only, which readers of Prometheus' older format accept too. All samples of a family have
+// the same label names, because strict readers refuse the whole file otherwise. Each has the study,
+// because the files of several studies may be in one directory of node_exporter.
 var metricsFormat = Format{Name: "openmetrics", Kinds: []document.Kind{document.AReport},
 	write: writeMetrics}
 
@@ -45,24 +47,18 @@ type family struct {
 	samples strings.Builder
 }
 
-// labels is a list of names and values. Pairs without a value are left out.
+// labels is a list of names and values. A label without a value is as good as none to readers.
 type labels [][2]string
 
 func (m *exposition) add(name, help string, l labels, value float64) {
 	var b strings.Builder
-	for _, x := range l {
-		if x[1] == "" {
-			continue
-		}
-		if b.Len() > 0 {
+	for i, x := range l {
+		if i > 0 {
 			b.WriteByte(',')
 		}
 		b.WriteString(x[0] + `="` + labelEscapes.Replace(x[1]) + `"`)
 	}
-	sample := name
-	if b.Len() > 0 {
-		sample += "{" + b.String() + "}"
-	}
+	sample := name + "{" + b.String() + "}"
 	if m.seen[sample] || math.IsNaN(value) || math.IsInf(value, 0) {
 		return
 	}
@@ -80,24 +76,26 @@ var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 // run adds the run's description, duration, rounds and noise floors, and the numbers of cells with
 // and without a result.
 func (m *exposition) run(r *document.Run) {
-	m.add("toll_run", "The run: 1.", labels{
-		{"study", r.Study}, {"version", r.Tool}, {"kernel", r.Kernel},
-		{"cpu", r.CPU}, {"baseline", r.Baseline}, {"ended_by", r.EndedBy}}, 1)
-	m.add("toll_run_duration_seconds", "How long the run took.", nil, r.Elapsed)
-	m.add("toll_run_rounds", "Complete rounds.", nil, float64(r.Rounds))
+	study := labels{{"study", r.Study}}
+	m.add("toll_run", "The run: 1.", append(study[:1:1], labels{
+		{"version", r.Tool}, {"kernel", r.Kernel},
+		{"cpu", r.CPU}, {"baseline", r.Baseline}, {"ended_by", r.EndedBy}}...), 1)
+	m.add("toll_run_duration_seconds", "How long the run took.", study, r.Elapsed)
+	m.add("toll_run_rounds", "Complete rounds.", study, float64(r.Rounds))
 	for _, x := range []struct {
 		result string
 		cells  int
 	}{{"measured", r.Measured}, {"failed", r.Failed}, {"skipped", r.Skipped}} {
 		m.add("toll_run_cells", "Cells of the plan, by whether they have a result.",
-			labels{{"result", x.result}}, float64(x.cells))
+			append(study[:1:1], [2]string{"result", x.result}), float64(x.cells))
 	}
 	for _, f := range r.Floors {
 		m.add(
 			"toll_noise_floor_ratio",
 			"The baseline against itself, of the metric that decides: 0.02 is 2 %.",
-			labels{{"from", f.From}, {"on", f.On}, {"load", f.Load}, {"point", f.Point},
-				{"pin", f.Pin}, {"shape", crowd(f.Subject)}, {"metric", f.Metric}}, f.Value)
+			append(study[:1:1], labels{{"from", f.From}, {"on", f.On}, {"load", f.Load},
+				{"point", f.Point}, {"pin", f.Pin}, {"shape", crowd(f.Subject)},
+				{"metric", f.Metric}}...), f.Value)
 	}
 }
 

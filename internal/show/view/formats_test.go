@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -323,6 +324,28 @@ func TestOpenMetrics(t *testing.T) {
 	}
 }
 
+// The files of several studies may be in one directory of node_exporter.
+func TestOpenMetricsOfTwoStudies(t *testing.T) {
+	seen := map[string]string{} // studies
+	for _, r := range []judge.Report{usual(), climbed(), meshReports()["mesh"], traced(),
+		routeReports()["chat"]} {
+		study := string(r.Base().Study)
+		for sample := range gauges(t, written(t, "openmetrics", Report(r), format.Options{})) {
+			if other, twice := seen[sample]; twice {
+				t.Errorf("%s is of %s and %s", sample, other, study)
+			}
+			seen[sample] = study
+		}
+	}
+	studies := slices.Compact(slices.Sorted(maps.Values(seen)))
+	if want := []string{"compare", "endpoints", "ladder", "mesh", "trace"}; !slices.Equal(studies,
+		want) {
+		t.Errorf("the reports are of %q", studies)
+	}
+}
+
+// gauges reads a file, and fails if not all samples of a family have the same label names or one
+// has no study. Its keys have the labels that have a value.
 func gauges(t *testing.T, text string) map[string]float64 {
 	t.Helper()
 	p := expfmt.NewTextParser(model.LegacyValidation)
@@ -336,12 +359,24 @@ func gauges(t *testing.T, text string) map[string]float64 {
 			!strings.HasPrefix(name, "toll_") {
 			t.Errorf("%s: %s, %q", name, f.GetType(), f.GetHelp())
 		}
+		var names []string
 		for _, m := range f.GetMetric() {
-			var labels []string
+			var labels, its []string
+			study := false
 			for _, l := range m.GetLabel() {
-				labels = append(labels, " "+l.GetName()+"="+l.GetValue())
+				its = append(its, l.GetName())
+				if l.GetValue() != "" {
+					labels = append(labels, " "+l.GetName()+"="+l.GetValue())
+				}
+				study = study || l.GetName() == "study" && l.GetValue() != ""
 			}
 			slices.Sort(labels)
+			if slices.Sort(its); names == nil {
+				names = its
+			}
+			if !slices.Equal(its, names) || !study {
+				t.Errorf("a sample of %s has the labels %q, another one %q", name, its, names)
+			}
 			key := name + strings.Join(labels, "")
 			if _, twice := out[key]; twice || m.TimestampMs != nil {
 				t.Errorf("%s is there twice, or has a timestamp", key)
