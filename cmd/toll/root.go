@@ -195,10 +195,17 @@ func badValue(c *cobra.Command, bad *pflag.InvalidValueError) error {
 	return usage(fmt.Errorf("--%s %q: %w", flag.Name, bad.GetValue(), cause), hint)
 }
 
+// publishFlags are flags of docker run that publish ports.
+var publishFlags = map[string]bool{"p": true, "P": true, "publish": true, "publish-all": true}
+
 func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	name, text := err.GetSpecifiedName(), error(err)
 	if short := err.GetSpecifiedShortnames(); short != "" {
 		name, text = short, fmt.Errorf("unknown flag: -%s", short)
+	}
+	if publishFlags[name] && strings.Contains(c.Use, "MODE") {
+		return usage(text, "docker run's "+strings.TrimPrefix(text.Error(), "unknown flag: ")+
+			" is the mode publish: "+c.CommandPath()+" publish")
 	}
 	near := suggest.Words(name, flagNames(c))
 	if len(name) == 1 {

@@ -7,6 +7,8 @@ import "slices"
 var Said = map[string]map[string]string{
 	"mode": {
 		"nat":            "publish-nat",
+		"iptables":       "publish-nat",
+		"dnat":           "publish-nat",
 		"proxy":          "publish-proxy",
 		"docker-proxy":   "publish-proxy",
 		"userland-proxy": "publish-proxy",
