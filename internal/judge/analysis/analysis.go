@@ -192,7 +192,8 @@ func (j *Run) cell(i int) Cell {
 	out.Witnessed, out.Baseline, out.Broke = !j.File.Header.Plan.Foreign(), hasBase && b == i,
 		j.troubles[i].broke()
 	out.Hops, out.Metrics, out.Primary = []string{}, map[string]Metric{}, PrimaryOf(s.Load, c.Shape)
-	out.Latencies, out.CPU, out.CPUs = s.latencies(), s.split(), s.cpuUses()
+	out.Latencies, out.CPU, out.ProxyCore = s.latencies(), s.split(), s.proxyCore()
+	out.CPUs, out.AllCPUs = s.cpuUses()
 	out.LimitedBy, out.Capacity = j.LimitOf(s), j.capacity(s)
 	out.Segments, out.Together = s.segments(), s.together()
 	if p, ok := j.File.Header.PathOf(c); ok {

@@ -117,6 +117,20 @@ func TestValue(t *testing.T) {
 	}
 }
 
+func TestCPUTimeOfOtherVisits(t *testing.T) {
+	host := judgetest.HostCell(mode.Host, "bulk")
+	f := judgetest.New(t, host, judgetest.Control(host)).Rounds(
+		6, judgetest.Noisy([]float64{0, 0}, 40, 40), func(v *sample.Visit) {
+			if v.Machine = nil; v.Round > 0 { // the first visits have no counts
+				v.Machine = []sample.CPU{{System: 1, Idle: 1}}
+			}
+		}).File
+	got, ok := analysis.Pair(f).CPUTime(host)
+	if !ok || len(got.CPUs) != 1 || len(got.All) != 1 || !judgetest.Near(got.CPUs[0].Idle, 0.5) {
+		t.Errorf("%+v %v", got, ok)
+	}
+}
+
 // The idle share is mpstat's, without waiting for I/O. The proxy's share is of one core.
 func TestCPUTime(t *testing.T) {
 	host := judgetest.HostCell(mode.Host, "bulk")
@@ -136,6 +150,10 @@ func TestCPUTime(t *testing.T) {
 	if u := got.CPUs; len(u) != 2 || !judgetest.Near(u[0].Nice, 0.25) ||
 		!judgetest.Near(u[0].User, 0.25) || !judgetest.Near(u[1].IOWait, 0.25) {
 		t.Errorf("%+v", u)
+	}
+	if all := got.All; len(all) != 1 || !judgetest.Near(all[0].System, 0.25) ||
+		!judgetest.Near(all[0].Idle, 1.5/4) {
+		t.Errorf("all CPUs: %+v", all)
 	}
 	if _, ok := p.CPUTime(judgetest.HostCell(mode.Native, "bulk")); ok {
 		t.Error("a cell that was not measured has CPU time")

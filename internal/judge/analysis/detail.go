@@ -100,13 +100,14 @@ func (s *Series) latencies() []Quantile {
 
 const mostCPUs = 32
 
-// cpuUses returns the use of each CPU over all visits, or of the mostCPUs least idle ones. It
-// leaves out visits with another number of CPUs than the first.
-func (s *Series) cpuUses() []CPUUse {
+// cpuUses returns the use of each CPU over all visits, or of the mostCPUs least idle ones, and that
+// of all CPUs of each machine. It leaves out visits without counts of CPUs, and those of another
+// number of CPUs than the first.
+func (s *Series) cpuUses() (each, all []CPUUse) {
 	var sums []sample.CPU
 	var of *sample.Visit
 	for _, v := range s.Visits {
-		if sums == nil {
+		if len(sums) == 0 {
 			sums, of = make([]sample.CPU, len(v.Machine)), v
 		}
 		if len(v.Machine) != len(sums) {
@@ -116,27 +117,45 @@ func (s *Series) cpuUses() []CPUUse {
 			sums[i] = c.Combine(sums[i], func(x, y float64) float64 { return x + y })
 		}
 	}
-	var out []CPUUse
+	var machines []string
+	whole := map[string]sample.CPU{}
 	for i, c := range sums {
-		if all := c.All(); all > 0 && !math.IsInf(all, 0) {
-			out = append(out, CPUUse{Machine: machineOf(of, i), CPU: c.ID, User: c.User / all,
-				System: c.System / all, IRQ: c.IRQ / all,
-				SoftIRQ: c.SoftIRQ / all,
-				Steal:   c.Steal / all,
-				Idle:    c.Idle / all,
-				Nice:    c.Nice / all,
-				IOWait:  c.IOWait / all,
-				Guest:   c.Guest / all, GuestNice: c.GuestNice / all})
+		use, ok := useOf(machineOf(of, i), c)
+		if !ok {
+			continue
 		}
+		each = append(each, use)
+		if !slices.Contains(machines, use.Machine) {
+			machines = append(machines, use.Machine)
+		}
+		whole[use.Machine] = c.Combine(whole[use.Machine],
+			func(x, y float64) float64 { return x + y })
 	}
-	if len(out) > mostCPUs {
-		busiest := slices.Clone(out)
+	for _, name := range machines {
+		use, _ := useOf(name, whole[name])
+		use.CPU = 0
+		all = append(all, use)
+	}
+	if len(each) > mostCPUs {
+		busiest := slices.Clone(each)
 		slices.SortStableFunc(busiest, func(a, b CPUUse) int { return cmp.Compare(a.Idle, b.Idle) })
-		out = slices.DeleteFunc(out, func(u CPUUse) bool {
+		each = slices.DeleteFunc(each, func(u CPUUse) bool {
 			return !slices.Contains(busiest[:mostCPUs], u)
 		})
 	}
-	return out
+	return each, all
+}
+
+// useOf returns the shares of a CPU's time; ok is false if it has none.
+func useOf(machine string, c sample.CPU) (u CPUUse, ok bool) {
+	all := c.All()
+	if !(all > 0) || math.IsInf(all, 0) {
+		return u, false
+	}
+	return CPUUse{Machine: machine, CPU: c.ID, User: c.User / all, System: c.System / all,
+		IRQ: c.IRQ / all, SoftIRQ: c.SoftIRQ / all, Steal: c.Steal / all, Idle: c.Idle / all,
+		Nice: c.Nice / all, IOWait: c.IOWait / all, Guest: c.Guest / all,
+		GuestNice: c.GuestNice / all}, true
 }
 
 // machineOf returns the machine of the visit's CPU i, or "" for the machine that measured, whose

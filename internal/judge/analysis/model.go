@@ -134,6 +134,9 @@ type Cell struct {
 	Latencies []Quantile        `json:"latencies,omitempty"`
 	CPU       CPUSplit          `json:"cpu"`
 	CPUs      []CPUUse          `json:"cpus,omitempty"`
+	AllCPUs   []CPUUse          `json:"all_cpus,omitempty"` // of each machine; CPU is 0
+	// ProxyCore is the proxy's share of one core: 1.2 is more than one; nil: the path has none.
+	ProxyCore *Metric           `json:"proxy_core,omitempty"`
 	Memory    *ProxyMemory      `json:"proxy_memory,omitempty"`
 	Counted   []Counted         `json:"counted,omitempty"`
 	LimitedBy string            `json:"limited_by"`

@@ -39,6 +39,7 @@ type CPUTime struct {
 	Idle  *Metric  // share of all CPUs' time, 0 to 1, without waiting for I/O; nil: not known
 	Proxy *Metric  // share of one core: 1.2 is more than one; nil: the path has no proxy
 	CPUs  []CPUUse // all rounds together
+	All   []CPUUse // of each machine's CPUs together; CPU is 0
 }
 
 // CPUTime returns the CPUs' use in a cell's windows; ok is false if the file has no result for c.
@@ -47,7 +48,7 @@ func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 		if !p.holds(i, c) {
 			continue
 		}
-		idle, proxy := map[int]float64{}, map[int]float64{}
+		idle := map[int]float64{}
 		for _, v := range s.Visits {
 			all, rest := 0.0, 0.0
 			for _, u := range v.Machine {
@@ -57,13 +58,23 @@ func (p *Pairing) CPUTime(c sample.Cell) (t CPUTime, ok bool) {
 			if all > 0 {
 				idle[v.Round] = rest / all
 			}
-			if v.Proxy != nil && v.Elapsed >= workload.Shortest {
-				proxy[v.Round] = v.Proxy.CPU / v.Elapsed
-			}
 		}
-		return CPUTime{Idle: shareOf(idle), Proxy: shareOf(proxy), CPUs: s.cpuUses()}, true
+		t.Idle, t.Proxy = shareOf(idle), s.proxyCore()
+		t.CPUs, t.All = s.cpuUses()
+		return t, true
 	}
 	return CPUTime{}, false
+}
+
+// proxyCore returns the proxy's share of a core, or nil if the path has none.
+func (s *Series) proxyCore() *Metric {
+	byRound := map[int]float64{}
+	for _, v := range s.Visits {
+		if v.Proxy != nil && v.Elapsed >= workload.Shortest {
+			byRound[v.Round] = v.Proxy.CPU / v.Elapsed
+		}
+	}
+	return shareOf(byRound)
 }
 
 func shareOf(byRound map[int]float64) *Metric {

@@ -39,10 +39,22 @@ func (j study) answer(r *analysis.Report) *analysis.Answer {
 		last--
 	}
 	a.Text = slices.Insert(a.Text, last, more...)
+	if len(a.Text) == 0 {
+		a.Add(alone(r))
+	}
 	if slices.ContainsFunc(r.Warnings, func(w analysis.Warning) bool { return w.Code == "busy" }) {
 		a.Text = slices.Insert(a.Text, 0, "The machine was too busy to measure (see Warnings).")
 	}
 	return a
+}
+
+// alone says why nothing is compared.
+func alone(r *analysis.Report) string {
+	names := printable.List(analysis.Distinct(r.Cells, analysis.Cell.Label))
+	if len(r.Failed)+len(r.Skipped) > 0 {
+		return "Nothing is compared: only " + names + " has a result."
+	}
+	return "Nothing is compared: only " + names + " was measured. Name a mode to compare it with."
 }
 
 // AnswerOf returns the answer of the judged cells, or nil without cells. It claims no more than the

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
+	"github.com/bridgetoll/bridgetoll/internal/judge/judgetest"
 	"github.com/bridgetoll/bridgetoll/internal/judge/stats"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -152,6 +153,22 @@ func TestAnswer(t *testing.T) {
 func varying(c analysis.Cell) analysis.Cell {
 	c.Metrics[c.Primary].Ratio.Varies = true
 	return c
+}
+
+func TestAnswerWithoutComparison(t *testing.T) {
+	const alone = "Nothing is compared: only native was measured. Name a mode to compare it with."
+	native := judgetest.HostCell(mode.Native, "bulk")
+	f := judgetest.New(t, native, judgetest.Control(native)).Rounds(
+		7, judgetest.Noisy([]float64{0, 0}, 40, 40), func(*sample.Visit) {}).File
+	f.Header.Plan.Baseline = string(mode.Native)
+	if got := Judge(f).Answer; got == nil || len(got.Text) != 1 || got.Text[0] != alone {
+		t.Errorf("%+v", got)
+	}
+	f.Header.Plan.Skipped = []sample.Skip{{Mode: mode.Bridge, Reason: "no bridges"}}
+	if got := Judge(f).Answer; got == nil || len(got.Text) != 1 ||
+		got.Text[0] != "Nothing is compared: only native has a result." {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestAnswerNamesPlacements(t *testing.T) {

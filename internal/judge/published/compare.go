@@ -112,7 +112,10 @@ func (s Study) result(rows []Row, files []Measured) (Result, error) {
 		for _, n := range notes {
 			note(n)
 		}
-		out.Rows[c.Of].Ratios = append(out.Rows[c.Of].Ratios, x)
+		of := &out.Rows[c.Of]
+		if of.Ratios = append(of.Ratios, x); strings.HasPrefix(of.Metric, adjusted) {
+			of.Metric = adjusted + out.Rows[c.To].Mode
+		}
 		if len(files) == 0 {
 			continue
 		}
@@ -150,6 +153,9 @@ func line(e Entry) Line {
 	l := Line{Row: e.Row, WhyNot: e.Why, Table: e.Table, Label: e.Label, Ratios: []Ratio{}}
 	if e.Why == "" {
 		l.Cell, l.OurOwn, l.Share = &e.Cell, e.Figure.Metric, e.Share
+		if ours := string(e.Cell.Mode); ours != l.Mode {
+			l.Mode, l.StudyMode = ours, l.Mode
+		}
 	}
 	return l
 }

@@ -19,7 +19,7 @@ type Finding struct {
 const (
 	Fails      Verdict = "does not hold"
 	Partly     Verdict = "holds in part"    // some of its ratios hold and others do not
-	Incomplete Verdict = "measured in part" // its measured part holds
+	Incomplete Verdict = "measured in part" // its measured part, at least one ratio, holds
 )
 
 func (f *Finding) note(datapath string) {
@@ -46,7 +46,7 @@ func (f Finding) verdict(mostly bool) Verdict {
 		return NotMeasured
 	case hold == all, mostly && 2*hold > all:
 		return Holds
-	case mostly && 2*against < all && missing > 0:
+	case mostly && 2*hold > all-missing:
 		return Incomplete
 	case mostly && 2*against < all:
 		return Unclear

@@ -20,6 +20,8 @@ type Here struct {
 	// Proxy is docker-proxy's share of one core: 1.2 is more than one; nil: the path has none.
 	Proxy *Value            `json:"proxy,omitempty"`
 	CPUs  []analysis.CPUUse `json:"cpus,omitempty"`
+	// AllCPUs is the use of all CPUs of each machine together.
+	AllCPUs []analysis.CPUUse `json:"all_cpus,omitempty"`
 	// StandsFor is the mode that the measured cell replaces, or "" if it is the row's own.
 	StandsFor string `json:"stands_for,omitempty"`
 }
@@ -118,7 +120,7 @@ func hereIn(f Measured, of analysis.Figure, r Row) (h *Here, rounds int) {
 	}
 	h = &Here{Value: *valueOf(&m), File: f.Name, Unit: m.Unit}
 	if t, ok := f.pair.CPUTime(of.Cell); ok {
-		h.Idle, h.Proxy, h.CPUs = valueOf(t.Idle), valueOf(t.Proxy), t.CPUs
+		h.Idle, h.Proxy, h.CPUs, h.AllCPUs = valueOf(t.Idle), valueOf(t.Proxy), t.CPUs, t.All
 	}
 	rounds = h.N
 	switch {

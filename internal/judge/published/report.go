@@ -51,15 +51,17 @@ type Needed struct {
 
 // Line is a published row and its cell here.
 type Line struct {
-	Row
-	Cell   *sample.Cell `json:"cell,omitempty"`
-	OurOwn string       `json:"our_metric,omitempty"`
-	Share  int          `json:"share,omitempty"` // divisor of the metric
-	WhyNot string       `json:"why_not,omitempty"`
-	Table  string       `json:"table,omitempty"`
-	Label  string       `json:"label,omitempty"`
-	Ratios []Ratio      `json:"ratios"`
-	Here   *Here        `json:"here,omitempty"` // nil: not measured
+	Row // its Mode is the cell's if there is one
+	// StudyMode is the data's name for the row's mode if the cell has another one.
+	StudyMode string       `json:"study_mode,omitempty"`
+	Cell      *sample.Cell `json:"cell,omitempty"`
+	OurOwn    string       `json:"our_metric,omitempty"`
+	Share     int          `json:"share,omitempty"` // divisor of the metric
+	WhyNot    string       `json:"why_not,omitempty"`
+	Table     string       `json:"table,omitempty"`
+	Label     string       `json:"label,omitempty"`
+	Ratios    []Ratio      `json:"ratios"`
+	Here      *Here        `json:"here,omitempty"` // nil: not measured
 }
 
 var whats = map[string]string{
@@ -67,14 +69,6 @@ var whats = map[string]string{
 	cpuIdle:    "idle CPU, and throughput per busy core",
 	oneWay:     "latency one way",
 	response:   "median response", spike: "longest pause",
-}
-
-// Column returns the line's mode, by toll's name if it has one.
-func (l Line) Column() string {
-	if l.Cell == nil {
-		return l.Mode
-	}
-	return string(l.Cell.Mode)
 }
 
 // What names the line's metric.

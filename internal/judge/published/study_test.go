@@ -225,6 +225,11 @@ func TestFindingVerdict(t *testing.T) {
 		{map[Verdict]int{Holds: 4, Reversed: 5}, true, Fails},
 		{map[Verdict]int{Holds: 4, Unclear: 5}, true, Unclear},
 		{map[Verdict]int{Holds: 4, NotMeasured: 5}, true, Incomplete},
+		{map[Verdict]int{Unclear: 1, NotMeasured: 5}, true, Unclear},
+		{map[Verdict]int{Unclear: 1, NotMeasured: 5}, false, Unclear},
+		{map[Verdict]int{Gone: 1, NotMeasured: 5}, true, Unclear},
+		{map[Verdict]int{Holds: 1, Unclear: 1, NotMeasured: 5}, true, Unclear},
+		{map[Verdict]int{Holds: 2, Gone: 1, NotMeasured: 6}, true, Incomplete},
 	} {
 		if got := (Finding{Verdicts: tt.verdicts}).verdict(tt.mostly); got != tt.want {
 			t.Errorf("%v, mostly %v: got %q, want %q", tt.verdicts, tt.mostly, got, tt.want)

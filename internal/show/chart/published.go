@@ -69,7 +69,7 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 		}
 		unit := row.In()
 		spec.Axis = unit.Name
-		add(row.Column()+", published", row.Label, growthPoint{Value: row.Value})
+		add(row.Mode+", published", row.Label, growthPoint{Value: row.Value})
 		entry := []string{publishedName(row), row.Printed, "", "", ""}
 		if h := row.Here; h != nil {
 			p := growthPoint{Value: short(h.Median * unit.By)}
@@ -79,7 +79,7 @@ func crowdChart(s published.Result, table string, measured bool) (c document.Cha
 				p.Low, p.High = &low, &high
 				entry[3], entry[4] = three(h.Low*unit.By), three(h.High*unit.By)
 			}
-			add(row.Column()+", here", row.Label, p)
+			add(row.Mode+", here", row.Label, p)
 		}
 		rows = append(rows, entry)
 	}
@@ -114,7 +114,7 @@ func publishedChart(s published.Result, part string, smallest, measured bool) (c
 				continue
 			}
 			was, label := x.Published, publishedName(row)
-			switch base := s.Rows[x.To].Column(); {
+			switch base := s.Rows[x.To].Mode; {
 			case row.Table != "":
 				to = base
 			case base != to:
@@ -168,7 +168,7 @@ func partOf(r published.Line) string {
 func publishedName(r published.Line) string {
 	switch {
 	case r.Table != "":
-		return r.Column() + ", " + r.Label
+		return r.Mode + ", " + r.Label
 	case r.Cell == nil:
 		return r.Mode + ", " + r.Placement
 	}

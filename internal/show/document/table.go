@@ -23,7 +23,7 @@ type Table struct {
 // Layout is a combination of means to save width. The zero value saves nothing.
 type Layout struct {
 	Short bool // use short texts and heads
-	Below bool // print columns with Below under their rows
+	Below bool // print columns with Below under their rows, on one line
 	Terse bool // leave out columns that are quiet in all rows
 	Tight bool // one space between columns, not two
 	Lean  bool // leave out spare columns
@@ -79,6 +79,7 @@ type Row struct {
 type Cell struct {
 	Text   string
 	Short  string  // for short layouts; "": Text
+	Under  string  // printed below its row, without a head; "": Text
 	Mark   string  // one column wide, after the text; "": none
 	Number *Number // nil: not a number
 	Style  Style

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ type grid struct {
 	document.Table // with the kept columns only
 	gap            int
 	texts          [][]string // by row and column
-	below          [][]string // by row
+	below          [][]string // by row, of one line
 	widths         []int
 	plotted        bool           // there is a plot, not drawn yet
 	kept           []int          // indexes
@@ -30,7 +31,7 @@ func lay(t document.Table, l document.Layout) grid {
 		case l.Lean && c.Spare:
 		case l.Below && c.Below:
 			for n, r := range t.Rows {
-				if text := r.Cells[i].Text; text != "" {
+				if text := cmp.Or(r.Cells[i].Under, r.Cells[i].Text); text != "" {
 					g.below[n] = append(g.below[n], text)
 				}
 			}
@@ -178,7 +179,9 @@ func (p *printer) grid(g grid) {
 	for n, r := range g.Rows {
 		p.above(g.Table, r)
 		p.marks = append(p.marks, Mark{p.section, n, p.lines})
-		p.row(g, g.texts[n], r)
+		if len(g.below[n]) == 0 || strings.Join(g.texts[n], "") != "" {
+			p.row(g, g.texts[n], r)
+		}
 		p.underRow(g, n)
 	}
 }
@@ -191,7 +194,7 @@ func (p *printer) above(t document.Table, r document.Row) {
 
 // underRow prints the columns that the layout puts below row n, and the row's note.
 func (p *printer) underRow(g grid, n int) {
-	for _, text := range append(slices.Clone(g.below[n]), g.Rows[n].Note) {
+	for _, text := range []string{strings.Join(g.below[n], "  "), g.Rows[n].Note} {
 		if text != "" {
 			p.paragraph(document.Paragraph{Text: document.Plainly(text), Level: g.Level + 1,
 				Style: document.Faint})

@@ -79,7 +79,7 @@ func apartRatios(s published.Result, measured bool) []document.Section {
 			if crossingOf(r, x, s.Rows) == apart {
 				what = fmt.Sprintf("Ratio of %s to %s, theirs", r.Label, s.Rows[x.To].Label)
 				t.Rows = append(t.Rows, document.Row{
-					Cells: append(document.Texts(r.Column()), comparedCells(x, "", measured)...)})
+					Cells: append(document.Texts(r.Mode), comparedCells(x, "", measured)...)})
 			}
 		}
 	}
@@ -109,8 +109,8 @@ func newCrosstab(rows []published.Line) crosstab {
 	}
 	for _, r := range rows {
 		add(&t.labels, r.Label)
-		add(&t.modes, r.Column())
-		t.rows[[2]string{r.Label, r.Column()}] = r
+		add(&t.modes, r.Mode)
+		t.rows[[2]string{r.Label, r.Mode}] = r
 	}
 	return t
 }

@@ -275,30 +275,76 @@ func cpuTable(c analysis.Cell) (s document.Section) {
 	if len(c.CPUs) == 0 {
 		return s
 	}
-	return document.Section{Title: document.Strongly("CPUs").Then(
-		", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.CPUs)}}
+	s = document.Section{Title: document.Strongly("CPUs").Then(
+		", in the windows", document.Faint), Blocks: []document.Block{cpuUses(c.AllCPUs, c.CPUs)}}
+	if m := c.ProxyCore; m != nil {
+		s.Add(proxyCore(m.Median))
+	}
+	return s
 }
 
-// cpuUses returns a table with mpstat's columns. On a narrow terminal, columns without time are
-// left out.
-func cpuUses(uses []analysis.CPUUse) document.Table {
+// proxyCore returns a sentence on a proxy's share of a core.
+func proxyCore(share float64) document.Block {
+	return faint(fmt.Sprintf("The proxy ran for %.0f %% of a core's time.", percent*share),
+		document.Words)
+}
+
+// cpuUses returns mpstat's table: a row for all CPUs of each machine, and one for each CPU.
+func cpuUses(all, each []analysis.CPUUse) document.Table {
+	t := kindsTable("CPU")
+	for _, u := range all {
+		t.Rows = append(t.Rows, document.Row{Cells: append(
+			document.Texts(strings.TrimSpace(u.Machine+" all")), kindCells(u)...)})
+	}
+	for _, u := range each {
+		t.Rows = append(t.Rows, document.Row{Cells: append(document.Texts(
+			strings.TrimSpace(fmt.Sprintf("%s %d", u.Machine, u.CPU))), kindCells(u)...)})
+	}
+	return t
+}
+
+// kindsTable returns an empty table with mpstat's columns. On a narrow terminal, columns without
+// time are left out.
+func kindsTable(head string) document.Table {
 	t := document.Table{Level: 1, Layouts: []document.Layout{
 		{}, {Tight: true}, {Terse: true}, {Terse: true, Tight: true}},
-		Columns: []document.Column{{Head: [2]string{"", "CPU"}, Cut: document.CutMiddle,
+		Columns: []document.Column{{Head: [2]string{"", head}, Cut: document.CutMiddle,
 			Least: leastPhrase}}}
 	for _, kind := range analysis.CPUKinds() {
 		col := figures("", "%"+kind)
 		col.Quiet = "0.0"
 		t.Columns = append(t.Columns, col)
 	}
-	for _, u := range uses {
-		cells := document.Texts(strings.TrimSpace(fmt.Sprintf("%s %d", u.Machine, u.CPU)))
-		for _, x := range u.Shares() {
-			cells = append(cells, own(fmt.Sprintf("%.1f", percent*x), x, "1"))
-		}
-		t.Rows = append(t.Rows, document.Row{Cells: cells})
-	}
 	return t
+}
+
+func kindCells(u analysis.CPUUse) (out []document.Cell) {
+	for _, x := range u.Shares() {
+		out = append(out, own(fmt.Sprintf("%.1f", percent*x), x, "1"))
+	}
+	return out
+}
+
+// allCPUs returns a table with the use of all CPUs by each cell, and the proxy's share of a
+// core. ok is false if no file counted it.
+func allCPUs(cells []analysis.Cell) (t document.Table, ok bool) {
+	t = kindsTable("mode")
+	proxy := figures("proxy,", "% of a core")
+	proxy.Quiet = "-"
+	t.Columns = append(t.Columns, proxy)
+	for _, c := range cells {
+		for _, u := range c.AllCPUs {
+			row := document.Row{Cells: append(document.Texts(
+				strings.TrimSpace(c.Label()+" "+u.Machine)), kindCells(u)...)}
+			core := nothing
+			if m := c.ProxyCore; m != nil && u.Machine == c.AllCPUs[0].Machine {
+				core = own(fmt.Sprintf("%.0f", percent*m.Median), m.Median, "1")
+			}
+			row.Cells = append(row.Cells, core)
+			t.Rows = append(t.Rows, row)
+		}
+	}
+	return t, len(t.Rows) > 0
 }
 
 func doubts(c analysis.Cell) (s document.Section) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/bridgetoll/bridgetoll/internal/judge/analysis"
 	"github.com/bridgetoll/bridgetoll/internal/judge/published"
 	"github.com/bridgetoll/bridgetoll/internal/record/mode"
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
@@ -153,6 +154,86 @@ func TestPublishedIsNarrow(t *testing.T) {
 		}
 		if l != "\n" && strings.TrimSpace(l) == "" {
 			t.Errorf("a line of %d spaces", len(l))
+		}
+	}
+}
+
+// Wide intervals must not cost a table its places, its CPU columns and what the ratios are taken to.
+func TestPublishedWithWideIntervals(t *testing.T) {
+	m := measuredBulk(t)
+	for i := range m.File.Visits {
+		v := &m.File.Visits[i]
+		v.Server.Received += v.Server.Received * int64(i%5) / 8
+	}
+	s := published.Studies()[3:]
+	r, err := published.Compare(s, []published.Measured{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const columns = 70
+	for _, width := range []int{columns, format.DefaultWidth} {
+		b := written(t, "table", Published(r), format.Options{Width: width})
+		for _, title := range []string{"\n  Throughput\n", "\n  Throughput, same machine\n",
+			"\n  Throughput, two machines\n"} {
+			_, table, ok := strings.Cut(b, title)
+			table, _, _ = strings.Cut(table, "\n\n")
+			if !ok || !strings.Contains(table, "idle") || !strings.Contains(table, "to native") {
+				t.Errorf("%d columns:%s%s", width, title, table)
+			}
+			for l := range strings.Lines(table) {
+				if l = strings.TrimSpace(l); strings.HasPrefix(l, "publish-default") &&
+					!strings.HasPrefix(l, "publish-default from ") {
+					t.Errorf("%d columns: no place: %s", width, l)
+				}
+			}
+		}
+	}
+}
+
+func TestPublishedNamesModesAlike(t *testing.T) {
+	r, err := published.Compare(published.Studies(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := written(t, "csv", Published(r), format.Options{})
+	rows, err := csv.NewReader(strings.NewReader(b)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row[0] == "docker-networking-on-linux" &&
+			strings.Contains(strings.Join(row, ","), "publish-proxy") {
+			t.Errorf("%q", row)
+		}
+	}
+	for _, s := range r.Studies {
+		for _, l := range s.Rows {
+			if l.Cell != nil && l.Mode != string(l.Cell.Mode) || l.StudyMode == l.Mode {
+				t.Errorf("%s: %s, in the study %q, measured as %v", s.Name, l.Mode, l.StudyMode,
+					l.Cell)
+			}
+		}
+	}
+}
+
+func TestAllCPUs(t *testing.T) {
+	core := analysis.Metric{Unit: "1", Median: 1.2}
+	r := usual()
+	for i := range r.Cells {
+		r.Cells[i].AllCPUs = []analysis.CPUUse{{User: 0.25, SoftIRQ: 0.05, Idle: 0.7}}
+	}
+	proxied := slices.IndexFunc(r.Cells, func(c analysis.Cell) bool {
+		return c.Mode == string(mode.PublishProxy)
+	})
+	r.Cells[proxied].ProxyCore = &core
+	b := written(t, "table", Report(r), format.Options{})
+	if fields := "25.0 0.0 0.0 0.0 0.0 5.0 0.0 0.0 0.0 70.0"; strings.Count(
+		strings.Join(strings.Fields(b), " "), fields+" 120 ") != 1 {
+		t.Errorf("not one row with the proxy's core:\n%s", b)
+	}
+	for l := range strings.Lines(b) {
+		if w := ansi.StringWidth(strings.TrimRight(l, "\n")); w > format.DefaultWidth {
+			t.Errorf("%d columns: %s", w, l)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 // publishedLayouts keep measured figures and verdicts at 60 columns.
 var publishedLayouts = []document.Layout{
-	{}, {Tight: true}, {Short: true}, {Short: true, Lean: true},
-	{Short: true, Lean: true, Tight: true},
+	{}, {Tight: true}, {Below: true}, {Below: true, Tight: true},
+	{Short: true, Below: true, Tight: true},
 	{Short: true, Lean: true, Below: true}, {Short: true, Lean: true, Below: true, Tight: true}}
 
 func publishedTables(s published.Result, measured bool) []document.Section {
@@ -50,12 +50,13 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 	base := baseOf(s, rows)
 	ratio := document.Column{Head: [2]string{"ratio", ""}, Below: true}
 	if base >= 0 {
-		ratio.Head[1] = "to " + s.Rows[base].Column()
+		ratio.Head[1] = "to " + s.Rows[base].Mode
 	}
 	t := document.Table{Level: 1, Layouts: publishedLayouts,
-		Columns: []document.Column{texts("", "mode"), figures(unit.Name, "theirs")}}
+		Columns: []document.Column{{Head: [2]string{"", "mode"}, Cut: document.CutMiddle,
+			Least: leastPhrase}, figures(unit.Name, "theirs")}}
 	if measured {
-		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, texts("", ""),
+		t.Columns = append(t.Columns, texts(unit.Name, "here"), ratio, document.Column{Below: true},
 			figures("CPU", "idle"), figures("proxy", "CPU"))
 		t.Columns[5].Spare, t.Columns[6].Spare = true, true
 	} else {
@@ -65,7 +66,7 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 	for _, i := range rows {
 		r := s.Rows[i]
 		for k, x := range ratioCells(s, i, base, measured) {
-			cells := []document.Cell{{Text: rowName(r), Short: r.Column()}, printedCell(r)}
+			cells := []document.Cell{{Text: rowName(r), Short: shortName(s, rows, i)}, printedCell(r)}
 			here := hereCell(r.Here, unit.By)
 			if k > 0 {
 				cells, here, r.Here = make([]document.Cell, 2), document.Cell{}, nil
@@ -79,6 +80,18 @@ func publishedTable(s published.Result, rows []int, measured bool) document.Tabl
 		}
 	}
 	return t.WithoutEmpty()
+}
+
+// shortName returns a row's mode, with its place if another row of the table has the same mode
+// from another one.
+func shortName(s published.Result, rows []int, i int) string {
+	r := s.Rows[i]
+	for _, k := range rows {
+		if s.Rows[k].Mode == r.Mode && rowName(s.Rows[k]) != rowName(r) {
+			return rowName(r)
+		}
+	}
+	return r.Mode
 }
 
 func first(is bool) int {
@@ -103,11 +116,13 @@ func baseOf(s published.Result, rows []int) int {
 func ratioCells(s published.Result, row, base int, measured bool) [][]document.Cell {
 	var out [][]document.Cell
 	for _, x := range s.Rows[row].Ratios {
-		to := ""
-		if x.To != base {
-			to = " to " + s.Rows[x.To].Column()
+		to := " to " + s.Rows[x.To].Mode
+		cells := comparedCells(x, to, measured)
+		cells[0].Under = "ratio" + to + ": " + strings.TrimSuffix(cells[0].Text, to)
+		if x.To == base {
+			cells[0].Text = strings.TrimSuffix(cells[0].Text, to)
 		}
-		out = append(out, comparedCells(x, to, measured))
+		out = append(out, cells)
 	}
 	if len(out) > 0 {
 		return out
@@ -238,9 +253,13 @@ func publishedCPUs(s published.Result) []document.Section {
 			continue
 		}
 		seen = append(seen, name+r.Load)
-		out = append(out, document.Section{Title: document.Plainly(
+		s := document.Section{Title: document.Plainly(
 			name + ", " + r.Load + ": CPU time by kind, as mpstat reports it"), Level: 1,
-			Blocks: []document.Block{cpuUses(r.Here.CPUs)}})
+			Blocks: []document.Block{cpuUses(r.Here.AllCPUs, r.Here.CPUs)}}
+		if p := r.Here.Proxy; p != nil {
+			s.Add(proxyCore(p.Median))
+		}
+		out = append(out, s)
 	}
 	return out
 }

@@ -227,11 +227,13 @@ func group(r *analysis.Report, cells []analysis.Cell) document.Section {
 		Blocks: []document.Block{t}}
 	if more := workload.Of(loadOf(r, c.Load)).More; len(more) > 0 && !v.single {
 		cols := withoutQuiet(worthShowing(loadColumns(r, c.Load, more), cells), cells)
-		if len(cols) == 0 {
-			return s
+		if len(cols) > 0 {
+			t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)
+			t.Split = document.SplitEven
+			s.Add(t)
 		}
-		t := tableOf(append([]column{columnsOf(r, c.Load)[0]}, cols...), cells, onlyGaps)
-		t.Split = document.SplitEven
+	}
+	if t, ok := allCPUs(cells); ok && v.kinds {
 		s.Add(t)
 	}
 	return s

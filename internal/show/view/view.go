@@ -32,6 +32,7 @@ type view struct {
 	above     func(cells []analysis.Cell, i int) document.Text
 	layouts   []document.Layout // tried in this order
 	single    bool              // no second table of a load's other figures
+	kinds     bool              // a table of the CPUs' time by kind
 	// notes explain the columns; legend explains how figures are made from visits.
 	notes  string
 	legend func(r *analysis.Report) string
@@ -61,6 +62,7 @@ func viewOf(r *analysis.Report) view {
 		legend:    ratioLegend,
 		above:     func([]analysis.Cell, int) document.Text { return nil },
 		pins:      r.Study == sample.StudyCompare,
+		kinds:     r.Study == sample.StudyCompare,
 		brief:     briefColumns, briefTitle: briefTitle, detailed: "CPU, percentiles, paths",
 		added: addedColumn, proven: analysis.Witnessed}
 	change := map[sample.Study]func(*view){

@@ -57,14 +57,17 @@ func tableLines(t document.Table, short bool) []string {
 		if len(r.Above) > 0 {
 			out = append(out, r.Above.String())
 		}
-		var cells []string
+		var cells, under []string
 		for _, c := range r.Cells {
+			if short && c.Under != "" { // only a terminal prints it
+				under = append(under, c.Under)
+			}
 			if short && c.Short != "" {
 				c.Text = c.Short
 			}
 			cells = append(cells, c.Text+c.Mark)
 		}
-		out = append(out, strings.Join(cells, "\t"))
+		out = append(out, strings.Join(append(cells, under...), "\t"))
 		if r.Note != "" {
 			out = append(out, r.Note)
 		}
