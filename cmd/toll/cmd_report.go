@@ -67,11 +67,11 @@ func readResults(e env, name string, stdin io.Reader) (*sample.File, error) {
 		in, size = f, max(0, n)
 	}
 	bar := newProgress(e.stderr, false)
-	f, err := sample.Read(bar.reading(in, size))
+	from := &opening{Reader: bar.reading(in, size)}
+	f, err := sample.Read(from)
 	bar.clear()
 	if err != nil {
-		return nil, &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
-			"a results file is what toll compare --save writes"}
+		return nil, notResults(name, from.head, err)
 	}
 	return f, nil
 }

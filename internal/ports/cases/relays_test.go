@@ -138,6 +138,7 @@ until nsenter -t $(cat $1/engine/child_pid) -n ss -lntH | grep -q :8083; do slee
 		want := []string{
 			"8080/tcp behind-pasta (own network):7000 pasta proxy",
 			"8080/udp behind-pasta (own network):7000 pasta proxy",
+			"8080/udp behind-pasta (own network):7000 pasta nothing", // over IPv6
 			"8081/tcp behind-slirp (own network):7000 slirp4netns proxy",
 			"8082/tcp behind-kit (own network):7000 rootlesskit proxy",
 			"8083/tcp behind-engine (own network):80 rootlesskit proxy",
