@@ -16,6 +16,7 @@ import (
 	"github.com/bridgetoll/bridgetoll/internal/machine"
 	"github.com/bridgetoll/bridgetoll/internal/paths/lab"
 	"github.com/bridgetoll/bridgetoll/internal/paths/path"
+	"github.com/bridgetoll/bridgetoll/internal/show/format"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 	"github.com/bridgetoll/bridgetoll/internal/text/suggest"
 )
@@ -213,6 +214,9 @@ func unknownFlag(c *cobra.Command, err *pflag.NotExistError) error {
 	}
 	if len(near) > 0 {
 		return usage(text, "did you mean --"+strings.Join(near, " or --")+"?")
+	}
+	if f, ok := format.Find(name); ok && c.Flags().Lookup("format") != nil {
+		return usage(text, "--format "+f.Name)
 	}
 	var have []string
 	for _, other := range c.Root().Commands() {

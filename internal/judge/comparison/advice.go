@@ -300,6 +300,12 @@ func (p place) remedy(x route) string {
 		return ""
 	case m.Rootless:
 		return `set "userland-proxy": false`
+	case c.From == string(mode.FromRemote): // which has no route to the container's address
+		rules := "iptables"
+		if c.To == string(mode.ToAddress6) {
+			rules = "ip6tables"
+		}
+		return `set "` + rules + `": true, so that Docker's rules serve the port`
 	case c.From == string(mode.FromHost) && (c.On == sample.Docker || p.r.Environment.RunsDocker()):
 		return "dial the container's address, or sudo toll fast on --all"
 	}

@@ -235,6 +235,8 @@ func TestAnswerKnowsTheEngine(t *testing.T) {
 		{"", sample.Lab, "host", "dial the container's address."},
 		{"", sample.Docker, "host", "dial the container's address, or sudo toll fast on --all."},
 		{"running", sample.Lab, "container", "dial the container's address."},
+		{"running", sample.Lab, "remote",
+			`set "iptables": true, so that Docker's rules serve the port.`},
 	} {
 		base := judged(mode.Host, mode.ToLoopback, workload.Bulk, 1, 0, "")
 		relayed := judged(mode.PublishProxy, mode.ToLoopback, workload.Bulk, 0.4, 0.01, stats.Worse)
