@@ -24,6 +24,7 @@ import (
 type portsFlags struct {
 	out                           outputFlags
 	results, client, save, reread string
+	with                          comparedWith
 }
 
 const fromFileFlag = "from-file"
@@ -45,12 +46,17 @@ routes that depend on rules are marked with a ?.
 
 With a port it draws each route, and also connects to the real port from this machine.
 It changes nothing. --save writes what it read to a file without secrets; --from-file
-judges such a file on any machine, without root.`,
+judges such a file on any machine, without root, and --against says who gained and
+lost which port since. --expect checks lines such as "other machines reach only 22/tcp
+443/tcp", "containers on shop reach 5432/tcp" or "nobody outside reaches 8081/tcp".`,
 		Example: `  sudo toll ports
   sudo toll ports 8080
   sudo toll ports --client 203.0.113.7
   sudo toll ports --save machine.json
   toll ports 8080 --from-file machine.json
+  sudo toll ports --against machine.json
+  sudo toll ports --expect-now --output ports.txt
+  sudo toll ports --expect ports.txt
   toll ports --results run.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -69,6 +75,7 @@ judges such a file on any machine, without root.`,
 		"also write what was read to this `FILE`, for --from-file (as root)")
 	c.Flags().StringVar(&f.reread, fromFileFlag, "",
 		"judge a `FILE` of --save instead of this machine")
+	f.with.add(c)
 	f.out.add(c.Flags(), document.PortList)
 	return c
 }
@@ -83,7 +90,7 @@ func (f *portsFlags) check() error {
 			"give one of them another file")
 	}
 	return f.out.check(place{"results", f.results}, place{fromFileFlag, f.reread},
-		place{saveFlag, f.save})
+		place{saveFlag, f.save}, place{expectFlag, f.with.expect}, place{againstFlag, f.with.against})
 }
 
 func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
@@ -97,12 +104,21 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 			return err
 		}
 	}
+	if err := f.with.check(port); err != nil {
+		return err
+	}
 	r, err := f.read(c, e, port)
 	if err != nil {
 		return err
 	}
+	if f.with.now {
+		return f.out.write(e, func(w io.Writer) error { return f.with.write(w, r) })
+	}
 	wrong := r.Contradict()
 	err = f.out.print(e, view.Ports(r))
+	if err == nil {
+		err = f.with.failed(r)
+	}
 	if err == nil && port != 0 && (wrong || !r.Served()) {
 		err = &failure{code: exitCells}
 	}
@@ -129,6 +145,9 @@ func (f *portsFlags) read(c *cobra.Command, e env, port uint16) (*ports.Report, 
 		return nil, err
 	}
 	r := ports.Judge(facts, port)
+	if err := f.with.apply(c, e, r, from, port); err != nil {
+		return nil, err
+	}
 	if port != 0 && f.reread == "" {
 		collect.Check(c.Context(), r)
 	}
@@ -162,7 +181,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
 		}
 	}
-	facts.Client = client
+	facts.Client, facts.Everything = client, f.with.any()
 	if m != nil {
 		return facts, collect.AskSaved(c.Context(), facts, m, port)
 	}

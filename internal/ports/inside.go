@@ -24,7 +24,8 @@ func Insiders() []Client { return slices.Clone(inside) }
 const ephemeral = 32768
 
 // Inside is a listening port of a container. Clients dial the container's address. A published port
-// is an Inside only in a report on that port, or if this machine has no port for it.
+// is an Inside only in a report on that port, with Facts.Everything, or if this machine has no port
+// for it.
 type Inside struct {
 	Port     uint16   `json:"port"`
 	Proto    string   `json:"protocol"`
@@ -35,6 +36,8 @@ type Inside struct {
 	Loopback  string          `json:"loopback,omitempty"`
 	Published bool            `json:"published,omitempty"`
 	Paths     map[Client]Path `json:"paths"`
+	// Dials has all connections that were tried in the copy of the machine, as Row.Dials.
+	Dials []Path `json:"dials,omitempty"`
 }
 
 // insider is an address at which a container's socket is reached in its network.
@@ -49,13 +52,14 @@ func (f *Facts) insides(port uint16) []Inside {
 		c := &f.Containers[i]
 		for _, x := range c.insides(port) {
 			in := Inside{Port: x.at.Port(), Proto: x.proto, Dial: x.at.String(),
-				Server:   f.containerServer(*c, x.at.Port()),
-				Networks: append([]string{}, c.Networks...), Paths: f.pathsInto(c, x),
+				Server:    f.containerServer(*c, x.at.Port()),
+				Networks:  append([]string{}, c.Networks...),
 				Published: c.publishes(x.proto, x.at.Port())}
+			in.Paths, in.Dials = f.pathsInto(c, x)
 			if x.loopback.IsValid() {
 				in.Loopback = x.loopback.String()
 			}
-			if port != 0 || !in.Published && (in.Loopback == "" || in.answers()) {
+			if port != 0 || (!in.Published || f.Everything) && (in.Loopback == "" || in.answers()) {
 				out = append(out, in)
 			}
 		}
@@ -75,28 +79,32 @@ func (in *Inside) answers() bool {
 	})
 }
 
-// pathsInto returns the first path of each kind of client.
-func (f *Facts) pathsInto(c *Container, x insider) map[Client]Path {
-	out := map[Client]Path{}
+// pathsInto returns the first path of each kind of client, and all.
+func (f *Facts) pathsInto(c *Container, x insider) (out map[Client]Path, all []Path) {
+	out = map[Client]Path{}
 	if f.Copy == nil && x.loopback.IsValid() {
-		return out
+		return out, nil
 	}
 	if f.Copy == nil {
 		for _, from := range inside {
 			out[from] = Path{Kind: Direct, Client: from, Dial: x.at.String(), Hops: []Hop{},
 				Doubt: []string{Untried}}
 		}
-		return out
+		return out, nil
 	}
 	for _, q := range f.Copy.asked {
 		if q.server == c && (q.service == x.service || q.kind == Itself && q.proto == x.proto &&
 			q.at == x.loopback) {
-			if p, ok := f.Copy.path(q); ok && out[q.kind].Kind == "" {
+			p, ok := f.Copy.path(q)
+			if !ok {
+				continue
+			}
+			if all = append(all, p); out[q.kind].Kind == "" {
 				out[q.kind] = p
 			}
 		}
 	}
-	return out
+	return out, all
 }
 
 // insides returns the addresses at which the container's sockets are reached in its network. Port 0

@@ -35,8 +35,12 @@ type Report struct {
 	Measure    []Measure `json:"measure,omitempty"` // only in a report on one port
 	// MeasureServer is a command that measures the port's server over each route; "": the server is
 	// unknown or has only one route.
-	MeasureServer string    `json:"measure_server,omitempty"`
-	Missing       []Missing `json:"missing"`
+	MeasureServer string `json:"measure_server,omitempty"`
+	// Expected has the judged lines of --expect; nil without it. Changes is the comparison of
+	// --against; nil without it.
+	Expected []Expectation `json:"expected,omitempty"`
+	Changes  *Changes      `json:"changes,omitempty"`
+	Missing  []Missing     `json:"missing"`
 }
 
 // Row is a port at a listening address.

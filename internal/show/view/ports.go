@@ -14,6 +14,10 @@ import (
 // Ports shows the programs that answer on ports, and for a single port each path.
 func Ports(r *ports.Report) document.Document {
 	d := document.Document{Kind: document.PortList, JSON: r}
+	if compared := comparedSections(r); compared != nil {
+		d.Sections = append(compared, missing(r)...)
+		return d
+	}
 	switch {
 	case len(r.Ports)+len(r.Inside) == 0 && r.Port != 0:
 		d.Sections = saying(
@@ -33,14 +37,39 @@ func Ports(r *ports.Report) document.Document {
 	}
 	d.Sections = append(d.Sections, costs(r)...)
 	d.Sections = append(d.Sections, traps(r)...)
-	if len(r.Missing) > 0 {
-		var items []string
-		for _, m := range r.Missing {
-			items = append(items, without(m.What, m.Why, m.Remedy))
-		}
-		d.Sections = append(d.Sections, list(document.Notes, "Not known", items))
-	}
+	d.Sections = append(d.Sections, missing(r)...)
 	return d
+}
+
+func missing(r *ports.Report) []document.Section {
+	if len(r.Missing) == 0 {
+		return nil
+	}
+	var items []string
+	for _, m := range r.Missing {
+		items = append(items, without(m.What, m.Why, m.Remedy))
+	}
+	return []document.Section{list(document.Notes, "Not known", items)}
+}
+
+// comparedSections returns what --expect or --against found, or nil without these.
+func comparedSections(r *ports.Report) []document.Section {
+	switch {
+	case r.Expected != nil:
+		var items []string
+		for _, x := range r.Expected {
+			text := string(x.Holds) + ": " + x.Line
+			if x.Because != "" {
+				text += ": " + x.Because
+			}
+			items = append(items, text)
+		}
+		return []document.Section{list(document.Answer, "Who reaches what, as expected?", items)}
+	case r.Changes != nil:
+		return []document.Section{list(document.Answer, "What changed since "+r.Changes.Since+"?",
+			r.Changes.Text())}
+	}
+	return nil
 }
 
 func saying(text string) []document.Section {

@@ -67,7 +67,7 @@ type segment struct {
 	// routers has the gateways of a container's default routes, by whether they are of IPv6; nil: the
 	// machine is the gateway.
 	routers map[bool]netip.Addr
-	world *world
+	world   *world
 }
 
 // survey has what a Machine reveals about its networks.

@@ -1,0 +1,192 @@
+package ports
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
+	"github.com/bridgetoll/bridgetoll/internal/text/units"
+)
+
+// Changes is who gained and lost which port since an older report.
+type Changes struct {
+	Since  string   `json:"since"` // the older machine's file
+	Gained []Change `json:"gained"`
+	Lost   []Change `json:"lost"`
+	// Same is the number of connections that end as before, Open of those about which one of the
+	// reports is not certain.
+	Same int `json:"same"`
+	Open int `json:"not_certain"`
+}
+
+// Change is a port whose answers clients gained or lost.
+type Change struct {
+	Port   uint16   `json:"port"`
+	Proto  string   `json:"protocol"`
+	Server string   `json:"server"`
+	Who    []string `json:"who"`  // "other machines", "a container on shop", …
+	Dial   []string `json:"dial"` // the addresses
+	// Because is what lost the answer now or, of a gain, what prevented it before; "": the port did
+	// not exist.
+	Because string `json:"because,omitempty"`
+}
+
+// compared identifies a connection in two reports.
+type compared struct {
+	proto, client, from, dial string
+	port                      uint16
+}
+
+type outcomeOf struct {
+	server string
+	path   Path
+}
+
+// outcomes returns the connections of a report. A container's own address may change, so its name
+// stands for it.
+func (r *Report) outcomes() (order []compared, all map[compared]outcomeOf) {
+	all = map[compared]outcomeOf{}
+	add := func(k compared, o outcomeOf) {
+		if _, ok := all[k]; !ok {
+			order = append(order, k)
+		}
+		if had, ok := all[k]; !ok || !had.path.Answers() {
+			all[k] = o
+		}
+	}
+	for _, row := range r.Ports {
+		for _, p := range row.Dials {
+			if !p.own && !p.self {
+				add(compared{row.Proto, string(p.Client), p.From, p.Dial, row.Port},
+					outcomeOf{row.Server.brief(), p})
+			}
+		}
+	}
+	for _, in := range r.Inside {
+		for _, p := range in.Dials {
+			name := in.Server.Name
+			if overIPv6(in.Dial) {
+				name += " over IPv6"
+			}
+			add(compared{in.Proto, string(p.Client), p.From, name, in.Port},
+				outcomeOf{in.Server.brief(), p})
+		}
+	}
+	return order, all
+}
+
+// Since compares the report with an older one, of the file since.
+func (r *Report) Since(old *Report, since string) {
+	c := &Changes{Since: since, Gained: []Change{}, Lost: []Change{}}
+	before, was := old.outcomes()
+	order, is := r.outcomes()
+	for _, k := range before {
+		if _, ok := is[k]; !ok {
+			order = append(order, k)
+		}
+	}
+	for _, k := range order {
+		a, b := was[k], is[k]
+		switch {
+		case len(a.path.Doubt)+len(b.path.Doubt) > 0 && a.path.Kind != b.path.Kind:
+			c.Open++
+		case a.path.Answers() == b.path.Answers():
+			c.Same++
+		case b.path.Answers():
+			c.Gained = addChange(c.Gained, k, b, a.path.reason())
+		default:
+			if b.path.Kind == "" {
+				b.path.Client, b.path.From, b.path.Dial = a.path.Client, a.path.From, a.path.Dial
+			}
+			c.Lost = addChange(c.Lost, k, outcomeOf{a.server, b.path}, b.path.reason())
+		}
+	}
+	for _, list := range [][]Change{c.Gained, c.Lost} {
+		for i := range list {
+			list[i].Who = together(list[i], order)
+		}
+	}
+	r.Changes = c
+}
+
+// addChange adds a change to the one of the same port and cause.
+func addChange(all []Change, k compared, o outcomeOf, because string) []Change {
+	because = strings.TrimSuffix(because, " on "+o.path.Dial)
+	x := Change{Port: k.port, Proto: k.proto, Server: o.server, Because: because}
+	i := slices.IndexFunc(all, func(y Change) bool {
+		return y.Port == x.Port && y.Proto == x.Proto && y.Server == x.Server && y.Because == because
+	})
+	if i < 0 {
+		i, all = len(all), append(all, x)
+	}
+	all[i].Who = once(all[i].Who, o.path.place())
+	all[i].Dial = once(all[i].Dial, o.path.Dial)
+	return all
+}
+
+// place returns the client's place, or its class if there is only one.
+func (p Path) place() string {
+	if p.Client.class() == here {
+		return here
+	}
+	return cmp.Or(p.From, p.Client.class())
+}
+
+// together returns the places of a change's clients, or their class if all of its places changed.
+func together(x Change, order []compared) (out []string) {
+	for _, class := range []string{machines, containers, here} {
+		var all []string
+		for _, k := range order {
+			if p := (Path{Client: Client(k.client), From: k.from}); k.port == x.Port &&
+				k.proto == x.Proto && p.Client.class() == class {
+				all = once(all, p.place())
+			}
+		}
+		changed := slices.DeleteFunc(slices.Clone(all), func(place string) bool {
+			return !slices.Contains(x.Who, place)
+		})
+		switch {
+		case len(changed) == len(all) && len(all) > 1:
+			out = append(out, class)
+		default:
+			out = append(out, changed...)
+		}
+	}
+	return out
+}
+
+// Text returns the sentences about the changes.
+func (c *Changes) Text() []string {
+	out := append(sentencesOf("Gained", c.Gained, "before, "), sentencesOf("Lost", c.Lost, "")...)
+	if len(out) == 0 {
+		out = append(out, "Nobody gained or lost a port.")
+	}
+	last := units.Plural(c.Same, "connection") + " as before"
+	if c.Open > 0 {
+		last += fmt.Sprintf("; %d not certain", c.Open)
+	}
+	return append(out, last+".")
+}
+
+// sentencesOf returns a sentence for each group of ports that the same clients gained or lost for
+// the same cause.
+func sentencesOf(verb string, all []Change, when string) (out []string) {
+	type group struct{ who, because string }
+	var order []group
+	ports := map[group][]Exposed{}
+	for _, x := range all {
+		g := group{printable.List(x.Who), x.Because}
+		order = once(order, g)
+		ports[g] = append(ports[g], Exposed{Port: x.Port, Proto: x.Proto, Server: x.Server})
+	}
+	for _, g := range order {
+		text := fmt.Sprintf("%s: %s by %s", verb, few(exposedNames(ports[g])), g.who)
+		if g.because != "" {
+			text += ": " + when + strings.TrimPrefix(g.because, "it is ")
+		}
+		out = append(out, text+".")
+	}
+	return out
+}
