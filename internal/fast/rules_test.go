@@ -167,6 +167,7 @@ const rules = `
 ? nft ip output: tcp dport 8080 tcp sport & 1 == 1 drop
 ? nft ip6 output: tcp dport 8080 tcp sport & 1 == 0 drop
 ? nft ip6 output: tcp dport 8080 tcp sport & 1 == 1 drop
+? nft inet output: tcp dport 8080 tcp sport & 1 == 0 drop comment "both, not only ip6"
 ? nft ip output: tcp dport 80 tcp sport & 15 == 11 drop
 ? nft inet output: tcp flags fin drop
 ? nft ip input: iif docker0 tcp flags fin drop
