@@ -218,6 +218,9 @@ func (w *Watcher) update(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	if err == nil && w.said != "" { // the engine answers again
+		w.cut, w.tries = false, 0
+	}
 	w.tries++
 	if err == nil && !w.fast.judged.doubtful && !w.fast.waiting {
 		w.tries = 0
@@ -226,9 +229,6 @@ func (w *Watcher) update(ctx context.Context) error {
 		w.say("another program changed link " + name + ", so it is not restored")
 	}
 	w.fast.kept = nil
-	if err == nil && w.said != "" { // the engine answers again
-		w.cut = false
-	}
 	n := w.fast.count()
 	switch {
 	case err != nil:
