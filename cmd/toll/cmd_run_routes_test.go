@@ -93,6 +93,24 @@ func TestRunOverRoutes(t *testing.T) {
 	}
 }
 
+// The client of a recipe says once that its server is busy.
+func TestRunTriesABusyServerAgain(t *testing.T) {
+	t.Parallel()
+	client := `mkdir {dir}/asked 2>/dev/null && echo "the server is busy running a test" && exit 1; ` +
+		`echo '{"end": {"sum_received": {"bits_per_second": 5e9}}}' # {addr}`
+	r := startToll(t, binary(t), nil, "run", "--recipe", "iperf3", "--client", client, "--to",
+		startLines(t), "--rounds", "1", "--no-history", "--quiet", "--format", "json")
+	if code, _ := r.wait(t, 2*patience); code != exitOK {
+		t.Fatalf("exit code %d\n%s\n%s", code, r.errOut.String(), r.out.String())
+	}
+	for _, c := range readReport(t, r.out.Bytes()).Cells {
+		if _, lost := c.Metrics["lost"]; c.Metrics["throughput"].Median != 5e9 || lost {
+			t.Errorf("%+v", c.Metrics)
+		}
+	}
+	r.gone(t)
+}
+
 func TestRunNamesServersCPULimit(t *testing.T) {
 	t.Parallel()
 	needRedis(t)

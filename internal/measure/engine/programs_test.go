@@ -260,6 +260,36 @@ func TestProgramsThatHangEndWithTheBudget(t *testing.T) {
 	}
 }
 
+func TestClientIsStartedAgainWhileItsServerIsBusy(t *testing.T) {
+	busy := map[path.Spec]int{}
+	well := printing(steady)
+	served := 0
+	b := &fake.Builder{Program: func(s path.Spec, o program.Request, n int) program.State {
+		switch {
+		case o.Op == program.Start && o.Ready != "":
+			served++
+		case o.Op == program.Wait && busy[s] < 2:
+			busy[s]++
+			return program.State{Ended: true, Exit: "exit status 1", Stderr: "busy, try again\n"}
+		case o.Op == program.Wait:
+			busy[s] = 0
+		}
+		return well(s, o, n)
+	}}
+	req := programs(2)
+	workload.ExecOf(req.Loads[0]).Program.Again = "busy"
+	r := try(t, context.Background(), b, req, nil)
+	if r.err != nil || len(failures(r.file)) > 0 || served != len(r.file.Visits) {
+		t.Fatalf("%v, %d servers of %d visits, failed %+v", r.err, served, len(r.file.Visits),
+			failures(r.file))
+	}
+	for _, v := range r.file.Visits {
+		if math.Abs(v.Values["latency"]-5e-3) > 1e-12 || v.Output.Client != "latency 5\n" {
+			t.Errorf("%v, %+v", v.Values, v.Output)
+		}
+	}
+}
+
 // With a budget and a number of rounds, whichever comes first ends the run.
 func TestRoundsAndBudget(t *testing.T) {
 	for _, c := range []struct {
