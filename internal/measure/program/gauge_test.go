@@ -2,10 +2,14 @@ package program
 
 import (
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 )
@@ -145,6 +149,50 @@ func TestExtractRefuses(t *testing.T) {
 				t.Errorf("extract = %v, %v; want %q", x, err, c.want)
 			}
 		})
+	}
+}
+
+// The manual has expressions for clients without a recipe.
+func TestManualsExpressions(t *testing.T) {
+	want := map[string]map[string]float64{
+		"fortio": {"rate": 132822.9, "p50": 5.14769e-05, "errors": 0},
+		"k6":     {"p50": 284.66e-6, "failed": 0},
+		"vegeta": {"p50": 242.398e-6, "success": 1},
+	}
+	text, err := os.ReadFile("../../../docs/commands/run.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := regexp.MustCompile(`--metric '([^']+)'`)
+	found := 0
+	for _, command := range strings.Split(string(text), "\ntoll run ")[1:] {
+		for client, values := range want {
+			if !strings.Contains(command, client+" ") || !strings.Contains(command, "web:8080") {
+				continue
+			}
+			found++
+			said, err := os.ReadFile(filepath.Join("testdata/others", client+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			command, _, _ = strings.Cut(command, "```")
+			got := map[string]float64{}
+			for _, m := range metrics.FindAllStringSubmatch(command, -1) {
+				g, err := ParseGauge(m[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got[g.Name], err = extract(g, string(said)); err != nil {
+					t.Errorf("%s: %v", client, err)
+				}
+			}
+			if d := cmp.Diff(values, got, cmpopts.EquateApprox(1e-9, 0)); d != "" {
+				t.Errorf("%s\n%s", client, d)
+			}
+		}
+	}
+	if found != len(want) {
+		t.Errorf("%d commands", found)
 	}
 }
 
