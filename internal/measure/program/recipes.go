@@ -77,6 +77,8 @@ const (
 	sockperfP99  = `percentile 99\.000 =\s*([\d.]+)`
 )
 
+const wrkErrors = `^\s+Socket errors: `
+
 // The servers of iperf3, redis and nginx have one thread; clients have as many connections as keep
 // it busy if throughput is measured, and one for latency.
 var recipes = []Recipe{
@@ -162,7 +164,12 @@ var recipes = []Recipe{
 		Client: "exec wrk -t 1 -c 8 -d {seconds} --latency http://{addr}/",
 		Ready:  ReadyTCP,
 		Gauges: lines(`requests:/s=^Requests/sec:\s+([\d.]+)`, `p50:ms=^\s+50%\s+([\d.]+)(\w+)`,
-			`p99:ms=^\s+99%\s+([\d.]+)(\w+)`),
+			`p99:ms=^\s+99%\s+([\d.]+)(\w+)`,
+			`connect-errors:lower=`+wrkErrors+`connect (\d+)`,
+			`read-errors:lower=`+wrkErrors+`.*read (\d+)`,
+			`write-errors:lower=`+wrkErrors+`.*write (\d+)`,
+			`timeouts:lower=`+wrkErrors+`.*timeout (\d+)`,
+			`bad-responses:lower=^\s+Non-2xx or 3xx responses: (\d+)`),
 		Fault: `^\s+(?:Socket errors: .*|Non-2xx or 3xx responses: .*)`,
 	},
 }

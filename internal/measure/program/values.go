@@ -12,16 +12,17 @@ import (
 func (s State) output() string { return s.Stdout + "\n" + s.Stderr }
 
 // Values returns the metrics that a client printed, and how long it took, in base units. The error
-// is an *Error.
+// is an *Error. With lines that match p.Fault there are both metrics and an error.
 func (s State) Values(p sample.Program) (map[string]float64, error) {
-	if line := s.matching(p.Fault); line != "" {
-		return nil, &Error{State{Error: "it did not do all its work: it said: " + line}}
-	}
 	out := map[string]float64{sample.Elapsed: s.Elapsed.Seconds()}
+	var fault error
+	if line := s.matching(p.Fault); line != "" {
+		fault = &Error{State{Error: "it did not do all its work: it said: " + line}}
+	}
 	for _, g := range p.Gauges {
 		x, err := extract(g, s.output())
 		var none *noMetricError
-		if g.Optional && errors.As(err, &none) {
+		if errors.As(err, &none) && (g.Optional || fault != nil) {
 			continue
 		}
 		if err != nil {
@@ -30,7 +31,7 @@ func (s State) Values(p sample.Program) (map[string]float64, error) {
 		}
 		out[g.Name] = x
 	}
-	return out, nil
+	return out, fault
 }
 
 // matching returns the matches of a pattern in the output, in one line.
