@@ -23,7 +23,8 @@ type named struct {
 var flagGroups = []named{
 	{"What to measure", []string{"mode", "label", "from", "to", "ipv4", "ipv6", "baseline",
 		"against", "trace", "hooks", "tune", "lever", "clients", "pairs", "procs", "shape", "dsn",
-		"query", "model", "prompt", "recipe", "server", "client", "ready", "metric", "seconds", "no-root",
+		"query", "model", "prompt", "request-json", "compressed", "recipe", "server", "client",
+		"ready", "metric", "seconds", "no-root",
 		"password-env", "api-key-env", "all", "parts", "measure"}},
 	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last"}},
 	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bridgetoll/bridgetoll/internal/record/sample"
 	"github.com/bridgetoll/bridgetoll/internal/record/workload"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 // Added returns what cell i adds to cell b in a latency or, for endpoints, in a time. It returns
@@ -40,6 +42,10 @@ func (j *Run) doubtfulRoutes() []string {
 			}
 		}
 	}
+	out = append(out, j.shared(sample.FactRequest,
+		"over %s the server refuses a part of toll's request: it is asked %s")...)
+	out = append(out, j.shared(sample.FactEncoding,
+		"over %s the stream is compressed with %s: tokens come when the compressor flushes")...)
 	for _, fact := range []string{"model", "server"} {
 		var seen []string
 		for _, p := range paths {
@@ -51,6 +57,24 @@ func (j *Run) doubtfulRoutes() []string {
 			out = append(out, fmt.Sprintf("the routes lead to different servers, by their %s: %s",
 				fact, strings.Join(seen, "; ")))
 		}
+	}
+	return out
+}
+
+// shared returns a text for each value of a fact, with the routes that have it and the value.
+func (j *Run) shared(fact, text string) (out []string) {
+	routes := map[string][]string{}
+	var values []string
+	for _, p := range j.File.Header.Paths {
+		if v := p.Facts[fact]; v != "" {
+			if routes[v] == nil {
+				values = append(values, v)
+			}
+			routes[v] = append(routes[v], p.Route)
+		}
+	}
+	for _, v := range values {
+		out = append(out, fmt.Sprintf(text, printable.List(routes[v]), v))
 	}
 	return out
 }

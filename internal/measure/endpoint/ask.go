@@ -13,10 +13,13 @@ import (
 
 // Client describes what is sent to endpoints. One of Chat, SQL and Program is set.
 type Client struct {
-	Chat    *openai.Options   `json:"chat,omitempty"`
-	Whole   bool              `json:"whole,omitempty"` // see Chat
-	SQL     *database.Options `json:"sql,omitempty"`
-	Program *sample.Program   `json:"program,omitempty"`
+	Chat *openai.Options `json:"chat,omitempty"`
+	// Whole means that visits request responses in one piece, too, for the load batch, and NoStream
+	// that they request no others.
+	Whole    bool              `json:"whole,omitempty"`
+	NoStream bool              `json:"no_stream,omitempty"`
+	SQL      *database.Options `json:"sql,omitempty"`
+	Program  *sample.Program   `json:"program,omitempty"`
 	// Locate finds the servers; nil: they are unknown.
 	Locate Locate `json:"-"`
 	// Reach connects to the machine of distant addresses; nil: none are distant.
@@ -88,7 +91,7 @@ func (c Client) near(at []Address) (Asker, error) {
 		if err != nil {
 			return nil, err
 		}
-		chat.Whole, chat.Locate = c.Whole, c.Locate
+		chat.Whole, chat.NoStream, chat.Locate = c.Whole, c.NoStream, c.Locate
 		return chat, nil
 	case c.SQL != nil:
 		db, err := newSQL(at, *c.SQL)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ import (
 // Chat visits the endpoints of a language model's server.
 type Chat struct {
 	Locate Locate // nil: unknown
-	Whole  bool   // Check requests a response in one piece, too, for the load batch
+	// Whole and NoStream are as in Client.
+	Whole, NoStream bool
 
 	names     []string
 	endpoints map[string]*openai.Endpoint
@@ -52,24 +54,21 @@ func newChat(at []Address, o openai.Options) (*Chat, error) {
 // Names returns the endpoints' names in order.
 func (c *Chat) Names() []string { return c.names }
 
-// Check requests a short response from each endpoint.
+// Check requests a short response from each endpoint, of each kind that visits will request.
 func (c *Chat) Check(ctx context.Context) error {
 	for _, name := range c.names {
 		e := c.endpoints[name]
 		began := time.Now()
 		f, err := c.probe(ctx, e)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if c.Whole {
-			if err := c.probeWhole(ctx, e); err != nil {
-				return fmt.Errorf("%s, a response in one piece: %w", name, err)
-			}
+			return fmt.Errorf("%s%w", name, err)
 		}
 		facts := map[string]string{"url": e.String(), "model": f.Model, "http": f.HTTP}
 		for fact, value := range map[string]string{"server": f.Server, "tls": f.TLS,
 			"from": elsewhere(c.from[name]), familyFact: family(f.Remote.String()),
-			sample.FactUnanswered: c.dials[name].unanswered()} {
+			sample.FactUnanswered: c.dials[name].unanswered(),
+			sample.FactRequest:    e.Changes(), sample.FactEncoding: f.Coding,
+			sample.FactType: f.Type} {
 			if value != "" {
 				facts[fact] = value
 			}
@@ -95,10 +94,11 @@ type talk struct {
 	mu         sync.Mutex
 	first, gap *hdrhistogram.Histogram
 	responses  []float64
-	rates      []float64 // tokens per second from the first token on
+	rates      []float64 // tokens per second of a response
 	connects   []float64
 	rtts       []float64
 	counts     map[string]int64
+	other      string // the first event that was no part of a response
 	suspects   suspects
 	// the waits in responses over new connections and over kept ones
 	opened, kept waits
@@ -132,7 +132,8 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 	t := &talk{first: sample.NewHistogram(), gap: sample.NewHistogram(),
 		counts: map[string]int64{"tokens": 0}}
 	if l.Kind != workload.Batch {
-		t.counts["glued"], t.counts["stalls"] = 0, 0
+		t.counts["glued"], t.counts["stalls"], t.counts[workload.CountEvents] = 0, 0, 0
+		t.counts[workload.CountOtherEvents] = 0
 	}
 	began, before := time.Now(), strainsOf(c.from[cell.Route], c.servers[cell.Route])
 	together := c.servers.watch(os.Getpid(), cell.Route)
@@ -165,6 +166,7 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 		Connections: len(t.connects),
 		Counts:      t.counts, TCP: sample.TCPInfo{RTT: median(t.rtts)}}
 	v.Values = map[string]float64{"response": median(t.responses)}
+	v.OtherEvent = t.other
 	t.suspects.note(v)
 	before.note(v)
 	if len(t.connects) > 0 {
@@ -181,17 +183,27 @@ func (c *Chat) Visit(ctx context.Context, cell sample.Cell, l sample.Load, v *sa
 }
 
 // probe has the time limit of a visit's response, because a server may ignore the small number of
-// tokens that is requested.
-func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (openai.Facts, error) {
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	return e.Probe(ctx)
-}
-
-func (c *Chat) probeWhole(ctx context.Context, e *openai.Endpoint) error {
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	return e.ProbeWhole(ctx)
+// tokens that is requested. Its errors begin with what follows an endpoint's name.
+func (c *Chat) probe(ctx context.Context, e *openai.Endpoint) (f openai.Facts, err error) {
+	if !c.NoStream {
+		ctx, cancel := c.bounded(ctx)
+		defer cancel()
+		if f, err = e.Probe(ctx); err != nil {
+			return f, fmt.Errorf(": %w", err)
+		}
+	}
+	if c.Whole || c.NoStream {
+		ctx, cancel := c.bounded(ctx)
+		defer cancel()
+		w, err := e.ProbeWhole(ctx)
+		if err != nil {
+			return f, fmt.Errorf(", a response in one piece: %w", err)
+		}
+		if c.NoStream {
+			f = w
+		}
+	}
+	return f, nil
 }
 
 func (c *Chat) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -218,13 +230,9 @@ func (c *Chat) askWhole(ctx context.Context, s *openai.Session) (*openai.Respons
 func (t *talk) noteWhole(r *openai.Response) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.counts["tokens"] += int64(r.Tokens)
-	if r.Tokens > 0 && r.End > 0 {
-		t.rates = append(t.rates, float64(r.Tokens)/r.End.Seconds())
-	}
 	w := t.waitsOf(r)
 	w.whole = append(w.whole, r.End.Seconds())
-	t.common(r)
+	t.common(r, r.Tokens)
 }
 
 func (t *talk) note(r *openai.Response, stall float64) {
@@ -243,15 +251,19 @@ func (t *talk) note(r *openai.Response, stall float64) {
 	}
 	w := t.waitsOf(r)
 	w.first, w.gap = append(w.first, first.Seconds()), append(w.gap, longest.Seconds())
-	t.counts["tokens"] += int64(n)
+	t.counts[workload.CountEvents] += int64(n)
 	t.counts["glued"] += int64(r.Glued)
-	if took := r.Arrivals[n-1] - first; took > 0 {
-		t.rates = append(t.rates, float64(n-1)/took.Seconds())
-	}
-	t.common(r)
+	t.counts[workload.CountOtherEvents] += int64(r.Others)
+	t.other = cmp.Or(t.other, r.Other)
+	t.common(r, cmp.Or(r.Tokens, n))
 }
 
-func (t *talk) common(r *openai.Response) {
+// common notes a response with a number of tokens, 0 if that is unknown.
+func (t *talk) common(r *openai.Response, tokens int) {
+	t.counts["tokens"] += int64(tokens)
+	if tokens > 0 && r.End > 0 {
+		t.rates = append(t.rates, float64(tokens)/r.End.Seconds())
+	}
 	t.responses = append(t.responses, r.End.Seconds())
 	t.suspects.sent += int64(r.Lost.Sent)
 	t.suspects.resent += int64(r.Lost.Resent)

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,8 +116,103 @@ func TestVisitBatch(t *testing.T) {
 	if err := c.Check(context.Background()); err != nil {
 		t.Error(err)
 	}
+	if m.requests.Load() != 1 {
+		t.Errorf("%d requests", m.requests.Load())
+	}
 	c.Whole = true
 	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
+}
+
+// Tokens and their rate are the server's count, streamed or not. Shares of events are of the events.
+func TestTokensAreTheServersCount(t *testing.T) {
+	const tokens, usage = 12, `"usage":{"completion_tokens":12}`
+	m := serves(t, func(s stream, n int64) {
+		if n == 0 {
+			s.says("a b c")
+			s.says("d e f", "g h i")
+			io.WriteString(s, "data: \n\ndata: {\"choices\":[],"+usage+"}\n\n")
+			s.ends()
+			return
+		}
+		io.WriteString(s, `{"choices":[{"message":{"content":"hello"}}],`+usage+`}`)
+	})
+	c := chat(t, openai.Options{Model: "m"}, m.URL)
+	for _, kind := range []string{workload.Chat, workload.Batch} {
+		l := sample.Load{Kind: kind, Options: sample.ChatOptions{Tokens: 64}}
+		v, err := visited(t, t.Context(), c, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := workload.FiguresOf(v, l, sample.Shape{}).Values
+		if want := tokens / f[workload.ResponseTime]; f[workload.Words] != tokens ||
+			f[workload.WordRate] < want*0.999 || f[workload.WordRate] > want*1.001 {
+			t.Errorf("%s: %v tokens, %v per second, want %v", kind, f[workload.Words],
+				f[workload.WordRate], want)
+		}
+		if kind == workload.Chat && (v.Client.Counts[workload.CountEvents] != 3 ||
+			f[workload.Glued] < 2./3 || f[workload.Glued] > 1 ||
+			f[workload.OtherEvents] != 1 || v.OtherEvent != "data:") {
+			t.Errorf("%v, %v, %q", v.Client.Counts, f, v.OtherEvent)
+		}
+	}
+}
+
+// With NoStream nothing asks for a stream.
+func TestNoStream(t *testing.T) {
+	var streamed, asked atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct{ Stream bool }
+		if json.NewDecoder(r.Body).Decode(&ask); ask.Stream {
+			streamed.Add(1)
+			http.Error(w, "streaming is not supported", http.StatusBadRequest)
+			return
+		}
+		asked.Add(1)
+		io.WriteString(w, `{"choices":[{"message":{"content":"hello"}}]}`)
+	}))
+	defer s.Close()
+	a, err := New(Client{Chat: &openai.Options{Model: "m", Timeout: patience}, NoStream: true},
+		[]Address{{Name: "a", URL: s.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Check(t.Context()); err != nil || a.Paths()[0].Facts["model"] != "m" ||
+		a.Paths()[0].Dial == "" {
+		t.Errorf("%v, %+v", err, a.Paths())
+	}
+	var v sample.Visit
+	err = a.Visit(t.Context(), sample.Cell{Route: "a"}, sample.Load{Kind: workload.Batch}, &v)
+	if err != nil || asked.Load() != 2 || streamed.Load() != 0 {
+		t.Errorf("%v, asked %d times and %d times for a stream", err, asked.Load(),
+			streamed.Load())
+	}
+}
+
+// What the server refuses, and how its responses come, are facts of the route.
+func TestChatCheckFacts(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(b), `"seed"`) {
+			http.Error(w, "unknown field seed", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "text/plain")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		fmt.Fprint(z, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer s.Close()
+	c := chat(t, openai.Options{Model: "m", Compressed: true}, s.URL)
+	if err := c.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for fact, want := range map[string]string{sample.FactRequest: "without seed",
+		sample.FactEncoding: "gzip", sample.FactType: "text/plain"} {
+		if got := c.Paths()[0].Facts[fact]; got != want {
+			t.Errorf("%s: %q, want %q", fact, got, want)
+		}
+	}
 }
 
 func TestVisitServerStrain(t *testing.T) {
@@ -297,7 +393,7 @@ func TestChatVisit(t *testing.T) {
 		}
 		least := (first + pause).Seconds()
 		if v.Values["response"] < least || v.Client.Window < least || v.Values["connect"] <= 0 ||
-			v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 2/pause.Seconds()*2 {
+			v.Values["token_rate"] <= 0 || v.Values["token_rate"] > 3/least {
 			u.Errorf("window %v, values %v", v.Client.Window, v.Values)
 		}
 		if v.Client.TCP.RTT <= 0 || v.Latency != nil || v.Witness.OK {
@@ -321,7 +417,7 @@ func TestChatOneToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, rate := v.Values["token_rate"]; rate || v.Times["gap"] != nil ||
+	if v.Values["token_rate"] <= 0 || v.Times["gap"] != nil ||
 		v.Times["first_token"] == nil || v.Client.Counts["tokens"] != 1 {
 		t.Errorf("%+v", v)
 	}

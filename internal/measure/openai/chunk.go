@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 type piece struct {
@@ -11,46 +12,79 @@ type piece struct {
 	finish string // reason for the stop; "": none yet
 	tokens int    // so far, as the server counts; 0: unknown
 	fault  string // server's error; "": none
+	other  bool   // an event that is no part of a response, such as a ping
 }
 
 type chunk struct {
-	Object  string `json:"object"`
-	Choices []struct {
-		Delta struct {
-			Content          filled `json:"content"`
-			ReasoningContent filled `json:"reasoning_content"` // llama.cpp, vLLM
-			Reasoning        filled `json:"reasoning"`         // Ollama, gateways
-			Refusal          filled `json:"refusal"`
-			ToolCalls        filled `json:"tool_calls"`
-		} `json:"delta"`
-		Text   filled `json:"text"` // of the older completions
-		Finish string `json:"finish_reason"`
-	} `json:"choices"`
-	Usage struct {
-		Tokens count `json:"completion_tokens"`
-	} `json:"usage"`
-	Error filled `json:"error"`
+	Object  string   `json:"object"`
+	Choices []choice `json:"choices"`
+	Usage   *usage   `json:"usage"`
+	Error   filled   `json:"error"`
 }
 
+type choice struct {
+	Delta   *said  `json:"delta"`
+	Message *said  `json:"message"` // of a response in one piece; some servers stream it
+	Text    filled `json:"text"`    // of the older completions
+	Finish  string `json:"finish_reason"`
+}
+
+// said has what a model says, under the names that servers give it.
+type said struct {
+	Content          filled `json:"content"`
+	ReasoningContent filled `json:"reasoning_content"` // llama.cpp, vLLM
+	Reasoning        filled `json:"reasoning"`         // Ollama, gateways
+	ReasoningText    filled `json:"reasoning_text"`
+	ReasoningDetails filled `json:"reasoning_details"` // OpenRouter
+	Thinking         filled `json:"thinking"`
+	Refusal          filled `json:"refusal"`
+	ToolCalls        filled `json:"tool_calls"`
+	FunctionCall     filled `json:"function_call"`
+}
+
+type usage struct {
+	Tokens count `json:"completion_tokens"`
+}
+
+func (d *said) something() bool {
+	return d != nil && bool(d.Content || d.ReasoningContent || d.Reasoning || d.ReasoningText ||
+		d.ReasoningDetails || d.Thinking || d.Refusal || d.ToolCalls || d.FunctionCall)
+}
+
+func (c choice) something() bool {
+	return bool(c.Text) || c.Delta.something() || c.Message.something()
+}
+
+func (u *usage) tokens() int {
+	if u == nil {
+		return 0
+	}
+	return int(u.Tokens)
+}
+
+// parseChunk returns what an event brings. It fails for data that begins like a chunk and is none.
 func parseChunk(data []byte) (piece, error) {
+	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
+		return piece{other: true}, nil
+	}
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		return piece{}, err
 	}
-	p := piece{tokens: int(c.Usage.Tokens)}
-	if c.Error || c.Object == "error" { // vLLM
+	p := piece{tokens: c.Usage.tokens()}
+	switch {
+	case bool(c.Error) || c.Object == "error": // vLLM
 		p.fault = faultText(data)
-		return p, nil
-	}
-	if len(c.Choices) > 0 {
-		first := c.Choices[0]
-		d := first.Delta
-		p.token = bool(d.Content || d.ReasoningContent || d.Reasoning || d.Refusal || d.ToolCalls ||
-			first.Text)
-		p.finish = first.Finish
+	case len(c.Choices) > 0:
+		p.token, p.finish = c.Choices[0].something(), c.Choices[0].Finish
+	case c.Choices == nil && c.Usage == nil:
+		p.other = true
 	}
 	return p, nil
 }
+
+// ends reports whether data is the mark at the end of a stream.
+func ends(data []byte) bool { return strings.Trim(string(data), " \t\"'") == "[DONE]" }
 
 // filled is true for a JSON member that is not empty. With some servers the members are lists.
 type filled bool

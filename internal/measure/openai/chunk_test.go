@@ -35,7 +35,16 @@ var chunks = []struct {
 	{"usage-odd", `{"choices":[],"usage":{"completion_tokens":"many"}}`, piece{}},
 	{"usage-impossible", `{"choices":[],"usage":{"completion_tokens":-1}}`, piece{}},
 	{"second-choice", `{"choices":[{"delta":{}},{"delta":{"content":"a"}}]}`, piece{}},
-	{"nothing", `{}`, piece{}},
+	{"nothing", `{}`, piece{other: true}},
+	{"empty", "", piece{other: true}},
+	{"blank", " \r\n", piece{other: true}},
+	{"list", "[]", piece{other: true}},
+	{"string", `"a"`, piece{other: true}},
+	{"number", "5", piece{other: true}},
+	{"null-event", "null", piece{other: true}},
+	{"ping", `{"type":"ping"}`, piece{other: true}},
+	{"choices-null", `{"choices":null,"usage":{"completion_tokens":2}}`, piece{tokens: 2}},
+	{"message", `{"choices":[{"delta":{},"message":{"content":"a"}}]}`, piece{token: true}},
 	{"error", `{"error":{"message":"oh"}}`, piece{fault: "oh"}},
 	{"error-null", `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, piece{token: true}},
 	{"error-number", `{"error":5}`, piece{fault: "5"}},
@@ -50,8 +59,7 @@ func TestChunks(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", tt.name, got, err, tt.want)
 		}
 	}
-	for _, bad := range []string{"", "{", "[]", `"a"`, "5", `{"choices":{}}`, `{"choices":[5]}`,
-		`{}{}`} {
+	for _, bad := range []string{"{", `{"choices":{}}`, `{"choices":[5]}`, `{}{}`} {
 		if p, err := parseChunk([]byte(bad)); err == nil {
 			t.Errorf("%s: %+v", bad, p)
 		}
@@ -70,7 +78,7 @@ func FuzzChunk(f *testing.F) {
 		if p.tokens < 0 || p.tokens > maxTokens {
 			t.Errorf("%d tokens", p.tokens)
 		}
-		if p.fault != "" && (p.token || p.finish != "") {
+		if p.fault != "" && (p.token || p.finish != "") || p.other && p != (piece{other: true}) {
 			t.Errorf("%+v", p)
 		}
 		faultText(b)

@@ -41,3 +41,6 @@ func (s secrets) clean(text string) string {
 func (s secrets) cleanCut(text string) string {
 	return printable.Start(s.HideCut(printable.Words(text)), maxText)
 }
+
+// name makes one short line of a server's name for something.
+func (s secrets) name(text string) string { return s.clean(text) }

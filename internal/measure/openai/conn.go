@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,19 +35,13 @@ type socket struct {
 	rest  []byte
 	at    time.Time // when the last read returned
 	reads int
-	left  int    // bytes that may still come
-	over  error  // the error if more do
-	err   error  // of the last read
-	first []byte // since allow: enough to distinguish HTTP from other protocols
+	left  int   // bytes that may still come
+	over  error // the error if more do
+	err   error // of the last read
 }
 
-const protocol = "HTTP/"
-
-// otherwise reports whether the received bytes cannot begin a response.
-func (s *socket) otherwise() bool { return !strings.HasPrefix(protocol, string(s.first)) }
-
 // allow bounds what may come from now on.
-func (s *socket) allow(n int, over error) { s.left, s.over, s.first = n, over, nil }
+func (s *socket) allow(n int, over error) { s.left, s.over = n, over }
 
 func (s *socket) Read(p []byte) (int, error) {
 	if len(s.rest) == 0 {
@@ -60,7 +55,6 @@ func (s *socket) Read(p []byte) (int, error) {
 		s.reads++
 		s.left -= n
 		s.rest = s.buf[:n]
-		s.first = append(s.first, s.rest[:min(n, len(protocol)-len(s.first))]...)
 		if n == 0 {
 			return 0, err
 		}
@@ -75,6 +69,7 @@ type conn struct {
 	socket   *socket
 	br       *bufio.Reader
 	tls      string // its version; "": none
+	first    []byte // of the response: enough to distinguish HTTP from other protocols
 	hints    int
 	hint     string // the status of the last one
 	lookUp   time.Duration
@@ -117,6 +112,9 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 			NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
 		if err := t.HandshakeContext(ctx); err != nil {
 			raw.Close()
+			if alert := tls.AlertError(0); errors.As(err, &alert) && alert == noProtocol {
+				return nil, 0, e.onlyHTTP2()
+			}
 			// The text may quote the server's certificate.
 			return nil, 0, fmt.Errorf("open TLS: %s", e.secrets.clean(err.Error()))
 		}
@@ -133,9 +131,36 @@ func (c *conn) drop() { c.socket.Close() }
 // reports.
 func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
 
+const (
+	protocol   = "HTTP/"
+	noProtocol = 120 // TLS alert: none of the offered protocols (RFC 7301)
+)
+
+// foreign reports whether the received bytes cannot begin a response.
+func (c *conn) foreign() bool { return !strings.HasPrefix(protocol, string(c.first)) }
+
+// http2 reports whether the received bytes begin HTTP/2: a frame of settings, or one that says
+// goodbye.
+func (c *conn) http2() bool {
+	const kind, settings, goAway = 3, 4, 7 // its place in a frame; RFC 9113, 6.5 and 6.8
+	return len(c.first) > kind && c.first[0] == 0 &&
+		(c.first[kind] == settings || c.first[kind] == goAway)
+}
+
 var errHints = errors.New("too many informational responses")
 
-func (c *conn) head() (*http.Response, error) {
+// head reads a response's header. Its first byte may come until the deadline, the others within
+// limit after that.
+func (c *conn) head(deadline time.Time, limit time.Duration) (*http.Response, error) {
+	c.first = nil
+	if _, err := c.br.Peek(1); err != nil {
+		return nil, err
+	}
+	if soon := time.Now().Add(limit); soon.Before(deadline) {
+		c.waitUntil(soon)
+	}
+	first, _ := c.br.Peek(len(protocol)) // what fails here fails below
+	c.first = bytes.Clone(first)
 	for c.hints, c.hint = 0, ""; c.hints < maxHints; c.hints++ {
 		resp, err := http.ReadResponse(c.br, nil)
 		if err != nil {

@@ -2,14 +2,18 @@
 // arrives when the read of the socket returns that brings its last byte. net/http's Transport holds
 // an event back until the rest of its chunk has come, so this package speaks HTTP/1.1 itself.
 //
-// Every event counts as a token, even if a server puts several or a part of one into it;
-// Response.Tokens has the server's count. Texts of the server are shortened and stripped of control
+// Every event with content counts as a token's arrival, even if a server puts several tokens or a
+// part of one into it; Response.Tokens has the server's count. What other clients read is read:
+// content under any of the names that servers use, events of any Content-Type, and events between
+// chunks that are none, such as pings. Texts of the server are shortened and stripped of control
 // characters and the API key.
 package openai
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +31,10 @@ type Options struct {
 	MaxTokens int           // of a response; 0: 128
 	Key       string        // API key, never printed; "": none
 	Timeout   time.Duration // longest wait for a connection, and for each token; 0: 30 s
+	// Body is the JSON object that requests send, with stream, and with the model if it names none;
+	// nil: a request for Prompt.
+	Body       json.RawMessage `json:",omitempty"`
+	Compressed bool            // offer gzip
 	// Dial connects; nil: from this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, vantage.Took, error) `json:"-"`
 }
@@ -38,6 +46,7 @@ type Endpoint struct {
 	url     *url.URL
 	legacy  bool
 	secrets secrets
+	without []string // members that requests leave out, because the server refuses them
 
 	mostTokens, mostBytes int
 
@@ -71,6 +80,13 @@ func New(rawURL string, o Options) (*Endpoint, error) {
 	}
 	if o.Timeout < 0 {
 		return nil, fmt.Errorf("the timeout %v is negative", o.Timeout)
+	}
+	if o.Body != nil {
+		model, tokens, err := CheckBody(o.Body)
+		if err != nil {
+			return nil, fmt.Errorf("the request %w", err)
+		}
+		o.Model, o.MaxTokens = cmp.Or(o.Model, model), tokens
 	}
 	o.Key = strings.TrimSpace(o.Key)
 	if strings.ContainsFunc(o.Key, func(c rune) bool { return c <= ' ' || c > '~' }) {
@@ -124,13 +140,24 @@ func parseURL(raw string) (*url.URL, error) {
 	case strings.HasSuffix(path, "/v1"):
 		u = u.JoinPath(chatPath)
 	case !strings.HasSuffix(path, legacyPath): // chatPath ends in it, too
-		return nil,
-			fmt.Errorf(
-				"the URL's path %.80q is not that of an OpenAI-compatible endpoint, which ends in /v1, %s or %s", u.Path, chatPath, legacyPath)
+		return nil, foreignPath(u)
 	case path != u.Path:
 		u.Path, u.RawPath = path, strings.TrimRight(u.RawPath, "/")
 	}
 	return u, nil
+}
+
+// foreignPath returns the error for another interface's path. Its hint is the URL of the
+// OpenAI-compatible one of the same server.
+func foreignPath(u *url.URL) error {
+	to := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/v1"}
+	if before, _, ok := strings.Cut(u.Path, "/v1/"); ok {
+		to.Path = before + "/v1"
+	}
+	return &hinted{fmt.Sprintf(
+		"the URL's path %.80q is not that of an OpenAI-compatible endpoint, which ends in /v1, %s or %s",
+		u.Path, chatPath, legacyPath),
+		"most servers also have that interface (Ollama, vLLM, TGI): " + to.String()}
 }
 
 // String returns the URL without the values of its query.

@@ -22,12 +22,41 @@ type Facts struct {
 	TLS    string // like "TLS 1.3"; "": none
 	HTTP   string // like "HTTP/1.1"
 	Keeps  bool   // the connection, after a response
+	Coding string // of the response's content, like "gzip"; "": none
+	Type   string // of the response's content, if that is not the usual one
 }
 
 const shortProbe = 4
 
-// Probe determines the model if the options name none, and requests one short streamed response.
+// Probe determines the model if the options name none, and requests one short streamed response. It
+// asks again without members of the request that the server refuses: see Changes.
 func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
+	return e.probe(ctx, eventStream, func(s *Session) (*answer, error) {
+		r, a, err := s.ask(ctx, e.short())
+		if err == nil && len(r.Arrivals) == 0 {
+			err = fmt.Errorf("ask %s: the server answered without a token%s", e, r.odd())
+		}
+		return a, err
+	})
+}
+
+// ProbeWhole is Probe for a response in one piece.
+func (e *Endpoint) ProbeWhole(ctx context.Context) (Facts, error) {
+	return e.probe(ctx, plainJSON, func(s *Session) (*answer, error) {
+		_, a, err := s.askWhole(ctx, e.short())
+		return a, err
+	})
+}
+
+func (e *Endpoint) short() int {
+	if e.o.Body != nil {
+		return e.o.MaxTokens
+	}
+	return min(shortProbe, e.o.MaxTokens)
+}
+
+func (e *Endpoint) probe(ctx context.Context, kind string,
+	ask func(*Session) (*answer, error)) (Facts, error) {
 	s := e.Open()
 	defer s.Close()
 	if e.o.Model == "" {
@@ -40,21 +69,26 @@ func (e *Endpoint) Probe(ctx context.Context) (Facts, error) {
 		}
 		e.o.Model = m
 	}
-	r, a, err := s.ask(ctx, min(shortProbe, e.o.MaxTokens))
+	a, err := ask(s)
+	for e.leaveOut(err) {
+		a, err = ask(s)
+	}
 	if err != nil {
 		return Facts{}, err
 	}
-	if len(r.Arrivals) == 0 {
-		return Facts{}, fmt.Errorf("ask %s: the server answered without a token", e)
-	}
-	return Facts{
-		Model:  e.secrets.clean(e.o.Model),
-		Server: e.secrets.clean(a.Header.Get("Server")),
-		Remote: r.Remote,
+	f := Facts{
+		Model:  e.secrets.name(e.o.Model),
+		Server: e.secrets.name(a.Header.Get("Server")),
+		Remote: a.conn.remote(),
 		TLS:    a.conn.tls,
 		HTTP:   fmt.Sprintf("HTTP/%d.%d", a.ProtoMajor, a.ProtoMinor),
 		Keeps:  s.conn != nil,
-	}, nil
+		Coding: a.coding(),
+	}
+	if got := a.kind(); got != kind {
+		f.Type = e.secrets.name(got)
+	}
+	return f, nil
 }
 
 func (s *Session) firstModel(ctx context.Context) (string, error) {
@@ -63,14 +97,18 @@ func (s *Session) firstModel(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", plainJSON)
 	request, err := s.e.render(req)
 	if err != nil {
 		return "", err
 	}
 	var model string
 	err = s.do(ctx, request, func(a *answer) error {
-		b, whole := a.all(longestList)
+		content, err := s.content(a)
+		if err != nil {
+			return err
+		}
+		b, whole := all(content, longestList)
 		if a.StatusCode != http.StatusOK || !whole {
 			return errors.New("the server lists no models")
 		}

@@ -1,12 +1,15 @@
 package openai
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -14,46 +17,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const eventStream = "text/event-stream"
+const (
+	eventStream = "text/event-stream"
+	plainJSON   = "application/json"
+)
 
 // StatusError is an answer with a status other than 200 OK.
 type StatusError struct {
 	Code int
 	Text string // cleaned; "": none
+
+	members []string // of the request that the server refuses
 }
 
 func (e *StatusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("the server answered %d %s", e.Code, e.Text), " ")
 }
 
-// refused returns why an answer is not a stream of events, or nil.
-func (s *Session) refused(a *answer) error {
-	if err := s.failed(a, ", which holds its events back"); err != nil {
-		return err
-	}
-	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	if kind == eventStream {
-		return nil
-	}
-	if kind == "" {
-		kind = "no Content-Type"
-	}
-	return fmt.Errorf("the server does not stream: it answered %s and not %s: %s",
-		s.e.secrets.clean(kind), eventStream, s.text(a))
-}
-
-// failed returns an error for a status other than 200 OK and for a compressed response. The latter
-// ends with the words compressed.
-func (s *Session) failed(a *answer, compressed string) error {
-	if a.StatusCode/100 == 3 {
+// failed returns an error for a status other than 200 OK.
+func (s *Session) failed(a *answer) error {
+	switch {
+	case a.StatusCode/100 == 3:
 		return s.redirected(a)
-	}
-	if a.StatusCode != http.StatusOK {
+	case a.StatusCode != http.StatusOK:
 		return s.status(a)
-	}
-	if enc := a.coding(); enc != "" {
-		return fmt.Errorf("the server or a gateway in front of it compresses the response (%s)%s",
-			s.e.secrets.clean(enc), compressed)
 	}
 	return nil
 }
@@ -68,37 +55,39 @@ func (s *Session) redirected(a *answer) error {
 	if u.RawQuery != "" {
 		u.RawQuery = hidden
 	}
-	return &StatusError{a.StatusCode, s.e.secrets.clean(
-		fmt.Sprintf("and redirects to %s, which is not followed", u))}
+	return &StatusError{Code: a.StatusCode, Text: fmt.Sprintf(
+		"and redirects to %s, which is not followed", s.e.secrets.clean(u.String()))}
 }
 
 func (s *Session) status(a *answer) error {
 	_, reason, _ := strings.Cut(a.Status, " ")
-	text := s.e.secrets.clean(reason)
-	if said := s.text(a); said != "" {
-		text = strings.TrimLeft(text+": "+said, ": ")
+	e := &StatusError{Code: a.StatusCode, Text: s.e.secrets.clean(reason)}
+	content, err := s.content(a)
+	if err != nil {
+		return e
 	}
-	return &StatusError{a.StatusCode, text}
+	b, whole := s.rest(a, content)
+	if said := s.text(b, whole); said != "" {
+		e.Text = strings.TrimLeft(e.Text+": "+said, ": ")
+	}
+	if a.StatusCode == http.StatusBadRequest || a.StatusCode == http.StatusUnprocessableEntity {
+		e.members = refusedMembers(b)
+	}
+	return e
 }
 
-func (a *answer) coding() string {
-	enc := a.Header.Get("Content-Encoding")
-	if strings.EqualFold(enc, "identity") {
-		return ""
-	}
-	return enc
-}
-
-func (s *Session) text(a *answer) string {
+// rest reads a text until its end, 1 MiB or 2 s. whole means that the end came.
+func (s *Session) rest(a *answer, content io.Reader) (b []byte, whole bool) {
 	const (
 		most    = 1 << 20
 		longest = 2 * time.Second
 	)
-	if a.coding() != "" {
-		return ""
-	}
 	a.conn.waitUntil(time.Now().Add(min(longest, s.e.o.Timeout)))
-	b, whole := a.all(most)
+	return all(content, most)
+}
+
+// text returns what a server says in a text, cleaned.
+func (s *Session) text(b []byte, whole bool) string {
 	if !whole {
 		return s.e.secrets.cleanCut(string(b))
 	}
@@ -108,19 +97,85 @@ func (s *Session) text(a *answer) string {
 	return s.e.secrets.clean(string(b))
 }
 
-// all reads a body until its end, its deadline, or most bytes. whole means that the end came.
-func (a *answer) all(most int64) (b []byte, whole bool) {
-	b, err := io.ReadAll(io.LimitReader(a.body, most))
+// all reads until the end, the deadline, or most bytes. whole means that the end came.
+func all(from io.Reader, most int64) (b []byte, whole bool) {
+	b, err := io.ReadAll(io.LimitReader(from, most))
 	return b, err == nil && int64(len(b)) < most
 }
 
-func (e *Endpoint) noAnswer(c *conn, err error, within time.Duration) error {
+// notEvents returns the error for a response that begins with the given bytes and is no stream of
+// events.
+func (s *Session) notEvents(a *answer, begin []byte, content io.Reader) error {
+	b, whole := s.rest(a, content)
+	b = append(bytes.Clone(begin), b...)
+	kind := a.kind()
+	d := json.NewDecoder(bytes.NewReader(b))
+	if d.Decode(&json.RawMessage{}) == nil && d.Decode(&json.RawMessage{}) == nil {
+		return &hinted{fmt.Sprintf("the server sends lines of JSON (%s), not events: %s",
+			s.e.secrets.clean(kind), s.text(b, whole)),
+			"Ollama's OpenAI-compatible interface is at its /v1: " + s.e.root("/v1")}
+	}
+	err := &hinted{text: fmt.Sprintf("the server does not stream: it answered %s and not %s: %s",
+		s.e.secrets.clean(kind), eventStream, s.text(b, whole))}
+	if kind == eventStream {
+		err.text = fmt.Sprintf("the server does not stream: it sent no events as %s: %s", kind,
+			s.text(b, whole))
+	}
+	if answer, e := answerIn(b); e == nil && answer.something() {
+		err.hint = "--no-stream asks for whole responses"
+	}
+	return err
+}
+
+// kind returns the media type of a response's body.
+func (a *answer) kind() string {
+	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	if kind == "" {
+		return "no Content-Type"
+	}
+	return kind
+}
+
+// hinted is an error with what the user can do about it.
+type hinted struct{ text, hint string }
+
+func (e *hinted) Error() string { return e.text }
+
+func (e *hinted) Hint() string { return e.hint }
+
+// onlyHTTP2 returns the error for a server without HTTP/1.1.
+func (e *Endpoint) onlyHTTP2() error {
+	how := "--http2-prior-knowledge"
+	if e.url.Scheme == "https" {
+		how = "--http2"
+	}
+	at := *e.url
+	at.RawQuery = ""
+	return &hinted{"the server speaks HTTP/2 only, and toll HTTP/1.1", fmt.Sprintf(
+		"let it accept HTTP/1.1, or measure with another client: toll run %s --client 'curl -sNo /dev/null %s %s'",
+		e.addr(), how, e.secrets.Hide(at.String()))}
+}
+
+// root returns the server's URL with another path.
+func (e *Endpoint) root(path string) string {
+	u := url.URL{Scheme: e.url.Scheme, Host: e.url.Host, Path: path}
+	return u.String()
+}
+
+func (s *Session) noAnswer(c *conn, err error) error {
+	e, within := s.e, s.wait()
+	came := maxHead - c.socket.left
+	if came > 0 {
+		within = e.o.Timeout
+	}
+	if c.http2() {
+		return e.onlyHTTP2()
+	}
 	// The socket's error counts, unless the bytes are not HTTP, which the parser's error shows.
-	if c.socket.err != nil && !c.socket.otherwise() {
+	if c.socket.err != nil && !c.foreign() {
 		err = c.socket.err
 	}
 	late := errors.Is(err, os.ErrDeadlineExceeded)
-	came := maxHead - c.socket.left
 	switch {
 	case errors.Is(err, errHints):
 		return fmt.Errorf("no response, but %d informational ones, the last of which was %s",

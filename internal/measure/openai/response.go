@@ -1,14 +1,18 @@
 package openai
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/bridgetoll/bridgetoll/internal/measure/sse"
+	"github.com/bridgetoll/bridgetoll/internal/text/printable"
 )
 
 const maxTokens = 1_000_000
@@ -26,6 +30,8 @@ type Response struct {
 	LookUp   time.Duration   // 0: an address was given, or the connection was open
 	Lost     Lost            // in this response, and before it if it opened the connection
 	Remote   netip.AddrPort
+	Others   int    // events that are no part of a response, such as pings
+	Other    string // the first of them
 }
 
 type stream struct {
@@ -33,31 +39,36 @@ type stream struct {
 	a      *answer
 	r      *Response
 	events sse.Decoder
-	read   int // number of the read that brought the last token
-	same   int // tokens that came with this read
+	most   int    // tokens that were asked for; 0: any number
+	read   int    // number of the read that brought the last token
+	same   int    // tokens that came with this read
+	begun  bool   // something came that is not blank
+	seen   bool   // an event came
+	front  []byte // of what came before the first event
 	done   bool
 }
 
-func (s *Session) collect(a *answer) (*Response, error) {
-	if err := s.refused(a); err != nil {
+func (s *Session) collect(a *answer, most int) (*Response, error) {
+	if err := s.failed(a); err != nil {
+		return nil, err
+	}
+	content, err := s.content(a)
+	if err != nil {
 		return nil, err
 	}
 	const roomy = 4096
-	st := &stream{e: s.e, a: a, r: &Response{
+	st := &stream{e: s.e, a: a, most: most, r: &Response{
 		Connect:  a.connect,
 		Arrivals: make([]time.Duration, 0, min(s.e.o.MaxTokens, roomy)),
 		Remote:   a.conn.remote(),
 	}}
 	st.events.Unknown = st.unknown
 	for !st.done {
-		n, err := a.body.Read(s.buf)
-		if err := st.events.Feed(s.buf[:n], st.event); errors.Is(err, sse.ErrLongLine) {
-			return nil, fmt.Errorf("the server sent a line longer than %d MiB in its events",
-				sse.DefaultLimit>>20)
-		} else if errors.Is(err, sse.ErrTooLong) {
-			return nil, fmt.Errorf("the server sent an event longer than %d MiB",
-				sse.DefaultLimit>>20)
-		} else if err != nil {
+		n, err := content.Read(s.buf)
+		if st.otherwise(s.buf[:n]) {
+			return nil, s.notEvents(a, s.buf[:n], content)
+		}
+		if err := st.feed(s.buf[:n]); err != nil {
 			return nil, err
 		}
 		if err != nil && !st.done {
@@ -76,39 +87,77 @@ func (s *Session) collect(a *answer) (*Response, error) {
 	return st.r, nil
 }
 
+// otherwise reports whether a response that begins with the piece is JSON or HTML and no stream of
+// events, whatever its Content-Type is.
+func (st *stream) otherwise(piece []byte) bool {
+	text := bytes.TrimLeft(piece, " \t\r\n")
+	if st.begun || len(text) == 0 {
+		return false
+	}
+	st.begun = true
+	return strings.IndexByte("{[<", text[0]) >= 0
+}
+
+func (st *stream) feed(piece []byte) error {
+	err := st.events.Feed(piece, st.event)
+	switch {
+	case errors.Is(err, sse.ErrLongLine):
+		return fmt.Errorf("the server sent a line longer than %d MiB in its events",
+			sse.DefaultLimit>>20)
+	case errors.Is(err, sse.ErrTooLong):
+		return fmt.Errorf("the server sent an event longer than %d MiB", sse.DefaultLimit>>20)
+	}
+	if !st.seen {
+		st.front = append(st.front, piece[:min(len(piece), pieceSize-len(st.front))]...)
+	}
+	return err
+}
+
 // event handles an event. It ignores those after [DONE], which do not belong to the response.
 func (st *stream) event(ev sse.Event) error {
-	if st.done {
+	st.seen = true
+	switch {
+	case st.done:
 		return nil
-	}
-	if string(ev.Data) == "[DONE]" {
+	case ends(ev.Data):
 		st.done = true
 		return nil
+	case ev.Type == "error":
+		return st.fault(cmp.Or(faultText(ev.Data), string(bytes.TrimSpace(ev.Data)),
+			"an event of the type error"))
 	}
 	p, err := parseChunk(ev.Data)
-	if ev.Type == "error" {
-		p.fault, err = faultText(ev.Data), nil
-		if p.fault == "" {
-			p.fault = string(ev.Data)
-		}
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("the server sent an event that is not a completion chunk: %s",
 			st.e.secrets.clean(string(ev.Data)))
-	}
-	if p.fault != "" {
+	case p.fault != "":
 		return st.fault(p.fault)
+	case p.other:
+		st.other(ev)
 	}
 	if p.tokens > 0 {
 		st.r.Tokens = p.tokens
 	}
 	if p.finish != "" {
-		st.r.Finish = st.e.secrets.clean(p.finish)
+		st.r.Finish = st.e.secrets.name(p.finish)
 	}
 	if p.token {
 		return st.token()
 	}
 	return nil
+}
+
+func (st *stream) other(ev sse.Event) {
+	const longest = 60 // characters
+	if st.r.Others++; st.r.Others > 1 {
+		return
+	}
+	text := "data: " + string(ev.Data)
+	if ev.Type != "message" {
+		text = "event: " + ev.Type + ", " + text
+	}
+	st.r.Other = printable.Start(st.e.secrets.clean(text), longest)
 }
 
 // unknown handles the field "error: {…}" of older servers of llama.cpp.
@@ -144,28 +193,65 @@ func (st *stream) token() error {
 	default:
 		st.r.Glued++
 	}
-	st.a.conn.waitUntil(socket.at.Add(st.e.o.Timeout))
+	if st.most == 0 || len(st.r.Arrivals) <= st.most { // else the response must end
+		st.a.conn.waitUntil(socket.at.Add(st.e.o.Timeout))
+	}
 	return nil
 }
 
+// ended returns why a response ended before [DONE], or nil if it is complete.
 func (st *stream) ended(err error) error {
+	if errors.Is(err, io.EOF) && st.events.Pending() { // clients read an event without a blank line
+		if err := st.feed([]byte("\n\n")); err != nil || st.done {
+			return err
+		}
+	}
 	n := len(st.r.Arrivals)
 	switch {
 	case errors.Is(err, io.EOF) && st.r.Finish != "":
 		return nil
-	case st.a.body.whole():
+	case errors.Is(err, io.EOF) && !st.seen && st.a.kind() != eventStream:
+		return fmt.Errorf("the server does not stream: it answered %s and not %s: %s",
+			st.e.secrets.clean(st.a.kind()), eventStream,
+			st.e.secrets.clean(string(st.front)))
+	case errors.Is(err, io.EOF) && st.a.body.whole():
 		return fmt.Errorf(
-			"the server ended its response after %s without saying why: neither [DONE] nor a finish_reason came", tokens(n))
+			"the server ended its response after %s without saying why: neither [DONE] nor a finish_reason came%s",
+			tokens(n), st.sent())
 	case gone(err) && st.events.Pending():
 		return fmt.Errorf(
 			"the server closed the connection after %s, before the end of its response and in the middle of an event", tokens(n))
 	case gone(err):
 		return fmt.Errorf(
-			"the server closed the connection after %s, before the end of its response", tokens(n))
+			"the server closed the connection after %s, before the end of its response%s",
+			tokens(n), st.sent())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return st.late()
 	}
 	return fmt.Errorf("read the response after %s: %w", tokens(n), err)
+}
+
+// odd quotes the first event that is no completion chunk, if there is one.
+func (r *Response) odd() string {
+	switch r.Others {
+	case 0:
+		return ""
+	case 1:
+		return "; one of its events was no completion chunk: " + r.Other
+	}
+	return fmt.Sprintf("; %d of its events were no completion chunks, the first: %s", r.Others,
+		r.Other)
+}
+
+// sent quotes what came instead of tokens.
+func (st *stream) sent() string {
+	switch {
+	case st.r.Others > 0:
+		return st.r.odd()
+	case !st.seen && st.begun:
+		return "; it sent no event, but: " + st.e.secrets.clean(string(st.front))
+	}
+	return ""
 }
 
 func (st *stream) late() error {
@@ -177,10 +263,13 @@ func (st *stream) late() error {
 		return fmt.Errorf(
 			"the response did not end within %v after %s, though the model had finished", limit,
 			after)
+	case st.most > 0 && len(st.r.Arrivals) > st.most:
+		return fmt.Errorf("the response did not end within %v of the token after the %s that were asked for, after %s",
+			limit, tokens(st.most), after)
 	case st.events.Pending():
 		return fmt.Errorf("an event did not end within %v, after %s", limit, after)
 	}
-	return fmt.Errorf("no token within %v, after %s", limit, after)
+	return fmt.Errorf("no token within %v, after %s%s", limit, after, st.sent())
 }
 
 func tokens(n int) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -137,3 +138,9 @@ const (
 )
 
 func good() string { return head + inChunks(says("a"), says("b"), says("c"), stops, done) }
+
+func serveHTTP(t testing.TB, f http.HandlerFunc) string {
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return s.URL
+}

@@ -1,9 +1,7 @@
 package openai
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +43,7 @@ func (s *Session) ask(ctx context.Context, tokens int) (*Response, *answer, erro
 	var a *answer
 	err = s.do(ctx, request, func(got *answer) (err error) {
 		a = got
-		r, err = s.collect(a)
+		r, err = s.collect(a, tokens)
 		return err
 	})
 	if err != nil {
@@ -101,74 +99,18 @@ func (s *Session) try(ctx context.Context, request []byte, read func(*answer) er
 		return err
 	}
 	if _, err = c.Write(request); err == nil {
-		a.Response, err = c.head()
+		a.Response, err = c.head(a.begun.Add(s.wait()), s.e.o.Timeout)
 	}
 	if err != nil {
 		if reused && c.socket.left == maxHead && gone(err) {
 			return errStale
 		}
-		return s.e.noAnswer(c, err, s.wait())
+		return s.noAnswer(c, err)
 	}
 	c.socket.allow(s.e.mostBytes, fmt.Errorf(
 		"the response is longer than %d MiB", s.e.mostBytes>>20))
 	a.body = newBody(c.br, a.Response, s.e.mostBytes)
 	return read(a)
-}
-
-func (e *Endpoint) chatRequest(tokens int, stream bool) ([]byte, error) {
-	type message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	type options struct {
-		IncludeUsage bool `json:"include_usage"`
-	}
-	ask := struct {
-		Model     string    `json:"model"`
-		Messages  []message `json:"messages,omitempty"`
-		Prompt    string    `json:"prompt,omitempty"`
-		MaxTokens int       `json:"max_tokens"`
-		// no randomness, and a seed, for the same response each time, as far as possible
-		Temperature int      `json:"temperature"`
-		Seed        int      `json:"seed"`
-		Stream      bool     `json:"stream"`
-		Options     *options `json:"stream_options,omitempty"` // refused without a stream
-	}{Model: e.o.Model, MaxTokens: tokens, Seed: 1, Stream: stream}
-	kind := "application/json"
-	if stream {
-		ask.Options, kind = &options{true}, eventStream
-	}
-	if ask.Model == "" {
-		ask.Model = defaultModel
-	}
-	if e.legacy {
-		ask.Prompt = e.o.Prompt
-	} else {
-		ask.Messages = []message{{"user", e.o.Prompt}}
-	}
-	body, err := json.Marshal(ask)
-	if err != nil {
-		return nil, err
-	}
-	req, err := http.NewRequest(http.MethodPost, e.url.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Accept", kind)
-	req.Header.Set("Content-Type", "application/json")
-	return e.render(req)
-}
-
-func (e *Endpoint) render(req *http.Request) ([]byte, error) {
-	req.Header.Set("User-Agent", "toll")
-	// A server that compresses a stream holds its events back.
-	req.Header.Set("Accept-Encoding", "identity")
-	if e.o.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+e.o.Key)
-	}
-	var b bytes.Buffer
-	err := req.Write(&b)
-	return b.Bytes(), err
 }
 
 // drain reads the rest of a response, or closes the connection if that does not end soon.

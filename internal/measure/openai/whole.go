@@ -1,14 +1,17 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/bridgetoll/bridgetoll/internal/measure/sse"
 )
 
 // WholeTimeouts is the time limit of a response in one piece as a multiple of the timeout.
@@ -16,64 +19,42 @@ const WholeTimeouts = 10
 
 // AskWhole requests a response in one piece. Its Arrivals are empty; Tokens is the server's count.
 func (s *Session) AskWhole(ctx context.Context) (*Response, error) {
-	return s.askWhole(ctx, s.e.o.MaxTokens)
+	r, _, err := s.askWhole(ctx, s.e.o.MaxTokens)
+	return r, err
 }
 
-func (s *Session) askWhole(ctx context.Context, tokens int) (*Response, error) {
+func (s *Session) askWhole(ctx context.Context, tokens int) (r *Response, a *answer, err error) {
 	request, err := s.e.chatRequest(tokens, false)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s: %w", s.e, err)
+		return nil, nil, fmt.Errorf("ask %s: %w", s.e, err)
 	}
 	was := s.patience
 	s.patience = WholeTimeouts * s.e.o.Timeout
 	defer func() { s.patience = was }()
-	var r *Response
-	err = s.do(ctx, request, func(a *answer) (err error) {
+	err = s.do(ctx, request, func(got *answer) (err error) {
+		a = got
 		r, err = s.read(a)
 		return err
 	})
 	if err != nil {
-		return nil, s.e.failed(ctx, "ask", err)
+		return nil, nil, s.e.failed(ctx, "ask", err)
 	}
-	return r, nil
-}
-
-// ProbeWhole requests a short response in one piece.
-func (e *Endpoint) ProbeWhole(ctx context.Context) error {
-	s := e.Open()
-	defer s.Close()
-	_, err := s.askWhole(ctx, min(shortProbe, e.o.MaxTokens))
-	return err
-}
-
-type completion struct {
-	Choices []struct {
-		Message *struct {
-			Content          filled `json:"content"`
-			ReasoningContent filled `json:"reasoning_content"`
-			Reasoning        filled `json:"reasoning"`
-			Refusal          filled `json:"refusal"`
-			ToolCalls        filled `json:"tool_calls"`
-		} `json:"message"`
-		Text   filled `json:"text"` // of the older completions
-		Finish string `json:"finish_reason"`
-	} `json:"choices"`
-	Usage struct {
-		Tokens count `json:"completion_tokens"`
-	} `json:"usage"`
-	Error filled `json:"error"`
+	return r, a, nil
 }
 
 func (s *Session) read(a *answer) (*Response, error) {
-	if err := s.refusedWhole(a); err != nil {
+	if err := s.failed(a); err != nil {
 		return nil, err
 	}
-	b, err := io.ReadAll(a.body)
+	b, err := s.body(a)
 	end := a.conn.socket.at
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("the response did not end within %v: %d bytes came", s.patience,
-			len(b))
+		within := s.patience
+		if len(bytes.TrimSpace(b)) > 0 {
+			within = s.e.o.Timeout
+		}
+		return nil, fmt.Errorf("the response did not end within %v: %d bytes came", within, len(b))
 	case gone(err):
 		return nil,
 			fmt.Errorf(
@@ -82,25 +63,20 @@ func (s *Session) read(a *answer) (*Response, error) {
 	case err != nil:
 		return nil, err
 	}
-	var c completion
-	if err := json.Unmarshal(b, &c); err != nil {
+	c, err := answerIn(b)
+	switch {
+	case errors.Is(err, errStreams):
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("the server's answer is not a completion: %s",
 			s.e.secrets.clean(string(b)))
-	}
-	if c.Error {
-		return nil, fmt.Errorf("the server could not answer: %s", s.e.secrets.clean(faultText(b)))
-	}
-	said := false
-	for _, x := range c.Choices {
-		said = said || bool(x.Text) || x.Message != nil &&
-			bool(x.Message.Content || x.Message.ReasoningContent || x.Message.Reasoning ||
-				x.Message.Refusal || x.Message.ToolCalls)
-	}
-	if !said {
+	case bool(c.Error):
+		return nil, fmt.Errorf("the server could not answer: %s", s.e.secrets.clean(c.fault))
+	case !c.something():
 		return nil, errors.New("the response has no token")
 	}
-	r := &Response{Connect: a.connect, End: end.Sub(a.begun), Tokens: int(c.Usage.Tokens),
-		Finish: s.e.secrets.clean(c.Choices[0].Finish), Remote: a.conn.remote()}
+	r := &Response{Connect: a.connect, End: end.Sub(a.begun), Tokens: c.Usage.tokens(),
+		Finish: s.e.secrets.name(c.Choices[0].Finish), Remote: a.conn.remote()}
 	r.RTT, r.Lost = a.conn.told()
 	if a.connect > 0 {
 		r.LookUp = a.conn.lookUp
@@ -108,14 +84,101 @@ func (s *Session) read(a *answer) (*Response, error) {
 	return r, nil
 }
 
-func (s *Session) refusedWhole(a *answer) error {
-	if err := s.failed(a, ", although it was asked not to"); err != nil {
-		return err
+// body reads a response in one piece. Once more than blank space has come, which some servers send
+// while they work, the rest must come within the timeout.
+func (s *Session) body(a *answer) (b []byte, err error) {
+	content, err := s.content(a)
+	if err != nil {
+		return nil, err
 	}
-	if kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type")); kind == eventStream {
-		return errors.New("the server streams its response, although it was asked not to")
+	a.conn.waitUntil(a.begun.Add(s.patience))
+	for begun := false; ; {
+		n, err := content.Read(s.buf)
+		b = append(b, s.buf[:n]...)
+		if !begun && len(bytes.TrimSpace(s.buf[:n])) > 0 {
+			begun = true
+			a.conn.waitUntil(time.Now().Add(s.e.o.Timeout))
+		}
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			return b, err
+		}
 	}
-	return nil
+}
+
+// completion is a response in one piece.
+type completion struct {
+	chunk
+	fault string
+}
+
+func (c completion) something() bool {
+	return slices.ContainsFunc(c.Choices, choice.something)
+}
+
+var (
+	errStreams = errors.New("the server streams its response, although it was asked not to")
+	errNone    = errors.New("no completion")
+)
+
+// answerIn returns the completion in a body: JSON, with the mark of a stream's end behind it or not,
+// or one event. It returns errStreams for parts of one.
+func answerIn(b []byte) (c completion, err error) {
+	b = bytes.TrimSpace(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
+	if bytes.HasPrefix(b, []byte("{")) {
+		var raw json.RawMessage
+		d := json.NewDecoder(bytes.NewReader(b))
+		if err := d.Decode(&raw); err != nil {
+			return c, err
+		}
+		rest := bytes.TrimSpace(b[d.InputOffset():])
+		if mark, found := bytes.CutPrefix(rest, []byte("data:")); len(rest) > 0 &&
+			!(found && ends(bytes.TrimSpace(mark))) {
+			if json.Unmarshal(raw, &c) == nil && rest[0] == '{' {
+				return c, errStreams
+			}
+			return c, errNone
+		}
+		return parseCompletion(raw)
+	}
+	err = errNone
+	var events sse.Decoder
+	failed := events.Feed(append(bytes.Clone(b), "\n\n"...), func(ev sse.Event) error {
+		if ends(ev.Data) {
+			return nil
+		}
+		next, bad := parseCompletion(ev.Data)
+		switch {
+		case bad != nil:
+			return nil
+		case err == nil, slices.ContainsFunc(next.Choices, func(c choice) bool {
+			return c.Delta != nil
+		}):
+			return errStreams
+		case next.Choices != nil || bool(next.Error):
+			c, err = next, nil
+		}
+		return nil
+	})
+	if failed != nil {
+		return c, failed
+	}
+	return c, err
+}
+
+func parseCompletion(b []byte) (c completion, err error) {
+	if err := json.Unmarshal(b, &c.chunk); err != nil {
+		return c, err
+	}
+	if c.Object == "error" {
+		c.Error = true
+	}
+	if c.Error {
+		c.fault = faultText(b)
+	}
+	return c, nil
 }
 
 func (s *Session) wait() time.Duration {

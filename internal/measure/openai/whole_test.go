@@ -45,8 +45,9 @@ func TestAskWhole(t *testing.T) {
 		}
 	}
 	e := endpoint(t, url+"/v1/completions", Options{Model: "m"})
-	if e.ProbeWhole(context.Background()) != nil {
-		t.Error("the probe fails")
+	if f, err := e.ProbeWhole(context.Background()); err != nil || f.Model != "m" ||
+		f.Type != "" || "http://"+f.Remote.String() != url {
+		t.Errorf("the probe: %+v, %v", f, err)
 	}
 }
 
@@ -58,11 +59,11 @@ func TestAskWholeRefuses(t *testing.T) {
 			"could not answer: no memory for ***"},
 		"empty":  {answered(`{"choices":[{"message":{"content":""}}]}`, ""), "no token"},
 		"none":   {answered(`{"choices":[]}`, ""), "no token"},
-		"null":   {answered(`null`, ""), "no token"},
+		"null":   {answered(`null`, ""), "not a completion: null"},
 		"status": {"HTTP/1.1 429 Too Many\r\nContent-Length: 0\r\n\r\n", "429 Too Many"},
 		"redirect": {"HTTP/1.1 302 Found\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n",
 			"not followed"},
-		"gzip": {answered("x", "Content-Encoding: gzip\r\n"), "compresses"},
+		"gzip": {answered("x", "Content-Encoding: br\r\n"), "compresses"},
 		"cut": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
 			"before the end of its response, after 1 bytes"},
 		"huge": {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", "announces"},

@@ -52,9 +52,10 @@ type QueryOptions struct {
 
 // ChatOptions are the options of chat and batch.
 type ChatOptions struct {
-	Tokens   int     `json:"tokens,omitempty"`   // most per response
+	Tokens   int     `json:"tokens,omitempty"`   // most per response; 0: unknown
 	Requests int     `json:"requests,omitempty"` // of a session, in sequence
 	Prompt   string  `json:"prompt,omitempty" printable:"text"`
+	Request  string  `json:"request,omitempty"` // names the body that is sent instead; "": toll's own
 	Stall    float64 `json:"stall_s,omitempty"` // shortest gap that counts
 }
 

@@ -271,6 +271,15 @@ const (
 	FactKept = "keeps connections"
 )
 
+// Keys in Path.Facts of routes to LLM servers: how requests differ from the usual ones because the
+// server refused a part of them, and the content coding and media type of responses, if those are
+// not the usual ones.
+const (
+	FactRequest  = "request"
+	FactEncoding = "content encoding"
+	FactType     = "content type"
+)
+
 // Link is a network device on a path.
 type Link struct {
 	Name     string          `json:"name"`

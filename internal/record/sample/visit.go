@@ -114,6 +114,8 @@ type Foreign struct {
 	// sql and brief visits.
 	Values map[string]float64 `json:"values,omitempty"`
 	Output *Output            `json:"output,omitempty"` // of exec
+	// OtherEvent is the first event of chat's streams that was no part of a response.
+	OtherEvent string `json:"other_event,omitempty"`
 }
 
 // Party is one end of the load. Counts are of the window unless noted.

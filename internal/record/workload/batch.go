@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/bridgetoll/bridgetoll/internal/record/sample"
-	"github.com/bridgetoll/bridgetoll/internal/text/units"
 )
 
 // Batch is unstreamed responses of an external LLM server. Its options are ChatOptions.
@@ -37,14 +36,13 @@ var moreBatchColumns = append([]Column{
 }, suspectColumns...)
 
 func batchWords(l sample.Load) string {
-	return fmt.Sprintf("whole responses of at most %s, not streamed",
-		units.Plural(ChatOf(l).Tokens, "token")) + sessions(l)
+	return "whole responses " + asked(l) + ", not streamed" + sessions(l)
 }
 
 func batchOutline(l sample.Load) string {
-	o := ChatOf(l)
 	return fmt.Sprintf(
-		"batch: sessions: %d, requests of each in a visit: %d, tokens of a response, which is not streamed: at most %d", l.Streams, o.Requests, o.Tokens)
+		"batch: sessions: %d, requests of each in a visit: %d, whole responses %s, not streamed",
+		l.Streams, ChatOf(l).Requests, asked(l))
 }
 
 // batch does not require token counts, because some servers send none.

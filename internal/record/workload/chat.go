@@ -1,8 +1,10 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -21,7 +23,9 @@ const (
 	GapSlow  = "gap_slow" // mean of the slowest tenth
 	Stalls   = "stalls"   // gaps longer than the plan's threshold
 	Words    = "tokens_per_response"
-	WordRate = "token_rate" // tokens per second of a session from its first token on
+	WordRate = "token_rate" // tokens per second of a response, from the request on
+	// OtherEvents are events of a stream that were no part of a response, such as pings.
+	OtherEvents = "other_events"
 )
 
 var chat = Workload{
@@ -37,6 +41,7 @@ var chat = Workload{
 		{Name: WordRate, Unit: "1/s", Higher: true},
 		{Name: ResponseTime, Unit: "s"}, {Name: Glued, Unit: "1"}, {Name: ConnectTime, Unit: "s"},
 		keptExcess,
+		{Name: OtherEvents, Unit: "events"},
 	}, append(slices.Clone(suspectMetrics), tokenTimes...)...),
 	Ratio:   "response ratio",
 	columns: always(chatColumns...),
@@ -74,24 +79,41 @@ var moreChatColumns = append([]Column{
 	{Head: [2]string{"tokens", "/s"}, Metric: WordRate, Scale: 1},
 	stallsColumn,
 	{Head: [2]string{"tokens", "each"}, Metric: Words, Scale: 1, Show: Integer},
-	gluedColumn, connectColumn, rttColumn, keptColumn,
+	gluedColumn,
+	{Head: [2]string{"other", "events"}, Metric: OtherEvents, Show: Total, Quiet: "0"},
+	connectColumn, rttColumn, keptColumn,
 }, suspectColumns...)
 
-func chatWords(l sample.Load) string {
-	return fmt.Sprintf("responses of at most %s", units.Plural(ChatOf(l).Tokens, "token")) + sessions(l)
+func chatWords(l sample.Load) string { return "responses " + asked(l) + sessions(l) }
+
+// asked returns what a response is asked for, such as "of at most 64 tokens".
+func asked(l sample.Load) string {
+	o := ChatOf(l)
+	var parts []string
+	if o.Request != "" {
+		parts = append(parts, "to "+o.Request)
+	}
+	if o.Tokens > 0 {
+		parts = append(parts, "of at most "+units.Plural(o.Tokens, "token"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func chatOutline(l sample.Load) string {
-	o := ChatOf(l)
-	return fmt.Sprintf(
-		"chat: sessions: %d, requests of each in a visit: %d, tokens of a response: at most %d",
-		l.Streams, o.Requests, o.Tokens)
+	return fmt.Sprintf("chat: sessions: %d, requests of each in a visit: %d, responses %s",
+		l.Streams, ChatOf(l).Requests, asked(l))
 }
 
 const (
 	valueResponse = "response"
 	valueRate     = "token_rate"
 	countStalls   = "stalls"
+)
+
+// Counts of chat's events: those with content, of which CountGlued are a part, and others.
+const (
+	CountEvents      = "events"
+	CountOtherEvents = "other_events"
 )
 
 func (f *Figures) chat(v sample.Visit, _ sample.Load) {
@@ -108,7 +130,12 @@ func (f *Figures) chat(v sample.Visit, _ sample.Load) {
 	}
 	if n := v.Client.Counts[CountTokens]; n > 0 {
 		f.set(Words, float64(n)/float64(max(1, v.Client.Trips)))
-		f.set(Glued, float64(v.Client.Counts[CountGlued])/float64(n))
+		// older files count events as tokens
+		f.set(Glued, float64(v.Client.Counts[CountGlued])/
+			float64(cmp.Or(v.Client.Counts[CountEvents], n)))
+	}
+	if n, ok := v.Client.Counts[CountOtherEvents]; ok {
+		f.set(OtherEvents, float64(n))
 	}
 	f.set(Stalls, float64(v.Client.Counts[countStalls]))
 }
@@ -136,13 +163,26 @@ func slowest(h *hdrhistogram.PackedHistogram) float64 {
 // little.
 const GluedShare = 0.1
 
-func chatDoubts(s Seen) []Doubt {
-	share := s.Median(Glued)
-	if share <= GluedShare {
-		return nil
-	}
-	return []Doubt{
-		{"glued",
+func chatDoubts(s Seen) (out []Doubt) {
+	if share := s.Median(Glued); share > GluedShare {
+		out = append(out, Doubt{"glued",
 			fmt.Sprintf(
-				"%.0f %% of the tokens arrived together with another one: something on the path, or the server, holds them back, so gaps look shorter than they are", 100*share)}}
+				"%.0f %% of the tokens arrived together with another one: something on the path, or the server, holds them back, so gaps look shorter than they are", 100*share)})
+	}
+	others, first := int64(0), ""
+	for _, v := range s.Visits {
+		others += v.Client.Counts[CountOtherEvents]
+		first = cmp.Or(first, v.OtherEvent)
+	}
+	switch others {
+	case 0:
+	case 1:
+		out = append(out, Doubt{OtherEvents,
+			"one event of the server was no part of a response and was passed over: " + first})
+	default:
+		out = append(out, Doubt{OtherEvents, fmt.Sprintf(
+			"%d events of the server were no part of a response and were passed over, the first: %s",
+			others, first)})
+	}
+	return out
 }

@@ -1,0 +1,428 @@
+package openai
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// delta is the event of a token under a name, as JSON.
+func delta(name, value string) string {
+	return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"delta\":{%q:%s}}]}\n\n", name, value)
+}
+
+func withHeader(line string) string { return strings.Replace(head, "\r\n", "\r\n"+line+"\r\n", 1) }
+
+func ofType(line string) string {
+	return strings.Replace(head, "Content-Type: text/event-stream\r\n", line, 1)
+}
+
+// shapes are streams of three tokens, as real servers and gateways send them. Independent clients
+// count three tokens in each.
+var shapes = []struct {
+	name, head string
+	between    string // before each token
+	token      string
+	end        string
+	others     int
+	other      string
+}{
+	{name: "plain"},
+	{name: "comments", between: ": OPENROUTER PROCESSING\n\n"},
+	{name: "ids", between: "id: 7\nretry: 3000\n\n: ping\n\n"},
+	{name: "empty-data", between: "data: \n\n", others: 3, other: "data:"},
+	{name: "empty-pings", between: "event: ping\ndata:\n\n", others: 3, other: "event: ping, data:"},
+	{name: "comments-as-data", between: "data: : OPENROUTER PROCESSING\n\n", others: 3,
+		other: "data: : OPENROUTER PROCESSING"},
+	{name: "pings-of-json", between: "event: ping\ndata: {\"type\":\"ping\"}\n\n", others: 3,
+		other: `event: ping, data: {"type":"ping"}`},
+	{name: "pings-of-text", between: "event: ping\ndata: 2026-01-01T00:00:00Z\n\n", others: 3,
+		other: "event: ping, data: 2026-01-01T00:00:00Z"},
+	{name: "pings-of-strings", between: "data: \"ping\"\n\n", others: 3, other: `data: "ping"`},
+	{name: "nulls", between: "data: null\n\n", others: 3, other: "data: null"},
+	{name: "lists", between: "data: [1]\n\n", others: 3, other: "data: [1]"},
+	{name: "long-pings", between: "data: " + strings.Repeat("x", 5000) + "\n\n", others: 3,
+		other: "data: " + strings.Repeat("x", 54) + "…"},
+	{name: "filters", // Azure's first event
+		between: "data: {\"choices\":[],\"prompt_filter_results\":[{\"prompt_index\":0}]}\n\n"},
+	{name: "reasoning_content", token: delta("reasoning_content", `"a"`)},
+	{name: "reasoning", token: delta("reasoning", `"a"`)},
+	{name: "reasoning_text", token: delta("reasoning_text", `"a"`)},
+	{name: "reasoning_details",
+		token: delta("reasoning_details", `[{"type":"reasoning.text","text":"a"}]`)},
+	{name: "thinking", token: delta("thinking", `"a"`)},
+	{name: "function_call", token: delta("function_call", `{"arguments":"a"}`)},
+	{name: "parts", token: delta("content", `[{"type":"text","text":"a"}]`)},
+	{name: "message", token: "data: {\"choices\":[{\"message\":{\"content\":\"a\"}}]}\n\n"},
+	{name: "no-type", head: ofType("")},
+	{name: "json-type", head: ofType("Content-Type: application/json\r\n")},
+	{name: "text-type", head: ofType("Content-Type: text/plain; charset=utf-8\r\n")},
+	{name: "html-type", head: ofType("Content-Type: text/html\r\n")},
+	{name: "encoding-none", head: withHeader("Content-Encoding: none")},
+	{name: "encoding-empty", head: withHeader("Content-Encoding:")},
+	{name: "encodings-none", head: withHeader("Content-Encoding: Identity, NONE")},
+	{name: "done-and-blank", end: "data: [DONE] \n\n"},
+	{name: "done-in-quotes", end: "data: \"[DONE]\"\n\n"},
+	{name: "done-without-blank-line", end: "data: [DONE]\n"},
+	{name: "last-token-without-blank-line", end: strings.TrimSuffix(stops, "\n")},
+	{name: "blank-lines-first", between: "\r\n\r\n"},
+}
+
+func TestShapes(t *testing.T) {
+	for _, tt := range shapes {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			token, end, begin := tt.token, tt.end, tt.head
+			if token == "" {
+				token = says("a")
+			}
+			if end == "" {
+				end = done
+			}
+			if begin == "" {
+				begin = head
+			}
+			one := tt.between + token
+			raw := begin + inChunks(one, one, one, end)
+			for cut, pieces := range map[string][]string{"whole": {raw}, "bytes": bytewise(raw)} {
+				e := endpoint(t, "http://server", Options{})
+				piped(e, pieces...)
+				s := e.Open()
+				r, err := s.Ask(t.Context())
+				s.Close()
+				if err != nil {
+					t.Fatalf("%s: %v", cut, err)
+				}
+				if len(r.Arrivals) != 3 || r.Others != tt.others || r.Other != tt.other {
+					t.Errorf("%s: %d tokens, %d other events, the first %q, want 3, %d, %q", cut,
+						len(r.Arrivals), r.Others, r.Other, tt.others, tt.other)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be read is quoted.
+func TestUnreadable(t *testing.T) {
+	for _, tt := range []struct{ name, raw, want, hint string }{
+		{"text", ofType("Content-Type: text/html\r\n") + inChunks("hello", " you"),
+			"the server does not stream: it answered text/html and not text/event-stream: hello you",
+			""},
+		{"html", head + inChunks("<html>busy</html>"),
+			"the server does not stream: it sent no events as text/event-stream: <html>busy", ""},
+		{"completion", head + inChunks(`{"choices":[{"message":{"content":"a"}}]}`),
+			"it sent no events as text/event-stream: {", "--no-stream asks for whole responses"},
+		{"ollama", ofType("Content-Type: application/x-ndjson\r\n") +
+			inChunks("{\"done\":false}\n", "{\"done\":true}\n"),
+			"the server sends lines of JSON (application/x-ndjson), not events: {",
+			"Ollama's OpenAI-compatible interface is at its /v1: http://server/v1"},
+		{"text-events", head + inChunks("data: model overloaded\n\n"),
+			"neither [DONE] nor a finish_reason came; one of its events was no completion chunk: data: model overloaded",
+			""},
+		{"field", head + inChunks("busy\n\n"), "it sent no event, but: busy", ""},
+		{"chunk", head + inChunks("data: {\"choices\":5}\n\n"),
+			`an event that is not a completion chunk: {"choices":5}`, ""},
+		{"error-without-text", head + inChunks("event: error\ndata:\n\n"),
+			"broke off after 0 tokens: an event of the type error", ""},
+		{"brotli", withHeader("Content-Encoding: br") + inChunks(done),
+			"compresses the response with br, which was not offered", ""},
+		{"no-gzip", withHeader("Content-Encoding: gzip") + inChunks("hello hello"), "gzip: invalid header", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := endpoint(t, "http://server", Options{})
+			piped(e, tt.raw)
+			_, err := session(t, e).Ask(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v\nwant %q", err, tt.want)
+			}
+			hint := ""
+			var h interface{ Hint() string }
+			if errors.As(err, &h) {
+				hint = h.Hint()
+			}
+			if hint != tt.hint {
+				t.Errorf("hint %q, want %q", hint, tt.hint)
+			}
+		})
+	}
+}
+
+// gzipped returns the head and a piece for each event. Unless flush is set, the compressor holds
+// all of them back until its end, which is a piece of its own.
+func gzipped(t *testing.T, flush bool, events ...string) (pieces []string) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	pieces = []string{withHeader("Content-Encoding: gzip")}
+	for _, ev := range events {
+		if _, err := io.WriteString(z, ev); err != nil {
+			t.Fatal(err)
+		}
+		if flush {
+			z.Flush()
+		}
+		if b.Len() > 0 {
+			pieces = append(pieces, inChunk(b.String()))
+		}
+		b.Reset()
+	}
+	z.Close()
+	return append(pieces, inChunks(b.String()))
+}
+
+func TestGzip(t *testing.T) {
+	for _, flush := range []bool{true, false} {
+		e := endpoint(t, "http://server", Options{Compressed: true})
+		piped(e, gzipped(t, flush, says("a"), says("b"), says("c"), stops)...)
+		r, err := session(t, e).Ask(t.Context())
+		if err != nil || len(r.Arrivals) != 3 || (r.Glued == 0) != flush {
+			t.Errorf("flushed %v: %+v, %v", flush, r, err)
+		}
+	}
+	var asked string
+	unended := gzipped(t, true, says("a"), stops)
+	e := endpoint(t, "http://server", Options{})
+	piped(e, append(unended[:len(unended)-1], "0\r\n\r\n")...)
+	if r, err := session(t, e).Ask(t.Context()); err != nil || len(r.Arrivals) != 1 {
+		t.Errorf("without the coding's end: %+v, %v", r, err)
+	}
+	e = endpoint(t, listen(t, talk(func(c net.Conn, _ int, r *http.Request) bool {
+		asked = r.Header.Get("Accept-Encoding")
+		io.WriteString(c, strings.Join(gzipped(t, true, says("a"), stops, done), ""))
+		return true
+	}).serve), Options{Compressed: true, Model: "m"})
+	f, err := e.Probe(t.Context())
+	if err != nil || f.Coding != "gzip" || asked != "gzip" {
+		t.Errorf("%+v, asked for %q, %v", f, asked, err)
+	}
+}
+
+// A response that compresses well is bounded by what comes out of it.
+func TestGzipBomb(t *testing.T) {
+	e := endpoint(t, "http://server", Options{})
+	e.mostBytes = 1 << 20
+	piped(e, gzipped(t, false, strings.Repeat(": x\n", 1<<20), done)...)
+	_, err := session(t, e).Ask(t.Context())
+	const want = "the response is longer than 1 MiB without its compression"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	piped(e, gzipped(t, false, strings.Repeat(" ", 4<<20))...)
+	if _, err = session(t, e).AskWhole(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("in one piece: %v", err)
+	}
+}
+
+func FuzzGunzip(f *testing.F) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, strings.Repeat("a", 5000))
+	z.Close()
+	f.Add(b.Bytes(), 100)
+	f.Add(append(b.Bytes(), b.Bytes()...), 10_000)
+	f.Fuzz(func(t *testing.T, in []byte, most int) {
+		most = max(0, min(most, 1<<16))
+		want, wantErr := []byte(nil), error(nil)
+		if z, err := gzip.NewReader(bytes.NewReader(in)); err == nil {
+			want, wantErr = io.ReadAll(io.LimitReader(z, int64(most)+1))
+		} else if !errors.Is(err, io.EOF) { // nothing is an empty text
+			wantErr = err
+		}
+		got, err := io.ReadAll(&gunzip{from: iotest.OneByteReader(bytes.NewReader(in)),
+			left: most, most: most})
+		if len(got) > most || !bytes.HasPrefix(want, got) {
+			t.Fatalf("%d bytes, at most %d, want the front of %d", len(got), most, len(want))
+		}
+		if err == nil && (wantErr != nil || len(got) != len(want)) {
+			t.Fatalf("%d bytes of %d without error, want %v", len(got), len(want), wantErr)
+		}
+	})
+}
+
+func refuses(status int, text string, when func(members map[string]any) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var members map[string]any
+		if json.NewDecoder(r.Body).Decode(&members) != nil || when(members) {
+			w.WriteHeader(status)
+			io.WriteString(w, text)
+			return
+		}
+		if members["stream"] == true {
+			io.WriteString(w, says("a")+stops+done)
+		} else {
+			io.WriteString(w, `{"choices":[{"message":{"content":"a"}}]}`)
+		}
+	}
+}
+
+// Servers refuse members of a request in their own ways. The request does without them, or with
+// their successors, on every route once.
+func TestRefusedMembers(t *testing.T) {
+	has := func(names ...string) func(map[string]any) bool {
+		return func(members map[string]any) bool {
+			for _, n := range names {
+				if _, ok := members[n]; ok {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		status int
+		text   string
+		when   func(map[string]any) bool
+		want   string
+	}{
+		{"mistral", 422,
+			`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options","include_usage"],"msg":"Extra inputs are not permitted","input":true}]}}`,
+			has("stream_options"), "without stream_options"},
+		{"mistral-seed", 422,
+			`{"detail":[{"loc":["body","seed"],"msg":"Extra inputs are not permitted","input":{"temperature":0}}]}`,
+			has("seed"), "without seed"},
+		{"gpt-5", 400,
+			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens"}}`,
+			has("max_tokens"), "with max_completion_tokens instead of max_tokens"},
+		{"gpt-5-temperature", 400,
+			`{"error":{"message":"Unsupported value: 'temperature' does not support 0","param":"temperature"}}`,
+			has("temperature"), "without temperature"},
+		{"words", 400, `unknown field "seed"`, has("seed"), "without seed"},
+		{"several", 422, `{"detail":[{"loc":["body","seed"]},{"loc":["body","stream_options"]}]}`,
+			has("seed", "stream_options"), "without seed, without stream_options"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			asked := 0
+			server := serveHTTP(t, refuses(tt.status, tt.text, func(m map[string]any) bool {
+				asked++
+				return tt.when(m)
+			}))
+			e := endpoint(t, server, Options{Model: "m"})
+			if _, err := e.Probe(t.Context()); err != nil || e.Changes() != tt.want || asked != 2 {
+				t.Fatalf("%v, %q, asked %d times", err, e.Changes(), asked)
+			}
+			if _, err := e.ProbeWhole(t.Context()); err != nil {
+				t.Errorf("in one piece: %v", err)
+			}
+			if _, err := session(t, e).Ask(t.Context()); err != nil || asked != 4 {
+				t.Errorf("%v, asked %d times", err, asked)
+			}
+		})
+	}
+	// What the server still refuses, or refuses for another reason, is an error.
+	for _, tt := range []struct {
+		status int
+		text   string
+		asked  int
+	}{{400, "no seed, no max_tokens", 2}, {400, "the prompt is too long", 1}, {401, "seed", 1},
+		{500, "seed", 1}} {
+		asked := 0
+		server := serveHTTP(t, refuses(tt.status, tt.text, func(map[string]any) bool {
+			asked++
+			return true
+		}))
+		e := endpoint(t, server, Options{Model: "m"})
+		if _, err := e.Probe(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), tt.text) || asked != tt.asked {
+			t.Errorf("%d %s: %v, asked %d times", tt.status, tt.text, err, asked)
+		}
+	}
+}
+
+func FuzzRefusedMembers(f *testing.F) {
+	f.Add([]byte(`{"detail":[{"loc":["body",["seed"]]}]}`))
+	f.Add([]byte("max_tokens"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, name := range refusedMembers(text) {
+			if _, ok := optional[name]; !ok {
+				t.Errorf("%q", name)
+			}
+		}
+	})
+}
+
+func TestOwnBody(t *testing.T) {
+	var got []string
+	server := serveHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got = append(got, string(b))
+		refuses(400, "", func(map[string]any) bool { return false })(w,
+			&http.Request{Body: io.NopCloser(bytes.NewReader(b))})
+	})
+	e := endpoint(t, server, Options{Body: json.RawMessage(
+		`{"messages":[],"max_tokens":9,"n":12345678901234567890,"stream":7,"stream_options":{"x":1},"model":"q"}`)})
+	_, err := e.Probe(t.Context())
+	_, wholeErr := e.ProbeWhole(t.Context())
+	if err != nil || wholeErr != nil || e.o.MaxTokens != 9 {
+		t.Fatalf("%v, %v, %+v", err, wholeErr, e.o)
+	}
+	for i, want := range []string{
+		`{"max_tokens":9,"messages":[],"model":"q","n":12345678901234567890,"stream":true,"stream_options":{"x":1}}`,
+		`{"max_tokens":9,"messages":[],"model":"q","n":12345678901234567890,"stream":false}`} {
+		if got[i] != want {
+			t.Errorf("sent %s\nwant %s", got[i], want)
+		}
+	}
+	e = endpoint(t, server, Options{Body: json.RawMessage(`{"model":"q"}`), Model: "mine"})
+	if _, err := e.Probe(t.Context()); err != nil || got[2] != `{"model":"mine","stream":true}` {
+		t.Errorf("%v: sent %s", err, got[2])
+	}
+	for _, bad := range []string{"", "null", "[]", `"a"`, "{", `{"a":1}{}`} {
+		if _, err := New("http://h", Options{Body: json.RawMessage(bad)}); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+// Responses in one piece come in these shapes.
+func TestWholeShapes(t *testing.T) {
+	const answer = `{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":{"completion_tokens":3}}`
+	for name, raw := range map[string]string{
+		"json":               answered(answer, ""),
+		"blank-lines-first":  head + inChunks("\n", "\n", answer),
+		"byte-order-mark":    answered("\xef\xbb\xbf"+answer, ""),
+		"as-events":          head + inChunks(answer),
+		"one-event":          head + inChunks("data: "+answer+"\n\n", done),
+		"comments-and-event": head + inChunks(": wait\n\n", "data: "+answer+"\n\n"),
+		"json-and-done":      head + inChunks(answer+"\n\n"+done),
+		"no-type":            ofType("") + inChunks(answer),
+	} {
+		e := endpoint(t, "http://server", Options{})
+		piped(e, raw)
+		if r, err := session(t, e).AskWhole(t.Context()); err != nil || r.Tokens != 3 ||
+			r.Finish != "stop" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	for name, body := range map[string]string{
+		"stream":    says("a") + stops + done,
+		"one-delta": says("a"),
+		"lines":     `{"done":false}` + "\n" + `{"done":true}`,
+		"messages":  "data: " + answer + "\n\ndata: " + answer + "\n\n",
+	} {
+		if _, err := answerIn([]byte(body)); !errors.Is(err, errStreams) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzAnswer(f *testing.F) {
+	for _, text := range []string{`{"choices":[{"text":"a"}]}`, says("a"), "data: {}\n\n" + done,
+		`{"error":5}data:[DONE]`} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := answerIn(b)
+		if err == nil && c.Choices == nil && !bool(c.Error) && bytes.HasPrefix(b, []byte("data")) {
+			t.Errorf("%q: %+v", b, c)
+		}
+	})
+}
