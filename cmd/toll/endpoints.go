@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,7 +150,7 @@ func (f *placeFlags) ask(fl *pflag.FlagSet, c endpoint.Client, at []endpoint.Add
 	c.Reach = from.reach
 	w, err := endpoint.New(c, at)
 	if err != nil {
-		return nil, from, usage(err, example)
+		return nil, from, usage(err, cmp.Or(hintOf(err, err), example))
 	}
 	return w, from, nil
 }

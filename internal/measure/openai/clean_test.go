@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -145,3 +146,42 @@ func TestKeyIsInNoFact(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A server that was given a key may repeat it in codings that toll does not know.
+func TestForeignCodings(t *testing.T) {
+	const key = "sk-Test5a8bQ9xT2w"
+	back := []byte(key)
+	slices.Reverse(back)
+	texts := []string{everyByte(key, "%02x "), everyByte(key, "%02x."), everyByte(key, "%03o "),
+		everyByte(key, `\\%03o`), base64.StdEncoding.EncodeToString(back),
+		everyByte(string(back), "%02x"), everyByte(key, "%c\u200b"), everyByte(key, "%c "),
+		everyByte(key, "%d "), everyByte(key, "%08b ")}
+	for _, text := range texts {
+		e := endpoint(t, answering(t, status("401 Unauthorized", "Invalid key: "+text+" was given")),
+			Options{Model: "m", Key: key})
+		_, err := session(t, e).Ask(t.Context())
+		var se *StatusError
+		if !errors.As(err, &se) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		rest := lengths.ReplaceAllString(se.Text, "")
+		if !strings.HasPrefix(se.Text, "Unauthorized: Invalid") ||
+			strings.Trim(strings.NewReplacer("Unauthorized:", "", "Invalid", "", "key:", "",
+				"was given", "", "given", "", "***", "").Replace(rest), " ") != "" {
+			t.Errorf("%q: %q", text, se.Text)
+		}
+	}
+	for text, want := range map[string]string{
+		"model m not found":                   "model m not found",
+		"request (1231 tokens) exceeds it.":   "request (1231 tokens) exceeds it.",
+		"Unsupported parameter: 'max_tokens'": "Unsupported parameter: 'max_tokens'",
+		"no model meta-llama/Llama-3-8B here": "no model [21 characters] here",
+		"tls: x509: certificate has expired":  "tls: x509: certificate has expired",
+	} {
+		if got := plainWords(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+var lengths = regexp.MustCompile(`\[\d+ characters\]`)

@@ -112,7 +112,7 @@ func (e *Endpoint) connect(ctx context.Context) (c *conn, took time.Duration, er
 			NextProtos: []string{"http/1.1"}, RootCAs: e.roots})
 		if err := t.HandshakeContext(ctx); err != nil {
 			raw.Close()
-			if alert := tls.AlertError(0); errors.As(err, &alert) && alert == noProtocol {
+			if strings.Contains(err.Error(), noProtocol) {
 				return nil, 0, e.onlyHTTP2()
 			}
 			// The text may quote the server's certificate.
@@ -133,7 +133,7 @@ func (c *conn) waitUntil(t time.Time) { _ = c.SetReadDeadline(t) }
 
 const (
 	protocol   = "HTTP/"
-	noProtocol = 120 // TLS alert: none of the offered protocols (RFC 7301)
+	noProtocol = "tls: no application protocol" // the alert's text, whose type is not exported
 )
 
 // foreign reports whether the received bytes cannot begin a response.

@@ -3,15 +3,18 @@ package openai
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 // delta is the event of a token under a name, as JSON.
@@ -425,4 +428,53 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%q: %+v", b, c)
 		}
 	})
+}
+
+// A server without HTTP/1.1 is named, with another client to measure it by.
+func TestOnlyHTTP2(t *testing.T) {
+	e := endpoint(t, "http://server", Options{Model: "m"})
+	piped(e, "\x00\x00\x12\x04\x00\x00\x00\x00\x00", "\x00\x03\x00\x00\x00\x80")
+	_, plain := session(t, e).Ask(t.Context())
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	// crypto/tls forgives a client of HTTP/1.1 if the server has h2, unlike other servers
+	only := &tls.Config{Certificates: server.TLS.Certificates, NextProtos: []string{"h2-only"}}
+	_, secure := session(t, endpoint(t, strings.Replace(listen(t, func(c net.Conn) {
+		tls.Server(c, only).Handshake()
+		c.Close()
+	}), "http:", "https:", 1), Options{Model: "m"})).Ask(t.Context())
+	for want, err := range map[string]error{"curl -sNo /dev/null --http2-prior-knowledge ": plain,
+		"curl -sNo /dev/null --http2 ": secure} {
+		var h interface{ Hint() string }
+		if err == nil || !strings.Contains(err.Error(), "speaks HTTP/2 only") ||
+			!errors.As(err, &h) || !strings.Contains(h.Hint(), want) {
+			t.Errorf("%v, want hint %q", err, want)
+		}
+	}
+}
+
+// A response that drips without end is ended, in one piece and after the tokens that were asked for.
+func TestEndlessDrips(t *testing.T) {
+	drip := func(before, every string) string {
+		return listen(t, talk(func(c net.Conn, _ int, _ *http.Request) bool {
+			io.WriteString(c, before)
+			for {
+				if _, err := io.WriteString(c, every); err != nil {
+					return false
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}).serve)
+	}
+	const timeout = 400 * time.Millisecond
+	o := Options{Model: "m", Timeout: timeout, MaxTokens: 4}
+	_, err := session(t, endpoint(t, drip(head, inChunk(says("a"))), o)).Ask(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the 4 tokens that were asked for") {
+		t.Error(err)
+	}
+	_, err = session(t, endpoint(t, drip("HTTP/1.1 200 OK\r\n\r\n{", " "), o)).AskWhole(
+		t.Context())
+	if err == nil || !strings.Contains(err.Error(), "did not end within "+timeout.String()) {
+		t.Error(err)
+	}
 }
