@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 	"github.com/bridgetoll/bridgetoll/internal/text/printable"
@@ -24,11 +25,17 @@ type Network struct {
 func Read(ctx context.Context) (*ports.Facts, Network, error) {
 	var n Network
 	var network sync.WaitGroup
+	before := link.Interrupted()
 	if os.Geteuid() == 0 {
 		network.Go(func() { n.machine, n.err = replica.Read(ctx) })
 	}
 	f, err := readFacts(ctx)
 	network.Wait()
+	if err == nil && link.Interrupted() > before {
+		f.Missing = append(f.Missing, ports.Missing{What: "a network at rest",
+			Why: "devices, addresses or routes came and went while they were read, so some may be " +
+				"missing", Remedy: "run toll ports again"})
+	}
 	return f, n, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"os"
@@ -23,7 +24,8 @@ import (
 )
 
 const (
-	dockerTimeout = 5 * time.Second
+	dockerTimeout = 5 * time.Second // for each answer
+	maxLate       = 3               // answers that took longer, after which no more are requested
 	logLines      = "20"
 	logBytes      = 64 << 10
 	maxStopped    = 50
@@ -40,28 +42,32 @@ func (c *collector) docker(ctx context.Context) {
 		c.missing("names of containers", err.Error(), remedy)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
-	defer cancel()
 	api, err := dockerapi.NewClient(host)
 	if err != nil {
 		c.missing("names of containers", err.Error(), "set DOCKER_HOST="+dockerapi.DefaultHost)
 		return
 	}
 	defer func() { _ = api.Close() }()
-	version, err := api.ServerVersion(ctx, client.ServerVersionOptions{})
+	version, err := answer(ctx, func(ctx context.Context) (client.ServerVersionResult, error) {
+		return api.ServerVersion(ctx, client.ServerVersionOptions{})
+	})
 	if err != nil {
 		c.noDocker(file, err)
 		return
 	}
 	c.f.Docker = version.Version
-	info, err := api.Info(ctx, client.InfoOptions{})
+	info, err := answer(ctx, func(ctx context.Context) (client.SystemInfoResult, error) {
+		return api.Info(ctx, client.InfoOptions{})
+	})
 	rootless := err == nil && dockerapi.Rootless(info.Info)
-	list, err := api.ContainerList(ctx, client.ContainerListOptions{All: true})
+	list, err := answer(ctx, func(ctx context.Context) (client.ContainerListResult, error) {
+		return api.ContainerList(ctx, client.ContainerListOptions{All: true})
+	})
 	if err != nil {
 		c.missing("names of containers", err.Error(), "")
 		return
 	}
-	stopped := 0
+	stopped, late := 0, 0
 	for _, s := range list.Items {
 		if !running(s.State) {
 			if c.brief || strings.HasPrefix(s.Status, "Exited (0)") || stopped == maxStopped {
@@ -69,7 +75,16 @@ func (c *collector) docker(ctx context.Context) {
 			}
 			stopped++
 		}
-		in, err := api.ContainerInspect(ctx, s.ID, client.ContainerInspectOptions{})
+		if late == maxLate { // it does not answer any more
+			break
+		}
+		in, err := answer(ctx, func(ctx context.Context) (client.ContainerInspectResult, error) {
+			return api.ContainerInspect(ctx, s.ID, client.ContainerInspectOptions{})
+		})
+		if errors.Is(err, context.DeadlineExceeded) {
+			late++
+			continue
+		}
 		if err != nil || in.Container.State == nil || in.Container.Config == nil {
 			continue // removed meanwhile
 		}
@@ -81,9 +96,21 @@ func (c *collector) docker(ctx context.Context) {
 		}
 		c.f.Containers = append(c.f.Containers, x)
 	}
+	if late > 0 {
+		c.missing("names, networks and ports of some containers", fmt.Sprintf(
+			"the engine did not answer within %.0f s, %s", dockerTimeout.Seconds(),
+			map[bool]string{true: "several times", false: "once"}[late > 1]), "run toll ports again")
+	}
 	c.shares()
 	c.bridges(ctx, api)
 	c.ingress(ctx, api)
+}
+
+// answer calls f with a context for one answer of the engine.
+func answer[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
+	return f(ctx)
 }
 
 // dockerHost returns the engine's address and the path of its socket. It returns an error for an

@@ -8,23 +8,34 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
+// dumpTries is how often a list is requested that the kernel interrupted because something changed.
+const dumpTries = 5
+
+var interrupted atomic.Int64
+
+// Interrupted returns how many lists this process took from the kernel although each try was
+// interrupted, because devices, addresses or routes came and went without pause. Such a list may
+// lack some, or have some twice.
+func Interrupted() int64 { return interrupted.Load() }
+
 func dump[T any](f func() (T, error)) (T, error) {
-	const tries = 5
 	var (
 		out T
 		err error
 	)
-	for range tries {
+	for range dumpTries {
 		if out, err = f(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			break
+			return out, err
 		}
 	}
-	return out, err
+	interrupted.Add(1)
+	return out, nil
 }
 
 func listLinks() ([]netlink.Link, error) {

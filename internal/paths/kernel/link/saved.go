@@ -205,22 +205,21 @@ func marshal(list ...netlink.Attribute) []byte {
 	return b
 }
 
-var errChanging = errors.New("it kept changing")
-
-func rawDump(t uint16, header []byte) ([][]byte, error) {
+// rawDump returns the answers to a request for a list, the last one if all were interrupted: see
+// Interrupted.
+func rawDump(t uint16, header []byte) (out [][]byte, err error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
-	const tries = 5
-	for range tries {
+	for range dumpTries {
 		msgs, err := c.Execute(netlink.Message{Data: header,
 			Header: netlink.Header{Type: netlink.HeaderType(t), Flags: netlink.Request | netlink.Dump}})
 		if err != nil {
 			return nil, err
 		}
-		out := make([][]byte, len(msgs))
+		out = make([][]byte, len(msgs))
 		whole := true
 		for i, m := range msgs {
 			whole = whole && m.Header.Flags&netlink.DumpInterrupted == 0
@@ -230,7 +229,8 @@ func rawDump(t uint16, header []byte) ([][]byte, error) {
 			return out, nil
 		}
 	}
-	return nil, errChanging
+	interrupted.Add(1)
+	return out, nil
 }
 
 // sender makes objects in the namespace in which it was opened.
