@@ -264,8 +264,9 @@ func (st *stream) late() error {
 			"the response did not end within %v after %s, though the model had finished", limit,
 			after)
 	case st.most > 0 && len(st.r.Arrivals) > st.most:
-		return fmt.Errorf("the response did not end within %v of the token after the %s that were asked for, after %s",
-			limit, tokens(st.most), after)
+		return fmt.Errorf(
+			"the response did not end within %v after the %s that were asked for: %s came",
+			limit, tokens(st.most), tokens(len(st.r.Arrivals)))
 	case st.events.Pending():
 		return fmt.Errorf("an event did not end within %v, after %s", limit, after)
 	}
