@@ -123,7 +123,7 @@ func TestVisitBatch(t *testing.T) {
 	wants(t, c.Check(context.Background()), "a, a response in one piece: ", "streams its response")
 }
 
-// Tokens and their rate are the server's count, streamed or not. Shares of events are of the events.
+// Tokens and their rate are the server's count, streamed or not. Shares of events are of events.
 func TestTokensAreTheServersCount(t *testing.T) {
 	const tokens, usage = 12, `"usage":{"completion_tokens":12}`
 	m := serves(t, func(s stream, n int64) {

@@ -110,7 +110,8 @@ func (s *Session) notEvents(a *answer, begin []byte, content io.Reader) error {
 	b = append(bytes.Clone(begin), b...)
 	kind := a.kind()
 	d := json.NewDecoder(bytes.NewReader(b))
-	if d.Decode(&json.RawMessage{}) == nil && d.Decode(&json.RawMessage{}) == nil {
+	var first, second json.RawMessage
+	if d.Decode(&first) == nil && d.Decode(&second) == nil {
 		return &hinted{fmt.Sprintf("the server sends lines of JSON (%s), not events: %s",
 			s.e.secrets.clean(kind), s.text(b, whole)),
 			"Ollama's OpenAI-compatible interface is at its /v1: " + s.e.root("/v1")}

@@ -123,8 +123,8 @@ var (
 	errNone    = errors.New("no completion")
 )
 
-// answerIn returns the completion in a body: JSON, with the mark of a stream's end behind it or not,
-// or one event. It returns errStreams for parts of one.
+// answerIn returns the completion in a body: JSON, with or without the mark of a stream's end behind
+// it, or one event. It returns errStreams for parts of one.
 func answerIn(b []byte) (c completion, err error) {
 	b = bytes.TrimSpace(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
 	if bytes.HasPrefix(b, []byte("{")) {
@@ -134,8 +134,8 @@ func answerIn(b []byte) (c completion, err error) {
 			return c, err
 		}
 		rest := bytes.TrimSpace(b[d.InputOffset():])
-		if mark, found := bytes.CutPrefix(rest, []byte("data:")); len(rest) > 0 &&
-			!(found && ends(bytes.TrimSpace(mark))) {
+		mark, found := bytes.CutPrefix(rest, []byte("data:"))
+		if len(rest) > 0 && (!found || !ends(bytes.TrimSpace(mark))) {
 			if json.Unmarshal(raw, &c) == nil && rest[0] == '{' {
 				return c, errStreams
 			}

@@ -49,7 +49,8 @@ func busyVisit(t *testing.T) sample.Visit {
 		TCP: sample.TCPInfo{RTT: 1e-4, Cwnd: 10}, Counts: map[string]int64{}}
 	for _, n := range []string{CountZerocopy, CountZerocopyCopied, CountSends, CountSendsHeld,
 		CountBeside, CountBesideNs,
-		CountTokens, CountGlued, countStalls, CountEvents, CountOtherEvents, CountDatagrams, CountLost, CountDropped,
+		CountTokens, CountGlued, countStalls, CountEvents, CountOtherEvents,
+		CountDatagrams, CountLost, CountDropped,
 		CountReordered, CountDuplicates} {
 		end.Counts[n] = 10
 	}
