@@ -63,9 +63,8 @@ const Dialled = "client_connections"
 
 // Summed reports whether a metric counts rare events: its figure is the sum over all visits.
 func Summed(metric string) bool {
-	return metric == Stalls || metric == OtherEvents || slices.ContainsFunc(suspects, func(s Suspect) bool {
-		return s.Metric == metric && s.share == nil
-	})
+	is := func(s Suspect) bool { return s.Metric == metric && s.share == nil }
+	return metric == Stalls || metric == OtherEvents || slices.ContainsFunc(suspects, is)
 }
 
 func (f *Figures) sql(v sample.Visit, l sample.Load) {
