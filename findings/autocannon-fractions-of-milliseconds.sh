@@ -3,8 +3,9 @@
 # by the number of requests, and that 0.03 ms printed with two digits was measured as such.
 #
 # autocannon cuts each latency to whole milliseconds before it computes the mean and percentiles.
-# On a server that answers within a millisecond mean, p50 and p99 are near 0, several times less than
-# the rate of the same report implies. Means of slower servers are about half a millisecond too low.
+# On a server that answers within a millisecond mean, p50 and p99 are near 0, several times less
+# than the rate of the same report implies. Means of slower servers are about half a millisecond
+# too low.
 #
 # autocannon 9.0.0 (npm), 2026-11-28
 set -euo pipefail
@@ -14,7 +15,8 @@ npm_get autocannon@9.0.0
 port=$(free_port)
 python3 "$here/web.py" serve "$port" &
 wait_port "$port"
-node node_modules/autocannon/autocannon.js -c 1 -d 3 -j "http://127.0.0.1:$port/answer" 2>/dev/null |
+url=http://127.0.0.1:$port/answer
+node node_modules/autocannon/autocannon.js -c 1 -d 3 -j "$url" 2>/dev/null |
 	python3 -c '
 import json, sys
 r = json.load(sys.stdin)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# One would guess that a tcpdump that understands BIG TCP of IPv6 (a jumbogram) also understands that
-# of IPv4 (total length 0), as in captures on hosts that use both.
+# One would guess that a tcpdump that understands BIG TCP of IPv6 (a jumbogram) also understands
+# that of IPv4 (total length 0), as in captures on hosts that use both.
 #
 # It prints the IPv6 segment with its ports and 100000 bytes, and the IPv4 one as `IP bad-len 0`
-# without addresses. With a filter it is the other way round: `tcp port 80` selects the IPv4 segment
-# and not the IPv6 one, whose TCP header lies behind a hop-by-hop header.
+# without addresses. With a filter it is the other way round: `tcp port 80` selects the IPv4
+# segment and not the IPv6 one, whose TCP header lies behind a hop-by-hop header.
 #
 # tcpdump 4.99.3-1, libpcap 1.10.3-1 (Debian), 2026-11-28
 set -euo pipefail

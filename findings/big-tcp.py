@@ -5,7 +5,8 @@ import struct
 DATA = b"x" * 100000
 LINK = bytes.fromhex("020000000002020000000001")
 TCP = struct.pack("!HHIIBBHHH", 1234, 80, 1000, 1, 0x50, 0x18, 512, 0, 0)
-FROM, TO = bytes.fromhex("20010db8" + "00" * 11 + "01"), bytes.fromhex("20010db8" + "00" * 11 + "02")
+FROM = bytes.fromhex("20010db8" + "00" * 11 + "01")
+TO = bytes.fromhex("20010db8" + "00" * 11 + "02")
 
 
 def write(name, kind, header):

@@ -1,11 +1,11 @@
 #!/bin/bash
-# One would guess that a histogram in HdrHistogram's V2 encoding, written by one language's library,
-# is read by every other's: this is what the encoding is for.
+# One would guess that a histogram in HdrHistogram's V2 encoding, written by one language's
+# library, is read by every other's: this is what the encoding is for.
 #
 # The Rust library refuses each histogram that the JavaScript library wrote (UnsupportedFeature).
 # Python's reads the same text. The JavaScript library writes the integer 1 into the field for the
-# conversion ratio, others the double 1.0; the integer read as a double is 5e-324, and Rust's library
-# reads no ratio but 1.0.
+# conversion ratio, others the double 1.0; the integer read as a double is 5e-324, and Rust's
+# library reads no ratio but 1.0.
 #
 # hdr-histogram-js 3.0.1 (npm), hdrhistogram 7.6.0 (Cargo), hdrhistogram 0.10.8 (PyPI), 2026-11-28
 set -euo pipefail

@@ -44,5 +44,5 @@ ip route add 10.8.0.0/24 nexthop via 10.9.0.2 dev v0 nexthop via 10.9.0.3 dev v0
 ip route >&2
 echo "$(ip -o route show dev v0 | wc -l) $(ip -o route | wc -l)$(./list)"
 END
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu
-expect "routes: ip of v0, of all; Go of v0, of all" "1 2 1 2" "$(PATH=$dir/root/bin:$PATH unshare -rn bash -e show.sh)"
+expect "routes: ip of v0, of all; Go of v0, of all" "1 2 1 2" \
+	"$(own_network show.sh)"

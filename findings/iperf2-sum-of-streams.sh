@@ -1,9 +1,9 @@
 #!/bin/bash
 # One would guess that the line [SUM] of two streams has the sum of their rates.
 #
-# With -n (a number of bytes) the sum is divided by the time between the two streams' ends, or the
-# like, instead of their duration: two streams of 2 MByte at some hundred Mbit/s each make a sum of
-# tens of Gbit/s. With -t the sum is right.
+# With -n (a number of bytes) the line's interval is a fraction of the streams', some tenths of a
+# millisecond instead of tens: two streams of 2 MByte at some hundred Mbit/s each have a sum of tens
+# of Gbit/s. With -t the sum is right.
 #
 # iperf 2.1.8+dfsg-1 (Debian), 2026-11-28
 set -euo pipefail
@@ -13,8 +13,8 @@ deb_get iperf=2.1.8+dfsg-1
 port=$(free_port)
 debian iperf -s -B 127.0.0.1 -p "$port" >/dev/null &
 wait_port "$port"
-for limit in "-n 2M" "-t 2"; do
-	debian iperf -c 127.0.0.1 -p "$port" -P 2 -f k $limit | grep sec | tee out
+for limit in -n2M -t2; do
+	debian iperf -c 127.0.0.1 -p "$port" -P 2 -f k "$limit" | grep sec | tee out
 	streams=$(sed -nE '/^\[ *[0-9]/s/.* ([0-9.]+) Kbits.*/\1/p' out | paste -sd+)
 	sum=$(sed -nE '/^\[SUM/s/.* ([0-9.]+) Kbits.*/\1/p' out)
 	case $limit in

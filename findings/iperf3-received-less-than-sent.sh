@@ -1,9 +1,9 @@
 #!/bin/bash
-# One would guess that after `iperf3 -n 10M` over TCP, without errors, sender and receiver report the
-# same number of bytes.
+# One would guess that after `iperf3 -n 10M` over TCP, without errors, sender and receiver report
+# the same number of bytes.
 #
-# The receiver often reports less, at times half: the client ends the test when it has written the last
-# byte, and the server stops counting then, without reading what is still in its socket.
+# The receiver often reports less, at times half: the client ends the test when it has written the
+# last byte, and the server stops counting then, without reading what is still in its socket.
 #
 # iperf3 3.12-1+deb12u2 (Debian), 2026-11-28
 set -euo pipefail

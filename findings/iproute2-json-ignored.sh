@@ -1,8 +1,8 @@
 #!/bin/bash
 # One would guess that -j makes tools of iproute2 print JSON, or fail where they cannot.
 #
-# `tc -j class show`, `ip -j mptcp limits` and `ip -j xfrm state count` print the same text as without
-# -j, and exit with 0, while `tc -j qdisc show` and `ip -j mptcp endpoint` print JSON.
+# `tc -j class show`, `ip -j mptcp limits` and `ip -j xfrm state count` print the same text as
+# without -j, and exit with 0, while `tc -j qdisc show` and `ip -j mptcp endpoint` print JSON.
 #
 # iproute2 6.1.0-3 (Debian), 2026-11-28
 set -euo pipefail
@@ -24,8 +24,7 @@ show ip -j mptcp endpoint
 show ip -j mptcp limits
 show ip -j xfrm state count
 END
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu
-PATH=$dir/root/bin:$dir/root/sbin:$PATH unshare -rn bash -e show.sh >shown
+own_network show.sh >shown
 cat shown
 expect "those that print JSON" "tc -j qdisc show dev v0: JSON, ip -j mptcp endpoint: JSON" \
 	"$(grep 'JSON$' shown | sed -z 's/\n/, /; s/\n$//')"

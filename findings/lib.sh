@@ -1,9 +1,9 @@
 # Functions of the scripts in this folder. A script that sources this file works in a temporary
 # folder, ends after 230 seconds at the latest, and leaves no file and no process behind.
 here=$(cd "$(dirname "$0")" && pwd)
-[ -n "${finding_limit-}" ] || finding_limit=set exec timeout -k 5 230 "$here/$(basename "$0")"
+[ -n "${finding_limit-}" ] || finding_limit='set' exec timeout -k 5 230 "$here/$(basename "$0")"
 dir=$(mktemp -d)
-cd "$dir"
+cd "$dir" || exit
 changed=0
 trap 'exit 1' INT TERM
 trap finish EXIT
@@ -54,6 +54,12 @@ debian() {
 	program=$(find root -type f -path "*bin/$1" | head -1)
 	shift
 	LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu "$program" "$@"
+}
+
+# own_network SCRIPT runs a script in a network namespace of its own, with the unpacked programs.
+own_network() {
+	LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu \
+		PATH=$dir/root/usr/sbin:$dir/root/sbin:$dir/root/bin:$PATH unshare -rn bash -e "$1"
 }
 
 # go_get MODULE@VERSION… makes a module that requires them.

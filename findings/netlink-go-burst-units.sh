@@ -1,10 +1,10 @@
 #!/bin/bash
-# One would guess that a library's fields of one name have one unit: Buffer of an HTB class and of a
-# TBF queue, and of a class as set and as read back.
+# One would guess that a library's fields of one name have one unit: Buffer of an HTB class and of
+# a TBF queue, and of a class as set and as read back.
 #
-# Buffer of HtbClassAttrs, which one sets, is in bytes; Buffer of the HtbClass that NewHtbClass makes
-# and that ClassList reads is in the kernel's ticks of 64 ns: 1600 becomes 25000. Buffer of Tbf, which
-# one sets too, is in ticks: 10000 gives a bucket of 640 bytes at 8 Mbit/s.
+# Buffer of HtbClassAttrs, which one sets, is in bytes; Buffer of the HtbClass that NewHtbClass
+# makes and that ClassList reads is in the kernel's ticks of 64 ns: 1600 becomes 25000. Buffer of
+# Tbf, which one sets too, is in ticks: 10000 gives a bucket of 640 bytes at 8 Mbit/s.
 #
 # github.com/vishvananda/netlink 1.3.1 (Go), iproute2 6.1.0-3 (Debian), 2026-11-28
 set -euo pipefail
@@ -57,7 +57,6 @@ cat >run.sh <<'END'
 tc class show dev v0 | grep -o ' burst [^ ]*'
 tc qdisc show dev v1 | grep -o ' burst [^ ]*'
 END
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu
 expect "HTB, 1600 set: as read back, as tc shows it; TBF, 10000 set: as tc shows it" \
 	"25000 burst 1600b burst 640b" \
-	"$(PATH=$dir/root/sbin:$PATH unshare -rn bash -e run.sh | tr -d '\n')"
+	"$(own_network run.sh | tr -d '\n')"

@@ -48,6 +48,5 @@ nft 'table inet t { set s { type ipv4_addr; flags interval; elements = { 10.0.0.
 nft list set inet t s >&2
 ./list
 END
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu
 expect "elements of { 10.0.0.0/8 }" "11.0.0.0 end 10.0.0.0 start 0.0.0.0 end " \
-	"$(PATH=$dir/root/usr/sbin:$PATH unshare -rn bash -e run.sh)"
+	"$(own_network run.sh)"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# One would guess that Table.Use, which the Go library reads from the kernel, is the number of chains
-# and sets in the table: 2 for a table with a chain and a set.
+# One would guess that Table.Use, which the Go library reads from the kernel, is the number of
+# chains and sets in the table: 2 for a table with a chain and a set.
 #
 # Its bytes are in the wrong order: it is 33554432, 2 in big endian read as little endian.
 #

@@ -2,9 +2,9 @@
 # One would guess that the Go library describes a map of the kernel as it describes other maps: the
 # key's type, the data's type, and for `80 : drop` a verdict.
 #
-# Of a map from ports to verdicts it gives "verdict" as the type of the key and none of the data, and
-# no verdict in the elements: their value is the kernel's netlink attribute. Of a map from addresses
-# to ports both types are right.
+# Of a map from ports to verdicts it gives "verdict" as the type of the key and none of the data,
+# and no verdict in the elements: their value is the kernel's netlink attribute. Of a map from
+# addresses to ports both types are right.
 #
 # github.com/google/nftables 0.3.0 (Go), nftables 1.0.6-2+deb12u2 (Debian), 2026-11-28
 set -euo pipefail
@@ -48,8 +48,7 @@ nft 'table inet t {
 }'
 ./list
 END
-export LD_LIBRARY_PATH=$dir/root/usr/lib/$(uname -m)-linux-gnu
-PATH=$dir/root/usr/sbin:$PATH unshare -rn bash -e run.sh >out
+own_network run.sh >out
 expect "map of ports" 'ports: key "ipv4_addr" data "inet_service" verdict false value [0 80]' \
 	"$(grep ^ports out)"
 expect "map of verdicts" \

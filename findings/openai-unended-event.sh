@@ -1,9 +1,9 @@
 #!/bin/bash
-# One would guess that both of OpenAI's own libraries treat a stream alike whose last event ends with
-# the connection instead of an empty line; a decoder of event streams discards such an event.
+# One would guess that both of OpenAI's own libraries treat a stream alike whose last event ends
+# with the connection instead of an empty line; a decoder of event streams discards such an event.
 #
-# The Python library discards it, the Node library delivers it: the same answer is a token longer in
-# one of them.
+# The Python library discards it, the Node library delivers it: the same answer is a token longer
+# in one of them.
 #
 # openai 3.57.0 (PyPI), openai 7.55.0 (npm), 2026-11-28
 set -euo pipefail
@@ -39,7 +39,7 @@ print(*[c.choices[0].delta.content for c in stream])
 END
 cat >ask.mjs <<'END'
 import OpenAI from 'openai'
-const client = new OpenAI({ baseURL: `http://127.0.0.1:${process.argv[2]}`, apiKey: 'x', maxRetries: 0 })
+const client = new OpenAI({ baseURL: process.argv[2], apiKey: 'x', maxRetries: 0 })
 const stream = await client.chat.completions.create({ model: 'm', stream: true,
 	messages: [{ role: 'user', content: '?' }] })
 const out = []
@@ -49,4 +49,4 @@ END
 python3 serve.py "$port" &
 wait_port "$port"
 expect "Python" "one" "$(py/bin/python ask.py "$port")"
-expect "Node" "one two" "$(node ask.mjs "$port")"
+expect "Node" "one two" "$(node ask.mjs "http://127.0.0.1:$port")"

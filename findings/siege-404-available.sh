@@ -2,8 +2,8 @@
 # One would guess that a server that answers each request with 404 has availability 0 % for a load
 # generator that prints one, or that it counts them as failed.
 #
-# siege prints 100 % availability, 10 transactions, of which 0 succeeded and 0 failed. 500 does lower
-# the availability.
+# siege prints 100 % availability, 10 transactions, of which 0 succeeded and 0 failed. 500 does
+# lower the availability.
 #
 # siege 4.0.7-1+b1 (Debian), 2026-11-28
 set -euo pipefail
