@@ -24,6 +24,7 @@ import (
 type portsFlags struct {
 	out                           outputFlags
 	results, client, save, reread string
+	proto                         string // of the port; "": any
 	with                          comparedWith
 }
 
@@ -32,7 +33,7 @@ const fromFileFlag = "from-file"
 func newPorts(e env) *cobra.Command {
 	var f portsFlags
 	c := &cobra.Command{
-		Use:   "ports [PORT]",
+		Use:   "ports [PORT[/PROTOCOL]]",
 		Short: "Show who answers each port, from where, and what blocks others",
 		Long: `ports lists every port that answers on this machine: who serves it, who holds the
 socket, and which route a client takes from 127.0.0.1, ::1, the machine's own
@@ -100,9 +101,15 @@ func (f *portsFlags) show(c *cobra.Command, e env, args []string) error {
 	var port uint16 // 0: all
 	if len(args) > 0 {
 		var err error
-		if port, err = parsePort(args[0], "toll ports 8080"); err != nil {
+		number, proto, ok := strings.Cut(args[0], "/")
+		if ok && proto != "tcp" && proto != "udp" {
+			return usage(fmt.Errorf("%q is not a port: the protocol must be tcp or udp", args[0]),
+				"toll ports 8080/tcp")
+		}
+		if port, err = parsePort(number, "toll ports 8080"); err != nil {
 			return err
 		}
+		f.proto = proto
 	}
 	if err := f.with.check(port); err != nil {
 		return err
@@ -181,7 +188,7 @@ func (f *portsFlags) facts(c *cobra.Command, e env, client netip.Addr,
 			return nil, usage(fmt.Errorf("--client: %w", err), "toll ports --client 203.0.113.1")
 		}
 	}
-	facts.Client, facts.Everything = client, f.with.any()
+	facts.Client, facts.Proto, facts.Everything = client, f.proto, f.with.any()
 	if m != nil {
 		return facts, collect.AskSaved(c.Context(), facts, m, port)
 	}

@@ -27,6 +27,8 @@ type Facts struct {
 	Docker string `json:"docker,omitempty"`
 	// Client is the address of the other machine whose routes are reported; invalid: any machine.
 	Client netip.Addr `json:"client,omitzero"`
+	// Proto limits a report on one port to a protocol; "": all.
+	Proto string `json:"-"`
 	// Everything also requests published ports at the containers' own addresses.
 	Everything bool `json:"-"`
 	// ClientDevice is the device by which the machine's routes lead to Client; "": not known.

@@ -17,7 +17,7 @@ func (c *Copy) plan() {
 	var order []key
 	for _, r := range c.f.rows() {
 		k := key{r.Proto, r.Port}
-		if c.port != 0 && r.Port != c.port {
+		if c.port != 0 && (r.Port != c.port || !c.f.about(r.Proto)) {
 			continue
 		}
 		if services[k] == nil {

@@ -62,3 +62,17 @@ func TestSeenBehindRelays(t *testing.T) {
 		}
 	}
 }
+
+func TestReportOnAProtocol(t *testing.T) {
+	f := healthy()
+	f.Listeners = append(f.Listeners, Listener{Proto: "udp", Addr: addrPort("0.0.0.0:8080"), Inode: 50,
+		Owners: []Process{{PID: 7, Name: "resolver"}}})
+	for _, proto := range []string{"tcp", "udp"} {
+		f.Proto = proto
+		r := try(f, 8080)
+		if len(r.Ports) == 0 || slices.ContainsFunc(r.Ports, func(x Row) bool { return x.Proto != proto }) ||
+			slices.ContainsFunc(f.Copy.asked, func(q asked) bool { return q.server == nil && q.proto != proto }) {
+			t.Errorf("%s: %+v", proto, r.Ports)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func Judge(f *Facts, port uint16) *Report {
 		f.settle(&rows[i])
 	}
 	for _, row := range rows {
-		if port == 0 || row.Port == port {
+		if port == 0 || row.Port == port && f.about(row.Proto) {
 			r.Ports = append(r.Ports, row)
 		}
 	}
@@ -53,11 +53,14 @@ func Judge(f *Facts, port uint16) *Report {
 	} else {
 		r.Containers = f.homes()
 	}
-	r.Inside = f.insides(port)
+	r.Inside = slices.DeleteFunc(f.insides(port), func(in Inside) bool { return !f.about(in.Proto) })
 	r.Exposure = r.exposure()
 	r.Answer = r.answer()
 	return r
 }
+
+// about reports whether the report is about a protocol.
+func (f *Facts) about(proto string) bool { return f.Proto == "" || f.Proto == proto }
 
 // settle sets the server from the answers where sockets and Docker do not name it.
 func (f *Facts) settle(r *Row) {

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,14 +58,17 @@ func pastaPorts(proto, value string, most int) (out []forward, ok bool) {
 		addr, _ = netip.ParseAddr(strings.Trim(at, "[]")) // invalid: a device, any address
 		value = rest
 	}
-	for part := range strings.SplitSeq(value, ",") {
+	parts := strings.Split(value, ",")
+	excluded := excludedPorts(parts)
+	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.HasPrefix(p, "~") })
+	if len(parts) == 0 { // all other ports
+		return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
+	}
+	for _, part := range parts {
 		if len(out) >= most {
 			return out, false
 		}
 		from, to, mapped := strings.Cut(part, ":")
-		if strings.HasPrefix(part, "~") { // all other ports
-			return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
-		}
 		low, high, ok := portRange(from)
 		target := low
 		if mapped {
@@ -76,12 +80,29 @@ func pastaPorts(proto, value string, most int) (out []forward, ok bool) {
 		if !ok { // auto, all
 			return append(out, forward{proto: proto, host: netip.AddrPortFrom(addr, 0)}), false
 		}
-		for n := range min(int(high-low)+1, most-len(out)) {
-			out = append(out, forward{proto, netip.AddrPortFrom(addr, low+uint16(n)),
-				target + uint16(n)})
+		for n := range int(high-low) + 1 {
+			if len(out) >= most {
+				return out, false
+			}
+			if port := low + uint16(n); !slices.ContainsFunc(excluded, func(x [2]uint16) bool {
+				return x[0] <= port && port <= x[1]
+			}) {
+				out = append(out, forward{proto, netip.AddrPortFrom(addr, port), target + uint16(n)})
+			}
 		}
 	}
 	return out, true
+}
+
+// excludedPorts returns the first and last ports of the specifications that begin with "~".
+func excludedPorts(parts []string) (out [][2]uint16) {
+	for _, p := range parts {
+		text, ok := strings.CutPrefix(p, "~")
+		if low, high, valid := portRange(text); ok && valid {
+			out = append(out, [2]uint16{low, high})
+		}
+	}
+	return out
 }
 
 func portRange(text string) (low, high uint16, ok bool) {

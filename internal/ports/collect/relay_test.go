@@ -129,7 +129,11 @@ func TestPastaForwards(t *testing.T) {
 		{"--tcp-ports [::1]%lo/80", "tcp ::1:80 80", true},
 		{"-t80", "tcp invalid IP:80 80", true},
 		{"-t auto", "tcp invalid IP:0 0", false},
-		{"-t 80,~81", "tcp invalid IP:80 80, tcp invalid IP:0 0", false},
+		{"-t ~81", "tcp invalid IP:0 0", false},
+		{"-t 80,~81", "tcp invalid IP:80 80", true},
+		{"-t 8221-8223,~8222,9100:7000", "tcp invalid IP:8221 8221, tcp invalid IP:8223 8223, " +
+			"tcp invalid IP:9100 7000", true},
+		{"-t ~8222,8221-8223:21-23", "tcp invalid IP:8221 21, tcp invalid IP:8223 23", true},
 		{"-t 80:x", "", false},
 		{"-t 9-8", "tcp invalid IP:0 0", false},
 		{"-q 17", "", true},

@@ -22,7 +22,7 @@ func explain(r *ports.Report) []document.Section {
 	for _, row := range r.Ports {
 		out = append(out, document.Section{Blocks: []document.Block{
 			document.Paragraph{Break: document.Words,
-				Text: document.Strongly(portName(row)+" on "+row.Address).Then(
+				Text: document.Strongly(portName(row)+" on "+bracketed(row.Address)).Then(
 					": "+servedBy(row), document.Plain)}}})
 		for _, dials := range alike(dialsOf(row)) {
 			out = append(out, routes(dials, clientsText(dials, r.Client)))
@@ -42,6 +42,14 @@ func explain(r *ports.Report) []document.Section {
 	below := checks(r)
 	below.Add(measure(r)...)
 	return append(out, below)
+}
+
+// bracketed returns an address as it stands before a port.
+func bracketed(address string) string {
+	if strings.Contains(address, ":") {
+		return "[" + address + "]"
+	}
+	return address
 }
 
 // insideText returns the words for a container's port.
