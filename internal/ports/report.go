@@ -270,7 +270,8 @@ func (r *Report) Served() bool {
 		})
 		switch {
 		case i >= 0:
-			served = served || r.Checks[i].Got == "connected" && p.Kind != Held
+			k := r.Checks[i] // a relay accepts although nothing listens behind it
+			served = served || k.Got == "connected" && p.Kind != Held && (p.Kind != Nothing || !k.Agrees)
 		default:
 			served = served || p.Answers() || len(p.Doubt) > 0
 		}
