@@ -213,8 +213,12 @@ func loadMachine(e env, name string, in io.Reader) (*ports.Facts, *replica.Machi
 	}
 	facts, m, err := collect.Load(in)
 	if err != nil {
-		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err),
-			"--from-file needs a file that toll ports --save wrote"}
+		hint := "--from-file needs a file that toll ports --save wrote"
+		var large interface{ Hint() string }
+		if errors.As(err, &large) {
+			hint = large.Hint()
+		}
+		err = &failure{exitBadFile, fmt.Errorf("%s: %w", name, err), hint}
 	}
 	return facts, m, err
 }

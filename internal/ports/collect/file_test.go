@@ -2,11 +2,19 @@ package collect
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
+	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/raw"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
 	"github.com/bridgetoll/bridgetoll/internal/ports"
 )
@@ -37,6 +45,54 @@ func TestSaveLoad(t *testing.T) {
 	}
 	if f.Containers[0].LastLog == "" || f.Proxies[0].Command == nil {
 		t.Error("saving changed the facts")
+	}
+}
+
+// A machine that would be judged for minutes is refused at once, with the number.
+func TestLoadLarge(t *testing.T) {
+	m := func() *replica.Machine {
+		return &replica.Machine{Arch: runtime.GOARCH, Spaces: []replica.Space{{ID: "net:[1]"}}}
+	}
+	for says, change := range map[string]func(*ports.Facts, *replica.Machine){
+		"10001 listening sockets": func(f *ports.Facts, _ *replica.Machine) {
+			f.Listeners = make([]ports.Listener, maxListeners)
+			f.Containers = []ports.Container{{Listeners: make([]ports.Listener, 1)}}
+		},
+		"5001 proxies": func(f *ports.Facts, _ *replica.Machine) {
+			f.Proxies = make([]ports.Proxy, maxProxies+1)
+		},
+		"1201 devices": func(_ *ports.Facts, m *replica.Machine) {
+			for i := range maxDevices + 1 {
+				m.Spaces[0].Links = append(m.Spaces[0].Links,
+					link.Saved{Name: fmt.Sprintf("br%d", i), Index: i + 1, Kind: "bridge"})
+			}
+		},
+		"10001 routes": func(_ *ports.Facts, m *replica.Machine) {
+			m.Spaces[0].Routes = slices.Repeat([]raw.Message{{Type: unix.RTM_NEWROUTE}}, maxRoutes+1)
+		},
+		"a text has 8388609 bytes": func(f *ports.Facts, _ *replica.Machine) {
+			f.Docker = strings.Repeat("x", maxText+1)
+		},
+	} {
+		in := saved{Schema: savedSchema, Facts: &ports.Facts{}, Machine: m()}
+		change(in.Facts, in.Machine)
+		b, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var large tooLarge
+		if _, _, err = Load(bytes.NewReader(b)); !errors.As(err, &large) ||
+			!strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %.200v", says, err)
+		}
+	}
+}
+
+func TestLongestText(t *testing.T) {
+	for text, want := range map[string]int{``: 0, `{"a":"bcd"}`: 3, `"a\"bc" "\\"`: 5, `"open`: 0} {
+		if n := longestText([]byte(text)); n != want {
+			t.Errorf("%s: %d", text, n)
+		}
 	}
 }
 
