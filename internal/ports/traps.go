@@ -219,7 +219,7 @@ func (f *Facts) loopback6(rows []Row) []Trap {
 	proxied.Remedy += ", or also publish on [::1]"
 	dropped := nothing
 	dropped.Text = "127.0.0.1 answers and packets to ::1 are lost: programs that first try ::1 wait, " +
-		"from 0.2 s to their whole timeout"
+		"from 0.3 s to their whole timeout"
 	for _, r := range rows {
 		if r.Server.Kind != "container" || r.Holder.Kind == "server" {
 			continue
