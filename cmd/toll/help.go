@@ -26,7 +26,7 @@ var flagGroups = []named{
 		"query", "model", "prompt", "request-json", "compressed", "recipe", "server", "client",
 		"ready", "metric", "seconds", "no-root",
 		"password-env", "api-key-env", "all", "parts", "measure"}},
-	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last"}},
+	{"Input", []string{"from-file", "results", "rules", "confirm", "unclear", "last", "expect", "expect-now"}},
 	{"Load", []string{"load", "sweep", "streams", "reverse", "write-size", "bidir", "bytes", "send",
 		"nodelay", "request", "reply", "connections",
 		"rate", "under-load", "bitrate", "datagram", "batch", "gso", "buffer", "sessions", "tokens",
