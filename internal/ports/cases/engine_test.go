@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/bridgetoll/bridgetoll/internal/paths/path/pathtest"
@@ -24,7 +25,15 @@ func TestEngines(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				same(t, "the copy", m.dump(s).dial(t, s), want)
+				copied := m.dump(s).dial(t, s)
+				for i := range copied { // since Engine 28, docker-proxy answers from the dialled address
+					if from := ", answers from "; !strings.Contains(want[i], from) {
+						copied[i], _, _ = strings.Cut(copied[i], from)
+					}
+				}
+				same(t, "the copy", copied, want)
+				s.lenient = true
+				m.compareReports(t, s, want)
 			})
 		}
 	}

@@ -33,21 +33,29 @@ func TestReports(t *testing.T) {
 				s.answers = got
 			}
 			same(t, "a client", got, s.answers)
-			all, reports := m.report(s, 0), map[uint16]*ports.Report{}
-			for i, d := range s.dials {
-				_, want, _ := strings.Cut(s.answers[i], ": ")
-				if !d.unlisted {
-					s.compareReport(t, "the list", all, d, want)
-				}
-				port := d.to.Port()
-				if reports[port] == nil {
-					reports[port] = m.report(s, port)
-				}
-				s.compareReport(t, "the port's report", reports[port], d, want)
-			}
+			all, reports := m.compareReports(t, s, s.answers)
 			checkTexts(t, s, all, reports)
 		})
 	}
+}
+
+// compareReports compares the list, and the report on each dialled port, with what clients get.
+func (m *machine) compareReports(t *testing.T, s *situation, answers []string) (all *ports.Report,
+	reports map[uint16]*ports.Report) {
+	t.Helper()
+	all, reports = m.report(s, 0), map[uint16]*ports.Report{}
+	for i, d := range s.dials {
+		_, want, _ := strings.Cut(answers[i], ": ")
+		if !d.unlisted {
+			s.compareReport(t, "the list", all, d, want)
+		}
+		port := d.to.Port()
+		if reports[port] == nil {
+			reports[port] = m.report(s, port)
+		}
+		s.compareReport(t, "the port's report", reports[port], d, want)
+	}
+	return all, reports
 }
 
 // checkTexts looks for the situation's texts in the reports.
@@ -136,7 +144,10 @@ func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d
 			if !answered {
 				return g == "no answer" || w == "unreachable" && strings.HasPrefix(g, "? ")
 			}
-			seen, _, _ = strings.Cut(seen, ",")
+			seen, _, elsewhere := strings.Cut(seen, ", answers from ")
+			if elsewhere && g == "no answer" { // which most clients drop
+				return true
+			}
 			if s.has(r, d, seen) && strings.HasSuffix(g, itself) {
 				seen = itself
 			}
@@ -145,7 +156,7 @@ func (s *situation) compareReport(t *testing.T, which string, r *ports.Report, d
 			t.Errorf("%s: %s: %s, want %s", which, d, g, want)
 		}
 	}
-	if len(got) == 0 {
+	if len(got) == 0 && (!s.lenient || strings.Contains(want, " sees ")) {
 		t.Errorf("%s does not say what %s gets: %s", which, d, want)
 	}
 }
@@ -219,10 +230,13 @@ func isFrom(r *ports.Report, p ports.Path, d dial, exact bool) bool {
 		if strings.TrimSuffix(h.Name, " (own network)") != d.from {
 			continue
 		}
+		networks := slices.Clone(h.Networks)
 		for _, a := range h.Devices {
-			if p.From == "a container on "+a.Master && a.Master != "" {
-				return true
-			}
+			networks = append(networks, a.Master)
+		}
+		if network, ok := strings.CutPrefix(p.From, "a container on "); ok &&
+			slices.Contains(networks, network) {
+			return true
 		}
 	}
 	return false

@@ -38,6 +38,7 @@ type situation struct {
 	says    []string
 	env     []string // of commands, such as PATH
 	quiet   bool     // no device sends anything of its own accord
+	lenient bool     // reports need not mention clients that get no answer
 }
 
 type card struct {
