@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/link"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/nft"
 	"github.com/bridgetoll/bridgetoll/internal/paths/kernel/xtables"
 	"github.com/bridgetoll/bridgetoll/internal/paths/replica"
@@ -41,28 +40,6 @@ func (w *watcher) explain(ctx context.Context, f found) (*replica.Lost, error) {
 	}
 	known.Dst = lost.Dst
 	return &known, nil
-}
-
-// locate completes what no device shows of a packet that was lost: from connection tracking its
-// destination if rules redirected it, and from the routes the device by which it would have left.
-func (w *watcher) locate(f found, lost *replica.Lost) {
-	if lost == nil || lost.Rule != nil || lost.Reply || lost.Space < 0 {
-		return
-	}
-	from, to := f.from, f.to
-	if s, ok := last(f.out); ok {
-		from, to = s.src, s.dst
-	}
-	if t, ok := w.translated(lost.Space, from, to); ok {
-		lost.Dst, to = t.Now, t.Now
-	}
-	if lost.Why == replica.NoNeighbour {
-		_ = w.net.spaces[lost.Space].Do(func() error {
-			r, err := link.RouteTo(to.Addr())
-			lost.Device = r.Device
-			return err
-		})
-	}
 }
 
 // judge returns where packets were lost, and the reason if the captured packets show it. It returns
