@@ -352,7 +352,7 @@ func (p Path) who() string {
 	if p.Client.class() == here {
 		return "this machine at " + strings.TrimSuffix(p.Dial, portOf(p.Dial))
 	}
-	return cmp.Or(p.From, p.Client.class())
+	return p.place()
 }
 
 func portOf(dial string) string { return dial[strings.LastIndex(dial, ":"):] }

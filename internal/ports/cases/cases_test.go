@@ -63,14 +63,7 @@ func TestSituations(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			m := start(t, s)
-			got := m.dial(s)
-			if *update {
-				if err := s.save(got); err != nil {
-					t.Fatal(err)
-				}
-				s.answers = got
-			}
-			same(t, "a client", got, s.answers)
+			m.compareClients(t, s)
 			d := m.dump(s)
 			if *update {
 				d.save(t, s.dump())
@@ -78,6 +71,20 @@ func TestSituations(t *testing.T) {
 			same(t, "the copy", d.dial(t, s), s.answers)
 		})
 	}
+}
+
+// compareClients makes real connections, and compares what clients get with the situation's answers
+// or, with -update, writes these.
+func (m *machine) compareClients(t *testing.T, s *situation) {
+	t.Helper()
+	got := m.dial(s)
+	if *update {
+		if err := s.save(got); err != nil {
+			t.Fatal(err)
+		}
+		s.answers = got
+	}
+	same(t, "a client", got, s.answers)
 }
 
 // dial makes real connections. It repeats those whose answers differ from the expected ones,

@@ -25,14 +25,7 @@ func TestReports(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			m := start(t, s)
-			got := m.dial(s)
-			if *update {
-				if err := s.save(got); err != nil {
-					t.Fatal(err)
-				}
-				s.answers = got
-			}
-			same(t, "a client", got, s.answers)
+			m.compareClients(t, s)
 			all, reports := m.compareReports(t, s, s.answers)
 			checkTexts(t, s, all, reports)
 		})
